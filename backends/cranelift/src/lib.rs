@@ -1,0 +1,1 @@
+//! Lane IR to CPU machine code through Cranelift.

@@ -1,0 +1,1 @@
+//! Lane IR to PTX through LLVM, and the CUDA driver.

@@ -1,0 +1,1 @@
+//! The kernel language, the IR, its meaning and its lowering.

@@ -1,0 +1,1 @@
+//! Kernels as Rust functions: the same bits on CPU and GPU.

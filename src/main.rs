@@ -1,0 +1,2 @@
+//! The `exactile` command.
+fn main() {}
