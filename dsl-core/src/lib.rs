@@ -1,1 +1,14 @@
 //! The kernel language, the IR, its meaning and its lowering.
+//!
+//! No `unsafe`, no I/O, no LLVM, no Cranelift, no CUDA. Rooms use lower floors only: `entity`,
+//! `diagnostic`; `ir`; `builder`, `text`, `verify`; `lang`, `semantics`; `interp`; `passes`;
+//! `layout`; `lower`; `backend`.
+
+#![forbid(unsafe_code)]
+
+pub mod builder;
+pub mod diagnostic;
+pub mod entity;
+pub mod ir;
+pub mod target;
+pub mod verify;

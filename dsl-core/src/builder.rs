@@ -1,0 +1,382 @@
+//! Appends instructions to a function and collects what is wrong with them.
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
+use crate::ir::infer::{infer, result_count};
+use crate::ir::{
+    Access, Axis, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, Order, Parameter, Region,
+    Shape, Space, Stage, TernaryOp, Type, UnaryOp, Value,
+};
+
+/// Appends instructions at the end of the current region.
+///
+/// A wrong instruction is recorded as a [`Diagnostic`] at the current location and gives poisoned
+/// results, so that all errors come at once; [`Builder::finish`] returns them.
+#[derive(Debug)]
+pub struct Builder {
+    func: Func,
+    region: Region,
+    loc: Loc,
+    diagnostics: Diagnostics,
+}
+
+impl Builder {
+    /// A builder of an empty function.
+    pub fn new(name: &str, stage: Stage) -> Self {
+        Self::resume(Func::new(name, stage))
+    }
+
+    /// A builder that appends to the body of `func`.
+    pub fn resume(func: Func) -> Self {
+        let region = func.body();
+        Self {
+            func,
+            region,
+            loc: Loc::none(),
+            diagnostics: Diagnostics::new(),
+        }
+    }
+
+    /// The function so far.
+    pub fn func(&self) -> &Func {
+        &self.func
+    }
+
+    /// The function so far, to change.
+    pub fn func_mut(&mut self) -> &mut Func {
+        &mut self.func
+    }
+
+    /// The type of a value.
+    pub fn ty(&self, value: Value) -> Type {
+        self.func.ty(value)
+    }
+
+    /// The location that new instructions get.
+    pub fn loc(&self) -> &Loc {
+        &self.loc
+    }
+
+    /// Sets the location that new instructions get.
+    pub fn set_loc(&mut self, loc: Loc) {
+        self.loc = loc;
+    }
+
+    /// Records an error.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Records an error at the current location.
+    pub fn error(&mut self, message: impl Into<String>) {
+        self.diagnostics.error(&self.loc, message);
+    }
+
+    /// The errors so far.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+
+    /// The function, or all errors.
+    pub fn finish(self) -> Result<Func, Diagnostics> {
+        self.diagnostics.into_result(self.func)
+    }
+
+    /// Adds a parameter of the function.
+    pub fn parameter(&mut self, parameter: Parameter, ty: Type) -> Value {
+        self.func.add_parameter(parameter, ty)
+    }
+
+    /// Adds a pointer parameter.
+    pub fn pointer_parameter(&mut self, name: &str, dtype: DType, access: Access) -> Value {
+        self.parameter(
+            Parameter::new(name, access),
+            Type::pointer(dtype, Space::Global),
+        )
+    }
+
+    /// Adds a scalar parameter.
+    pub fn scalar_parameter(&mut self, name: &str, dtype: DType) -> Value {
+        self.parameter(Parameter::new(name, Access::Read), Type::scalar(dtype))
+    }
+
+    /// The region that new instructions go to.
+    pub fn region(&self) -> Region {
+        self.region
+    }
+
+    /// Sends new instructions to `region`; returns the region they went to before.
+    pub fn enter(&mut self, region: Region) -> Region {
+        std::mem::replace(&mut self.region, region)
+    }
+
+    /// A new region with parameters of these types, owned by nothing yet.
+    pub fn new_region(&mut self, parameters: &[Type]) -> Region {
+        let region = self.func.add_region();
+        for &ty in parameters {
+            self.func.add_region_parameter(region, ty);
+        }
+        region
+    }
+
+    /// The parameters of a region.
+    pub fn parameters(&self, region: Region) -> Vec<Value> {
+        self.func.region(region).parameters.clone()
+    }
+
+    /// A new region whose instructions `fill` appends; it gets the parameters and returns what
+    /// the region yields.
+    pub fn region_with(
+        &mut self,
+        parameters: &[Type],
+        fill: impl FnOnce(&mut Self, &[Value]) -> Vec<Value>,
+    ) -> Region {
+        let region = self.new_region(parameters);
+        let outer = self.enter(region);
+        let values = self.parameters(region);
+        let yielded = fill(self, &values);
+        self.emit(Op::Yield { values: yielded }, &[]);
+        self.enter(outer);
+        region
+    }
+
+    /// Appends an instruction. `declared` are the result types of ops that need them stated.
+    pub fn emit(&mut self, op: Op, declared: &[Type]) -> Inst {
+        let types = match infer(&self.func, &op, declared) {
+            Ok(types) => types,
+            Err(message) => {
+                self.error(message);
+                vec![Type::POISON; result_count(&op, declared)]
+            }
+        };
+        let inst = self.func.add_inst(op, &types, self.loc.clone());
+        self.func.region_mut(self.region).insts.push(inst);
+        inst
+    }
+
+    /// Appends an instruction without checking it: for passes that move verified instructions.
+    pub fn emit_unchecked(&mut self, op: Op, types: &[Type]) -> Inst {
+        let inst = self.func.add_inst(op, types, self.loc.clone());
+        self.func.region_mut(self.region).insts.push(inst);
+        inst
+    }
+
+    /// The results of an instruction.
+    pub fn results(&self, inst: Inst) -> &[Value] {
+        &self.func.inst(inst).results
+    }
+
+    /// Appends an op with one result whose type follows from its operands.
+    pub fn value(&mut self, op: Op) -> Value {
+        let inst = self.emit(op, &[]);
+        self.func.inst(inst).results[0]
+    }
+
+    /// Appends an op with one result of a stated type.
+    pub fn declared(&mut self, op: Op, ty: Type) -> Value {
+        let inst = self.emit(op, &[ty]);
+        self.func.inst(inst).results[0]
+    }
+
+    /// A value that was already reported as wrong.
+    pub fn poison(&mut self) -> Value {
+        let op = Op::Constant {
+            value: Literal::from_bits(DType::Bool, 0),
+        };
+        let inst = self.func.add_inst(op, &[Type::POISON], self.loc.clone());
+        self.func.region_mut(self.region).insts.push(inst);
+        self.func.inst(inst).results[0]
+    }
+
+    /// A scalar, tile or vector filled with `literal`.
+    pub fn filled(&mut self, literal: Literal, shape: Shape) -> Value {
+        self.declared(
+            Op::Constant { value: literal },
+            Type::tile(literal.dtype, shape),
+        )
+    }
+
+    /// A value like `like` in type, filled with the number nearest to `value`.
+    pub fn constant_like(&mut self, like: Value, value: f64) -> Value {
+        let ty = self.ty(like);
+        match ty.dtype() {
+            Some(dtype) => self.filled(Literal::from_f64(dtype, value), ty.shape),
+            None => self.poison(),
+        }
+    }
+
+    /// A value of type `dtype` and the shape of `like`, filled with these bits.
+    pub fn bits_like(&mut self, like: Value, dtype: DType, bits: u64) -> Value {
+        let shape = self.ty(like).shape;
+        self.filled(Literal::from_bits(dtype, bits), shape)
+    }
+
+    /// A scalar index.
+    pub fn index(&mut self, value: i64) -> Value {
+        self.filled(Literal::from_bits(DType::I64, value as u64), Shape::SCALAR)
+    }
+
+    /// A scalar `i32`.
+    pub fn int32(&mut self, value: i32) -> Value {
+        self.filled(
+            Literal::from_bits(DType::I32, value as u32 as u64),
+            Shape::SCALAR,
+        )
+    }
+
+    /// A scalar `bool`.
+    pub fn boolean(&mut self, value: bool) -> Value {
+        self.filled(
+            Literal::from_bits(DType::Bool, u64::from(value)),
+            Shape::SCALAR,
+        )
+    }
+
+    /// An elementwise op of one operand.
+    pub fn unary(&mut self, op: UnaryOp, x: Value) -> Value {
+        self.value(Op::Unary { op, x })
+    }
+
+    /// An elementwise op of two operands.
+    pub fn binary(&mut self, op: BinaryOp, lhs: Value, rhs: Value) -> Value {
+        self.value(Op::Binary { op, lhs, rhs })
+    }
+
+    /// An elementwise comparison.
+    pub fn compare(&mut self, op: CompareOp, lhs: Value, rhs: Value) -> Value {
+        self.value(Op::Compare { op, lhs, rhs })
+    }
+
+    /// An elementwise op of three operands.
+    pub fn ternary(&mut self, op: TernaryOp, a: Value, b: Value, c: Value) -> Value {
+        self.value(Op::Ternary { op, a, b, c })
+    }
+
+    /// `on_true` where the condition holds, else `on_false`.
+    pub fn select(&mut self, condition: Value, on_true: Value, on_false: Value) -> Value {
+        self.value(Op::Select {
+            condition,
+            on_true,
+            on_false,
+        })
+    }
+
+    /// Converts each number.
+    pub fn cast(&mut self, x: Value, dtype: DType) -> Value {
+        let ty = self.ty(x);
+        if ty.dtype() == Some(dtype) {
+            return x;
+        }
+        self.declared(Op::Cast { x }, ty.with_dtype(dtype))
+    }
+
+    /// Reinterprets the bits of each number.
+    pub fn bitcast(&mut self, x: Value, dtype: DType) -> Value {
+        let ty = self.ty(x).with_dtype(dtype);
+        self.declared(Op::Bitcast { x }, ty)
+    }
+
+    /// Repeats a scalar.
+    pub fn splat(&mut self, x: Value, shape: Shape) -> Value {
+        if self.ty(x).shape == shape {
+            return x;
+        }
+        let ty = self.ty(x).with_shape(shape);
+        self.declared(Op::Splat { x }, ty)
+    }
+
+    /// Reduces along an axis; `combine` gets the lower and the higher operand of each source.
+    pub fn reduce(
+        &mut self,
+        sources: &[Value],
+        axis: usize,
+        order: Order,
+        combine: impl FnOnce(&mut Self, &[Value], &[Value]) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let elements: Vec<Type> = sources
+            .iter()
+            .map(|&source| self.ty(source).with_shape(Shape::SCALAR))
+            .collect();
+        let parameters = [elements.clone(), elements].concat();
+        let region = self.region_with(&parameters, |builder, values| {
+            let (lower, higher) = values.split_at(values.len() / 2);
+            combine(builder, lower, higher)
+        });
+        let axis = Axis(u8::try_from(axis).unwrap_or(u8::MAX));
+        let inst = self.emit(
+            Op::Reduce {
+                sources: sources.to_vec(),
+                axis,
+                order,
+                combine: region,
+            },
+            &[],
+        );
+        self.func.inst(inst).results.clone()
+    }
+
+    /// A counted loop; `body` gets the index and the carried values and returns the next ones.
+    pub fn for_loop(
+        &mut self,
+        bounds: (Value, Value),
+        step: i64,
+        init: &[Value],
+        body: impl FnOnce(&mut Self, Value, &[Value]) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let carried = init.iter().map(|&value| self.ty(value));
+        let parameters: Vec<Type> = std::iter::once(Type::INDEX).chain(carried).collect();
+        let region = self.region_with(&parameters, |builder, values| {
+            body(builder, values[0], &values[1..])
+        });
+        let (lower, upper) = bounds;
+        let op = Op::For {
+            lower,
+            upper,
+            init: init.to_vec(),
+            step,
+            stages: 1,
+            body: region,
+        };
+        let inst = self.emit(op, &[]);
+        self.func.inst(inst).results.clone()
+    }
+
+    /// One of two alternatives, each returning values of the same types.
+    pub fn if_else(
+        &mut self,
+        condition: Value,
+        on_true: impl FnOnce(&mut Self) -> Vec<Value>,
+        on_false: impl FnOnce(&mut Self) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let on_true = self.region_with(&[], |builder, _| on_true(builder));
+        let on_false = self.region_with(&[], |builder, _| on_false(builder));
+        let inst = self.emit(
+            Op::If {
+                condition,
+                on_true,
+                on_false,
+            },
+            &[],
+        );
+        self.func.inst(inst).results.clone()
+    }
+}
+
+/// Methods of the elementwise families, named as their ops.
+macro_rules! define_methods {
+    ($($(#[doc = $family_doc:literal])* $Family:ident $Variant:ident $fields:tt { $($row:tt)* })*) => {
+        $(define_methods! { @family $Family $Variant $fields $($row)* })*
+    };
+    (@family $Family:ident $Variant:ident $fields:tt
+        $($(#[doc = $doc:literal])* $Op:ident $mnemonic:literal $method:ident $accepts:ident $kind:ident;)*) => {
+        $(define_methods! { @method $Family $Variant $fields [$(#[doc = $doc])*] $Op $method })*
+    };
+    (@method $Family:ident $Variant:ident { $($field:ident),* } [$(#[doc = $doc:literal])*] $Op:ident $method:ident) => {
+        impl Builder {
+            $(#[doc = $doc])*
+            pub fn $method(&mut self, $($field: Value),*) -> Value {
+                self.value(Op::$Variant { op: $Family::$Op, $($field),* })
+            }
+        }
+    };
+}
+crate::ir::scalar_ops::for_each_scalar_family!(define_methods);

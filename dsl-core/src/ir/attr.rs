@@ -1,0 +1,165 @@
+//! Attributes of ops: what the text form writes as `name=value`.
+
+use super::{DType, Shape};
+
+macro_rules! keyword_attribute {
+    ($(#[$doc:meta])* $Name:ident { $($(#[$variant_doc:meta])* $Variant:ident $word:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum $Name { $($(#[$variant_doc])* $Variant),* }
+        impl $Name {
+            /// Every value.
+            pub const ALL: &[Self] = &[$(Self::$Variant),*];
+            /// The word in the text form.
+            pub const fn word(self) -> &'static str { match self { $(Self::$Variant => $word),* } }
+            /// The value with this word.
+            pub fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.word() == word)
+            }
+        }
+    };
+}
+
+keyword_attribute! {
+    /// In which order a reduction combines.
+    Order {
+        /// The balanced binary tree over the index, adjacent pairs first.
+        Tree "tree",
+        /// Any order: the schedule decides.
+        Any "any",
+    }
+}
+
+keyword_attribute! {
+    /// How `dot` multiplies and adds.
+    Precision {
+        /// A fused multiply-add chain in ascending k, in the operands' type.
+        Ieee "ieee",
+    }
+}
+
+keyword_attribute! {
+    /// The stage that a function belongs to.
+    Stage {
+        /// Tiles: one instruction is the work of a program.
+        Block "block",
+        /// Scalars and short vectors: what one worker does.
+        Lane "lane",
+    }
+}
+
+/// An axis of a tile or of the grid.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Axis(pub u8);
+
+impl Axis {
+    /// The axis as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A number with its type.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Literal {
+    /// The type.
+    pub dtype: DType,
+    /// The value bits, zero above the width.
+    pub bits: u64,
+}
+
+impl Literal {
+    /// A literal from its bits.
+    pub const fn from_bits(dtype: DType, bits: u64) -> Self {
+        Self {
+            dtype,
+            bits: bits & dtype.mask(),
+        }
+    }
+
+    /// The number nearest to `value` (floats round to nearest even, integers truncate and
+    /// saturate, `bool` is nonzero).
+    pub fn from_f64(dtype: DType, value: f64) -> Self {
+        let bits = match dtype {
+            DType::Bool => u64::from(value != 0.0),
+            DType::I8 => value as i8 as u64,
+            DType::I16 => value as i16 as u64,
+            DType::I32 => value as i32 as u64,
+            DType::I64 => value as i64 as u64,
+            DType::U8 => u64::from(value as u8),
+            DType::U16 => u64::from(value as u16),
+            DType::U32 => u64::from(value as u32),
+            DType::U64 => value as u64,
+            DType::F16 => u64::from(half::f16::from_f64(value).to_bits()),
+            DType::BF16 => u64::from(half::bf16::from_f64(value).to_bits()),
+            DType::F32 => u64::from((value as f32).to_bits()),
+            DType::F64 => value.to_bits(),
+        };
+        Self::from_bits(dtype, bits)
+    }
+
+    /// An integer or `bool` from an integer, if it fits.
+    pub fn from_integer(dtype: DType, value: i128) -> Option<Self> {
+        let bits = dtype.bits();
+        let (least, greatest) = match dtype.class() {
+            super::Class::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            super::Class::Unsigned | super::Class::Bool => (0, (1i128 << bits) - 1),
+            super::Class::Float => return None,
+        };
+        (least..=greatest)
+            .contains(&value)
+            .then(|| Self::from_bits(dtype, value as u64))
+    }
+
+    /// The value of an integer or `bool`, sign-extended; `None` for floats.
+    pub const fn integer(self) -> Option<i128> {
+        match self.dtype.class() {
+            super::Class::Signed => {
+                let shift = 64 - self.dtype.bits();
+                Some((((self.bits << shift) as i64) >> shift) as i128)
+            }
+            super::Class::Unsigned | super::Class::Bool => Some(self.bits as i128),
+            super::Class::Float => None,
+        }
+    }
+
+    /// The value of a float, exactly; `None` for integers.
+    pub fn float(self) -> Option<f64> {
+        match self.dtype {
+            DType::F16 => Some(half::f16::from_bits(self.bits as u16).to_f64()),
+            DType::BF16 => Some(half::bf16::from_bits(self.bits as u16).to_f64()),
+            DType::F32 => Some(f64::from(f32::from_bits(self.bits as u32))),
+            DType::F64 => Some(f64::from_bits(self.bits)),
+            DType::Bool
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64 => None,
+        }
+    }
+
+    /// Whether this is the zero whose bits are all zero.
+    pub const fn is_positive_zero(self) -> bool {
+        self.bits == 0
+    }
+}
+
+/// A list of small indices: a permutation of axes, or the lanes that a shuffle picks.
+pub type Indices = Vec<u32>;
+
+/// Extents of a launch grid: how many programs along each axis.
+pub type Grid = [u32; 3];
+
+/// Splits a row-major flat index into coordinates.
+pub fn unflatten(shape: &Shape, mut flat: usize) -> Vec<usize> {
+    let mut coordinates = vec![0; shape.rank()];
+    for axis in (0..shape.rank()).rev() {
+        coordinates[axis] = flat % shape.extent(axis);
+        flat /= shape.extent(axis);
+    }
+    coordinates
+}

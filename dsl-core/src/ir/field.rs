@@ -1,0 +1,177 @@
+//! Fields of op rows: how each kind of field is visited, written and read. Never per op.
+
+use super::{Axis, Indices, Literal, Order, Precision, Region, Value};
+
+/// Writes fields in the text form.
+pub trait FieldWriter {
+    /// A positional operand.
+    fn operand(&mut self, value: Value);
+    /// A positional list of operands, in brackets.
+    fn operands(&mut self, values: &[Value]);
+    /// An operand written `name=%value`.
+    fn named_operand(&mut self, name: &str, value: Value);
+    /// An attribute written `name=text`.
+    fn attribute(&mut self, name: &str, text: &str);
+    /// A literal attribute.
+    fn literal(&mut self, name: &str, literal: Literal);
+    /// A region in braces.
+    fn region(&mut self, region: Region);
+}
+
+/// Reads fields from the text form. Errors are recorded by the reader; `Err(())` means one was.
+pub trait FieldReader {
+    /// A positional operand.
+    fn operand(&mut self) -> Result<Value, ReadError>;
+    /// A positional list of operands, in brackets.
+    fn operands(&mut self) -> Result<Vec<Value>, ReadError>;
+    /// An operand written `name=%value`, if it comes next.
+    fn named_operand(&mut self, name: &str) -> Result<Option<Value>, ReadError>;
+    /// The text of the attribute `name`.
+    fn attribute(&mut self, name: &str) -> Result<String, ReadError>;
+    /// A literal attribute.
+    fn literal(&mut self, name: &str) -> Result<Literal, ReadError>;
+    /// A region in braces.
+    fn region(&mut self) -> Result<Region, ReadError>;
+}
+
+/// The message of a syntax error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError(pub String);
+
+/// A kind of field.
+pub trait Field: Sized {
+    /// Writes the field.
+    fn write(&self, name: &str, writer: &mut dyn FieldWriter);
+    /// Reads the field.
+    fn read(name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError>;
+    /// Calls `visit` with each operand.
+    fn values(&self, _visit: &mut dyn FnMut(Value)) {}
+    /// Replaces each operand.
+    fn map_values(&mut self, _map: &mut dyn FnMut(Value) -> Value) {}
+    /// Calls `visit` with each region.
+    fn regions(&self, _visit: &mut dyn FnMut(Region)) {}
+    /// Replaces each region.
+    fn map_regions(&mut self, _map: &mut dyn FnMut(Region) -> Region) {}
+}
+
+impl Field for Value {
+    fn write(&self, _name: &str, writer: &mut dyn FieldWriter) {
+        writer.operand(*self);
+    }
+    fn read(_name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
+        reader.operand()
+    }
+    fn values(&self, visit: &mut dyn FnMut(Value)) {
+        visit(*self);
+    }
+    fn map_values(&mut self, map: &mut dyn FnMut(Value) -> Value) {
+        *self = map(*self);
+    }
+}
+
+impl Field for Option<Value> {
+    fn write(&self, name: &str, writer: &mut dyn FieldWriter) {
+        if let Some(value) = self {
+            writer.named_operand(name, *value);
+        }
+    }
+    fn read(name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
+        reader.named_operand(name)
+    }
+    fn values(&self, visit: &mut dyn FnMut(Value)) {
+        if let Some(value) = self {
+            visit(*value);
+        }
+    }
+    fn map_values(&mut self, map: &mut dyn FnMut(Value) -> Value) {
+        if let Some(value) = self {
+            *value = map(*value);
+        }
+    }
+}
+
+/// A list of operands.
+pub type Values = Vec<Value>;
+
+impl Field for Values {
+    fn write(&self, _name: &str, writer: &mut dyn FieldWriter) {
+        writer.operands(self);
+    }
+    fn read(_name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
+        reader.operands()
+    }
+    fn values(&self, visit: &mut dyn FnMut(Value)) {
+        self.iter().for_each(|value| visit(*value));
+    }
+    fn map_values(&mut self, map: &mut dyn FnMut(Value) -> Value) {
+        for value in self {
+            *value = map(*value);
+        }
+    }
+}
+
+impl Field for Region {
+    fn write(&self, _name: &str, writer: &mut dyn FieldWriter) {
+        writer.region(*self);
+    }
+    fn read(_name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
+        reader.region()
+    }
+    fn regions(&self, visit: &mut dyn FnMut(Region)) {
+        visit(*self);
+    }
+    fn map_regions(&mut self, map: &mut dyn FnMut(Region) -> Region) {
+        *self = map(*self);
+    }
+}
+
+impl Field for Literal {
+    fn write(&self, name: &str, writer: &mut dyn FieldWriter) {
+        writer.literal(name, *self);
+    }
+    fn read(name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
+        reader.literal(name)
+    }
+}
+
+/// Fields whose text is one word.
+macro_rules! word_field {
+    ($($Kind:ty: $write:expr, $read:expr, $expected:literal;)*) => { $(
+        impl Field for $Kind {
+            fn write(&self, name: &str, writer: &mut dyn FieldWriter) {
+                let write: fn(&Self) -> String = $write;
+                writer.attribute(name, &write(self));
+            }
+            fn read(name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
+                let read: fn(&str) -> Option<Self> = $read;
+                let text = reader.attribute(name)?;
+                read(&text).ok_or_else(|| {
+                    ReadError(format!(concat!("`{}={}` is not ", $expected), name, text))
+                })
+            }
+        }
+    )* };
+}
+
+word_field! {
+    i64: ToString::to_string, |text| text.parse().ok(), "an integer";
+    Axis: |axis| axis.0.to_string(), |text| text.parse().ok().map(Axis), "an axis";
+    Order: |order| order.word().to_string(), Order::from_word, "an order: `tree` or `any`";
+    Precision: |precision| precision.word().to_string(), Precision::from_word, "a precision: `ieee`";
+    Indices: write_indices, read_indices, "a list of indices such as `[1, 0]`";
+}
+
+fn write_indices(indices: &Indices) -> String {
+    format!("{indices:?}")
+}
+
+fn read_indices(text: &str) -> Option<Indices> {
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?.trim();
+    if inner.is_empty() {
+        return Some(Vec::new());
+    }
+    inner
+        .split(',')
+        .map(|item| item.trim().parse().ok())
+        .collect()
+}

@@ -1,0 +1,270 @@
+//! A function: arenas of values, instructions and regions.
+
+use super::{Op, Stage, Trait, Type};
+use crate::diagnostic::Loc;
+use crate::entity::{EntityMap, entity};
+
+entity!(
+    /// An SSA value.
+    Value "%"
+);
+entity!(
+    /// An instruction.
+    Inst "inst"
+);
+entity!(
+    /// A list of instructions with parameters.
+    Region "region"
+);
+
+/// What a kernel may do with the memory behind a parameter.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Access {
+    /// Only loads.
+    Read,
+    /// Loads and stores.
+    ReadWrite,
+}
+
+/// A parameter of the kernel; its type is that of its value.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Parameter {
+    /// The name in the source.
+    pub name: String,
+    /// For pointers: what the kernel may do.
+    pub access: Access,
+    /// A known divisor: bytes of the address of a pointer, or of the value of an integer. The
+    /// launch checks it.
+    pub divisor: u32,
+    /// Whether every access is in bounds because the kernel reaches the memory through a tile
+    /// view only, whose extents the launch checks against the buffer.
+    pub view: bool,
+}
+
+impl Parameter {
+    /// A parameter with nothing known about it.
+    pub fn new(name: &str, access: Access) -> Self {
+        Self {
+            name: name.to_string(),
+            access,
+            divisor: 1,
+            view: false,
+        }
+    }
+}
+
+/// The parts of a region.
+#[derive(Clone, Default, Debug)]
+pub struct RegionData {
+    /// Values that the owner hands in.
+    pub parameters: Vec<Value>,
+    /// Instructions in program order.
+    pub insts: Vec<Inst>,
+}
+
+/// The parts of an instruction.
+#[derive(Clone, Debug)]
+pub struct InstData {
+    /// What it does.
+    pub op: Op,
+    /// What it defines.
+    pub results: Vec<Value>,
+    /// Where it comes from in the source.
+    pub loc: Loc,
+}
+
+/// A kernel in one stage of the IR.
+///
+/// The arenas may hold instructions and regions that nothing refers to any more; only what the
+/// body reaches counts.
+#[derive(Clone, Debug)]
+pub struct Func {
+    /// The kernel's name.
+    pub name: String,
+    /// The stage.
+    pub stage: Stage,
+    /// One for each parameter of the body.
+    pub parameters: Vec<Parameter>,
+    /// Warps of a thread block that a lane function is made for; 0 means a CPU worker.
+    pub warps: u32,
+    types: EntityMap<Value, Type>,
+    insts: EntityMap<Inst, InstData>,
+    regions: EntityMap<Region, RegionData>,
+    body: Region,
+}
+
+impl Func {
+    /// An empty function.
+    pub fn new(name: &str, stage: Stage) -> Self {
+        let mut regions = EntityMap::new();
+        let body = regions.push(RegionData::default());
+        Self {
+            name: name.to_string(),
+            stage,
+            parameters: Vec::new(),
+            warps: 0,
+            types: EntityMap::new(),
+            insts: EntityMap::new(),
+            regions,
+            body,
+        }
+    }
+
+    /// The region of the whole function; it has no terminator.
+    pub fn body(&self) -> Region {
+        self.body
+    }
+
+    /// The type of a value.
+    pub fn ty(&self, value: Value) -> Type {
+        self.types[value]
+    }
+
+    /// Changes the type of a value, for passes that rewrite in place.
+    pub fn set_type(&mut self, value: Value, ty: Type) {
+        self.types[value] = ty;
+    }
+
+    /// The number of values ever made: the length of a table indexed by [`Value`].
+    pub fn value_count(&self) -> usize {
+        self.types.len()
+    }
+
+    /// The number of instructions ever made.
+    pub fn inst_count(&self) -> usize {
+        self.insts.len()
+    }
+
+    /// The number of regions ever made.
+    pub fn region_count(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// An instruction.
+    pub fn inst(&self, inst: Inst) -> &InstData {
+        &self.insts[inst]
+    }
+
+    /// An instruction, to change.
+    pub fn inst_mut(&mut self, inst: Inst) -> &mut InstData {
+        &mut self.insts[inst]
+    }
+
+    /// The op of an instruction.
+    pub fn op(&self, inst: Inst) -> &Op {
+        &self.insts[inst].op
+    }
+
+    /// A region.
+    pub fn region(&self, region: Region) -> &RegionData {
+        &self.regions[region]
+    }
+
+    /// A region, to change.
+    pub fn region_mut(&mut self, region: Region) -> &mut RegionData {
+        &mut self.regions[region]
+    }
+
+    /// The values of the function's parameters.
+    pub fn arguments(&self) -> &[Value] {
+        &self.regions[self.body].parameters
+    }
+
+    /// The index of the parameter that `value` is.
+    pub fn parameter_index(&self, value: Value) -> Option<usize> {
+        self.arguments()
+            .iter()
+            .position(|&argument| argument == value)
+    }
+
+    /// Adds a parameter of the function.
+    pub fn add_parameter(&mut self, parameter: Parameter, ty: Type) -> Value {
+        self.parameters.push(parameter);
+        self.add_region_parameter(self.body, ty)
+    }
+
+    /// A new region, owned by nothing yet.
+    pub fn add_region(&mut self) -> Region {
+        self.regions.push(RegionData::default())
+    }
+
+    /// Adds a parameter of a region.
+    pub fn add_region_parameter(&mut self, region: Region, ty: Type) -> Value {
+        let value = self.types.push(ty);
+        self.regions[region].parameters.push(value);
+        value
+    }
+
+    /// A new instruction, in no region yet.
+    pub fn add_inst(&mut self, op: Op, types: &[Type], loc: Loc) -> Inst {
+        let results = types.iter().map(|&ty| self.types.push(ty)).collect();
+        self.insts.push(InstData { op, results, loc })
+    }
+
+    /// The values that the terminator of a nested region yields.
+    pub fn yielded(&self, region: Region) -> &[Value] {
+        match self.regions[region]
+            .insts
+            .last()
+            .map(|&inst| &self.insts[inst].op)
+        {
+            Some(Op::Yield { values }) => values,
+            _ => &[],
+        }
+    }
+
+    /// Calls `visit` with each instruction that `region` reaches, owners before what they own.
+    pub fn walk(&self, region: Region, visit: &mut dyn FnMut(Inst)) {
+        for &inst in &self.regions[region].insts {
+            visit(inst);
+            for nested in self.insts[inst].op.regions() {
+                self.walk(nested, visit);
+            }
+        }
+    }
+
+    /// All instructions that the body reaches, owners before what they own.
+    pub fn all_insts(&self) -> Vec<Inst> {
+        let mut insts = Vec::new();
+        self.walk(self.body, &mut |inst| insts.push(inst));
+        insts
+    }
+
+    /// For each value, the instruction that defines it; parameters have none.
+    pub fn definitions(&self) -> EntityMap<Value, Option<Inst>> {
+        let mut definitions = EntityMap::filled(self.value_count(), None);
+        self.walk(self.body, &mut |inst| {
+            for &result in &self.insts[inst].results {
+                definitions[result] = Some(inst);
+            }
+        });
+        definitions
+    }
+
+    /// Whether `inst` or anything it owns has the property.
+    pub fn any(&self, inst: Inst, asked: Trait) -> bool {
+        let mut found = self.insts[inst].op.is(asked);
+        for region in self.insts[inst].op.regions() {
+            self.walk(region, &mut |nested| {
+                found |= self.insts[nested].op.is(asked)
+            });
+        }
+        found
+    }
+
+    /// Whether `inst` has no effect but its results: it is pure, or control flow over pure
+    /// instructions.
+    pub fn is_pure(&self, inst: Inst) -> bool {
+        let op = &self.insts[inst].op;
+        let regions = op.regions();
+        if regions.is_empty() {
+            return op.is(Trait::pure);
+        }
+        !matches!(op, Op::While { .. })
+            && regions.iter().all(|&region| {
+                self.regions[region].insts.iter().all(|&nested| {
+                    self.insts[nested].op.is(Trait::terminator) || self.is_pure(nested)
+                })
+            })
+    }
+}

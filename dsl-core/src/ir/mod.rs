@@ -1,0 +1,38 @@
+//! The IR: values in SSA form, instructions in single-block regions, two stages.
+//!
+//! A [`Func`] owns arenas of values, instructions and regions; references such as [`Value`] print
+//! as the text form writes them. A region is a list of instructions with parameters; control flow
+//! is structured (`for`, `if`, `while` own regions). A value is visible from its definition to the
+//! end of its region, nested regions included. A scalar is a tile of rank 0, so `add` is declared
+//! once for scalars, tiles (block stage) and short vectors (lane stage).
+//!
+//! Everything that is true of an op is in its row: [`scalar_ops`] for the elementwise families,
+//! [`ops`] for the rest. The printed text of a function determines its results' bits: flags are
+//! resolved into ops and attributes before anything else happens.
+
+pub mod attr;
+pub mod field;
+pub mod func;
+pub mod infer;
+pub mod op;
+pub mod ops;
+pub mod scalar_ops;
+pub mod types;
+
+pub use attr::{Axis, Grid, Indices, Literal, Order, Precision, Stage, unflatten};
+pub use field::Values;
+pub use func::{Access, Func, Inst, InstData, Parameter, Region, RegionData, Value};
+pub use op::{Op, Rule, Trait};
+pub use scalar_ops::{Accepts, BinaryOp, CompareOp, Kind, TernaryOp, UnaryOp};
+pub use types::{Class, DType, Element, MAX_ELEMENTS, MAX_RANK, Shape, Space, Type};
+
+/// Spells a stage of the op table.
+macro_rules! stage {
+    (block) => {
+        $crate::ir::Stage::Block
+    };
+    (lane) => {
+        $crate::ir::Stage::Lane
+    };
+}
+pub(crate) use stage;

@@ -1,0 +1,102 @@
+//! The table of ops with their own shape: one row is one op.
+//!
+//! # Stages
+//! *Block* ops work on tiles: one instruction is the work of a whole program. *Lane* ops are what
+//! one worker does: a CPU thread that runs a program, or one lane of a warp. Values of a lane
+//! function are scalars and short vectors (rank 1).
+//!
+//! # Memory
+//! A pointer is the start of an array and never moves: an access names `base` and an element
+//! offset (`i64`; in the lane stage also `i32`). Global bases are parameters; shared and scratch
+//! bases come from `alloc`. Accesses of one program happen in program order.
+//!
+//! # Adding an op
+//! Can it be derived? Then it is a row of [`super::scalar_ops`] and a definition in
+//! `semantics::derived`. Else add a row here or there and follow the compiler's errors: the type
+//! rule in `infer`, the meaning in `interp`, the lowering, the backends. Then write its filetests.
+
+/// Calls `$m!` with one row per op: doc, variant, mnemonic, fields, result rule, stages, traits.
+macro_rules! for_each_op {
+    ($m:ident) => { $m! {
+        /// A scalar, tile or vector filled with one literal.
+        Constant "constant" { value: Literal } -> declared in [block lane] is [pure];
+        /// Position of this program along a grid axis (0, 1 or 2).
+        ProgramId "program_id" { axis: Axis } -> index in [block lane] is [pure];
+        /// Extent of the grid along an axis (0, 1 or 2).
+        NumPrograms "num_programs" { axis: Axis } -> index in [block lane] is [pure];
+        /// The integers `start..end`; their number is a power of two.
+        Arange "arange" { start: i64, end: i64 } -> arange in [block] is [pure];
+        /// Converts each number. Rounds once to nearest even; float to integer saturates and NaN
+        /// gives 0; to `bool` means nonzero.
+        Cast "cast" { x: Value } -> declared in [block lane] is [pure elementwise];
+        /// Reinterprets the bits as a type of the same width; a float NaN reads as the positive
+        /// canonical NaN.
+        Bitcast "bitcast" { x: Value } -> declared in [block lane] is [pure elementwise];
+        /// `on_true` where the condition holds, else `on_false`; both are evaluated.
+        Select "select" { condition: Value, on_true: Value, on_false: Value } -> select in [block lane] is [pure elementwise];
+        /// Repeats a scalar.
+        Splat "splat" { x: Value } -> declared in [block lane] is [pure];
+        /// Repeats along the axes whose extent is 1.
+        Broadcast "broadcast" { x: Value } -> declared in [block] is [pure];
+        /// Inserts an axis of extent 1.
+        ExpandDims "expand_dims" { x: Value, axis: Axis } -> expand_dims in [block] is [pure];
+        /// Another shape, the same row-major order of elements.
+        Reshape "reshape" { x: Value } -> declared in [block] is [pure];
+        /// Permutes axes: axis `i` of the result is axis `permutation[i]` of `x`.
+        Transpose "transpose" { x: Value, permutation: Indices } -> transpose in [block] is [pure];
+        /// Reads `base[offsets]` where the mask holds; elsewhere `other`, or zero bits without it.
+        Load "load" { base: Value, offsets: Value, mask: Option<Value>, other: Option<Value> } -> load in [block] is [reads];
+        /// Writes `base[offsets]` where the mask holds. Of two equal offsets the higher element
+        /// index wins.
+        Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value> } -> store in [block] is [writes];
+        /// Combines along an axis in the order named. Several sources are combined together:
+        /// the region takes the lower operand of every source, then the higher, and yields one
+        /// value for each. `tree` is the balanced binary tree over the axis, adjacent pairs first,
+        /// lower index on the left; `any` leaves the order open.
+        Reduce "reduce" { sources: Values, axis: Axis, order: Order, combine: Region } -> reduce in [block] is [pure];
+        /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`: the chain
+        /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`.
+        Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> dot in [block] is [pure];
+        /// Runs the region for `lower, lower + step, ..` below `upper`. The region takes the index
+        /// and the carried values and yields the next ones. `step` is positive; `stages` is a
+        /// pipelining hint and never changes results.
+        For "for" { lower: Value, upper: Value, init: Values, step: i64, stages: i64, body: Region } -> carried in [block lane] is [];
+        /// One of two regions, which take nothing and yield the results.
+        If "if" { condition: Value, on_true: Region, on_false: Region } -> yielded in [block lane] is [];
+        /// While `before` yields true first, runs `body` on the carried values that it yields next.
+        /// Both take the carried values.
+        While "while" { init: Values, before: Region, body: Region } -> carried in [block lane] is [];
+        /// Ends a region, handing values to the op that owns it.
+        Yield "yield" { values: Values } -> none in [block lane] is [terminator];
+        /// Index of this lane in its warp, 0..32 (`i32`).
+        LaneId "lane_id" {} -> index32 in [lane] is [pure];
+        /// Index of this warp in its thread block (`i32`).
+        WarpId "warp_id" {} -> index32 in [lane] is [pure];
+        /// A buffer of `count` elements that starts at byte `offset` of the shared or scratch
+        /// memory of this program. Buffers may overlap on purpose. Contents start undefined.
+        Alloc "alloc" { offset: i64, count: i64 } -> declared in [lane] is [pure];
+        /// Reads a scalar or consecutive elements from `base[offset]`, aligned to `align` bytes.
+        /// Without the mask nothing is read and the result is `other`, or zero bits.
+        LaneLoad "lane_load" { base: Value, offset: Value, mask: Option<Value>, other: Option<Value>, align: i64 } -> declared in [lane] is [reads];
+        /// Writes a scalar or consecutive elements to `base[offset]`, aligned to `align` bytes.
+        LaneStore "lane_store" { base: Value, offset: Value, value: Value, mask: Option<Value>, align: i64 } -> none in [lane] is [writes];
+        /// The mask, and that `offset .. offset + count` lies inside the argument `base`. Where
+        /// the mask holds and an offset does not, records the error (program, `site`, `element`);
+        /// of several errors of a launch the least is kept.
+        CheckBounds "check_bounds" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> condition in [lane] is [writes];
+        /// The value that lane `lane_id ^ lane_mask` holds. All lanes of the warp take part.
+        ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> like_first in [lane] is [convergent];
+        /// The value that lane `source_lane` (`i32`, 0..32) holds. All lanes of the warp take part.
+        ShuffleIndex "shuffle_index" { x: Value, source_lane: Value } -> like_first in [lane] is [convergent];
+        /// Waits for all lanes of the thread block and orders their shared and global memory
+        /// accesses. All lanes take part.
+        Barrier "barrier" {} -> none in [lane] is [convergent writes];
+        /// One element of a vector.
+        Extract "extract" { vector: Value, index: i64 } -> extract in [lane] is [pure];
+        /// A vector from its elements, lowest first.
+        Vector "vector" { elements: Values } -> vector in [lane] is [pure];
+        /// Picks elements from `a` followed by `b`.
+        ShuffleVector "shuffle_vector" { a: Value, b: Value, indices: Indices } -> shuffle_vector in [lane] is [pure];
+    }};
+}
+pub(crate) use for_each_op;

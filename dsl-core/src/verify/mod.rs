@@ -1,0 +1,44 @@
+//! Proof that a function is well formed: the only maker of [`BlockFunc`] and [`LaneFunc`].
+
+mod structure;
+
+use std::ops::Deref;
+
+use crate::diagnostic::Diagnostics;
+use crate::ir::{Func, Stage};
+
+macro_rules! proven {
+    ($(#[doc = $doc:literal])* $Name:ident, $check:ident, $stage:ident) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug)]
+        pub struct $Name(Func);
+
+        impl $Name {
+            /// The function, to change; it must be verified again.
+            pub fn into_inner(self) -> Func {
+                self.0
+            }
+        }
+
+        impl Deref for $Name {
+            type Target = Func;
+            fn deref(&self) -> &Func {
+                &self.0
+            }
+        }
+
+        /// Verifies a function of this stage; all errors come at once.
+        pub fn $check(func: Func) -> Result<$Name, Diagnostics> {
+            structure::check(&func, Stage::$stage).into_result(()).map(|()| $Name(func))
+        }
+    };
+}
+
+proven!(
+    /// A function proven valid at stage block.
+    BlockFunc, block, Block
+);
+proven!(
+    /// A function proven valid at stage lane: what a backend takes.
+    LaneFunc, lane, Lane
+);

@@ -1,0 +1,206 @@
+//! The rules of structure: stage, dominance, ownership, terminators, parameters, types.
+
+use std::collections::BTreeSet;
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::ir::infer::infer;
+use crate::ir::{Access, Func, Inst, Op, Region, Space, Stage, Trait, Type, Value};
+
+/// All violations of the rules of `stage`.
+pub(super) fn check(func: &Func, stage: Stage) -> Diagnostics {
+    let mut checker = Checker {
+        func,
+        stage,
+        visible: BTreeSet::new(),
+        owned: BTreeSet::from([func.body()]),
+        diagnostics: Diagnostics::new(),
+    };
+    checker.function();
+    checker.region(func.body(), None);
+    checker.diagnostics
+}
+
+struct Checker<'a> {
+    func: &'a Func,
+    stage: Stage,
+    visible: BTreeSet<Value>,
+    owned: BTreeSet<Region>,
+    diagnostics: Diagnostics,
+}
+
+impl Checker<'_> {
+    fn error(&mut self, inst: Inst, message: String) {
+        let loc = self.func.inst(inst).loc.clone();
+        self.diagnostics.push(Diagnostic::new(loc, message));
+    }
+
+    fn function(&mut self) {
+        let func = self.func;
+        let mut complain = |message: String| {
+            self.diagnostics
+                .push(Diagnostic::new(crate::diagnostic::Loc::none(), message))
+        };
+        if func.stage != self.stage {
+            complain(format!(
+                "`@{}` is a {} function",
+                func.name,
+                func.stage.word()
+            ));
+        }
+        if func.parameters.len() != func.arguments().len() {
+            complain(format!("`@{}` has unnamed parameters", func.name));
+        }
+        let mut names = BTreeSet::new();
+        for (parameter, &value) in func.parameters.iter().zip(func.arguments()) {
+            let ty = func.ty(value);
+            if !names.insert(&parameter.name) {
+                complain(format!("two parameters are named `{}`", parameter.name));
+            }
+            let argument = ty.is_scalar() && !ty.is_poison();
+            let global = ty.pointee().is_none_or(|(_, space)| space == Space::Global);
+            if !argument || !global {
+                complain(format!("parameter `{}` cannot be `{ty}`", parameter.name));
+            }
+            if parameter.divisor == 0 {
+                complain(format!("divisor of parameter `{}` is zero", parameter.name));
+            }
+        }
+    }
+
+    fn region(&mut self, region: Region, owner: Option<Inst>) {
+        let data = self.func.region(region);
+        let mut defined: Vec<Value> = data.parameters.clone();
+        self.visible.extend(&data.parameters);
+        let last = data.insts.len().saturating_sub(1);
+        for (index, &inst) in data.insts.iter().enumerate() {
+            let terminates = self.func.op(inst).is(Trait::terminator);
+            if terminates && (owner.is_none() || index != last) {
+                self.error(inst, "`yield` may only end a nested region".to_string());
+            }
+            self.inst(inst);
+            let results = &self.func.inst(inst).results;
+            for &result in results {
+                if !self.visible.insert(result) {
+                    self.error(inst, format!("value `{result}` is defined twice"));
+                }
+            }
+            defined.extend(results);
+        }
+        if let Some(owner) = owner {
+            let ends = data
+                .insts
+                .last()
+                .is_some_and(|&inst| self.func.op(inst).is(Trait::terminator));
+            if !ends {
+                self.error(owner, "a nested region does not end in `yield`".to_string());
+            }
+        }
+        for value in defined {
+            self.visible.remove(&value);
+        }
+    }
+
+    fn inst(&mut self, inst: Inst) {
+        let data = self.func.inst(inst);
+        let op = &data.op;
+        if !op.is_legal_in(self.stage) {
+            let (name, stage) = (op.mnemonic(), self.stage.word());
+            self.error(inst, format!("`{name}` is not a {stage} op"));
+        }
+        for operand in op.operands() {
+            if !self.visible.contains(&operand) {
+                self.error(inst, format!("operand `{operand}` is not visible here"));
+                return;
+            }
+        }
+        for region in op.regions() {
+            if self.owned.insert(region) {
+                self.region(region, Some(inst));
+            } else {
+                self.error(inst, "a region has two owners".to_string());
+                return;
+            }
+        }
+        self.types(inst);
+        self.memory(inst);
+        if self.stage == Stage::Block && matches!(op, Op::Reduce { .. }) {
+            self.combiner(inst);
+        }
+    }
+
+    fn types(&mut self, inst: Inst) {
+        let data = self.func.inst(inst);
+        let found: Vec<Type> = data
+            .results
+            .iter()
+            .map(|&value| self.func.ty(value))
+            .collect();
+        match infer(self.func, &data.op, &found) {
+            Err(message) => self.error(inst, message),
+            Ok(expected) if expected != found => {
+                let name = data.op.mnemonic();
+                self.error(
+                    inst,
+                    format!("`{name}` gives {expected:?}, found {found:?}"),
+                );
+            }
+            Ok(_) => {
+                let poisoned = found.iter().any(Type::is_poison);
+                if poisoned {
+                    self.error(inst, "a value is poisoned".to_string());
+                }
+                let long = found.iter().find(|ty| ty.shape.rank() > 1);
+                if let (Stage::Lane, Some(ty)) = (self.stage, long) {
+                    self.error(inst, format!("`{ty}` is no lane type"));
+                }
+            }
+        }
+    }
+
+    fn memory(&mut self, inst: Inst) {
+        let (base, writes) = match self.func.op(inst) {
+            Op::Load { base, .. } | Op::LaneLoad { base, .. } => (*base, false),
+            Op::Store { base, .. } | Op::LaneStore { base, .. } => (*base, true),
+            Op::CheckBounds { base, .. } => (*base, false),
+            _ => return,
+        };
+        let Some((_, space)) = self.func.ty(base).pointee() else {
+            return;
+        };
+        if space != Space::Global {
+            return;
+        }
+        match self.func.parameter_index(base) {
+            None => self.error(inst, format!("base `{base}` is not a parameter")),
+            Some(index) => {
+                let Some(parameter) = self.func.parameters.get(index) else {
+                    return;
+                };
+                if writes && parameter.access == Access::Read {
+                    let name = parameter.name.clone();
+                    self.error(inst, format!("store through read-only parameter `{name}`"));
+                }
+            }
+        }
+    }
+
+    fn combiner(&mut self, inst: Inst) {
+        for region in self.func.op(inst).regions() {
+            let mut impure = None;
+            self.func.walk(region, &mut |nested| {
+                let op = self.func.op(nested);
+                let allowed =
+                    op.is(Trait::pure) || op.is(Trait::terminator) || !op.regions().is_empty();
+                if !allowed {
+                    impure = Some(op.mnemonic());
+                }
+            });
+            if let Some(name) = impure {
+                self.error(
+                    inst,
+                    format!("combiner of `reduce` has an effect: `{name}`"),
+                );
+            }
+        }
+    }
+}
