@@ -11,4 +11,5 @@ pub mod diagnostic;
 pub mod entity;
 pub mod ir;
 pub mod target;
+pub mod text;
 pub mod verify;

@@ -1,0 +1,71 @@
+//! Splits the text form into tokens with their places.
+
+/// What a token is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TokenKind {
+    /// `%name`, without the sign.
+    Value,
+    /// `@name`, without the sign.
+    Symbol,
+    /// A word or number.
+    Word,
+    /// One character of punctuation.
+    Punctuation,
+    /// The end of the text.
+    End,
+}
+
+/// A token.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token<'a> {
+    pub(super) kind: TokenKind,
+    pub(super) text: &'a str,
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || "_.-+".contains(character)
+}
+
+/// All tokens, ended by one of kind [`TokenKind::End`].
+pub(super) fn tokenize(source: &str) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
+    let mut last_line = 0;
+    for (number, line) in source.lines().enumerate() {
+        let code = line.split(';').next().unwrap_or("");
+        last_line = number as u32 + 1;
+        let mut rest = code;
+        loop {
+            rest = rest.trim_start();
+            let Some(first) = rest.chars().next() else {
+                break;
+            };
+            let column = code[..code.len() - rest.len()].chars().count() as u32 + 1;
+            let sigil = usize::from(first == '%' || first == '@');
+            let length = rest[sigil..]
+                .find(|c| !is_word(c))
+                .unwrap_or(rest.len() - sigil);
+            let (kind, start, end) = match first {
+                '%' => (TokenKind::Value, 1, 1 + length),
+                '@' => (TokenKind::Symbol, 1, 1 + length),
+                _ if length > 0 => (TokenKind::Word, 0, length),
+                _ => (TokenKind::Punctuation, 0, first.len_utf8()),
+            };
+            tokens.push(Token {
+                kind,
+                text: &rest[start..end],
+                line: last_line,
+                column,
+            });
+            rest = &rest[end..];
+        }
+    }
+    tokens.push(Token {
+        kind: TokenKind::End,
+        text: "",
+        line: last_line + 1,
+        column: 1,
+    });
+    tokens
+}

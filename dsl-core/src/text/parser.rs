@@ -1,0 +1,442 @@
+//! Parses a function. Types come from the text as they stand; the verifier judges them.
+
+use std::collections::BTreeMap;
+
+use super::lexer::{Token, TokenKind, tokenize};
+use super::number;
+use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
+use crate::ir::field::{FieldReader, ReadError};
+use crate::ir::{
+    Access, DType, Element, Func, Literal, Op, Parameter, Region, Shape, Space, Stage, Type, Value,
+};
+
+/// Parses one function; `file` names the text in locations. All syntax errors that can be told
+/// apart come at once.
+pub fn parse(source: &str, file: &str) -> Result<Func, Diagnostics> {
+    let mut parser = Parser {
+        tokens: tokenize(source),
+        position: 0,
+        file,
+        func: Func::new("", Stage::Block),
+        region: None,
+        names: BTreeMap::new(),
+        first: true,
+        diagnostics: Diagnostics::new(),
+    };
+    if let Err(error) = parser.function() {
+        parser.report(error);
+    }
+    parser.diagnostics.into_result(parser.func)
+}
+
+struct Parser<'a> {
+    tokens: Vec<Token<'a>>,
+    position: usize,
+    file: &'a str,
+    func: Func,
+    region: Option<Region>,
+    names: BTreeMap<String, Value>,
+    first: bool,
+    diagnostics: Diagnostics,
+}
+
+type Parsed<T> = Result<T, ReadError>;
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Token<'a> {
+        self.tokens[self.position]
+    }
+
+    fn next(&mut self) -> Token<'a> {
+        let token = self.peek();
+        if token.kind != TokenKind::End {
+            self.position += 1;
+        }
+        token
+    }
+
+    fn loc(&self, token: Token<'_>) -> Loc {
+        Loc::new(self.file, token.line, token.column)
+    }
+
+    fn report(&mut self, error: ReadError) {
+        let loc = self.loc(self.peek());
+        self.diagnostics.push(Diagnostic::new(loc, error.0));
+    }
+
+    fn unexpected<T>(&self, expected: &str) -> Parsed<T> {
+        let token = self.peek();
+        Err(ReadError(match token.kind {
+            TokenKind::End => format!("expected {expected}, found the end of the text"),
+            TokenKind::Value => format!("expected {expected}, found `%{}`", token.text),
+            TokenKind::Symbol => format!("expected {expected}, found `@{}`", token.text),
+            TokenKind::Word | TokenKind::Punctuation => {
+                format!("expected {expected}, found `{}`", token.text)
+            }
+        }))
+    }
+
+    fn eat(&mut self, text: &str) -> bool {
+        let token = self.peek();
+        let found = matches!(token.kind, TokenKind::Word | TokenKind::Punctuation);
+        if found && token.text == text {
+            self.position += 1;
+            return true;
+        }
+        false
+    }
+
+    fn expect(&mut self, text: &str) -> Parsed<()> {
+        if self.eat(text) {
+            Ok(())
+        } else {
+            self.unexpected(&format!("`{text}`"))
+        }
+    }
+
+    fn token(&mut self, kind: TokenKind, expected: &str) -> Parsed<&'a str> {
+        if self.peek().kind == kind {
+            Ok(self.next().text)
+        } else {
+            self.unexpected(expected)
+        }
+    }
+
+    fn word(&mut self, expected: &str) -> Parsed<&'a str> {
+        self.token(TokenKind::Word, expected)
+    }
+
+    fn integer<T: std::str::FromStr>(&mut self, expected: &str) -> Parsed<T> {
+        let word = self.word(expected)?;
+        word.parse()
+            .map_err(|_| ReadError(format!("`{word}` is not {expected}")))
+    }
+
+    fn function(&mut self) -> Parsed<()> {
+        self.expect("func")?;
+        self.func.name = self.token(TokenKind::Symbol, "`@name`")?.to_string();
+        let stage = self.word("a stage: `block` or `lane`")?;
+        self.func.stage = Stage::from_word(stage).ok_or_else(|| {
+            ReadError(format!(
+                "unknown stage `{stage}`: expected `block` or `lane`"
+            ))
+        })?;
+        if self.eat("warps") {
+            self.expect("=")?;
+            self.func.warps = self.integer("a number of warps")?;
+        }
+        self.expect("(")?;
+        while !self.eat(")") {
+            self.parameter()?;
+            if !self.eat(",") && self.peek().text != ")" {
+                return self.unexpected("`,` or `)`");
+            }
+        }
+        self.expect("{")?;
+        self.insts(self.func.body())?;
+        if self.peek().kind != TokenKind::End {
+            return self.unexpected("the end of the text");
+        }
+        Ok(())
+    }
+
+    fn parameter(&mut self) -> Parsed<()> {
+        let token = self.peek();
+        let value_name = self.token(TokenKind::Value, "a parameter `%name`")?;
+        let name = if self.peek().text == ":" {
+            value_name
+        } else {
+            self.word("a parameter name")?
+        };
+        self.expect(":")?;
+        let ty = self.ty()?;
+        let mut parameter = Parameter::new(name, Access::Read);
+        loop {
+            if self.eat("write") {
+                parameter.access = Access::ReadWrite;
+            } else if self.eat("view") {
+                parameter.view = true;
+            } else if self.eat("divisor") {
+                self.expect("=")?;
+                parameter.divisor = self.integer("a divisor")?;
+            } else {
+                break;
+            }
+        }
+        let value = self.func.add_parameter(parameter, ty);
+        self.define(token, value_name, value);
+        Ok(())
+    }
+
+    fn define(&mut self, token: Token<'_>, name: &str, value: Value) {
+        if self.names.insert(name.to_string(), value).is_some() {
+            let loc = self.loc(token);
+            self.diagnostics
+                .error(&loc, format!("`%{name}` is defined twice"));
+        }
+    }
+
+    fn insts(&mut self, region: Region) -> Parsed<()> {
+        let outer = self.region.replace(region);
+        while !self.eat("}") {
+            if self.peek().kind == TokenKind::End {
+                return self.unexpected("`}`");
+            }
+            let line = self.peek().line;
+            if let Err(error) = self.inst() {
+                self.report(error);
+                while self.peek().line <= line && self.peek().kind != TokenKind::End {
+                    self.position += 1;
+                }
+            }
+        }
+        self.region = outer;
+        Ok(())
+    }
+
+    fn inst(&mut self) -> Parsed<()> {
+        let start = self.peek();
+        let mut names = Vec::new();
+        while self.peek().kind == TokenKind::Value {
+            names.push(self.next());
+            if !self.eat(",") {
+                self.expect("=")?;
+                break;
+            }
+        }
+        let mnemonic = self.word("an op")?;
+        self.first = true;
+        let region = self.region;
+        let op = Op::read(mnemonic, self);
+        self.region = region;
+        let op = op.unwrap_or_else(|| Err(ReadError(format!("unknown op `{mnemonic}`"))))?;
+        let mut types = Vec::new();
+        if !names.is_empty() {
+            self.expect(":")?;
+            types.push(self.ty()?);
+            while self.eat(",") {
+                types.push(self.ty()?);
+            }
+        }
+        if types.len() != names.len() {
+            return Err(ReadError(format!(
+                "{} results but {} types",
+                names.len(),
+                types.len()
+            )));
+        }
+        let inst = self.func.add_inst(op, &types, self.loc(start));
+        let results = self.func.inst(inst).results.clone();
+        for (token, value) in names.into_iter().zip(results) {
+            self.define(token, token.text, value);
+        }
+        if let Some(region) = self.region {
+            self.func.region_mut(region).insts.push(inst);
+        }
+        Ok(())
+    }
+
+    fn ty(&mut self) -> Parsed<Type> {
+        if !self.eat("tile") {
+            let word = self.word("a type")?;
+            return Ok(Type {
+                element: self.element(word)?,
+                shape: Shape::SCALAR,
+            });
+        }
+        self.expect("<")?;
+        let word = self.word("extents and an element, such as `8x4xf32`")?;
+        let mut dims = Vec::new();
+        let mut rest = word;
+        while rest.starts_with(|c: char| c.is_ascii_digit()) {
+            let (extent, after) = rest.split_once('x').unwrap_or((rest, ""));
+            dims.push(
+                extent
+                    .parse()
+                    .map_err(|_| ReadError(format!("`{extent}` is no extent")))?,
+            );
+            rest = after;
+        }
+        let element = self.element(rest)?;
+        self.expect(">")?;
+        Ok(Type {
+            element,
+            shape: Shape::new(&dims).map_err(ReadError)?,
+        })
+    }
+
+    fn element(&mut self, word: &str) -> Parsed<Element> {
+        if word != "ptr" {
+            let dtype = self.dtype(word)?;
+            return Ok(Element::Number(dtype));
+        }
+        self.expect("<")?;
+        let word = self.word("a data type")?;
+        let dtype = self.dtype(word)?;
+        let space = if self.eat(",") {
+            match self.word("`shared` or `scratch`")? {
+                "shared" => Space::Shared,
+                "scratch" => Space::Scratch,
+                other => return Err(ReadError(format!("unknown memory space `{other}`"))),
+            }
+        } else {
+            Space::Global
+        };
+        self.expect(">")?;
+        Ok(Element::Pointer(dtype, space))
+    }
+
+    fn dtype(&self, word: &str) -> Parsed<DType> {
+        DType::from_name(word).ok_or_else(|| ReadError(format!("unknown type `{word}`")))
+    }
+
+    fn separate(&mut self) -> Parsed<()> {
+        if std::mem::replace(&mut self.first, false) {
+            Ok(())
+        } else {
+            self.expect(",")
+        }
+    }
+
+    fn value(&mut self) -> Parsed<Value> {
+        let name = self.token(TokenKind::Value, "an operand `%name`")?;
+        self.names.get(name).copied().ok_or_else(|| {
+            self.position -= 1;
+            ReadError(format!("`%{name}` is not defined"))
+        })
+    }
+
+    fn key(&mut self, name: &str) -> Parsed<()> {
+        self.separate()?;
+        self.expect(name)?;
+        self.expect("=")
+    }
+}
+
+impl FieldReader for Parser<'_> {
+    fn operand(&mut self) -> Parsed<Value> {
+        self.separate()?;
+        self.value()
+    }
+
+    fn operands(&mut self) -> Parsed<Vec<Value>> {
+        self.separate()?;
+        self.expect("[")?;
+        let mut values = Vec::new();
+        while !self.eat("]") {
+            values.push(self.value()?);
+            if !self.eat(",") && self.peek().text != "]" {
+                return self.unexpected("`,` or `]`");
+            }
+        }
+        Ok(values)
+    }
+
+    fn named_operand(&mut self, name: &str) -> Parsed<Option<Value>> {
+        let ahead = &self.tokens[self.position..];
+        let comes = matches!(ahead, [comma, key, equals, ..]
+            if comma.text == "," && key.text == name && equals.text == "=");
+        if !comes {
+            return Ok(None);
+        }
+        self.key(name)?;
+        self.value().map(Some)
+    }
+
+    fn attribute(&mut self, name: &str) -> Parsed<String> {
+        self.key(name)?;
+        if !self.eat("[") {
+            return Ok(self.word("a value")?.to_string());
+        }
+        let mut text = String::from("[");
+        while !self.eat("]") {
+            if self.peek().kind == TokenKind::End {
+                return self.unexpected("`]`");
+            }
+            text.push_str(self.next().text);
+        }
+        text.push(']');
+        Ok(text)
+    }
+
+    fn literal(&mut self, name: &str) -> Parsed<Literal> {
+        self.key(name)?;
+        let word = self.word("a typed number such as `f32(1.5)`")?;
+        let dtype = self.dtype(word)?;
+        self.expect("(")?;
+        let mut text = self.word("a number")?.to_string();
+        if self.eat(":") {
+            text = format!("{text}:{}", self.word("bits")?);
+        }
+        self.expect(")")?;
+        number::parse(dtype, &text)
+            .ok_or_else(|| ReadError(format!("`{text}` is no number of type {dtype}")))
+    }
+
+    fn region(&mut self) -> Parsed<Region> {
+        let region = self.func.add_region();
+        self.expect("(")?;
+        while !self.eat(")") {
+            let token = self.peek();
+            let name = self.token(TokenKind::Value, "a parameter `%name`")?;
+            self.expect(":")?;
+            let ty = self.ty()?;
+            let value = self.func.add_region_parameter(region, ty);
+            self.define(token, name, value);
+            if !self.eat(",") && self.peek().text != ")" {
+                return self.unexpected("`,` or `)`");
+            }
+        }
+        self.expect("{")?;
+        self.insts(region)?;
+        Ok(region)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOP: &str =
+        "func @sum block (%0 x: ptr<f32>, %1 y: ptr<f32> write divisor=16, %2 n: i64) {
+  %3 = arange start=0, end=4 : tile<4xi64>
+  %4 = constant value=f32(0x1.8p0) : tile<4xf32>
+  %5 = constant value=i64(0) : i64
+  %6 = for %5, %2, [%4], step=4, stages=1 (%7: i64, %8: tile<4xf32>) {
+    %9 = splat %7 : tile<4xi64>
+    %10 = add %9, %3 : tile<4xi64>
+    %11 = splat %2 : tile<4xi64>
+    %12 = lt %10, %11 : tile<4xbool>
+    %13 = load %0, %10, mask=%12 : tile<4xf32>
+    %14 = add %8, %13 : tile<4xf32>
+    yield [%14]
+  } : tile<4xf32>
+  %15 = reshape %6 : tile<2x2xf32>
+  %16 = transpose %15, permutation=[1, 0] : tile<2x2xf32>
+  %17 = reduce [%16], axis=0, order=tree (%18: f32, %19: f32) {
+    %20 = add %18, %19 : f32
+    yield [%20]
+  } : tile<2xf32>
+  %21 = arange start=0, end=2 : tile<2xi64>
+  store %1, %21, %17
+}
+";
+
+    #[test]
+    fn text_survives_a_round_trip() {
+        let func = parse(LOOP, "loop.bir").expect("parses");
+        assert_eq!(func.to_string(), LOOP);
+        crate::verify::block(func).expect("verifies");
+    }
+
+    #[test]
+    fn errors_name_their_places_and_come_at_once() {
+        let source = "func @f block (%0 x: ptr<f32>) {\n  %1 = arrange start=0 : i64\n  %2 = add %9, %9 : f32\n}\n";
+        let error = parse(source, "f.bir").expect_err("is wrong").to_string();
+        assert!(error.contains("unknown op `arrange`"), "{error}");
+        assert!(
+            error.contains("`%9` is not defined") && error.contains("f.bir:3:12"),
+            "{error}"
+        );
+    }
+}
