@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod backend;
 pub mod builder;
 pub mod diagnostic;
 pub mod entity;
