@@ -11,6 +11,7 @@ pub mod builder;
 pub mod diagnostic;
 pub mod entity;
 pub mod ir;
+pub mod layout;
 pub mod target;
 pub mod text;
 pub mod verify;
