@@ -12,6 +12,7 @@ pub mod diagnostic;
 pub mod entity;
 pub mod ir;
 pub mod layout;
+pub mod passes;
 pub mod target;
 pub mod text;
 pub mod verify;
