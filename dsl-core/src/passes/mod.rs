@@ -5,9 +5,11 @@
 pub mod carried;
 pub mod cse;
 pub mod dce;
+pub mod duplicate;
 pub mod licm;
 pub mod rewrite;
 pub mod simplify;
+pub mod uniform_mask;
 
 use crate::ir::Func;
 

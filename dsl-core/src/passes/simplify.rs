@@ -6,8 +6,60 @@ use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Type, Value};
 /// Applies the rules below once to each instruction, operands first.
 pub fn simplify(func: &mut Func) {
     rewrite(func, &mut |rewriter, inst| {
-        rule(rewriter, inst).map(|value| vec![value])
+        access(rewriter, inst).or_else(|| rule(rewriter, inst).map(|value| vec![value]))
     });
+}
+
+/// An access whose mask is the same everywhere.
+fn access(rewriter: &mut Rewriter, inst: Inst) -> Option<Vec<Value>> {
+    let data = rewriter.builder.func().inst(inst);
+    let ty = data
+        .results
+        .first()
+        .map(|&result| rewriter.builder.ty(result));
+    match data.op.clone() {
+        Op::Load {
+            base,
+            offsets,
+            mask: Some(mask),
+            other,
+        } => {
+            let ty = ty?;
+            if rewriter.constant(mask)?.bits != 0 {
+                let op = Op::Load {
+                    base,
+                    offsets,
+                    mask: None,
+                    other: None,
+                };
+                return Some(vec![rewriter.builder.value(op)]);
+            }
+            let zero = Literal::from_bits(ty.dtype()?, 0);
+            Some(vec![
+                other.unwrap_or_else(|| rewriter.builder.filled(zero, ty.shape)),
+            ])
+        }
+        Op::Store {
+            base,
+            offsets,
+            value,
+            mask: Some(mask),
+        } => {
+            if rewriter.constant(mask)?.bits != 0 {
+                rewriter.builder.emit(
+                    Op::Store {
+                        base,
+                        offsets,
+                        value,
+                        mask: None,
+                    },
+                    &[],
+                );
+            }
+            Some(Vec::new())
+        }
+        _ => None,
+    }
 }
 
 fn rule(rewriter: &mut Rewriter, inst: Inst) -> Option<Value> {
