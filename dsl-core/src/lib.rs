@@ -13,6 +13,7 @@ pub mod entity;
 pub mod ir;
 pub mod layout;
 pub mod passes;
+pub mod semantics;
 pub mod target;
 pub mod text;
 pub mod verify;

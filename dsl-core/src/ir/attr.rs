@@ -1,5 +1,6 @@
 //! Attributes of ops: what the text form writes as `name=value`.
 
+use super::round::{bf16_from_f64, f16_from_f64};
 use super::{DType, Shape};
 
 macro_rules! keyword_attribute {
@@ -90,8 +91,8 @@ impl Literal {
             DType::U16 => u64::from(value as u16),
             DType::U32 => u64::from(value as u32),
             DType::U64 => value as u64,
-            DType::F16 => u64::from(half::f16::from_f64(value).to_bits()),
-            DType::BF16 => u64::from(half::bf16::from_f64(value).to_bits()),
+            DType::F16 => f16_from_f64(value),
+            DType::BF16 => bf16_from_f64(value),
             DType::F32 => u64::from((value as f32).to_bits()),
             DType::F64 => value.to_bits(),
         };

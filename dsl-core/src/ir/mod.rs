@@ -17,6 +17,7 @@ pub mod infer;
 pub mod number;
 pub mod op;
 pub mod ops;
+pub mod round;
 pub mod scalar_ops;
 pub mod types;
 

@@ -1,0 +1,139 @@
+//! log and log2.
+//!
+//! `x = 2^k (1 + f)`; `log(1 + f)` by a polynomial in `f32` and by `2 atanh(f / (2 + f))` in `f64`
+//! (as in the C library of P. Tang and FreeBSD); the sum with `k ln 2` keeps what it rounds off.
+
+use super::coefficients::{
+    ATANH_DOUBLE, LN_2_HIGH, LN_2_LOW, LOG_SINGLE, LOG2_E_HIGH, LOG2_E_LOW, LOG2_SINGLE,
+};
+use super::formula::{Format, Formula};
+use crate::ir::{CompareOp, Value};
+
+/// `x = 2^exponent (1 + fraction)`.
+struct Scaled {
+    exponent: Value,
+    fraction: Value,
+}
+
+/// Natural logarithm.
+pub(super) fn log(formula: &mut Formula<'_>, x: Value) -> Value {
+    let scaled = scale(formula, x);
+    let curve = curve(formula, scaled.fraction, LOG_SINGLE);
+    let ln_2 = formula.constant(LN_2_HIGH);
+    let ln_2_low = formula.constant(LN_2_LOW);
+    let high = formula.fma(scaled.exponent, ln_2, scaled.fraction);
+    let negated = formula.neg(high);
+    // Exact: the product and `high` agree in their leading bits.
+    let lost = formula.fma(scaled.exponent, ln_2, negated);
+    let lost = formula.add(lost, scaled.fraction);
+    let low = formula.fma(scaled.exponent, ln_2_low, lost);
+    let low = match curve {
+        Curve::Product(series, square) => formula.fma(series, square, low),
+        Curve::Whole(curve) => formula.add(curve, low),
+    };
+    let sum = formula.add(high, low);
+    special(formula, x, sum)
+}
+
+/// Logarithm to base 2.
+pub(super) fn log2(formula: &mut Formula<'_>, x: Value) -> Value {
+    let scaled = scale(formula, x);
+    let curve = curve(formula, scaled.fraction, LOG2_SINGLE);
+    let log2_e = formula.constant(LOG2_E_HIGH);
+    let log2_e_low = formula.constant(LOG2_E_LOW);
+    let low = formula.mul(scaled.fraction, log2_e_low);
+    let low = match curve {
+        Curve::Product(series, square) => formula.fma(series, square, low),
+        Curve::Whole(curve) => formula.fma(curve, log2_e, low),
+    };
+    let high = formula.fma(scaled.fraction, log2_e, scaled.exponent);
+    let lost = formula.sub(scaled.exponent, high);
+    let lost = formula.fma(scaled.fraction, log2_e, lost);
+    let low = formula.add(lost, low);
+    let sum = formula.add(high, low);
+    special(formula, x, sum)
+}
+
+/// Bits of the least significand `1 + f`: 2/3, and sqrt(1/2) where `f / (2 + f)` must be small.
+const fn least_bits(format: Format) -> i64 {
+    match format {
+        Format::Single => 0x3f2a_aaab,
+        Format::Double => 0x3fe6_a09e_667f_3bcd,
+    }
+}
+
+fn scale(formula: &mut Formula<'_>, x: Value) -> Scaled {
+    let format = formula.format;
+    let places = format.significand();
+    let (least_normal, up) = match format {
+        Format::Single => (f64::from(f32::MIN_POSITIVE), 8_388_608.0),
+        Format::Double => (f64::MIN_POSITIVE, 4_503_599_627_370_496.0),
+    };
+    let subnormal = formula.compare(CompareOp::Lt, x, least_normal);
+    let up = formula.number(up);
+    let raised = formula.mul(x, up);
+    let normal = formula.select(subnormal, raised, x);
+    let bits = formula.to_bits(normal);
+    let least = formula.integer(least_bits(format));
+    let above = formula.sub(bits, least);
+    let exponent_mask = formula.integer(-1 << places);
+    let exponent_bits = formula.and(above, exponent_mask);
+    let significand_bits = formula.sub(bits, exponent_bits);
+    let significand = formula.from_bits(significand_bits);
+    let one = formula.number(1.0);
+    let fraction = formula.sub(significand, one);
+    // The exponent as a float: the reverse of the rounding by a magic number.
+    let exponent = formula.shr(above, places);
+    let magic_bits = formula.integer(format.magic_bits());
+    let lowered_bits = formula.integer(format.magic_bits() - places as i64);
+    let offset = formula.select(subnormal, lowered_bits, magic_bits);
+    let exponent = formula.add(exponent, offset);
+    let exponent = formula.from_bits(exponent);
+    let magic = formula.number(format.magic());
+    let exponent = formula.sub(exponent, magic);
+    Scaled { exponent, fraction }
+}
+
+/// What the logarithm of `1 + f` has beyond its linear term.
+enum Curve {
+    /// A product that the caller fuses into a sum.
+    Product(Value, Value),
+    /// The number itself, to base e.
+    Whole(Value),
+}
+
+fn curve(formula: &mut Formula<'_>, fraction: Value, single: &[f32]) -> Curve {
+    let square = formula.mul(fraction, fraction);
+    match formula.format {
+        Format::Single => {
+            let series = formula.horner(single.iter().map(|&c| f64::from(c)), fraction);
+            Curve::Product(series, square)
+        }
+        Format::Double => {
+            // log(1 + f) = f - (h - s (h + R)), h = f^2 / 2, s = f / (2 + f), 2 atanh(s) = 2 s + s R.
+            let two = formula.number(2.0);
+            let half = formula.number(0.5);
+            let sum = formula.add(fraction, two);
+            let s = formula.div(fraction, sum);
+            let z = formula.mul(s, s);
+            let series = formula.horner(ATANH_DOUBLE.iter().copied(), z);
+            let h = formula.mul(square, half);
+            let inner = formula.fma(series, z, h);
+            let negated = formula.neg(h);
+            Curve::Whole(formula.fma(s, inner, negated))
+        }
+    }
+}
+
+/// -inf for zero, NaN for negative numbers and NaN, inf for inf, else `result`.
+fn special(formula: &mut Formula<'_>, x: Value, result: Value) -> Value {
+    let infinity = formula.number(f64::INFINITY);
+    let negative_infinity = formula.number(f64::NEG_INFINITY);
+    let nan = formula.number(f64::NAN);
+    let finite = formula.compare(CompareOp::Lt, x, f64::INFINITY);
+    let result = formula.select(finite, result, infinity);
+    let positive = formula.compare(CompareOp::Gt, x, 0.0);
+    let result = formula.select(positive, result, nan);
+    let zero = formula.compare(CompareOp::Eq, x, 0.0);
+    formula.select(zero, negative_infinity, result)
+}

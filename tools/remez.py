@@ -1,0 +1,235 @@
+"""Minimax polynomials for the math functions of dsl-core/src/semantics/derived.
+
+Method: the exchange algorithm of Remez (E. Ya. Remez, 1934; J.-M. Muller, Elementary Functions, 3rd
+ed., chapter 3; E. Stiefel, 1959): solve for the polynomial whose weighted error is level on a
+reference, put the point of the largest error into the reference, repeat. The coefficients are rounded to the target
+format one at a time, the lowest power first, and the rest is fitted again around the rounded ones.
+
+    pip install mpmath
+    python tools/remez.py > dsl-core/src/semantics/derived/coefficients.rs && cargo fmt
+
+Polynomials are written highest power first, as Horner's scheme takes them.
+"""
+
+import struct
+
+import mpmath as mp
+
+mp.mp.dps = 60
+
+
+def to_f32(x):
+    """The f32 nearest to `x` (mpmath's own rounding to 24 bits: no double rounding)."""
+    with mp.workprec(24):
+        return +mp.mpf(x)
+
+
+def to_f64(x):
+    """The f64 nearest to `x`."""
+    with mp.workprec(53):
+        return +mp.mpf(x)
+
+
+ROUNDING = {"f32": to_f32, "f64": to_f64}
+
+
+def remez(target, weight, powers, low, high, grid_points=400, rounds=400):
+    """Coefficients of sum(c * x**p) that minimise max |weight * (target - sum)| on a fine grid.
+
+    One point is exchanged a round, and the signs come from the linear dependence of the reference
+    (Stiefel's form of the exchange): bases that are no Chebyshev system, such as x, x^2, x^3 around
+    zero, are fine.
+    """
+    count = len(powers)
+    grid = [(low + high) / 2 - (high - low) / 2 * mp.cos(mp.pi * i / grid_points) for i in range(grid_points + 1)]
+    weights = [weight(x) for x in grid]
+    floor = max(weights) * mp.mpf("1e-12")
+    grid, weights = zip(*[(x, w) for x, w in zip(grid, weights) if w > floor])
+    values = [w * target(x) for x, w in zip(grid, weights)]
+    rows = [[w * x**p for p in powers] for x, w in zip(grid, weights)]
+    last = len(grid) - 1
+    # Chebyshev points, kept away from a zero of the weight in the middle.
+    reference = [(2 * j + 1) * last // (2 * count + 2) for j in range(count + 1)]
+    for _ in range(rounds):
+        # The dependence: sum(dependence[i] * rows[reference[i]]) = 0, its first entry 1.
+        matrix = mp.matrix(count, count)
+        for i in range(count):
+            for k in range(count):
+                matrix[k, i] = rows[reference[i + 1]][k]
+        first = mp.matrix([-rows[reference[0]][k] for k in range(count)])
+        dependence = [mp.mpf(1)] + list(mp.lu_solve(matrix, first))
+        level = mp.fsum(d * values[i] for d, i in zip(dependence, reference)) / mp.fsum(map(abs, dependence))
+        if level < 0:
+            dependence, level = [-d for d in dependence], -level
+        equations = mp.matrix(count, count)
+        right = mp.matrix(count, 1)
+        for row in range(count):
+            i = reference[row + 1]
+            for k in range(count):
+                equations[row, k] = rows[i][k]
+            right[row] = values[i] - mp.sign(dependence[row + 1]) * level
+        coefficients = list(mp.lu_solve(equations, right))
+        errors = [v - mp.fdot(coefficients, r) for v, r in zip(values, rows)]
+        worst = max(range(len(grid)), key=lambda i: abs(errors[i]))
+        if abs(errors[worst]) <= level * mp.mpf("1.0001") or worst in reference:
+            break
+        # Enter `worst`: its row as a combination of the reference's, then the ratio test.
+        entering = mp.matrix([rows[worst][k] for k in range(count)])
+        combination = [mp.mpf(0)] + list(mp.lu_solve(matrix, entering))
+        sign = mp.sign(errors[worst])
+        leaving = max(range(count + 1), key=lambda i: sign * combination[i] / dependence[i])
+        reference[leaving] = worst
+    return coefficients, max(map(abs, errors))
+
+
+def fit(kind, target, weight, powers, low, high):
+    """The coefficients, highest power first, and the weighted error.
+
+    Rounds from the lowest power up, fitting the higher ones again.
+    """
+    low, high = mp.mpf(low), mp.mpf(high)
+    fixed, rest = [], list(powers)
+    while rest:
+        def remaining(x):
+            return target(x) - mp.fsum(c * x**p for p, c in fixed)
+
+        coefficients, error = remez(remaining, weight, rest, low, high)
+        fixed.append((rest.pop(0), ROUNDING[kind](coefficients[0])))
+    return [literal(c, kind) for _, c in reversed(fixed)], float(mp.log(error, 2))
+
+
+def polynomial(name, meaning, fits):
+    """Prints one polynomial in both formats; `fits` maps the format to what `fit` takes."""
+    single, single_error = fit("f32", *fits["f32"])
+    double, double_error = fit("f64", *fits["f64"])
+    print(f"/// {meaning}; weighted error 2^{single_error:.1f} and 2^{double_error:.1f}.")
+    print(f"pub(super) const {name}: Polynomial = Polynomial {{")
+    print(f"    single: &[{', '.join(single)}],")
+    print(f"    double: &[{', '.join(double)}],")
+    print("};\n")
+
+
+def literal(x, kind):
+    """The shortest decimal that reads back as the same number."""
+    if kind == "f64":
+        return repr(float(x))
+    bits = struct.pack("<f", float(x))
+    for digits in range(1, 10):
+        text = f"{float(x):.{digits}g}"
+        if struct.pack("<f", float(text)) == bits:
+            return text
+    return repr(float(x))
+
+
+def table(name, meaning, kind, arguments):
+    """Prints one polynomial in one format."""
+    coefficients, error = fit(kind, *arguments)
+    print(f"/// {meaning}; weighted error 2^{error:.1f}.")
+    print(f"pub(super) const {name}: &[{kind}] = &[{', '.join(coefficients)}];\n")
+
+
+def split(name, meaning, value):
+    """Prints `value` as the unevaluated sum of two constants."""
+    high = {kind: ROUNDING[kind](value) for kind in ROUNDING}
+    low = {kind: ROUNDING[kind](value - high[kind]) for kind in ROUNDING}
+    for part, numbers in (("HIGH", high), ("LOW", low)):
+        what = meaning if part == "HIGH" else f"What [`{name}_HIGH`] lacks"
+        print(f"/// {what}.")
+        print(f"pub(super) const {name}_{part}: Constant = Constant {{")
+        print(f"    single: {literal(numbers['f32'], 'f32')},")
+        print(f"    double: {literal(numbers['f64'], 'f64')},")
+        print("};\n")
+
+
+def reduced_exp(x):
+    """(e^x - 1 - x) / x^2."""
+    if abs(x) < mp.mpf("1e-9"):
+        return mp.mpf(1) / 2 + x / 6 + x * x / 24
+    return (mp.expm1(x) - x) / x**2
+
+
+def reduced_exp2(x):
+    """(2^x - 1) / x."""
+    ln2 = mp.ln(2)
+    if abs(x) < mp.mpf("1e-25"):
+        return ln2 + ln2 * ln2 * x / 2
+    return mp.expm1(x * ln2) / x
+
+
+def reduced_log1p(x):
+    """(log(1 + x) - x) / x^2."""
+    if abs(x) < mp.mpf("1e-9"):
+        return -mp.mpf(1) / 2 + x / 3 - x * x / 4
+    return (mp.log1p(x) - x) / x**2
+
+
+def reduced_atanh(z):
+    """(2 atanh(s) / s - 2) / z with z = s^2."""
+    if z < mp.mpf("1e-12"):
+        return mp.mpf(2) / 3 + 2 * z / 5 + 2 * z * z / 7
+    s = mp.sqrt(z)
+    return (2 * mp.atanh(s) / s - 2) / z
+
+
+def log1p_weight(x):
+    return mp.mpf(0) if abs(x) < mp.mpf("1e-12") else x * x / abs(mp.log1p(x))
+
+
+HEADER = """//! Coefficients of the derived functions. Printed by `tools/remez.py`: do not edit.
+#![expect(
+    clippy::excessive_precision,
+    clippy::approx_constant,
+    clippy::unreadable_literal,
+    reason = "printed by a program, digit for digit"
+)]
+
+/// A number in both formats.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Constant {
+    /// For `f32`.
+    pub(super) single: f32,
+    /// For `f64`.
+    pub(super) double: f64,
+}
+
+/// Coefficients in both formats, highest power first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Polynomial {
+    /// For `f32`.
+    pub(super) single: &'static [f32],
+    /// For `f64`.
+    pub(super) double: &'static [f64],
+}
+"""
+
+
+def main():
+    ln2, log2e = mp.ln(2), 1 / mp.ln(2)
+    half_ln2 = ln2 / 2 * mp.mpf("1.0005")
+    third = mp.mpf(1) / 3
+    largest_z = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * mp.mpf("1.0001")
+    print(HEADER)
+    split("LN_2", "ln 2", ln2)
+    split("LOG2_E", "1 / ln 2", log2e)
+    exp = (lambda x: x * x * mp.exp(-x), (-half_ln2, half_ln2))
+    polynomial(
+        "EXP",
+        "(e^x - 1 - x) / x^2 for |x| up to ln 2 / 2",
+        {kind: (reduced_exp, exp[0], range(count), *exp[1]) for kind, count in (("f32", 5), ("f64", 10))},
+    )
+    exp2 = (lambda x: abs(x) * mp.mpf(2) ** -x, (-0.5, 0.5))
+    polynomial(
+        "EXP2",
+        "(2^x - 1) / x for |x| up to 1/2",
+        {kind: (reduced_exp2, exp2[0], range(count), *exp2[1]) for kind, count in (("f32", 6), ("f64", 11))},
+    )
+    log1p = (reduced_log1p, log1p_weight, range(9), -third, third)
+    table("LOG_SINGLE", "(log(1 + x) - x) / x^2 for |x| up to 1/3", "f32", log1p)
+    log2 = (lambda x: reduced_log1p(x) * log2e, lambda x: log1p_weight(x) * ln2, range(10), -third, third)
+    table("LOG2_SINGLE", "(log2(1 + x) - x / ln 2) / x^2 for |x| up to 1/3", "f32", log2)
+    atanh = (reduced_atanh, lambda z: z / 2, range(7), 0, largest_z)
+    table("ATANH_DOUBLE", "(2 atanh(s) / s - 2) / z with z = s^2 for |s| up to 0.1716", "f64", atanh)
+
+
+if __name__ == "__main__":
+    main()
