@@ -1,0 +1,82 @@
+//! Checks of types that are stated where the op is made.
+
+use super::expect::{expect, number};
+use super::memory::check_lane_access;
+use crate::ir::{Func, Op, Space, Type, Value};
+
+pub(super) fn check_declared(func: &Func, op: &Op, declared: Type) -> Result<(), String> {
+    let ty = |value: &Value| func.ty(*value);
+    let shape_error = |x: Type| {
+        Err(format!(
+            "`{}` cannot make `{declared}` from `{x}`",
+            op.mnemonic()
+        ))
+    };
+    match op {
+        Op::Constant { value } => expect(op, "result", declared, declared.with_dtype(value.dtype)),
+        Op::Cast { x } => {
+            number(op, ty(x))?;
+            number(op, declared)?;
+            expect(op, "result", declared, declared.with_shape(ty(x).shape))
+        }
+        Op::Bitcast { x } => {
+            let (from, to) = (number(op, ty(x))?, number(op, declared)?);
+            if from.bits() != to.bits() || ty(x).shape != declared.shape {
+                return shape_error(ty(x));
+            }
+            Ok(())
+        }
+        Op::Splat { x } => {
+            if !ty(x).is_scalar() || number(op, ty(x))? != number(op, declared)? {
+                return shape_error(ty(x));
+            }
+            Ok(())
+        }
+        Op::Broadcast { x } => {
+            let (from, to) = (ty(x).shape, declared.shape);
+            let fits = from.rank() == to.rank()
+                && from
+                    .extents()
+                    .iter()
+                    .zip(to.extents())
+                    .all(|(&a, &b)| a == b || a == 1);
+            if fits && ty(x).element == declared.element {
+                Ok(())
+            } else {
+                shape_error(ty(x))
+            }
+        }
+        Op::Reshape { x } => {
+            let fits = ty(x).shape.elements() == declared.shape.elements();
+            if fits && ty(x).element == declared.element {
+                Ok(())
+            } else {
+                shape_error(ty(x))
+            }
+        }
+        Op::LaneLoad {
+            base,
+            offset,
+            mask,
+            other,
+            align,
+        } => {
+            check_lane_access(func, op, *base, *offset, declared, *mask, *align)?;
+            other.map_or(Ok(()), |other| expect(op, "`other`", ty(&other), declared))
+        }
+        Op::Alloc { offset, count } => match declared.pointee() {
+            Some((dtype, Space::Shared | Space::Scratch)) => {
+                if *count < 1 || *offset < 0 || offset % i64::from(dtype.bytes()) != 0 {
+                    return Err(format!(
+                        "`alloc` of {count} `{dtype}` at byte {offset} is misplaced"
+                    ));
+                }
+                Ok(())
+            }
+            _ => Err(format!(
+                "`alloc` makes a shared or scratch pointer, found `{declared}`"
+            )),
+        },
+        _ => Err(format!("`{}` has no declared type", op.mnemonic())),
+    }
+}

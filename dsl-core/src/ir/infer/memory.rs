@@ -1,0 +1,85 @@
+//! Type rules of memory accesses.
+
+use super::expect::{check_mask, expect, pointer, scalar_index};
+use crate::ir::{DType, Func, Op, Type, Value};
+
+/// The pointee in the shape of the offsets.
+pub(super) fn infer_load(func: &Func, op: &Op) -> Result<Type, String> {
+    let Op::Load {
+        base,
+        offsets,
+        mask,
+        other,
+    } = op
+    else {
+        return Ok(Type::POISON);
+    };
+    let ty = |value: &Value| func.ty(*value);
+    let (dtype, _) = pointer(op, ty(base))?;
+    let result = access_type(op, ty(offsets), dtype)?;
+    check_mask(op, result, mask.map(|mask| ty(&mask)))?;
+    match other {
+        Some(_) if mask.is_none() => Err("`load` has `other` but no mask".to_string()),
+        Some(other) => expect(op, "`other`", ty(other), result).map(|()| result),
+        None => Ok(result),
+    }
+}
+
+fn access_type(op: &Op, offsets: Type, dtype: DType) -> Result<Type, String> {
+    if offsets.dtype() != Some(DType::I64) {
+        return Err(format!(
+            "offsets of `{}` are `{offsets}`, expected i64",
+            op.mnemonic()
+        ));
+    }
+    Ok(offsets.with_dtype(dtype))
+}
+
+pub(super) fn check_store(func: &Func, op: &Op) -> Result<(), String> {
+    let Op::Store {
+        base,
+        offsets,
+        value,
+        mask,
+    } = op
+    else {
+        return Ok(());
+    };
+    let (dtype, _) = pointer(op, func.ty(*base))?;
+    let expected = access_type(op, func.ty(*offsets), dtype)?;
+    expect(op, "value", func.ty(*value), expected)?;
+    check_mask(op, expected, mask.map(|mask| func.ty(mask)))
+}
+
+pub(super) fn check_lane_store(func: &Func, op: &Op) -> Result<(), String> {
+    let Op::LaneStore {
+        base,
+        offset,
+        value,
+        mask,
+        align,
+    } = op
+    else {
+        return Ok(());
+    };
+    check_lane_access(func, op, *base, *offset, func.ty(*value), *mask, *align)
+}
+
+pub(super) fn check_lane_access(
+    func: &Func,
+    op: &Op,
+    base: Value,
+    offset: Value,
+    value: Type,
+    mask: Option<Value>,
+    align: i64,
+) -> Result<(), String> {
+    let (dtype, _) = pointer(op, func.ty(base))?;
+    scalar_index(op, "offset", func.ty(offset))?;
+    expect(op, "value", value, value.with_dtype(dtype))?;
+    mask.map_or(Ok(()), |mask| expect(op, "mask", func.ty(mask), Type::BOOL))?;
+    if align < i64::from(dtype.bytes()) || !(align as u64).is_power_of_two() {
+        return Err(format!("`{align}` is no alignment for `{dtype}`"));
+    }
+    Ok(())
+}
