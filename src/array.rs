@@ -1,0 +1,159 @@
+//! An array on the host whose data type and shape are known at run time only.
+
+use exactile_core::ir::{DType, Literal, Number};
+
+use crate::error::{Error, Result};
+use crate::memory::HostMemory;
+
+/// Numbers of one type in row-major order, with their extents.
+#[derive(Clone, Debug)]
+pub struct Array {
+    dtype: DType,
+    shape: Vec<usize>,
+    memory: HostMemory,
+}
+
+/// Bytes of `shape` elements of `dtype`, if they can be addressed.
+fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
+    shape
+        .iter()
+        .try_fold(dtype.bytes() as usize, |total, &extent| {
+            total.checked_mul(extent)
+        })
+        .filter(|&total| isize::try_from(total).is_ok())
+        .ok_or_else(|| Error::Invalid(format!("shape {shape:?} of `{dtype}` is too large")))
+}
+
+impl Array {
+    /// All zero.
+    pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Self> {
+        Ok(Self {
+            dtype,
+            shape: shape.to_vec(),
+            memory: HostMemory::zeroed(byte_count(dtype, shape)?),
+        })
+    }
+
+    /// An array from the bytes of its memory, `bool` as one byte each.
+    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Self> {
+        if byte_count(dtype, shape)? != bytes.len() {
+            return Err(Error::Invalid(format!(
+                "shape {shape:?} of `{dtype}` needs {} bytes, found {}",
+                byte_count(dtype, shape)?,
+                bytes.len()
+            )));
+        }
+        Ok(Self {
+            dtype,
+            shape: shape.to_vec(),
+            memory: HostMemory::from_bytes(bytes),
+        })
+    }
+
+    /// An array of numbers; their count must be the product of the extents.
+    pub fn from_slice<T: Number>(shape: &[usize], numbers: &[T]) -> Result<Self> {
+        if byte_count(T::DTYPE, shape)? != size_of_val(numbers) {
+            return Err(Error::ShapeMismatch {
+                found: vec![numbers.len()],
+                expected: shape.to_vec(),
+            });
+        }
+        let mut array = Self::zeros(T::DTYPE, shape)?;
+        write_numbers(numbers, array.bytes_mut());
+        Ok(array)
+    }
+
+    /// The data type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents, outermost first.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory.
+    pub fn bytes(&self) -> &[u8] {
+        self.memory.bytes()
+    }
+
+    /// The memory, to change.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.memory.bytes_mut()
+    }
+
+    /// The numbers, when `T` is their type.
+    pub fn to_vec<T: Number>(&self) -> Result<Vec<T>> {
+        if T::DTYPE != self.dtype {
+            return Err(Error::DTypeMismatch {
+                found: self.dtype,
+                expected: T::DTYPE,
+            });
+        }
+        Ok(read_numbers(self.bytes()))
+    }
+
+    /// The same memory seen as another type of the same width, for types that a file format does
+    /// not know.
+    pub(crate) fn reinterpret(mut self, dtype: DType) -> Result<Self> {
+        if dtype.bytes() != self.dtype.bytes() {
+            return Err(Error::DTypeMismatch {
+                found: self.dtype,
+                expected: dtype,
+            });
+        }
+        self.dtype = dtype;
+        Ok(self)
+    }
+}
+
+/// Copies numbers into memory that has room for exactly them.
+pub(crate) fn write_numbers<T: Number>(numbers: &[T], bytes: &mut [u8]) {
+    let size = T::DTYPE.bytes() as usize;
+    for (slot, number) in bytes.chunks_exact_mut(size).zip(numbers) {
+        number.write_to(slot);
+    }
+}
+
+/// The numbers in memory.
+pub(crate) fn read_numbers<T: Number>(bytes: &[u8]) -> Vec<T> {
+    let size = T::DTYPE.bytes() as usize;
+    bytes.chunks_exact(size).map(T::read_from).collect()
+}
+
+/// Element `index` of memory that holds numbers of `dtype`.
+pub(crate) fn literal_at(dtype: DType, bytes: &[u8], index: usize) -> Literal {
+    let size = dtype.bytes() as usize;
+    let mut raw = [0; 8];
+    raw[..size].copy_from_slice(&bytes[index * size..(index + 1) * size]);
+    let bits = u64::from_le_bytes(raw);
+    match dtype {
+        DType::Bool => Literal::from_bits(dtype, u64::from(bits != 0)),
+        DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64
+        | DType::F16
+        | DType::BF16
+        | DType::F32
+        | DType::F64 => Literal::from_bits(dtype, bits),
+    }
+}
+
+#[cfg(target_endian = "big")]
+compile_error!("memory is read in little-endian order");

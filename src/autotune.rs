@@ -1,0 +1,273 @@
+//! The tuner: which configuration is fastest on the device in hand, among those that are right.
+//!
+//! A candidate may win only after its results were compared with the golden run: bit for bit
+//! unless determinism is not guaranteed, by the standard tolerance otherwise. Winners are kept in
+//! a JSON file, so that a later run measures nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use exactile_core::target::Determinism;
+use serde::{Deserialize, Serialize};
+
+use crate::array::Array;
+use crate::compare::{Tolerance, compare_within};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::npy::write_atomically;
+
+/// Least time spent on measuring one candidate.
+const LEAST_TIME: Duration = Duration::from_millis(20);
+/// Least and most measured launches of one candidate.
+const LAUNCHES: std::ops::Range<usize> = 3..100;
+
+/// What a winner holds for. Another key means another search.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct TuneKey {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The extents of the problem; each is rounded up to a power of two, so that similar problems
+    /// share a winner.
+    pub extents: Vec<usize>,
+    /// Whatever else the best configuration depends on: data types, determinism, the printed IR.
+    pub variant: String,
+}
+
+impl TuneKey {
+    fn text(&self, device: &Device) -> String {
+        let bucket: Vec<usize> = self
+            .extents
+            .iter()
+            .map(|&extent| extent.checked_next_power_of_two().unwrap_or(extent))
+            .collect();
+        format!(
+            "{} {bucket:?} {} on {} by {}",
+            self.kernel,
+            self.variant,
+            device.name(),
+            env!("CARGO_PKG_VERSION")
+        )
+    }
+}
+
+/// What the tuner runs: a problem with its buffers, launched once per call.
+pub trait Workload<C> {
+    /// Launches the kernel under `config`; may return before it has ended.
+    fn launch(&mut self, config: &C) -> Result<()>;
+    /// What the last launch wrote.
+    fn outputs(&self) -> Result<Vec<Array>>;
+    /// Spoils the outputs, so that a candidate cannot pass by leaving the results of another.
+    fn spoil(&mut self) -> Result<()>;
+}
+
+/// How a candidate fared.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// Right, and this fast: the median of the measured launches, in seconds.
+    Measured(f64),
+    /// Its results differ from the golden run.
+    Wrong(String),
+    /// It does not compile or run.
+    Failed(String),
+}
+
+/// The outcome of a search.
+#[derive(Clone, Debug)]
+pub struct Tuned<C> {
+    /// The winner.
+    pub config: C,
+    /// The winner's time, in seconds.
+    pub seconds: f64,
+    /// All candidates in the order given; empty when the winner came from the file.
+    pub trials: Vec<(C, Verdict)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Winner {
+    config: String,
+    seconds: f64,
+}
+
+/// A search with its file of winners.
+#[derive(Clone, Debug)]
+pub struct Tuner {
+    file: Option<PathBuf>,
+}
+
+impl Tuner {
+    /// A tuner that keeps winners in `file`.
+    pub fn with_file(file: impl Into<PathBuf>) -> Self {
+        Self {
+            file: Some(file.into()),
+        }
+    }
+
+    /// A tuner that remembers nothing.
+    pub fn forgetful() -> Self {
+        Self { file: None }
+    }
+
+    /// The fastest of `candidates` whose results agree with `golden`.
+    ///
+    /// The winner on file is taken when it is among the candidates and its results still agree.
+    /// It is an error when no candidate is right; the message says what each did.
+    pub fn tune<C: Clone + fmt::Debug>(
+        &self,
+        device: &Device,
+        key: &TuneKey,
+        level: Determinism,
+        candidates: &[C],
+        golden: &[Array],
+        workload: &mut impl Workload<C>,
+    ) -> Result<Tuned<C>> {
+        let key = key.text(device);
+        let mut winners = self.read()?;
+        if let Some(winner) = winners.get(&key) {
+            let same = |config: &&C| format!("{config:?}") == winner.config;
+            if let Some(config) = candidates.iter().find(same)
+                && check(device, level, config, golden, workload).is_ok_and(|wrong| wrong.is_none())
+            {
+                return Ok(Tuned {
+                    config: config.clone(),
+                    seconds: winner.seconds,
+                    trials: Vec::new(),
+                });
+            }
+        }
+        let trials: Vec<(C, Verdict)> = candidates
+            .iter()
+            .map(|config| {
+                let verdict = judge(device, level, config, golden, workload);
+                (config.clone(), verdict)
+            })
+            .collect();
+        let (config, seconds) = fastest(&trials)?;
+        let winner = Winner {
+            config: format!("{config:?}"),
+            seconds,
+        };
+        winners.insert(key, winner);
+        self.write(&winners)?;
+        Ok(Tuned {
+            config,
+            seconds,
+            trials,
+        })
+    }
+
+    fn read(&self) -> Result<BTreeMap<String, Winner>> {
+        let Some(file) = &self.file else {
+            return Ok(BTreeMap::new());
+        };
+        match fs::read_to_string(file) {
+            Ok(text) => serde_json::from_str(&text)
+                .map_err(|error| Error::format(file, format!("not a file of winners: {error}"))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeMap::new()),
+            Err(error) => Err(Error::file(file)(error)),
+        }
+    }
+
+    fn write(&self, winners: &BTreeMap<String, Winner>) -> Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let text = serde_json::to_string_pretty(winners)
+            .map_err(|error| Error::format(file, error.to_string()))?;
+        if let Some(folder) = file.parent().filter(|folder| *folder != Path::new("")) {
+            fs::create_dir_all(folder).map_err(Error::file(folder))?;
+        }
+        write_atomically(file, |writer| writer.write_all(text.as_bytes()))
+    }
+}
+
+fn fastest<C: Clone + fmt::Debug>(trials: &[(C, Verdict)]) -> Result<(C, f64)> {
+    let mut best: Option<(&C, f64)> = None;
+    for (config, verdict) in trials {
+        if let Verdict::Measured(seconds) = verdict
+            && best.is_none_or(|(_, least)| *seconds < least)
+        {
+            best = Some((config, *seconds));
+        }
+    }
+    best.map(|(config, seconds)| (config.clone(), seconds))
+        .ok_or_else(|| {
+            let mut message = format!("none of {} configurations is right", trials.len());
+            for (config, verdict) in trials {
+                message.push_str(&format!("\n  {config:?}: {verdict:?}"));
+            }
+            Error::Mismatch(message)
+        })
+}
+
+fn judge<C>(
+    device: &Device,
+    level: Determinism,
+    config: &C,
+    golden: &[Array],
+    workload: &mut impl Workload<C>,
+) -> Verdict {
+    let verdict = check(device, level, config, golden, workload).and_then(|wrong| match wrong {
+        Some(report) => Ok(Verdict::Wrong(report)),
+        None => measure(device, || workload.launch(config)).map(Verdict::Measured),
+    });
+    verdict.unwrap_or_else(|error| Verdict::Failed(error.to_string()))
+}
+
+/// Runs a candidate once and says how its results differ from the golden run, if they do.
+fn check<C>(
+    device: &Device,
+    level: Determinism,
+    config: &C,
+    golden: &[Array],
+    workload: &mut impl Workload<C>,
+) -> Result<Option<String>> {
+    workload.spoil()?;
+    workload.launch(config)?;
+    device.synchronize()?;
+    let outputs = workload.outputs()?;
+    if outputs.len() != golden.len() {
+        return Err(Error::Invalid(format!(
+            "the workload has {} outputs, the golden run {}",
+            outputs.len(),
+            golden.len()
+        )));
+    }
+    for (got, want) in outputs.iter().zip(golden) {
+        let comparison = compare_within(got, want, Tolerance::standard(want.dtype()))?;
+        let right = match level {
+            Determinism::NotGuaranteed => comparison.within_tolerance(),
+            Determinism::RunToRun
+            | Determinism::BatchInvariant
+            | Determinism::ScheduleInvariant
+            | Determinism::Exact => comparison.bits_equal(),
+        };
+        if !right {
+            return Ok(Some(comparison.to_string()));
+        }
+    }
+    Ok(None)
+}
+
+/// The median time of a launch, in seconds, after one launch to warm up.
+///
+/// Each launch is waited for, so on a GPU the figure holds the latency of a launch too.
+pub fn measure(device: &Device, mut launch: impl FnMut() -> Result<()>) -> Result<f64> {
+    launch()?;
+    device.synchronize()?;
+    let start = Instant::now();
+    let mut times = Vec::new();
+    while times.len() < LAUNCHES.start
+        || (start.elapsed() < LEAST_TIME && times.len() < LAUNCHES.end)
+    {
+        let begin = Instant::now();
+        launch()?;
+        device.synchronize()?;
+        times.push(begin.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}

@@ -1,0 +1,133 @@
+//! Arrays of one type on a device.
+
+use std::marker::PhantomData;
+
+use exactile_core::ir::Number;
+
+use crate::array::{read_numbers, write_numbers};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::memory::HostMemory;
+
+/// Where the bytes of a buffer are.
+#[derive(Debug)]
+pub(crate) enum Storage {
+    /// In host memory.
+    Host(HostMemory),
+}
+
+impl Storage {
+    fn zeroed(_device: &Device, len: usize) -> Result<Self> {
+        Ok(Self::Host(HostMemory::zeroed(len)))
+    }
+
+    fn from_host(_device: &Device, memory: HostMemory) -> Result<Self> {
+        Ok(Self::Host(memory))
+    }
+}
+
+/// `len` numbers on a device.
+///
+/// ```
+/// # use exactile::{Buffer, Device};
+/// let x = Buffer::from_slice(&Device::cpu(), &[1.0f32, 2.0])?;
+/// assert_eq!(x.to_vec()?, [1.0, 2.0]);
+/// # Ok::<(), exactile::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Buffer<T> {
+    device: Device,
+    storage: Storage,
+    len: usize,
+    number: PhantomData<T>,
+}
+
+impl<T: Number> Buffer<T> {
+    /// A copy of `numbers` on `device`.
+    pub fn from_slice(device: &Device, numbers: &[T]) -> Result<Self> {
+        let mut memory = HostMemory::zeroed(size_in_memory::<T>(numbers.len())?);
+        write_numbers(numbers, memory.bytes_mut());
+        Ok(Self {
+            device: device.clone(),
+            storage: Storage::from_host(device, memory)?,
+            len: numbers.len(),
+            number: PhantomData,
+        })
+    }
+
+    /// `len` zeros on `device`.
+    pub fn zeros(device: &Device, len: usize) -> Result<Self> {
+        Ok(Self {
+            device: device.clone(),
+            storage: Storage::zeroed(device, size_in_memory::<T>(len)?)?,
+            len,
+            number: PhantomData,
+        })
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The numbers. Waits for the launches before it.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        Ok(read_numbers(&self.read_bytes()?))
+    }
+
+    /// Overwrites all elements.
+    pub fn copy_from_slice(&mut self, numbers: &[T]) -> Result<()> {
+        if numbers.len() != self.len {
+            return Err(Error::ShapeMismatch {
+                found: vec![numbers.len()],
+                expected: vec![self.len],
+            });
+        }
+        match &mut self.storage {
+            Storage::Host(memory) => write_numbers(numbers, memory.bytes_mut()),
+        }
+        Ok(())
+    }
+
+    /// A copy on another device, or on the same one.
+    pub fn to_device(&self, device: &Device) -> Result<Self> {
+        let memory = HostMemory::from_bytes(&self.read_bytes()?);
+        Ok(Self {
+            device: device.clone(),
+            storage: Storage::from_host(device, memory)?,
+            len: self.len,
+            number: PhantomData,
+        })
+    }
+
+    /// The bytes, on the host.
+    pub(crate) fn read_bytes(&self) -> Result<Vec<u8>> {
+        match &self.storage {
+            Storage::Host(memory) => Ok(memory.bytes().to_vec()),
+        }
+    }
+
+    pub(crate) fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    pub(crate) fn storage_mut(&mut self) -> &mut Storage {
+        &mut self.storage
+    }
+}
+
+fn size_in_memory<T: Number>(len: usize) -> Result<usize> {
+    len.checked_mul(T::DTYPE.bytes() as usize)
+        .filter(|&bytes| isize::try_from(bytes).is_ok())
+        .ok_or_else(|| Error::Invalid(format!("{len} elements of `{}` are too many", T::DTYPE)))
+}

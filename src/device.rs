@@ -1,0 +1,136 @@
+//! Where kernels run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+
+/// What runs a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DeviceKind {
+    /// Machine code for this computer's processor: the golden path.
+    Cpu,
+    /// The interpreter of block IR: slow, checks everything, and is the specification.
+    Interpreter,
+    /// The interpreter of lane IR, which runs a GPU thread block in lockstep on the host.
+    Lanes,
+    /// An NVIDIA GPU.
+    Cuda(usize),
+}
+
+/// A device with its compiled kernels. Clones share both.
+#[derive(Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    kind: DeviceKind,
+    name: String,
+}
+
+impl Device {
+    fn new(kind: DeviceKind, name: String) -> Self {
+        Self {
+            inner: Arc::new(Inner { kind, name }),
+        }
+    }
+
+    /// This computer's processor, all cores. Needs nothing installed.
+    pub fn cpu() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let name = format!("cpu-{}-{cores}", std::env::consts::ARCH);
+        Self::new(DeviceKind::Cpu, name)
+    }
+
+    /// The interpreter of block IR.
+    pub fn interpreter() -> Self {
+        Self::new(DeviceKind::Interpreter, "interpreter".to_string())
+    }
+
+    /// The interpreter of lane IR: what the GPU lowering makes, without a GPU.
+    pub fn lanes() -> Self {
+        Self::new(DeviceKind::Lanes, "lanes".to_string())
+    }
+
+    /// The NVIDIA GPU with this ordinal.
+    ///
+    /// An error without the driver, without such a GPU, or in a build without the feature
+    /// `nvptx`.
+    #[cfg(not(feature = "nvptx"))]
+    pub fn cuda(ordinal: usize) -> Result<Self> {
+        Err(Error::Device(format!(
+            "device `cuda:{ordinal}` needs a build with the feature `nvptx`"
+        )))
+    }
+
+    /// The device with this name: `cpu`, `interp`, `lanes`, `cuda` or `cuda:1`.
+    pub fn from_name(name: &str) -> Result<Self> {
+        let unknown = || {
+            Error::Invalid(format!(
+                "unknown device `{name}`, expected `cpu`, `interp`, `lanes`, `cuda` or `cuda:N`"
+            ))
+        };
+        match name.split_once(':') {
+            None => match name {
+                "cpu" => Ok(Self::cpu()),
+                "interp" => Ok(Self::interpreter()),
+                "lanes" => Ok(Self::lanes()),
+                "cuda" => Self::cuda(0),
+                _ => Err(unknown()),
+            },
+            Some(("cuda", ordinal)) => Self::cuda(ordinal.parse().map_err(|_| unknown())?),
+            Some(_) => Err(unknown()),
+        }
+    }
+
+    /// What this device is.
+    pub fn kind(&self) -> DeviceKind {
+        self.inner.kind
+    }
+
+    /// A name that tells this model of device from others, as the tuner's file needs it.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Waits until all launches on this device have ended, and reports what went wrong in them.
+    /// Launches on the host have ended when `launch` returns.
+    pub fn synchronize(&self) -> Result<()> {
+        match self.kind() {
+            DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => Ok(()),
+            DeviceKind::Cuda(_) => self.synchronize_cuda(),
+        }
+    }
+
+    #[cfg(not(feature = "nvptx"))]
+    fn synchronize_cuda(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether memory of one is memory of the other.
+    pub(crate) fn shares_memory_with(&self, other: &Self) -> bool {
+        let place = |device: &Self| match device.kind() {
+            DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => None,
+            DeviceKind::Cuda(ordinal) => Some(ordinal),
+        };
+        place(self) == place(other)
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            DeviceKind::Cpu => f.write_str("cpu"),
+            DeviceKind::Interpreter => f.write_str("interp"),
+            DeviceKind::Lanes => f.write_str("lanes"),
+            DeviceKind::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
+        }
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({self})")
+    }
+}
