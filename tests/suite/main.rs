@@ -1,0 +1,3 @@
+//! All integration tests in one binary: each linked copy of LLVM costs 50 MB.
+
+mod tidy;

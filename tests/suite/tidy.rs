@@ -1,0 +1,298 @@
+//! The habits of the house that a machine can check.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use syn::spanned::Spanned;
+use syn::visit::Visit;
+
+const MAX_FILE_LINES: usize = 500;
+const MAX_FUNCTION_LINES: usize = 80;
+
+/// The only files that may hold `unsafe`.
+const UNSAFE_FILES: &[&str] = &[
+    "backends/cranelift/src/jit.rs",
+    "backends/cranelift/src/run.rs",
+    "backends/nvptx/src/driver.rs",
+    "backends/nvptx/src/memory.rs",
+    "src/launch.rs",
+];
+
+/// The rooms of `dsl-core`, lowest floor first. A room uses its own floor and those below.
+const FLOORS: &[&[&str]] = &[
+    &["entity", "diagnostic"],
+    &["ir", "target"],
+    &["builder", "text", "verify"],
+    &["semantics", "lang"],
+    &["backend"],
+    &["passes"],
+    &["interp"],
+    &["layout"],
+    &["lower"],
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every file that git knows or would add, relative to the root, with its text.
+fn files() -> BTreeMap<String, String> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .expect("git lists the files");
+    let names = String::from_utf8(output.stdout).expect("names are UTF-8");
+    let read = |name: &str| fs::read_to_string(root().join(name)).ok();
+    names
+        .lines()
+        .filter_map(|name| Some((name.to_string(), read(name)?)))
+        .collect()
+}
+
+fn rust_files() -> BTreeMap<String, String> {
+    files()
+        .into_iter()
+        .filter(|(name, _)| has_extension(name, "rs"))
+        .collect()
+}
+
+fn has_extension(name: &str, extension: &str) -> bool {
+    Path::new(name)
+        .extension()
+        .is_some_and(|found| found == extension)
+}
+
+fn assert_none(problems: Vec<String>) {
+    assert!(
+        problems.is_empty(),
+        "{} problems:\n{}",
+        problems.len(),
+        problems.join("\n")
+    );
+}
+
+#[test]
+fn files_are_short_and_say_what_they_hold() {
+    let mut problems = Vec::new();
+    for (name, text) in rust_files() {
+        let lines = text.lines().count();
+        if lines > MAX_FILE_LINES {
+            problems.push(format!("{name}: {lines} lines, at most {MAX_FILE_LINES}"));
+        }
+        if !name.starts_with("tests/ui/") && !text.starts_with("//!") {
+            problems.push(format!("{name}: the first line is not `//!`"));
+        }
+    }
+    assert_none(problems);
+}
+
+struct Functions<'a> {
+    file: &'a str,
+    problems: Vec<String>,
+}
+
+impl Functions<'_> {
+    fn check(&mut self, name: &syn::Ident, block: &syn::Block) {
+        let span = block.span();
+        let lines = span.end().line - span.start().line + 1;
+        if lines > MAX_FUNCTION_LINES {
+            self.problems.push(format!(
+                "{}:{}: `{name}` has {lines} lines, at most {MAX_FUNCTION_LINES}",
+                self.file,
+                span.start().line
+            ));
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Functions<'_> {
+    fn visit_item_fn(&mut self, item: &'a syn::ItemFn) {
+        self.check(&item.sig.ident, &item.block);
+        syn::visit::visit_item_fn(self, item);
+    }
+    fn visit_impl_item_fn(&mut self, item: &'a syn::ImplItemFn) {
+        self.check(&item.sig.ident, &item.block);
+        syn::visit::visit_impl_item_fn(self, item);
+    }
+}
+
+#[test]
+fn functions_are_short() {
+    let mut problems = Vec::new();
+    for (name, text) in rust_files() {
+        let Ok(file) = syn::parse_file(&text) else {
+            continue;
+        };
+        let mut functions = Functions {
+            file: &name,
+            problems: Vec::new(),
+        };
+        functions.visit_file(&file);
+        problems.extend(functions.problems);
+    }
+    assert_none(problems);
+}
+
+#[test]
+fn text_is_clean() {
+    let mut problems = Vec::new();
+    let unfinished = concat!("TO", "DO");
+    for (name, text) in files() {
+        for (number, line) in text.lines().enumerate() {
+            let place = format!("{name}:{}", number + 1);
+            if line.ends_with(' ') && !has_extension(&name, "stderr") {
+                problems.push(format!("{place}: trailing space"));
+            }
+            if line.contains('\t') && (has_extension(&name, "rs") || has_extension(&name, "bir")) {
+                problems.push(format!("{place}: tab"));
+            }
+            if line.contains(unfinished) {
+                problems.push(format!("{place}: unfinished work is no comment"));
+            }
+        }
+    }
+    assert_none(problems);
+}
+
+#[test]
+fn unsafe_code_stays_in_the_listed_files() {
+    let mut problems = Vec::new();
+    for (name, text) in rust_files() {
+        let uses = text.lines().any(|line| {
+            let code = line.split("//").next().unwrap_or("");
+            ["unsafe {", "unsafe impl", "unsafe extern"]
+                .iter()
+                .any(|word| code.contains(word))
+        });
+        if uses && !UNSAFE_FILES.contains(&name.as_str()) && !name.starts_with("tests/") {
+            problems.push(format!("{name}: `unsafe` outside the listed files"));
+        }
+        for (number, _) in text.match_indices("unsafe {") {
+            let before = &text[..number];
+            let recent: String = before.lines().rev().take(8).collect();
+            if UNSAFE_FILES.contains(&name.as_str()) && !recent.contains("SAFETY") {
+                let line = before.lines().count();
+                problems.push(format!("{name}:{line}: no SAFETY reason"));
+            }
+        }
+    }
+    assert_none(problems);
+}
+
+#[test]
+fn rooms_use_lower_floors_only() {
+    let floor_of = |room: &str| FLOORS.iter().position(|floor| floor.contains(&room));
+    let mut problems = Vec::new();
+    for (name, text) in rust_files() {
+        let Some(path) = name.strip_prefix("dsl-core/src/") else {
+            continue;
+        };
+        let room = path.split(['/', '.']).next().unwrap_or("");
+        if room == "lib" {
+            continue;
+        }
+        let Some(own) = floor_of(room) else {
+            problems.push(format!("{name}: room `{room}` is on no floor"));
+            continue;
+        };
+        let production = text.split("#[cfg(test)]").next().unwrap_or("");
+        let code = production
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
+        let production = code.collect::<Vec<_>>().join("\n");
+        for (index, _) in production.match_indices("crate::") {
+            let rest = &production[index + "crate::".len()..];
+            let used: String = rest
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect();
+            match floor_of(&used) {
+                Some(floor) if floor > own => {
+                    problems.push(format!("{name}: `{room}` uses `{used}`, a higher floor"));
+                }
+                Some(_) | None => {}
+            }
+        }
+    }
+    assert_none(problems);
+}
+
+#[test]
+fn crates_depend_one_way() {
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("exactile-macros", &[][..]),
+        ("exactile-core", &[][..]),
+        ("exactile-cranelift", &["exactile-core"][..]),
+        ("exactile-nvptx", &["exactile-core"][..]),
+        (
+            "exactile",
+            &[
+                "exactile-macros",
+                "exactile-core",
+                "exactile-cranelift",
+                "exactile-nvptx",
+            ][..],
+        ),
+    ]);
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+            "--offline",
+        ])
+        .current_dir(root())
+        .output()
+        .expect("cargo describes the workspace");
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    let mut problems = Vec::new();
+    for package in metadata["packages"]
+        .as_array()
+        .expect("packages are listed")
+    {
+        let name = package["name"].as_str().expect("packages have names");
+        let Some(allowed) = allowed.get(name) else {
+            problems.push(format!("package `{name}` is not in the list"));
+            continue;
+        };
+        for dependency in package["dependencies"]
+            .as_array()
+            .expect("dependencies are listed")
+        {
+            let used = dependency["name"]
+                .as_str()
+                .expect("dependencies have names");
+            if used.starts_with("exactile") && !allowed.contains(&used) {
+                problems.push(format!("`{name}` must not depend on `{used}`"));
+            }
+        }
+    }
+    assert_none(problems);
+}
+
+#[test]
+fn every_ui_test_states_its_errors() {
+    let names: BTreeSet<String> = files().into_keys().collect();
+    let missing = names
+        .iter()
+        .filter(|name| name.starts_with("tests/ui/") && has_extension(name, "rs"))
+        .filter(|name| !names.contains(&name.replace(".rs", ".stderr")))
+        .map(|name| format!("{name}: no .stderr file"));
+    assert_none(missing.collect());
+}
+
+#[test]
+fn the_readme_is_short() {
+    for (name, limit) in [("README.md", 150), ("ARCHITECTURE.md", 200)] {
+        let Ok(text) = fs::read_to_string(root().join(name)) else {
+            continue;
+        };
+        let lines = text.lines().count();
+        assert!(lines <= limit, "{name} has {lines} lines, at most {limit}");
+    }
+}
