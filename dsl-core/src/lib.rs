@@ -10,6 +10,7 @@ pub mod backend;
 pub mod builder;
 pub mod diagnostic;
 pub mod entity;
+pub mod interp;
 pub mod ir;
 pub mod layout;
 pub mod passes;

@@ -7,6 +7,8 @@
 
 pub mod cast;
 pub mod derived;
+pub mod dot;
+pub mod reduction;
 pub mod scalar;
 
 pub use cast::{bitcast, canonical, cast};

@@ -1,0 +1,390 @@
+//! Runs a block function over a grid: the executable specification.
+
+use super::elements::{Elements, elementwise};
+use super::memory::{Slot, bind, program_coordinates, program_count};
+use super::tile;
+use super::{Fault, FaultKind};
+use crate::backend::{Argument, LaunchError};
+use crate::diagnostic::Loc;
+use crate::entity::EntityMap;
+use crate::ir::{Func, Grid, Inst, Op, Region, Shape, Trait, Value};
+use crate::semantics::dot::{Extents, dot};
+use crate::semantics::reduction::ReductionPlan;
+use crate::verify::BlockFunc;
+
+/// The most iterations of a `while`.
+pub const WHILE_LIMIT: u64 = 1 << 26;
+
+/// Runs every program of the grid, axis 0 fastest. What programs before a fault wrote stays.
+pub fn run(func: &BlockFunc, grid: Grid, arguments: &mut [Argument<'_>]) -> Result<(), Fault> {
+    let count = program_count(grid).map_err(|error| launch_fault(func, error))?;
+    run_programs(func, grid, arguments, 0..count)
+}
+
+/// Runs some programs of the grid, by linear index, in the order given: for large grids of which a
+/// sample is enough.
+pub fn run_programs(
+    func: &BlockFunc,
+    grid: Grid,
+    arguments: &mut [Argument<'_>],
+    programs: impl IntoIterator<Item = u64>,
+) -> Result<(), Fault> {
+    let count = program_count(grid).map_err(|error| launch_fault(func, error))?;
+    let memory = bind(func, arguments).map_err(|error| launch_fault(func, error))?;
+    let mut machine = Machine::new(func, grid, memory);
+    for program in programs {
+        if program >= count {
+            let message = format!("program {program} is not one of {count}");
+            return Err(launch_fault(func, LaunchError::Grid(grid, message)));
+        }
+        machine.program = program;
+        machine.region(func.body(), &[])?;
+    }
+    Ok(())
+}
+
+pub(super) fn launch_fault(func: &Func, error: LaunchError) -> Fault {
+    Fault {
+        kernel: func.name.clone(),
+        loc: Loc::none(),
+        program: 0,
+        kind: FaultKind::Launch(error),
+    }
+}
+
+struct Machine<'a> {
+    func: &'a Func,
+    grid: Grid,
+    program: u64,
+    memory: Vec<Slot<'a>>,
+    values: EntityMap<Value, Elements>,
+}
+
+impl<'a> Machine<'a> {
+    fn new(func: &'a Func, grid: Grid, memory: Vec<Slot<'a>>) -> Self {
+        let mut values = EntityMap::filled(func.value_count(), Elements::uniform(0));
+        for (index, (&value, slot)) in func.arguments().iter().zip(&memory).enumerate() {
+            values[value] = match slot {
+                Slot::Buffer(_) => Elements::uniform(index as u64),
+                Slot::Scalar(bits) => Elements::uniform(*bits),
+            };
+        }
+        Self {
+            func,
+            grid,
+            program: 0,
+            memory,
+            values,
+        }
+    }
+
+    fn fault(&self, inst: Inst, kind: FaultKind) -> Fault {
+        Fault {
+            kernel: self.func.name.clone(),
+            loc: self.func.inst(inst).loc.clone(),
+            program: self.program,
+            kind,
+        }
+    }
+
+    fn read(&self, value: Value) -> Elements {
+        self.values[value].clone()
+    }
+
+    fn index(&self, value: Value) -> i64 {
+        self.values[value].scalar().cast_signed()
+    }
+
+    fn shape(&self, value: Value) -> Shape {
+        self.func.ty(value).shape
+    }
+
+    fn read_all(&self, values: &[Value]) -> Vec<Elements> {
+        values.iter().map(|&value| self.read(value)).collect()
+    }
+
+    /// Runs a region; returns what it yields.
+    fn region(&mut self, region: Region, arguments: &[Elements]) -> Result<Vec<Elements>, Fault> {
+        let func = self.func;
+        let data = func.region(region);
+        for (&parameter, argument) in data.parameters.iter().zip(arguments) {
+            self.values[parameter] = argument.clone();
+        }
+        for &inst in &data.insts {
+            if let Op::Yield { values } = func.op(inst) {
+                return Ok(self.read_all(values));
+            }
+            let results = self.inst(inst)?;
+            for (&value, result) in func.inst(inst).results.iter().zip(results) {
+                self.values[value] = result;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn inst(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
+        let func = self.func;
+        let data = func.inst(inst);
+        if let Some(result) = elementwise(func, &data.op, &data.results, |value| self.read(value)) {
+            return Ok(vec![result]);
+        }
+        if let Some(result) = self.shape_op(inst) {
+            return Ok(vec![result]);
+        }
+        match &data.op {
+            Op::ProgramId { axis } => {
+                let coordinates = program_coordinates(self.grid, self.program);
+                Ok(vec![Elements::uniform(coordinates[axis.index()])])
+            }
+            Op::NumPrograms { axis } => {
+                Ok(vec![Elements::uniform(u64::from(self.grid[axis.index()]))])
+            }
+            Op::Arange { start, end } => {
+                let elements = (*start..*end).map(i64::cast_unsigned).collect();
+                Ok(vec![Elements::new(elements)])
+            }
+            Op::Load { .. } => self.load(inst).map(|result| vec![result]),
+            Op::Store { .. } => self.store(inst).map(|()| Vec::new()),
+            Op::Reduce { .. } => self.reduce(inst),
+            Op::Dot {
+                a,
+                b,
+                accumulator,
+                precision,
+            } => {
+                let (left, right) = (self.shape(*a), self.shape(*b));
+                let extents = Extents {
+                    m: left.extent(0),
+                    k: left.extent(1),
+                    n: right.extent(1),
+                };
+                let dtype = super::elements::dtype(func, *a);
+                let [a, b, c] = [a, b, accumulator].map(|&value| self.read(value));
+                let operands: [&dyn Fn(usize) -> u64; 3] =
+                    [&|i| a.get(i), &|i| b.get(i), &|i| c.get(i)];
+                Ok(vec![Elements::new(dot(
+                    *precision, dtype, extents, operands,
+                ))])
+            }
+            Op::For { .. } => self.for_loop(inst),
+            Op::While { .. } => self.while_loop(inst),
+            Op::If {
+                condition,
+                on_true,
+                on_false,
+            } => {
+                let taken = self.values[*condition].scalar() != 0;
+                self.region(if taken { *on_true } else { *on_false }, &[])
+            }
+            Op::Constant { .. }
+            | Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Ternary { .. }
+            | Op::Compare { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. }
+            | Op::Select { .. }
+            | Op::Splat { .. }
+            | Op::Broadcast { .. }
+            | Op::ExpandDims { .. }
+            | Op::Reshape { .. }
+            | Op::Transpose { .. }
+            | Op::Yield { .. } => {
+                unreachable!("broken invariant: `{}` was handled", data.op.mnemonic())
+            }
+            Op::LaneId {}
+            | Op::WarpId {}
+            | Op::Alloc { .. }
+            | Op::LaneLoad { .. }
+            | Op::LaneStore { .. }
+            | Op::CheckBounds { .. }
+            | Op::ShuffleXor { .. }
+            | Op::ShuffleIndex { .. }
+            | Op::Barrier {}
+            | Op::Extract { .. }
+            | Op::Vector { .. }
+            | Op::ShuffleVector { .. } => {
+                unreachable!("broken invariant: `{}` is no block op", data.op.mnemonic())
+            }
+        }
+    }
+
+    fn shape_op(&self, inst: Inst) -> Option<Elements> {
+        let data = self.func.inst(inst);
+        match &data.op {
+            Op::Splat { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } => Some(self.read(*x)),
+            Op::Broadcast { x } => {
+                let to = self.shape(data.results[0]);
+                Some(tile::broadcast(&self.values[*x], self.shape(*x), to))
+            }
+            Op::Transpose { x, permutation } => Some(tile::transpose(
+                &self.values[*x],
+                self.shape(*x),
+                permutation,
+            )),
+            _ => None,
+        }
+    }
+
+    fn load(&mut self, inst: Inst) -> Result<Elements, Fault> {
+        let Op::Load {
+            base,
+            offsets,
+            mask,
+            other,
+        } = self.func.op(inst)
+        else {
+            unreachable!("broken invariant: called for `load`")
+        };
+        let count = self.shape(*offsets).elements();
+        let offsets = self.read(*offsets);
+        let mask = mask.map_or(Elements::uniform(1), |mask| self.read(mask));
+        let other = other.map_or(Elements::uniform(0), |other| self.read(other));
+        let program = self.program;
+        let buffer = self.buffer(*base);
+        let loaded: Result<Vec<u64>, FaultKind> = (0..count)
+            .map(|element| {
+                if mask.get(element) == 0 {
+                    return Ok(other.get(element));
+                }
+                buffer.load(program, offsets.get(element).cast_signed(), element as u64)
+            })
+            .collect();
+        loaded
+            .map(Elements::new)
+            .map_err(|kind| self.fault(inst, kind))
+    }
+
+    fn store(&mut self, inst: Inst) -> Result<(), Fault> {
+        let Op::Store {
+            base,
+            offsets,
+            value,
+            mask,
+        } = self.func.op(inst)
+        else {
+            unreachable!("broken invariant: called for `store`")
+        };
+        let count = self.shape(*offsets).elements();
+        let (offsets, value) = (self.read(*offsets), self.read(*value));
+        let mask = mask.map_or(Elements::uniform(1), |mask| self.read(mask));
+        let program = self.program;
+        let buffer = self.buffer(*base);
+        // In ascending order: of two equal offsets the higher element wins.
+        let stored = (0..count)
+            .filter(|&element| mask.get(element) != 0)
+            .try_for_each(|element| {
+                let index = offsets.get(element).cast_signed();
+                buffer.store(program, index, element as u64, value.get(element))
+            });
+        stored.map_err(|kind| self.fault(inst, kind))
+    }
+
+    fn buffer(&mut self, base: Value) -> &mut super::memory::Buffer<'a> {
+        let index = self.values[base].scalar() as usize;
+        match &mut self.memory[index] {
+            Slot::Buffer(buffer) => buffer,
+            Slot::Scalar(_) => unreachable!("broken invariant: a verified base is memory"),
+        }
+    }
+
+    fn reduce(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
+        let Op::Reduce {
+            sources,
+            axis,
+            order,
+            combine,
+        } = self.func.op(inst)
+        else {
+            unreachable!("broken invariant: called for `reduce`")
+        };
+        let shape = self.shape(sources[0]);
+        let extent = shape.extent(axis.index());
+        let inner: usize = shape.dims()[axis.index() + 1..].iter().product();
+        let mut count = shape.elements();
+        let mut partials = self.read_all(sources);
+        // Level by level from bit 0, so that the bit to combine is always the lowest one left.
+        for _ in ReductionPlan::new(*order, extent).bits {
+            let [lower, higher] = [0, 1].map(|half| {
+                let places = (0..count / 2).map(|i| (i / inner * 2 + half) * inner + i % inner);
+                partials
+                    .iter()
+                    .map(|x| x.gather(places.clone()))
+                    .collect::<Vec<_>>()
+            });
+            count /= 2;
+            partials = self.combine(*combine, count, &[lower, higher].concat())?;
+        }
+        Ok(partials)
+    }
+
+    /// Applies a combiner, which works on scalars, to `count` pairs.
+    fn combine(
+        &mut self,
+        region: Region,
+        count: usize,
+        operands: &[Elements],
+    ) -> Result<Vec<Elements>, Fault> {
+        let insts = &self.func.region(region).insts;
+        let straight = insts.iter().all(|&inst| {
+            let op = self.func.op(inst);
+            op.is(Trait::elementwise) || matches!(op, Op::Constant { .. } | Op::Yield { .. })
+        });
+        if straight || operands.iter().all(Elements::is_uniform) {
+            return self.region(region, operands);
+        }
+        let mut results = vec![Vec::with_capacity(count); operands.len() / 2];
+        for index in 0..count {
+            let one: Vec<Elements> = operands
+                .iter()
+                .map(|x| Elements::uniform(x.get(index)))
+                .collect();
+            for (all, result) in results.iter_mut().zip(self.region(region, &one)?) {
+                all.push(result.scalar());
+            }
+        }
+        Ok(results.into_iter().map(Elements::new).collect())
+    }
+
+    fn for_loop(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
+        let Op::For {
+            lower,
+            upper,
+            init,
+            step,
+            body,
+            ..
+        } = self.func.op(inst)
+        else {
+            unreachable!("broken invariant: called for `for`")
+        };
+        let upper = self.index(*upper);
+        let mut index = Some(self.index(*lower));
+        let mut carried = self.read_all(init);
+        while let Some(now) = index.filter(|&now| now < upper) {
+            carried.insert(0, Elements::uniform(now.cast_unsigned()));
+            carried = self.region(*body, &carried)?;
+            index = now.checked_add(*step);
+        }
+        Ok(carried)
+    }
+
+    fn while_loop(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
+        let Op::While { init, before, body } = self.func.op(inst) else {
+            unreachable!("broken invariant: called for `while`")
+        };
+        let mut carried = self.read_all(init);
+        for _ in 0..WHILE_LIMIT {
+            let mut next = self.region(*before, &carried)?;
+            let goes_on = next.remove(0).scalar() != 0;
+            if !goes_on {
+                return Ok(next);
+            }
+            carried = self.region(*body, &next)?;
+        }
+        Err(self.fault(inst, FaultKind::Endless(WHILE_LIMIT)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

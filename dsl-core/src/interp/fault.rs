@@ -1,0 +1,124 @@
+//! Why an interpreter stopped.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::backend::LaunchError;
+use crate::diagnostic::Loc;
+
+/// A fault with its place.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct Fault {
+    /// The kernel.
+    pub kernel: String,
+    /// The source line of the instruction.
+    pub loc: Loc,
+    /// The linear index of the program in the grid, axis 0 fastest.
+    pub program: u64,
+    /// What happened.
+    pub kind: FaultKind,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel `{}`", self.kernel)?;
+        if self.loc.is_known() {
+            write!(f, " at {}", self.loc)?;
+        }
+        write!(f, ", program {}: {}", self.program, self.kind)
+    }
+}
+
+/// What a kernel did wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FaultKind {
+    /// The launch itself is wrong.
+    #[error("{0}")]
+    Launch(#[from] LaunchError),
+    /// An access outside its buffer. `element` is the index in the tile, or the lane.
+    #[error("element {element} accesses `{buffer}[{index}]`, which has {length} elements")]
+    OutOfBounds {
+        /// The argument, or the kind of buffer.
+        buffer: String,
+        /// Which element of the access.
+        element: u64,
+        /// The element of the buffer.
+        index: i64,
+        /// The buffer's length.
+        length: u64,
+    },
+    /// Two programs touch one address, and at least one writes.
+    #[error("element {element} touches `{buffer}[{index}]`, which program {other} {how}")]
+    SharedByPrograms {
+        /// The argument.
+        buffer: String,
+        /// Which element of the access.
+        element: u64,
+        /// The element of the buffer.
+        index: i64,
+        /// The other program; of several readers, one of them.
+        other: u64,
+        /// What the other program did: `wrote` or `read`.
+        how: &'static str,
+    },
+    /// Two lanes touch one address without a barrier between, and at least one writes.
+    #[error(
+        "lane {lane} {how} `{buffer}[{index}]` without a barrier after lane {other}'s {before}"
+    )]
+    Race {
+        /// The argument, or the kind of buffer.
+        buffer: String,
+        /// The element of an argument, or the byte of shared memory.
+        index: i64,
+        /// The later lane.
+        lane: u64,
+        /// The earlier lane.
+        other: u64,
+        /// What the later lane does: `reads` or `writes`.
+        how: &'static str,
+        /// What the earlier lane did: `read` or `write`.
+        before: &'static str,
+    },
+    /// A read of shared or scratch memory that nothing wrote.
+    #[error("lane {lane} reads byte {byte} of {space} memory, which nothing wrote")]
+    Uninitialised {
+        /// `shared` or `scratch`.
+        space: &'static str,
+        /// The byte.
+        byte: u64,
+        /// The lane.
+        lane: u64,
+    },
+    /// An access whose address is no multiple of the stated alignment.
+    #[error("lane {lane} accesses `{buffer}[{index}]`, which is not aligned to {align} bytes")]
+    Unaligned {
+        /// The argument, or the kind of buffer.
+        buffer: String,
+        /// The element of the buffer.
+        index: i64,
+        /// The stated alignment.
+        align: i64,
+        /// The lane.
+        lane: u64,
+    },
+    /// A convergent op that not all lanes reach together.
+    #[error("`{mnemonic}` runs while lane {lane} is inactive")]
+    Divergent {
+        /// The op.
+        mnemonic: &'static str,
+        /// A lane that does not take part.
+        lane: u64,
+    },
+    /// A shuffle from a lane that does not exist.
+    #[error("lane {lane} shuffles from lane {source_lane} of its warp")]
+    NoSuchLane {
+        /// The lane that asks.
+        lane: u64,
+        /// The lane asked for.
+        source_lane: i64,
+    },
+    /// A `while` that goes on for more than the limit of iterations.
+    #[error("`while` runs for more than {0} iterations")]
+    Endless(u64),
+}

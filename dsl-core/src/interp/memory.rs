@@ -1,0 +1,260 @@
+//! The arguments of a launch as an interpreter sees them: typed elements with bounds.
+
+use super::FaultKind;
+use super::race::Shadow;
+use crate::backend::{Argument, LaunchError, check_arguments};
+use crate::ir::{Access, DType, Func, Grid, Number, Space};
+
+/// Reads the number of type `dtype` at the start of `bytes`: its bits, zero above the width. Any
+/// nonzero `bool` byte reads as true.
+pub fn read_number(dtype: DType, bytes: &[u8]) -> u64 {
+    match dtype {
+        DType::Bool => u64::from(bytes[0] != 0),
+        DType::I8 | DType::U8 => u64::from(bytes[0]),
+        DType::I16 | DType::U16 | DType::F16 | DType::BF16 => u16::read_from(bytes).to_bits(),
+        DType::I32 | DType::U32 | DType::F32 => u32::read_from(bytes).to_bits(),
+        DType::I64 | DType::U64 | DType::F64 => u64::read_from(bytes),
+    }
+}
+
+/// Writes a number of type `dtype` to the start of `bytes`.
+pub fn write_number(dtype: DType, bytes: &mut [u8], bits: u64) {
+    match dtype {
+        DType::Bool | DType::I8 | DType::U8 => bytes[0] = bits as u8,
+        DType::I16 | DType::U16 | DType::F16 | DType::BF16 => (bits as u16).write_to(bytes),
+        DType::I32 | DType::U32 | DType::F32 => (bits as u32).write_to(bytes),
+        DType::I64 | DType::U64 | DType::F64 => bits.write_to(bytes),
+    }
+}
+
+enum Bytes<'a> {
+    Read(&'a [u8]),
+    Write(&'a mut [u8]),
+}
+
+/// The memory behind one pointer argument.
+pub(super) struct Buffer<'a> {
+    pub(super) name: String,
+    pub(super) dtype: DType,
+    /// The alignment in bytes that the launch promises.
+    pub(super) align: i64,
+    bytes: Bytes<'a>,
+    programs: ProgramTable,
+    /// Which lanes of the running program touched what.
+    pub(super) lanes: Shadow,
+}
+
+impl Buffer<'_> {
+    fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Read(bytes) => bytes,
+            Bytes::Write(bytes) => bytes,
+        }
+    }
+
+    /// The length in elements.
+    pub(super) fn length(&self) -> u64 {
+        (self.bytes().len() / self.dtype.bytes() as usize) as u64
+    }
+
+    /// The position of `index` if it is in bounds.
+    pub(super) fn position(&self, index: i64, element: u64) -> Result<usize, FaultKind> {
+        let length = self.length();
+        usize::try_from(index)
+            .ok()
+            .filter(|&position| (position as u64) < length)
+            .ok_or_else(|| FaultKind::OutOfBounds {
+                buffer: self.name.clone(),
+                element,
+                index,
+                length,
+            })
+    }
+
+    /// Reads `[index]` for `program`; `element` names the access in errors.
+    pub(super) fn load(
+        &mut self,
+        program: u64,
+        index: i64,
+        element: u64,
+    ) -> Result<u64, FaultKind> {
+        let position = self.position(index, element)?;
+        if matches!(self.bytes, Bytes::Write(_)) {
+            let conflict = self
+                .programs
+                .read(program, position, self.length() as usize);
+            self.shared_by(conflict, element, index)?;
+        }
+        let size = self.dtype.bytes() as usize;
+        Ok(read_number(self.dtype, &self.bytes()[position * size..]))
+    }
+
+    /// Writes `[index]` for `program`.
+    pub(super) fn store(
+        &mut self,
+        program: u64,
+        index: i64,
+        element: u64,
+        bits: u64,
+    ) -> Result<(), FaultKind> {
+        let position = self.position(index, element)?;
+        let conflict = self
+            .programs
+            .write(program, position, self.length() as usize);
+        self.shared_by(conflict, element, index)?;
+        let (dtype, size) = (self.dtype, self.dtype.bytes() as usize);
+        match &mut self.bytes {
+            Bytes::Write(bytes) => write_number(dtype, &mut bytes[position * size..], bits),
+            Bytes::Read(_) => {
+                let name = &self.name;
+                let message = format!("argument `{name}` is read-only but the kernel writes it");
+                return Err(LaunchError::Arguments(message).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn shared_by(
+        &self,
+        conflict: Option<(u64, &'static str)>,
+        element: u64,
+        index: i64,
+    ) -> Result<(), FaultKind> {
+        conflict.map_or(Ok(()), |(other, how)| {
+            Err(FaultKind::SharedByPrograms {
+                buffer: self.name.clone(),
+                element,
+                index,
+                other,
+                how,
+            })
+        })
+    }
+}
+
+/// For each element of a writable buffer, which programs read and wrote it.
+#[derive(Default)]
+struct ProgramTable {
+    /// The program that wrote, plus one.
+    writers: Vec<u64>,
+    /// A program that read, plus one; once two programs read, [`SEVERAL`] is added.
+    readers: Vec<u64>,
+}
+
+/// Marks an element that several programs read.
+const SEVERAL: u64 = 1 << 63;
+
+impl ProgramTable {
+    fn grow(&mut self, length: usize) {
+        if self.writers.is_empty() {
+            self.writers = vec![0; length];
+            self.readers = vec![0; length];
+        }
+    }
+
+    fn read(
+        &mut self,
+        program: u64,
+        position: usize,
+        length: usize,
+    ) -> Option<(u64, &'static str)> {
+        self.grow(length);
+        let reader = &mut self.readers[position];
+        if *reader == 0 {
+            *reader = program + 1;
+        } else if *reader & !SEVERAL != program + 1 {
+            *reader |= SEVERAL;
+        }
+        let writer = self.writers[position];
+        (writer != 0 && writer != program + 1).then(|| (writer - 1, "wrote"))
+    }
+
+    fn write(
+        &mut self,
+        program: u64,
+        position: usize,
+        length: usize,
+    ) -> Option<(u64, &'static str)> {
+        self.grow(length);
+        let writer = std::mem::replace(&mut self.writers[position], program + 1);
+        if writer != 0 && writer != program + 1 {
+            return Some((writer - 1, "wrote"));
+        }
+        let reader = self.readers[position];
+        (reader != 0 && reader != program + 1).then(|| ((reader & !SEVERAL) - 1, "read"))
+    }
+}
+
+/// The arguments of a launch.
+pub(super) enum Slot<'a> {
+    /// Memory.
+    Buffer(Box<Buffer<'a>>),
+    /// A number.
+    Scalar(u64),
+}
+
+/// The arguments of a launch of `func`, checked against its parameters.
+pub(super) fn bind<'a>(
+    func: &Func,
+    arguments: &'a mut [Argument<'_>],
+) -> Result<Vec<Slot<'a>>, LaunchError> {
+    check_arguments(func, arguments)?;
+    let mut slots = Vec::new();
+    for ((argument, parameter), &value) in arguments
+        .iter_mut()
+        .zip(&func.parameters)
+        .zip(func.arguments())
+    {
+        let bytes = match argument {
+            Argument::Scalar(literal) => {
+                slots.push(Slot::Scalar(literal.bits));
+                continue;
+            }
+            Argument::Read(bytes) => Bytes::Read(bytes),
+            Argument::ReadWrite(bytes) => match parameter.access {
+                Access::Read => Bytes::Read(bytes),
+                Access::ReadWrite => Bytes::Write(bytes),
+            },
+        };
+        let dtype = match func.ty(value).pointee() {
+            Some((dtype, Space::Global)) => dtype,
+            Some((_, Space::Shared | Space::Scratch)) | None => {
+                return Err(LaunchError::Arguments(format!(
+                    "parameter `{}` of kernel `{}` takes no memory",
+                    parameter.name, func.name
+                )));
+            }
+        };
+        slots.push(Slot::Buffer(Box::new(Buffer {
+            name: parameter.name.clone(),
+            dtype,
+            align: i64::from(dtype.bytes().max(parameter.divisor)),
+            bytes,
+            programs: ProgramTable::default(),
+            lanes: Shadow::default(),
+        })));
+    }
+    Ok(slots)
+}
+
+/// The greatest number of programs of a grid.
+const MAX_PROGRAMS: u64 = 1 << 40;
+
+/// The number of programs of a grid, or why it is not valid.
+pub fn program_count(grid: Grid) -> Result<u64, LaunchError> {
+    if grid.contains(&0) {
+        return Err(LaunchError::Grid(grid, "an extent is zero".to_string()));
+    }
+    let count = grid.iter().try_fold(1u64, |count, &extent| {
+        count
+            .checked_mul(u64::from(extent))
+            .filter(|&count| count <= MAX_PROGRAMS)
+    });
+    count.ok_or_else(|| LaunchError::Grid(grid, "it has too many programs".to_string()))
+}
+
+/// The coordinates of a program, axis 0 fastest.
+pub fn program_coordinates(grid: Grid, program: u64) -> [u64; 3] {
+    let [x, y, _] = grid.map(u64::from);
+    [program % x, program / x % y, program / x / y]
+}
