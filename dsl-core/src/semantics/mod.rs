@@ -8,6 +8,7 @@
 pub mod cast;
 pub mod derived;
 pub mod dot;
+pub mod oracle;
 pub mod reduction;
 pub mod scalar;
 

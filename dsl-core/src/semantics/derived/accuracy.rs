@@ -16,6 +16,7 @@ pub struct Accuracy {
 }
 
 const EVERY: &str = "every bit pattern";
+const SAMPLED: &str = "2 million arguments";
 
 const fn row(op: UnaryOp, dtype: DType, max_ulp: f64, domain: &'static str) -> Accuracy {
     Accuracy {
@@ -28,11 +29,32 @@ const fn row(op: UnaryOp, dtype: DType, max_ulp: f64, domain: &'static str) -> A
 
 /// One row for each function and data type.
 pub const ACCURACY: &[Accuracy] = &[
+    row(UnaryOp::Exp, DType::F16, 0.5002, EVERY),
+    row(UnaryOp::Exp, DType::BF16, 0.5002, EVERY),
     row(UnaryOp::Exp, DType::F32, 0.8914, EVERY),
+    row(UnaryOp::Exp, DType::F64, 1.0, SAMPLED),
+    row(UnaryOp::Exp2, DType::F16, 0.5002, EVERY),
+    row(UnaryOp::Exp2, DType::BF16, 0.5002, EVERY),
     row(UnaryOp::Exp2, DType::F32, 0.8785, EVERY),
+    row(UnaryOp::Exp2, DType::F64, 1.0, SAMPLED),
+    row(UnaryOp::Log, DType::F16, 0.5002, EVERY),
+    row(UnaryOp::Log, DType::BF16, 0.5002, EVERY),
     row(UnaryOp::Log, DType::F32, 0.8823, EVERY),
+    row(UnaryOp::Log, DType::F64, 0.7915, SAMPLED),
+    row(UnaryOp::Log2, DType::F16, 0.5002, EVERY),
+    row(UnaryOp::Log2, DType::BF16, 0.5002, EVERY),
     row(UnaryOp::Log2, DType::F32, 0.9632, EVERY),
+    row(UnaryOp::Log2, DType::F64, 1.1676, SAMPLED),
+    row(UnaryOp::Rsqrt, DType::F16, 0.5002, EVERY),
+    row(UnaryOp::Rsqrt, DType::BF16, 0.5002, EVERY),
     row(UnaryOp::Rsqrt, DType::F32, 1.4904, EVERY),
-    row(UnaryOp::Sigmoid, DType::F32, 0.8630, EVERY),
-    row(UnaryOp::Tanh, DType::F32, 1.4143, EVERY),
+    row(UnaryOp::Rsqrt, DType::F64, 1.4807, SAMPLED),
+    row(UnaryOp::Sigmoid, DType::F16, 0.5002, EVERY),
+    row(UnaryOp::Sigmoid, DType::BF16, 0.5002, EVERY),
+    row(UnaryOp::Sigmoid, DType::F32, 0.863, EVERY),
+    row(UnaryOp::Sigmoid, DType::F64, 1.0, SAMPLED),
+    row(UnaryOp::Tanh, DType::F16, 0.5002, EVERY),
+    row(UnaryOp::Tanh, DType::BF16, 0.5002, EVERY),
+    row(UnaryOp::Tanh, DType::F32, 0.8912, EVERY),
+    row(UnaryOp::Tanh, DType::F64, 0.9775, SAMPLED),
 ];

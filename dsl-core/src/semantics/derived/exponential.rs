@@ -143,7 +143,7 @@ pub(super) fn sigmoid(formula: &mut Formula<'_>, x: Value) -> Value {
 
 /// `sinh(x) / cosh(x)` as `-m / (m + 2)` with `m = e^(-2|x|) - 1`, in the sign of `x`.
 ///
-/// The quotient is corrected by what `m` and `m + 2` lost.
+/// The quotient is corrected by what `m`, `m + 2` and the division lost.
 pub(super) fn tanh(formula: &mut Formula<'_>, x: Value) -> Value {
     let magnitude = formula.abs(x);
     let (saturation, tiny) = tanh_limits(formula.format);
@@ -152,21 +152,25 @@ pub(super) fn tanh(formula: &mut Formula<'_>, x: Value) -> Value {
     let argument = formula.mul(limited, minus_two);
     let reduced = reduce(formula, argument);
     let less_one = expm1_rest(formula, &reduced);
-    let one = formula.number(1.0);
     let two = formula.number(2.0);
     let factor = formula.power_of_two(reduced.exponent);
-    let offset = formula.sub(factor, one);
-    let m = formula.fma(less_one.high, factor, offset);
-    let lost = formula.sub(offset, m);
+    let minus_one = formula.number(-1.0);
+    let offset = fast_sum(formula, minus_one, factor);
+    let m = formula.fma(less_one.high, factor, offset.high);
+    let lost = formula.sub(offset.high, m);
     let lost = formula.fma(less_one.high, factor, lost);
+    let lost = formula.add(lost, offset.low);
     let m_low = formula.fma(less_one.low, factor, lost);
 
     let sum = fast_sum(formula, two, m);
     let sum_low = formula.add(sum.low, m_low);
     let numerator = formula.neg(m);
     let quotient = formula.div(numerator, sum.high);
-    // What -(m + m_low) - quotient * (sum + sum_low) leaves, without the division's own error.
-    let remainder = formula.fma(quotient, sum_low, m_low);
+    // Minus what numerator - quotient * sum leaves.
+    let remainder = formula.fma(quotient, sum.high, m);
+    let low = formula.fma(quotient, sum_low, m_low);
+    let remainder = formula.add(remainder, low);
+    // 1 / sum is (1 + quotient) / 2.
     let half = formula.number(-0.5);
     let slope = formula.fma(quotient, half, half);
     let corrected = formula.fma(remainder, slope, quotient);

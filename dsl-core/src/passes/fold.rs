@@ -1,0 +1,53 @@
+//! Computes elementwise ops on constants, by the one meaning that they have.
+
+use super::rewrite::{Rewriter, rewrite};
+use crate::ir::{Func, Inst, Kind, Literal, Op, Value};
+use crate::semantics::{binary, bitcast, cast, compare, ternary, unary};
+
+/// Replaces each elementwise op whose operands are constants by its result. Approximate ops stay:
+/// their result is the device's.
+pub fn fold(func: &mut Func) {
+    rewrite(func, &mut |rewriter, inst| {
+        let [result] = rewriter.builder.func().inst(inst).results[..] else {
+            return None;
+        };
+        let ty = rewriter.builder.ty(result);
+        let bits = value(rewriter, inst)?;
+        let literal = Literal::from_bits(ty.dtype()?, bits);
+        Some(vec![rewriter.builder.filled(literal, ty.shape)])
+    });
+}
+
+/// The bits of every element of the result, if they are known.
+fn value(rewriter: &Rewriter, inst: Inst) -> Option<u64> {
+    let known = |value: &Value| rewriter.constant(*value);
+    let data = rewriter.builder.func().inst(inst);
+    let to = || rewriter.builder.ty(data.results[0]).dtype();
+    match &data.op {
+        Op::Unary { op, x } if op.kind() != Kind::Approximate => {
+            let x = known(x)?;
+            Some(unary(*op, x.dtype, x.bits))
+        }
+        Op::Binary { op, lhs, rhs } => {
+            let (lhs, rhs) = (known(lhs)?, known(rhs)?);
+            Some(binary(*op, lhs.dtype, lhs.bits, rhs.bits))
+        }
+        Op::Ternary { op, a, b, c } => {
+            let (a, b, c) = (known(a)?, known(b)?, known(c)?);
+            Some(ternary(*op, a.dtype, a.bits, b.bits, c.bits))
+        }
+        Op::Compare { op, lhs, rhs } => {
+            let (lhs, rhs) = (known(lhs)?, known(rhs)?);
+            Some(u64::from(compare(*op, lhs.dtype, lhs.bits, rhs.bits)))
+        }
+        Op::Cast { x } => {
+            let x = known(x)?;
+            Some(cast(x.dtype, to()?, x.bits))
+        }
+        Op::Bitcast { x } => {
+            let x = known(x)?;
+            Some(bitcast(x.dtype, to()?, x.bits))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,104 @@
+//! Independent values of the math functions, to judge results by. Never part of a kernel's meaning.
+//!
+//! [`reference`] calls the host's `f64` library and is good enough to measure `f32` results in
+//! units in the last place; [`reference_wide`] computes about 100 bits and measures `f64` results.
+
+mod wide;
+
+pub use wide::{Wide, reference_wide};
+
+use crate::ir::{DType, Literal, UnaryOp};
+
+/// The function at `x` in `f64`, within a few units in the last place; `None` for ops that have
+/// no true value beyond their definition on bits (`neg`, `abs`, `not`, `floor`, `ceil`).
+pub fn reference(op: UnaryOp, x: f64) -> Option<f64> {
+    match op {
+        UnaryOp::Exp => Some(x.exp()),
+        UnaryOp::Exp2 | UnaryOp::ApproxExp2 => Some(x.exp2()),
+        UnaryOp::Log => Some(x.ln()),
+        UnaryOp::Log2 | UnaryOp::ApproxLog2 => Some(x.log2()),
+        UnaryOp::Sqrt => Some(x.sqrt()),
+        UnaryOp::Rsqrt | UnaryOp::ApproxRsqrt => Some(1.0 / x.sqrt()),
+        UnaryOp::ApproxReciprocal => Some(1.0 / x),
+        UnaryOp::Sigmoid if x < 0.0 => {
+            let t = x.exp();
+            Some(t / (1.0 + t))
+        }
+        UnaryOp::Sigmoid => Some(1.0 / (1.0 + (-x).exp())),
+        UnaryOp::Tanh => Some(x.tanh()),
+        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => None,
+    }
+}
+
+/// One unit in the last place of `dtype` at `value`: the distance of neighbours in its binade, the
+/// least subnormal at and near zero. `None` unless `dtype` is a float.
+pub fn ulp(dtype: DType, value: f64) -> Option<f64> {
+    let (places, least_exponent) = match dtype {
+        DType::F16 => (10, -14),
+        DType::BF16 => (7, -126),
+        DType::F32 => (23, -126),
+        DType::F64 => (52, -1022),
+        DType::Bool
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64 => return None,
+    };
+    let exponent = ((value.abs().to_bits() >> 52) as i32 - 1023).max(least_exponent);
+    Some(power_of_two(exponent - places))
+}
+
+/// `2^exponent` from the least subnormal to the greatest power.
+fn power_of_two(exponent: i32) -> f64 {
+    if exponent >= -1022 {
+        f64::from_bits(((exponent + 1023) as u64) << 52)
+    } else {
+        f64::from_bits(1 << (exponent + 1074))
+    }
+}
+
+/// How far the number `found` of `dtype` is from `expected + rest`, in units in the last place.
+///
+/// NaN for NaN, an equal infinity, and an infinity where the value is at most a unit below the
+/// range are 0 apart; other disagreements about NaN or infinity are infinitely far. `None` unless
+/// `dtype` is a float.
+pub fn ulp_error(dtype: DType, found: u64, expected: f64, rest: f64) -> Option<f64> {
+    let found = Literal::from_bits(dtype, found).float()?;
+    let unit = ulp(dtype, expected)?;
+    if found.is_nan() || expected.is_nan() {
+        let same = found.is_nan() && expected.is_nan();
+        return Some(if same { 0.0 } else { f64::INFINITY });
+    }
+    let greatest = greatest(dtype)?;
+    if found.is_infinite() || expected.is_infinite() {
+        let limit = greatest - ulp(dtype, greatest)?;
+        let same = found.is_sign_positive() == expected.is_sign_positive();
+        let near = found.abs() >= limit && expected.abs() >= limit;
+        return Some(if same && near { 0.0 } else { f64::INFINITY });
+    }
+    Some((((found - expected) - rest) / unit).abs())
+}
+
+/// The greatest finite number of a float type.
+fn greatest(dtype: DType) -> Option<f64> {
+    let bits = match dtype {
+        DType::F16 => 0x7bff,
+        DType::BF16 => 0x7f7f,
+        DType::F32 => u64::from(f32::MAX.to_bits()),
+        DType::F64 => f64::MAX.to_bits(),
+        DType::Bool
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64 => return None,
+    };
+    Literal::from_bits(dtype, bits).float()
+}
