@@ -13,7 +13,7 @@ fn spread(dtype: DType, count: u64) -> impl Iterator<Item = u64> {
             return random & dtype.mask();
         }
         let bits = random & (u64::MAX >> 12) | (1023 - 14 + i / 2 % 25) << 52;
-        cast(DType::F64, dtype, bits | i / 2 % 2 << 63)
+        cast(DType::F64, dtype, bits | (i / 2 % 2) << 63)
     })
 }
 

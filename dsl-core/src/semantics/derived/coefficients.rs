@@ -1,6 +1,5 @@
 //! Coefficients of the derived functions. Printed by `tools/remez.py`: do not edit.
 #![expect(
-    clippy::excessive_precision,
     clippy::approx_constant,
     clippy::unreadable_literal,
     reason = "printed by a program, digit for digit"

@@ -155,12 +155,12 @@ impl<'a> Formula<'a> {
     }
 
     /// The float with the bits of an integer.
-    pub(super) fn from_bits(&mut self, bits: Value) -> Value {
+    pub(super) fn float_from(&mut self, bits: Value) -> Value {
         self.builder.bitcast(bits, self.format.float())
     }
 
     /// The bits of a float as an integer.
-    pub(super) fn to_bits(&mut self, x: Value) -> Value {
+    pub(super) fn bits_of(&mut self, x: Value) -> Value {
         self.builder.bitcast(x, self.format.integer())
     }
 
@@ -212,7 +212,7 @@ impl<'a> Formula<'a> {
     pub(super) fn split_magic(&mut self, sum: Value) -> Split {
         let magic = self.number(self.format.magic());
         let whole = self.sub(sum, magic);
-        let bits = self.to_bits(sum);
+        let bits = self.bits_of(sum);
         let magic_bits = self.integer(self.format.magic_bits());
         let exponent = self.sub(bits, magic_bits);
         Split { whole, exponent }
@@ -223,7 +223,7 @@ impl<'a> Formula<'a> {
         let bias = self.integer(self.format.bias());
         let biased = self.add(exponent, bias);
         let bits = self.shl(biased, self.format.significand());
-        self.from_bits(bits)
+        self.float_from(bits)
     }
 
     /// `2^exponent` as a product of two factors, both normal for twice the range of exponents.

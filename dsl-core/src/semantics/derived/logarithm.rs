@@ -73,13 +73,13 @@ fn scale(formula: &mut Formula<'_>, x: Value) -> Scaled {
     let up = formula.number(up);
     let raised = formula.mul(x, up);
     let normal = formula.select(subnormal, raised, x);
-    let bits = formula.to_bits(normal);
+    let bits = formula.bits_of(normal);
     let least = formula.integer(least_bits(format));
     let above = formula.sub(bits, least);
     let exponent_mask = formula.integer(-1 << places);
     let exponent_bits = formula.and(above, exponent_mask);
     let significand_bits = formula.sub(bits, exponent_bits);
-    let significand = formula.from_bits(significand_bits);
+    let significand = formula.float_from(significand_bits);
     let one = formula.number(1.0);
     let fraction = formula.sub(significand, one);
     // The exponent as a float: the reverse of the rounding by a magic number.
@@ -88,7 +88,7 @@ fn scale(formula: &mut Formula<'_>, x: Value) -> Scaled {
     let lowered_bits = formula.integer(format.magic_bits() - places as i64);
     let offset = formula.select(subnormal, lowered_bits, magic_bits);
     let exponent = formula.add(exponent, offset);
-    let exponent = formula.from_bits(exponent);
+    let exponent = formula.float_from(exponent);
     let magic = formula.number(format.magic());
     let exponent = formula.sub(exponent, magic);
     Scaled { exponent, fraction }
