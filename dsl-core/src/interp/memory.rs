@@ -52,6 +52,11 @@ impl Buffer<'_> {
         }
     }
 
+    /// Whether the kernel may write it.
+    pub(super) fn is_writable(&self) -> bool {
+        matches!(self.bytes, Bytes::Write(_))
+    }
+
     /// The length in elements.
     pub(super) fn length(&self) -> u64 {
         (self.bytes().len() / self.dtype.bytes() as usize) as u64
@@ -79,7 +84,7 @@ impl Buffer<'_> {
         element: u64,
     ) -> Result<u64, FaultKind> {
         let position = self.position(index, element)?;
-        if matches!(self.bytes, Bytes::Write(_)) {
+        if self.is_writable() {
             let conflict = self
                 .programs
                 .read(program, position, self.length() as usize);

@@ -1,17 +1,15 @@
 //! Finds accesses of two lanes to one address that no barrier orders.
 
-use std::collections::BTreeMap;
-
 /// Which lane touched each address since the last barrier.
 ///
 /// An epoch is the time between two barriers; it only grows, over programs too, so nothing is ever
 /// cleared.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Shadow {
-    pages: BTreeMap<usize, Box<[Cell]>>,
+    pages: Vec<Option<Box<[Cell]>>>,
 }
 
-const PAGE: usize = 256;
+const PAGE: usize = 1024;
 
 #[derive(Clone, Copy, Default)]
 struct Cell {
@@ -28,10 +26,11 @@ pub(super) type Conflict = Option<(u32, &'static str)>;
 
 impl Shadow {
     fn cell(&mut self, address: usize) -> &mut Cell {
-        let page = self
-            .pages
-            .entry(address / PAGE)
-            .or_insert_with(|| vec![Cell::default(); PAGE].into_boxed_slice());
+        let page = address / PAGE;
+        if self.pages.len() <= page {
+            self.pages.resize(page + 1, None);
+        }
+        let page = self.pages[page].get_or_insert_with(|| vec![Cell::default(); PAGE].into());
         &mut page[address % PAGE]
     }
 

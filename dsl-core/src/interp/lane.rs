@@ -1,0 +1,424 @@
+//! Runs a lane function: a whole thread block in lockstep, or one CPU worker.
+//!
+//! A value holds the elements of all lanes, element by element: element `e` of lane `l` is at
+//! `e * lanes + l`. Control flow that lanes take differently runs under a mask of active lanes.
+//! Lockstep is one legal order of execution; that no other gives another result is what the checks
+//! for races and convergence establish.
+
+use std::collections::BTreeMap;
+
+use super::block::{WHILE_LIMIT, launch_fault};
+use super::elements::{Elements, elementwise};
+use super::lane_memory::{Allocation, Arena};
+use super::mask::Mask;
+use super::memory::{Slot, bind, program_coordinates, program_count};
+use super::{Fault, FaultKind};
+use crate::backend::{Argument, LaunchError};
+use crate::entity::{Entity, EntityMap};
+use crate::ir::{Func, Grid, Inst, Op, Region, Space, Value};
+use crate::target::{BoundsError, WARP_LANES};
+use crate::verify::LaneFunc;
+
+pub use super::lane_memory::Traffic;
+
+/// What a launch did, besides its results.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The traffic of each access to memory.
+    pub traffic: BTreeMap<Inst, Traffic>,
+    /// How often a warp shuffled one element.
+    pub shuffles: u64,
+    /// How often a thread block waited.
+    pub barriers: u64,
+    /// The least out-of-bounds access that a `check_bounds` found.
+    pub out_of_bounds: Option<BoundsError>,
+}
+
+impl Report {
+    /// The traffic of all accesses together.
+    pub fn total(&self) -> Traffic {
+        self.traffic
+            .values()
+            .fold(Traffic::default(), |mut total, &traffic| {
+                total.add(traffic);
+                total
+            })
+    }
+}
+
+/// Runs every program of the grid, axis 0 fastest, each on `warps` warps or one CPU worker.
+///
+/// An access that `check_bounds` refuses is part of the report, as checked kernels go on after it;
+/// everything else that is wrong is a fault.
+pub fn run(func: &LaneFunc, grid: Grid, arguments: &mut [Argument<'_>]) -> Result<Report, Fault> {
+    let count = program_count(grid).map_err(|error| launch_fault(func, error))?;
+    run_programs(func, grid, arguments, 0..count)
+}
+
+/// Runs some programs of the grid, by linear index, in the order given.
+pub fn run_programs(
+    func: &LaneFunc,
+    grid: Grid,
+    arguments: &mut [Argument<'_>],
+    programs: impl IntoIterator<Item = u64>,
+) -> Result<Report, Fault> {
+    let count = program_count(grid).map_err(|error| launch_fault(func, error))?;
+    let slots = bind(func, arguments).map_err(|error| launch_fault(func, error))?;
+    let mut machine = Machine::new(func, grid, slots);
+    for program in programs {
+        if program >= count {
+            let message = format!("program {program} is not one of {count}");
+            return Err(launch_fault(func, LaunchError::Grid(grid, message)));
+        }
+        machine.program = program;
+        machine.epoch += 1;
+        machine.region(func.body(), &[], &Mask::all(machine.lanes))?;
+    }
+    Ok(machine.report)
+}
+
+struct Machine<'a> {
+    func: &'a Func,
+    grid: Grid,
+    program: u64,
+    lanes: usize,
+    epoch: u64,
+    slots: Vec<Slot<'a>>,
+    shared: Arena,
+    scratch: Arena,
+    values: EntityMap<Value, Elements>,
+    report: Report,
+}
+
+impl<'a> Machine<'a> {
+    fn new(func: &'a Func, grid: Grid, slots: Vec<Slot<'a>>) -> Self {
+        let lanes = (func.warps * WARP_LANES).max(1) as usize;
+        let mut sizes = [0, 0];
+        for inst in func.all_insts() {
+            if let Some(allocation) = allocation(func, inst) {
+                let bytes = i64::from(allocation.dtype.bytes());
+                let end = (allocation.offset + allocation.count * bytes) as usize;
+                let size = &mut sizes[usize::from(allocation.space == Space::Scratch)];
+                *size = end.max(*size);
+            }
+        }
+        let mut values = EntityMap::filled(func.value_count(), Elements::uniform(0));
+        for (index, (&value, slot)) in func.arguments().iter().zip(&slots).enumerate() {
+            values[value] = match slot {
+                Slot::Buffer(_) => Elements::uniform(index as u64),
+                Slot::Scalar(bits) => Elements::uniform(*bits),
+            };
+        }
+        Self {
+            func,
+            grid,
+            program: 0,
+            lanes,
+            epoch: 0,
+            slots,
+            shared: Arena::shared(sizes[0]),
+            scratch: Arena::private(sizes[1], lanes),
+            values,
+            report: Report::default(),
+        }
+    }
+
+    fn fault(&self, inst: Inst, kind: FaultKind) -> Fault {
+        Fault {
+            kernel: self.func.name.clone(),
+            loc: self.func.inst(inst).loc.clone(),
+            program: self.program,
+            kind,
+        }
+    }
+
+    fn read(&self, value: Value) -> Elements {
+        self.values[value].clone()
+    }
+
+    fn read_all(&self, values: &[Value]) -> Vec<Elements> {
+        values.iter().map(|&value| self.read(value)).collect()
+    }
+
+    fn width(&self, value: Value) -> usize {
+        self.func.ty(value).shape.elements()
+    }
+
+    /// The places of each element of all lanes: (element, lane).
+    fn places(&self, width: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let lanes = self.lanes;
+        (0..width * lanes).map(move |place| (place / lanes, place % lanes))
+    }
+
+    fn region(
+        &mut self,
+        region: Region,
+        arguments: &[Elements],
+        mask: &Mask,
+    ) -> Result<Vec<Elements>, Fault> {
+        let func = self.func;
+        let data = func.region(region);
+        for (&parameter, argument) in data.parameters.iter().zip(arguments) {
+            self.values[parameter] = argument.clone();
+        }
+        for &inst in &data.insts {
+            if let Op::Yield { values } = func.op(inst) {
+                return Ok(self.read_all(values));
+            }
+            let results = self.inst(inst, mask)?;
+            for (&value, result) in func.inst(inst).results.iter().zip(results) {
+                self.values[value] = result;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn inst(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
+        let func = self.func;
+        let data = func.inst(inst);
+        if let Some(result) = elementwise(func, &data.op, &data.results, |value| self.read(value)) {
+            return Ok(vec![result]);
+        }
+        if let Some(result) = self.pure_op(inst) {
+            return Ok(vec![result]);
+        }
+        match &data.op {
+            Op::LaneLoad { .. } => self.load(inst, mask).map(|result| vec![result]),
+            Op::LaneStore { .. } => self.store(inst, mask).map(|()| Vec::new()),
+            Op::CheckBounds { .. } => Ok(vec![self.check_bounds(inst, mask)]),
+            Op::ShuffleXor { .. } | Op::ShuffleIndex { .. } => {
+                self.shuffle(inst, mask).map(|result| vec![result])
+            }
+            Op::Barrier {} => {
+                self.converged(inst, mask, self.lanes)?;
+                self.report.barriers += 1;
+                self.epoch += 1;
+                Ok(Vec::new())
+            }
+            Op::For { .. } => self.for_loop(inst, mask),
+            Op::While { .. } => self.while_loop(inst, mask),
+            Op::If { .. } => self.branch(inst, mask),
+            Op::Constant { .. }
+            | Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Ternary { .. }
+            | Op::Compare { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. }
+            | Op::Select { .. }
+            | Op::ProgramId { .. }
+            | Op::NumPrograms { .. }
+            | Op::Splat { .. }
+            | Op::LaneId {}
+            | Op::WarpId {}
+            | Op::Alloc { .. }
+            | Op::Extract { .. }
+            | Op::Vector { .. }
+            | Op::ShuffleVector { .. }
+            | Op::Yield { .. } => {
+                unreachable!("broken invariant: `{}` was handled", data.op.mnemonic())
+            }
+            Op::Arange { .. }
+            | Op::Broadcast { .. }
+            | Op::ExpandDims { .. }
+            | Op::Reshape { .. }
+            | Op::Transpose { .. }
+            | Op::Load { .. }
+            | Op::Store { .. }
+            | Op::Reduce { .. }
+            | Op::Dot { .. } => {
+                unreachable!("broken invariant: `{}` is no lane op", data.op.mnemonic())
+            }
+        }
+    }
+
+    fn pure_op(&self, inst: Inst) -> Option<Elements> {
+        let data = self.func.inst(inst);
+        let lanes = self.lanes;
+        let per_lane = |of: &dyn Fn(usize) -> usize| {
+            Elements::new((0..lanes).map(|lane| of(lane) as u64).collect())
+        };
+        Some(match &data.op {
+            Op::ProgramId { axis } => {
+                Elements::uniform(program_coordinates(self.grid, self.program)[axis.index()])
+            }
+            Op::NumPrograms { axis } => Elements::uniform(u64::from(self.grid[axis.index()])),
+            Op::LaneId {} => per_lane(&|lane| lane % WARP_LANES as usize),
+            Op::WarpId {} => per_lane(&|lane| lane / WARP_LANES as usize),
+            Op::Alloc { .. } => Elements::uniform(inst.index() as u64),
+            Op::Splat { x } => {
+                let width = self.width(data.results[0]);
+                self.values[*x].gather(self.places(width).map(|(_, lane)| lane))
+            }
+            Op::Extract { vector, index } => {
+                let first = *index as usize * lanes;
+                self.values[*vector].gather(first..first + lanes)
+            }
+            Op::Vector { elements } => {
+                let places = self.places(elements.len());
+                let picked = places.map(|(element, lane)| self.values[elements[element]].get(lane));
+                Elements::new(picked.collect())
+            }
+            Op::ShuffleVector { a, b, indices } => {
+                let width = self.width(*a);
+                let places = self.places(indices.len());
+                let picked = places.map(|(element, lane)| match indices[element] as usize {
+                    index if index < width => self.values[*a].get(index * lanes + lane),
+                    index => self.values[*b].get((index - width) * lanes + lane),
+                });
+                Elements::new(picked.collect())
+            }
+            _ => return None,
+        })
+    }
+
+    /// An error unless all lanes of each group of `group` lanes take part, or none.
+    fn converged(&self, inst: Inst, mask: &Mask, group: usize) -> Result<(), Fault> {
+        mask.missing(group).map_or(Ok(()), |lane| {
+            let mnemonic = self.func.op(inst).mnemonic();
+            let lane = lane as u64;
+            Err(self.fault(inst, FaultKind::Divergent { mnemonic, lane }))
+        })
+    }
+
+    fn shuffle(&mut self, inst: Inst, mask: &Mask) -> Result<Elements, Fault> {
+        let warp = WARP_LANES as usize;
+        self.converged(inst, mask, warp)?;
+        let (x, source): (Value, Box<dyn Fn(usize) -> i64>) = match self.func.op(inst) {
+            Op::ShuffleXor { x, lane_mask } => {
+                let lane_mask = *lane_mask;
+                (*x, Box::new(move |lane| (lane % warp) as i64 ^ lane_mask))
+            }
+            Op::ShuffleIndex { x, source_lane } => {
+                let source = self.read(*source_lane);
+                (
+                    *x,
+                    Box::new(move |lane| i64::from(source.get(lane) as u32 as i32)),
+                )
+            }
+            op => unreachable!("broken invariant: `{}` is no shuffle", op.mnemonic()),
+        };
+        for lane in mask.lanes() {
+            let source_lane = source(lane);
+            if source_lane < 0 || source_lane >= warp.min(self.lanes) as i64 {
+                let lane = lane as u64;
+                return Err(self.fault(inst, FaultKind::NoSuchLane { lane, source_lane }));
+            }
+        }
+        let (width, lanes) = (self.width(x), self.lanes);
+        self.report.shuffles += (width * (mask.lanes().count() / warp)) as u64;
+        let places = self.places(width).map(|(element, lane)| {
+            let from = source(lane).clamp(0, warp as i64 - 1) as usize;
+            element * lanes + lane / warp * warp + from
+        });
+        Ok(self.values[x].gather(places))
+    }
+
+    fn branch(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
+        let Op::If {
+            condition,
+            on_true,
+            on_false,
+        } = self.func.op(inst)
+        else {
+            unreachable!("broken invariant: called for `if`")
+        };
+        let condition = self.read(*condition);
+        let (on, off) = (mask.and(&condition, true), mask.and(&condition, false));
+        match (on.any(), off.any()) {
+            (true, false) => self.region(*on_true, &[], &on),
+            (false, _) => self.region(*on_false, &[], &off),
+            (true, true) => {
+                let taken = self.region(*on_true, &[], &on)?;
+                let other = self.region(*on_false, &[], &off)?;
+                Ok(self.merge_all(inst, &on, &taken, &other))
+            }
+        }
+    }
+
+    /// Values like the results of `inst`: `on` in the lanes of the mask, `off` in the others.
+    fn merge_all(
+        &self,
+        inst: Inst,
+        mask: &Mask,
+        on: &[Elements],
+        off: &[Elements],
+    ) -> Vec<Elements> {
+        let results = &self.func.inst(inst).results;
+        let merged = results.iter().zip(on.iter().zip(off));
+        merged
+            .map(|(&value, (on, off))| mask.merge(on, off, self.width(value)))
+            .collect()
+    }
+
+    fn for_loop(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
+        let Op::For {
+            lower,
+            upper,
+            init,
+            step,
+            body,
+            ..
+        } = self.func.op(inst)
+        else {
+            unreachable!("broken invariant: called for `for`")
+        };
+        let upper = self.read(*upper);
+        let mut index = self.read(*lower);
+        let mut carried = self.read_all(init);
+        let mut active = mask.clone();
+        loop {
+            active =
+                active.filter(|lane| index.get(lane).cast_signed() < upper.get(lane).cast_signed());
+            if !active.any() {
+                return Ok(carried);
+            }
+            let arguments = [vec![index.clone()], carried.clone()].concat();
+            let next = self.region(*body, &arguments, &active)?;
+            carried = self.merge_all(inst, &active, &next, &carried);
+            let stepped = |lane: usize| index.get(lane).cast_signed().checked_add(*step);
+            active = active.filter(|lane| stepped(lane).is_some());
+            let entries = if index.is_uniform() { 1 } else { self.lanes };
+            let bits = (0..entries).map(|lane| stepped(lane).unwrap_or(0).cast_unsigned());
+            index = Elements::new(bits.collect());
+        }
+    }
+
+    fn while_loop(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
+        let Op::While { init, before, body } = self.func.op(inst) else {
+            unreachable!("broken invariant: called for `while`")
+        };
+        let mut carried = self.read_all(init);
+        let mut results = carried.clone();
+        let mut active = mask.clone();
+        for _ in 0..WHILE_LIMIT {
+            let mut next = self.region(*before, &carried, &active)?;
+            let condition = next.remove(0);
+            results = self.merge_all(inst, &active, &next, &results);
+            active = active.and(&condition, true);
+            if !active.any() {
+                return Ok(results);
+            }
+            carried = self.region(*body, &next, &active)?;
+        }
+        Err(self.fault(inst, FaultKind::Endless(WHILE_LIMIT)))
+    }
+}
+
+fn allocation(func: &Func, inst: Inst) -> Option<Allocation> {
+    let data = func.inst(inst);
+    let Op::Alloc { offset, count } = data.op else {
+        return None;
+    };
+    let (dtype, space) = func.ty(data.results[0]).pointee()?;
+    Some(Allocation {
+        dtype,
+        space,
+        offset,
+        count,
+    })
+}
+
+mod access;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! The accesses of a lane function to memory.
+
+use super::{Machine, allocation};
+use crate::entity::Entity;
+use crate::interp::elements::{Elements, dtype};
+use crate::interp::lane_memory::{self, Accessor, Allocation, Arena};
+use crate::interp::mask::Mask;
+use crate::interp::memory::{Buffer, Slot};
+use crate::interp::{Fault, FaultKind};
+use crate::ir::{DType, Inst, Op, Space, Value};
+use crate::target::BoundsError;
+
+/// The memory behind a pointer.
+enum Place<'m, 'a> {
+    Global(&'m mut Buffer<'a>),
+    Local(&'m mut Arena, Allocation),
+}
+
+impl<'a> Machine<'a> {
+    /// The signed offsets in the lanes where the mask operand holds, by lane.
+    fn offsets(&self, offset: Value, operand: Option<Value>, mask: &Mask) -> Vec<(usize, i64)> {
+        let narrow = dtype(self.func, offset) == DType::I32;
+        let offset = &self.values[offset];
+        let wanted = mask.lanes();
+        let wanted = wanted.filter(|&lane| operand.is_none_or(|m| self.values[m].get(lane) != 0));
+        let signed = wanted.map(|lane| match offset.get(lane) {
+            bits if narrow => (lane, i64::from(bits as u32 as i32)),
+            bits => (lane, bits.cast_signed()),
+        });
+        signed.collect()
+    }
+
+    fn place(&mut self, base: Value) -> Place<'_, 'a> {
+        let index = self.values[base].scalar() as usize;
+        match self.func.ty(base).pointee() {
+            Some((_, Space::Global)) => match &mut self.slots[index] {
+                Slot::Buffer(buffer) => Place::Global(buffer),
+                Slot::Scalar(_) => unreachable!("broken invariant: a verified base is memory"),
+            },
+            Some((_, space @ (Space::Shared | Space::Scratch))) => {
+                let allocation = allocation(self.func, Inst::new(index))
+                    .expect("broken invariant: a local base is an allocation");
+                let shared = space == Space::Shared;
+                let arena = if shared {
+                    &mut self.shared
+                } else {
+                    &mut self.scratch
+                };
+                Place::Local(arena, allocation)
+            }
+            None => unreachable!("broken invariant: a verified base is a pointer"),
+        }
+    }
+
+    /// Checks the alignment of an access and counts its traffic.
+    fn begin_access(
+        &mut self,
+        inst: Inst,
+        base: Value,
+        offsets: &[(usize, i64)],
+        (width, align): (usize, i64),
+    ) -> Result<(), Fault> {
+        let (dtype, space) = self
+            .func
+            .ty(base)
+            .pointee()
+            .expect("broken invariant: a verified base is a pointer");
+        let size = i64::from(dtype.bytes());
+        let (start, promised, name) = match self.place(base) {
+            Place::Global(buffer) => (0, buffer.align, buffer.name.clone()),
+            Place::Local(_, allocation) => {
+                (allocation.offset, i64::MAX, allocation.name().to_string())
+            }
+        };
+        let addressed = offsets
+            .iter()
+            .map(|&(lane, index)| (lane, start.wrapping_add(index.wrapping_mul(size))));
+        let addressed: Vec<(usize, i64)> = addressed.collect();
+        let wrong = addressed
+            .iter()
+            .position(|&(_, at)| align > promised || at % align != 0);
+        if let Some(wrong) = wrong {
+            let (lane, index) = offsets[wrong];
+            let lane = lane as u64;
+            let kind = FaultKind::Unaligned {
+                buffer: name,
+                index,
+                align,
+                lane,
+            };
+            return Err(self.fault(inst, kind));
+        }
+        if self.func.warps > 0 {
+            let traffic = self.report.traffic.entry(inst).or_default();
+            traffic.count(space, &addressed, size * width as i64);
+        }
+        Ok(())
+    }
+
+    fn accessor(&self, lane: usize) -> Accessor {
+        Accessor {
+            program: self.program,
+            lane,
+            epoch: self.epoch,
+            alone: self.lanes == 1,
+        }
+    }
+
+    pub(super) fn load(&mut self, inst: Inst, mask: &Mask) -> Result<Elements, Fault> {
+        let data = self.func.inst(inst);
+        let Op::LaneLoad {
+            base,
+            offset,
+            mask: operand,
+            other,
+            align,
+        } = &data.op
+        else {
+            unreachable!("broken invariant: called for `lane_load`")
+        };
+        let (width, lanes) = (self.width(data.results[0]), self.lanes);
+        let other = other.map_or(Elements::uniform(0), |other| self.read(other));
+        let offsets = self.offsets(*offset, *operand, mask);
+        self.begin_access(inst, *base, &offsets, (width, *align))?;
+        let mut result: Vec<u64> = (0..width * lanes).map(|place| other.get(place)).collect();
+        for (lane, first) in offsets {
+            let who = self.accessor(lane);
+            for element in 0..width {
+                let index = first.wrapping_add(element as i64);
+                let loaded = match self.place(*base) {
+                    Place::Global(buffer) => lane_memory::load_global(buffer, who, index),
+                    Place::Local(arena, allocation) => arena.load(allocation, who, index),
+                };
+                result[element * lanes + lane] = loaded.map_err(|kind| self.fault(inst, kind))?;
+            }
+        }
+        Ok(Elements::new(result))
+    }
+
+    pub(super) fn store(&mut self, inst: Inst, mask: &Mask) -> Result<(), Fault> {
+        let Op::LaneStore {
+            base,
+            offset,
+            value,
+            mask: operand,
+            align,
+        } = self.func.op(inst)
+        else {
+            unreachable!("broken invariant: called for `lane_store`")
+        };
+        let (width, lanes) = (self.width(*value), self.lanes);
+        let offsets = self.offsets(*offset, *operand, mask);
+        self.begin_access(inst, *base, &offsets, (width, *align))?;
+        let value = self.read(*value);
+        for (lane, first) in offsets {
+            let who = self.accessor(lane);
+            for element in 0..width {
+                let index = first.wrapping_add(element as i64);
+                let bits = value.get(element * lanes + lane);
+                let stored = match self.place(*base) {
+                    Place::Global(buffer) => lane_memory::store_global(buffer, who, index, bits),
+                    Place::Local(arena, allocation) => arena.store(allocation, who, index, bits),
+                };
+                stored.map_err(|kind| self.fault(inst, kind))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_bounds(&mut self, inst: Inst, mask: &Mask) -> Elements {
+        let Op::CheckBounds {
+            base,
+            offset,
+            element,
+            mask: operand,
+            count,
+            site,
+        } = self.func.op(inst)
+        else {
+            unreachable!("broken invariant: called for `check_bounds`")
+        };
+        let length = match self.place(*base) {
+            Place::Global(buffer) => buffer.length(),
+            Place::Local(_, allocation) => allocation.count.cast_unsigned(),
+        };
+        let mut result = vec![0; self.lanes];
+        for (lane, first) in self.offsets(*offset, *operand, mask) {
+            let end = i128::from(first) + i128::from(*count);
+            if first >= 0 && end <= i128::from(length) {
+                result[lane] = 1;
+                continue;
+            }
+            let error = BoundsError {
+                program: self.program,
+                site: site.cast_unsigned(),
+                element: self.values[*element].get(lane),
+                offset: first,
+            };
+            let least = self
+                .report
+                .out_of_bounds
+                .map_or(error, |least| least.min(error));
+            self.report.out_of_bounds = Some(least);
+        }
+        Elements::new(result)
+    }
+}

@@ -1,0 +1,242 @@
+//! Memory as the lanes of a thread block see it: alignment, races, initialisation, traffic.
+
+use std::collections::BTreeSet;
+
+use super::FaultKind;
+use super::memory::{Buffer, read_number, write_number};
+use super::race::{Conflict, Shadow};
+use crate::ir::{DType, Space};
+use crate::target::WARP_LANES;
+
+/// What the accesses of one instruction cost, summed over warps and programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    /// How often a warp executed the access with at least one lane.
+    pub requests: u64,
+    /// Distinct 32-byte sectors of global memory that the requests touched.
+    pub sectors: u64,
+    /// Cycles that shared memory spends beyond the first of each phase because lanes want
+    /// different words of one bank. A phase is a warp, half a warp for 8 bytes a lane, or a
+    /// quarter for 16.
+    pub bank_conflicts: u64,
+}
+
+impl Traffic {
+    /// Adds the traffic of another access.
+    pub fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.sectors += other.sectors;
+        self.bank_conflicts += other.bank_conflicts;
+    }
+
+    /// Counts one access: the first byte that each lane touches, in order of lanes, and the bytes
+    /// a lane moves.
+    pub(super) fn count(&mut self, space: Space, lanes: &[(usize, i64)], bytes: i64) {
+        let warp_of = |&(lane, _): &(usize, i64)| lane / WARP_LANES as usize;
+        for warp in lanes.chunk_by(|a, b| warp_of(a) == warp_of(b)) {
+            self.requests += 1;
+            match space {
+                Space::Global => {
+                    let sectors: BTreeSet<i64> = warp
+                        .iter()
+                        .flat_map(|&(_, at)| at / 32..=(at + bytes - 1) / 32)
+                        .collect();
+                    self.sectors += sectors.len() as u64;
+                }
+                Space::Shared => self.bank_conflicts += bank_conflicts(warp, bytes),
+                Space::Scratch => {}
+            }
+        }
+    }
+}
+
+fn bank_conflicts(warp: &[(usize, i64)], bytes: i64) -> u64 {
+    let phase_lanes = (128 / bytes.max(4)).max(1) as usize;
+    let phase_of = |&(lane, _): &(usize, i64)| lane / phase_lanes;
+    let mut conflicts = 0;
+    for phase in warp.chunk_by(|a, b| phase_of(a) == phase_of(b)) {
+        let words: BTreeSet<i64> = phase
+            .iter()
+            .flat_map(|&(_, at)| at / 4..=(at + bytes - 1) / 4)
+            .collect();
+        let mut banks = [0u64; 32];
+        for word in words {
+            banks[(word % 32) as usize] += 1;
+        }
+        conflicts += banks.iter().max().map_or(0, |&most| most - 1);
+    }
+    conflicts
+}
+
+/// Who accesses: the program, the lane, and the time between barriers.
+#[derive(Clone, Copy)]
+pub(super) struct Accessor {
+    pub(super) program: u64,
+    pub(super) lane: usize,
+    pub(super) epoch: u64,
+    /// Whether the lane is the only one of its block, so that nothing races.
+    pub(super) alone: bool,
+}
+
+fn race(
+    buffer: &str,
+    index: i64,
+    lane: usize,
+    how: &'static str,
+    conflict: Conflict,
+) -> Result<(), FaultKind> {
+    conflict.map_or(Ok(()), |(other, before)| {
+        Err(FaultKind::Race {
+            buffer: buffer.to_string(),
+            index,
+            lane: lane as u64,
+            other: u64::from(other),
+            how,
+            before,
+        })
+    })
+}
+
+/// Reads an element of an argument.
+pub(super) fn load_global(
+    buffer: &mut Buffer<'_>,
+    who: Accessor,
+    index: i64,
+) -> Result<u64, FaultKind> {
+    let bits = buffer.load(who.program, index, who.lane as u64)?;
+    if !who.alone && buffer.is_writable() {
+        let conflict = buffer
+            .lanes
+            .read(index as usize, who.epoch, who.lane as u32);
+        race(&buffer.name, index, who.lane, "reads", conflict)?;
+    }
+    Ok(bits)
+}
+
+/// Writes an element of an argument.
+pub(super) fn store_global(
+    buffer: &mut Buffer<'_>,
+    who: Accessor,
+    index: i64,
+    bits: u64,
+) -> Result<(), FaultKind> {
+    buffer.store(who.program, index, who.lane as u64, bits)?;
+    if who.alone {
+        return Ok(());
+    }
+    let conflict = buffer
+        .lanes
+        .write(index as usize, who.epoch, who.lane as u32);
+    race(&buffer.name, index, who.lane, "writes", conflict)
+}
+
+/// A buffer that `alloc` makes.
+#[derive(Clone, Copy)]
+pub(super) struct Allocation {
+    pub(super) dtype: DType,
+    pub(super) space: Space,
+    pub(super) offset: i64,
+    pub(super) count: i64,
+}
+
+impl Allocation {
+    /// How errors name the space.
+    pub(super) fn name(&self) -> &'static str {
+        space_name(self.space)
+    }
+
+    fn byte(&self, index: i64, lane: usize) -> Result<usize, FaultKind> {
+        if !(0..self.count).contains(&index) {
+            return Err(FaultKind::OutOfBounds {
+                buffer: self.name().to_string(),
+                element: lane as u64,
+                index,
+                length: self.count.cast_unsigned(),
+            });
+        }
+        Ok((self.offset + index * i64::from(self.dtype.bytes())) as usize)
+    }
+}
+
+fn space_name(space: Space) -> &'static str {
+    match space {
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::Scratch => "scratch",
+    }
+}
+
+/// Shared memory of a thread block, or scratch memory of each of its lanes.
+pub(super) struct Arena {
+    bytes: Vec<u8>,
+    /// The program that wrote each byte, plus one.
+    written: Vec<u64>,
+    shadow: Shadow,
+    /// Bytes of one lane's part; 0 when all lanes share the memory.
+    part: usize,
+}
+
+impl Arena {
+    /// `size` bytes for all lanes together.
+    pub(super) fn shared(size: usize) -> Self {
+        Self::new(size, 0)
+    }
+
+    /// `size` bytes for each lane.
+    pub(super) fn private(size: usize, lanes: usize) -> Self {
+        Self::new(size * lanes, size)
+    }
+
+    fn new(size: usize, part: usize) -> Self {
+        Self {
+            bytes: vec![0; size],
+            written: vec![0; size],
+            shadow: Shadow::default(),
+            part,
+        }
+    }
+
+    pub(super) fn load(
+        &mut self,
+        allocation: Allocation,
+        who: Accessor,
+        index: i64,
+    ) -> Result<u64, FaultKind> {
+        let byte = allocation.byte(index, who.lane)? + self.part * who.lane;
+        let size = allocation.dtype.bytes() as usize;
+        for at in byte..byte + size {
+            if self.written[at] != who.program + 1 {
+                return Err(FaultKind::Uninitialised {
+                    space: allocation.name(),
+                    byte: (at - self.part * who.lane) as u64,
+                    lane: who.lane as u64,
+                });
+            }
+            if self.part == 0 && !who.alone {
+                let conflict = self.shadow.read(at, who.epoch, who.lane as u32);
+                race(allocation.name(), at as i64, who.lane, "reads", conflict)?;
+            }
+        }
+        Ok(read_number(allocation.dtype, &self.bytes[byte..]))
+    }
+
+    pub(super) fn store(
+        &mut self,
+        allocation: Allocation,
+        who: Accessor,
+        index: i64,
+        bits: u64,
+    ) -> Result<(), FaultKind> {
+        let byte = allocation.byte(index, who.lane)? + self.part * who.lane;
+        let size = allocation.dtype.bytes() as usize;
+        for at in byte..byte + size {
+            self.written[at] = who.program + 1;
+            if self.part == 0 && !who.alone {
+                let conflict = self.shadow.write(at, who.epoch, who.lane as u32);
+                race(allocation.name(), at as i64, who.lane, "writes", conflict)?;
+            }
+        }
+        write_number(allocation.dtype, &mut self.bytes[byte..], bits);
+        Ok(())
+    }
+}
