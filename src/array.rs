@@ -103,19 +103,6 @@ impl Array {
         }
         Ok(read_numbers(self.bytes()))
     }
-
-    /// The same memory seen as another type of the same width, for types that a file format does
-    /// not know.
-    pub(crate) fn reinterpret(mut self, dtype: DType) -> Result<Self> {
-        if dtype.bytes() != self.dtype.bytes() {
-            return Err(Error::DTypeMismatch {
-                found: self.dtype,
-                expected: dtype,
-            });
-        }
-        self.dtype = dtype;
-        Ok(self)
-    }
 }
 
 /// Copies numbers into memory that has room for exactly them.

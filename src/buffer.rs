@@ -17,12 +17,26 @@ pub(crate) enum Storage {
 }
 
 impl Storage {
-    fn zeroed(_device: &Device, len: usize) -> Result<Self> {
+    pub(crate) fn zeroed(_device: &Device, len: usize) -> Result<Self> {
         Ok(Self::Host(HostMemory::zeroed(len)))
     }
 
-    fn from_host(_device: &Device, memory: HostMemory) -> Result<Self> {
+    pub(crate) fn from_host(_device: &Device, memory: HostMemory) -> Result<Self> {
         Ok(Self::Host(memory))
+    }
+
+    /// The address of the first byte, on the device.
+    pub(crate) fn address(&self) -> u64 {
+        match self {
+            Self::Host(memory) => memory.bytes().as_ptr().addr() as u64,
+        }
+    }
+
+    /// A copy of the bytes, on the host.
+    pub(crate) fn read(&self) -> Result<Vec<u8>> {
+        match self {
+            Self::Host(memory) => Ok(memory.bytes().to_vec()),
+        }
     }
 }
 
@@ -112,9 +126,7 @@ impl<T: Number> Buffer<T> {
 
     /// The bytes, on the host.
     pub(crate) fn read_bytes(&self) -> Result<Vec<u8>> {
-        match &self.storage {
-            Storage::Host(memory) => Ok(memory.bytes().to_vec()),
-        }
+        self.storage.read()
     }
 
     pub(crate) fn storage(&self) -> &Storage {

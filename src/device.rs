@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::cache::Cache;
 use crate::error::{Error, Result};
 
 /// What runs a kernel.
@@ -27,12 +28,17 @@ pub struct Device {
 struct Inner {
     kind: DeviceKind,
     name: String,
+    cache: Cache,
 }
 
 impl Device {
     fn new(kind: DeviceKind, name: String) -> Self {
         Self {
-            inner: Arc::new(Inner { kind, name }),
+            inner: Arc::new(Inner {
+                kind,
+                name,
+                cache: Cache::default(),
+            }),
         }
     }
 
@@ -115,6 +121,20 @@ impl Device {
             DeviceKind::Cuda(ordinal) => Some(ordinal),
         };
         place(self) == place(other)
+    }
+
+    /// What code is made for; devices of one kind share no cache, so the ordinal is left out.
+    pub(crate) fn kind_name(&self) -> &'static str {
+        match self.kind() {
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Interpreter => "interp",
+            DeviceKind::Lanes => "lanes",
+            DeviceKind::Cuda(_) => "cuda",
+        }
+    }
+
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.inner.cache
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use exactile_core::backend::LaunchError;
 use exactile_core::diagnostic::{Diagnostics, Loc};
+use exactile_core::interp::Fault;
 use exactile_core::ir::DType;
 use thiserror::Error;
 
@@ -53,7 +54,7 @@ pub enum Error {
         /// The parameter.
         argument: String,
         /// Its number of elements.
-        length: usize,
+        length: u64,
         /// The program's position in the grid.
         program: [u64; 3],
         /// The row-major index of the element in its tile.
@@ -61,6 +62,9 @@ pub enum Error {
         /// The element offset from the start of the argument.
         offset: i64,
     },
+    /// An interpreter found what compiled code cannot see, such as a race.
+    #[error(transparent)]
+    Fault(Fault),
     /// The device is not there, or this build cannot use it.
     #[error("{0}")]
     Device(String),

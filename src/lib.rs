@@ -3,21 +3,28 @@
 mod array;
 pub mod autotune;
 mod buffer;
+mod cache;
+mod code;
 mod compare;
+mod compile;
 mod device;
 mod error;
+mod launch;
 mod memory;
 pub mod npy;
 mod tensor;
+pub mod text_kernel;
 
 pub use array::Array;
 pub use buffer::Buffer;
 pub use compare::{
     Comparable, Comparison, Mismatch, Tolerance, assert_bits_equal, compare, compare_within,
 };
+pub use compile::StageTime;
 pub use device::{Device, DeviceKind};
 pub use error::{Error, Result};
 pub use exactile_core::ir::{DType, Number};
 pub use exactile_core::target::{Bounds, Determinism, Options, Schedule};
 pub use half::{bf16, f16};
+pub use launch::IntoGrid;
 pub use tensor::{Extents, TensorView, TensorViewMut};

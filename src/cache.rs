@@ -1,0 +1,72 @@
+//! Compiled kernels in memory, found in two steps.
+//!
+//! The first key is what a launch knows without tracing: the kernel's identity, its data types and
+//! configuration, the options, and what the arguments let the compiler assume. The second is what
+//! determines the code: the printed IR with the target and options; kernels that differ in the
+//! first key only share code.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::compile::Compiled;
+use crate::error::Result;
+
+/// What a launch knows about a kernel without tracing it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct LaunchKey(pub(crate) String);
+
+/// The printed IR, the target and the options.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct CodeKey(pub(crate) String);
+
+#[derive(Default)]
+struct Tables {
+    by_launch: BTreeMap<LaunchKey, Arc<Compiled>>,
+    by_code: BTreeMap<CodeKey, Arc<Compiled>>,
+}
+
+/// The compiled kernels of a device.
+#[derive(Default)]
+pub(crate) struct Cache {
+    tables: Mutex<Tables>,
+}
+
+impl Cache {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // A panic elsewhere leaves the tables whole: each change is one insertion.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The code that an earlier launch with this key used.
+    pub(crate) fn launched(&self, key: &LaunchKey) -> Option<Arc<Compiled>> {
+        self.tables().by_launch.get(key).cloned()
+    }
+
+    /// The code for `code`, made by `compile` unless it is there; remembered for `launch` too.
+    pub(crate) fn code(
+        &self,
+        launch: LaunchKey,
+        code: CodeKey,
+        compile: impl FnOnce() -> Result<Compiled>,
+    ) -> Result<Arc<Compiled>> {
+        let known = self.tables().by_code.get(&code).cloned();
+        // Compiled without the lock: two threads may do the same work, and the first one's stays.
+        let compiled = match known {
+            Some(known) => known,
+            None => Arc::new(compile()?),
+        };
+        let mut tables = self.tables();
+        let kept = Arc::clone(tables.by_code.entry(code).or_insert(compiled));
+        tables.by_launch.insert(launch, Arc::clone(&kept));
+        Ok(kept)
+    }
+}
+
+/// A hash of text that stays the same between runs, machines and compiler versions (FNV-1a).
+pub(crate) fn fingerprint(text: &str) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    text.bytes().fold(OFFSET, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+    })
+}

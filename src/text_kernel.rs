@@ -1,0 +1,140 @@
+//! Kernels given as text: what the command line runs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use exactile_core::diagnostic::Diagnostics;
+use exactile_core::ir::{Access, Func, Grid, Literal, Stage};
+use exactile_core::target::Options;
+use exactile_core::text;
+use exactile_core::verify::{self, BlockFunc};
+
+use crate::array::Array;
+use crate::buffer::Storage;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::launch::{Bound, arguments_error, prepare, run};
+use crate::memory::HostMemory;
+
+/// A kernel in the text form of block IR.
+#[derive(Clone, Debug)]
+pub struct TextKernel {
+    func: BlockFunc,
+    options: Options,
+}
+
+/// An argument by value.
+#[derive(Clone, Debug)]
+pub enum TextArgument {
+    /// Memory, written back when the kernel may write it.
+    Array(Array),
+    /// A number.
+    Scalar(Literal),
+}
+
+impl TextKernel {
+    /// Parses and verifies a kernel; `file` names the source in messages.
+    pub fn parse(source: &str, file: &str, options: Options) -> Result<Self> {
+        let refused = |diagnostics: Diagnostics| {
+            let source_of = |name: &str| (name == file).then(|| source.to_string());
+            Error::Invalid(text::render(&diagnostics, &source_of))
+        };
+        let func = text::parse(source, file).map_err(refused)?;
+        if func.stage != Stage::Block {
+            return Err(Error::Invalid(format!(
+                "`{file}` holds IR of stage `{}`, expected `block`",
+                func.stage.word()
+            )));
+        }
+        let func = verify::block(func).map_err(refused)?;
+        Ok(Self { func, options })
+    }
+
+    /// Reads a kernel from a file.
+    pub fn read(path: &Path, options: Options) -> Result<Self> {
+        let source = fs::read_to_string(path).map_err(Error::file(path))?;
+        Self::parse(&source, &path.to_string_lossy(), options)
+    }
+
+    /// The kernel.
+    pub fn func(&self) -> &Func {
+        &self.func
+    }
+
+    /// Runs the kernel with arguments by name. Arrays that it may write hold the results after.
+    pub fn launch(
+        &self,
+        device: &Device,
+        grid: Grid,
+        arguments: &mut BTreeMap<String, TextArgument>,
+    ) -> Result<()> {
+        let mut storages = self.upload(device, arguments)?;
+        let mut bound = Vec::new();
+        for (parameter, storage) in self.func.parameters.iter().zip(&mut storages) {
+            bound.push(match storage {
+                Uploaded::Scalar(literal) => Bound::Scalar(*literal),
+                Uploaded::Memory(storage) => match parameter.access {
+                    Access::Read => Bound::Read(device, storage),
+                    Access::ReadWrite => Bound::ReadWrite(device, storage),
+                },
+            });
+        }
+        let identity = format!("text {}", *self.func);
+        let trace = || Ok(self.func.clone());
+        let compiled = prepare(device, &identity, &self.options, &bound, trace)?;
+        run(device, &compiled, grid, bound)?;
+        device.synchronize()?;
+        for (parameter, storage) in self.func.parameters.iter().zip(&storages) {
+            if let (Uploaded::Memory(storage), Access::ReadWrite) = (storage, parameter.access)
+                && let Some(TextArgument::Array(array)) = arguments.get_mut(&parameter.name)
+            {
+                array.bytes_mut().copy_from_slice(&storage.read()?);
+            }
+        }
+        Ok(())
+    }
+
+    fn upload(
+        &self,
+        device: &Device,
+        arguments: &BTreeMap<String, TextArgument>,
+    ) -> Result<Vec<Uploaded>> {
+        let fail = |message: String| arguments_error(&self.func.name, message);
+        for name in arguments.keys() {
+            if !self.func.parameters.iter().any(|known| known.name == *name) {
+                return Err(fail(format!("there is no parameter `{name}`")));
+            }
+        }
+        let mut uploaded = Vec::new();
+        for (parameter, &value) in self.func.parameters.iter().zip(self.func.arguments()) {
+            let (name, ty) = (&parameter.name, self.func.ty(value));
+            uploaded.push(match (arguments.get(name), ty.pointee()) {
+                (None, _) => return Err(fail(format!("parameter `{name}` has no argument"))),
+                (Some(TextArgument::Scalar(literal)), None) => Uploaded::Scalar(*literal),
+                (Some(TextArgument::Array(array)), Some((dtype, _))) if array.dtype() == dtype => {
+                    let memory = HostMemory::from_bytes(array.bytes());
+                    Uploaded::Memory(Storage::from_host(device, memory)?)
+                }
+                (Some(TextArgument::Array(array)), _) => {
+                    let found = array.dtype();
+                    return Err(fail(format!(
+                        "argument `{name}`: found an array of `{found}`, expected `{ty}`"
+                    )));
+                }
+                (Some(TextArgument::Scalar(literal)), Some(_)) => {
+                    let found = literal.dtype;
+                    return Err(fail(format!(
+                        "argument `{name}`: found a scalar `{found}`, expected `{ty}`"
+                    )));
+                }
+            });
+        }
+        Ok(uploaded)
+    }
+}
+
+enum Uploaded {
+    Memory(Storage),
+    Scalar(Literal),
+}

@@ -1,0 +1,170 @@
+//! The command: results in files, and clear errors without partial output.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use exactile::{Array, bf16, npy};
+
+const SCALE: &str = "func @scale block (%x: ptr<bf16>, %y: ptr<f32> write, %n: i64) {
+  %p = program_id axis=0 : i64
+  %four = constant value=i64(4) : i64
+  %base = mul %p, %four : i64
+  %start = splat %base : tile<4xi64>
+  %lane = arange start=0, end=4 : tile<4xi64>
+  %at = add %start, %lane : tile<4xi64>
+  %limit = splat %n : tile<4xi64>
+  %in = lt %at, %limit : tile<4xbool>
+  %v = load %x, %at, mask=%in : tile<4xbf16>
+  %w = cast %v : tile<4xf32>
+  %two = constant value=f32(0x1p1) : tile<4xf32>
+  %r = mul %w, %two : tile<4xf32>
+  store %y, %at, %r, mask=%in
+}
+";
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("cli_{name}"));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("the folder is writable");
+        std::fs::write(path.join("scale.bir"), SCALE).expect("the folder is writable");
+        Self(path)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_exactile"))
+            .current_dir(&self.0)
+            .args(arguments)
+            .output()
+            .expect("the command starts")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Runs a command that must fail, and checks its message and that no result appeared.
+    fn fails(&self, arguments: &[&str], expected: &str) {
+        let output = self.run(arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?} succeeded");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert!(!message.contains("panicked"), "{message}");
+        assert!(output.stdout.is_empty());
+        assert!(!self.path("out.npy").exists(), "{arguments:?} left a file");
+    }
+}
+
+fn input(path: &Path) {
+    let numbers: Vec<bf16> = (0..6).map(|i| bf16::from_f32(i as f32 - 2.5)).collect();
+    let array = Array::from_slice(&[6], &numbers).expect("six elements");
+    npy::write(path, &array).expect("the folder is writable");
+}
+
+#[test]
+fn a_kernel_runs_from_files_to_files() {
+    let folder = Folder::new("runs");
+    input(&folder.path("in.npy"));
+    let output = folder.run(&[
+        "run",
+        "scale.bir",
+        "--arg",
+        "x=@in.npy",
+        "--arg",
+        "n=6",
+        "--out",
+        "y=@out.npy:f32[2,3]",
+        "--grid",
+        "2",
+        "--device",
+        "interp",
+        "--json",
+    ]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let result = npy::read(&folder.path("out.npy")).expect("the result was written");
+    assert_eq!(result.shape(), [2, 3]);
+    let numbers: Vec<f32> = result.to_vec().expect("f32");
+    assert_eq!(numbers, [-5.0, -3.0, -1.0, 1.0, 3.0, 5.0]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["kernel"], "scale");
+    assert_eq!(report["outputs"][0]["shape"], serde_json::json!([2, 3]));
+}
+
+#[test]
+fn wrong_arguments_are_clear_errors() {
+    let folder = Folder::new("errors");
+    input(&folder.path("in.npy"));
+    let run = |rest: &[&'static str]| {
+        let mut all = vec!["run", "scale.bir", "--device", "interp"];
+        all.extend_from_slice(rest);
+        all
+    };
+    let out = "y=@out.npy:f32[6]";
+    folder.fails(
+        &run(&[
+            "--arg",
+            "x=@in.npy",
+            "--arg",
+            "n=6",
+            "--out",
+            "y=@out.npy:f32[5]",
+            "--grid",
+            "2",
+        ]),
+        "accesses element 5 of `y`, which has 5",
+    );
+    folder.fails(
+        &run(&["--arg", "x=@in.npy", "--out", out]),
+        "parameter `n` has no argument",
+    );
+    folder.fails(
+        &run(&["--arg", "x=@in.npy", "--arg", "n=6.5", "--out", out]),
+        "argument `n`: `6.5` is no `i64`",
+    );
+    folder.fails(
+        &run(&["--arg", "z=1", "--out", out]),
+        "has no parameter `z`",
+    );
+    folder.fails(
+        &run(&["--arg", "x=@absent.npy", "--out", out]),
+        "`absent.npy`",
+    );
+    folder.fails(
+        &run(&["--out", "y=@out.npy:f16[6]"]),
+        "found `f16`, expected `f32`",
+    );
+    folder.fails(&run(&["--out", "y=@out.npy"]), "the type is missing");
+    folder.fails(&run(&["--out", "x=@out.npy:bf16[6]"]), "does not write `x`");
+    folder.fails(&run(&["--grid", "1,2,3,4"]), "found 4 extents");
+    folder.fails(&["run", "absent.bir"], "`absent.bir`");
+    folder.fails(
+        &["run", "scale.bir", "--device", "tpu"],
+        "unknown device `tpu`",
+    );
+}
+
+#[test]
+fn syntax_errors_name_the_place() {
+    let folder = Folder::new("syntax");
+    let broken = SCALE.replace("mul %w, %two", "mul %w, %tow");
+    std::fs::write(folder.path("broken.bir"), broken).expect("the folder is writable");
+    folder.fails(
+        &["run", "broken.bir", "--device", "interp"],
+        "broken.bir:13",
+    );
+}
+
+#[test]
+fn the_ops_are_listed() {
+    let output = Folder::new("ops").run(&["ops", "--json"]);
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = rows.as_array().expect("a list");
+    assert_eq!(rows.len(), exactile_core::ir::op::all_mnemonics().len());
+    assert!(rows.iter().any(|row| row["name"] == "reduce"));
+}
