@@ -1,1 +1,17 @@
 //! Lane IR to PTX through LLVM, and the CUDA driver.
+//!
+//! [`emit`] turns a verified lane function into PTX text; it needs no GPU. [`Driver`] finds the
+//! devices at run time: nothing of CUDA is linked, so a program with this crate starts everywhere.
+
+mod assemble;
+mod codegen;
+mod error;
+mod memory;
+mod ptx;
+mod target;
+
+pub use assemble::{Assembled, Assembler};
+pub use codegen::{EmitOptions, GridMapping, emit, emit_with};
+pub use error::{Error, Result};
+pub use ptx::{Hidden, Ptx};
+pub use target::{ARCHITECTURE, LEAST_DRIVER, PTX_FEATURE};

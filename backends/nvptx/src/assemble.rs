@@ -1,0 +1,84 @@
+//! NVIDIA's assembler and disassembler, for checks of the machine code without a GPU.
+//!
+//! Nothing at run time needs them: the driver compiles PTX itself.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::error::{Error, Result};
+use crate::target::ARCHITECTURE;
+
+/// The programs `ptxas` and `nvdisasm`.
+#[derive(Clone, Debug)]
+pub struct Assembler {
+    ptxas: PathBuf,
+    nvdisasm: PathBuf,
+}
+
+/// What became of a PTX text.
+#[derive(Clone, Debug)]
+pub struct Assembled {
+    /// The disassembled machine code.
+    pub sass: String,
+    /// What `ptxas -v` says: registers, stack, spills.
+    pub report: String,
+}
+
+impl Assembler {
+    /// The programs: `ptxas` of `EXACTILE_PTXAS` with its neighbour, else those of the virtual
+    /// environment `.venv` in `root` or a folder above it.
+    pub fn find(root: &Path) -> Option<Self> {
+        if let Some(ptxas) = std::env::var_os("EXACTILE_PTXAS").map(PathBuf::from) {
+            let folder = ptxas.parent()?.to_path_buf();
+            return Self::in_folder(&folder);
+        }
+        root.ancestors().find_map(|folder| {
+            let libraries = std::fs::read_dir(folder.join(".venv/lib")).ok()?;
+            let mut pythons: Vec<PathBuf> =
+                libraries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+            pythons.sort();
+            pythons
+                .iter()
+                .find_map(|python| Self::in_folder(&python.join("site-packages/nvidia/cu13/bin")))
+        })
+    }
+
+    fn in_folder(folder: &Path) -> Option<Self> {
+        let (ptxas, nvdisasm) = (folder.join("ptxas"), folder.join("nvdisasm"));
+        (ptxas.is_file() && nvdisasm.is_file()).then_some(Self { ptxas, nvdisasm })
+    }
+
+    /// Assembles PTX and disassembles the result, with temporary files in `folder`.
+    pub fn assemble(&self, ptx: &str, folder: &Path, name: &str) -> Result<Assembled> {
+        let (source, cubin) =
+            (folder.join(format!("{name}.ptx")), folder.join(format!("{name}.cubin")));
+        let io = |error: std::io::Error| Error::Tool(format!("{}: {error}", folder.display()));
+        std::fs::create_dir_all(folder).map_err(io)?;
+        std::fs::write(&source, ptx).map_err(io)?;
+        let architecture = format!("-arch={ARCHITECTURE}");
+        let arguments = [
+            OsStr::new(&architecture),
+            OsStr::new("-v"),
+            source.as_os_str(),
+            OsStr::new("-o"),
+            cubin.as_os_str(),
+        ];
+        let (_, report) = run(&self.ptxas, &arguments)?;
+        let (sass, _) = run(&self.nvdisasm, &[OsStr::new("-c"), cubin.as_os_str()])?;
+        Ok(Assembled { sass, report })
+    }
+}
+
+fn run(program: &Path, arguments: &[&OsStr]) -> Result<(String, String)> {
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .map_err(|error| Error::Tool(format!("{}: {error}", program.display())))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if !output.status.success() {
+        let message = text(&output.stderr) + &text(&output.stdout);
+        return Err(Error::Tool(format!("{} failed: {message}", program.display())));
+    }
+    Ok((text(&output.stdout), text(&output.stderr)))
+}

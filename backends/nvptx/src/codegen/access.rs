@@ -1,0 +1,363 @@
+//! Loads and stores of a lane, as wide as the stated alignment allows.
+//!
+//! An unmasked access is an LLVM load or store. A masked one is inline PTX with a predicate: a
+//! branch around each access would keep the assembler from having many in flight.
+
+use exactile_core::ir::{Access, DType, Inst, Op, Space, Value};
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{
+    BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue,
+};
+
+use super::Emitter;
+use super::value::Elements;
+use crate::error::{Error, Result};
+use crate::memory::element_address;
+
+/// The widest access in bytes.
+const MAX_BYTES: u32 = 16;
+
+/// What a masked access is told about its memory.
+struct Target {
+    dtype: DType,
+    space: &'static str,
+    /// Nothing writes it while the kernel runs.
+    constant: bool,
+    align: u32,
+}
+
+/// One access of a wider one: some elements that one instruction moves.
+struct Piece<'c> {
+    address: PointerValue<'c>,
+    first: usize,
+    count: usize,
+}
+
+impl Piece<'_> {
+    /// Bits of a register and number of registers that hold the piece.
+    fn registers(&self, dtype: DType) -> (u32, u32) {
+        let bytes = dtype.bytes() * self.count as u32;
+        let word = if dtype.bytes() == 8 { 8 } else { bytes.min(4) };
+        (word * 8, bytes / word)
+    }
+}
+
+impl<'c> Emitter<'_, 'c> {
+    /// Emits `lane_load`.
+    pub(super) fn lane_load(&mut self, inst: Inst, op: &Op) -> Result<()> {
+        let Op::LaneLoad {
+            base,
+            offset,
+            mask,
+            other,
+            align,
+        } = op
+        else {
+            return Err(Error::Unsupported(op.mnemonic().to_string()));
+        };
+        let target = self.target(*base, *align)?;
+        let ty = self.func.ty(self.func.inst(inst).results[0]);
+        let count = ty.shape.elements();
+        let otherwise = match other {
+            Some(other) => self.get(*other),
+            None => vec![self.element_type(target.dtype).const_zero(); count],
+        };
+        let mask = mask.map(|mask| self.values[mask][0].into_int_value());
+        let mut elements = Vec::with_capacity(count);
+        for piece in self.pieces(&target, *base, *offset, count)? {
+            let range = piece.first..piece.first + piece.count;
+            elements.extend(match mask.map(|mask| (mask, constant_bool(mask))) {
+                None | Some((_, Some(true))) => self.plain_load(&target, &piece)?,
+                Some((_, Some(false))) => otherwise[range].to_vec(),
+                Some((mask, None)) => {
+                    self.masked_load(&target, &piece, mask, &otherwise[range])?
+                }
+            });
+        }
+        self.define(inst, elements);
+        Ok(())
+    }
+
+    /// Emits `lane_store`.
+    pub(super) fn lane_store(&mut self, op: &Op) -> Result<()> {
+        let Op::LaneStore {
+            base,
+            offset,
+            value,
+            mask,
+            align,
+        } = op
+        else {
+            return Err(Error::Unsupported(op.mnemonic().to_string()));
+        };
+        let target = self.target(*base, *align)?;
+        let elements = self.get(*value);
+        let mask = mask.map(|mask| self.values[mask][0].into_int_value());
+        for piece in self.pieces(&target, *base, *offset, elements.len())? {
+            let stored = &elements[piece.first..piece.first + piece.count];
+            match mask.map(|mask| (mask, constant_bool(mask))) {
+                None | Some((_, Some(true))) => self.plain_store(&target, &piece, stored)?,
+                Some((_, Some(false))) => {}
+                Some((mask, None)) => self.masked_store(&target, &piece, mask, stored)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn target(&self, base: Value, align: i64) -> Result<Target> {
+        let unsupported = || Error::Unsupported("access of scratch memory".to_string());
+        let (dtype, space) = self.func.ty(base).pointee().ok_or_else(unsupported)?;
+        let parameter = self.func.parameter_index(base);
+        let constant = parameter
+            .is_some_and(|index| self.func.parameters[index].access == Access::Read);
+        let space = match space {
+            Space::Global => "global",
+            Space::Shared => "shared",
+            Space::Scratch => return Err(unsupported()),
+        };
+        let align = u32::try_from(align).unwrap_or(MAX_BYTES).min(MAX_BYTES);
+        Ok(Target {
+            dtype,
+            space,
+            constant,
+            align: align.max(dtype.bytes()),
+        })
+    }
+
+    /// The elements from `offset` on in pieces of at most the alignment.
+    fn pieces(
+        &self,
+        target: &Target,
+        base: Value,
+        offset: Value,
+        count: usize,
+    ) -> Result<Vec<Piece<'c>>> {
+        let pointer = self.values[base][0].into_pointer_value();
+        let index = self.index(offset)?;
+        let element = self.memory_type(target.dtype);
+        let address = element_address(&self.builder, element, pointer, index)?;
+        let step = count.min((target.align / target.dtype.bytes()) as usize);
+        let mut pieces = Vec::new();
+        for first in (0..count).step_by(step) {
+            let distance = self.int(64, first as i64);
+            let address = match first {
+                0 => address,
+                _ => element_address(&self.builder, element, address, distance)?,
+            };
+            pieces.push(Piece {
+                address,
+                first,
+                count: step,
+            });
+        }
+        Ok(pieces)
+    }
+
+    /// A scalar index as `i64`.
+    pub(super) fn index(&self, value: Value) -> Result<IntValue<'c>> {
+        let index = self.values[value][0].into_int_value();
+        let from = self.func.ty(value).dtype().unwrap_or(DType::I64);
+        self.resize(from, 64, index)
+    }
+
+    fn plain_load(&self, target: &Target, piece: &Piece<'c>) -> Result<Elements<'c>> {
+        let element = self.memory_type(target.dtype);
+        let ty = vector_type(element, piece.count)?;
+        let loaded = self.builder.build_load(ty, piece.address, "")?;
+        if let Some(load) = loaded.as_instruction_value() {
+            load.set_alignment(piece.count as u32 * target.dtype.bytes())?;
+        }
+        let elements = match loaded {
+            BasicValueEnum::VectorValue(vector) => self.unpack(vector)?,
+            scalar => vec![scalar],
+        };
+        if target.dtype != DType::Bool {
+            return Ok(elements);
+        }
+        elements.into_iter().map(|byte| self.byte_to_bool(byte)).collect()
+    }
+
+    fn plain_store(
+        &self,
+        target: &Target,
+        piece: &Piece<'c>,
+        elements: &[BasicValueEnum<'c>],
+    ) -> Result<()> {
+        let mut stored = elements.to_vec();
+        if target.dtype == DType::Bool {
+            for element in &mut stored {
+                *element = self.bits_of(DType::Bool, *element)?.into();
+            }
+        }
+        let value = match stored[..] {
+            [scalar] => scalar,
+            _ => self.pack(&stored)?.into(),
+        };
+        let store = self.builder.build_store(piece.address, value)?;
+        store.set_alignment(piece.count as u32 * target.dtype.bytes())?;
+        Ok(())
+    }
+
+    fn masked_load(
+        &self,
+        target: &Target,
+        piece: &Piece<'c>,
+        mask: IntValue<'c>,
+        otherwise: &[BasicValueEnum<'c>],
+    ) -> Result<Elements<'c>> {
+        let (bits, count) = piece.registers(target.dtype);
+        let words = self.registers_of(target.dtype, bits, otherwise)?;
+        let ty = words[0].get_type();
+        let result: BasicTypeEnum<'c> = match count {
+            1 => ty,
+            _ => self.context.struct_type(&vec![ty; count as usize], false).into(),
+        };
+        let cache = if target.constant { ".nc" } else { "" };
+        let text = format!(
+            "@${} ld.{}{cache}{}b{bits} {}, [${count}];",
+            count + 1,
+            target.space,
+            vector_suffix(count),
+            registers(0, count),
+        );
+        let letter = register_letter(bits);
+        let mut constraints = vec![format!("={letter}"); count as usize];
+        constraints.extend(["l".to_string(), "b".to_string()]);
+        constraints.extend((0..count).map(|index| index.to_string()));
+        if !target.constant {
+            constraints.push("~{memory}".to_string());
+        }
+        let mut arguments = self.access_arguments(piece, mask)?;
+        arguments.extend(words.iter().map(|&word| BasicMetadataValueEnum::from(word)));
+        let effects = !target.constant;
+        let call =
+            self.inline_ptx(Some(result), text, constraints.join(","), &arguments, effects)?;
+        let loaded = call
+            .try_as_basic_value()
+            .basic()
+            .ok_or_else(|| Error::Llvm("a masked load has no result".to_string()))?;
+        let words = match loaded {
+            BasicValueEnum::StructValue(words) => (0..count)
+                .map(|index| Ok(self.builder.build_extract_value(words, index, "")?))
+                .collect::<Result<Elements<'c>>>()?,
+            word => vec![word],
+        };
+        self.elements_of_registers(target.dtype, piece.count, &words)
+    }
+
+    fn masked_store(
+        &self,
+        target: &Target,
+        piece: &Piece<'c>,
+        mask: IntValue<'c>,
+        elements: &[BasicValueEnum<'c>],
+    ) -> Result<()> {
+        let (bits, count) = piece.registers(target.dtype);
+        let words = self.registers_of(target.dtype, bits, elements)?;
+        let text = format!(
+            "@$1 st.{}{}b{bits} [$0], {};",
+            target.space,
+            vector_suffix(count),
+            registers(2, count),
+        );
+        let mut constraints = vec!["l".to_string(), "b".to_string()];
+        constraints.extend(vec![register_letter(bits).to_string(); count as usize]);
+        constraints.push("~{memory}".to_string());
+        let mut arguments = self.access_arguments(piece, mask)?;
+        arguments.extend(words.iter().map(|&word| BasicMetadataValueEnum::from(word)));
+        self.inline_ptx(None, text, constraints.join(","), &arguments, true)?;
+        Ok(())
+    }
+
+    fn access_arguments(
+        &self,
+        piece: &Piece<'c>,
+        mask: IntValue<'c>,
+    ) -> Result<Vec<BasicMetadataValueEnum<'c>>> {
+        let wide = self.context.i64_type();
+        let address = self.builder.build_ptr_to_int(piece.address, wide, "")?;
+        Ok(vec![address.into(), mask.into()])
+    }
+
+    /// The elements in registers of `bits`; a byte travels in a register of 16 bits.
+    fn registers_of(
+        &self,
+        dtype: DType,
+        bits: u32,
+        elements: &[BasicValueEnum<'c>],
+    ) -> Result<Elements<'c>> {
+        let mut raw = Vec::with_capacity(elements.len());
+        for &element in elements {
+            raw.push(self.bits_of(dtype, element)?.into());
+        }
+        if bits == 8 {
+            let wide = self.context.i16_type();
+            let byte = BasicValueEnum::into_int_value(raw[0]);
+            return Ok(vec![self.builder.build_int_z_extend(byte, wide, "")?.into()]);
+        }
+        let count = dtype.bytes() * 8 * elements.len() as u32 / bits;
+        let target = self.int_type(bits).vec_type(count);
+        let packed = self.pack(&raw)?;
+        let words = self.builder.build_bit_cast(packed, target, "")?;
+        self.unpack(words.into_vector_value())
+    }
+
+    fn elements_of_registers(
+        &self,
+        dtype: DType,
+        count: usize,
+        words: &[BasicValueEnum<'c>],
+    ) -> Result<Elements<'c>> {
+        let total = dtype.bytes() * count as u32;
+        let raw = if total == 1 {
+            let byte = self.context.i8_type();
+            vec![self.builder.build_int_truncate(words[0].into_int_value(), byte, "")?.into()]
+        } else {
+            let target = self.int_type(dtype.bytes() * 8).vec_type(count as u32);
+            let packed = self.pack(words)?;
+            let elements = self.builder.build_bit_cast(packed, target, "")?;
+            self.unpack(elements.into_vector_value())?
+        };
+        raw.into_iter().map(|bits| self.element_of_bits(dtype, bits)).collect()
+    }
+}
+
+fn constant_bool(value: IntValue<'_>) -> Option<bool> {
+    value.get_zero_extended_constant().map(|value| value != 0)
+}
+
+fn vector_type(element: BasicTypeEnum<'_>, count: usize) -> Result<BasicTypeEnum<'_>> {
+    match (element, count) {
+        (element, 1) => Ok(element),
+        (BasicTypeEnum::FloatType(ty), _) => Ok(ty.vec_type(count as u32).into()),
+        (BasicTypeEnum::IntType(ty), _) => Ok(ty.vec_type(count as u32).into()),
+        (other, _) => Err(Error::Llvm(format!("no vector of `{other}`"))),
+    }
+}
+
+fn vector_suffix(count: u32) -> String {
+    match count {
+        1 => ".".to_string(),
+        _ => format!(".v{count}."),
+    }
+}
+
+fn registers(first: u32, count: u32) -> String {
+    match count {
+        1 => format!("${first}"),
+        _ => {
+            let names: Vec<String> =
+                (first..first + count).map(|index| format!("${index}")).collect();
+            format!("{{{}}}", names.join(", "))
+        }
+    }
+}
+
+/// The constraint of a PTX register.
+fn register_letter(bits: u32) -> &'static str {
+    match bits {
+        8 | 16 => "h",
+        32 => "r",
+        _ => "l",
+    }
+}

@@ -1,0 +1,241 @@
+//! `check_bounds`: the comparison in line, the report of an error in a cold function.
+
+use exactile_core::ir::{Inst, Op, Value};
+use inkwell::attributes::AttributeLoc;
+use inkwell::module::Linkage;
+use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
+use inkwell::{AddressSpace, AtomicOrdering, AtomicRMWBinOp, IntPredicate};
+
+use super::Emitter;
+use crate::error::{Error, Result};
+use crate::memory::element_address;
+
+/// The error record in 64-bit words. The launch zeroes it.
+pub(crate) mod record {
+    /// Nonzero while a lane reads or writes the record; only its low half is used.
+    pub(crate) const LOCK: usize = 0;
+    /// Nonzero once there is an error.
+    pub(crate) const PRESENT: usize = 1;
+    /// The fields of the least error: program, site, element, offset.
+    pub(crate) const FIELDS: usize = 2;
+    /// Words of the record.
+    pub(crate) const WORDS: usize = 6;
+}
+
+/// Program, site and element order errors; the offset comes with them.
+const KEYS: usize = 3;
+
+impl<'c> Emitter<'_, 'c> {
+    /// Emits `check_bounds`. A negative offset is a large unsigned one, so one comparison with the
+    /// number of valid starts is enough.
+    pub(super) fn check_bounds(&mut self, inst: Inst, op: &Op) -> Result<()> {
+        let Op::CheckBounds {
+            base,
+            offset,
+            element,
+            mask,
+            count,
+            site,
+        } = op
+        else {
+            return Err(Error::Unsupported(op.mnemonic().to_string()));
+        };
+        let starts = self.valid_starts(*base, *count)?;
+        let offset = self.index(*offset)?;
+        let element = self.index(*element)?;
+        let inside = self.builder.build_int_compare(IntPredicate::ULT, offset, starts, "")?;
+        let outside = self.builder.build_not(inside, "")?;
+        let (allowed, wrong) = match mask {
+            Some(mask) => {
+                let mask = self.values[*mask][0].into_int_value();
+                let allowed = self.builder.build_and(mask, inside, "")?;
+                (allowed, self.builder.build_and(mask, outside, "")?)
+            }
+            None => (inside, outside),
+        };
+        self.report_where(wrong, *site, element, offset)?;
+        self.define(inst, vec![allowed.into()]);
+        Ok(())
+    }
+
+    /// How many offsets are valid for an access of `count` elements: `max(length - count + 1, 0)`.
+    fn valid_starts(&self, base: Value, count: i64) -> Result<IntValue<'c>> {
+        let length = self
+            .func
+            .parameter_index(base)
+            .and_then(|index| self.hidden.lengths[index])
+            .ok_or_else(|| Error::Unsupported("check_bounds of shared memory".to_string()))?;
+        let builder = &self.builder;
+        let starts = builder.build_int_sub(length, self.int(64, count - 1), "")?;
+        let zero = self.int(64, 0);
+        let any = builder.build_int_compare(IntPredicate::SGT, starts, zero, "")?;
+        self.choose_int(any, starts, zero)
+    }
+
+    fn report_where(
+        &mut self,
+        wrong: IntValue<'c>,
+        site: i64,
+        element: IntValue<'c>,
+        offset: IntValue<'c>,
+    ) -> Result<()> {
+        let record = self
+            .hidden
+            .error_record
+            .ok_or_else(|| Error::Llvm("the kernel has no error record".to_string()))?;
+        let report = self.report_function()?;
+        let failed = self.context.append_basic_block(self.kernel, "out_of_bounds");
+        let next = self.context.append_basic_block(self.kernel, "checked");
+        self.builder.build_conditional_branch(wrong, failed, next)?;
+        self.builder.position_at_end(failed);
+        let program = self.linear_program()?;
+        let arguments =
+            [record.into(), program.into(), self.int(64, site).into(), element.into(), offset.into()];
+        self.builder.build_call(report, &arguments, "")?;
+        self.builder.build_unconditional_branch(next)?;
+        self.builder.position_at_end(next);
+        Ok(())
+    }
+
+    /// The linear index of the program, axis 0 fastest.
+    fn linear_program(&self) -> Result<IntValue<'c>> {
+        let builder = &self.builder;
+        let plane =
+            builder.build_int_mul(self.program_index(2)?, self.grid_extent(1)?, "")?;
+        let row = builder.build_int_add(plane, self.program_index(1)?, "")?;
+        let start = builder.build_int_mul(row, self.grid_extent(0)?, "")?;
+        Ok(builder.build_int_add(start, self.program_index(0)?, "")?)
+    }
+
+    /// The device function that keeps the least error, made once.
+    fn report_function(&mut self) -> Result<FunctionValue<'c>> {
+        if let Some(function) = self.report {
+            return Ok(function);
+        }
+        let caller = self.builder.get_insert_block();
+        let (wide, void) = (self.context.i64_type(), self.context.void_type());
+        let pointer = self.context.ptr_type(AddressSpace::from(1u16));
+        let parameters = [pointer.into(), wide.into(), wide.into(), wide.into(), wide.into()];
+        let ty = void.fn_type(&parameters, false);
+        let function = self
+            .module
+            .add_function("exactile_report_bounds", ty, Some(Linkage::Internal));
+        for name in ["noinline", "cold", "nounwind"] {
+            function.add_attribute(AttributeLoc::Function, self.enum_attribute(name));
+        }
+        self.report = Some(function);
+        self.report_body(function)?;
+        if let Some(caller) = caller {
+            self.builder.position_at_end(caller);
+        }
+        Ok(function)
+    }
+
+    /// Lanes of one warp compete for the lock, and the winner must not wait for the others before
+    /// it has released it. So one iteration takes and releases the lock, and all lanes meet at its
+    /// end; inline PTX hides from the optimiser that the winners leave there.
+    fn report_body(&self, function: FunctionValue<'c>) -> Result<()> {
+        let builder = &self.builder;
+        let block = |name| self.context.append_basic_block(function, name);
+        let (entry, attempt, locked) = (block("entry"), block("attempt"), block("locked"));
+        let (replace, release) = (block("replace"), block("release"));
+        let (meet, done) = (block("meet"), block("done"));
+        let arguments = function.get_params();
+        let address = arguments[0].into_pointer_value();
+        let found: Vec<IntValue<'c>> =
+            arguments[1..].iter().map(|argument| argument.into_int_value()).collect();
+        let (free, taken) = (self.int(32, 0), self.int(32, 1));
+        builder.position_at_end(entry);
+        let lock = self.word_address(address, record::LOCK)?;
+        builder.build_unconditional_branch(attempt)?;
+
+        builder.position_at_end(attempt);
+        let (acquire, relaxed) = (AtomicOrdering::AcquireRelease, AtomicOrdering::Monotonic);
+        let exchanged = builder.build_cmpxchg(lock, free, taken, acquire, relaxed)?;
+        let won = builder.build_extract_value(exchanged, 1, "")?.into_int_value();
+        builder.build_conditional_branch(won, locked, meet)?;
+
+        builder.position_at_end(locked);
+        builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
+        let present = self.read_word(address, record::PRESENT)?;
+        let absent =
+            builder.build_int_compare(IntPredicate::EQ, present, self.int(64, 0), "")?;
+        let earlier = self.precedes(address, &found)?;
+        let wins = builder.build_or(absent, earlier, "")?;
+        builder.build_conditional_branch(wins, replace, release)?;
+
+        builder.position_at_end(replace);
+        self.write_word(address, record::PRESENT, self.int(64, 1))?;
+        for (field, &value) in found.iter().enumerate() {
+            self.write_word(address, record::FIELDS + field, value)?;
+        }
+        builder.build_unconditional_branch(release)?;
+
+        builder.position_at_end(release);
+        builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
+        builder.build_atomicrmw(AtomicRMWBinOp::Xchg, lock, free, acquire)?;
+        builder.build_unconditional_branch(meet)?;
+
+        builder.position_at_end(meet);
+        let left = self.opaque_flag(won)?;
+        builder.build_conditional_branch(left, done, attempt)?;
+        builder.position_at_end(done);
+        builder.build_return(None)?;
+        Ok(())
+    }
+
+    /// `flag`, of which the optimiser knows nothing and which it may not duplicate.
+    fn opaque_flag(&self, flag: IntValue<'c>) -> Result<IntValue<'c>> {
+        let word = self.context.i32_type();
+        let number = self.builder.build_int_z_extend(flag, word, "")?;
+        let call = self.inline_ptx(
+            Some(word.into()),
+            "mov.u32 $0, $1;".to_string(),
+            "=r,r".to_string(),
+            &[number.into()],
+            true,
+        )?;
+        call.add_attribute(AttributeLoc::Function, self.enum_attribute("convergent"));
+        let number = call
+            .try_as_basic_value()
+            .basic()
+            .ok_or_else(|| Error::Llvm("a move has no result".to_string()))?;
+        let (number, zero) = (number.into_int_value(), self.int(32, 0));
+        Ok(self.builder.build_int_compare(IntPredicate::NE, number, zero, "")?)
+    }
+
+    /// Whether the keys of `found` are lexicographically below those in the record.
+    fn precedes(&self, address: PointerValue<'c>, found: &[IntValue<'c>]) -> Result<IntValue<'c>> {
+        let builder = &self.builder;
+        let mut below = self.int(1, 0);
+        for (key, &value) in found[..KEYS].iter().enumerate().rev() {
+            let kept = self.read_word(address, record::FIELDS + key)?;
+            let less = builder.build_int_compare(IntPredicate::ULT, value, kept, "")?;
+            let equal = builder.build_int_compare(IntPredicate::EQ, value, kept, "")?;
+            let tied = builder.build_and(equal, below, "")?;
+            below = builder.build_or(less, tied, "")?;
+        }
+        Ok(below)
+    }
+
+    fn word_address(&self, base: PointerValue<'c>, word: usize) -> Result<PointerValue<'c>> {
+        let index = self.int(64, word as i64);
+        Ok(element_address(&self.builder, self.context.i64_type(), base, index)?)
+    }
+
+    /// Volatile: another multiprocessor wrote it.
+    fn read_word(&self, base: PointerValue<'c>, word: usize) -> Result<IntValue<'c>> {
+        let address = self.word_address(base, word)?;
+        let loaded = self.builder.build_load(self.context.i64_type(), address, "")?;
+        if let Some(load) = loaded.as_instruction_value() {
+            load.set_volatile(true)?;
+        }
+        Ok(loaded.into_int_value())
+    }
+
+    fn write_word(&self, base: PointerValue<'c>, word: usize, value: IntValue<'c>) -> Result<()> {
+        let address = self.word_address(base, word)?;
+        self.builder.build_store(address, value)?.set_volatile(true)?;
+        Ok(())
+    }
+}

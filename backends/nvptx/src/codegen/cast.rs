@@ -1,0 +1,170 @@
+//! Conversions: each rounds once, saturates where the contract says so, and hides NaN payloads.
+
+use exactile_core::ir::{Class, DType, Inst, Value};
+use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
+use inkwell::{FloatPredicate, IntPredicate};
+
+use super::Emitter;
+use super::value::Elements;
+use crate::error::{Error, Result};
+
+impl<'c> Emitter<'_, 'c> {
+    /// Emits `cast`.
+    pub(super) fn cast(&mut self, inst: Inst, x: Value) -> Result<()> {
+        let (from, to) = self.dtypes(inst, x)?;
+        let elements = self
+            .get(x)
+            .into_iter()
+            .map(|element| self.convert(from, to, element))
+            .collect::<Result<Elements<'c>>>()?;
+        self.define(inst, elements);
+        Ok(())
+    }
+
+    /// Emits `bitcast`.
+    pub(super) fn bitcast(&mut self, inst: Inst, x: Value) -> Result<()> {
+        let (from, to) = self.dtypes(inst, x)?;
+        let elements = self
+            .get(x)
+            .into_iter()
+            .map(|element| self.reinterpret(from, to, element))
+            .collect::<Result<Elements<'c>>>()?;
+        self.define(inst, elements);
+        Ok(())
+    }
+
+    fn dtypes(&self, inst: Inst, x: Value) -> Result<(DType, DType)> {
+        let result = self.func.inst(inst).results[0];
+        let pair = self.func.ty(x).dtype().zip(self.func.ty(result).dtype());
+        pair.ok_or_else(|| Error::Unsupported("conversion of a pointer".to_string()))
+    }
+
+    fn reinterpret(
+        &self,
+        from: DType,
+        to: DType,
+        x: BasicValueEnum<'c>,
+    ) -> Result<BasicValueEnum<'c>> {
+        let target = self.element_type(to);
+        if !from.is_float() {
+            return Ok(self.builder.build_bit_cast(x, target, "")?);
+        }
+        let bits = self.builder.build_bit_cast(x, self.int_type(from.bits()), "")?;
+        let canonical = self.int(from.bits(), canonical_nan(from));
+        let is_nan = self.is_nan(from, x.into_float_value())?;
+        let bits = self.choose_int(is_nan, canonical, bits.into_int_value())?;
+        Ok(self.builder.build_bit_cast(bits, target, "")?)
+    }
+
+    fn is_nan(&self, dtype: DType, x: FloatValue<'c>) -> Result<IntValue<'c>> {
+        let wide = self.widen(dtype, x)?;
+        Ok(self.builder.build_float_compare(FloatPredicate::UNO, wide, wide, "")?)
+    }
+
+    fn convert(
+        &self,
+        from: DType,
+        to: DType,
+        x: BasicValueEnum<'c>,
+    ) -> Result<BasicValueEnum<'c>> {
+        match (from.class(), to.class()) {
+            (Class::Float, Class::Float) => {
+                Ok(self.float_to_float(from, to, x.into_float_value())?.into())
+            }
+            (Class::Float, Class::Bool) => {
+                let wide = self.widen(from, x.into_float_value())?;
+                let zero = wide.get_type().const_zero();
+                let nonzero =
+                    self.builder.build_float_compare(FloatPredicate::UNE, wide, zero, "")?;
+                Ok(nonzero.into())
+            }
+            (Class::Float, Class::Signed | Class::Unsigned) => {
+                self.float_to_integer(from, to, x.into_float_value())
+            }
+            (Class::Bool | Class::Signed | Class::Unsigned, Class::Float) => {
+                Ok(self.integer_to_float(from, to, x.into_int_value())?.into())
+            }
+            (Class::Bool | Class::Signed | Class::Unsigned, Class::Bool) => {
+                let x = x.into_int_value();
+                let zero = x.get_type().const_zero();
+                Ok(self.builder.build_int_compare(IntPredicate::NE, x, zero, "")?.into())
+            }
+            (Class::Bool | Class::Signed | Class::Unsigned, Class::Signed | Class::Unsigned) => {
+                Ok(self.resize(from, to.bits(), x.into_int_value())?.into())
+            }
+        }
+    }
+
+    /// `x` cut or extended to `bits`, by the sign of `from`.
+    pub(super) fn resize(
+        &self,
+        from: DType,
+        bits: u32,
+        x: IntValue<'c>,
+    ) -> Result<IntValue<'c>> {
+        let target = self.int_type(bits);
+        if bits == from.bits() {
+            Ok(x)
+        } else if bits < from.bits() {
+            Ok(self.builder.build_int_truncate(x, target, "")?)
+        } else if from.is_signed() {
+            Ok(self.builder.build_int_s_extend(x, target, "")?)
+        } else {
+            Ok(self.builder.build_int_z_extend(x, target, "")?)
+        }
+    }
+
+    fn float_to_float(&self, from: DType, to: DType, x: FloatValue<'c>) -> Result<FloatValue<'c>> {
+        if from == to {
+            return Ok(x);
+        }
+        let target = self.float_type(to);
+        let x = self.widen(from, x)?;
+        match (from.compute(), to) {
+            (DType::F32, DType::F64) => Ok(self.builder.build_float_ext(x, target, "")?),
+            (from, to) if from == to => Ok(x),
+            _ => Ok(self.builder.build_float_trunc(x, target, "")?),
+        }
+    }
+
+    fn float_to_integer(
+        &self,
+        from: DType,
+        to: DType,
+        x: FloatValue<'c>,
+    ) -> Result<BasicValueEnum<'c>> {
+        let name = if to.is_signed() { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
+        let x = self.widen(from, x)?;
+        let overloads = [self.element_type(to), x.get_type().into()];
+        self.intrinsic_value(name, &overloads, &[x.into()])
+    }
+
+    fn integer_to_float(&self, from: DType, to: DType, x: IntValue<'c>) -> Result<FloatValue<'c>> {
+        let target = self.float_type(to);
+        let x = self.resize(from, from.bits().max(32), x)?;
+        if from.is_signed() {
+            Ok(self.builder.build_signed_int_to_float(x, target, "")?)
+        } else {
+            Ok(self.builder.build_unsigned_int_to_float(x, target, "")?)
+        }
+    }
+}
+
+/// The positive quiet NaN without payload.
+fn canonical_nan(dtype: DType) -> i64 {
+    match dtype {
+        DType::F16 => 0x7e00,
+        DType::BF16 => 0x7fc0,
+        DType::F64 => 0x7ff8_0000_0000_0000,
+        DType::F32
+        | DType::Bool
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64 => 0x7fc0_0000,
+    }
+}

@@ -1,0 +1,202 @@
+//! Structured control flow: `for`, `if` and `while` as blocks and phis.
+
+use exactile_core::ir::{Inst, Op, Region, Value};
+use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
+use inkwell::values::{BasicValueEnum, PhiValue};
+
+use super::Emitter;
+use super::value::Elements;
+use crate::error::{Error, Result};
+
+/// A phi for each element of each carried value.
+type Phis<'c> = Vec<Vec<PhiValue<'c>>>;
+
+impl<'c> Emitter<'_, 'c> {
+    /// Emits an op that owns regions.
+    pub(super) fn control(&mut self, inst: Inst, op: &Op) -> Result<()> {
+        match op {
+            Op::For {
+                lower,
+                upper,
+                init,
+                step,
+                body,
+                ..
+            } => self.for_loop(inst, (*lower, *upper), init, *step, *body),
+            Op::If {
+                condition,
+                on_true,
+                on_false,
+            } => self.if_else(inst, *condition, *on_true, *on_false),
+            Op::While { init, before, body } => self.while_loop(inst, init, *before, *body),
+            _ => Err(Error::Unsupported(op.mnemonic().to_string())),
+        }
+    }
+
+    fn block(&self, name: &str) -> BasicBlock<'c> {
+        self.context.append_basic_block(self.kernel, name)
+    }
+
+    fn current(&self) -> Result<BasicBlock<'c>> {
+        self.builder
+            .get_insert_block()
+            .ok_or_else(|| Error::Llvm("the builder has no block".to_string()))
+    }
+
+    fn all(&self, values: &[Value]) -> Vec<Elements<'c>> {
+        values.iter().map(|&value| self.get(value)).collect()
+    }
+
+    /// Phis like `incoming`, which comes from `from`.
+    fn phis(&self, incoming: &[Elements<'c>], from: BasicBlock<'c>) -> Result<Phis<'c>> {
+        let mut phis = Vec::with_capacity(incoming.len());
+        for elements in incoming {
+            let mut lanes = Vec::with_capacity(elements.len());
+            for element in elements {
+                lanes.push(self.builder.build_phi(element.get_type(), "")?);
+            }
+            phis.push(lanes);
+        }
+        connect(&phis, incoming, from);
+        Ok(phis)
+    }
+
+    fn bind(&mut self, values: &[Value], elements: &[Elements<'c>]) {
+        for (&value, elements) in values.iter().zip(elements) {
+            self.values[value] = elements.clone();
+        }
+    }
+
+    /// Runs a region and returns what it yields.
+    fn region(&mut self, region: Region) -> Result<Vec<Elements<'c>>> {
+        let func = self.func;
+        self.insts(&func.region(region).insts)?;
+        Ok(self.all(func.yielded(region)))
+    }
+
+    /// The loop counts trips, computed once without overflow: so a bound near the greatest integer
+    /// ends the loop, and LLVM sees the trip count.
+    fn for_loop(
+        &mut self,
+        inst: Inst,
+        bounds: (Value, Value),
+        init: &[Value],
+        step: i64,
+        body: Region,
+    ) -> Result<()> {
+        let lower = self.values[bounds.0][0].into_int_value();
+        let upper = self.values[bounds.1][0].into_int_value();
+        let init = self.all(init);
+        let runs = self.builder.build_int_compare(IntPredicate::SLT, lower, upper, "")?;
+        let (entry, preheader) = (self.current()?, self.block("for.enter"));
+        let (header, exit) = (self.block("for.body"), self.block("for.end"));
+        self.builder.build_conditional_branch(runs, preheader, exit)?;
+
+        self.builder.position_at_end(preheader);
+        let distance = self.builder.build_int_sub(upper, lower, "")?;
+        let last = self.builder.build_int_sub(distance, self.int(64, 1), "")?;
+        let last_trip = self.builder.build_int_unsigned_div(last, self.int(64, step), "")?;
+        self.builder.build_unconditional_branch(header)?;
+
+        self.builder.position_at_end(header);
+        let counters = [lower.into(), self.int(64, 0).into()].map(|start| vec![start]);
+        let counters = self.phis(&counters, preheader)?;
+        let carried = self.phis(&init, preheader)?;
+        let parameters = self.func.region(body).parameters.clone();
+        self.bind(&parameters[..1], &results(&counters)[..1]);
+        self.bind(&parameters[1..], &results(&carried));
+        let next = self.region(body)?;
+        let index = counters[0][0].as_basic_value().into_int_value();
+        let trip = counters[1][0].as_basic_value().into_int_value();
+        let next_index = self.builder.build_int_add(index, self.int(64, step), "")?;
+        let next_trip = self.builder.build_int_nuw_add(trip, self.int(64, 1), "")?;
+        let done = self.builder.build_int_compare(IntPredicate::EQ, trip, last_trip, "")?;
+        let latch = self.current()?;
+        self.builder.build_conditional_branch(done, exit, header)?;
+        connect(&counters, &[vec![next_index.into()], vec![next_trip.into()]], latch);
+        connect(&carried, &next, latch);
+
+        self.builder.position_at_end(exit);
+        let merged = self.phis(&init, entry)?;
+        connect(&merged, &next, latch);
+        self.finish(inst, &merged);
+        Ok(())
+    }
+
+    fn if_else(
+        &mut self,
+        inst: Inst,
+        condition: Value,
+        on_true: Region,
+        on_false: Region,
+    ) -> Result<()> {
+        let condition = self.values[condition][0].into_int_value();
+        let (yes, no, join) = (self.block("if.true"), self.block("if.false"), self.block("if.end"));
+        self.builder.build_conditional_branch(condition, yes, no)?;
+        self.builder.position_at_end(yes);
+        let from_yes = self.region(on_true)?;
+        let end_of_yes = self.current()?;
+        self.builder.build_unconditional_branch(join)?;
+        self.builder.position_at_end(no);
+        let from_no = self.region(on_false)?;
+        let end_of_no = self.current()?;
+        self.builder.build_unconditional_branch(join)?;
+        self.builder.position_at_end(join);
+        let merged = self.phis(&from_yes, end_of_yes)?;
+        connect(&merged, &from_no, end_of_no);
+        self.finish(inst, &merged);
+        Ok(())
+    }
+
+    fn while_loop(
+        &mut self,
+        inst: Inst,
+        init: &[Value],
+        before: Region,
+        body: Region,
+    ) -> Result<()> {
+        let init = self.all(init);
+        let entry = self.current()?;
+        let (header, inner, exit) =
+            (self.block("while"), self.block("while.body"), self.block("while.end"));
+        self.builder.build_unconditional_branch(header)?;
+        self.builder.position_at_end(header);
+        let carried = self.phis(&init, entry)?;
+        let parameters = self.func.region(before).parameters.clone();
+        self.bind(&parameters, &results(&carried));
+        let mut yielded = self.region(before)?;
+        let condition = yielded.remove(0)[0].into_int_value();
+        self.builder.build_conditional_branch(condition, inner, exit)?;
+        self.builder.position_at_end(inner);
+        let parameters = self.func.region(body).parameters.clone();
+        self.bind(&parameters, &yielded);
+        let next = self.region(body)?;
+        let latch = self.current()?;
+        self.builder.build_unconditional_branch(header)?;
+        connect(&carried, &next, latch);
+        self.builder.position_at_end(exit);
+        let defined = self.func.inst(inst).results.clone();
+        self.bind(&defined, &yielded);
+        Ok(())
+    }
+
+    fn finish(&mut self, inst: Inst, phis: &Phis<'c>) {
+        let defined = self.func.inst(inst).results.clone();
+        self.bind(&defined, &results(phis));
+    }
+}
+
+fn results<'c>(phis: &Phis<'c>) -> Vec<Elements<'c>> {
+    let lanes = |phis: &Vec<PhiValue<'c>>| phis.iter().map(|phi| phi.as_basic_value()).collect();
+    phis.iter().map(lanes).collect()
+}
+
+fn connect<'c>(phis: &Phis<'c>, incoming: &[Elements<'c>], from: BasicBlock<'c>) {
+    for (phis, elements) in phis.iter().zip(incoming) {
+        for (phi, element) in phis.iter().zip(elements) {
+            let element: &BasicValueEnum<'c> = element;
+            phi.add_incoming(&[(element, from)]);
+        }
+    }
+}

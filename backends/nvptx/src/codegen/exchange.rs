@@ -1,0 +1,122 @@
+//! What lanes do together: shuffles and barriers. Also packing of elements into 32-bit words.
+
+use exactile_core::ir::{DType, Inst, Op};
+use inkwell::values::{BasicValueEnum, IntValue};
+
+use super::Emitter;
+use super::value::Elements;
+use crate::error::{Error, Result};
+
+/// Every lane of the warp takes part.
+const FULL_WARP: i64 = -1;
+
+/// The last lane, as shuffles encode the bounds of their segment.
+const LAST_LANE: i64 = 31;
+
+impl<'c> Emitter<'_, 'c> {
+    /// Emits `shuffle_xor` and `shuffle_index`, one instruction for each 32 bits.
+    pub(super) fn shuffle(&mut self, inst: Inst, op: &Op) -> Result<()> {
+        let (name, x, selector) = match op {
+            Op::ShuffleXor { x, lane_mask } => ("bfly", *x, self.int(32, *lane_mask).into()),
+            Op::ShuffleIndex { x, source_lane } => ("idx", *x, self.values[*source_lane][0]),
+            _ => return Err(Error::Unsupported(op.mnemonic().to_string())),
+        };
+        let name = format!("llvm.nvvm.shfl.sync.{name}.i32");
+        let dtype = self
+            .func
+            .ty(x)
+            .dtype()
+            .ok_or_else(|| Error::Unsupported("shuffle of a pointer".to_string()))?;
+        let (warp, last) = (self.int(32, FULL_WARP), self.int(32, LAST_LANE));
+        let elements = self.get(x);
+        let mut words = Vec::new();
+        for word in self.words_of(dtype, &elements)? {
+            let arguments = [warp.into(), word.into(), selector.into(), last.into()];
+            words.push(self.intrinsic_value(&name, &[], &arguments)?.into_int_value());
+        }
+        let exchanged = self.elements_of(dtype, elements.len(), &words)?;
+        self.define(inst, exchanged);
+        Ok(())
+    }
+
+    /// Emits `barrier`: for the thread block, with order of shared and global memory.
+    pub(super) fn barrier(&mut self) -> Result<()> {
+        let name = "llvm.nvvm.barrier.cta.sync.aligned.all";
+        self.intrinsic(name, &[], &[self.int(32, 0).into()])?;
+        Ok(())
+    }
+
+    /// The bits of one element as in memory.
+    pub(super) fn bits_of(
+        &self,
+        dtype: DType,
+        element: BasicValueEnum<'c>,
+    ) -> Result<IntValue<'c>> {
+        match dtype {
+            DType::Bool => {
+                let byte = self.context.i8_type();
+                Ok(self.builder.build_int_z_extend(element.into_int_value(), byte, "")?)
+            }
+            _ => {
+                let ty = self.int_type(dtype.bits());
+                Ok(self.builder.build_bit_cast(element, ty, "")?.into_int_value())
+            }
+        }
+    }
+
+    /// One element from its bits in memory.
+    pub(super) fn element_of_bits(
+        &self,
+        dtype: DType,
+        bits: BasicValueEnum<'c>,
+    ) -> Result<BasicValueEnum<'c>> {
+        match dtype {
+            DType::Bool => self.byte_to_bool(bits),
+            _ => Ok(self.builder.build_bit_cast(bits, self.element_type(dtype), "")?),
+        }
+    }
+
+    /// The elements in 32-bit words, lowest first; the last word is filled with zero bits.
+    fn words_of(&self, dtype: DType, elements: &[BasicValueEnum<'c>]) -> Result<Vec<IntValue<'c>>> {
+        let word = self.context.i32_type();
+        let mut bits = Vec::with_capacity(elements.len());
+        for &element in elements {
+            bits.push(self.bits_of(dtype, element)?.into());
+        }
+        let total = dtype.bytes() * elements.len() as u32;
+        if total < 4 {
+            let packed = self.pack(&bits)?;
+            let narrow = self.int_type(total * 8);
+            let packed = self.builder.build_bit_cast(packed, narrow, "")?.into_int_value();
+            return Ok(vec![self.builder.build_int_z_extend(packed, word, "")?]);
+        }
+        let packed = self.pack(&bits)?;
+        let words = self.builder.build_bit_cast(packed, word.vec_type(total / 4), "")?;
+        let words = self.unpack(words.into_vector_value())?;
+        Ok(words.into_iter().map(BasicValueEnum::into_int_value).collect())
+    }
+
+    /// `count` elements from their words.
+    fn elements_of(
+        &self,
+        dtype: DType,
+        count: usize,
+        words: &[IntValue<'c>],
+    ) -> Result<Elements<'c>> {
+        let total = dtype.bytes() * count as u32;
+        let target = self.int_type(dtype.bytes() * 8).vec_type(count as u32);
+        let packed = if total < 4 {
+            let narrow = self.int_type(total * 8);
+            let cut = self.builder.build_int_truncate(words[0], narrow, "")?;
+            self.builder.build_bit_cast(cut, target, "")?
+        } else {
+            let words: Elements<'c> = words.iter().map(|&word| word.into()).collect();
+            let vector = self.pack(&words)?;
+            self.builder.build_bit_cast(vector, target, "")?
+        };
+        self.unpack(packed.into_vector_value())?
+            .into_iter()
+            .map(|bits| self.element_of_bits(dtype, bits))
+            .collect()
+    }
+}

@@ -1,0 +1,267 @@
+//! The kernel function: its parameters, attributes, shared memory and frame.
+
+use std::collections::BTreeSet;
+
+use exactile_core::entity::EntityMap;
+use exactile_core::ir::{Access, DType, Element, Func, Inst, Op, Space, Type, Value};
+use exactile_core::target::{MAX_WARPS, WARP_LANES};
+use inkwell::attributes::AttributeLoc;
+use inkwell::context::Context;
+use inkwell::module::{Linkage, Module};
+use inkwell::types::{BasicMetadataTypeEnum, BasicTypeEnum};
+use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
+use inkwell::{AddressSpace, IntPredicate};
+
+use super::{EmitOptions, Emitter, GridMapping, HiddenValues};
+use crate::error::{Error, Result};
+use crate::memory::element_address;
+use crate::ptx::{Hidden, Ptx};
+
+/// LLVM's calling convention of a PTX entry point.
+const PTX_KERNEL: u32 = 71;
+
+/// LLVM's address spaces of PTX.
+const GLOBAL: u16 = 1;
+const SHARED: u16 = 3;
+
+/// The most shared memory of a thread block on sm_90.
+const MAX_SHARED_BYTES: i64 = 227 * 1024;
+
+/// The alignment of shared memory, so that every access of 16 bytes and swizzle starts well.
+const SHARED_ALIGN: u32 = 128;
+
+/// The greatest alignment that a parameter's divisor is taken to promise.
+const MAX_ALIGN: u32 = 256;
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Emits the kernel; the texts of the result are still empty.
+    pub(super) fn run(
+        func: &'a Func,
+        context: &'c Context,
+        module: &'a Module<'c>,
+        name: &str,
+        options: EmitOptions,
+    ) -> Result<Ptx> {
+        if !(1..=MAX_WARPS).contains(&func.warps) {
+            return Err(Error::Limit(format!(
+                "`@{}` is made for {} warps, expected 1 to {MAX_WARPS}",
+                func.name, func.warps
+            )));
+        }
+        let threads = func.warps * WARP_LANES;
+        let shared_bytes = shared_bytes(func)?;
+        let hidden = hidden_parameters(func, options);
+        let kernel = declare(func, context, module, name, &hidden)?;
+        let mut emitter = Emitter {
+            func,
+            context,
+            module,
+            builder: context.create_builder(),
+            kernel,
+            values: EntityMap::filled(func.value_count(), Vec::new()),
+            hidden: HiddenValues::default(),
+            program: None,
+            shared: None,
+            report: None,
+        };
+        emitter.annotate(threads);
+        emitter
+            .builder
+            .position_at_end(context.append_basic_block(kernel, "entry"));
+        emitter.bind_parameters(&hidden)?;
+        if shared_bytes > 0 {
+            emitter.shared = Some(declare_shared(context, module));
+        }
+        emitter.split_linear_grid()?;
+        emitter.insts(&func.region(func.body()).insts)?;
+        emitter.builder.build_return(None)?;
+        let types = func.arguments().iter().map(|&value| func.ty(value));
+        Ok(Ptx {
+            name: name.to_string(),
+            text: String::new(),
+            llvm_before: String::new(),
+            llvm_after: String::new(),
+            parameters: func.parameters.iter().cloned().zip(types).collect(),
+            hidden,
+            threads,
+            shared_bytes,
+            grid: options.grid,
+        })
+    }
+
+    fn annotate(&self, threads: u32) {
+        self.kernel.set_call_conventions(PTX_KERNEL);
+        let threads = threads.to_string();
+        let attribute = self.context.create_string_attribute("nvvm.reqntid", &threads);
+        self.kernel.add_attribute(AttributeLoc::Function, attribute);
+        let nounwind = self.enum_attribute("nounwind");
+        self.kernel.add_attribute(AttributeLoc::Function, nounwind);
+        let exclusive = exclusive_parameters(self.func);
+        for (index, parameter) in self.func.parameters.iter().enumerate() {
+            if self.func.ty(self.func.arguments()[index]).pointee().is_none() {
+                continue;
+            }
+            let location = AttributeLoc::Param(index as u32);
+            let add = |attribute| self.kernel.add_attribute(location, attribute);
+            if parameter.access == Access::Read {
+                add(self.enum_attribute("readonly"));
+            }
+            if exclusive.contains(&index) {
+                add(self.enum_attribute("noalias"));
+            }
+            let align = 1 << parameter.divisor.max(1).trailing_zeros();
+            add(self.enum_attribute_value("align", u64::from(align.min(MAX_ALIGN))));
+        }
+    }
+
+    fn bind_parameters(&mut self, hidden: &[Hidden]) -> Result<()> {
+        let arguments = self.kernel.get_params();
+        let (own, appended) = arguments.split_at(self.func.arguments().len());
+        for (&value, &argument) in self.func.arguments().iter().zip(own) {
+            let is_bool = self.func.ty(value) == Type::BOOL;
+            let element = if is_bool { self.byte_to_bool(argument)? } else { argument };
+            self.values[value] = vec![element];
+        }
+        self.hidden.lengths = vec![None; own.len()];
+        let mut extents = Vec::new();
+        for (kind, &argument) in hidden.iter().zip(appended) {
+            match kind {
+                Hidden::Length(index) => {
+                    self.hidden.lengths[*index] = Some(argument.into_int_value());
+                }
+                Hidden::ErrorRecord => {
+                    self.hidden.error_record = Some(argument.into_pointer_value());
+                }
+                Hidden::GridExtent(_) => {
+                    let wide = self.context.i64_type();
+                    let extent = argument.into_int_value();
+                    extents.push(self.builder.build_int_z_extend(extent, wide, "")?);
+                }
+            }
+        }
+        self.hidden.extents = extents.try_into().ok();
+        Ok(())
+    }
+
+    /// A `bool` from its byte in memory: any nonzero byte is true.
+    pub(super) fn byte_to_bool(&self, byte: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>> {
+        let byte = byte.into_int_value();
+        let zero = byte.get_type().const_zero();
+        Ok(self.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?.into())
+    }
+
+    /// Emits `alloc`: a fixed address in the shared array.
+    pub(super) fn alloc(&mut self, inst: Inst, offset: i64) -> Result<()> {
+        let base = self.shared.ok_or_else(|| {
+            Error::Unsupported("alloc of scratch memory".to_string())
+        })?;
+        let offset = self.int(64, offset);
+        let address = element_address(&self.builder, self.context.i8_type(), base, offset)?;
+        self.define(inst, vec![address.into()]);
+        Ok(())
+    }
+}
+
+/// Bytes of shared memory that the allocations span.
+fn shared_bytes(func: &Func) -> Result<u32> {
+    let mut total = 0i64;
+    for inst in func.all_insts() {
+        let Op::Alloc { offset, count } = func.op(inst) else {
+            continue;
+        };
+        let result = func.inst(inst).results[0];
+        match func.ty(result).pointee() {
+            Some((dtype, Space::Shared)) => {
+                let bytes = count.saturating_mul(i64::from(dtype.bytes()));
+                total = total.max(offset.saturating_add(bytes));
+            }
+            _ => return Err(Error::Unsupported("alloc of scratch memory".to_string())),
+        }
+    }
+    if total > MAX_SHARED_BYTES {
+        return Err(Error::Limit(format!(
+            "`@{}` needs {total} bytes of shared memory, the device has {MAX_SHARED_BYTES}",
+            func.name
+        )));
+    }
+    Ok(total as u32)
+}
+
+fn hidden_parameters(func: &Func, options: EmitOptions) -> Vec<Hidden> {
+    let mut hidden = Vec::new();
+    let is_check = |inst: &Inst| matches!(func.op(*inst), Op::CheckBounds { .. });
+    if func.all_insts().iter().any(is_check) {
+        let pointers = func.arguments().iter().enumerate();
+        let pointers = pointers.filter(|&(_, &value)| func.ty(value).pointee().is_some());
+        hidden.extend(pointers.map(|(index, _)| Hidden::Length(index)));
+        hidden.push(Hidden::ErrorRecord);
+    }
+    if options.grid == GridMapping::Linear {
+        hidden.extend((0..3).map(Hidden::GridExtent));
+    }
+    hidden
+}
+
+fn declare<'c>(
+    func: &Func,
+    context: &'c Context,
+    module: &Module<'c>,
+    name: &str,
+    hidden: &[Hidden],
+) -> Result<FunctionValue<'c>> {
+    let pointer = context.ptr_type(AddressSpace::from(GLOBAL));
+    let mut types: Vec<BasicMetadataTypeEnum<'c>> = Vec::new();
+    for &argument in func.arguments() {
+        types.push(match func.ty(argument).element {
+            Element::Number(dtype) => argument_type(context, dtype).into(),
+            Element::Pointer(..) => pointer.into(),
+            Element::Poison => return Err(Error::Unsupported("a poisoned parameter".to_string())),
+        });
+    }
+    types.extend(hidden.iter().map(|kind| match kind {
+        Hidden::Length(_) => context.i64_type().into(),
+        Hidden::ErrorRecord => BasicMetadataTypeEnum::from(pointer),
+        Hidden::GridExtent(_) => context.i32_type().into(),
+    }));
+    let ty = context.void_type().fn_type(&types, false);
+    Ok(module.add_function(name, ty, None))
+}
+
+fn argument_type(context: &Context, dtype: DType) -> BasicTypeEnum<'_> {
+    match dtype {
+        DType::Bool | DType::I8 | DType::U8 => context.i8_type().into(),
+        DType::I16 | DType::U16 => context.i16_type().into(),
+        DType::I32 | DType::U32 => context.i32_type().into(),
+        DType::I64 | DType::U64 => context.i64_type().into(),
+        DType::F16 => context.f16_type().into(),
+        DType::BF16 => context.bf16_type().into(),
+        DType::F32 => context.f32_type().into(),
+        DType::F64 => context.f64_type().into(),
+    }
+}
+
+/// One array of unknown length, so that a launch may ask for more than 48 KiB.
+fn declare_shared<'c>(context: &'c Context, module: &Module<'c>) -> PointerValue<'c> {
+    let ty = context.i8_type().array_type(0);
+    let global = module.add_global(ty, Some(AddressSpace::from(SHARED)), "exactile_shared");
+    global.set_linkage(Linkage::External);
+    global.set_alignment(SHARED_ALIGN);
+    global.as_pointer_value()
+}
+
+/// Pointer parameters that LLVM may take to be reached through no other pointer *and by no other
+/// lane*. With a barrier a lane may read what another lane wrote through the same parameter, and
+/// LLVM would move accesses of a `noalias` parameter across the barrier: so a parameter that is
+/// written is exclusive only in a function without barriers.
+fn exclusive_parameters(func: &Func) -> BTreeSet<usize> {
+    let insts = func.all_insts();
+    let has_barrier = insts.iter().any(|&inst| matches!(func.op(inst), Op::Barrier {}));
+    let written = |index: usize| {
+        let base: Value = func.arguments()[index];
+        insts.iter().any(|&inst| match func.op(inst) {
+            Op::LaneStore { base: target, .. } => *target == base,
+            _ => false,
+        })
+    };
+    (0..func.parameters.len()).filter(|&index| !has_barrier || !written(index)).collect()
+}

@@ -1,0 +1,166 @@
+//! Lane IR to LLVM IR: the kernel function and the dispatch over ops, one file per op family.
+//!
+//! A lane value is kept as its elements, each an LLVM scalar; vectors exist only in loads and
+//! stores. So `extract`, `vector` and `shuffle_vector` cost nothing, and an elementwise op is
+//! stated for one element. No fast-math flag is ever set, and only operations that the NVPTX code
+//! generator is known to select are made, because it ends the process on anything else.
+
+mod access;
+mod arithmetic;
+mod bounds;
+mod cast;
+mod control;
+mod exchange;
+mod float;
+mod grid;
+mod integer;
+mod kernel;
+mod value;
+
+use exactile_core::entity::EntityMap;
+use exactile_core::ir::{Func, Inst, Op, Value};
+use exactile_core::verify::LaneFunc;
+use inkwell::builder::Builder;
+use inkwell::context::Context;
+use inkwell::module::Module;
+use inkwell::values::{FunctionValue, IntValue, PointerValue};
+
+use crate::error::{Error, Result};
+use crate::ptx::Ptx;
+use crate::target;
+use value::Elements;
+
+/// How the programs of a grid map to thread blocks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum GridMapping {
+    /// Axis by axis; the second and third extent are at most 65535.
+    #[default]
+    Direct,
+    /// One linear index, split by the extents that the launch passes: any grid.
+    Linear,
+}
+
+/// What code generation may choose without changing bits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct EmitOptions {
+    /// The mapping of the grid.
+    pub grid: GridMapping,
+}
+
+/// PTX of `func` with an entry point called `name`.
+///
+/// The launch must give buffers that do not overlap, unless none of them is written.
+pub fn emit(func: &LaneFunc, name: &str) -> Result<Ptx> {
+    emit_with(func, name, EmitOptions::default())
+}
+
+/// [`emit`] with options.
+pub fn emit_with(func: &LaneFunc, name: &str, options: EmitOptions) -> Result<Ptx> {
+    if !is_identifier(name) {
+        return Err(Error::Llvm(format!("`{name}` is no PTX identifier")));
+    }
+    let machine = target::machine()?;
+    let context = Context::create();
+    let module = context.create_module(name);
+    target::configure(&module, &machine);
+    let mut ptx = Emitter::run(func, &context, &module, name, options)?;
+    ptx.llvm_before = module.print_to_string().to_string();
+    module.verify().map_err(|error| {
+        let reason = error.to_string();
+        Error::Llvm(format!("invalid module: {}", reason.trim_end()))
+    })?;
+    target::optimize(&module, &machine)?;
+    ptx.llvm_after = module.print_to_string().to_string();
+    ptx.text = target::write_ptx(&module, &machine)?;
+    Ok(ptx)
+}
+
+fn is_identifier(name: &str) -> bool {
+    let mut characters = name.chars();
+    characters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && characters.all(|next| next.is_ascii_alphanumeric() || next == '_')
+}
+
+/// The hidden parameters as LLVM values.
+#[derive(Default)]
+struct HiddenValues<'c> {
+    /// For each parameter that is a pointer, its length in elements.
+    lengths: Vec<Option<IntValue<'c>>>,
+    error_record: Option<PointerValue<'c>>,
+    extents: Option<[IntValue<'c>; 3]>,
+}
+
+/// Emits one kernel.
+struct Emitter<'a, 'c> {
+    func: &'a Func,
+    context: &'c Context,
+    module: &'a Module<'c>,
+    builder: Builder<'c>,
+    kernel: FunctionValue<'c>,
+    values: EntityMap<Value, Elements<'c>>,
+    hidden: HiddenValues<'c>,
+    /// Coordinates of the program when the grid is linear.
+    program: Option<[IntValue<'c>; 3]>,
+    shared: Option<PointerValue<'c>>,
+    report: Option<FunctionValue<'c>>,
+}
+
+impl<'c> Emitter<'_, 'c> {
+    /// The elements of a value.
+    fn get(&self, value: Value) -> Elements<'c> {
+        self.values[value].clone()
+    }
+
+    /// Gives the only result of `inst` its elements.
+    fn define(&mut self, inst: Inst, elements: Elements<'c>) {
+        let result = self.func.inst(inst).results[0];
+        self.values[result] = elements;
+    }
+
+    /// The instructions of a region, without the terminator.
+    fn insts(&mut self, insts: &[Inst]) -> Result<()> {
+        for &inst in insts {
+            self.inst(inst)?;
+        }
+        Ok(())
+    }
+
+    fn inst(&mut self, inst: Inst) -> Result<()> {
+        let func = self.func;
+        let op = func.op(inst);
+        match op {
+            Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } | Op::Compare { .. } => {
+                self.elementwise(inst, op)
+            }
+            Op::Constant { .. } | Op::Select { .. } | Op::Splat { .. } => self.elementwise(inst, op),
+            Op::Cast { x } => self.cast(inst, *x),
+            Op::Bitcast { x } => self.bitcast(inst, *x),
+            Op::Extract { .. } | Op::Vector { .. } | Op::ShuffleVector { .. } => {
+                self.regroup(inst, op);
+                Ok(())
+            }
+            Op::ProgramId { axis } => self.program_id(inst, *axis),
+            Op::NumPrograms { axis } => self.num_programs(inst, *axis),
+            Op::LaneId {} | Op::WarpId {} => self.thread_index(inst, op),
+            Op::For { .. } | Op::If { .. } | Op::While { .. } => self.control(inst, op),
+            Op::Yield { .. } => Ok(()),
+            Op::Alloc { offset, .. } => self.alloc(inst, *offset),
+            Op::LaneLoad { .. } => self.lane_load(inst, op),
+            Op::LaneStore { .. } => self.lane_store(op),
+            Op::CheckBounds { .. } => self.check_bounds(inst, op),
+            Op::ShuffleXor { .. } | Op::ShuffleIndex { .. } => self.shuffle(inst, op),
+            Op::Barrier {} => self.barrier(),
+            Op::Arange { .. }
+            | Op::Broadcast { .. }
+            | Op::ExpandDims { .. }
+            | Op::Reshape { .. }
+            | Op::Transpose { .. }
+            | Op::Load { .. }
+            | Op::Store { .. }
+            | Op::Reduce { .. }
+            | Op::Dot { .. } => Err(Error::Unsupported(op.mnemonic().to_string())),
+        }
+    }
+}

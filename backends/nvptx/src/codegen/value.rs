@@ -1,0 +1,214 @@
+//! LLVM types of data types, constants, and small builders that every family uses.
+
+use exactile_core::ir::{DType, Literal, Op, Inst};
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::intrinsics::Intrinsic;
+use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FloatType, IntType};
+use inkwell::values::{
+    BasicMetadataValueEnum, BasicValueEnum, CallSiteValue, FloatValue, IntValue, VectorValue,
+};
+
+use super::Emitter;
+use crate::error::{Error, Result};
+
+/// The elements of a lane value: numbers, or one pointer. A `bool` is an `i1`.
+pub(super) type Elements<'c> = Vec<BasicValueEnum<'c>>;
+
+impl<'c> Emitter<'_, 'c> {
+    /// The integer type of this many bits.
+    pub(super) fn int_type(&self, bits: u32) -> IntType<'c> {
+        match bits {
+            1 => self.context.bool_type(),
+            8 => self.context.i8_type(),
+            16 => self.context.i16_type(),
+            32 => self.context.i32_type(),
+            _ => self.context.i64_type(),
+        }
+    }
+
+    /// The float type of a float `dtype`.
+    pub(super) fn float_type(&self, dtype: DType) -> FloatType<'c> {
+        match dtype {
+            DType::F16 => self.context.f16_type(),
+            DType::BF16 => self.context.bf16_type(),
+            DType::F64 => self.context.f64_type(),
+            DType::F32
+            | DType::Bool
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64 => self.context.f32_type(),
+        }
+    }
+
+    /// The type of one element in registers.
+    pub(super) fn element_type(&self, dtype: DType) -> BasicTypeEnum<'c> {
+        if dtype.is_float() {
+            self.float_type(dtype).into()
+        } else {
+            self.int_type(dtype.bits()).into()
+        }
+    }
+
+    /// The type of one element in memory: a `bool` is a byte.
+    pub(super) fn memory_type(&self, dtype: DType) -> BasicTypeEnum<'c> {
+        match dtype {
+            DType::Bool => self.context.i8_type().into(),
+            _ => self.element_type(dtype),
+        }
+    }
+
+    /// An integer constant.
+    pub(super) fn int(&self, bits: u32, value: i64) -> IntValue<'c> {
+        self.int_type(bits).const_int(value as u64, true)
+    }
+
+    /// A constant with these bits.
+    pub(super) fn literal(&self, literal: Literal) -> Result<BasicValueEnum<'c>> {
+        let integer = self.int_type(literal.dtype.bits()).const_int(literal.bits, false);
+        if !literal.dtype.is_float() {
+            return Ok(integer.into());
+        }
+        Ok(self.builder.build_bit_cast(integer, self.float_type(literal.dtype), "")?)
+    }
+
+    /// Calls an LLVM intrinsic.
+    pub(super) fn intrinsic(
+        &self,
+        name: &str,
+        overloads: &[BasicTypeEnum<'c>],
+        arguments: &[BasicMetadataValueEnum<'c>],
+    ) -> Result<Option<BasicValueEnum<'c>>> {
+        let function = Intrinsic::find(name)
+            .and_then(|intrinsic| intrinsic.get_declaration(self.module, overloads))
+            .ok_or_else(|| Error::Llvm(format!("no intrinsic `{name}`")))?;
+        let call = self.builder.build_call(function, arguments, "")?;
+        Ok(call.try_as_basic_value().basic())
+    }
+
+    /// Calls an LLVM intrinsic that has a result.
+    pub(super) fn intrinsic_value(
+        &self,
+        name: &str,
+        overloads: &[BasicTypeEnum<'c>],
+        arguments: &[BasicMetadataValueEnum<'c>],
+    ) -> Result<BasicValueEnum<'c>> {
+        self.intrinsic(name, overloads, arguments)?
+            .ok_or_else(|| Error::Llvm(format!("intrinsic `{name}` has no result")))
+    }
+
+    /// Calls inline PTX. Without `effects` it may be removed, repeated and moved.
+    pub(super) fn inline_ptx(
+        &self,
+        result: Option<BasicTypeEnum<'c>>,
+        text: String,
+        constraints: String,
+        arguments: &[BasicMetadataValueEnum<'c>],
+        effects: bool,
+    ) -> Result<CallSiteValue<'c>> {
+        let types = arguments.iter().map(argument_type).collect::<Result<Vec<_>>>()?;
+        let ty = match result {
+            Some(result) => result.fn_type(&types, false),
+            None => self.context.void_type().fn_type(&types, false),
+        };
+        let function =
+            self.context.create_inline_asm(ty, text, constraints, effects, false, None, false);
+        let call = self.builder.build_indirect_call(ty, function, arguments, "")?;
+        call.add_attribute(AttributeLoc::Function, self.enum_attribute("nounwind"));
+        Ok(call)
+    }
+
+    /// An attribute without value.
+    pub(super) fn enum_attribute(&self, name: &str) -> Attribute {
+        self.enum_attribute_value(name, 0)
+    }
+
+    /// An attribute with an integer value.
+    pub(super) fn enum_attribute_value(&self, name: &str, value: u64) -> Attribute {
+        self.context
+            .create_enum_attribute(Attribute::get_named_enum_kind_id(name), value)
+    }
+
+    /// `on_true` where the condition holds.
+    pub(super) fn choose(
+        &self,
+        condition: IntValue<'c>,
+        on_true: BasicValueEnum<'c>,
+        on_false: BasicValueEnum<'c>,
+    ) -> Result<BasicValueEnum<'c>> {
+        Ok(self.builder.build_select(condition, on_true, on_false, "")?)
+    }
+
+    /// [`Self::choose`] of integers.
+    pub(super) fn choose_int(
+        &self,
+        condition: IntValue<'c>,
+        on_true: IntValue<'c>,
+        on_false: IntValue<'c>,
+    ) -> Result<IntValue<'c>> {
+        Ok(self.choose(condition, on_true.into(), on_false.into())?.into_int_value())
+    }
+
+    /// [`Self::choose`] of floats.
+    pub(super) fn choose_float(
+        &self,
+        condition: IntValue<'c>,
+        on_true: FloatValue<'c>,
+        on_false: FloatValue<'c>,
+    ) -> Result<FloatValue<'c>> {
+        Ok(self.choose(condition, on_true.into(), on_false.into())?.into_float_value())
+    }
+
+    /// An LLVM vector of scalars of one type; there is at least one.
+    pub(super) fn pack(&self, elements: &[BasicValueEnum<'c>]) -> Result<VectorValue<'c>> {
+        let lanes = elements.len() as u32;
+        let ty = match elements[0].get_type() {
+            BasicTypeEnum::FloatType(ty) => ty.vec_type(lanes),
+            BasicTypeEnum::IntType(ty) => ty.vec_type(lanes),
+            other => return Err(Error::Llvm(format!("no vector of `{other}`"))),
+        };
+        let mut vector = ty.get_poison();
+        for (index, &element) in elements.iter().enumerate() {
+            let index = self.int(32, index as i64);
+            vector = self.builder.build_insert_element(vector, element, index, "")?;
+        }
+        Ok(vector)
+    }
+
+    /// The scalars of an LLVM vector.
+    pub(super) fn unpack(&self, vector: VectorValue<'c>) -> Result<Elements<'c>> {
+        (0..vector.get_type().get_size())
+            .map(|index| {
+                let index = self.int(32, i64::from(index));
+                Ok(self.builder.build_extract_element(vector, index, "")?)
+            })
+            .collect()
+    }
+
+    /// `extract`, `vector` and `shuffle_vector`: other groups of the same elements.
+    pub(super) fn regroup(&mut self, inst: Inst, op: &Op) {
+        let elements = match op {
+            Op::Extract { vector, index } => vec![self.values[*vector][*index as usize]],
+            Op::Vector { elements } => elements.iter().flat_map(|&value| self.get(value)).collect(),
+            Op::ShuffleVector { a, b, indices } => {
+                let both = [self.get(*a), self.get(*b)].concat();
+                indices.iter().map(|&index| both[index as usize]).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.define(inst, elements);
+    }
+}
+
+fn argument_type<'c>(argument: &BasicMetadataValueEnum<'c>) -> Result<BasicMetadataTypeEnum<'c>> {
+    match argument {
+        BasicMetadataValueEnum::IntValue(value) => Ok(value.get_type().into()),
+        BasicMetadataValueEnum::FloatValue(value) => Ok(value.get_type().into()),
+        BasicMetadataValueEnum::PointerValue(value) => Ok(value.get_type().into()),
+        _ => Err(Error::Llvm("inline PTX takes numbers and pointers".to_string())),
+    }
+}

@@ -1,0 +1,60 @@
+//! What can go wrong between a lane function and a finished launch.
+
+use inkwell::builder::BuilderError;
+use inkwell::support::LLVMString;
+use inkwell::values::InstructionValueError;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An op that a GPU function cannot hold.
+    #[error("`{0}` has no GPU code")]
+    Unsupported(String),
+    /// A limit of the device that the function or the launch exceeds.
+    #[error("{0}")]
+    Limit(String),
+    /// LLVM refused the module or the code generator failed.
+    #[error("LLVM: {0}")]
+    Llvm(String),
+    /// There is no usable driver or device.
+    #[error("no CUDA device: {0}")]
+    NoDevice(String),
+    /// A call of the driver failed.
+    #[error("`{call}` failed: {reason}")]
+    Driver {
+        /// The driver function.
+        call: &'static str,
+        /// What the driver says.
+        reason: String,
+    },
+    /// The driver refused the PTX.
+    #[error("the driver refused the PTX: {0}")]
+    Jit(String),
+    /// The arguments do not fit the kernel.
+    #[error("{0}")]
+    Arguments(String),
+    /// An outside program could not be run.
+    #[error("{0}")]
+    Tool(String),
+}
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<BuilderError> for Error {
+    fn from(error: BuilderError) -> Self {
+        Self::Llvm(error.to_string())
+    }
+}
+
+impl From<InstructionValueError> for Error {
+    fn from(error: InstructionValueError) -> Self {
+        Self::Llvm(error.to_string())
+    }
+}
+
+impl From<LLVMString> for Error {
+    fn from(error: LLVMString) -> Self {
+        Self::Llvm(error.to_string().trim_end().to_string())
+    }
+}

@@ -1,0 +1,82 @@
+//! The product of code generation: PTX with what a launch needs to know.
+
+use exactile_core::ir::{Parameter, Type};
+
+use crate::codegen::GridMapping;
+
+/// A parameter that code generation appends to those of the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hidden {
+    /// Elements of the buffer behind this parameter (`i64`).
+    Length(usize),
+    /// Address of the error record of the launch.
+    ErrorRecord,
+    /// Extent of the grid along an axis (`i32`), when the launch linearises the grid.
+    GridExtent(u8),
+}
+
+/// A compiled kernel.
+#[derive(Clone, Debug)]
+pub struct Ptx {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) llvm_before: String,
+    pub(crate) llvm_after: String,
+    pub(crate) parameters: Vec<(Parameter, Type)>,
+    pub(crate) hidden: Vec<Hidden>,
+    pub(crate) threads: u32,
+    pub(crate) shared_bytes: u32,
+    pub(crate) grid: GridMapping,
+}
+
+impl Ptx {
+    /// The name of the entry point.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The PTX text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The LLVM IR as code generation made it.
+    pub fn llvm_ir(&self) -> &str {
+        &self.llvm_before
+    }
+
+    /// The LLVM IR after the optimiser.
+    pub fn optimized_llvm_ir(&self) -> &str {
+        &self.llvm_after
+    }
+
+    /// The parameters of the kernel with their types.
+    pub fn parameters(&self) -> &[(Parameter, Type)] {
+        &self.parameters
+    }
+
+    /// The parameters that follow them.
+    pub fn hidden(&self) -> &[Hidden] {
+        &self.hidden
+    }
+
+    /// Whether the kernel checks bounds and so takes lengths and an error record.
+    pub fn has_bounds_checks(&self) -> bool {
+        self.hidden.contains(&Hidden::ErrorRecord)
+    }
+
+    /// Threads of a thread block.
+    pub fn threads(&self) -> u32 {
+        self.threads
+    }
+
+    /// Bytes of dynamic shared memory.
+    pub fn shared_bytes(&self) -> u32 {
+        self.shared_bytes
+    }
+
+    /// How programs map to the launch grid.
+    pub fn grid(&self) -> GridMapping {
+        self.grid
+    }
+}

@@ -1,0 +1,60 @@
+//! The LLVM target: which PTX is written, and the passes that run before.
+
+use std::sync::Once;
+
+use inkwell::OptimizationLevel;
+use inkwell::module::Module;
+use inkwell::passes::PassBuilderOptions;
+use inkwell::targets::{
+    CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
+};
+
+use crate::error::{Error, Result};
+
+/// The architecture that PTX is written for.
+pub const ARCHITECTURE: &str = "sm_90a";
+
+/// The PTX version as an LLVM feature: 8.6 has all instructions used here, and drivers from CUDA
+/// 12.8 on take it.
+pub const PTX_FEATURE: &str = "+ptx86";
+
+/// The oldest driver interface that takes this PTX, as `cuDriverGetVersion` counts.
+pub const LEAST_DRIVER: i32 = 12080;
+
+static INITIALIZED: Once = Once::new();
+
+/// A machine for [`ARCHITECTURE`]. It belongs to one thread.
+pub(crate) fn machine() -> Result<TargetMachine> {
+    INITIALIZED.call_once(|| Target::initialize_nvptx(&InitializationConfig::default()));
+    let triple = TargetTriple::create("nvptx64-nvidia-cuda");
+    Target::from_triple(&triple)?
+        .create_target_machine(
+            &triple,
+            ARCHITECTURE,
+            PTX_FEATURE,
+            OptimizationLevel::Aggressive,
+            RelocMode::Default,
+            CodeModel::Default,
+        )
+        .ok_or_else(|| Error::Llvm(format!("no target machine for `{ARCHITECTURE}`")))
+}
+
+/// Gives `module` the machine's triple and data layout.
+pub(crate) fn configure(module: &Module<'_>, machine: &TargetMachine) {
+    module.set_triple(&machine.get_triple());
+    module.set_data_layout(&machine.get_target_data().get_data_layout());
+}
+
+/// Runs the optimiser. It gets the machine, so that its decisions fit the target.
+pub(crate) fn optimize(module: &Module<'_>, machine: &TargetMachine) -> Result<()> {
+    module.run_passes("default<O3>", machine, PassBuilderOptions::create())?;
+    Ok(())
+}
+
+/// Writes the PTX text.
+pub(crate) fn write_ptx(module: &Module<'_>, machine: &TargetMachine) -> Result<String> {
+    let buffer = machine.write_to_memory_buffer(module, FileType::Assembly)?;
+    let text = std::str::from_utf8(buffer.as_slice())
+        .map_err(|error| Error::Llvm(format!("PTX is not UTF-8: {error}")))?;
+    Ok(text.trim_end_matches('\0').to_string())
+}
