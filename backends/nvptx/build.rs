@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMPONENTS: [&str; 9] = [
+const COMPONENTS: [&str; 10] = [
     "nvptxcodegen",
     "nvptxdesc",
     "nvptxinfo",
@@ -14,6 +14,7 @@ const COMPONENTS: [&str; 9] = [
     "irreader",
     "linker",
     "analysis",
+    "executionengine",
 ];
 
 fn llvm_config(arguments: &[&str]) -> String {

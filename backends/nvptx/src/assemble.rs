@@ -35,8 +35,9 @@ impl Assembler {
         }
         root.ancestors().find_map(|folder| {
             let libraries = std::fs::read_dir(folder.join(".venv/lib")).ok()?;
-            let mut pythons: Vec<PathBuf> =
-                libraries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+            let mut pythons: Vec<PathBuf> = libraries
+                .filter_map(|entry| Some(entry.ok()?.path()))
+                .collect();
             pythons.sort();
             pythons
                 .iter()
@@ -51,8 +52,10 @@ impl Assembler {
 
     /// Assembles PTX and disassembles the result, with temporary files in `folder`.
     pub fn assemble(&self, ptx: &str, folder: &Path, name: &str) -> Result<Assembled> {
-        let (source, cubin) =
-            (folder.join(format!("{name}.ptx")), folder.join(format!("{name}.cubin")));
+        let (source, cubin) = (
+            folder.join(format!("{name}.ptx")),
+            folder.join(format!("{name}.cubin")),
+        );
         let io = |error: std::io::Error| Error::Tool(format!("{}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(io)?;
         std::fs::write(&source, ptx).map_err(io)?;
@@ -78,7 +81,10 @@ fn run(program: &Path, arguments: &[&OsStr]) -> Result<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if !output.status.success() {
         let message = text(&output.stderr) + &text(&output.stdout);
-        return Err(Error::Tool(format!("{} failed: {message}", program.display())));
+        return Err(Error::Tool(format!(
+            "{} failed: {message}",
+            program.display()
+        )));
     }
     Ok((text(&output.stdout), text(&output.stderr)))
 }

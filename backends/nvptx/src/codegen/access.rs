@@ -5,9 +5,7 @@
 
 use exactile_core::ir::{Access, DType, Inst, Op, Space, Value};
 use inkwell::types::BasicTypeEnum;
-use inkwell::values::{
-    BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue,
-};
+use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue};
 
 use super::Emitter;
 use super::value::Elements;
@@ -69,9 +67,7 @@ impl<'c> Emitter<'_, 'c> {
             elements.extend(match mask.map(|mask| (mask, constant_bool(mask))) {
                 None | Some((_, Some(true))) => self.plain_load(&target, &piece)?,
                 Some((_, Some(false))) => otherwise[range].to_vec(),
-                Some((mask, None)) => {
-                    self.masked_load(&target, &piece, mask, &otherwise[range])?
-                }
+                Some((mask, None)) => self.masked_load(&target, &piece, mask, &otherwise[range])?,
             });
         }
         self.define(inst, elements);
@@ -108,8 +104,8 @@ impl<'c> Emitter<'_, 'c> {
         let unsupported = || Error::Unsupported("access of scratch memory".to_string());
         let (dtype, space) = self.func.ty(base).pointee().ok_or_else(unsupported)?;
         let parameter = self.func.parameter_index(base);
-        let constant = parameter
-            .is_some_and(|index| self.func.parameters[index].access == Access::Read);
+        let constant =
+            parameter.is_some_and(|index| self.func.parameters[index].access == Access::Read);
         let space = match space {
             Space::Global => "global",
             Space::Shared => "shared",
@@ -174,7 +170,10 @@ impl<'c> Emitter<'_, 'c> {
         if target.dtype != DType::Bool {
             return Ok(elements);
         }
-        elements.into_iter().map(|byte| self.byte_to_bool(byte)).collect()
+        elements
+            .into_iter()
+            .map(|byte| self.byte_to_bool(byte))
+            .collect()
     }
 
     fn plain_store(
@@ -210,7 +209,10 @@ impl<'c> Emitter<'_, 'c> {
         let ty = words[0].get_type();
         let result: BasicTypeEnum<'c> = match count {
             1 => ty,
-            _ => self.context.struct_type(&vec![ty; count as usize], false).into(),
+            _ => self
+                .context
+                .struct_type(&vec![ty; count as usize], false)
+                .into(),
         };
         let cache = if target.constant { ".nc" } else { "" };
         let text = format!(
@@ -230,8 +232,13 @@ impl<'c> Emitter<'_, 'c> {
         let mut arguments = self.access_arguments(piece, mask)?;
         arguments.extend(words.iter().map(|&word| BasicMetadataValueEnum::from(word)));
         let effects = !target.constant;
-        let call =
-            self.inline_ptx(Some(result), text, constraints.join(","), &arguments, effects)?;
+        let call = self.inline_ptx(
+            Some(result),
+            text,
+            constraints.join(","),
+            &arguments,
+            effects,
+        )?;
         let loaded = call
             .try_as_basic_value()
             .basic()
@@ -293,7 +300,9 @@ impl<'c> Emitter<'_, 'c> {
         if bits == 8 {
             let wide = self.context.i16_type();
             let byte = BasicValueEnum::into_int_value(raw[0]);
-            return Ok(vec![self.builder.build_int_z_extend(byte, wide, "")?.into()]);
+            return Ok(vec![
+                self.builder.build_int_z_extend(byte, wide, "")?.into(),
+            ]);
         }
         let count = dtype.bytes() * 8 * elements.len() as u32 / bits;
         let target = self.int_type(bits).vec_type(count);
@@ -311,14 +320,20 @@ impl<'c> Emitter<'_, 'c> {
         let total = dtype.bytes() * count as u32;
         let raw = if total == 1 {
             let byte = self.context.i8_type();
-            vec![self.builder.build_int_truncate(words[0].into_int_value(), byte, "")?.into()]
+            vec![
+                self.builder
+                    .build_int_truncate(words[0].into_int_value(), byte, "")?
+                    .into(),
+            ]
         } else {
             let target = self.int_type(dtype.bytes() * 8).vec_type(count as u32);
             let packed = self.pack(words)?;
             let elements = self.builder.build_bit_cast(packed, target, "")?;
             self.unpack(elements.into_vector_value())?
         };
-        raw.into_iter().map(|bits| self.element_of_bits(dtype, bits)).collect()
+        raw.into_iter()
+            .map(|bits| self.element_of_bits(dtype, bits))
+            .collect()
     }
 }
 
@@ -346,8 +361,9 @@ fn registers(first: u32, count: u32) -> String {
     match count {
         1 => format!("${first}"),
         _ => {
-            let names: Vec<String> =
-                (first..first + count).map(|index| format!("${index}")).collect();
+            let names: Vec<String> = (first..first + count)
+                .map(|index| format!("${index}"))
+                .collect();
             format!("{{{}}}", names.join(", "))
         }
     }

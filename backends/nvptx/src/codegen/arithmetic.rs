@@ -19,8 +19,11 @@ impl<'c> Emitter<'_, 'c> {
                 on_true,
                 on_false,
             } => {
-                let (condition, on_true, on_false) =
-                    (self.get(*condition), self.get(*on_true), self.get(*on_false));
+                let (condition, on_true, on_false) = (
+                    self.get(*condition),
+                    self.get(*on_true),
+                    self.get(*on_false),
+                );
                 let choices = condition.iter().zip(on_true.iter().zip(&on_false));
                 choices
                     .map(|(condition, (&yes, &no))| {
@@ -35,7 +38,10 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     fn result_elements(&self, inst: Inst) -> usize {
-        self.func.ty(self.func.inst(inst).results[0]).shape.elements()
+        self.func
+            .ty(self.func.inst(inst).results[0])
+            .shape
+            .elements()
     }
 
     fn family(&mut self, op: &Op) -> Result<Elements<'c>> {
@@ -118,11 +124,17 @@ impl<'c> Emitter<'_, 'c> {
             let lhs = self.widen(dtype, lhs.into_float_value())?;
             let rhs = self.widen(dtype, rhs.into_float_value())?;
             let predicate = float_predicate(op);
-            return Ok(self.builder.build_float_compare(predicate, lhs, rhs, "")?.into());
+            return Ok(self
+                .builder
+                .build_float_compare(predicate, lhs, rhs, "")?
+                .into());
         }
         let predicate = integer_predicate(op, dtype.is_signed());
         let (lhs, rhs) = (lhs.into_int_value(), rhs.into_int_value());
-        Ok(self.builder.build_int_compare(predicate, lhs, rhs, "")?.into())
+        Ok(self
+            .builder
+            .build_int_compare(predicate, lhs, rhs, "")?
+            .into())
     }
 }
 

@@ -43,7 +43,9 @@ impl<'c> Emitter<'_, 'c> {
         let starts = self.valid_starts(*base, *count)?;
         let offset = self.index(*offset)?;
         let element = self.index(*element)?;
-        let inside = self.builder.build_int_compare(IntPredicate::ULT, offset, starts, "")?;
+        let inside = self
+            .builder
+            .build_int_compare(IntPredicate::ULT, offset, starts, "")?;
         let outside = self.builder.build_not(inside, "")?;
         let (allowed, wrong) = match mask {
             Some(mask) => {
@@ -84,13 +86,20 @@ impl<'c> Emitter<'_, 'c> {
             .error_record
             .ok_or_else(|| Error::Llvm("the kernel has no error record".to_string()))?;
         let report = self.report_function()?;
-        let failed = self.context.append_basic_block(self.kernel, "out_of_bounds");
+        let failed = self
+            .context
+            .append_basic_block(self.kernel, "out_of_bounds");
         let next = self.context.append_basic_block(self.kernel, "checked");
         self.builder.build_conditional_branch(wrong, failed, next)?;
         self.builder.position_at_end(failed);
         let program = self.linear_program()?;
-        let arguments =
-            [record.into(), program.into(), self.int(64, site).into(), element.into(), offset.into()];
+        let arguments = [
+            record.into(),
+            program.into(),
+            self.int(64, site).into(),
+            element.into(),
+            offset.into(),
+        ];
         self.builder.build_call(report, &arguments, "")?;
         self.builder.build_unconditional_branch(next)?;
         self.builder.position_at_end(next);
@@ -100,8 +109,7 @@ impl<'c> Emitter<'_, 'c> {
     /// The linear index of the program, axis 0 fastest.
     fn linear_program(&self) -> Result<IntValue<'c>> {
         let builder = &self.builder;
-        let plane =
-            builder.build_int_mul(self.program_index(2)?, self.grid_extent(1)?, "")?;
+        let plane = builder.build_int_mul(self.program_index(2)?, self.grid_extent(1)?, "")?;
         let row = builder.build_int_add(plane, self.program_index(1)?, "")?;
         let start = builder.build_int_mul(row, self.grid_extent(0)?, "")?;
         Ok(builder.build_int_add(start, self.program_index(0)?, "")?)
@@ -115,11 +123,17 @@ impl<'c> Emitter<'_, 'c> {
         let caller = self.builder.get_insert_block();
         let (wide, void) = (self.context.i64_type(), self.context.void_type());
         let pointer = self.context.ptr_type(AddressSpace::from(1u16));
-        let parameters = [pointer.into(), wide.into(), wide.into(), wide.into(), wide.into()];
+        let parameters = [
+            pointer.into(),
+            wide.into(),
+            wide.into(),
+            wide.into(),
+            wide.into(),
+        ];
         let ty = void.fn_type(&parameters, false);
-        let function = self
-            .module
-            .add_function("exactile_report_bounds", ty, Some(Linkage::Internal));
+        let function =
+            self.module
+                .add_function("exactile_report_bounds", ty, Some(Linkage::Internal));
         for name in ["noinline", "cold", "nounwind"] {
             function.add_attribute(AttributeLoc::Function, self.enum_attribute(name));
         }
@@ -142,8 +156,10 @@ impl<'c> Emitter<'_, 'c> {
         let (meet, done) = (block("meet"), block("done"));
         let arguments = function.get_params();
         let address = arguments[0].into_pointer_value();
-        let found: Vec<IntValue<'c>> =
-            arguments[1..].iter().map(|argument| argument.into_int_value()).collect();
+        let found: Vec<IntValue<'c>> = arguments[1..]
+            .iter()
+            .map(|argument| argument.into_int_value())
+            .collect();
         let (free, taken) = (self.int(32, 0), self.int(32, 1));
         builder.position_at_end(entry);
         let lock = self.word_address(address, record::LOCK)?;
@@ -152,14 +168,15 @@ impl<'c> Emitter<'_, 'c> {
         builder.position_at_end(attempt);
         let (acquire, relaxed) = (AtomicOrdering::AcquireRelease, AtomicOrdering::Monotonic);
         let exchanged = builder.build_cmpxchg(lock, free, taken, acquire, relaxed)?;
-        let won = builder.build_extract_value(exchanged, 1, "")?.into_int_value();
+        let won = builder
+            .build_extract_value(exchanged, 1, "")?
+            .into_int_value();
         builder.build_conditional_branch(won, locked, meet)?;
 
         builder.position_at_end(locked);
         builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
         let present = self.read_word(address, record::PRESENT)?;
-        let absent =
-            builder.build_int_compare(IntPredicate::EQ, present, self.int(64, 0), "")?;
+        let absent = builder.build_int_compare(IntPredicate::EQ, present, self.int(64, 0), "")?;
         let earlier = self.precedes(address, &found)?;
         let wins = builder.build_or(absent, earlier, "")?;
         builder.build_conditional_branch(wins, replace, release)?;
@@ -201,7 +218,9 @@ impl<'c> Emitter<'_, 'c> {
             .basic()
             .ok_or_else(|| Error::Llvm("a move has no result".to_string()))?;
         let (number, zero) = (number.into_int_value(), self.int(32, 0));
-        Ok(self.builder.build_int_compare(IntPredicate::NE, number, zero, "")?)
+        Ok(self
+            .builder
+            .build_int_compare(IntPredicate::NE, number, zero, "")?)
     }
 
     /// Whether the keys of `found` are lexicographically below those in the record.
@@ -220,13 +239,20 @@ impl<'c> Emitter<'_, 'c> {
 
     fn word_address(&self, base: PointerValue<'c>, word: usize) -> Result<PointerValue<'c>> {
         let index = self.int(64, word as i64);
-        Ok(element_address(&self.builder, self.context.i64_type(), base, index)?)
+        Ok(element_address(
+            &self.builder,
+            self.context.i64_type(),
+            base,
+            index,
+        )?)
     }
 
     /// Volatile: another multiprocessor wrote it.
     fn read_word(&self, base: PointerValue<'c>, word: usize) -> Result<IntValue<'c>> {
         let address = self.word_address(base, word)?;
-        let loaded = self.builder.build_load(self.context.i64_type(), address, "")?;
+        let loaded = self
+            .builder
+            .build_load(self.context.i64_type(), address, "")?;
         if let Some(load) = loaded.as_instruction_value() {
             load.set_volatile(true)?;
         }
@@ -235,7 +261,9 @@ impl<'c> Emitter<'_, 'c> {
 
     fn write_word(&self, base: PointerValue<'c>, word: usize, value: IntValue<'c>) -> Result<()> {
         let address = self.word_address(base, word)?;
-        self.builder.build_store(address, value)?.set_volatile(true)?;
+        self.builder
+            .build_store(address, value)?
+            .set_volatile(true)?;
         Ok(())
     }
 }

@@ -49,7 +49,9 @@ impl<'c> Emitter<'_, 'c> {
         if !from.is_float() {
             return Ok(self.builder.build_bit_cast(x, target, "")?);
         }
-        let bits = self.builder.build_bit_cast(x, self.int_type(from.bits()), "")?;
+        let bits = self
+            .builder
+            .build_bit_cast(x, self.int_type(from.bits()), "")?;
         let canonical = self.int(from.bits(), canonical_nan(from));
         let is_nan = self.is_nan(from, x.into_float_value())?;
         let bits = self.choose_int(is_nan, canonical, bits.into_int_value())?;
@@ -58,15 +60,12 @@ impl<'c> Emitter<'_, 'c> {
 
     fn is_nan(&self, dtype: DType, x: FloatValue<'c>) -> Result<IntValue<'c>> {
         let wide = self.widen(dtype, x)?;
-        Ok(self.builder.build_float_compare(FloatPredicate::UNO, wide, wide, "")?)
+        Ok(self
+            .builder
+            .build_float_compare(FloatPredicate::UNO, wide, wide, "")?)
     }
 
-    fn convert(
-        &self,
-        from: DType,
-        to: DType,
-        x: BasicValueEnum<'c>,
-    ) -> Result<BasicValueEnum<'c>> {
+    fn convert(&self, from: DType, to: DType, x: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>> {
         match (from.class(), to.class()) {
             (Class::Float, Class::Float) => {
                 Ok(self.float_to_float(from, to, x.into_float_value())?.into())
@@ -75,7 +74,8 @@ impl<'c> Emitter<'_, 'c> {
                 let wide = self.widen(from, x.into_float_value())?;
                 let zero = wide.get_type().const_zero();
                 let nonzero =
-                    self.builder.build_float_compare(FloatPredicate::UNE, wide, zero, "")?;
+                    self.builder
+                        .build_float_compare(FloatPredicate::UNE, wide, zero, "")?;
                 Ok(nonzero.into())
             }
             (Class::Float, Class::Signed | Class::Unsigned) => {
@@ -87,7 +87,10 @@ impl<'c> Emitter<'_, 'c> {
             (Class::Bool | Class::Signed | Class::Unsigned, Class::Bool) => {
                 let x = x.into_int_value();
                 let zero = x.get_type().const_zero();
-                Ok(self.builder.build_int_compare(IntPredicate::NE, x, zero, "")?.into())
+                Ok(self
+                    .builder
+                    .build_int_compare(IntPredicate::NE, x, zero, "")?
+                    .into())
             }
             (Class::Bool | Class::Signed | Class::Unsigned, Class::Signed | Class::Unsigned) => {
                 Ok(self.resize(from, to.bits(), x.into_int_value())?.into())
@@ -96,12 +99,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// `x` cut or extended to `bits`, by the sign of `from`.
-    pub(super) fn resize(
-        &self,
-        from: DType,
-        bits: u32,
-        x: IntValue<'c>,
-    ) -> Result<IntValue<'c>> {
+    pub(super) fn resize(&self, from: DType, bits: u32, x: IntValue<'c>) -> Result<IntValue<'c>> {
         let target = self.int_type(bits);
         if bits == from.bits() {
             Ok(x)
@@ -133,7 +131,11 @@ impl<'c> Emitter<'_, 'c> {
         to: DType,
         x: FloatValue<'c>,
     ) -> Result<BasicValueEnum<'c>> {
-        let name = if to.is_signed() { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
+        let name = if to.is_signed() {
+            "llvm.fptosi.sat"
+        } else {
+            "llvm.fptoui.sat"
+        };
         let x = self.widen(from, x)?;
         let overloads = [self.element_type(to), x.get_type().into()];
         self.intrinsic_value(name, &overloads, &[x.into()])

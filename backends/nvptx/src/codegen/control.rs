@@ -88,15 +88,20 @@ impl<'c> Emitter<'_, 'c> {
         let lower = self.values[bounds.0][0].into_int_value();
         let upper = self.values[bounds.1][0].into_int_value();
         let init = self.all(init);
-        let runs = self.builder.build_int_compare(IntPredicate::SLT, lower, upper, "")?;
+        let runs = self
+            .builder
+            .build_int_compare(IntPredicate::SLT, lower, upper, "")?;
         let (entry, preheader) = (self.current()?, self.block("for.enter"));
         let (header, exit) = (self.block("for.body"), self.block("for.end"));
-        self.builder.build_conditional_branch(runs, preheader, exit)?;
+        self.builder
+            .build_conditional_branch(runs, preheader, exit)?;
 
         self.builder.position_at_end(preheader);
         let distance = self.builder.build_int_sub(upper, lower, "")?;
         let last = self.builder.build_int_sub(distance, self.int(64, 1), "")?;
-        let last_trip = self.builder.build_int_unsigned_div(last, self.int(64, step), "")?;
+        let last_trip = self
+            .builder
+            .build_int_unsigned_div(last, self.int(64, step), "")?;
         self.builder.build_unconditional_branch(header)?;
 
         self.builder.position_at_end(header);
@@ -111,10 +116,16 @@ impl<'c> Emitter<'_, 'c> {
         let trip = counters[1][0].as_basic_value().into_int_value();
         let next_index = self.builder.build_int_add(index, self.int(64, step), "")?;
         let next_trip = self.builder.build_int_nuw_add(trip, self.int(64, 1), "")?;
-        let done = self.builder.build_int_compare(IntPredicate::EQ, trip, last_trip, "")?;
+        let done = self
+            .builder
+            .build_int_compare(IntPredicate::EQ, trip, last_trip, "")?;
         let latch = self.current()?;
         self.builder.build_conditional_branch(done, exit, header)?;
-        connect(&counters, &[vec![next_index.into()], vec![next_trip.into()]], latch);
+        connect(
+            &counters,
+            &[vec![next_index.into()], vec![next_trip.into()]],
+            latch,
+        );
         connect(&carried, &next, latch);
 
         self.builder.position_at_end(exit);
@@ -132,7 +143,11 @@ impl<'c> Emitter<'_, 'c> {
         on_false: Region,
     ) -> Result<()> {
         let condition = self.values[condition][0].into_int_value();
-        let (yes, no, join) = (self.block("if.true"), self.block("if.false"), self.block("if.end"));
+        let (yes, no, join) = (
+            self.block("if.true"),
+            self.block("if.false"),
+            self.block("if.end"),
+        );
         self.builder.build_conditional_branch(condition, yes, no)?;
         self.builder.position_at_end(yes);
         let from_yes = self.region(on_true)?;
@@ -158,8 +173,11 @@ impl<'c> Emitter<'_, 'c> {
     ) -> Result<()> {
         let init = self.all(init);
         let entry = self.current()?;
-        let (header, inner, exit) =
-            (self.block("while"), self.block("while.body"), self.block("while.end"));
+        let (header, inner, exit) = (
+            self.block("while"),
+            self.block("while.body"),
+            self.block("while.end"),
+        );
         self.builder.build_unconditional_branch(header)?;
         self.builder.position_at_end(header);
         let carried = self.phis(&init, entry)?;
@@ -167,7 +185,8 @@ impl<'c> Emitter<'_, 'c> {
         self.bind(&parameters, &results(&carried));
         let mut yielded = self.region(before)?;
         let condition = yielded.remove(0)[0].into_int_value();
-        self.builder.build_conditional_branch(condition, inner, exit)?;
+        self.builder
+            .build_conditional_branch(condition, inner, exit)?;
         self.builder.position_at_end(inner);
         let parameters = self.func.region(body).parameters.clone();
         self.bind(&parameters, &yielded);

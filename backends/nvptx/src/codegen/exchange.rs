@@ -32,7 +32,10 @@ impl<'c> Emitter<'_, 'c> {
         let mut words = Vec::new();
         for word in self.words_of(dtype, &elements)? {
             let arguments = [warp.into(), word.into(), selector.into(), last.into()];
-            words.push(self.intrinsic_value(&name, &[], &arguments)?.into_int_value());
+            words.push(
+                self.intrinsic_value(&name, &[], &arguments)?
+                    .into_int_value(),
+            );
         }
         let exchanged = self.elements_of(dtype, elements.len(), &words)?;
         self.define(inst, exchanged);
@@ -55,11 +58,16 @@ impl<'c> Emitter<'_, 'c> {
         match dtype {
             DType::Bool => {
                 let byte = self.context.i8_type();
-                Ok(self.builder.build_int_z_extend(element.into_int_value(), byte, "")?)
+                Ok(self
+                    .builder
+                    .build_int_z_extend(element.into_int_value(), byte, "")?)
             }
             _ => {
                 let ty = self.int_type(dtype.bits());
-                Ok(self.builder.build_bit_cast(element, ty, "")?.into_int_value())
+                Ok(self
+                    .builder
+                    .build_bit_cast(element, ty, "")?
+                    .into_int_value())
             }
         }
     }
@@ -72,7 +80,9 @@ impl<'c> Emitter<'_, 'c> {
     ) -> Result<BasicValueEnum<'c>> {
         match dtype {
             DType::Bool => self.byte_to_bool(bits),
-            _ => Ok(self.builder.build_bit_cast(bits, self.element_type(dtype), "")?),
+            _ => Ok(self
+                .builder
+                .build_bit_cast(bits, self.element_type(dtype), "")?),
         }
     }
 
@@ -87,13 +97,21 @@ impl<'c> Emitter<'_, 'c> {
         if total < 4 {
             let packed = self.pack(&bits)?;
             let narrow = self.int_type(total * 8);
-            let packed = self.builder.build_bit_cast(packed, narrow, "")?.into_int_value();
+            let packed = self
+                .builder
+                .build_bit_cast(packed, narrow, "")?
+                .into_int_value();
             return Ok(vec![self.builder.build_int_z_extend(packed, word, "")?]);
         }
         let packed = self.pack(&bits)?;
-        let words = self.builder.build_bit_cast(packed, word.vec_type(total / 4), "")?;
+        let words = self
+            .builder
+            .build_bit_cast(packed, word.vec_type(total / 4), "")?;
         let words = self.unpack(words.into_vector_value())?;
-        Ok(words.into_iter().map(BasicValueEnum::into_int_value).collect())
+        Ok(words
+            .into_iter()
+            .map(BasicValueEnum::into_int_value)
+            .collect())
     }
 
     /// `count` elements from their words.

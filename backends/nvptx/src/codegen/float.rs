@@ -22,7 +22,9 @@ impl<'c> Emitter<'_, 'c> {
         if dtype.compute() == dtype {
             return Ok(x);
         }
-        Ok(self.builder.build_float_trunc(x, self.float_type(dtype), "")?)
+        Ok(self
+            .builder
+            .build_float_trunc(x, self.float_type(dtype), "")?)
     }
 
     pub(super) fn float_unary(
@@ -65,7 +67,9 @@ impl<'c> Emitter<'_, 'c> {
         x: FloatValue<'c>,
     ) -> Result<FloatValue<'c>> {
         let ty = self.float_type(dtype).into();
-        Ok(self.intrinsic_value(name, &[ty], &[x.into()])?.into_float_value())
+        Ok(self
+            .intrinsic_value(name, &[ty], &[x.into()])?
+            .into_float_value())
     }
 
     /// One PTX instruction, in the form that keeps subnormals.
@@ -139,7 +143,11 @@ impl<'c> Emitter<'_, 'c> {
         let builder = &self.builder;
         let smaller = matches!(op, BinaryOp::Minimum | BinaryOp::Minnum);
         let propagates = matches!(op, BinaryOp::Minimum | BinaryOp::Maximum);
-        let predicate = if smaller { FloatPredicate::OLT } else { FloatPredicate::OGT };
+        let predicate = if smaller {
+            FloatPredicate::OLT
+        } else {
+            FloatPredicate::OGT
+        };
         let before = builder.build_float_compare(predicate, lhs, rhs, "")?;
         let picked = self.choose_float(before, lhs, rhs)?;
         let bits = self.context.i64_type();
@@ -150,7 +158,9 @@ impl<'c> Emitter<'_, 'c> {
         } else {
             builder.build_and(left, right, "")?
         };
-        let merged = builder.build_bit_cast(merged, lhs.get_type(), "")?.into_float_value();
+        let merged = builder
+            .build_bit_cast(merged, lhs.get_type(), "")?
+            .into_float_value();
         let equal = builder.build_float_compare(FloatPredicate::OEQ, lhs, rhs, "")?;
         let ordered = self.choose_float(equal, merged, picked)?;
         let left_nan = builder.build_float_compare(FloatPredicate::UNO, lhs, lhs, "")?;

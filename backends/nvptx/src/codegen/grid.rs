@@ -84,7 +84,9 @@ impl<'c> Emitter<'_, 'c> {
         let thread = self.special_register("tid.x")?;
         let index = match op {
             Op::LaneId {} => self.builder.build_and(thread, self.int(32, 31), "")?,
-            _ => self.builder.build_right_shift(thread, self.int(32, 5), false, "")?,
+            _ => self
+                .builder
+                .build_right_shift(thread, self.int(32, 5), false, "")?,
         };
         self.define(inst, vec![index.into()]);
         Ok(())

@@ -60,12 +60,24 @@ impl<'c> Emitter<'_, 'c> {
             BinaryOp::Xor => Ok(builder.build_xor(lhs, rhs, "")?),
             BinaryOp::Div | BinaryOp::Rem => self.divide(op, signed, lhs, rhs),
             BinaryOp::Shl | BinaryOp::Shr => self.shift(op, signed, lhs, rhs),
-            BinaryOp::Minimum | BinaryOp::Minnum => {
-                self.ordered(if signed { IntPredicate::SLT } else { IntPredicate::ULT }, lhs, rhs)
-            }
-            BinaryOp::Maximum | BinaryOp::Maxnum => {
-                self.ordered(if signed { IntPredicate::SGT } else { IntPredicate::UGT }, lhs, rhs)
-            }
+            BinaryOp::Minimum | BinaryOp::Minnum => self.ordered(
+                if signed {
+                    IntPredicate::SLT
+                } else {
+                    IntPredicate::ULT
+                },
+                lhs,
+                rhs,
+            ),
+            BinaryOp::Maximum | BinaryOp::Maxnum => self.ordered(
+                if signed {
+                    IntPredicate::SGT
+                } else {
+                    IntPredicate::UGT
+                },
+                lhs,
+                rhs,
+            ),
         }
     }
 
@@ -90,8 +102,7 @@ impl<'c> Emitter<'_, 'c> {
     ) -> Result<IntValue<'c>> {
         let builder = &self.builder;
         let bits = rhs.get_type().get_bit_width();
-        let by_zero =
-            builder.build_int_compare(IntPredicate::EQ, rhs, self.int(bits, 0), "")?;
+        let by_zero = builder.build_int_compare(IntPredicate::EQ, rhs, self.int(bits, 0), "")?;
         let mut guard = by_zero;
         if signed {
             let least = self.int(bits, i64::MIN >> (64 - bits));

@@ -92,13 +92,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn annotate(&self, threads: u32) {
         self.kernel.set_call_conventions(PTX_KERNEL);
         let threads = threads.to_string();
-        let attribute = self.context.create_string_attribute("nvvm.reqntid", &threads);
+        let attribute = self
+            .context
+            .create_string_attribute("nvvm.reqntid", &threads);
         self.kernel.add_attribute(AttributeLoc::Function, attribute);
         let nounwind = self.enum_attribute("nounwind");
         self.kernel.add_attribute(AttributeLoc::Function, nounwind);
         let exclusive = exclusive_parameters(self.func);
         for (index, parameter) in self.func.parameters.iter().enumerate() {
-            if self.func.ty(self.func.arguments()[index]).pointee().is_none() {
+            if self
+                .func
+                .ty(self.func.arguments()[index])
+                .pointee()
+                .is_none()
+            {
                 continue;
             }
             let location = AttributeLoc::Param(index as u32);
@@ -119,7 +126,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (own, appended) = arguments.split_at(self.func.arguments().len());
         for (&value, &argument) in self.func.arguments().iter().zip(own) {
             let is_bool = self.func.ty(value) == Type::BOOL;
-            let element = if is_bool { self.byte_to_bool(argument)? } else { argument };
+            let element = if is_bool {
+                self.byte_to_bool(argument)?
+            } else {
+                argument
+            };
             self.values[value] = vec![element];
         }
         self.hidden.lengths = vec![None; own.len()];
@@ -147,14 +158,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn byte_to_bool(&self, byte: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>> {
         let byte = byte.into_int_value();
         let zero = byte.get_type().const_zero();
-        Ok(self.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?.into())
+        Ok(self
+            .builder
+            .build_int_compare(IntPredicate::NE, byte, zero, "")?
+            .into())
     }
 
     /// Emits `alloc`: a fixed address in the shared array.
     pub(super) fn alloc(&mut self, inst: Inst, offset: i64) -> Result<()> {
-        let base = self.shared.ok_or_else(|| {
-            Error::Unsupported("alloc of scratch memory".to_string())
-        })?;
+        let base = self
+            .shared
+            .ok_or_else(|| Error::Unsupported("alloc of scratch memory".to_string()))?;
         let offset = self.int(64, offset);
         let address = element_address(&self.builder, self.context.i8_type(), base, offset)?;
         self.define(inst, vec![address.into()]);
@@ -255,7 +269,9 @@ fn declare_shared<'c>(context: &'c Context, module: &Module<'c>) -> PointerValue
 /// written is exclusive only in a function without barriers.
 fn exclusive_parameters(func: &Func) -> BTreeSet<usize> {
     let insts = func.all_insts();
-    let has_barrier = insts.iter().any(|&inst| matches!(func.op(inst), Op::Barrier {}));
+    let has_barrier = insts
+        .iter()
+        .any(|&inst| matches!(func.op(inst), Op::Barrier {}));
     let written = |index: usize| {
         let base: Value = func.arguments()[index];
         insts.iter().any(|&inst| match func.op(inst) {
@@ -263,5 +279,7 @@ fn exclusive_parameters(func: &Func) -> BTreeSet<usize> {
             _ => false,
         })
     };
-    (0..func.parameters.len()).filter(|&index| !has_barrier || !written(index)).collect()
+    (0..func.parameters.len())
+        .filter(|&index| !has_barrier || !written(index))
+        .collect()
 }

@@ -134,7 +134,9 @@ impl<'c> Emitter<'_, 'c> {
             Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } | Op::Compare { .. } => {
                 self.elementwise(inst, op)
             }
-            Op::Constant { .. } | Op::Select { .. } | Op::Splat { .. } => self.elementwise(inst, op),
+            Op::Constant { .. } | Op::Select { .. } | Op::Splat { .. } => {
+                self.elementwise(inst, op)
+            }
             Op::Cast { x } => self.cast(inst, *x),
             Op::Bitcast { x } => self.bitcast(inst, *x),
             Op::Extract { .. } | Op::Vector { .. } | Op::ShuffleVector { .. } => {

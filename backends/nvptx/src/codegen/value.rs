@@ -1,6 +1,6 @@
 //! LLVM types of data types, constants, and small builders that every family uses.
 
-use exactile_core::ir::{DType, Literal, Op, Inst};
+use exactile_core::ir::{DType, Inst, Literal, Op};
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FloatType, IntType};
@@ -69,11 +69,15 @@ impl<'c> Emitter<'_, 'c> {
 
     /// A constant with these bits.
     pub(super) fn literal(&self, literal: Literal) -> Result<BasicValueEnum<'c>> {
-        let integer = self.int_type(literal.dtype.bits()).const_int(literal.bits, false);
+        let integer = self
+            .int_type(literal.dtype.bits())
+            .const_int(literal.bits, false);
         if !literal.dtype.is_float() {
             return Ok(integer.into());
         }
-        Ok(self.builder.build_bit_cast(integer, self.float_type(literal.dtype), "")?)
+        Ok(self
+            .builder
+            .build_bit_cast(integer, self.float_type(literal.dtype), "")?)
     }
 
     /// Calls an LLVM intrinsic.
@@ -110,14 +114,20 @@ impl<'c> Emitter<'_, 'c> {
         arguments: &[BasicMetadataValueEnum<'c>],
         effects: bool,
     ) -> Result<CallSiteValue<'c>> {
-        let types = arguments.iter().map(argument_type).collect::<Result<Vec<_>>>()?;
+        let types = arguments
+            .iter()
+            .map(argument_type)
+            .collect::<Result<Vec<_>>>()?;
         let ty = match result {
             Some(result) => result.fn_type(&types, false),
             None => self.context.void_type().fn_type(&types, false),
         };
         let function =
-            self.context.create_inline_asm(ty, text, constraints, effects, false, None, false);
-        let call = self.builder.build_indirect_call(ty, function, arguments, "")?;
+            self.context
+                .create_inline_asm(ty, text, constraints, effects, false, None, false);
+        let call = self
+            .builder
+            .build_indirect_call(ty, function, arguments, "")?;
         call.add_attribute(AttributeLoc::Function, self.enum_attribute("nounwind"));
         Ok(call)
     }
@@ -140,7 +150,9 @@ impl<'c> Emitter<'_, 'c> {
         on_true: BasicValueEnum<'c>,
         on_false: BasicValueEnum<'c>,
     ) -> Result<BasicValueEnum<'c>> {
-        Ok(self.builder.build_select(condition, on_true, on_false, "")?)
+        Ok(self
+            .builder
+            .build_select(condition, on_true, on_false, "")?)
     }
 
     /// [`Self::choose`] of integers.
@@ -150,7 +162,9 @@ impl<'c> Emitter<'_, 'c> {
         on_true: IntValue<'c>,
         on_false: IntValue<'c>,
     ) -> Result<IntValue<'c>> {
-        Ok(self.choose(condition, on_true.into(), on_false.into())?.into_int_value())
+        Ok(self
+            .choose(condition, on_true.into(), on_false.into())?
+            .into_int_value())
     }
 
     /// [`Self::choose`] of floats.
@@ -160,7 +174,9 @@ impl<'c> Emitter<'_, 'c> {
         on_true: FloatValue<'c>,
         on_false: FloatValue<'c>,
     ) -> Result<FloatValue<'c>> {
-        Ok(self.choose(condition, on_true.into(), on_false.into())?.into_float_value())
+        Ok(self
+            .choose(condition, on_true.into(), on_false.into())?
+            .into_float_value())
     }
 
     /// An LLVM vector of scalars of one type; there is at least one.
@@ -174,7 +190,9 @@ impl<'c> Emitter<'_, 'c> {
         let mut vector = ty.get_poison();
         for (index, &element) in elements.iter().enumerate() {
             let index = self.int(32, index as i64);
-            vector = self.builder.build_insert_element(vector, element, index, "")?;
+            vector = self
+                .builder
+                .build_insert_element(vector, element, index, "")?;
         }
         Ok(vector)
     }
@@ -209,6 +227,8 @@ fn argument_type<'c>(argument: &BasicMetadataValueEnum<'c>) -> Result<BasicMetad
         BasicMetadataValueEnum::IntValue(value) => Ok(value.get_type().into()),
         BasicMetadataValueEnum::FloatValue(value) => Ok(value.get_type().into()),
         BasicMetadataValueEnum::PointerValue(value) => Ok(value.get_type().into()),
-        _ => Err(Error::Llvm("inline PTX takes numbers and pointers".to_string())),
+        _ => Err(Error::Llvm(
+            "inline PTX takes numbers and pointers".to_string(),
+        )),
     }
 }

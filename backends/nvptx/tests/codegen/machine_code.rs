@@ -1,0 +1,134 @@
+//! What the machine code holds: vector accesses, no spills, no surprises.
+
+use exactile_core::ir::{Access, DType, Op, Space, Type};
+
+use crate::{aligned, assemble, compile, count, lane_offset, load, store, verified};
+
+#[test]
+fn aligned_vectors_move_sixteen_bytes() {
+    for dtype in [
+        DType::F32,
+        DType::F16,
+        DType::BF16,
+        DType::I8,
+        DType::F64,
+        DType::I64,
+    ] {
+        let width = 16 / dtype.bytes() as usize;
+        let ptx = compile(&format!("copy_{dtype}"), |builder| {
+            let input = aligned(builder, "x", dtype, Access::Read);
+            let output = aligned(builder, "y", dtype, Access::ReadWrite);
+            let offset = lane_offset(builder, width as i64);
+            let x = load(builder, input, offset, width);
+            store(builder, output, offset, x);
+        });
+        assert!(ptx.text().contains("ld.global.nc"), "{}", ptx.text());
+        let Some(assembled) = assemble(&ptx) else {
+            return;
+        };
+        assert_eq!(count(&assembled, "LDG.E.128"), 1, "{}", assembled.sass);
+        assert_eq!(count(&assembled, "STG.E.128"), 1, "{}", assembled.sass);
+        assert_eq!(count(&assembled, "LDL") + count(&assembled, "STL"), 0);
+    }
+}
+
+#[test]
+fn masked_vectors_become_predicated_accesses() {
+    let ptx = compile("masked_copy", |builder| {
+        let input = aligned(builder, "x", DType::F32, Access::Read);
+        let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
+        let limit = builder.scalar_parameter("limit", DType::I64);
+        let start = lane_offset(builder, 4);
+        let mut loaded = Vec::new();
+        for part in 0..4 {
+            let distance = builder.index(part * 128);
+            let offset = builder.add(start, distance);
+            let mask = builder.lt(offset, limit);
+            let op = Op::LaneLoad {
+                base: input,
+                offset,
+                mask: Some(mask),
+                other: None,
+                align: 16,
+            };
+            let x = builder.declared(op, Type::vector(DType::F32, 4));
+            loaded.push((offset, mask, x));
+        }
+        for (offset, mask, value) in loaded {
+            let op = Op::LaneStore {
+                base: output,
+                offset,
+                value,
+                mask: Some(mask),
+                align: 16,
+            };
+            builder.emit(op, &[]);
+        }
+    });
+    let Some(assembled) = assemble(&ptx) else {
+        return;
+    };
+    assert_eq!(count(&assembled, "LDG.E.128"), 4, "{}", assembled.sass);
+    assert_eq!(count(&assembled, "STG.E.128"), 4, "{}", assembled.sass);
+    let first_store = assembled.sass.find("STG.E.128").unwrap_or(0);
+    let last_load = assembled.sass.rfind("LDG.E.128").unwrap_or(usize::MAX);
+    assert!(
+        last_load < first_store,
+        "loads wait for stores:\n{}",
+        assembled.sass
+    );
+    assert_eq!(count(&assembled, "BSSY"), 0, "{}", assembled.sass);
+}
+
+#[test]
+fn shared_memory_may_exceed_the_static_limit() {
+    let func = verified("large_shared", 8, |builder| {
+        let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
+        let ty = Type::pointer(DType::F32, Space::Shared);
+        let shared = builder.declared(
+            Op::Alloc {
+                offset: 65536,
+                count: 16384,
+            },
+            ty,
+        );
+        let offset = lane_offset(builder, 4);
+        let x = load(builder, output, offset, 4);
+        store(builder, shared, offset, x);
+        builder.emit(Op::Barrier {}, &[]);
+        let back = builder.index(124);
+        let other = builder.sub(back, offset);
+        let x = load(builder, shared, other, 4);
+        store(builder, output, offset, x);
+    });
+    let ptx = exactile_nvptx::emit(&func, "large_shared").expect("the function compiles");
+    assert_eq!(ptx.shared_bytes(), 65536 + 65536);
+    assert_eq!(ptx.threads(), 256);
+    let Some(assembled) = assemble(&ptx) else {
+        return;
+    };
+    assert_eq!(count(&assembled, "LDS.128"), 1, "{}", assembled.sass);
+    assert_eq!(count(&assembled, "STS.128"), 1, "{}", assembled.sass);
+    assert_eq!(count(&assembled, "BAR.SYNC"), 1, "{}", assembled.sass);
+}
+
+#[test]
+fn lanes_that_write_for_each_other_keep_their_order() {
+    let ptx = compile("exchange", |builder| {
+        let memory = aligned(builder, "x", DType::I32, Access::ReadWrite);
+        let offset = lane_offset(builder, 1);
+        let x = load(builder, memory, offset, 1);
+        let back = builder.index(31);
+        let mirrored = builder.sub(back, offset);
+        store(builder, memory, mirrored, x);
+        builder.emit(Op::Barrier {}, &[]);
+        let own = load(builder, memory, offset, 1);
+        let sum = builder.add(own, x);
+        store(builder, memory, offset, sum);
+    });
+    let Some(assembled) = assemble(&ptx) else {
+        return;
+    };
+    assert_eq!(count(&assembled, "LDG"), 2, "{}", assembled.sass);
+    assert_eq!(count(&assembled, "STG"), 2, "{}", assembled.sass);
+}
