@@ -92,27 +92,24 @@ impl<'c> Emitter<'_, 'c> {
         let next = self.context.append_basic_block(self.kernel, "checked");
         self.builder.build_conditional_branch(wrong, failed, next)?;
         self.builder.position_at_end(failed);
-        let program = self.linear_program()?;
-        let arguments = [
-            record.into(),
-            program.into(),
-            self.int(64, site).into(),
-            element.into(),
-            offset.into(),
-        ];
+        let site = self.int(64, site);
+        let arguments = [record.into(), site.into(), element.into(), offset.into()];
         self.builder.build_call(report, &arguments, "")?;
         self.builder.build_unconditional_branch(next)?;
         self.builder.position_at_end(next);
         Ok(())
     }
 
-    /// The linear index of the program, axis 0 fastest.
+    /// The linear index of the program, axis 0 fastest: that of its thread block, which holds for
+    /// both mappings of the grid.
     fn linear_program(&self) -> Result<IntValue<'c>> {
         let builder = &self.builder;
-        let plane = builder.build_int_mul(self.program_index(2)?, self.grid_extent(1)?, "")?;
-        let row = builder.build_int_add(plane, self.program_index(1)?, "")?;
-        let start = builder.build_int_mul(row, self.grid_extent(0)?, "")?;
-        Ok(builder.build_int_add(start, self.program_index(0)?, "")?)
+        let mut linear = self.special_index("ctaid", 2)?;
+        for axis in [1, 0] {
+            let start = builder.build_int_mul(linear, self.special_index("nctaid", axis)?, "")?;
+            linear = builder.build_int_add(start, self.special_index("ctaid", axis)?, "")?;
+        }
+        Ok(linear)
     }
 
     /// The device function that keeps the least error, made once.
@@ -123,13 +120,7 @@ impl<'c> Emitter<'_, 'c> {
         let caller = self.builder.get_insert_block();
         let (wide, void) = (self.context.i64_type(), self.context.void_type());
         let pointer = self.context.ptr_type(AddressSpace::from(1u16));
-        let parameters = [
-            pointer.into(),
-            wide.into(),
-            wide.into(),
-            wide.into(),
-            wide.into(),
-        ];
+        let parameters = [pointer.into(), wide.into(), wide.into(), wide.into()];
         let ty = void.fn_type(&parameters, false);
         let function =
             self.module
@@ -156,12 +147,14 @@ impl<'c> Emitter<'_, 'c> {
         let (meet, done) = (block("meet"), block("done"));
         let arguments = function.get_params();
         let address = arguments[0].into_pointer_value();
-        let found: Vec<IntValue<'c>> = arguments[1..]
-            .iter()
-            .map(|argument| argument.into_int_value())
-            .collect();
         let (free, taken) = (self.int(32, 0), self.int(32, 1));
         builder.position_at_end(entry);
+        let mut found = vec![self.linear_program()?];
+        found.extend(
+            arguments[1..]
+                .iter()
+                .map(|argument| argument.into_int_value()),
+        );
         let lock = self.word_address(address, record::LOCK)?;
         builder.build_unconditional_branch(attempt)?;
 

@@ -16,7 +16,8 @@ impl<'c> Emitter<'_, 'c> {
         Ok(self.intrinsic_value(&name, &[], &[])?.into_int_value())
     }
 
-    fn special_index(&self, name: &str, axis: usize) -> Result<IntValue<'c>> {
+    /// A special register of one axis as `i64`.
+    pub(super) fn special_index(&self, name: &str, axis: usize) -> Result<IntValue<'c>> {
         let register = self.special_register(&format!("{name}.{}", AXES[axis]))?;
         let wide = self.context.i64_type();
         Ok(self.builder.build_int_z_extend(register, wide, "")?)
