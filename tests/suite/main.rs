@@ -1,3 +1,7 @@
 //! All integration tests in one binary: each linked copy of LLVM costs 50 MB.
 
+mod autotune;
+mod cli;
+mod compare;
+mod npy;
 mod tidy;
