@@ -1,1 +1,70 @@
 //! The `#[kernel]` and `#[device]` attributes.
+//!
+//! Four steps, one module each: [`parse`] reads the tokens into the typed [`model`], [`check`]
+//! rejects what the language cannot mean, [`rewrite`] replaces comparisons and control flow by
+//! calls, [`generate`] writes the result. Errors are collected in a [`context::Context`], so all
+//! mistakes of a function come at once. Everything that Rust can overload stays as the user wrote
+//! it, and no output of these macros contains `unsafe`.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod context;
+mod early_return;
+mod generate;
+mod model;
+mod names;
+mod parse;
+mod rewrite;
+
+use context::Context;
+use proc_macro2::TokenStream;
+
+/// Turns a function into a kernel.
+///
+/// Type parameters stay; each `const NAME: usize` parameter becomes a field of the generated
+/// `Config`, in snake case and with the default that `#[kernel(NAME = 128)]` gives, next to the
+/// schedule (`warps`, `stages`). The call `name::<T>(config)` gives the kernel, which traces the
+/// body when it is compiled for a device.
+#[proc_macro_attribute]
+pub fn kernel(
+    arguments: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    expand(arguments.into(), item.into(), |context, arguments, item| {
+        let mut kernel = parse::kernel(context, arguments, item)?;
+        check::kernel(context, &kernel);
+        rewrite::kernel(context, &mut kernel);
+        Some(generate::kernel(&kernel))
+    })
+}
+
+/// Lets a function that kernels call hold comparisons and control flow over device values.
+///
+/// Plain Rust functions over handles need no attribute.
+#[proc_macro_attribute]
+pub fn device(
+    arguments: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    expand(arguments.into(), item.into(), |context, arguments, item| {
+        let mut device = parse::device(context, arguments, item)?;
+        check::device(context, &device);
+        rewrite::device(context, &mut device);
+        Some(generate::device(&device))
+    })
+}
+
+fn expand(
+    arguments: TokenStream,
+    item: TokenStream,
+    steps: impl FnOnce(&Context, TokenStream, TokenStream) -> Option<TokenStream>,
+) -> proc_macro::TokenStream {
+    let context = Context::new();
+    let output = steps(&context, arguments, item);
+    match (context.check(), output) {
+        (Ok(()), Some(output)) => output.into(),
+        (Ok(()), None) => TokenStream::new().into(),
+        (Err(errors), _) => errors.into(),
+    }
+}

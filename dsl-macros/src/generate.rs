@@ -1,0 +1,193 @@
+//! Writes the rewritten function: a module with `Config`, and the function that gives the kernel.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Ident, ItemFn};
+
+use crate::model::{Device, Kernel, Meta, Parameter};
+
+/// The output of `#[kernel]`.
+pub(crate) fn kernel(kernel: &Kernel) -> TokenStream {
+    let module = config_module(kernel);
+    let default = config_default(kernel);
+    let function = function(kernel);
+    quote! {
+        #module
+        #default
+        #function
+    }
+}
+
+/// The output of `#[device]`.
+pub(crate) fn device(device: &Device) -> TokenStream {
+    let ItemFn {
+        attrs,
+        vis,
+        sig,
+        block,
+    } = &device.function;
+    let lints = lints();
+    quote! {
+        #(#attrs)*
+        #lints
+        #vis #sig #block
+    }
+}
+
+/// Lints that the rewriting trips: braces around calls, and bindings read through slots.
+fn lints() -> TokenStream {
+    quote! {
+        #[allow(
+            unused_braces, unused_parens, unused_mut, unused_assignments,
+            clippy::let_unit_value, clippy::blocks_in_conditions, clippy::neg_multiply,
+            clippy::needless_borrow, clippy::borrow_deref_ref, clippy::unit_arg,
+            clippy::redundant_closure, clippy::deref_addrof, clippy::too_many_arguments,
+            clippy::explicit_auto_deref,
+            reason = "the body is rewritten for tracing"
+        )]
+    }
+}
+
+fn config_module(kernel: &Kernel) -> TokenStream {
+    let Kernel {
+        name,
+        visibility,
+        metas,
+        ..
+    } = kernel;
+    let about_module = format!("The configuration of the kernel [`{name}`](fn@{name}).");
+    let about_config = format!("Meta-parameters and schedule of the kernel `{name}`.");
+    let fields = metas.iter().map(|meta| {
+        let (field, ty) = (&meta.field, &meta.ty);
+        let about = format!("The const generic `{}`.", meta.name);
+        quote! {
+            #[doc = #about]
+            pub #field: #ty,
+        }
+    });
+    // Kernels of one file may share a visibility such as `pub(super)`, which means another module
+    // inside `mod`, so the fields are `pub` and the module carries the visibility.
+    quote! {
+        #[doc = #about_module]
+        #visibility mod #name {
+            #[doc = #about_config]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+            pub struct Config {
+                #(#fields)*
+                /// Warps of a thread block, a power of two up to 32; 0 lets the compiler choose.
+                pub warps: u32,
+                /// Depth of software pipelines; 0 leaves it to the loops.
+                pub stages: u32,
+            }
+        }
+    }
+}
+
+/// `Config::new` with the meta-parameters that have no default, and `Default` when all have one.
+fn config_default(kernel: &Kernel) -> TokenStream {
+    let name = &kernel.name;
+    let required: Vec<&Meta> = kernel
+        .metas
+        .iter()
+        .filter(|meta| meta.default.is_none())
+        .collect();
+    let arguments = required.iter().map(|meta| {
+        let (field, ty) = (&meta.field, &meta.ty);
+        quote!(#field: #ty)
+    });
+    let values = kernel.metas.iter().map(|meta| {
+        let field = &meta.field;
+        match &meta.default {
+            Some(value) => quote!(#field: #value),
+            None => quote!(#field),
+        }
+    });
+    let zero = quote!(0);
+    let schedule_value =
+        |value: &Option<syn::Expr>| value.as_ref().map_or(zero.clone(), |value| quote!(#value));
+    let warps = schedule_value(&kernel.schedule.warps);
+    let stages = schedule_value(&kernel.schedule.stages);
+    let default = required.is_empty().then(|| {
+        quote! {
+            impl ::core::default::Default for #name::Config {
+                fn default() -> Self {
+                    Self::new()
+                }
+            }
+        }
+    });
+    quote! {
+        impl #name::Config {
+            /// Every field at its default; the arguments are the fields that have none.
+            #[allow(clippy::too_many_arguments, reason = "one for each meta-parameter")]
+            pub const fn new(#(#arguments),*) -> Self {
+                Self { #(#values,)* warps: #warps, stages: #stages }
+            }
+        }
+        #default
+    }
+}
+
+fn function(kernel: &Kernel) -> TokenStream {
+    let Kernel {
+        attributes,
+        visibility,
+        name,
+        generics,
+        metas,
+        parameters,
+        body,
+        ..
+    } = kernel;
+    let where_clause = kernel.where_clause();
+    let lints = lints();
+    let types = parameters.iter().map(|parameter| &parameter.ty);
+    let text = name.to_string();
+    // Not visible to the user's tokens.
+    let config = Ident::new("config", Span::mixed_site());
+    let values = metas.iter().map(|meta| {
+        let (name, field, ty) = (&meta.name, &meta.field, &meta.ty);
+        quote! { let #name: #ty = #config.#field; }
+    });
+    let declarations = parameters.iter().map(declaration);
+    let generic_names = generics.type_params().map(|parameter| &parameter.ident);
+    let location = quote_spanned! {name.span()=>
+        ::exactile::__private::Loc::new(file!(), line!(), column!())
+    };
+    quote! {
+        #(#attributes)*
+        #lints
+        #[allow(non_snake_case, unused_variables, reason = "const generics became variables")]
+        #visibility fn #name #generics (
+            #config: #name::Config,
+        ) -> ::exactile::Kernel<(#(#types,)*)> #where_clause {
+            let source = ::exactile::__private::KernelSource::new(
+                ::exactile::__private::KernelHeader {
+                    name: #text,
+                    module: module_path!(),
+                    location: #location,
+                    dtypes: ::std::vec![#(::core::any::type_name::<#generic_names>()),*],
+                    config: ::std::format!("{:?}", #config),
+                    warps: #config.warps,
+                    stages: #config.stages,
+                },
+                move || {
+                    #(#values)*
+                    #(#declarations)*
+                    #body
+                },
+            );
+            ::core::convert::From::from(source)
+        }
+    }
+}
+
+fn declaration(parameter: &Parameter) -> TokenStream {
+    let Parameter { name, mutable, ty } = parameter;
+    let mutable = mutable.then(|| quote!(mut));
+    let text = name.to_string();
+    quote_spanned! {name.span()=>
+        let #mutable #name =
+            <#ty as ::exactile::__private::KernelParameter>::declare(#text);
+    }
+}

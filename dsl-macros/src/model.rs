@@ -1,0 +1,87 @@
+//! What a kernel or device function is, as far as the macros care.
+
+use proc_macro2::Span;
+use syn::{
+    Attribute, Block, Expr, Generics, Ident, ItemFn, Lifetime, Type, Visibility, WhereClause,
+};
+
+/// A function marked `#[kernel]`.
+pub(crate) struct Kernel {
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) visibility: Visibility,
+    pub(crate) name: Ident,
+    /// Type parameters only, with their bounds.
+    pub(crate) generics: Generics,
+    pub(crate) metas: Vec<Meta>,
+    pub(crate) schedule: Schedule,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) body: Block,
+}
+
+/// A const generic parameter: a value of the trace.
+pub(crate) struct Meta {
+    pub(crate) name: Ident,
+    /// The name as a field of `Config`.
+    pub(crate) field: Ident,
+    pub(crate) ty: Type,
+    pub(crate) default: Option<Expr>,
+}
+
+/// Defaults of the schedule's fields of `Config`.
+#[derive(Default)]
+pub(crate) struct Schedule {
+    pub(crate) warps: Option<Expr>,
+    pub(crate) stages: Option<Expr>,
+}
+
+/// A parameter that the launch passes.
+pub(crate) struct Parameter {
+    pub(crate) name: Ident,
+    pub(crate) mutable: bool,
+    pub(crate) ty: Type,
+}
+
+/// A function marked `#[device]`.
+pub(crate) struct Device {
+    pub(crate) function: ItemFn,
+}
+
+/// What kind of binding a name is, seen from a loop or branch that mentions it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Binding {
+    /// Cannot change.
+    Fixed,
+    /// A `mut` binding.
+    Mutable,
+    /// A `&mut` parameter: what it points to can change.
+    Reference,
+}
+
+impl Kernel {
+    pub(crate) fn where_clause(&self) -> Option<&WhereClause> {
+        self.generics.where_clause.as_ref()
+    }
+
+    /// The names of the const generics.
+    pub(crate) fn meta_names(&self) -> Vec<String> {
+        self.metas
+            .iter()
+            .map(|meta| meta.name.to_string())
+            .collect()
+    }
+}
+
+/// What a function may not have, with the place where it has it.
+pub(crate) struct Unsupported {
+    pub(crate) span: Span,
+    pub(crate) what: &'static str,
+}
+
+impl Unsupported {
+    pub(crate) fn lifetime(lifetime: &Lifetime) -> Self {
+        Self {
+            span: lifetime.span(),
+            what: "a kernel takes no lifetime parameters",
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Which names are in scope, which can change, and which a piece of code mentions.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::visit::{self, Visit};
+use syn::{FnArg, Ident, Pat, PatIdent, PatType, Signature, Type};
+
+use crate::model::Binding;
+
+/// Names in scope, in the order of their declaration.
+#[derive(Default)]
+pub(crate) struct Scopes {
+    names: Vec<(Ident, Binding)>,
+    starts: Vec<usize>,
+}
+
+impl Scopes {
+    pub(crate) fn enter(&mut self) {
+        self.starts.push(self.names.len());
+    }
+
+    pub(crate) fn leave(&mut self) {
+        let start = self
+            .starts
+            .pop()
+            .expect("broken invariant: scopes are left as often as entered");
+        self.names.truncate(start);
+    }
+
+    pub(crate) fn declare(&mut self, name: &Ident, binding: Binding) {
+        self.names.push((name.clone(), binding));
+    }
+
+    /// Declares the names that a pattern binds.
+    pub(crate) fn declare_pattern(&mut self, pattern: &Pat) {
+        BoundNames(self).visit_pat(pattern);
+    }
+
+    /// Declares the parameters of a function.
+    pub(crate) fn declare_signature(&mut self, signature: &Signature) {
+        for input in &signature.inputs {
+            match input {
+                FnArg::Receiver(receiver) => {
+                    let by_reference = receiver.reference.is_some();
+                    let binding = match (by_reference, receiver.mutability.is_some()) {
+                        (_, false) => Binding::Fixed,
+                        (true, true) => Binding::Reference,
+                        (false, true) => Binding::Mutable,
+                    };
+                    self.declare(&Ident::from(receiver.self_token), binding);
+                }
+                FnArg::Typed(typed) => BoundNames(self).visit_pat_type(typed),
+            }
+        }
+    }
+
+    /// The names that can change and that `mentions` has, each once, in order of declaration.
+    pub(crate) fn changeable(&self, mentions: &BTreeSet<String>) -> Vec<(Ident, Binding)> {
+        let mut found = Vec::new();
+        for (index, (name, binding)) in self.names.iter().enumerate() {
+            let shadowed = self.names[index + 1..]
+                .iter()
+                .any(|(later, _)| later == name);
+            if !shadowed && *binding != Binding::Fixed && mentions.contains(&name.to_string()) {
+                found.push((name.clone(), *binding));
+            }
+        }
+        found
+    }
+}
+
+struct BoundNames<'a>(&'a mut Scopes);
+
+impl<'ast> Visit<'ast> for BoundNames<'_> {
+    fn visit_pat_type(&mut self, pattern: &'ast PatType) {
+        match (&*pattern.pat, &*pattern.ty) {
+            (Pat::Ident(name), Type::Reference(reference)) if reference.mutability.is_some() => {
+                self.0.declare(&name.ident, Binding::Reference);
+            }
+            (inner, _) => self.visit_pat(inner),
+        }
+    }
+
+    fn visit_pat_ident(&mut self, pattern: &'ast PatIdent) {
+        let binding = if pattern.mutability.is_some() && pattern.by_ref.is_none() {
+            Binding::Mutable
+        } else {
+            Binding::Fixed
+        };
+        self.0.declare(&pattern.ident, binding);
+        visit::visit_pat_ident(self, pattern);
+    }
+}
+
+/// Every identifier in the tokens, those inside macro calls included.
+pub(crate) fn mentions(code: &impl ToTokens) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    collect(code.to_token_stream(), &mut names);
+    names
+}
+
+fn collect(tokens: TokenStream, names: &mut BTreeSet<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => {
+                names.insert(name.to_string());
+            }
+            TokenTree::Group(group) => collect(group.stream(), names),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}

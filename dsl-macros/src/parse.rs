@@ -1,0 +1,209 @@
+//! Reads attribute arguments and functions into the model.
+
+use proc_macro2::TokenStream;
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{
+    Expr, FnArg, GenericParam, Ident, ItemFn, MetaNameValue, Pat, PatType, ReturnType, Token, Type,
+};
+
+use crate::context::Context;
+use crate::model::{Device, Kernel, Meta, Parameter, Schedule, Unsupported};
+
+/// Reads a `#[kernel(..)]` function; `None` when it is no function at all.
+pub(crate) fn kernel(
+    context: &Context,
+    arguments: TokenStream,
+    item: TokenStream,
+) -> Option<Kernel> {
+    let function = item_function(context, item)?;
+    let defaults = defaults(context, arguments);
+    reject_qualifiers(context, &function, "kernel");
+    if let ReturnType::Type(_, ty) = &function.sig.output {
+        context.error(ty.span(), "a kernel returns nothing: store its results through a `PtrMut` or `TensorMut` parameter");
+    }
+    let mut generics = function.sig.generics.clone();
+    let mut metas = Vec::new();
+    for parameter in std::mem::take(&mut generics.params) {
+        match parameter {
+            GenericParam::Type(ty) => generics.params.push(GenericParam::Type(ty)),
+            GenericParam::Const(parameter) => metas.push(Meta {
+                field: field_name(&parameter.ident),
+                name: parameter.ident,
+                ty: parameter.ty,
+                default: None,
+            }),
+            GenericParam::Lifetime(lifetime) => {
+                let unsupported = Unsupported::lifetime(&lifetime.lifetime);
+                context.error(unsupported.span, unsupported.what);
+            }
+        }
+    }
+    let schedule = assign_defaults(context, &mut metas, defaults);
+    let parameters = function
+        .sig
+        .inputs
+        .iter()
+        .filter_map(|input| parameter(context, input))
+        .collect();
+    Some(Kernel {
+        attributes: function.attrs,
+        visibility: function.vis,
+        name: function.sig.ident,
+        generics,
+        metas,
+        schedule,
+        parameters,
+        body: *function.block,
+    })
+}
+
+/// Reads a `#[device]` function; `None` when it is no function at all.
+pub(crate) fn device(
+    context: &Context,
+    arguments: TokenStream,
+    item: TokenStream,
+) -> Option<Device> {
+    if !arguments.is_empty() {
+        context.error(arguments.span(), "`#[device]` takes no arguments");
+    }
+    let function = item_function(context, item)?;
+    reject_qualifiers(context, &function, "device function");
+    Some(Device { function })
+}
+
+fn item_function(context: &Context, item: TokenStream) -> Option<ItemFn> {
+    match syn::parse2(item) {
+        Ok(function) => Some(function),
+        Err(error) => {
+            context.push(error);
+            None
+        }
+    }
+}
+
+fn reject_qualifiers(context: &Context, function: &ItemFn, what: &str) {
+    let signature = &function.sig;
+    let found = [
+        signature
+            .asyncness
+            .as_ref()
+            .map(|token| (token.span(), "async")),
+        signature
+            .constness
+            .as_ref()
+            .map(|token| (token.span(), "const")),
+        signature
+            .unsafety
+            .as_ref()
+            .map(|token| (token.span(), "unsafe")),
+        signature.abi.as_ref().map(|abi| (abi.span(), "extern")),
+        signature
+            .variadic
+            .as_ref()
+            .map(|dots| (dots.span(), "variadic")),
+    ];
+    for (span, word) in found.into_iter().flatten() {
+        context.error(span, format!("a {what} cannot be `{word}`"));
+    }
+}
+
+fn parameter(context: &Context, input: &FnArg) -> Option<Parameter> {
+    let PatType { pat, ty, .. } = match input {
+        FnArg::Typed(typed) => typed,
+        FnArg::Receiver(receiver) => {
+            context.error(receiver.span(), "a kernel is a free function, not a method");
+            return None;
+        }
+    };
+    match (&**pat, &**ty) {
+        (Pat::Ident(name), _) if name.by_ref.is_some() || name.subpat.is_some() => {
+            context.error(pat.span(), "a parameter of a kernel is a plain name");
+            None
+        }
+        (Pat::Ident(_), Type::Reference(reference)) => {
+            context.error(
+                reference.span(),
+                "a kernel takes no references: use `Ptr<T>`, `PtrMut<T>`, `Tensor<T, RANK>`, `TensorMut<T, RANK>` or a scalar such as `i32`",
+            );
+            None
+        }
+        (Pat::Ident(name), ty) => Some(Parameter {
+            name: name.ident.clone(),
+            mutable: name.mutability.is_some(),
+            ty: ty.clone(),
+        }),
+        (_, _) => {
+            context.error(pat.span(), "a parameter of a kernel is a plain name");
+            None
+        }
+    }
+}
+
+fn defaults(context: &Context, arguments: TokenStream) -> Vec<(Ident, Expr)> {
+    let parser = Punctuated::<MetaNameValue, Token![,]>::parse_terminated;
+    let entries = match syn::parse::Parser::parse2(parser, arguments) {
+        Ok(entries) => entries,
+        Err(error) => {
+            context.push(error);
+            return Vec::new();
+        }
+    };
+    let mut defaults: Vec<(Ident, Expr)> = Vec::new();
+    for entry in entries {
+        let Some(name) = entry.path.get_ident().cloned() else {
+            context.error(entry.path.span(), "expected the name of a const generic");
+            continue;
+        };
+        if defaults.iter().any(|(earlier, _)| *earlier == name) {
+            context.error(name.span(), format!("`{name}` has two defaults"));
+            continue;
+        }
+        defaults.push((name, entry.value));
+    }
+    defaults
+}
+
+fn assign_defaults(
+    context: &Context,
+    metas: &mut [Meta],
+    defaults: Vec<(Ident, Expr)>,
+) -> Schedule {
+    let mut schedule = Schedule::default();
+    for (name, value) in defaults {
+        if let Some(meta) = metas.iter_mut().find(|meta| meta.name == name) {
+            meta.default = Some(value);
+        } else if name == "warps" {
+            schedule.warps = Some(value);
+        } else if name == "stages" {
+            schedule.stages = Some(value);
+        } else {
+            let known: Vec<String> = metas
+                .iter()
+                .map(|meta| format!("`{}`", meta.name))
+                .collect();
+            let known = [known, vec!["`warps`".into(), "`stages`".into()]].concat();
+            context.error(
+                name.span(),
+                format!(
+                    "`{name}` is no const generic of this kernel, expected one of {}",
+                    known.join(", ")
+                ),
+            );
+        }
+    }
+    for meta in metas {
+        if meta.field == "warps" || meta.field == "stages" {
+            context.error(
+                meta.name.span(),
+                format!("`{}` is a field of every kernel's schedule", meta.field),
+            );
+        }
+    }
+    schedule
+}
+
+/// `BLOCK_M` becomes `block_m`.
+fn field_name(name: &Ident) -> Ident {
+    Ident::new(&name.to_string().to_lowercase(), name.span())
+}

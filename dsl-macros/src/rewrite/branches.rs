@@ -1,0 +1,46 @@
+//! `if` and `else`: a host condition takes one branch, a device condition traces both.
+
+use quote::quote_spanned;
+use syn::spanned::Spanned;
+use syn::visit_mut::VisitMut;
+use syn::{Expr, ExprIf};
+
+use super::Rewriter;
+use crate::names::mentions;
+
+impl Rewriter<'_> {
+    /// Rewrites an `if` without patterns; it keeps its value.
+    pub(super) fn branch(&mut self, branch: &mut ExprIf) -> Expr {
+        let span = branch.if_token.span();
+        let mut mentioned = mentions(&branch.then_branch);
+        if let Some((_, otherwise)) = &branch.else_branch {
+            mentioned.extend(mentions(otherwise));
+        }
+        let slots = self.slots(&mentioned, span);
+        self.visit_expr_mut(&mut branch.cond);
+        self.visit_block_mut(&mut branch.then_branch);
+        let otherwise = match &mut branch.else_branch {
+            Some((_, otherwise)) => {
+                self.visit_expr_mut(otherwise);
+                quote_spanned! {span=> #otherwise }
+            }
+            None => quote_spanned! {span=> () },
+        };
+        let (condition, then) = (&branch.cond, &branch.then_branch);
+        let (imports, save, list) = (&slots.imports, &slots.save, &slots.list);
+        Expr::Verbatim(quote_spanned! {span=> {
+            #imports
+            let mut __if = ::exactile::__private::control::If::begin(#condition);
+            #save
+            let mut __branches = ::exactile::__private::control::Branches::new();
+            if __if.enter_then(#list) {
+                __branches.then = ::core::option::Option::Some(#then);
+            }
+            if __if.enter_otherwise(#list) {
+                __branches.otherwise = ::core::option::Option::Some(#otherwise);
+            }
+            let __kind = (&&&::exactile::__private::control::Kind::of_branches(&__branches)).kind();
+            __kind.merge(__if, __branches, #list)
+        }})
+    }
+}

@@ -1,0 +1,163 @@
+//! Replaces comparisons, logic and control flow by calls of the traits in `exactile::__private`.
+//!
+//! The walk follows Rust's scopes, since a loop or branch must name every outer binding that its
+//! body could change. Generated calls carry the span of the operator or keyword, so type errors and
+//! traced locations point there.
+
+mod branches;
+mod loops;
+mod operators;
+mod slots;
+
+use syn::visit_mut::{self, VisitMut};
+use syn::{Arm, Block, Expr, ExprClosure, ExprIf, ExprWhile, Item, Local, Stmt};
+
+use crate::context::Context;
+use crate::early_return;
+use crate::model::{Binding, Device, Kernel};
+use crate::names::Scopes;
+
+/// Rewrites the body of a kernel in place.
+pub(crate) fn kernel(context: &Context, kernel: &mut Kernel) {
+    let mut rewriter = Rewriter::new(context);
+    for parameter in &kernel.parameters {
+        let binding = if parameter.mutable {
+            Binding::Mutable
+        } else {
+            Binding::Fixed
+        };
+        rewriter.scopes.declare(&parameter.name, binding);
+    }
+    early_return::body(context, &mut kernel.body);
+    rewriter.visit_block_mut(&mut kernel.body);
+}
+
+/// Rewrites the body of a device function in place.
+pub(crate) fn device(context: &Context, device: &mut Device) {
+    let mut rewriter = Rewriter::new(context);
+    rewriter.scopes.declare_signature(&device.function.sig);
+    early_return::body(context, &mut device.function.block);
+    rewriter.visit_block_mut(&mut device.function.block);
+}
+
+struct Rewriter<'a> {
+    context: &'a Context,
+    scopes: Scopes,
+}
+
+impl<'a> Rewriter<'a> {
+    fn new(context: &'a Context) -> Self {
+        Self {
+            context,
+            scopes: Scopes::default(),
+        }
+    }
+
+    fn arm(&mut self, arm: &mut Arm) {
+        self.scopes.enter();
+        self.scopes.declare_pattern(&arm.pat);
+        if let Some((_, guard)) = &mut arm.guard {
+            self.visit_expr_mut(guard);
+        }
+        self.visit_expr_mut(&mut arm.body);
+        self.scopes.leave();
+    }
+
+    fn closure(&mut self, closure: &mut ExprClosure) {
+        if let Expr::Block(body) = &mut *closure.body {
+            early_return::body(self.context, &mut body.block);
+        }
+        self.scopes.enter();
+        for input in &closure.inputs {
+            self.scopes.declare_pattern(input);
+        }
+        self.visit_expr_mut(&mut closure.body);
+        self.scopes.leave();
+    }
+
+    /// A branch on patterns is decided on the host; only what it holds is rewritten.
+    fn host_if(&mut self, branch: &mut ExprIf) {
+        self.scopes.enter();
+        self.let_chain(&mut branch.cond);
+        self.visit_block_mut(&mut branch.then_branch);
+        self.scopes.leave();
+        if let Some((_, otherwise)) = &mut branch.else_branch {
+            self.visit_expr_mut(otherwise);
+        }
+    }
+
+    fn host_while(&mut self, looped: &mut ExprWhile) {
+        self.scopes.enter();
+        self.let_chain(&mut looped.cond);
+        self.visit_block_mut(&mut looped.body);
+        self.scopes.leave();
+    }
+
+    fn let_chain(&mut self, condition: &mut Expr) {
+        match condition {
+            Expr::Binary(chain) if holds_let(&chain.left) || holds_let(&chain.right) => {
+                self.let_chain(&mut chain.left);
+                self.let_chain(&mut chain.right);
+            }
+            Expr::Let(binding) => {
+                self.visit_expr_mut(&mut binding.expr);
+                self.scopes.declare_pattern(&binding.pat);
+            }
+            other => self.visit_expr_mut(other),
+        }
+    }
+}
+
+/// Whether a condition binds a pattern.
+fn holds_let(condition: &Expr) -> bool {
+    match condition {
+        Expr::Let(_) => true,
+        Expr::Binary(chain) => holds_let(&chain.left) || holds_let(&chain.right),
+        _ => false,
+    }
+}
+
+impl VisitMut for Rewriter<'_> {
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        self.scopes.enter();
+        for statement in &mut block.stmts {
+            self.visit_stmt_mut(statement);
+        }
+        self.scopes.leave();
+    }
+
+    fn visit_stmt_mut(&mut self, statement: &mut Stmt) {
+        visit_mut::visit_stmt_mut(self, statement);
+    }
+
+    fn visit_local_mut(&mut self, local: &mut Local) {
+        if let Some(init) = &mut local.init {
+            self.visit_expr_mut(&mut init.expr);
+            if let Some((_, diverge)) = &mut init.diverge {
+                self.visit_expr_mut(diverge);
+            }
+        }
+        self.scopes.declare_pattern(&local.pat);
+    }
+
+    fn visit_item_mut(&mut self, _: &mut Item) {
+        // Items inside the body are plain Rust.
+    }
+
+    fn visit_expr_mut(&mut self, expression: &mut Expr) {
+        match expression {
+            Expr::If(branch) if holds_let(&branch.cond) => self.host_if(branch),
+            Expr::While(looped) if holds_let(&looped.cond) => self.host_while(looped),
+            Expr::If(branch) => *expression = self.branch(branch),
+            Expr::While(looped) => *expression = self.while_loop(looped),
+            Expr::ForLoop(looped) => *expression = self.for_loop(looped),
+            Expr::Binary(_) => self.binary(expression),
+            Expr::Closure(closure) => self.closure(closure),
+            Expr::Match(matched) => {
+                self.visit_expr_mut(&mut matched.expr);
+                matched.arms.iter_mut().for_each(|arm| self.arm(arm));
+            }
+            _ => visit_mut::visit_expr_mut(self, expression),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Comparisons, `&&`, `||`, and integer literals on the left of an operator.
+
+use proc_macro2::Span;
+use quote::quote_spanned;
+use syn::spanned::Spanned;
+use syn::visit_mut::VisitMut;
+use syn::{BinOp, Expr, ExprBinary, Lit, UnOp, parse_quote_spanned};
+
+use super::Rewriter;
+
+impl Rewriter<'_> {
+    /// Rewrites an operator of two operands where Rust cannot overload it.
+    pub(super) fn binary(&mut self, expression: &mut Expr) {
+        let Expr::Binary(binary) = expression else {
+            return;
+        };
+        self.visit_expr_mut(&mut binary.left);
+        self.visit_expr_mut(&mut binary.right);
+        if is_literal(&binary.left) && is_literal(&binary.right) {
+            return;
+        }
+        let span = binary.op.span();
+        if let Some((comparison, mirrored)) = comparison(&binary.op) {
+            *expression = compare(binary, span, comparison, mirrored);
+        } else if let BinOp::And(_) | BinOp::Or(_) = binary.op {
+            *expression = logic(binary, span);
+        } else if is_integer_literal(&binary.left) && !is_compound(&binary.op) {
+            let literal = &binary.left;
+            let left_span = literal.span();
+            *binary.left = parse_quote_spanned! {left_span=>
+                ::exactile::__private::operators::Literal(#literal)
+            };
+        }
+    }
+}
+
+/// The comparison of an operator, and the one with swapped operands.
+fn comparison(operator: &BinOp) -> Option<(&'static str, &'static str)> {
+    match operator {
+        BinOp::Lt(_) => Some(("Less", "Greater")),
+        BinOp::Le(_) => Some(("LessEqual", "GreaterEqual")),
+        BinOp::Gt(_) => Some(("Greater", "Less")),
+        BinOp::Ge(_) => Some(("GreaterEqual", "LessEqual")),
+        BinOp::Eq(_) => Some(("Equal", "Equal")),
+        BinOp::Ne(_) => Some(("NotEqual", "NotEqual")),
+        _ => None,
+    }
+}
+
+/// A literal on the left is swapped to the right, where its type follows from the other operand.
+fn compare(binary: &ExprBinary, span: Span, direct: &str, mirrored: &str) -> Expr {
+    let (left, right, name) = if is_literal(&binary.left) {
+        (&binary.right, &binary.left, mirrored)
+    } else {
+        (&binary.left, &binary.right, direct)
+    };
+    let name = syn::Ident::new(name, span);
+    let call = quote_spanned! {span=>
+        ::exactile::__private::operators::Compare::compare(
+            #left, #right, ::exactile::__private::operators::Comparison::#name
+        )
+    };
+    Expr::Verbatim(call)
+}
+
+/// The right operand becomes a closure: host values decide it lazily.
+fn logic(binary: &ExprBinary, span: Span) -> Expr {
+    let (left, right) = (&binary.left, &binary.right);
+    let method = match binary.op {
+        BinOp::And(_) => syn::Ident::new("and", span),
+        _ => syn::Ident::new("or", span),
+    };
+    Expr::Verbatim(quote_spanned! {span=>
+        ::exactile::__private::operators::Logic::#method(#left, || #right)
+    })
+}
+
+fn is_compound(operator: &BinOp) -> bool {
+    matches!(
+        operator,
+        BinOp::AddAssign(_)
+            | BinOp::SubAssign(_)
+            | BinOp::MulAssign(_)
+            | BinOp::DivAssign(_)
+            | BinOp::RemAssign(_)
+            | BinOp::BitXorAssign(_)
+            | BinOp::BitAndAssign(_)
+            | BinOp::BitOrAssign(_)
+            | BinOp::ShlAssign(_)
+            | BinOp::ShrAssign(_)
+    )
+}
+
+/// A number without a type of its own, or arithmetic of such numbers.
+pub(super) fn is_literal(expression: &Expr) -> bool {
+    literal_kind(expression, &|literal| {
+        matches!(literal, Lit::Int(_) | Lit::Float(_))
+    })
+}
+
+fn is_integer_literal(expression: &Expr) -> bool {
+    literal_kind(
+        expression,
+        &|literal| matches!(literal, Lit::Int(number) if number.suffix().is_empty()),
+    )
+}
+
+fn literal_kind(expression: &Expr, accept: &dyn Fn(&Lit) -> bool) -> bool {
+    match expression {
+        Expr::Lit(literal) => accept(&literal.lit),
+        Expr::Paren(inner) => literal_kind(&inner.expr, accept),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && literal_kind(&unary.expr, accept),
+        Expr::Binary(binary) => {
+            comparison(&binary.op).is_none()
+                && literal_kind(&binary.left, accept)
+                && literal_kind(&binary.right, accept)
+        }
+        _ => false,
+    }
+}
