@@ -12,6 +12,7 @@ pub mod diagnostic;
 pub mod entity;
 pub mod interp;
 pub mod ir;
+pub mod lang;
 pub mod layout;
 pub mod passes;
 pub mod semantics;

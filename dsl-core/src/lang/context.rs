@@ -1,0 +1,229 @@
+//! The trace context: where handles append instructions. One per thread, only while tracing.
+//!
+//! This is the one exception to "no global state": operators of handles have no argument through
+//! which a builder could reach them.
+
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::builder::Builder;
+use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
+use crate::entity::Entity;
+use crate::ir::{DType, Func, Literal, Op, Shape, Stage, Type, Value};
+
+thread_local! {
+    static CONTEXT: RefCell<Option<Context>> = const { RefCell::new(None) };
+    static TRACES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A device value of one trace. Handles of tiles, scalars and pointers hold these.
+#[derive(Clone, Copy, Debug)]
+pub struct Handle {
+    value: Value,
+    /// Which trace the value belongs to; 0 means made outside of any.
+    trace: u32,
+}
+
+impl Handle {
+    /// Whether both are the same value of the same trace.
+    pub(crate) fn is(self, other: Self) -> bool {
+        self.value == other.value && self.trace == other.trace
+    }
+}
+
+/// What a trace has built so far. Public in name only: the module is private.
+pub struct Context {
+    pub(crate) builder: Builder,
+    trace: u32,
+    file: (&'static str, Arc<str>),
+}
+
+/// Runs `body` with a new context and gives what it traced. Traces do not nest.
+pub(crate) fn trace(name: &str, body: impl FnOnce()) -> (Func, Diagnostics) {
+    let outer = CONTEXT.with(|cell| cell.borrow_mut().take());
+    let trace = TRACES.with(|count| {
+        count.set(count.get().wrapping_add(1).max(1));
+        count.get()
+    });
+    let context = Context {
+        builder: Builder::new(name, Stage::Block),
+        trace,
+        file: ("", Arc::from("")),
+    };
+    CONTEXT.with(|cell| *cell.borrow_mut() = Some(context));
+    body();
+    let context = CONTEXT
+        .with(|cell| std::mem::replace(&mut *cell.borrow_mut(), outer))
+        .expect("broken invariant: a trace keeps its context");
+    let diagnostics = context.builder.diagnostics().clone();
+    (context.builder.func().clone(), diagnostics)
+}
+
+/// Runs `action` on the context, with new instructions placed at `location`. Outside of a trace
+/// nothing happens.
+pub(crate) fn with<R>(
+    location: &'static Location<'static>,
+    action: impl FnOnce(&mut Context) -> R,
+) -> Option<R> {
+    CONTEXT.with(|cell| {
+        let mut cell = cell.borrow_mut();
+        let context = cell.as_mut()?;
+        context.locate(location);
+        Some(action(context))
+    })
+}
+
+/// Appends what gives one value.
+pub(crate) fn emit(
+    location: &'static Location<'static>,
+    action: impl FnOnce(&mut Context) -> Value,
+) -> Handle {
+    with(location, |context| {
+        let value = action(context);
+        context.handle(value)
+    })
+    .unwrap_or(Handle {
+        value: Value::new(0),
+        trace: 0,
+    })
+}
+
+/// Records an error.
+pub(crate) fn report(location: &'static Location<'static>, message: impl Into<String>) {
+    with(location, |context| context.builder.error(message));
+}
+
+impl Context {
+    fn locate(&mut self, location: &'static Location<'static>) {
+        if self.file.0 != location.file() {
+            self.file = (location.file(), Arc::from(location.file()));
+        }
+        self.builder.set_loc(Loc {
+            file: Arc::clone(&self.file.1),
+            line: location.line(),
+            column: location.column(),
+        });
+    }
+
+    /// A value of this trace as a handle.
+    pub(crate) fn handle(&self, value: Value) -> Handle {
+        Handle {
+            value,
+            trace: self.trace,
+        }
+    }
+
+    /// The value of a handle; one of another trace is an error.
+    pub(crate) fn value(&mut self, handle: Handle) -> Value {
+        if handle.trace == self.trace {
+            return handle.value;
+        }
+        self.builder
+            .error("a device value made outside of this kernel is used in it");
+        self.builder.poison()
+    }
+
+    /// The type of a value.
+    pub(crate) fn ty(&self, value: Value) -> Type {
+        self.builder.ty(value)
+    }
+
+    /// The shape with these extents, or an error that says where it is used.
+    pub(crate) fn shape(&mut self, what: &str, extents: &[usize]) -> Option<Shape> {
+        Shape::new(extents)
+            .map_err(|reason| self.builder.error(format!("`{what}`: {reason}")))
+            .ok()
+    }
+
+    /// A scalar literal, or an error.
+    pub(crate) fn literal(&mut self, literal: Result<Literal, String>) -> Value {
+        match literal {
+            Ok(literal) => self.builder.filled(literal, Shape::SCALAR),
+            Err(message) => {
+                self.builder.error(message);
+                self.builder.poison()
+            }
+        }
+    }
+
+    /// Both values as `i64`: how `i32` and `i64` mix.
+    pub(crate) fn widen(&mut self, left: Value, right: Value) -> (Value, Value) {
+        (self.cast(left, DType::I64), self.cast(right, DType::I64))
+    }
+
+    /// A conversion, or nothing when the value has the type or is poisoned.
+    pub(crate) fn cast(&mut self, value: Value, dtype: DType) -> Value {
+        match self.ty(value).is_poison() {
+            true => value,
+            false => self.builder.cast(value, dtype),
+        }
+    }
+
+    /// Two operands repeated to their common shape.
+    pub(crate) fn broadcast_pair(&mut self, what: &str, a: Value, b: Value) -> (Value, Value) {
+        let (left, right) = (self.ty(a), self.ty(b));
+        if left.is_poison() || right.is_poison() || left.shape == right.shape {
+            return (a, b);
+        }
+        match common_shape(left.shape, right.shape) {
+            Ok(shape) => (
+                self.broadcast(what, a, shape),
+                self.broadcast(what, b, shape),
+            ),
+            Err(reason) => {
+                let (found, other) = (left.shape, right.shape);
+                let message = format!("`{what}`: shapes {found} and {other} do not broadcast");
+                let diagnostic = Diagnostic::new(self.builder.loc().clone(), message).note(reason);
+                self.builder.report(diagnostic);
+                let poison = self.builder.poison();
+                (poison, poison)
+            }
+        }
+    }
+
+    /// A value repeated to `shape`.
+    pub(crate) fn broadcast(&mut self, what: &str, value: Value, shape: Shape) -> Value {
+        let ty = self.ty(value);
+        if ty.is_poison() || ty.shape == shape {
+            return value;
+        }
+        if ty.shape.is_scalar() {
+            return self.builder.splat(value, shape);
+        }
+        match common_shape(ty.shape, shape) {
+            Ok(common) if common == shape => self
+                .builder
+                .declared(Op::Broadcast { x: value }, ty.with_shape(shape)),
+            _ => {
+                let found = ty.shape;
+                self.builder.error(format!(
+                    "`{what}`: shape {found} does not broadcast to {shape}"
+                ));
+                self.builder.poison()
+            }
+        }
+    }
+}
+
+/// The shape that both broadcast to, or why there is none. A scalar fits every shape; else ranks
+/// are equal, and so are the extents of each axis unless one of them is 1.
+fn common_shape(left: Shape, right: Shape) -> Result<Shape, String> {
+    if left.is_scalar() {
+        return Ok(right);
+    }
+    if right.is_scalar() {
+        return Ok(left);
+    }
+    if left.rank() != right.rank() {
+        return Err("the ranks differ: insert an axis with `.expand(axis)`".to_string());
+    }
+    let mut extents = Vec::with_capacity(left.rank());
+    for (axis, (a, b)) in left.dims().into_iter().zip(right.dims()).enumerate() {
+        if a != b && a != 1 && b != 1 {
+            return Err(format!("axis {axis} has extents `{a}` and `{b}`"));
+        }
+        extents.push(a.max(b));
+    }
+    Shape::new(&extents)
+}

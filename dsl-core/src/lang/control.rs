@@ -1,0 +1,324 @@
+//! `for` loops, and what their bounds can be.
+
+use std::collections::BTreeMap;
+use std::ops;
+use std::panic::Location;
+
+pub use super::branch::{Branches, Condition, If};
+pub use super::carry::{CarriedKind, Carry, HostKind, Kind, OpaqueKind, Part, Slot};
+pub use super::while_loop::While;
+
+use super::context::{self, Handle};
+use super::element::{HostNumber, Int, LiteralOf};
+use super::frame::{
+    Snapshot, carried_types, reject_changed, reject_opaque, replaced, same_type, substitute,
+};
+use super::tile::{DeviceValue, Scalar};
+use crate::ir::{DType, Op, Region, Type, Value};
+
+/// A scalar or host integer as an index.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no index",
+    note = "an index is a scalar or host integer; a tile of rank 0 becomes one with `.scalar()`"
+)]
+pub trait IntoIndex {
+    /// The index.
+    fn into_index(self) -> Scalar<i64>;
+}
+
+impl<T: Int> IntoIndex for Scalar<T> {
+    #[track_caller]
+    fn into_index(self) -> Scalar<i64> {
+        self.to::<i64>()
+    }
+}
+
+impl<L: HostNumber + LiteralOf<i64>> IntoIndex for L {
+    #[track_caller]
+    fn into_index(self) -> Scalar<i64> {
+        Scalar::from_handle(context::emit(Location::caller(), |context| {
+            context.literal(self.literal())
+        }))
+    }
+}
+
+/// The indices of a loop that runs on the device.
+#[derive(Clone, Copy)]
+#[must_use = "a range does nothing until a `for` runs over it"]
+pub struct DeviceRange {
+    start: Scalar<i64>,
+    end: Scalar<i64>,
+    step: i64,
+    stages: i64,
+}
+
+/// The indices `start..end` of a loop that runs on the device, whatever the bounds are.
+///
+/// `a..b` unrolls when both bounds are host values; this never does.
+#[track_caller]
+pub fn range(start: impl IntoIndex, end: impl IntoIndex) -> DeviceRange {
+    DeviceRange {
+        start: start.into_index(),
+        end: end.into_index(),
+        step: 1,
+        stages: 1,
+    }
+}
+
+impl DeviceRange {
+    /// Only each `step`-th index; positive.
+    pub fn step(self, step: usize) -> Self {
+        Self {
+            step: i64::try_from(step).unwrap_or(0),
+            ..self
+        }
+    }
+
+    /// How many iterations a software pipeline overlaps: a hint that never changes results.
+    pub fn stages(self, stages: usize) -> Self {
+        Self {
+            stages: i64::try_from(stages).unwrap_or(i64::MAX),
+            ..self
+        }
+    }
+}
+
+/// `start..end` in the header of a `for`: made by the macros.
+pub struct Span;
+
+impl Span {
+    /// A host range when both bounds are host integers of one type, else a device range.
+    #[track_caller]
+    pub fn over<A: Bounds<B>, B>(start: A, end: B) -> A::Range {
+        start.range(end)
+    }
+}
+
+/// Bounds of a `for`.
+#[diagnostic::on_unimplemented(
+    message = "a loop cannot run from `{Self}` to `{R}`",
+    note = "bounds are scalars and host integers; a tile of rank 0 becomes a scalar with `.scalar()`"
+)]
+pub trait Bounds<R> {
+    /// What the loop runs over.
+    type Range;
+    /// The range.
+    fn range(self, end: R) -> Self::Range;
+}
+
+macro_rules! host_bounds {
+    ($($Host:ty)*) => { $(
+        impl Bounds<$Host> for $Host {
+            type Range = ops::Range<$Host>;
+            fn range(self, end: $Host) -> ops::Range<$Host> {
+                self..end
+            }
+        }
+    )* };
+}
+host_bounds!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
+
+impl<T: Int, U: Int> Bounds<Scalar<U>> for Scalar<T> {
+    type Range = DeviceRange;
+    #[track_caller]
+    fn range(self, end: Scalar<U>) -> DeviceRange {
+        range(self, end)
+    }
+}
+
+impl<T: Int, L: HostNumber + LiteralOf<i64>> Bounds<L> for Scalar<T> {
+    type Range = DeviceRange;
+    #[track_caller]
+    fn range(self, end: L) -> DeviceRange {
+        range(self, end)
+    }
+}
+
+impl<T: Int, L: HostNumber + LiteralOf<i64>> Bounds<Scalar<T>> for L {
+    type Range = DeviceRange;
+    #[track_caller]
+    fn range(self, end: Scalar<T>) -> DeviceRange {
+        range(self, end)
+    }
+}
+
+/// What a `for` can run over: host iterators unroll, device ranges become loops.
+pub trait IntoLoop {
+    /// The loop while it is traced.
+    type Loop: Loop;
+    /// Starts it.
+    fn into_loop(self) -> Self::Loop;
+}
+
+/// A `for` while it is traced.
+pub trait Loop {
+    /// What the pattern binds.
+    type Item;
+    /// The item of the next pass over the body, or the end of the loop.
+    fn next(&mut self, slots: &mut [Slot<'_>]) -> Option<Self::Item>;
+}
+
+/// A loop that runs while tracing.
+pub struct HostLoop<I>(I);
+
+impl<I: IntoIterator> IntoLoop for I {
+    type Loop = HostLoop<I::IntoIter>;
+    fn into_loop(self) -> HostLoop<I::IntoIter> {
+        HostLoop(self.into_iter())
+    }
+}
+
+impl<I: Iterator> Loop for HostLoop<I> {
+    type Item = I::Item;
+    fn next(&mut self, _: &mut [Slot<'_>]) -> Option<I::Item> {
+        self.0.next()
+    }
+}
+
+/// A loop that becomes a `for` op: its body is traced once.
+pub struct DeviceLoop {
+    range: DeviceRange,
+    location: &'static Location<'static>,
+    body: Option<Body>,
+    done: bool,
+}
+
+struct Body {
+    outer: Region,
+    region: Region,
+    before: Snapshot,
+    entry: Vec<Value>,
+    /// `entry`, with the carried ones as the region's parameters.
+    inside: Vec<Value>,
+}
+
+impl IntoLoop for DeviceRange {
+    type Loop = DeviceLoop;
+    #[track_caller]
+    fn into_loop(self) -> DeviceLoop {
+        DeviceLoop {
+            range: self,
+            location: Location::caller(),
+            body: None,
+            done: false,
+        }
+    }
+}
+
+impl Loop for DeviceLoop {
+    type Item = Scalar<i64>;
+
+    fn next(&mut self, slots: &mut [Slot<'_>]) -> Option<Scalar<i64>> {
+        if self.done {
+            return None;
+        }
+        match self.body.take() {
+            None => {
+                let index = self.begin(slots);
+                self.done = index.is_none();
+                index
+            }
+            Some(body) => {
+                self.end(body, slots);
+                self.done = true;
+                None
+            }
+        }
+    }
+}
+
+impl DeviceLoop {
+    fn begin(&mut self, slots: &mut [Slot<'_>]) -> Option<Scalar<i64>> {
+        reject_opaque(self.location, "loop", slots);
+        let before = Snapshot::take(slots);
+        let (body, index, inside) = context::with(self.location, |context| {
+            let entry = before.resolve(context);
+            let types = carried_types(context, &entry);
+            let region = context
+                .builder
+                .new_region(&[&[Type::INDEX][..], &types].concat());
+            let parameters = context.builder.parameters(region);
+            let inside = replaced(context, &entry, &parameters[1..]);
+            let outer = context.builder.enter(region);
+            let mut snapshot = before.clone();
+            snapshot.set(context, &inside);
+            let body = Body {
+                outer,
+                region,
+                before,
+                entry,
+                inside,
+            };
+            (body, context.handle(parameters[0]), snapshot)
+        })?;
+        inside.restore(slots);
+        self.body = Some(body);
+        Some(Scalar::from_handle(index))
+    }
+
+    fn end(&self, body: Body, slots: &mut [Slot<'_>]) {
+        reject_changed(self.location, "loop", slots);
+        let mut after = Snapshot::take(slots);
+        let after = context::with(self.location, |context| {
+            let next = match after.matches(&body.before, "body", context) {
+                true => after.resolve(context),
+                false => body.inside.clone(),
+            };
+            after = body.before.clone();
+            let mut init = Vec::new();
+            let mut yielded = Vec::new();
+            let mut unchanged = BTreeMap::new();
+            for (index, &parameter) in body.inside.iter().enumerate() {
+                if parameter == body.entry[index] {
+                    continue;
+                }
+                let name = after.names[index];
+                let value = same_type(context, "body", name, parameter, next[index]);
+                if value == parameter {
+                    unchanged.insert(parameter, body.entry[index]);
+                } else {
+                    init.push(body.entry[index]);
+                    yielded.push(value);
+                }
+            }
+            context.builder.emit(Op::Yield { values: yielded }, &[]);
+            substitute(context, body.region, &unchanged);
+            context.builder.enter(body.outer);
+            let results = self.emit(context, init, body.region);
+            let mut results = results.into_iter();
+            let last: Vec<Value> = body
+                .entry
+                .iter()
+                .zip(&body.inside)
+                .map(
+                    |(&entry, inside)| match entry == *inside || unchanged.contains_key(inside) {
+                        true => entry,
+                        false => results.next().unwrap_or(entry),
+                    },
+                )
+                .collect();
+            after.set(context, &last);
+            after
+        });
+        if let Some(after) = after {
+            after.restore(slots);
+        }
+    }
+
+    fn emit(&self, context: &mut context::Context, init: Vec<Value>, body: Region) -> Vec<Value> {
+        let bound = |context: &mut context::Context, handle: Handle| {
+            let value = context.value(handle);
+            context.cast(value, DType::I64)
+        };
+        let op = Op::For {
+            lower: bound(context, self.range.start.handle()),
+            upper: bound(context, self.range.end.handle()),
+            init,
+            step: self.range.step,
+            stages: self.range.stages,
+            body,
+        };
+        let inst = context.builder.emit(op, &[]);
+        context.builder.results(inst).to_vec()
+    }
+}

@@ -1,0 +1,108 @@
+//! The Rust types of numbers, and which host numbers may stand for them.
+
+use crate::ir::{DType, Literal};
+
+/// A type of number that a tile can hold.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no element type of a kernel",
+    note = "element types are `bool`, the integers, `f16`, `bf16`, `f32` and `f64`"
+)]
+pub trait Element: Copy + Send + Sync + 'static {
+    /// The type in the IR.
+    const DTYPE: DType;
+}
+
+/// Integers and floats.
+pub trait Numeric: Element {}
+
+/// Floating-point types.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no float",
+    note = "floats are `f16`, `bf16`, `f32` and `f64`"
+)]
+pub trait Float: Numeric {}
+
+/// Signed and unsigned integers.
+#[diagnostic::on_unimplemented(message = "`{Self}` is no integer")]
+pub trait Int: Numeric + Bits {}
+
+/// Types with bitwise operators: integers and `bool`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no bitwise operators",
+    note = "integers and `bool` have; reinterpret a float with `.bitcast::<T>()`"
+)]
+pub trait Bits: Element {}
+
+macro_rules! elements {
+    ($($Rust:ty, $Variant:ident: $($Class:ident)*;)*) => { $(
+        impl Element for $Rust {
+            const DTYPE: DType = DType::$Variant;
+        }
+        $(impl $Class for $Rust {})*
+    )* };
+}
+
+elements! {
+    bool, Bool: Bits;
+    i8, I8: Numeric Int Bits;
+    i16, I16: Numeric Int Bits;
+    i32, I32: Numeric Int Bits;
+    i64, I64: Numeric Int Bits;
+    u8, U8: Numeric Int Bits;
+    u16, U16: Numeric Int Bits;
+    u32, U32: Numeric Int Bits;
+    u64, U64: Numeric Int Bits;
+    half::f16, F16: Numeric Float;
+    half::bf16, BF16: Numeric Float;
+    f32, F32: Numeric Float;
+    f64, F64: Numeric Float;
+}
+
+/// A number or `bool` of the host.
+pub trait HostNumber: Copy {}
+
+/// A host number that can stand for a `T` next to device values.
+///
+/// An integer must fit `T`, or the trace has an error; a float rounds to the nearest `T`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand for `{T}` in a kernel",
+    note = "next to floats write `2.0` instead of `2`, and `N as f64` for a `usize`",
+    note = "convert tiles and scalars with `.to::<T>()`"
+)]
+pub trait LiteralOf<T: Element>: HostNumber {
+    /// The number as a `T`, or what is wrong with it.
+    fn literal(self) -> Result<Literal, String>;
+}
+
+macro_rules! integer_literals {
+    ($($Host:ty)*) => { $(
+        impl HostNumber for $Host {}
+        impl<T: Int> LiteralOf<T> for $Host {
+            fn literal(self) -> Result<Literal, String> {
+                Literal::from_integer(T::DTYPE, self as i128)
+                    .ok_or_else(|| format!("`{self}` does not fit `{}`", T::DTYPE))
+            }
+        }
+    )* };
+}
+integer_literals!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
+
+macro_rules! float_literals {
+    ($($Host:ty)*) => { $(
+        impl HostNumber for $Host {}
+        impl<T: Float> LiteralOf<T> for $Host {
+            fn literal(self) -> Result<Literal, String> {
+                Ok(Literal::from_f64(T::DTYPE, f64::from(self)))
+            }
+        }
+    )* };
+}
+float_literals!(f32 f64 half::f16 half::bf16);
+
+impl HostNumber for bool {}
+
+impl LiteralOf<bool> for bool {
+    fn literal(self) -> Result<Literal, String> {
+        Ok(Literal::from_bits(DType::Bool, u64::from(self)))
+    }
+}

@@ -1,0 +1,147 @@
+//! What `#[kernel]` makes of a function: its trace, and the parameters that a launch passes.
+
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::context;
+use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
+use crate::target::Schedule;
+use crate::verify::{self, BlockFunc};
+
+/// What names a kernel and its configuration.
+#[derive(Clone, Debug)]
+pub struct KernelHeader {
+    /// The function's name.
+    pub name: &'static str,
+    /// The module that holds it.
+    pub module: &'static str,
+    /// Where it is.
+    pub location: Loc,
+    /// The names of its type arguments.
+    pub dtypes: Vec<&'static str>,
+    /// Its configuration, printed.
+    pub config: String,
+    /// Warps of a thread block; 0 lets the compiler choose.
+    pub warps: u32,
+    /// Depth of software pipelines; 0 leaves it to the loops.
+    pub stages: u32,
+}
+
+/// A kernel with its configuration, before it is compiled for anything.
+///
+/// `Parameters` is the tuple of its parameter types, such as `(Ptr<f32>, PtrMut<f32>, i32)`.
+pub struct KernelSource<Parameters> {
+    header: KernelHeader,
+    body: Arc<dyn Fn() + Send + Sync>,
+    parameters: PhantomData<fn(Parameters)>,
+}
+
+impl<Parameters> Clone for KernelSource<Parameters> {
+    fn clone(&self) -> Self {
+        Self {
+            header: self.header.clone(),
+            body: Arc::clone(&self.body),
+            parameters: PhantomData,
+        }
+    }
+}
+
+impl<Parameters> fmt::Debug for KernelSource<Parameters> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelSource")
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<Parameters> KernelSource<Parameters> {
+    /// A kernel; `body` declares the parameters and traces.
+    pub fn new(header: KernelHeader, body: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            header,
+            body: Arc::new(body),
+            parameters: PhantomData,
+        }
+    }
+
+    /// The function's name.
+    pub fn name(&self) -> &'static str {
+        self.header.name
+    }
+
+    /// What names it.
+    pub fn header(&self) -> &KernelHeader {
+        &self.header
+    }
+
+    /// What tells this kernel from every other in one process: path, location, type arguments and
+    /// configuration. The schedule is part of it.
+    pub fn identity(&self) -> String {
+        let header = &self.header;
+        format!(
+            "{}::{}<{}> at {} with {}",
+            header.module,
+            header.name,
+            header.dtypes.join(", "),
+            header.location,
+            header.config
+        )
+    }
+
+    /// The schedule that the configuration asks for.
+    pub fn schedule(&self) -> Schedule {
+        Schedule {
+            warps: (self.header.warps != 0).then_some(self.header.warps),
+            stages: self.header.stages,
+            ..Schedule::default()
+        }
+    }
+
+    /// Traces the body and verifies the result. All errors of the kernel come at once; a panic of
+    /// the body is one of them.
+    pub fn trace(&self) -> Result<BlockFunc, Diagnostics> {
+        let mut panicked = None;
+        let (func, mut diagnostics) = context::trace(self.header.name, || {
+            panicked = catch_unwind(AssertUnwindSafe(|| (self.body)())).err();
+        });
+        if let Some(payload) = panicked {
+            diagnostics.push(self.panic_diagnostic(payload.as_ref(), &diagnostics));
+        }
+        if !diagnostics.is_empty() {
+            return Err(diagnostics);
+        }
+        verify::block(func)
+    }
+
+    fn panic_diagnostic(&self, payload: &(dyn Any + Send), earlier: &Diagnostics) -> Diagnostic {
+        let text = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied())
+            .unwrap_or("a value that is no text");
+        let name = self.header.name;
+        let diagnostic = Diagnostic::new(
+            self.header.location.clone(),
+            format!("the body of kernel `{name}` panicked while it was traced: {text}"),
+        );
+        match earlier.is_empty() {
+            true => diagnostic,
+            false => diagnostic.note("an earlier error may be the cause"),
+        }
+    }
+}
+
+/// A type that a parameter of a kernel can have.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a parameter of a kernel",
+    note = "parameters are `Ptr<T>`, `PtrMut<T>`, `Tensor<T, RANK>`, `TensorMut<T, RANK>` and numbers such as `i32` and `f32`"
+)]
+pub trait KernelParameter {
+    /// What the body of the kernel sees.
+    type Handle;
+    /// Declares the parameter in the trace.
+    fn declare(name: &str) -> Self::Handle;
+}

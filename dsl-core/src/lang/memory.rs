@@ -1,0 +1,306 @@
+//! Loads and stores through pointers, with masks.
+//!
+//! An access is emitted at once, so accesses stay in program order. `.mask(..)` and `.other(..)`
+//! directly behind it emit it again with the mask, after the instructions that made the mask.
+
+use std::panic::Location;
+
+use super::context::{self, Context};
+use super::element::{Element, HostNumber, LiteralOf};
+use super::ptr::{Address, Ptr, PtrMut, PtrMutTile, PtrTile};
+use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Func, Inst, Op, Trait, Value};
+
+/// Where `load` reads: pointers, and tiles of tensors.
+#[diagnostic::on_unimplemented(
+    message = "`load` does not read from `{Self}`",
+    note = "it reads from `Ptr<T>`, `PtrMut<T>`, their tiles (`ptr + offsets`) and tiles of tensors"
+)]
+pub trait Source {
+    /// A tile, or a scalar for one pointer.
+    type Output;
+    /// Reads.
+    fn read(self) -> Self::Output;
+}
+
+/// Where `store` writes: pointers of `PtrMut` arguments, and tiles of `TensorMut`.
+#[diagnostic::on_unimplemented(
+    message = "`store` does not write to `{Self}`",
+    note = "it writes to `PtrMut<T>`, its tiles (`ptr + offsets`) and tiles of `TensorMut<T, RANK>`"
+)]
+pub trait Target {
+    /// The type of one number.
+    type Element: Element;
+    /// What may follow the store.
+    type Stored;
+    /// Writes.
+    fn write(self, value: impl IntoTile<Self::Element>) -> Self::Stored;
+}
+
+/// Reads the elements that a pointer, a tile of pointers or a tile of a tensor names.
+///
+/// `load(ptr + offsets).mask(condition).other(0.0)` reads only where the condition holds; elsewhere
+/// the result is `other`, or +0 without it.
+#[track_caller]
+pub fn load<S: Source>(source: S) -> S::Output {
+    source.read()
+}
+
+/// Writes `value`, repeated to the shape of the target. `.mask(condition)` behind it writes only
+/// where the condition holds. Where several elements have one address, the highest index wins.
+#[track_caller]
+pub fn store<D: Target>(target: D, value: impl IntoTile<D::Element>) -> D::Stored {
+    target.write(value)
+}
+
+/// A store that was just made, which a mask may follow.
+pub struct Stored {
+    inst: Option<Inst>,
+}
+
+macro_rules! sources {
+    ($($Pointer:ident gives $Output:ident;)*) => { $(
+        impl<T: Element> Source for $Pointer<T> {
+            type Output = $Output<T>;
+            #[track_caller]
+            fn read(self) -> $Output<T> {
+                $Output::from_handle(context::emit(Location::caller(), |context| {
+                    context.load(self.address())
+                }))
+            }
+        }
+    )* };
+}
+sources! {
+    Ptr gives Scalar;
+    PtrMut gives Scalar;
+    PtrTile gives Tile;
+    PtrMutTile gives Tile;
+}
+
+macro_rules! targets {
+    ($($Pointer:ident)*) => { $(
+        impl<T: Element> Target for $Pointer<T> {
+            type Element = T;
+            type Stored = Stored;
+            #[track_caller]
+            fn write(self, value: impl IntoTile<T>) -> Stored {
+                let inst = context::with(Location::caller(), |context| {
+                    let value = value.into_value(context);
+                    context.store(self.address(), value)
+                });
+                Stored { inst: inst.flatten() }
+            }
+        }
+    )* };
+}
+targets!(PtrMut PtrMutTile);
+
+impl Stored {
+    /// Writes only where `mask` holds.
+    #[track_caller]
+    pub fn mask(self, mask: impl IntoTile<bool>) {
+        context::with(Location::caller(), |context| {
+            let mask = mask.into_value(context);
+            let Some(inst) = self.inst else { return };
+            let Op::Store { offsets, .. } = *context.builder.func().op(inst) else {
+                return;
+            };
+            let shape = context.ty(offsets).shape;
+            let condition = context.broadcast("mask", mask, shape);
+            context.again("mask", inst, |op| {
+                if let Op::Store { mask, .. } = op {
+                    *mask = Some(condition);
+                }
+            });
+        });
+    }
+}
+
+macro_rules! masks {
+    ($($Kind:ident: $Mask:path;)*) => { $(
+        impl<T: Element> $Kind<T> {
+            /// Directly behind `load`: reads only where `mask` holds; elsewhere the result is
+            /// `other`, or +0 without it.
+            #[track_caller]
+            pub fn mask(self, mask: impl $Mask) -> Self {
+                self.reload("mask", |context| mask.into_value(context), |op, value| {
+                    if let Op::Load { mask, .. } = op {
+                        *mask = Some(value);
+                    }
+                })
+            }
+
+            /// Behind `load(..).mask(..)`: the result where the mask does not hold.
+            #[track_caller]
+            pub fn other(self, other: impl IntoTile<T>) -> Self {
+                self.reload("other", |context| other.into_value(context), |op, value| {
+                    if let Op::Load { other, .. } = op {
+                        *other = Some(value);
+                    }
+                })
+            }
+
+            #[track_caller]
+            fn reload(
+                self,
+                what: &str,
+                value: impl FnOnce(&mut Context) -> Value,
+                set: impl FnOnce(&mut Op, Value),
+            ) -> Self {
+                Self::from_handle(context::emit(Location::caller(), |context| {
+                    let value = value(context);
+                    let load = context.value(self.handle());
+                    context.reload(what, load, value, set)
+                }))
+            }
+        }
+    )* };
+}
+
+/// A mask of one scalar access: a scalar condition or a host `bool`.
+pub trait ScalarMask {
+    /// The value.
+    #[doc(hidden)]
+    fn into_value(self, context: &mut Context) -> Value;
+}
+
+impl ScalarMask for Scalar<bool> {
+    fn into_value(self, context: &mut Context) -> Value {
+        context.value(self.handle())
+    }
+}
+
+impl<L: HostNumber + LiteralOf<bool>> ScalarMask for L {
+    fn into_value(self, context: &mut Context) -> Value {
+        context.literal(self.literal())
+    }
+}
+
+masks! {
+    Tile: IntoTile<bool>;
+    Scalar: ScalarMask;
+}
+impl Context {
+    /// Appends a load.
+    pub(crate) fn load(&mut self, address: Address) -> Value {
+        let base = self.value(address.base);
+        let offsets = address.offset(self);
+        let inst = self.builder.emit(
+            Op::Load {
+                base,
+                offsets,
+                mask: None,
+                other: None,
+            },
+            &[],
+        );
+        self.builder.results(inst)[0]
+    }
+
+    /// Appends a store; `None` when an operand was already wrong.
+    pub(crate) fn store(&mut self, address: Address, value: Value) -> Option<Inst> {
+        let base = self.value(address.base);
+        let offsets = address.offset(self);
+        let ty = self.ty(offsets);
+        let value = self.broadcast("store", value, ty.shape);
+        if ty.is_poison() || self.ty(value).is_poison() {
+            return None;
+        }
+        let inst = self.builder.emit(
+            Op::Store {
+                base,
+                offsets,
+                value,
+                mask: None,
+            },
+            &[],
+        );
+        Some(inst)
+    }
+
+    fn reload(
+        &mut self,
+        what: &str,
+        load: Value,
+        value: Value,
+        set: impl FnOnce(&mut Op, Value),
+    ) -> Value {
+        let ty = self.ty(load);
+        if ty.is_poison() || self.ty(value).is_poison() {
+            return load;
+        }
+        let func = self.builder.func();
+        let insts = &func.region(self.builder.region()).insts;
+        let found = insts.iter().rev().copied().find(|&inst| {
+            matches!(func.op(inst), Op::Load { .. }) && func.inst(inst).results.contains(&load)
+        });
+        let Some(inst) = found else {
+            self.misplaced(what, "load");
+            return load;
+        };
+        let value = self.broadcast(what, value, ty.shape);
+        match self.again(what, inst, |op| set(op, value)) {
+            Some(inst) => self.builder.results(inst)[0],
+            None => load,
+        }
+    }
+
+    /// Moves the access `inst` to the end of the region, changed by `change`. Nothing since may
+    /// use its result or write.
+    fn again(&mut self, what: &str, inst: Inst, change: impl FnOnce(&mut Op)) -> Option<Inst> {
+        let region = self.builder.region();
+        let func = self.builder.func();
+        let insts = &func.region(region).insts;
+        let position = insts.iter().rposition(|&other| other == inst);
+        let movable = position.filter(|&position| {
+            insts[position + 1..].iter().all(|&later| {
+                !func.any(later, Trait::writes) && !uses(func, later, &func.inst(inst).results)
+            })
+        });
+        let Some(position) = movable else {
+            let name = func.op(inst).mnemonic();
+            self.misplaced(what, name);
+            return None;
+        };
+        let (mut op, loc) = (func.op(inst).clone(), func.inst(inst).loc.clone());
+        change(&mut op);
+        self.builder
+            .func_mut()
+            .region_mut(region)
+            .insts
+            .remove(position);
+        let here = self.builder.loc().clone();
+        self.builder.set_loc(loc);
+        let inst = self.builder.emit(op, &[]);
+        self.builder.set_loc(here);
+        Some(inst)
+    }
+
+    fn misplaced(&mut self, what: &str, access: &str) {
+        let loc = self.builder.loc().clone();
+        self.builder.report(
+            Diagnostic::new(
+                loc,
+                format!("`{what}` does not directly follow a `{access}`"),
+            )
+            .note(format!(
+                "write `{access}(..).{what}(..)` before anything uses the result"
+            )),
+        );
+    }
+}
+
+/// Whether `inst` or anything it owns has one of `values` as an operand.
+fn uses(func: &Func, inst: Inst, values: &[Value]) -> bool {
+    let reads = |inst: Inst| {
+        let operands = func.op(inst).operands();
+        operands.iter().any(|operand| values.contains(operand))
+    };
+    let mut used = reads(inst);
+    for region in func.op(inst).regions() {
+        func.walk(region, &mut |nested| used |= reads(nested));
+    }
+    used
+}

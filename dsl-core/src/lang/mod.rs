@@ -1,0 +1,30 @@
+//! The surface: handles that a kernel's body computes with, each of which appends to the trace.
+//!
+//! The body of a kernel runs once on the host. [`Tile`], [`Scalar`] and the pointers are `Copy` and
+//! compare with nothing by themselves; the `#[kernel]` macro rewrites comparisons and control flow
+//! to the traits in [`operators`] and [`control`]. An error never panics: it is recorded with the
+//! user's location, the result is poisoned, and all errors of a kernel come at once.
+
+mod branch;
+pub mod carry;
+mod context;
+pub mod control;
+pub mod element;
+mod frame;
+pub mod kernel;
+pub mod memory;
+pub mod operators;
+pub mod ptr;
+pub mod tile;
+mod while_loop;
+
+pub use carry::Carry;
+pub use context::Handle;
+pub use control::range;
+pub use element::{Bits, Element, Float, Int, LiteralOf, Numeric};
+pub use kernel::{KernelHeader, KernelParameter, KernelSource};
+pub use memory::{load, store};
+pub use ptr::{Ptr, PtrMut, PtrMutTile, PtrTile};
+pub use tile::{
+    DeviceValue, IntoTile, Scalar, Tile, arange, full, num_programs, program_id, require, zeros,
+};

@@ -1,0 +1,448 @@
+//! Operators: which values combine, and the comparisons and logic that macros rewrite to.
+
+use std::ops;
+use std::panic::Location;
+
+use super::context::{self, Context};
+use super::element::{Bits, Element, Float, HostNumber, Int, LiteralOf, Numeric};
+use super::tile::{DeviceValue, Scalar, Tile, map};
+use crate::ir::{BinaryOp, CompareOp, DType, UnaryOp, Value};
+
+/// Values that an elementwise operation combines.
+///
+/// Elements have one type; only `i32` mixes with `i64` and widens. Scalars and host numbers combine
+/// with everything; tiles combine when their shapes broadcast.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` and `{R}` do not combine in a kernel",
+    label = "`{Self}` and `{R}` here",
+    note = "both sides need the same element type: convert with `.to::<T>()`",
+    note = "next to floats write `2.0` instead of `2`, and `N as f64` for a `usize`"
+)]
+pub trait Elementwise<R> {
+    /// The kind of the result of arithmetic.
+    type Output: DeviceValue;
+    /// Both values in their common element type, not yet in their common shape.
+    #[doc(hidden)]
+    fn operands(self, right: R, context: &mut Context) -> (Value, Value);
+}
+
+/// An integer literal on the left of an operator, made by the macros: its type follows from the
+/// other operand.
+#[derive(Clone, Copy, Debug)]
+pub struct Literal<L>(pub L);
+
+macro_rules! same_element {
+    ($($Left:ident $Right:ident $Output:ident;)*) => { $(
+        impl<T: Element> Elementwise<$Right<T>> for $Left<T> {
+            type Output = $Output<T>;
+            fn operands(self, right: $Right<T>, context: &mut Context) -> (Value, Value) {
+                (context.value(self.handle()), context.value(right.handle()))
+            }
+        }
+        impl Elementwise<$Right<i64>> for $Left<i32> {
+            type Output = $Output<i64>;
+            fn operands(self, right: $Right<i64>, context: &mut Context) -> (Value, Value) {
+                let (left, right) = (context.value(self.handle()), context.value(right.handle()));
+                context.widen(left, right)
+            }
+        }
+        impl Elementwise<$Right<i32>> for $Left<i64> {
+            type Output = $Output<i64>;
+            fn operands(self, right: $Right<i32>, context: &mut Context) -> (Value, Value) {
+                let (left, right) = (context.value(self.handle()), context.value(right.handle()));
+                context.widen(left, right)
+            }
+        }
+    )* };
+}
+same_element! {
+    Tile Tile Tile;
+    Tile Scalar Tile;
+    Scalar Tile Tile;
+    Scalar Scalar Scalar;
+}
+
+macro_rules! with_literal {
+    ($($Kind:ident)*) => { $(
+        impl<T: Element, L: HostNumber + LiteralOf<T>> Elementwise<L> for $Kind<T> {
+            type Output = $Kind<T>;
+            fn operands(self, right: L, context: &mut Context) -> (Value, Value) {
+                (context.value(self.handle()), context.literal(right.literal()))
+            }
+        }
+        impl<T: Element, L: HostNumber + LiteralOf<T>> Elementwise<$Kind<T>> for Literal<L> {
+            type Output = $Kind<T>;
+            fn operands(self, right: $Kind<T>, context: &mut Context) -> (Value, Value) {
+                (context.literal(self.0.literal()), context.value(right.handle()))
+            }
+        }
+    )* };
+}
+with_literal!(Tile Scalar);
+
+macro_rules! host_on_the_left {
+    ($($Host:ty: $Class:ident;)*) => { $(
+        host_on_the_left!(@kind $Host, $Class, Tile);
+        host_on_the_left!(@kind $Host, $Class, Scalar);
+    )* };
+    (@kind $Host:ty, $Class:ident, $Kind:ident) => {
+        impl<T: $Class> Elementwise<$Kind<T>> for $Host {
+            type Output = $Kind<T>;
+            fn operands(self, right: $Kind<T>, context: &mut Context) -> (Value, Value) {
+                (context.literal(LiteralOf::<T>::literal(self)), context.value(right.handle()))
+            }
+        }
+    };
+}
+host_on_the_left! {
+    f64: Float;
+    i32: Int;
+    i64: Int;
+    usize: Int;
+}
+
+/// Combines two values element by element.
+#[track_caller]
+pub(crate) fn binary<A: Elementwise<B>, B>(op: BinaryOp, left: A, right: B) -> A::Output {
+    A::Output::from_handle(context::emit(Location::caller(), |context| {
+        let (left, right) = left.operands(right, context);
+        let (left, right) = context.broadcast_pair(op.mnemonic(), left, right);
+        context.builder.binary(op, left, right)
+    }))
+}
+
+macro_rules! arithmetic {
+    ($($Trait:ident $method:ident $Assign:ident $assign:ident $Op:ident $Class:ident;)*) => { $(
+        arithmetic!(@kind Tile, $Trait $method $Assign $assign $Op $Class);
+        arithmetic!(@kind Scalar, $Trait $method $Assign $assign $Op $Class);
+        impl<L, R> ops::$Trait<R> for Literal<L>
+        where
+            Literal<L>: LiteralArithmetic<R>,
+        {
+            type Output = <Literal<L> as LiteralArithmetic<R>>::Output;
+            #[track_caller]
+            fn $method(self, right: R) -> Self::Output {
+                self.apply(BinaryOp::$Op, right)
+            }
+        }
+    )* };
+    (@kind $Kind:ident, $Trait:ident $method:ident $Assign:ident $assign:ident $Op:ident $Class:ident) => {
+        impl<T: $Class, R> ops::$Trait<R> for $Kind<T>
+        where
+            $Kind<T>: Elementwise<R>,
+        {
+            type Output = <$Kind<T> as Elementwise<R>>::Output;
+            #[track_caller]
+            fn $method(self, right: R) -> Self::Output {
+                binary(BinaryOp::$Op, self, right)
+            }
+        }
+        impl<T: $Class, R> ops::$Assign<R> for $Kind<T>
+        where
+            $Kind<T>: Elementwise<R, Output = $Kind<T>>,
+        {
+            #[track_caller]
+            fn $assign(&mut self, right: R) {
+                *self = binary(BinaryOp::$Op, *self, right);
+            }
+        }
+    };
+}
+arithmetic! {
+    Add add AddAssign add_assign Add Numeric;
+    Sub sub SubAssign sub_assign Sub Numeric;
+    Mul mul MulAssign mul_assign Mul Numeric;
+    Div div DivAssign div_assign Div Numeric;
+    Rem rem RemAssign rem_assign Rem Int;
+    BitAnd bitand BitAndAssign bitand_assign And Bits;
+    BitOr bitor BitOrAssign bitor_assign Or Bits;
+    BitXor bitxor BitXorAssign bitxor_assign Xor Bits;
+    Shl shl ShlAssign shl_assign Shl Int;
+    Shr shr ShrAssign shr_assign Shr Int;
+}
+
+macro_rules! host_arithmetic {
+    ($($Host:ty: $($Trait:ident $method:ident $Op:ident $Class:ident),*;)*) => { $(
+        $(
+            host_arithmetic!(@kind $Host, $Trait $method $Op $Class, Tile);
+            host_arithmetic!(@kind $Host, $Trait $method $Op $Class, Scalar);
+        )*
+    )* };
+    (@kind $Host:ty, $Trait:ident $method:ident $Op:ident $Class:ident, $Kind:ident) => {
+        impl<T: $Class> ops::$Trait<$Kind<T>> for $Host {
+            type Output = $Kind<T>;
+            #[track_caller]
+            fn $method(self, right: $Kind<T>) -> $Kind<T> {
+                binary(BinaryOp::$Op, self, right)
+            }
+        }
+    };
+}
+host_arithmetic! {
+    f64: Add add Add Float, Sub sub Sub Float, Mul mul Mul Float, Div div Div Float;
+    i32: Add add Add Int, Sub sub Sub Int, Mul mul Mul Int, Div div Div Int, Rem rem Rem Int,
+        Shl shl Shl Int, Shr shr Shr Int;
+    i64: Add add Add Int, Sub sub Sub Int, Mul mul Mul Int, Div div Div Int, Rem rem Rem Int,
+        Shl shl Shl Int, Shr shr Shr Int;
+    usize: Add add Add Int, Sub sub Sub Int, Mul mul Mul Int, Div div Div Int, Rem rem Rem Int,
+        Shl shl Shl Int, Shr shr Shr Int;
+}
+
+/// Arithmetic with an integer literal on the left, on the device or on the host.
+pub trait LiteralArithmetic<R> {
+    /// The type of the result.
+    type Output;
+    /// Applies one of the operators that Rust has.
+    #[doc(hidden)]
+    #[track_caller]
+    fn apply(self, op: BinaryOp, right: R) -> Self::Output;
+}
+
+macro_rules! literal_arithmetic {
+    ($($Kind:ident)*) => { $(
+        impl<T: Element, L: HostNumber + LiteralOf<T>> LiteralArithmetic<$Kind<T>> for Literal<L> {
+            type Output = $Kind<T>;
+            #[track_caller]
+            fn apply(self, op: BinaryOp, right: $Kind<T>) -> $Kind<T> {
+                binary(op, self, right)
+            }
+        }
+    )* };
+}
+literal_arithmetic!(Tile Scalar);
+
+macro_rules! host_literal_arithmetic {
+    ($($Host:ty)*) => { $(
+        impl LiteralArithmetic<$Host> for Literal<$Host> {
+            type Output = $Host;
+            #[track_caller]
+            fn apply(self, op: BinaryOp, right: $Host) -> $Host {
+                let left = self.0;
+                match op {
+                    BinaryOp::Add => left + right,
+                    BinaryOp::Sub => left - right,
+                    BinaryOp::Mul => left * right,
+                    BinaryOp::Div => left / right,
+                    BinaryOp::Rem => left % right,
+                    BinaryOp::And => left & right,
+                    BinaryOp::Or => left | right,
+                    BinaryOp::Xor => left ^ right,
+                    BinaryOp::Shl => left << right,
+                    BinaryOp::Shr => left >> right,
+                    BinaryOp::Minimum | BinaryOp::Minnum => left.min(right),
+                    BinaryOp::Maximum | BinaryOp::Maxnum => left.max(right),
+                }
+            }
+        }
+    )* };
+}
+host_literal_arithmetic!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
+
+macro_rules! signs {
+    ($($Kind:ident)*) => { $(
+        impl<T: Numeric> ops::Neg for $Kind<T> {
+            type Output = Self;
+            #[track_caller]
+            fn neg(self) -> Self {
+                map(self, |context, x| context.builder.unary(UnaryOp::Neg, x))
+            }
+        }
+        impl<T: Bits> ops::Not for $Kind<T> {
+            type Output = Self;
+            #[track_caller]
+            fn not(self) -> Self {
+                map(self, |context, x| context.builder.unary(UnaryOp::Not, x))
+            }
+        }
+    )* };
+}
+signs!(Tile Scalar);
+
+/// Which comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`
+    LessEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterEqual,
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+}
+
+impl Comparison {
+    const fn op(self) -> CompareOp {
+        match self {
+            Self::Less => CompareOp::Lt,
+            Self::LessEqual => CompareOp::Le,
+            Self::Greater => CompareOp::Gt,
+            Self::GreaterEqual => CompareOp::Ge,
+            Self::Equal => CompareOp::Eq,
+            Self::NotEqual => CompareOp::Ne,
+        }
+    }
+
+    fn holds<H: PartialOrd>(self, left: &H, right: &H) -> bool {
+        match self {
+            Self::Less => left < right,
+            Self::LessEqual => left <= right,
+            Self::Greater => left > right,
+            Self::GreaterEqual => left >= right,
+            Self::Equal => left == right,
+            Self::NotEqual => left != right,
+        }
+    }
+}
+
+/// A comparison in a kernel: of host values a `bool`, else a device value.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` and `{R}` do not compare in a kernel",
+    label = "no comparison between `{Self}` and `{R}`",
+    note = "device values need the same element type: convert with `.to::<T>()`",
+    note = "of host values, numbers, `bool`, `char` and `&str` compare"
+)]
+pub trait Compare<R> {
+    /// `bool`, `Scalar<bool>` or `Tile<bool>`.
+    type Output;
+    /// Compares; comparisons with NaN are false except `!=`.
+    fn compare(self, right: R, comparison: Comparison) -> Self::Output;
+}
+
+#[track_caller]
+fn compare<A: Elementwise<B>, B, O: DeviceValue>(left: A, right: B, comparison: Comparison) -> O {
+    let op = comparison.op();
+    O::from_handle(context::emit(Location::caller(), |context| {
+        let (left, right) = left.operands(right, context);
+        let (left, right) = context.broadcast_pair(op.mnemonic(), left, right);
+        context.builder.compare(op, left, right)
+    }))
+}
+
+macro_rules! device_comparison {
+    ($($Kind:ident)*) => { $(
+        impl<T: Element, R> Compare<R> for $Kind<T>
+        where
+            $Kind<T>: Elementwise<R>,
+        {
+            type Output = <<$Kind<T> as Elementwise<R>>::Output as DeviceValue>::With<bool>;
+            #[track_caller]
+            fn compare(self, right: R, comparison: Comparison) -> Self::Output {
+                compare(self, right, comparison)
+            }
+        }
+    )* };
+}
+device_comparison!(Tile Scalar);
+
+macro_rules! host_comparison {
+    ($($Host:ty),*) => { $(
+        impl Compare<$Host> for $Host {
+            type Output = bool;
+            fn compare(self, right: Self, comparison: Comparison) -> bool {
+                comparison.holds(&self, &right)
+            }
+        }
+    )* };
+}
+host_comparison!(
+    bool, char, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64, DType
+);
+
+impl<'a> Compare<&'a str> for &'a str {
+    type Output = bool;
+    fn compare(self, right: &'a str, comparison: Comparison) -> bool {
+        comparison.holds(&self, &right)
+    }
+}
+
+macro_rules! host_device_comparison {
+    ($($Host:ty: $Class:ident;)*) => { $(
+        host_device_comparison!(@kind $Host, $Class, Tile);
+        host_device_comparison!(@kind $Host, $Class, Scalar);
+    )* };
+    (@kind $Host:ty, $Class:ident, $Kind:ident) => {
+        impl<T: $Class> Compare<$Kind<T>> for $Host {
+            type Output = $Kind<bool>;
+            #[track_caller]
+            fn compare(self, right: $Kind<T>, comparison: Comparison) -> $Kind<bool> {
+                compare(self, right, comparison)
+            }
+        }
+    };
+}
+host_device_comparison! {
+    f64: Float;
+    i32: Int;
+    i64: Int;
+    usize: Int;
+}
+
+/// `&&` and `||` in a kernel. On host values the right side is evaluated only when it decides; on
+/// device values always.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` and `{R}` do not combine with `&&` or `||`",
+    note = "on tiles use `&` and `|`, which work element by element"
+)]
+pub trait Logic<R> {
+    /// `bool` or `Scalar<bool>`.
+    type Output;
+    /// `self && right()`
+    fn and(self, right: impl FnOnce() -> R) -> Self::Output;
+    /// `self || right()`
+    fn or(self, right: impl FnOnce() -> R) -> Self::Output;
+}
+
+impl Logic<bool> for bool {
+    type Output = bool;
+    fn and(self, right: impl FnOnce() -> bool) -> bool {
+        self && right()
+    }
+    fn or(self, right: impl FnOnce() -> bool) -> bool {
+        self || right()
+    }
+}
+
+impl Logic<Scalar<bool>> for bool {
+    type Output = Scalar<bool>;
+    #[track_caller]
+    fn and(self, right: impl FnOnce() -> Scalar<bool>) -> Scalar<bool> {
+        match self {
+            true => right(),
+            false => constant(false),
+        }
+    }
+    #[track_caller]
+    fn or(self, right: impl FnOnce() -> Scalar<bool>) -> Scalar<bool> {
+        match self {
+            true => constant(true),
+            false => right(),
+        }
+    }
+}
+
+impl<R> Logic<R> for Scalar<bool>
+where
+    Scalar<bool>: Elementwise<R, Output = Scalar<bool>>,
+{
+    type Output = Scalar<bool>;
+    #[track_caller]
+    fn and(self, right: impl FnOnce() -> R) -> Scalar<bool> {
+        binary(BinaryOp::And, self, right())
+    }
+    #[track_caller]
+    fn or(self, right: impl FnOnce() -> R) -> Scalar<bool> {
+        binary(BinaryOp::Or, self, right())
+    }
+}
+
+#[track_caller]
+fn constant(value: bool) -> Scalar<bool> {
+    Scalar::from_handle(context::emit(Location::caller(), |context| {
+        context.literal(LiteralOf::<bool>::literal(value))
+    }))
+}

@@ -1,0 +1,280 @@
+//! Tiles and scalars: the handles that a kernel computes with, and how they change shape.
+
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use super::context::{self, Context, Handle};
+use super::element::{Element, HostNumber, LiteralOf};
+use crate::ir::{Axis, Op, Value};
+
+/// An n-dimensional value of a program. Every extent is a power of two; the shape is known when the
+/// kernel is traced.
+#[must_use = "a tile that nothing uses is not computed"]
+pub struct Tile<T: Element> {
+    handle: Handle,
+    element: PhantomData<T>,
+}
+
+/// A single number of a program.
+#[must_use = "a scalar that nothing uses is not computed"]
+pub struct Scalar<T: Element> {
+    handle: Handle,
+    element: PhantomData<T>,
+}
+
+/// What tiles and scalars have in common.
+pub trait DeviceValue: Copy {
+    /// The type of one number.
+    type Element: Element;
+    /// The same kind of value with another type of number.
+    type With<U: Element>: DeviceValue<Element = U>;
+    /// The value in the trace.
+    fn handle(self) -> Handle;
+    /// A value of the trace whose type is known to fit.
+    #[doc(hidden)]
+    fn from_handle(handle: Handle) -> Self;
+}
+
+macro_rules! device_value {
+    ($($Kind:ident)*) => { $(
+        impl<T: Element> Clone for $Kind<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<T: Element> Copy for $Kind<T> {}
+        impl<T: Element> DeviceValue for $Kind<T> {
+            type Element = T;
+            type With<U: Element> = $Kind<U>;
+            fn handle(self) -> Handle {
+                self.handle
+            }
+            fn from_handle(handle: Handle) -> Self {
+                Self { handle, element: PhantomData }
+            }
+        }
+        impl<T: Element> $Kind<T> {
+            /// Each number converted to `U`. Floats round once to nearest even; float to integer
+            /// saturates and NaN gives 0; to `bool` means nonzero.
+            #[track_caller]
+            pub fn to<U: Element>(self) -> $Kind<U> {
+                map(self, |context, x| context.cast(x, U::DTYPE))
+            }
+
+            /// The bits of each number as a `U` of the same width. A float NaN reads as the
+            /// positive canonical NaN.
+            #[track_caller]
+            pub fn bitcast<U: Element>(self) -> $Kind<U> {
+                map(self, |context, x| context.builder.bitcast(x, U::DTYPE))
+            }
+        }
+        impl<T: Element> $Kind<T> {
+            pub(crate) fn handle_mut(&mut self) -> &mut Handle {
+                &mut self.handle
+            }
+        }
+    )* };
+}
+device_value!(Tile Scalar);
+
+/// A value made from one other; a poisoned operand passes through.
+#[track_caller]
+pub(crate) fn map<A: DeviceValue, B: DeviceValue>(
+    x: A,
+    action: impl FnOnce(&mut Context, Value) -> Value,
+) -> B {
+    B::from_handle(context::emit(Location::caller(), |context| {
+        let x = context.value(x.handle());
+        if context.ty(x).is_poison() {
+            return x;
+        }
+        action(context, x)
+    }))
+}
+
+impl<T: Element> Tile<T> {
+    /// Inserts an axis of extent 1: `[n]` becomes `[1, n]` for axis 0 and `[n, 1]` for axis 1.
+    #[track_caller]
+    pub fn expand(self, axis: usize) -> Self {
+        map(self, |context, x| {
+            let axis = axis_of(axis);
+            context.builder.value(Op::ExpandDims { x, axis })
+        })
+    }
+
+    /// The same elements in row-major order in another shape.
+    #[track_caller]
+    pub fn reshape(self, shape: impl AsRef<[usize]>) -> Self {
+        map(self, |context, x| {
+            let Some(shape) = context.shape("reshape", shape.as_ref()) else {
+                return context.builder.poison();
+            };
+            let ty = context.ty(x).with_shape(shape);
+            context.builder.declared(Op::Reshape { x }, ty)
+        })
+    }
+
+    /// Repeats the axes of extent 1 until the tile has this shape.
+    #[track_caller]
+    pub fn broadcast_to(self, shape: impl AsRef<[usize]>) -> Self {
+        map(self, |context, x| {
+            match context.shape("broadcast_to", shape.as_ref()) {
+                Some(shape) => context.broadcast("broadcast_to", x, shape),
+                None => context.builder.poison(),
+            }
+        })
+    }
+
+    /// Swaps the last two axes.
+    #[track_caller]
+    pub fn transpose(self) -> Self {
+        map(self, |context, x| {
+            let rank = context.ty(x).shape.rank() as u32;
+            if rank < 2 {
+                let ty = context.ty(x);
+                context
+                    .builder
+                    .error(format!("`transpose` needs two axes, found `{ty}`"));
+                return context.builder.poison();
+            }
+            let mut permutation: Vec<u32> = (0..rank).collect();
+            permutation.swap(rank as usize - 2, rank as usize - 1);
+            context.builder.value(Op::Transpose { x, permutation })
+        })
+    }
+
+    /// Axis `i` of the result is axis `permutation[i]` of this tile.
+    #[track_caller]
+    pub fn permute(self, permutation: impl AsRef<[usize]>) -> Self {
+        map(self, |context, x| {
+            let permutation = permutation
+                .as_ref()
+                .iter()
+                .map(|&axis| u32::try_from(axis).unwrap_or(u32::MAX))
+                .collect();
+            context.builder.value(Op::Transpose { x, permutation })
+        })
+    }
+
+    /// A tile of rank 0 as a scalar, for conditions and loop bounds.
+    #[track_caller]
+    pub fn scalar(self) -> Scalar<T> {
+        map(self, |context, x| {
+            let ty = context.ty(x);
+            if ty.is_scalar() {
+                return x;
+            }
+            context
+                .builder
+                .error(format!("`scalar` needs a tile of rank 0, found `{ty}`"));
+            context.builder.poison()
+        })
+    }
+
+    /// The extents; empty for rank 0 and for a tile that is already in error.
+    pub fn shape(self) -> Vec<usize> {
+        context::with(Location::caller(), |context| {
+            let x = context.value(self.handle);
+            context.ty(x).shape.dims()
+        })
+        .unwrap_or_default()
+    }
+}
+
+impl<T: Element> Scalar<T> {
+    /// The scalar as a tile of rank 0.
+    pub fn tile(self) -> Tile<T> {
+        Tile::from_handle(self.handle)
+    }
+}
+
+/// An axis as the IR has it; one that is too large is out of range for every tile.
+pub(crate) fn axis_of(axis: usize) -> Axis {
+    Axis(u8::try_from(axis).unwrap_or(u8::MAX))
+}
+
+/// Something that can fill a tile: a tile, a scalar or a host number.
+pub trait IntoTile<T: Element> {
+    /// The value, of whatever shape it has.
+    #[doc(hidden)]
+    fn into_value(self, context: &mut Context) -> Value;
+}
+
+impl<T: Element> IntoTile<T> for Tile<T> {
+    fn into_value(self, context: &mut Context) -> Value {
+        context.value(self.handle)
+    }
+}
+
+impl<T: Element> IntoTile<T> for Scalar<T> {
+    fn into_value(self, context: &mut Context) -> Value {
+        context.value(self.handle)
+    }
+}
+
+impl<T: Element, L: HostNumber + LiteralOf<T>> IntoTile<T> for L {
+    fn into_value(self, context: &mut Context) -> Value {
+        context.literal(self.literal())
+    }
+}
+
+/// The position of this program along a grid axis: 0, 1 or 2.
+#[track_caller]
+pub fn program_id(axis: usize) -> Scalar<i64> {
+    Scalar::from_handle(context::emit(Location::caller(), |context| {
+        let axis = axis_of(axis);
+        context.builder.value(Op::ProgramId { axis })
+    }))
+}
+
+/// The extent of the grid along an axis: 0, 1 or 2.
+#[track_caller]
+pub fn num_programs(axis: usize) -> Scalar<i64> {
+    Scalar::from_handle(context::emit(Location::caller(), |context| {
+        let axis = axis_of(axis);
+        context.builder.value(Op::NumPrograms { axis })
+    }))
+}
+
+/// The integers `start..end`; their number is a power of two.
+#[track_caller]
+pub fn arange(start: usize, end: usize) -> Tile<i64> {
+    Tile::from_handle(context::emit(Location::caller(), |context| {
+        let bound = |bound: usize| i64::try_from(bound).unwrap_or(i64::MAX);
+        let (start, end) = (bound(start), bound(end));
+        context.builder.value(Op::Arange { start, end })
+    }))
+}
+
+/// A tile of `shape` filled with a scalar or a host number.
+#[track_caller]
+pub fn full<T: Element>(shape: impl AsRef<[usize]>, value: impl IntoTile<T>) -> Tile<T> {
+    Tile::from_handle(context::emit(Location::caller(), |context| {
+        let value = value.into_value(context);
+        match context.shape("full", shape.as_ref()) {
+            Some(shape) => context.broadcast("full", value, shape),
+            None => context.builder.poison(),
+        }
+    }))
+}
+
+/// A tile of `shape` filled with zeros.
+#[track_caller]
+pub fn zeros<T: Element>(shape: impl AsRef<[usize]>) -> Tile<T> {
+    Tile::from_handle(context::emit(Location::caller(), |context| {
+        let zero = crate::ir::Literal::from_bits(T::DTYPE, 0);
+        match context.shape("zeros", shape.as_ref()) {
+            Some(shape) => context.builder.filled(zero, shape),
+            None => context.builder.poison(),
+        }
+    }))
+}
+
+/// Reports `message` as an error of the kernel unless the host condition holds: checks of
+/// meta-parameters.
+#[track_caller]
+pub fn require(condition: bool, message: &str) {
+    if !condition {
+        context::report(Location::caller(), message);
+    }
+}

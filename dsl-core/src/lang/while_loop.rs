@@ -1,0 +1,232 @@
+//! `while`: a host condition unrolls, a device condition becomes a loop.
+
+use std::collections::BTreeMap;
+use std::panic::Location;
+
+use super::branch::{Condition, Decision};
+use super::carry::Slot;
+use super::context;
+use super::frame::{
+    Snapshot, carried_types, reject_changed, reject_opaque, replaced, same_type, substitute,
+};
+use crate::ir::{Op, Region, Value};
+
+/// A `while` while it is traced.
+///
+/// Whether the condition is a host value shows only once it is evaluated, so the first evaluation
+/// happens in a region of its own, which a host condition drops again.
+pub struct While {
+    location: &'static Location<'static>,
+    state: State,
+}
+
+enum State {
+    Start,
+    /// The condition is being evaluated in `regions[0]`.
+    Testing(Trial),
+    /// The body is being traced in `regions[1]`.
+    Body(Trial),
+    /// The condition is a host value.
+    Host,
+    Done,
+}
+
+struct Trial {
+    outer: Region,
+    regions: [Region; 2],
+    before: Snapshot,
+    entry: Vec<Value>,
+    /// For each region, `entry` with the carried ones as its parameters.
+    inside: [Vec<Value>; 2],
+    condition: Option<Value>,
+    /// What the first region hands on.
+    tested: Vec<Value>,
+}
+
+impl Default for While {
+    #[track_caller]
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl While {
+    /// Starts a `while`.
+    #[track_caller]
+    pub fn new() -> Self {
+        Self {
+            location: Location::caller(),
+            state: State::Start,
+        }
+    }
+
+    /// Whether to evaluate the condition now; the end of a traced body ends the loop.
+    pub fn enter(&mut self, slots: &mut [Slot<'_>]) -> bool {
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Start => {
+                self.state = self.begin(slots);
+                true
+            }
+            State::Host => {
+                self.state = State::Host;
+                true
+            }
+            State::Body(trial) => {
+                self.end(trial, slots);
+                false
+            }
+            State::Testing(_) | State::Done => false,
+        }
+    }
+
+    fn begin(&self, slots: &mut [Slot<'_>]) -> State {
+        let before = Snapshot::take(slots);
+        let trial = context::with(self.location, |context| {
+            let entry = before.resolve(context);
+            let types = carried_types(context, &entry);
+            let regions = [(); 2].map(|()| context.builder.new_region(&types));
+            let inside = regions.map(|region| {
+                let parameters = context.builder.parameters(region);
+                replaced(context, &entry, &parameters)
+            });
+            let outer = context.builder.enter(regions[0]);
+            let mut snapshot = before.clone();
+            snapshot.set(context, &inside[0]);
+            let trial = Trial {
+                outer,
+                regions,
+                before,
+                entry,
+                inside,
+                condition: None,
+                tested: Vec::new(),
+            };
+            (trial, snapshot)
+        });
+        let Some((trial, snapshot)) = trial else {
+            return State::Host;
+        };
+        snapshot.restore(slots);
+        State::Testing(trial)
+    }
+
+    /// Whether to run or trace the body now.
+    pub fn test(&mut self, condition: impl Condition, slots: &mut [Slot<'_>]) -> bool {
+        let decision = condition.decide();
+        match (std::mem::replace(&mut self.state, State::Done), decision) {
+            (State::Testing(trial), Decision::Host(holds)) => {
+                self.abandon(&trial, slots);
+                self.state = State::Host;
+                holds
+            }
+            (State::Testing(trial), Decision::Device(condition)) => {
+                reject_opaque(self.location, "loop", slots);
+                reject_changed(self.location, "loop", slots);
+                self.state = self.body(trial, condition, slots);
+                true
+            }
+            (State::Host, Decision::Host(holds)) => {
+                self.state = State::Host;
+                holds
+            }
+            (_, _) => false,
+        }
+    }
+
+    fn abandon(&self, trial: &Trial, slots: &mut [Slot<'_>]) {
+        context::with(self.location, |context| {
+            let traced = &context.builder.func().region(trial.regions[0]).insts;
+            if !traced.is_empty() {
+                context
+                    .builder
+                    .error("the host condition of a `while` computes device values");
+            }
+            context.builder.enter(trial.outer);
+        });
+        trial.before.restore(slots);
+    }
+
+    fn body(&self, mut trial: Trial, condition: context::Handle, slots: &mut [Slot<'_>]) -> State {
+        let tested = Snapshot::take(slots);
+        let snapshot = context::with(self.location, |context| {
+            trial.tested = match tested.matches(&trial.before, "condition", context) {
+                true => tested.resolve(context),
+                false => trial.inside[0].clone(),
+            };
+            trial.condition = Some(context.value(condition));
+            context.builder.enter(trial.regions[1]);
+            let mut snapshot = trial.before.clone();
+            snapshot.set(context, &trial.inside[1]);
+            snapshot
+        });
+        if let Some(snapshot) = snapshot {
+            snapshot.restore(slots);
+        }
+        State::Body(trial)
+    }
+
+    fn end(&self, trial: Trial, slots: &mut [Slot<'_>]) {
+        reject_changed(self.location, "loop", slots);
+        let after = Snapshot::take(slots);
+        let snapshot = context::with(self.location, |context| {
+            let next = match after.matches(&trial.before, "body", context) {
+                true => after.resolve(context),
+                false => trial.inside[1].clone(),
+            };
+            let mut init = Vec::new();
+            let mut yields = [Vec::from_iter(trial.condition), Vec::new()];
+            let mut unchanged = [BTreeMap::new(), BTreeMap::new()];
+            for (index, &entry) in trial.entry.iter().enumerate() {
+                let parameters = [trial.inside[0][index], trial.inside[1][index]];
+                if parameters[0] == entry {
+                    continue;
+                }
+                let name = trial.before.names[index];
+                let tested = same_type(
+                    context,
+                    "condition",
+                    name,
+                    parameters[0],
+                    trial.tested[index],
+                );
+                let value = same_type(context, "body", name, parameters[1], next[index]);
+                if tested == parameters[0] && value == parameters[1] {
+                    unchanged[0].insert(parameters[0], entry);
+                    unchanged[1].insert(parameters[1], entry);
+                } else {
+                    init.push(entry);
+                    yields[0].push(tested);
+                    yields[1].push(value);
+                }
+            }
+            for (&region, values) in trial.regions.iter().zip(yields) {
+                context.builder.enter(region);
+                context.builder.emit(Op::Yield { values }, &[]);
+            }
+            for (&region, unchanged) in trial.regions.iter().zip(&unchanged) {
+                substitute(context, region, unchanged);
+            }
+            context.builder.enter(trial.outer);
+            let [before, body] = trial.regions;
+            let inst = context.builder.emit(Op::While { init, before, body }, &[]);
+            let mut results = context.builder.results(inst).to_vec().into_iter();
+            let last: Vec<Value> = trial
+                .entry
+                .iter()
+                .zip(&trial.inside[0])
+                .map(|(&entry, inside)| {
+                    match entry == *inside || unchanged[0].contains_key(inside) {
+                        true => entry,
+                        false => results.next().unwrap_or(entry),
+                    }
+                })
+                .collect();
+            let mut snapshot = trial.before.clone();
+            snapshot.set(context, &last);
+            snapshot
+        });
+        if let Some(snapshot) = snapshot {
+            snapshot.restore(slots);
+        }
+    }
+}
