@@ -12,8 +12,13 @@ mod error;
 mod launch;
 mod memory;
 pub mod npy;
+pub mod prelude;
 mod tensor;
 pub mod text_kernel;
+
+/// What the output of the macros names; not for users.
+#[doc(hidden)]
+pub use exactile_core::lang::generated as __private;
 
 pub use array::Array;
 pub use buffer::Buffer;
@@ -24,7 +29,9 @@ pub use compile::StageTime;
 pub use device::{Device, DeviceKind};
 pub use error::{Error, Result};
 pub use exactile_core::ir::{DType, Number};
+pub use exactile_core::lang::KernelSource as Kernel;
 pub use exactile_core::target::{Bounds, Determinism, Options, Schedule};
+pub use exactile_macros::{device, kernel};
 pub use half::{bf16, f16};
 pub use launch::IntoGrid;
 pub use tensor::{Extents, TensorView, TensorViewMut};

@@ -5,3 +5,4 @@ mod cli;
 mod compare;
 mod npy;
 mod tidy;
+mod trace;

@@ -1,16 +1,13 @@
 //! The Rust types of numbers, and which host numbers may stand for them.
 
-use crate::ir::{DType, Literal};
+use crate::ir::{DType, Literal, Number};
 
 /// A type of number that a tile can hold.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no element type of a kernel",
     note = "element types are `bool`, the integers, `f16`, `bf16`, `f32` and `f64`"
 )]
-pub trait Element: Copy + Send + Sync + 'static {
-    /// The type in the IR.
-    const DTYPE: DType;
-}
+pub trait Element: Number {}
 
 /// Integers and floats.
 pub trait Numeric: Element {}
@@ -34,28 +31,26 @@ pub trait Int: Numeric + Bits {}
 pub trait Bits: Element {}
 
 macro_rules! elements {
-    ($($Rust:ty, $Variant:ident: $($Class:ident)*;)*) => { $(
-        impl Element for $Rust {
-            const DTYPE: DType = DType::$Variant;
-        }
+    ($($Rust:ty: $($Class:ident)*;)*) => { $(
+        impl Element for $Rust {}
         $(impl $Class for $Rust {})*
     )* };
 }
 
 elements! {
-    bool, Bool: Bits;
-    i8, I8: Numeric Int Bits;
-    i16, I16: Numeric Int Bits;
-    i32, I32: Numeric Int Bits;
-    i64, I64: Numeric Int Bits;
-    u8, U8: Numeric Int Bits;
-    u16, U16: Numeric Int Bits;
-    u32, U32: Numeric Int Bits;
-    u64, U64: Numeric Int Bits;
-    half::f16, F16: Numeric Float;
-    half::bf16, BF16: Numeric Float;
-    f32, F32: Numeric Float;
-    f64, F64: Numeric Float;
+    bool: Bits;
+    i8: Numeric Int Bits;
+    i16: Numeric Int Bits;
+    i32: Numeric Int Bits;
+    i64: Numeric Int Bits;
+    u8: Numeric Int Bits;
+    u16: Numeric Int Bits;
+    u32: Numeric Int Bits;
+    u64: Numeric Int Bits;
+    half::f16: Numeric Float;
+    half::bf16: Numeric Float;
+    f32: Numeric Float;
+    f64: Numeric Float;
 }
 
 /// A number or `bool` of the host.

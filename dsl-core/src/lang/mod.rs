@@ -28,3 +28,18 @@ pub use ptr::{Ptr, PtrMut, PtrMutTile, PtrTile};
 pub use tile::{
     DeviceValue, IntoTile, Scalar, Tile, arange, full, num_programs, program_id, require, zeros,
 };
+
+/// What the output of the macros names.
+pub mod generated {
+    pub use super::kernel::{KernelHeader, KernelParameter, KernelSource};
+    pub use super::{control, operators};
+    pub use crate::diagnostic::Loc;
+}
+
+/// What a kernel's body names.
+pub mod prelude {
+    pub use super::{
+        Bits, Carry, Element, Float, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile, Scalar, Tile,
+        arange, full, load, num_programs, program_id, range, require, store, zeros,
+    };
+}

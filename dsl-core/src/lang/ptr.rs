@@ -8,7 +8,7 @@ use super::context::{self, Context, Handle};
 use super::element::{Element, HostNumber, LiteralOf};
 use super::kernel::KernelParameter;
 use super::tile::{DeviceValue, Scalar, Tile};
-use crate::ir::{Access, BinaryOp, DType, Value};
+use crate::ir::{Access, BinaryOp, DType, Number, Value};
 
 /// An element offset from the start of an argument. Without offset it is the start itself.
 #[derive(Clone, Copy)]

@@ -1,0 +1,5 @@
+//! What a file with kernels imports: `use exactile::prelude::*;`.
+
+pub use crate::{Buffer, Device, device, kernel};
+pub use exactile_core::lang::prelude::*;
+pub use half::{bf16, f16};
