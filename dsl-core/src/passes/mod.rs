@@ -9,44 +9,15 @@ pub mod decompose;
 pub mod duplicate;
 pub mod fold;
 pub mod licm;
+pub mod prepare;
 pub mod resolve;
 pub mod rewrite;
 pub mod simplify;
 pub mod uniform_mask;
 
-use crate::diagnostic::Diagnostics;
+pub use prepare::{Approximations, prepare};
+
 use crate::ir::Func;
-use crate::target::Determinism;
-use crate::verify::{self, BlockFunc};
-
-/// What a backend has of its own for the math functions.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Approximations {
-    /// Instructions for the approximate ops.
-    Native,
-    /// Nothing: approximate ops mean the exact functions.
-    Absent,
-}
-
-/// The passes on a traced function, before it is lowered: the same for every backend up to what
-/// `approximations` says, which matters only where bits are not guaranteed.
-pub fn prepare(
-    func: BlockFunc,
-    determinism: Determinism,
-    approximations: Approximations,
-) -> Result<BlockFunc, Diagnostics> {
-    let mut func = func.into_inner();
-    resolve::resolve(&mut func, determinism)?;
-    match approximations {
-        Approximations::Native => {}
-        Approximations::Absent => decompose::decompose_approximate(&mut func),
-    }
-    decompose::decompose(&mut func);
-    tidy(&mut func);
-    uniform_mask::split_uniform_masks(&mut func);
-    tidy(&mut func);
-    verify::block(func)
-}
 
 /// Cleans up after tracing or lowering: the same at both stages.
 pub fn tidy(func: &mut Func) {

@@ -14,3 +14,6 @@ pub mod scalar;
 
 pub use cast::{bitcast, canonical, cast};
 pub use scalar::{binary, compare, ternary, unary};
+
+#[cfg(test)]
+mod tests;

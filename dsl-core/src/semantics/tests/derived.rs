@@ -1,9 +1,9 @@
 //! The derived functions against the oracles, as their definitions compute them.
 
-use exactile_core::ir::{DType, UnaryOp};
-use exactile_core::semantics::derived::{ACCURACY, evaluate};
-use exactile_core::semantics::oracle::{reference, reference_wide, ulp_error};
-use exactile_core::semantics::{canonical, cast};
+use crate::ir::{DType, UnaryOp};
+use crate::semantics::derived::{ACCURACY, evaluate};
+use crate::semantics::oracle::{reference, reference_wide, ulp_error};
+use crate::semantics::{canonical, cast};
 
 /// Arguments of a wide float: half of them any bit pattern, half of magnitude 2^-14 to 2^11.
 fn spread(dtype: DType, count: u64) -> impl Iterator<Item = u64> {
@@ -55,7 +55,7 @@ fn errors_stay_within_the_table() {
 
 #[test]
 fn the_table_covers_every_derived_function() {
-    use exactile_core::ir::Kind;
+    use crate::ir::Kind;
     let derived = UnaryOp::ALL.iter().filter(|op| op.kind() == Kind::Derived);
     for &op in derived {
         for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {

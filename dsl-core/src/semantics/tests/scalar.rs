@@ -1,8 +1,8 @@
 //! The scalar semantics against independent oracles: exhaustive for 16-bit floats, random patterns
 //! for the rest.
 
-use exactile_core::ir::{BinaryOp, CompareOp, DType, TernaryOp, UnaryOp};
-use exactile_core::semantics::{binary, bitcast, canonical, cast, compare, ternary, unary};
+use crate::ir::{BinaryOp, CompareOp, DType, TernaryOp, UnaryOp};
+use crate::semantics::{binary, bitcast, canonical, cast, compare, ternary, unary};
 
 /// A small generator (SplitMix64).
 struct Random(u64);

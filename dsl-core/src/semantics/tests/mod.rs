@@ -1,0 +1,4 @@
+//! The semantics against independent oracles.
+
+mod derived;
+mod scalar;
