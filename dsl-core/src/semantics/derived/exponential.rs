@@ -8,9 +8,9 @@ use super::coefficients::{EXP, EXP2, LN_2_HIGH, LN_2_LOW, LOG2_E_HIGH};
 use super::formula::{Format, Formula};
 use crate::ir::{CompareOp, Value};
 
-/// `x = n ln 2 + (rest + tail)`; `n` as an integer, `rest` at most about ln 2 / 2.
+/// `x = n ln 2 + (rest + tail)`; `n` as [`Formula::two_powers`] takes it, `rest` at most about ln 2 / 2.
 struct Reduced {
-    exponent: Value,
+    exponent_bits: Value,
     rest: Value,
     tail: Value,
 }
@@ -38,12 +38,12 @@ pub(super) fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
     let x = formula.at_least(x, least);
     let magic = formula.number(formula.format.magic());
     let sum = formula.add(x, magic);
-    let split = formula.split_magic(sum);
-    let rest = formula.sub(x, split.whole);
+    let rounded = formula.rounded(sum);
+    let rest = formula.sub(x, rounded.whole);
     let slope = formula.polynomial(EXP2, rest);
     let one = formula.number(1.0);
     let power = formula.fma(slope, rest, one);
-    let factors = formula.two_powers(split.exponent);
+    let factors = formula.two_powers(rounded.bits);
     formula.scale(power, factors)
 }
 
@@ -57,7 +57,7 @@ pub(super) fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
     let series = formula.polynomial(EXP, reduced.rest);
     let slope = formula.fma(series, reduced.rest, one);
     let power = formula.fma(slope, reduced.rest, one);
-    let factors = formula.two_powers(reduced.exponent);
+    let factors = formula.two_powers(reduced.exponent_bits);
     formula.scale(power, factors)
 }
 
@@ -65,17 +65,17 @@ fn reduce(formula: &mut Formula<'_>, x: Value) -> Reduced {
     let log2_e = formula.constant(LOG2_E_HIGH);
     let magic = formula.number(formula.format.magic());
     let sum = formula.fma(x, log2_e, magic);
-    let split = formula.split_magic(sum);
+    let rounded = formula.rounded(sum);
     // Exact: x and n ln 2 agree in their leading bits, and both are multiples of a unit that the
     // difference has room for.
     let high = formula.negated(LN_2_HIGH);
-    let high = formula.fma(split.whole, high, x);
+    let high = formula.fma(rounded.whole, high, x);
     let low = formula.negated(LN_2_LOW);
-    let rest = formula.fma(split.whole, low, high);
+    let rest = formula.fma(rounded.whole, low, high);
     let lost = formula.sub(high, rest);
-    let tail = formula.fma(split.whole, low, lost);
+    let tail = formula.fma(rounded.whole, low, lost);
     Reduced {
-        exponent: split.exponent,
+        exponent_bits: rounded.bits,
         rest,
         tail,
     }
@@ -117,7 +117,7 @@ pub(super) fn sigmoid(formula: &mut Formula<'_>, x: Value) -> Value {
     let zero = formula.number(0.0);
     let power = fast_sum(formula, one, less_one.high);
     let power_low = formula.add(power.low, less_one.low);
-    let factors = formula.two_powers(reduced.exponent);
+    let factors = formula.two_powers(reduced.exponent_bits);
     let t = formula.scale(power.high, factors);
     let t_low = formula.scale(power_low, factors);
     let sum = fast_sum(formula, one, t);
@@ -153,7 +153,7 @@ pub(super) fn tanh(formula: &mut Formula<'_>, x: Value) -> Value {
     let reduced = reduce(formula, argument);
     let less_one = expm1_rest(formula, &reduced);
     let two = formula.number(2.0);
-    let factor = formula.power_of_two(reduced.exponent);
+    let factor = formula.power_of_two(reduced.exponent_bits);
     let minus_one = formula.number(-1.0);
     let offset = fast_sum(formula, minus_one, factor);
     let m = formula.fma(less_one.high, factor, offset.high);

@@ -21,11 +21,11 @@ impl Format {
         }
     }
 
-    /// The integers of the same width.
+    /// The integers of the same width; unsigned, since shifts of them are cheap on every machine.
     pub(super) const fn integer(self) -> DType {
         match self {
-            Self::Single => DType::I32,
-            Self::Double => DType::I64,
+            Self::Single => DType::U32,
+            Self::Double => DType::U64,
         }
     }
 
@@ -37,26 +37,26 @@ impl Format {
         }
     }
 
-    pub(super) const fn bias(self) -> i64 {
+    pub(super) const fn bias(self) -> u64 {
         match self {
             Self::Single => 127,
             Self::Double => 1023,
         }
     }
 
-    /// 1.5 * 2^significand. A small number added to it rounds to an integer, which is then the
-    /// difference of the bits.
+    /// 1.5 * 2^significand + 2 * bias. A number of small magnitude added to it rounds to an
+    /// integer `n`, and the low bits of the sum are the bits of `n + 2 * bias`.
     pub(super) const fn magic(self) -> f64 {
         match self {
-            Self::Single => 12_582_912.0,
-            Self::Double => 6_755_399_441_055_744.0,
+            Self::Single => 12_582_912.0 + 254.0,
+            Self::Double => 6_755_399_441_055_744.0 + 2046.0,
         }
     }
 
-    pub(super) const fn magic_bits(self) -> i64 {
+    pub(super) const fn magic_bits(self) -> u64 {
         match self {
-            Self::Single => 0x4b40_0000,
-            Self::Double => 0x4338_0000_0000_0000,
+            Self::Single => 0x4b40_0000 + 254,
+            Self::Double => 0x4338_0000_0000_0000 + 2046,
         }
     }
 }
@@ -68,10 +68,12 @@ pub(super) struct Formula<'a> {
     pub(super) format: Format,
 }
 
-/// A number `whole + rest` with `whole` an integer, also given as one in the integer type.
-pub(super) struct Split {
+/// A number that was rounded to an integer by adding [`Format::magic`].
+pub(super) struct Rounded {
+    /// The integer as a float.
     pub(super) whole: Value,
-    pub(super) exponent: Value,
+    /// Bits whose low end is the integer plus twice the bias.
+    pub(super) bits: Value,
 }
 
 impl<'a> Formula<'a> {
@@ -102,9 +104,9 @@ impl<'a> Formula<'a> {
         })
     }
 
-    pub(super) fn integer(&mut self, value: i64) -> Value {
+    pub(super) fn integer(&mut self, value: u64) -> Value {
         let dtype = self.format.integer();
-        self.builder.bits_like(self.like, dtype, value as u64)
+        self.builder.bits_like(self.like, dtype, value)
     }
 
     pub(super) fn add(&mut self, lhs: Value, rhs: Value) -> Value {
@@ -145,12 +147,12 @@ impl<'a> Formula<'a> {
     }
 
     pub(super) fn shr(&mut self, x: Value, places: u64) -> Value {
-        let places = self.integer(places as i64);
+        let places = self.integer(places);
         self.builder.shr(x, places)
     }
 
     pub(super) fn shl(&mut self, x: Value, places: u64) -> Value {
-        let places = self.integer(places as i64);
+        let places = self.integer(places);
         self.builder.shl(x, places)
     }
 
@@ -208,30 +210,30 @@ impl<'a> Formula<'a> {
         sum.expect("broken invariant: a polynomial has coefficients")
     }
 
-    /// Splits off the integer from a number that was rounded by adding [`Format::magic`].
-    pub(super) fn split_magic(&mut self, sum: Value) -> Split {
+    /// The integer in a sum with [`Format::magic`].
+    pub(super) fn rounded(&mut self, sum: Value) -> Rounded {
         let magic = self.number(self.format.magic());
         let whole = self.sub(sum, magic);
         let bits = self.bits_of(sum);
-        let magic_bits = self.integer(self.format.magic_bits());
-        let exponent = self.sub(bits, magic_bits);
-        Split { whole, exponent }
+        Rounded { whole, bits }
     }
 
-    /// `2^exponent` for the exponent of a normal number.
-    pub(super) fn power_of_two(&mut self, exponent: Value) -> Value {
+    /// `2^n` for the exponent `n` of a normal number, rounded into these bits.
+    pub(super) fn power_of_two(&mut self, bits: Value) -> Value {
         let bias = self.integer(self.format.bias());
-        let biased = self.add(exponent, bias);
-        let bits = self.shl(biased, self.format.significand());
-        self.float_from(bits)
+        let biased = self.sub(bits, bias);
+        let shifted = self.shl(biased, self.format.significand());
+        self.float_from(shifted)
     }
 
-    /// `2^exponent` as a product of two factors, both normal for twice the range of exponents.
+    /// `2^n` as a product of two factors, both normal for twice the range of exponents.
     /// A number near 1 multiplied by one and then by the other rounds once, in the last step.
-    pub(super) fn two_powers(&mut self, exponent: Value) -> [Value; 2] {
-        let half = self.shr(exponent, 1);
-        let rest = self.sub(exponent, half);
-        [self.power_of_two(half), self.power_of_two(rest)]
+    pub(super) fn two_powers(&mut self, bits: Value) -> [Value; 2] {
+        // The high bits of the sum with the magic number are gone after the shifts to the left.
+        let half = self.shr(bits, 1);
+        let rest = self.sub(bits, half);
+        let halves = [half, rest].map(|part| self.shl(part, self.format.significand()));
+        halves.map(|part| self.float_from(part))
     }
 
     /// `x * factors[0] * factors[1]`.

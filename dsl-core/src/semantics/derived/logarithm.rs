@@ -55,7 +55,7 @@ pub(super) fn log2(formula: &mut Formula<'_>, x: Value) -> Value {
 }
 
 /// Bits of the least significand `1 + f`: 2/3, and sqrt(1/2) where `f / (2 + f)` must be small.
-const fn least_bits(format: Format) -> i64 {
+const fn least_bits(format: Format) -> u64 {
     match format {
         Format::Single => 0x3f2a_aaab,
         Format::Double => 0x3fe6_a09e_667f_3bcd,
@@ -74,19 +74,23 @@ fn scale(formula: &mut Formula<'_>, x: Value) -> Scaled {
     let raised = formula.mul(x, up);
     let normal = formula.select(subnormal, raised, x);
     let bits = formula.bits_of(normal);
+    // `(exponent + start) << places` plus what the significand's bits exceed the least ones by.
+    let start = 2 * format.bias();
+    let offset = (start << places) - least_bits(format);
+    let offset = formula.integer(offset);
+    let above = formula.add(bits, offset);
+    let fraction_mask = formula.integer((1 << places) - 1);
+    let excess = formula.and(above, fraction_mask);
     let least = formula.integer(least_bits(format));
-    let above = formula.sub(bits, least);
-    let exponent_mask = formula.integer(-1 << places);
-    let exponent_bits = formula.and(above, exponent_mask);
-    let significand_bits = formula.sub(bits, exponent_bits);
+    let significand_bits = formula.add(excess, least);
     let significand = formula.float_from(significand_bits);
     let one = formula.number(1.0);
     let fraction = formula.sub(significand, one);
     // The exponent as a float: the reverse of the rounding by a magic number.
     let exponent = formula.shr(above, places);
-    let magic_bits = formula.integer(format.magic_bits());
-    let lowered_bits = formula.integer(format.magic_bits() - places as i64);
-    let offset = formula.select(subnormal, lowered_bits, magic_bits);
+    let from_start = formula.integer(format.magic_bits() - start);
+    let from_lower_start = formula.integer(format.magic_bits() - start - places);
+    let offset = formula.select(subnormal, from_lower_start, from_start);
     let exponent = formula.add(exponent, offset);
     let exponent = formula.float_from(exponent);
     let magic = formula.number(format.magic());
