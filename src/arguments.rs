@@ -1,0 +1,96 @@
+//! Which values a launch takes for the parameters of a kernel's signature.
+
+use exactile_core::ir::Number;
+use exactile_core::lang::{Element, Ptr, PtrMut, Scalar};
+
+use crate::buffer::Buffer;
+use crate::launch::Bound;
+
+/// A value that a launch takes for a parameter of type `P`: `&Buffer<T>` for `Ptr<T>`,
+/// `&mut Buffer<T>` for `PtrMut<T>`, a number for a number.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be passed for a kernel parameter `{P}`",
+    note = "pass `&buffer` for `Ptr<T>`, `&mut buffer` for `PtrMut<T>`, `buffer.view(..)?` for `Tensor<T, RANK>`, and a number of the same type for a number"
+)]
+pub trait Argument<'a, P> {
+    /// Appends what the parameter stands for in the IR.
+    #[doc(hidden)]
+    fn bind(self, bound: &mut BoundArguments<'a>);
+}
+
+/// The arguments of a launch, as the IR declares them.
+#[derive(Default)]
+pub struct BoundArguments<'a> {
+    pub(crate) list: Vec<Bound<'a>>,
+}
+
+impl BoundArguments<'_> {
+    fn number(&mut self, number: impl Number) {
+        self.list.push(Bound::Scalar(number.literal()));
+    }
+}
+
+impl<'a, T: Element + Number> Argument<'a, Ptr<T>> for &'a Buffer<T> {
+    fn bind(self, bound: &mut BoundArguments<'a>) {
+        bound.list.push(Bound::Read(self.device(), self.storage()));
+    }
+}
+
+impl<'a, T: Element + Number> Argument<'a, PtrMut<T>> for &'a mut Buffer<T> {
+    fn bind(self, bound: &mut BoundArguments<'a>) {
+        let (device, storage) = self.parts_mut();
+        bound.list.push(Bound::ReadWrite(device, storage));
+    }
+}
+
+impl<'a, T: Element + Number> Argument<'a, Scalar<T>> for T {
+    fn bind(self, bound: &mut BoundArguments<'a>) {
+        bound.number(self);
+    }
+}
+
+macro_rules! numbers {
+    ($($Host:ty)*) => { $(
+        impl<'a> Argument<'a, $Host> for $Host {
+            fn bind(self, bound: &mut BoundArguments<'a>) {
+                bound.number(self);
+            }
+        }
+    )* };
+}
+numbers!(bool i8 i16 i32 i64 u8 u16 u32 u64 half::f16 half::bf16 f32 f64);
+
+/// The tuple of arguments for the tuple of parameters.
+pub trait Arguments<'a, P> {
+    /// Binds all in order.
+    #[doc(hidden)]
+    fn bind_all(self) -> BoundArguments<'a>;
+}
+
+macro_rules! tuples {
+    ($(($($A:ident $P:ident $index:tt),*);)*) => { $(
+        impl<'a, $($A: Argument<'a, $P>, $P),*> Arguments<'a, ($($P,)*)> for ($($A,)*) {
+            fn bind_all(self) -> BoundArguments<'a> {
+                #[allow(unused_mut, reason = "a kernel may have no parameter")]
+                let mut bound = BoundArguments::default();
+                $(self.$index.bind(&mut bound);)*
+                bound
+            }
+        }
+    )* };
+}
+tuples! {
+    ();
+    (A0 P0 0);
+    (A0 P0 0, A1 P1 1);
+    (A0 P0 0, A1 P1 1, A2 P2 2);
+    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3);
+    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4);
+    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5);
+    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6);
+    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7);
+    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8);
+    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9);
+    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9, A10 P10 10);
+    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9, A10 P10 10, A11 P11 11);
+}

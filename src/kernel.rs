@@ -1,0 +1,108 @@
+//! A kernel in the user's hands: inspect it, check it, launch it.
+
+use std::fmt;
+
+use exactile_core::lang::KernelSource;
+use exactile_core::target::{Bounds, Determinism, Options};
+use exactile_core::verify::BlockFunc;
+
+use crate::compile::{Compiled, StageTime, compile};
+use crate::device::Device;
+use crate::error::{Error, Result};
+
+/// A kernel with its configuration, as calling a `#[kernel]` function gives it.
+///
+/// `P` is the tuple of its parameter types.
+pub struct Kernel<P> {
+    pub(crate) source: KernelSource<P>,
+    pub(crate) determinism: Determinism,
+}
+
+impl<P> From<KernelSource<P>> for Kernel<P> {
+    fn from(source: KernelSource<P>) -> Self {
+        Self {
+            source,
+            determinism: Determinism::default(),
+        }
+    }
+}
+
+impl<P> Clone for Kernel<P> {
+    fn clone(&self) -> Self {
+        Self {
+            source: self.source.clone(),
+            determinism: self.determinism,
+        }
+    }
+}
+
+impl<P> fmt::Debug for Kernel<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel")
+            .field("name", &self.name())
+            .field("config", &self.config())
+            .field("determinism", &self.determinism)
+            .finish()
+    }
+}
+
+impl<P> Kernel<P> {
+    /// Promises another level of determinism than the default, `Exact`. It becomes part of the
+    /// IR; an op that cannot honour it is an error with its source line.
+    #[must_use]
+    pub fn determinism(mut self, level: Determinism) -> Self {
+        self.determinism = level;
+        self
+    }
+
+    /// The level of determinism promised.
+    pub fn determinism_level(&self) -> Determinism {
+        self.determinism
+    }
+
+    /// The function's name.
+    pub fn name(&self) -> &'static str {
+        self.source.name()
+    }
+
+    /// The configuration, printed.
+    pub fn config(&self) -> &str {
+        &self.source.header().config
+    }
+
+    /// Traces the kernel, verifies it and resolves its flags, without a device: errors in shapes
+    /// and types come here, all at once, each with its source line.
+    pub fn check(&self) -> Result<()> {
+        let options = self.options(Bounds::Checked);
+        compile(self.trace()?, &Device::cpu(), &options).map(drop)
+    }
+
+    /// The block IR as it was traced.
+    pub fn ir(&self) -> Result<String> {
+        Ok(self.trace()?.to_string())
+    }
+
+    /// How long each stage of a compilation for `device` takes, traced and compiled anew.
+    pub fn compile_times(&self, device: &Device) -> Result<Vec<StageTime>> {
+        Ok(self.compiled(device)?.stages)
+    }
+
+    fn compiled(&self, device: &Device) -> Result<Compiled> {
+        compile(self.trace()?, device, &self.options(Bounds::Checked))
+    }
+
+    pub(crate) fn options(&self, bounds: Bounds) -> Options {
+        Options {
+            determinism: self.determinism,
+            bounds,
+            schedule: self.source.schedule(),
+        }
+    }
+
+    pub(crate) fn trace(&self) -> Result<BlockFunc> {
+        self.source.trace().map_err(|diagnostics| Error::Compile {
+            kernel: self.name().to_string(),
+            diagnostics,
+        })
+    }
+}
