@@ -3,8 +3,8 @@
 use exactile_core::ir::Number;
 use exactile_core::lang::{Element, Ptr, PtrMut, Scalar};
 
+use crate::bound::Bound;
 use crate::buffer::Buffer;
-use crate::launch::Bound;
 
 /// A value that a launch takes for a parameter of type `P`: `&Buffer<T>` for `Ptr<T>`,
 /// `&mut Buffer<T>` for `PtrMut<T>`, a number for a number.
@@ -71,10 +71,10 @@ macro_rules! tuples {
     ($(($($A:ident $P:ident $index:tt),*);)*) => { $(
         impl<'a, $($A: Argument<'a, $P>, $P),*> Arguments<'a, ($($P,)*)> for ($($A,)*) {
             fn bind_all(self) -> BoundArguments<'a> {
-                #[allow(unused_mut, reason = "a kernel may have no parameter")]
-                let mut bound = BoundArguments::default();
-                $(self.$index.bind(&mut bound);)*
-                bound
+                let mut list = BoundArguments::default();
+                let _bound = &mut list;
+                $(self.$index.bind(_bound);)*
+                list
             }
         }
     )* };

@@ -133,8 +133,8 @@ impl<T: Number> Buffer<T> {
         &self.storage
     }
 
-    pub(crate) fn storage_mut(&mut self) -> &mut Storage {
-        &mut self.storage
+    pub(crate) fn parts_mut(&mut self) -> (&Device, &mut Storage) {
+        (&self.device, &mut self.storage)
     }
 }
 

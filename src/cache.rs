@@ -37,6 +37,11 @@ impl Cache {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many different codes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.tables().by_code.len()
+    }
+
     /// The code that an earlier launch with this key used.
     pub(crate) fn launched(&self, key: &LaunchKey) -> Option<Arc<Compiled>> {
         self.tables().by_launch.get(key).cloned()
@@ -60,13 +65,4 @@ impl Cache {
         tables.by_launch.insert(launch, Arc::clone(&kept));
         Ok(kept)
     }
-}
-
-/// A hash of text that stays the same between runs, machines and compiler versions (FNV-1a).
-pub(crate) fn fingerprint(text: &str) -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    text.bytes().fold(OFFSET, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
-    })
 }

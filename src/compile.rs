@@ -7,21 +7,26 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::Diagnostics;
-use exactile_core::ir::{Func, Stage};
-use exactile_core::passes;
-use exactile_core::target::Options;
-use exactile_core::verify::{self, BlockFunc};
+use exactile_core::ir::Func;
+use exactile_core::passes::{self, Approximations};
+use exactile_core::target::{Bounds, Options};
+use exactile_core::verify::BlockFunc;
 
-use crate::code::Code;
 use crate::device::{Device, DeviceKind};
 use crate::error::{Error, Result};
 
 /// A kernel compiled for a device.
 pub(crate) struct Compiled {
-    /// After the passes.
-    pub(crate) block: BlockFunc,
     pub(crate) code: Code,
+    /// Whether the code checks its accesses.
+    pub(crate) bounds: Bounds,
     pub(crate) stages: Vec<StageTime>,
+}
+
+/// What a device executes.
+pub(crate) enum Code {
+    /// Block IR as it was traced.
+    Interpreter(BlockFunc),
 }
 
 /// How long a stage of a compilation took.
@@ -34,30 +39,39 @@ pub struct StageTime {
 }
 
 /// Compiles a kernel for `device`.
-pub(crate) fn compile(traced: BlockFunc, device: &Device, _options: &Options) -> Result<Compiled> {
+pub(crate) fn compile(traced: BlockFunc, device: &Device, options: &Options) -> Result<Compiled> {
     let mut pipeline = Pipeline::new(&traced.name);
-    pipeline.log("trace", &traced);
-    let (block, code) = match device.kind() {
-        // The specification runs what was traced.
-        DeviceKind::Interpreter => (traced.clone(), Code::Interpreter(traced)),
+    pipeline.show("trace", &traced);
+    let code = match device.kind() {
+        DeviceKind::Interpreter => {
+            // Only for its errors: the specification runs what was traced.
+            pipeline.block(traced.clone(), options, Approximations::Absent)?;
+            Code::Interpreter(traced)
+        }
         DeviceKind::Cpu | DeviceKind::Lanes | DeviceKind::Cuda(_) => {
-            pipeline.block(traced)?;
+            pipeline.block(traced, options, Approximations::Absent)?;
             return Err(Error::Device(format!(
                 "no code generator for device `{device}`"
             )));
         }
     };
     Ok(Compiled {
-        block,
         code,
+        bounds: options.bounds,
         stages: pipeline.times,
     })
+}
+
+/// The block IR that is lowered: flags resolved, functions decomposed, cleaned up.
+pub(crate) fn prepare_block(traced: BlockFunc, options: &Options) -> Result<BlockFunc> {
+    Pipeline::new(&traced.name).block(traced, options, Approximations::Absent)
 }
 
 /// One compilation: its log and its times.
 struct Pipeline {
     kernel: String,
     logged: bool,
+    last: Instant,
     times: Vec<StageTime>,
 }
 
@@ -67,68 +81,54 @@ impl Pipeline {
         Self {
             kernel: kernel.to_string(),
             logged: wanted == "all" || wanted == kernel,
+            last: Instant::now(),
             times: Vec::new(),
         }
     }
 
-    /// The passes over block IR. None changes a bit.
-    fn block(&mut self, func: BlockFunc) -> Result<BlockFunc> {
-        let mut func = func.into_inner();
-        self.pass("tidy", &mut func, passes::tidy)?;
-        self.stage("verify", || verify::block(func))
-    }
-
-    /// Runs a pass in place; debug builds verify its result, so that the guilty one is named.
-    fn pass(&mut self, name: &'static str, func: &mut Func, pass: fn(&mut Func)) -> Result<()> {
-        self.stage(name, || {
-            pass(func);
-            Ok(())
-        })?;
-        self.log(name, func);
-        if cfg!(debug_assertions) {
-            let valid = match func.stage {
-                Stage::Block => verify::block(func.clone()).map(drop),
-                Stage::Lane => verify::lane(func.clone()).map(drop),
-            };
-            valid.map_err(|diagnostics| self.refused(diagnostics))?;
-        }
-        Ok(())
-    }
-
-    /// Runs and times a stage.
-    fn stage<T>(
+    /// The passes over block IR.
+    fn block(
         &mut self,
-        name: &'static str,
-        work: impl FnOnce() -> Result<T, Diagnostics>,
-    ) -> Result<T> {
-        let begin = Instant::now();
-        let result = work();
+        func: BlockFunc,
+        options: &Options,
+        approximations: Approximations,
+    ) -> Result<BlockFunc> {
+        let level = options.determinism;
+        let observe = &mut |name: &'static str, func: &Func| self.done(name, func);
+        let prepared = passes::prepare_observed(func, level, approximations, observe);
+        let prepared = self.accepted(prepared)?;
+        self.done("verify", &prepared);
+        Ok(prepared)
+    }
+
+    /// Notes the time of a stage that has ended, and shows what it made.
+    fn done(&mut self, name: &'static str, func: &Func) {
         self.times.push(StageTime {
             name,
-            time: begin.elapsed(),
+            time: self.last.elapsed(),
         });
-        result.map_err(|diagnostics| self.refused(diagnostics))
+        self.show(name, func);
+        self.last = Instant::now();
     }
 
-    fn refused(&self, diagnostics: Diagnostics) -> Error {
-        Error::Compile {
-            kernel: self.kernel.clone(),
-            diagnostics,
-        }
-    }
-
-    fn log(&self, name: &str, func: &Func) {
+    fn show(&self, name: &str, func: &Func) {
         if self.logged {
             eprintln!("; {} after {name}\n{func}", self.kernel);
         }
+    }
+
+    fn accepted<T>(&self, result: Result<T, Diagnostics>) -> Result<T> {
+        result.map_err(|diagnostics| Error::Compile {
+            kernel: self.kernel.clone(),
+            diagnostics,
+        })
     }
 }
 
 impl fmt::Debug for Compiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compiled")
-            .field("kernel", &self.block.name)
-            .field("code", &self.code)
-            .finish_non_exhaustive()
+        f.write_str(match self.code {
+            Code::Interpreter(_) => "Compiled(interpreter)",
+        })
     }
 }

@@ -114,6 +114,11 @@ impl Device {
         Ok(())
     }
 
+    /// How many compiled kernels this device holds.
+    pub fn compiled_kernels(&self) -> usize {
+        self.inner.cache.len()
+    }
+
     /// Whether memory of one is memory of the other.
     pub(crate) fn shares_memory_with(&self, other: &Self) -> bool {
         let place = |device: &Self| match device.kind() {
@@ -121,16 +126,6 @@ impl Device {
             DeviceKind::Cuda(ordinal) => Some(ordinal),
         };
         place(self) == place(other)
-    }
-
-    /// What code is made for; devices of one kind share no cache, so the ordinal is left out.
-    pub(crate) fn kind_name(&self) -> &'static str {
-        match self.kind() {
-            DeviceKind::Cpu => "cpu",
-            DeviceKind::Interpreter => "interp",
-            DeviceKind::Lanes => "lanes",
-            DeviceKind::Cuda(_) => "cuda",
-        }
     }
 
     pub(crate) fn cache(&self) -> &Cache {

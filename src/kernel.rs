@@ -6,7 +6,7 @@ use exactile_core::lang::KernelSource;
 use exactile_core::target::{Bounds, Determinism, Options};
 use exactile_core::verify::BlockFunc;
 
-use crate::compile::{Compiled, StageTime, compile};
+use crate::compile::{StageTime, compile, prepare_block};
 use crate::device::Device;
 use crate::error::{Error, Result};
 
@@ -73,8 +73,7 @@ impl<P> Kernel<P> {
     /// Traces the kernel, verifies it and resolves its flags, without a device: errors in shapes
     /// and types come here, all at once, each with its source line.
     pub fn check(&self) -> Result<()> {
-        let options = self.options(Bounds::Checked);
-        compile(self.trace()?, &Device::cpu(), &options).map(drop)
+        prepare_block(self.trace()?, &self.options(Bounds::Checked)).map(drop)
     }
 
     /// The block IR as it was traced.
@@ -84,11 +83,8 @@ impl<P> Kernel<P> {
 
     /// How long each stage of a compilation for `device` takes, traced and compiled anew.
     pub fn compile_times(&self, device: &Device) -> Result<Vec<StageTime>> {
-        Ok(self.compiled(device)?.stages)
-    }
-
-    fn compiled(&self, device: &Device) -> Result<Compiled> {
-        compile(self.trace()?, device, &self.options(Bounds::Checked))
+        let options = self.options(Bounds::Checked);
+        Ok(compile(self.trace()?, device, &options)?.stages)
     }
 
     pub(crate) fn options(&self, bounds: Bounds) -> Options {
@@ -99,7 +95,8 @@ impl<P> Kernel<P> {
         }
     }
 
-    pub(crate) fn trace(&self) -> Result<BlockFunc> {
+    /// The block IR as it was traced, verified.
+    pub fn trace(&self) -> Result<BlockFunc> {
         self.source.trace().map_err(|diagnostics| Error::Compile {
             kernel: self.name().to_string(),
             diagnostics,

@@ -1,53 +1,76 @@
-//! A launch: arguments bound to parameters, assumptions read off them, code found or made, run.
+//! A launch: code found or made for arguments like these, run, and its errors explained.
+
+#![expect(
+    unsafe_code,
+    reason = "a launch without bounds checks is the caller's promise"
+)]
 
 use std::sync::Arc;
 
 use exactile_core::backend::{Argument, LaunchError};
-use exactile_core::ir::{Class, Func, Grid, Literal};
-use exactile_core::target::Options;
-use exactile_core::verify::{self, BlockFunc};
+use exactile_core::interp::memory::program_coordinates;
+use exactile_core::interp::{self, Fault, FaultKind};
+use exactile_core::ir::Grid;
+use exactile_core::target::{Bounds, Options};
+use exactile_core::verify::BlockFunc;
 
+use crate::arguments::Arguments;
+use crate::bound::{Bound, specialise};
 use crate::buffer::Storage;
 use crate::cache::{CodeKey, LaunchKey};
-use crate::compile::{Compiled, compile};
+use crate::compile::{Code, Compiled, compile};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::grid::IntoGrid;
+use crate::kernel::Kernel;
 
-/// The divisor of addresses and integers that the compiler is told about: bytes of the widest
-/// access.
-const DIVISOR: u32 = 16;
-
-/// An argument bound to a parameter.
-pub(crate) enum Bound<'a> {
-    /// Memory that the kernel reads.
-    Read(&'a Device, &'a Storage),
-    /// Memory that the kernel may write.
-    ReadWrite(&'a Device, &'a mut Storage),
-    /// A number.
-    Scalar(Literal),
-}
-
-impl Bound<'_> {
-    fn device(&self) -> Option<&Device> {
-        match self {
-            Self::Read(device, _) | Self::ReadWrite(device, _) => Some(device),
-            Self::Scalar(_) => None,
-        }
+impl<P> Kernel<P> {
+    /// Runs the kernel over `grid`, one program for each point, with every access checked.
+    ///
+    /// Waits for the end and reports the first access out of bounds with its source line, program
+    /// and index; what other programs wrote stays. The first launch with a configuration compiles.
+    /// An empty grid does nothing. Where two programs write one element, its value is unspecified.
+    pub fn launch<'a>(
+        &self,
+        device: &Device,
+        grid: impl IntoGrid,
+        arguments: impl Arguments<'a, P>,
+    ) -> Result<()> {
+        // SAFETY: every access through a pointer is checked.
+        unsafe { self.launch_with(device, grid, arguments, Bounds::Checked) }
     }
 
-    /// What is known to divide the address or the value.
-    fn divisor(&self) -> u32 {
-        let divides = match self {
-            Self::Read(_, storage) => storage.address().is_multiple_of(u64::from(DIVISOR)),
-            Self::ReadWrite(_, storage) => storage.address().is_multiple_of(u64::from(DIVISOR)),
-            Self::Scalar(literal) => match literal.dtype.class() {
-                Class::Signed | Class::Unsigned => literal
-                    .integer()
-                    .is_some_and(|value| value % i128::from(DIVISOR) == 0),
-                Class::Bool | Class::Float => false,
-            },
-        };
-        if divides { DIVISOR } else { 1 }
+    /// [`Kernel::launch`] without bounds checks. On a GPU it returns before the kernel has ended;
+    /// [`Device::synchronize`] waits.
+    ///
+    /// # Safety
+    /// Every access of every program that its mask allows lies inside its argument.
+    pub unsafe fn launch_unchecked<'a>(
+        &self,
+        device: &Device,
+        grid: impl IntoGrid,
+        arguments: impl Arguments<'a, P>,
+    ) -> Result<()> {
+        // SAFETY: handed on to the caller.
+        unsafe { self.launch_with(device, grid, arguments, Bounds::Unchecked) }
+    }
+
+    /// # Safety
+    /// As for [`Kernel::launch_unchecked`] unless `bounds` is `Checked`.
+    unsafe fn launch_with<'a>(
+        &self,
+        device: &Device,
+        grid: impl IntoGrid,
+        arguments: impl Arguments<'a, P>,
+        bounds: Bounds,
+    ) -> Result<()> {
+        let grid = grid.into_grid()?;
+        let arguments = arguments.bind_all().list;
+        let options = self.options(bounds);
+        let identity = self.source.identity();
+        let compiled = prepare(device, &identity, &options, &arguments, || self.trace())?;
+        // SAFETY: handed on to the caller.
+        unsafe { run(device, &compiled, grid, arguments) }
     }
 }
 
@@ -67,32 +90,58 @@ pub(crate) fn prepare(
         return Ok(compiled);
     }
     let func = specialise(trace()?, &divisors)?;
-    let code = CodeKey(format!("{} {options:?}\n{}", device.kind_name(), *func));
+    let code = CodeKey(format!("{options:?}\n{}", *func));
     device
         .cache()
         .code(launch, code, || compile(func, device, options))
 }
 
-/// Writes the known divisors into the parameters.
-pub(crate) fn specialise(func: BlockFunc, divisors: &[u32]) -> Result<BlockFunc> {
-    let name = func.name.clone();
-    let mut func: Func = func.into_inner();
-    for (parameter, &divisor) in func.parameters.iter_mut().zip(divisors) {
-        parameter.divisor = parameter.divisor.max(divisor);
-    }
-    verify::block(func).map_err(|diagnostics| Error::Compile {
-        kernel: name,
-        diagnostics,
-    })
-}
-
-/// Runs compiled code; on the host it has ended when this returns.
-pub(crate) fn run(
+/// Runs code that checks every access. What it was compiled with says so.
+pub(crate) fn run_checked(
     device: &Device,
     compiled: &Compiled,
     grid: Grid,
     arguments: Vec<Bound<'_>>,
 ) -> Result<()> {
+    if compiled.bounds == Bounds::Unchecked {
+        return Err(Error::Invalid(
+            "code without bounds checks needs an unchecked launch".to_string(),
+        ));
+    }
+    // SAFETY: every access is checked.
+    unsafe { run(device, compiled, grid, arguments) }
+}
+
+/// Runs compiled code; on the host it has ended when this returns.
+///
+/// # Safety
+/// Accesses that the code does not check lie inside their arguments.
+unsafe fn run(
+    device: &Device,
+    compiled: &Compiled,
+    grid: Grid,
+    arguments: Vec<Bound<'_>>,
+) -> Result<()> {
+    check_places(device, &arguments)?;
+    if grid.contains(&0) {
+        return Ok(());
+    }
+    let mut host: Vec<Argument<'_>> = arguments
+        .into_iter()
+        .map(|argument| match argument {
+            Bound::Read(_, Storage::Host(memory)) => Argument::Read(memory.bytes()),
+            Bound::ReadWrite(_, Storage::Host(memory)) => Argument::ReadWrite(memory.bytes_mut()),
+            Bound::Scalar(literal) => Argument::Scalar(literal),
+        })
+        .collect();
+    match &compiled.code {
+        Code::Interpreter(func) => {
+            interp::block::run(func, grid, &mut host).map_err(|fault| fault_error(fault, grid))
+        }
+    }
+}
+
+fn check_places(device: &Device, arguments: &[Bound<'_>]) -> Result<()> {
     for (index, argument) in arguments.iter().enumerate() {
         if let Some(place) = argument.device()
             && !place.shares_memory_with(device)
@@ -104,70 +153,37 @@ pub(crate) fn run(
             });
         }
     }
-    if grid.contains(&0) {
-        // No program, nothing to do; an empty input is not an error.
-        return Ok(());
-    }
-    let mut host: Vec<Argument<'_>> = arguments
-        .into_iter()
-        .map(|argument| match argument {
-            Bound::Read(_, Storage::Host(memory)) => Argument::Read(memory.bytes()),
-            Bound::ReadWrite(_, Storage::Host(memory)) => Argument::ReadWrite(memory.bytes_mut()),
-            Bound::Scalar(literal) => Argument::Scalar(literal),
-        })
-        .collect();
-    compiled.code.run(grid, &mut host)
+    Ok(())
 }
 
-/// A number of programs along up to three axes: `8`, `(8, 4)`, `(8, 4, 2)` or `[8, 4, 2]`.
-pub trait IntoGrid {
-    /// The extents, 1 for axes not given; too large or negative ones are an error.
-    fn into_grid(self) -> Result<Grid>;
-}
-
-fn extent(value: impl TryInto<u32> + std::fmt::Display + Copy) -> Result<u32> {
-    value.try_into().map_err(|_| {
-        Error::Invalid(format!(
-            "grid extent `{value}` is not between 0 and {}",
-            u32::MAX
-        ))
-    })
-}
-
-macro_rules! grids {
-    ($($Integer:ty)*) => { $(
-        impl IntoGrid for $Integer {
-            fn into_grid(self) -> Result<Grid> {
-                Ok([extent(self)?, 1, 1])
-            }
-        }
-        impl IntoGrid for [$Integer; 3] {
-            fn into_grid(self) -> Result<Grid> {
-                Ok([extent(self[0])?, extent(self[1])?, extent(self[2])?])
-            }
-        }
-    )* };
-}
-grids!(i32 i64 isize u32 u64 usize);
-
-impl<A, B> IntoGrid for (A, B)
-where
-    A: TryInto<u32> + std::fmt::Display + Copy,
-    B: TryInto<u32> + std::fmt::Display + Copy,
-{
-    fn into_grid(self) -> Result<Grid> {
-        Ok([extent(self.0)?, extent(self.1)?, 1])
-    }
-}
-
-impl<A, B, C> IntoGrid for (A, B, C)
-where
-    A: TryInto<u32> + std::fmt::Display + Copy,
-    B: TryInto<u32> + std::fmt::Display + Copy,
-    C: TryInto<u32> + std::fmt::Display + Copy,
-{
-    fn into_grid(self) -> Result<Grid> {
-        Ok([extent(self.0)?, extent(self.1)?, extent(self.2)?])
+/// What an interpreter found, as launches of compiled code report it.
+fn fault_error(fault: Fault, grid: Grid) -> Error {
+    match fault.kind {
+        FaultKind::Launch(source) => Error::Launch {
+            kernel: fault.kernel,
+            source,
+        },
+        FaultKind::OutOfBounds {
+            buffer,
+            element,
+            index,
+            length,
+        } => Error::OutOfBounds {
+            kernel: fault.kernel,
+            loc: fault.loc,
+            argument: buffer,
+            length,
+            program: program_coordinates(grid, fault.program),
+            element,
+            offset: index,
+        },
+        FaultKind::SharedByPrograms { .. }
+        | FaultKind::Race { .. }
+        | FaultKind::Uninitialised { .. }
+        | FaultKind::Unaligned { .. }
+        | FaultKind::Divergent { .. }
+        | FaultKind::NoSuchLane { .. }
+        | FaultKind::Endless(_) => Error::Fault(fault),
     }
 }
 

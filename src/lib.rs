@@ -1,14 +1,17 @@
 //! Kernels as Rust functions: the same bits on CPU and GPU.
 
+mod arguments;
 mod array;
 pub mod autotune;
+mod bound;
 mod buffer;
 mod cache;
-mod code;
 mod compare;
 mod compile;
 mod device;
 mod error;
+mod grid;
+mod kernel;
 mod launch;
 mod memory;
 pub mod npy;
@@ -20,6 +23,7 @@ pub mod text_kernel;
 #[doc(hidden)]
 pub use exactile_core::lang::generated as __private;
 
+pub use arguments::{Argument, Arguments};
 pub use array::Array;
 pub use buffer::Buffer;
 pub use compare::{
@@ -29,9 +33,9 @@ pub use compile::StageTime;
 pub use device::{Device, DeviceKind};
 pub use error::{Error, Result};
 pub use exactile_core::ir::{DType, Number};
-pub use exactile_core::lang::KernelSource as Kernel;
 pub use exactile_core::target::{Bounds, Determinism, Options, Schedule};
 pub use exactile_macros::{device, kernel};
+pub use grid::IntoGrid;
 pub use half::{bf16, f16};
-pub use launch::IntoGrid;
+pub use kernel::Kernel;
 pub use tensor::{Extents, TensorView, TensorViewMut};

@@ -11,10 +11,11 @@ use exactile_core::text;
 use exactile_core::verify::{self, BlockFunc};
 
 use crate::array::Array;
+use crate::bound::Bound;
 use crate::buffer::Storage;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::launch::{Bound, arguments_error, prepare, run};
+use crate::launch::{arguments_error, prepare, run_checked};
 use crate::memory::HostMemory;
 
 /// A kernel in the text form of block IR.
@@ -83,7 +84,7 @@ impl TextKernel {
         let identity = format!("text {}", *self.func);
         let trace = || Ok(self.func.clone());
         let compiled = prepare(device, &identity, &self.options, &bound, trace)?;
-        run(device, &compiled, grid, bound)?;
+        run_checked(device, &compiled, grid, bound)?;
         device.synchronize()?;
         for (parameter, storage) in self.func.parameters.iter().zip(&storages) {
             if let (Uploaded::Memory(storage), Access::ReadWrite) = (storage, parameter.access)

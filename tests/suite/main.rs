@@ -3,6 +3,7 @@
 mod autotune;
 mod cli;
 mod compare;
+mod launch;
 mod npy;
 mod tidy;
 mod trace;

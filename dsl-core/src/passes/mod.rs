@@ -15,7 +15,7 @@ pub mod rewrite;
 pub mod simplify;
 pub mod uniform_mask;
 
-pub use prepare::{Approximations, prepare};
+pub use prepare::{Approximations, prepare, prepare_observed};
 
 use crate::ir::Func;
 

@@ -2,6 +2,7 @@
 
 use super::{decompose, resolve, tidy, uniform_mask};
 use crate::diagnostic::Diagnostics;
+use crate::ir::Func;
 use crate::target::Determinism;
 use crate::verify::{self, BlockFunc};
 
@@ -21,16 +22,31 @@ pub fn prepare(
     determinism: Determinism,
     approximations: Approximations,
 ) -> Result<BlockFunc, Diagnostics> {
+    prepare_observed(func, determinism, approximations, &mut |_, _| ())
+}
+
+/// [`prepare`], which shows the function to `observe` after each pass that it names.
+pub fn prepare_observed(
+    func: BlockFunc,
+    determinism: Determinism,
+    approximations: Approximations,
+    observe: &mut dyn FnMut(&'static str, &Func),
+) -> Result<BlockFunc, Diagnostics> {
     let mut func = func.into_inner();
     resolve::resolve(&mut func, determinism)?;
+    observe("resolve", &func);
     match approximations {
         Approximations::Native => {}
         Approximations::Absent => decompose::decompose_approximate(&mut func),
     }
     decompose::decompose(&mut func);
+    observe("decompose", &func);
     tidy(&mut func);
+    observe("tidy", &func);
     uniform_mask::split_uniform_masks(&mut func);
+    observe("split_uniform_masks", &func);
     tidy(&mut func);
+    observe("tidy", &func);
     verify::block(func)
 }
 
@@ -38,7 +54,7 @@ pub fn prepare(
 mod tests {
     use super::super::fold;
     use super::*;
-    use crate::ir::{Func, Kind, Op};
+    use crate::ir::{Kind, Op};
     use crate::text::parse;
 
     fn read(source: &str) -> Func {
