@@ -5,6 +5,7 @@
 //! to the traits in [`operators`] and [`control`]. An error never panics: it is recorded with the
 //! user's location, the result is poisoned, and all errors of a kernel come at once.
 
+pub mod accumulator;
 mod branch;
 pub mod carry;
 mod context;
@@ -12,9 +13,12 @@ pub mod control;
 pub mod element;
 mod frame;
 pub mod kernel;
+pub mod math;
 pub mod memory;
 pub mod operators;
 pub mod ptr;
+pub mod reduce;
+pub mod tensor;
 pub mod tile;
 mod while_loop;
 
@@ -25,6 +29,7 @@ pub use element::{Bits, Element, Float, Int, LiteralOf, Numeric};
 pub use kernel::{KernelHeader, KernelParameter, KernelSource};
 pub use memory::{load, store};
 pub use ptr::{Ptr, PtrMut, PtrMutTile, PtrTile};
+pub use tensor::{Tensor, TensorMut};
 pub use tile::{
     DeviceValue, IntoTile, Scalar, Tile, arange, full, num_programs, program_id, require, zeros,
 };
@@ -38,6 +43,10 @@ pub mod generated {
 
 /// What a kernel's body names.
 pub mod prelude {
+    pub use super::accumulator::{SumAccumulator, sum_accumulator};
+    pub use super::math::*;
+    pub use super::reduce::{reduce, reduce_masked};
+    pub use super::tensor::{Tensor, TensorMut};
     pub use super::{
         Bits, Carry, Element, Float, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile, Scalar, Tile,
         arange, full, load, num_programs, program_id, range, require, store, zeros,

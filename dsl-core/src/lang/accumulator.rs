@@ -1,0 +1,210 @@
+//! Sums over the tiles of a loop with the bits of one sum over all of them.
+//!
+//! A binary counter: level `k` holds the sum of `2^k` tiles, and occupied levels are the bits of
+//! the count. Adding a tile merges equal levels upwards, as a counter carries, so every addition is
+//! a node of the balanced tree over the whole axis.
+
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use super::carry::{Carry, Part, Slot};
+use super::context::{self, Handle};
+use super::control::Branches;
+use super::element::Numeric;
+use super::tile::{DeviceValue, Scalar, Tile};
+use crate::ir::{DType, Literal};
+
+/// Tiles that an accumulator takes unless `.at_most(n)` says otherwise.
+const DEFAULT_TILES: usize = 1 << 16;
+
+/// A sum over the tiles of a loop. `f16` and `bf16` accumulate in `f32` and round once at the end.
+///
+/// With tiles of a power of two along the axis the result has the same bits for every tile size, as
+/// long as masked elements are zero and no more than the stated number of tiles is added; beyond
+/// that the result is still a sum, but its bits depend on the tile size.
+#[derive(Clone)]
+pub struct SumAccumulator<T: Numeric> {
+    count: Scalar<i64>,
+    levels: Vec<Level>,
+    extent: Option<usize>,
+    element: PhantomData<T>,
+}
+
+/// The sum of a power of two of tiles, in the type that arithmetic is done in.
+#[derive(Clone, Copy)]
+struct Level(Handle);
+
+impl Carry for Level {
+    fn visit(&mut self, visitor: &mut dyn FnMut(Part<'_>)) {
+        visitor(Part::Value(&mut self.0));
+    }
+}
+
+impl<T: Numeric> Carry for SumAccumulator<T> {
+    fn visit(&mut self, visitor: &mut dyn FnMut(Part<'_>)) {
+        self.count.visit(visitor);
+        self.levels.visit(visitor);
+    }
+}
+
+/// An empty sum of tiles whose reduction has `shape`: `[]` for a scalar result.
+#[track_caller]
+pub fn sum_accumulator<T: Numeric>(shape: impl AsRef<[usize]>) -> SumAccumulator<T> {
+    let location = Location::caller();
+    let level = context::emit(location, |context| {
+        match context.shape("sum_accumulator", shape.as_ref()) {
+            Some(shape) => {
+                let zero = Literal::from_bits(compute::<T>(), 0);
+                context.builder.filled(zero, shape)
+            }
+            None => context.builder.poison(),
+        }
+    });
+    let count = context::emit(location, |context| context.builder.index(0));
+    let accumulator = SumAccumulator {
+        count: Scalar::from_handle(count),
+        levels: vec![Level(level)],
+        extent: None,
+        element: PhantomData,
+    };
+    accumulator.at_most(DEFAULT_TILES)
+}
+
+fn compute<T: Numeric>() -> DType {
+    T::DTYPE.compute()
+}
+
+impl<T: Numeric> SumAccumulator<T> {
+    /// Says that at most `tiles` tiles are added, so that fewer levels are kept. Only before the
+    /// first tile.
+    #[must_use]
+    pub fn at_most(mut self, tiles: usize) -> Self {
+        let levels = tiles.max(1).ilog2() as usize + 1;
+        self.levels = vec![self.levels[0]; levels];
+        self
+    }
+
+    /// Adds the sum of `tile` along `axis`. All tiles have one extent along it; elements that do
+    /// not belong to the sum are zero.
+    #[track_caller]
+    pub fn add<U: Numeric>(&mut self, tile: Tile<U>, axis: usize) {
+        let location = Location::caller();
+        let partial = context::emit(location, |context| {
+            let x = context.value(tile.handle());
+            let ty = context.ty(x);
+            if ty.is_poison() {
+                return x;
+            }
+            let extent = ty.shape.dims().get(axis).copied();
+            let first = *self.extent.get_or_insert(extent.unwrap_or(0));
+            if extent.is_some_and(|extent| extent != first) {
+                context.builder.error(format!(
+                    "`add`: the tile has extent `{}` along axis {axis}, expected `{first}` as before",
+                    extent.unwrap_or(0)
+                ));
+                return context.builder.poison();
+            }
+            if U::DTYPE.compute() != compute::<T>() {
+                context.builder.error(format!(
+                    "`add`: an accumulator of `{}` does not take a tile of `{}`",
+                    T::DTYPE,
+                    U::DTYPE
+                ));
+                return context.builder.poison();
+            }
+            let sum = context.partial_sum(x, axis, U::DTYPE);
+            let level = context.value(self.levels[0].0);
+            let (found, expected) = (context.ty(sum), context.ty(level));
+            if found != expected && !found.is_poison() && !expected.is_poison() {
+                context.builder.error(format!(
+                    "`add`: the sum of the tile is `{found}`, expected `{expected}`"
+                ));
+                return context.builder.poison();
+            }
+            sum
+        });
+        self.insert(location, Level(partial), 0);
+        self.count = Scalar::from_handle(context::emit(location, |context| {
+            let (count, one) = (context.value(self.count.handle()), context.builder.index(1));
+            context.builder.add(count, one)
+        }));
+    }
+
+    /// Puts a sum into level `at`, or merges and goes one level up. The last level only merges.
+    fn insert(&mut self, location: &'static Location<'static>, sum: Level, at: usize) {
+        let merged = |level: Level| {
+            Level(context::emit(location, |context| {
+                let (older, newer) = (context.value(level.0), context.value(sum.0));
+                context.builder.add(older, newer)
+            }))
+        };
+        if at + 1 == self.levels.len() {
+            self.levels[at] = merged(self.levels[at]);
+            return;
+        }
+        let occupied = self.bit(location, at);
+        let mut branch = super::branch::If::begin_at(location, occupied);
+        let mut branches = Branches::new();
+        if branch.enter_then(&mut [slot(&mut self.levels)]) {
+            self.insert(location, merged(self.levels[at]), at + 1);
+            branches.then = Some(());
+        }
+        if branch.enter_otherwise(&mut [slot(&mut self.levels)]) {
+            self.levels[at] = sum;
+            branches.otherwise = Some(());
+        }
+        super::carry::Host.merge(branch, branches, &mut [slot(&mut self.levels)]);
+    }
+
+    /// Whether level `at` is occupied.
+    fn bit(&self, location: &'static Location<'static>, at: usize) -> Scalar<bool> {
+        Scalar::from_handle(context::emit(location, |context| {
+            let count = context.value(self.count.handle());
+            let bit = context.builder.index(1 << at);
+            let zero = context.builder.index(0);
+            let masked = context.builder.and(count, bit);
+            context.builder.ne(masked, zero)
+        }))
+    }
+
+    /// The sum of all tiles: what is left is merged, lower index on the left. +0 when there were
+    /// none, and for a zero float result.
+    #[track_caller]
+    pub fn finish(self) -> Tile<T> {
+        let location = Location::caller();
+        let bits: Vec<Scalar<bool>> = (0..self.levels.len())
+            .map(|at| self.bit(location, at))
+            .collect();
+        Tile::from_handle(context::emit(location, |context| {
+            let mut total = context.value(self.levels[0].0);
+            let ty = context.ty(total);
+            if ty.is_poison() {
+                return total;
+            }
+            total = context
+                .builder
+                .filled(Literal::from_bits(compute::<T>(), 0), ty.shape);
+            let last = self.levels.len() - 1;
+            for (at, (level, occupied)) in self.levels.iter().zip(bits).enumerate() {
+                let level = context.value(level.0);
+                let merged = context.builder.add(level, total);
+                // The last level also holds what went beyond it, and is zero when empty.
+                total = if at == last {
+                    merged
+                } else {
+                    let occupied = context.value(occupied.handle());
+                    let occupied = context.broadcast("finish", occupied, ty.shape);
+                    context.builder.select(occupied, merged, total)
+                };
+            }
+            context.cast(total, T::DTYPE)
+        }))
+    }
+}
+
+fn slot(levels: &mut Vec<Level>) -> Slot<'_> {
+    Slot::Carried {
+        name: "levels",
+        value: levels,
+    }
+}

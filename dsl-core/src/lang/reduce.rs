@@ -1,0 +1,401 @@
+//! Reductions along an axis, which the result no longer has.
+//!
+//! Float sums and products and every combine of a closure use the balanced binary tree over the
+//! axis, adjacent pairs first, the lower index on the left.
+
+use std::panic::Location;
+
+use super::context::{self, Context, Handle};
+use super::element::{Element, Int, Numeric};
+use super::math::ordered;
+use super::tile::{DeviceValue, Scalar, Tile, axis_of, map};
+use crate::ir::{BinaryOp, CompareOp, DType, Op, Order, Region, Type, Value};
+
+/// Tiles that a reduction combines together: one tile, or a tuple of tiles of one shape.
+pub trait Reducible: Copy {
+    /// What the combine takes twice and gives: a scalar for each tile.
+    type Element;
+    /// The tiles in the trace.
+    #[doc(hidden)]
+    fn handles(&self) -> Vec<Handle>;
+    /// Tiles of the trace.
+    #[doc(hidden)]
+    fn from_handles(handles: &[Handle]) -> Self;
+    /// Scalars of the trace.
+    #[doc(hidden)]
+    fn elements(handles: &[Handle]) -> Self::Element;
+    /// The scalars that the combine gave.
+    #[doc(hidden)]
+    fn element_handles(element: Self::Element) -> Vec<Handle>;
+}
+
+impl<T: Element> Reducible for Tile<T> {
+    type Element = Scalar<T>;
+    fn handles(&self) -> Vec<Handle> {
+        vec![self.handle()]
+    }
+    fn from_handles(handles: &[Handle]) -> Self {
+        Self::from_handle(handles[0])
+    }
+    fn elements(handles: &[Handle]) -> Scalar<T> {
+        Scalar::from_handle(handles[0])
+    }
+    fn element_handles(element: Scalar<T>) -> Vec<Handle> {
+        vec![element.handle()]
+    }
+}
+
+macro_rules! reducible_tuples {
+    ($(($($Item:ident $index:tt),+);)*) => { $(
+        impl<$($Item: Element),+> Reducible for ($(Tile<$Item>,)+) {
+            type Element = ($(Scalar<$Item>,)+);
+            fn handles(&self) -> Vec<Handle> {
+                vec![$(self.$index.handle()),+]
+            }
+            fn from_handles(handles: &[Handle]) -> Self {
+                ($(Tile::<$Item>::from_handle(handles[$index]),)+)
+            }
+            fn elements(handles: &[Handle]) -> Self::Element {
+                ($(Scalar::<$Item>::from_handle(handles[$index]),)+)
+            }
+            fn element_handles(element: Self::Element) -> Vec<Handle> {
+                vec![$(element.$index.handle()),+]
+            }
+        }
+    )* };
+}
+reducible_tuples! {
+    (A 0, B 1);
+    (A 0, B 1, C 2);
+    (A 0, B 1, C 2, D 3);
+}
+
+/// Combines along `axis` with a closure over scalars, lower index on the left.
+///
+/// A tuple of tiles is combined together: `reduce((x, i), 0, |a, b| ..)`.
+#[track_caller]
+pub fn reduce<S: Reducible>(
+    source: S,
+    axis: usize,
+    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+) -> S {
+    let location = Location::caller();
+    let Some(open) = open(location, &source.handles(), &[]) else {
+        return source;
+    };
+    let [lower, higher] = open.operands(0);
+    let combined = S::element_handles(combine(S::elements(&lower), S::elements(&higher)));
+    S::from_handles(&open.close(location, axis, &combined))
+}
+
+/// Combines along `axis` only the elements where `mask` holds; where it holds for none, the result
+/// is zero.
+///
+/// Each node of the tree knows whether it holds an element, so no identity is needed.
+#[track_caller]
+pub fn reduce_masked<S: Reducible>(
+    source: S,
+    mask: Tile<bool>,
+    axis: usize,
+    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+) -> S {
+    let location = Location::caller();
+    let Some(open) = open(location, &source.handles(), &[mask.handle()]) else {
+        return source;
+    };
+    let [lower, higher] = open.operands(0);
+    let [lower_valid, higher_valid] = open.operands(source.handles().len());
+    let combined = S::element_handles(combine(S::elements(&lower), S::elements(&higher)));
+    let chosen = context::with(location, |context| {
+        let (left, right) = (
+            context.value(lower_valid[0]),
+            context.value(higher_valid[0]),
+        );
+        let both = context.builder.and(left, right);
+        let any = context.builder.or(left, right);
+        let mut chosen = Vec::new();
+        for (index, &value) in combined.iter().enumerate() {
+            let value = context.value(value);
+            let (a, b) = (context.value(lower[index]), context.value(higher[index]));
+            let one = context.builder.select(left, a, b);
+            let value = context.builder.select(both, value, one);
+            chosen.push(context.handle(value));
+        }
+        chosen.push(context.handle(any));
+        chosen
+    });
+    let results = open.close(location, axis, &chosen.unwrap_or(combined));
+    let Some((&valid, values)) = results.split_last() else {
+        return source;
+    };
+    let masked = context::with(location, |context| {
+        let valid = context.value(valid);
+        let masked = values.iter().map(|&value| {
+            let value = context.value(value);
+            let zero = context.builder.constant_like(value, 0.0);
+            let masked = context.builder.select(valid, value, zero);
+            context.handle(masked)
+        });
+        masked.collect::<Vec<_>>()
+    });
+    S::from_handles(&masked.unwrap_or_default())
+}
+
+/// A reduction whose combine is being traced.
+struct Open {
+    sources: Vec<Handle>,
+    parameters: Vec<Handle>,
+    region: Region,
+    outer: Region,
+}
+
+fn open(location: &'static Location<'static>, tiles: &[Handle], more: &[Handle]) -> Option<Open> {
+    let sources = [tiles, more].concat();
+    context::with(location, |context| {
+        let values: Vec<Value> = sources.iter().map(|&tile| context.value(tile)).collect();
+        let values = common(context, &values)?;
+        let elements: Vec<Type> = values
+            .iter()
+            .map(|&value| context.ty(value).with_shape(crate::ir::Shape::SCALAR))
+            .collect();
+        let region = context
+            .builder
+            .new_region(&[elements.clone(), elements].concat());
+        let parameters = context.builder.parameters(region);
+        let outer = context.builder.enter(region);
+        Some(Open {
+            sources: values.iter().map(|&value| context.handle(value)).collect(),
+            parameters: parameters
+                .iter()
+                .map(|&value| context.handle(value))
+                .collect(),
+            region,
+            outer,
+        })
+    })
+    .flatten()
+}
+
+/// All values in the shape of the first; `None` when one is in error.
+fn common(context: &mut Context, values: &[Value]) -> Option<Vec<Value>> {
+    let first = context.ty(*values.first()?).shape;
+    let values: Vec<Value> = values
+        .iter()
+        .map(|&value| context.broadcast("reduce", value, first))
+        .collect();
+    let poisoned = values.iter().any(|&value| context.ty(value).is_poison());
+    (!poisoned).then_some(values)
+}
+
+impl Open {
+    /// The lower and the higher operands, from the source `from` on.
+    fn operands(&self, from: usize) -> [Vec<Handle>; 2] {
+        let (lower, higher) = self.parameters.split_at(self.sources.len());
+        [lower[from..].to_vec(), higher[from..].to_vec()]
+    }
+
+    fn close(
+        self,
+        location: &'static Location<'static>,
+        axis: usize,
+        combined: &[Handle],
+    ) -> Vec<Handle> {
+        let results = context::with(location, |context| {
+            let values = combined.iter().map(|&value| context.value(value));
+            let values: Vec<Value> = values.collect();
+            context.builder.emit(Op::Yield { values }, &[]);
+            context.builder.enter(self.outer);
+            let sources = self.sources.iter().map(|&tile| context.value(tile));
+            let sources = sources.collect();
+            let op = Op::Reduce {
+                sources,
+                axis: axis_of(axis),
+                order: Order::Tree,
+                combine: self.region,
+            };
+            let inst = context.builder.emit(op, &[]);
+            let results = context.builder.results(inst).to_vec();
+            results.iter().map(|&value| context.handle(value)).collect()
+        });
+        results.unwrap_or(self.sources)
+    }
+}
+
+impl Context {
+    /// A reduction by one operation.
+    pub(crate) fn reduce_by(&mut self, op: BinaryOp, x: Value, axis: usize, order: Order) -> Value {
+        if self.ty(x).is_poison() {
+            return x;
+        }
+        let results = self.builder.reduce(&[x], axis, order, |builder, a, b| {
+            vec![builder.binary(op, a[0], b[0])]
+        });
+        results[0]
+    }
+
+    /// The sum along an axis in the type that arithmetic is done in, before the final `+ 0.0`.
+    pub(crate) fn partial_sum(&mut self, x: Value, axis: usize, dtype: DType) -> Value {
+        let wide = self.cast(x, dtype.compute());
+        self.reduce_by(BinaryOp::Add, wide, axis, sum_order(dtype))
+    }
+
+    /// Turns -0 into +0.
+    pub(crate) fn positive_zero(&mut self, x: Value) -> Value {
+        match self.ty(x).dtype() {
+            Some(dtype) if dtype.is_float() => {
+                let zero = self.builder.constant_like(x, 0.0);
+                self.builder.add(x, zero)
+            }
+            Some(_) | None => x,
+        }
+    }
+}
+
+/// Integers add to the same bits in any order.
+fn sum_order(dtype: DType) -> Order {
+    match dtype.is_float() {
+        true => Order::Tree,
+        false => Order::Any,
+    }
+}
+
+impl<T: Numeric> Tile<T> {
+    /// The sum along `axis`. `f16` and `bf16` add in `f32` and round once at the end; a zero float
+    /// result is +0.
+    #[track_caller]
+    pub fn sum(self, axis: usize) -> Self {
+        map(self, |context, x| {
+            let sum = context.partial_sum(x, axis, T::DTYPE);
+            let sum = context.positive_zero(sum);
+            context.cast(sum, T::DTYPE)
+        })
+    }
+
+    /// The product along `axis`. `f16` and `bf16` multiply in `f32` and round once at the end.
+    #[track_caller]
+    pub fn product(self, axis: usize) -> Self {
+        map(self, |context, x| {
+            let wide = context.cast(x, T::DTYPE.compute());
+            let product = context.reduce_by(BinaryOp::Mul, wide, axis, sum_order(T::DTYPE));
+            context.cast(product, T::DTYPE)
+        })
+    }
+
+    /// The largest element along `axis`. NaN is ignored; -0 < +0.
+    #[track_caller]
+    pub fn max(self, axis: usize) -> Self {
+        map(self, |context, x| {
+            context.reduce_by(ordered::<T>(true), x, axis, Order::Any)
+        })
+    }
+
+    /// The smallest element along `axis`. NaN is ignored; -0 < +0.
+    #[track_caller]
+    pub fn min(self, axis: usize) -> Self {
+        map(self, |context, x| {
+            context.reduce_by(ordered::<T>(false), x, axis, Order::Any)
+        })
+    }
+
+    /// The largest element along `axis`, or NaN if one is NaN; -0 < +0.
+    #[track_caller]
+    pub fn maximum(self, axis: usize) -> Self {
+        map(self, |context, x| {
+            context.reduce_by(BinaryOp::Maximum, x, axis, Order::Any)
+        })
+    }
+
+    /// The smallest element along `axis`, or NaN if one is NaN; -0 < +0.
+    #[track_caller]
+    pub fn minimum(self, axis: usize) -> Self {
+        map(self, |context, x| {
+            context.reduce_by(BinaryOp::Minimum, x, axis, Order::Any)
+        })
+    }
+
+    /// The lowest index along `axis` that holds what [`Tile::max`] gives; 0 when all are NaN.
+    #[track_caller]
+    pub fn argmax(self, axis: usize) -> Tile<i64> {
+        map(self, |context, x| {
+            extreme_index::<T>(context, x, axis, true)
+        })
+    }
+
+    /// The lowest index along `axis` that holds what [`Tile::min`] gives; 0 when all are NaN.
+    #[track_caller]
+    pub fn argmin(self, axis: usize) -> Tile<i64> {
+        map(self, |context, x| {
+            extreme_index::<T>(context, x, axis, false)
+        })
+    }
+}
+
+/// Two operands differ in the order exactly when the bits of their extremum differ from those of
+/// the lower one: so -0 and +0 differ, and NaN yields to every number.
+fn extreme_index<T: Numeric>(context: &mut Context, x: Value, axis: usize, greater: bool) -> Value {
+    let shape = context.ty(x).shape;
+    if axis >= shape.rank() {
+        let ty = context.ty(x);
+        let name = if greater { "argmax" } else { "argmin" };
+        context
+            .builder
+            .error(format!("`{name}`: axis {axis} is out of range for `{ty}`"));
+        return context.builder.poison();
+    }
+    let end = shape.extent(axis) as i64;
+    let mut index = context.builder.value(Op::Arange { start: 0, end });
+    for other in 0..shape.rank() {
+        if other != axis {
+            let axis = axis_of(other);
+            index = context.builder.value(Op::ExpandDims { x: index, axis });
+        }
+    }
+    let index = context.broadcast("argmax", index, shape);
+    let bits = match T::DTYPE.bits() {
+        16 => DType::I16,
+        32 => DType::I32,
+        _ => DType::I64,
+    };
+    let op = ordered::<T>(greater);
+    let results = context
+        .builder
+        .reduce(&[x, index], axis, Order::Tree, |builder, a, b| {
+            let extreme = builder.binary(op, a[0], b[0]);
+            let (mut left, mut right) = (a[0], extreme);
+            if T::DTYPE.is_float() {
+                left = builder.bitcast(left, bits);
+                right = builder.bitcast(right, bits);
+            }
+            let higher = builder.compare(CompareOp::Ne, left, right);
+            vec![extreme, builder.select(higher, b[1], a[1])]
+        });
+    results[1]
+}
+
+impl<T: Int> Tile<T> {
+    /// The exclusive or along `axis`.
+    #[track_caller]
+    pub fn xor(self, axis: usize) -> Self {
+        map(self, |context, x| {
+            context.reduce_by(BinaryOp::Xor, x, axis, Order::Any)
+        })
+    }
+}
+
+impl Tile<bool> {
+    /// Whether any element along `axis` holds.
+    #[track_caller]
+    pub fn any(self, axis: usize) -> Self {
+        map(self, |context, x| {
+            context.reduce_by(BinaryOp::Or, x, axis, Order::Any)
+        })
+    }
+
+    /// Whether all elements along `axis` hold.
+    #[track_caller]
+    pub fn all(self, axis: usize) -> Self {
+        map(self, |context, x| {
+            context.reduce_by(BinaryOp::And, x, axis, Order::Any)
+        })
+    }
+}
