@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::define;
 use crate::builder::Builder;
 use crate::entity::Entity;
-use crate::ir::{DType, Func, Kind, Literal, Op, Stage, UnaryOp, Value};
+use crate::ir::{DType, Func, Inst, Kind, Literal, Op, Stage, UnaryOp, Value};
 use crate::semantics::{binary, bitcast, cast, compare, ternary, unary};
 
 /// The definition of a derived function of a data type, ready to run on numbers.
@@ -13,6 +13,10 @@ use crate::semantics::{binary, bitcast, cast, compare, ternary, unary};
 pub struct Definition {
     func: Func,
     result: Value,
+    /// What the result depends on, constants aside, in order.
+    steps: Vec<Inst>,
+    /// For each value its bits, as far as they are known before the run.
+    start: Vec<u64>,
 }
 
 impl Definition {
@@ -24,7 +28,29 @@ impl Definition {
         let func = builder
             .finish()
             .expect("broken invariant: definitions of float types are well typed");
-        Self { func, result }
+        let mut live = vec![false; func.value_count()];
+        live[result.index()] = true;
+        let mut steps = Vec::new();
+        let mut start = vec![0; func.value_count()];
+        for &inst in func.region(func.body()).insts.iter().rev() {
+            let data = func.inst(inst);
+            let defined = data.results[0].index();
+            match &data.op {
+                Op::Constant { value } => start[defined] = value.bits,
+                op if live[defined] => {
+                    op.visit_operands(&mut |operand| live[operand.index()] = true);
+                    steps.push(inst);
+                }
+                _ => {}
+            }
+        }
+        steps.reverse();
+        Self {
+            func,
+            result,
+            steps,
+            start,
+        }
     }
 
     /// The function of one parameter; its last value is the result.
@@ -35,36 +61,23 @@ impl Definition {
     /// The function at `x`.
     pub fn evaluate(&self, x: u64) -> u64 {
         let func = &self.func;
-        let mut values = vec![0; func.value_count()];
+        let mut values = self.start.clone();
         values[func.arguments()[0].index()] = x;
-        for &inst in &func.region(func.body()).insts {
+        for &inst in &self.steps {
             let data = func.inst(inst);
             let result = data.results[0];
-            let at = |value: &Value| values[value.index()];
-            let literal = |value: &Value| {
+            let at = |value: &Value| {
                 let dtype = func.ty(*value).dtype();
                 let dtype = dtype.expect("broken invariant: definitions hold numbers");
-                Literal::from_bits(dtype, at(value))
+                Literal::from_bits(dtype, values[value.index()])
             };
-            values[result.index()] = match &data.op {
-                Op::Constant { value } => value.bits,
-                Op::Select {
-                    condition,
-                    on_true,
-                    on_false,
-                } => at(if at(condition) != 0 {
-                    on_true
-                } else {
-                    on_false
-                }),
-                op => apply(op, literal(&result).dtype, &literal),
-            };
+            values[result.index()] = apply(&data.op, at(&result).dtype, &at);
         }
         values[self.result.index()]
     }
 }
 
-/// An elementwise op other than `select`.
+/// An elementwise op.
 fn apply(op: &Op, to: DType, at: &dyn Fn(&Value) -> Literal) -> u64 {
     let dtype = |value| at(value).dtype;
     let bits = |value| at(value).bits;
@@ -75,6 +88,15 @@ fn apply(op: &Op, to: DType, at: &dyn Fn(&Value) -> Literal) -> u64 {
         Op::Compare { op, lhs, rhs } => u64::from(compare(*op, dtype(lhs), bits(lhs), bits(rhs))),
         Op::Cast { x } => cast(dtype(x), to, bits(x)),
         Op::Bitcast { x } => bitcast(dtype(x), to, bits(x)),
+        Op::Select {
+            condition,
+            on_true,
+            on_false,
+        } => bits(if bits(condition) != 0 {
+            on_true
+        } else {
+            on_false
+        }),
         op => unreachable!("broken invariant: `{}` is in no definition", op.mnemonic()),
     }
 }

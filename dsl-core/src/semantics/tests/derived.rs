@@ -67,88 +67,92 @@ fn the_table_covers_every_derived_function() {
     }
 }
 
+const INF: f64 = f64::INFINITY;
+const NAN: f64 = f64::NAN;
+
+/// Arguments with the results that every type must give exactly.
+const SPECIAL: &[(UnaryOp, &[(f64, f64)])] = &[
+    (
+        UnaryOp::Exp,
+        &[
+            (0.0, 1.0),
+            (-0.0, 1.0),
+            (INF, INF),
+            (-INF, 0.0),
+            (1e30, INF),
+            (-1e30, 0.0),
+        ],
+    ),
+    (
+        UnaryOp::Exp2,
+        &[
+            (0.0, 1.0),
+            (-0.0, 1.0),
+            (INF, INF),
+            (-INF, 0.0),
+            (3.0, 8.0),
+            (-2.0, 0.25),
+        ],
+    ),
+    (
+        UnaryOp::Log,
+        &[
+            (1.0, 0.0),
+            (0.0, -INF),
+            (-0.0, -INF),
+            (INF, INF),
+            (-INF, NAN),
+            (-1.0, NAN),
+        ],
+    ),
+    (
+        UnaryOp::Log2,
+        &[
+            (1.0, 0.0),
+            (0.0, -INF),
+            (-0.0, -INF),
+            (INF, INF),
+            (-1.0, NAN),
+            (8.0, 3.0),
+        ],
+    ),
+    (
+        UnaryOp::Rsqrt,
+        &[
+            (4.0, 0.5),
+            (0.0, INF),
+            (-0.0, -INF),
+            (INF, 0.0),
+            (-1.0, NAN),
+        ],
+    ),
+    (
+        UnaryOp::Sigmoid,
+        &[
+            (0.0, 0.5),
+            (-0.0, 0.5),
+            (INF, 1.0),
+            (-INF, 0.0),
+            (100.0, 1.0),
+        ],
+    ),
+    (
+        UnaryOp::Tanh,
+        &[
+            (0.0, 0.0),
+            (-0.0, -0.0),
+            (INF, 1.0),
+            (-INF, -1.0),
+            (50.0, 1.0),
+        ],
+    ),
+];
+
 #[test]
 fn special_values() {
-    let (inf, nan) = (f64::INFINITY, f64::NAN);
-    let cases: &[(UnaryOp, &[(f64, f64)])] = &[
-        (
-            UnaryOp::Exp,
-            &[
-                (0.0, 1.0),
-                (-0.0, 1.0),
-                (inf, inf),
-                (-inf, 0.0),
-                (1e30, inf),
-                (-1e30, 0.0),
-            ],
-        ),
-        (
-            UnaryOp::Exp2,
-            &[
-                (0.0, 1.0),
-                (-0.0, 1.0),
-                (inf, inf),
-                (-inf, 0.0),
-                (3.0, 8.0),
-                (-2.0, 0.25),
-            ],
-        ),
-        (
-            UnaryOp::Log,
-            &[
-                (1.0, 0.0),
-                (0.0, -inf),
-                (-0.0, -inf),
-                (inf, inf),
-                (-inf, nan),
-                (-1.0, nan),
-            ],
-        ),
-        (
-            UnaryOp::Log2,
-            &[
-                (1.0, 0.0),
-                (0.0, -inf),
-                (-0.0, -inf),
-                (inf, inf),
-                (-1.0, nan),
-                (8.0, 3.0),
-            ],
-        ),
-        (
-            UnaryOp::Rsqrt,
-            &[
-                (4.0, 0.5),
-                (0.0, inf),
-                (-0.0, -inf),
-                (inf, 0.0),
-                (-1.0, nan),
-            ],
-        ),
-        (
-            UnaryOp::Sigmoid,
-            &[
-                (0.0, 0.5),
-                (-0.0, 0.5),
-                (inf, 1.0),
-                (-inf, 0.0),
-                (100.0, 1.0),
-            ],
-        ),
-        (
-            UnaryOp::Tanh,
-            &[
-                (0.0, 0.0),
-                (-0.0, -0.0),
-                (inf, 1.0),
-                (-inf, -1.0),
-                (50.0, 1.0),
-            ],
-        ),
-    ];
-    for &(op, cases) in cases {
+    for &(op, cases) in SPECIAL {
         for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
-            for &(x, expected) in cases.iter().chain(&[(nan, nan), (-nan, nan)]) {
+            for &(x, expected) in cases.iter().chain(&[(NAN, NAN), (-NAN, NAN)]) {
                 let number = |value: f64| cast(DType::F64, dtype, value.to_bits());
                 let found = canonical(dtype, evaluate(op, dtype, number(x)));
                 assert_eq!(
