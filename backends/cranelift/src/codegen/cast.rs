@@ -1,0 +1,296 @@
+//! Conversions between data types.
+
+use cranelift_codegen::ir as clif;
+use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F32, F32X4, F64, I8X16, I32, I32X4, I64};
+use exactile_core::ir::{CompareOp, DType, Literal, Type, Value};
+use exactile_core::semantics;
+
+use super::Codegen;
+use super::half_float::is_half;
+use super::lanes::{Repr, lane_type, piece_type};
+use crate::runtime::ScalarCall;
+
+impl Codegen<'_> {
+    pub(super) fn cast(&mut self, x: Value, ty: Type) -> Repr {
+        let from = self.dtype(x);
+        let to = ty.dtype().unwrap_or(from);
+        let repr = self.repr(x);
+        self.cast_repr(from, to, &repr, ty.shape.elements())
+    }
+
+    fn cast_repr(&mut self, from: DType, to: DType, x: &Repr, lanes: usize) -> Repr {
+        if from == to {
+            return x.clone();
+        }
+        if let Repr::Scalar(x) = x {
+            return Repr::Scalar(self.cast_scalar(from, to, *x));
+        }
+        if let Repr::Mask(..) = x {
+            let one = Literal::from_f64(to, 1.0);
+            let one = self.bits(piece_type(to).as_int(), one.bits);
+            let masks = self.resize_mask(x, lane_type(to).bytes(), lanes);
+            let pieces = masks.into_iter().map(|mask| {
+                let bits = self.builder.ins().band(mask, one);
+                self.reinterpret(piece_type(to), bits)
+            });
+            return Repr::Vector(pieces.collect());
+        }
+        if to == DType::Bool {
+            let shape = Type::vector(from, lanes);
+            let zero = self.filled(Literal::from_bits(from, 0), shape);
+            return self.compare_repr(CompareOp::Ne, from, x, &zero, lanes);
+        }
+        if is_half(from) {
+            let wide = self.widen(from, x, lanes);
+            return self.cast_repr(DType::F32, to, &wide, lanes);
+        }
+        if is_half(to) && from == DType::F32 {
+            return self.narrow(to, x, lanes);
+        }
+        if from.is_integer() && to.is_integer() {
+            return Repr::Vector(self.resize_integers(from, to, x.pieces(), lanes));
+        }
+        if let Some(pieces) = self.cast_pieces(from, to, x.pieces(), lanes) {
+            return Repr::Vector(pieces);
+        }
+        self.per_lane(&[(from, x.clone())], to, lanes, &mut |codegen, lane| {
+            codegen.cast_scalar(from, to, lane[0])
+        })
+    }
+
+    fn resize_integers(
+        &mut self,
+        from: DType,
+        to: DType,
+        pieces: &[clif::Value],
+        lanes: usize,
+    ) -> Vec<clif::Value> {
+        let mut width = from.bytes();
+        let mut pieces = pieces.to_vec();
+        while width < to.bytes() {
+            let count = (lanes * width as usize * 2).div_ceil(16);
+            let mut wider = Vec::new();
+            for piece in pieces {
+                let ins = self.builder.ins();
+                if from.is_signed() {
+                    wider.push(ins.swiden_low(piece));
+                    wider.push(self.builder.ins().swiden_high(piece));
+                } else {
+                    wider.push(ins.uwiden_low(piece));
+                    wider.push(self.builder.ins().uwiden_high(piece));
+                }
+            }
+            wider.truncate(count);
+            (width, pieces) = (width * 2, wider);
+        }
+        while width > to.bytes() {
+            let half = width as u8 / 2;
+            let picks: Vec<u8> = (0..16u8)
+                .map(|byte| byte / half * (2 * half) + byte % half)
+                .collect();
+            let narrowed = pieces.chunks(2).map(|pair| {
+                let bytes = self.shuffle_bytes(pair[0], *pair.last().unwrap_or(&pair[0]), &picks);
+                self.reinterpret(super::lanes::mask_type(u32::from(half)), bytes)
+            });
+            (width, pieces) = (u32::from(half), narrowed.collect());
+        }
+        pieces
+    }
+
+    /// Conversions that have vector instructions.
+    fn cast_pieces(
+        &mut self,
+        from: DType,
+        to: DType,
+        pieces: &[clif::Value],
+        lanes: usize,
+    ) -> Option<Vec<clif::Value>> {
+        let each = |codegen: &mut Self, f: fn(&mut Self, clif::Value) -> clif::Value| {
+            Some(pieces.iter().map(|&piece| f(codegen, piece)).collect())
+        };
+        match (from, to) {
+            (DType::I32, DType::F32) => each(self, |codegen, x| {
+                codegen.builder.ins().fcvt_from_sint(F32X4, x)
+            }),
+            (DType::U32, DType::F32) => each(self, |codegen, x| {
+                codegen.builder.ins().fcvt_from_uint(F32X4, x)
+            }),
+            (DType::F32, DType::I32) => each(self, |codegen, x| {
+                codegen.builder.ins().fcvt_to_sint_sat(I32X4, x)
+            }),
+            (DType::F32, DType::F64) => {
+                let mut promoted = Vec::new();
+                for &piece in pieces {
+                    let high = self.high_half(piece);
+                    promoted.push(self.builder.ins().fvpromote_low(piece));
+                    promoted.push(self.builder.ins().fvpromote_low(high));
+                }
+                promoted.truncate(lanes.div_ceil(2));
+                Some(promoted)
+            }
+            (DType::F64, DType::F32) => {
+                let demoted = pieces.chunks(2).map(|pair| {
+                    let low = self.builder.ins().fvdemote(pair[0]);
+                    let high = self
+                        .builder
+                        .ins()
+                        .fvdemote(*pair.last().unwrap_or(&pair[0]));
+                    let picks = [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23];
+                    let bytes = self.shuffle_bytes(low, high, &picks);
+                    self.reinterpret(F32X4, bytes)
+                });
+                Some(demoted.collect())
+            }
+            _ => None,
+        }
+    }
+
+    fn high_half(&mut self, piece: clif::Value) -> clif::Value {
+        let picks = [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15];
+        let bytes = self.shuffle_bytes(piece, piece, &picks);
+        debug_assert_eq!(self.builder.func.dfg.value_type(bytes), I8X16);
+        self.reinterpret(F32X4, bytes)
+    }
+
+    pub(super) fn cast_scalar(&mut self, from: DType, to: DType, x: clif::Value) -> clif::Value {
+        if from == to {
+            return x;
+        }
+        if to == DType::Bool {
+            return self.is_nonzero(from, x);
+        }
+        if is_half(from) {
+            let wide = self.widen_scalar(from, x);
+            return self.cast_scalar(DType::F32, to, wide);
+        }
+        match (from.is_float(), to.is_float()) {
+            (false, false) => self.resize_integer(from, to, x),
+            (false, true) => self.float_from_integer(from, to, x),
+            (true, false) => self.integer_from_float(to, x),
+            (true, true) => match to {
+                DType::F64 => self.builder.ins().fpromote(F64, x),
+                DType::F32 => self.builder.ins().fdemote(F32, x),
+                _ if from == DType::F32 => self.narrow_scalar(to, x),
+                _ => self.call_scalar(ScalarCall::Cast(from, to), &[(from, x)], to),
+            },
+        }
+    }
+
+    fn is_nonzero(&mut self, from: DType, x: clif::Value) -> clif::Value {
+        if is_half(from) {
+            let magnitude = self.builder.ins().band_imm_s(x, 0x7fff);
+            return self.builder.ins().icmp_imm_s(IntCC::NotEqual, magnitude, 0);
+        }
+        if from.is_float() {
+            let zero = self.bits(lane_type(from), 0);
+            return self.builder.ins().fcmp(FloatCC::NotEqual, x, zero);
+        }
+        self.builder.ins().icmp_imm_s(IntCC::NotEqual, x, 0)
+    }
+
+    fn resize_integer(&mut self, from: DType, to: DType, x: clif::Value) -> clif::Value {
+        let (source, target) = (lane_type(from), lane_type(to));
+        if source.bits() == target.bits() {
+            x
+        } else if source.bits() > target.bits() {
+            self.builder.ins().ireduce(target, x)
+        } else if from.is_signed() {
+            self.builder.ins().sextend(target, x)
+        } else {
+            self.builder.ins().uextend(target, x)
+        }
+    }
+
+    fn float_from_integer(&mut self, from: DType, to: DType, x: clif::Value) -> clif::Value {
+        if is_half(to) {
+            if from.bytes() <= 2 {
+                let wide = self.float_from_integer(from, DType::F32, x);
+                return self.narrow_scalar(to, wide);
+            }
+            return self.call_scalar(ScalarCall::Cast(from, to), &[(from, x)], to);
+        }
+        let target = lane_type(to);
+        match from {
+            DType::U64 => self.builder.ins().fcvt_from_uint(target, x),
+            DType::I64 => self.builder.ins().fcvt_from_sint(target, x),
+            _ => {
+                let wide = self.resize_integer(from, DType::I64, x);
+                self.builder.ins().fcvt_from_sint(target, wide)
+            }
+        }
+    }
+
+    /// Truncates, saturates, and maps NaN to 0.
+    fn integer_from_float(&mut self, to: DType, x: clif::Value) -> clif::Value {
+        match to {
+            DType::I64 => self.builder.ins().fcvt_to_sint_sat(I64, x),
+            DType::U64 => self.builder.ins().fcvt_to_uint_sat(I64, x),
+            DType::I32 => self.builder.ins().fcvt_to_sint_sat(I32, x),
+            DType::U32 => self.builder.ins().fcvt_to_uint_sat(I32, x),
+            _ => {
+                let wide = self.builder.ins().fcvt_to_sint_sat(I32, x);
+                let (least, greatest) = match to.is_signed() {
+                    true => (-(1i64 << (to.bits() - 1)), (1i64 << (to.bits() - 1)) - 1),
+                    false => (0, (1i64 << to.bits()) - 1),
+                };
+                let least = self.bits(I32, least as u64);
+                let greatest = self.bits(I32, greatest as u64);
+                let raised = self.builder.ins().smax(wide, least);
+                let clamped = self.builder.ins().smin(raised, greatest);
+                self.builder.ins().ireduce(lane_type(to), clamped)
+            }
+        }
+    }
+
+    /// The bits as another type of the same width; a float NaN reads as the canonical NaN.
+    pub(super) fn bitcast(&mut self, x: Value, ty: Type) -> Repr {
+        let from = self.dtype(x);
+        let to = ty.dtype().unwrap_or(from);
+        let repr = self.repr(x);
+        let pieces = match &repr {
+            Repr::Mask(..) => return repr,
+            Repr::Scalar(_) | Repr::Vector(_) => repr.pieces(),
+        };
+        let scalar = ty.is_scalar();
+        let target = if scalar {
+            lane_type(to)
+        } else {
+            piece_type(to)
+        };
+        let cast = pieces.iter().map(|&piece| {
+            let bits = self.canonical_bits(from, piece);
+            self.reinterpret(target, bits)
+        });
+        let cast: Vec<clif::Value> = cast.collect();
+        if scalar {
+            Repr::Scalar(cast[0])
+        } else {
+            Repr::Vector(cast)
+        }
+    }
+
+    fn canonical_bits(&mut self, dtype: DType, x: clif::Value) -> clif::Value {
+        if !dtype.is_float() {
+            return x;
+        }
+        let ty = self.builder.func.dfg.value_type(x);
+        let integer = ty.as_int();
+        let bits = self.reinterpret(integer, x);
+        let nan = semantics::canonical(dtype, dtype.mask());
+        let canonical = self.bits(integer, nan);
+        let is_nan = if is_half(dtype) {
+            let magnitude_mask = self.bits(integer, 0x7fff);
+            let magnitude = self.builder.ins().band(bits, magnitude_mask);
+            let infinity = if dtype == DType::F16 { 0x7c00 } else { 0x7f80 };
+            let infinity = self.bits(integer, infinity);
+            self.builder
+                .ins()
+                .icmp(IntCC::SignedGreaterThan, magnitude, infinity)
+        } else {
+            self.builder.ins().fcmp(FloatCC::Unordered, x, x)
+        };
+        self.choose(is_nan, canonical, bits)
+    }
+}

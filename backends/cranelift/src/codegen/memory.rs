@@ -1,0 +1,267 @@
+//! Loads, stores and bounds checks.
+
+use cranelift_codegen::ir as clif;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I8X16, I16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData};
+use exactile_core::ir::{DType, Literal, Type, Value};
+
+use super::Codegen;
+use super::lanes::{Repr, lane_type, mask_type, piece_type};
+
+/// Flags of every access: it does not trap and need not be aligned.
+pub(super) fn flags() -> MemFlagsData {
+    MemFlagsData::new().with_notrap()
+}
+
+impl Codegen<'_> {
+    fn address(&mut self, base: Value, offset: Value, dtype: DType) -> clif::Value {
+        let (start, offset) = (self.single(base), self.index(offset));
+        let bytes = self
+            .builder
+            .ins()
+            .imul_imm_s(offset, i64::from(dtype.bytes()));
+        self.builder.ins().iadd(start, bytes)
+    }
+
+    /// A scalar index as `i64`.
+    fn index(&mut self, value: Value) -> clif::Value {
+        let single = self.single(value);
+        if self.dtype(value) == DType::I64 {
+            single
+        } else {
+            self.builder.ins().sextend(I64, single)
+        }
+    }
+
+    /// A load; where the scalar mask is false, `other` or zero.
+    pub(super) fn load(
+        &mut self,
+        base: Value,
+        offset: Value,
+        mask: Option<Value>,
+        other: Option<Value>,
+        ty: Type,
+    ) -> Repr {
+        let dtype = ty.dtype().unwrap_or(DType::I64);
+        let Some(mask) = mask else {
+            let address = self.address(base, offset, dtype);
+            return self.load_from(address, dtype, ty.shape.elements());
+        };
+        let condition = self.single(mask);
+        let otherwise = match other {
+            Some(other) => self.repr(other),
+            None => self.filled(Literal::from_bits(dtype, 0), ty),
+        };
+        let otherwise = self.canonical(otherwise, ty);
+        let (inside, after) = (self.builder.create_block(), self.builder.create_block());
+        for &piece in otherwise.pieces() {
+            let piece_type = self.builder.func.dfg.value_type(piece);
+            self.builder.append_block_param(after, piece_type);
+        }
+        let arguments: Vec<BlockArg> = otherwise.pieces().iter().map(|&v| v.into()).collect();
+        self.builder
+            .ins()
+            .brif(condition, inside, &[], after, &arguments);
+        self.builder.switch_to_block(inside);
+        let address = self.address(base, offset, dtype);
+        let loaded = self.load_from(address, dtype, ty.shape.elements());
+        let loaded = self.canonical(loaded, ty);
+        let arguments: Vec<BlockArg> = loaded.pieces().iter().map(|&v| v.into()).collect();
+        self.builder.ins().jump(after, &arguments);
+        self.builder.switch_to_block(after);
+        let parameters = self.builder.block_params(after).to_vec();
+        self.from_parameters(&parameters, ty)
+    }
+
+    fn load_from(&mut self, address: clif::Value, dtype: DType, lanes: usize) -> Repr {
+        if lanes == 1 {
+            let lane = self
+                .builder
+                .ins()
+                .load(lane_type(dtype), flags(), address, 0);
+            if dtype == DType::Bool {
+                return Repr::Scalar(self.builder.ins().icmp_imm_s(IntCC::NotEqual, lane, 0));
+            }
+            return Repr::Scalar(lane);
+        }
+        let ty = piece_type(dtype);
+        let bytes = lanes * lane_type(dtype).bytes() as usize;
+        let mut pieces = Vec::new();
+        for start in (0..bytes).step_by(16) {
+            pieces.push(self.load_piece(address, start as i32, (bytes - start).min(16), ty));
+        }
+        if dtype != DType::Bool {
+            return Repr::Vector(pieces);
+        }
+        let zero = self.bits(I8X16, 0);
+        let masks = pieces
+            .iter()
+            .map(|&piece| self.builder.ins().icmp(IntCC::NotEqual, piece, zero));
+        Repr::Mask(1, masks.collect())
+    }
+
+    fn load_piece(
+        &mut self,
+        address: clif::Value,
+        start: i32,
+        bytes: usize,
+        ty: clif::Type,
+    ) -> clif::Value {
+        let (scalar, vector) = match bytes {
+            16 => return self.builder.ins().load(ty, flags(), address, start),
+            8 => (self.builder.ins().load(I64, flags(), address, start), I64X2),
+            4 => (self.builder.ins().load(I32, flags(), address, start), I32X4),
+            _ => {
+                let narrow = self.builder.ins().load(I16, flags(), address, start);
+                (self.builder.ins().uextend(I32, narrow), I32X4)
+            }
+        };
+        let piece = self.builder.ins().scalar_to_vector(vector, scalar);
+        self.reinterpret(ty, piece)
+    }
+
+    /// A store where the scalar mask is true.
+    pub(super) fn store(&mut self, base: Value, offset: Value, value: Value, mask: Option<Value>) {
+        let after = mask.map(|mask| {
+            let condition = self.single(mask);
+            let (inside, after) = (self.builder.create_block(), self.builder.create_block());
+            self.builder.ins().brif(condition, inside, &[], after, &[]);
+            self.builder.switch_to_block(inside);
+            after
+        });
+        let ty = self.ty(value);
+        let dtype = self.dtype(value);
+        let address = self.address(base, offset, dtype);
+        let repr = self.repr(value);
+        self.store_to(address, dtype, ty.shape.elements(), &repr);
+        if let Some(after) = after {
+            self.builder.ins().jump(after, &[]);
+            self.builder.switch_to_block(after);
+        }
+    }
+
+    fn store_to(&mut self, address: clif::Value, dtype: DType, lanes: usize, repr: &Repr) {
+        let pieces = match repr {
+            Repr::Scalar(value) => {
+                self.builder.ins().store(flags(), *value, address, 0);
+                return;
+            }
+            Repr::Vector(pieces) => pieces.clone(),
+            Repr::Mask(..) => {
+                let one = self.bits(I8X16, 1);
+                let masks = self.resize_mask(repr, 1, lanes);
+                masks
+                    .iter()
+                    .map(|&mask| self.builder.ins().band(mask, one))
+                    .collect()
+            }
+        };
+        let bytes = lanes * lane_type(dtype).bytes() as usize;
+        for (index, piece) in pieces.into_iter().enumerate() {
+            let start = index * 16;
+            self.store_piece(address, start as i32, (bytes - start).min(16), piece);
+        }
+    }
+
+    fn store_piece(&mut self, address: clif::Value, start: i32, bytes: usize, piece: clif::Value) {
+        let lane = match bytes {
+            16 => piece,
+            8 => self.low_lane(I64X2, piece),
+            4 => self.low_lane(I32X4, piece),
+            _ => {
+                let wide = self.low_lane(I32X4, piece);
+                self.builder.ins().ireduce(I16, wide)
+            }
+        };
+        self.builder.ins().store(flags(), lane, address, start);
+    }
+
+    fn low_lane(&mut self, ty: clif::Type, piece: clif::Value) -> clif::Value {
+        let piece = self.reinterpret(ty, piece);
+        self.builder.ins().extractlane(piece, 0)
+    }
+
+    /// The mask and that the whole access is in bounds; a violation is recorded.
+    pub(super) fn check_bounds(
+        &mut self,
+        access: (Value, Value),
+        element: Value,
+        mask: Option<Value>,
+        count: i64,
+        site: i64,
+    ) -> Repr {
+        let (base, offset) = access;
+        let Some(length) = self.lengths[base] else {
+            let always = self.bits(I8, 1);
+            return Repr::Scalar(mask.map_or(always, |mask| self.single(mask)));
+        };
+        let offset = self.index(offset);
+        let last = self.builder.ins().iadd_imm_s(length, -count);
+        let from_start = self
+            .builder
+            .ins()
+            .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, offset, 0);
+        let to_end = self
+            .builder
+            .ins()
+            .icmp(IntCC::SignedLessThanOrEqual, offset, last);
+        let inside = self.builder.ins().band(from_start, to_end);
+        let outside = self.builder.ins().bxor_imm_u(inside, 1);
+        let (effective, wrong) = match mask.map(|mask| self.single(mask)) {
+            Some(mask) => (
+                self.builder.ins().band(mask, inside),
+                self.builder.ins().band(mask, outside),
+            ),
+            None => (inside, outside),
+        };
+        let (report, after) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.set_cold_block(report);
+        self.builder.ins().brif(wrong, report, &[], after, &[]);
+        self.builder.switch_to_block(report);
+        let (site, element) = (self.bits(I64, site as u64), self.index(element));
+        let (context, program) = (self.entry.context, self.entry.program);
+        let arguments = [context, program, site, element, offset, length];
+        self.builder
+            .ins()
+            .call(self.helpers.out_of_bounds, &arguments);
+        self.builder.ins().jump(after, &[]);
+        self.builder.switch_to_block(after);
+        Repr::Scalar(effective)
+    }
+
+    /// The form in which values of type `ty` cross blocks: masks have one byte a lane.
+    pub(super) fn canonical(&mut self, repr: Repr, ty: Type) -> Repr {
+        match repr {
+            Repr::Mask(..) => Repr::Mask(1, self.resize_mask(&repr, 1, ty.shape.elements())),
+            Repr::Scalar(_) | Repr::Vector(_) => repr,
+        }
+    }
+
+    /// The CLIF types of the canonical form of `ty`.
+    pub(super) fn canonical_types(&self, ty: Type) -> Vec<clif::Type> {
+        let Some(dtype) = ty.dtype() else {
+            return vec![I64];
+        };
+        if ty.is_scalar() {
+            return vec![lane_type(dtype)];
+        }
+        let piece = if dtype == DType::Bool {
+            mask_type(1)
+        } else {
+            piece_type(dtype)
+        };
+        vec![piece; self.piece_count(dtype, ty.shape.elements())]
+    }
+
+    /// A value of type `ty` from its canonical form.
+    pub(super) fn from_parameters(&self, parameters: &[clif::Value], ty: Type) -> Repr {
+        if ty.is_scalar() {
+            return Repr::Scalar(parameters[0]);
+        }
+        if ty.dtype() == Some(DType::Bool) {
+            return Repr::Mask(1, parameters.to_vec());
+        }
+        Repr::Vector(parameters.to_vec())
+    }
+}

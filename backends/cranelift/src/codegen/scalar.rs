@@ -1,0 +1,207 @@
+//! Elementwise ops on one scalar.
+
+use cranelift_codegen::ir as clif;
+use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use exactile_core::ir::{BinaryOp, CompareOp, DType, TernaryOp, UnaryOp};
+
+use super::Codegen;
+use super::half_float::is_half;
+use super::lanes::lane_type;
+use crate::runtime::ScalarCall;
+
+/// The integer condition of a comparison.
+pub(super) const fn integer_condition(op: CompareOp, signed: bool) -> IntCC {
+    match (op, signed) {
+        (CompareOp::Eq, _) => IntCC::Equal,
+        (CompareOp::Ne, _) => IntCC::NotEqual,
+        (CompareOp::Lt, true) => IntCC::SignedLessThan,
+        (CompareOp::Le, true) => IntCC::SignedLessThanOrEqual,
+        (CompareOp::Gt, true) => IntCC::SignedGreaterThan,
+        (CompareOp::Ge, true) => IntCC::SignedGreaterThanOrEqual,
+        (CompareOp::Lt, false) => IntCC::UnsignedLessThan,
+        (CompareOp::Le, false) => IntCC::UnsignedLessThanOrEqual,
+        (CompareOp::Gt, false) => IntCC::UnsignedGreaterThan,
+        (CompareOp::Ge, false) => IntCC::UnsignedGreaterThanOrEqual,
+    }
+}
+
+/// The float condition of a comparison: false on NaN, except `ne`.
+pub(super) const fn float_condition(op: CompareOp) -> FloatCC {
+    match op {
+        CompareOp::Eq => FloatCC::Equal,
+        CompareOp::Ne => FloatCC::NotEqual,
+        CompareOp::Lt => FloatCC::LessThan,
+        CompareOp::Le => FloatCC::LessThanOrEqual,
+        CompareOp::Gt => FloatCC::GreaterThan,
+        CompareOp::Ge => FloatCC::GreaterThanOrEqual,
+    }
+}
+
+impl Codegen<'_> {
+    /// Calls the definition of a scalar op.
+    pub(super) fn call_scalar(
+        &mut self,
+        call: ScalarCall,
+        operands: &[(DType, clif::Value)],
+        result: DType,
+    ) -> clif::Value {
+        let mut arguments = vec![self.bits(clif::types::I64, call.code() as u64)];
+        for &(dtype, operand) in operands {
+            arguments.push(self.bits_of_scalar(dtype, operand));
+        }
+        while arguments.len() < 4 {
+            arguments.push(self.bits(clif::types::I64, 0));
+        }
+        let inst = self.builder.ins().call(self.helpers.scalar, &arguments);
+        let slot = self.builder.inst_results(inst)[0];
+        self.scalar_from_bits(result, slot)
+    }
+
+    pub(super) fn unary_scalar(
+        &mut self,
+        op: UnaryOp,
+        dtype: DType,
+        x: clif::Value,
+    ) -> clif::Value {
+        if dtype == DType::Bool {
+            return self.builder.ins().bxor_imm_u(x, 1);
+        }
+        if let Some(value) = self.unary_piece(op, dtype, x) {
+            return value;
+        }
+        if is_half(dtype) {
+            let wide = self.widen_scalar(dtype, x);
+            let value = self.unary_scalar(op, DType::F32, wide);
+            return self.narrow_scalar(dtype, value);
+        }
+        self.call_scalar(ScalarCall::Unary(op, dtype), &[(dtype, x)], dtype)
+    }
+
+    pub(super) fn binary_scalar(
+        &mut self,
+        op: BinaryOp,
+        dtype: DType,
+        x: clif::Value,
+        y: clif::Value,
+    ) -> clif::Value {
+        if is_half(dtype) {
+            let (wide_x, wide_y) = (self.widen_scalar(dtype, x), self.widen_scalar(dtype, y));
+            let value = self.binary_scalar(op, DType::F32, wide_x, wide_y);
+            return self.narrow_scalar(dtype, value);
+        }
+        match op {
+            BinaryOp::Div | BinaryOp::Rem if dtype.is_integer() => self.divide(op, dtype, x, y),
+            BinaryOp::Shl | BinaryOp::Shr => self.shift(op, dtype, x, y),
+            BinaryOp::Minimum | BinaryOp::Maximum if dtype.is_integer() => {
+                let order = if op == BinaryOp::Minimum {
+                    CompareOp::Lt
+                } else {
+                    CompareOp::Gt
+                };
+                let condition = integer_condition(order, dtype.is_signed());
+                let first = self.builder.ins().icmp(condition, x, y);
+                self.builder.ins().select(first, x, y)
+            }
+            op => match self.binary_piece(op, dtype, x, y) {
+                Some(value) => value,
+                None => {
+                    let operands = [(dtype, x), (dtype, y)];
+                    self.call_scalar(ScalarCall::Binary(op, dtype), &operands, dtype)
+                }
+            },
+        }
+    }
+
+    /// Integer division that never traps: x / 0 has all bits set, x % 0 = x, and the least integer
+    /// over -1 wraps.
+    fn divide(
+        &mut self,
+        op: BinaryOp,
+        dtype: DType,
+        x: clif::Value,
+        y: clif::Value,
+    ) -> clif::Value {
+        let ty = lane_type(dtype);
+        let by_zero = self.builder.ins().icmp_imm_s(IntCC::Equal, y, 0);
+        let one = self.bits(ty, 1);
+        let mut unsafe_divisor = by_zero;
+        if dtype.is_signed() {
+            let least = self.bits(ty, 1 << (dtype.bits() - 1));
+            let is_least = self.builder.ins().icmp(IntCC::Equal, x, least);
+            let minus_one = self.builder.ins().icmp_imm_s(IntCC::Equal, y, -1);
+            let overflows = self.builder.ins().band(is_least, minus_one);
+            unsafe_divisor = self.builder.ins().bor(by_zero, overflows);
+        }
+        let divisor = self.builder.ins().select(unsafe_divisor, one, y);
+        let (value, otherwise) = match (op, dtype.is_signed()) {
+            (BinaryOp::Div, true) => (self.builder.ins().sdiv(x, divisor), None),
+            (BinaryOp::Div, false) => (self.builder.ins().udiv(x, divisor), None),
+            (_, true) => (self.builder.ins().srem(x, divisor), Some(x)),
+            (_, false) => (self.builder.ins().urem(x, divisor), Some(x)),
+        };
+        let otherwise = otherwise.unwrap_or_else(|| self.bits(ty, u64::MAX));
+        self.builder.ins().select(by_zero, otherwise, value)
+    }
+
+    /// A shift by any amount, read as unsigned.
+    fn shift(&mut self, op: BinaryOp, dtype: DType, x: clif::Value, y: clif::Value) -> clif::Value {
+        let ty = lane_type(dtype);
+        let width = i64::from(dtype.bits());
+        let fits = self
+            .builder
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedLessThan, y, width);
+        if op == BinaryOp::Shr && dtype.is_signed() {
+            let most = self.bits(ty, (width - 1) as u64);
+            let amount = self.builder.ins().select(fits, y, most);
+            return self.builder.ins().sshr(x, amount);
+        }
+        let shifted = match op {
+            BinaryOp::Shl => self.builder.ins().ishl(x, y),
+            _ => self.builder.ins().ushr(x, y),
+        };
+        let zero = self.bits(ty, 0);
+        self.builder.ins().select(fits, shifted, zero)
+    }
+
+    pub(super) fn ternary_scalar(
+        &mut self,
+        op: TernaryOp,
+        dtype: DType,
+        operands: [clif::Value; 3],
+    ) -> clif::Value {
+        if is_half(dtype) {
+            let wide = operands.map(|operand| self.widen_scalar(dtype, operand));
+            let value = self.ternary_scalar(op, DType::F32, wide);
+            return self.narrow_scalar(dtype, value);
+        }
+        let [a, b, c] = operands;
+        match op {
+            TernaryOp::Fma if self.has_fma => self.builder.ins().fma(a, b, c),
+            TernaryOp::Fma => {
+                let operands = [(dtype, a), (dtype, b), (dtype, c)];
+                self.call_scalar(ScalarCall::Ternary(op, dtype), &operands, dtype)
+            }
+        }
+    }
+
+    pub(super) fn compare_scalar(
+        &mut self,
+        op: CompareOp,
+        dtype: DType,
+        x: clif::Value,
+        y: clif::Value,
+    ) -> clif::Value {
+        if is_half(dtype) {
+            let (x, y) = (self.widen_scalar(dtype, x), self.widen_scalar(dtype, y));
+            return self.builder.ins().fcmp(float_condition(op), x, y);
+        }
+        if dtype.is_float() {
+            return self.builder.ins().fcmp(float_condition(op), x, y);
+        }
+        self.builder
+            .ins()
+            .icmp(integer_condition(op, dtype.is_signed()), x, y)
+    }
+}

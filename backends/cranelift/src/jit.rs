@@ -1,0 +1,215 @@
+//! From a lane function to executable memory.
+
+#![expect(
+    unsafe_code,
+    reason = "executable memory is freed by hand and called through its address"
+)]
+
+use cranelift_codegen::ir::{AbiParam, types};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use exactile_core::ir::{Op, Space};
+use exactile_core::verify::LaneFunc;
+
+use crate::Error;
+use crate::codegen::{self, Helpers};
+use crate::run::{Entry, LaunchContext, out_of_bounds};
+use crate::runtime::scalar_call;
+
+/// A compiled kernel.
+pub struct Executable {
+    func: LaneFunc,
+    module: Option<JITModule>,
+    entry: Entry,
+    scratch_bytes: usize,
+    code_bytes: usize,
+}
+
+// SAFETY: after compilation the module is only kept to be freed; its code is immutable and reads no
+// state but its parameters.
+unsafe impl Send for Executable {}
+// SAFETY: as above.
+unsafe impl Sync for Executable {}
+
+impl Executable {
+    /// The function that was compiled.
+    pub fn func(&self) -> &LaneFunc {
+        &self.func
+    }
+
+    /// Bytes of scratch memory that a worker needs.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes
+    }
+
+    /// Bytes of machine code.
+    pub fn code_bytes(&self) -> usize {
+        self.code_bytes
+    }
+
+    pub(crate) fn entry(&self) -> Entry {
+        self.entry
+    }
+}
+
+impl std::fmt::Debug for Executable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = &self.func.name;
+        write!(f, "Executable({name}, {} bytes of code)", self.code_bytes)
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.take() {
+            // SAFETY: the code's address lives in this value only, and nothing runs it any more:
+            // a launch borrows the value until all programs ended.
+            unsafe { module.free_memory() };
+        }
+    }
+}
+
+struct Compilation {
+    module: JITModule,
+    id: FuncId,
+    code_bytes: usize,
+    text: String,
+}
+
+/// Compiles a lane function of a CPU worker.
+pub fn compile(func: &LaneFunc) -> Result<Executable, Error> {
+    let mut compilation = build(func, false)?;
+    let finalized = compilation.module.finalize_definitions();
+    finalized.map_err(|error| Error::Codegen(error.to_string()))?;
+    let address = compilation.module.get_finalized_function(compilation.id);
+    // SAFETY: the code at this address was generated with the signature of `Entry`.
+    let entry = unsafe { std::mem::transmute::<*const u8, Entry>(address) };
+    Ok(Executable {
+        scratch_bytes: scratch_bytes(func),
+        func: func.clone(),
+        module: Some(compilation.module),
+        entry,
+        code_bytes: compilation.code_bytes,
+    })
+}
+
+/// The CLIF of a lane function, and below it the machine code in Cranelift's notation.
+pub fn clif(func: &LaneFunc) -> Result<String, Error> {
+    let compilation = build(func, true)?;
+    // SAFETY: nothing was finalized, so no code of this module can run.
+    unsafe { compilation.module.free_memory() };
+    Ok(compilation.text)
+}
+
+fn scratch_bytes(func: &LaneFunc) -> usize {
+    let ends = func.all_insts().into_iter().filter_map(|inst| {
+        let data = func.inst(inst);
+        let Op::Alloc { offset, count } = data.op else {
+            return None;
+        };
+        let (dtype, space) = func.ty(*data.results.first()?).pointee()?;
+        let bytes = offset + count * i64::from(dtype.bytes());
+        (space == Space::Scratch).then_some(bytes as usize)
+    });
+    ends.max().unwrap_or(0)
+}
+
+fn isa() -> Result<OwnedTargetIsa, Error> {
+    let mut flags = settings::builder();
+    let settings = [
+        ("opt_level", "speed"),
+        (
+            "enable_verifier",
+            if cfg!(debug_assertions) {
+                "true"
+            } else {
+                "false"
+            },
+        ),
+        ("is_pic", "false"),
+        ("use_colocated_libcalls", "false"),
+        ("enable_probestack", "false"),
+    ];
+    for (name, value) in settings {
+        flags
+            .set(name, value)
+            .map_err(|error| Error::Machine(error.to_string()))?;
+    }
+    let builder = cranelift_native::builder().map_err(|name| Error::Machine(name.to_string()))?;
+    let isa = builder.finish(settings::Flags::new(flags));
+    isa.map_err(|error| Error::Machine(error.to_string()))
+}
+
+fn build(func: &LaneFunc, describe: bool) -> Result<Compilation, Error> {
+    let mut builder = JITBuilder::with_isa(isa()?, default_libcall_names());
+    builder.symbol("exactile_scalar_call", scalar_call as *const u8);
+    builder.symbol("exactile_out_of_bounds", out_of_bounds as *const u8);
+    let mut module = JITModule::new(builder);
+    let compiled = define(&mut module, func, describe);
+    match compiled {
+        Ok((id, code_bytes, text)) => Ok(Compilation {
+            module,
+            id,
+            code_bytes,
+            text,
+        }),
+        Err(error) => {
+            // SAFETY: nothing was finalized, so no code of this module can run.
+            unsafe { module.free_memory() };
+            Err(error)
+        }
+    }
+}
+
+fn define(
+    module: &mut JITModule,
+    func: &LaneFunc,
+    describe: bool,
+) -> Result<(FuncId, usize, String), Error> {
+    let failed = |error: cranelift_module::ModuleError| Error::Codegen(format!("{error:?}"));
+    let mut context = module.make_context();
+    context.set_disasm(describe);
+    let pointer = module.target_config().pointer_type();
+    for _ in 0..6 {
+        context
+            .func
+            .signature
+            .params
+            .push(AbiParam::new(types::I64));
+    }
+    debug_assert_eq!(pointer.bytes() as usize, size_of::<*const LaunchContext>());
+    let mut import = |name: &str, parameters: usize, returns: bool| {
+        let mut signature = module.make_signature();
+        signature.params = vec![AbiParam::new(types::I64); parameters];
+        signature.returns = vec![AbiParam::new(types::I64); usize::from(returns)];
+        let id = module
+            .declare_function(name, Linkage::Import, &signature)
+            .map_err(failed)?;
+        Ok(module.declare_func_in_func(id, &mut context.func))
+    };
+    let helpers = Helpers {
+        scalar: import("exactile_scalar_call", 4, true)?,
+        out_of_bounds: import("exactile_out_of_bounds", 6, false)?,
+    };
+    let mut frontend = FunctionBuilderContext::new();
+    let builder = FunctionBuilder::new(&mut context.func, &mut frontend);
+    codegen::translate(func, builder, helpers, module.isa())?;
+    let mut text = if describe {
+        context.func.display().to_string()
+    } else {
+        String::new()
+    };
+    let id = module
+        .declare_function("kernel", Linkage::Local, &context.func.signature)
+        .map_err(failed)?;
+    module.define_function(id, &mut context).map_err(failed)?;
+    let code = context.compiled_code();
+    let code_bytes = code.map_or(0, |code| code.code_buffer().len());
+    if let Some(machine) = code.and_then(|code| code.vcode.as_ref()) {
+        text.push_str(machine);
+    }
+    Ok((id, code_bytes, text))
+}

@@ -1,0 +1,225 @@
+//! Runs compiled code over a grid: arguments, threads, scratch memory, errors.
+
+#![expect(unsafe_code, reason = "compiled code takes addresses")]
+
+use std::sync::Mutex;
+
+use exactile_core::backend::{Argument, LaunchError, check_arguments};
+use exactile_core::ir::Grid;
+use exactile_core::target::BoundsError;
+use rayon::prelude::*;
+
+use crate::jit::Executable;
+
+/// On how many threads the programs of a grid run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Threads {
+    /// The calling thread alone.
+    One,
+    /// All of the machine.
+    #[default]
+    All,
+}
+
+/// What compiled code reads through its first parameter.
+#[repr(C)]
+pub(crate) struct LaunchContext {
+    /// For each argument an address, or the bits of a scalar.
+    pub(crate) arguments: *const u64,
+    /// For each argument the number of elements behind it.
+    pub(crate) lengths: *const i64,
+    /// The grid.
+    pub(crate) grid: [i64; 3],
+    errors: *const Mutex<Option<BoundsError>>,
+}
+
+/// Byte offset of `arguments` in [`LaunchContext`].
+pub(crate) const ARGUMENTS_OFFSET: i32 = std::mem::offset_of!(LaunchContext, arguments) as i32;
+/// Byte offset of `lengths` in [`LaunchContext`].
+pub(crate) const LENGTHS_OFFSET: i32 = std::mem::offset_of!(LaunchContext, lengths) as i32;
+/// Byte offset of `grid` in [`LaunchContext`].
+pub(crate) const GRID_OFFSET: i32 = std::mem::offset_of!(LaunchContext, grid) as i32;
+
+/// Compiled code: context, linear program, its three coordinates, scratch memory.
+pub(crate) type Entry = unsafe extern "C" fn(*const LaunchContext, u64, i64, i64, i64, *mut u8);
+
+// SAFETY: the pointers lead to arrays and a mutex that outlive the launch, which only reads the
+// arrays; what the arguments' addresses lead to is the launch's contract.
+unsafe impl Sync for LaunchContext {}
+
+/// Records an access out of bounds: the first of `count` consecutive elements from `offset` on that
+/// does not lie in an argument of `length` elements.
+pub(crate) extern "C" fn out_of_bounds(
+    context: *const LaunchContext,
+    program: u64,
+    site: u64,
+    element: u64,
+    offset: i64,
+    length: i64,
+) {
+    let before_end = length.saturating_sub(offset).max(0);
+    let skipped = if offset < 0 { 0 } else { before_end };
+    let error = BoundsError {
+        program,
+        site,
+        element: element.wrapping_add(skipped as u64),
+        offset: offset.wrapping_add(skipped),
+    };
+    // SAFETY: compiled code hands on the context of its launch, which is alive.
+    let errors = unsafe { &*(*context).errors };
+    let mut least = errors
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if least.is_none_or(|known| error < known) {
+        *least = Some(error);
+    }
+}
+
+const SCRATCH_ALIGNMENT: usize = 64;
+
+/// Scratch memory of one worker.
+struct Scratch {
+    bytes: Vec<u8>,
+}
+
+impl Scratch {
+    fn new(size: usize) -> Self {
+        Self {
+            bytes: vec![0; size + SCRATCH_ALIGNMENT],
+        }
+    }
+
+    fn start(&mut self) -> *mut u8 {
+        let address = self.bytes.as_mut_ptr();
+        let padding = address
+            .align_offset(SCRATCH_ALIGNMENT)
+            .min(SCRATCH_ALIGNMENT);
+        self.bytes[padding..].as_mut_ptr()
+    }
+}
+
+/// Keeps subnormal numbers while it lives: a host library may have set the flags that drop them.
+struct FullPrecision {
+    #[cfg(target_arch = "x86_64")]
+    saved: u32,
+}
+
+/// Flush-to-zero and denormals-are-zero of MXCSR.
+#[cfg(target_arch = "x86_64")]
+const DROP_SUBNORMALS: u32 = 1 << 15 | 1 << 6;
+
+impl FullPrecision {
+    #[cfg(target_arch = "x86_64")]
+    fn new() -> Self {
+        let mut saved = 0u32;
+        // SAFETY: the instruction stores four bytes at the address of a local variable.
+        unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &mut saved, options(nostack)) };
+        Self::set(saved & !(DROP_SUBNORMALS | 0x6000));
+        Self { saved }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn set(flags: u32) {
+        // SAFETY: the flags are those read before, with rounding to nearest and subnormals kept;
+        // no exception is unmasked.
+        unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &flags, options(nostack, readonly)) };
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn new() -> Self {
+        Self {}
+    }
+}
+
+impl Drop for FullPrecision {
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        Self::set(self.saved);
+    }
+}
+
+impl Executable {
+    /// Runs the kernel over `grid` and waits for it. Checked accesses out of bounds are skipped and
+    /// the least of them is returned as an error.
+    ///
+    /// # Safety
+    /// Accesses that the function does not check must lie inside their arguments. Programs must not
+    /// write what another program accesses.
+    pub unsafe fn launch(
+        &self,
+        grid: Grid,
+        arguments: &mut [Argument<'_>],
+        threads: Threads,
+    ) -> Result<(), LaunchError> {
+        check_arguments(self.func(), arguments)?;
+        let programs = check_grid(grid)?;
+        let mut slots = Vec::with_capacity(arguments.len());
+        let mut lengths = Vec::with_capacity(arguments.len());
+        for (argument, &value) in arguments.iter_mut().zip(self.func().arguments()) {
+            let bytes = self
+                .func()
+                .ty(value)
+                .pointee()
+                .map_or(1, |(dtype, _)| dtype.bytes());
+            let (slot, length) = match argument {
+                Argument::Read(memory) => (memory.as_ptr() as u64, memory.len()),
+                Argument::ReadWrite(memory) => (memory.as_mut_ptr() as u64, memory.len()),
+                Argument::Scalar(literal) => (literal.bits, 0),
+            };
+            slots.push(slot);
+            lengths.push((length / bytes as usize) as i64);
+        }
+        let errors = Mutex::new(None);
+        let context = LaunchContext {
+            arguments: slots.as_ptr(),
+            lengths: lengths.as_ptr(),
+            grid: grid.map(i64::from),
+            errors: &raw const errors,
+        };
+        let run = |scratch: &mut Scratch, range: std::ops::Range<u64>| {
+            let _precision = FullPrecision::new();
+            let start = scratch.start();
+            for program in range {
+                let [x, y, z] = coordinates(grid, program);
+                // SAFETY: the context and the scratch memory are alive and of the size that the
+                // code was compiled for; the rest is this function's contract.
+                unsafe { (self.entry())(&raw const context, program, x, y, z, start) };
+            }
+        };
+        match threads {
+            Threads::One => run(&mut Scratch::new(self.scratch_bytes()), 0..programs),
+            Threads::All => {
+                let chunks = (rayon::current_num_threads() as u64 * 8)
+                    .min(programs)
+                    .max(1);
+                let bound = |chunk: u64| {
+                    (u128::from(programs) * u128::from(chunk) / u128::from(chunks)) as u64
+                };
+                (0..chunks).into_par_iter().for_each_init(
+                    || Scratch::new(self.scratch_bytes()),
+                    |scratch, chunk| run(scratch, bound(chunk)..bound(chunk + 1)),
+                );
+            }
+        }
+        let least = errors
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        least.map_or(Ok(()), |error| Err(LaunchError::OutOfBounds(error)))
+    }
+}
+
+fn check_grid(grid: Grid) -> Result<u64, LaunchError> {
+    let programs = grid
+        .iter()
+        .try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)));
+    programs.ok_or_else(|| LaunchError::Grid(grid, "over 2^64 programs".to_string()))
+}
+
+fn coordinates(grid: Grid, program: u64) -> [i64; 3] {
+    let (x, y) = (u64::from(grid[0]), u64::from(grid[1]));
+    [
+        (program % x) as i64,
+        (program / x % y) as i64,
+        (program / x / y) as i64,
+    ]
+}
