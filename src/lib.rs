@@ -17,6 +17,7 @@ mod memory;
 pub mod npy;
 pub mod prelude;
 mod tensor;
+pub mod testing;
 pub mod text_kernel;
 
 /// What the output of the macros names; not for users.

@@ -1,0 +1,3 @@
+//! What `cargo test` and `exactile selftest` share.
+
+pub mod exhaustive;
