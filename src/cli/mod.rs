@@ -3,6 +3,7 @@
 
 mod ops;
 mod run;
+mod selftest;
 mod settings;
 
 use std::io::{self, Write};
@@ -24,6 +25,7 @@ struct Command {
 enum Action {
     Run(run::Run),
     Ops(ops::Ops),
+    Selftest(selftest::Selftest),
 }
 
 /// Runs the command that the process was given.
@@ -32,6 +34,7 @@ pub(crate) fn main() -> ExitCode {
     let result = match command.action {
         Action::Run(run) => run.execute(),
         Action::Ops(ops) => ops.execute(),
+        Action::Selftest(selftest) => selftest.execute(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,3 +1,4 @@
 //! What `cargo test` and `exactile selftest` share.
 
 pub mod exhaustive;
+pub mod programs;

@@ -1,0 +1,73 @@
+//! `exactile selftest`: the test suites that need no checkout of the sources.
+
+use clap::{Args, Subcommand};
+use exactile::testing::programs::{self, ProgramsOptions};
+use exactile::{Error, Result};
+
+/// Runs a test suite on this machine.
+#[derive(Args)]
+pub(crate) struct Selftest {
+    #[command(subcommand)]
+    suite: Suite,
+}
+
+#[derive(Subcommand)]
+enum Suite {
+    Programs(Programs),
+}
+
+impl Selftest {
+    pub(crate) fn execute(&self) -> Result<()> {
+        match &self.suite {
+            Suite::Programs(programs) => programs.execute(),
+        }
+    }
+}
+
+/// Runs random programs every way there is and compares bits
+#[derive(Args)]
+struct Programs {
+    /// How many programs
+    #[arg(long, default_value_t = ProgramsOptions::default().count)]
+    count: usize,
+    /// The seed of the run
+    #[arg(long, default_value_t = ProgramsOptions::default().seed)]
+    seed: u64,
+    /// Run only the program with this index
+    #[arg(long)]
+    only: Option<usize>,
+    /// The numbers of warps to distribute over
+    #[arg(long, value_delimiter = ',', default_values_t = ProgramsOptions::default().warps)]
+    warps: Vec<u32>,
+    /// Report failing programs as they are
+    #[arg(long)]
+    no_shrink: bool,
+    /// Print how often each op occurs on each data type
+    #[arg(long)]
+    coverage: bool,
+}
+
+impl Programs {
+    fn execute(&self) -> Result<()> {
+        let report = programs::run(ProgramsOptions {
+            seed: self.seed,
+            count: self.count,
+            only: self.only,
+            warps: self.warps.clone(),
+            shrink: !self.no_shrink,
+            ..ProgramsOptions::default()
+        });
+        if self.coverage {
+            super::print(&format!("{}\n\n", report.coverage))?;
+        }
+        super::print(&format!("{report}\n"))?;
+        if report.passed() {
+            Ok(())
+        } else {
+            Err(Error::Mismatch(format!(
+                "{} programs failed",
+                report.failures.len()
+            )))
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Reductions and matrix products.
+
+use exactile_core::ir::{Axis, CompareOp, DType, Op, Order, Precision, Shape, Type, Value};
+
+use super::super::target::{Combine, Target};
+use super::super::values::Fill;
+use super::Generator;
+
+impl Generator {
+    /// A reduction whose result has this type.
+    pub(super) fn reduce(
+        &mut self,
+        combine: Combine,
+        dtype: DType,
+        shape: Shape,
+        depth: u32,
+    ) -> Value {
+        let axis = self.random.below(shape.rank() + 1);
+        let room = (self.limits.elements / shape.elements()).max(2).ilog2() as usize;
+        let extent = 1 << self.random.below(room.min(7) + 1);
+        let source_shape = self.with_axis(shape, axis, extent);
+        match combine {
+            Combine::Op(op) => {
+                let source = self.make(dtype, source_shape, depth);
+                let make = |generator: &mut Self, values: &[Value]| {
+                    vec![generator.builder.binary(op, values[0], values[1])]
+                };
+                self.reduction(&[source], axis, make)[0]
+            }
+            Combine::Closure => {
+                let source = self.make(dtype, source_shape, depth);
+                let make = |generator: &mut Self, values: &[Value]| {
+                    let mixed = generator.mix(values[0], values[1]);
+                    let last = generator.everyday(dtype);
+                    vec![generator.any_binary(dtype, mixed, last)]
+                };
+                self.reduction(&[source], axis, make)[0]
+            }
+            Combine::Several if self.random.one_in(2) && dtype != DType::Bool => {
+                self.argument_of_extreme(dtype, source_shape, axis, depth)
+            }
+            Combine::Several => {
+                let second = self.random.pick(DType::ALL);
+                let sources = [dtype, second].map(|it| self.make(it, source_shape, depth));
+                let make = |generator: &mut Self, values: &[Value]| {
+                    let first = generator.mix(values[0], values[2]);
+                    let second = generator.mix(values[1], values[3]);
+                    vec![first, second]
+                };
+                let results = self.reduction(&sources, axis, make);
+                results[0]
+            }
+        }
+    }
+
+    fn reduction(
+        &mut self,
+        sources: &[Value],
+        axis: usize,
+        make: impl FnOnce(&mut Self, &[Value]) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let elements: Vec<Type> = sources
+            .iter()
+            .map(|&source| self.builder.ty(source).with_shape(Shape::SCALAR))
+            .collect();
+        let parameters = [elements.clone(), elements].concat();
+        let outer = self.combiner.replace(self.scope.len());
+        let combine = self.region(&parameters, make);
+        self.combiner = outer;
+        let op = Op::Reduce {
+            sources: sources.to_vec(),
+            axis: Axis(axis as u8),
+            order: Order::Tree,
+            combine,
+        };
+        let inst = self.builder.emit(op, &[]);
+        let results = self.builder.results(inst).to_vec();
+        self.scope.extend(&results);
+        results
+    }
+
+    /// A function of two scalars that is seldom commutative or associative.
+    fn mix(&mut self, lower: Value, higher: Value) -> Value {
+        let Some(dtype) = self.builder.ty(lower).dtype() else {
+            return lower;
+        };
+        let mut mixed = higher;
+        if self.random.one_in(2) {
+            let other = self.make(dtype, Shape::SCALAR, 1);
+            mixed = self.any_binary(dtype, mixed, other);
+        }
+        if dtype.is_float() && self.random.one_in(3) {
+            let factor = self.everyday(dtype);
+            return self.builder.fma(lower, factor, mixed);
+        }
+        self.any_binary(dtype, lower, mixed)
+    }
+
+    fn any_binary(&mut self, dtype: DType, lhs: Value, rhs: Value) -> Value {
+        loop {
+            if let Some(Target::Binary(op, _)) = self.any_op(dtype) {
+                return self.builder.binary(op, lhs, rhs);
+            }
+        }
+    }
+
+    /// The greatest or least element with its index; of equal ones the lowest index.
+    fn argument_of_extreme(
+        &mut self,
+        dtype: DType,
+        shape: Shape,
+        axis: usize,
+        depth: u32,
+    ) -> Value {
+        let source = self.make(dtype, shape, depth);
+        let mut strides = vec![0; shape.rank()];
+        strides[axis] = 1;
+        let start = self.builder.index(0);
+        let mut index = self.strided_tile(shape, &strides, start);
+        if self.random.one_in(2) {
+            index = self.builder.cast(index, DType::I32);
+        }
+        let better = self.random.pick(&[CompareOp::Gt, CompareOp::Lt]);
+        let results = self.reduction(&[source, index], axis, |generator, values| {
+            let &[low, low_index, high, high_index] = values else {
+                return values.to_vec();
+            };
+            let builder = &mut generator.builder;
+            let takes = builder.compare(better, high, low);
+            let value = builder.select(takes, high, low);
+            let index = builder.select(takes, high_index, low_index);
+            vec![value, index]
+        });
+        self.store(results[1], false);
+        results[0]
+    }
+
+    /// `[m, k] x [k, n] + [m, n]`.
+    pub(super) fn dot(&mut self, dtype: DType, shape: Shape, depth: u32) -> Value {
+        let (rows, columns) = (shape.extent(0), shape.extent(1));
+        let room = (self.limits.elements / rows.max(columns)).max(1).ilog2() as usize;
+        let inner = 1 << self.random.below(room.min(5) + 1);
+        let left = self.matrix(rows, inner);
+        let right = self.matrix(inner, columns);
+        let operands = if self.random.one_in(3) {
+            [
+                (left, Fill::Zeros),
+                (right, Fill::Moderate),
+                (shape, Fill::Zeros),
+            ]
+            .map(|(shape, fill)| self.filled_load(dtype, shape, fill))
+        } else {
+            [left, right, shape].map(|shape| self.make(dtype, shape, depth))
+        };
+        let [a, b, accumulator] = operands;
+        self.builder.value(Op::Dot {
+            a,
+            b,
+            accumulator,
+            precision: Precision::Ieee,
+        })
+    }
+}

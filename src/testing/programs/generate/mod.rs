@@ -1,0 +1,413 @@
+//! Makes random programs of the block stage that are valid and never go out of bounds.
+//!
+//! Generation runs backwards from demand: a value of some type is asked for, an op that gives this
+//! type is chosen, its operands are asked for in turn. So nearly everything that is made reaches a
+//! store. The ops to be covered are dealt to the programs of a run in turns; a program depends on
+//! its seed and index alone.
+
+mod combine;
+mod control;
+mod memory;
+mod shapes;
+
+use exactile_core::builder::Builder;
+use exactile_core::ir::{
+    BinaryOp, CompareOp, DType, Grid, Literal, Op, Parameter, Region, Shape, Stage, Type, UnaryOp,
+    Value,
+};
+use exactile_core::verify::{self, BlockFunc};
+
+use self::memory::{Input, Output};
+use super::arguments::Contents;
+use super::random::Random;
+use super::target::{Structure, Target};
+use super::values::{Fill, literal};
+
+/// A program with everything that a launch needs.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The kernel.
+    pub func: BlockFunc,
+    /// The launch grid.
+    pub grid: Grid,
+    /// The arguments before the launch.
+    pub arguments: Vec<Contents>,
+}
+
+/// How large programs may become.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Elements of a tile.
+    pub elements: usize,
+    /// Ops to be covered that one program takes.
+    pub targets: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            elements: 256,
+            targets: 32,
+        }
+    }
+}
+
+/// Program number `index` of the run with this seed.
+pub fn generate(seed: u64, index: usize, limits: Limits) -> Program {
+    let mut targets = Target::all();
+    Random::new(seed).shuffle(&mut targets);
+    let start = index * limits.targets;
+    let dealt = (start..start + limits.targets).map(|at| targets[at % targets.len()]);
+    let mut generator = Generator::new(Random::stream(seed, index as u64), limits);
+    generator.targets = dealt.collect();
+    generator.program()
+}
+
+/// How deep operands nest below a statement.
+const DEPTH: u32 = 3;
+
+/// Instructions after which only what is needed is made.
+const BUDGET: usize = 400;
+
+struct Generator {
+    builder: Builder,
+    random: Random,
+    limits: Limits,
+    targets: Vec<Target>,
+    arguments: Vec<Contents>,
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+    scalars: Vec<Value>,
+    grid: Grid,
+    /// The linear index of the program.
+    program: Value,
+    /// Shapes that the program uses most.
+    palette: Vec<Shape>,
+    /// Values that are visible, oldest first.
+    scope: Vec<Value>,
+    /// Inside the region of a reduction: the length of the scope outside.
+    combiner: Option<usize>,
+    /// How many regions of control flow are open.
+    nesting: u32,
+}
+
+impl Generator {
+    fn new(mut random: Random, limits: Limits) -> Self {
+        let mut builder = Builder::new("random", Stage::Block);
+        let grids = [
+            [1, 1, 1],
+            [2, 1, 1],
+            [3, 1, 1],
+            [4, 1, 1],
+            [2, 2, 1],
+            [1, 2, 1],
+            [1, 1, 3],
+        ];
+        let grid = random.pick(&grids);
+        let program = shapes::linear_program(&mut builder, grid);
+        let mut generator = Self {
+            builder,
+            random,
+            limits,
+            targets: Vec::new(),
+            arguments: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            scalars: Vec::new(),
+            grid,
+            program,
+            palette: Vec::new(),
+            scope: vec![program],
+            combiner: None,
+            nesting: 0,
+        };
+        for _ in 0..3 {
+            let shape = generator.random_shape();
+            generator.palette.push(shape);
+        }
+        generator
+    }
+
+    fn program(mut self) -> Program {
+        while let Some(target) = self.targets.pop() {
+            self.statement(target);
+        }
+        self.fill_outputs();
+        let func = self.builder.finish().and_then(verify::block);
+        Program {
+            func: func.expect("broken invariant: generated programs are valid"),
+            grid: self.grid,
+            arguments: self.arguments,
+        }
+    }
+
+    /// Makes `target` and stores what it gives, sometimes inside a branch or a loop.
+    fn statement(&mut self, target: Target) {
+        let Some(shape) = self.shape_for(target) else {
+            return;
+        };
+        let wrapped = self.nesting == 0 && self.random.one_in(6);
+        if wrapped {
+            self.wrapped(|generator| generator.plain_statement(target, shape));
+        } else {
+            self.plain_statement(target, shape);
+        }
+    }
+
+    fn plain_statement(&mut self, target: Target, shape: Shape) {
+        match target {
+            Target::Structure(Structure::Store, dtype) => {
+                let value = self.make(dtype, shape, DEPTH);
+                self.store(value, false);
+            }
+            Target::Structure(Structure::StoreMasked, dtype) => {
+                let value = self.make(dtype, shape, DEPTH);
+                self.store(value, true);
+            }
+            Target::Unary(..)
+            | Target::Binary(..)
+            | Target::Ternary(..)
+            | Target::Compare(..)
+            | Target::Cast(..)
+            | Target::Bitcast(..)
+            | Target::Structure(..) => {
+                let value = self.emit(target, shape, DEPTH);
+                let masked = self.random.one_in(4);
+                self.store(value, masked);
+            }
+        }
+    }
+
+    /// A value of this type; `depth` bounds how deep its operands nest.
+    fn make(&mut self, dtype: DType, shape: Shape, depth: u32) -> Value {
+        let ty = Type::tile(dtype, shape);
+        if self.random.one_in(3)
+            && let Some(value) = self.visible(ty)
+        {
+            return value;
+        }
+        let full = self.builder.func().inst_count() > BUDGET;
+        if depth == 0 || full {
+            return self.leaf(ty);
+        }
+        if self.combiner.is_none() && self.random.one_in(10) {
+            return self.through_memory(ty, depth - 1);
+        }
+        let wanted = self
+            .targets
+            .iter()
+            .rposition(|&target| target.result() == Some(dtype) && self.fits(target, shape));
+        if let Some(index) = wanted {
+            let target = self.targets.remove(index);
+            return self.emit(target, shape, depth - 1);
+        }
+        match self.any_op(dtype) {
+            Some(target) if !self.random.one_in(4) => self.emit(target, shape, depth - 1),
+            Some(_) | None => self.leaf(ty),
+        }
+    }
+
+    /// A random elementwise op that gives `dtype`.
+    fn any_op(&mut self, dtype: DType) -> Option<Target> {
+        let other = self.random.pick(DType::ALL);
+        let target = match self.random.below(6) {
+            0 | 1 => Target::Binary(self.random.pick(BinaryOp::ALL), dtype),
+            2 => Target::Unary(
+                self.random
+                    .pick(&[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Not, UnaryOp::Sqrt]),
+                dtype,
+            ),
+            3 if dtype == DType::Bool => Target::Compare(self.random.pick(CompareOp::ALL), other),
+            4 if other != dtype => Target::Cast(other, dtype),
+            _ => Target::Structure(Structure::Select, dtype),
+        };
+        let accepted = match target {
+            Target::Unary(op, dtype) => op.accepts().admits(dtype),
+            Target::Binary(op, dtype) => op.accepts().admits(dtype),
+            Target::Ternary(op, dtype) => op.accepts().admits(dtype),
+            Target::Compare(op, dtype) => op.accepts().admits(dtype),
+            Target::Cast(..) | Target::Bitcast(..) | Target::Structure(..) => true,
+        };
+        accepted.then_some(target)
+    }
+
+    /// A visible value of this type.
+    fn visible(&mut self, ty: Type) -> Option<Value> {
+        // A combiner sometimes captures a scalar from outside.
+        let floor = match self.combiner {
+            Some(floor) if !self.random.one_in(16) => floor,
+            Some(_) | None => 0,
+        };
+        let candidates = self.scope[floor..].iter().copied();
+        let candidates: Vec<Value> = candidates
+            .filter(|&value| self.builder.ty(value) == ty)
+            .collect();
+        (!candidates.is_empty()).then(|| self.random.pick(&candidates))
+    }
+
+    /// A value of this type that takes no operands, or simple ones.
+    fn leaf(&mut self, ty: Type) -> Value {
+        let Some(dtype) = ty.dtype() else {
+            return self.builder.poison();
+        };
+        let value = match self.random.below(8) {
+            0 | 1 => self.constant(dtype, ty.shape),
+            2 if self.combiner.is_none() => self.scalar_splat(dtype, ty.shape),
+            3 if self.combiner.is_none() => {
+                let index = self.index_tile(ty.shape);
+                self.builder.cast(index, dtype)
+            }
+            4.. if self.combiner.is_none() => self.load(dtype, ty.shape, Structure::Load, 0),
+            _ => match self.visible(ty) {
+                Some(value) => value,
+                None => self.constant(dtype, ty.shape),
+            },
+        };
+        self.scope.push(value);
+        value
+    }
+
+    fn constant(&mut self, dtype: DType, shape: Shape) -> Value {
+        let fill = Fill::random(&mut self.random);
+        let literal = literal(&mut self.random, dtype, fill);
+        self.builder.filled(literal, shape)
+    }
+
+    /// A scalar parameter, repeated.
+    fn scalar_splat(&mut self, dtype: DType, shape: Shape) -> Value {
+        let fill = Fill::random(&mut self.random);
+        let literal = literal(&mut self.random, dtype, fill);
+        let known = self.scalars.iter().copied();
+        let known = known
+            .filter(|&value| self.builder.ty(value) == Type::scalar(dtype))
+            .last();
+        let scalar = match known {
+            Some(scalar) if self.random.one_in(2) => scalar,
+            Some(_) | None => self.scalar_parameter(literal),
+        };
+        self.builder.splat(scalar, shape)
+    }
+
+    /// A new scalar parameter with this argument.
+    fn scalar_parameter(&mut self, literal: Literal) -> Value {
+        let name = format!("s{}", self.arguments.len());
+        let parameter = Parameter::new(&name, exactile_core::ir::Access::Read);
+        let value = self
+            .builder
+            .parameter(parameter, Type::scalar(literal.dtype));
+        self.arguments.push(Contents::Scalar(literal));
+        self.scalars.push(value);
+        value
+    }
+
+    /// Makes a value by the op of `target`.
+    fn emit(&mut self, target: Target, shape: Shape, depth: u32) -> Value {
+        let value = match target {
+            Target::Unary(op, dtype) => {
+                let x = self.make(dtype, shape, depth);
+                self.builder.unary(op, x)
+            }
+            Target::Binary(op, dtype) => {
+                let lhs = self.make(dtype, shape, depth);
+                let rhs = self.right_operand(op, dtype, shape, depth);
+                self.builder.binary(op, lhs, rhs)
+            }
+            Target::Ternary(op, dtype) => {
+                let [a, b, c] = [0; 3].map(|_| self.make(dtype, shape, depth));
+                self.builder.ternary(op, a, b, c)
+            }
+            Target::Compare(op, dtype) => {
+                let [lhs, rhs] = [0; 2].map(|_| self.make(dtype, shape, depth));
+                self.builder.compare(op, lhs, rhs)
+            }
+            Target::Cast(from, to) => {
+                let x = self.make(from, shape, depth);
+                self.builder.cast(x, to)
+            }
+            Target::Bitcast(from, to) => {
+                let x = self.make(from, shape, depth);
+                self.builder.bitcast(x, to)
+            }
+            Target::Structure(structure, dtype) => self.structure(structure, dtype, shape, depth),
+        };
+        self.scope.push(value);
+        value
+    }
+
+    /// The right operand of `op`: an amount near the width for most shifts.
+    fn right_operand(&mut self, op: BinaryOp, dtype: DType, shape: Shape, depth: u32) -> Value {
+        let shifts = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
+        if !shifts || self.random.one_in(3) {
+            return self.make(dtype, shape, depth);
+        }
+        if self.random.one_in(2) || self.combiner.is_some() {
+            let below = Fill::Below(u64::from(dtype.bits()) + 2);
+            let literal = literal(&mut self.random, dtype, below);
+            return self.builder.filled(literal, shape);
+        }
+        let amount = self.make(dtype, shape, depth);
+        let limit = Literal::from_bits(dtype, u64::from(2 * dtype.bits() - 1));
+        let limit = self.builder.filled(limit, shape);
+        self.builder.and(amount, limit)
+    }
+
+    fn structure(&mut self, structure: Structure, dtype: DType, shape: Shape, depth: u32) -> Value {
+        match structure {
+            Structure::Constant => self.constant(dtype, shape),
+            Structure::Select => {
+                let condition = self.make(DType::Bool, shape, depth);
+                let [on_true, on_false] = [0; 2].map(|_| self.make(dtype, shape, depth));
+                self.builder.select(condition, on_true, on_false)
+            }
+            Structure::Splat
+            | Structure::Broadcast
+            | Structure::ExpandDims
+            | Structure::Reshape
+            | Structure::Transpose => self.reshaped(structure, dtype, shape, depth),
+            Structure::Load | Structure::LoadMasked | Structure::LoadOther => {
+                self.load(dtype, shape, structure, depth)
+            }
+            Structure::Store | Structure::StoreMasked => {
+                let value = self.make(dtype, shape, depth);
+                self.store(value, structure == Structure::StoreMasked);
+                value
+            }
+            Structure::ForScalar | Structure::ForTile => self.for_loop(dtype, shape, depth),
+            Structure::While => self.while_loop(dtype, shape, depth),
+            Structure::If => self.branch(dtype, shape, depth),
+            Structure::Reduce(combine) => self.reduce(combine, dtype, shape, depth),
+            Structure::Dot => self.dot(dtype, shape, depth),
+            Structure::Arange => {
+                let start = self.random.between(-9, 9);
+                let end = start + shape.elements() as i64;
+                self.builder.value(Op::Arange { start, end })
+            }
+            Structure::ProgramId => {
+                let axis = self.grid_axis();
+                self.builder.value(Op::ProgramId { axis })
+            }
+            Structure::NumPrograms => {
+                let axis = self.grid_axis();
+                self.builder.value(Op::NumPrograms { axis })
+            }
+        }
+    }
+
+    /// A region of control flow or of a reduction; what it defines is not visible afterwards.
+    fn region(
+        &mut self,
+        parameters: &[Type],
+        fill: impl FnOnce(&mut Self, &[Value]) -> Vec<Value>,
+    ) -> Region {
+        let region = self.builder.new_region(parameters);
+        let outer = self.builder.enter(region);
+        let visible = self.scope.len();
+        let values = self.builder.parameters(region);
+        self.scope.extend(&values);
+        let yielded = fill(self, &values);
+        self.builder.emit(Op::Yield { values: yielded }, &[]);
+        self.scope.truncate(visible);
+        self.builder.enter(outer);
+        region
+    }
+}

@@ -1,0 +1,13 @@
+//! Random programs: everything that runs a kernel must give the same bits.
+
+pub mod arguments;
+pub mod coverage;
+pub mod generate;
+pub mod random;
+pub mod run;
+mod shrink;
+pub mod subject;
+pub mod target;
+pub mod values;
+
+pub use run::{Failure, ProgramsOptions, Report, run};

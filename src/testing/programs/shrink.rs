@@ -1,0 +1,263 @@
+//! Makes a failing program smaller while it still fails.
+
+use exactile_core::ir::{Func, Inst, Literal, Op, Region, Type, Value};
+use exactile_core::passes::dce;
+use exactile_core::verify;
+
+use super::generate::{Limits, Program, generate};
+use super::run::{ProgramsOptions, failure};
+use super::subject::Subject;
+
+/// Attempts after which a program is small enough.
+const ATTEMPTS: usize = 600;
+
+/// The program with this index of the run, made smaller, and what is wrong with it.
+pub(super) fn shrink(
+    options: &ProgramsOptions,
+    index: usize,
+    subject: Subject,
+) -> Option<(Program, String)> {
+    let program = smaller_tiles(options, index, subject);
+    let mut search = Search {
+        message: failure(&program, subject)?,
+        subject,
+        attempts: ATTEMPTS,
+        program,
+    };
+    search.fewer_programs();
+    search.fewer_stores();
+    while search.simpler_values() && search.attempts > 0 {}
+    search.drop_arguments();
+    Some((search.program, search.message))
+}
+
+/// The program generated under the tightest limit of tile sizes that keeps a failure.
+fn smaller_tiles(options: &ProgramsOptions, index: usize, subject: Subject) -> Program {
+    let mut elements = 1;
+    while elements < options.limits.elements {
+        let limits = Limits {
+            elements,
+            ..options.limits
+        };
+        let program = generate(options.seed, index, limits);
+        if failure(&program, subject).is_some() {
+            return program;
+        }
+        elements *= 2;
+    }
+    generate(options.seed, index, options.limits)
+}
+
+struct Search {
+    program: Program,
+    message: String,
+    subject: Subject,
+    attempts: usize,
+}
+
+impl Search {
+    /// Keeps `candidate` if it is valid and still fails.
+    fn accept(&mut self, candidate: Program) -> bool {
+        self.attempts = self.attempts.saturating_sub(1);
+        match failure(&candidate, self.subject) {
+            Some(message) if self.attempts > 0 => {
+                self.program = candidate;
+                self.message = message;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Tries the program with another body.
+    fn try_func(&mut self, mut func: Func) -> bool {
+        dce::dce(&mut func);
+        let Ok(func) = verify::block(func) else {
+            return false;
+        };
+        let candidate = Program {
+            func,
+            ..self.program.clone()
+        };
+        self.accept(candidate)
+    }
+
+    fn fewer_programs(&mut self) {
+        for axis in 0..3 {
+            let mut candidate = self.program.clone();
+            candidate.grid[axis] = 1;
+            if candidate.grid != self.program.grid {
+                self.accept(candidate);
+            }
+        }
+    }
+
+    /// Drops stores: halves of them first, then one by one.
+    fn fewer_stores(&mut self) {
+        let mut chunk = self.stores().len().div_ceil(2);
+        while chunk > 0 {
+            let mut first = 0;
+            while first < self.stores().len() {
+                let dropped: Vec<Inst> =
+                    self.stores().into_iter().skip(first).take(chunk).collect();
+                let mut func = self.program.func.clone().into_inner();
+                remove(&mut func, &dropped);
+                if !self.try_func(func) {
+                    first += chunk;
+                }
+            }
+            chunk = if chunk == 1 { 0 } else { chunk.div_ceil(2) };
+        }
+    }
+
+    fn stores(&self) -> Vec<Inst> {
+        let func = &self.program.func;
+        let insts = func.all_insts().into_iter();
+        insts
+            .filter(|&inst| matches!(func.op(inst), Op::Store { .. }))
+            .collect()
+    }
+
+    /// Replaces results by an operand of the same type, or by a constant. Whether any was.
+    fn simpler_values(&mut self) -> bool {
+        let mut changed = false;
+        let mut insts = self.program.func.all_insts();
+        insts.reverse();
+        for inst in insts {
+            if self.attempts == 0 {
+                return changed;
+            }
+            changed |= self.simplify(inst);
+        }
+        changed
+    }
+
+    fn simplify(&mut self, inst: Inst) -> bool {
+        let func = &self.program.func;
+        if !func.all_insts().contains(&inst) {
+            return false;
+        }
+        let data = func.inst(inst).clone();
+        if matches!(data.op, Op::Constant { .. }) || data.results.is_empty() {
+            return false;
+        }
+        for operand in data.op.operands() {
+            if data
+                .results
+                .iter()
+                .all(|&result| func.ty(result) == func.ty(operand))
+            {
+                let mut candidate = self.program.func.clone().into_inner();
+                replace(&mut candidate, inst, &vec![operand; data.results.len()]);
+                if self.try_func(candidate) {
+                    return true;
+                }
+                break;
+            }
+        }
+        self.constant_results(inst, &data.results)
+    }
+
+    /// Replaces all results of `inst` by zeros or ones.
+    fn constant_results(&mut self, inst: Inst, results: &[Value]) -> bool {
+        for number in [0.0, 1.0] {
+            let mut func = self.program.func.clone().into_inner();
+            let types: Vec<Type> = results.iter().map(|&result| func.ty(result)).collect();
+            let loc = func.inst(inst).loc.clone();
+            let constants: Vec<Inst> = types
+                .iter()
+                .filter_map(|&ty| {
+                    let value = Literal::from_f64(ty.dtype()?, number);
+                    Some(func.add_inst(Op::Constant { value }, &[ty], loc.clone()))
+                })
+                .collect();
+            let values: Vec<Value> = constants
+                .iter()
+                .map(|&constant| func.inst(constant).results[0])
+                .collect();
+            insert_before(&mut func, inst, &constants);
+            replace(&mut func, inst, &values);
+            if self.try_func(func) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Drops parameters that nothing uses.
+    fn drop_arguments(&mut self) {
+        let func = &self.program.func;
+        let mut used = vec![false; func.parameters.len()];
+        for inst in func.all_insts() {
+            func.op(inst).visit_operands(&mut |value| {
+                if let Some(index) = func.parameter_index(value) {
+                    used[index] = true;
+                }
+            });
+        }
+        let mut candidate = func.clone().into_inner();
+        let mut arguments = self.program.arguments.clone();
+        let body = candidate.body();
+        let mut keep = used.iter();
+        candidate
+            .parameters
+            .retain(|_| *keep.next().unwrap_or(&true));
+        let mut keep = used.iter();
+        candidate
+            .region_mut(body)
+            .parameters
+            .retain(|_| *keep.next().unwrap_or(&true));
+        let mut keep = used.iter();
+        arguments.retain(|_| *keep.next().unwrap_or(&true));
+        let Ok(func) = verify::block(candidate) else {
+            return;
+        };
+        let candidate = Program {
+            func,
+            grid: self.program.grid,
+            arguments,
+        };
+        self.attempts = self.attempts.max(2);
+        self.accept(candidate);
+    }
+}
+
+fn remove(func: &mut Func, insts: &[Inst]) {
+    for region in regions(func) {
+        func.region_mut(region)
+            .insts
+            .retain(|inst| !insts.contains(inst));
+    }
+}
+
+fn regions(func: &Func) -> Vec<Region> {
+    let mut regions = vec![func.body()];
+    for inst in func.all_insts() {
+        regions.extend(func.op(inst).regions());
+    }
+    regions
+}
+
+fn insert_before(func: &mut Func, inst: Inst, new: &[Inst]) {
+    for region in regions(func) {
+        let insts = &mut func.region_mut(region).insts;
+        if let Some(at) = insts.iter().position(|&it| it == inst) {
+            insts.splice(at..at, new.iter().copied());
+            return;
+        }
+    }
+}
+
+/// Uses `values` wherever the results of `inst` are used, and removes `inst`.
+fn replace(func: &mut Func, inst: Inst, values: &[Value]) {
+    let results = func.inst(inst).results.clone();
+    for user in func.all_insts() {
+        func.inst_mut(user).op.map_operands(&mut |value| {
+            let index = results.iter().position(|&result| result == value);
+            index
+                .and_then(|index| values.get(index).copied())
+                .unwrap_or(value)
+        });
+    }
+    remove(func, &[inst]);
+}

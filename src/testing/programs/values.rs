@@ -1,0 +1,139 @@
+//! Random numbers of each data type, with the numbers at which implementations go wrong.
+
+use exactile_core::ir::{Class, DType, Literal};
+
+use super::random::Random;
+
+/// Which numbers to draw.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fill {
+    /// Mostly edge cases: NaN, infinities, zeros of both signs, subnormals, limits.
+    Edges,
+    /// Any bits.
+    Bits,
+    /// Numbers of everyday size, and sometimes an edge case.
+    Moderate,
+    /// Zeros of both signs.
+    Zeros,
+    /// Integers in `0..n`.
+    Below(u64),
+}
+
+impl Fill {
+    /// One of the general kinds.
+    pub fn random(random: &mut Random) -> Self {
+        match random.below(10) {
+            0..=2 => Self::Edges,
+            3 => Self::Bits,
+            4 => Self::Zeros,
+            _ => Self::Moderate,
+        }
+    }
+}
+
+/// A random number of type `dtype`.
+pub fn literal(random: &mut Random, dtype: DType, fill: Fill) -> Literal {
+    let bits = match fill {
+        Fill::Bits => random.bits(),
+        Fill::Below(bound) => random.below(usize::try_from(bound).unwrap_or(usize::MAX)) as u64,
+        Fill::Zeros => match dtype.class() {
+            Class::Float => (random.bits() & 1) << (dtype.bits() - 1),
+            Class::Bool | Class::Signed | Class::Unsigned => 0,
+        },
+        Fill::Edges if random.one_in(5) => random.bits(),
+        Fill::Edges => edge(random, dtype),
+        Fill::Moderate if random.one_in(12) => edge(random, dtype),
+        Fill::Moderate => return moderate(random, dtype),
+    };
+    Literal::from_bits(dtype, bits)
+}
+
+fn moderate(random: &mut Random, dtype: DType) -> Literal {
+    match dtype.class() {
+        Class::Bool => Literal::from_bits(dtype, random.bits()),
+        Class::Signed => Literal::from_bits(dtype, random.between(-20, 100) as u64),
+        Class::Unsigned => Literal::from_bits(dtype, random.between(0, 120) as u64),
+        Class::Float => {
+            let fraction = random.bits() as i64 as f64 / (1u64 << 63) as f64;
+            let scale = random.pick(&[1.0, 1.0, 3.0, 16.0, 0.01]);
+            Literal::from_f64(dtype, fraction * scale)
+        }
+    }
+}
+
+fn edge(random: &mut Random, dtype: DType) -> u64 {
+    match dtype.class() {
+        Class::Bool => random.bits(),
+        Class::Signed | Class::Unsigned => integer_edge(random, dtype),
+        Class::Float => float_edge(random, dtype),
+    }
+}
+
+fn integer_edge(random: &mut Random, dtype: DType) -> u64 {
+    let width = u64::from(dtype.bits());
+    let sign = 1u64 << (width - 1);
+    let near = random.pick(&[0, 1, u64::MAX]);
+    let edge = random.pick(&[
+        0,
+        0,
+        1,
+        u64::MAX,
+        sign,
+        sign,
+        sign - 1,
+        width,
+        width / 2,
+        3,
+        7,
+        0x5555_5555_5555_5555,
+        1 << (width / 2),
+    ]);
+    if random.one_in(3) {
+        edge.wrapping_add(near)
+    } else {
+        edge
+    }
+}
+
+/// The number of fraction bits in memory.
+const fn fraction_bits(dtype: DType) -> u32 {
+    match dtype {
+        DType::F16 => 10,
+        DType::BF16 => 7,
+        DType::F32 => 23,
+        DType::F64
+        | DType::Bool
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64 => 52,
+    }
+}
+
+fn float_edge(random: &mut Random, dtype: DType) -> u64 {
+    let fraction = fraction_bits(dtype);
+    let sign = (random.bits() & 1) << (dtype.bits() - 1);
+    let infinity = ((1u64 << (dtype.bits() - 1 - fraction)) - 1) << fraction;
+    let quiet = 1u64 << (fraction - 1);
+    let magnitude = match random.below(14) {
+        0 | 1 => 0,
+        2 => infinity,
+        3 => infinity | quiet,
+        4 => infinity | quiet | (random.bits() & (quiet - 1)),
+        5 => infinity | 1,
+        6 => 1,
+        7 => random.bits() & ((1 << fraction) - 1),
+        8 => 1 << fraction,
+        9 => infinity - 1,
+        10 => Literal::from_f64(dtype, 1.0).bits,
+        // Halves and large integers: where conversions round and saturate.
+        11 => Literal::from_f64(dtype, random.between(0, 40) as f64 + 0.5).bits,
+        12 => Literal::from_f64(dtype, 2f64.powi(random.between(-30, 70) as i32)).bits,
+        _ => Literal::from_f64(dtype, 2f64.powi(random.between(6, 66) as i32)).bits + 1,
+    };
+    sign | magnitude
+}
