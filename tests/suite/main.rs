@@ -5,5 +5,6 @@ mod cli;
 mod compare;
 mod launch;
 mod npy;
+mod programs;
 mod tidy;
 mod trace;

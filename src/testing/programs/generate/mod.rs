@@ -47,7 +47,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             elements: 256,
-            targets: 32,
+            targets: 36,
         }
     }
 }
