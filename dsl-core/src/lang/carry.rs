@@ -196,12 +196,7 @@ impl Host {
     }
 
     /// Whether the value differs from what it was.
-    pub fn slot<V: PartialEq>(
-        &self,
-        name: &'static str,
-        value: &mut V,
-        saved: &V,
-    ) -> Slot<'static> {
+    pub fn slot<'a, V: PartialEq>(&self, name: &'static str, value: &mut V, saved: &V) -> Slot<'a> {
         Slot::Host {
             name,
             changed: *value != *saved,
@@ -214,7 +209,7 @@ impl Opaque {
     pub fn save<V: ?Sized>(&self, _: &V) {}
 
     /// Only its type is known.
-    pub fn slot<V: ?Sized>(&self, name: &'static str, _: &mut V, (): &()) -> Slot<'static> {
+    pub fn slot<'a, V: ?Sized>(&self, name: &'static str, _: &mut V, (): &()) -> Slot<'a> {
         Slot::Opaque {
             name,
             type_name: type_name::<V>(),
