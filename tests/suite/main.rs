@@ -3,6 +3,7 @@
 mod autotune;
 mod cli;
 mod compare;
+mod language;
 mod launch;
 mod npy;
 mod programs;

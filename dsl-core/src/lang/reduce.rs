@@ -1,7 +1,8 @@
 //! Reductions along an axis, which the result no longer has.
 //!
-//! Float sums and products and every combine of a closure use the balanced binary tree over the
-//! axis, adjacent pairs first, the lower index on the left.
+//! Every reduction names the balanced binary tree over the axis, adjacent pairs first, the lower
+//! index on the left. Integers and extrema give the same bits in any order, so there the lowering
+//! may choose.
 
 use std::panic::Location;
 
@@ -223,20 +224,22 @@ impl Open {
 
 impl Context {
     /// A reduction by one operation.
-    pub(crate) fn reduce_by(&mut self, op: BinaryOp, x: Value, axis: usize, order: Order) -> Value {
+    pub(crate) fn reduce_by(&mut self, op: BinaryOp, x: Value, axis: usize) -> Value {
         if self.ty(x).is_poison() {
             return x;
         }
-        let results = self.builder.reduce(&[x], axis, order, |builder, a, b| {
-            vec![builder.binary(op, a[0], b[0])]
-        });
+        let results = self
+            .builder
+            .reduce(&[x], axis, Order::Tree, |builder, a, b| {
+                vec![builder.binary(op, a[0], b[0])]
+            });
         results[0]
     }
 
     /// The sum along an axis in the type that arithmetic is done in, before the final `+ 0.0`.
     pub(crate) fn partial_sum(&mut self, x: Value, axis: usize, dtype: DType) -> Value {
         let wide = self.cast(x, dtype.compute());
-        self.reduce_by(BinaryOp::Add, wide, axis, sum_order(dtype))
+        self.reduce_by(BinaryOp::Add, wide, axis)
     }
 
     /// Turns -0 into +0.
@@ -248,14 +251,6 @@ impl Context {
             }
             Some(_) | None => x,
         }
-    }
-}
-
-/// Integers add to the same bits in any order.
-fn sum_order(dtype: DType) -> Order {
-    match dtype.is_float() {
-        true => Order::Tree,
-        false => Order::Any,
     }
 }
 
@@ -276,7 +271,7 @@ impl<T: Numeric> Tile<T> {
     pub fn product(self, axis: usize) -> Self {
         map(self, |context, x| {
             let wide = context.cast(x, T::DTYPE.compute());
-            let product = context.reduce_by(BinaryOp::Mul, wide, axis, sum_order(T::DTYPE));
+            let product = context.reduce_by(BinaryOp::Mul, wide, axis);
             context.cast(product, T::DTYPE)
         })
     }
@@ -285,7 +280,7 @@ impl<T: Numeric> Tile<T> {
     #[track_caller]
     pub fn max(self, axis: usize) -> Self {
         map(self, |context, x| {
-            context.reduce_by(ordered::<T>(true), x, axis, Order::Any)
+            context.reduce_by(ordered::<T>(true), x, axis)
         })
     }
 
@@ -293,7 +288,7 @@ impl<T: Numeric> Tile<T> {
     #[track_caller]
     pub fn min(self, axis: usize) -> Self {
         map(self, |context, x| {
-            context.reduce_by(ordered::<T>(false), x, axis, Order::Any)
+            context.reduce_by(ordered::<T>(false), x, axis)
         })
     }
 
@@ -301,7 +296,7 @@ impl<T: Numeric> Tile<T> {
     #[track_caller]
     pub fn maximum(self, axis: usize) -> Self {
         map(self, |context, x| {
-            context.reduce_by(BinaryOp::Maximum, x, axis, Order::Any)
+            context.reduce_by(BinaryOp::Maximum, x, axis)
         })
     }
 
@@ -309,7 +304,7 @@ impl<T: Numeric> Tile<T> {
     #[track_caller]
     pub fn minimum(self, axis: usize) -> Self {
         map(self, |context, x| {
-            context.reduce_by(BinaryOp::Minimum, x, axis, Order::Any)
+            context.reduce_by(BinaryOp::Minimum, x, axis)
         })
     }
 
@@ -376,9 +371,7 @@ impl<T: Int> Tile<T> {
     /// The exclusive or along `axis`.
     #[track_caller]
     pub fn xor(self, axis: usize) -> Self {
-        map(self, |context, x| {
-            context.reduce_by(BinaryOp::Xor, x, axis, Order::Any)
-        })
+        map(self, |context, x| context.reduce_by(BinaryOp::Xor, x, axis))
     }
 }
 
@@ -386,16 +379,12 @@ impl Tile<bool> {
     /// Whether any element along `axis` holds.
     #[track_caller]
     pub fn any(self, axis: usize) -> Self {
-        map(self, |context, x| {
-            context.reduce_by(BinaryOp::Or, x, axis, Order::Any)
-        })
+        map(self, |context, x| context.reduce_by(BinaryOp::Or, x, axis))
     }
 
     /// Whether all elements along `axis` hold.
     #[track_caller]
     pub fn all(self, axis: usize) -> Self {
-        map(self, |context, x| {
-            context.reduce_by(BinaryOp::And, x, axis, Order::Any)
-        })
+        map(self, |context, x| context.reduce_by(BinaryOp::And, x, axis))
     }
 }

@@ -1,0 +1,287 @@
+//! What the language means, executed by the interpreter: reductions, accumulators, control flow.
+
+use exactile::prelude::*;
+
+fn upload<T: exactile::Number>(device: &Device, numbers: &[T]) -> Buffer<T> {
+    Buffer::from_slice(device, numbers).expect("fits")
+}
+
+/// Numbers of both signs and many magnitudes, so that every order of adding shows.
+fn noise(count: usize) -> Vec<f32> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    (0..count)
+        .map(|_| {
+            let bits = next();
+            let magnitude = f32::from_bits(((bits >> 40) as u32 & 0x7f_ffff) | 0x3f80_0000);
+            let sign = if bits & 1 == 0 { 1.0 } else { -1.0 };
+            sign * magnitude * [1e-3, 1.0, 1e3, 1e6][(bits >> 1) as usize & 3]
+        })
+        .collect()
+}
+
+#[kernel]
+fn row_sum<T: Float, const BLOCK: usize, const TILES: usize>(x: Ptr<T>, out: PtrMut<T>, n: i32) {
+    let mut sum = sum_accumulator::<T>([]).at_most(TILES);
+    for start in range(0, n).step(BLOCK) {
+        let offsets = start + arange(0, BLOCK);
+        sum.add(load(x + offsets).mask(offsets < n), 0);
+    }
+    store(out, sum.finish());
+}
+
+#[kernel]
+fn whole_sum<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, n: i32) {
+    let offsets = arange(0, BLOCK);
+    store(out, load(x + offsets).mask(offsets < n).sum(0));
+}
+
+fn tree(x: &[f32]) -> f32 {
+    match x {
+        [] => 0.0,
+        [one] => *one,
+        _ => {
+            let half = x.len().next_power_of_two() / 2;
+            tree(&x[..half]) + tree(&x[half..])
+        }
+    }
+}
+
+/// A sum over tiles has the bits of one sum, for every tile size and every length.
+#[test]
+fn accumulators_add_as_one_tree() {
+    let device = Device::interpreter();
+    for n in [0usize, 1, 2, 7, 63, 64, 65, 100, 129, 200] {
+        let numbers = noise(n.max(1));
+        let x = upload(&device, &numbers);
+        let want = tree(&numbers[..n]) + 0.0;
+        let mut whole = upload(&device, &[-1.0f32]);
+        whole_sum::<f32>(whole_sum::Config::new(256))
+            .launch(&device, 1, (&x, &mut whole, n as i32))
+            .expect("runs");
+        assert_eq!(whole.to_vec().expect("reads")[0].to_bits(), want.to_bits());
+        for block in [1usize, 2, 4, 16, 64] {
+            let mut out = upload(&device, &[-1.0f32]);
+            let config = row_sum::Config::new(block, n.div_ceil(block).max(1));
+            row_sum::<f32>(config)
+                .launch(&device, 1, (&x, &mut out, n as i32))
+                .expect("runs");
+            let found = out.to_vec().expect("reads")[0];
+            assert_eq!(
+                found.to_bits(),
+                want.to_bits(),
+                "n {n}, block {block}: {found} {want}"
+            );
+        }
+    }
+}
+
+/// More tiles than stated still add up.
+#[test]
+fn a_full_accumulator_still_sums() {
+    let device = Device::interpreter();
+    let x = upload(&device, &[1.0f32; 21]);
+    let mut out = upload(&device, &[0.0f32]);
+    row_sum::<f32>(row_sum::Config::new(2, 3))
+        .launch(&device, 1, (&x, &mut out, 21))
+        .expect("runs");
+    assert_eq!(out.to_vec().expect("reads"), [21.0]);
+}
+
+/// `f16` adds in `f32` and rounds once: 2048 + 1 would be lost in `f16`.
+#[test]
+fn half_sums_round_once() {
+    let device = Device::interpreter();
+    let one = f16::from_f32(1.0);
+    let mut numbers = vec![one; 8];
+    numbers[0] = f16::from_f32(2048.0);
+    let x = upload(&device, &numbers);
+    for kernel in [
+        whole_sum::<f16>(whole_sum::Config::new(8)),
+        row_sum::<f16>(row_sum::Config::new(2, 4)),
+    ] {
+        let mut out = upload(&device, &[one]);
+        kernel.launch(&device, 1, (&x, &mut out, 8)).expect("runs");
+        assert_eq!(out.to_vec().expect("reads")[0].to_f32(), 2056.0);
+    }
+}
+
+#[kernel(ROWS = 4, COLUMNS = 8)]
+fn extremes<T: Numeric, const ROWS: usize, const COLUMNS: usize>(
+    x: Ptr<T>,
+    largest: PtrMut<T>,
+    at: PtrMut<i64>,
+    least: PtrMut<T>,
+    least_at: PtrMut<i64>,
+) {
+    let rows = arange(0, ROWS);
+    let tile = load(x + rows.expand(1) * COLUMNS + arange(0, COLUMNS).expand(0));
+    store(largest + rows, tile.max(1));
+    store(at + rows, tile.argmax(1));
+    store(least + rows, tile.min(1));
+    store(least_at + rows, tile.argmin(1));
+}
+
+#[test]
+fn extremes_order_zeros_and_ignore_nan() {
+    let device = Device::interpreter();
+    let nan = f32::NAN;
+    let rows = [
+        [1.0, 5.0, -2.0, 5.0, 0.0, -2.0, 3.0, 4.0],
+        [-0.0, 0.0, -0.0, 0.0, -0.0, 0.0, -0.0, 0.0],
+        [nan, -1.0, nan, 2.0, nan, 2.0, -1.0, nan],
+        [nan; 8],
+    ];
+    let x = upload(&device, rows.as_flattened());
+    let mut largest = upload(&device, &[0.0f32; 4]);
+    let mut least = upload(&device, &[0.0f32; 4]);
+    let mut at = upload(&device, &[-1i64; 4]);
+    let mut least_at = upload(&device, &[-1i64; 4]);
+    extremes::<f32>(Default::default())
+        .launch(
+            &device,
+            1,
+            (&x, &mut largest, &mut at, &mut least, &mut least_at),
+        )
+        .expect("runs");
+    let largest = largest.to_vec().expect("reads");
+    let least = least.to_vec().expect("reads");
+    assert_eq!(largest[0], 5.0);
+    assert_eq!(largest[1].to_bits(), 0.0f32.to_bits());
+    assert_eq!(largest[2], 2.0);
+    assert!(largest[3].is_nan() && least[3].is_nan());
+    assert_eq!((least[0], least[2]), (-2.0, -1.0));
+    assert_eq!(least[1].to_bits(), (-0.0f32).to_bits());
+    assert_eq!(at.to_vec().expect("reads"), [1, 1, 3, 0]);
+    assert_eq!(least_at.to_vec().expect("reads"), [2, 0, 1, 0]);
+}
+
+#[kernel(BLOCK = 8)]
+fn combines<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
+    let offsets = arange(0, BLOCK);
+    let values = load(x + offsets);
+    // A product that only sees the masked elements, and the last element under a pair combine.
+    let product = reduce_masked(values, offsets < n, 0, |a, b| a * b);
+    let (last, _) = reduce((values, offsets), 0, |a, b| if a.1 > b.1 { a } else { b });
+    store(out, product);
+    store(out + 1, last);
+}
+
+#[test]
+fn closures_combine() {
+    let device = Device::interpreter();
+    let x = upload(&device, &[2.0f32, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0]);
+    for (n, product) in [(0, 0.0), (1, 2.0), (3, 30.0), (8, 9_699_690.0)] {
+        let mut out = upload(&device, &[0.0f32; 2]);
+        combines(Default::default())
+            .launch(&device, 1, (&x, &mut out, n))
+            .expect("runs");
+        assert_eq!(out.to_vec().expect("reads"), [product, 19.0]);
+    }
+}
+
+/// Collatz steps: a `while` with a branch inside, through a device function.
+#[device]
+fn step(value: Scalar<i64>) -> Scalar<i64> {
+    if value % 2 == 0 {
+        return value / 2;
+    }
+    3 * value + 1
+}
+
+#[device]
+fn advance(value: &mut Scalar<i64>, steps: &mut Scalar<i32>) {
+    if *value != 1 {
+        *value = step(*value);
+        *steps += 1;
+    }
+}
+
+#[kernel]
+fn collatz(out: PtrMut<i32>, start: i64) {
+    let mut value = start + program_id(0);
+    let mut steps = zeros::<i32>([]).scalar();
+    while value > 1 {
+        advance(&mut value, &mut steps);
+    }
+    store(out + program_id(0), steps);
+}
+
+#[test]
+fn loops_and_branches_run() {
+    let device = Device::interpreter();
+    let mut out = upload(&device, &[-1i32; 8]);
+    collatz(Default::default())
+        .launch(&device, 8, (&mut out, 1i64))
+        .expect("runs");
+    assert_eq!(out.to_vec().expect("reads"), [0, 1, 7, 2, 5, 8, 16, 3]);
+}
+
+#[kernel(BLOCK = 8)]
+fn numbers<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, flags: PtrMut<bool>) {
+    let at = arange(0, BLOCK);
+    let v = load(x + at);
+    let clamped = minimum(maximum(v, -1.0), 1.0);
+    let chosen = select(at % 2 == 0, clamped, fma(v, v, 0.5));
+    store(out + at, -chosen + 1.0 / 2.0 - (1 - at).to::<f32>());
+    store(flags + at, !((v >= 0.0) & (at != 3)) | (v == 2.0));
+}
+
+#[test]
+fn operators_agree_with_rust() {
+    let device = Device::interpreter();
+    let v = [-3.0f32, -0.5, 0.25, 0.75, 2.0, 5.0, -0.0, 1.5];
+    let x = upload(&device, &v);
+    let mut out = upload(&device, &[0.0f32; 8]);
+    let mut flags = upload(&device, &[false; 8]);
+    numbers(Default::default())
+        .launch(&device, 1, (&x, &mut out, &mut flags))
+        .expect("runs");
+    let want: Vec<f32> = v
+        .iter()
+        .enumerate()
+        .map(|(at, &v)| {
+            let clamped = v.clamp(-1.0, 1.0);
+            let chosen = if at % 2 == 0 { clamped } else { v * v + 0.5 };
+            -chosen + 0.5 - (1.0 - at as f32)
+        })
+        .collect();
+    assert_eq!(out.to_vec().expect("reads"), want);
+    let want: Vec<bool> = v
+        .iter()
+        .enumerate()
+        .map(|(at, &v)| !(v >= 0.0 && at != 3) || v == 2.0)
+        .collect();
+    assert_eq!(flags.to_vec().expect("reads"), want);
+}
+
+#[kernel]
+fn carries_structures(out: PtrMut<f32>, n: i32) {
+    let mut pair = (zeros::<f32>([]).scalar(), [zeros::<f32>([]); 2]);
+    let mut history = vec![full::<f32>([], 1.0), full::<f32>([], 1.0)];
+    for _ in 0..n {
+        pair.0 += 1.0;
+        pair.1[1] += 2.0;
+        let next = history[0] + history[1];
+        history[0] = history[1];
+        history[1] = next;
+    }
+    store(out, pair.0);
+    store(out + 1, pair.1[0] + pair.1[1]);
+    store(out + 2, history[1]);
+}
+
+#[test]
+fn tuples_arrays_and_vectors_are_carried() {
+    let device = Device::interpreter();
+    let mut out = upload(&device, &[0.0f32; 3]);
+    carries_structures(Default::default())
+        .launch(&device, 1, (&mut out, 5))
+        .expect("runs");
+    assert_eq!(out.to_vec().expect("reads"), [5.0, 10.0, 13.0]);
+}
