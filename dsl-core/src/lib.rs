@@ -16,6 +16,7 @@ pub mod lang;
 pub mod layout;
 pub mod passes;
 pub mod semantics;
+pub mod lower;
 pub mod target;
 pub mod text;
 pub mod verify;

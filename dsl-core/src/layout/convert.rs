@@ -33,7 +33,7 @@ impl ConversionLimits {
 }
 
 /// A linear function over GF(2) of the lane and the warp.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ThreadMap {
     /// What each lane bit adds, by exclusive or.
     pub lane: Vec<u32>,

@@ -36,7 +36,7 @@ pub enum Holder {
 /// Every element has a place. An element with several places is replicated: a zero column, or any
 /// dependent column, is a free bit. A register column that depends on other register columns is
 /// allowed, but wasteful; see [`LinearLayout::without_register_copies`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinearLayout {
     dim_bits: Vec<u32>,
     register: Vec<u64>,

@@ -2,8 +2,12 @@
 //!
 //! A layout maps the bits of (register, lane, warp) to the bits of the flat row-major index of a
 //! tile (arXiv 2505.23819). Vector widths, free reduction levels, shape ops and conversions are all
-//! derived from that one map; nothing here knows kinds of layouts. Pure data, no IR.
+//! derived from that one map; nothing here knows kinds of layouts. `assign` and what it uses choose
+//! layouts for a block function; the rest is pure data without IR.
 
+pub mod access;
+pub mod assign;
+pub mod contiguity;
 pub mod convert;
 pub mod index_map;
 pub mod linear;

@@ -1,0 +1,175 @@
+//! Which layouts suit memory accesses, dots and tiles that nothing constrains.
+
+use super::contiguity::Contiguity;
+use super::linear::{LinearLayout, dim_offset};
+use crate::ir::{Func, Inst, Op, Shape, Value};
+
+/// Log2 of the lanes of a warp.
+pub(super) const LANE_BITS: u32 = 5;
+/// Log2 of the bytes of the widest access.
+const ACCESS_BYTE_BITS: u32 = 4;
+
+/// The operands of a load or store that decide its layout.
+#[derive(Clone, Copy, Debug)]
+pub struct TileAccess {
+    /// The pointer.
+    pub base: Value,
+    /// The element offsets.
+    pub offsets: Value,
+    /// The mask.
+    pub mask: Option<Value>,
+}
+
+impl TileAccess {
+    /// The access that an instruction makes.
+    #[must_use]
+    pub fn of(func: &Func, inst: Inst) -> Option<TileAccess> {
+        match func.op(inst) {
+            Op::Load {
+                base,
+                offsets,
+                mask,
+                ..
+            }
+            | Op::Store {
+                base,
+                offsets,
+                mask,
+                ..
+            } => Some(TileAccess {
+                base: *base,
+                offsets: *offsets,
+                mask: *mask,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The axes, the one along which offsets count up furthest first.
+    #[must_use]
+    pub fn order(&self, func: &Func, contiguity: &Contiguity) -> Vec<usize> {
+        let facts = contiguity.of(self.offsets);
+        let mut order: Vec<usize> = (0..func.ty(self.offsets).shape.rank()).rev().collect();
+        order.sort_by_key(|&axis| std::cmp::Reverse(facts.axis(axis).contiguous));
+        order
+    }
+
+    /// Log2 of the number of consecutive elements along `axis` that one access may move: they are
+    /// consecutive in memory, share their mask, are aligned, and fit 16 bytes.
+    #[must_use]
+    pub fn vector_bits(&self, func: &Func, contiguity: &Contiguity, axis: usize) -> u32 {
+        let Some((dtype, _)) = func.ty(self.base).pointee() else {
+            return 0;
+        };
+        let element = dtype.bytes().ilog2();
+        let base = func
+            .parameter_index(self.base)
+            .map_or(0, |index| func.parameters[index].divisor.trailing_zeros());
+        let facts = contiguity.of(self.offsets).axis(axis);
+        let same = self
+            .mask
+            .map_or(u32::MAX, |mask| contiguity.of(mask).axis(axis).constant);
+        let most = facts.contiguous.min(same).min(ACCESS_BYTE_BITS - element);
+        let fits = |bits: &u32| facts.divisor_of_runs(*bits) >= *bits && base >= element + bits;
+        (1..=most).rev().find(fits).unwrap_or(0)
+    }
+}
+
+/// The log2 extents of a tile.
+#[must_use]
+pub fn dim_bits(shape: &Shape) -> Vec<u32> {
+    shape
+        .extents()
+        .iter()
+        .map(|extent| extent.trailing_zeros())
+        .collect()
+}
+
+/// The layout for memory accesses: vectors along the first axis of `order`, then lanes along the
+/// axes in order, warps on the highest bits of the slowest axes, and the bits between in registers.
+///
+/// So a reduction along the fastest axis finds its tree levels in registers, then lanes, then
+/// registers, and only at the very end in warps.
+#[must_use]
+pub fn access_layout(
+    dim_bits: &[u32],
+    order: &[usize],
+    vector_bits: u32,
+    warp_bits: u32,
+) -> LinearLayout {
+    let mut bits: std::collections::VecDeque<u64> = order
+        .iter()
+        .flat_map(|&dim| {
+            let offset = dim_offset(dim_bits, dim);
+            (0..dim_bits[dim]).map(move |bit| 1 << (offset + bit))
+        })
+        .collect();
+    let spare = (bits.len() as u32).saturating_sub(LANE_BITS + warp_bits);
+    let first = order.first().map_or(0, |&dim| dim_bits[dim]);
+    let mut register: Vec<u64> = (0..vector_bits.min(spare).min(first))
+        .filter_map(|_| bits.pop_front())
+        .collect();
+    let lane = (0..LANE_BITS)
+        .map(|_| bits.pop_front().unwrap_or(0))
+        .collect();
+    let mut warp: Vec<u64> = (0..warp_bits)
+        .map(|_| bits.pop_back().unwrap_or(0))
+        .collect();
+    warp.reverse();
+    register.extend(bits);
+    LinearLayout::new(dim_bits.to_vec(), register, lane, warp)
+        .expect("broken invariant: every bit of the tile is dealt once")
+}
+
+/// The layout of the accumulator of a dot: each lane owns blocks of up to 4 x 4 elements, lanes form
+/// a grid over the tile, then warps, then further registers.
+#[must_use]
+pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
+    let (rows, columns) = (dim_bits[0], dim_bits[1]);
+    let spare = (rows + columns).saturating_sub(LANE_BITS + warp_bits);
+    let mut taken = [0, 0];
+    let mut take = |dim: usize| {
+        let limit = dim_bits[dim];
+        (taken[dim] < limit).then(|| {
+            taken[dim] += 1;
+            1 << (dim_offset(dim_bits, dim) + taken[dim] - 1)
+        })
+    };
+    let mut register: Vec<u64> = [1, 1, 0, 0]
+        .iter()
+        .take(spare as usize)
+        .filter_map(|&dim| take(dim))
+        .collect();
+    let mut deal = |dims: &[usize]| -> Vec<u64> {
+        dims.iter()
+            .map(|&dim| take(dim).or_else(|| take(1 - dim)).unwrap_or(0))
+            .collect()
+    };
+    let lane = deal(&[1, 1, 1, 0, 0]);
+    let alternating: Vec<usize> = (0..warp_bits as usize).map(|bit| bit % 2).collect();
+    let warp = deal(&alternating);
+    let left = (rows + columns) as usize;
+    register.extend(
+        deal(&vec![1; left])
+            .into_iter()
+            .filter(|&column| column != 0),
+    );
+    LinearLayout::new(dim_bits.to_vec(), register, lane, warp)
+        .expect("broken invariant: every bit of the tile is dealt once")
+}
+
+/// Log2 of the number of warps that suits a function: about eight elements per lane of its largest
+/// tile, and not more than 64 where more warps can prevent it.
+#[must_use]
+pub fn warp_bits_for(func: &Func) -> u32 {
+    let largest = func
+        .all_insts()
+        .into_iter()
+        .flat_map(|inst| func.inst(inst).results.clone())
+        .map(|value| func.ty(value).shape.elements().trailing_zeros())
+        .max()
+        .unwrap_or(0);
+    let wanted = largest.saturating_sub(LANE_BITS + 3).min(3);
+    let needed = largest.saturating_sub(LANE_BITS + 6).min(5);
+    wanted.max(needed)
+}

@@ -1,0 +1,473 @@
+//! Chooses a layout for every tile that is computed, and for every store.
+//!
+//! Loads, stores and dots state what suits them; everything else follows its operands. Two kinds of
+//! tiles never get a layout of their own, because they are made where they are used, in the layout
+//! that the use asks for: *cheap* tiles (made of constants, indices and scalars alone) and *views*
+//! (shape ops, which only rename elements).
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::access::{TileAccess, access_layout, dim_bits, dot_layout, warp_bits_for};
+use super::contiguity::Contiguity;
+use super::{IndexMap, LayoutError, LinearLayout};
+use crate::entity::EntityMap;
+use crate::ir::{Func, Inst, Op, Region, Shape, Trait, Value};
+use crate::target::Schedule;
+
+/// How a tile comes into being.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Made of constants, indices and scalars: repeated wherever it is used.
+    Cheap,
+    /// The elements of another tile under other indices.
+    View,
+    /// Computed once, in the layout of its value.
+    Computed,
+}
+
+/// The layouts of a function.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// Log2 of the number of warps.
+    pub warp_bits: u32,
+    /// What is known about offsets and masks.
+    pub contiguity: Contiguity,
+    origins: EntityMap<Value, Origin>,
+    layouts: EntityMap<Value, Option<Rc<LinearLayout>>>,
+    stores: BTreeMap<Inst, Rc<LinearLayout>>,
+}
+
+impl Assignment {
+    /// How a value comes into being.
+    #[must_use]
+    pub fn origin(&self, value: Value) -> Origin {
+        self.origins[value]
+    }
+
+    /// The layout of a computed value.
+    #[must_use]
+    pub fn layout(&self, value: Value) -> Option<&Rc<LinearLayout>> {
+        self.layouts[value].as_ref()
+    }
+
+    /// The layout in which a store writes.
+    #[must_use]
+    pub fn store_layout(&self, inst: Inst) -> Option<&Rc<LinearLayout>> {
+        self.stores.get(&inst)
+    }
+}
+
+/// Chooses the layouts of a block function.
+///
+/// # Errors
+/// When a tile is too large for layouts.
+pub fn assign(func: &Func, schedule: &Schedule) -> Result<Assignment, LayoutError> {
+    let warp_bits = schedule
+        .warps
+        .map_or_else(|| warp_bits_for(func), u32::trailing_zeros);
+    let mut assigner = Assigner {
+        func,
+        insts: func.all_insts(),
+        definitions: func.definitions(),
+        contiguity: Contiguity::analyse(func),
+        warp_bits,
+        origins: EntityMap::filled(func.value_count(), Origin::Computed),
+        layouts: EntityMap::filled(func.value_count(), None),
+        vectors: BTreeMap::new(),
+    };
+    assigner.find_origins();
+    assigner.find_vectors();
+    assigner.anchor();
+    assigner.spread()?;
+    assigner.follow_broadcasts()?;
+    let mut stores = BTreeMap::new();
+    for &inst in &assigner.insts {
+        if let Op::Store { value, .. } = func.op(inst) {
+            stores.insert(inst, assigner.store(inst, *value)?);
+        }
+    }
+    let Assigner {
+        contiguity,
+        origins,
+        layouts,
+        ..
+    } = assigner;
+    Ok(Assignment {
+        warp_bits,
+        contiguity,
+        origins,
+        layouts,
+        stores,
+    })
+}
+
+/// The map from the element indices of a shape op's result to those of its operand.
+///
+/// # Errors
+/// Never for a verified function.
+pub fn view(
+    func: &Func,
+    op: &Op,
+    result: &Shape,
+) -> Result<Option<(Value, IndexMap)>, LayoutError> {
+    let operand = |x: &Value| dim_bits(&func.ty(*x).shape);
+    let to = dim_bits(result);
+    let (x, map) = match op {
+        Op::Broadcast { x } => (x, IndexMap::broadcast(&operand(x), &to)?),
+        Op::ExpandDims { x, axis } => (x, IndexMap::expand_dims(&operand(x), axis.index())?),
+        Op::Reshape { x } => (x, IndexMap::reshape(&to, &operand(x))?),
+        Op::Transpose { x, permutation } => {
+            let permutation: Vec<usize> = permutation.iter().map(|&axis| axis as usize).collect();
+            (x, IndexMap::transpose(&operand(x), &permutation)?)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some((*x, map)))
+}
+
+struct Assigner<'a> {
+    func: &'a Func,
+    insts: Vec<Inst>,
+    definitions: EntityMap<Value, Option<Inst>>,
+    contiguity: Contiguity,
+    warp_bits: u32,
+    origins: EntityMap<Value, Origin>,
+    layouts: EntityMap<Value, Option<Rc<LinearLayout>>>,
+    /// The widest vector of any access to a tile of this shape along this axis.
+    vectors: BTreeMap<(Shape, usize), u32>,
+}
+
+impl Assigner<'_> {
+    fn shape(&self, value: Value) -> Shape {
+        self.func.ty(value).shape
+    }
+
+    fn definition(&self, value: Value) -> Option<&Op> {
+        self.definitions[value].map(|inst| self.func.op(inst))
+    }
+
+    fn find_origins(&mut self) {
+        for &inst in &self.insts {
+            let data = self.func.inst(inst);
+            let origin = match &data.op {
+                Op::Constant { .. } | Op::Arange { .. } | Op::Splat { .. } => Origin::Cheap,
+                Op::Broadcast { x }
+                | Op::ExpandDims { x, .. }
+                | Op::Reshape { x }
+                | Op::Transpose { x, .. } => match self.origins[*x] {
+                    Origin::Cheap => Origin::Cheap,
+                    Origin::View | Origin::Computed => Origin::View,
+                },
+                op if op.is(Trait::elementwise) => {
+                    let cheap = |value: &Value| self.origins[*value] == Origin::Cheap;
+                    if op.operands().iter().all(cheap) {
+                        Origin::Cheap
+                    } else {
+                        Origin::Computed
+                    }
+                }
+                _ => Origin::Computed,
+            };
+            for &result in &data.results {
+                let scalar = self.func.ty(result).is_scalar();
+                self.origins[result] = match (scalar, origin) {
+                    (true, Origin::Cheap) => Origin::Computed,
+                    (_, origin) => origin,
+                };
+            }
+        }
+    }
+
+    fn find_vectors(&mut self) {
+        for &inst in &self.insts {
+            let Some(access) = TileAccess::of(self.func, inst) else {
+                continue;
+            };
+            let Some(&axis) = access.order(self.func, &self.contiguity).first() else {
+                continue;
+            };
+            let bits = access.vector_bits(self.func, &self.contiguity, axis);
+            let widest = self
+                .vectors
+                .entry((self.shape(access.offsets), axis))
+                .or_default();
+            *widest = bits.max(*widest);
+        }
+    }
+
+    fn preferred(&self, access: &TileAccess) -> Rc<LinearLayout> {
+        let order = access.order(self.func, &self.contiguity);
+        self.ordered(&self.shape(access.offsets), &order)
+    }
+
+    fn ordered(&self, shape: &Shape, order: &[usize]) -> Rc<LinearLayout> {
+        let key = order.first().map(|&axis| (*shape, axis));
+        let vector = key
+            .and_then(|key| self.vectors.get(&key).copied())
+            .unwrap_or(0);
+        Rc::new(access_layout(
+            &dim_bits(shape),
+            order,
+            vector,
+            self.warp_bits,
+        ))
+    }
+
+    fn default_layout(&self, value: Value) -> Rc<LinearLayout> {
+        let shape = self.shape(value);
+        let order: Vec<usize> = (0..shape.rank()).rev().collect();
+        self.ordered(&shape, &order)
+    }
+
+    /// Loads and dots, and all scalars, have their layouts from the start.
+    fn anchor(&mut self) {
+        for &argument in self.func.arguments() {
+            self.layouts[argument] = Some(self.default_layout(argument));
+        }
+        for &inst in &self.insts {
+            let data = self.func.inst(inst);
+            for &result in &data.results {
+                let layout = match &data.op {
+                    _ if self.func.ty(result).is_scalar() => self.default_layout(result),
+                    Op::Load {
+                        base,
+                        offsets,
+                        mask,
+                        ..
+                    } => {
+                        let access = TileAccess {
+                            base: *base,
+                            offsets: *offsets,
+                            mask: *mask,
+                        };
+                        self.preferred(&access)
+                    }
+                    Op::Dot { .. } => {
+                        let bits = dim_bits(&self.shape(result));
+                        Rc::new(dot_layout(&bits, self.warp_bits))
+                    }
+                    _ => continue,
+                };
+                self.layouts[result] = Some(layout);
+            }
+        }
+    }
+
+    /// Gives every computed value a layout, following operands, until nothing is left.
+    fn spread(&mut self) -> Result<(), LayoutError> {
+        loop {
+            let mut changed = false;
+            let mut unknown = None;
+            for index in 0..self.insts.len() {
+                let inst = self.insts[index];
+                for (value, sources) in self.followers(inst) {
+                    if self.layouts[value].is_some() || self.origins[value] != Origin::Computed {
+                        continue;
+                    }
+                    match self.first_known(&sources)? {
+                        Some(layout) => {
+                            let layout = self.reduced(inst, layout)?;
+                            self.layouts[value] = Some(layout);
+                            changed = true;
+                        }
+                        None => unknown = unknown.or(Some((inst, value))),
+                    }
+                }
+            }
+            match unknown {
+                Some((_, value)) if !changed => {
+                    self.layouts[value] = Some(self.default_layout(value));
+                }
+                Some(_) => {}
+                None if changed => {}
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The values that an instruction or its regions define, each with the values whose layout it
+    /// may take over, best first.
+    fn followers(&self, inst: Inst) -> Vec<(Value, Vec<Value>)> {
+        let data = self.func.inst(inst);
+        let parameters = |region: Region| self.func.region(region).parameters.clone();
+        let yielded = |region: Region| self.func.yielded(region).to_vec();
+        match &data.op {
+            Op::For { init, body, .. } => {
+                let (inner, next) = (parameters(*body), yielded(*body));
+                let mut list = vec![(inner[0], Vec::new())];
+                for (index, &result) in data.results.iter().enumerate() {
+                    let carried = inner[index + 1];
+                    list.push((carried, vec![next[index], init[index]]));
+                    list.push((result, vec![carried]));
+                }
+                list
+            }
+            Op::While { init, before, body } => {
+                let (first, second) = (parameters(*before), parameters(*body));
+                let next = yielded(*body);
+                let mut list = Vec::new();
+                for (index, &result) in data.results.iter().enumerate() {
+                    list.push((first[index], vec![next[index], init[index]]));
+                    list.push((second[index], vec![first[index]]));
+                    list.push((result, vec![first[index]]));
+                }
+                list
+            }
+            Op::If {
+                on_true, on_false, ..
+            } => {
+                let pairs = yielded(*on_true).into_iter().zip(yielded(*on_false));
+                data.results
+                    .iter()
+                    .copied()
+                    .zip(pairs.map(|(a, b)| vec![a, b]))
+                    .collect()
+            }
+            Op::Reduce { sources, .. } => data
+                .results
+                .iter()
+                .map(|&result| (result, sources.clone()))
+                .collect(),
+            op => {
+                let mut sources = op.operands();
+                sources.sort_by_key(|&source| self.distance(source));
+                data.results
+                    .iter()
+                    .map(|&result| (result, sources.clone()))
+                    .collect()
+            }
+        }
+    }
+
+    /// How far a value's layout is from one that was chosen for its shape: 0 for computed tiles, more
+    /// through shape ops, most through broadcasts.
+    fn distance(&self, value: Value) -> u32 {
+        match (self.origins[value], self.definition(value)) {
+            (Origin::Computed, _) => 0,
+            (Origin::View, Some(Op::Broadcast { .. })) => 2,
+            (Origin::View, _) => 1,
+            (Origin::Cheap, _) => 3,
+        }
+    }
+
+    fn first_known(&self, sources: &[Value]) -> Result<Option<Rc<LinearLayout>>, LayoutError> {
+        for &source in sources {
+            if let Some(layout) = self.known(source)? {
+                return Ok(Some(layout));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The layout of a computed value, or the one that a view of it has for free.
+    fn known(&self, value: Value) -> Result<Option<Rc<LinearLayout>>, LayoutError> {
+        match (self.origins[value], self.definition(value)) {
+            (Origin::View, Some(op)) => {
+                let Some((operand, map)) = view(self.func, op, &self.shape(value))? else {
+                    return Ok(None);
+                };
+                let Some(layout) = self.known(operand)? else {
+                    return Ok(None);
+                };
+                map.pull(&layout).map(|layout| Some(Rc::new(layout)))
+            }
+            (Origin::Computed, _) => Ok(self.layouts[value].clone()),
+            (Origin::Cheap, _) | (Origin::View, None) => Ok(None),
+        }
+    }
+
+    /// What a reduction makes of the layout of its operand; other ops leave it alone.
+    fn reduced(
+        &self,
+        inst: Inst,
+        layout: Rc<LinearLayout>,
+    ) -> Result<Rc<LinearLayout>, LayoutError> {
+        let Op::Reduce { axis, .. } = self.func.op(inst) else {
+            return Ok(layout);
+        };
+        let map = IndexMap::reduce(layout.dim_bits(), axis.index())?;
+        Ok(Rc::new(map.push(&layout)?.0))
+    }
+
+    /// A loaded tile that is only broadcast to larger tiles is loaded where those need it.
+    fn follow_broadcasts(&mut self) -> Result<(), LayoutError> {
+        let mut uses: EntityMap<Value, Vec<Inst>> =
+            EntityMap::filled(self.func.value_count(), Vec::new());
+        for &inst in &self.insts {
+            for operand in self.func.op(inst).operands() {
+                uses[operand].push(inst);
+            }
+        }
+        for index in 0..self.insts.len() {
+            let inst = self.insts[index];
+            let data = self.func.inst(inst);
+            let tile =
+                matches!(data.op, Op::Load { .. }) && !self.func.ty(data.results[0]).is_scalar();
+            if tile && let Some((chain, layout)) = self.demand(data.results[0], &uses)? {
+                for value in chain {
+                    self.layouts[value] = Some(Rc::clone(&layout));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The values computed from `loaded` on the way to its only use, a broadcast into a computed
+    /// tile, and the layout that this tile asks of them.
+    fn demand(
+        &self,
+        loaded: Value,
+        uses: &EntityMap<Value, Vec<Inst>>,
+    ) -> Result<Option<(Vec<Value>, Rc<LinearLayout>)>, LayoutError> {
+        let (mut chain, mut maps) = (vec![loaded], Vec::new());
+        let (mut value, mut grown) = (loaded, false);
+        while let [user] = uses[value].as_slice() {
+            let op = self.func.op(*user);
+            let &[result] = self.func.inst(*user).results.as_slice() else {
+                break;
+            };
+            if let Some((_, map)) = view(self.func, op, &self.shape(result))? {
+                grown |= self.shape(result).elements() > self.shape(value).elements();
+                maps.push(map);
+            } else if !op.is(Trait::elementwise) {
+                break;
+            } else if grown {
+                let Some(layout) = self.layouts[result].clone() else {
+                    break;
+                };
+                let mut layout = LinearLayout::clone(&layout);
+                for map in maps.iter().rev() {
+                    layout = map.push(&layout)?.0;
+                }
+                return Ok(Some((chain, Rc::new(layout))));
+            } else if maps.is_empty() {
+                chain.push(result);
+            } else {
+                break;
+            }
+            value = result;
+        }
+        Ok(None)
+    }
+
+    /// A store writes in the layout of its value, unless lanes would then walk another axis than the
+    /// one along which memory is contiguous.
+    fn store(&self, inst: Inst, value: Value) -> Result<Rc<LinearLayout>, LayoutError> {
+        let Some(access) = TileAccess::of(self.func, inst) else {
+            return Ok(self.default_layout(value));
+        };
+        let preferred = self.preferred(&access);
+        let Some(found) = self.known(value)? else {
+            return Ok(preferred);
+        };
+        let axis = access.order(self.func, &self.contiguity).first().copied();
+        let Some(mask) = axis.and_then(|axis| found.dim_mask(axis).ok()) else {
+            return Ok(found);
+        };
+        let along = |layout: &LinearLayout| layout.lane_columns().first().copied().unwrap_or(0);
+        let replicated = along(&found) == 0;
+        let same = replicated || along(&preferred) & mask == 0 || along(&found) & mask != 0;
+        Ok(if same { found } else { preferred })
+    }
+}

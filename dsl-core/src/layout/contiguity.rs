@@ -1,0 +1,437 @@
+//! What is known about the numbers of an integer tile along each axis: runs that count up, runs that
+//! are equal, and powers of two that divide them. Decides how wide memory accesses may be.
+
+use crate::entity::EntityMap;
+use crate::ir::{BinaryOp, CompareOp, Func, Inst, Literal, Op, Region, Value};
+
+/// The divisor of zero: larger than any run.
+const ENDLESS: u32 = 40;
+
+/// Facts along one axis. All counts are log2; runs start at multiples of their length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AxisFacts {
+    /// Runs of this length count up by one.
+    pub contiguous: u32,
+    /// Runs of this length are equal.
+    pub constant: u32,
+    /// The first number of every counting run is a multiple of this.
+    pub divisor: u32,
+}
+
+impl AxisFacts {
+    /// What divides the first number of each run of `2^run`, not longer than the counting run.
+    #[must_use]
+    pub fn divisor_of_runs(&self, run: u32) -> u32 {
+        if run < self.contiguous {
+            self.divisor.min(run)
+        } else {
+            self.divisor
+        }
+    }
+
+    fn join(self, other: Self) -> Self {
+        let contiguous = self.contiguous.min(other.contiguous);
+        Self {
+            contiguous,
+            constant: self.constant.min(other.constant),
+            divisor: self
+                .divisor_of_runs(contiguous)
+                .min(other.divisor_of_runs(contiguous)),
+        }
+    }
+}
+
+/// Facts about a value: one entry for each axis, and for a scalar one entry that only has a divisor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    axes: Vec<AxisFacts>,
+    scalar_divisor: u32,
+}
+
+impl Facts {
+    /// The facts along an axis.
+    #[must_use]
+    pub fn axis(&self, axis: usize) -> AxisFacts {
+        self.axes.get(axis).copied().unwrap_or_default()
+    }
+
+    /// The log2 of the known divisor of a scalar.
+    #[must_use]
+    pub fn scalar_divisor(&self) -> u32 {
+        self.scalar_divisor
+    }
+
+    fn unknown(rank: usize) -> Self {
+        Self {
+            axes: vec![AxisFacts::default(); rank],
+            scalar_divisor: 0,
+        }
+    }
+
+    fn join(&self, other: &Self) -> Self {
+        let axes = self
+            .axes
+            .iter()
+            .zip(&other.axes)
+            .map(|(a, b)| a.join(*b))
+            .collect();
+        Self {
+            axes,
+            scalar_divisor: self.scalar_divisor.min(other.scalar_divisor),
+        }
+    }
+}
+
+/// Facts about every value of a block function.
+#[derive(Clone, Debug)]
+pub struct Contiguity {
+    facts: EntityMap<Value, Option<Facts>>,
+}
+
+impl Contiguity {
+    /// Analyses a block function.
+    #[must_use]
+    pub fn analyse(func: &Func) -> Self {
+        let mut analysis = Analysis {
+            func,
+            facts: EntityMap::filled(func.value_count(), None),
+        };
+        for (parameter, &value) in func.parameters.iter().zip(func.arguments()) {
+            let divisor = parameter.divisor.trailing_zeros().min(ENDLESS);
+            analysis.facts[value] = Some(Facts {
+                axes: Vec::new(),
+                scalar_divisor: divisor,
+            });
+        }
+        analysis.region(func.body());
+        Self {
+            facts: analysis.facts,
+        }
+    }
+
+    /// What is known about a value.
+    #[must_use]
+    pub fn of(&self, value: Value) -> Facts {
+        self.facts.get(value).cloned().flatten().unwrap_or_default()
+    }
+}
+
+struct Analysis<'a> {
+    func: &'a Func,
+    facts: EntityMap<Value, Option<Facts>>,
+}
+
+impl Analysis<'_> {
+    fn of(&self, value: Value) -> Facts {
+        let rank = self.func.ty(value).shape.rank();
+        self.facts[value]
+            .clone()
+            .unwrap_or_else(|| Facts::unknown(rank))
+    }
+
+    fn region(&mut self, region: Region) {
+        for &inst in &self.func.region(region).insts {
+            self.inst(inst);
+        }
+    }
+
+    fn set(&mut self, value: Value, facts: Facts) {
+        self.facts[value] = Some(facts);
+    }
+
+    fn inst(&mut self, inst: Inst) {
+        let func = self.func;
+        let results = &func.inst(inst).results;
+        match func.op(inst) {
+            Op::For {
+                lower,
+                init,
+                step,
+                body,
+                ..
+            } => {
+                let parameters = func.region(*body).parameters.clone();
+                let first = self.of(*lower).scalar_divisor;
+                let divisor = first.min(step.trailing_zeros());
+                self.set(
+                    parameters[0],
+                    Facts {
+                        axes: Vec::new(),
+                        scalar_divisor: divisor,
+                    },
+                );
+                self.carried(init, &parameters[1..], &[(*body, 0)]);
+                self.copy(&parameters[1..], results);
+            }
+            Op::While { init, before, body } => {
+                let parameters = func.region(*before).parameters.clone();
+                self.carried(init, &parameters, &[(*before, 1), (*body, 0)]);
+                self.copy(&parameters, results);
+            }
+            Op::If {
+                on_true, on_false, ..
+            } => {
+                self.region(*on_true);
+                self.region(*on_false);
+                let pairs = func.yielded(*on_true).iter().zip(func.yielded(*on_false));
+                let joined: Vec<Facts> =
+                    pairs.map(|(&a, &b)| self.of(a).join(&self.of(b))).collect();
+                for (&result, facts) in results.iter().zip(joined) {
+                    self.set(result, facts);
+                }
+            }
+            Op::Reduce { .. } => {}
+            op => {
+                if let &[result] = results.as_slice() {
+                    let facts = self.transfer(op, result);
+                    self.set(result, facts);
+                }
+            }
+        }
+    }
+
+    fn copy(&mut self, from: &[Value], to: &[Value]) {
+        for (&from, &to) in from.iter().zip(to) {
+            self.facts[to] = self.facts[from].clone();
+        }
+    }
+
+    /// Carried values start as their first value and lose what an iteration does not keep; a region
+    /// is given with the number of values that it yields before the carried ones.
+    fn carried(&mut self, init: &[Value], parameters: &[Value], regions: &[(Region, usize)]) {
+        self.copy(init, parameters);
+        loop {
+            for &(region, _) in regions {
+                let own = self.func.region(region).parameters.clone();
+                let offset = own.len() - parameters.len();
+                self.copy(parameters, &own[offset..]);
+                self.region(region);
+            }
+            let mut changed = false;
+            for &(region, skipped) in regions {
+                let yielded = self.func.yielded(region)[skipped..].to_vec();
+                for (&parameter, value) in parameters.iter().zip(yielded) {
+                    let (old, new) = (self.of(parameter), self.of(value));
+                    let joined = old.join(&new);
+                    changed |= joined != old;
+                    self.set(parameter, joined);
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    fn transfer(&self, op: &Op, result: Value) -> Facts {
+        let shape = self.func.ty(result).shape;
+        let rank = shape.rank();
+        let bits = |axis: usize| shape.extent(axis).trailing_zeros();
+        match op {
+            Op::Constant { value } => filled(literal_divisor(*value), rank, bits),
+            Op::Splat { x } => filled(self.of(*x).scalar_divisor, rank, bits),
+            Op::Arange { start, .. } => Facts {
+                axes: vec![AxisFacts {
+                    contiguous: bits(0),
+                    constant: 0,
+                    divisor: start.trailing_zeros().min(ENDLESS),
+                }],
+                scalar_divisor: 0,
+            },
+            Op::Binary { op, lhs, rhs } => self.binary(*op, *lhs, *rhs),
+            Op::Compare { op, lhs, rhs } => self.compare(*op, *lhs, *rhs),
+            Op::Select {
+                condition,
+                on_true,
+                on_false,
+            } => {
+                let joined = self.of(*on_true).join(&self.of(*on_false));
+                let condition = self.of(*condition);
+                each_axis(rank, joined.scalar_divisor, |axis| {
+                    let (runs, same) = (joined.axis(axis), condition.axis(axis).constant);
+                    let contiguous = runs.contiguous.min(same);
+                    AxisFacts {
+                        contiguous,
+                        constant: runs.constant.min(same),
+                        divisor: runs.divisor_of_runs(contiguous),
+                    }
+                })
+            }
+            Op::Cast { x } => self.cast(*x, result),
+            Op::Broadcast { x } => {
+                let from = self.of(*x);
+                let source = self.func.ty(*x).shape;
+                each_axis(rank, 0, |axis| {
+                    let facts = from.axis(axis);
+                    let repeated = source.extent(axis) == 1;
+                    AxisFacts {
+                        constant: if repeated { bits(axis) } else { facts.constant },
+                        ..facts
+                    }
+                })
+            }
+            Op::ExpandDims { x, axis } => {
+                let from = self.of(*x);
+                let inserted = axis.index();
+                // What divides every number divides those along the new axis too.
+                let all = from.axes.iter().map(|facts| facts.divisor_of_runs(0)).max();
+                let divisor = all.unwrap_or(from.scalar_divisor);
+                each_axis(rank, 0, |axis| match axis.cmp(&inserted) {
+                    std::cmp::Ordering::Less => from.axis(axis),
+                    std::cmp::Ordering::Equal => AxisFacts {
+                        divisor,
+                        ..AxisFacts::default()
+                    },
+                    std::cmp::Ordering::Greater => from.axis(axis - 1),
+                })
+            }
+            Op::Transpose { x, permutation } => {
+                let from = self.of(*x);
+                each_axis(rank, 0, |axis| from.axis(permutation[axis] as usize))
+            }
+            Op::Unary { .. } | Op::Ternary { .. } => {
+                // Equal operands give equal results.
+                let operands: Vec<Facts> = op
+                    .operands()
+                    .iter()
+                    .map(|&operand| self.of(operand))
+                    .collect();
+                each_axis(rank, 0, |axis| AxisFacts {
+                    constant: operands
+                        .iter()
+                        .map(|facts| facts.axis(axis).constant)
+                        .min()
+                        .unwrap_or(0),
+                    ..AxisFacts::default()
+                })
+            }
+            _ => Facts::unknown(rank),
+        }
+    }
+
+    fn binary(&self, op: BinaryOp, lhs: Value, rhs: Value) -> Facts {
+        let (a, b) = (self.of(lhs), self.of(rhs));
+        let rank = a.axes.len();
+        let signed_difference = op == BinaryOp::Sub;
+        match op {
+            BinaryOp::Add | BinaryOp::Sub => {
+                each_axis(rank, a.scalar_divisor.min(b.scalar_divisor), |axis| {
+                    let (a, b) = (a.axis(axis), b.axis(axis));
+                    let left = a.contiguous.min(b.constant);
+                    let right = if signed_difference {
+                        0
+                    } else {
+                        a.constant.min(b.contiguous)
+                    };
+                    let contiguous = left.max(right);
+                    AxisFacts {
+                        contiguous,
+                        constant: a.constant.min(b.constant),
+                        divisor: a
+                            .divisor_of_runs(contiguous)
+                            .min(b.divisor_of_runs(contiguous)),
+                    }
+                })
+            }
+            BinaryOp::Mul => {
+                let scalar = (a.scalar_divisor + b.scalar_divisor).min(ENDLESS);
+                each_axis(rank, scalar, |axis| {
+                    let (a, b) = (a.axis(axis), b.axis(axis));
+                    AxisFacts {
+                        contiguous: 0,
+                        constant: a.constant.min(b.constant),
+                        divisor: (a.divisor_of_runs(0) + b.divisor_of_runs(0)).min(ENDLESS),
+                    }
+                })
+            }
+            BinaryOp::Div
+            | BinaryOp::Rem
+            | BinaryOp::Minimum
+            | BinaryOp::Maximum
+            | BinaryOp::Minnum
+            | BinaryOp::Maxnum
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor
+            | BinaryOp::Shl
+            | BinaryOp::Shr => each_axis(rank, 0, |axis| AxisFacts {
+                constant: a.axis(axis).constant.min(b.axis(axis).constant),
+                ..AxisFacts::default()
+            }),
+        }
+    }
+
+    /// A comparison is equal along a run where both sides are, or where one side counts up and the
+    /// bound, a multiple of the run, cannot fall inside it.
+    fn compare(&self, op: CompareOp, lhs: Value, rhs: Value) -> Facts {
+        let (a, b) = (self.of(lhs), self.of(rhs));
+        let below = |counting: AxisFacts, bound: AxisFacts| {
+            counting
+                .contiguous
+                .min(bound.constant)
+                .min(counting.divisor)
+                .min(bound.divisor_of_runs(0))
+        };
+        each_axis(a.axes.len(), 0, |axis| {
+            let (a, b) = (a.axis(axis), b.axis(axis));
+            let crossing = match op {
+                CompareOp::Lt | CompareOp::Ge => below(a, b),
+                CompareOp::Gt | CompareOp::Le => below(b, a),
+                CompareOp::Eq | CompareOp::Ne => 0,
+            };
+            AxisFacts {
+                constant: a.constant.min(b.constant).max(crossing),
+                ..Default::default()
+            }
+        })
+    }
+
+    /// A widening integer conversion keeps runs that cannot wrap; others keep equal runs.
+    fn cast(&self, x: Value, result: Value) -> Facts {
+        let (from, to) = (self.func.ty(x).dtype(), self.func.ty(result).dtype());
+        let widens = from.zip(to).is_some_and(|(from, to)| {
+            from.is_integer() && to.is_integer() && to.bits() >= from.bits()
+        });
+        let facts = self.of(x);
+        let kept = if widens { facts.scalar_divisor } else { 0 };
+        each_axis(facts.axes.len(), kept, |axis| {
+            let facts = facts.axis(axis);
+            let contiguous = if widens {
+                facts.contiguous.min(facts.divisor)
+            } else {
+                0
+            };
+            AxisFacts {
+                contiguous,
+                constant: facts.constant,
+                divisor: if widens {
+                    facts.divisor_of_runs(contiguous)
+                } else {
+                    0
+                },
+            }
+        })
+    }
+}
+
+fn filled(divisor: u32, rank: usize, bits: impl Fn(usize) -> u32) -> Facts {
+    each_axis(rank, divisor, |axis| AxisFacts {
+        contiguous: 0,
+        constant: bits(axis),
+        divisor,
+    })
+}
+
+fn each_axis(rank: usize, scalar_divisor: u32, facts: impl FnMut(usize) -> AxisFacts) -> Facts {
+    Facts {
+        axes: (0..rank).map(facts).collect(),
+        scalar_divisor,
+    }
+}
+
+fn literal_divisor(literal: Literal) -> u32 {
+    match literal.integer() {
+        Some(value) => value.trailing_zeros().min(ENDLESS),
+        None => 0,
+    }
+}

@@ -1,0 +1,276 @@
+//! Regions, loops and branches: a carried tile is one lane value for each register.
+
+use std::rc::Rc;
+
+use super::tile::{Scope, Tile};
+use super::{Lowering, Result};
+use crate::ir::{Inst, Op, Region, Trait, Type, Value};
+use crate::layout::LinearLayout;
+use crate::layout::assign::Origin;
+
+/// The layouts of a list of values.
+type Layouts = Vec<Rc<LinearLayout>>;
+
+impl Lowering<'_> {
+    /// Lowers the instructions of a region into the current lane region, up to its `yield`.
+    pub(super) fn insts(&mut self, region: Region) -> Result<()> {
+        if self.scopes.len() == 1 {
+            self.emit_thread();
+        }
+        for &inst in &self.block.region(region).insts {
+            self.builder.set_loc(self.block.inst(inst).loc.clone());
+            self.inst(inst)?;
+        }
+        Ok(())
+    }
+
+    fn inst(&mut self, inst: Inst) -> Result<()> {
+        let block = self.block;
+        let data = block.inst(inst);
+        let lazy = |value: &Value| self.assignment.origin(*value) != Origin::Computed;
+        if !data.results.is_empty() && data.results.iter().all(lazy) {
+            return Ok(());
+        }
+        match &data.op {
+            Op::Load {
+                base,
+                offsets,
+                mask,
+                other,
+            } => self.load(inst, *base, *offsets, (*mask, *other)),
+            Op::Store {
+                base,
+                offsets,
+                value,
+                mask,
+            } => self.store(inst, *base, *offsets, (*value, *mask)),
+            Op::Reduce {
+                sources,
+                axis,
+                order,
+                combine,
+            } => self.reduce(&data.results, sources, axis.index(), (*order, *combine)),
+            Op::Dot {
+                a,
+                b,
+                accumulator,
+                precision,
+            } => self.dot(data.results[0], [*a, *b, *accumulator], *precision),
+            Op::For { .. } => self.for_loop(inst),
+            Op::While { init, before, body } => {
+                self.while_loop(&data.results, init, (*before, *body))
+            }
+            Op::If {
+                condition,
+                on_true,
+                on_false,
+            } => self.branch(&data.results, *condition, (*on_true, *on_false)),
+            Op::Yield { .. } => Ok(()),
+            Op::Constant { .. } | Op::ProgramId { .. } | Op::NumPrograms { .. } => {
+                let result = data.results[0];
+                let emitted = self
+                    .builder
+                    .emit_unchecked(data.op.clone(), &[block.ty(result)]);
+                let register = self.builder.results(emitted)[0];
+                let layout = self.scalar_layout();
+                self.bind(
+                    result,
+                    Tile {
+                        layout,
+                        registers: Rc::from([register]),
+                    },
+                );
+                Ok(())
+            }
+            op if op.is(Trait::elementwise) => self.computed(op, data.results[0]),
+            Op::Broadcast { .. }
+            | Op::ExpandDims { .. }
+            | Op::Reshape { .. }
+            | Op::Transpose { .. }
+            | Op::Splat { .. } => self.scalar_view(data.results[0]),
+            op => Err(self.error(format!("`{}` cannot be lowered for a GPU", op.mnemonic()))),
+        }
+    }
+
+    /// A shape op that gives a scalar.
+    fn scalar_view(&mut self, result: Value) -> Result<()> {
+        let layout = self.scalar_layout();
+        let registers = self.cheap(result, &layout)?;
+        self.bind(result, Tile { layout, registers });
+        Ok(())
+    }
+
+    fn layouts(&self, values: &[Value]) -> Layouts {
+        values.iter().map(|&value| self.assigned(value)).collect()
+    }
+
+    /// The registers of several values, one after the other.
+    fn flatten(&mut self, values: &[Value], layouts: &Layouts) -> Result<Vec<Value>> {
+        let mut flat = Vec::new();
+        for (&value, layout) in values.iter().zip(layouts) {
+            flat.extend_from_slice(&self.get(value, layout)?);
+        }
+        Ok(flat)
+    }
+
+    fn flat_types(&self, values: &[Value], layouts: &Layouts) -> Vec<Type> {
+        let element = |value: Value| Type {
+            shape: crate::ir::Shape::SCALAR,
+            ..self.block.ty(value)
+        };
+        let pairs = values.iter().zip(layouts);
+        pairs
+            .flat_map(|(&value, layout)| vec![element(value); layout.registers() as usize])
+            .collect()
+    }
+
+    /// Binds values to the registers that a flat list holds.
+    fn unflatten(&mut self, values: &[Value], layouts: &Layouts, flat: &[Value]) {
+        let mut rest = flat;
+        for (&value, layout) in values.iter().zip(layouts) {
+            let (own, others) = rest.split_at(layout.registers() as usize);
+            self.bind(
+                value,
+                Tile {
+                    layout: Rc::clone(layout),
+                    registers: Rc::from(own),
+                },
+            );
+            rest = others;
+        }
+    }
+
+    /// Lowers a region into a new lane region. `parameters` are bound to `types`; the region yields
+    /// its values in `layouts`.
+    fn region(
+        &mut self,
+        region: Region,
+        types: &[Type],
+        parameters: &Layouts,
+        yielded: &Layouts,
+    ) -> Result<Region> {
+        let lane = self.builder.new_region(types);
+        let outer = self.builder.enter(lane);
+        self.scopes.push(Scope::default());
+        let values = self.builder.parameters(lane);
+        let block = self.block;
+        self.unflatten(&block.region(region).parameters, parameters, &values);
+        self.insts(region)?;
+        let values = self.flatten(block.yielded(region), yielded)?;
+        self.builder.emit(Op::Yield { values }, &[]);
+        self.scopes.pop();
+        self.builder.enter(outer);
+        Ok(lane)
+    }
+
+    fn for_loop(&mut self, inst: Inst) -> Result<()> {
+        let block = self.block;
+        let data = block.inst(inst);
+        let Op::For {
+            lower,
+            upper,
+            init,
+            step,
+            stages,
+            body,
+        } = &data.op
+        else {
+            return Ok(());
+        };
+        let layouts = self.layouts(&data.results);
+        let bounds = (self.scalar(*lower)?, self.scalar(*upper)?);
+        let first = self.flatten(init, &layouts)?;
+        let mut inner = vec![self.scalar_layout()];
+        inner.extend(layouts.iter().cloned());
+        let types = self.flat_types(&block.region(*body).parameters, &inner);
+        let entered = self.enter_loop(&[*body]);
+        let region = self.region(*body, &types, &inner, &layouts)?;
+        self.leave_loop(&entered);
+        let op = Op::For {
+            lower: bounds.0,
+            upper: bounds.1,
+            init: first,
+            step: *step,
+            stages: *stages,
+            body: region,
+        };
+        self.finish(op, &data.results, &layouts);
+        Ok(())
+    }
+
+    fn while_loop(
+        &mut self,
+        results: &[Value],
+        init: &[Value],
+        regions: (Region, Region),
+    ) -> Result<()> {
+        let layouts = self.layouts(results);
+        let first = self.flatten(init, &layouts)?;
+        let types = self.flat_types(results, &layouts);
+        let mut tested = vec![self.scalar_layout()];
+        tested.extend(layouts.iter().cloned());
+        let entered = self.enter_loop(&[regions.0, regions.1]);
+        let before = self.region(regions.0, &types, &layouts, &tested)?;
+        let body = self.region(regions.1, &types, &layouts, &layouts)?;
+        self.leave_loop(&entered);
+        self.finish(
+            Op::While {
+                init: first,
+                before,
+                body,
+            },
+            results,
+            &layouts,
+        );
+        Ok(())
+    }
+
+    fn branch(
+        &mut self,
+        results: &[Value],
+        condition: Value,
+        regions: (Region, Region),
+    ) -> Result<()> {
+        let layouts = self.layouts(results);
+        let condition = self.scalar(condition)?;
+        let before = self.pending.clone();
+        let on_true = self.region(regions.0, &[], &Vec::new(), &layouts)?;
+        let after_true = std::mem::replace(&mut self.pending, before);
+        let on_false = self.region(regions.1, &[], &Vec::new(), &layouts)?;
+        self.pending.merge(&after_true);
+        self.finish(
+            Op::If {
+                condition,
+                on_true,
+                on_false,
+            },
+            results,
+            &layouts,
+        );
+        Ok(())
+    }
+
+    fn finish(&mut self, op: Op, results: &[Value], layouts: &Layouts) {
+        let types = self.flat_types(results, layouts);
+        let inst = self.builder.emit_unchecked(op, &types);
+        let flat = self.builder.results(inst).to_vec();
+        self.unflatten(results, layouts, &flat);
+    }
+
+    /// Lowers a region of scalars in place, with `arguments` as its parameters.
+    pub(super) fn inline(&mut self, region: Region, arguments: &[Value]) -> Result<Vec<Value>> {
+        self.scopes.push(Scope::default());
+        let block = self.block;
+        let layout = self.scalar_layout();
+        let parameters = &block.region(region).parameters;
+        let layouts = vec![layout; parameters.len()];
+        self.unflatten(parameters, &layouts, arguments);
+        let loc = self.builder.loc().clone();
+        self.insts(region)?;
+        let yielded = block.yielded(region);
+        let values = self.flatten(yielded, &vec![self.scalar_layout(); yielded.len()])?;
+        self.builder.set_loc(loc);
+        self.scopes.pop();
+        Ok(values)
+    }
+}

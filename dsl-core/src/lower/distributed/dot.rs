@@ -1,0 +1,319 @@
+//! `dot` by fused multiply-adds: operands in shared memory, a block of the result in each lane.
+//!
+//! Both operands lie in shared memory with k as the slow index, so that a lane reads its rows of `a`
+//! and its columns of `b` for one k as vectors. The k bits that lanes of a load of `a` usually hold
+//! are added to its row bits, which spreads its transposing stores over the banks.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::tile::{Scope, Tile};
+use super::{Lowering, Result, SHARED_BYTES};
+use crate::ir::{DType, Literal, Op, Precision, Shape, TernaryOp, Type, Value};
+use crate::layout::access::{dim_bits, dot_layout};
+use crate::layout::matrix::apply;
+use crate::layout::{LinearLayout, ThreadMap};
+
+/// Log2 of the steps of k that are written out; more steps are a loop.
+const UNROLLED_BITS: u32 = 5;
+
+/// Log2 of the bytes of the widest access.
+const ACCESS_BYTE_BITS: u32 = 4;
+
+/// An operand in shared memory, as lanes read it for one k.
+struct Operand {
+    base: Value,
+    dtype: DType,
+    /// The part of the offset that depends on the thread.
+    map: ThreadMap,
+    /// The part of the offset that depends on the register of the accumulator.
+    registers: Vec<u32>,
+    /// What each bit of k adds to the offset.
+    steps: Vec<u64>,
+    /// Log2 of the elements of one access.
+    vector_bits: u32,
+}
+
+impl Lowering<'_> {
+    pub(super) fn dot(
+        &mut self,
+        result: Value,
+        [a, b, accumulator]: [Value; 3],
+        precision: Precision,
+    ) -> Result<()> {
+        match precision {
+            Precision::Ieee => {}
+        }
+        let dtype = self.dtype(result)?;
+        let bits = |value: Value| dim_bits(&self.block.ty(value).shape);
+        let (rows, columns, steps) = (bits(result)[0], bits(result)[1], bits(a)[1]);
+        let layout = Rc::new(dot_layout(&bits(result), self.assignment.warp_bits));
+        let bytes = (((1_u64 << rows) + (1 << columns)) << steps) * u64::from(dtype.bytes());
+        if bytes > u64::from(SHARED_BYTES) {
+            let message = format!(
+                "`dot` takes {bytes} bytes of shared memory, expected at most {SHARED_BYTES}"
+            );
+            return Err(self.error(message).note("use smaller tiles"));
+        }
+        let accumulators = self.get(accumulator, &layout)?;
+        let sources = [(a, self.natural(a)?), (b, self.natural(b)?)];
+        let mut tiles = Vec::new();
+        for (value, layout) in sources {
+            let registers = self.get(value, &layout)?;
+            tiles.push(Tile { layout, registers });
+        }
+        let base_a = self.scratch(dtype, 0, 1 << (rows + steps));
+        let behind_a = i64::from(dtype.bytes()) << (rows + steps);
+        let base_b = self.scratch(dtype, behind_a, 1 << (columns + steps));
+        let (places_a, places_b) = (left_places(rows, steps), right_places(columns, steps));
+        self.begin_shared();
+        self.stage(&tiles[0], base_a, dtype, &places_a);
+        self.stage(&tiles[1], base_b, dtype, &places_b);
+        self.publish_shared();
+        // Rows are the high bits of both the accumulator and `a`; columns the low bits of both.
+        let row_places: Vec<u64> = std::iter::repeat_n(0, columns as usize)
+            .chain(places_a[steps as usize..].to_vec())
+            .collect();
+        let mut column_places = places_b[..columns as usize].to_vec();
+        column_places.resize((columns + rows) as usize, 0);
+        let left = operand(
+            &layout,
+            base_a,
+            dtype,
+            &row_places,
+            &places_a[..steps as usize],
+        );
+        let right = operand(
+            &layout,
+            base_b,
+            dtype,
+            &column_places,
+            &places_b[columns as usize..],
+        );
+        let sums = self.steps(&[left, right], &accumulators, steps);
+        let zero = self
+            .builder
+            .filled(Literal::from_f64(dtype, 0.0), Shape::SCALAR);
+        let registers = sums
+            .iter()
+            .map(|&sum| self.builder.add(sum, zero))
+            .collect();
+        self.bind(result, Tile { layout, registers });
+        Ok(())
+    }
+
+    /// Stores a tile to shared memory; `places` gives the offset that each flat index bit adds.
+    fn stage(&mut self, tile: &Tile, base: Value, dtype: DType, places: &[u64]) {
+        let layout = &tile.layout;
+        let (map, registers) = place_map(layout, places);
+        let columns = place_columns(layout.register_columns(), places);
+        let others: u32 = map.support();
+        // Register bits that hold the lowest offset bits make a vector.
+        let mut vector = Vec::new();
+        for bit in 0..ACCESS_BYTE_BITS.saturating_sub(dtype.bytes().ilog2()) {
+            let holders: Vec<usize> = (0..columns.len())
+                .filter(|&column| columns[column] >> bit & 1 == 1)
+                .collect();
+            match holders.as_slice() {
+                &[holder] if columns[holder] == 1 << bit && others >> bit & 1 == 0 => {
+                    vector.push(1_u32 << holder);
+                }
+                _ => break,
+            }
+        }
+        let owner = self.all_zero(layout.free_bits());
+        let taken: u32 = vector.iter().sum();
+        for first in (0..layout.registers()).filter(|register| register & taken == 0) {
+            let chosen: Vec<u32> = (0..1_u32 << vector.len())
+                .map(|element| {
+                    let bits = vector.iter().enumerate();
+                    bits.filter(|(bit, _)| element >> bit & 1 == 1)
+                        .fold(first, |sum, (_, r)| sum | r)
+                })
+                .collect();
+            let value = self.gather(&tile.registers, &chosen);
+            let offset = self.thread_value_with(&map, registers[first as usize]);
+            let align = i64::from(dtype.bytes()) << vector.len();
+            self.builder.emit(
+                Op::LaneStore {
+                    base,
+                    offset,
+                    value,
+                    mask: owner,
+                    align,
+                },
+                &[],
+            );
+        }
+    }
+
+    /// All steps of k in ascending order.
+    fn steps(&mut self, operands: &[Operand; 2], accumulators: &[Value], steps: u32) -> Vec<Value> {
+        if steps <= UNROLLED_BITS {
+            return self.unrolled(operands, accumulators, 1 << steps, None);
+        }
+        let types: Vec<Type> = std::iter::once(Type::INDEX)
+            .chain(accumulators.iter().map(|&value| self.builder.ty(value)))
+            .collect();
+        let body = self.builder.new_region(&types);
+        let outer = self.builder.enter(body);
+        self.scopes.push(Scope::default());
+        let parameters = self.builder.parameters(body);
+        let block = self.builder.cast(parameters[0], DType::I32);
+        let values = self.unrolled(operands, &parameters[1..], 1 << UNROLLED_BITS, Some(block));
+        self.builder.emit(Op::Yield { values }, &[]);
+        self.scopes.pop();
+        self.builder.enter(outer);
+        let op = Op::For {
+            lower: self.builder.index(0),
+            upper: self.builder.index(1 << (steps - UNROLLED_BITS)),
+            init: accumulators.to_vec(),
+            step: 1,
+            stages: 1,
+            body,
+        };
+        let inst = self.builder.emit(op, &[]);
+        self.builder.results(inst).to_vec()
+    }
+
+    /// Some steps of k, starting at a multiple `block` of their number.
+    fn unrolled(
+        &mut self,
+        operands: &[Operand; 2],
+        accumulators: &[Value],
+        count: u64,
+        block: Option<Value>,
+    ) -> Vec<Value> {
+        let starts = operands
+            .each_ref()
+            .map(|operand| self.block_start(operand, block));
+        let mut sums = accumulators.to_vec();
+        for step in 0..count {
+            let left = self.operand_at(&operands[0], step, starts[0]);
+            let right = self.operand_at(&operands[1], step, starts[1]);
+            for (register, sum) in sums.iter_mut().enumerate() {
+                let a = left[&operands[0].registers[register]];
+                let b = right[&operands[1].registers[register]];
+                *sum = self.builder.ternary(TernaryOp::Fma, a, b, *sum);
+            }
+        }
+        sums
+    }
+
+    /// What a block of steps adds to every offset.
+    fn block_start(&mut self, operand: &Operand, block: Option<Value>) -> Option<Value> {
+        let stride = operand.steps.get(UNROLLED_BITS as usize)?;
+        let stride = self.builder.int32(*stride as i32);
+        block.map(|block| self.builder.mul(block, stride))
+    }
+
+    /// The elements that a lane needs of an operand for one step, by their part of the offset.
+    fn operand_at(
+        &mut self,
+        operand: &Operand,
+        step: u64,
+        start: Option<Value>,
+    ) -> BTreeMap<u32, Value> {
+        let place = apply(&operand.steps, step) as u32;
+        let low = (1_u32 << operand.vector_bits) - 1;
+        let mut elements = BTreeMap::new();
+        for &register in &operand.registers {
+            if register & low != 0 || elements.contains_key(&register) {
+                continue;
+            }
+            let mut offset = self.thread_value_with(&operand.map, register ^ place);
+            if let Some(start) = start {
+                offset = self.builder.add(offset, start);
+            }
+            let lanes = 1_usize << operand.vector_bits;
+            let op = Op::LaneLoad {
+                base: operand.base,
+                offset,
+                mask: None,
+                other: None,
+                align: i64::from(operand.dtype.bytes()) * lanes as i64,
+            };
+            let vector = self
+                .builder
+                .declared(op, Type::vector(operand.dtype, lanes));
+            for (element, value) in (0..).zip(self.scatter(vector, lanes)) {
+                elements.insert(register | element, value);
+            }
+        }
+        elements
+    }
+}
+
+/// Where `a[m, k]` lies, for each bit of its flat index (k bits first): k slow, and its bits 2 to 4
+/// also added to the row bits 2 to 4 where there are so many.
+fn left_places(rows: u32, steps: u32) -> Vec<u64> {
+    let swizzled = |bit: u32| (2..5).contains(&bit) && bit < rows;
+    let step = |bit: u32| 1_u64 << (rows + bit) | u64::from(swizzled(bit)) << bit;
+    (0..steps)
+        .map(step)
+        .chain((0..rows).map(|bit| 1 << bit))
+        .collect()
+}
+
+/// Where `b[k, n]` lies, for each bit of its flat index: row-major.
+fn right_places(columns: u32, steps: u32) -> Vec<u64> {
+    (0..columns + steps).map(|bit| 1 << bit).collect()
+}
+
+fn place_columns(columns: &[u64], places: &[u64]) -> Vec<u32> {
+    columns
+        .iter()
+        .map(|&column| apply(places, column) as u32)
+        .collect()
+}
+
+/// The offset of each element of a layout: the part of the thread and that of each register.
+fn place_map(layout: &LinearLayout, places: &[u64]) -> (ThreadMap, Vec<u32>) {
+    let map = ThreadMap {
+        lane: place_columns(layout.lane_columns(), places),
+        warp: place_columns(layout.warp_columns(), places),
+    };
+    let columns: Vec<u64> = place_columns(layout.register_columns(), places)
+        .into_iter()
+        .map(u64::from)
+        .collect();
+    let registers = (0..layout.registers())
+        .map(|register| apply(&columns, u64::from(register)) as u32)
+        .collect();
+    (map, registers)
+}
+
+/// How lanes read an operand for the accumulator's registers; `places` gives the offset that each
+/// flat index bit of the accumulator adds.
+fn operand(
+    layout: &LinearLayout,
+    base: Value,
+    dtype: DType,
+    places: &[u64],
+    steps: &[u64],
+) -> Operand {
+    let (map, registers) = place_map(layout, places);
+    let columns = place_columns(layout.register_columns(), places);
+    let most = ACCESS_BYTE_BITS.saturating_sub(dtype.bytes().ilog2());
+    let support = map.support();
+    let step_bits = steps.iter().fold(0, |bits, &step| bits | step);
+    let whole = |bit: &u32| {
+        let held = columns
+            .iter()
+            .filter(|&&column| column >> bit & 1 == 1)
+            .count();
+        columns.contains(&(1 << bit))
+            && held == 1
+            && support >> bit & 1 == 0
+            && step_bits >> bit & 1 == 0
+    };
+    let vector_bits = (0..most).take_while(whole).count() as u32;
+    Operand {
+        base,
+        dtype,
+        map,
+        registers,
+        steps: steps.to_vec(),
+        vector_bits,
+    }
+}

@@ -1,0 +1,286 @@
+//! Loads and stores: vectors of registers, one owner for replicated elements, bounds checks.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::order::Touch;
+use super::tile::{Registers, Tile};
+use super::{Lowering, Result};
+use crate::ir::{DType, Inst, Op, Type, Value};
+use crate::layout::access::TileAccess;
+use crate::layout::{Holder, LinearLayout};
+use crate::target::Bounds;
+
+/// One load or store of a tile, ready to be made vector by vector.
+pub(super) struct Access {
+    argument: usize,
+    base: Value,
+    dtype: DType,
+    offsets: Registers,
+    masks: Option<Registers>,
+    /// Registers of each vector, in memory order.
+    vectors: Vec<Vec<u32>>,
+    /// The site of the bounds check and the element indices; `None` when none is needed.
+    check: Option<(i64, Vec<Value>)>,
+}
+
+impl Lowering<'_> {
+    pub(super) fn load(
+        &mut self,
+        inst: Inst,
+        base: Value,
+        offsets: Value,
+        (mask, other): (Option<Value>, Option<Value>),
+    ) -> Result<()> {
+        let result = self.block.inst(inst).results[0];
+        let layout = self.assigned(result);
+        let access = TileAccess {
+            base,
+            offsets,
+            mask,
+        };
+        let other = other.map(|other| self.get(other, &layout)).transpose()?;
+        let access = self.access(inst, &access, &layout)?;
+        self.order_access(
+            access.argument,
+            Touch {
+                owned: self.owned(offsets, &layout),
+                writes: false,
+            },
+        );
+        let mut registers: Vec<Option<Value>> = vec![None; layout.registers() as usize];
+        // Registers with one offset and one mask read once.
+        let mut known: BTreeMap<Vec<Value>, Vec<Value>> = BTreeMap::new();
+        for vector in &access.vectors {
+            let first = vector[0] as usize;
+            let mut key = vec![access.offsets[first]];
+            key.extend(access.masks.as_ref().map(|masks| masks[first]));
+            if let Some(other) = &other {
+                key.extend(vector.iter().map(|&register| other[register as usize]));
+            }
+            let elements = match known.get(&key) {
+                Some(elements) => elements.clone(),
+                None => {
+                    let mask = self.checked(&access, vector, None);
+                    let other = other.as_ref().filter(|_| mask.is_some());
+                    let other = other.map(|other| self.gather(other, vector));
+                    self.load_vector(&access, first, vector.len(), (mask, other))
+                }
+            };
+            for (&register, &element) in vector.iter().zip(&elements) {
+                registers[register as usize] = Some(element);
+            }
+            known.insert(key, elements);
+        }
+        let registers: Option<Vec<Value>> = registers.into_iter().collect();
+        let registers = registers
+            .expect("broken invariant: vectors cover all registers")
+            .into();
+        self.bind(result, Tile { layout, registers });
+        Ok(())
+    }
+
+    fn load_vector(
+        &mut self,
+        access: &Access,
+        register: usize,
+        lanes: usize,
+        (mask, other): (Option<Value>, Option<Value>),
+    ) -> Vec<Value> {
+        let op = Op::LaneLoad {
+            base: access.base,
+            offset: access.offsets[register],
+            mask,
+            other,
+            align: i64::from(access.dtype.bytes()) * lanes as i64,
+        };
+        let loaded = self.builder.declared(op, Type::vector(access.dtype, lanes));
+        self.scatter(loaded, lanes)
+    }
+
+    pub(super) fn store(
+        &mut self,
+        inst: Inst,
+        base: Value,
+        offsets: Value,
+        (value, mask): (Value, Option<Value>),
+    ) -> Result<()> {
+        let found = self.assignment.store_layout(inst).cloned();
+        let layout = found.expect("broken invariant: every store has a layout");
+        let values = self.get(value, &layout)?;
+        let mut access = self.access(
+            inst,
+            &TileAccess {
+                base,
+                offsets,
+                mask,
+            },
+            &layout,
+        )?;
+        self.keep_highest(&mut access, offsets, mask, &layout)?;
+        self.order_access(
+            access.argument,
+            Touch {
+                owned: self.owned(offsets, &layout),
+                writes: true,
+            },
+        );
+        let owner = self.all_zero(layout.free_bits());
+        for vector in &access.vectors {
+            let mask = self.checked(&access, vector, owner);
+            let op = Op::LaneStore {
+                base: access.base,
+                offset: access.offsets[vector[0] as usize],
+                value: self.gather(&values, vector),
+                mask,
+                align: i64::from(access.dtype.bytes()) * vector.len() as i64,
+            };
+            self.builder.emit(op, &[]);
+        }
+        Ok(())
+    }
+
+    /// Prepares an access of a tile in `layout`.
+    fn access(
+        &mut self,
+        inst: Inst,
+        tile: &TileAccess,
+        layout: &Rc<LinearLayout>,
+    ) -> Result<Access> {
+        let argument = self.block.parameter_index(tile.base);
+        let argument = argument.ok_or_else(|| self.error("the base is not an argument"))?;
+        let pointee = self.block.ty(tile.base).pointee();
+        let (dtype, _) = pointee.ok_or_else(|| self.error("the base is not a pointer"))?;
+        let view = self.block.parameters[argument].view;
+        let site = self.sites.get(&inst).copied().unwrap_or_default();
+        let check = match (self.bounds, view) {
+            (Bounds::Checked, false) => {
+                let mask = (1_u64 << layout.tile_bits()) - 1;
+                Some((site, self.indices(layout, mask)))
+            }
+            (Bounds::Checked, true) | (Bounds::Unchecked, _) => None,
+        };
+        Ok(Access {
+            argument,
+            base: self.bound(tile.base).registers[0],
+            dtype,
+            offsets: self.get(tile.offsets, layout)?,
+            masks: tile.mask.map(|mask| self.get(mask, layout)).transpose()?,
+            vectors: self.vectors(tile, layout),
+            check,
+        })
+    }
+
+    /// The registers of each access: as many neighbours along the contiguous axis as registers hold
+    /// and one instruction may move.
+    fn vectors(&self, tile: &TileAccess, layout: &LinearLayout) -> Vec<Vec<u32>> {
+        let contiguity = &self.assignment.contiguity;
+        let mut bits = Vec::new();
+        if let Some(&axis) = tile.order(self.block, contiguity).first() {
+            let most = tile.vector_bits(self.block, contiguity, axis);
+            let lowest = layout.dim_mask(axis).map_or(0, u64::trailing_zeros);
+            for bit in lowest..lowest + most {
+                let Holder::Register(register) = layout.holder(bit) else {
+                    break;
+                };
+                bits.push(1 << register);
+            }
+        }
+        let taken: u32 = bits.iter().sum();
+        let member = |element: u32| {
+            let chosen = bits
+                .iter()
+                .enumerate()
+                .filter(|(bit, _)| element >> bit & 1 == 1);
+            chosen.map(|(_, register)| register).sum::<u32>()
+        };
+        (0..layout.registers())
+            .filter(|register| register & taken == 0)
+            .map(|first| {
+                (0..1 << bits.len())
+                    .map(|element| first + member(element))
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// The mask of one vector: the tile's mask, the owner's condition, and the bounds check.
+    fn checked(&mut self, access: &Access, vector: &[u32], owner: Option<Value>) -> Option<Value> {
+        let first = vector[0] as usize;
+        let mut mask = access.masks.as_ref().map(|masks| masks[first]);
+        if let Some(owner) = owner {
+            mask = Some(self.both(mask, owner));
+        }
+        let Some((site, elements)) = &access.check else {
+            return mask;
+        };
+        let op = Op::CheckBounds {
+            base: access.base,
+            offset: access.offsets[first],
+            element: elements[first],
+            mask,
+            count: vector.len() as i64,
+            site: *site,
+        };
+        Some(self.builder.value(op))
+    }
+
+    /// A scalar or vector of some registers.
+    pub(super) fn gather(&mut self, registers: &[Value], chosen: &[u32]) -> Value {
+        match chosen {
+            &[register] => registers[register as usize],
+            chosen => {
+                let elements = chosen.iter().map(|&register| registers[register as usize]);
+                let op = Op::Vector {
+                    elements: elements.collect(),
+                };
+                self.builder.value(op)
+            }
+        }
+    }
+
+    /// The elements of a scalar or vector.
+    pub(super) fn scatter(&mut self, vector: Value, lanes: usize) -> Vec<Value> {
+        if lanes == 1 {
+            return vec![vector];
+        }
+        let extract = |index| Op::Extract { vector, index };
+        (0..lanes as i64)
+            .map(|index| self.builder.value(extract(index)))
+            .collect()
+    }
+
+    /// The offsets and layout of an access, if they give every address to one lane.
+    fn owned(
+        &self,
+        offsets: Value,
+        layout: &Rc<LinearLayout>,
+    ) -> Option<(Value, Rc<LinearLayout>)> {
+        let facts = self.assignment.contiguity.of(offsets);
+        let distinct = layout.dim_bits().len() == 1
+            && facts.axis(0).contiguous == layout.tile_bits()
+            && !layout.is_replicated();
+        distinct.then(|| (offsets, Rc::clone(layout)))
+    }
+}
+
+impl Access {
+    /// The masks, to change.
+    pub(super) fn masks_mut(&mut self) -> &mut Option<Registers> {
+        &mut self.masks
+    }
+
+    /// The element offsets.
+    pub(super) fn offsets(&self) -> &Registers {
+        &self.offsets
+    }
+
+    /// Accesses each register alone.
+    pub(super) fn split(&mut self) {
+        let registers: Vec<u32> = self.vectors.concat();
+        self.vectors = registers
+            .into_iter()
+            .map(|register| vec![register])
+            .collect();
+    }
+}

@@ -1,0 +1,140 @@
+//! Block IR to lane IR for a GPU: each tile becomes registers spread over lanes and warps.
+//!
+//! A tile value is a list of lane values, one for each register of its layout. Elementwise ops act
+//! register by register; shape ops rename registers; loads and stores are as wide as the layout and
+//! what is known of the offsets allow; a level of a reduction is a bit of the index, which is a
+//! register, a lane (shuffle) or a warp (shared memory). Where a use asks for another layout, a
+//! [`Conversion`](crate::layout::Conversion) is planned and walked.
+//!
+//! All control flow is uniform: scalars are equal in all lanes of the thread block, so shuffles and
+//! barriers are always reached together.
+
+mod control;
+mod convert;
+mod dot;
+mod element;
+mod memory;
+mod order;
+mod reduce;
+mod scatter;
+mod thread;
+mod tile;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::access_sites;
+use crate::builder::Builder;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::entity::EntityMap;
+use crate::ir::{Func, Inst, Stage, Value};
+use crate::layout::assign::{Assignment, assign};
+use crate::layout::{LayoutError, LinearLayout};
+use crate::target::{Bounds, MAX_WARPS, Options};
+use crate::verify::{self, BlockFunc, LaneFunc};
+use order::Pending;
+use tile::{Scope, Tile};
+
+/// An error at a place of the source.
+type Result<T> = std::result::Result<T, Diagnostic>;
+
+/// The most registers of a lane that one tile may take.
+const MAX_REGISTERS: u32 = 1024;
+
+/// Bytes of shared memory that a conversion or a reduction uses at once.
+const SCRATCH_BYTES: u32 = 32 * 1024;
+
+/// The most shared memory of a thread block, in bytes.
+const SHARED_BYTES: u32 = 224 * 1024;
+
+/// Lowers a block function to what one lane of a thread block does.
+///
+/// Derived ops must be gone. The schedule decides the number of warps, the bounds option whether
+/// accesses through plain pointers are checked; neither changes a bit of a result.
+///
+/// # Errors
+/// When a tile needs too many registers or too much shared memory.
+pub fn lower(block: &BlockFunc, options: &Options) -> std::result::Result<LaneFunc, Diagnostics> {
+    let warps = options.schedule.warps.unwrap_or(1);
+    if !warps.is_power_of_two() || warps > MAX_WARPS {
+        let message = format!("`{warps}` warps, expected a power of two up to {MAX_WARPS}");
+        return Err(Diagnostic::new(crate::diagnostic::Loc::none(), message).into());
+    }
+    let assignment = assign(block, &options.schedule)
+        .map_err(|error| Diagnostic::new(crate::diagnostic::Loc::none(), error.to_string()))?;
+    let mut lowering = Lowering::new(block, options, assignment);
+    lowering.function()?;
+    verify::lane(lowering.builder.finish()?)
+}
+
+/// The state of lowering one function.
+struct Lowering<'a> {
+    block: &'a Func,
+    builder: Builder,
+    assignment: Assignment,
+    definitions: EntityMap<Value, Option<Inst>>,
+    sites: BTreeMap<Inst, i64>,
+    bounds: Bounds,
+    /// What is bound and known in the regions around the current instruction, innermost last.
+    scopes: Vec<Scope>,
+    pending: Pending,
+    lane: Option<Value>,
+    warp: Option<Value>,
+}
+
+impl<'a> Lowering<'a> {
+    fn new(block: &'a Func, options: &Options, assignment: Assignment) -> Self {
+        let mut func = Func::new(&block.name, Stage::Lane);
+        func.warps = 1 << assignment.warp_bits;
+        Self {
+            block,
+            builder: Builder::resume(func),
+            assignment,
+            definitions: block.definitions(),
+            sites: access_sites(block),
+            bounds: options.bounds,
+            scopes: vec![Scope::default()],
+            pending: Pending::default(),
+            lane: None,
+            warp: None,
+        }
+    }
+
+    fn function(&mut self) -> Result<()> {
+        for (parameter, &value) in self.block.parameters.iter().zip(self.block.arguments()) {
+            let argument = self
+                .builder
+                .parameter(parameter.clone(), self.block.ty(value));
+            let layout = self.scalar_layout();
+            self.bind(
+                value,
+                Tile {
+                    layout,
+                    registers: Rc::from([argument]),
+                },
+            );
+        }
+        self.insts(self.block.body())
+    }
+
+    /// An error at the current instruction.
+    fn error(&self, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(self.builder.loc().clone(), message)
+    }
+
+    fn layout_error(&self, error: &LayoutError) -> Diagnostic {
+        self.error(error.to_string())
+    }
+
+    /// The layout of scalars: every lane has the one element.
+    fn scalar_layout(&self) -> Rc<LinearLayout> {
+        self.replicated(Vec::new())
+    }
+
+    /// A layout that gives every lane all elements.
+    fn replicated(&self, dim_bits: Vec<u32>) -> Rc<LinearLayout> {
+        let layout = LinearLayout::replicated(dim_bits, 5, self.assignment.warp_bits)
+            .expect("broken invariant: tiles are small enough for a layout");
+        Rc::new(layout)
+    }
+}

@@ -1,0 +1,194 @@
+//! Functions of the lane and the warp, as lane code.
+
+use std::collections::BTreeMap;
+
+use super::Lowering;
+use crate::ir::{CompareOp, DType, Op, Value};
+use crate::layout::{LinearLayout, Point, ThreadMap};
+
+/// Which number a shift reads.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Lane,
+    Warp,
+}
+
+impl Lowering<'_> {
+    fn lane_id(&mut self) -> Value {
+        match self.lane {
+            Some(lane) => lane,
+            None => *self.lane.insert(self.builder.value(Op::LaneId {})),
+        }
+    }
+
+    fn warp_id(&mut self) -> Value {
+        match self.warp {
+            Some(warp) => warp,
+            None => *self.warp.insert(self.builder.value(Op::WarpId {})),
+        }
+    }
+
+    /// Emits the lane and warp numbers where everything can use them.
+    pub(super) fn emit_thread(&mut self) {
+        self.lane_id();
+        self.warp_id();
+    }
+
+    /// The value (`i32`) of a function of the lane and the warp.
+    pub(super) fn thread_value(&mut self, map: &ThreadMap) -> Value {
+        if let Some(known) = self
+            .scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.maps.get(map))
+        {
+            return *known;
+        }
+        // Bits that move by the same distance move together.
+        let mut moves: BTreeMap<(Source, i32), u32> = BTreeMap::new();
+        for (source, columns) in [(Source::Lane, &map.lane), (Source::Warp, &map.warp)] {
+            for (bit, &column) in columns.iter().enumerate() {
+                for target in (0..32).filter(|target| column >> target & 1 == 1) {
+                    *moves.entry((source, target - bit as i32)).or_default() |= 1 << bit;
+                }
+            }
+        }
+        let mut sum = None;
+        for ((source, distance), mask) in moves {
+            let (number, bits) = match source {
+                Source::Lane => (self.lane_id(), map.lane.len()),
+                Source::Warp => (self.warp_id(), map.warp.len()),
+            };
+            let term = self.moved(number, mask, mask == (1 << bits) - 1, distance);
+            sum = Some(match sum {
+                Some(sum) => self.builder.xor(sum, term),
+                None => term,
+            });
+        }
+        let value = sum.unwrap_or_else(|| self.builder.int32(0));
+        let scope = self
+            .scopes
+            .last_mut()
+            .expect("broken invariant: a region is open");
+        scope.maps.insert(map.clone(), value);
+        value
+    }
+
+    fn moved(&mut self, number: Value, mask: u32, whole: bool, distance: i32) -> Value {
+        let mut value = number;
+        if !whole {
+            let mask = self.builder.int32(mask as i32);
+            value = self.builder.and(value, mask);
+        }
+        let amount = self.builder.int32(distance.abs());
+        match distance.signum() {
+            1 => self.builder.shl(value, amount),
+            -1 => self.builder.shr(value, amount),
+            _ => value,
+        }
+    }
+
+    /// `thread_value(map)` with `constant` added by exclusive or.
+    pub(super) fn thread_value_with(&mut self, map: &ThreadMap, constant: u32) -> Value {
+        let value = self.thread_value(map);
+        self.combined(map, value, constant)
+    }
+
+    /// `value`, which is that of `map`, with `constant` added by exclusive or: a plain addition where
+    /// the bits do not meet, which folds into addresses.
+    pub(super) fn combined(&mut self, map: &ThreadMap, value: Value, constant: u32) -> Value {
+        if constant == 0 {
+            return value;
+        }
+        let literal = self.builder.int32(constant as i32);
+        if map.is_zero() {
+            literal
+        } else if map.support() & constant == 0 {
+            self.builder.add(value, literal)
+        } else {
+            self.builder.xor(value, literal)
+        }
+    }
+
+    /// Whether bit `bit` of the value of `map` is set.
+    pub(super) fn thread_bit(&mut self, map: &ThreadMap, bit: u32) -> Value {
+        let one = |columns: &[u32]| columns.iter().map(|column| column >> bit & 1).collect();
+        let parity = ThreadMap {
+            lane: one(&map.lane),
+            warp: one(&map.warp),
+        };
+        let value = self.thread_value(&parity);
+        let zero = self.builder.int32(0);
+        self.builder.compare(CompareOp::Ne, value, zero)
+    }
+
+    /// Whether these lane and warp bits are all zero; `None` when there are none.
+    pub(super) fn all_zero(&mut self, bits: Point) -> Option<Value> {
+        let mut condition = None;
+        for (mask, lanes) in [(bits.lane, true), (bits.warp, false)] {
+            if mask == 0 {
+                continue;
+            }
+            let number = if lanes {
+                self.lane_id()
+            } else {
+                self.warp_id()
+            };
+            let mask = self.builder.int32(mask as i32);
+            let masked = self.builder.and(number, mask);
+            let zero = self.builder.int32(0);
+            let holds = self.builder.compare(CompareOp::Eq, masked, zero);
+            condition = Some(self.both(condition, holds));
+        }
+        condition
+    }
+
+    /// A condition and another one, if there is one.
+    pub(super) fn both(&mut self, first: Option<Value>, second: Value) -> Value {
+        match first {
+            Some(first) => self.builder.and(first, second),
+            None => second,
+        }
+    }
+
+    /// The index bits under `mask`, moved down to bit 0, of each register of a layout (`i32`).
+    pub(super) fn indices(&mut self, layout: &LinearLayout, mask: u64) -> Vec<Value> {
+        let shift = mask.trailing_zeros().min(63);
+        let images = |columns: &[u64]| -> Vec<u32> {
+            columns
+                .iter()
+                .map(|&column| ((column & mask) >> shift) as u32)
+                .collect()
+        };
+        let map = ThreadMap {
+            lane: images(layout.lane_columns()),
+            warp: images(layout.warp_columns()),
+        };
+        let value = self.thread_value(&map);
+        let constant = |register| {
+            let flat = layout.apply(Point {
+                register,
+                lane: 0,
+                warp: 0,
+            });
+            ((flat & mask) >> shift) as u32
+        };
+        let mut known: BTreeMap<u32, Value> = BTreeMap::new();
+        (0..layout.registers())
+            .map(|register| {
+                let constant = constant(register);
+                if let Some(&value) = known.get(&constant) {
+                    return value;
+                }
+                let value = self.combined(&map, value, constant);
+                known.insert(constant, value);
+                value
+            })
+            .collect()
+    }
+
+    /// An `i32` as an index.
+    pub(super) fn widen(&mut self, value: Value) -> Value {
+        self.builder.cast(value, DType::I64)
+    }
+}

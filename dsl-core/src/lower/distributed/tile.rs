@@ -1,0 +1,172 @@
+//! Tiles as registers: what is bound, in which layouts it is known, and how a use gets its layout.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::{Lowering, MAX_REGISTERS, Result};
+use crate::entity::Entity;
+use crate::ir::{DType, Op, Value};
+use crate::layout::access::{access_layout, dim_bits};
+use crate::layout::assign::{Origin, view};
+use crate::layout::{LinearLayout, ThreadMap};
+
+/// One lane value for each register of a layout.
+pub(super) type Registers = Rc<[Value]>;
+
+/// A tile in the layout in which it was computed.
+#[derive(Clone, Debug)]
+pub(super) struct Tile {
+    pub(super) layout: Rc<LinearLayout>,
+    pub(super) registers: Registers,
+}
+
+/// What a region knows.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    /// Computed values.
+    bound: BTreeMap<Value, Tile>,
+    /// Values in the layouts that uses have asked for.
+    forms: BTreeMap<(Value, Rc<LinearLayout>), Registers>,
+    /// Functions of the lane and the warp.
+    pub(super) maps: BTreeMap<ThreadMap, Value>,
+}
+
+impl Lowering<'_> {
+    /// Binds a computed value in the current region.
+    pub(super) fn bind(&mut self, value: Value, tile: Tile) {
+        let scope = self
+            .scopes
+            .last_mut()
+            .expect("broken invariant: a region is open");
+        scope.bound.insert(value, tile);
+    }
+
+    /// The registers of a computed value, in its own layout.
+    pub(super) fn bound(&self, value: Value) -> Tile {
+        let found = self
+            .scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.bound.get(&value));
+        found
+            .expect("broken invariant: operands are lowered before their uses")
+            .clone()
+    }
+
+    /// A scalar.
+    pub(super) fn scalar(&mut self, value: Value) -> Result<Value> {
+        let layout = self.scalar_layout();
+        Ok(self.get(value, &layout)?[0])
+    }
+
+    /// The registers of a value in `layout`: made there if it is cheap, renamed if it is a view,
+    /// converted if it was computed in another layout.
+    pub(super) fn get(&mut self, value: Value, layout: &Rc<LinearLayout>) -> Result<Registers> {
+        let key = (value, Rc::clone(layout));
+        if let Some(known) = self
+            .scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.forms.get(&key))
+        {
+            return Ok(Rc::clone(known));
+        }
+        if layout.registers() > MAX_REGISTERS {
+            return Err(self.too_large(layout));
+        }
+        let registers = match self.assignment.origin(value) {
+            Origin::Cheap => self.cheap(value, layout)?,
+            Origin::View => self.viewed(value, layout)?,
+            Origin::Computed => {
+                let tile = self.bound(value);
+                if tile.layout == *layout {
+                    return Ok(tile.registers);
+                }
+                let dtype = self.dtype(value)?;
+                self.convert(&tile, dtype, layout)?
+            }
+        };
+        let scope = self
+            .scopes
+            .last_mut()
+            .expect("broken invariant: a region is open");
+        scope.forms.insert(key, Rc::clone(&registers));
+        Ok(registers)
+    }
+
+    fn too_large(&self, layout: &LinearLayout) -> crate::diagnostic::Diagnostic {
+        let (found, shape) = (layout.registers(), layout.shape());
+        self.error(format!(
+            "a tile of shape {shape:?} takes {found} registers of each lane, expected at most \
+             {MAX_REGISTERS}"
+        ))
+        .note("use a smaller tile or more warps")
+    }
+
+    /// The data type of a value of numbers.
+    pub(super) fn dtype(&self, value: Value) -> Result<DType> {
+        let ty = self.block.ty(value);
+        ty.dtype()
+            .ok_or_else(|| self.error(format!("`{ty}` is not a number")))
+    }
+
+    /// A shape op: the operand in the layout that the result's layout makes of it.
+    pub(super) fn viewed(&mut self, value: Value, layout: &Rc<LinearLayout>) -> Result<Registers> {
+        let op = self.definition(value)?;
+        let mapped = view(self.block, &op, &self.block.ty(value).shape);
+        let Some((operand, map)) = mapped.map_err(|error| self.layout_error(&error))? else {
+            return Err(self.error(format!("`{}` is not a shape op", op.mnemonic())));
+        };
+        let (asked, merged) = map
+            .push(layout)
+            .map_err(|error| self.layout_error(&error))?;
+        let registers = self.get(operand, &Rc::new(asked))?;
+        Ok(merged
+            .iter()
+            .map(|&register| registers[register as usize])
+            .collect())
+    }
+
+    /// The op that defines a value.
+    pub(super) fn definition(&self, value: Value) -> Result<Op> {
+        let found = self.definitions.get(value).copied().flatten();
+        let inst =
+            found.ok_or_else(|| self.error(format!("value {} is undefined", value.index())))?;
+        Ok(self.block.op(inst).clone())
+    }
+
+    /// The layout that a value has for free.
+    pub(super) fn natural(&self, value: Value) -> Result<Rc<LinearLayout>> {
+        match self.assignment.origin(value) {
+            Origin::Computed => Ok(self.bound(value).layout),
+            Origin::Cheap => Ok(self.plain(&dim_bits(&self.block.ty(value).shape))),
+            Origin::View => {
+                let op = self.definition(value)?;
+                let mapped = view(self.block, &op, &self.block.ty(value).shape);
+                let Some((operand, map)) = mapped.map_err(|error| self.layout_error(&error))?
+                else {
+                    return Err(self.error(format!("`{}` is not a shape op", op.mnemonic())));
+                };
+                let layout = map.pull(&*self.natural(operand)?);
+                Ok(Rc::new(layout.map_err(|error| self.layout_error(&error))?))
+            }
+        }
+    }
+
+    /// A layout for a tile that nothing constrains.
+    pub(super) fn plain(&self, dim_bits: &[u32]) -> Rc<LinearLayout> {
+        let order: Vec<usize> = (0..dim_bits.len()).rev().collect();
+        Rc::new(access_layout(
+            dim_bits,
+            &order,
+            0,
+            self.assignment.warp_bits,
+        ))
+    }
+
+    /// The layout that was chosen for a computed value.
+    pub(super) fn assigned(&self, value: Value) -> Rc<LinearLayout> {
+        let layout = self.assignment.layout(value);
+        Rc::clone(layout.expect("broken invariant: every computed value has a layout"))
+    }
+}

@@ -1,0 +1,21 @@
+//! Lowers tiles to what one worker does.
+//!
+//! [`distributed`] spreads tiles over the registers of a thread block's lanes.
+
+pub mod distributed;
+
+use std::collections::BTreeMap;
+
+use crate::ir::{Func, Inst, Op};
+
+/// The number of each access of a function, in program order: the `site` of its bounds checks.
+/// Counts every `load` and `store`, nested regions in place.
+pub fn access_sites(func: &Func) -> BTreeMap<Inst, i64> {
+    let mut sites = BTreeMap::new();
+    for inst in func.all_insts() {
+        if matches!(func.op(inst), Op::Load { .. } | Op::Store { .. }) {
+            sites.insert(inst, sites.len() as i64);
+        }
+    }
+    sites
+}
