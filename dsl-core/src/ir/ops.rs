@@ -81,8 +81,9 @@ macro_rules! for_each_op {
         /// Writes a scalar or consecutive elements to `base[offset]`, aligned to `align` bytes.
         LaneStore "lane_store" { base: Value, offset: Value, value: Value, mask: Option<Value>, align: i64 } -> none in [lane] is [writes];
         /// The mask, and that `offset .. offset + count` lies inside the argument `base`. Where
-        /// the mask holds and an offset does not, records the error (program, `site`, `element`);
-        /// of several errors of a launch the least is kept.
+        /// the mask holds and an offset does not, records the error (program, `site`, `element`)
+        /// for the first of the `count` elements that is outside; `element` counts up with the
+        /// offset. Of several errors of a launch the least is kept.
         CheckBounds "check_bounds" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> condition in [lane] is [writes];
         /// The value that lane `lane_id ^ lane_mask` holds. All lanes of the warp take part.
         ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> like_first in [lane] is [convergent];

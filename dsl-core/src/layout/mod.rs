@@ -8,10 +8,14 @@
 pub mod access;
 pub mod assign;
 pub mod contiguity;
+#[cfg(test)]
+mod conversion_tests;
 pub mod convert;
 pub mod index_map;
 pub mod linear;
 pub mod matrix;
+#[cfg(test)]
+mod shape_tests;
 mod shared;
 mod shuffle;
 

@@ -190,11 +190,14 @@ impl<'a> Machine<'a> {
                 result[lane] = 1;
                 continue;
             }
+            // The first of the elements that is outside.
+            let inside = (i128::from(length) - i128::from(first)).max(0) as u64;
+            let skipped = if first < 0 { 0 } else { inside };
             let error = BoundsError {
                 program: self.program,
                 site: site.cast_unsigned(),
-                element: self.values[*element].get(lane),
-                offset: first,
+                element: self.values[*element].get(lane) + skipped,
+                offset: first + skipped.cast_signed(),
             };
             let least = self
                 .report

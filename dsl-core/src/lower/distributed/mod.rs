@@ -17,6 +17,8 @@ mod memory;
 mod order;
 mod reduce;
 mod scatter;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod tile;
 

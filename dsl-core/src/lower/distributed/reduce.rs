@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::tile::Tile;
 use super::{Lowering, Result, SHARED_BYTES};
-use crate::ir::{DType, Op, Order, Region, Type, Value};
+use crate::ir::{BinaryOp, DType, Op, Order, Region, Type, Value};
 use crate::layout::{Holder, IndexMap, LinearLayout, ThreadMap};
 
 /// A reduction under way: for each register still alive, the value of every source.
@@ -42,9 +42,14 @@ impl Lowering<'_> {
         for &source in sources {
             dtypes.push(self.dtype(source)?);
         }
+        let only = self.only_op(region);
+        let order = match only {
+            Some(op) if is_associative(op, dtypes[0]) => Order::Any,
+            Some(_) | None => order,
+        };
         let combiner = Combiner {
             region,
-            commutative: self.is_commutative(region),
+            commutative: order == Order::Any || only.is_some_and(BinaryOp::is_commutative),
             dtypes,
         };
         let registers = (0..layout.registers()).map(|register| {
@@ -140,23 +145,24 @@ impl Lowering<'_> {
         Ok(levels)
     }
 
-    fn is_commutative(&self, region: Region) -> bool {
+    /// The one op of a combine of one source that is no more than that op on its two operands.
+    fn only_op(&self, region: Region) -> Option<BinaryOp> {
         let data = self.block.region(region);
         let [first, second] = data.parameters.as_slice() else {
-            return false;
+            return None;
         };
         let [inst, _] = data.insts.as_slice() else {
-            return false;
+            return None;
         };
         let inst = self.block.inst(*inst);
         match &inst.op {
-            Op::Binary { op, lhs, rhs } => {
-                let pair = (lhs, rhs);
-                (pair == (first, second) || pair == (second, first))
-                    && op.is_commutative()
-                    && self.block.yielded(region) == inst.results.as_slice()
+            Op::Binary { op, lhs, rhs }
+                if (lhs, rhs) == (first, second)
+                    && self.block.yielded(region) == inst.results.as_slice() =>
+            {
+                Some(*op)
             }
-            _ => false,
+            _ => None,
         }
     }
 
@@ -339,5 +345,15 @@ impl Lowering<'_> {
             return Err(self.error(message).note("use a smaller tile"));
         }
         Ok(placed.into_iter().flatten().collect())
+    }
+}
+
+/// Whether any order of combining with `op` gives the same bits, NaN payloads aside.
+fn is_associative(op: BinaryOp, dtype: DType) -> bool {
+    match op {
+        BinaryOp::Add | BinaryOp::Mul => !dtype.is_float(),
+        BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Minnum | BinaryOp::Maxnum => true,
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => true,
+        BinaryOp::Sub | BinaryOp::Div | BinaryOp::Rem | BinaryOp::Shl | BinaryOp::Shr => false,
     }
 }

@@ -1,8 +1,6 @@
 //! Runs conversion plans on a simulated thread block and counts bank conflicts.
 
-use exactile_core::layout::{
-    Conversion, ConversionLimits, LinearLayout, Point, SharedPlan, ShufflePlan,
-};
+use crate::layout::{Conversion, ConversionLimits, LinearLayout, Point, SharedPlan, ShufflePlan};
 
 /// A small seeded generator (xorshift64*), so that every run sees the same layouts.
 struct Random(u64);

@@ -1,6 +1,6 @@
 //! Layouts carried across shape ops and reductions, and the algebra of layouts.
 
-use exactile_core::layout::{Conversion, ConversionLimits, Holder, IndexMap, LinearLayout, Point};
+use crate::layout::{Conversion, ConversionLimits, Holder, IndexMap, LinearLayout, Point};
 
 /// A layout with rows over warps and lanes, and vectors of four along the last dimension.
 fn rows(dim_bits: &[u32]) -> LinearLayout {

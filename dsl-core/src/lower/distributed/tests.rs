@@ -1,0 +1,485 @@
+//! Lowered functions run in lockstep and must give the bits of the block interpreter.
+
+use super::lower;
+use crate::backend::Argument;
+use crate::interp::lane::Report;
+use crate::interp::{block, lane};
+use crate::ir::{Access, DType, Func, Grid, Literal};
+use crate::passes::{self, Approximations};
+use crate::target::{Bounds, Determinism, Options, Schedule};
+use crate::text::parse;
+use crate::verify;
+
+/// Memory of an argument, aligned to 16 bytes.
+#[derive(Clone, Debug, PartialEq)]
+struct Memory {
+    blocks: Vec<u128>,
+    bytes: usize,
+}
+
+impl Memory {
+    fn new(bytes: &[u8]) -> Memory {
+        let blocks = bytes.chunks(16).map(|chunk| {
+            let mut block = [0; 16];
+            block[..chunk.len()].copy_from_slice(chunk);
+            u128::from_ne_bytes(block)
+        });
+        Memory {
+            blocks: blocks.collect(),
+            bytes: bytes.len(),
+        }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self
+            .blocks
+            .iter()
+            .flat_map(|block| block.to_ne_bytes())
+            .collect();
+        bytes.truncate(self.bytes);
+        bytes
+    }
+}
+
+/// The value of one parameter.
+enum Given {
+    Scalar(i64),
+    /// This many random elements; integers are below the limit.
+    Random(usize, u64),
+}
+
+fn random_bytes(dtype: DType, count: usize, limit: u64, state: &mut u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..count {
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let number = *state >> 33;
+        let literal = if dtype.is_float() {
+            Literal::from_f64(dtype, (number as f64 / f64::from(1_u32 << 30) - 1.0) * 4.0)
+        } else {
+            Literal::from_bits(dtype, number % limit)
+        };
+        bytes.extend_from_slice(&literal.bits.to_le_bytes()[..dtype.bytes() as usize]);
+    }
+    bytes
+}
+
+/// Makes the arguments of `func`, calls `launch`, and gives back the memory afterwards.
+fn with_arguments<T>(
+    func: &Func,
+    given: &[Given],
+    launch: impl FnOnce(&mut [Argument<'_>]) -> T,
+) -> (T, Vec<Vec<u8>>) {
+    let mut state = 42;
+    let mut aligned: Vec<Vec<u128>> = Vec::new();
+    let mut lengths = Vec::new();
+    for (&value, given) in func.arguments().iter().zip(given) {
+        let bytes = match (func.ty(value).pointee(), given) {
+            (Some((dtype, _)), Given::Random(count, limit)) => {
+                random_bytes(dtype, *count, *limit, &mut state)
+            }
+            _ => Vec::new(),
+        };
+        let memory = Memory::new(&bytes);
+        lengths.push(memory.bytes);
+        aligned.push(memory.blocks);
+    }
+    let mut copies: Vec<Vec<u8>> = aligned
+        .iter()
+        .zip(&lengths)
+        .map(|(blocks, &bytes)| {
+            Memory {
+                blocks: blocks.clone(),
+                bytes,
+            }
+            .to_bytes()
+        })
+        .collect();
+    let mut arguments = Vec::new();
+    for (((parameter, &value), given), memory) in func
+        .parameters
+        .iter()
+        .zip(func.arguments())
+        .zip(given)
+        .zip(&mut copies)
+    {
+        arguments.push(match (given, parameter.access) {
+            (Given::Scalar(number), _) => {
+                let dtype = func.ty(value).dtype().expect("a scalar");
+                Argument::Scalar(Literal::from_integer(dtype, i128::from(*number)).expect("fits"))
+            }
+            (Given::Random(..), Access::Read) => Argument::Read(memory),
+            (Given::Random(..), Access::ReadWrite) => Argument::ReadWrite(memory),
+        });
+    }
+    let result = launch(&mut arguments);
+    drop(arguments);
+    (result, copies)
+}
+
+/// Runs a kernel on both interpreters, for several numbers of warps, with and without checks.
+fn check(source: &str, grid: Grid, given: &[Given]) -> Vec<Report> {
+    let func = parse(source, "test.bir").expect("parses");
+    let func = verify::block(func).expect("verifies");
+    let (expected, golden) =
+        with_arguments(&func, given, |arguments| block::run(&func, grid, arguments));
+    expected.expect("the specification runs");
+    let prepared = passes::prepare(func.clone(), Determinism::Exact, Approximations::Absent)
+        .expect("prepares");
+    let mut reports = Vec::new();
+    for (warps, bounds) in [
+        (1, Bounds::Unchecked),
+        (4, Bounds::Unchecked),
+        (8, Bounds::Checked),
+        (32, Bounds::Unchecked),
+    ] {
+        let schedule = Schedule {
+            warps: Some(warps),
+            stages: 0,
+        };
+        let options = Options {
+            bounds,
+            schedule,
+            ..Options::default()
+        };
+        let lowered = lower(&prepared, &options).expect("lowers");
+        let (report, found) = with_arguments(&lowered, given, |arguments| {
+            lane::run(&lowered, grid, arguments)
+        });
+        let report = match report {
+            Ok(report) => report,
+            Err(fault) => panic!("{warps} warps: {fault}\n{}", &*lowered),
+        };
+        assert_eq!(report.out_of_bounds, None);
+        assert_eq!(found, golden, "{warps} warps differ\n{}", &*lowered);
+        reports.push(report);
+    }
+    reports
+}
+
+#[test]
+fn a_masked_sum_of_vectors() {
+    let source =
+        "func @add block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16, %n: i64) {
+        %p = program_id axis=0 : i64
+        %b = constant value=i64(512) : i64
+        %s = mul %p, %b : i64
+        %ss = splat %s : tile<512xi64>
+        %i = arange start=0, end=512 : tile<512xi64>
+        %o = add %ss, %i : tile<512xi64>
+        %ns = splat %n : tile<512xi64>
+        %m = lt %o, %ns : tile<512xbool>
+        %v = load %x, %o, mask=%m : tile<512xf32>
+        %w = mul %v, %v : tile<512xf32>
+        store %y, %o, %w, mask=%m
+      }";
+    let given = [
+        Given::Random(1300, 0),
+        Given::Random(1300, 0),
+        Given::Scalar(1300),
+    ];
+    let reports = check(source, [3, 1, 1], &given);
+    // One warp: 512 elements are 4 vectors of 4 for each lane, so two whole programs take 4 loads
+    // and 4 stores each; the last one goes by element.
+    assert!(
+        reports[0].total().requests <= 2 * 8 + 2 * 16,
+        "{:?}",
+        reports[0].total()
+    );
+}
+
+const SUM: &str = "(%lower: f32, %upper: f32) {
+          %total = add %lower, %upper : f32
+          yield [%total]
+        }";
+
+#[test]
+fn softmax_of_rows_keeps_the_tree() {
+    let source = format!(
+        "func @softmax block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16) {{
+        %p = program_id axis=0 : i64
+        %row = arange start=0, end=8 : tile<8xi64>
+        %c = arange start=0, end=128 : tile<128xi64>
+        %k = constant value=i64(1024) : i64
+        %first = mul %p, %k : i64
+        %w = constant value=i64(128) : tile<8xi64>
+        %rows = mul %row, %w : tile<8xi64>
+        %r1 = expand_dims %rows, axis=1 : tile<8x1xi64>
+        %c1 = expand_dims %c, axis=0 : tile<1x128xi64>
+        %r2 = broadcast %r1 : tile<8x128xi64>
+        %c2 = broadcast %c1 : tile<8x128xi64>
+        %o1 = add %r2, %c2 : tile<8x128xi64>
+        %fs = splat %first : tile<8x128xi64>
+        %o = add %fs, %o1 : tile<8x128xi64>
+        %v = load %x, %o : tile<8x128xf32>
+        %m = reduce [%v], axis=1, order=tree (%ma: f32, %mb: f32) {{
+          %mc = maxnum %ma, %mb : f32
+          yield [%mc]
+        }} : tile<8xf32>
+        %m1 = expand_dims %m, axis=1 : tile<8x1xf32>
+        %m2 = broadcast %m1 : tile<8x128xf32>
+        %d = sub %v, %m2 : tile<8x128xf32>
+        %e = exp %d : tile<8x128xf32>
+        %s = reduce [%e], axis=1, order=tree {SUM} : tile<8xf32>
+        %s1 = expand_dims %s, axis=1 : tile<8x1xf32>
+        %s2 = broadcast %s1 : tile<8x128xf32>
+        %q = div %e, %s2 : tile<8x128xf32>
+        store %y, %o, %q
+      }}"
+    );
+    let given = [Given::Random(2048, 0), Given::Random(2048, 0)];
+    let reports = check(&source, [2, 1, 1], &given);
+    assert!(
+        reports
+            .iter()
+            .all(|report| report.total().bank_conflicts == 0)
+    );
+}
+
+#[test]
+fn sums_along_every_axis_of_a_cube() {
+    for axis in 0..3 {
+        let mut kept = vec![4, 16, 32];
+        let cube: usize = kept.iter().product();
+        kept.remove(axis);
+        let (a, b) = (kept[0], kept[1]);
+        let flat = a * b;
+        let source = format!(
+            "func @cube block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16) {{
+            %i = arange start=0, end={cube} : tile<{cube}xi64>
+            %v = load %x, %i : tile<{cube}xf32>
+            %w = reshape %v : tile<4x16x32xf32>
+            %s = reduce [%w], axis={axis}, order=tree {SUM} : tile<{a}x{b}xf32>
+            %f = reshape %s : tile<{flat}xf32>
+            %o = arange start=0, end={flat} : tile<{flat}xi64>
+            store %y, %o, %f
+          }}"
+        );
+        check(
+            &source,
+            [1, 1, 1],
+            &[Given::Random(cube, 0), Given::Random(flat, 0)],
+        );
+    }
+}
+
+#[test]
+fn the_lowest_index_of_the_maximum() {
+    let source = "func @argmax block (%x: ptr<i32>, %y: ptr<i64> write, %z: ptr<f64> write) {
+        %i = arange start=0, end=256 : tile<256xi64>
+        %v = load %x, %i : tile<256xi32>
+        %m, %k = reduce [%v, %i], axis=0, order=tree (%a: i32, %ai: i64, %b: i32, %bi: i64) {
+          %g = gt %a, %b : bool
+          %e = eq %a, %b : bool
+          %l = lt %ai, %bi : bool
+          %t = and %e, %l : bool
+          %f = or %g, %t : bool
+          %c = select %f, %a, %b : i32
+          %ci = select %f, %ai, %bi : i64
+          yield [%c, %ci]
+        } : i32, i64
+        %zero = constant value=i64(0) : i64
+        store %y, %zero, %k
+        %d = cast %v : tile<256xf64>
+        %s = reduce [%d], axis=0, order=tree (%p: f64, %q: f64) {
+          %r = sub %p, %q : f64
+          yield [%r]
+        } : f64
+        store %z, %zero, %s
+      }";
+    let given = [
+        Given::Random(256, 9),
+        Given::Random(1, 5),
+        Given::Random(1, 0),
+    ];
+    check(source, [1, 1, 1], &given);
+}
+
+#[test]
+fn a_transposed_copy_goes_through_shared_memory_without_conflicts() {
+    for (dtype, extent) in [
+        ("f32", 64),
+        ("f64", 32),
+        ("u8", 64),
+        ("f16", 32),
+        ("bool", 32),
+    ] {
+        let (count, shape) = (extent * extent, format!("{extent}x{extent}"));
+        let source = format!(
+            "func @transpose block (%x: ptr<{dtype}> divisor=16, %y: ptr<{dtype}> write divisor=16) {{
+            %i = arange start=0, end={count} : tile<{count}xi64>
+            %v = load %x, %i : tile<{count}x{dtype}>
+            %w = reshape %v : tile<{shape}x{dtype}>
+            %t = transpose %w, permutation=[1, 0] : tile<{shape}x{dtype}>
+            %o = reshape %i : tile<{shape}xi64>
+            store %y, %o, %t
+          }}"
+        );
+        let given = [Given::Random(count, 200), Given::Random(count, 200)];
+        for report in check(&source, [1, 1, 1], &given) {
+            assert_eq!(report.total().bank_conflicts, 0, "{dtype}");
+        }
+    }
+}
+
+#[test]
+fn loops_carry_tiles_and_scalars() {
+    let source = format!(
+        "func @loop block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16, %n: i64) {{
+        %zero = constant value=i64(0) : i64
+        %i = arange start=0, end=128 : tile<128xi64>
+        %acc = constant value=f32(0x0p0) : tile<128xf32>
+        %f = constant value=f32(0x1p0) : f32
+        %r, %g = for %zero, %n, [%acc, %f], step=128, stages=1 (%k: i64, %c: tile<128xf32>, %h: f32) {{
+          %ks = splat %k : tile<128xi64>
+          %o = add %ks, %i : tile<128xi64>
+          %ns = splat %n : tile<128xi64>
+          %m = lt %o, %ns : tile<128xbool>
+          %v = load %x, %o, mask=%m : tile<128xf32>
+          %d = add %c, %v : tile<128xf32>
+          %s = reduce [%d], axis=0, order=tree {SUM} : f32
+          %q = add %h, %s : f32
+          yield [%d, %q]
+        }} : tile<128xf32>, f32
+        %gs = splat %g : tile<128xf32>
+        %z = add %r, %gs : tile<128xf32>
+        %p = gt %g, %f : bool
+        %u = if %p () {{
+          %t = add %z, %z : tile<128xf32>
+          yield [%t]
+        }} () {{
+          yield [%r]
+        }} : tile<128xf32>
+        store %y, %i, %u
+      }}"
+    );
+    for n in [0, 128, 500] {
+        let given = [
+            Given::Random(500, 0),
+            Given::Random(128, 0),
+            Given::Scalar(n),
+        ];
+        check(&source, [1, 1, 1], &given);
+    }
+}
+
+#[test]
+fn a_product_of_matrices_is_the_chain_over_k() {
+    for (m, k, n, dtype) in [
+        (32, 16, 32, "f32"),
+        (64, 64, 32, "f32"),
+        (16, 64, 16, "f64"),
+    ] {
+        let (a, b, c) = (m * k, k * n, m * n);
+        let source = format!(
+            "func @dot block (%x: ptr<{dtype}> divisor=16, %y: ptr<{dtype}> divisor=16, %z: ptr<{dtype}> write divisor=16) {{
+            %i = arange start=0, end={a} : tile<{a}xi64>
+            %j = arange start=0, end={b} : tile<{b}xi64>
+            %l = arange start=0, end={c} : tile<{c}xi64>
+            %i2 = reshape %i : tile<{m}x{k}xi64>
+            %j2 = reshape %j : tile<{k}x{n}xi64>
+            %l2 = reshape %l : tile<{m}x{n}xi64>
+            %u = load %x, %i2 : tile<{m}x{k}x{dtype}>
+            %v = load %y, %j2 : tile<{k}x{n}x{dtype}>
+            %w = load %z, %l2 : tile<{m}x{n}x{dtype}>
+            %d = dot %u, %v, %w, precision=ieee : tile<{m}x{n}x{dtype}>
+            store %z, %l2, %d
+          }}"
+        );
+        let given = [
+            Given::Random(a, 0),
+            Given::Random(b, 0),
+            Given::Random(c, 0),
+        ];
+        check(&source, [1, 1, 1], &given);
+    }
+}
+
+#[test]
+fn the_highest_element_wins_a_store() {
+    // Offsets from memory, offsets equal along an axis, and a scalar.
+    let source =
+        "func @scatter block (%x: ptr<i64>, %y: ptr<i64> write, %z: ptr<i64> write, %n: i64) {
+        %i = arange start=0, end=256 : tile<256xi64>
+        %o = load %x, %i : tile<256xi64>
+        %ns = splat %n : tile<256xi64>
+        %m = lt %o, %ns : tile<256xbool>
+        store %y, %o, %i, mask=%m
+        %i2 = reshape %i : tile<16x16xi64>
+        %c = arange start=0, end=16 : tile<16xi64>
+        %c1 = expand_dims %c, axis=1 : tile<16x1xi64>
+        %c2 = broadcast %c1 : tile<16x16xi64>
+        store %z, %c2, %i2
+        %first = load %z, %c : tile<16xi64>
+        %d = add %first, %first : tile<16xi64>
+        store %z, %c, %d
+      }";
+    let given = [
+        Given::Random(256, 40),
+        Given::Random(40, 9),
+        Given::Random(16, 9),
+        Given::Scalar(33),
+    ];
+    check(source, [1, 1, 1], &given);
+}
+
+#[test]
+fn an_access_out_of_bounds_is_reported_with_its_element() {
+    let source = "func @f block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16) {
+        %i = arange start=0, end=256 : tile<256xi64>
+        %v = load %x, %i : tile<256xf32>
+        store %y, %i, %v
+      }";
+    let func = verify::block(parse(source, "test.bir").expect("parses")).expect("verifies");
+    for warps in [1, 4] {
+        let schedule = Schedule {
+            warps: Some(warps),
+            stages: 0,
+        };
+        let lowered = lower(
+            &func,
+            &Options {
+                schedule,
+                ..Options::default()
+            },
+        )
+        .expect("lowers");
+        let given = [Given::Random(256, 0), Given::Random(250, 0)];
+        let (report, _) = with_arguments(&lowered, &given, |arguments| {
+            lane::run(&lowered, [1, 1, 1], arguments)
+        });
+        let error = report.expect("runs").out_of_bounds.expect("an error");
+        assert_eq!((error.site, error.element, error.offset), (1, 250, 250));
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    let source = "func @f block (%x: ptr<f32> write) {
+        %i = arange start=0, end=65536 : tile<65536xi64>
+        %v = load %x, %i : tile<65536xf32>
+        store %x, %i, %v
+      }";
+    let func = verify::block(parse(source, "test.bir").expect("parses")).expect("verifies");
+    let message = |warps| {
+        let schedule = Schedule {
+            warps: Some(warps),
+            stages: 0,
+        };
+        let lowered = lower(
+            &func,
+            &Options {
+                schedule,
+                ..Options::default()
+            },
+        );
+        lowered.expect_err("too large").to_string()
+    };
+    assert!(
+        message(1).contains("takes 2048 registers of each lane"),
+        "{}",
+        message(1)
+    );
+    assert!(message(3).contains("`3` warps"), "{}", message(3));
+}
