@@ -2,7 +2,7 @@
 //! are equal, and powers of two that divide them. Decides how wide memory accesses may be.
 
 use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, CompareOp, Func, Inst, Literal, Op, Region, Value};
+use crate::ir::{BinaryOp, CompareOp, Func, Inst, Literal, Op, Region, Shape, Value};
 
 /// The divisor of zero: larger than any run.
 const ENDLESS: u32 = 40;
@@ -258,6 +258,35 @@ impl Analysis<'_> {
                 })
             }
             Op::Cast { x } => self.cast(*x, result),
+            Op::Broadcast { .. }
+            | Op::ExpandDims { .. }
+            | Op::Reshape { .. }
+            | Op::Transpose { .. } => self.shape_op(op, result),
+            Op::Unary { .. } | Op::Ternary { .. } => {
+                // Equal operands give equal results.
+                let operands: Vec<Facts> = op
+                    .operands()
+                    .iter()
+                    .map(|&operand| self.of(operand))
+                    .collect();
+                each_axis(rank, 0, |axis| AxisFacts {
+                    constant: operands
+                        .iter()
+                        .map(|facts| facts.axis(axis).constant)
+                        .min()
+                        .unwrap_or(0),
+                    ..AxisFacts::default()
+                })
+            }
+            _ => Facts::unknown(rank),
+        }
+    }
+
+    fn shape_op(&self, op: &Op, result: Value) -> Facts {
+        let shape = self.func.ty(result).shape;
+        let rank = shape.rank();
+        let bits = |axis: usize| shape.extent(axis).trailing_zeros();
+        match op {
             Op::Broadcast { x } => {
                 let from = self.of(*x);
                 let source = self.func.ty(*x).shape;
@@ -289,24 +318,37 @@ impl Analysis<'_> {
                 let from = self.of(*x);
                 each_axis(rank, 0, |axis| from.axis(permutation[axis] as usize))
             }
-            Op::Unary { .. } | Op::Ternary { .. } => {
-                // Equal operands give equal results.
-                let operands: Vec<Facts> = op
-                    .operands()
-                    .iter()
-                    .map(|&operand| self.of(operand))
-                    .collect();
-                each_axis(rank, 0, |axis| AxisFacts {
-                    constant: operands
-                        .iter()
-                        .map(|facts| facts.axis(axis).constant)
-                        .min()
-                        .unwrap_or(0),
-                    ..AxisFacts::default()
-                })
-            }
+            Op::Reshape { x } => self.reshape(*x, result),
             _ => Facts::unknown(rank),
         }
+    }
+
+    /// Runs along the fastest axis stay runs along the new fastest axis, as far as it reaches.
+    fn reshape(&self, x: Value, result: Value) -> Facts {
+        let (from, to) = (self.func.ty(x).shape, self.func.ty(result).shape);
+        let fastest = |shape: &Shape| (0..shape.rank()).rev().find(|&axis| shape.extent(axis) > 1);
+        let known = self.of(x);
+        let all = known
+            .axes
+            .iter()
+            .map(|facts| facts.divisor_of_runs(0))
+            .max();
+        let every = AxisFacts {
+            divisor: all.unwrap_or(known.scalar_divisor),
+            ..AxisFacts::default()
+        };
+        let Some((old, new)) = fastest(&from).zip(fastest(&to)) else {
+            return each_axis(to.rank(), every.divisor, |_| every);
+        };
+        let facts = known.axis(old);
+        let limit = to.extent(new).trailing_zeros();
+        let contiguous = facts.contiguous.min(limit);
+        let runs = AxisFacts {
+            contiguous,
+            constant: facts.constant.min(limit),
+            divisor: facts.divisor_of_runs(contiguous),
+        };
+        each_axis(to.rank(), 0, |axis| if axis == new { runs } else { every })
     }
 
     fn binary(&self, op: BinaryOp, lhs: Value, rhs: Value) -> Facts {
