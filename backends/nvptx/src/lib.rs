@@ -5,13 +5,21 @@
 
 mod assemble;
 mod codegen;
+mod driver;
 mod error;
+mod kernel;
+mod launch;
 mod memory;
 mod ptx;
+mod record;
 mod target;
 
 pub use assemble::{Assembled, Assembler};
 pub use codegen::{EmitOptions, GridMapping, emit, emit_with};
+pub use driver::{Context, DeviceBuffer, Driver, Event, Stream};
 pub use error::{Error, Result};
+pub use kernel::Kernel;
+pub use launch::KernelArgument;
 pub use ptx::{Hidden, Ptx};
+pub use record::ErrorRecord;
 pub use target::{ARCHITECTURE, LEAST_DRIVER, PTX_FEATURE};

@@ -9,18 +9,7 @@ use inkwell::{AddressSpace, AtomicOrdering, AtomicRMWBinOp, IntPredicate};
 use super::Emitter;
 use crate::error::{Error, Result};
 use crate::memory::element_address;
-
-/// The error record in 64-bit words. The launch zeroes it.
-pub(crate) mod record {
-    /// Nonzero while a lane reads or writes the record; only its low half is used.
-    pub(crate) const LOCK: usize = 0;
-    /// Nonzero once there is an error.
-    pub(crate) const PRESENT: usize = 1;
-    /// The fields of the least error: program, site, element, offset.
-    pub(crate) const FIELDS: usize = 2;
-    /// Words of the record.
-    pub(crate) const WORDS: usize = 6;
-}
+use crate::record;
 
 /// Program, site and element order errors; the offset comes with them.
 const KEYS: usize = 3;

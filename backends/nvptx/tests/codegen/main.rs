@@ -1,5 +1,6 @@
 //! PTX of lane functions, assembled and disassembled by NVIDIA's tools where they are installed.
 
+mod device;
 mod exactness;
 mod machine_code;
 mod ops;

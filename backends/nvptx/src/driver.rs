@@ -1,0 +1,464 @@
+//! The CUDA driver, opened at run time: devices, memory, streams, events, kernels.
+//!
+//! Every object keeps its context alive and makes it current before it calls, so objects may be
+//! used from any thread. Freeing memory waits for the device, so a buffer may be dropped while a
+//! kernel still works on it.
+#![expect(unsafe_code, reason = "the driver is a C interface")]
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr::null_mut;
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_option, CUresult};
+use exactile_core::ir::Grid;
+
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::launch::{KernelArgument, fits_directly, marshal};
+use crate::ptx::Ptx;
+use crate::record::ErrorRecord;
+use crate::target::LEAST_DRIVER;
+
+/// Calls a driver function and turns its code into an error.
+///
+/// Sound because the library and the function exist ([`Driver::open`] succeeded), handles come
+/// from the driver and live as long as their owner, and pointers are to locals or to slices that
+/// outlive the call or the stream's work on them.
+macro_rules! call {
+    ($function:ident($($argument:expr),* $(,)?)) => {{
+        // SAFETY: see the macro's documentation.
+        let code = unsafe { sys::$function($($argument),*) };
+        check(stringify!($function), code)
+    }};
+}
+
+fn check(call: &'static str, code: CUresult) -> Result<()> {
+    if code == CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    let mut text: *const c_char = std::ptr::null();
+    // SAFETY: the driver sets the pointer to a static string or to null.
+    let reason = unsafe {
+        sys::cuGetErrorString(code, &mut text);
+        (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+    };
+    let reason = reason.unwrap_or_else(|| "unknown error".to_string());
+    Err(Error::Driver {
+        call,
+        reason: format!("{reason} ({code:?})"),
+    })
+}
+
+/// The driver library.
+#[derive(Debug)]
+pub struct Driver;
+
+impl Driver {
+    /// Opens the library once; an error says what is missing.
+    fn open() -> Result<()> {
+        static OPENED: OnceLock<std::result::Result<(), String>> = OnceLock::new();
+        let opened = OPENED.get_or_init(|| Self::initialize().map_err(|error| error.to_string()));
+        opened.clone().map_err(Error::NoDevice)
+    }
+
+    fn initialize() -> Result<()> {
+        // SAFETY: only tries to open libraries by name.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(Error::Tool(
+                "the driver library `libcuda.so.1` is not found".to_string(),
+            ));
+        }
+        call!(cuInit(0))?;
+        let mut version = 0;
+        call!(cuDriverGetVersion(&mut version))?;
+        if version < LEAST_DRIVER {
+            let [found, least] = [version, LEAST_DRIVER]
+                .map(|version| format!("{}.{}", version / 1000, version % 1000 / 10));
+            return Err(Error::Tool(format!(
+                "the driver is for CUDA {found}, expected {least}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The number of devices.
+    pub fn device_count() -> Result<usize> {
+        Self::open()?;
+        let mut count = 0;
+        call!(cuDeviceGetCount(&mut count))?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+}
+
+/// The primary context of a device. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Context {
+    inner: Arc<ContextInner>,
+}
+
+#[derive(Debug)]
+struct ContextInner {
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+}
+
+// SAFETY: contexts may be made current on any thread.
+unsafe impl Send for ContextInner {}
+// SAFETY: the driver's functions may be called from several threads at once.
+unsafe impl Sync for ContextInner {}
+
+impl Drop for ContextInner {
+    fn drop(&mut self) {
+        // An error here has nobody to go to; the process is ending or the device is lost.
+        let _ = call!(cuDevicePrimaryCtxRelease_v2(self.device));
+    }
+}
+
+impl Context {
+    /// The device with this index. An error names what is missing: library, driver, device.
+    pub fn new(index: usize) -> Result<Self> {
+        let count = Driver::device_count()?;
+        if index >= count {
+            return Err(Error::NoDevice(format!("device {index} of {count}")));
+        }
+        let mut device = 0;
+        call!(cuDeviceGet(&mut device, index as i32))?;
+        let mut context = null_mut();
+        call!(cuDevicePrimaryCtxRetain(&mut context, device))?;
+        let inner = Arc::new(ContextInner { device, context });
+        Ok(Self { inner })
+    }
+
+    fn make_current(&self) -> Result<()> {
+        call!(cuCtxSetCurrent(self.inner.context))
+    }
+
+    /// The name of the device.
+    pub fn name(&self) -> Result<String> {
+        let mut name = [0u8; 256];
+        call!(cuDeviceGetName(
+            name.as_mut_ptr().cast(),
+            name.len() as i32,
+            self.inner.device
+        ))?;
+        Ok(text_of(&name))
+    }
+
+    /// An attribute of the device.
+    pub(crate) fn attribute(&self, attribute: CUdevice_attribute) -> Result<u32> {
+        let mut value = 0;
+        call!(cuDeviceGetAttribute(
+            &mut value,
+            attribute,
+            self.inner.device
+        ))?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    }
+
+    /// Memory of `bytes` zero bytes; its address is a multiple of 256.
+    pub fn allocate(&self, bytes: usize) -> Result<DeviceBuffer> {
+        self.make_current()?;
+        let mut address = 0;
+        // The driver refuses to allocate nothing.
+        call!(cuMemAlloc_v2(&mut address, bytes.max(1)))?;
+        let buffer = DeviceBuffer {
+            context: self.clone(),
+            address,
+            bytes,
+        };
+        call!(cuMemsetD8_v2(address, 0, bytes.max(1)))?;
+        call!(cuCtxSynchronize())?;
+        Ok(buffer)
+    }
+
+    /// A new stream, which does not wait for the default stream.
+    pub fn stream(&self) -> Result<Stream> {
+        self.make_current()?;
+        let mut stream = null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        call!(cuStreamCreate(&mut stream, flags))?;
+        Ok(Stream {
+            context: self.clone(),
+            stream,
+        })
+    }
+
+    /// A new event with a clock.
+    pub fn event(&self) -> Result<Event> {
+        self.make_current()?;
+        let mut event = null_mut();
+        let flags = sys::CUevent_flags::CU_EVENT_DEFAULT as u32;
+        call!(cuEventCreate(&mut event, flags))?;
+        Ok(Event {
+            context: self.clone(),
+            event,
+        })
+    }
+
+    /// Has the driver compile PTX.
+    pub(crate) fn load(&self, ptx: Ptx) -> Result<Entry> {
+        self.make_current()?;
+        let module = self.load_module(ptx.text())?;
+        let name = CString::new(ptx.name()).map_err(|error| Error::Jit(error.to_string()))?;
+        let mut function = null_mut();
+        call!(cuModuleGetFunction(
+            &mut function,
+            module.module,
+            name.as_ptr()
+        ))?;
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        call!(cuFuncSetAttribute(
+            function,
+            attribute,
+            ptx.shared_bytes() as i32
+        ))?;
+        Ok(Entry {
+            module,
+            function,
+            ptx,
+        })
+    }
+
+    fn load_module(&self, text: &str) -> Result<Module> {
+        let source = CString::new(text).map_err(|error| Error::Jit(error.to_string()))?;
+        let mut log = [0u8; 8192];
+        let mut options = [
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        ];
+        let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), log.len() as *mut c_void];
+        let mut module = null_mut();
+        let loaded = call!(cuModuleLoadDataEx(
+            &mut module,
+            source.as_ptr().cast(),
+            options.len() as u32,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        ));
+        loaded.map_err(|error| Error::Jit(format!("{error}\n{}", text_of(&log))))?;
+        Ok(Module {
+            context: self.clone(),
+            module,
+        })
+    }
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    let end = bytes
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// Bytes of device memory, freed when dropped.
+#[derive(Debug)]
+pub struct DeviceBuffer {
+    context: Context,
+    address: u64,
+    bytes: usize,
+}
+
+impl DeviceBuffer {
+    /// The number of bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The address on the device.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn expect_len(&self, found: usize) -> Result<()> {
+        if found == self.bytes {
+            return Ok(());
+        }
+        Err(Error::Arguments(format!(
+            "copy of {found} host bytes, expected {} as on the device",
+            self.bytes
+        )))
+    }
+
+    /// Copies all bytes from the host after the work in `stream`, and waits for it.
+    pub fn copy_from_host(&mut self, bytes: &[u8], stream: &Stream) -> Result<()> {
+        self.expect_len(bytes.len())?;
+        self.context.make_current()?;
+        let source = bytes.as_ptr().cast();
+        call!(cuMemcpyHtoDAsync_v2(
+            self.address,
+            source,
+            bytes.len(),
+            stream.stream
+        ))?;
+        stream.synchronize()
+    }
+
+    /// Copies all bytes to the host after the work in `stream`, and waits for it.
+    pub fn copy_to_host(&self, bytes: &mut [u8], stream: &Stream) -> Result<()> {
+        self.expect_len(bytes.len())?;
+        self.context.make_current()?;
+        let target = bytes.as_mut_ptr().cast();
+        call!(cuMemcpyDtoHAsync_v2(
+            target,
+            self.address,
+            bytes.len(),
+            stream.stream
+        ))?;
+        stream.synchronize()
+    }
+
+    /// Sets all bytes, in `stream`.
+    pub fn fill(&mut self, byte: u8, stream: &Stream) -> Result<()> {
+        self.context.make_current()?;
+        call!(cuMemsetD8Async(
+            self.address,
+            byte,
+            self.bytes,
+            stream.stream
+        ))
+    }
+}
+
+impl Drop for DeviceBuffer {
+    fn drop(&mut self) {
+        // As for the context: an error has nobody to go to.
+        let _ = self.context.make_current();
+        let _ = call!(cuMemFree_v2(self.address));
+    }
+}
+
+macro_rules! handle {
+    ($(#[$doc:meta])* $vis:vis $Name:ident $field:ident: $Raw:ident, $destroy:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        $vis struct $Name {
+            pub(crate) context: Context,
+            $field: sys::$Raw,
+        }
+        // SAFETY: the driver's handles belong to the context, not to a thread.
+        unsafe impl Send for $Name {}
+        // SAFETY: the driver's functions may be called from several threads at once.
+        unsafe impl Sync for $Name {}
+        impl Drop for $Name {
+            fn drop(&mut self) {
+                let _ = self.context.make_current();
+                let _ = call!($destroy(self.$field));
+            }
+        }
+    };
+}
+
+handle!(
+    /// A queue of work that runs in order.
+    pub Stream stream: CUstream, cuStreamDestroy_v2
+);
+handle!(
+    /// A point in a stream.
+    pub Event event: CUevent, cuEventDestroy_v2
+);
+handle!(
+    /// Machine code that the driver loaded.
+    pub(crate) Module module: CUmodule, cuModuleUnload
+);
+
+impl Stream {
+    /// Waits for all work in the stream; the errors of that work come out here.
+    pub fn synchronize(&self) -> Result<()> {
+        self.context.make_current()?;
+        call!(cuStreamSynchronize(self.stream))
+    }
+}
+
+impl Event {
+    /// Places the event after the work that is in `stream` now.
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        self.context.make_current()?;
+        call!(cuEventRecord(self.event, stream.stream))
+    }
+
+    /// Milliseconds from `start` to this event, waiting for it.
+    pub fn milliseconds_since(&self, start: &Self) -> Result<f32> {
+        self.context.make_current()?;
+        call!(cuEventSynchronize(self.event))?;
+        let mut milliseconds = 0.0;
+        call!(cuEventElapsedTime_v2(
+            &mut milliseconds,
+            start.event,
+            self.event
+        ))?;
+        Ok(milliseconds)
+    }
+}
+
+/// A loaded entry point.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) module: Module,
+    function: sys::CUfunction,
+    pub(crate) ptx: Ptx,
+}
+
+// SAFETY: a function handle is a part of its module.
+unsafe impl Send for Entry {}
+// SAFETY: as for the module.
+unsafe impl Sync for Entry {}
+
+impl Entry {
+    /// An attribute of the function.
+    pub(crate) fn attribute(&self, attribute: CUfunction_attribute) -> Result<u32> {
+        self.module.context.make_current()?;
+        let mut value = 0;
+        call!(cuFuncGetAttribute(&mut value, attribute, self.function))?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    }
+}
+
+impl Kernel {
+    /// Puts a launch into `stream`. Arguments are checked against the parameters; `errors` is
+    /// needed when the kernel checks bounds.
+    ///
+    /// # Safety
+    /// Accesses that the kernel does not check must be in bounds of their buffers. No other work
+    /// that is not ordered by `stream` may write what the kernel reads.
+    pub unsafe fn launch(
+        &self,
+        stream: &Stream,
+        grid: Grid,
+        arguments: &[KernelArgument<'_>],
+        errors: Option<&ErrorRecord>,
+    ) -> Result<()> {
+        let entry = if fits_directly(grid) {
+            &self.direct
+        } else {
+            self.linear()?
+        };
+        let record = errors.map(|errors| errors.address());
+        let mut launch = marshal(&entry.ptx, grid, arguments, record)?;
+        let mut pointers: Vec<*mut c_void> = launch
+            .words
+            .iter_mut()
+            .map(|word| std::ptr::from_mut(word).cast())
+            .collect();
+        entry.module.context.make_current()?;
+        let [x, y, z] = launch.grid;
+        call!(cuLaunchKernel(
+            entry.function,
+            x,
+            y,
+            z,
+            entry.ptx.threads(),
+            1,
+            1,
+            entry.ptx.shared_bytes(),
+            stream.stream,
+            pointers.as_mut_ptr(),
+            null_mut(),
+        ))
+    }
+}

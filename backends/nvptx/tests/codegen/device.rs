@@ -1,0 +1,195 @@
+//! Kernels on a GPU, where there is one; elsewhere the driver's absence is a clear error.
+
+use exactile_core::builder::Builder;
+use exactile_core::ir::{Access, Axis, DType, Literal, Op, Space, Type};
+use exactile_core::target::BoundsError;
+use exactile_nvptx::{Context, Driver, Error, KernelArgument};
+
+use crate::{aligned, lane_offset, load, store, verified};
+
+/// The first device; `None` with a notice where there is none.
+fn context() -> Option<Context> {
+    match Context::new(0) {
+        Ok(context) => Some(context),
+        Err(error @ Error::NoDevice(_)) => {
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn bytes_of(values: &[f32]) -> Vec<u8> {
+    values
+        .iter()
+        .flat_map(|value| value.to_ne_bytes())
+        .collect()
+}
+
+#[test]
+fn a_missing_device_is_a_clear_error() {
+    match Driver::device_count() {
+        Ok(count) => {
+            let error = Context::new(count).expect_err("there are fewer devices");
+            assert_eq!(
+                error.to_string(),
+                format!("no CUDA device: device {count} of {count}")
+            );
+        }
+        Err(error) => assert!(error.to_string().starts_with("no CUDA device: "), "{error}"),
+    }
+}
+
+/// `y[i] = x[i] * 2` of a program's 128 elements, checked.
+fn double(builder: &mut Builder) {
+    let input = aligned(builder, "x", DType::F32, Access::Read);
+    let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
+    let lane = lane_offset(builder, 4);
+    let mut program = builder.value(Op::ProgramId { axis: Axis(2) });
+    for axis in [1, 0] {
+        let extent = builder.value(Op::NumPrograms { axis: Axis(axis) });
+        let index = builder.value(Op::ProgramId { axis: Axis(axis) });
+        let start = builder.mul(program, extent);
+        program = builder.add(start, index);
+    }
+    let size = builder.index(128);
+    let start = builder.mul(program, size);
+    let offset = builder.add(start, lane);
+    let accesses = [(input, 0), (output, 1)].map(|(base, site)| {
+        builder.value(Op::CheckBounds {
+            base,
+            offset,
+            element: lane,
+            mask: None,
+            count: 4,
+            site,
+        })
+    });
+    let ty = Type::vector(DType::F32, 4);
+    let [readable, writable] = accesses.map(Some);
+    let (other, align) = (None, 16);
+    let x = builder.declared(
+        Op::LaneLoad {
+            base: input,
+            offset,
+            mask: readable,
+            other,
+            align,
+        },
+        ty,
+    );
+    let value = builder.add(x, x);
+    builder.emit(
+        Op::LaneStore {
+            base: output,
+            offset,
+            value,
+            mask: writable,
+            align,
+        },
+        &[],
+    );
+}
+
+#[test]
+#[expect(unsafe_code, reason = "a launch of the backend is unsafe")]
+fn checked_launches_compute_and_report_the_least_error() {
+    let Some(context) = context() else {
+        return;
+    };
+    let stream = context.stream().expect("a stream");
+    let kernel = context
+        .compile(&verified("double", 1, double), "double")
+        .expect("compiles");
+    assert_eq!(kernel.local_bytes().expect("an attribute"), 0);
+    let mut errors = context.error_record().expect("a record");
+    for (grid, programs) in [([8, 1, 1], 8), ([2, 3, 4], 24), ([1, 66000, 1], 66000)] {
+        let values: Vec<f32> = (0..programs * 128).map(|index| index as f32).collect();
+        let mut x = context.allocate(values.len() * 4).expect("memory");
+        let y = context.allocate(values.len() * 4).expect("memory");
+        x.copy_from_host(&bytes_of(&values), &stream)
+            .expect("a copy");
+        let arguments = [KernelArgument::Buffer(&x), KernelArgument::Buffer(&y)];
+        // SAFETY: every access is checked.
+        unsafe { kernel.launch(&stream, grid, &arguments, Some(&errors)) }.expect("a launch");
+        assert_eq!(errors.take(&stream).expect("a record"), None);
+        let mut bytes = vec![0; y.len()];
+        y.copy_to_host(&mut bytes, &stream).expect("a copy");
+        let doubled: Vec<f32> = values.iter().map(|value| value + value).collect();
+        assert!(bytes == bytes_of(&doubled), "grid {grid:?}");
+
+        let short = context.allocate((programs - 3) * 512).expect("memory");
+        let arguments = [KernelArgument::Buffer(&x), KernelArgument::Buffer(&short)];
+        // SAFETY: every access is checked.
+        unsafe { kernel.launch(&stream, grid, &arguments, Some(&errors)) }.expect("a launch");
+        let least = BoundsError {
+            program: programs as u64 - 3,
+            site: 1,
+            element: 0,
+            offset: (programs as i64 - 3) * 128,
+        };
+        assert_eq!(errors.take(&stream).expect("a record"), Some(least));
+        assert_eq!(errors.take(&stream).expect("a record"), None);
+    }
+}
+
+#[test]
+#[expect(unsafe_code, reason = "a launch of the backend is unsafe")]
+fn warps_exchange_through_large_shared_memory() {
+    let Some(context) = context() else {
+        return;
+    };
+    let func = verified("mirror", 8, |builder| {
+        let input = aligned(builder, "x", DType::F32, Access::Read);
+        let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
+        let scale = builder.scalar_parameter("scale", DType::F32);
+        let ty = Type::pointer(DType::F32, Space::Shared);
+        let shared = builder.declared(
+            Op::Alloc {
+                offset: 65536,
+                count: 16384,
+            },
+            ty,
+        );
+        assert_eq!(
+            builder.ty(shared).pointee(),
+            Some((DType::F32, Space::Shared))
+        );
+        let warp = builder.value(Op::WarpId {});
+        let warp = builder.cast(warp, DType::I64);
+        let warp_lanes = builder.index(32);
+        let start = builder.mul(warp, warp_lanes);
+        let lane = lane_offset(builder, 1);
+        let offset = builder.add(start, lane);
+        let x = load(builder, input, offset, 1);
+        store(builder, shared, offset, x);
+        builder.emit(Op::Barrier {}, &[]);
+        let last = builder.index(255);
+        let other = builder.sub(last, offset);
+        let x = load(builder, shared, other, 1);
+        let x = builder.value(Op::ShuffleXor { x, lane_mask: 1 });
+        let x = builder.mul(x, scale);
+        store(builder, output, offset, x);
+    });
+    let kernel = context.compile(&func, "mirror").expect("compiles");
+    let stream = context.stream().expect("a stream");
+    let values: Vec<f32> = (0..256).map(|index| index as f32).collect();
+    let mut x = context.allocate(1024).expect("memory");
+    let y = context.allocate(1024).expect("memory");
+    x.copy_from_host(&bytes_of(&values), &stream)
+        .expect("a copy");
+    let scale = KernelArgument::Scalar(Literal::from_f64(DType::F32, 0.5));
+    let arguments = [
+        KernelArgument::Buffer(&x),
+        KernelArgument::Buffer(&y),
+        scale,
+    ];
+    // SAFETY: 256 elements are what the 256 lanes touch.
+    unsafe { kernel.launch(&stream, [1, 1, 1], &arguments, None) }.expect("a launch");
+    let mut bytes = vec![0; 1024];
+    y.copy_to_host(&mut bytes, &stream).expect("a copy");
+    let expected: Vec<f32> = (0..256)
+        .map(|index| (255 - (index ^ 1)) as f32 * 0.5)
+        .collect();
+    assert_eq!(bytes, bytes_of(&expected));
+}
