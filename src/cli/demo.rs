@@ -4,28 +4,7 @@ use clap::Args;
 use exactile::demo::{Case, HEADER, Row, judge};
 use exactile::{Determinism, Device, Error, Result};
 
-/// The example programs, whose cases the demo runs.
-mod examples {
-    macro_rules! examples {
-        ($($name:ident = $path:literal),* $(,)?) => {
-            $(
-                #[path = $path]
-                #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
-                pub(super) mod $name;
-            )*
-
-            /// The cases of all examples.
-            pub(super) fn cases(quick: bool) -> Vec<exactile::demo::Case> {
-                let mut cases = Vec::new();
-                $(cases.extend($name::cases(quick));)*
-                cases
-            }
-        };
-    }
-    examples! {
-        vector_add = "../../../examples/vector_add.rs",
-    }
-}
+use super::examples;
 
 /// Runs the example kernels under every configuration and compares their bits with the golden run.
 #[derive(Args)]

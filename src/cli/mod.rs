@@ -2,6 +2,7 @@
 //! error; a failure exits with 1, a wrong command line with 2.
 
 mod demo;
+mod examples;
 mod ops;
 mod run;
 mod selftest;

@@ -8,7 +8,12 @@ use exactile_core::ir::DType;
 use exactile_core::target::Determinism;
 use serde::Serialize;
 
+use exactile_core::ir::Number;
+
+use crate::array::Array;
 use crate::autotune::Workload;
+use crate::buffer::Buffer;
+use crate::compare::Comparable;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
@@ -29,6 +34,36 @@ pub struct Setting {
 
 /// A kernel with its buffers on one device.
 pub type Problem = Box<dyn Workload<Setting>>;
+
+/// A problem with one output: `launch` runs the kernel with it.
+pub fn problem<T: Number>(
+    output: Buffer<T>,
+    launch: impl FnMut(&mut Buffer<T>, &Setting) -> Result<()> + 'static,
+) -> Problem {
+    Box::new(WithOutput { output, launch })
+}
+
+struct WithOutput<T, F> {
+    output: Buffer<T>,
+    launch: F,
+}
+
+impl<T: Number, F> Workload<Setting> for WithOutput<T, F>
+where
+    F: FnMut(&mut Buffer<T>, &Setting) -> Result<()>,
+{
+    fn launch(&mut self, setting: &Setting) -> Result<()> {
+        (self.launch)(&mut self.output, setting)
+    }
+
+    fn outputs(&self) -> Result<Vec<Array>> {
+        Ok(vec![self.output.to_array()?])
+    }
+
+    fn spoil(&mut self) -> Result<()> {
+        self.output.spoil()
+    }
+}
 
 /// A kernel with an input.
 pub struct Case {
