@@ -62,7 +62,7 @@ fn case<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
 }
 
 /// What the demo runs; `quick` takes small inputs.
-pub fn cases(quick: bool) -> Vec<Case> {
+pub(crate) fn cases(quick: bool) -> Vec<Case> {
     if quick {
         return vec![case::<f32>(100, 70, 50)];
     }

@@ -53,7 +53,7 @@ fn case<T: Float + Number>(outer: usize, middle: usize, inner: usize) -> Case {
 }
 
 /// What the demo runs; `quick` takes small inputs.
-pub fn cases(quick: bool) -> Vec<Case> {
+pub(crate) fn cases(quick: bool) -> Vec<Case> {
     if quick {
         return vec![case::<f32>(13, 1001, 16), case::<bf16>(7, 300, 33)];
     }

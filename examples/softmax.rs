@@ -45,7 +45,7 @@ fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
 }
 
 /// What the demo runs; `quick` takes small inputs.
-pub fn cases(quick: bool) -> Vec<Case> {
+pub(crate) fn cases(quick: bool) -> Vec<Case> {
     if quick {
         return vec![
             case::<f32>(123, 781),

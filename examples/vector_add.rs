@@ -40,7 +40,7 @@ fn case<T: Float + Number>(n: usize) -> Case {
 }
 
 /// What the demo runs; `quick` takes small inputs.
-pub fn cases(quick: bool) -> Vec<Case> {
+pub(crate) fn cases(quick: bool) -> Vec<Case> {
     let n = if quick { 100_003 } else { 1 << 24 };
     vec![case::<f32>(n), case::<f16>(n), case::<bf16>(n)]
 }
