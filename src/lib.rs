@@ -8,7 +8,6 @@ mod buffer;
 mod cache;
 mod compare;
 mod compile;
-pub mod demo;
 mod device;
 mod error;
 mod grid;

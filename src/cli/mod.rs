@@ -1,8 +1,6 @@
 //! The commands and their arguments. Results go to standard output, everything else to standard
 //! error; a failure exits with 1, a wrong command line with 2.
 
-mod demo;
-mod examples;
 mod ops;
 mod run;
 mod selftest;
@@ -25,7 +23,6 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Action {
-    Demo(demo::Demo),
     Run(run::Run),
     Ops(ops::Ops),
     Selftest(selftest::Selftest),
@@ -35,7 +32,6 @@ enum Action {
 pub(crate) fn main() -> ExitCode {
     let command = Command::parse();
     let result = match command.action {
-        Action::Demo(demo) => demo.execute(),
         Action::Run(run) => run.execute(),
         Action::Ops(ops) => ops.execute(),
         Action::Selftest(selftest) => selftest.execute(),

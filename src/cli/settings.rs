@@ -29,7 +29,7 @@ impl Settings {
     }
 }
 
-pub(crate) fn determinism(text: &str) -> Result<Determinism, String> {
+fn determinism(text: &str) -> Result<Determinism, String> {
     const LEVELS: [Determinism; 5] = [
         Determinism::NotGuaranteed,
         Determinism::RunToRun,

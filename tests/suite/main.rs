@@ -3,6 +3,7 @@
 mod autotune;
 mod cli;
 mod compare;
+mod filetests;
 mod language;
 mod launch;
 mod npy;

@@ -2,7 +2,6 @@
 
 mod device;
 mod exactness;
-mod lowered;
 mod machine_code;
 mod ops;
 

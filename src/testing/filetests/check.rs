@@ -1,0 +1,444 @@
+//! Does what a filetest commands and reports what went wrong.
+
+#![expect(
+    unsafe_code,
+    reason = "filetests run compiled functions that the interpreter runs without a fault"
+)]
+
+use std::collections::BTreeSet;
+
+use exactile_core::diagnostic::Diagnostics;
+use exactile_core::ir::Func;
+use exactile_core::ir::op::all_mnemonics;
+use exactile_core::target::{Bounds, Options, Schedule};
+use exactile_core::verify::{BlockFunc, LaneFunc};
+use exactile_core::{passes, text};
+
+use super::arguments;
+use super::format::{self, Chunk, Command, Expected, ExpectedText, File, Run};
+use crate::testing::execute::{self, Outcome, Place, Proven, execute};
+
+/// What a filetest shows about the ops in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// The text survives.
+    Roundtrip,
+    /// A valid use is accepted.
+    Verify,
+    /// A wrong use is refused.
+    VerifyError,
+    /// The interpreter runs it.
+    Interp,
+    /// The CPU runs it.
+    RunCpu,
+    /// The GPU lowering runs under the lane interpreter.
+    RunLanes,
+    /// The GPU runs it.
+    RunCuda,
+}
+
+/// What became of a filetest, or of several.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// What is wrong, one text each.
+    pub failures: Vec<String>,
+    /// Why something could not run here.
+    pub skipped: BTreeSet<String>,
+    /// How many runs were compared.
+    pub runs: usize,
+    /// Which ops the commands reached, by mnemonic; what was skipped counts.
+    pub covered: BTreeSet<(&'static str, Kind)>,
+    /// The file with every result as the interpreter gives it.
+    pub blessed: String,
+}
+
+impl Report {
+    /// Adds another report.
+    pub fn append(&mut self, other: Self) {
+        self.failures.extend(other.failures);
+        self.skipped.extend(other.skipped);
+        self.runs += other.runs;
+        self.covered.extend(other.covered);
+    }
+}
+
+/// Checks one file; `path` names it in failures.
+pub fn check(path: &str, source: &str) -> Report {
+    let file = match format::read(source) {
+        Ok(file) => file,
+        Err(message) => {
+            return Report {
+                failures: vec![format!("{path}: {message}")],
+                blessed: source.to_string(),
+                ..Report::default()
+            };
+        }
+    };
+    let mut edits = Vec::new();
+    let mut report = Report::default();
+    for chunk in &file.chunks {
+        let mut checker = Checker {
+            path,
+            file: &file,
+            chunk,
+            report: &mut report,
+            edits: &mut edits,
+            specified: Vec::new(),
+        };
+        checker.chunk(source);
+    }
+    report.blessed = apply(source, edits);
+    report
+}
+
+/// Lines to replace, and what replaces them.
+type Edit = (std::ops::Range<usize>, String);
+
+fn apply(source: &str, mut edits: Vec<Edit>) -> String {
+    let mut lines: Vec<String> = source.lines().map(str::to_string).collect();
+    edits.sort_by_key(|(range, _)| range.start);
+    for (range, text) in edits.into_iter().rev() {
+        lines.splice(range, text.lines().map(str::to_string));
+    }
+    lines.join("\n") + "\n"
+}
+
+struct Checker<'a> {
+    path: &'a str,
+    file: &'a File,
+    chunk: &'a Chunk,
+    report: &'a mut Report,
+    edits: &'a mut Vec<Edit>,
+    /// What the interpreter gives for each run.
+    specified: Vec<Option<Expected>>,
+}
+
+impl Checker<'_> {
+    fn fail(&mut self, line: usize, message: impl AsRef<str>) {
+        let place = format!("{}:{}", self.path, line + 1);
+        self.report
+            .failures
+            .push(format!("{place}: {}", message.as_ref()));
+    }
+
+    fn cover(&mut self, func: &Func, kind: Kind) {
+        let mnemonics = func
+            .all_insts()
+            .into_iter()
+            .map(|inst| func.op(inst).mnemonic());
+        self.report
+            .covered
+            .extend(mnemonics.map(|mnemonic| (mnemonic, kind)));
+    }
+
+    fn chunk(&mut self, source: &str) {
+        let chunk = self.chunk;
+        let proven = text::parse(&chunk.source, self.path).and_then(Proven::new);
+        let proven = match (proven, chunk.errors.is_empty()) {
+            (Ok(proven), true) => proven,
+            (Ok(_), false) => return self.fail(chunk.line, "no error found, expected the stated"),
+            (Err(diagnostics), _) => return self.errors(&diagnostics, source),
+        };
+        let commands = &self.file.commands;
+        if commands.contains(&Command::Interp) && chunk.runs.is_empty() {
+            self.fail(chunk.line, "the function has no `; run:` line");
+        }
+        let options = self.options(None, Bounds::Checked);
+        for run in &chunk.runs {
+            let specified = self.once(&proven, run, Place::Interpreter, &options);
+            self.specified.push(specified);
+        }
+        for command in commands {
+            self.command(command, &proven);
+        }
+    }
+
+    fn errors(&mut self, diagnostics: &Diagnostics, source: &str) {
+        let first = self.chunk.line as u32 + 1;
+        let mut found: Vec<(u32, &str)> = diagnostics
+            .iter()
+            .map(|one| {
+                (
+                    if one.loc.is_known() {
+                        one.loc.line
+                    } else {
+                        first
+                    },
+                    &one.message[..],
+                )
+            })
+            .collect();
+        for (line, stated) in &self.chunk.errors {
+            let matching = found
+                .iter()
+                .position(|(at, text)| at == line && text.contains(stated));
+            match matching {
+                Some(index) => drop(found.remove(index)),
+                None => self.fail(*line as usize - 1, format!("no error `{stated}`")),
+            }
+            let text = source.lines().nth(*line as usize - 1).unwrap_or("");
+            let code = text.split(';').next().unwrap_or("");
+            let known = all_mnemonics();
+            let used = code
+                .split_whitespace()
+                .find_map(|word| known.iter().find(|m| **m == word));
+            self.report
+                .covered
+                .extend(used.map(|mnemonic| (*mnemonic, Kind::VerifyError)));
+        }
+        for (line, text) in found {
+            self.fail(line as usize - 1, format!("error `{text}` is not stated"));
+        }
+    }
+
+    fn command(&mut self, command: &Command, proven: &Proven) {
+        let func = proven.func();
+        match command {
+            Command::Roundtrip => {
+                self.cover(func, Kind::Roundtrip);
+                self.roundtrip(func);
+            }
+            Command::Verify => self.cover(func, Kind::Verify),
+            Command::Interp => {
+                self.cover(func, Kind::Interp);
+                for (index, run) in self.chunk.runs.iter().enumerate() {
+                    self.interpreted(index, run);
+                }
+            }
+            Command::RunCpu => {
+                self.cover(func, Kind::RunCpu);
+                self.run_at(proven, Place::Cpu);
+            }
+            Command::RunLanes(warps) => {
+                self.cover(func, Kind::RunLanes);
+                for &warps in warps {
+                    self.run_at(proven, Place::Lanes { warps });
+                }
+            }
+            Command::RunCuda(warps) => {
+                self.cover(func, Kind::RunCuda);
+                for &warps in warps {
+                    self.run_at(proven, Place::Cuda { warps });
+                }
+            }
+            Command::Pass(name) => self.pass(proven, name),
+            Command::LowerSequential => {
+                let options = self.options(None, Bounds::Unchecked);
+                let heading = "lower distribution=sequential";
+                self.lowered(heading, proven, |func| {
+                    execute::lower_for_cpu(func, &options)
+                });
+            }
+            Command::LowerDistributed(warps) => {
+                let options = self.options(Some(*warps), Bounds::Unchecked);
+                let heading = format!("lower distribution=distributed warps={warps}");
+                self.lowered(&heading, proven, |func| {
+                    execute::lower_for_lanes(func, &options)
+                });
+            }
+            Command::Ptx => self.ptx(proven),
+        }
+    }
+
+    fn roundtrip(&mut self, func: &Func) {
+        let printed = func.to_string();
+        match text::parse(&printed, self.path) {
+            Ok(again) if again.to_string() == printed => {}
+            Ok(again) => {
+                let message = format!("printed text changes when parsed:\n{printed}\n{again}");
+                self.fail(self.chunk.line, message);
+            }
+            Err(error) => {
+                let message = format!("printed text does not parse: {error}\n{printed}");
+                self.fail(self.chunk.line, message);
+            }
+        }
+    }
+
+    fn options(&self, warps: Option<u32>, bounds: Bounds) -> Options {
+        Options {
+            determinism: self.file.determinism,
+            bounds,
+            schedule: Schedule { warps, stages: 0 },
+        }
+    }
+
+    /// Runs the function once; what it gave, or how it failed.
+    fn once(
+        &mut self,
+        proven: &Proven,
+        run: &Run,
+        place: Place,
+        options: &Options,
+    ) -> Option<Expected> {
+        let mut values = match arguments::read(proven.func(), &run.arguments) {
+            Ok(values) => values,
+            Err(message) => {
+                self.fail(run.line, message);
+                return None;
+            }
+        };
+        let mut bound: Vec<_> = values.iter_mut().map(arguments::Value::argument).collect();
+        // SAFETY: `run_at` runs compiled only what the interpreter ran without a fault on equal
+        // arguments, or with every access checked.
+        let outcome = unsafe { execute(proven, place, options, run.grid, &mut bound) };
+        drop(bound);
+        Some(match outcome {
+            Outcome::Done => Expected::Gives(arguments::write(proven.func(), &values)),
+            Outcome::OutOfBounds(error) => Expected::Fails(format!(
+                "out of bounds: program {}, element {}, offset {}",
+                error.program, error.element, error.offset
+            )),
+            Outcome::Fault(fault) => Expected::Fails(fault.kind.to_string()),
+            Outcome::Failed(message) => {
+                self.fail(run.line, format!("{place}: {message}"));
+                return None;
+            }
+            Outcome::Unavailable(reason) => {
+                self.report.skipped.insert(reason);
+                return None;
+            }
+        })
+    }
+
+    fn interpreted(&mut self, index: usize, run: &Run) {
+        let Some(found) = self.specified[index].clone() else {
+            return;
+        };
+        self.report.runs += 1;
+        let stated = run.result.as_ref().map(|(_, expected)| expected);
+        if stated != Some(&found) {
+            let message = match stated {
+                Some(stated) => format!("interp gives {found:?}, stated {stated:?}"),
+                None => format!("interp gives {found:?}, nothing is stated"),
+            };
+            self.fail(run.line, message);
+        }
+        let line = match &found {
+            Expected::Gives(text) => format!("; gives: {text}"),
+            Expected::Fails(text) => format!("; fails: {text}"),
+        };
+        let range = run
+            .result
+            .as_ref()
+            .map_or(run.line + 1..run.line + 1, |(line, _)| *line..line + 1);
+        self.edits.push((range, line));
+    }
+
+    fn run_at(&mut self, proven: &Proven, place: Place) {
+        for (index, run) in self.chunk.runs.iter().enumerate() {
+            let Some(specified) = self.specified[index].clone() else {
+                continue;
+            };
+            let bounds = match &specified {
+                Expected::Gives(_) => &[Bounds::Checked, Bounds::Unchecked][..],
+                Expected::Fails(text) if text.starts_with("out of bounds") => &[Bounds::Checked],
+                // Only interpreters find other faults.
+                Expected::Fails(_) => continue,
+            };
+            for &bounds in bounds {
+                let options = self.options(place.warps(), bounds);
+                if let Some(found) = self.once(proven, run, place, &options) {
+                    self.report.runs += 1;
+                    if found != specified {
+                        let message = format!(
+                            "{place} ({bounds:?}) gives\n  {found:?}, the interpreter\n  {specified:?}"
+                        );
+                        self.fail(run.line, message);
+                    }
+                }
+            }
+        }
+    }
+
+    fn pass(&mut self, proven: &Proven, name: &str) {
+        let mut func = proven.func().clone();
+        let pass: fn(&mut Func) = match name {
+            "decompose" => passes::decompose::decompose,
+            "simplify" => passes::simplify::simplify,
+            "fold" => passes::fold::fold,
+            "carried" => passes::carried::drop_unchanged,
+            "cse" => passes::cse::cse,
+            "licm" => passes::licm::licm,
+            "dce" => passes::dce::dce,
+            "uniform_mask" => passes::uniform_mask::split_uniform_masks,
+            "tidy" => passes::tidy,
+            _ => return self.fail(0, format!("unknown pass `{name}`")),
+        };
+        pass(&mut func);
+        self.expect_text(&format!("pass={name}"), &func.to_string());
+        let after = match Proven::new(func) {
+            Ok(after) => after,
+            Err(error) => {
+                return self.fail(self.chunk.line, format!("invalid after {name}: {error}"));
+            }
+        };
+        let options = self.options(None, Bounds::Checked);
+        for run in &self.chunk.runs {
+            let before = self.once(proven, run, Place::Interpreter, &options);
+            let after = self.once(&after, run, Place::Interpreter, &options);
+            self.report.runs += 1;
+            if before != after {
+                self.fail(
+                    run.line,
+                    format!("{name} changes {before:?} into {after:?}"),
+                );
+            }
+        }
+    }
+
+    fn lowered(
+        &mut self,
+        heading: &str,
+        proven: &Proven,
+        lower: impl FnOnce(&BlockFunc) -> Result<LaneFunc, String>,
+    ) {
+        let Proven::Block(func) = proven else {
+            return self.fail(self.chunk.line, "only block functions are lowered");
+        };
+        match lower(func) {
+            Ok(func) => self.expect_text(heading, &func.to_string()),
+            Err(message) => self.fail(self.chunk.line, format!("{heading}: {message}")),
+        }
+    }
+
+    fn expect_text(&mut self, heading: &str, found: &str) {
+        let stated: Option<&ExpectedText> =
+            self.chunk.texts.iter().find(|text| text.heading == heading);
+        if stated.is_none_or(|stated| stated.text != found) {
+            self.fail(
+                self.chunk.line,
+                format!("text after {heading} differs:\n{found}"),
+            );
+        }
+        let lines = found.lines().map(|line| format!("; {line}\n"));
+        let replacement = format!("; after {heading}:\n{}", lines.collect::<String>());
+        let end = self.chunk.end;
+        let range = stated.map_or(end..end, |stated| stated.lines.clone());
+        self.edits.push((range, replacement));
+    }
+
+    fn ptx(&mut self, proven: &Proven) {
+        let options = self.options(Some(4), Bounds::Unchecked);
+        let lane = match proven {
+            Proven::Block(func) => execute::lower_for_lanes(func, &options),
+            Proven::Lane(func) => Ok(func.clone()),
+        };
+        let ptx = match lane.and_then(|lane| execute::ptx(&lane)) {
+            Ok(Some(ptx)) => ptx,
+            Ok(None) => {
+                self.report
+                    .skipped
+                    .insert("a build without `nvptx` makes no PTX".to_string());
+                return;
+            }
+            Err(message) => return self.fail(self.chunk.line, message),
+        };
+        for (expected, text) in &self.chunk.ptx {
+            if ptx.contains(text) != *expected {
+                let word = if *expected { "does not hold" } else { "holds" };
+                self.fail(self.chunk.line, format!("PTX {word} `{text}`:\n{ptx}"));
+            }
+        }
+    }
+}

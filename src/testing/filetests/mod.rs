@@ -1,0 +1,43 @@
+//! Filetests: functions in the text form with what must become of them.
+//!
+//! ```text
+//! test interp
+//! test run cpu
+//!
+//! ; Doubles one number.
+//! func @double block (%x: ptr<f32>, %y: ptr<f32> write) {
+//!   %i = constant value=i64(0) : i64
+//!   %v = load %x, %i : f32
+//!   %r = add %v, %v : f32
+//!   store %y, %i, %r
+//! }
+//! ; run: @double(x=[1.5], y=zeros(1)) grid=1
+//! ; gives: y=[0x1.8p1]
+//! ```
+//! Commands come first and hold for every function of the file: `test roundtrip`, `test verify`,
+//! `test interp`, `test run cpu`, `test run lanes warps=1,4`, `test run cuda warps=1,4`,
+//! `test pass=NAME`, `test lower distribution=sequential`,
+//! `test lower distribution=distributed warps=4`, `test ptx`; and `options determinism=NAME`.
+//! Below a function stand its runs, each with what it gives or how it `fails:`, written by blessing
+//! from the interpreter alone; `; ptx: text` and `; no ptx: text`; and after `; after pass=NAME:`
+//! the text expected. `; error: message` at the end of a line states an error there.
+
+mod arguments;
+mod check;
+mod format;
+mod generate;
+
+pub use check::{Kind, Report, check};
+pub use generate::generate;
+
+/// The filetests of the repository: path below `tests/filetests` and text.
+pub const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/filetests.rs"));
+
+/// Checks every embedded filetest.
+pub fn check_embedded() -> Report {
+    let mut report = Report::default();
+    for (path, text) in EMBEDDED {
+        report.append(check(path, text));
+    }
+    report
+}

@@ -1,0 +1,95 @@
+//! Runs the filetests. `BLESS=1` writes the generated ones and every result, from the interpreter.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use exactile::testing::filetests::{self, Report};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests")
+}
+
+fn collect(folder: &Path, files: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).expect("the folder can be read") {
+        let path = entry.expect("the entry can be read").path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "bir") {
+            let name = path.strip_prefix(root()).expect("lies below the root");
+            let text = fs::read_to_string(&path).expect("the file can be read");
+            files.insert(name.to_string_lossy().replace('\\', "/"), text);
+        }
+    }
+}
+
+/// All filetests as they stand on disk.
+fn files() -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    collect(&root(), &mut files);
+    files
+}
+
+fn without_results(text: &str) -> String {
+    let kept = text
+        .lines()
+        .filter(|line| !line.starts_with("; gives:") && !line.starts_with("; fails:"));
+    kept.map(|line| format!("{line}\n")).collect()
+}
+
+fn blessing() -> bool {
+    std::env::var("BLESS").is_ok_and(|value| value == "1")
+}
+
+fn write(name: &str, text: &str) {
+    let path = root().join(name);
+    fs::create_dir_all(path.parent().expect("has a folder")).expect("the folder can be made");
+    fs::write(path, text).expect("the file can be written");
+}
+
+#[test]
+fn every_filetest_holds() {
+    let only = std::env::var("FILETEST").unwrap_or_default();
+    let on_disk = files();
+    let mut all = on_disk.clone();
+    if blessing() {
+        for (name, text) in filetests::generate() {
+            let old = all.entry(name.clone()).or_default();
+            if without_results(old) != text {
+                *old = text;
+            }
+        }
+    }
+    let mut report = Report::default();
+    for (name, text) in all.iter().filter(|(name, _)| name.contains(&only)) {
+        let mut checked = filetests::check(name, text);
+        if blessing() && checked.blessed != on_disk.get(name).map_or("", |text| text) {
+            write(name, &checked.blessed);
+            checked = filetests::check(name, &checked.blessed);
+        }
+        report.append(checked);
+    }
+    for reason in &report.skipped {
+        eprintln!("SKIPPED: {reason}");
+    }
+    eprintln!("{} files, {} runs compared", all.len(), report.runs);
+    let shown: Vec<_> = report.failures.iter().take(40).cloned().collect();
+    assert!(
+        report.failures.is_empty(),
+        "{} failures:\n{}",
+        report.failures.len(),
+        shown.join("\n")
+    );
+}
+
+#[test]
+fn generated_filetests_are_fresh() {
+    let files = files();
+    for (name, text) in filetests::generate() {
+        let found = files.get(&name).map(|text| without_results(text));
+        assert!(
+            found.as_ref() == Some(&text),
+            "{name} is not what the op tables give; run the tests with BLESS=1"
+        );
+    }
+}
