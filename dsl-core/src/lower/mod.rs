@@ -1,8 +1,10 @@
 //! Lowers tiles to what one worker does.
 //!
-//! [`distributed`] spreads tiles over the registers of a thread block's lanes.
+//! [`sequential`] walks tiles by loop nests: a CPU thread runs a whole program. [`distributed`]
+//! spreads tiles over the registers of a thread block's lanes.
 
 pub mod distributed;
+pub mod sequential;
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,98 @@
+//! Products of matrices: tiles of the result stay in registers over the whole chain of k.
+
+use super::index::{Coordinate, Cover, Index, Scalar};
+use super::lowerer::{Binding, Lowerer};
+use crate::ir::{DType, Inst, Literal, Op, Shape, Value};
+
+/// Rows of the result that are computed together.
+const ROWS: usize = 4;
+
+/// Bytes of a row that are computed together.
+const ROW_BYTES: usize = 32;
+
+/// Steps of the chain in one iteration.
+const UNROLLED: usize = 4;
+
+fn at(row: (Scalar, i64), column: (Scalar, i64), lanes: usize) -> Index {
+    let coordinate = |(base, start): (Scalar, i64), step: i64| Coordinate {
+        base,
+        lanes: (0..lanes as i64).map(|lane| start + lane * step).collect(),
+    };
+    Index {
+        coordinates: vec![coordinate(row, 0), coordinate(column, 1)],
+        lanes,
+    }
+}
+
+impl Lowerer<'_> {
+    pub(super) fn dot(&mut self, inst: Inst) {
+        let Op::Dot {
+            a, b, accumulator, ..
+        } = *self.source.op(inst)
+        else {
+            unreachable!("broken invariant: a dot");
+        };
+        let result = self.source.inst(inst).results[0];
+        let (dtype, shape) = (self.dtype(result), self.shape(result));
+        let buffer = self.allocate(dtype, shape);
+        let rows = ROWS.min(shape.extent(0));
+        let columns = (ROW_BYTES / dtype.bytes() as usize).min(shape.extent(1));
+        let cover = Cover {
+            shape,
+            steps: vec![rows as i64, columns as i64],
+        };
+        let depth = self.shape(a).extent(1);
+        self.nest(&cover, &mut |this, bases| {
+            let (top, left) = (bases[0], bases[1]);
+            let mut init = Vec::new();
+            for row in 0..rows {
+                let index = at((top, row as i64), (left, 0), columns);
+                let pulled = this.pull(accumulator, &index);
+                init.push(this.vector(&pulled, dtype, columns));
+            }
+            let sums = this.chain((a, b), (top, left), (depth, columns), init);
+            for (row, sum) in sums.into_iter().enumerate() {
+                let zero = this.zero(dtype, columns);
+                let sum = this.builder.add(sum, zero);
+                let index = at((top, row as i64), (left, 0), columns);
+                this.store_buffer(&buffer, &index, sum);
+            }
+        });
+        self.bindings.insert(result, Binding::Buffer(buffer));
+    }
+
+    fn zero(&mut self, dtype: DType, lanes: usize) -> Value {
+        let shape = crate::ir::Type::vector(dtype, lanes).shape;
+        let zero = self.constant(Literal::from_bits(dtype, 0));
+        self.builder.splat(zero, shape)
+    }
+
+    /// `sum = fma(a[row, k], b[k, ..], sum)` over ascending k, for a few rows at once.
+    fn chain(
+        &mut self,
+        (a, b): (Value, Value),
+        (top, left): (Scalar, Scalar),
+        (depth, columns): (usize, usize),
+        init: Vec<Value>,
+    ) -> Vec<Value> {
+        let unrolled = UNROLLED.min(depth);
+        let dtype = self.dtype(a);
+        let shape: Shape = crate::ir::Type::vector(dtype, columns).shape;
+        let bounds = (Scalar::Known(0), Scalar::Known(depth as i64));
+        self.count(bounds, unrolled as i64, &init, &mut |this, k, carried| {
+            let k = Scalar::Emitted(k);
+            let mut sums = carried.to_vec();
+            for step in 0..unrolled as i64 {
+                let right = this.pull(b, &at((k, step), (left, 0), columns));
+                let right = this.vector(&right, dtype, columns);
+                for (row, sum) in sums.iter_mut().enumerate() {
+                    let number = this.pull_scalar(a, &at((top, row as i64), (k, step), 1));
+                    let number = this.value(number);
+                    let number = this.builder.splat(number, shape);
+                    *sum = this.builder.fma(number, right, *sum);
+                }
+            }
+            sums
+        })
+    }
+}

@@ -1,0 +1,350 @@
+//! Loads and stores: vectors where offsets run, single elements elsewhere, masks and checks.
+
+use super::index::{Index, Scalar};
+use super::lowerer::{Binding, Lowerer};
+use super::pull::Pulled;
+use super::scratch::Buffer;
+use crate::ir::{DType, Inst, Op, Type, Value};
+use crate::target::Bounds;
+
+/// What the elements of one access have in common.
+struct Access {
+    base: Value,
+    dtype: DType,
+    /// For checked accesses: the site, and which element of the tile each lane is.
+    check: Option<(i64, Scalar, Vec<i64>)>,
+}
+
+/// The greatest power of two of lanes that start at a multiple of it and run upwards by one.
+fn run_length(lanes: &[i64]) -> usize {
+    let mut run = lanes.len();
+    while run > 1 {
+        let runs = lanes
+            .chunks(run)
+            .all(|chunk| chunk.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)));
+        if runs {
+            return run;
+        }
+        run /= 2;
+    }
+    1
+}
+
+impl Lowerer<'_> {
+    /// The pointer that a block value is.
+    fn pointer(&self, base: Value) -> Value {
+        match self.bindings.get(&base) {
+            Some(Binding::Pointer(pointer)) => *pointer,
+            Some(Binding::Scalar(_) | Binding::Inline(_) | Binding::Buffer(_)) | None => {
+                unreachable!("broken invariant: `{base}` is a pointer parameter")
+            }
+        }
+    }
+
+    fn access(&mut self, inst: Inst, base: Value, offsets: Value, index: &Index) -> Access {
+        let dtype = self
+            .source
+            .ty(base)
+            .pointee()
+            .map(|(dtype, _)| dtype)
+            .expect("broken invariant: a verified base is a pointer");
+        let view = self
+            .source
+            .parameter_index(base)
+            .is_some_and(|parameter| self.source.parameters[parameter].view);
+        let check = match self.bounds {
+            Bounds::Checked if !view => {
+                let (element, lanes) = self.flat(index, self.shape(offsets));
+                Some((self.sites[&inst], element, lanes))
+            }
+            Bounds::Checked | Bounds::Unchecked => None,
+        };
+        Access {
+            base: self.pointer(base),
+            dtype,
+            check,
+        }
+    }
+
+    /// The mask of lanes `first ..` of an access, with its bounds check.
+    fn guard(
+        &mut self,
+        access: &Access,
+        offset: Value,
+        (first, count): (usize, usize),
+        mask: Option<Value>,
+    ) -> Option<Value> {
+        let Some((site, element, lanes)) = &access.check else {
+            return mask;
+        };
+        let element = self.add(*element, Scalar::Known(lanes[first]));
+        let element = self.value(element);
+        let op = Op::CheckBounds {
+            base: access.base,
+            offset,
+            element,
+            mask,
+            count: count as i64,
+            site: *site,
+        };
+        Some(self.builder.value(op))
+    }
+
+    fn load_run(
+        &mut self,
+        access: &Access,
+        offset: Scalar,
+        lanes: (usize, usize),
+        mask: Option<Value>,
+        other: Option<Value>,
+    ) -> Value {
+        let offset = self.value(offset);
+        let mask = self.guard(access, offset, lanes, mask);
+        let op = Op::LaneLoad {
+            base: access.base,
+            offset,
+            mask,
+            other: other.filter(|_| mask.is_some()),
+            align: i64::from(access.dtype.bytes()),
+        };
+        let ty = Type::vector(access.dtype, lanes.1);
+        self.builder.declared(op, ty)
+    }
+
+    fn store_run(
+        &mut self,
+        access: &Access,
+        offset: Scalar,
+        lanes: (usize, usize),
+        value: Value,
+        mask: Option<Value>,
+    ) {
+        let offset = self.value(offset);
+        let mask = self.guard(access, offset, lanes, mask);
+        let op = Op::LaneStore {
+            base: access.base,
+            offset,
+            value,
+            mask,
+            align: i64::from(access.dtype.bytes()),
+        };
+        self.builder.emit(op, &[]);
+    }
+
+    /// Joins the parts of a vector.
+    fn concatenate(&mut self, mut parts: Vec<Value>) -> Value {
+        if self.builder.ty(parts[0]).is_scalar() && parts.len() > 1 {
+            return self.builder.value(Op::Vector { elements: parts });
+        }
+        while parts.len() > 1 {
+            let lanes = self.builder.ty(parts[0]).shape.elements() as u32;
+            let join = |pair: &[Value]| {
+                self.builder.value(Op::ShuffleVector {
+                    a: pair[0],
+                    b: pair[1],
+                    indices: (0..2 * lanes).collect(),
+                })
+            };
+            parts = parts.chunks(2).map(join).collect();
+        }
+        parts[0]
+    }
+
+    /// Lanes `first .. first + count` of a vector.
+    fn slice(&mut self, vector: Value, first: usize, count: usize) -> Value {
+        if self.builder.ty(vector).shape.elements() == count {
+            return vector;
+        }
+        if count == 1 {
+            let index = first as i64;
+            return self.builder.value(Op::Extract { vector, index });
+        }
+        self.builder.value(Op::ShuffleVector {
+            a: vector,
+            b: vector,
+            indices: (first as u32..(first + count) as u32).collect(),
+        })
+    }
+
+    /// Reads all lanes, or none of them where `mask` is false.
+    fn load_all(
+        &mut self,
+        access: &Access,
+        offsets: &Pulled,
+        mask: Option<Value>,
+        other: Option<&Pulled>,
+        lanes: usize,
+    ) -> Pulled {
+        let spread = |pulled: Option<&Pulled>| matches!(pulled, None | Some(Pulled::Uniform(_)));
+        let run = match offsets {
+            Pulled::Uniform(offset) if spread(other) => {
+                let other = other.map(|other| self.vector(other, access.dtype, 1));
+                let value = self.load_run(access, *offset, (0, 1), mask, other);
+                return Pulled::Uniform(Scalar::Emitted(value));
+            }
+            Pulled::Affine(_, own) => run_length(own),
+            Pulled::Uniform(_) | Pulled::Vector(_) => 1,
+        };
+        let other = other.map(|other| self.vector(other, access.dtype, lanes));
+        let mut parts = Vec::new();
+        for first in (0..lanes).step_by(run) {
+            let offset = self.lane(offsets, first);
+            let other = other.map(|other| self.slice(other, first, run));
+            parts.push(self.load_run(access, offset, (first, run), mask, other));
+        }
+        Pulled::Vector(self.concatenate(parts))
+    }
+
+    /// Reads each lane where its own mask holds.
+    fn load_each(
+        &mut self,
+        access: &Access,
+        offsets: &Pulled,
+        mask: &Pulled,
+        other: Option<&Pulled>,
+        lanes: usize,
+    ) -> Pulled {
+        let mut parts = Vec::new();
+        for lane in 0..lanes {
+            let offset = self.lane(offsets, lane);
+            let mask = self.lane(mask, lane);
+            let mask = self.value(mask);
+            let other = other.map(|other| self.lane(other, lane));
+            let other = other.map(|other| self.value(other));
+            parts.push(self.load_run(access, offset, (lane, 1), Some(mask), other));
+        }
+        Pulled::Vector(self.concatenate(parts))
+    }
+
+    /// The elements of a `load`.
+    pub(super) fn load(&mut self, inst: Inst, index: &Index) -> Pulled {
+        let Op::Load {
+            base,
+            offsets,
+            mask,
+            other,
+        } = *self.source.op(inst)
+        else {
+            unreachable!("broken invariant: a load");
+        };
+        let access = self.access(inst, base, offsets, index);
+        let lanes = index.lanes;
+        let offsets = self.pull(offsets, index);
+        let Some(mask_value) = mask else {
+            return self.load_all(&access, &offsets, None, None, lanes);
+        };
+        let other = other.map(|other| self.pull(other, index));
+        let mask = self.pull(mask_value, index);
+        if let Pulled::Uniform(mask) = mask {
+            let mask = self.value(mask);
+            return self.load_all(&access, &offsets, Some(mask), other.as_ref(), lanes);
+        }
+        let Some(all) = self.all_true(mask_value, index) else {
+            return self.load_each(&access, &offsets, &mask, other.as_ref(), lanes);
+        };
+        let dtype = access.dtype;
+        let loaded = self.branch(
+            all,
+            &mut |this| {
+                let loaded = this.load_all(&access, &offsets, None, None, lanes);
+                vec![this.vector(&loaded, dtype, lanes)]
+            },
+            &mut |this| {
+                let loaded = this.load_each(&access, &offsets, &mask, other.as_ref(), lanes);
+                vec![this.vector(&loaded, dtype, lanes)]
+            },
+        );
+        Pulled::Vector(loaded[0])
+    }
+
+    /// Writes all lanes, lowest first, or none of them where `mask` is false.
+    fn store_all(&mut self, access: &Access, offsets: &Pulled, value: Value, mask: Option<Value>) {
+        let lanes = self.builder.ty(value).shape.elements();
+        let run = match offsets {
+            Pulled::Affine(_, own) => run_length(own),
+            Pulled::Uniform(_) | Pulled::Vector(_) => 1,
+        };
+        for first in (0..lanes).step_by(run) {
+            let offset = self.lane(offsets, first);
+            let part = self.slice(value, first, run);
+            self.store_run(access, offset, (first, run), part, mask);
+        }
+    }
+
+    fn store_each(&mut self, access: &Access, offsets: &Pulled, value: Value, mask: &Pulled) {
+        let lanes = self.builder.ty(value).shape.elements();
+        for lane in 0..lanes {
+            let offset = self.lane(offsets, lane);
+            let mask = self.lane(mask, lane);
+            let mask = self.value(mask);
+            let part = self.slice(value, lane, 1);
+            self.store_run(access, offset, (lane, 1), part, Some(mask));
+        }
+    }
+
+    /// Writes the elements of a `store` at an index.
+    pub(super) fn store(&mut self, inst: Inst, index: &Index) {
+        let Op::Store {
+            base,
+            offsets,
+            value,
+            mask,
+        } = *self.source.op(inst)
+        else {
+            unreachable!("broken invariant: a store");
+        };
+        let access = self.access(inst, base, offsets, index);
+        let offsets = self.pull(offsets, index);
+        let pulled = self.pull(value, index);
+        let value = self.vector(&pulled, access.dtype, index.lanes);
+        let Some(mask_value) = mask else {
+            return self.store_all(&access, &offsets, value, None);
+        };
+        let mask = self.pull(mask_value, index);
+        if let Pulled::Uniform(mask) = mask {
+            let mask = self.value(mask);
+            return self.store_all(&access, &offsets, value, Some(mask));
+        }
+        let Some(all) = self.all_true(mask_value, index) else {
+            return self.store_each(&access, &offsets, value, &mask);
+        };
+        self.branch(
+            all,
+            &mut |this| {
+                this.store_all(&access, &offsets, value, None);
+                Vec::new()
+            },
+            &mut |this| {
+                this.store_each(&access, &offsets, value, &mask);
+                Vec::new()
+            },
+        );
+    }
+
+    fn buffer_access(&mut self, buffer: &Buffer, index: &Index) -> (Access, Pulled) {
+        self.scratch.touch(buffer.id);
+        let (base, lanes) = self.flat(index, buffer.shape);
+        let access = Access {
+            base: buffer.pointer,
+            dtype: buffer.dtype,
+            check: None,
+        };
+        (access, Pulled::Affine(base, lanes))
+    }
+
+    /// The elements of a tile in scratch memory.
+    pub(super) fn load_buffer(&mut self, buffer: &Buffer, index: &Index) -> Pulled {
+        let (access, offsets) = self.buffer_access(buffer, index);
+        let loaded = self.load_all(&access, &offsets, None, None, index.lanes);
+        match (loaded, index.lanes) {
+            (Pulled::Vector(value), 1) => Pulled::Uniform(Scalar::Emitted(value)),
+            (loaded, _) => loaded,
+        }
+    }
+
+    /// Writes elements of a tile in scratch memory.
+    pub(super) fn store_buffer(&mut self, buffer: &Buffer, index: &Index, value: Value) {
+        let (access, offsets) = self.buffer_access(buffer, index);
+        self.store_all(&access, &offsets, value, None);
+    }
+}

@@ -1,0 +1,56 @@
+//! Tiles as loop nests: what one CPU thread does for one program.
+//!
+//! Numbers are computed where they are defined. A tile is either *kept* in scratch memory, or its
+//! elements are recomputed wherever they are used: pulled, through elementwise and shape ops, into
+//! the loop nest of the op that needs them. Kept are results of reductions, dots and control flow,
+//! loads whose memory changes before a use, and what is expensive and used often ([`plan`]).
+//! Innermost loops work on short vectors along the last axes.
+//!
+//! Pulling never changes a bit: every element is computed by the same operations, from memory that
+//! has not changed since the program order read it.
+
+mod dot;
+mod index;
+mod lowerer;
+mod masks;
+mod memory;
+mod plan;
+mod pull;
+mod reduce;
+mod scratch;
+mod statements;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use crate::builder::Builder;
+use crate::diagnostic::Diagnostics;
+use crate::ir::{Stage, Type, Value};
+use crate::target::Options;
+use crate::verify::{self, BlockFunc, LaneFunc};
+
+use lowerer::{Binding, Lowerer};
+
+/// Lowers a kernel to the work of one CPU thread: a lane function with `warps` 0, whose tiles are
+/// loop nests over scratch memory. Derived ops must have been replaced by their definitions.
+pub fn lower(func: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> {
+    let mut builder = Builder::new(&func.name, Stage::Lane);
+    let mut pointers: Vec<(Value, Value, Type)> = Vec::new();
+    for (parameter, &value) in func.parameters.iter().zip(func.arguments()) {
+        let ty = func.ty(value);
+        let lowered = builder.parameter(parameter.clone(), ty);
+        pointers.push((value, lowered, ty));
+    }
+    let plan = plan::Plan::new(func, options.bounds);
+    let mut lowerer = Lowerer::new(func, builder, plan, options.bounds);
+    for (value, lowered, ty) in pointers {
+        let binding = match ty.pointee() {
+            Some(_) => Binding::Pointer(lowered),
+            None => Binding::Scalar(index::Scalar::Emitted(lowered)),
+        };
+        lowerer.bindings.insert(value, binding);
+    }
+    lowerer.region(func.body());
+    verify::lane(lowerer.finish().finish()?)
+}

@@ -1,0 +1,440 @@
+//! Which tiles are kept in scratch memory rather than recomputed at each use.
+//!
+//! A tile is kept when recomputing it would read changed memory, when an op needs it in memory, or
+//! when its uses would repeat more work than writing and reading it costs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::statements::LANES;
+use crate::entity::{Entity, EntityMap};
+use crate::ir::{
+    BinaryOp, Class, DType, Func, Inst, Op, Region, Trait, TernaryOp, Type, UnaryOp, Value,
+};
+use crate::target::Bounds;
+
+/// One op that needs a tile's elements.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    root: Inst,
+    /// How often each element is computed for it.
+    weight: u64,
+    /// Whether element `i` is needed only for the root's element `i`.
+    same_place: bool,
+}
+
+/// Where an instruction stands.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    order: usize,
+    region: usize,
+    /// First and last order of each loop around it.
+    loops: Vec<(usize, usize)>,
+}
+
+/// The decisions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plan {
+    kept: BTreeSet<Value>,
+    costs: Vec<u64>,
+}
+
+impl Plan {
+    /// Whether a tile that could be recomputed is kept instead.
+    pub(super) fn is_kept(&self, value: Value) -> bool {
+        self.kept.contains(&value)
+    }
+
+    /// About how many instructions one element of a value takes when it is recomputed.
+    pub(super) fn cost(&self, value: Value) -> u64 {
+        self.costs[value.index()]
+    }
+
+    pub(super) fn new(func: &Func, bounds: Bounds) -> Self {
+        let mut planner = Planner {
+            func,
+            bounds,
+            places: BTreeMap::new(),
+            stores: BTreeMap::new(),
+            uses: EntityMap::filled(func.value_count(), Vec::new()),
+            needed: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            costs: vec![0; func.value_count()],
+            affine: BTreeSet::new(),
+            definitions: func.definitions(),
+        };
+        planner.place(func.body(), &mut Vec::new());
+        for inst in func.all_insts() {
+            planner.survey(inst);
+        }
+        for inst in func.all_insts().into_iter().rev() {
+            planner.decide(inst);
+        }
+        Self {
+            kept: planner.kept,
+            costs: planner.costs,
+        }
+    }
+}
+
+struct Planner<'a> {
+    func: &'a Func,
+    bounds: Bounds,
+    places: BTreeMap<Inst, Place>,
+    /// The stores to each pointer.
+    stores: BTreeMap<Value, Vec<Inst>>,
+    uses: EntityMap<Value, Vec<Use>>,
+    needed: BTreeSet<Value>,
+    kept: BTreeSet<Value>,
+    costs: Vec<u64>,
+    /// `i64` values that are a scalar plus constant multiples of positions.
+    affine: BTreeSet<Value>,
+    definitions: EntityMap<Value, Option<Inst>>,
+}
+
+/// Whether a tile that the op makes can be computed element by element.
+fn is_inline(op: &Op) -> bool {
+    op.is(Trait::elementwise)
+        || matches!(
+            op,
+            Op::Constant { .. }
+                | Op::Arange { .. }
+                | Op::Splat { .. }
+                | Op::Broadcast { .. }
+                | Op::ExpandDims { .. }
+                | Op::Reshape { .. }
+                | Op::Transpose { .. }
+                | Op::Load { .. }
+        )
+}
+
+impl Planner<'_> {
+    fn place(&mut self, region: Region, loops: &mut Vec<(usize, usize)>) {
+        for &inst in &self.func.region(region).insts {
+            let order = self.places.len();
+            let place = Place {
+                order,
+                region: region.index(),
+                loops: loops.clone(),
+            };
+            self.places.insert(inst, place);
+            let op = self.func.op(inst);
+            let mut length = 0;
+            for nested in op.regions() {
+                self.func.walk(nested, &mut |_| length += 1);
+            }
+            let repeats = matches!(op, Op::For { .. } | Op::While { .. });
+            if repeats {
+                loops.push((order, order + length));
+            }
+            for nested in op.regions() {
+                self.place(nested, loops);
+            }
+            if repeats {
+                loops.pop();
+            }
+        }
+    }
+
+    /// Costs and stores, operands before results.
+    fn survey(&mut self, inst: Inst) {
+        let op = self.func.op(inst);
+        match op {
+            Op::Store { base, .. } => self.stores.entry(*base).or_default().push(inst),
+            Op::Dot { a, b, .. } => self.needed.extend([*a, *b]),
+            _ => {}
+        }
+        let Some(&result) = self.func.inst(inst).results.first() else {
+            return;
+        };
+        if self.func.ty(result).is_scalar() || !is_inline(op) {
+            for &result in &self.func.inst(inst).results {
+                self.costs[result.index()] = u64::from(!self.func.ty(result).is_scalar());
+            }
+            return;
+        }
+        if self.is_affine(op, self.func.ty(result)) {
+            self.affine.insert(result);
+            return;
+        }
+        let operands: u64 = op
+            .operands()
+            .iter()
+            .map(|operand| self.costs[operand.index()])
+            .sum();
+        let cost = operands + self.own_cost(op);
+        self.costs[result.index()] = cost.min(10_000);
+    }
+
+    fn is_affine(&self, op: &Op, ty: Type) -> bool {
+        let known = |value: &Value| self.affine.contains(value);
+        match op {
+            Op::Constant { .. } | Op::Arange { .. } | Op::Splat { .. } => true,
+            Op::Broadcast { x }
+            | Op::ExpandDims { x, .. }
+            | Op::Reshape { x }
+            | Op::Transpose { x, .. } => known(x),
+            Op::Binary {
+                op: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul,
+                lhs,
+                rhs,
+            } => ty.dtype() == Some(DType::I64) && known(lhs) && known(rhs),
+            _ => false,
+        }
+    }
+
+    fn own_cost(&self, op: &Op) -> u64 {
+        let operand = op.operands().first().and_then(|&x| self.func.ty(x).dtype());
+        let float = operand.is_some_and(DType::is_float);
+        let half = matches!(operand, Some(DType::F16 | DType::BF16));
+        let cost = match op {
+            Op::Unary { op, .. } => match op {
+                UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => 1,
+                UnaryOp::Sqrt => 8,
+                UnaryOp::Exp
+                | UnaryOp::Exp2
+                | UnaryOp::Log
+                | UnaryOp::Log2
+                | UnaryOp::Rsqrt
+                | UnaryOp::Sigmoid
+                | UnaryOp::Tanh => 20,
+                UnaryOp::ApproxExp2
+                | UnaryOp::ApproxLog2
+                | UnaryOp::ApproxReciprocal
+                | UnaryOp::ApproxRsqrt => 30,
+            },
+            Op::Binary { op, .. } => match op {
+                BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => 1,
+                BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => 1,
+                BinaryOp::Div if float => 6,
+                BinaryOp::Div | BinaryOp::Rem => 20,
+                BinaryOp::Minimum | BinaryOp::Maximum if float => 6,
+                BinaryOp::Minnum | BinaryOp::Maxnum => 6,
+                BinaryOp::Minimum | BinaryOp::Maximum => 1,
+                BinaryOp::Shl | BinaryOp::Shr => 3,
+            },
+            Op::Ternary {
+                op: TernaryOp::Fma, ..
+            } => 1,
+            Op::Cast { .. } if half => 4,
+            Op::Load { offsets, mask, .. } => {
+                let gather = if self.affine.contains(offsets) { 2 } else { 16 };
+                gather + if mask.is_some() { 2 } else { 0 }
+            }
+            Op::Splat { .. }
+            | Op::Broadcast { .. }
+            | Op::ExpandDims { .. }
+            | Op::Reshape { .. }
+            | Op::Transpose { .. } => 0,
+            _ => 1,
+        };
+        if half { cost + 6 } else { cost }
+    }
+
+    /// Uses come before what they use: instructions arrive in reverse order.
+    fn decide(&mut self, inst: Inst) {
+        let op = self.func.op(inst).clone();
+        let results = &self.func.inst(inst).results;
+        let mut passed_on = None;
+        if let &[result] = &results[..]
+            && is_inline(&op)
+            && !self.func.ty(result).is_scalar()
+        {
+            let uses = std::mem::take(&mut self.uses[result]);
+            if self.keeps(inst, &op, result, &uses) {
+                self.kept.insert(result);
+            } else {
+                passed_on = Some(uses);
+            }
+        }
+        let uses = passed_on.unwrap_or_else(|| {
+            vec![Use {
+                root: inst,
+                weight: 1,
+                same_place: true,
+            }]
+        });
+        let same_place = op.is(Trait::elementwise)
+            || matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Yield { .. });
+        for operand in op.operands() {
+            if self.func.ty(operand).is_scalar() {
+                continue;
+            }
+            let repeats = self.repeats(&op, operand, inst);
+            for used in &uses {
+                self.add_use(
+                    operand,
+                    Use {
+                        root: used.root,
+                        weight: used.weight.saturating_mul(repeats),
+                        same_place: used.same_place && same_place,
+                    },
+                );
+            }
+        }
+    }
+
+    /// How often a broadcast asks for one element of its operand: whole vectors share it.
+    fn repeats(&self, op: &Op, operand: Value, inst: Inst) -> u64 {
+        let Op::Broadcast { .. } = op else { return 1 };
+        let to = self.func.ty(self.func.inst(inst).results[0]).shape;
+        let from = self.func.ty(operand).shape;
+        let mut repeats = to.elements() / from.elements();
+        if from.rank() > 0 && from.extent(from.rank() - 1) < to.extent(to.rank() - 1) {
+            repeats = (repeats / LANES).max(1);
+        }
+        repeats as u64
+    }
+
+    fn add_use(&mut self, value: Value, new: Use) {
+        let uses = &mut self.uses[value];
+        if let Some(old) = uses.iter_mut().find(|old| old.root == new.root) {
+            if old.same_place && new.same_place {
+                old.weight = old.weight.max(new.weight);
+            } else {
+                old.weight = old.weight.saturating_add(new.weight);
+                old.same_place = false;
+            }
+            return;
+        }
+        uses.push(new);
+    }
+
+    fn keeps(&self, inst: Inst, op: &Op, result: Value, uses: &[Use]) -> bool {
+        if self.needed.contains(&result) {
+            return true;
+        }
+        if let Op::Load { base, offsets, .. } = op {
+            let checked = self.bounds == Bounds::Checked;
+            let region = self.places[&inst].region;
+            let always = uses
+                .iter()
+                .any(|used| self.places[&used.root].region == region);
+            if (checked && !always) || self.is_overwritten(inst, *base, *offsets, uses) {
+                return true;
+            }
+        }
+        let depth = self.places[&inst].loops.len();
+        let evaluations = uses.iter().fold(0u64, |sum, used| {
+            let deeper = self.places[&used.root].loops.len().saturating_sub(depth);
+            sum.saturating_add(used.weight.saturating_mul(8u64.saturating_pow(deeper as u32)))
+        });
+        let repeated = self.costs[result.index()].saturating_mul(evaluations.saturating_sub(1));
+        evaluations > 1 && repeated > evaluations.saturating_mul(2).saturating_add(6)
+    }
+
+    /// Whether a store may change what a load reads before all uses have read it.
+    fn is_overwritten(&self, load: Inst, base: Value, offsets: Value, uses: &[Use]) -> bool {
+        let Some(stores) = self.stores.get(&base) else {
+            return false;
+        };
+        let from = self.places[&load].order;
+        uses.iter().any(|used| {
+            let place = &self.places[&used.root];
+            let repeated = place.loops.iter().filter(|(first, _)| *first > from);
+            let loops: Vec<_> = repeated.collect();
+            stores.iter().any(|store| {
+                let at = self.places[store].order;
+                let between = from < at && at < place.order;
+                let again = loops.iter().any(|(first, last)| (*first..=*last).contains(&at));
+                let itself = *store == used.root && !self.is_in_place(used, *store, offsets);
+                between || again || itself
+            })
+        })
+    }
+
+    /// Whether a store writes each element only where that same element was read.
+    fn is_in_place(&self, used: &Use, store: Inst, offsets: Value) -> bool {
+        let Op::Store {
+            offsets: written, ..
+        } = self.func.op(store)
+        else {
+            return false;
+        };
+        if !used.same_place || *written != offsets {
+            return false;
+        }
+        let Some(strides) = self.strides(offsets) else {
+            return false;
+        };
+        let shape = self.func.ty(offsets).shape;
+        let mut axes: Vec<(u128, usize)> = strides
+            .iter()
+            .enumerate()
+            .map(|(axis, stride)| (u128::from(stride.unsigned_abs()), shape.extent(axis)))
+            .filter(|&(_, extent)| extent > 1)
+            .collect();
+        axes.sort_unstable();
+        let mut span = 0u128;
+        axes.into_iter().all(|(stride, extent)| {
+            let apart = stride > span;
+            span += stride * (extent as u128 - 1);
+            apart && span < 1 << 62
+        })
+    }
+
+    /// The constant step of an `i64` tile along each axis.
+    fn strides(&self, value: Value) -> Option<Vec<i64>> {
+        let shape = self.func.ty(value).shape;
+        let zeros = vec![0; shape.rank()];
+        let op = self.func.op(self.definitions[value]?);
+        match op {
+            Op::Constant { .. } | Op::Splat { .. } => Some(zeros),
+            Op::Arange { .. } => Some(vec![1]),
+            Op::ExpandDims { x, axis } => {
+                let mut strides = self.strides(*x)?;
+                strides.insert(axis.index(), 0);
+                Some(strides)
+            }
+            Op::Broadcast { x } => {
+                let mut strides = self.strides(*x)?;
+                for (axis, stride) in strides.iter_mut().enumerate() {
+                    if self.func.ty(*x).shape.extent(axis) == 1 {
+                        *stride = 0;
+                    }
+                }
+                Some(strides)
+            }
+            Op::Transpose { x, permutation } => {
+                let strides = self.strides(*x)?;
+                let permuted = permutation.iter().map(|&axis| strides[axis as usize]);
+                Some(permuted.collect())
+            }
+            Op::Binary { op, lhs, rhs } if self.func.ty(value).dtype() == Some(DType::I64) => {
+                let combine: fn(i64, i64) -> Option<i64> = match op {
+                    BinaryOp::Add => i64::checked_add,
+                    BinaryOp::Sub => i64::checked_sub,
+                    _ => return self.scaled_strides(*op, *lhs, *rhs),
+                };
+                let (lhs, rhs) = (self.strides(*lhs)?, self.strides(*rhs)?);
+                lhs.into_iter()
+                    .zip(rhs)
+                    .map(|(a, b)| combine(a, b))
+                    .collect()
+            }
+            _ => None,
+        }
+    }
+
+    fn scaled_strides(&self, op: BinaryOp, lhs: Value, rhs: Value) -> Option<Vec<i64>> {
+        let constant = |value: Value| match self.func.op(self.definitions[value]?) {
+            Op::Constant { value } if value.dtype.class() == Class::Signed => {
+                Some(value.bits as i64)
+            }
+            Op::Splat { x } => match self.func.op(self.definitions[*x]?) {
+                Op::Constant { value } => Some(value.bits as i64),
+                _ => None,
+            },
+            _ => None,
+        };
+        if op != BinaryOp::Mul {
+            return None;
+        }
+        let (tile, by) = match (constant(lhs), constant(rhs)) {
+            (_, Some(by)) => (lhs, by),
+            (Some(by), None) => (rhs, by),
+            (None, None) => return None,
+        };
+        let strides = self.strides(tile)?;
+        strides.into_iter().map(|stride| stride.checked_mul(by)).collect()
+    }
+}

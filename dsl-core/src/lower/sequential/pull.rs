@@ -1,0 +1,337 @@
+//! Elements on demand: what a tile holds at an index, computed there.
+
+use super::index::{Coordinate, Index, Scalar};
+use super::lowerer::{Binding, Lowerer};
+use crate::ir::{BinaryOp, DType, Inst, Literal, Op, Shape, Type, Value};
+
+/// The elements of a tile at the lanes of an index.
+#[derive(Clone, Debug)]
+pub(super) enum Pulled {
+    /// One number for all lanes.
+    Uniform(Scalar),
+    /// `i64` numbers `base + lanes[lane]`.
+    Affine(Scalar, Vec<i64>),
+    /// A vector.
+    Vector(Value),
+}
+
+impl Lowerer<'_> {
+    /// The elements of `value` at `index`.
+    pub(super) fn pull(&mut self, value: Value, index: &Index) -> Pulled {
+        if index.lanes > 1 && index.is_uniform() {
+            return self.pull(value, &index.lane(0));
+        }
+        if let Some(Binding::Scalar(scalar)) = self.bindings.get(&value) {
+            return Pulled::Uniform(*scalar);
+        }
+        let key = (value, index.clone());
+        if let Some(known) = self.memo.iter().rev().find_map(|scope| scope.get(&key)) {
+            return known.clone();
+        }
+        let pulled = match self.bindings.get(&value) {
+            Some(Binding::Buffer(buffer)) => {
+                let buffer = *buffer;
+                self.load_buffer(&buffer, index)
+            }
+            Some(Binding::Inline(inst)) => {
+                let inst = *inst;
+                self.pull_inst(inst, index)
+            }
+            Some(Binding::Scalar(_) | Binding::Pointer(_)) | None => {
+                unreachable!("broken invariant: `{value}` is lowered before its uses")
+            }
+        };
+        let pulled = self.normal(pulled);
+        if let Some(scope) = self.memo.last_mut() {
+            scope.insert(key, pulled.clone());
+        }
+        pulled
+    }
+
+    /// Lanes that are all equal become one number.
+    fn normal(&mut self, pulled: Pulled) -> Pulled {
+        match pulled {
+            Pulled::Affine(base, lanes) if lanes.iter().all(|&lane| lane == lanes[0]) => {
+                Pulled::Uniform(self.add(base, Scalar::Known(lanes[0])))
+            }
+            Pulled::Affine(..) | Pulled::Uniform(_) | Pulled::Vector(_) => pulled,
+        }
+    }
+
+    /// The one element of a scalar or of a tile at a single position.
+    pub(super) fn pull_scalar(&mut self, value: Value, index: &Index) -> Scalar {
+        match self.pull(value, index) {
+            Pulled::Uniform(scalar) => scalar,
+            Pulled::Affine(..) | Pulled::Vector(_) => {
+                unreachable!("broken invariant: one lane is uniform")
+            }
+        }
+    }
+
+    pub(super) fn pull_inst(&mut self, inst: Inst, index: &Index) -> Pulled {
+        let op = self.source.op(inst).clone();
+        match &op {
+            Op::Constant { value } => Pulled::Uniform(self.literal(*value)),
+            Op::ProgramId { .. } | Op::NumPrograms { .. } => {
+                Pulled::Uniform(Scalar::Emitted(self.builder.value(op)))
+            }
+            Op::Arange { start, .. } => {
+                let coordinate = &index.coordinates[0];
+                let base = self.add(coordinate.base, Scalar::Known(*start));
+                Pulled::Affine(base, coordinate.lanes.clone())
+            }
+            Op::Splat { x } => self.pull(*x, &scalar_index()),
+            Op::Broadcast { x } => {
+                let before = index.before_broadcast(self.shape(*x));
+                self.pull(*x, &before)
+            }
+            Op::ExpandDims { x, axis } => self.pull(*x, &index.without(axis.index())),
+            Op::Transpose { x, permutation } => {
+                self.pull(*x, &index.before_transpose(permutation))
+            }
+            Op::Reshape { x } => {
+                let result = self.source.inst(inst).results[0];
+                let before = self.before_reshape(index, self.shape(*x), self.shape(result));
+                self.pull(*x, &before)
+            }
+            Op::Load { .. } => self.load(inst, index),
+            Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Ternary { .. }
+            | Op::Compare { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. }
+            | Op::Select { .. } => {
+                let result = self.dtype(self.source.inst(inst).results[0]);
+                let operands: Vec<(Pulled, DType)> = op
+                    .operands()
+                    .into_iter()
+                    .map(|operand| (self.pull(operand, index), self.dtype(operand)))
+                    .collect();
+                self.apply(&op, result, operands, index.lanes)
+            }
+            Op::Store { .. }
+            | Op::Reduce { .. }
+            | Op::Dot { .. }
+            | Op::For { .. }
+            | Op::If { .. }
+            | Op::While { .. }
+            | Op::Yield { .. }
+            | Op::LaneId {}
+            | Op::WarpId {}
+            | Op::Alloc { .. }
+            | Op::LaneLoad { .. }
+            | Op::LaneStore { .. }
+            | Op::CheckBounds { .. }
+            | Op::ShuffleXor { .. }
+            | Op::ShuffleIndex { .. }
+            | Op::Barrier {}
+            | Op::Extract { .. }
+            | Op::Vector { .. }
+            | Op::ShuffleVector { .. } => {
+                unreachable!("broken invariant: `{}` is not inlined", op.mnemonic())
+            }
+        }
+    }
+
+    /// An elementwise op on elements; `operands` come with their data types.
+    pub(super) fn apply(
+        &mut self,
+        op: &Op,
+        result: DType,
+        operands: Vec<(Pulled, DType)>,
+        lanes: usize,
+    ) -> Pulled {
+        if let (Op::Binary { op, .. }, [(a, DType::I64), (b, DType::I64)]) = (op, &operands[..])
+            && let Some(folded) = self.index_arithmetic(*op, a, b)
+        {
+            return self.normal(folded);
+        }
+        let uniform = operands
+            .iter()
+            .all(|(operand, _)| matches!(operand, Pulled::Uniform(_)));
+        let width = if uniform { 1 } else { lanes };
+        let mut values = operands
+            .into_iter()
+            .map(|(operand, dtype)| self.vector(&operand, dtype, width))
+            .collect::<Vec<Value>>()
+            .into_iter();
+        let mut op = op.clone();
+        op.map_operands(&mut |operand| values.next().unwrap_or(operand));
+        let inst = self.builder.emit(op, &[Type::vector(result, width)]);
+        let value = self.builder.results(inst)[0];
+        if uniform {
+            Pulled::Uniform(Scalar::Emitted(value))
+        } else {
+            Pulled::Vector(value)
+        }
+    }
+
+    /// Sums, differences and products of indices, kept as a base and constants for each lane.
+    fn index_arithmetic(&mut self, op: BinaryOp, a: &Pulled, b: &Pulled) -> Option<Pulled> {
+        let parts = |pulled: &Pulled| match pulled {
+            Pulled::Uniform(base) => Some((*base, Vec::new())),
+            Pulled::Affine(base, lanes) => Some((*base, lanes.clone())),
+            Pulled::Vector(_) => None,
+        };
+        let ((a, a_lanes), (b, b_lanes)) = (parts(a)?, parts(b)?);
+        let combine = |f: fn(i64, i64) -> i64| -> Vec<i64> {
+            let lanes = a_lanes.len().max(b_lanes.len());
+            let lane = |lanes: &[i64], at: usize| lanes.get(at).copied().unwrap_or(0);
+            (0..lanes)
+                .map(|at| f(lane(&a_lanes, at), lane(&b_lanes, at)))
+                .collect()
+        };
+        let (base, lanes) = match op {
+            BinaryOp::Add => (self.add(a, b), combine(i64::wrapping_add)),
+            BinaryOp::Sub => (self.sub(a, b), combine(i64::wrapping_sub)),
+            BinaryOp::Mul => {
+                let scale = |lanes: &[i64], by: i64| {
+                    lanes.iter().map(|lane| lane.wrapping_mul(by)).collect()
+                };
+                let lanes: Vec<i64> = match (a, b) {
+                    (_, Scalar::Known(by)) if b_lanes.is_empty() => scale(&a_lanes, by),
+                    (Scalar::Known(by), _) if a_lanes.is_empty() => scale(&b_lanes, by),
+                    _ if a_lanes.is_empty() && b_lanes.is_empty() => Vec::new(),
+                    _ => return None,
+                };
+                (self.mul(a, b), lanes)
+            }
+            BinaryOp::Div
+            | BinaryOp::Rem
+            | BinaryOp::Minimum
+            | BinaryOp::Maximum
+            | BinaryOp::Minnum
+            | BinaryOp::Maxnum
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor
+            | BinaryOp::Shl
+            | BinaryOp::Shr => return None,
+        };
+        if lanes.is_empty() {
+            return Some(Pulled::Uniform(base));
+        }
+        Some(Pulled::Affine(base, lanes))
+    }
+
+    /// The elements as one lane value of `lanes` elements.
+    pub(super) fn vector(&mut self, pulled: &Pulled, dtype: DType, lanes: usize) -> Value {
+        let shape = Type::vector(dtype, lanes).shape;
+        match pulled {
+            Pulled::Vector(value) => *value,
+            Pulled::Uniform(scalar) => {
+                let value = self.value(*scalar);
+                self.builder.splat(value, shape)
+            }
+            Pulled::Affine(base, own) => {
+                let elements = own
+                    .iter()
+                    .map(|&lane| self.constant(Literal::from_bits(DType::I64, lane as u64)))
+                    .collect();
+                let own = self.builder.value(Op::Vector { elements });
+                if *base == Scalar::Known(0) {
+                    return own;
+                }
+                let base = self.value(*base);
+                let base = self.builder.splat(base, shape);
+                self.builder.add(base, own)
+            }
+        }
+    }
+
+    /// One lane of the elements.
+    pub(super) fn lane(&mut self, pulled: &Pulled, lane: usize) -> Scalar {
+        match pulled {
+            Pulled::Uniform(scalar) => *scalar,
+            Pulled::Affine(base, own) => self.add(*base, Scalar::Known(own[lane])),
+            Pulled::Vector(vector) => {
+                let index = lane as i64;
+                Scalar::Emitted(self.builder.value(Op::Extract {
+                    vector: *vector,
+                    index,
+                }))
+            }
+        }
+    }
+
+    /// The position in the operand of a reshape from `from` to `to`: axes whose extents multiply
+    /// to the same number are joined and split, the others stay.
+    fn before_reshape(&mut self, index: &Index, from: Shape, to: Shape) -> Index {
+        let mut coordinates = Vec::new();
+        let (mut taken, mut given) = (0, 0);
+        while taken < to.rank() || given < from.rank() {
+            let (first_taken, first_given) = (taken, given);
+            let (mut have, mut want) = (1, 1);
+            loop {
+                if have <= want && taken < to.rank() {
+                    have *= to.extent(taken);
+                    taken += 1;
+                } else if given < from.rank() {
+                    want *= from.extent(given);
+                    given += 1;
+                } else {
+                    break;
+                }
+                if have == want {
+                    break;
+                }
+            }
+            let group = &index.coordinates[first_taken..taken];
+            let extents = &to.dims()[first_taken..taken];
+            let joined = self.join(group, extents, index.lanes);
+            let extents = &from.dims()[first_given..given];
+            coordinates.extend(self.split(&joined, extents));
+        }
+        Index {
+            coordinates,
+            lanes: index.lanes,
+        }
+    }
+
+    fn join(&mut self, group: &[Coordinate], extents: &[usize], lanes: usize) -> Coordinate {
+        let mut joined = Coordinate::zero(lanes);
+        let mut stride = 1;
+        for (coordinate, &extent) in group.iter().zip(extents).rev() {
+            let part = self.mul(coordinate.base, Scalar::Known(stride));
+            joined.base = self.add(joined.base, part);
+            for (lane, own) in joined.lanes.iter_mut().zip(&coordinate.lanes) {
+                *lane += own * stride;
+            }
+            stride *= extent as i64;
+        }
+        joined
+    }
+
+    fn split(&mut self, joined: &Coordinate, extents: &[usize]) -> Vec<Coordinate> {
+        if extents.iter().filter(|&&extent| extent > 1).count() <= 1 {
+            let lanes = joined.lanes.len();
+            let pick = |&extent: &usize| match extent {
+                1 => Coordinate::zero(lanes),
+                _ => joined.clone(),
+            };
+            return extents.iter().map(pick).collect();
+        }
+        let mut parts = Vec::new();
+        let mut low = 0;
+        for &extent in extents.iter().rev() {
+            let count = extent.trailing_zeros();
+            let mask = extent as i64 - 1;
+            parts.push(Coordinate {
+                base: self.bits(joined.base, low, count),
+                lanes: joined.lanes.iter().map(|lane| (lane >> low) & mask).collect(),
+            });
+            low += count;
+        }
+        parts.reverse();
+        parts
+    }
+}
+
+/// The position of a scalar.
+pub(super) fn scalar_index() -> Index {
+    Index {
+        coordinates: Vec::new(),
+        lanes: 1,
+    }
+}

@@ -1,0 +1,307 @@
+//! Reductions: passes of the canonical tree, or free accumulators where every order agrees.
+//!
+//! One pass combines 2^p neighbours in registers and leaves the partial results in scratch memory,
+//! in order; passes repeat until one is left. An aligned range of 2^p elements is a complete
+//! subtree, so the passes compute exactly the tree.
+
+use super::index::{Coordinate, Cover, Index, Scalar};
+use super::lowerer::{Binding, Lowerer};
+use super::pull::Pulled;
+use super::scratch::Buffer;
+use super::statements::LANES;
+use super::tree::{Reduction, is_order_free};
+use crate::ir::{Inst, Op, Order, Shape, Value};
+
+/// Where a pass reads.
+enum Input {
+    /// The sources of the op.
+    Tiles(Vec<Value>),
+    /// The partial results of the pass before.
+    Partials(Vec<Buffer>),
+}
+
+/// Vectors that free accumulation combines side by side.
+const ACCUMULATORS: usize = 2;
+
+fn with_extent(shape: Shape, axis: usize, extent: usize) -> Shape {
+    let mut dims = shape.dims();
+    dims[axis] = extent;
+    Shape::new(&dims).expect("broken invariant: a shrunk shape is valid")
+}
+
+impl Lowerer<'_> {
+    pub(super) fn reduce(&mut self, inst: Inst) {
+        let Op::Reduce {
+            sources,
+            axis,
+            order,
+            combine,
+        } = self.source.op(inst).clone()
+        else {
+            unreachable!("broken invariant: a reduce");
+        };
+        let axis = axis.index();
+        let shape = self.shape(sources[0]);
+        let reduction = Reduction {
+            combine,
+            dtypes: sources.iter().map(|&source| self.dtype(source)).collect(),
+            along_vector: axis + 1 == shape.rank(),
+        };
+        let results = self.source.inst(inst).results.clone();
+        let free = order == Order::Any || is_order_free(self.source, combine);
+        if free && reduction.along_vector && shape.extent(axis) >= 2 * LANES * ACCUMULATORS {
+            return self.accumulate(&reduction, &sources, shape, &results);
+        }
+        self.reduce_by_passes(&reduction, sources, (shape, axis), &results);
+    }
+
+    fn reduce_by_passes(
+        &mut self,
+        reduction: &Reduction,
+        sources: Vec<Value>,
+        (mut shape, axis): (Shape, usize),
+        results: &[Value],
+    ) {
+        let cost: u64 = sources.iter().map(|&source| self.plan.cost(source)).sum();
+        let mut levels = shape.extent(axis).trailing_zeros();
+        let mut input = Input::Tiles(sources);
+        loop {
+            let most = match &input {
+                Input::Tiles(_) if cost > 40 => 2,
+                Input::Tiles(_) if cost > 12 => 3,
+                Input::Tiles(_) | Input::Partials(_) => 4,
+            };
+            let taken = levels.min(most);
+            levels -= taken;
+            let reduced = with_extent(shape, axis, shape.extent(axis) >> taken);
+            if levels == 0 && self.shape(results[0]).is_scalar() {
+                let numbers = self.pass_to_numbers(reduction, &input, shape);
+                for (&result, number) in results.iter().zip(numbers) {
+                    self.bindings.insert(result, Binding::Scalar(number));
+                }
+                return;
+            }
+            let partials: Vec<Buffer> = reduction
+                .dtypes
+                .iter()
+                .map(|&dtype| self.allocate(dtype, reduced))
+                .collect();
+            self.pass(reduction, &input, (shape, axis, taken), &partials);
+            self.scratch.tick();
+            if levels == 0 {
+                return self.bind_reduced(results, &partials);
+            }
+            shape = reduced;
+            input = Input::Partials(partials);
+        }
+    }
+
+    /// The results of a reduction are its last buffers without the axis of extent 1.
+    fn bind_reduced(&mut self, results: &[Value], buffers: &[Buffer]) {
+        for (&result, buffer) in results.iter().zip(buffers) {
+            let buffer = Buffer {
+                shape: self.shape(result),
+                ..*buffer
+            };
+            self.bindings.insert(result, Binding::Buffer(buffer));
+        }
+    }
+
+    fn fetch(&mut self, input: &Input, index: &Index) -> Vec<Pulled> {
+        match input {
+            Input::Tiles(tiles) => tiles.iter().map(|&tile| self.pull(tile, index)).collect(),
+            Input::Partials(buffers) => buffers
+                .iter()
+                .map(|buffer| self.load_buffer(buffer, index))
+                .collect(),
+        }
+    }
+
+    /// The last pass of a tile without other axes; its few elements are taken one by one.
+    fn pass_to_numbers(
+        &mut self,
+        reduction: &Reduction,
+        input: &Input,
+        shape: Shape,
+    ) -> Vec<Scalar> {
+        let count = shape.elements();
+        let cover = Cover::new(shape, count);
+        let bases = vec![Scalar::Known(0); shape.rank()];
+        let lanes = LANES.min(count);
+        let vectors = self.tree(reduction, lanes, (0, count / lanes), &mut |this, leaf| {
+            this.fetch(input, &cover.index(&bases, leaf * lanes, lanes))
+        });
+        self.across(reduction, vectors, lanes)
+    }
+
+    fn pass(
+        &mut self,
+        reduction: &Reduction,
+        input: &Input,
+        (shape, axis, levels): (Shape, usize, u32),
+        partials: &[Buffer],
+    ) {
+        let lanes = LANES.min(partials[0].shape.elements());
+        let leaves = 1usize << levels;
+        let reduced = Cover::new(partials[0].shape, lanes);
+        if reduction.along_vector {
+            let cover = Cover::new(shape, lanes << levels);
+            self.nest(&cover, &mut |this, bases| {
+                let vectors = this.tree(reduction, lanes, (0, leaves), &mut |this, leaf| {
+                    this.fetch(input, &cover.index(bases, leaf * lanes, lanes))
+                });
+                let index = this.shrunk(&reduced, bases, (axis, levels), lanes);
+                this.store_partials(reduction, partials, &index, &vectors);
+            });
+            return;
+        }
+        self.nest(&reduced, &mut |this, bases| {
+            let index = reduced.index(bases, 0, lanes);
+            let scale = Scalar::Known(leaves as i64);
+            let first = this.mul(index.coordinates[axis].base, scale);
+            let vectors = this.tree(reduction, lanes, (0, leaves), &mut |this, leaf| {
+                let mut index = index.clone();
+                let coordinate = &mut index.coordinates[axis];
+                coordinate.base = first;
+                for lane in &mut coordinate.lanes {
+                    *lane = *lane * leaves as i64 + leaf as i64;
+                }
+                this.fetch(input, &index)
+            });
+            this.store_partials(reduction, partials, &index, &vectors);
+        });
+    }
+
+    /// Where the partial results of the chunk at `bases` go.
+    fn shrunk(
+        &mut self,
+        reduced: &Cover,
+        bases: &[Scalar],
+        (axis, levels): (usize, u32),
+        lanes: usize,
+    ) -> Index {
+        let mut bases = bases.to_vec();
+        bases[axis] = self.bits(bases[axis], levels, 62 - levels);
+        reduced.index(&bases, 0, lanes)
+    }
+
+    fn store_partials(
+        &mut self,
+        reduction: &Reduction,
+        partials: &[Buffer],
+        index: &Index,
+        vectors: &[Pulled],
+    ) {
+        for ((buffer, pulled), &dtype) in partials.iter().zip(vectors).zip(&reduction.dtypes) {
+            let value = self.vector(pulled, dtype, index.lanes);
+            self.store_buffer(buffer, index, value);
+        }
+    }
+
+    /// Reduces rows by independent vector accumulators: every order gives the same bits.
+    fn accumulate(
+        &mut self,
+        reduction: &Reduction,
+        sources: &[Value],
+        shape: Shape,
+        results: &[Value],
+    ) {
+        let axis = shape.rank() - 1;
+        let extent = shape.extent(axis);
+        let rows = Cover::new(shape, extent);
+        let scalar = self.shape(results[0]).is_scalar();
+        let buffers: Vec<Buffer> = match scalar {
+            true => Vec::new(),
+            false => reduction
+                .dtypes
+                .iter()
+                .map(|&dtype| self.allocate(dtype, with_extent(shape, axis, 1)))
+                .collect(),
+        };
+        let mut numbers = Vec::new();
+        self.nest(&rows, &mut |this, bases| {
+            numbers = this.accumulate_row(reduction, sources, (shape, bases));
+            let place = |&base: &Scalar| Coordinate {
+                base,
+                lanes: vec![0],
+            };
+            let index = Index {
+                coordinates: bases.iter().map(place).collect(),
+                lanes: 1,
+            };
+            for (buffer, number) in buffers.iter().zip(&numbers) {
+                let value = this.value(*number);
+                this.store_buffer(buffer, &index, value);
+            }
+        });
+        if !scalar {
+            return self.bind_reduced(results, &buffers);
+        }
+        for (&result, number) in results.iter().zip(numbers) {
+            self.bindings.insert(result, Binding::Scalar(number));
+        }
+    }
+
+    fn accumulate_row(
+        &mut self,
+        reduction: &Reduction,
+        sources: &[Value],
+        (shape, bases): (Shape, &[Scalar]),
+    ) -> Vec<Scalar> {
+        let axis = shape.rank() - 1;
+        let step = LANES * ACCUMULATORS;
+        let mut steps = vec![1; shape.rank()];
+        steps[axis] = step as i64;
+        let cover = Cover { shape, steps };
+        let take = |this: &mut Self, bases: &[Scalar]| -> Vec<Value> {
+            let mut taken = Vec::new();
+            for accumulator in 0..ACCUMULATORS {
+                let index = cover.index(bases, accumulator * LANES, LANES);
+                for &source in sources {
+                    let pulled = this.pull(source, &index);
+                    taken.push(this.vector(&pulled, this.dtype(source), LANES));
+                }
+            }
+            taken
+        };
+        let init = take(self, bases);
+        let bounds = (
+            Scalar::Known(step as i64),
+            Scalar::Known(shape.extent(axis) as i64),
+        );
+        let sum = self.count(bounds, step as i64, &init, &mut |this, position, carried| {
+            let mut bases = bases.to_vec();
+            bases[axis] = Scalar::Emitted(position);
+            let taken = take(this, &bases);
+            let pairs = carried.chunks(sources.len()).zip(taken.chunks(sources.len()));
+            let mut next = Vec::new();
+            for (lower, higher) in pairs {
+                next.extend(this.combine_values(reduction, lower, higher));
+            }
+            next
+        });
+        let mut vectors = sum[..sources.len()].to_vec();
+        for other in sum[sources.len()..].chunks(sources.len()) {
+            vectors = self.combine_values(reduction, &vectors, other);
+        }
+        let vectors = vectors.into_iter().map(Pulled::Vector).collect();
+        self.across(reduction, vectors, LANES)
+    }
+
+    fn combine_values(
+        &mut self,
+        reduction: &Reduction,
+        lower: &[Value],
+        higher: &[Value],
+    ) -> Vec<Value> {
+        let wrap = |values: &[Value]| -> Vec<Pulled> {
+            values.iter().copied().map(Pulled::Vector).collect()
+        };
+        let combined = self.combine(reduction, &wrap(lower), &wrap(higher), LANES);
+        combined
+            .iter()
+            .zip(&reduction.dtypes)
+            .map(|(pulled, &dtype)| self.vector(pulled, dtype, LANES))
+            .collect()
+    }
+}

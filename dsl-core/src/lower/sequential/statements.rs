@@ -1,0 +1,292 @@
+//! Statements in program order: what is stored, kept in scratch memory, branched and repeated.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::index::{Cover, Index, Scalar};
+use super::lowerer::{Binding, Lowerer};
+use super::pull::{Pulled, scalar_index};
+use super::scratch::Buffer;
+use crate::ir::{Inst, Op, Region, Shape, Type, Value};
+
+/// Elements of the vectors that loop nests work on.
+pub(super) const LANES: usize = 8;
+
+/// What [`Lowerer::buffers_read`] has found.
+#[derive(Default)]
+struct Reads {
+    seen: BTreeSet<(Value, bool)>,
+    buffers: BTreeMap<usize, bool>,
+}
+
+impl Lowerer<'_> {
+    /// Lowers the instructions of a region.
+    pub(super) fn region(&mut self, region: Region) {
+        for &inst in &self.source.region(region).insts {
+            self.scratch.tick();
+            self.builder.set_loc(self.source.inst(inst).loc.clone());
+            self.memo.push(BTreeMap::new());
+            self.statement(inst);
+            self.memo.pop();
+        }
+    }
+
+    fn statement(&mut self, inst: Inst) {
+        match self.source.op(inst) {
+            Op::Store { .. } => self.store_tile(inst),
+            Op::Reduce { .. } => self.reduce(inst),
+            Op::Dot { .. } => self.dot(inst),
+            Op::For { .. } => self.for_loop(inst),
+            Op::If { .. } => self.if_else(inst),
+            Op::While { .. } => self.while_loop(inst),
+            Op::Yield { .. } => {}
+            _ => self.bind_elements(inst),
+        }
+    }
+
+    /// Binds the result of an op that is computed element by element: numbers now, tiles where
+    /// they are used, unless the plan keeps them.
+    fn bind_elements(&mut self, inst: Inst) {
+        let result = self.source.inst(inst).results[0];
+        if self.source.ty(result).is_scalar() {
+            let Pulled::Uniform(scalar) = self.pull_inst(inst, &scalar_index()) else {
+                unreachable!("broken invariant: a scalar is uniform");
+            };
+            self.bindings.insert(result, Binding::Scalar(scalar));
+            return;
+        }
+        self.bindings.insert(result, Binding::Inline(inst));
+        if self.plan.is_kept(result) {
+            let buffer = self.allocate(self.dtype(result), self.shape(result));
+            self.fill(&buffer, &mut |this, index| this.pull(result, index));
+            self.bindings.insert(result, Binding::Buffer(buffer));
+        }
+    }
+
+    fn cover(shape: Shape) -> (Cover, usize) {
+        let lanes = LANES.min(shape.elements());
+        (Cover::new(shape, lanes), lanes)
+    }
+
+    fn store_tile(&mut self, inst: Inst) {
+        let Op::Store { offsets, .. } = self.source.op(inst) else {
+            unreachable!("broken invariant: a store");
+        };
+        let (cover, lanes) = Self::cover(self.shape(*offsets));
+        self.nest(&cover, &mut |this, bases| {
+            this.store(inst, &cover.index(bases, 0, lanes));
+        });
+    }
+
+    /// Writes every element of a buffer.
+    pub(super) fn fill(
+        &mut self,
+        buffer: &Buffer,
+        elements: &mut dyn FnMut(&mut Self, &Index) -> Pulled,
+    ) {
+        let (cover, lanes) = Self::cover(buffer.shape);
+        self.nest(&cover, &mut |this, bases| {
+            let index = cover.index(bases, 0, lanes);
+            let pulled = elements(this, &index);
+            let value = this.vector(&pulled, buffer.dtype, lanes);
+            this.store_buffer(buffer, &index, value);
+        });
+    }
+
+    /// A buffer for each value that is a tile.
+    fn slots(&mut self, values: &[Value]) -> Vec<Option<Buffer>> {
+        values
+            .iter()
+            .map(|&value| {
+                (!self.source.ty(value).is_scalar())
+                    .then(|| self.allocate(self.dtype(value), self.shape(value)))
+            })
+            .collect()
+    }
+
+    /// Binds values to their slots, or to the next of `scalars`.
+    fn bind_slots(&mut self, values: &[Value], slots: &[Option<Buffer>], scalars: &[Value]) {
+        let mut scalars = scalars.iter();
+        for (&value, slot) in values.iter().zip(slots) {
+            let binding = match slot {
+                Some(buffer) => Binding::Buffer(*buffer),
+                None => {
+                    let scalar = scalars.next().copied();
+                    Binding::Scalar(Scalar::Emitted(scalar.expect(
+                        "broken invariant: as many scalars as slots without a buffer",
+                    )))
+                }
+            };
+            self.bindings.insert(value, binding);
+        }
+    }
+
+    /// Which buffers an element of `value` is computed from, and whether each is read at that
+    /// element's own position only.
+    fn buffers_read(&self, value: Value, same_place: bool, read: &mut Reads) {
+        if !read.seen.insert((value, same_place)) {
+            return;
+        }
+        match self.bindings.get(&value) {
+            Some(Binding::Buffer(buffer)) => {
+                *read.buffers.entry(buffer.id).or_insert(true) &= same_place;
+            }
+            Some(Binding::Inline(inst)) => {
+                let op = self.source.op(*inst);
+                let same_place = same_place && op.is(crate::ir::Trait::elementwise);
+                for operand in op.operands() {
+                    self.buffers_read(operand, same_place, read);
+                }
+            }
+            Some(Binding::Scalar(_) | Binding::Pointer(_)) | None => {}
+        }
+    }
+
+    /// Moves yielded tiles into their slots, all at once in meaning; returns the scalars.
+    fn move_to_slots(&mut self, values: &[Value], slots: &[Option<Buffer>]) -> Vec<Value> {
+        let ids: BTreeSet<usize> = slots.iter().flatten().map(|slot| slot.id).collect();
+        let mut scalars = Vec::new();
+        let mut moves: Vec<(Buffer, Option<Buffer>, Value)> = Vec::new();
+        for (&value, slot) in values.iter().zip(slots) {
+            let Some(slot) = slot else {
+                let scalar = self.pull_scalar(value, &scalar_index());
+                scalars.push(self.value(scalar));
+                continue;
+            };
+            if matches!(self.bindings.get(&value), Some(Binding::Buffer(buffer)) if buffer == slot) {
+                continue;
+            }
+            let mut read = Reads::default();
+            self.buffers_read(value, true, &mut read);
+            let disturbs = |(id, same_place): (&usize, &bool)| {
+                ids.contains(id) && !(*id == slot.id && *same_place)
+            };
+            let copy = read.buffers.iter().any(disturbs).then(|| {
+                let copy = self.allocate(slot.dtype, slot.shape);
+                self.fill(&copy, &mut |this, index| this.pull(value, index));
+                copy
+            });
+            moves.push((*slot, copy, value));
+        }
+        for (slot, copy, value) in moves {
+            self.fill(&slot, &mut |this, index| match &copy {
+                Some(copy) => this.load_buffer(copy, index),
+                None => this.pull(value, index),
+            });
+        }
+        scalars
+    }
+
+    /// What a region yields, moved to the slots; `skip` values come first and are not moved.
+    fn end_region(&mut self, region: Region, skip: usize, slots: &[Option<Buffer>]) -> Vec<Value> {
+        self.scratch.tick();
+        self.memo.push(BTreeMap::new());
+        let values = self.source.yielded(region).to_vec();
+        let mut yielded = Vec::new();
+        for &value in &values[..skip] {
+            let scalar = self.pull_scalar(value, &scalar_index());
+            yielded.push(self.value(scalar));
+        }
+        yielded.extend(self.move_to_slots(&values[skip..], slots));
+        self.memo.pop();
+        yielded
+    }
+
+    /// Slots filled with the values before a loop, and the scalars among them.
+    fn start_loop(&mut self, init: &[Value]) -> (Vec<Option<Buffer>>, Vec<Value>) {
+        let slots = self.slots(init);
+        let scalars = self.move_to_slots(init, &slots);
+        (slots, scalars)
+    }
+
+    fn scalar_types(values: &[Value], lowerer: &Self) -> Vec<Type> {
+        let types = values.iter().map(|&value| lowerer.builder.ty(value));
+        types.collect()
+    }
+
+    fn for_loop(&mut self, inst: Inst) {
+        let Op::For {
+            lower,
+            upper,
+            init,
+            step,
+            body,
+            ..
+        } = self.source.op(inst).clone()
+        else {
+            unreachable!("broken invariant: a for");
+        };
+        let (slots, scalars) = self.start_loop(&init);
+        let lower = self.pull_scalar(lower, &scalar_index());
+        let upper = self.pull_scalar(upper, &scalar_index());
+        let start = self.scratch.tick();
+        let parameters = self.source.region(body).parameters.clone();
+        let results = self.count((lower, upper), step, &scalars, &mut |this, index, carried| {
+            let index = Binding::Scalar(Scalar::Emitted(index));
+            this.bindings.insert(parameters[0], index);
+            this.bind_slots(&parameters[1..], &slots, carried);
+            this.region(body);
+            this.end_region(body, 0, &slots)
+        });
+        self.scratch.end_loop(start);
+        let values = self.source.inst(inst).results.clone();
+        self.bind_slots(&values, &slots, &results);
+    }
+
+    fn while_loop(&mut self, inst: Inst) {
+        let Op::While { init, before, body } = self.source.op(inst).clone() else {
+            unreachable!("broken invariant: a while");
+        };
+        let (slots, scalars) = self.start_loop(&init);
+        let types = Self::scalar_types(&scalars, self);
+        let start = self.scratch.tick();
+        let mut regions = [before, body].map(|region| {
+            let skip = usize::from(region == before);
+            let parameters = self.source.region(region).parameters.clone();
+            self.in_region(&types, &mut |this, carried| {
+                this.bind_slots(&parameters, &slots, carried);
+                this.region(region);
+                this.end_region(region, skip, &slots)
+            })
+        });
+        self.scratch.end_loop(start);
+        let [before, body] = &mut regions;
+        let op = Op::While {
+            init: scalars,
+            before: *before,
+            body: *body,
+        };
+        let emitted = self.builder.emit(op, &[]);
+        let results = self.builder.results(emitted).to_vec();
+        let values = self.source.inst(inst).results.clone();
+        self.bind_slots(&values, &slots, &results);
+    }
+
+    fn if_else(&mut self, inst: Inst) {
+        let Op::If {
+            condition,
+            on_true,
+            on_false,
+        } = *self.source.op(inst)
+        else {
+            unreachable!("broken invariant: an if");
+        };
+        let values = self.source.inst(inst).results.clone();
+        let slots = self.slots(&values);
+        let condition = self.pull_scalar(condition, &scalar_index());
+        let condition = self.value(condition);
+        let [on_true, on_false] = [on_true, on_false].map(|region| {
+            self.in_region(&[], &mut |this, _| {
+                this.region(region);
+                this.end_region(region, 0, &slots)
+            })
+        });
+        let op = Op::If {
+            condition,
+            on_true,
+            on_false,
+        };
+        let emitted = self.builder.emit(op, &[]);
+        let results = self.builder.results(emitted).to_vec();
+        self.bind_slots(&values, &slots, &results);
+    }
+}
