@@ -45,9 +45,12 @@ pub(super) struct Index {
 impl Index {
     /// Whether all lanes name the same element.
     pub(super) fn is_uniform(&self) -> bool {
-        self.coordinates
-            .iter()
-            .all(|coordinate| coordinate.lanes.iter().all(|&lane| lane == coordinate.lanes[0]))
+        self.coordinates.iter().all(|coordinate| {
+            coordinate
+                .lanes
+                .iter()
+                .all(|&lane| lane == coordinate.lanes[0])
+        })
     }
 
     /// The position of one lane.

@@ -19,9 +19,11 @@ struct Access {
 fn run_length(lanes: &[i64]) -> usize {
     let mut run = lanes.len();
     while run > 1 {
-        let runs = lanes
-            .chunks(run)
-            .all(|chunk| chunk.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)));
+        let runs = lanes.chunks(run).all(|chunk| {
+            chunk
+                .windows(2)
+                .all(|pair| pair[1] == pair[0].wrapping_add(1))
+        });
         if runs {
             return run;
         }

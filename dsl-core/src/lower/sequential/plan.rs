@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::statements::LANES;
 use crate::entity::{Entity, EntityMap};
 use crate::ir::{
-    BinaryOp, Class, DType, Func, Inst, Op, Region, Trait, TernaryOp, Type, UnaryOp, Value,
+    BinaryOp, Class, DType, Func, Inst, Op, Region, TernaryOp, Trait, Type, UnaryOp, Value,
 };
 use crate::target::Bounds;
 
@@ -316,7 +316,10 @@ impl Planner<'_> {
         let depth = self.places[&inst].loops.len();
         let evaluations = uses.iter().fold(0u64, |sum, used| {
             let deeper = self.places[&used.root].loops.len().saturating_sub(depth);
-            sum.saturating_add(used.weight.saturating_mul(8u64.saturating_pow(deeper as u32)))
+            sum.saturating_add(
+                used.weight
+                    .saturating_mul(8u64.saturating_pow(deeper as u32)),
+            )
         });
         let repeated = self.costs[result.index()].saturating_mul(evaluations.saturating_sub(1));
         evaluations > 1 && repeated > evaluations.saturating_mul(2).saturating_add(6)
@@ -335,7 +338,9 @@ impl Planner<'_> {
             stores.iter().any(|store| {
                 let at = self.places[store].order;
                 let between = from < at && at < place.order;
-                let again = loops.iter().any(|(first, last)| (*first..=*last).contains(&at));
+                let again = loops
+                    .iter()
+                    .any(|(first, last)| (*first..=*last).contains(&at));
                 let itself = *store == used.root && !self.is_in_place(used, *store, offsets);
                 between || again || itself
             })
@@ -435,6 +440,9 @@ impl Planner<'_> {
             (None, None) => return None,
         };
         let strides = self.strides(tile)?;
-        strides.into_iter().map(|stride| stride.checked_mul(by)).collect()
+        strides
+            .into_iter()
+            .map(|stride| stride.checked_mul(by))
+            .collect()
     }
 }

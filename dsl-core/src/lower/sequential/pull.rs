@@ -86,9 +86,7 @@ impl Lowerer<'_> {
                 self.pull(*x, &before)
             }
             Op::ExpandDims { x, axis } => self.pull(*x, &index.without(axis.index())),
-            Op::Transpose { x, permutation } => {
-                self.pull(*x, &index.before_transpose(permutation))
-            }
+            Op::Transpose { x, permutation } => self.pull(*x, &index.before_transpose(permutation)),
             Op::Reshape { x } => {
                 let result = self.source.inst(inst).results[0];
                 let before = self.before_reshape(index, self.shape(*x), self.shape(result));
@@ -319,7 +317,11 @@ impl Lowerer<'_> {
             let mask = extent as i64 - 1;
             parts.push(Coordinate {
                 base: self.bits(joined.base, low, count),
-                lanes: joined.lanes.iter().map(|lane| (lane >> low) & mask).collect(),
+                lanes: joined
+                    .lanes
+                    .iter()
+                    .map(|lane| (lane >> low) & mask)
+                    .collect(),
             });
             low += count;
         }

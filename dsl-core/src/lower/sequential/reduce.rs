@@ -269,17 +269,24 @@ impl Lowerer<'_> {
             Scalar::Known(step as i64),
             Scalar::Known(shape.extent(axis) as i64),
         );
-        let sum = self.count(bounds, step as i64, &init, &mut |this, position, carried| {
-            let mut bases = bases.to_vec();
-            bases[axis] = Scalar::Emitted(position);
-            let taken = take(this, &bases);
-            let pairs = carried.chunks(sources.len()).zip(taken.chunks(sources.len()));
-            let mut next = Vec::new();
-            for (lower, higher) in pairs {
-                next.extend(this.combine_values(reduction, lower, higher));
-            }
-            next
-        });
+        let sum = self.count(
+            bounds,
+            step as i64,
+            &init,
+            &mut |this, position, carried| {
+                let mut bases = bases.to_vec();
+                bases[axis] = Scalar::Emitted(position);
+                let taken = take(this, &bases);
+                let pairs = carried
+                    .chunks(sources.len())
+                    .zip(taken.chunks(sources.len()));
+                let mut next = Vec::new();
+                for (lower, higher) in pairs {
+                    next.extend(this.combine_values(reduction, lower, higher));
+                }
+                next
+            },
+        );
         let mut vectors = sum[..sources.len()].to_vec();
         for other in sum[sources.len()..].chunks(sources.len()) {
             vectors = self.combine_values(reduction, &vectors, other);

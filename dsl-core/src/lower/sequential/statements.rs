@@ -111,9 +111,10 @@ impl Lowerer<'_> {
                 Some(buffer) => Binding::Buffer(*buffer),
                 None => {
                     let scalar = scalars.next().copied();
-                    Binding::Scalar(Scalar::Emitted(scalar.expect(
-                        "broken invariant: as many scalars as slots without a buffer",
-                    )))
+                    Binding::Scalar(Scalar::Emitted(
+                        scalar
+                            .expect("broken invariant: as many scalars as slots without a buffer"),
+                    ))
                 }
             };
             self.bindings.insert(value, binding);
@@ -152,7 +153,8 @@ impl Lowerer<'_> {
                 scalars.push(self.value(scalar));
                 continue;
             };
-            if matches!(self.bindings.get(&value), Some(Binding::Buffer(buffer)) if buffer == slot) {
+            if matches!(self.bindings.get(&value), Some(Binding::Buffer(buffer)) if buffer == slot)
+            {
                 continue;
             }
             let mut read = Reads::default();
@@ -220,13 +222,18 @@ impl Lowerer<'_> {
         let upper = self.pull_scalar(upper, &scalar_index());
         let start = self.scratch.tick();
         let parameters = self.source.region(body).parameters.clone();
-        let results = self.count((lower, upper), step, &scalars, &mut |this, index, carried| {
-            let index = Binding::Scalar(Scalar::Emitted(index));
-            this.bindings.insert(parameters[0], index);
-            this.bind_slots(&parameters[1..], &slots, carried);
-            this.region(body);
-            this.end_region(body, 0, &slots)
-        });
+        let results = self.count(
+            (lower, upper),
+            step,
+            &scalars,
+            &mut |this, index, carried| {
+                let index = Binding::Scalar(Scalar::Emitted(index));
+                this.bindings.insert(parameters[0], index);
+                this.bind_slots(&parameters[1..], &slots, carried);
+                this.region(body);
+                this.end_region(body, 0, &slots)
+            },
+        );
         self.scratch.end_loop(start);
         let values = self.source.inst(inst).results.clone();
         self.bind_slots(&values, &slots, &results);
