@@ -1,6 +1,8 @@
 //! Layer normalisation of each row, with weight and bias.
 
+use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
+use exactile::{Number, Result};
 
 /// `BLOCK` is the next power of two of the number of columns.
 #[kernel]
@@ -26,6 +28,43 @@ fn layer_norm<T: Float, const BLOCK: usize>(
     store(out + start + offsets, (normal * weight + bias).to::<T>()).mask(mask);
 }
 
-fn main() {
-    println!("{:?}", layer_norm::<f32>(layer_norm::Config::new(1024)));
+fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    let block = columns.next_power_of_two();
+    Case {
+        kernel: "layer_norm",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![rows, columns],
+        bytes: ((2 * rows * columns + 2 * columns) * size_of::<T>()) as u64,
+        flops: (8 * rows * columns) as u64,
+        blocks: vec![block, 2 * block, 4 * block],
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &random::<T>(4, rows * columns))?;
+            let weight = Buffer::from_slice(device, &random::<T>(5, columns))?;
+            let bias = Buffer::from_slice(device, &random::<T>(6, columns))?;
+            let device = device.clone();
+            let out = Buffer::<T>::zeros(&device, rows * columns)?;
+            Ok(problem(out, move |out, setting| {
+                let config = layer_norm::Config {
+                    warps: setting.warps,
+                    ..layer_norm::Config::new(setting.block)
+                };
+                let arguments = (&x, &weight, &bias, out, columns as i32, 1e-5);
+                layer_norm::<T>(config)
+                    .determinism(setting.determinism)
+                    .launch(&device, rows, arguments)
+            }))
+        }),
+    }
+}
+
+/// What the demo runs; `quick` takes small inputs.
+pub(crate) fn cases(quick: bool) -> Vec<Case> {
+    if quick {
+        return vec![case::<f32>(57, 1000), case::<f16>(19, 768)];
+    }
+    vec![case::<f32>(4096, 3000), case::<bf16>(4096, 4096)]
+}
+
+fn main() -> Result<()> {
+    exactile::demo::main(&cases(true))
 }

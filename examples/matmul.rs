@@ -1,6 +1,8 @@
 //! The product of two row-major matrices, tile by tile.
 
+use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
+use exactile::{Number, Result};
 
 #[kernel(BM = 64, BN = 64, BK = 32)]
 fn matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
@@ -27,6 +29,46 @@ fn matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
     store(c + rm.expand(1) * n + rn.expand(0), acc).mask((rm.expand(1) < m) & (rn.expand(0) < n));
 }
 
-fn main() {
-    println!("{:?}", matmul::<f32>(matmul::Config::default()));
+fn case<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
+    Case {
+        kernel: "matmul",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![m, n, k],
+        bytes: ((m * k + k * n) * size_of::<T>() + 4 * m * n) as u64,
+        flops: (2 * m * n * k) as u64,
+        blocks: vec![64, 32, 16],
+        setup: Box::new(move |device| {
+            let a = Buffer::from_slice(device, &random::<T>(7, m * k))?;
+            let b = Buffer::from_slice(device, &random::<T>(8, k * n))?;
+            let device = device.clone();
+            let c = Buffer::<f32>::zeros(&device, m * n)?;
+            Ok(problem(c, move |c, setting| {
+                let config = matmul::Config {
+                    bm: setting.block,
+                    bn: setting.block,
+                    bk: setting.block / 2,
+                    warps: setting.warps,
+                    ..Default::default()
+                };
+                let grid = (m.div_ceil(config.bm), n.div_ceil(config.bn));
+                matmul::<T>(config).determinism(setting.determinism).launch(
+                    &device,
+                    grid,
+                    (&a, &b, c, m as i32, n as i32, k as i32),
+                )
+            }))
+        }),
+    }
+}
+
+/// What the demo runs; `quick` takes small inputs.
+pub(crate) fn cases(quick: bool) -> Vec<Case> {
+    if quick {
+        return vec![case::<f32>(100, 70, 50)];
+    }
+    vec![case::<f32>(1000, 700, 500), case::<f32>(1024, 1024, 1024)]
+}
+
+fn main() -> Result<()> {
+    exactile::demo::main(&cases(true))
 }

@@ -3,7 +3,9 @@
 //! The accumulator adds the tiles of the loop in the order of one tree over the whole axis, so the
 //! tile sizes never change bits.
 
+use exactile::demo::{Case, linspace, problem};
 use exactile::prelude::*;
+use exactile::{Number, Result};
 
 #[kernel(ROWS = 64, COLUMNS = 16)]
 fn mean<T: Float, const ROWS: usize, const COLUMNS: usize>(x: Tensor<T, 3>, out: TensorMut<T, 2>) {
@@ -18,6 +20,46 @@ fn mean<T: Float, const ROWS: usize, const COLUMNS: usize>(x: Tensor<T, 3>, out:
     store(out.tile([1, COLUMNS]).at((outer, column)), mean.to::<T>());
 }
 
-fn main() {
-    println!("{:?}", mean::<f32>(mean::Config::default()));
+fn case<T: Float + Number>(outer: usize, middle: usize, inner: usize) -> Case {
+    let n = outer * middle * inner;
+    Case {
+        kernel: "mean",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![outer, middle, inner],
+        bytes: ((n + outer * inner) * size_of::<T>()) as u64,
+        flops: n as u64,
+        blocks: vec![64, 32, 128],
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &linspace::<T>(-100.0, 100.0, n))?;
+            let device = device.clone();
+            let out = Buffer::<T>::zeros(&device, outer * inner)?;
+            Ok(problem(out, move |out, setting| {
+                let config = mean::Config {
+                    rows: setting.block,
+                    warps: setting.warps,
+                    ..Default::default()
+                };
+                let grid = (inner.div_ceil(config.columns), outer);
+                let arguments = (
+                    x.view([outer, middle, inner])?,
+                    out.view_mut([outer, inner])?,
+                );
+                mean::<T>(config)
+                    .determinism(setting.determinism)
+                    .launch(&device, grid, arguments)
+            }))
+        }),
+    }
+}
+
+/// What the demo runs; `quick` takes small inputs.
+pub(crate) fn cases(quick: bool) -> Vec<Case> {
+    if quick {
+        return vec![case::<f32>(13, 1001, 16), case::<bf16>(7, 300, 33)];
+    }
+    vec![case::<f32>(2048, 4096, 16), case::<f32>(64, 4096, 64)]
+}
+
+fn main() -> Result<()> {
+    exactile::demo::main(&cases(true))
 }

@@ -1,6 +1,8 @@
 //! Softmax of each row: one program a row, the whole row in one tile.
 
+use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
+use exactile::{Number, Result};
 
 /// `BLOCK` is the next power of two of the number of columns.
 #[kernel]
@@ -16,6 +18,49 @@ fn softmax<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, columns: i32
     store(out + start + offsets, (e / e.sum(0)).to::<T>()).mask(mask);
 }
 
-fn main() {
-    println!("{:?}", softmax::<f32>(softmax::Config::new(1024)));
+fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    let block = columns.next_power_of_two();
+    Case {
+        kernel: "softmax",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![rows, columns],
+        bytes: (2 * rows * columns * size_of::<T>()) as u64,
+        flops: (5 * rows * columns) as u64,
+        blocks: vec![block, 2 * block, 4 * block],
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &random::<T>(3, rows * columns))?;
+            let device = device.clone();
+            let out = Buffer::<T>::zeros(&device, rows * columns)?;
+            Ok(problem(out, move |out, setting| {
+                let config = softmax::Config {
+                    warps: setting.warps,
+                    ..softmax::Config::new(setting.block)
+                };
+                softmax::<T>(config)
+                    .determinism(setting.determinism)
+                    .launch(&device, rows, (&x, out, columns as i32))
+            }))
+        }),
+    }
+}
+
+/// What the demo runs; `quick` takes small inputs.
+pub(crate) fn cases(quick: bool) -> Vec<Case> {
+    if quick {
+        return vec![
+            case::<f32>(123, 781),
+            case::<f16>(61, 1000),
+            case::<bf16>(61, 1000),
+        ];
+    }
+    vec![
+        case::<f32>(4096, 4096),
+        case::<f32>(1823, 781),
+        case::<f16>(4096, 5000),
+        case::<bf16>(4096, 5000),
+    ]
+}
+
+fn main() -> Result<()> {
+    exactile::demo::main(&cases(true))
 }

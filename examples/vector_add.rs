@@ -1,6 +1,8 @@
 //! The sum of two vectors: offsets, a mask for the tail, loads and a store.
 
+use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
+use exactile::{Number, Result};
 
 #[kernel(BLOCK = 1024)]
 fn vector_add<T: Numeric, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: i32) {
@@ -10,6 +12,39 @@ fn vector_add<T: Numeric, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<
     store(out + offsets, sum).mask(mask);
 }
 
-fn main() {
-    println!("{:?}", vector_add::<f32>(vector_add::Config::default()));
+fn case<T: Float + Number>(n: usize) -> Case {
+    Case {
+        kernel: "vector_add",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![n],
+        bytes: (3 * n * size_of::<T>()) as u64,
+        flops: n as u64,
+        blocks: vec![1024, 256, 4096],
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &random::<T>(1, n))?;
+            let y = Buffer::from_slice(device, &random::<T>(2, n))?;
+            let device = device.clone();
+            let out = Buffer::<T>::zeros(&device, n)?;
+            Ok(problem(out, move |out, setting| {
+                let config = vector_add::Config {
+                    block: setting.block,
+                    warps: setting.warps,
+                    ..Default::default()
+                };
+                vector_add::<T>(config)
+                    .determinism(setting.determinism)
+                    .launch(&device, n.div_ceil(setting.block), (&x, &y, out, n as i32))
+            }))
+        }),
+    }
+}
+
+/// What the demo runs; `quick` takes small inputs.
+pub(crate) fn cases(quick: bool) -> Vec<Case> {
+    let n = if quick { 100_003 } else { 1 << 24 };
+    vec![case::<f32>(n), case::<f16>(n), case::<bf16>(n)]
+}
+
+fn main() -> Result<()> {
+    exactile::demo::main(&cases(true))
 }

@@ -1,10 +1,11 @@
 //! Which values a launch takes for the parameters of a kernel's signature.
 
 use exactile_core::ir::Number;
-use exactile_core::lang::{Element, Ptr, PtrMut, Scalar};
+use exactile_core::lang::{Element, Ptr, PtrMut, Scalar, Tensor, TensorMut};
 
 use crate::bound::Bound;
 use crate::buffer::Buffer;
+use crate::tensor::{Extents, TensorView, TensorViewMut};
 
 /// A value that a launch takes for a parameter of type `P`: `&Buffer<T>` for `Ptr<T>`,
 /// `&mut Buffer<T>` for `PtrMut<T>`, a number for a number.
@@ -28,6 +29,15 @@ impl BoundArguments<'_> {
     fn number(&mut self, number: impl Number) {
         self.list.push(Bound::Scalar(number.literal()));
     }
+
+    /// Extents and strides in the order in which a tensor parameter declares them.
+    fn layout<const RANK: usize>(&mut self, layout: Extents<RANK>) {
+        for value in layout.extents.into_iter().chain(layout.strides) {
+            // A view fits its buffer, so only the stride of an axis of extent 1 can be too large;
+            // it never counts.
+            self.number(i64::try_from(value).unwrap_or(i64::MAX));
+        }
+    }
 }
 
 impl<'a, T: Element + Number> Argument<'a, Ptr<T>> for &'a Buffer<T> {
@@ -40,6 +50,27 @@ impl<'a, T: Element + Number> Argument<'a, PtrMut<T>> for &'a mut Buffer<T> {
     fn bind(self, bound: &mut BoundArguments<'a>) {
         let (device, storage) = self.parts_mut();
         bound.list.push(Bound::ReadWrite(device, storage));
+    }
+}
+
+impl<'a, T: Element + Number, const RANK: usize> Argument<'a, Tensor<T, RANK>>
+    for TensorView<'a, T, RANK>
+{
+    fn bind(self, bound: &mut BoundArguments<'a>) {
+        bound
+            .list
+            .push(Bound::Read(self.buffer.device(), self.buffer.storage()));
+        bound.layout(self.layout);
+    }
+}
+
+impl<'a, T: Element + Number, const RANK: usize> Argument<'a, TensorMut<T, RANK>>
+    for TensorViewMut<'a, T, RANK>
+{
+    fn bind(self, bound: &mut BoundArguments<'a>) {
+        let (device, storage) = self.buffer.parts_mut();
+        bound.list.push(Bound::ReadWrite(device, storage));
+        bound.layout(self.layout);
     }
 }
 

@@ -9,6 +9,9 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::HostMemory;
 
+/// The byte that [`Buffer::spoil`] writes: no kernel of sense writes numbers of it.
+pub(crate) const POISON: u8 = 0xa5;
+
 /// Where the bytes of a buffer are.
 #[derive(Debug)]
 pub(crate) enum Storage {
@@ -109,6 +112,15 @@ impl<T: Number> Buffer<T> {
         }
         match &mut self.storage {
             Storage::Host(memory) => write_numbers(numbers, memory.bytes_mut()),
+        }
+        Ok(())
+    }
+
+    /// Overwrites every byte with a pattern that no result is likely to have, so that a kernel that
+    /// writes too little is found out.
+    pub fn spoil(&mut self) -> Result<()> {
+        match &mut self.storage {
+            Storage::Host(memory) => memory.bytes_mut().fill(POISON),
         }
         Ok(())
     }

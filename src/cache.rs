@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::compile::Compiled;
 use crate::error::Result;
@@ -23,6 +24,7 @@ pub(crate) struct CodeKey(pub(crate) String);
 struct Tables {
     by_launch: BTreeMap<LaunchKey, Arc<Compiled>>,
     by_code: BTreeMap<CodeKey, Arc<Compiled>>,
+    seconds: f64,
 }
 
 /// The compiled kernels of a device.
@@ -40,6 +42,16 @@ impl Cache {
     /// How many different codes there are.
     pub(crate) fn len(&self) -> usize {
         self.tables().by_code.len()
+    }
+
+    /// Seconds spent so far.
+    pub(crate) fn compile_seconds(&self) -> f64 {
+        self.tables().seconds
+    }
+
+    /// Notes time spent on a kernel.
+    pub(crate) fn spent(&self, time: Duration) {
+        self.tables().seconds += time.as_secs_f64();
     }
 
     /// The code that an earlier launch with this key used.

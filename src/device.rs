@@ -29,15 +29,18 @@ struct Inner {
     kind: DeviceKind,
     name: String,
     cache: Cache,
+    /// Programs of a launch that the interpreter runs; all when absent.
+    sample: Option<u64>,
 }
 
 impl Device {
-    fn new(kind: DeviceKind, name: String) -> Self {
+    fn new(kind: DeviceKind, name: String, sample: Option<u64>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 kind,
                 name,
                 cache: Cache::default(),
+                sample,
             }),
         }
     }
@@ -46,17 +49,17 @@ impl Device {
     pub fn cpu() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let name = format!("cpu-{}-{cores}", std::env::consts::ARCH);
-        Self::new(DeviceKind::Cpu, name)
+        Self::new(DeviceKind::Cpu, name, None)
     }
 
     /// The interpreter of block IR.
     pub fn interpreter() -> Self {
-        Self::new(DeviceKind::Interpreter, "interpreter".to_string())
+        Self::new(DeviceKind::Interpreter, "interpreter".to_string(), None)
     }
 
     /// The interpreter of lane IR: what the GPU lowering makes, without a GPU.
     pub fn lanes() -> Self {
-        Self::new(DeviceKind::Lanes, "lanes".to_string())
+        Self::new(DeviceKind::Lanes, "lanes".to_string(), None)
     }
 
     /// The NVIDIA GPU with this ordinal.
@@ -90,6 +93,33 @@ impl Device {
         }
     }
 
+    /// An interpreter that runs only so many programs of each launch, spread evenly over the grid
+    /// from the first to the last; for grids that are too large to interpret. Other devices stay as
+    /// they are.
+    #[must_use]
+    pub fn sampling(self, programs: u64) -> Self {
+        match self.kind() {
+            DeviceKind::Interpreter | DeviceKind::Lanes => {
+                Self::new(self.kind(), self.name().to_string(), Some(programs))
+            }
+            DeviceKind::Cpu | DeviceKind::Cuda(_) => self,
+        }
+    }
+
+    /// The programs of a grid of `count` that this device runs, by linear index.
+    pub(crate) fn programs(&self, count: u64) -> Vec<u64> {
+        match self.inner.sample {
+            Some(sample) if sample < count => {
+                let last = u128::from(count - 1);
+                let gaps = u128::from(sample.max(2) - 1);
+                (0..u128::from(sample))
+                    .map(|index| (last * index / gaps) as u64)
+                    .collect()
+            }
+            Some(_) | None => (0..count).collect(),
+        }
+    }
+
     /// What this device is.
     pub fn kind(&self) -> DeviceKind {
         self.inner.kind
@@ -112,6 +142,11 @@ impl Device {
     #[cfg(not(feature = "nvptx"))]
     fn synchronize_cuda(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Seconds that this device has spent on compiling, tracing included.
+    pub fn compile_seconds(&self) -> f64 {
+        self.inner.cache.compile_seconds()
     }
 
     /// How many compiled kernels this device holds.

@@ -6,9 +6,10 @@
 )]
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use exactile_core::backend::{Argument, LaunchError};
-use exactile_core::interp::memory::program_coordinates;
+use exactile_core::interp::memory::{program_coordinates, program_count};
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::Grid;
 use exactile_core::target::{Bounds, Options};
@@ -89,11 +90,14 @@ pub(crate) fn prepare(
     if let Some(compiled) = device.cache().launched(&launch) {
         return Ok(compiled);
     }
+    let begin = Instant::now();
     let func = specialise(trace()?, &divisors)?;
     let code = CodeKey(format!("{options:?}\n{}", *func));
-    device
+    let compiled = device
         .cache()
-        .code(launch, code, || compile(func, device, options))
+        .code(launch, code, || compile(func, device, options))?;
+    device.cache().spent(begin.elapsed());
+    Ok(compiled)
 }
 
 /// Runs code that checks every access. What it was compiled with says so.
@@ -189,8 +193,12 @@ fn fault_error(fault: Fault, grid: Grid) -> Error {
 
 /// The arguments do not fit the kernel.
 pub(crate) fn arguments_error(kernel: &str, message: impl Into<String>) -> Error {
+    launch_error(kernel, LaunchError::Arguments(message.into()))
+}
+
+fn launch_error(kernel: &str, source: LaunchError) -> Error {
     Error::Launch {
         kernel: kernel.to_string(),
-        source: LaunchError::Arguments(message.into()),
+        source,
     }
 }

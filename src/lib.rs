@@ -8,6 +8,7 @@ mod buffer;
 mod cache;
 mod compare;
 mod compile;
+pub mod demo;
 mod device;
 mod error;
 mod grid;

@@ -1,6 +1,8 @@
 //! The commands and their arguments. Results go to standard output, everything else to standard
 //! error; a failure exits with 1, a wrong command line with 2.
 
+mod demo;
+mod examples;
 mod ops;
 mod run;
 mod selftest;
@@ -23,6 +25,7 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Action {
+    Demo(demo::Demo),
     Run(run::Run),
     Ops(ops::Ops),
     Selftest(selftest::Selftest),
@@ -32,6 +35,7 @@ enum Action {
 pub(crate) fn main() -> ExitCode {
     let command = Command::parse();
     let result = match command.action {
+        Action::Demo(demo) => demo.execute(),
         Action::Run(run) => run.execute(),
         Action::Ops(ops) => ops.execute(),
         Action::Selftest(selftest) => selftest.execute(),

@@ -29,7 +29,7 @@ impl Settings {
     }
 }
 
-fn determinism(text: &str) -> Result<Determinism, String> {
+pub(crate) fn determinism(text: &str) -> Result<Determinism, String> {
     const LEVELS: [Determinism; 5] = [
         Determinism::NotGuaranteed,
         Determinism::RunToRun,

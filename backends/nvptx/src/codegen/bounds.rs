@@ -3,7 +3,8 @@
 use exactile_core::ir::{Inst, Op, Value};
 use inkwell::attributes::AttributeLoc;
 use inkwell::module::Linkage;
-use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
+use inkwell::types::BasicMetadataTypeEnum;
+use inkwell::values::{BasicMetadataValueEnum, BasicValue, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, AtomicOrdering, AtomicRMWBinOp, IntPredicate};
 
 use super::Emitter;
@@ -29,7 +30,8 @@ impl<'c> Emitter<'_, 'c> {
         else {
             return Err(Error::Unsupported(op.mnemonic().to_string()));
         };
-        let starts = self.valid_starts(*base, *count)?;
+        let length = self.length(*base)?;
+        let starts = self.valid_starts(length, *count)?;
         let offset = self.index(*offset)?;
         let element = self.index(*element)?;
         let inside = self
@@ -44,18 +46,21 @@ impl<'c> Emitter<'_, 'c> {
             }
             None => (inside, outside),
         };
-        self.report_where(wrong, *site, element, offset)?;
+        self.report_where(wrong, [self.int(64, *site), element, offset, length])?;
         self.define(inst, vec![allowed.into()]);
         Ok(())
     }
 
-    /// How many offsets are valid for an access of `count` elements: `max(length - count + 1, 0)`.
-    fn valid_starts(&self, base: Value, count: i64) -> Result<IntValue<'c>> {
-        let length = self
-            .func
+    /// The number of elements behind a parameter.
+    fn length(&self, base: Value) -> Result<IntValue<'c>> {
+        self.func
             .parameter_index(base)
             .and_then(|index| self.hidden.lengths[index])
-            .ok_or_else(|| Error::Unsupported("check_bounds of shared memory".to_string()))?;
+            .ok_or_else(|| Error::Unsupported("check_bounds of shared memory".to_string()))
+    }
+
+    /// How many offsets are valid for an access of `count` elements: `max(length - count + 1, 0)`.
+    fn valid_starts(&self, length: IntValue<'c>, count: i64) -> Result<IntValue<'c>> {
         let builder = &self.builder;
         let starts = builder.build_int_sub(length, self.int(64, count - 1), "")?;
         let zero = self.int(64, 0);
@@ -63,13 +68,8 @@ impl<'c> Emitter<'_, 'c> {
         self.choose_int(any, starts, zero)
     }
 
-    fn report_where(
-        &mut self,
-        wrong: IntValue<'c>,
-        site: i64,
-        element: IntValue<'c>,
-        offset: IntValue<'c>,
-    ) -> Result<()> {
+    /// Where `wrong` holds, reports site, element and offset of an access, given the length.
+    fn report_where(&mut self, wrong: IntValue<'c>, access: [IntValue<'c>; 4]) -> Result<()> {
         let record = self
             .hidden
             .error_record
@@ -81,8 +81,8 @@ impl<'c> Emitter<'_, 'c> {
         let next = self.context.append_basic_block(self.kernel, "checked");
         self.builder.build_conditional_branch(wrong, failed, next)?;
         self.builder.position_at_end(failed);
-        let site = self.int(64, site);
-        let arguments = [record.into(), site.into(), element.into(), offset.into()];
+        let mut arguments = vec![record.into()];
+        arguments.extend(access.map(BasicMetadataValueEnum::from));
         self.builder.build_call(report, &arguments, "")?;
         self.builder.build_unconditional_branch(next)?;
         self.builder.position_at_end(next);
@@ -109,7 +109,8 @@ impl<'c> Emitter<'_, 'c> {
         let caller = self.builder.get_insert_block();
         let (wide, void) = (self.context.i64_type(), self.context.void_type());
         let pointer = self.context.ptr_type(AddressSpace::from(1u16));
-        let parameters = [pointer.into(), wide.into(), wide.into(), wide.into()];
+        let mut parameters = vec![pointer.into()];
+        parameters.extend([BasicMetadataTypeEnum::from(wide); 4]);
         let ty = void.fn_type(&parameters, false);
         let function =
             self.module
@@ -138,12 +139,8 @@ impl<'c> Emitter<'_, 'c> {
         let address = arguments[0].into_pointer_value();
         let (free, taken) = (self.int(32, 0), self.int(32, 1));
         builder.position_at_end(entry);
-        let mut found = vec![self.linear_program()?];
-        found.extend(
-            arguments[1..]
-                .iter()
-                .map(|argument| argument.into_int_value()),
-        );
+        let access = [1, 2, 3, 4].map(|index| arguments[index].into_int_value());
+        let found = self.first_outside(access)?;
         let lock = self.word_address(address, record::LOCK)?;
         builder.build_unconditional_branch(attempt)?;
 
@@ -203,6 +200,18 @@ impl<'c> Emitter<'_, 'c> {
         Ok(self
             .builder
             .build_int_compare(IntPredicate::NE, number, zero, "")?)
+    }
+
+    /// The fields of the record for an access: of consecutive elements, the first one outside.
+    fn first_outside(&self, access: [IntValue<'c>; 4]) -> Result<Vec<IntValue<'c>>> {
+        let [site, element, offset, length] = access;
+        let builder = &self.builder;
+        let starts_inside = builder.build_int_compare(IntPredicate::ULT, offset, length, "")?;
+        let inside = builder.build_int_sub(length, offset, "")?;
+        let skipped = self.choose_int(starts_inside, inside, self.int(64, 0))?;
+        let element = builder.build_int_add(element, skipped, "")?;
+        let offset = builder.build_int_add(offset, skipped, "")?;
+        Ok(vec![self.linear_program()?, site, element, offset])
     }
 
     /// Whether the keys of `found` are lexicographically below those in the record.

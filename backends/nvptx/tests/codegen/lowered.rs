@@ -1,0 +1,140 @@
+//! Block kernels lowered to registers of lanes and warps: what their machine code looks like.
+
+use exactile_core::passes::{self, Approximations};
+use exactile_core::target::{Bounds, Determinism, Options, Schedule};
+use exactile_core::text::parse;
+use exactile_core::{lower, verify};
+use exactile_nvptx::{Assembled, Ptx, emit};
+
+use crate::{assemble, count};
+
+fn compile(source: &str, name: &str, warps: u32, bounds: Bounds) -> Ptx {
+    let func = verify::block(parse(source, "kernel.bir").expect("parses")).expect("is valid");
+    let block = passes::prepare(func, Determinism::Exact, Approximations::Absent);
+    let options = Options {
+        determinism: Determinism::Exact,
+        bounds,
+        schedule: Schedule {
+            warps: Some(warps),
+            stages: 0,
+        },
+    };
+    let lane = lower::distributed::lower(&block.expect("prepares"), &options).expect("lowers");
+    let name = format!("{name}_{warps}_{bounds:?}");
+    emit(&lane, &name).unwrap_or_else(|error| panic!("{error}\n{}", *lane))
+}
+
+/// The machine code for some numbers of warps, with and without checks.
+fn assembled(source: &str, name: &str) -> Vec<(Bounds, Assembled)> {
+    let mut all = Vec::new();
+    for (warps, bounds) in [
+        (1, Bounds::Unchecked),
+        (4, Bounds::Unchecked),
+        (4, Bounds::Checked),
+        (8, Bounds::Unchecked),
+    ] {
+        let ptx = compile(source, name, warps, bounds);
+        if let Some(assembled) = assemble(&ptx) {
+            assert!(
+                assembled.report.contains("0 bytes spill stores"),
+                "{}",
+                assembled.report
+            );
+            assert_eq!(count(&assembled, "LDL") + count(&assembled, "STL"), 0);
+            all.push((bounds, assembled));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_masked_elementwise_kernel_moves_whole_vectors() {
+    let source =
+        "func @triad block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16, %n: i64) {
+        %p = program_id axis=0 : i64
+        %size = constant value=i64(1024) : i64
+        %start = mul %p, %size : i64
+        %ss = splat %start : tile<1024xi64>
+        %i = arange start=0, end=1024 : tile<1024xi64>
+        %o = add %ss, %i : tile<1024xi64>
+        %ns = splat %n : tile<1024xi64>
+        %m = lt %o, %ns : tile<1024xbool>
+        %v = load %x, %o, mask=%m : tile<1024xf32>
+        %w = mul %v, %v : tile<1024xf32>
+        %z = add %w, %v : tile<1024xf32>
+        store %y, %o, %z, mask=%m
+      }";
+    for (_, assembled) in assembled(source, "triad") {
+        assert!(count(&assembled, "LDG.E.128") >= 1, "{}", assembled.sass);
+        assert!(count(&assembled, "STG.E.128") >= 1, "{}", assembled.sass);
+        assert_eq!(count(&assembled, "FFMA"), 0, "{}", assembled.sass);
+    }
+}
+
+const SUM: &str = "(%lower: f32, %upper: f32) {
+      %total = add %lower, %upper : f32
+      yield [%total]
+    }";
+
+#[test]
+fn a_softmax_reduces_by_shuffles() {
+    let source = format!(
+        "func @softmax block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16) {{
+        %p = program_id axis=0 : i64
+        %k = constant value=i64(1024) : i64
+        %first = mul %p, %k : i64
+        %fs = splat %first : tile<1024xi64>
+        %i = arange start=0, end=1024 : tile<1024xi64>
+        %o = add %fs, %i : tile<1024xi64>
+        %v = load %x, %o : tile<1024xf32>
+        %m = reduce [%v], axis=0, order=tree (%ma: f32, %mb: f32) {{
+          %mc = maxnum %ma, %mb : f32
+          yield [%mc]
+        }} : f32
+        %ms = splat %m : tile<1024xf32>
+        %d = sub %v, %ms : tile<1024xf32>
+        %e = exp %d : tile<1024xf32>
+        %s = reduce [%e], axis=0, order=tree {SUM} : f32
+        %t = splat %s : tile<1024xf32>
+        %q = div %e, %t : tile<1024xf32>
+        store %y, %o, %q
+      }}"
+    );
+    for (_, assembled) in assembled(&source, "softmax") {
+        assert!(count(&assembled, "SHFL.BFLY") >= 10, "{}", assembled.sass);
+        assert!(count(&assembled, "LDG.E.128") >= 1, "{}", assembled.sass);
+    }
+}
+
+#[test]
+fn a_transposed_copy_stages_in_shared_memory() {
+    let source = "func @transpose block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16) {
+        %i = arange start=0, end=4096 : tile<4096xi64>
+        %v = load %x, %i : tile<4096xf32>
+        %w = reshape %v : tile<64x64xf32>
+        %t = transpose %w, permutation=[1, 0] : tile<64x64xf32>
+        %o = reshape %i : tile<64x64xi64>
+        store %y, %o, %t
+      }";
+    for (_, assembled) in assembled(source, "transpose") {
+        assert!(count(&assembled, "STS") >= 1, "{}", assembled.sass);
+        assert!(count(&assembled, "LDS") >= 1, "{}", assembled.sass);
+        assert!(count(&assembled, "STG.E.128") >= 1, "{}", assembled.sass);
+    }
+}
+
+#[test]
+fn a_product_of_matrices_is_fused_multiply_adds() {
+    let source = "func @dot block (%x: ptr<f32> divisor=16, %y: ptr<f32> divisor=16, %z: ptr<f32> write divisor=16) {
+        %i = arange start=0, end=1024 : tile<1024xi64>
+        %i2 = reshape %i : tile<32x32xi64>
+        %u = load %x, %i2 : tile<32x32xf32>
+        %v = load %y, %i2 : tile<32x32xf32>
+        %w = load %z, %i2 : tile<32x32xf32>
+        %d = dot %u, %v, %w, precision=ieee : tile<32x32xf32>
+        store %z, %i2, %d
+      }";
+    for (_, assembled) in assembled(source, "dot") {
+        assert!(count(&assembled, "FFMA") >= 32, "{}", assembled.sass);
+    }
+}

@@ -1,0 +1,28 @@
+//! The example programs, whose cases the demo runs.
+
+use exactile::demo::Case;
+
+macro_rules! examples {
+    ($($name:ident = $path:literal),* $(,)?) => {
+        $(
+            #[path = $path]
+            #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+            mod $name;
+        )*
+
+        /// The cases of all examples.
+        pub(super) fn cases(quick: bool) -> Vec<Case> {
+            let mut cases = Vec::new();
+            $(cases.extend($name::cases(quick));)*
+            cases
+        }
+    };
+}
+
+examples! {
+    vector_add = "../../examples/vector_add.rs",
+    softmax = "../../examples/softmax.rs",
+    mean = "../../examples/mean.rs",
+    layer_norm = "../../examples/layer_norm.rs",
+    matmul = "../../examples/matmul.rs",
+}

@@ -1,0 +1,182 @@
+//! The harness of the examples and of `exactile demo`: runs a kernel under several configurations,
+//! judges its bits, and measures it.
+
+mod inputs;
+mod judge;
+
+use exactile_core::ir::DType;
+use exactile_core::target::Determinism;
+use serde::Serialize;
+
+use exactile_core::ir::Number;
+
+use crate::array::Array;
+use crate::autotune::Workload;
+use crate::buffer::Buffer;
+use crate::compare::Comparable;
+use crate::device::Device;
+use crate::error::{Error, Result};
+
+pub use inputs::{linspace, random};
+pub use judge::judge;
+
+/// A configuration that a [`Case`] is run with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Setting {
+    /// The tile size that the case varies.
+    pub block: usize,
+    /// Warps of a thread block; 0 lets the compiler choose, and the CPU has none.
+    pub warps: u32,
+    /// The level promised.
+    #[serde(skip)]
+    pub determinism: Determinism,
+}
+
+/// A kernel with its buffers on one device.
+pub type Problem = Box<dyn Workload<Setting>>;
+
+/// A problem with one output: `launch` runs the kernel with it.
+pub fn problem<T: Number>(
+    output: Buffer<T>,
+    launch: impl FnMut(&mut Buffer<T>, &Setting) -> Result<()> + 'static,
+) -> Problem {
+    Box::new(WithOutput { output, launch })
+}
+
+struct WithOutput<T, F> {
+    output: Buffer<T>,
+    launch: F,
+}
+
+impl<T: Number, F> Workload<Setting> for WithOutput<T, F>
+where
+    F: FnMut(&mut Buffer<T>, &Setting) -> Result<()>,
+{
+    fn launch(&mut self, setting: &Setting) -> Result<()> {
+        (self.launch)(&mut self.output, setting)
+    }
+
+    fn outputs(&self) -> Result<Vec<Array>> {
+        Ok(vec![self.output.to_array()?])
+    }
+
+    fn spoil(&mut self) -> Result<()> {
+        self.output.spoil()
+    }
+}
+
+/// A kernel with an input.
+pub struct Case {
+    /// The kernel's name.
+    pub kernel: &'static str,
+    /// The type of its numbers.
+    pub dtype: DType,
+    /// The extents of its input.
+    pub shape: Vec<usize>,
+    /// Bytes that must move between memory and processor.
+    pub bytes: u64,
+    /// Floating-point operations that the result needs.
+    pub flops: u64,
+    /// The tile sizes to run; the first one gives the golden run.
+    pub blocks: Vec<usize>,
+    /// Makes the buffers on a device.
+    pub setup: Box<dyn Fn(&Device) -> Result<Problem>>,
+}
+
+/// What became of one case under one setting.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The kernel's name.
+    pub kernel: &'static str,
+    /// The type of its numbers.
+    pub dtype: &'static str,
+    /// The extents of its input.
+    pub shape: Vec<usize>,
+    /// Its configuration.
+    pub config: Setting,
+    /// The device.
+    pub device: String,
+    /// The level promised.
+    pub determinism: &'static str,
+    /// Time to trace and compile, in milliseconds.
+    pub compile_ms: f64,
+    /// Median time of a launch, in milliseconds.
+    pub run_ms: f64,
+    /// Gigabytes a second.
+    pub gb_s: f64,
+    /// Giga floating-point operations a second.
+    pub gflop_s: f64,
+    /// Whether all bits are those of the reference.
+    pub bits_equal: bool,
+    /// The greatest distance from the reference, in units in the last place.
+    pub max_ulp: u64,
+    /// Whether the row is as promised: equal bits, or within tolerance where bits are not promised.
+    pub passed: bool,
+    /// What the results were compared with.
+    pub reference: String,
+    /// The first mismatches, when the row did not pass.
+    pub report: Option<String>,
+}
+
+/// The header of a table of rows.
+pub const HEADER: &str = "kernel      dtype shape               block warps device determinism      compile ms     run ms     GB/s  GFLOP/s  bits  max ulp  reference";
+
+impl Row {
+    /// The row as a line of a table.
+    pub fn line(&self) -> String {
+        let shape = self
+            .shape
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("x");
+        let bits = match (self.bits_equal, self.passed) {
+            (true, _) => "equal",
+            (false, true) => "close",
+            (false, false) => "WRONG",
+        };
+        format!(
+            "{:11} {:5} {shape:17} {:7} {:5} {:6} {:16} {:10.2} {:10.3} {:8.2} {:8.2} {bits:>5} {:8}  {}",
+            self.kernel,
+            self.dtype,
+            self.config.block,
+            self.config.warps,
+            self.device,
+            self.determinism,
+            self.compile_ms,
+            self.run_ms,
+            self.gb_s,
+            self.gflop_s,
+            self.max_ulp,
+            self.reference,
+        )
+    }
+}
+
+/// Runs the cases of an example on the CPU, and on the first GPU where there is one, and prints a
+/// table. An error when a result is not as promised.
+pub fn main(cases: &[Case]) -> Result<()> {
+    let mut devices = vec![Device::cpu()];
+    match Device::cuda(0) {
+        Ok(device) => devices.push(device),
+        Err(reason) => println!("no GPU: {reason}"),
+    }
+    println!("{HEADER}");
+    let mut wrong = 0;
+    for case in cases {
+        for device in &devices {
+            judge(case, device, Determinism::Exact, &mut |row| {
+                println!("{}", row.line());
+                if let Some(report) = &row.report {
+                    println!("{report}");
+                }
+                wrong += usize::from(!row.passed);
+                Ok(())
+            })?;
+        }
+    }
+    if wrong > 0 {
+        return Err(Error::Mismatch(format!("{wrong} rows are not as promised")));
+    }
+    Ok(())
+}
