@@ -51,7 +51,7 @@ impl Assignment {
         self.layouts[value].as_ref()
     }
 
-    /// The layout in which a store writes.
+    /// The layout that a store asks for; `None` when it writes in whatever layout its value has.
     #[must_use]
     pub fn store_layout(&self, inst: Inst) -> Option<&Rc<LinearLayout>> {
         self.stores.get(&inst)
@@ -84,7 +84,9 @@ pub fn assign(func: &Func, schedule: &Schedule) -> Result<Assignment, LayoutErro
     let mut stores = BTreeMap::new();
     for &inst in &assigner.insts {
         if let Op::Store { value, .. } = func.op(inst) {
-            stores.insert(inst, assigner.store(inst, *value)?);
+            if let Some(layout) = assigner.store(inst, *value)? {
+                stores.insert(inst, layout);
+            }
         }
     }
     let Assigner {
@@ -453,21 +455,21 @@ impl Assigner<'_> {
 
     /// A store writes in the layout of its value, unless lanes would then walk another axis than the
     /// one along which memory is contiguous.
-    fn store(&self, inst: Inst, value: Value) -> Result<Rc<LinearLayout>, LayoutError> {
+    fn store(&self, inst: Inst, value: Value) -> Result<Option<Rc<LinearLayout>>, LayoutError> {
         let Some(access) = TileAccess::of(self.func, inst) else {
-            return Ok(self.default_layout(value));
+            return Ok(None);
         };
         let preferred = self.preferred(&access);
         let Some(found) = self.known(value)? else {
-            return Ok(preferred);
+            return Ok(Some(preferred));
         };
         let axis = access.order(self.func, &self.contiguity).first().copied();
         let Some(mask) = axis.and_then(|axis| found.dim_mask(axis).ok()) else {
-            return Ok(found);
+            return Ok(None);
         };
         let along = |layout: &LinearLayout| layout.lane_columns().first().copied().unwrap_or(0);
         let replicated = along(&found) == 0;
         let same = replicated || along(&preferred) & mask == 0 || along(&found) & mask != 0;
-        Ok(if same { found } else { preferred })
+        Ok((!same).then_some(preferred))
     }
 }

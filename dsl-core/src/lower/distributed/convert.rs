@@ -166,7 +166,7 @@ impl Lowering<'_> {
 
     /// The offset of an access and its alignment in bytes.
     fn place(&mut self, side: &Side<'_>, access: &SharedAccess) -> (Value, i64) {
-        let offset = self.thread_value_with(&side.side.thread, access.offset);
+        let offset = self.thread_offset(&side.side.thread, access.offset);
         (
             offset,
             i64::from(side.dtype.bytes()) * access.registers.len() as i64,

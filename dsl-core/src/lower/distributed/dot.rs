@@ -132,7 +132,7 @@ impl Lowering<'_> {
                 })
                 .collect();
             let value = self.gather(&tile.registers, &chosen);
-            let offset = self.thread_value_with(&map, registers[first as usize]);
+            let offset = self.thread_offset(&map, registers[first as usize]);
             let align = i64::from(dtype.bytes()) << vector.len();
             self.builder.emit(
                 Op::LaneStore {
@@ -159,7 +159,7 @@ impl Lowering<'_> {
         let outer = self.builder.enter(body);
         self.scopes.push(Scope::default());
         let parameters = self.builder.parameters(body);
-        let block = self.builder.cast(parameters[0], DType::I32);
+        let block = parameters[0];
         let values = self.unrolled(operands, &parameters[1..], 1 << UNROLLED_BITS, Some(block));
         self.builder.emit(Op::Yield { values }, &[]);
         self.scopes.pop();
@@ -203,7 +203,7 @@ impl Lowering<'_> {
     /// What a block of steps adds to every offset.
     fn block_start(&mut self, operand: &Operand, block: Option<Value>) -> Option<Value> {
         let stride = operand.steps.get(UNROLLED_BITS as usize)?;
-        let stride = self.builder.int32(*stride as i32);
+        let stride = self.builder.index(*stride as i64);
         block.map(|block| self.builder.mul(block, stride))
     }
 
@@ -221,7 +221,7 @@ impl Lowering<'_> {
             if register & low != 0 || elements.contains_key(&register) {
                 continue;
             }
-            let mut offset = self.thread_value_with(&operand.map, register ^ place);
+            let mut offset = self.thread_offset(&operand.map, register ^ place);
             if let Some(start) = start {
                 offset = self.builder.add(offset, start);
             }

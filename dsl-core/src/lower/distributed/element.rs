@@ -37,10 +37,10 @@ impl Lowering<'_> {
         let first = (start != 0).then(|| self.builder.index(start));
         let mut registers = Vec::new();
         for index in self.indices(layout, mask) {
-            let number = known.get(&index).copied().unwrap_or_else(|| {
-                let wide = self.widen(index);
-                first.map_or(wide, |first| self.builder.add(wide, first))
-            });
+            let number = known
+                .get(&index)
+                .copied()
+                .unwrap_or_else(|| first.map_or(index, |first| self.builder.add(index, first)));
             known.insert(index, number);
             registers.push(number);
         }
@@ -77,10 +77,23 @@ impl Lowering<'_> {
 
     /// A computed elementwise op, in the layout that was chosen for it.
     pub(super) fn computed(&mut self, op: &Op, result: Value) -> Result<()> {
-        let layout = self.assigned(result);
+        let layout = self.followed(op, result)?;
         let dtype = self.dtype(result)?;
         let registers = self.elementwise(op, dtype, &layout)?;
         self.bind(result, Tile { layout, registers });
         Ok(())
+    }
+
+    /// The layout that was chosen for an elementwise result; where it was that of an operand, the one
+    /// that the operand has come to have.
+    fn followed(&self, op: &Op, result: Value) -> Result<Rc<LinearLayout>> {
+        let assigned = self.assigned(result);
+        for operand in op.operands() {
+            let planned = self.planned(operand)?;
+            if planned.is_some_and(|planned| planned == assigned) {
+                return self.natural(operand);
+            }
+        }
+        Ok(assigned)
     }
 }

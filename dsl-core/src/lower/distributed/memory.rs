@@ -105,8 +105,10 @@ impl Lowering<'_> {
         offsets: Value,
         (value, mask): (Value, Option<Value>),
     ) -> Result<()> {
-        let found = self.assignment.store_layout(inst).cloned();
-        let layout = found.expect("broken invariant: every store has a layout");
+        let layout = match self.assignment.store_layout(inst).cloned() {
+            Some(layout) => layout,
+            None => self.natural(value)?,
+        };
         let values = self.get(value, &layout)?;
         let mut access = self.access(
             inst,

@@ -13,6 +13,7 @@ mod control;
 mod convert;
 mod dot;
 mod element;
+mod level;
 mod memory;
 mod order;
 mod reduce;

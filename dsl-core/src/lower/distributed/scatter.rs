@@ -44,7 +44,7 @@ impl Lowering<'_> {
                 .dim_mask(axis)
                 .map_err(|error| self.layout_error(&error))?;
             let indices = self.indices(layout, mask);
-            let last = self.builder.int32(shape.extent(axis) as i32 - 1);
+            let last = self.builder.index(shape.extent(axis) as i64 - 1);
             self.restrict(access, |lowering, register| {
                 lowering
                     .builder
@@ -147,7 +147,6 @@ impl Lowering<'_> {
         let counts = self.builder.declared(load(valid, 1), Type::BOOL);
         let mut values = Vec::new();
         for (register, &element) in elements.iter().enumerate() {
-            let element = self.widen(element);
             let higher = self.builder.compare(CompareOp::Gt, other, element);
             let same = self
                 .builder

@@ -265,6 +265,28 @@ fn sums_along_every_axis_of_a_cube() {
 }
 
 #[test]
+fn lanes_share_the_work_of_a_long_sum() {
+    let source = format!(
+        "func @sum block (%x: ptr<f32> divisor=16, %y: ptr<f32> write) {{
+        %i = arange start=0, end=4096 : tile<4096xi64>
+        %v = load %x, %i : tile<4096xf32>
+        %s = reduce [%v], axis=0, order=tree {SUM} : f32
+        %z = constant value=i64(0) : i64
+        store %y, %z, %s
+      }}"
+    );
+    let reports = check(
+        &source,
+        [1, 1, 1],
+        &[Given::Random(4096, 0), Given::Random(1, 0)],
+    );
+    // Four warps: after the vectors a lane has 8 values; handing over halves takes 4 + 2 + 1
+    // shuffles, the last two lane bits one each, and the three levels that moved into lanes again
+    // one each.
+    assert_eq!(reports[1].shuffles, 4 * 12);
+}
+
+#[test]
 fn the_lowest_index_of_the_maximum() {
     let source = "func @argmax block (%x: ptr<i32>, %y: ptr<i64> write, %z: ptr<f64> write) {
         %i = arange start=0, end=256 : tile<256xi64>

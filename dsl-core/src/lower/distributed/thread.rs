@@ -91,23 +91,40 @@ impl Lowering<'_> {
     /// `thread_value(map)` with `constant` added by exclusive or.
     pub(super) fn thread_value_with(&mut self, map: &ThreadMap, constant: u32) -> Value {
         let value = self.thread_value(map);
-        self.combined(map, value, constant)
-    }
-
-    /// `value`, which is that of `map`, with `constant` added by exclusive or: a plain addition where
-    /// the bits do not meet, which folds into addresses.
-    pub(super) fn combined(&mut self, map: &ThreadMap, value: Value, constant: u32) -> Value {
         if constant == 0 {
             return value;
         }
         let literal = self.builder.int32(constant as i32);
+        self.builder.xor(value, literal)
+    }
+
+    /// `thread_value(map)` with `constant` added by exclusive or, as an index. Bits that the map never
+    /// sets are added to the widened number, so that they fold into addresses.
+    pub(super) fn thread_offset(&mut self, map: &ThreadMap, constant: u32) -> Value {
         if map.is_zero() {
-            literal
-        } else if map.support() & constant == 0 {
-            self.builder.add(value, literal)
-        } else {
-            self.builder.xor(value, literal)
+            return self.builder.index(i64::from(constant));
         }
+        let (mixed, apart) = (constant & map.support(), constant & !map.support());
+        let key = (map.clone(), mixed);
+        let known = self
+            .scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.offsets.get(&key).copied());
+        let offset = known.unwrap_or_else(|| {
+            let value = self.thread_value_with(map, mixed);
+            self.builder.cast(value, DType::I64)
+        });
+        let scope = self
+            .scopes
+            .last_mut()
+            .expect("broken invariant: a region is open");
+        scope.offsets.insert(key, offset);
+        if apart == 0 {
+            return offset;
+        }
+        let literal = self.builder.index(i64::from(apart));
+        self.builder.add(offset, literal)
     }
 
     /// Whether bit `bit` of the value of `map` is set.
@@ -151,7 +168,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The index bits under `mask`, moved down to bit 0, of each register of a layout (`i32`).
+    /// The index bits under `mask`, moved down to bit 0, of each register of a layout (`i64`).
     pub(super) fn indices(&mut self, layout: &LinearLayout, mask: u64) -> Vec<Value> {
         let shift = mask.trailing_zeros().min(63);
         let images = |columns: &[u64]| -> Vec<u32> {
@@ -164,7 +181,6 @@ impl Lowering<'_> {
             lane: images(layout.lane_columns()),
             warp: images(layout.warp_columns()),
         };
-        let value = self.thread_value(&map);
         let constant = |register| {
             let flat = layout.apply(Point {
                 register,
@@ -180,15 +196,10 @@ impl Lowering<'_> {
                 if let Some(&value) = known.get(&constant) {
                     return value;
                 }
-                let value = self.combined(&map, value, constant);
+                let value = self.thread_offset(&map, constant);
                 known.insert(constant, value);
                 value
             })
             .collect()
-    }
-
-    /// An `i32` as an index.
-    pub(super) fn widen(&mut self, value: Value) -> Value {
-        self.builder.cast(value, DType::I64)
     }
 }
