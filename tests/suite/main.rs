@@ -10,3 +10,4 @@ mod npy;
 mod programs;
 mod tidy;
 mod trace;
+mod ui;

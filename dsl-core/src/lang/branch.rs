@@ -12,7 +12,8 @@ use crate::ir::{Op, Region, Type, Value};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot decide an `if` or `while` in a kernel",
     label = "expected `bool` or `Scalar<bool>`",
-    note = "choose element by element with `select(condition, a, b)`",
+    note = "compare a number, such as `n != 0`",
+    note = "a tile chooses element by element with `select(condition, a, b)`",
     note = "a tile of rank 0 becomes a scalar with `.scalar()`"
 )]
 pub trait Condition {

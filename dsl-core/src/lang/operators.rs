@@ -64,6 +64,7 @@ same_element! {
 
 macro_rules! with_literal {
     ($($Kind:ident)*) => { $(
+        #[diagnostic::do_not_recommend]
         impl<T: Element, L: HostNumber + LiteralOf<T>> Elementwise<L> for $Kind<T> {
             type Output = $Kind<T>;
             fn operands(self, right: L, context: &mut Context) -> (Value, Value) {
@@ -304,7 +305,7 @@ impl Comparison {
     message = "`{Self}` and `{R}` do not compare in a kernel",
     label = "no comparison between `{Self}` and `{R}`",
     note = "device values need the same element type: convert with `.to::<T>()`",
-    note = "of host values, numbers, `bool`, `char` and `&str` compare"
+    note = "of host values, numbers, `bool`, `char` and `&str` compare; `match` on others"
 )]
 pub trait Compare<R> {
     /// `bool`, `Scalar<bool>` or `Tile<bool>`.
@@ -325,6 +326,7 @@ fn compare<A: Elementwise<B>, B, O: DeviceValue>(left: A, right: B, comparison: 
 
 macro_rules! device_comparison {
     ($($Kind:ident)*) => { $(
+        #[diagnostic::do_not_recommend]
         impl<T: Element, R> Compare<R> for $Kind<T>
         where
             $Kind<T>: Elementwise<R>,

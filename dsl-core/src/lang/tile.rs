@@ -194,6 +194,11 @@ pub(crate) fn axis_of(axis: usize) -> Axis {
 }
 
 /// Something that can fill a tile: a tile, a scalar or a host number.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no tile, scalar or number of type `{T}`",
+    note = "convert tiles and scalars with `.to::<T>()`",
+    note = "next to floats write `2.0` instead of `2`, and `N as f64` for a `usize`"
+)]
 pub trait IntoTile<T: Element> {
     /// The value, of whatever shape it has.
     #[doc(hidden)]
@@ -212,6 +217,7 @@ impl<T: Element> IntoTile<T> for Scalar<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, L: HostNumber + LiteralOf<T>> IntoTile<T> for L {
     fn into_value(self, context: &mut Context) -> Value {
         context.literal(self.literal())
