@@ -11,7 +11,7 @@ use exactile_core::backend::{Argument, LaunchError};
 use exactile_core::interp::lane::Report;
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::{Func, Grid, Stage};
-use exactile_core::lower::distributed;
+use exactile_core::lower::{distributed, sequential};
 use exactile_core::passes::{self, Approximations};
 use exactile_core::target::{BoundsError, Options};
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
@@ -115,9 +115,7 @@ pub unsafe fn execute(
                 .map_or_else(faulted, |()| Outcome::Done);
         }
         (_, Proven::Lane(func)) => Ok(func.clone()),
-        (Place::Cpu, Proven::Block(_)) => {
-            return Outcome::Unavailable("block functions are not lowered for the CPU".to_string());
-        }
+        (Place::Cpu, Proven::Block(func)) => lower_for_cpu(func, options),
         (Place::Lanes { .. } | Place::Cuda { .. }, Proven::Block(func)) => {
             lower_for_lanes(func, options)
         }
@@ -159,8 +157,7 @@ fn prepare(func: &BlockFunc, options: &Options) -> Result<BlockFunc, String> {
 
 /// What the lowering for a CPU makes of a block function.
 pub fn lower_for_cpu(func: &BlockFunc, options: &Options) -> Result<LaneFunc, String> {
-    let _prepared = prepare(func, options)?;
-    Err("not wired".to_string())
+    sequential::lower(&prepare(func, options)?, options).map_err(|error| error.to_string())
 }
 
 /// What the lowering for a GPU makes of a block function.

@@ -146,26 +146,7 @@ impl<'a> Machine<'a> {
             Op::Load { .. } => self.load(inst).map(|result| vec![result]),
             Op::Store { .. } => self.store(inst).map(|()| Vec::new()),
             Op::Reduce { .. } => self.reduce(inst),
-            Op::Dot {
-                a,
-                b,
-                accumulator,
-                precision,
-            } => {
-                let (left, right) = (self.shape(*a), self.shape(*b));
-                let extents = Extents {
-                    m: left.extent(0),
-                    k: left.extent(1),
-                    n: right.extent(1),
-                };
-                let dtype = super::elements::dtype(func, *a);
-                let [a, b, c] = [a, b, accumulator].map(|&value| self.read(value));
-                let operands: [&dyn Fn(usize) -> u64; 3] =
-                    [&|i| a.get(i), &|i| b.get(i), &|i| c.get(i)];
-                Ok(vec![Elements::new(dot(
-                    *precision, dtype, extents, operands,
-                ))])
-            }
+            Op::Dot { .. } => Ok(vec![self.dot(inst)]),
             Op::For { .. } => self.for_loop(inst),
             Op::While { .. } => self.while_loop(inst),
             Op::If {
@@ -344,6 +325,28 @@ impl<'a> Machine<'a> {
             }
         }
         Ok(results.into_iter().map(Elements::new).collect())
+    }
+
+    fn dot(&self, inst: Inst) -> Elements {
+        let Op::Dot {
+            a,
+            b,
+            accumulator,
+            precision,
+        } = self.func.op(inst)
+        else {
+            unreachable!("broken invariant: called for `dot`")
+        };
+        let (left, right) = (self.shape(*a), self.shape(*b));
+        let extents = Extents {
+            m: left.extent(0),
+            k: left.extent(1),
+            n: right.extent(1),
+        };
+        let dtype = super::elements::dtype(self.func, *a);
+        let [a, b, c] = [a, b, accumulator].map(|&value| self.read(value));
+        let operands: [&dyn Fn(usize) -> u64; 3] = [&|i| a.get(i), &|i| b.get(i), &|i| c.get(i)];
+        Elements::new(dot(*precision, dtype, extents, operands))
     }
 
     fn for_loop(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
