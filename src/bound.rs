@@ -30,6 +30,15 @@ impl Bound<'_> {
         }
     }
 
+    /// Bytes of its memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Read(_, storage) => storage.len(),
+            Self::ReadWrite(_, storage) => storage.len(),
+            Self::Scalar(_) => 0,
+        }
+    }
+
     /// What is known to divide the address or the value.
     pub(crate) fn divisor(&self) -> u32 {
         let aligned = |storage: &Storage| storage.address().is_multiple_of(u64::from(DIVISOR));

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use exactile_core::ir::Number;
 
 use crate::array::{read_numbers, write_numbers};
+use crate::cuda::GpuMemory;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::HostMemory;
@@ -17,21 +18,44 @@ pub(crate) const POISON: u8 = 0xa5;
 pub(crate) enum Storage {
     /// In host memory.
     Host(HostMemory),
+    /// On a GPU.
+    Gpu(GpuMemory),
 }
 
 impl Storage {
-    pub(crate) fn zeroed(_device: &Device, len: usize) -> Result<Self> {
-        Ok(Self::Host(HostMemory::zeroed(len)))
+    /// `len` zero bytes.
+    pub(crate) fn zeroed(device: &Device, len: usize) -> Result<Self> {
+        match device.gpu() {
+            None => Ok(Self::Host(HostMemory::zeroed(len))),
+            Some(gpu) => GpuMemory::zeroed(gpu, len).map(Self::Gpu),
+        }
     }
 
-    pub(crate) fn from_host(_device: &Device, memory: HostMemory) -> Result<Self> {
-        Ok(Self::Host(memory))
+    /// The bytes of `memory`.
+    pub(crate) fn from_host(device: &Device, memory: HostMemory) -> Result<Self> {
+        match device.gpu() {
+            None => Ok(Self::Host(memory)),
+            Some(gpu) => {
+                let mut copy = GpuMemory::zeroed(gpu, memory.bytes().len())?;
+                copy.write(memory.bytes())?;
+                Ok(Self::Gpu(copy))
+            }
+        }
     }
 
     /// The address of the first byte, on the device.
     pub(crate) fn address(&self) -> u64 {
         match self {
             Self::Host(memory) => memory.bytes().as_ptr().addr() as u64,
+            Self::Gpu(memory) => memory.address(),
+        }
+    }
+
+    /// The number of bytes.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Host(memory) => memory.bytes().len() as u64,
+            Self::Gpu(memory) => memory.len() as u64,
         }
     }
 
@@ -39,6 +63,7 @@ impl Storage {
     pub(crate) fn read(&self) -> Result<Vec<u8>> {
         match self {
             Self::Host(memory) => Ok(memory.bytes().to_vec()),
+            Self::Gpu(memory) => memory.read(),
         }
     }
 }
@@ -111,18 +136,28 @@ impl<T: Number> Buffer<T> {
             });
         }
         match &mut self.storage {
-            Storage::Host(memory) => write_numbers(numbers, memory.bytes_mut()),
+            Storage::Host(memory) => {
+                write_numbers(numbers, memory.bytes_mut());
+                Ok(())
+            }
+            Storage::Gpu(memory) => {
+                let mut bytes = vec![0; size_in_memory::<T>(numbers.len())?];
+                write_numbers(numbers, &mut bytes);
+                memory.write(&bytes)
+            }
         }
-        Ok(())
     }
 
     /// Overwrites every byte with a pattern that no result is likely to have, so that a kernel that
     /// writes too little is found out.
     pub fn spoil(&mut self) -> Result<()> {
         match &mut self.storage {
-            Storage::Host(memory) => memory.bytes_mut().fill(POISON),
+            Storage::Host(memory) => {
+                memory.bytes_mut().fill(POISON);
+                Ok(())
+            }
+            Storage::Gpu(memory) => memory.fill(POISON),
         }
-        Ok(())
     }
 
     /// A copy on another device, or on the same one.

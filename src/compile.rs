@@ -6,12 +6,14 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use exactile_core::diagnostic::Diagnostics;
-use exactile_core::ir::Func;
+use exactile_core::diagnostic::{Diagnostics, Loc};
+use exactile_core::ir::{Func, Op};
+use exactile_core::lower::{distributed, sequential};
 use exactile_core::passes::{self, Approximations};
 use exactile_core::target::{Bounds, Options};
-use exactile_core::verify::BlockFunc;
+use exactile_core::verify::{self, BlockFunc, LaneFunc};
 
+use crate::cuda::{Gpu, GpuCode};
 use crate::device::{Device, DeviceKind};
 use crate::error::{Error, Result};
 
@@ -27,6 +29,46 @@ pub(crate) struct Compiled {
 pub(crate) enum Code {
     /// Block IR as it was traced.
     Interpreter(BlockFunc),
+    /// Lane IR, for the interpreter of thread blocks.
+    Lanes(LaneFunc),
+    /// Machine code for this computer's processor.
+    Cpu(exactile_cranelift::Executable),
+    /// A kernel that a GPU has loaded.
+    Gpu(LaneFunc, GpuCode),
+}
+
+impl Code {
+    /// The kernel's name.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Interpreter(func) => &func.name,
+            Self::Lanes(func) | Self::Gpu(func, _) => &func.name,
+            Self::Cpu(executable) => &executable.func().name,
+        }
+    }
+
+    /// The lane IR that the code was made from.
+    pub(crate) fn lane(&self) -> Option<&LaneFunc> {
+        match self {
+            Self::Interpreter(_) => None,
+            Self::Lanes(func) | Self::Gpu(func, _) => Some(func),
+            Self::Cpu(executable) => Some(executable.func()),
+        }
+    }
+
+    /// The source line of a checked access, and the parameter that it goes through.
+    pub(crate) fn access(&self, wanted: u64) -> Option<(Loc, usize)> {
+        let func = self.lane()?;
+        func.all_insts().into_iter().find_map(|inst| {
+            let data = func.inst(inst);
+            match data.op {
+                Op::CheckBounds { base, site, .. } if u64::try_from(site) == Ok(wanted) => {
+                    Some((data.loc.clone(), func.parameter_index(base)?))
+                }
+                _ => None,
+            }
+        })
+    }
 }
 
 /// How long a stage of a compilation took.
@@ -42,24 +84,33 @@ pub struct StageTime {
 pub(crate) fn compile(traced: BlockFunc, device: &Device, options: &Options) -> Result<Compiled> {
     let mut pipeline = Pipeline::new(&traced.name);
     pipeline.show("trace", &traced);
-    let code = match device.kind() {
-        DeviceKind::Interpreter => {
+    let code = match (device.kind(), device.gpu()) {
+        (DeviceKind::Interpreter, _) => {
             // Only for its errors: the specification runs what was traced.
             pipeline.block(traced.clone(), options, Approximations::Absent)?;
             Code::Interpreter(traced)
         }
-        DeviceKind::Cpu | DeviceKind::Lanes | DeviceKind::Cuda(_) => {
-            pipeline.block(traced, options, Approximations::Absent)?;
-            return Err(Error::Device(format!(
-                "no code generator for device `{device}`"
-            )));
+        (DeviceKind::Cpu, _) => pipeline.cpu(traced, options)?,
+        (DeviceKind::Lanes, _) | (DeviceKind::Cuda(_), None) => {
+            Code::Lanes(pipeline.lanes(traced, options, Approximations::Absent)?)
         }
+        (DeviceKind::Cuda(_), Some(gpu)) => pipeline.gpu(traced, options, gpu)?,
     };
     Ok(Compiled {
         code,
         bounds: options.bounds,
         stages: pipeline.times,
     })
+}
+
+/// The lane IR of a kernel for the CPU or, with `gpu`, for a thread block.
+pub(crate) fn lane_ir(traced: BlockFunc, options: &Options, gpu: bool) -> Result<LaneFunc> {
+    let mut pipeline = Pipeline::new(&traced.name);
+    if gpu {
+        pipeline.lanes(traced, options, Approximations::Native)
+    } else {
+        pipeline.worker(traced, options)
+    }
 }
 
 /// The block IR that is lowered: flags resolved, functions decomposed, cleaned up.
@@ -101,6 +152,59 @@ impl Pipeline {
         Ok(prepared)
     }
 
+    /// Lane IR of a CPU worker.
+    fn worker(&mut self, traced: BlockFunc, options: &Options) -> Result<LaneFunc> {
+        let block = self.block(traced, options, Approximations::Absent)?;
+        let lane = self.accepted(sequential::lower(&block, options))?;
+        self.lane(lane)
+    }
+
+    /// Lane IR of a thread block.
+    fn lanes(
+        &mut self,
+        traced: BlockFunc,
+        options: &Options,
+        approximations: Approximations,
+    ) -> Result<LaneFunc> {
+        let block = self.block(traced, options, approximations)?;
+        let lane = self.accepted(distributed::lower(&block, options))?;
+        self.lane(lane)
+    }
+
+    /// The passes over lane IR.
+    fn lane(&mut self, lane: LaneFunc) -> Result<LaneFunc> {
+        self.done("lower", &lane);
+        let mut func = lane.into_inner();
+        passes::tidy(&mut func);
+        self.done("tidy", &func);
+        let lane = self.accepted(verify::lane(func))?;
+        self.done("verify", &lane);
+        Ok(lane)
+    }
+
+    fn cpu(&mut self, traced: BlockFunc, options: &Options) -> Result<Code> {
+        let lane = self.worker(traced, options)?;
+        let executable = exactile_cranelift::compile(&lane)
+            .map_err(|error| self.refused("the CPU", &error.to_string()))?;
+        self.done("cranelift", &lane);
+        Ok(Code::Cpu(executable))
+    }
+
+    fn gpu(&mut self, traced: BlockFunc, options: &Options, gpu: &Gpu) -> Result<Code> {
+        let lane = self.lanes(traced, options, Approximations::Native)?;
+        let code = gpu.compile(&lane).map_err(|error| self.refused(gpu.name(), &error.to_string()))?;
+        self.done("nvptx", &lane);
+        Ok(Code::Gpu(lane, code))
+    }
+
+    fn refused(&self, device: &str, message: &str) -> Error {
+        Error::Backend {
+            kernel: self.kernel.clone(),
+            device: device.to_string(),
+            message: message.to_string(),
+        }
+    }
+
     /// Notes the time of a stage that has ended, and shows what it made.
     fn done(&mut self, name: &'static str, func: &Func) {
         self.times.push(StageTime {
@@ -129,6 +233,9 @@ impl fmt::Debug for Compiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.code {
             Code::Interpreter(_) => "Compiled(interpreter)",
+            Code::Lanes(_) => "Compiled(lanes)",
+            Code::Cpu(_) => "Compiled(cpu)",
+            Code::Gpu(..) => "Compiled(gpu)",
         })
     }
 }

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use exactile_cranelift::Threads;
+
 use crate::cache::Cache;
+use crate::cuda::Gpu;
 use crate::error::{Error, Result};
 
 /// What runs a kernel.
@@ -31,17 +34,27 @@ struct Inner {
     cache: Cache,
     /// Programs of a launch that the interpreter runs; all when absent.
     sample: Option<u64>,
+    /// Of a GPU only.
+    gpu: Option<Arc<Gpu>>,
+    /// Of the CPU only.
+    threads: Threads,
 }
 
 impl Device {
-    fn new(kind: DeviceKind, name: String, sample: Option<u64>) -> Self {
+    fn new(kind: DeviceKind, name: String) -> Self {
+        Self::from_inner(Inner {
+            kind,
+            name,
+            cache: Cache::default(),
+            sample: None,
+            gpu: None,
+            threads: Threads::All,
+        })
+    }
+
+    fn from_inner(inner: Inner) -> Self {
         Self {
-            inner: Arc::new(Inner {
-                kind,
-                name,
-                cache: Cache::default(),
-                sample,
-            }),
+            inner: Arc::new(inner),
         }
     }
 
@@ -49,28 +62,45 @@ impl Device {
     pub fn cpu() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let name = format!("cpu-{}-{cores}", std::env::consts::ARCH);
-        Self::new(DeviceKind::Cpu, name, None)
+        Self::new(DeviceKind::Cpu, name)
+    }
+
+    /// One thread of this computer's processor.
+    pub fn cpu_single_thread() -> Self {
+        Self::from_inner(Inner {
+            kind: DeviceKind::Cpu,
+            name: format!("cpu-{}-1", std::env::consts::ARCH),
+            cache: Cache::default(),
+            sample: None,
+            gpu: None,
+            threads: Threads::One,
+        })
     }
 
     /// The interpreter of block IR.
     pub fn interpreter() -> Self {
-        Self::new(DeviceKind::Interpreter, "interpreter".to_string(), None)
+        Self::new(DeviceKind::Interpreter, "interpreter".to_string())
     }
 
     /// The interpreter of lane IR: what the GPU lowering makes, without a GPU.
     pub fn lanes() -> Self {
-        Self::new(DeviceKind::Lanes, "lanes".to_string(), None)
+        Self::new(DeviceKind::Lanes, "lanes".to_string())
     }
 
     /// The NVIDIA GPU with this ordinal.
     ///
     /// An error without the driver, without such a GPU, or in a build without the feature
     /// `nvptx`.
-    #[cfg(not(feature = "nvptx"))]
     pub fn cuda(ordinal: usize) -> Result<Self> {
-        Err(Error::Device(format!(
-            "device `cuda:{ordinal}` needs a build with the feature `nvptx`"
-        )))
+        let gpu = Gpu::open(ordinal)?;
+        Ok(Self::from_inner(Inner {
+            kind: DeviceKind::Cuda(ordinal),
+            name: gpu.name().to_string(),
+            cache: Cache::default(),
+            sample: None,
+            gpu: Some(gpu),
+            threads: Threads::All,
+        }))
     }
 
     /// The device with this name: `cpu`, `interp`, `lanes`, `cuda` or `cuda:1`.
@@ -100,7 +130,14 @@ impl Device {
     pub fn sampling(self, programs: u64) -> Self {
         match self.kind() {
             DeviceKind::Interpreter | DeviceKind::Lanes => {
-                Self::new(self.kind(), self.name().to_string(), Some(programs))
+                Self::from_inner(Inner {
+                    kind: self.kind(),
+                    name: self.name().to_string(),
+                    cache: Cache::default(),
+                    sample: Some(programs),
+                    gpu: None,
+            threads: Threads::All,
+                })
             }
             DeviceKind::Cpu | DeviceKind::Cuda(_) => self,
         }
@@ -133,15 +170,18 @@ impl Device {
     /// Waits until all launches on this device have ended, and reports what went wrong in them.
     /// Launches on the host have ended when `launch` returns.
     pub fn synchronize(&self) -> Result<()> {
-        match self.kind() {
-            DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => Ok(()),
-            DeviceKind::Cuda(_) => self.synchronize_cuda(),
+        match self.gpu() {
+            None => Ok(()),
+            Some(gpu) => gpu.synchronize(),
         }
     }
 
-    #[cfg(not(feature = "nvptx"))]
-    fn synchronize_cuda(&self) -> Result<()> {
-        Ok(())
+    pub(crate) fn threads(&self) -> Threads {
+        self.inner.threads
+    }
+
+    pub(crate) fn gpu(&self) -> Option<&Arc<Gpu>> {
+        self.inner.gpu.as_ref()
     }
 
     /// Seconds that this device has spent on compiling, tracing included.
@@ -156,11 +196,12 @@ impl Device {
 
     /// Whether memory of one is memory of the other.
     pub(crate) fn shares_memory_with(&self, other: &Self) -> bool {
-        let place = |device: &Self| match device.kind() {
-            DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => None,
-            DeviceKind::Cuda(ordinal) => Some(ordinal),
-        };
-        place(self) == place(other)
+        match (self.gpu(), other.gpu()) {
+            (None, None) => true,
+            // One stream orders all work on a memory, so two handles of one GPU do not share.
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, Some(_)) | (Some(_), None) => false,
+        }
     }
 
     pub(crate) fn cache(&self) -> &Cache {

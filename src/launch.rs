@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use exactile_core::backend::{Argument, LaunchError};
+use exactile_core::diagnostic::Loc;
 use exactile_core::interp::memory::{program_coordinates, program_count};
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::Grid;
-use exactile_core::target::{Bounds, Options};
+use exactile_core::target::{Bounds, BoundsError, Options};
 use exactile_core::verify::BlockFunc;
 
 use crate::arguments::Arguments;
@@ -124,24 +125,192 @@ unsafe fn run(
     device: &Device,
     compiled: &Compiled,
     grid: Grid,
-    arguments: Vec<Bound<'_>>,
+    mut arguments: Vec<Bound<'_>>,
 ) -> Result<()> {
     check_places(device, &arguments)?;
     if grid.contains(&0) {
         return Ok(());
     }
-    let mut host: Vec<Argument<'_>> = arguments
-        .into_iter()
-        .map(|argument| match argument {
-            Bound::Read(_, Storage::Host(memory)) => Argument::Read(memory.bytes()),
-            Bound::ReadWrite(_, Storage::Host(memory)) => Argument::ReadWrite(memory.bytes_mut()),
-            Bound::Scalar(literal) => Argument::Scalar(literal),
-        })
-        .collect();
-    match &compiled.code {
-        Code::Interpreter(func) => {
-            interp::block::run(func, grid, &mut host).map_err(|fault| fault_error(fault, grid))
+    // SAFETY: handed on to the caller.
+    let ended = unsafe {
+        match &compiled.code {
+            Code::Gpu(_, code) => cuda::launch(device, code, grid, &arguments),
+            Code::Interpreter(_) | Code::Lanes(_) | Code::Cpu(_) => {
+                run_on_host(device, &compiled.code, grid, &mut host_arguments(&mut arguments)?)
+            }
         }
+    };
+    ended.map_err(|failure| failure.explain(&compiled.code, grid, &arguments))
+}
+
+/// Why a launch failed, before it is put into the words of the source.
+pub(crate) enum Failure {
+    /// Compiled code could not run, or found an access out of bounds.
+    Launch(LaunchError),
+    /// An interpreter stopped.
+    Fault(Fault),
+    /// Anything else.
+    Other(Error),
+}
+
+impl From<LaunchError> for Failure {
+    fn from(error: LaunchError) -> Self {
+        Self::Launch(error)
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl Failure {
+    fn explain(self, code: &Code, grid: Grid, arguments: &[Bound<'_>]) -> Error {
+        match self {
+            Self::Fault(fault) => fault_error(fault, grid),
+            Self::Launch(LaunchError::OutOfBounds(error)) => {
+                out_of_bounds(code, grid, arguments, error)
+            }
+            Self::Launch(source) => launch_error(code.name(), source),
+            Self::Other(error) => error,
+        }
+    }
+}
+
+fn host_arguments<'b>(arguments: &'b mut [Bound<'_>]) -> Result<Vec<Argument<'b>>> {
+    let on_gpu = || Error::Device("host code cannot use the memory of a GPU".to_string());
+    arguments
+        .iter_mut()
+        .map(|argument| match argument {
+            Bound::Read(_, Storage::Host(memory)) => Ok(Argument::Read(memory.bytes())),
+            Bound::ReadWrite(_, Storage::Host(memory)) => {
+                Ok(Argument::ReadWrite(memory.bytes_mut()))
+            }
+            Bound::Read(_, Storage::Gpu(_)) => Err(on_gpu()),
+            Bound::ReadWrite(_, Storage::Gpu(_)) => Err(on_gpu()),
+            Bound::Scalar(literal) => Ok(Argument::Scalar(*literal)),
+        })
+        .collect()
+}
+
+/// # Safety
+/// As for [`run`].
+unsafe fn run_on_host(
+    device: &Device,
+    code: &Code,
+    grid: Grid,
+    arguments: &mut [Argument<'_>],
+) -> Result<(), Failure> {
+    match code {
+        Code::Interpreter(func) => {
+            let programs = device.programs(program_count(grid)?);
+            interp::block::run_programs(func, grid, arguments, programs)?;
+        }
+        Code::Lanes(func) => {
+            let programs = device.programs(program_count(grid)?);
+            let report = interp::lane::run_programs(func, grid, arguments, programs)?;
+            if let Some(error) = report.out_of_bounds {
+                return Err(LaunchError::OutOfBounds(error).into());
+            }
+        }
+        Code::Cpu(executable) => {
+            // SAFETY: handed on to the caller. Races between programs give unspecified numbers and
+            // nothing worse: machine code has no undefined behaviour of its own.
+            unsafe { executable.launch(grid, arguments, device.threads()) }?;
+        }
+        Code::Gpu(..) => {
+            let message = "GPU code does not run on the host".to_string();
+            return Err(LaunchError::Device(message).into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(feature = "nvptx")]
+mod cuda {
+    //! Launches on a GPU.
+
+    use exactile_nvptx::KernelArgument;
+
+    use super::{Bound, Failure, LaunchError, Storage};
+    use crate::cuda::{GpuCode, launch_error};
+    use crate::device::Device;
+    use crate::error::Error;
+
+    /// # Safety
+    /// As for [`super::run`].
+    pub(super) unsafe fn launch(
+        device: &Device,
+        code: &GpuCode,
+        grid: exactile_core::ir::Grid,
+        arguments: &[Bound<'_>],
+    ) -> Result<(), Failure> {
+        let on_host = || Failure::Other(Error::Device("a GPU cannot use host memory".to_string()));
+        let gpu = device.gpu().ok_or_else(on_host)?;
+        let mut list = Vec::new();
+        for argument in arguments {
+            list.push(match argument {
+                Bound::Read(_, Storage::Gpu(memory)) => KernelArgument::Buffer(&memory.buffer),
+                Bound::ReadWrite(_, Storage::Gpu(memory)) => KernelArgument::Buffer(&memory.buffer),
+                Bound::Read(_, Storage::Host(_)) => return Err(on_host()),
+                Bound::ReadWrite(_, Storage::Host(_)) => return Err(on_host()),
+                Bound::Scalar(literal) => KernelArgument::Scalar(*literal),
+            });
+        }
+        let checked = code.kernel.ptx().has_bounds_checks();
+        let mut errors = gpu.lock_errors();
+        let record = checked.then_some(&*errors);
+        // SAFETY: handed on to the caller; one stream orders all work of the device.
+        unsafe { code.kernel.launch(&gpu.stream, grid, &list, record) }
+            .map_err(|error| Failure::Launch(launch_error(error)))?;
+        if !checked {
+            return Ok(());
+        }
+        match gpu.take_error(&mut errors).map_err(Failure::Other)? {
+            None => Ok(()),
+            Some(error) => Err(LaunchError::OutOfBounds(error).into()),
+        }
+    }
+}
+
+#[cfg(not(feature = "nvptx"))]
+mod cuda {
+    //! No GPU, no launch.
+
+    use super::{Bound, Failure};
+    use crate::cuda::GpuCode;
+    use crate::device::Device;
+
+    /// # Safety
+    /// None is needed: there is no GPU code.
+    pub(super) unsafe fn launch(
+        _device: &Device,
+        code: &GpuCode,
+        _grid: exactile_core::ir::Grid,
+        _arguments: &[Bound<'_>],
+    ) -> Result<(), Failure> {
+        match *code {}
+    }
+}
+
+/// An access out of bounds in the words of the source.
+fn out_of_bounds(code: &Code, grid: Grid, arguments: &[Bound<'_>], error: BoundsError) -> Error {
+    let (loc, parameter) = code.access(error.site).unwrap_or((Loc::none(), usize::MAX));
+    let described = code.lane().and_then(|func| {
+        let dtype = func.ty(*func.arguments().get(parameter)?).pointee()?.0;
+        let length = arguments.get(parameter)?.bytes() / u64::from(dtype.bytes());
+        Some((func.parameters.get(parameter)?.name.clone(), length))
+    });
+    let (argument, length) = described.unwrap_or_default();
+    Error::OutOfBounds {
+        kernel: code.name().to_string(),
+        loc,
+        argument,
+        length,
+        program: program_coordinates(grid, error.program),
+        element: error.element,
+        offset: error.offset,
     }
 }
 

@@ -8,6 +8,11 @@ mod buffer;
 mod cache;
 mod compare;
 mod compile;
+#[cfg(feature = "nvptx")]
+mod cuda;
+#[cfg(not(feature = "nvptx"))]
+#[path = "cuda_absent.rs"]
+mod cuda;
 pub mod demo;
 mod device;
 mod error;

@@ -1,0 +1,146 @@
+//! NVIDIA GPUs: memory, code and launches on one explicit stream.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use exactile_core::backend::LaunchError;
+use exactile_core::target::BoundsError;
+use exactile_core::verify::LaneFunc;
+use exactile_nvptx::{Context, DeviceBuffer, ErrorRecord, Kernel, Stream, emit};
+
+use crate::error::{Error, Result};
+
+fn failed(error: exactile_nvptx::Error) -> Error {
+    Error::Device(error.to_string())
+}
+
+/// A GPU with the stream that all its work is put into.
+#[derive(Debug)]
+pub(crate) struct Gpu {
+    context: Context,
+    pub(crate) stream: Stream,
+    errors: Mutex<ErrorRecord>,
+    name: String,
+}
+
+impl Gpu {
+    /// Opens a GPU; the error says what is missing.
+    pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
+        let context = Context::new(ordinal).map_err(failed)?;
+        Ok(Arc::new(Self {
+            stream: context.stream().map_err(failed)?,
+            errors: Mutex::new(context.error_record().map_err(failed)?),
+            name: context.name().map_err(failed)?,
+            context,
+        }))
+    }
+
+    /// The model.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Waits for all work.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.stream.synchronize().map_err(failed)
+    }
+
+    /// Compiles and loads a kernel.
+    pub(crate) fn compile(&self, func: &LaneFunc) -> Result<GpuCode> {
+        let kernel = self.context.compile(func, &func.name).map_err(failed)?;
+        Ok(GpuCode { kernel })
+    }
+
+    /// Where checked launches note their errors. Holding it from the launch to the reading keeps
+    /// the errors of several threads apart.
+    pub(crate) fn lock_errors(&self) -> MutexGuard<'_, ErrorRecord> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The least error since the last call, waiting for the launches before it.
+    pub(crate) fn take_error(&self, errors: &mut ErrorRecord) -> Result<Option<BoundsError>> {
+        errors.take(&self.stream).map_err(failed)
+    }
+}
+
+/// A kernel loaded on a GPU.
+#[derive(Debug)]
+pub(crate) struct GpuCode {
+    pub(crate) kernel: Kernel,
+}
+
+/// Memory of a GPU.
+#[derive(Debug)]
+pub(crate) struct GpuMemory {
+    gpu: Arc<Gpu>,
+    pub(crate) buffer: DeviceBuffer,
+}
+
+impl GpuMemory {
+    /// `len` zero bytes.
+    pub(crate) fn zeroed(gpu: &Arc<Gpu>, len: usize) -> Result<Self> {
+        Ok(Self {
+            buffer: gpu.context.allocate(len).map_err(failed)?,
+            gpu: Arc::clone(gpu),
+        })
+    }
+
+    /// The number of bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// The address on the device.
+    pub(crate) fn address(&self) -> u64 {
+        self.buffer.address()
+    }
+
+    /// A copy of all bytes, after the work before it.
+    pub(crate) fn read(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.buffer.len()];
+        if !bytes.is_empty() {
+            let copied = self.buffer.copy_to_host(&mut bytes, &self.gpu.stream);
+            copied.map_err(failed)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Overwrites all bytes, after the work before it.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let copied = self.buffer.copy_from_host(bytes, &self.gpu.stream);
+        copied.map_err(failed)
+    }
+
+    /// Sets all bytes, without waiting.
+    pub(crate) fn fill(&mut self, byte: u8) -> Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        self.buffer.fill(byte, &self.gpu.stream).map_err(failed)
+    }
+}
+
+/// The error of a failed launch.
+pub(crate) fn launch_error(error: exactile_nvptx::Error) -> LaunchError {
+    LaunchError::Device(error.to_string())
+}
+
+/// What code generation writes for a kernel, without a GPU: LLVM IR before and after the optimiser,
+/// and PTX.
+pub(crate) struct Listing {
+    pub(crate) llvm_ir: String,
+    pub(crate) optimized_llvm_ir: String,
+    pub(crate) ptx: String,
+}
+
+/// Generates code without a GPU.
+pub(crate) fn listing(func: &LaneFunc) -> Result<Listing> {
+    let ptx = emit(func, &func.name).map_err(failed)?;
+    Ok(Listing {
+        llvm_ir: ptx.llvm_ir().to_string(),
+        optimized_llvm_ir: ptx.optimized_llvm_ir().to_string(),
+        ptx: ptx.text().to_string(),
+    })
+}

@@ -1,0 +1,81 @@
+//! What stands for GPUs in a build without the feature `nvptx`: types without values, so that the
+//! rest of the crate is the same in both builds.
+
+use std::sync::Arc;
+
+use exactile_core::verify::LaneFunc;
+
+use crate::error::{Error, Result};
+
+fn absent<T>(what: &str) -> Result<T> {
+    Err(Error::Device(format!(
+        "{what} needs a build with the feature `nvptx`"
+    )))
+}
+
+/// No GPU.
+#[derive(Debug)]
+pub(crate) enum Gpu {}
+
+impl Gpu {
+    pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
+        absent(&format!("device `cuda:{ordinal}`"))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        match *self {}
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn compile(&self, _func: &LaneFunc) -> Result<GpuCode> {
+        match *self {}
+    }
+}
+
+/// No code.
+#[derive(Debug)]
+pub(crate) enum GpuCode {}
+
+/// No memory.
+#[derive(Debug)]
+pub(crate) enum GpuMemory {}
+
+impl GpuMemory {
+    pub(crate) fn zeroed(gpu: &Arc<Gpu>, _len: usize) -> Result<Self> {
+        match **gpu {}
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        match *self {}
+    }
+
+    pub(crate) fn read(&self) -> Result<Vec<u8>> {
+        match *self {}
+    }
+
+    pub(crate) fn write(&mut self, _bytes: &[u8]) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn fill(&mut self, _byte: u8) -> Result<()> {
+        match *self {}
+    }
+}
+
+/// No listing.
+pub(crate) struct Listing {
+    pub(crate) llvm_ir: String,
+    pub(crate) optimized_llvm_ir: String,
+    pub(crate) ptx: String,
+}
+
+pub(crate) fn listing(_func: &LaneFunc) -> Result<Listing> {
+    absent("GPU code")
+}
