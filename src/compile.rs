@@ -103,14 +103,14 @@ pub(crate) fn compile(traced: BlockFunc, device: &Device, options: &Options) -> 
     })
 }
 
-/// The lane IR of a kernel for the CPU or, with `gpu`, for a thread block.
-pub(crate) fn lane_ir(traced: BlockFunc, options: &Options, gpu: bool) -> Result<LaneFunc> {
-    let mut pipeline = Pipeline::new(&traced.name);
-    if gpu {
-        pipeline.lanes(traced, options, Approximations::Native)
-    } else {
-        pipeline.worker(traced, options)
-    }
+/// The lane IR that a CPU worker's code is made from.
+pub(crate) fn worker_ir(traced: BlockFunc, options: &Options) -> Result<LaneFunc> {
+    Pipeline::new(&traced.name).worker(traced, options)
+}
+
+/// The lane IR that a GPU's code is made from.
+pub(crate) fn thread_block_ir(traced: BlockFunc, options: &Options) -> Result<LaneFunc> {
+    Pipeline::new(&traced.name).lanes(traced, options, Approximations::Native)
 }
 
 /// The block IR that is lowered: flags resolved, functions decomposed, cleaned up.
@@ -192,7 +192,9 @@ impl Pipeline {
 
     fn gpu(&mut self, traced: BlockFunc, options: &Options, gpu: &Gpu) -> Result<Code> {
         let lane = self.lanes(traced, options, Approximations::Native)?;
-        let code = gpu.compile(&lane).map_err(|error| self.refused(gpu.name(), &error.to_string()))?;
+        let code = gpu
+            .compile(&lane)
+            .map_err(|error| self.refused(gpu.name(), &error.to_string()))?;
         self.done("nvptx", &lane);
         Ok(Code::Gpu(lane, code))
     }

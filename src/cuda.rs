@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use exactile_core::backend::LaunchError;
 use exactile_core::target::BoundsError;
 use exactile_core::verify::LaneFunc;
 use exactile_nvptx::{Context, DeviceBuffer, ErrorRecord, Kernel, Stream, emit};
@@ -120,11 +119,6 @@ impl GpuMemory {
         }
         self.buffer.fill(byte, &self.gpu.stream).map_err(failed)
     }
-}
-
-/// The error of a failed launch.
-pub(crate) fn launch_error(error: exactile_nvptx::Error) -> LaunchError {
-    LaunchError::Device(error.to_string())
 }
 
 /// What code generation writes for a kernel, without a GPU: LLVM IR before and after the optimiser,

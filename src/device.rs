@@ -129,16 +129,14 @@ impl Device {
     #[must_use]
     pub fn sampling(self, programs: u64) -> Self {
         match self.kind() {
-            DeviceKind::Interpreter | DeviceKind::Lanes => {
-                Self::from_inner(Inner {
-                    kind: self.kind(),
-                    name: self.name().to_string(),
-                    cache: Cache::default(),
-                    sample: Some(programs),
-                    gpu: None,
-            threads: Threads::All,
-                })
-            }
+            DeviceKind::Interpreter | DeviceKind::Lanes => Self::from_inner(Inner {
+                kind: self.kind(),
+                name: self.name().to_string(),
+                cache: Cache::default(),
+                sample: Some(programs),
+                gpu: None,
+                threads: Threads::All,
+            }),
             DeviceKind::Cpu | DeviceKind::Cuda(_) => self,
         }
     }

@@ -9,6 +9,7 @@ use exactile_core::verify::BlockFunc;
 use crate::compile::{StageTime, compile, prepare_block};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::listing::{ListingStage, listing};
 
 /// A kernel with its configuration, as calling a `#[kernel]` function gives it.
 ///
@@ -79,6 +80,37 @@ impl<P> Kernel<P> {
     /// The block IR as it was traced.
     pub fn ir(&self) -> Result<String> {
         Ok(self.trace()?.to_string())
+    }
+
+    /// Lane IR of a CPU worker, for a checked launch.
+    pub fn worker_ir(&self) -> Result<String> {
+        self.listing(ListingStage::Worker)
+    }
+
+    /// Lane IR of a GPU thread block, for a checked launch. Needs no GPU.
+    pub fn lane_ir(&self) -> Result<String> {
+        self.listing(ListingStage::Lane)
+    }
+
+    /// Cranelift's IR, and below it the machine code of this computer's processor.
+    pub fn clif(&self) -> Result<String> {
+        self.listing(ListingStage::Clif)
+    }
+
+    /// LLVM IR for a GPU. Needs no GPU, but a build with the feature `nvptx`.
+    pub fn llvm_ir(&self) -> Result<String> {
+        self.listing(ListingStage::Llvm)
+    }
+
+    /// PTX. Needs no GPU, but a build with the feature `nvptx`.
+    pub fn ptx(&self) -> Result<String> {
+        self.listing(ListingStage::Ptx)
+    }
+
+    /// The text of any stage. Nothing is assumed of the arguments, so a launch may use code with
+    /// wider accesses.
+    pub fn listing(&self, stage: ListingStage) -> Result<String> {
+        listing(self.trace()?, &self.options(Bounds::Checked), stage)
     }
 
     /// How long each stage of a compilation for `device` takes, traced and compiled anew.

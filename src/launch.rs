@@ -135,9 +135,12 @@ unsafe fn run(
     let ended = unsafe {
         match &compiled.code {
             Code::Gpu(_, code) => cuda::launch(device, code, grid, &arguments),
-            Code::Interpreter(_) | Code::Lanes(_) | Code::Cpu(_) => {
-                run_on_host(device, &compiled.code, grid, &mut host_arguments(&mut arguments)?)
-            }
+            Code::Interpreter(_) | Code::Lanes(_) | Code::Cpu(_) => run_on_host(
+                device,
+                &compiled.code,
+                grid,
+                &mut host_arguments(&mut arguments)?,
+            ),
         }
     };
     ended.map_err(|failure| failure.explain(&compiled.code, grid, &arguments))
@@ -149,8 +152,6 @@ pub(crate) enum Failure {
     Launch(LaunchError),
     /// An interpreter stopped.
     Fault(Fault),
-    /// Anything else.
-    Other(Error),
 }
 
 impl From<LaunchError> for Failure {
@@ -173,7 +174,6 @@ impl Failure {
                 out_of_bounds(code, grid, arguments, error)
             }
             Self::Launch(source) => launch_error(code.name(), source),
-            Self::Other(error) => error,
         }
     }
 }
@@ -234,9 +234,8 @@ mod cuda {
     use exactile_nvptx::KernelArgument;
 
     use super::{Bound, Failure, LaunchError, Storage};
-    use crate::cuda::{GpuCode, launch_error};
+    use crate::cuda::GpuCode;
     use crate::device::Device;
-    use crate::error::Error;
 
     /// # Safety
     /// As for [`super::run`].
@@ -246,7 +245,8 @@ mod cuda {
         grid: exactile_core::ir::Grid,
         arguments: &[Bound<'_>],
     ) -> Result<(), Failure> {
-        let on_host = || Failure::Other(Error::Device("a GPU cannot use host memory".to_string()));
+        let failed = |message: String| Failure::Launch(LaunchError::Device(message));
+        let on_host = || failed("a GPU cannot use host memory".to_string());
         let gpu = device.gpu().ok_or_else(on_host)?;
         let mut list = Vec::new();
         for argument in arguments {
@@ -263,11 +263,14 @@ mod cuda {
         let record = checked.then_some(&*errors);
         // SAFETY: handed on to the caller; one stream orders all work of the device.
         unsafe { code.kernel.launch(&gpu.stream, grid, &list, record) }
-            .map_err(|error| Failure::Launch(launch_error(error)))?;
+            .map_err(|error| failed(error.to_string()))?;
         if !checked {
             return Ok(());
         }
-        match gpu.take_error(&mut errors).map_err(Failure::Other)? {
+        match gpu
+            .take_error(&mut errors)
+            .map_err(|error| failed(error.to_string()))?
+        {
             None => Ok(()),
             Some(error) => Err(LaunchError::OutOfBounds(error).into()),
         }

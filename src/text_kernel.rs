@@ -16,6 +16,7 @@ use crate::buffer::Storage;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launch::{arguments_error, prepare, run_checked};
+use crate::listing::{ListingStage, listing};
 use crate::memory::HostMemory;
 
 /// A kernel in the text form of block IR.
@@ -61,6 +62,11 @@ impl TextKernel {
     /// The kernel.
     pub fn func(&self) -> &Func {
         &self.func
+    }
+
+    /// The text of any stage.
+    pub fn listing(&self, stage: ListingStage) -> Result<String> {
+        listing(self.func.clone(), &self.options, stage)
     }
 
     /// Runs the kernel with arguments by name. Arrays that it may write hold the results after.

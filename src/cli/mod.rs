@@ -2,6 +2,7 @@
 //! error; a failure exits with 1, a wrong command line with 2.
 
 mod demo;
+mod dump;
 mod examples;
 mod ops;
 mod run;
@@ -26,6 +27,7 @@ struct Command {
 #[derive(Subcommand)]
 enum Action {
     Demo(demo::Demo),
+    Dump(dump::Dump),
     Run(run::Run),
     Ops(ops::Ops),
     Selftest(selftest::Selftest),
@@ -36,6 +38,7 @@ pub(crate) fn main() -> ExitCode {
     let command = Command::parse();
     let result = match command.action {
         Action::Demo(demo) => demo.execute(),
+        Action::Dump(dump) => dump.execute(),
         Action::Run(run) => run.execute(),
         Action::Ops(ops) => ops.execute(),
         Action::Selftest(selftest) => selftest.execute(),

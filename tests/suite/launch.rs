@@ -19,7 +19,7 @@ fn overrun<const BLOCK: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: i32) {
 }
 
 fn devices() -> Vec<Device> {
-    vec![Device::interpreter()]
+    vec![Device::interpreter(), Device::lanes(), Device::cpu()]
 }
 
 #[test]

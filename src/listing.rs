@@ -1,0 +1,79 @@
+//! What each stage of a compilation makes, as text.
+
+use exactile_core::target::Options;
+use exactile_core::verify::BlockFunc;
+
+use crate::compile::{prepare_block, thread_block_ir, worker_ir};
+use crate::cuda;
+use crate::error::{Error, Result};
+
+/// A stage whose product can be printed. None needs a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListingStage {
+    /// Block IR as it was traced or read.
+    Trace,
+    /// Block IR after its passes.
+    Block,
+    /// Lane IR of a CPU worker.
+    Worker,
+    /// Lane IR of a GPU thread block.
+    Lane,
+    /// Cranelift's IR, and below it the machine code.
+    Clif,
+    /// LLVM IR as it is generated.
+    Llvm,
+    /// LLVM IR after the optimiser.
+    OptimizedLlvm,
+    /// PTX.
+    Ptx,
+}
+
+impl ListingStage {
+    /// Every stage, in order.
+    pub const ALL: [Self; 8] = [
+        Self::Trace,
+        Self::Block,
+        Self::Worker,
+        Self::Lane,
+        Self::Clif,
+        Self::Llvm,
+        Self::OptimizedLlvm,
+        Self::Ptx,
+    ];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Block => "block",
+            Self::Worker => "worker",
+            Self::Lane => "lane",
+            Self::Clif => "clif",
+            Self::Llvm => "llvm",
+            Self::OptimizedLlvm => "llvm-opt",
+            Self::Ptx => "ptx",
+        }
+    }
+}
+
+/// The text of a kernel at a stage. LLVM IR and PTX need a build with the feature `nvptx`.
+pub(crate) fn listing(traced: BlockFunc, options: &Options, stage: ListingStage) -> Result<String> {
+    let gpu = |traced| thread_block_ir(traced, options).and_then(|lane| cuda::listing(&lane));
+    match stage {
+        ListingStage::Trace => Ok(traced.to_string()),
+        ListingStage::Block => Ok(prepare_block(traced, options)?.to_string()),
+        ListingStage::Worker => Ok(worker_ir(traced, options)?.to_string()),
+        ListingStage::Lane => Ok(thread_block_ir(traced, options)?.to_string()),
+        ListingStage::Clif => {
+            let lane = worker_ir(traced, options)?;
+            exactile_cranelift::clif(&lane).map_err(|error| Error::Backend {
+                kernel: lane.name.clone(),
+                device: "the CPU".to_string(),
+                message: error.to_string(),
+            })
+        }
+        ListingStage::Llvm => Ok(gpu(traced)?.llvm_ir),
+        ListingStage::OptimizedLlvm => Ok(gpu(traced)?.optimized_llvm_ir),
+        ListingStage::Ptx => Ok(gpu(traced)?.ptx),
+    }
+}
