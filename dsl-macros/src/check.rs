@@ -27,6 +27,8 @@ const REQUIRE: &str = "write `require(condition, \"message\")`, which reports a 
 const CONST_POSITION: &str = "is a value of the trace, not a Rust constant";
 const PASS_AS_ARGUMENT: &str = "pass it as a `usize` argument";
 
+const STORED_ALIAS: &str = "a stored `&mut` alias hides changes from loops and branches: pass `&mut` only as an argument of a call";
+
 /// Checks the signature and body of a kernel.
 pub(crate) fn kernel(context: &Context, kernel: &Kernel) {
     let mut checker = Checker {
@@ -93,11 +95,12 @@ impl Checker<'_> {
     fn stored_alias(&self, value: &Expr) {
         match value {
             Expr::Reference(reference) if reference.mutability.is_some() => {
-                self.context.error(
-                    reference.span(),
-                    "a stored `&mut` alias hides changes from loops and branches: pass `&mut` only as an argument of a call",
-                );
+                self.context.error(reference.span(), STORED_ALIAS);
             }
+            Expr::MethodCall(call) if call.method.to_string().ends_with("_mut") => {
+                self.context.error(call.method.span(), STORED_ALIAS);
+            }
+            Expr::MethodCall(call) => self.stored_alias(&call.receiver),
             Expr::Paren(inner) => self.stored_alias(&inner.expr),
             Expr::Tuple(tuple) => tuple.elems.iter().for_each(|item| self.stored_alias(item)),
             Expr::Array(array) => array.elems.iter().for_each(|item| self.stored_alias(item)),

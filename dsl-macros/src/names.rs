@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit::{self, Visit};
-use syn::{FnArg, Ident, Pat, PatIdent, PatType, Signature, Type};
+use syn::{
+    BinOp, Block, Expr, ExprAssign, ExprBinary, FnArg, Ident, Pat, PatIdent, PatType, Signature,
+    Type, UnOp,
+};
 
 use crate::model::Binding;
 
@@ -56,15 +59,21 @@ impl Scopes {
         }
     }
 
-    /// The names that can change and that `mentions` has, each once, in order of declaration.
-    pub(crate) fn changeable(&self, mentions: &BTreeSet<String>) -> Vec<(Ident, Binding)> {
+    /// The names that can change and that the code mentions, each once, in order of declaration.
+    /// A name assigned through, as in `*name = ..`, is a reference whatever its pattern was.
+    pub(crate) fn changeable(&self, code: &Mentions) -> Vec<(Ident, Binding)> {
         let mut found = Vec::new();
         for (index, (name, binding)) in self.names.iter().enumerate() {
             let shadowed = self.names[index + 1..]
                 .iter()
                 .any(|(later, _)| later == name);
-            if !shadowed && *binding != Binding::Fixed && mentions.contains(&name.to_string()) {
-                found.push((name.clone(), *binding));
+            let text = name.to_string();
+            let binding = match binding {
+                Binding::Fixed if code.assigned_through.contains(&text) => Binding::Reference,
+                other => *other,
+            };
+            if !shadowed && binding != Binding::Fixed && code.names.contains(&text) {
+                found.push((name.clone(), binding));
             }
         }
         found
@@ -92,6 +101,73 @@ impl<'ast> Visit<'ast> for BoundNames<'_> {
         self.0.declare(&pattern.ident, binding);
         visit::visit_pat_ident(self, pattern);
     }
+}
+
+/// The names that a piece of code mentions.
+#[derive(Default)]
+pub(crate) struct Mentions {
+    names: BTreeSet<String>,
+    assigned_through: BTreeSet<String>,
+}
+
+impl Mentions {
+    /// Adds the names in `block`.
+    pub(crate) fn add_block(&mut self, block: &Block) {
+        collect(block.to_token_stream(), &mut self.names);
+        AssignedThrough(&mut self.assigned_through).visit_block(block);
+    }
+
+    /// Adds the names in `expression`.
+    pub(crate) fn add_expression(&mut self, expression: &Expr) {
+        collect(expression.to_token_stream(), &mut self.names);
+        AssignedThrough(&mut self.assigned_through).visit_expr(expression);
+    }
+}
+
+/// Finds the names in `*name = ..` and `*name += ..`.
+struct AssignedThrough<'a>(&'a mut BTreeSet<String>);
+
+impl AssignedThrough<'_> {
+    fn target(&mut self, target: &Expr) {
+        if let Expr::Unary(unary) = target
+            && matches!(unary.op, UnOp::Deref(_))
+            && let Expr::Path(path) = &*unary.expr
+            && let Some(name) = path.path.get_ident()
+        {
+            self.0.insert(name.to_string());
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for AssignedThrough<'_> {
+    fn visit_expr_assign(&mut self, assign: &'ast ExprAssign) {
+        self.target(&assign.left);
+        visit::visit_expr_assign(self, assign);
+    }
+
+    fn visit_expr_binary(&mut self, binary: &'ast ExprBinary) {
+        if is_compound(&binary.op) {
+            self.target(&binary.left);
+        }
+        visit::visit_expr_binary(self, binary);
+    }
+}
+
+/// Whether an operator assigns, as `+=` does.
+pub(crate) fn is_compound(operator: &BinOp) -> bool {
+    matches!(
+        operator,
+        BinOp::AddAssign(_)
+            | BinOp::SubAssign(_)
+            | BinOp::MulAssign(_)
+            | BinOp::DivAssign(_)
+            | BinOp::RemAssign(_)
+            | BinOp::BitXorAssign(_)
+            | BinOp::BitAndAssign(_)
+            | BinOp::BitOrAssign(_)
+            | BinOp::ShlAssign(_)
+            | BinOp::ShrAssign(_)
+    )
 }
 
 /// Every identifier in the tokens, those inside macro calls included.

@@ -101,6 +101,65 @@ func @host_decisions block (%0 out: ptr<i32> write) {
     assert!(ir.contains("i32(48)"), "{ir}");
 }
 
+#[device]
+fn spread<const N: usize>(x: Scalar<f32>, limits: &[usize]) -> [Scalar<f32>; N] {
+    let mut parts: [Scalar<f32>; N] = [x; N];
+    let odd = [1.0; 2 * 4];
+    for (at, part) in parts.iter_mut().enumerate() {
+        if limits.iter().any(|limit| limit == &at) && Some(at) != None {
+            *part = x * odd[2 * at];
+        }
+    }
+    parts
+}
+
+#[kernel]
+fn constants(x: Ptr<f32>, out: PtrMut<f32>) {
+    let [a, b] = spread::<2>(load(x), &[1]);
+    store(out, 1.0 - a + 2.0 * b);
+    match BoundsOf::of(3) {
+        BoundsOf { low: 0..=2, .. } => store(out + 1, 1.0),
+        BoundsOf { low, .. } if low > 2 => store(out + 2, 1.0),
+        _ => store(out + 3, 1.0),
+    };
+}
+
+struct BoundsOf {
+    low: usize,
+}
+
+impl BoundsOf {
+    fn of(low: usize) -> Self {
+        Self { low }
+    }
+}
+
+#[kernel]
+fn through_references(out: PtrMut<f32>, n: i32) {
+    let mut parts = [zeros::<f32>([4]), zeros::<f32>([4])];
+    for (at, part) in parts.iter_mut().enumerate() {
+        if n > 3 {
+            *part += 1.0 + at as f64;
+        }
+    }
+    store(out + arange(0, 4), parts[0] + parts[1]);
+}
+
+/// A binding that is assigned through is carried, whatever its pattern was.
+#[test]
+fn references_of_patterns_are_carried() {
+    let ir = through_references(Default::default()).ir().expect("traces");
+    assert_eq!(ir.matches(" = if ").count(), 2, "{ir}");
+}
+
+/// Constants, patterns and host closures keep their Rust meaning.
+#[test]
+fn rust_stays_rust() {
+    let ir = constants(Default::default()).ir().expect("traces");
+    assert_eq!(ir.matches("store").count(), 2, "{ir}");
+    assert!(ir.contains("i64(2)"), "{ir}");
+}
+
 #[kernel]
 fn returns_early(x: PtrMut<f32>, n: i32) {
     let pid = program_id(0);

@@ -8,6 +8,8 @@ fn aliases(x: PtrMut<f32>, n: i32) {
     let alias = &mut acc;
     let pair = (&mut acc, 1);
     let ref mut other = acc;
+    let mut tiles = [acc, acc];
+    let first = tiles.iter_mut().next();
     for i in 0..n {
         *alias += 1.0;
     }

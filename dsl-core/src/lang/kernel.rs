@@ -96,7 +96,6 @@ impl<Parameters> KernelSource<Parameters> {
         Schedule {
             warps: (self.header.warps != 0).then_some(self.header.warps),
             stages: self.header.stages,
-            ..Schedule::default()
         }
     }
 

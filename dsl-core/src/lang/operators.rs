@@ -362,6 +362,20 @@ impl<'a> Compare<&'a str> for &'a str {
     }
 }
 
+impl<'a, H: PartialOrd> Compare<&'a H> for &'a H {
+    type Output = bool;
+    fn compare(self, right: &'a H, comparison: Comparison) -> bool {
+        comparison.holds(self, right)
+    }
+}
+
+impl<H: PartialOrd> Compare<Self> for Option<H> {
+    type Output = bool;
+    fn compare(self, right: Self, comparison: Comparison) -> bool {
+        comparison.holds(&self, &right)
+    }
+}
+
 macro_rules! host_device_comparison {
     ($($Host:ty: $Class:ident;)*) => { $(
         host_device_comparison!(@kind $Host, $Class, Tile);

@@ -6,15 +6,16 @@ use syn::visit_mut::VisitMut;
 use syn::{Expr, ExprIf};
 
 use super::Rewriter;
-use crate::names::mentions;
+use crate::names::Mentions;
 
 impl Rewriter<'_> {
     /// Rewrites an `if` without patterns; it keeps its value.
     pub(super) fn branch(&mut self, branch: &mut ExprIf) -> Expr {
         let span = branch.if_token.span();
-        let mut mentioned = mentions(&branch.then_branch);
+        let mut mentioned = Mentions::default();
+        mentioned.add_block(&branch.then_branch);
         if let Some((_, otherwise)) = &branch.else_branch {
-            mentioned.extend(mentions(otherwise));
+            mentioned.add_expression(otherwise);
         }
         let slots = self.slots(&mentioned, span);
         self.visit_expr_mut(&mut branch.cond);

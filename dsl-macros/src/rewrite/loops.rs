@@ -8,7 +8,7 @@ use syn::{Expr, ExprForLoop, ExprRange, ExprWhile, RangeLimits};
 
 use super::Rewriter;
 use super::operators::is_literal;
-use crate::names::mentions;
+use crate::names::Mentions;
 
 impl Rewriter<'_> {
     /// Rewrites a `for` loop.
@@ -16,7 +16,9 @@ impl Rewriter<'_> {
         let span = looped.for_token.span();
         self.visit_expr_mut(&mut looped.expr);
         let iterated = self.iterated(&looped.expr);
-        let slots = self.slots(&mentions(&looped.body), span);
+        let mut mentioned = Mentions::default();
+        mentioned.add_block(&looped.body);
+        let slots = self.slots(&mentioned, span);
         self.scopes.enter();
         self.scopes.declare_pattern(&looped.pat);
         self.visit_block_mut(&mut looped.body);
@@ -39,8 +41,9 @@ impl Rewriter<'_> {
     /// Rewrites a `while` loop without patterns.
     pub(super) fn while_loop(&mut self, looped: &mut ExprWhile) -> Expr {
         let span = looped.while_token.span();
-        let mut mentioned = mentions(&looped.body);
-        mentioned.extend(mentions(&looped.cond));
+        let mut mentioned = Mentions::default();
+        mentioned.add_block(&looped.body);
+        mentioned.add_expression(&looped.cond);
         let slots = self.slots(&mentioned, span);
         self.visit_expr_mut(&mut looped.cond);
         self.visit_block_mut(&mut looped.body);

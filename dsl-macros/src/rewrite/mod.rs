@@ -10,7 +10,9 @@ mod operators;
 mod slots;
 
 use syn::visit_mut::{self, VisitMut};
-use syn::{Arm, Block, Expr, ExprClosure, ExprIf, ExprWhile, Item, Local, Stmt};
+use syn::{
+    Arm, Block, Expr, ExprClosure, ExprIf, ExprWhile, GenericArgument, Item, Local, Pat, Stmt, Type,
+};
 
 use crate::context::Context;
 use crate::early_return;
@@ -144,6 +146,18 @@ impl VisitMut for Rewriter<'_> {
         // Items inside the body are plain Rust.
     }
 
+    fn visit_type_mut(&mut self, _: &mut Type) {
+        // Lengths of arrays are constants.
+    }
+
+    fn visit_pat_mut(&mut self, _: &mut Pat) {
+        // Patterns hold constants only.
+    }
+
+    fn visit_generic_argument_mut(&mut self, _: &mut GenericArgument) {
+        // Constants and types.
+    }
+
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
         match expression {
             Expr::If(branch) if holds_let(&branch.cond) => self.host_if(branch),
@@ -153,6 +167,8 @@ impl VisitMut for Rewriter<'_> {
             Expr::ForLoop(looped) => *expression = self.for_loop(looped),
             Expr::Binary(_) => self.binary(expression),
             Expr::Closure(closure) => self.closure(closure),
+            Expr::Repeat(repeat) => self.visit_expr_mut(&mut repeat.expr),
+            Expr::Const(_) => {}
             Expr::Match(matched) => {
                 self.visit_expr_mut(&mut matched.expr);
                 matched.arms.iter_mut().for_each(|arm| self.arm(arm));

@@ -7,6 +7,7 @@ use syn::visit_mut::VisitMut;
 use syn::{BinOp, Expr, ExprBinary, Lit, UnOp, parse_quote_spanned};
 
 use super::Rewriter;
+use crate::names::is_compound;
 
 impl Rewriter<'_> {
     /// Rewrites an operator of two operands where Rust cannot overload it.
@@ -73,22 +74,6 @@ fn logic(binary: &ExprBinary, span: Span) -> Expr {
     Expr::Verbatim(quote_spanned! {span=>
         ::exactile::__private::operators::Logic::#method(#left, || #right)
     })
-}
-
-fn is_compound(operator: &BinOp) -> bool {
-    matches!(
-        operator,
-        BinOp::AddAssign(_)
-            | BinOp::SubAssign(_)
-            | BinOp::MulAssign(_)
-            | BinOp::DivAssign(_)
-            | BinOp::RemAssign(_)
-            | BinOp::BitXorAssign(_)
-            | BinOp::BitAndAssign(_)
-            | BinOp::BitOrAssign(_)
-            | BinOp::ShlAssign(_)
-            | BinOp::ShrAssign(_)
-    )
 }
 
 /// A number without a type of its own, or arithmetic of such numbers.

@@ -1,13 +1,12 @@
 //! The bindings that a loop or branch may change, handed to the tracer as slots.
 
-use std::collections::BTreeSet;
-
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote_spanned};
 use syn::Ident;
 
 use super::Rewriter;
 use crate::model::Binding;
+use crate::names::Mentions;
 
 /// What the generated code needs of the changeable bindings.
 pub(super) struct Slots {
@@ -24,7 +23,7 @@ impl Rewriter<'_> {
     ///
     /// The kind of each slot follows from its type by autoref: handles are carried, host values
     /// that can be compared must not change, and everything else is refused by a traced loop.
-    pub(super) fn slots(&self, mentioned: &BTreeSet<String>, span: Span) -> Slots {
+    pub(super) fn slots(&self, mentioned: &Mentions, span: Span) -> Slots {
         let mut save = TokenStream::new();
         let mut items = TokenStream::new();
         for (name, binding) in self.scopes.changeable(mentioned) {
