@@ -214,10 +214,12 @@ impl Place {
     #[track_caller]
     fn new(base: Handle, shape: &[usize], axes: [&[Scalar<i64>]; 3]) -> Self {
         let made = context::with(Location::caller(), |context| {
-            let poison = context.builder.poison();
             let (offsets, inside) = match context.shape("tile", shape) {
                 Some(shape) => place(context, shape, axes),
-                None => (poison, poison),
+                None => {
+                    let poison = context.builder.poison();
+                    (poison, poison)
+                }
             };
             [offsets, inside].map(|value| context.handle(value))
         });
