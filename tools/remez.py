@@ -44,7 +44,9 @@ def remez(target, weight, powers, low, high, grid_points=400, rounds=400):
     grid = [(low + high) / 2 - (high - low) / 2 * mp.cos(mp.pi * i / grid_points) for i in range(grid_points + 1)]
     weights = [weight(x) for x in grid]
     floor = max(weights) * mp.mpf("1e-12")
-    grid, weights = zip(*[(x, w) for x, w in zip(grid, weights) if w > floor])
+    # A point where the whole basis vanishes, or the weight does, constrains nothing.
+    reach = min(powers)
+    grid, weights = zip(*[(x, w) for x, w in zip(grid, weights) if w > floor and (reach == 0 or abs(x) > mp.mpf("1e-9"))])
     values = [w * target(x) for x, w in zip(grid, weights)]
     rows = [[w * x**p for p in powers] for x, w in zip(grid, weights)]
     last = len(grid) - 1
@@ -171,6 +173,14 @@ def reduced_atanh(z):
     return (2 * mp.atanh(s) / s - 2) / z
 
 
+def reduced_erf(z):
+    """erf(x) / x - 1 with z = x^2."""
+    if z < mp.mpf("1e-12"):
+        return 2 / mp.sqrt(mp.pi) * (1 - z / 3 + z * z / 10) - 1
+    x = mp.sqrt(z)
+    return mp.erf(x) / x - 1
+
+
 def log1p_weight(x):
     return mp.mpf(0) if abs(x) < mp.mpf("1e-12") else x * x / abs(mp.log1p(x))
 
@@ -228,6 +238,22 @@ def main():
     table("LOG2_SINGLE", "(log2(1 + x) - x / ln 2) / x^2 for |x| up to 1/3", "f32", log2)
     atanh = (reduced_atanh, lambda z: z / 2, range(7), 0, largest_z)
     table("ATANH_DOUBLE", "(2 atanh(s) / s - 2) / z with z = s^2 for |s| up to 0.1716", "f64", atanh)
+    erf_weight = lambda z: 1 / (1 + reduced_erf(z))
+    polynomial(
+        "ERF",
+        "erf(x) / x - 1 in x^2 for |x| up to 1",
+        {kind: (reduced_erf, erf_weight, range(count), 0, 1) for kind, count in (("f32", 7), ("f64", 12))},
+    )
+    center = mp.mpf("1.25")
+    erfc = lambda u: mp.erfc(u + center)
+    polynomial(
+        "LOG_ERFC",
+        "log(erfc(1.25 + u)) for arguments from 1 to 4 in `f32` and to 6 in `f64`; error of erfc",
+        {
+            kind: (lambda u: mp.log(erfc(u)), erfc, range(count), 1 - center, end - center)
+            for kind, count, end in (("f32", 7, 4), ("f64", 18, 6))
+        },
+    )
 
 
 if __name__ == "__main__":

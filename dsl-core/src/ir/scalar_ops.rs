@@ -89,6 +89,8 @@ macro_rules! for_each_scalar_family {
                 Sigmoid "sigmoid" sigmoid Float Derived;
                 /// Hyperbolic tangent.
                 Tanh "tanh" tanh Float Derived;
+                /// Error function: 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
+                Erf "erf" erf Float Derived;
                 /// The device's own 2^x.
                 ApproxExp2 "approx_exp2" approx_exp2 F32 Approximate;
                 /// The device's own logarithm to base 2.

@@ -54,6 +54,8 @@ unary_functions! {
     sigmoid Sigmoid Float;
     /// Hyperbolic tangent.
     tanh Tanh Float;
+    /// Error function: 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
+    erf Erf Float;
 }
 
 /// The smaller of two values; NaN if either is NaN; -0 < +0.

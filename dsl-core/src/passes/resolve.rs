@@ -91,6 +91,7 @@ fn approximate(rewriter: &mut Rewriter, inst: Inst) -> Option<Value> {
             builder.approx_reciprocal(sum)
         }
         UnaryOp::Tanh
+        | UnaryOp::Erf
         | UnaryOp::Neg
         | UnaryOp::Abs
         | UnaryOp::Not
@@ -115,6 +116,7 @@ const fn has_approximation(op: UnaryOp) -> bool {
         | UnaryOp::Sigmoid => true,
         // By exp2 tanh would lose all digits near zero.
         UnaryOp::Tanh
+        | UnaryOp::Erf
         | UnaryOp::Neg
         | UnaryOp::Abs
         | UnaryOp::Not

@@ -38,6 +38,7 @@ pub fn unary(op: UnaryOp, dtype: DType, x: u64) -> u64 {
             | UnaryOp::Rsqrt
             | UnaryOp::Sigmoid
             | UnaryOp::Tanh
+            | UnaryOp::Erf
             | UnaryOp::ApproxExp2
             | UnaryOp::ApproxLog2
             | UnaryOp::ApproxReciprocal
@@ -149,6 +150,7 @@ macro_rules! float_ops {
                     | UnaryOp::Rsqrt
                     | UnaryOp::Sigmoid
                     | UnaryOp::Tanh
+                    | UnaryOp::Erf
                     | UnaryOp::ApproxExp2
                     | UnaryOp::ApproxLog2
                     | UnaryOp::ApproxReciprocal

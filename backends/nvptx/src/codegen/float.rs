@@ -50,7 +50,8 @@ impl<'c> Emitter<'_, 'c> {
             | UnaryOp::Log2
             | UnaryOp::Rsqrt
             | UnaryOp::Sigmoid
-            | UnaryOp::Tanh => Err(Error::Unsupported(op.mnemonic().to_string())),
+            | UnaryOp::Tanh
+            | UnaryOp::Erf => Err(Error::Unsupported(op.mnemonic().to_string())),
         }
     }
 

@@ -35,6 +35,7 @@ impl<'c> Emitter<'_, 'c> {
             | UnaryOp::Rsqrt
             | UnaryOp::Sigmoid
             | UnaryOp::Tanh
+            | UnaryOp::Erf
             | UnaryOp::ApproxExp2
             | UnaryOp::ApproxLog2
             | UnaryOp::ApproxReciprocal

@@ -196,7 +196,8 @@ impl Planner<'_> {
                 | UnaryOp::Log2
                 | UnaryOp::Rsqrt
                 | UnaryOp::Sigmoid
-                | UnaryOp::Tanh => 20,
+                | UnaryOp::Tanh
+                | UnaryOp::Erf => 20,
                 UnaryOp::ApproxExp2
                 | UnaryOp::ApproxLog2
                 | UnaryOp::ApproxReciprocal

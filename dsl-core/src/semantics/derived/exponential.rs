@@ -53,12 +53,25 @@ pub(super) fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
     let x = formula.at_most(x, greatest);
     let x = formula.at_least(x, least);
     let reduced = reduce(formula, x);
+    let power = power(formula, &reduced);
+    let factors = formula.two_powers(reduced.exponent_bits);
+    formula.scale(power, factors)
+}
+
+/// `e^x` where it is a normal number.
+pub(super) fn exp_normal(formula: &mut Formula<'_>, x: Value) -> Value {
+    let reduced = reduce(formula, x);
+    let power = power(formula, &reduced);
+    let factor = formula.power_of_two(reduced.exponent_bits);
+    formula.mul(power, factor)
+}
+
+/// `e^rest`.
+fn power(formula: &mut Formula<'_>, reduced: &Reduced) -> Value {
     let one = formula.number(1.0);
     let series = formula.polynomial(EXP, reduced.rest);
     let slope = formula.fma(series, reduced.rest, one);
-    let power = formula.fma(slope, reduced.rest, one);
-    let factors = formula.two_powers(reduced.exponent_bits);
-    formula.scale(power, factors)
+    formula.fma(slope, reduced.rest, one)
 }
 
 fn reduce(formula: &mut Formula<'_>, x: Value) -> Reduced {

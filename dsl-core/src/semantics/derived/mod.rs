@@ -6,6 +6,7 @@
 
 mod accuracy;
 mod coefficients;
+mod error_function;
 mod evaluate;
 mod exponential;
 mod formula;
@@ -52,6 +53,7 @@ pub fn define(builder: &mut Builder, op: UnaryOp, x: Value) -> Value {
         UnaryOp::Log2 | UnaryOp::ApproxLog2 => logarithm::log2(formula, x),
         UnaryOp::Sigmoid => exponential::sigmoid(formula, x),
         UnaryOp::Tanh => exponential::tanh(formula, x),
+        UnaryOp::Erf => error_function::erf(formula, x),
         UnaryOp::ApproxReciprocal => {
             let one = formula.number(1.0);
             formula.div(one, x)

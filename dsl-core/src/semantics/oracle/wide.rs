@@ -16,6 +16,11 @@ const LN_2: Wide = Wide {
     low: 2.319_046_813_846_299_6e-17,
 };
 
+const TWO_OVER_SQRT_PI: Wide = Wide {
+    high: std::f64::consts::FRAC_2_SQRT_PI,
+    low: 1.533545961316588e-17,
+};
+
 impl Wide {
     const fn new(high: f64) -> Self {
         Self { high, low: 0.0 }
@@ -113,6 +118,7 @@ pub fn reference_wide(op: UnaryOp, x: f64) -> Option<Wide> {
             let value = less_one.div(less_one.add(Wide::new(2.0)));
             Some(if x < 0.0 { value } else { value.negated() })
         }
+        UnaryOp::Erf => Some(erf(x)),
         UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => None,
     }
 }
@@ -148,6 +154,25 @@ fn expm1_series(x: Wide) -> Wide {
         sum = sum.add(term);
     }
     sum
+}
+
+/// As in [`super::reference`]: a series whose terms have one sign.
+fn erf(x: f64) -> Wide {
+    if x.abs() > 8.0 {
+        return Wide::new(x.signum());
+    }
+    let x = Wide::new(x);
+    let square = x.mul(x);
+    let step = square.add(square);
+    let one = Wide::new(1.0);
+    let (mut term, mut sum, mut odd) = (one, one, 3.0);
+    while term.high > sum.high * 1e-33 {
+        term = term.mul(step).div(Wide::new(odd));
+        sum = sum.add(term);
+        odd += 2.0;
+    }
+    let scale = x.mul(exp(square.negated())).mul(TWO_OVER_SQRT_PI);
+    scale.mul(sum)
 }
 
 /// `k ln 2 + 2 atanh(f / (2 + f))`.
@@ -291,6 +316,30 @@ mod tests {
             9.0,
             0.999999969540041,
             -2.5991562562660026e-17,
+        ),
+        (
+            UnaryOp::Erf,
+            1e-05,
+            1.1283791670579e-05,
+            -3.369136869444807e-23,
+        ),
+        (
+            UnaryOp::Erf,
+            0.3,
+            0.3286267594591274,
+            2.2908254446982777e-17,
+        ),
+        (
+            UnaryOp::Erf,
+            -1.7,
+            -0.9837904585907745,
+            -4.16538078253101e-17,
+        ),
+        (
+            UnaryOp::Erf,
+            4.5,
+            0.9999999998033839,
+            1.2614727975054947e-17,
         ),
     ];
 

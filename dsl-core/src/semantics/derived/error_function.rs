@@ -1,0 +1,38 @@
+//! erf: an odd polynomial up to 1, beyond it `1 - e^Q(|x|)` with a polynomial for `log(erfc(|x|))`.
+
+use super::coefficients::{ERF, LOG_ERFC};
+use super::exponential::exp_normal;
+use super::formula::{Format, Formula};
+use crate::ir::{CompareOp, Value};
+
+/// Where the second polynomial is centred.
+const CENTER: f64 = 1.25;
+
+/// From this magnitude on erf is 1 in every bit.
+const fn saturation(format: Format) -> f64 {
+    match format {
+        Format::Single => 4.0,
+        Format::Double => 6.0,
+    }
+}
+
+/// Error function.
+pub(super) fn erf(formula: &mut Formula<'_>, x: Value) -> Value {
+    let square = formula.mul(x, x);
+    let slope = formula.polynomial(ERF, square);
+    let near = formula.fma(slope, x, x);
+
+    let magnitude = formula.abs(x);
+    let limited = formula.at_most(magnitude, saturation(formula.format));
+    let center = formula.number(CENTER);
+    let from_center = formula.sub(limited, center);
+    let log_erfc = formula.polynomial(LOG_ERFC, from_center);
+    let erfc = exp_normal(formula, log_erfc);
+    let one = formula.number(1.0);
+    let far = formula.sub(one, erfc);
+    let negated = formula.neg(far);
+    let negative = formula.compare(CompareOp::Lt, x, 0.0);
+    let far = formula.select(negative, negated, far);
+    let is_near = formula.compare(CompareOp::Lt, magnitude, 1.0);
+    formula.select(is_near, near, far)
+}
