@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use exactile::testing::filetests::{self, Report};
+use exactile::testing::filetests::{self, Kind, Report};
+use exactile_core::ir::op::{STRUCTURAL, all_mnemonics};
+use exactile_core::ir::{Kind as OpKind, Stage, UnaryOp};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests")
@@ -92,4 +94,58 @@ fn generated_filetests_are_fresh() {
             "{name} is not what the op tables give; run the tests with BLESS=1"
         );
     }
+}
+
+/// Ops that mean something for the lanes of a warp only.
+const WARP_OPS: &[&str] = &[
+    "lane_id",
+    "warp_id",
+    "shuffle_xor",
+    "shuffle_index",
+    "barrier",
+];
+
+#[test]
+fn every_op_has_each_kind_of_filetest() {
+    let mut report = Report::default();
+    for (name, text) in files() {
+        report.append(filetests::check(&name, &text));
+    }
+    let approximate = |mnemonic: &str| {
+        UnaryOp::from_mnemonic(mnemonic).is_some_and(|op| op.kind() == OpKind::Approximate)
+    };
+    let lane_only = |mnemonic: &str| {
+        STRUCTURAL
+            .iter()
+            .any(|(name, _, stages)| *name == mnemonic && !stages.contains(&Stage::Block))
+    };
+    let mut missing = Vec::new();
+    for mnemonic in all_mnemonics() {
+        for kind in [
+            Kind::Roundtrip,
+            Kind::Verify,
+            Kind::VerifyError,
+            Kind::Interp,
+            Kind::RunCpu,
+            Kind::RunLanes,
+            Kind::RunCuda,
+        ] {
+            let needless = match kind {
+                Kind::RunCpu => WARP_OPS.contains(&mnemonic),
+                // The device's own instruction gives bits of its own.
+                Kind::RunCuda | Kind::RunLanes => approximate(mnemonic),
+                Kind::VerifyError => lane_only(mnemonic) && WARP_OPS[..2].contains(&mnemonic),
+                Kind::Roundtrip | Kind::Verify | Kind::Interp => false,
+            };
+            if !needless && !report.covered.contains(&(mnemonic, kind)) {
+                missing.push(format!("{mnemonic}: {kind:?}"));
+            }
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "{} are missing:\n{}",
+        missing.len(),
+        missing.join("\n")
+    );
 }
