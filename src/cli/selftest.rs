@@ -14,12 +14,14 @@ pub(crate) struct Selftest {
 #[derive(Subcommand)]
 enum Suite {
     Programs(Programs),
+    Faults(Faults),
 }
 
 impl Selftest {
     pub(crate) fn execute(&self) -> Result<()> {
         match &self.suite {
             Suite::Programs(programs) => programs.execute(),
+            Suite::Faults(faults) => faults.execute(),
         }
     }
 }
@@ -68,6 +70,35 @@ impl Programs {
                 "{} programs failed",
                 report.failures.len()
             )))
+        }
+    }
+}
+
+/// Plants faults in lowered programs and reports which the programs find
+#[derive(Args)]
+struct Faults {
+    /// How many programs
+    #[arg(long, default_value_t = ProgramsOptions::default().count)]
+    count: usize,
+    /// The seed of the run
+    #[arg(long, default_value_t = ProgramsOptions::default().seed)]
+    seed: u64,
+}
+
+impl Faults {
+    fn execute(&self) -> Result<()> {
+        let report = programs::faults::run(&ProgramsOptions {
+            seed: self.seed,
+            count: self.count,
+            ..ProgramsOptions::default()
+        });
+        super::print(&format!("{report}\n"))?;
+        if report.all_found() {
+            Ok(())
+        } else {
+            Err(Error::Mismatch(
+                "some planted faults were not found".to_string(),
+            ))
         }
     }
 }

@@ -2,6 +2,8 @@
 
 pub mod arguments;
 pub mod coverage;
+mod edit;
+pub mod faults;
 pub mod generate;
 pub mod random;
 pub mod run;

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use exactile_core::verify::LaneFunc;
 use rayon::prelude::*;
 
 use super::arguments::{Contents, Difference, difference};
 use super::coverage::Coverage;
 use super::generate::{Limits, Program, generate};
 use super::shrink;
-use super::subject::{Subject, reference};
+use super::subject::{Subject, reference, run_lanes};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -141,6 +142,18 @@ fn run_one(
 pub(super) fn failure(program: &Program, subject: Subject) -> Option<String> {
     let want = guarded(|| reference(program)).ok()?;
     verdict(program, subject, &want)
+}
+
+/// What is wrong with a run of lowered code in lockstep, if anything is.
+pub(super) fn lanes_verdict(
+    program: &Program,
+    func: &LaneFunc,
+    want: &[Contents],
+) -> Option<String> {
+    match guarded(|| run_lanes(program, func)) {
+        Err(message) => Some(message),
+        Ok(got) => difference(want, &got).map(|it| describe(program, &it)),
+    }
 }
 
 fn verdict(program: &Program, subject: Subject, want: &[Contents]) -> Option<String> {

@@ -1,9 +1,10 @@
 //! Makes a failing program smaller while it still fails.
 
-use exactile_core::ir::{Func, Inst, Literal, Op, Region, Type, Value};
+use exactile_core::ir::{Func, Inst, Literal, Op, Type, Value};
 use exactile_core::passes::dce;
 use exactile_core::verify;
 
+use super::edit::{insert_before, remove, replace};
 use super::generate::{Limits, Program, generate};
 use super::run::{ProgramsOptions, failure};
 use super::subject::Subject;
@@ -214,50 +215,10 @@ impl Search {
         };
         let candidate = Program {
             func,
-            grid: self.program.grid,
             arguments,
+            ..self.program.clone()
         };
         self.attempts = self.attempts.max(2);
         self.accept(candidate);
     }
-}
-
-fn remove(func: &mut Func, insts: &[Inst]) {
-    for region in regions(func) {
-        func.region_mut(region)
-            .insts
-            .retain(|inst| !insts.contains(inst));
-    }
-}
-
-fn regions(func: &Func) -> Vec<Region> {
-    let mut regions = vec![func.body()];
-    for inst in func.all_insts() {
-        regions.extend(func.op(inst).regions());
-    }
-    regions
-}
-
-fn insert_before(func: &mut Func, inst: Inst, new: &[Inst]) {
-    for region in regions(func) {
-        let insts = &mut func.region_mut(region).insts;
-        if let Some(at) = insts.iter().position(|&it| it == inst) {
-            insts.splice(at..at, new.iter().copied());
-            return;
-        }
-    }
-}
-
-/// Uses `values` wherever the results of `inst` are used, and removes `inst`.
-fn replace(func: &mut Func, inst: Inst, values: &[Value]) {
-    let results = func.inst(inst).results.clone();
-    for user in func.all_insts() {
-        func.inst_mut(user).op.map_operands(&mut |value| {
-            let index = results.iter().position(|&result| result == value);
-            index
-                .and_then(|index| values.get(index).copied())
-                .unwrap_or(value)
-        });
-    }
-    remove(func, &[inst]);
 }

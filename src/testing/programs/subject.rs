@@ -4,10 +4,11 @@ use std::fmt;
 
 use exactile_core::backend::Argument;
 use exactile_core::interp;
+use exactile_core::lower;
 use exactile_core::passes::{self, Approximations};
-use exactile_core::target::Determinism;
+use exactile_core::target::{Determinism, Options, Schedule};
 use exactile_core::text;
-use exactile_core::verify::{self, BlockFunc};
+use exactile_core::verify::{self, BlockFunc, LaneFunc};
 
 use super::arguments::Contents;
 use super::generate::Program;
@@ -21,12 +22,24 @@ pub enum Subject {
     Tidy,
     /// The interpreter, after all passes of the block stage.
     Prepared,
+    /// The interpreter of lanes, on tiles distributed over this many warps.
+    Distributed(u32),
 }
 
 impl Subject {
     /// Every way that this build and this machine offer, on these numbers of warps.
-    pub fn available(_warps: &[u32]) -> Vec<Self> {
-        vec![Self::Text, Self::Tidy, Self::Prepared]
+    pub fn available(warps: &[u32]) -> Vec<Self> {
+        let mut subjects = vec![Self::Text, Self::Tidy, Self::Prepared];
+        subjects.extend(warps.iter().map(|&warps| Self::Distributed(warps)));
+        subjects
+    }
+
+    /// What the lowering makes of the program; `None` for ways without one.
+    pub fn lowered(self, program: &Program) -> Option<Result<LaneFunc, String>> {
+        match self {
+            Self::Text | Self::Tidy | Self::Prepared => None,
+            Self::Distributed(warps) => Some(distributed(program, warps)),
+        }
     }
 
     /// Runs `program` on its arguments and returns what they hold afterwards.
@@ -40,6 +53,7 @@ impl Subject {
                 interpret(program, &func)
             }
             Self::Prepared => interpret(program, &prepared(&program.func)?),
+            Self::Distributed(warps) => run_lanes(program, &distributed(program, warps)?),
         }
     }
 }
@@ -50,6 +64,7 @@ impl fmt::Display for Subject {
             Self::Text => "text",
             Self::Tidy => "tidy",
             Self::Prepared => "prepared",
+            Self::Distributed(warps) => return write!(f, "{warps} warps"),
         })
     }
 }
@@ -91,4 +106,29 @@ fn reparsed(func: &BlockFunc) -> Result<BlockFunc, String> {
 fn prepared(func: &BlockFunc) -> Result<BlockFunc, String> {
     passes::prepare(func.clone(), Determinism::Exact, Approximations::Absent)
         .map_err(|error| error.to_string())
+}
+
+/// The program as what a lane of a thread block of `warps` warps does.
+fn distributed(program: &Program, warps: u32) -> Result<LaneFunc, String> {
+    let options = Options {
+        bounds: program.bounds,
+        schedule: Schedule {
+            warps: Some(warps),
+            stages: 0,
+        },
+        ..Options::default()
+    };
+    let prepared = prepared(&program.func)?;
+    lower::distributed::lower(&prepared, &options).map_err(|error| error.to_string())
+}
+
+/// Runs a lowered program in lockstep.
+pub(super) fn run_lanes(program: &Program, func: &LaneFunc) -> Result<Vec<Contents>, String> {
+    on_host(program, |arguments| {
+        let report = interp::lane::run(func, program.grid, arguments);
+        match report.map_err(|fault| fault.to_string())?.out_of_bounds {
+            Some(error) => Err(format!("a bounds check failed: {error:?}")),
+            None => Ok(()),
+        }
+    })
 }

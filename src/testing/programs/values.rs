@@ -15,6 +15,8 @@ pub enum Fill {
     Moderate,
     /// Zeros of both signs.
     Zeros,
+    /// Numbers about halfway between two numbers of a narrower type.
+    Ties,
     /// Integers in `0..n`.
     Below(u64),
 }
@@ -39,6 +41,10 @@ pub fn literal(random: &mut Random, dtype: DType, fill: Fill) -> Literal {
         Fill::Zeros => match dtype.class() {
             Class::Float => (random.bits() & 1) << (dtype.bits() - 1),
             Class::Bool | Class::Signed | Class::Unsigned => 0,
+        },
+        Fill::Ties => match dtype.class() {
+            Class::Float => float_tie(random, dtype),
+            Class::Bool | Class::Signed | Class::Unsigned => integer_tie(random, dtype),
         },
         Fill::Edges if random.one_in(5) => random.bits(),
         Fill::Edges => edge(random, dtype),
@@ -72,6 +78,9 @@ fn edge(random: &mut Random, dtype: DType) -> u64 {
 fn integer_edge(random: &mut Random, dtype: DType) -> u64 {
     let width = u64::from(dtype.bits());
     let sign = 1u64 << (width - 1);
+    if random.one_in(6) {
+        return integer_tie(random, dtype);
+    }
     let near = random.pick(&[0, 1, u64::MAX]);
     let edge = random.pick(&[
         0,
@@ -114,12 +123,36 @@ const fn fraction_bits(dtype: DType) -> u32 {
     }
 }
 
+/// A number of `width` bits below its leading one that lies halfway between two numbers with a
+/// fraction of fewer bits, or next to halfway: where conversions to a narrower type must round once.
+fn tie(random: &mut Random, width: u32, fractions: &[u32]) -> u64 {
+    let narrow = random.pick(fractions).min(width - 1);
+    let kept = random.bits() & ((1 << narrow) - 1);
+    let half = (1u64 << width) | (kept << (width - narrow)) | (1 << (width - narrow - 1));
+    half.wrapping_add(random.pick(&[0, 1, u64::MAX]))
+}
+
+fn integer_tie(random: &mut Random, dtype: DType) -> u64 {
+    let width = 2 + random.below(dtype.bits() as usize - 2) as u32;
+    tie(random, width, &[7, 10, 23, 52])
+}
+
+fn float_tie(random: &mut Random, dtype: DType) -> u64 {
+    let fraction = fraction_bits(dtype);
+    let sign = (random.bits() & 1) << (dtype.bits() - 1);
+    let one = Literal::from_f64(dtype, 1.0).bits;
+    let exponent = (one >> fraction).wrapping_add_signed(random.between(-14, 14));
+    let significand = tie(random, fraction, &[7, 10, 23]) & ((1 << fraction) - 1);
+    sign | (exponent << fraction) | significand
+}
+
 fn float_edge(random: &mut Random, dtype: DType) -> u64 {
     let fraction = fraction_bits(dtype);
     let sign = (random.bits() & 1) << (dtype.bits() - 1);
     let infinity = ((1u64 << (dtype.bits() - 1 - fraction)) - 1) << fraction;
     let quiet = 1u64 << (fraction - 1);
-    let magnitude = match random.below(14) {
+    let magnitude = match random.below(16) {
+        14.. => return float_tie(random, dtype),
         0 | 1 => 0,
         2 => infinity,
         3 => infinity | quiet,

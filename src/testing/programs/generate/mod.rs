@@ -15,6 +15,7 @@ use exactile_core::ir::{
     BinaryOp, CompareOp, DType, Grid, Literal, Op, Parameter, Region, Shape, Stage, Type, UnaryOp,
     Value,
 };
+use exactile_core::target::Bounds;
 use exactile_core::verify::{self, BlockFunc};
 
 use self::memory::{Input, Output};
@@ -30,6 +31,8 @@ pub struct Program {
     pub func: BlockFunc,
     /// The launch grid.
     pub grid: Grid,
+    /// Whether lowered code checks accesses that are known to be in bounds.
+    pub bounds: Bounds,
     /// The arguments before the launch.
     pub arguments: Vec<Contents>,
 }
@@ -137,6 +140,7 @@ impl Generator {
         Program {
             func: func.expect("broken invariant: generated programs are valid"),
             grid: self.grid,
+            bounds: self.random.pick(&[Bounds::Checked, Bounds::Unchecked]),
             arguments: self.arguments,
         }
     }
@@ -321,7 +325,12 @@ impl Generator {
                 self.builder.compare(op, lhs, rhs)
             }
             Target::Cast(from, to) => {
-                let x = self.make(from, shape, depth);
+                let rounds = to.is_float() && from != DType::Bool && self.combiner.is_none();
+                let x = if rounds && self.random.one_in(2) {
+                    self.filled_load(from, shape, Fill::Ties)
+                } else {
+                    self.make(from, shape, depth)
+                };
                 self.builder.cast(x, to)
             }
             Target::Bitcast(from, to) => {

@@ -1,0 +1,374 @@
+//! The planted faults, each a change to a lane function.
+
+use std::collections::BTreeSet;
+
+use exactile_core::ir::{
+    BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, TernaryOp, Type, Value,
+};
+
+use super::super::edit::{insert_before, remove, replace};
+use super::super::random::Random;
+
+fn sites(func: &Func, wanted: impl Fn(&Op) -> bool) -> Vec<Inst> {
+    let insts = func.all_insts().into_iter();
+    insts.filter(|&inst| wanted(func.op(inst))).collect()
+}
+
+/// One of the instructions that are `wanted`.
+fn one(func: &Func, random: &mut Random, wanted: impl Fn(&Op) -> bool) -> Option<Inst> {
+    let sites = sites(func, wanted);
+    (!sites.is_empty()).then(|| random.pick(&sites))
+}
+
+/// A new instruction with one result before `inst`.
+fn add_before(func: &mut Func, inst: Inst, op: Op, ty: Type) -> Value {
+    let loc = func.inst(inst).loc.clone();
+    let new = func.add_inst(op, &[ty], loc);
+    insert_before(func, inst, &[new]);
+    func.inst(new).results[0]
+}
+
+pub(super) fn keep_operands(func: &mut Func, _random: &mut Random) -> bool {
+    let definitions = func.definitions();
+    let shuffle_of = |value: Value, own: Value| {
+        let inst = definitions[value];
+        inst.is_some_and(|inst| matches!(func.op(inst), Op::ShuffleXor { x, .. } if *x == own))
+    };
+    let exchanged = |op: &Op| match *op {
+        Op::Select {
+            on_true, on_false, ..
+        } => shuffle_of(on_true, on_false) || shuffle_of(on_false, on_true),
+        _ => false,
+    };
+    let selects = sites(func, exchanged);
+    for &inst in &selects {
+        if let Op::Select { on_false, .. } = *func.op(inst) {
+            replace(func, inst, &[on_false]);
+        }
+    }
+    !selects.is_empty()
+}
+
+pub(super) fn wrong_lane_mask(func: &mut Func, random: &mut Random) -> bool {
+    let Some(inst) = one(func, random, |op| matches!(op, Op::ShuffleXor { .. })) else {
+        return false;
+    };
+    if let Op::ShuffleXor { lane_mask, .. } = &mut func.inst_mut(inst).op {
+        *lane_mask = if *lane_mask == 1 { 2 } else { *lane_mask / 2 };
+    }
+    true
+}
+
+pub(super) fn drop_barrier(func: &mut Func, random: &mut Random) -> bool {
+    let Some(inst) = one(func, random, |op| matches!(op, Op::Barrier {})) else {
+        return false;
+    };
+    remove(func, &[inst]);
+    true
+}
+
+/// The values from which the masks of accesses are made by `and`, `splat` and vectors.
+fn mask_parts(func: &Func) -> BTreeSet<Value> {
+    let definitions = func.definitions();
+    let mut pending: Vec<Value> = Vec::new();
+    for inst in func.all_insts() {
+        if let Op::LaneLoad { mask, .. } | Op::LaneStore { mask, .. } = func.op(inst) {
+            pending.extend(mask);
+        }
+    }
+    let mut parts = BTreeSet::new();
+    while let Some(value) = pending.pop() {
+        if !parts.insert(value) {
+            continue;
+        }
+        let Some(inst) = definitions[value] else {
+            continue;
+        };
+        if let op @ (Op::Binary {
+            op: BinaryOp::And, ..
+        }
+        | Op::CheckBounds { .. }
+        | Op::Extract { .. }
+        | Op::Splat { .. }) = func.op(inst)
+        {
+            op.visit_operands(&mut |operand| {
+                if func.ty(operand).dtype() == Some(DType::Bool) {
+                    pending.push(operand);
+                }
+            });
+        }
+    }
+    parts
+}
+
+pub(super) fn loose_mask(func: &mut Func, _random: &mut Random) -> bool {
+    let parts = mask_parts(func);
+    let mut planted = false;
+    for inst in func.all_insts() {
+        let masks = func.inst(inst).results.iter().any(|it| parts.contains(it));
+        if let Op::Compare { op, .. } = &mut func.inst_mut(inst).op
+            && masks
+            && *op == CompareOp::Lt
+        {
+            *op = CompareOp::Le;
+            planted = true;
+        }
+    }
+    planted
+}
+
+pub(super) fn drop_plus_zero(func: &mut Func, _random: &mut Random) -> bool {
+    let definitions = func.definitions();
+    let zero = |value: Value| match definitions[value].map(|inst| func.op(inst)) {
+        Some(Op::Constant { value }) => value.is_positive_zero() && value.dtype.is_float(),
+        Some(Op::Splat { x }) => matches!(
+            definitions[*x].map(|inst| func.op(inst)),
+            Some(Op::Constant { value }) if value.is_positive_zero() && value.dtype.is_float()
+        ),
+        Some(_) | None => false,
+    };
+    let additions = sites(
+        func,
+        |op| matches!(op, Op::Binary { op: BinaryOp::Add, rhs, .. } if zero(*rhs)),
+    );
+    for &inst in &additions {
+        if let Op::Binary { lhs, .. } = *func.op(inst) {
+            replace(func, inst, &[lhs]);
+        }
+    }
+    !additions.is_empty()
+}
+
+pub(super) fn swap_select(func: &mut Func, random: &mut Random) -> bool {
+    let Some(inst) = one(func, random, |op| matches!(op, Op::Select { .. })) else {
+        return false;
+    };
+    if let Op::Select {
+        on_true, on_false, ..
+    } = &mut func.inst_mut(inst).op
+    {
+        std::mem::swap(on_true, on_false);
+    }
+    true
+}
+
+pub(super) fn ignore_nan(func: &mut Func, _random: &mut Random) -> bool {
+    let mut planted = false;
+    for inst in func.all_insts() {
+        let dtype = func
+            .inst(inst)
+            .results
+            .first()
+            .and_then(|&it| func.ty(it).dtype());
+        if let Op::Binary { op, .. } = &mut func.inst_mut(inst).op
+            && dtype.is_some_and(DType::is_float)
+        {
+            let changed = match *op {
+                BinaryOp::Minimum => BinaryOp::Minnum,
+                BinaryOp::Maximum => BinaryOp::Maxnum,
+                other => other,
+            };
+            planted |= changed != *op;
+            *op = changed;
+        }
+    }
+    planted
+}
+
+pub(super) fn wrap_shifts(func: &mut Func, _random: &mut Random) -> bool {
+    let shifts = sites(func, |op| {
+        matches!(
+            op,
+            Op::Binary {
+                op: BinaryOp::Shl | BinaryOp::Shr,
+                ..
+            }
+        )
+    });
+    for &inst in &shifts {
+        let Op::Binary { op, lhs, rhs } = *func.op(inst) else {
+            continue;
+        };
+        let ty = func.ty(rhs);
+        let Some(dtype) = ty.dtype() else {
+            continue;
+        };
+        let value = Literal::from_bits(dtype, u64::from(dtype.bits() - 1));
+        let limit = add_before(func, inst, Op::Constant { value }, ty);
+        let and = Op::Binary {
+            op: BinaryOp::And,
+            lhs: rhs,
+            rhs: limit,
+        };
+        let rhs = add_before(func, inst, and, ty);
+        func.inst_mut(inst).op = Op::Binary { op, lhs, rhs };
+    }
+    !shifts.is_empty()
+}
+
+pub(super) fn wrong_vector_element(func: &mut Func, random: &mut Random) -> bool {
+    let wanted = |op: &Op| {
+        matches!(op, Op::Extract { .. } | Op::ShuffleVector { .. })
+            || matches!(op, Op::Vector { elements } if elements.len() > 1)
+    };
+    let Some(inst) = one(func, random, wanted) else {
+        return false;
+    };
+    match &mut func.inst_mut(inst).op {
+        Op::Extract { index, .. } => *index ^= 1,
+        Op::ShuffleVector { indices, .. } => indices.reverse(),
+        Op::Vector { elements } => elements.swap(0, 1),
+        _ => return false,
+    }
+    true
+}
+
+pub(super) fn shift_offset(func: &mut Func, random: &mut Random) -> bool {
+    let wanted = |op: &Op| matches!(op, Op::LaneLoad { .. } | Op::LaneStore { .. });
+    let Some(inst) = one(func, random, wanted) else {
+        return false;
+    };
+    let offset = match func.op(inst) {
+        Op::LaneLoad { offset, .. } | Op::LaneStore { offset, .. } => *offset,
+        _ => return false,
+    };
+    let ty = func.ty(offset);
+    let Some(dtype) = ty.dtype() else {
+        return false;
+    };
+    let value = Literal::from_bits(dtype, 1);
+    let one = add_before(func, inst, Op::Constant { value }, ty);
+    let add = Op::Binary {
+        op: BinaryOp::Add,
+        lhs: offset,
+        rhs: one,
+    };
+    let moved = add_before(func, inst, add, ty);
+    if let Op::LaneLoad { offset, .. } | Op::LaneStore { offset, .. } = &mut func.inst_mut(inst).op
+    {
+        *offset = moved;
+    }
+    true
+}
+
+pub(super) fn split_fma(func: &mut Func, _random: &mut Random) -> bool {
+    let fused = sites(func, |op| {
+        matches!(
+            op,
+            Op::Ternary {
+                op: TernaryOp::Fma,
+                ..
+            }
+        )
+    });
+    for &inst in &fused {
+        let Op::Ternary { a, b, c, .. } = *func.op(inst) else {
+            continue;
+        };
+        let ty = func.ty(a);
+        let multiply = Op::Binary {
+            op: BinaryOp::Mul,
+            lhs: a,
+            rhs: b,
+        };
+        let product = add_before(func, inst, multiply, ty);
+        func.inst_mut(inst).op = Op::Binary {
+            op: BinaryOp::Add,
+            lhs: product,
+            rhs: c,
+        };
+    }
+    !fused.is_empty()
+}
+
+/// The values that depend on the lane or the warp.
+fn lane_dependent(func: &Func) -> BTreeSet<Value> {
+    let mut dependent = BTreeSet::new();
+    for inst in func.all_insts() {
+        let op = func.op(inst);
+        let mut depends = matches!(op, Op::LaneId {} | Op::WarpId {});
+        op.visit_operands(&mut |value| depends |= dependent.contains(&value));
+        if depends && !matches!(op, Op::LaneLoad { .. }) {
+            dependent.extend(&func.inst(inst).results);
+        }
+    }
+    dependent
+}
+
+pub(super) fn store_replicas(func: &mut Func, _random: &mut Random) -> bool {
+    let dependent = lane_dependent(func);
+    let guarded = sites(func, |op| match op {
+        Op::LaneStore {
+            mask: Some(mask),
+            offset,
+            ..
+        } => dependent.contains(mask) && !dependent.contains(offset),
+        _ => false,
+    });
+    for &inst in &guarded {
+        if let Op::LaneStore { mask, .. } = &mut func.inst_mut(inst).op {
+            *mask = None;
+        }
+    }
+    !guarded.is_empty()
+}
+
+pub(super) fn double_rounding(func: &mut Func, _random: &mut Random) -> bool {
+    let casts = sites(func, |op| matches!(op, Op::Cast { .. }));
+    let mut planted = false;
+    for inst in casts {
+        let Op::Cast { x } = *func.op(inst) else {
+            continue;
+        };
+        let (from, to) = (func.ty(x), func.ty(func.inst(inst).results[0]));
+        let narrow = matches!(to.dtype(), Some(DType::F16 | DType::BF16));
+        if from.dtype() == Some(DType::F64) && narrow {
+            let middle = from.with_dtype(DType::F32);
+            let x = add_before(func, inst, Op::Cast { x }, middle);
+            func.inst_mut(inst).op = Op::Cast { x };
+            planted = true;
+        }
+    }
+    planted
+}
+
+pub(super) fn swap_carried(func: &mut Func, _random: &mut Random) -> bool {
+    let mut planted = false;
+    for inst in sites(func, |op| matches!(op, Op::For { .. })) {
+        let Op::For { body, .. } = *func.op(inst) else {
+            continue;
+        };
+        let yielded = func.yielded(body).to_vec();
+        let pairs = (1..yielded.len()).flat_map(|second| (0..second).map(move |it| (it, second)));
+        let swapped = pairs.into_iter().find(|&(first, second)| {
+            yielded[first] != yielded[second] && func.ty(yielded[first]) == func.ty(yielded[second])
+        });
+        let last = func.region(body).insts.last().copied();
+        if let (Some((first, second)), Some(last)) = (swapped, last)
+            && let Op::Yield { values } = &mut func.inst_mut(last).op
+        {
+            values.swap(first, second);
+            planted = true;
+        }
+    }
+    planted
+}
+
+pub(super) fn swap_subtraction(func: &mut Func, random: &mut Random) -> bool {
+    let wanted = |op: &Op| {
+        matches!(
+            op,
+            Op::Binary {
+                op: BinaryOp::Sub,
+                ..
+            }
+        )
+    };
+    let Some(inst) = one(func, random, wanted) else {
+        return false;
+    };
+    if let Op::Binary { lhs, rhs, .. } = &mut func.inst_mut(inst).op {
+        std::mem::swap(lhs, rhs);
+    }
+    true
+}
