@@ -1,6 +1,6 @@
 //! Random programs, which every way to run a kernel must agree on.
 
-use exactile::testing::programs::{ProgramsOptions, run};
+use exactile::testing::programs::{ProgramsOptions, faults, run};
 
 /// How often the standard run must contain each op on each data type.
 const ENOUGH: usize = 20;
@@ -12,4 +12,11 @@ fn every_way_to_run_a_program_gives_the_same_bits() {
     assert!(report.passed(), "{report}");
     let rare = report.coverage.below(ENOUGH);
     assert!(rare.is_empty(), "too rare: {rare:?}");
+}
+
+#[test]
+fn planted_faults_are_found() {
+    let report = faults::run(&ProgramsOptions::default());
+    println!("{report}");
+    assert!(report.all_found(), "{report}");
 }

@@ -22,6 +22,8 @@ pub enum Subject {
     Tidy,
     /// The interpreter, after all passes of the block stage.
     Prepared,
+    /// The interpreter of lanes, on the loop nests of a CPU worker.
+    Sequential,
     /// The interpreter of lanes, on tiles distributed over this many warps.
     Distributed(u32),
 }
@@ -29,7 +31,7 @@ pub enum Subject {
 impl Subject {
     /// Every way that this build and this machine offer, on these numbers of warps.
     pub fn available(warps: &[u32]) -> Vec<Self> {
-        let mut subjects = vec![Self::Text, Self::Tidy, Self::Prepared];
+        let mut subjects = vec![Self::Text, Self::Tidy, Self::Prepared, Self::Sequential];
         subjects.extend(warps.iter().map(|&warps| Self::Distributed(warps)));
         subjects
     }
@@ -38,6 +40,7 @@ impl Subject {
     pub fn lowered(self, program: &Program) -> Option<Result<LaneFunc, String>> {
         match self {
             Self::Text | Self::Tidy | Self::Prepared => None,
+            Self::Sequential => Some(sequential(program)),
             Self::Distributed(warps) => Some(distributed(program, warps)),
         }
     }
@@ -53,6 +56,7 @@ impl Subject {
                 interpret(program, &func)
             }
             Self::Prepared => interpret(program, &prepared(&program.func)?),
+            Self::Sequential => run_lanes(program, &sequential(program)?),
             Self::Distributed(warps) => run_lanes(program, &distributed(program, warps)?),
         }
     }
@@ -64,6 +68,7 @@ impl fmt::Display for Subject {
             Self::Text => "text",
             Self::Tidy => "tidy",
             Self::Prepared => "prepared",
+            Self::Sequential => "sequential",
             Self::Distributed(warps) => return write!(f, "{warps} warps"),
         })
     }
@@ -106,6 +111,16 @@ fn reparsed(func: &BlockFunc) -> Result<BlockFunc, String> {
 fn prepared(func: &BlockFunc) -> Result<BlockFunc, String> {
     passes::prepare(func.clone(), Determinism::Exact, Approximations::Absent)
         .map_err(|error| error.to_string())
+}
+
+/// The program as what a CPU worker does.
+fn sequential(program: &Program) -> Result<LaneFunc, String> {
+    let options = Options {
+        bounds: program.bounds,
+        ..Options::default()
+    };
+    let prepared = prepared(&program.func)?;
+    lower::sequential::lower(&prepared, &options).map_err(|error| error.to_string())
 }
 
 /// The program as what a lane of a thread block of `warps` warps does.

@@ -1,6 +1,8 @@
 //! Reductions and matrix products.
 
-use exactile_core::ir::{Axis, CompareOp, DType, Op, Order, Precision, Shape, Type, Value};
+use exactile_core::ir::{
+    Axis, CompareOp, DType, Literal, Op, Order, Precision, Shape, Type, Value,
+};
 
 use super::super::target::{Combine, Target};
 use super::super::values::Fill;
@@ -142,7 +144,14 @@ impl Generator {
         let inner = 1 << self.random.below(room.min(5) + 1);
         let left = self.matrix(rows, inner);
         let right = self.matrix(inner, columns);
-        let operands = if self.random.one_in(3) {
+        let operands = if self.random.one_in(4) {
+            // All products are -0: only the end of the definition makes the result +0.
+            let zero = Literal::from_f64(dtype, -0.0);
+            let b = self.filled_load(dtype, right, Fill::Moderate);
+            let b = self.builder.abs(b);
+            let [a, accumulator] = [left, shape].map(|shape| self.builder.filled(zero, shape));
+            [a, b, accumulator]
+        } else if self.random.one_in(4) {
             [
                 (left, Fill::Zeros),
                 (right, Fill::Moderate),
