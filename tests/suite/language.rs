@@ -1,6 +1,11 @@
-//! What the language means, executed by the interpreter: reductions, accumulators, control flow.
+//! What the language means, executed on every device of the host: reductions, accumulators,
+//! tensors, control flow.
 
 use exactile::prelude::*;
+
+fn devices() -> Vec<Device> {
+    vec![Device::interpreter(), Device::lanes(), Device::cpu()]
+}
 
 fn upload<T: exactile::Number>(device: &Device, numbers: &[T]) -> Buffer<T> {
     Buffer::from_slice(device, numbers).expect("fits")
@@ -55,28 +60,29 @@ fn tree(x: &[f32]) -> f32 {
 /// A sum over tiles has the bits of one sum, for every tile size and every length.
 #[test]
 fn accumulators_add_as_one_tree() {
-    let device = Device::interpreter();
-    for n in [0usize, 1, 2, 7, 63, 64, 65, 100, 129, 200] {
-        let numbers = noise(n.max(1));
-        let x = upload(&device, &numbers);
-        let want = tree(&numbers[..n]) + 0.0;
-        let mut whole = upload(&device, &[-1.0f32]);
-        whole_sum::<f32>(whole_sum::Config::new(256))
-            .launch(&device, 1, (&x, &mut whole, n as i32))
-            .expect("runs");
-        assert_eq!(whole.to_vec().expect("reads")[0].to_bits(), want.to_bits());
-        for block in [1usize, 2, 4, 16, 64] {
-            let mut out = upload(&device, &[-1.0f32]);
-            let config = row_sum::Config::new(block, n.div_ceil(block).max(1));
-            row_sum::<f32>(config)
-                .launch(&device, 1, (&x, &mut out, n as i32))
+    for device in devices() {
+        for n in [0usize, 1, 2, 7, 63, 64, 65, 100, 129, 200] {
+            let numbers = noise(n.max(1));
+            let x = upload(&device, &numbers);
+            let want = tree(&numbers[..n]) + 0.0;
+            let mut whole = upload(&device, &[-1.0f32]);
+            whole_sum::<f32>(whole_sum::Config::new(256))
+                .launch(&device, 1, (&x, &mut whole, n as i32))
                 .expect("runs");
-            let found = out.to_vec().expect("reads")[0];
-            assert_eq!(
-                found.to_bits(),
-                want.to_bits(),
-                "n {n}, block {block}: {found} {want}"
-            );
+            assert_eq!(whole.to_vec().expect("reads")[0].to_bits(), want.to_bits());
+            for block in [1usize, 2, 4, 16, 64] {
+                let mut out = upload(&device, &[-1.0f32]);
+                let config = row_sum::Config::new(block, n.div_ceil(block).max(1));
+                row_sum::<f32>(config)
+                    .launch(&device, 1, (&x, &mut out, n as i32))
+                    .expect("runs");
+                let found = out.to_vec().expect("reads")[0];
+                assert_eq!(
+                    found.to_bits(),
+                    want.to_bits(),
+                    "n {n}, block {block}: {found} {want}"
+                );
+            }
         }
     }
 }
@@ -84,30 +90,32 @@ fn accumulators_add_as_one_tree() {
 /// More tiles than stated still add up.
 #[test]
 fn a_full_accumulator_still_sums() {
-    let device = Device::interpreter();
-    let x = upload(&device, &[1.0f32; 21]);
-    let mut out = upload(&device, &[0.0f32]);
-    row_sum::<f32>(row_sum::Config::new(2, 3))
-        .launch(&device, 1, (&x, &mut out, 21))
-        .expect("runs");
-    assert_eq!(out.to_vec().expect("reads"), [21.0]);
+    for device in devices() {
+        let x = upload(&device, &[1.0f32; 21]);
+        let mut out = upload(&device, &[0.0f32]);
+        row_sum::<f32>(row_sum::Config::new(2, 3))
+            .launch(&device, 1, (&x, &mut out, 21))
+            .expect("runs");
+        assert_eq!(out.to_vec().expect("reads"), [21.0]);
+    }
 }
 
 /// `f16` adds in `f32` and rounds once: 2048 + 1 would be lost in `f16`.
 #[test]
 fn half_sums_round_once() {
-    let device = Device::interpreter();
-    let one = f16::from_f32(1.0);
-    let mut numbers = vec![one; 8];
-    numbers[0] = f16::from_f32(2048.0);
-    let x = upload(&device, &numbers);
-    for kernel in [
-        whole_sum::<f16>(whole_sum::Config::new(8)),
-        row_sum::<f16>(row_sum::Config::new(2, 4)),
-    ] {
-        let mut out = upload(&device, &[one]);
-        kernel.launch(&device, 1, (&x, &mut out, 8)).expect("runs");
-        assert_eq!(out.to_vec().expect("reads")[0].to_f32(), 2056.0);
+    for device in devices() {
+        let one = f16::from_f32(1.0);
+        let mut numbers = vec![one; 8];
+        numbers[0] = f16::from_f32(2048.0);
+        let x = upload(&device, &numbers);
+        for kernel in [
+            whole_sum::<f16>(whole_sum::Config::new(8)),
+            row_sum::<f16>(row_sum::Config::new(2, 4)),
+        ] {
+            let mut out = upload(&device, &[one]);
+            kernel.launch(&device, 1, (&x, &mut out, 8)).expect("runs");
+            assert_eq!(out.to_vec().expect("reads")[0].to_f32(), 2056.0);
+        }
     }
 }
 
@@ -129,36 +137,37 @@ fn extremes<T: Numeric, const ROWS: usize, const COLUMNS: usize>(
 
 #[test]
 fn extremes_order_zeros_and_ignore_nan() {
-    let device = Device::interpreter();
-    let nan = f32::NAN;
-    let rows = [
-        [1.0, 5.0, -2.0, 5.0, 0.0, -2.0, 3.0, 4.0],
-        [-0.0, 0.0, -0.0, 0.0, -0.0, 0.0, -0.0, 0.0],
-        [nan, -1.0, nan, 2.0, nan, 2.0, -1.0, nan],
-        [nan; 8],
-    ];
-    let x = upload(&device, rows.as_flattened());
-    let mut largest = upload(&device, &[0.0f32; 4]);
-    let mut least = upload(&device, &[0.0f32; 4]);
-    let mut at = upload(&device, &[-1i64; 4]);
-    let mut least_at = upload(&device, &[-1i64; 4]);
-    extremes::<f32>(Default::default())
-        .launch(
-            &device,
-            1,
-            (&x, &mut largest, &mut at, &mut least, &mut least_at),
-        )
-        .expect("runs");
-    let largest = largest.to_vec().expect("reads");
-    let least = least.to_vec().expect("reads");
-    assert_eq!(largest[0], 5.0);
-    assert_eq!(largest[1].to_bits(), 0.0f32.to_bits());
-    assert_eq!(largest[2], 2.0);
-    assert!(largest[3].is_nan() && least[3].is_nan());
-    assert_eq!((least[0], least[2]), (-2.0, -1.0));
-    assert_eq!(least[1].to_bits(), (-0.0f32).to_bits());
-    assert_eq!(at.to_vec().expect("reads"), [1, 1, 3, 0]);
-    assert_eq!(least_at.to_vec().expect("reads"), [2, 0, 1, 0]);
+    for device in devices() {
+        let nan = f32::NAN;
+        let rows = [
+            [1.0, 5.0, -2.0, 5.0, 0.0, -2.0, 3.0, 4.0],
+            [-0.0, 0.0, -0.0, 0.0, -0.0, 0.0, -0.0, 0.0],
+            [nan, -1.0, nan, 2.0, nan, 2.0, -1.0, nan],
+            [nan; 8],
+        ];
+        let x = upload(&device, rows.as_flattened());
+        let mut largest = upload(&device, &[0.0f32; 4]);
+        let mut least = upload(&device, &[0.0f32; 4]);
+        let mut at = upload(&device, &[-1i64; 4]);
+        let mut least_at = upload(&device, &[-1i64; 4]);
+        extremes::<f32>(Default::default())
+            .launch(
+                &device,
+                1,
+                (&x, &mut largest, &mut at, &mut least, &mut least_at),
+            )
+            .expect("runs");
+        let largest = largest.to_vec().expect("reads");
+        let least = least.to_vec().expect("reads");
+        assert_eq!(largest[0], 5.0);
+        assert_eq!(largest[1].to_bits(), 0.0f32.to_bits());
+        assert_eq!(largest[2], 2.0);
+        assert!(largest[3].is_nan() && least[3].is_nan());
+        assert_eq!((least[0], least[2]), (-2.0, -1.0));
+        assert_eq!(least[1].to_bits(), (-0.0f32).to_bits());
+        assert_eq!(at.to_vec().expect("reads"), [1, 1, 3, 0]);
+        assert_eq!(least_at.to_vec().expect("reads"), [2, 0, 1, 0]);
+    }
 }
 
 #[kernel(BLOCK = 8)]
@@ -174,14 +183,15 @@ fn combines<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
 
 #[test]
 fn closures_combine() {
-    let device = Device::interpreter();
-    let x = upload(&device, &[2.0f32, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0]);
-    for (n, product) in [(0, 0.0), (1, 2.0), (3, 30.0), (8, 9_699_690.0)] {
-        let mut out = upload(&device, &[0.0f32; 2]);
-        combines(Default::default())
-            .launch(&device, 1, (&x, &mut out, n))
-            .expect("runs");
-        assert_eq!(out.to_vec().expect("reads"), [product, 19.0]);
+    for device in devices() {
+        let x = upload(&device, &[2.0f32, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0]);
+        for (n, product) in [(0, 0.0), (1, 2.0), (3, 30.0), (8, 9_699_690.0)] {
+            let mut out = upload(&device, &[0.0f32; 2]);
+            combines(Default::default())
+                .launch(&device, 1, (&x, &mut out, n))
+                .expect("runs");
+            assert_eq!(out.to_vec().expect("reads"), [product, 19.0]);
+        }
     }
 }
 
@@ -214,12 +224,13 @@ fn collatz(out: PtrMut<i32>, start: i64) {
 
 #[test]
 fn loops_and_branches_run() {
-    let device = Device::interpreter();
-    let mut out = upload(&device, &[-1i32; 8]);
-    collatz(Default::default())
-        .launch(&device, 8, (&mut out, 1i64))
-        .expect("runs");
-    assert_eq!(out.to_vec().expect("reads"), [0, 1, 7, 2, 5, 8, 16, 3]);
+    for device in devices() {
+        let mut out = upload(&device, &[-1i32; 8]);
+        collatz(Default::default())
+            .launch(&device, 8, (&mut out, 1i64))
+            .expect("runs");
+        assert_eq!(out.to_vec().expect("reads"), [0, 1, 7, 2, 5, 8, 16, 3]);
+    }
 }
 
 #[kernel(BLOCK = 8)]
@@ -234,30 +245,31 @@ fn numbers<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, flags: PtrMut<bool
 
 #[test]
 fn operators_agree_with_rust() {
-    let device = Device::interpreter();
-    let v = [-3.0f32, -0.5, 0.25, 0.75, 2.0, 5.0, -0.0, 1.5];
-    let x = upload(&device, &v);
-    let mut out = upload(&device, &[0.0f32; 8]);
-    let mut flags = upload(&device, &[false; 8]);
-    numbers(Default::default())
-        .launch(&device, 1, (&x, &mut out, &mut flags))
-        .expect("runs");
-    let want: Vec<f32> = v
-        .iter()
-        .enumerate()
-        .map(|(at, &v)| {
-            let clamped = v.clamp(-1.0, 1.0);
-            let chosen = if at % 2 == 0 { clamped } else { v * v + 0.5 };
-            -chosen + 0.5 - (1.0 - at as f32)
-        })
-        .collect();
-    assert_eq!(out.to_vec().expect("reads"), want);
-    let want: Vec<bool> = v
-        .iter()
-        .enumerate()
-        .map(|(at, &v)| !(v >= 0.0 && at != 3) || v == 2.0)
-        .collect();
-    assert_eq!(flags.to_vec().expect("reads"), want);
+    for device in devices() {
+        let v = [-3.0f32, -0.5, 0.25, 0.75, 2.0, 5.0, -0.0, 1.5];
+        let x = upload(&device, &v);
+        let mut out = upload(&device, &[0.0f32; 8]);
+        let mut flags = upload(&device, &[false; 8]);
+        numbers(Default::default())
+            .launch(&device, 1, (&x, &mut out, &mut flags))
+            .expect("runs");
+        let want: Vec<f32> = v
+            .iter()
+            .enumerate()
+            .map(|(at, &v)| {
+                let clamped = v.clamp(-1.0, 1.0);
+                let chosen = if at % 2 == 0 { clamped } else { v * v + 0.5 };
+                -chosen + 0.5 - (1.0 - at as f32)
+            })
+            .collect();
+        assert_eq!(out.to_vec().expect("reads"), want);
+        let want: Vec<bool> = v
+            .iter()
+            .enumerate()
+            .map(|(at, &v)| !(v >= 0.0 && at != 3) || v == 2.0)
+            .collect();
+        assert_eq!(flags.to_vec().expect("reads"), want);
+    }
 }
 
 #[kernel]
@@ -278,10 +290,74 @@ fn carries_structures(out: PtrMut<f32>, n: i32) {
 
 #[test]
 fn tuples_arrays_and_vectors_are_carried() {
-    let device = Device::interpreter();
-    let mut out = upload(&device, &[0.0f32; 3]);
-    carries_structures(Default::default())
-        .launch(&device, 1, (&mut out, 5))
-        .expect("runs");
-    assert_eq!(out.to_vec().expect("reads"), [5.0, 10.0, 13.0]);
+    for device in devices() {
+        let mut out = upload(&device, &[0.0f32; 3]);
+        carries_structures(Default::default())
+            .launch(&device, 1, (&mut out, 5))
+            .expect("runs");
+        assert_eq!(out.to_vec().expect("reads"), [5.0, 10.0, 13.0]);
+    }
+}
+
+#[kernel(ROWS = 4, COLUMNS = 8)]
+fn transposes<T: Numeric, const ROWS: usize, const COLUMNS: usize>(
+    x: Tensor<T, 2>,
+    out: TensorMut<T, 2>,
+) {
+    let (i, j) = (program_id(0), program_id(1));
+    let tile = load(x.tile([ROWS, COLUMNS]).at([i, j]));
+    store(out.tile([COLUMNS, ROWS]).at([j, i]), tile.transpose());
+}
+
+/// Tiles reach over every edge of the tensor; nothing outside of it is read or written.
+#[test]
+fn tiles_of_tensors_stop_at_the_edges() {
+    for device in devices() {
+        let (rows, columns) = (7, 11);
+        let numbers: Vec<i32> = (0..rows * columns).map(|at| at as i32 + 1).collect();
+        let x = upload(&device, &numbers);
+        let mut out = upload(&device, &vec![-1; rows * columns + 3]);
+        transposes::<i32>(Default::default())
+            .launch(
+                &device,
+                (2, 2),
+                (
+                    x.view([rows, columns]).expect("fits"),
+                    out.view_mut([columns, rows]).expect("fits"),
+                ),
+            )
+            .expect("runs");
+        let found = out.to_vec().expect("reads");
+        for row in 0..rows {
+            for column in 0..columns {
+                assert_eq!(found[column * rows + row], numbers[row * columns + column]);
+            }
+        }
+        assert_eq!(found[rows * columns..], [-1; 3]);
+    }
+}
+
+#[kernel]
+fn shifted(x: Tensor<f32, 1>, out: TensorMut<f32, 1>, by: i32) {
+    let tile = x.tile([8]).at_offset([by]).load();
+    out.tile([8]).at_offset([by - by]).store(tile);
+}
+
+/// Coordinates before the start are outside too.
+#[test]
+fn negative_coordinates_read_zero() {
+    for device in devices() {
+        let x = upload(&device, &[1.0f32, 2.0, 3.0, 4.0, 5.0]);
+        let mut out = upload(&device, &[9.0f32; 8]);
+        let arguments = (
+            x.view([5]).expect("fits"),
+            out.view_mut([7]).expect("fits"),
+            -2,
+        );
+        shifted(Default::default())
+            .launch(&device, 1, arguments)
+            .expect("runs");
+        let want = [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 9.0];
+        assert_eq!(out.to_vec().expect("reads"), want);
+    }
 }
