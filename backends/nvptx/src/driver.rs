@@ -334,7 +334,7 @@ impl Drop for DeviceBuffer {
 }
 
 macro_rules! handle {
-    ($(#[$doc:meta])* $vis:vis $Name:ident $field:ident: $Raw:ident, $destroy:ident) => {
+    ($(#[$doc:meta])* $vis:vis $Name:ident $field:ident: $Raw:ident, $($before:ident,)? $destroy:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         $vis struct $Name {
@@ -348,6 +348,7 @@ macro_rules! handle {
         impl Drop for $Name {
             fn drop(&mut self) {
                 let _ = self.context.make_current();
+                $(let _ = call!($before());)?
                 let _ = call!($destroy(self.$field));
             }
         }
@@ -363,8 +364,8 @@ handle!(
     pub Event event: CUevent, cuEventDestroy_v2
 );
 handle!(
-    /// Machine code that the driver loaded.
-    pub(crate) Module module: CUmodule, cuModuleUnload
+    /// Machine code that the driver loaded; not unloaded before its kernels have ended.
+    pub(crate) Module module: CUmodule, cuCtxSynchronize, cuModuleUnload
 );
 
 impl Stream {
