@@ -334,7 +334,7 @@ impl Drop for DeviceBuffer {
 }
 
 macro_rules! handle {
-    ($(#[$doc:meta])* $vis:vis $Name:ident $field:ident: $Raw:ident, $($before:ident,)? $destroy:ident) => {
+    ($(#[$doc:meta])* $vis:vis $Name:ident $field:ident: $Raw:ident $(, $before:ident)? => $destroy:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         $vis struct $Name {
@@ -357,15 +357,15 @@ macro_rules! handle {
 
 handle!(
     /// A queue of work that runs in order.
-    pub Stream stream: CUstream, cuStreamDestroy_v2
+    pub Stream stream: CUstream => cuStreamDestroy_v2
 );
 handle!(
     /// A point in a stream.
-    pub Event event: CUevent, cuEventDestroy_v2
+    pub Event event: CUevent => cuEventDestroy_v2
 );
 handle!(
     /// Machine code that the driver loaded; not unloaded before its kernels have ended.
-    pub(crate) Module module: CUmodule, cuCtxSynchronize, cuModuleUnload
+    pub(crate) Module module: CUmodule, cuCtxSynchronize => cuModuleUnload
 );
 
 impl Stream {

@@ -114,7 +114,7 @@ impl<'c> Emitter<'_, 'c> {
         let ty = void.fn_type(&parameters, false);
         let function =
             self.module
-                .add_function("exactile.report_bounds", ty, Some(Linkage::Internal));
+                .add_function("exactile$report_bounds", ty, Some(Linkage::Internal));
         for name in ["noinline", "cold", "nounwind"] {
             function.add_attribute(AttributeLoc::Function, self.enum_attribute(name));
         }

@@ -254,10 +254,10 @@ fn argument_type(context: &Context, dtype: DType) -> BasicTypeEnum<'_> {
     }
 }
 
-/// One array of unknown length, so that a launch may ask for more than 48 KiB.
+/// The `$` keeps it apart from kernels. One array of unknown length, so that a launch may ask for more than 48 KiB.
 fn declare_shared<'c>(context: &'c Context, module: &Module<'c>) -> PointerValue<'c> {
     let ty = context.i8_type().array_type(0);
-    let global = module.add_global(ty, Some(AddressSpace::from(SHARED)), "exactile.shared");
+    let global = module.add_global(ty, Some(AddressSpace::from(SHARED)), "exactile$shared");
     global.set_linkage(Linkage::External);
     global.set_alignment(SHARED_ALIGN);
     global.as_pointer_value()
