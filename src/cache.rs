@@ -5,7 +5,7 @@
 //! determines the code: the printed IR with the target and options; kernels that differ in the
 //! first key only share code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,11 +20,15 @@ pub(crate) struct LaunchKey(pub(crate) String);
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct CodeKey(pub(crate) String);
 
+/// How many kinds of launches are remembered to be in bounds.
+const MOST_PROOFS: usize = 1 << 16;
+
 #[derive(Default)]
 struct Tables {
     by_launch: BTreeMap<LaunchKey, Arc<Compiled>>,
     by_code: BTreeMap<CodeKey, Arc<Compiled>>,
     seconds: f64,
+    in_bounds: BTreeSet<String>,
 }
 
 /// The compiled kernels of a device.
@@ -42,6 +46,21 @@ impl Cache {
     /// How many different codes there are.
     pub(crate) fn len(&self) -> usize {
         self.tables().by_code.len()
+    }
+
+    /// Whether a checked launch has proved launches like this one in bounds.
+    pub(crate) fn is_in_bounds(&self, launch: &str) -> bool {
+        self.tables().in_bounds.contains(launch)
+    }
+
+    /// Notes that launches like this one are in bounds.
+    pub(crate) fn proved(&self, launch: String) {
+        let known = &mut self.tables().in_bounds;
+        // Forgetting costs a checked launch and nothing else.
+        if known.len() >= MOST_PROOFS {
+            known.clear();
+        }
+        known.insert(launch);
     }
 
     /// Seconds spent so far.

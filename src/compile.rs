@@ -16,12 +16,15 @@ use exactile_core::verify::{self, BlockFunc, LaneFunc};
 use crate::cuda::{Gpu, GpuCode};
 use crate::device::{Device, DeviceKind};
 use crate::error::{Error, Result};
+use crate::proof::accesses_ignore_memory;
 
 /// A kernel compiled for a device.
 pub(crate) struct Compiled {
     pub(crate) code: Code,
     /// Whether the code checks its accesses.
     pub(crate) bounds: Bounds,
+    /// Whether a checked launch without an error proves later ones in bounds.
+    pub(crate) provable: bool,
     pub(crate) stages: Vec<StageTime>,
 }
 
@@ -84,6 +87,7 @@ pub struct StageTime {
 pub(crate) fn compile(traced: BlockFunc, device: &Device, options: &Options) -> Result<Compiled> {
     let mut pipeline = Pipeline::new(&traced.name);
     pipeline.show("trace", &traced);
+    let provable = accesses_ignore_memory(&traced);
     let code = match (device.kind(), device.gpu()) {
         (DeviceKind::Interpreter, _) => {
             // Only for its errors: the specification runs what was traced.
@@ -99,6 +103,7 @@ pub(crate) fn compile(traced: BlockFunc, device: &Device, options: &Options) -> 
     Ok(Compiled {
         code,
         bounds: options.bounds,
+        provable,
         stages: pipeline.times,
     })
 }

@@ -23,6 +23,7 @@ mod listing;
 mod memory;
 pub mod npy;
 pub mod prelude;
+mod proof;
 mod tensor;
 pub mod testing;
 pub mod text_kernel;

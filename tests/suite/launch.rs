@@ -103,6 +103,27 @@ fn a_kernel_is_compiled_once_for_arguments_alike() {
 }
 
 #[test]
+fn launches_proved_in_bounds_skip_the_checks() {
+    let device = Device::cpu();
+    let kernel = scale::<f32>(Default::default());
+    let x = Buffer::from_slice(&device, &[1.0f32; 32]).expect("fits");
+    let mut y = Buffer::<f32>::zeros(&device, 32).expect("fits");
+    for launches in 1..4 {
+        kernel.launch(&device, 4, (&x, &mut y, 32)).expect("runs");
+        assert_bits_equal(&y, &[2.0f32; 32]);
+        // Checked code first, unchecked code from the second launch on.
+        assert_eq!(device.compiled_kernels(), launches.min(2));
+        y.spoil().expect("is on the host");
+    }
+    let mut short = Buffer::<f32>::zeros(&device, 31).expect("fits");
+    let result = kernel.launch(&device, 4, (&x, &mut short, 32));
+    assert!(
+        matches!(result, Err(Error::OutOfBounds { .. })),
+        "{result:?}"
+    );
+}
+
+#[test]
 fn devices_that_are_missing_say_why() {
     if cfg!(feature = "nvptx") {
         return;
