@@ -1,6 +1,7 @@
 //! `exactile selftest`: the test suites that need no checkout of the sources.
 
 use clap::{Args, Subcommand};
+use exactile::testing::filetests;
 use exactile::testing::programs::{self, ProgramsOptions};
 use exactile::{Error, Result};
 
@@ -13,6 +14,7 @@ pub(crate) struct Selftest {
 
 #[derive(Subcommand)]
 enum Suite {
+    Filetests(Filetests),
     Programs(Programs),
     Faults(Faults),
 }
@@ -20,8 +22,44 @@ enum Suite {
 impl Selftest {
     pub(crate) fn execute(&self) -> Result<()> {
         match &self.suite {
+            Suite::Filetests(filetests) => filetests.execute(),
             Suite::Programs(programs) => programs.execute(),
             Suite::Faults(faults) => faults.execute(),
+        }
+    }
+}
+
+/// Runs the filetests of the repository: interpreters, CPU, and GPU where there is one
+#[derive(Args)]
+struct Filetests {
+    /// Run only files whose path holds this text
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+impl Filetests {
+    fn execute(&self) -> Result<()> {
+        let chosen = filetests::EMBEDDED.iter().copied();
+        let chosen: Vec<_> = chosen
+            .filter(|(name, _)| name.contains(&self.only))
+            .collect();
+        let report = filetests::check_all(&chosen);
+        for failure in &report.failures {
+            super::print(&format!("{failure}\n"))?;
+        }
+        for reason in &report.skipped {
+            super::print(&format!("skipped: {reason}\n"))?;
+        }
+        super::print(&format!(
+            "{} files, {} runs compared, {} failures\n",
+            chosen.len(),
+            report.runs,
+            report.failures.len()
+        ))?;
+        if report.failures.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Mismatch("some filetests failed".to_string()))
         }
     }
 }

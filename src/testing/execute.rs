@@ -5,6 +5,9 @@
     reason = "compiled functions run without checks where the interpreter found no fault"
 )]
 
+#[cfg(feature = "nvptx")]
+mod cuda;
+
 use std::fmt;
 
 use exactile_core::backend::{Argument, LaunchError};
@@ -15,6 +18,9 @@ use exactile_core::lower::{distributed, sequential};
 use exactile_core::passes::{self, Approximations};
 use exactile_core::target::{BoundsError, Options};
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
+
+#[cfg(not(feature = "nvptx"))]
+const NO_GPU_BACKEND: &str = "a build without the feature `nvptx` has no GPU backend";
 
 /// Where a function runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -36,6 +42,17 @@ pub enum Place {
 }
 
 impl Place {
+    /// Whether functions can run there, or why not.
+    pub fn available(self) -> Result<(), String> {
+        match self {
+            Self::Interpreter | Self::Cpu | Self::Lanes { .. } => Ok(()),
+            #[cfg(feature = "nvptx")]
+            Self::Cuda { .. } => cuda::available(),
+            #[cfg(not(feature = "nvptx"))]
+            Self::Cuda { .. } => Err(NO_GPU_BACKEND.to_string()),
+        }
+    }
+
     /// The number of warps that the place asks for.
     pub fn warps(self) -> Option<u32> {
         match self {
@@ -109,6 +126,9 @@ pub unsafe fn execute(
     grid: Grid,
     arguments: &mut [Argument<'_>],
 ) -> Outcome {
+    if let Err(reason) = place.available() {
+        return Outcome::Unavailable(reason);
+    }
     let lane = match (place, func) {
         (Place::Interpreter, Proven::Block(func)) => {
             return interp::block::run(func, grid, arguments)
@@ -130,7 +150,11 @@ pub unsafe fn execute(
         }
         // SAFETY: handed on to the caller.
         Place::Cpu => unsafe { run_on_cpu(&lane, grid, arguments) },
-        Place::Cuda { .. } => Outcome::Unavailable(format!("this build has no `{place}`")),
+        #[cfg(feature = "nvptx")]
+        // SAFETY: handed on to the caller.
+        Place::Cuda { .. } => unsafe { cuda::run(&lane, grid, arguments) },
+        #[cfg(not(feature = "nvptx"))]
+        Place::Cuda { .. } => Outcome::Unavailable(NO_GPU_BACKEND.to_string()),
     }
 }
 
@@ -166,8 +190,13 @@ pub fn lower_for_lanes(func: &BlockFunc, options: &Options) -> Result<LaneFunc, 
 }
 
 /// The PTX of a lane function; nothing in a build without the GPU backend.
-pub fn ptx(_func: &LaneFunc) -> Result<Option<String>, String> {
-    Ok(None)
+pub fn ptx(func: &LaneFunc) -> Result<Option<String>, String> {
+    if cfg!(not(feature = "nvptx")) {
+        return Ok(None);
+    }
+    crate::cuda::listing(func)
+        .map(|listing| Some(listing.ptx))
+        .map_err(|error| error.to_string())
 }
 
 fn faulted(fault: Fault) -> Outcome {

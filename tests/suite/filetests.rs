@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use exactile::testing::filetests::{self, Kind, Report};
 use exactile_core::ir::op::{STRUCTURAL, all_mnemonics};
@@ -49,32 +50,45 @@ fn write(name: &str, text: &str) {
     fs::write(path, text).expect("the file can be written");
 }
 
-#[test]
-fn every_filetest_holds() {
-    let only = std::env::var("FILETEST").unwrap_or_default();
-    let on_disk = files();
-    let mut all = on_disk.clone();
-    if blessing() {
-        for (name, text) in filetests::generate() {
-            let old = all.entry(name.clone()).or_default();
-            if without_results(old) != text {
-                *old = text;
+/// What became of all files, or of those whose path holds the text in `FILETEST`.
+fn report() -> &'static Report {
+    static REPORT: OnceLock<Report> = OnceLock::new();
+    REPORT.get_or_init(|| {
+        let only = std::env::var("FILETEST").unwrap_or_default();
+        let on_disk = files();
+        let mut all = on_disk.clone();
+        if blessing() {
+            for (name, text) in filetests::generate() {
+                let old = all.entry(name).or_default();
+                if without_results(old) != text {
+                    *old = text;
+                }
             }
         }
-    }
-    let mut report = Report::default();
-    for (name, text) in all.iter().filter(|(name, _)| name.contains(&only)) {
-        let mut checked = filetests::check(name, text);
-        if blessing() && checked.blessed != on_disk.get(name).map_or("", |text| text) {
-            write(name, &checked.blessed);
-            checked = filetests::check(name, &checked.blessed);
+        all.retain(|name, _| name.contains(&only));
+        if blessing() {
+            for (name, text) in &mut all {
+                *text = filetests::check(name, text).blessed;
+                if Some(&*text) != on_disk.get(name) {
+                    write(name, text);
+                }
+            }
         }
-        report.append(checked);
-    }
+        let list: Vec<(&str, &str)> = all
+            .iter()
+            .map(|(name, text)| (&name[..], &text[..]))
+            .collect();
+        filetests::check_all(&list)
+    })
+}
+
+#[test]
+fn every_filetest_holds() {
+    let report = report();
     for reason in &report.skipped {
         eprintln!("SKIPPED: {reason}");
     }
-    eprintln!("{} files, {} runs compared", all.len(), report.runs);
+    eprintln!("{} runs compared", report.runs);
     let shown: Vec<_> = report.failures.iter().take(40).cloned().collect();
     assert!(
         report.failures.is_empty(),
@@ -107,10 +121,7 @@ const WARP_OPS: &[&str] = &[
 
 #[test]
 fn every_op_has_each_kind_of_filetest() {
-    let mut report = Report::default();
-    for (name, text) in files() {
-        report.append(filetests::check(&name, &text));
-    }
+    let report = report();
     let approximate = |mnemonic: &str| {
         UnaryOp::from_mnemonic(mnemonic).is_some_and(|op| op.kind() == OpKind::Approximate)
     };

@@ -20,6 +20,7 @@ const UNSAFE_FILES: &[&str] = &[
     "backends/nvptx/src/memory.rs",
     "src/launch.rs",
     "src/testing/execute.rs",
+    "src/testing/execute/cuda.rs",
     "src/testing/filetests/check.rs",
 ];
 

@@ -331,6 +331,10 @@ impl Checker<'_> {
                 continue;
             };
             let bounds = match &specified {
+                // Checks are lowered alike for every number of warps; making PTX takes long.
+                Expected::Gives(_) if matches!(place, Place::Cuda { warps } if warps != 4) => {
+                    &[Bounds::Unchecked][..]
+                }
                 Expected::Gives(_) => &[Bounds::Checked, Bounds::Unchecked][..],
                 Expected::Fails(text) if text.starts_with("out of bounds") => &[Bounds::Checked],
                 // Only interpreters find other faults.

@@ -27,17 +27,23 @@ mod check;
 mod format;
 mod generate;
 
+use rayon::prelude::*;
+
 pub use check::{Kind, Report, check};
 pub use generate::generate;
 
 /// The filetests of the repository: path below `tests/filetests` and text.
 pub const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/filetests.rs"));
 
-/// Checks every embedded filetest.
-pub fn check_embedded() -> Report {
-    let mut report = Report::default();
-    for (path, text) in EMBEDDED {
-        report.append(check(path, text));
+/// Checks files, given by name and text, on all cores.
+pub fn check_all<'a>(files: &[(&'a str, &'a str)]) -> Report {
+    let reports: Vec<Report> = files
+        .par_iter()
+        .map(|(name, text)| check(name, text))
+        .collect();
+    let mut all = Report::default();
+    for report in reports {
+        all.append(report);
     }
-    report
+    all
 }
