@@ -3,16 +3,25 @@
 //! A binary counter: level `k` holds the sum of `2^k` tiles, and occupied levels are the bits of
 //! the count. Adding a tile merges equal levels upwards, as a counter carries, so every addition is
 //! a node of the balanced tree over the whole axis.
+//!
+//! The lowest levels are updated by selects, the rest behind one branch that is seldom taken: code
+//! in proportion to the levels, and a few operations a tile.
 
 use std::marker::PhantomData;
 use std::panic::Location;
 
-use super::carry::{Carry, Part, Slot};
+use super::carry::{Carry, Part};
 use super::context::{self, Handle};
-use super::control::Branches;
 use super::element::Numeric;
 use super::tile::{DeviceValue, Scalar, Tile};
-use crate::ir::{DType, Literal};
+use crate::builder::Builder;
+use crate::ir::{DType, Literal, Value};
+
+/// Levels that are updated by selects: seven of eight tiles reach no higher one.
+const SELECTED: usize = 3;
+
+/// More tiles than any loop has trips.
+const MAX_LEVELS: usize = 62;
 
 /// Tiles that an accumulator takes unless `.at_most(n)` says otherwise.
 const DEFAULT_TILES: usize = 1 << 16;
@@ -79,7 +88,7 @@ impl<T: Numeric> SumAccumulator<T> {
     /// first tile.
     #[must_use]
     pub fn at_most(mut self, tiles: usize) -> Self {
-        let levels = tiles.max(1).ilog2() as usize + 1;
+        let levels = (tiles.max(1).ilog2() as usize + 1).min(MAX_LEVELS);
         self.levels = vec![self.levels[0]; levels];
         self
     }
@@ -123,37 +132,25 @@ impl<T: Numeric> SumAccumulator<T> {
             }
             sum
         });
-        self.insert(location, Level(partial), 0);
+        let levels = context::with(location, |context| {
+            let partial = context.value(partial);
+            if context.ty(partial).is_poison() {
+                return None;
+            }
+            let count = context.value(self.count.handle());
+            let levels = self.levels.iter().map(|level| context.value(level.0));
+            let levels: Vec<Value> = levels.collect();
+            let levels = insert(&mut context.builder, count, &levels, partial);
+            let handles = levels.into_iter().map(|level| context.handle(level));
+            Some(handles.map(Level).collect())
+        });
+        if let Some(levels) = levels.flatten() {
+            self.levels = levels;
+        }
         self.count = Scalar::from_handle(context::emit(location, |context| {
             let (count, one) = (context.value(self.count.handle()), context.builder.index(1));
             context.builder.add(count, one)
         }));
-    }
-
-    /// Puts a sum into level `at`, or merges and goes one level up. The last level only merges.
-    fn insert(&mut self, location: &'static Location<'static>, sum: Level, at: usize) {
-        let merged = |level: Level| {
-            Level(context::emit(location, |context| {
-                let (older, newer) = (context.value(level.0), context.value(sum.0));
-                context.builder.add(older, newer)
-            }))
-        };
-        if at + 1 == self.levels.len() {
-            self.levels[at] = merged(self.levels[at]);
-            return;
-        }
-        let occupied = self.bit(location, at);
-        let mut branch = super::branch::If::begin_at(location, occupied);
-        let mut branches = Branches::new();
-        if branch.enter_then(&mut [slot(&mut self.levels)]) {
-            self.insert(location, merged(self.levels[at]), at + 1);
-            branches.then = Some(());
-        }
-        if branch.enter_otherwise(&mut [slot(&mut self.levels)]) {
-            self.levels[at] = sum;
-            branches.otherwise = Some(());
-        }
-        super::carry::Host.merge(branch, branches, &mut [slot(&mut self.levels)]);
     }
 
     /// Whether level `at` is occupied.
@@ -202,9 +199,49 @@ impl<T: Numeric> SumAccumulator<T> {
     }
 }
 
-fn slot(levels: &mut Vec<Level>) -> Slot<'_> {
-    Slot::Carried {
-        name: "levels",
-        value: levels,
+/// The levels after `sum` is added to `count` earlier ones.
+fn insert(builder: &mut Builder, count: Value, levels: &[Value], sum: Value) -> Vec<Value> {
+    let (low, high) = levels.split_at(levels.len().min(SELECTED));
+    let (mut next, carry) = climb(builder, count, levels.len(), 0, low, sum);
+    if !high.is_empty() {
+        let reached = low_bits(builder, count, SELECTED, SELECTED);
+        next.extend(builder.if_else(
+            reached,
+            |builder| climb(builder, count, levels.len(), SELECTED, high, carry).0,
+            |_| high.to_vec(),
+        ));
     }
+    next
+}
+
+/// The levels `first..` after `carry` climbs through them, and what leaves them. It stays in the
+/// lowest free one; the last of all `total` levels is never free but adds up.
+fn climb(
+    builder: &mut Builder,
+    count: Value,
+    total: usize,
+    first: usize,
+    levels: &[Value],
+    mut carry: Value,
+) -> (Vec<Value>, Value) {
+    let mut next = Vec::with_capacity(levels.len());
+    for (at, &level) in levels.iter().enumerate() {
+        let at = first + at;
+        let merged = builder.add(level, carry);
+        let last = at + 1 == total;
+        let stays = low_bits(builder, count, if last { at } else { at + 1 }, at);
+        let shape = builder.ty(level).shape;
+        let stays = builder.splat(stays, shape);
+        next.push(builder.select(stays, if last { merged } else { carry }, level));
+        carry = merged;
+    }
+    (next, carry)
+}
+
+/// Whether of the lowest `width` bits of `count` exactly the lowest `ones` are set.
+fn low_bits(builder: &mut Builder, count: Value, width: usize, ones: usize) -> Value {
+    let mask = builder.index((1 << width) - 1);
+    let want = builder.index((1 << ones) - 1);
+    let found = builder.and(count, mask);
+    builder.eq(found, want)
 }

@@ -87,13 +87,7 @@ impl If {
     /// Starts an `if`.
     #[track_caller]
     pub fn begin(condition: impl Condition) -> Self {
-        Self::begin_at(Location::caller(), condition)
-    }
-
-    pub(super) fn begin_at(
-        location: &'static Location<'static>,
-        condition: impl Condition,
-    ) -> Self {
+        let location = Location::caller();
         let decision = condition.decide();
         // Outside of a trace nothing is on the device.
         let traced = context::with(location, |_| ()).is_some();
