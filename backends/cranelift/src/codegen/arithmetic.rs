@@ -131,6 +131,7 @@ impl Codegen<'_> {
     }
 
     fn float_piece(&mut self, op: BinaryOp, x: clif::Value, y: clif::Value) -> Option<clif::Value> {
+        let vector = self.builder.func.dfg.value_type(x).is_vector();
         let ins = self.builder.ins();
         Some(match op {
             BinaryOp::Add => ins.fadd(x, y),
@@ -139,6 +140,7 @@ impl Codegen<'_> {
             BinaryOp::Div => ins.fdiv(x, y),
             BinaryOp::Minimum => ins.fmin(x, y),
             BinaryOp::Maximum => ins.fmax(x, y),
+            BinaryOp::Minnum | BinaryOp::Maxnum if vector => self.extremum(op, x, y),
             BinaryOp::Minnum => {
                 let smaller = ins.fmin(x, y);
                 self.skip_nan(x, y, smaller)
@@ -158,6 +160,27 @@ impl Codegen<'_> {
         let without_y = self.choose(y_is_nan, x, both);
         let x_is_nan = self.builder.ins().fcmp(FloatCC::Unordered, x, x);
         self.choose(x_is_nan, y, without_y)
+    }
+
+    /// `minnum` or `maxnum` of pieces. The instruction gives its second operand where one is NaN
+    /// and for equal zeros: in both orders it yields both operands then, and the bits of two zeros
+    /// combine to the right sign.
+    fn extremum(&mut self, op: BinaryOp, x: clif::Value, y: clif::Value) -> clif::Value {
+        let (first, second) = (self.winner(op, x, y), self.winner(op, y, x));
+        let both = match op {
+            BinaryOp::Minnum => self.builder.ins().bor(first, second),
+            _ => self.builder.ins().band(first, second),
+        };
+        self.skip_nan(x, y, both)
+    }
+
+    /// `x` where it is less (`minnum`) or greater than `y`, else `y`: one instruction.
+    fn winner(&mut self, op: BinaryOp, x: clif::Value, y: clif::Value) -> clif::Value {
+        let wins = match op {
+            BinaryOp::Minnum => self.builder.ins().fcmp(FloatCC::LessThan, x, y),
+            _ => self.builder.ins().fcmp(FloatCC::LessThan, y, x),
+        };
+        self.choose(wins, x, y)
     }
 
     /// `on_true` where a condition of the same lane width holds.
@@ -325,7 +348,10 @@ impl Codegen<'_> {
         }
         let pairs = x.pieces().iter().zip(y.pieces());
         let masks = pairs.map(|(&x, &y)| {
-            if dtype.is_float() {
+            // Minimum and maximum instructions are recognised from "less than" alone.
+            if dtype.is_float() && op == CompareOp::Gt {
+                self.builder.ins().fcmp(FloatCC::LessThan, y, x)
+            } else if dtype.is_float() {
                 self.builder.ins().fcmp(float_condition(op), x, y)
             } else {
                 self.builder
