@@ -44,8 +44,11 @@ impl Plan {
         self.kept.contains(&value)
     }
 
-    /// About how many instructions one element of a value takes when it is recomputed.
+    /// About how many instructions one element of a value takes where it is used.
     pub(super) fn cost(&self, value: Value) -> u64 {
+        if self.is_kept(value) {
+            return 1;
+        }
         self.costs[value.index()]
     }
 
