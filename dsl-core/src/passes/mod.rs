@@ -7,6 +7,7 @@ pub mod cse;
 pub mod dce;
 pub mod decompose;
 pub mod duplicate;
+pub mod float_range;
 pub mod fold;
 pub mod licm;
 pub mod prepare;

@@ -33,6 +33,7 @@ pub(super) fn erf(formula: &mut Formula<'_>, x: Value) -> Value {
     let negated = formula.neg(far);
     let negative = formula.compare(CompareOp::Lt, x, 0.0);
     let far = formula.select(negative, negated, far);
-    let is_near = formula.compare(CompareOp::Lt, magnitude, 1.0);
-    formula.select(is_near, near, far)
+    // NaN is in `near`.
+    let is_far = formula.compare(CompareOp::Ge, magnitude, 1.0);
+    formula.select(is_far, far, near)
 }

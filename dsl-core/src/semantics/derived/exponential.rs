@@ -34,10 +34,10 @@ const fn exp2_limits(format: Format) -> (f64, f64) {
 /// `2^x`.
 pub(super) fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
     let (least, greatest) = exp2_limits(formula.format);
-    let x = formula.at_most(x, greatest);
     let x = formula.at_least(x, least);
+    let limited = formula.at_most(x, greatest);
     let magic = formula.number(formula.format.magic());
-    let sum = formula.add(x, magic);
+    let sum = formula.add(limited, magic);
     let rounded = formula.rounded(sum);
     let rest = formula.sub(x, rounded.whole);
     let slope = formula.polynomial(EXP2, rest);
@@ -50,9 +50,9 @@ pub(super) fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
 /// `e^x`.
 pub(super) fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
     let (least, greatest) = exp_limits(formula.format);
-    let x = formula.at_most(x, greatest);
     let x = formula.at_least(x, least);
-    let reduced = reduce(formula, x);
+    let limited = formula.at_most(x, greatest);
+    let reduced = reduce(formula, x, limited);
     let power = power(formula, &reduced);
     let factors = formula.two_powers(reduced.exponent_bits);
     formula.scale(power, factors)
@@ -60,7 +60,7 @@ pub(super) fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
 
 /// `e^x` where it is a normal number.
 pub(super) fn exp_normal(formula: &mut Formula<'_>, x: Value) -> Value {
-    let reduced = reduce(formula, x);
+    let reduced = reduce(formula, x, x);
     let power = power(formula, &reduced);
     let factor = formula.power_of_two(reduced.exponent_bits);
     formula.mul(power, factor)
@@ -74,10 +74,13 @@ fn power(formula: &mut Formula<'_>, reduced: &Reduced) -> Value {
     formula.fma(slope, reduced.rest, one)
 }
 
-fn reduce(formula: &mut Formula<'_>, x: Value) -> Reduced {
+/// `n` comes from `limited`, which is `x` wherever `e^x` is finite, and never NaN so that no lowering
+/// must canonicalise it. `rest` comes from `x`: NaN goes into the polynomial, and an `x` above the
+/// limit makes it huge and positive.
+fn reduce(formula: &mut Formula<'_>, x: Value, limited: Value) -> Reduced {
     let log2_e = formula.constant(LOG2_E_HIGH);
     let magic = formula.number(formula.format.magic());
-    let sum = formula.fma(x, log2_e, magic);
+    let sum = formula.fma(limited, log2_e, magic);
     let rounded = formula.rounded(sum);
     // Exact: x and n ln 2 agree in their leading bits, and both are multiples of a unit that the
     // difference has room for.
@@ -124,7 +127,8 @@ pub(super) fn sigmoid(formula: &mut Formula<'_>, x: Value) -> Value {
     let argument = formula.neg(magnitude);
     let (least, _) = exp_limits(formula.format);
     let argument = formula.at_least(argument, least);
-    let reduced = reduce(formula, argument);
+    let limited = formula.at_most(argument, 0.0);
+    let reduced = reduce(formula, argument, limited);
     let less_one = expm1_rest(formula, &reduced);
     let one = formula.number(1.0);
     let zero = formula.number(0.0);
@@ -163,7 +167,7 @@ pub(super) fn tanh(formula: &mut Formula<'_>, x: Value) -> Value {
     let limited = formula.at_most(magnitude, saturation);
     let minus_two = formula.number(-2.0);
     let argument = formula.mul(limited, minus_two);
-    let reduced = reduce(formula, argument);
+    let reduced = reduce(formula, argument, argument);
     let less_one = expm1_rest(formula, &reduced);
     let two = formula.number(2.0);
     let factor = formula.power_of_two(reduced.exponent_bits);
@@ -191,9 +195,9 @@ pub(super) fn tanh(formula: &mut Formula<'_>, x: Value) -> Value {
     let negated = formula.neg(corrected);
     let negative = formula.compare(CompareOp::Lt, x, 0.0);
     let signed = formula.select(negative, negated, corrected);
-    // There tanh(x) is x to the last bit; this also keeps -0.
-    let is_tiny = formula.compare(CompareOp::Lt, magnitude, tiny);
-    formula.select(is_tiny, x, signed)
+    // Below tanh(x) is x to the last bit; this also keeps -0 and NaN.
+    let is_curved = formula.compare(CompareOp::Ge, magnitude, tiny);
+    formula.select(is_curved, signed, x)
 }
 
 /// Below this argument the sigmoid is `e^x`.
