@@ -259,8 +259,13 @@ impl Codegen<'_> {
         } else {
             piece_type(to)
         };
+        let never_nan = self.never_nan[x];
         let cast = pieces.iter().map(|&piece| {
-            let bits = self.canonical_bits(from, piece);
+            let bits = if never_nan {
+                piece
+            } else {
+                self.canonical_bits(from, piece)
+            };
             self.reinterpret(target, bits)
         });
         let cast: Vec<clif::Value> = cast.collect();

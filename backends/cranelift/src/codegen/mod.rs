@@ -14,6 +14,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::{Axis, DType, Func, Inst, Literal, Op, Region, Type, Value};
+use exactile_core::passes::float_range;
 use exactile_core::verify::LaneFunc;
 
 use crate::Error;
@@ -40,6 +41,7 @@ pub(crate) fn translate(
         helpers,
         values: EntityMap::filled(func.value_count(), None),
         definitions: func.definitions(),
+        never_nan: float_range::never_nan(func),
         entry: Entry {
             context: clif::Value::from_u32(0),
             program: clif::Value::from_u32(0),
@@ -76,6 +78,7 @@ struct Codegen<'a> {
     helpers: Helpers,
     values: EntityMap<Value, Option<Repr>>,
     definitions: EntityMap<Value, Option<Inst>>,
+    never_nan: EntityMap<Value, bool>,
     entry: Entry,
     coordinates: [clif::Value; 3],
     scratch: clif::Value,

@@ -24,10 +24,11 @@ impl<'c> Emitter<'_, 'c> {
     /// Emits `bitcast`.
     pub(super) fn bitcast(&mut self, inst: Inst, x: Value) -> Result<()> {
         let (from, to) = self.dtypes(inst, x)?;
+        let canonical = self.never_nan[x] || !from.is_float();
         let elements = self
             .get(x)
             .into_iter()
-            .map(|element| self.reinterpret(from, to, element))
+            .map(|element| self.reinterpret(from, to, element, canonical))
             .collect::<Result<Elements<'c>>>()?;
         self.define(inst, elements);
         Ok(())
@@ -39,14 +40,16 @@ impl<'c> Emitter<'_, 'c> {
         pair.ok_or_else(|| Error::Unsupported("conversion of a pointer".to_string()))
     }
 
+    /// The bits of `x`; a NaN is made canonical unless `x` is known to be.
     fn reinterpret(
         &self,
         from: DType,
         to: DType,
         x: BasicValueEnum<'c>,
+        is_canonical: bool,
     ) -> Result<BasicValueEnum<'c>> {
         let target = self.element_type(to);
-        if !from.is_float() {
+        if is_canonical {
             return Ok(self.builder.build_bit_cast(x, target, "")?);
         }
         let bits = self
