@@ -29,6 +29,8 @@ pub enum Place {
     Interpreter,
     /// Machine code for the CPU.
     Cpu,
+    /// The lane interpreter, on what is made for the CPU.
+    Worker,
     /// The lane interpreter, on what is made for a GPU with this number of warps.
     Lanes {
         /// Warps of the thread block.
@@ -45,7 +47,7 @@ impl Place {
     /// Whether functions can run there, or why not.
     pub fn available(self) -> Result<(), String> {
         match self {
-            Self::Interpreter | Self::Cpu | Self::Lanes { .. } => Ok(()),
+            Self::Interpreter | Self::Cpu | Self::Worker | Self::Lanes { .. } => Ok(()),
             #[cfg(feature = "nvptx")]
             Self::Cuda { .. } => cuda::available(),
             #[cfg(not(feature = "nvptx"))]
@@ -56,7 +58,7 @@ impl Place {
     /// The number of warps that the place asks for.
     pub fn warps(self) -> Option<u32> {
         match self {
-            Self::Interpreter | Self::Cpu => None,
+            Self::Interpreter | Self::Cpu | Self::Worker => None,
             Self::Lanes { warps } | Self::Cuda { warps } => Some(warps),
         }
     }
@@ -67,6 +69,7 @@ impl fmt::Display for Place {
         match self {
             Self::Interpreter => f.write_str("interp"),
             Self::Cpu => f.write_str("cpu"),
+            Self::Worker => f.write_str("lanes of a CPU worker"),
             Self::Lanes { warps } => write!(f, "lanes warps={warps}"),
             Self::Cuda { warps } => write!(f, "cuda warps={warps}"),
         }
@@ -135,7 +138,7 @@ pub unsafe fn execute(
                 .map_or_else(faulted, |()| Outcome::Done);
         }
         (_, Proven::Lane(func)) => Ok(func.clone()),
-        (Place::Cpu, Proven::Block(func)) => lower_for_cpu(func, options),
+        (Place::Cpu | Place::Worker, Proven::Block(func)) => lower_for_cpu(func, options),
         (Place::Lanes { .. } | Place::Cuda { .. }, Proven::Block(func)) => {
             lower_for_lanes(func, options)
         }
@@ -145,7 +148,7 @@ pub unsafe fn execute(
         Err(message) => return Outcome::Failed(message),
     };
     match place {
-        Place::Interpreter | Place::Lanes { .. } => {
+        Place::Interpreter | Place::Worker | Place::Lanes { .. } => {
             reported(interp::lane::run(&lane, grid, arguments))
         }
         // SAFETY: handed on to the caller.

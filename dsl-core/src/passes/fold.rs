@@ -2,7 +2,7 @@
 
 use super::rewrite::{Rewriter, rewrite};
 use crate::ir::{Func, Inst, Kind, Literal, Op, Value};
-use crate::semantics::{binary, bitcast, cast, compare, ternary, unary};
+use crate::semantics::{binary, bitcast, canonical, cast, compare, ternary, unary};
 
 /// Replaces each elementwise op whose operands are constants by its result. Approximate ops stay:
 /// their result is the device's.
@@ -12,8 +12,10 @@ pub fn fold(func: &mut Func) {
             return None;
         };
         let ty = rewriter.builder.ty(result);
-        let bits = value(rewriter, inst)?;
-        let literal = Literal::from_bits(ty.dtype()?, bits);
+        let dtype = ty.dtype()?;
+        // The sign of a NaN is that of the machine that compiles: it must not show in the text.
+        let bits = canonical(dtype, value(rewriter, inst)?);
+        let literal = Literal::from_bits(dtype, bits);
         Some(vec![rewriter.builder.filled(literal, ty.shape)])
     });
 }

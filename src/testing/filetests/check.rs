@@ -208,6 +208,7 @@ impl Checker<'_> {
             Command::RunCpu => {
                 self.cover(func, Kind::RunCpu);
                 self.run_at(proven, Place::Cpu);
+                self.run_at(proven, Place::Worker);
             }
             Command::RunLanes(warps) => {
                 self.cover(func, Kind::RunLanes);

@@ -187,8 +187,8 @@ fn expectation(
     } else if let Some(text) = comment.strip_prefix("no ptx:") {
         chunk.ptx.push((false, text.trim().to_string()));
     } else if let Some(heading) = comment.strip_prefix("after ") {
-        let end = (at + 1..lines.len()).find(|&end| !lines[end].starts_with(';'));
-        let end = end.unwrap_or(lines.len());
+        let last = (at + 1..lines.len()).find(|&last| lines[last] == "; }");
+        let end = last.ok_or("the expected text does not end in `; }`")? + 1;
         let text = lines[at + 1..end]
             .iter()
             .map(|line| format!("{}\n", line.strip_prefix("; ").unwrap_or("")));
