@@ -40,7 +40,7 @@ pub struct Context {
 }
 
 /// Runs `body` with a new context and gives what it traced. Traces do not nest.
-pub(crate) fn trace(name: &str, body: impl FnOnce()) -> (Func, Diagnostics) {
+pub(crate) fn trace(name: &str, body: impl FnOnce()) -> Result<Func, Diagnostics> {
     let outer = CONTEXT.with(|cell| cell.borrow_mut().take());
     let trace = TRACES.with(|count| {
         count.set(count.get().wrapping_add(1).max(1));
@@ -56,8 +56,7 @@ pub(crate) fn trace(name: &str, body: impl FnOnce()) -> (Func, Diagnostics) {
     let context = CONTEXT
         .with(|cell| std::mem::replace(&mut *cell.borrow_mut(), outer))
         .expect("broken invariant: a trace keeps its context");
-    let diagnostics = context.builder.diagnostics().clone();
-    (context.builder.func().clone(), diagnostics)
+    context.builder.finish()
 }
 
 /// Runs `action` on the context, with new instructions placed at `location`. Outside of a trace

@@ -103,16 +103,15 @@ impl<Parameters> KernelSource<Parameters> {
     /// the body is one of them.
     pub fn trace(&self) -> Result<BlockFunc, Diagnostics> {
         let mut panicked = None;
-        let (func, mut diagnostics) = context::trace(self.header.name, || {
+        let traced = context::trace(self.header.name, || {
             panicked = catch_unwind(AssertUnwindSafe(|| (self.body)())).err();
         });
-        if let Some(payload) = panicked {
-            diagnostics.push(self.panic_diagnostic(payload.as_ref(), &diagnostics));
-        }
-        if !diagnostics.is_empty() {
-            return Err(diagnostics);
-        }
-        verify::block(func)
+        let Some(payload) = panicked else {
+            return traced.and_then(verify::block);
+        };
+        let mut diagnostics = traced.err().unwrap_or_default();
+        diagnostics.push(self.panic_diagnostic(payload.as_ref(), &diagnostics));
+        Err(diagnostics)
     }
 
     fn panic_diagnostic(&self, payload: &(dyn Any + Send), earlier: &Diagnostics) -> Diagnostic {
