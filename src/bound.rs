@@ -1,6 +1,7 @@
 //! Arguments bound to parameters, and what the compiler may assume of them.
 
-use exactile_core::ir::{Class, Func, Literal};
+use exactile_core::diagnostic::Loc;
+use exactile_core::ir::{Class, Func, Literal, Op};
 use exactile_core::verify::{self, BlockFunc};
 
 use crate::buffer::Storage;
@@ -39,32 +40,99 @@ impl Bound<'_> {
         }
     }
 
-    /// What is known to divide the address or the value.
-    pub(crate) fn divisor(&self) -> u32 {
+    /// What the compiler may know of the argument: launches that agree in it share their code.
+    pub(crate) fn known(&self) -> Known {
         let aligned = |storage: &Storage| storage.address().is_multiple_of(u64::from(DIVISOR));
         let divides = match self {
             Self::Read(_, storage) => aligned(storage),
             Self::ReadWrite(_, storage) => aligned(storage),
-            Self::Scalar(literal) => match literal.dtype.class() {
-                Class::Signed | Class::Unsigned => literal
-                    .integer()
-                    .is_some_and(|value| value % i128::from(DIVISOR) == 0),
-                Class::Bool | Class::Float => false,
+            Self::Scalar(literal) => match integer(*literal) {
+                Some(1) => return Known::One,
+                Some(value) => value % i128::from(DIVISOR) == 0,
+                None => false,
             },
         };
-        if divides { DIVISOR } else { 1 }
+        Known::Divisor(if divides { DIVISOR } else { 1 })
     }
 }
 
-/// Writes the known divisors into the parameters.
-pub(crate) fn specialise(func: BlockFunc, divisors: &[u32]) -> Result<BlockFunc> {
+/// What is known of an argument when its launch is compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Known {
+    /// What divides the address or the integer.
+    Divisor(u32),
+    /// It is the integer 1, as the stride of a contiguous axis is.
+    One,
+}
+
+/// The value of an integer that is no `bool`.
+fn integer(literal: Literal) -> Option<i128> {
+    match literal.dtype.class() {
+        Class::Signed | Class::Unsigned => literal.integer(),
+        Class::Bool | Class::Float => None,
+    }
+}
+
+/// Writes what is known of the arguments into the function: divisors into the parameters, a constant
+/// for the uses of a parameter that is 1.
+pub(crate) fn specialise(func: BlockFunc, known: &[Known]) -> Result<BlockFunc> {
     let mut func: Func = func.into_inner();
-    for (parameter, &divisor) in func.parameters.iter_mut().zip(divisors) {
-        parameter.divisor = parameter.divisor.max(divisor);
+    for (index, &known) in known.iter().enumerate().take(func.parameters.len()) {
+        match known {
+            Known::Divisor(divisor) => {
+                let parameter = &mut func.parameters[index];
+                parameter.divisor = parameter.divisor.max(divisor);
+            }
+            Known::One => replace_by_one(&mut func, index),
+        }
     }
     let name = func.name.clone();
     verify::block(func).map_err(|diagnostics| Error::Compile {
         kernel: name,
         diagnostics,
     })
+}
+
+fn replace_by_one(func: &mut Func, parameter: usize) {
+    let value = func.arguments()[parameter];
+    let Some(literal) = func
+        .ty(value)
+        .dtype()
+        .and_then(|dtype| Literal::from_integer(dtype, 1))
+    else {
+        return;
+    };
+    let uses = func.all_insts();
+    let ty = func.ty(value);
+    let constant = func.add_inst(Op::Constant { value: literal }, &[ty], Loc::none());
+    let one = func.inst(constant).results[0];
+    for inst in uses {
+        let op = &mut func.inst_mut(inst).op;
+        op.map_operands(&mut |operand| if operand == value { one } else { operand });
+    }
+    let body = func.body();
+    func.region_mut(body).insts.insert(0, constant);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_that_is_one_becomes_a_constant() {
+        let source = "func @f block (%x: ptr<f32> write, %stride: i64, %n: i64) {
+            %i = arange start=0, end=4 : tile<4xi64>
+            %s = splat %stride : tile<4xi64>
+            %o = mul %i, %s : tile<4xi64>
+            %v = load %x, %o : tile<4xf32>
+            store %x, %o, %v
+          }";
+        let func = exactile_core::text::parse(source, "test.bir").expect("parses");
+        let func = verify::block(func).expect("verifies");
+        let known = [Known::Divisor(16), Known::One, Known::Divisor(1)];
+        let mut func = specialise(func, &known).expect("verifies").into_inner();
+        assert_eq!(func.parameters[0].divisor, 16);
+        exactile_core::passes::tidy(&mut func);
+        assert!(!func.to_string().contains("mul"), "{func}");
+    }
 }

@@ -17,7 +17,7 @@ use exactile_core::target::{Bounds, BoundsError, Options};
 use exactile_core::verify::BlockFunc;
 
 use crate::arguments::Arguments;
-use crate::bound::{Bound, specialise};
+use crate::bound::{Bound, Known, specialise};
 use crate::buffer::Storage;
 use crate::cache::{CodeKey, LaunchKey};
 use crate::compile::{Code, Compiled, compile};
@@ -113,13 +113,13 @@ pub(crate) fn prepare(
     arguments: &[Bound<'_>],
     trace: impl FnOnce() -> Result<BlockFunc>,
 ) -> Result<Arc<Compiled>> {
-    let divisors: Vec<u32> = arguments.iter().map(Bound::divisor).collect();
-    let launch = LaunchKey(format!("{identity} {options:?} {divisors:?}"));
+    let known: Vec<Known> = arguments.iter().map(Bound::known).collect();
+    let launch = LaunchKey(format!("{identity} {options:?} {known:?}"));
     if let Some(compiled) = device.cache().launched(&launch) {
         return Ok(compiled);
     }
     let begin = Instant::now();
-    let func = specialise(trace()?, &divisors)?;
+    let func = specialise(trace()?, &known)?;
     let code = CodeKey(format!("{options:?}\n{}", *func));
     let compiled = device
         .cache()
