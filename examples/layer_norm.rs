@@ -28,7 +28,7 @@ fn layer_norm<T: Float, const BLOCK: usize>(
     store(out + start + offsets, (normal * weight + bias).to::<T>()).mask(mask);
 }
 
-fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
+pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
     let block = columns.next_power_of_two();
     Case {
         kernel: "layer_norm",

@@ -29,7 +29,7 @@ fn matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
     store(c + rm.expand(1) * n + rn.expand(0), acc).mask((rm.expand(1) < m) & (rn.expand(0) < n));
 }
 
-fn case<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
+pub(crate) fn case<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
     Case {
         kernel: "matmul",
         dtype: <T as Number>::DTYPE,

@@ -20,7 +20,7 @@ fn mean<T: Float, const ROWS: usize, const COLUMNS: usize>(x: Tensor<T, 3>, out:
     store(out.tile([1, COLUMNS]).at((outer, column)), mean.to::<T>());
 }
 
-fn case<T: Float + Number>(outer: usize, middle: usize, inner: usize) -> Case {
+pub(crate) fn case<T: Float + Number>(outer: usize, middle: usize, inner: usize) -> Case {
     let n = outer * middle * inner;
     Case {
         kernel: "mean",
@@ -36,6 +36,7 @@ fn case<T: Float + Number>(outer: usize, middle: usize, inner: usize) -> Case {
             Ok(problem(out, move |out, setting| {
                 let config = mean::Config {
                     rows: setting.block,
+                    columns: inner.next_power_of_two().min(64),
                     warps: setting.warps,
                     ..Default::default()
                 };

@@ -18,7 +18,7 @@ fn softmax<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, columns: i32
     store(out + start + offsets, (e / e.sum(0)).to::<T>()).mask(mask);
 }
 
-fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
+pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
     let block = columns.next_power_of_two();
     Case {
         kernel: "softmax",

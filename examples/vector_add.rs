@@ -12,7 +12,7 @@ fn vector_add<T: Numeric, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<
     store(out + offsets, sum).mask(mask);
 }
 
-fn case<T: Float + Number>(n: usize) -> Case {
+pub(crate) fn case<T: Float + Number>(n: usize) -> Case {
     Case {
         kernel: "vector_add",
         dtype: <T as Number>::DTYPE,
