@@ -123,7 +123,8 @@ fn run_one(
     let failures = subjects.iter().filter_map(|&subject| {
         let message = verdict(&program, subject, &want)?;
         let (program, message) = if options.shrink {
-            shrink::shrink(options, index, subject).unwrap_or((program.clone(), message))
+            shrink::shrink(options, index, &|program| failure(program, subject))
+                .unwrap_or((program.clone(), message))
         } else {
             (program.clone(), message)
         };
@@ -139,7 +140,7 @@ fn run_one(
 }
 
 /// What is wrong with `subject`'s run of the program, if anything is.
-pub(super) fn failure(program: &Program, subject: Subject) -> Option<String> {
+fn failure(program: &Program, subject: Subject) -> Option<String> {
     let want = guarded(|| reference(program)).ok()?;
     verdict(program, subject, &want)
 }

@@ -6,8 +6,10 @@ use exactile_core::verify;
 
 use super::edit::{insert_before, remove, replace};
 use super::generate::{Limits, Program, generate};
-use super::run::{ProgramsOptions, failure};
-use super::subject::Subject;
+use super::run::ProgramsOptions;
+
+/// Says what is wrong with a program, if anything is.
+pub(super) type Judge<'a> = &'a dyn Fn(&Program) -> Option<String>;
 
 /// Attempts after which a program is small enough.
 const ATTEMPTS: usize = 600;
@@ -16,12 +18,12 @@ const ATTEMPTS: usize = 600;
 pub(super) fn shrink(
     options: &ProgramsOptions,
     index: usize,
-    subject: Subject,
+    judge: Judge<'_>,
 ) -> Option<(Program, String)> {
-    let program = smaller_tiles(options, index, subject);
+    let program = smaller_tiles(options, index, judge);
     let mut search = Search {
-        message: failure(&program, subject)?,
-        subject,
+        message: judge(&program)?,
+        judge,
         attempts: ATTEMPTS,
         program,
     };
@@ -33,7 +35,7 @@ pub(super) fn shrink(
 }
 
 /// The program generated under the tightest limit of tile sizes that keeps a failure.
-fn smaller_tiles(options: &ProgramsOptions, index: usize, subject: Subject) -> Program {
+fn smaller_tiles(options: &ProgramsOptions, index: usize, judge: Judge<'_>) -> Program {
     let mut elements = 1;
     while elements < options.limits.elements {
         let limits = Limits {
@@ -41,7 +43,7 @@ fn smaller_tiles(options: &ProgramsOptions, index: usize, subject: Subject) -> P
             ..options.limits
         };
         let program = generate(options.seed, index, limits);
-        if failure(&program, subject).is_some() {
+        if judge(&program).is_some() {
             return program;
         }
         elements *= 2;
@@ -49,18 +51,18 @@ fn smaller_tiles(options: &ProgramsOptions, index: usize, subject: Subject) -> P
     generate(options.seed, index, options.limits)
 }
 
-struct Search {
+struct Search<'a> {
     program: Program,
     message: String,
-    subject: Subject,
+    judge: Judge<'a>,
     attempts: usize,
 }
 
-impl Search {
+impl Search<'_> {
     /// Keeps `candidate` if it is valid and still fails.
     fn accept(&mut self, candidate: Program) -> bool {
         self.attempts = self.attempts.saturating_sub(1);
-        match failure(&candidate, self.subject) {
+        match (self.judge)(&candidate) {
             Some(message) if self.attempts > 0 => {
                 self.program = candidate;
                 self.message = message;
@@ -220,5 +222,45 @@ impl Search {
         };
         self.attempts = self.attempts.max(2);
         self.accept(candidate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use exactile_core::ir::{BinaryOp, Op};
+
+    use super::super::run::ProgramsOptions;
+    use super::super::subject::reference;
+    use super::shrink;
+
+    #[test]
+    fn what_does_not_matter_goes() {
+        let options = ProgramsOptions::default();
+        let divides = |op: &Op| {
+            matches!(
+                op,
+                Op::Binary {
+                    op: BinaryOp::Div,
+                    ..
+                }
+            )
+        };
+        let judge = |program: &super::Program| {
+            reference(program).ok()?;
+            let func = &program.func;
+            let found = func.all_insts().iter().any(|&inst| divides(func.op(inst)));
+            found.then(|| "it divides".to_string())
+        };
+        let index =
+            (0..20).find(|&index| judge(&super::generate(1, index, options.limits)).is_some());
+        let (program, message) =
+            shrink(&options, index.expect("one divides"), &judge).expect("it still fails");
+        assert_eq!(message, "it divides");
+        let left = program.func.all_insts().len();
+        assert!(
+            left < 12,
+            "{left} instructions are left:\n{}",
+            *program.func
+        );
     }
 }

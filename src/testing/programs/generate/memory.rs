@@ -248,11 +248,20 @@ impl Generator {
         }
     }
 
-    /// Each element's place in a range of [`Self::width`] elements, all different.
+    /// Each element's place in a range of [`Self::width`] elements, nearly always all different.
     fn places(&mut self, shape: Shape, start: Value) -> Value {
         let elements = shape.elements() as i64;
         let mut strides: Vec<i64> = shape.strides().iter().map(|&it| it as i64).collect();
-        match self.random.below(8) {
+        match self.random.below(9) {
+            // Equal places: the highest element wins.
+            8 if self.random.one_in(2) => {
+                let index = self.index_tile(shape);
+                let amount = self.random.between(1, 3);
+                let amount = self.integers(amount, shape);
+                let shared = self.builder.shr(index, amount);
+                let start = self.builder.splat(start, shape);
+                self.builder.add(start, shared)
+            }
             0 => {
                 let mut stride = 1;
                 let mut axes: Vec<usize> = (0..shape.rank()).collect();

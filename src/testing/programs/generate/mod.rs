@@ -60,11 +60,18 @@ pub fn generate(seed: u64, index: usize, limits: Limits) -> Program {
     let mut targets = Target::all();
     Random::new(seed).shuffle(&mut targets);
     let start = index * limits.targets;
+    let mut limits = limits;
+    if index % LARGE == LARGE - 1 {
+        limits.elements *= 8;
+    }
     let dealt = (start..start + limits.targets).map(|at| targets[at % targets.len()]);
     let mut generator = Generator::new(Random::stream(seed, index as u64), limits);
     generator.targets = dealt.collect();
     generator.program()
 }
+
+/// One program of so many has tiles of eight times the size.
+const LARGE: usize = 24;
 
 /// How deep operands nest below a statement.
 const DEPTH: u32 = 3;
