@@ -48,7 +48,9 @@ impl Lowering<'_> {
         let bits = |value: Value| dim_bits(&self.block.ty(value).shape);
         let (rows, columns, steps) = (bits(result)[0], bits(result)[1], bits(a)[1]);
         let layout = Rc::new(dot_layout(&bits(result), self.assignment.warp_bits));
-        let bytes = (((1_u64 << rows) + (1 << columns)) << steps) * u64::from(dtype.bytes());
+        // The second operand starts where a vector may.
+        let behind_a = (u64::from(dtype.bytes()) << (rows + steps)).next_multiple_of(16);
+        let bytes = behind_a + (u64::from(dtype.bytes()) << (columns + steps));
         if bytes > u64::from(SHARED_BYTES) {
             let message = format!(
                 "`dot` takes {bytes} bytes of shared memory, expected at most {SHARED_BYTES}"
@@ -63,8 +65,7 @@ impl Lowering<'_> {
             tiles.push(Tile { layout, registers });
         }
         let base_a = self.scratch(dtype, 0, 1 << (rows + steps));
-        let behind_a = i64::from(dtype.bytes()) << (rows + steps);
-        let base_b = self.scratch(dtype, behind_a, 1 << (columns + steps));
+        let base_b = self.scratch(dtype, behind_a as i64, 1 << (columns + steps));
         let (places_a, places_b) = (left_places(rows, steps), right_places(columns, steps));
         self.begin_shared();
         self.stage(&tiles[0], base_a, dtype, &places_a);
