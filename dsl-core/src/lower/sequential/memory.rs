@@ -32,6 +32,18 @@ fn run_length(lanes: &[i64]) -> usize {
     1
 }
 
+impl Access {
+    /// How many lanes one access may take at once. A bounds check counts elements up with offsets,
+    /// so both must run.
+    fn run_length(&self, offsets: &[i64]) -> usize {
+        let elements = match &self.check {
+            Some((_, _, elements)) => run_length(elements),
+            None => usize::MAX,
+        };
+        run_length(offsets).min(elements)
+    }
+}
+
 impl Lowerer<'_> {
     /// The pointer that a block value is.
     fn pointer(&self, base: Value) -> Value {
@@ -184,7 +196,7 @@ impl Lowerer<'_> {
                 let value = self.load_run(access, *offset, (0, 1), mask, other);
                 return Pulled::Uniform(Scalar::Emitted(value));
             }
-            Pulled::Affine(_, own) => run_length(own),
+            Pulled::Affine(_, own) => access.run_length(own),
             Pulled::Uniform(_) | Pulled::Vector(_) => 1,
         };
         let other = other.map(|other| self.vector(other, access.dtype, lanes));
@@ -263,7 +275,7 @@ impl Lowerer<'_> {
     fn store_all(&mut self, access: &Access, offsets: &Pulled, value: Value, mask: Option<Value>) {
         let lanes = self.builder.ty(value).shape.elements();
         let run = match offsets {
-            Pulled::Affine(_, own) => run_length(own),
+            Pulled::Affine(_, own) => access.run_length(own),
             Pulled::Uniform(_) | Pulled::Vector(_) => 1,
         };
         for first in (0..lanes).step_by(run) {
