@@ -1,5 +1,6 @@
 //! What the language means, executed on every device of the host: reductions, accumulators,
 //! tensors, control flow.
+#![expect(clippy::eq_op, reason = "zero made from an argument")]
 
 use exactile::prelude::*;
 

@@ -1,4 +1,8 @@
 //! The IR that kernels trace, and the errors of a trace: all at once, each with its place.
+#![expect(
+    clippy::assign_op_pattern,
+    reason = "kernels may be written either way"
+)]
 
 use exactile::Kernel;
 use exactile::prelude::*;

@@ -179,6 +179,7 @@ macro_rules! define_op {
                 }
             }
 
+            #[expect(clippy::redundant_closure_call, reason = "`?` ends the reading of one op")]
             /// Reads the fields of the op named `mnemonic`; `None` when there is no such op.
             pub fn read(mnemonic: &str, reader: &mut dyn FieldReader) -> Option<Result<Self, ReadError>> {
                 if let Some(op) = UnaryOp::from_mnemonic(mnemonic) {

@@ -83,10 +83,10 @@ pub fn assign(func: &Func, schedule: &Schedule) -> Result<Assignment, LayoutErro
     assigner.follow_broadcasts()?;
     let mut stores = BTreeMap::new();
     for &inst in &assigner.insts {
-        if let Op::Store { value, .. } = func.op(inst) {
-            if let Some(layout) = assigner.store(inst, *value)? {
-                stores.insert(inst, layout);
-            }
+        if let Op::Store { value, .. } = func.op(inst)
+            && let Some(layout) = assigner.store(inst, *value)?
+        {
+            stores.insert(inst, layout);
         }
     }
     let Assigner {

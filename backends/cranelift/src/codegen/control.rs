@@ -48,7 +48,7 @@ impl Codegen<'_> {
         for &value in values {
             let ty: Type = self.ty(value);
             let (own, after) = rest.split_at(self.canonical_types(ty).len());
-            self.values[value] = Some(self.from_parameters(own, ty));
+            self.values[value] = Some(self.of_parameters(own, ty));
             rest = after;
         }
     }

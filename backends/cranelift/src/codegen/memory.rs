@@ -71,7 +71,7 @@ impl Codegen<'_> {
         self.builder.ins().jump(after, &arguments);
         self.builder.switch_to_block(after);
         let parameters = self.builder.block_params(after).to_vec();
-        self.from_parameters(&parameters, ty)
+        self.of_parameters(&parameters, ty)
     }
 
     fn load_from(&mut self, address: clif::Value, dtype: DType, lanes: usize) -> Repr {
@@ -255,7 +255,7 @@ impl Codegen<'_> {
     }
 
     /// A value of type `ty` from its canonical form.
-    pub(super) fn from_parameters(&self, parameters: &[clif::Value], ty: Type) -> Repr {
+    pub(super) fn of_parameters(&self, parameters: &[clif::Value], ty: Type) -> Repr {
         if ty.is_scalar() {
             return Repr::Scalar(parameters[0]);
         }

@@ -23,7 +23,7 @@ fn kernel(warps: u32, body: &str) -> String {
 fn ints(bytes: &[u8]) -> Vec<i32> {
     bytes
         .chunks_exact(4)
-        .map(|chunk| crate::ir::Number::read_from(chunk))
+        .map(crate::ir::Number::read_from)
         .collect()
 }
 

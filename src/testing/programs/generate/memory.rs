@@ -43,10 +43,8 @@ impl Generator {
 
     /// Memory of at least `length` elements to read.
     fn input(&mut self, dtype: DType, length: usize) -> Input {
-        let known = self.inputs.iter().copied();
-        let known = known
-            .filter(|input| input.dtype == dtype && input.length >= length)
-            .last();
+        let mut known = self.inputs.iter().copied();
+        let known = known.rfind(|input| input.dtype == dtype && input.length >= length);
         if let Some(input) = known
             && self.random.one_in(2)
         {

@@ -288,10 +288,8 @@ impl Generator {
     fn scalar_splat(&mut self, dtype: DType, shape: Shape) -> Value {
         let fill = Fill::random(&mut self.random);
         let literal = literal(&mut self.random, dtype, fill);
-        let known = self.scalars.iter().copied();
-        let known = known
-            .filter(|&value| self.builder.ty(value) == Type::scalar(dtype))
-            .last();
+        let mut known = self.scalars.iter().copied();
+        let known = known.rfind(|&value| self.builder.ty(value) == Type::scalar(dtype));
         let scalar = match known {
             Some(scalar) if self.random.one_in(2) => scalar,
             Some(_) | None => self.scalar_parameter(literal),
