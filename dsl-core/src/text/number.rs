@@ -60,7 +60,7 @@ fn format_float(literal: Literal) -> String {
     format!("{sign}0x1{point}{digits}p{exponent}")
 }
 
-/// Reads a number of type `dtype`: what [`format`] writes, or a decimal. `None` when it is no such
+/// Reads a number of type `dtype`: what [`format()`] writes, or a decimal. `None` when it is no such
 /// number or an integer out of range.
 pub fn parse(dtype: DType, text: &str) -> Option<Literal> {
     match dtype.class() {

@@ -1,6 +1,6 @@
 //! Independent values of the math functions, to judge results by. Never part of a kernel's meaning.
 //!
-//! [`reference`] calls the host's `f64` library and is good enough to measure `f32` results in
+//! [`reference()`] calls the host's `f64` library and is good enough to measure `f32` results in
 //! units in the last place; [`reference_wide`] computes about 100 bits and measures `f64` results.
 
 mod wide;
