@@ -11,11 +11,13 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use exactile_core::ir::Number;
 use exactile_core::target::Determinism;
 use serde::{Deserialize, Serialize};
 
 use crate::array::Array;
-use crate::compare::{Tolerance, compare_within};
+use crate::buffer::Buffer;
+use crate::compare::{Comparable, Tolerance, compare_within};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::npy::write_atomically;
@@ -62,6 +64,36 @@ pub trait Workload<C> {
     fn outputs(&self) -> Result<Vec<Array>>;
     /// Spoils the outputs, so that a candidate cannot pass by leaving the results of another.
     fn spoil(&mut self) -> Result<()>;
+}
+
+/// A workload with one output: `launch` runs the kernel with it.
+pub fn with_output<T: Number, C>(
+    output: Buffer<T>,
+    launch: impl FnMut(&mut Buffer<T>, &C) -> Result<()>,
+) -> impl Workload<C> {
+    WithOutput { output, launch }
+}
+
+struct WithOutput<T, F> {
+    output: Buffer<T>,
+    launch: F,
+}
+
+impl<T: Number, C, F> Workload<C> for WithOutput<T, F>
+where
+    F: FnMut(&mut Buffer<T>, &C) -> Result<()>,
+{
+    fn launch(&mut self, config: &C) -> Result<()> {
+        (self.launch)(&mut self.output, config)
+    }
+
+    fn outputs(&self) -> Result<Vec<Array>> {
+        Ok(vec![self.output.to_array()?])
+    }
+
+    fn spoil(&mut self) -> Result<()> {
+        self.output.spoil()
+    }
 }
 
 /// How a candidate fared.

@@ -1,4 +1,7 @@
 //! Kernels as Rust functions: the same bits on CPU and GPU.
+//!
+//! [`kernel`] turns a function over tiles into a [`Kernel`], which [`Kernel::launch`] runs on a
+//! [`Device`] with [`Buffer`]s. [`compare`](compare()) judges results by their bits.
 
 mod arguments;
 mod array;
@@ -49,3 +52,8 @@ pub use half::{bf16, f16};
 pub use kernel::Kernel;
 pub use listing::ListingStage;
 pub use tensor::{Extents, TensorView, TensorViewMut};
+
+/// Runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

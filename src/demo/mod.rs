@@ -10,10 +10,8 @@ use serde::Serialize;
 
 use exactile_core::ir::Number;
 
-use crate::array::Array;
-use crate::autotune::Workload;
+use crate::autotune::{Workload, with_output};
 use crate::buffer::Buffer;
-use crate::compare::Comparable;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
@@ -40,29 +38,7 @@ pub fn problem<T: Number>(
     output: Buffer<T>,
     launch: impl FnMut(&mut Buffer<T>, &Setting) -> Result<()> + 'static,
 ) -> Problem {
-    Box::new(WithOutput { output, launch })
-}
-
-struct WithOutput<T, F> {
-    output: Buffer<T>,
-    launch: F,
-}
-
-impl<T: Number, F> Workload<Setting> for WithOutput<T, F>
-where
-    F: FnMut(&mut Buffer<T>, &Setting) -> Result<()>,
-{
-    fn launch(&mut self, setting: &Setting) -> Result<()> {
-        (self.launch)(&mut self.output, setting)
-    }
-
-    fn outputs(&self) -> Result<Vec<Array>> {
-        Ok(vec![self.output.to_array()?])
-    }
-
-    fn spoil(&mut self) -> Result<()> {
-        self.output.spoil()
-    }
+    Box::new(with_output(output, launch))
 }
 
 /// A kernel with an input.

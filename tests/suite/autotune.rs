@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use exactile::autotune::{TuneKey, Tuner, Verdict, Workload};
-use exactile::{Array, Determinism, Device, Result};
+use exactile::autotune::{TuneKey, Tuner, Verdict, Workload, with_output};
+use exactile::prelude::*;
+use exactile::{Array, Comparable, Determinism, Result};
 
 /// Configuration `(value, microseconds)`: writes the value after waiting.
 struct Fake {
@@ -126,4 +127,67 @@ fn winners_are_kept_in_a_file() {
         .expect_err("the file is broken")
         .to_string();
     assert!(message.contains("not a file of winners"), "{message}");
+}
+
+/// The sum of a row, tile by tile, in one tree over the row.
+#[kernel]
+fn tree_sum<const BLOCK: usize>(x: Tensor<f32, 2>, out: PtrMut<f32>) {
+    let row = program_id(0);
+    let tiles = x.tile([1, BLOCK]);
+    let mut sum = sum_accumulator::<f32>([1]);
+    for start in range(0, x.extent(1)).step(BLOCK) {
+        sum.add(load(tiles.at_offset((row, start))), 1);
+    }
+    store(out + row + arange(0, 1), sum.finish());
+}
+
+/// The same, but the sums of tiles are added one after another: the bits depend on `BLOCK`.
+#[kernel]
+fn chain_sum<const BLOCK: usize>(x: Tensor<f32, 2>, out: PtrMut<f32>) {
+    let row = program_id(0);
+    let tiles = x.tile([1, BLOCK]);
+    let mut sum = zeros::<f32>([1]);
+    for start in range(0, x.extent(1)).step(BLOCK) {
+        sum += load(tiles.at_offset((row, start))).sum(1);
+    }
+    store(out + row + arange(0, 1), sum);
+}
+
+const ROWS: usize = 3;
+const COLUMNS: usize = 1000;
+
+/// How many tile sizes a tuner finds right.
+fn right(
+    device: &Device,
+    launch: impl Fn(&Buffer<f32>, &mut Buffer<f32>, usize) -> Result<()>,
+) -> usize {
+    let numbers = exactile::demo::random::<f32>(1, ROWS * COLUMNS);
+    let x = Buffer::from_slice(device, &numbers).expect("fits");
+    let candidates = [512, 64, 128, 16];
+    let mut golden = Buffer::zeros(device, ROWS).expect("fits");
+    launch(&x, &mut golden, candidates[0]).expect("runs");
+    let golden = [golden.to_array().expect("is on the host")];
+    let out = Buffer::zeros(device, ROWS).expect("fits");
+    let mut workload = with_output(out, |out, &block: &usize| launch(&x, out, block));
+    let level = Determinism::Exact;
+    let tuned = Tuner::forgetful()
+        .tune(device, &key(), level, &candidates, &golden, &mut workload)
+        .expect("the first is right");
+    let is_right = |trial: &&(usize, Verdict)| matches!(trial.1, Verdict::Measured(_));
+    tuned.trials.iter().filter(is_right).count()
+}
+
+#[test]
+fn a_kernel_is_tuned_over_its_tile_sizes() {
+    let device = Device::cpu();
+    let tree = right(&device, |x, out, block| {
+        let kernel = tree_sum(tree_sum::Config::new(block));
+        kernel.launch(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
+    });
+    assert_eq!(tree, 4);
+    let chain = right(&device, |x, out, block| {
+        let kernel = chain_sum(chain_sum::Config::new(block));
+        kernel.launch(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
+    });
+    assert!(chain < 4, "a chain of tile sums depends on the tile size");
 }
