@@ -1,5 +1,7 @@
 //! Runs a block function over a grid: the executable specification.
 
+use std::collections::BTreeMap;
+
 use super::elements::{Elements, elementwise};
 use super::memory::{Slot, bind, program_coordinates, program_count};
 use super::tile;
@@ -16,6 +18,10 @@ use crate::verify::BlockFunc;
 pub const WHILE_LIMIT: u64 = 1 << 26;
 
 /// Runs every program of the grid, axis 0 fastest. What programs before a fault wrote stays.
+///
+/// As in a checked launch, an access out of bounds is not made (a load gives `other` or zero bits)
+/// and its program goes on; the fault is the least one: the first program, then the first access in
+/// the text, then the lowest element.
 pub fn run(func: &BlockFunc, grid: Grid, arguments: &mut [Argument<'_>]) -> Result<(), Fault> {
     let count = program_count(grid).map_err(|error| launch_fault(func, error))?;
     run_programs(func, grid, arguments, 0..count)
@@ -38,7 +44,11 @@ pub fn run_programs(
             return Err(launch_fault(func, LaunchError::Grid(grid, message)));
         }
         machine.program = program;
-        machine.region(func.body(), &[])?;
+        let ended = machine.region(func.body(), &[]);
+        if let Some(refused) = machine.refused.take() {
+            return Err(refused.fault);
+        }
+        ended?;
     }
     Ok(())
 }
@@ -58,6 +68,16 @@ struct Machine<'a> {
     program: u64,
     memory: Vec<Slot<'a>>,
     values: EntityMap<Value, Elements>,
+    /// Loads and stores in the order of the text.
+    sites: BTreeMap<Inst, usize>,
+    refused: Option<Refused>,
+}
+
+/// The least access of the running program that was out of bounds.
+struct Refused {
+    /// Site, element and offset.
+    key: (usize, u64, i64),
+    fault: Fault,
 }
 
 impl<'a> Machine<'a> {
@@ -69,12 +89,20 @@ impl<'a> Machine<'a> {
                 Slot::Scalar(bits) => Elements::uniform(*bits),
             };
         }
+        let accesses = func.all_insts().into_iter();
+        let accesses =
+            accesses.filter(|&inst| matches!(func.op(inst), Op::Load { .. } | Op::Store { .. }));
         Self {
             func,
             grid,
             program: 0,
             memory,
             values,
+            sites: accesses
+                .enumerate()
+                .map(|(site, inst)| (inst, site))
+                .collect(),
+            refused: None,
         }
     }
 
@@ -223,14 +251,18 @@ impl<'a> Machine<'a> {
         let other = other.map_or(Elements::uniform(0), |other| self.read(other));
         let program = self.program;
         let buffer = self.buffer(*base);
+        let mut refused = None;
         let loaded: Result<Vec<u64>, FaultKind> = (0..count)
             .map(|element| {
                 if mask.get(element) == 0 {
                     return Ok(other.get(element));
                 }
-                buffer.load(program, offsets.get(element).cast_signed(), element as u64)
+                let index = offsets.get(element).cast_signed();
+                let loaded = buffer.load(program, index, element as u64);
+                go_on(loaded, &mut refused, other.get(element))
             })
             .collect();
+        self.refuse(inst, refused);
         loaded
             .map(Elements::new)
             .map_err(|kind| self.fault(inst, kind))
@@ -251,14 +283,29 @@ impl<'a> Machine<'a> {
         let mask = mask.map_or(Elements::uniform(1), |mask| self.read(mask));
         let program = self.program;
         let buffer = self.buffer(*base);
+        let mut refused = None;
         // In ascending order: of two equal offsets the higher element wins.
         let stored = (0..count)
             .filter(|&element| mask.get(element) != 0)
             .try_for_each(|element| {
                 let index = offsets.get(element).cast_signed();
-                buffer.store(program, index, element as u64, value.get(element))
+                let stored = buffer.store(program, index, element as u64, value.get(element));
+                go_on(stored, &mut refused, ())
             });
+        self.refuse(inst, refused);
         stored.map_err(|kind| self.fault(inst, kind))
+    }
+
+    /// Keeps an access out of bounds if it is the least so far.
+    fn refuse(&mut self, inst: Inst, refused: Option<FaultKind>) {
+        let Some(FaultKind::OutOfBounds { element, index, .. }) = refused else {
+            return;
+        };
+        let key = (self.sites[&inst], element, index);
+        if self.refused.as_ref().is_none_or(|least| key < least.key) {
+            let fault = refused.map(|kind| self.fault(inst, kind));
+            self.refused = fault.map(|fault| Refused { key, fault });
+        }
     }
 
     fn buffer(&mut self, base: Value) -> &mut super::memory::Buffer<'a> {
@@ -386,6 +433,21 @@ impl<'a> Machine<'a> {
             carried = self.region(*body, &next)?;
         }
         Err(self.fault(inst, FaultKind::Endless(WHILE_LIMIT)))
+    }
+}
+
+/// The result of an access to one element, or `instead` where it is out of bounds.
+fn go_on<T>(
+    result: Result<T, FaultKind>,
+    refused: &mut Option<FaultKind>,
+    instead: T,
+) -> Result<T, FaultKind> {
+    match result {
+        Err(kind @ FaultKind::OutOfBounds { .. }) => {
+            refused.get_or_insert(kind);
+            Ok(instead)
+        }
+        result => result,
     }
 }
 
