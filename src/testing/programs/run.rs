@@ -3,14 +3,13 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use exactile_core::verify::LaneFunc;
 use rayon::prelude::*;
 
-use super::arguments::{Contents, Difference, difference};
+use super::arguments::Difference;
 use super::coverage::Coverage;
 use super::generate::{Limits, Program, generate};
 use super::shrink;
-use super::subject::{Subject, reference, run_lanes};
+use super::subject::{Checked, Subject};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -62,6 +61,8 @@ pub struct Report {
     pub options: ProgramsOptions,
     /// The ways in which every program was run.
     pub subjects: Vec<Subject>,
+    /// Why the GPU was left out, if it was.
+    pub skipped: Option<String>,
     /// Programs that differ, in order.
     pub failures: Vec<Failure>,
     /// The ops and data types that occurred.
@@ -77,7 +78,7 @@ impl Report {
 
 /// Runs the programs of `options`.
 pub fn run(options: ProgramsOptions) -> Report {
-    let subjects = Subject::available(&options.warps);
+    let (subjects, skipped) = Subject::available(&options.warps);
     let indices: Vec<usize> = match options.only {
         Some(index) => vec![index],
         None => (0..options.count).collect(),
@@ -95,6 +96,7 @@ pub fn run(options: ProgramsOptions) -> Report {
     Report {
         options,
         subjects,
+        skipped,
         failures,
         coverage,
     }
@@ -108,20 +110,20 @@ fn run_one(
     let program = generate(options.seed, index, options.limits);
     let mut coverage = Coverage::default();
     coverage.record(&program.func);
-    let want = match guarded(|| reference(&program)) {
-        Ok(want) => want,
+    let checked = match guarded(|| Checked::new(&program)) {
+        Ok(checked) => checked,
         Err(message) => {
             let failure = Failure {
                 index,
                 subject: None,
                 message,
-                program,
+                program: program.clone(),
             };
             return (coverage, vec![failure]);
         }
     };
     let failures = subjects.iter().filter_map(|&subject| {
-        let message = verdict(&program, subject, &want)?;
+        let message = verdict(&program, &checked, subject)?;
         let (program, message) = if options.shrink {
             shrink::shrink(options, index, &|program| failure(program, subject))
                 .unwrap_or((program.clone(), message))
@@ -141,26 +143,22 @@ fn run_one(
 
 /// What is wrong with `subject`'s run of the program, if anything is.
 fn failure(program: &Program, subject: Subject) -> Option<String> {
-    let want = guarded(|| reference(program)).ok()?;
-    verdict(program, subject, &want)
+    let checked = guarded(|| Checked::new(program)).ok()?;
+    verdict(program, &checked, subject)
 }
 
-/// What is wrong with a run of lowered code in lockstep, if anything is.
-pub(super) fn lanes_verdict(
+fn verdict(program: &Program, checked: &Checked<'_>, subject: Subject) -> Option<String> {
+    judged(program, || checked.run(subject))
+}
+
+/// What is wrong according to `run`, if anything is.
+pub(super) fn judged(
     program: &Program,
-    func: &LaneFunc,
-    want: &[Contents],
+    run: impl FnOnce() -> Result<Option<Difference>, String>,
 ) -> Option<String> {
-    match guarded(|| run_lanes(program, func)) {
+    match guarded(run) {
         Err(message) => Some(message),
-        Ok(got) => difference(want, &got).map(|it| describe(program, &it)),
-    }
-}
-
-fn verdict(program: &Program, subject: Subject, want: &[Contents]) -> Option<String> {
-    match guarded(|| subject.run(program)) {
-        Err(message) => Some(message),
-        Ok(got) => difference(want, &got).map(|it| describe(program, &it)),
+        Ok(difference) => difference.map(|it| describe(program, &it)),
     }
 }
 
@@ -209,6 +207,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for failure in &self.failures {
             writeln!(f, "{failure}\n")?;
+        }
+        if let Some(reason) = &self.skipped {
+            writeln!(f, "SKIPPED the GPU: {reason}")?;
         }
         let subjects: Vec<String> = self.subjects.iter().map(ToString::to_string).collect();
         let programs = self.options.only.map_or(self.options.count, |_| 1);

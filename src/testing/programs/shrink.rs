@@ -230,7 +230,7 @@ mod tests {
     use exactile_core::ir::{BinaryOp, Op};
 
     use super::super::run::ProgramsOptions;
-    use super::super::subject::reference;
+    use super::super::subject::Checked;
     use super::shrink;
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
             )
         };
         let judge = |program: &super::Program| {
-            reference(program).ok()?;
+            Checked::new(program).ok()?;
             let func = &program.func;
             let found = func.all_insts().iter().any(|&inst| divides(func.op(inst)));
             found.then(|| "it divides".to_string())

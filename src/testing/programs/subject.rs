@@ -1,17 +1,22 @@
 //! The ways to run a program, each of which must give the interpreter's bits.
 
+#![expect(
+    unsafe_code,
+    reason = "compiled programs run without checks where the interpreter found no fault"
+)]
+
 use std::fmt;
 
 use exactile_core::backend::Argument;
 use exactile_core::interp;
-use exactile_core::lower;
 use exactile_core::passes::{self, Approximations};
 use exactile_core::target::{Determinism, Options, Schedule};
 use exactile_core::text;
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
 
-use super::arguments::Contents;
+use super::arguments::{Contents, Difference, difference};
 use super::generate::Program;
+use crate::testing::execute::{Outcome, Place, Proven, execute, lower_for_cpu, lower_for_lanes};
 
 /// A way to run a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -24,40 +29,53 @@ pub enum Subject {
     Prepared,
     /// The interpreter of lanes, on the loop nests of a CPU worker.
     Sequential,
+    /// Machine code for the CPU.
+    Cpu,
     /// The interpreter of lanes, on tiles distributed over this many warps.
     Distributed(u32),
+    /// The GPU, with this many warps.
+    Cuda(u32),
 }
 
 impl Subject {
-    /// Every way that this build and this machine offer, on these numbers of warps.
-    pub fn available(warps: &[u32]) -> Vec<Self> {
-        let mut subjects = vec![Self::Text, Self::Tidy, Self::Prepared, Self::Sequential];
+    /// Every way that this build and this machine offer on these numbers of warps, and why others
+    /// are left out.
+    pub fn available(warps: &[u32]) -> (Vec<Self>, Option<String>) {
+        let mut subjects = vec![
+            Self::Text,
+            Self::Tidy,
+            Self::Prepared,
+            Self::Sequential,
+            Self::Cpu,
+        ];
         subjects.extend(warps.iter().map(|&warps| Self::Distributed(warps)));
-        subjects
-    }
-
-    /// What the lowering makes of the program; `None` for ways without one.
-    pub fn lowered(self, program: &Program) -> Option<Result<LaneFunc, String>> {
-        match self {
-            Self::Text | Self::Tidy | Self::Prepared => None,
-            Self::Sequential => Some(sequential(program)),
-            Self::Distributed(warps) => Some(distributed(program, warps)),
+        match (Place::Cuda { warps: 1 }).available() {
+            Ok(()) => {
+                subjects.extend(warps.iter().map(|&warps| Self::Cuda(warps)));
+                (subjects, None)
+            }
+            Err(reason) => (subjects, Some(reason)),
         }
     }
 
-    /// Runs `program` on its arguments and returns what they hold afterwards.
-    pub fn run(self, program: &Program) -> Result<Vec<Contents>, String> {
+    /// What the lowering makes of the program; `None` for ways that have none of their own.
+    pub fn lowered(self, program: &Program) -> Option<Result<LaneFunc, String>> {
         match self {
-            Self::Text => interpret(program, &reparsed(&program.func)?),
-            Self::Tidy => {
-                let mut func = program.func.clone().into_inner();
-                passes::tidy(&mut func);
-                let func = verify::block(func).map_err(|error| error.to_string())?;
-                interpret(program, &func)
-            }
-            Self::Prepared => interpret(program, &prepared(&program.func)?),
-            Self::Sequential => run_lanes(program, &sequential(program)?),
-            Self::Distributed(warps) => run_lanes(program, &distributed(program, warps)?),
+            Self::Text | Self::Tidy | Self::Prepared | Self::Cpu | Self::Cuda(_) => None,
+            Self::Sequential => Some(lower_for_cpu(&program.func, &self.options(program))),
+            Self::Distributed(_) => Some(lower_for_lanes(&program.func, &self.options(program))),
+        }
+    }
+
+    fn options(self, program: &Program) -> Options {
+        let warps = match self {
+            Self::Text | Self::Tidy | Self::Prepared | Self::Sequential | Self::Cpu => None,
+            Self::Distributed(warps) | Self::Cuda(warps) => Some(warps),
+        };
+        Options {
+            bounds: program.bounds,
+            schedule: Schedule { warps, stages: 0 },
+            ..Options::default()
         }
     }
 }
@@ -69,14 +87,74 @@ impl fmt::Display for Subject {
             Self::Tidy => "tidy",
             Self::Prepared => "prepared",
             Self::Sequential => "sequential",
+            Self::Cpu => "cpu",
             Self::Distributed(warps) => return write!(f, "{warps} warps"),
+            Self::Cuda(warps) => return write!(f, "cuda with {warps} warps"),
         })
     }
 }
 
-/// The specification's results.
-pub fn reference(program: &Program) -> Result<Vec<Contents>, String> {
-    interpret(program, &program.func)
+/// A program that the interpreter has run without a fault.
+pub struct Checked<'a> {
+    program: &'a Program,
+    want: Vec<Contents>,
+}
+
+impl<'a> Checked<'a> {
+    /// Runs `program` by the interpreter.
+    pub fn new(program: &'a Program) -> Result<Self, String> {
+        let want = interpret(program, &program.func)?;
+        Ok(Self { program, want })
+    }
+
+    /// Runs the program on its arguments and returns the first element that is not as the
+    /// interpreter says.
+    pub fn run(&self, subject: Subject) -> Result<Option<Difference>, String> {
+        let program = self.program;
+        let got = match subject {
+            Subject::Text => interpret(program, &reparsed(&program.func)?)?,
+            Subject::Tidy => {
+                let mut func = program.func.clone().into_inner();
+                passes::tidy(&mut func);
+                let func = verify::block(func).map_err(|error| error.to_string())?;
+                interpret(program, &func)?
+            }
+            Subject::Prepared => interpret(program, &prepared(&program.func)?)?,
+            Subject::Sequential => self.execute(subject, Place::Worker)?,
+            Subject::Cpu => self.execute(subject, Place::Cpu)?,
+            Subject::Distributed(warps) => self.execute(subject, Place::Lanes { warps })?,
+            Subject::Cuda(warps) => self.execute(subject, Place::Cuda { warps })?,
+        };
+        Ok(difference(&self.want, &got))
+    }
+
+    /// Runs lowered code in lockstep, as [`Checked::run`] does.
+    pub fn run_lanes(&self, func: &LaneFunc) -> Result<Option<Difference>, String> {
+        let got = on_host(self.program, |arguments| {
+            let report = interp::lane::run(func, self.program.grid, arguments);
+            match report.map_err(|fault| fault.to_string())?.out_of_bounds {
+                Some(error) => Err(format!("a bounds check failed: {error:?}")),
+                None => Ok(()),
+            }
+        })?;
+        Ok(difference(&self.want, &got))
+    }
+
+    fn execute(&self, subject: Subject, place: Place) -> Result<Vec<Contents>, String> {
+        let program = self.program;
+        let func = Proven::Block(program.func.clone());
+        let options = subject.options(program);
+        on_host(program, |arguments| {
+            // SAFETY: the interpreter has run the program on equal arguments without a fault.
+            let outcome = unsafe { execute(&func, place, &options, program.grid, arguments) };
+            match outcome {
+                Outcome::Done => Ok(()),
+                Outcome::OutOfBounds(error) => Err(format!("a bounds check failed: {error:?}")),
+                Outcome::Fault(fault) => Err(fault.to_string()),
+                Outcome::Unavailable(message) | Outcome::Failed(message) => Err(message),
+            }
+        })
+    }
 }
 
 fn interpret(program: &Program, func: &BlockFunc) -> Result<Vec<Contents>, String> {
@@ -111,39 +189,4 @@ fn reparsed(func: &BlockFunc) -> Result<BlockFunc, String> {
 fn prepared(func: &BlockFunc) -> Result<BlockFunc, String> {
     passes::prepare(func.clone(), Determinism::Exact, Approximations::Absent)
         .map_err(|error| error.to_string())
-}
-
-/// The program as what a CPU worker does.
-fn sequential(program: &Program) -> Result<LaneFunc, String> {
-    let options = Options {
-        bounds: program.bounds,
-        ..Options::default()
-    };
-    let prepared = prepared(&program.func)?;
-    lower::sequential::lower(&prepared, &options).map_err(|error| error.to_string())
-}
-
-/// The program as what a lane of a thread block of `warps` warps does.
-fn distributed(program: &Program, warps: u32) -> Result<LaneFunc, String> {
-    let options = Options {
-        bounds: program.bounds,
-        schedule: Schedule {
-            warps: Some(warps),
-            stages: 0,
-        },
-        ..Options::default()
-    };
-    let prepared = prepared(&program.func)?;
-    lower::distributed::lower(&prepared, &options).map_err(|error| error.to_string())
-}
-
-/// Runs a lowered program in lockstep.
-pub(super) fn run_lanes(program: &Program, func: &LaneFunc) -> Result<Vec<Contents>, String> {
-    on_host(program, |arguments| {
-        let report = interp::lane::run(func, program.grid, arguments);
-        match report.map_err(|fault| fault.to_string())?.out_of_bounds {
-            Some(error) => Err(format!("a bounds check failed: {error:?}")),
-            None => Ok(()),
-        }
-    })
 }

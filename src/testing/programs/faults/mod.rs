@@ -10,11 +10,10 @@ use std::fmt;
 use exactile_core::ir::Func;
 use exactile_core::verify::{self, LaneFunc};
 
-use super::arguments::Contents;
 use super::generate::{Program, generate};
 use super::random::Random;
-use super::run::{ProgramsOptions, lanes_verdict};
-use super::subject::{Subject, reference};
+use super::run::{ProgramsOptions, judged};
+use super::subject::{Checked, Subject};
 
 /// A bug that a lowering could have.
 #[derive(Clone, Copy, Debug)]
@@ -147,13 +146,13 @@ pub fn run(options: &ProgramsOptions) -> FaultReport {
             first: None,
         })
         .collect();
-    let subjects = Subject::available(&options.warps);
+    let (subjects, _) = Subject::available(&options.warps);
     for index in 0..options.count {
         if rows.iter().all(|row| row.found >= ENOUGH) {
             break;
         }
         let program = generate(options.seed, index, options.limits);
-        let Ok(want) = reference(&program) else {
+        let Ok(checked) = Checked::new(&program) else {
             continue;
         };
         for &subject in &subjects {
@@ -164,7 +163,7 @@ pub fn run(options: &ProgramsOptions) -> FaultReport {
                         options.seed,
                         index,
                         subject,
-                        (&program, &want),
+                        (&program, &checked),
                         &lowered,
                     );
                 }
@@ -179,7 +178,7 @@ fn try_fault(
     seed: u64,
     index: usize,
     subject: Subject,
-    (program, want): (&Program, &[Contents]),
+    (program, checked): (&Program, &Checked<'_>),
     lowered: &LaneFunc,
 ) {
     if row.found >= ENOUGH {
@@ -192,7 +191,7 @@ fn try_fault(
     }
     row.planted += 1;
     let verdict = match verify::lane(func) {
-        Ok(func) => lanes_verdict(program, &func, want),
+        Ok(func) => judged(program, || checked.run_lanes(&func)),
         Err(errors) => Some(errors.to_string()),
     };
     if let Some(message) = verdict {
