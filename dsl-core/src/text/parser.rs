@@ -16,6 +16,7 @@ pub fn parse(source: &str, file: &str) -> Result<Func, Diagnostics> {
     let mut parser = Parser {
         tokens: tokenize(source),
         position: 0,
+        start: 0,
         file,
         func: Func::new("", Stage::Block),
         region: None,
@@ -32,6 +33,8 @@ pub fn parse(source: &str, file: &str) -> Result<Func, Diagnostics> {
 struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     position: usize,
+    /// The first token of the current instruction.
+    start: usize,
     file: &'a str,
     func: Func,
     region: Option<Region>,
@@ -60,7 +63,13 @@ impl<'a> Parser<'a> {
     }
 
     fn report(&mut self, error: ReadError) {
-        let loc = self.loc(self.peek());
+        let mut token = self.peek();
+        // What is wrong with the last word of a line is not the fault of the next line.
+        if self.position > self.start {
+            let last = self.tokens[self.position - 1];
+            token = if last.line < token.line { last } else { token };
+        }
+        let loc = self.loc(token);
         self.diagnostics.push(Diagnostic::new(loc, error.0));
     }
 
@@ -196,6 +205,7 @@ impl<'a> Parser<'a> {
 
     fn inst(&mut self) -> Parsed<()> {
         let start = self.peek();
+        self.start = self.position;
         let mut names = Vec::new();
         while self.peek().kind == TokenKind::Value {
             names.push(self.next());
