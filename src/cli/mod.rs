@@ -4,6 +4,7 @@
 mod demo;
 mod dump;
 mod examples;
+mod math;
 mod ops;
 mod run;
 mod selftest;

@@ -5,6 +5,8 @@ use exactile::testing::filetests;
 use exactile::testing::programs::{self, ProgramsOptions};
 use exactile::{Error, Result};
 
+use super::math::Math;
+
 /// Runs a test suite on this machine.
 #[derive(Args)]
 pub(crate) struct Selftest {
@@ -17,6 +19,7 @@ enum Suite {
     Filetests(Filetests),
     Programs(Programs),
     Faults(Faults),
+    Math(Math),
 }
 
 impl Selftest {
@@ -25,6 +28,7 @@ impl Selftest {
             Suite::Filetests(filetests) => filetests.execute(),
             Suite::Programs(programs) => programs.execute(),
             Suite::Faults(faults) => faults.execute(),
+            Suite::Math(math) => math.execute(),
         }
     }
 }
