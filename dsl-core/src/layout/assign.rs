@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use super::access::{TileAccess, access_layout, dim_bits, dot_layout, warp_bits_for};
 use super::contiguity::Contiguity;
+use super::reduction::{ReductionSteps, evaluation_order};
 use super::{IndexMap, LayoutError, LinearLayout};
 use crate::entity::EntityMap;
 use crate::ir::{Func, Inst, Op, Region, Shape, Trait, Value};
@@ -385,11 +386,29 @@ impl Assigner<'_> {
         inst: Inst,
         layout: Rc<LinearLayout>,
     ) -> Result<Rc<LinearLayout>, LayoutError> {
-        let Op::Reduce { axis, .. } = self.func.op(inst) else {
+        let Op::Reduce {
+            sources,
+            axis,
+            order,
+            combine,
+        } = self.func.op(inst)
+        else {
             return Ok(layout);
         };
-        let map = IndexMap::reduce(layout.dim_bits(), axis.index())?;
-        Ok(Rc::new(map.push(&layout)?.0))
+        let Some(dtype) = sources
+            .first()
+            .and_then(|&source| self.func.ty(source).dtype())
+        else {
+            return Ok(layout);
+        };
+        let order = evaluation_order(self.func, *order, *combine, dtype);
+        Ok(match ReductionSteps::plan(&layout, axis.index(), order)? {
+            Some(plan) => Rc::new(plan.result),
+            None => {
+                let map = IndexMap::reduce(layout.dim_bits(), axis.index())?;
+                Rc::new(map.push(&layout)?.0)
+            }
+        })
     }
 
     /// A loaded tile that is only broadcast to larger tiles is loaded where those need it.

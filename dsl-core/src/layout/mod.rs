@@ -14,6 +14,7 @@ pub mod convert;
 pub mod index_map;
 pub mod linear;
 pub mod matrix;
+pub mod reduction;
 #[cfg(test)]
 mod shape_tests;
 mod shared;

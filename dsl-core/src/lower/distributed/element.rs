@@ -77,23 +77,10 @@ impl Lowering<'_> {
 
     /// A computed elementwise op, in the layout that was chosen for it.
     pub(super) fn computed(&mut self, op: &Op, result: Value) -> Result<()> {
-        let layout = self.followed(op, result)?;
+        let layout = self.assigned(result);
         let dtype = self.dtype(result)?;
         let registers = self.elementwise(op, dtype, &layout)?;
         self.bind(result, Tile { layout, registers });
         Ok(())
-    }
-
-    /// The layout that was chosen for an elementwise result; where it was that of an operand, the one
-    /// that the operand has come to have.
-    fn followed(&self, op: &Op, result: Value) -> Result<Rc<LinearLayout>> {
-        let assigned = self.assigned(result);
-        for operand in op.operands() {
-            let planned = self.planned(operand)?;
-            if planned.is_some_and(|planned| planned == assigned) {
-                return self.natural(operand);
-            }
-        }
-        Ok(assigned)
     }
 }

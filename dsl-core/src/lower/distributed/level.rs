@@ -1,28 +1,14 @@
-//! One level of a reduction: across registers, lanes or warps.
-//!
-//! Across lanes, where a lane still has several values, each of two lanes takes over one half of
-//! them: it sends the other half and combines its own. That takes half the shuffles, and half the
-//! combines, of combining everything in both lanes; a register bit becomes a lane bit by it.
+//! One step of a reduction: across registers, lanes or warps.
 
 use std::collections::BTreeMap;
 
 use super::{Lowering, Result, SHARED_BYTES};
 use crate::ir::{DType, Op, Region, Type, Value};
-use crate::layout::{Holder, IndexMap, LayoutError, LinearLayout, Point, ThreadMap};
+use crate::layout::{Point, ThreadMap};
 
-/// A reduction under way.
-pub(super) struct Partial {
-    /// The values of every source, for each register number whose reduced bits are zero.
-    pub(super) registers: BTreeMap<u32, Vec<Value>>,
-    /// The flat index that each register bit adds; `None` for bits that are gone.
-    register: Vec<Option<u64>>,
-    /// The flat index that each lane bit adds; zero when lanes that differ in it are equal.
-    lane: Vec<u64>,
-    /// The same for warps.
-    warp: Vec<u64>,
-    /// The index bits of the axis.
-    axis: u64,
-}
+/// A reduction under way: the values of every source, for each register number whose bits that are
+/// gone are zero.
+pub(super) type Partial = BTreeMap<u32, Vec<Value>>;
 
 /// What a reduction combines with.
 pub(super) struct Combiner {
@@ -30,86 +16,6 @@ pub(super) struct Combiner {
     /// Whether swapped operands give the same result.
     pub(super) commutative: bool,
     pub(super) dtypes: Vec<DType>,
-}
-
-impl Partial {
-    pub(super) fn new(
-        layout: &LinearLayout,
-        axis: u64,
-        registers: BTreeMap<u32, Vec<Value>>,
-    ) -> Partial {
-        Partial {
-            registers,
-            register: layout
-                .register_columns()
-                .iter()
-                .copied()
-                .map(Some)
-                .collect(),
-            lane: layout.lane_columns().to_vec(),
-            warp: layout.warp_columns().to_vec(),
-            axis,
-        }
-    }
-
-    /// What holds an index bit now.
-    pub(super) fn holder(&self, bit: u32) -> Holder {
-        let column = 1 << bit;
-        let place = |columns: &[u64]| columns.iter().position(|&found| found == column);
-        let register = self
-            .register
-            .iter()
-            .position(|&found| found == Some(column));
-        match (register, place(&self.lane), place(&self.warp)) {
-            (Some(register), _, _) => Holder::Register(register as u32),
-            (None, Some(lane), _) => Holder::Lane(lane as u32),
-            (None, None, Some(warp)) => Holder::Warp(warp as u32),
-            (None, None, None) => Holder::Mixed,
-        }
-    }
-
-    /// The position in `bits` of the level that costs least: registers, then lanes, then warps.
-    pub(super) fn cheapest(&self, bits: &[u32]) -> usize {
-        let cost = |bit: u32| match self.holder(bit) {
-            Holder::Register(_) => 0,
-            Holder::Lane(_) => 1,
-            Holder::Warp(_) | Holder::Mixed => 2,
-        };
-        (0..bits.len())
-            .min_by_key(|&position| cost(bits[position]))
-            .unwrap_or(0)
-    }
-
-    /// A register bit that still tells values apart, one of the axis if there is one.
-    fn divisible(&self) -> Option<u32> {
-        let alive = |wanted: &dyn Fn(u64) -> bool| {
-            self.register
-                .iter()
-                .position(|column| column.is_some_and(wanted))
-        };
-        let on_axis = alive(&|column| column & self.axis != 0);
-        on_axis.or_else(|| alive(&|_| true)).map(|bit| bit as u32)
-    }
-
-    /// The layout of the result: what is left of the columns, without the axis.
-    pub(super) fn layout(&self, map: &IndexMap) -> std::result::Result<LinearLayout, LayoutError> {
-        let image = |columns: &[u64]| columns.iter().map(|&column| map.apply(column)).collect();
-        let register: Vec<u64> = self.register.iter().flatten().copied().collect();
-        LinearLayout::new(
-            map.to_bits().to_vec(),
-            image(&register),
-            image(&self.lane),
-            image(&self.warp),
-        )
-    }
-}
-
-/// The bits whose columns are zero.
-fn zeros(columns: &[u64]) -> u32 {
-    let bits = columns.iter().enumerate();
-    bits.fold(0, |mask, (bit, &column)| {
-        mask | u32::from(column == 0) << bit
-    })
 }
 
 impl Lowering<'_> {
@@ -124,8 +30,7 @@ impl Lowering<'_> {
 
     /// The pairs of registers that differ in one bit; afterwards that bit is gone.
     fn halves(partial: &mut Partial, bit: u32) -> Vec<(u32, Vec<Value>, Vec<Value>)> {
-        partial.register[bit as usize] = None;
-        let mut registers = std::mem::take(&mut partial.registers);
+        let mut registers = std::mem::take(partial);
         let upper: Vec<u32> = registers
             .keys()
             .copied()
@@ -148,7 +53,7 @@ impl Lowering<'_> {
     ) -> Result<()> {
         for (register, lower, upper) in Self::halves(partial, bit) {
             let combined = self.combine(combiner, &lower, &upper)?;
-            partial.registers.insert(register, combined);
+            partial.insert(register, combined);
         }
         Ok(())
     }
@@ -156,7 +61,7 @@ impl Lowering<'_> {
     pub(super) fn across_lanes(
         &mut self,
         partial: &mut Partial,
-        bit: u32,
+        (bit, divided): (u32, Option<u32>),
         combiner: &Combiner,
     ) -> Result<()> {
         let lane = (0..5).map(|position| u32::from(position == bit)).collect();
@@ -164,11 +69,9 @@ impl Lowering<'_> {
             lane,
             warp: Vec::new(),
         };
-        let shared = partial.divisible();
         // What each lane keeps and what it sends: one half each, or everything twice.
-        let shares: Vec<(u32, Vec<Value>, Vec<Value>)> = match shared {
+        let shares: Vec<(u32, Vec<Value>, Vec<Value>)> = match divided {
             Some(register) => {
-                partial.lane[bit as usize] = partial.register[register as usize].unwrap_or(0);
                 let condition = self.thread_bit(&is_upper, 0);
                 let halves = Self::halves(partial, register);
                 halves
@@ -181,8 +84,7 @@ impl Lowering<'_> {
                     .collect()
             }
             None => {
-                partial.lane[bit as usize] = 0;
-                let registers = std::mem::take(&mut partial.registers);
+                let registers = std::mem::take(partial);
                 registers
                     .into_iter()
                     .map(|(register, own)| (register, own.clone(), own))
@@ -203,7 +105,7 @@ impl Lowering<'_> {
                 let upper = self.choose(condition, &keep, &other);
                 self.combine(combiner, &lower, &upper)?
             };
-            partial.registers.insert(register, combined);
+            partial.insert(register, combined);
         }
         Ok(())
     }
@@ -220,14 +122,13 @@ impl Lowering<'_> {
     pub(super) fn across_warps(
         &mut self,
         partial: &mut Partial,
-        bits: &[u32],
+        (bits, equal): (&[u32], Point),
         combiner: &Combiner,
     ) -> Result<()> {
         let warp_bits = self.assignment.warp_bits;
-        let (equal_lanes, equal_warps) = (zeros(&partial.lane), zeros(&partial.warp));
-        let kept: Vec<u32> = (0..5).filter(|bit| equal_lanes >> bit & 1 == 0).collect();
+        let kept: Vec<u32> = (0..5).filter(|bit| equal.lane >> bit & 1 == 0).collect();
         let warps_kept: Vec<u32> = (0..warp_bits)
-            .filter(|bit| equal_warps >> bit & 1 == 0)
+            .filter(|bit| equal.warp >> bit & 1 == 0)
             .collect();
         // Slot: lanes that differ, then warps that differ, then registers.
         let position = |list: &[u32], bit: u32, base: usize| {
@@ -249,14 +150,10 @@ impl Lowering<'_> {
         }
         let load = ThreadMap { lane, warp: others };
         let slots = 1_i64 << (kept.len() + warps_kept.len());
-        let buffers = self.buffers(slots * partial.registers.len() as i64, combiner)?;
-        let owner = self.all_zero(Point {
-            register: 0,
-            lane: equal_lanes,
-            warp: equal_warps,
-        });
+        let buffers = self.buffers(slots * partial.len() as i64, combiner)?;
+        let owner = self.all_zero(equal);
         self.begin_shared();
-        let registers = std::mem::take(&mut partial.registers);
+        let registers = std::mem::take(partial);
         for (index, values) in registers.values().enumerate() {
             let offset = self.thread_offset(&store, index as u32 * slots as u32);
             for (&(base, dtype), &value) in buffers.iter().zip(values) {
@@ -290,10 +187,7 @@ impl Lowering<'_> {
                 }
                 tree = next;
             }
-            partial.registers.insert(register, tree.swap_remove(0));
-        }
-        for &bit in bits {
-            partial.warp[bit as usize] = 0;
+            partial.insert(register, tree.swap_remove(0));
         }
         Ok(())
     }

@@ -139,39 +139,19 @@ impl Lowering<'_> {
 
     /// The layout that a value has for free.
     pub(super) fn natural(&self, value: Value) -> Result<Rc<LinearLayout>> {
-        let bound = |value| Some(self.bound(value).layout);
         let plain = || self.plain(&dim_bits(&self.block.ty(value).shape));
-        Ok(self.carried(value, &bound)?.unwrap_or_else(plain))
-    }
-
-    /// The layout that was planned for a value; `None` for a cheap one.
-    pub(super) fn planned(&self, value: Value) -> Result<Option<Rc<LinearLayout>>> {
-        self.carried(value, &|value| self.assignment.layout(value).cloned())
-    }
-
-    /// The layout of a value, given those of computed values, carried across shape ops.
-    fn carried(
-        &self,
-        value: Value,
-        computed: &dyn Fn(Value) -> Option<Rc<LinearLayout>>,
-    ) -> Result<Option<Rc<LinearLayout>>> {
         match self.assignment.origin(value) {
-            Origin::Computed => Ok(computed(value)),
-            Origin::Cheap => Ok(None),
+            Origin::Computed => Ok(self.bound(value).layout),
+            Origin::Cheap => Ok(plain()),
             Origin::View => {
                 let op = self.definition(value)?;
                 let mapped = view(self.block, &op, &self.block.ty(value).shape);
                 let Some((operand, map)) = mapped.map_err(|error| self.layout_error(&error))?
                 else {
-                    return Ok(None);
+                    return Ok(plain());
                 };
-                let Some(layout) = self.carried(operand, computed)? else {
-                    return Ok(None);
-                };
-                let pulled = map
-                    .pull(&layout)
-                    .map_err(|error| self.layout_error(&error))?;
-                Ok(Some(Rc::new(pulled)))
+                let pulled = map.pull(&*self.natural(operand)?);
+                Ok(Rc::new(pulled.map_err(|error| self.layout_error(&error))?))
             }
         }
     }
