@@ -30,7 +30,7 @@ impl Array {
         Ok(Self {
             dtype,
             shape: shape.to_vec(),
-            memory: HostMemory::zeroed(byte_count(dtype, shape)?),
+            memory: HostMemory::allocate(byte_count(dtype, shape)?)?,
         })
     }
 

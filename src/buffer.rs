@@ -26,7 +26,7 @@ impl Storage {
     /// `len` zero bytes.
     pub(crate) fn zeroed(device: &Device, len: usize) -> Result<Self> {
         match device.gpu() {
-            None => Ok(Self::Host(HostMemory::zeroed(len))),
+            None => HostMemory::allocate(len).map(Self::Host),
             Some(gpu) => GpuMemory::zeroed(gpu, len).map(Self::Gpu),
         }
     }
@@ -87,7 +87,7 @@ pub struct Buffer<T> {
 impl<T: Number> Buffer<T> {
     /// A copy of `numbers` on `device`.
     pub fn from_slice(device: &Device, numbers: &[T]) -> Result<Self> {
-        let mut memory = HostMemory::zeroed(size_in_memory::<T>(numbers.len())?);
+        let mut memory = HostMemory::allocate(size_in_memory::<T>(numbers.len())?)?;
         write_numbers(numbers, memory.bytes_mut());
         Ok(Self {
             device: device.clone(),

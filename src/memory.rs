@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::error::{Error, Result};
+
 /// Bytes of a cache line and of the widest vector.
 const ALIGNMENT: usize = 64;
 
@@ -13,7 +15,18 @@ pub(crate) struct HostMemory {
 }
 
 impl HostMemory {
-    /// `len` zero bytes.
+    /// `len` zero bytes, or an error when the system has not so many.
+    pub(crate) fn allocate(len: usize) -> Result<Self> {
+        let refused = || Error::Invalid(format!("no memory for {len} bytes"));
+        let padded = len.checked_add(ALIGNMENT).ok_or_else(refused)?;
+        // Asked for first, since a vector of zeros that does not fit ends the process.
+        Vec::<u8>::new()
+            .try_reserve_exact(padded)
+            .map_err(|_| refused())?;
+        Ok(Self::zeroed(len))
+    }
+
+    /// `len` zero bytes, where they are sure to fit.
     pub(crate) fn zeroed(len: usize) -> Self {
         let storage = vec![0; len + ALIGNMENT];
         let misalignment = storage.as_ptr().addr() % ALIGNMENT;
