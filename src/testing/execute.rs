@@ -129,9 +129,7 @@ pub unsafe fn execute(
     grid: Grid,
     arguments: &mut [Argument<'_>],
 ) -> Outcome {
-    if let Err(reason) = place.available() {
-        return Outcome::Unavailable(reason);
-    }
+    let available = place.available();
     let lane = match (place, func) {
         (Place::Interpreter, Proven::Block(func)) => {
             return interp::block::run(func, grid, arguments)
@@ -147,6 +145,10 @@ pub unsafe fn execute(
         Ok(lane) => lane,
         Err(message) => return Outcome::Failed(message),
     };
+    if let Err(reason) = available {
+        // Where no GPU is, its code can at least be made.
+        return ptx(&lane).map_or_else(Outcome::Failed, |_| Outcome::Unavailable(reason));
+    }
     match place {
         Place::Interpreter | Place::Worker | Place::Lanes { .. } => {
             reported(interp::lane::run(&lane, grid, arguments))
