@@ -8,8 +8,9 @@ use crate::buffer::Storage;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-/// The divisor of addresses and integers that the compiler is told about: bytes of the widest
-/// access.
+/// The greatest divisor of addresses and integers that the compiler is told about: bytes of the
+/// widest access. Smaller powers of two count too: a row of 1000 floats starts at a multiple of 16
+/// bytes.
 const DIVISOR: u32 = 16;
 
 /// An argument bound to a parameter.
@@ -42,17 +43,16 @@ impl Bound<'_> {
 
     /// What the compiler may know of the argument: launches that agree in it share their code.
     pub(crate) fn known(&self) -> Known {
-        let aligned = |storage: &Storage| storage.address().is_multiple_of(u64::from(DIVISOR));
-        let divides = match self {
-            Self::Read(_, storage) => aligned(storage),
-            Self::ReadWrite(_, storage) => aligned(storage),
+        let address = |storage: &Storage| divisor(i128::from(storage.address()));
+        Known::Divisor(match self {
+            Self::Read(_, storage) => address(storage),
+            Self::ReadWrite(_, storage) => address(storage),
             Self::Scalar(literal) => match integer(*literal) {
                 Some(1) => return Known::One,
-                Some(value) => value % i128::from(DIVISOR) == 0,
-                None => false,
+                Some(value) => divisor(value),
+                None => 1,
             },
-        };
-        Known::Divisor(if divides { DIVISOR } else { 1 })
+        })
     }
 }
 
@@ -63,6 +63,11 @@ pub(crate) enum Known {
     Divisor(u32),
     /// It is the integer 1, as the stride of a contiguous axis is.
     One,
+}
+
+/// The greatest power of two up to [`DIVISOR`] that divides `value`.
+fn divisor(value: i128) -> u32 {
+    1 << value.trailing_zeros().min(DIVISOR.trailing_zeros())
 }
 
 /// The value of an integer that is no `bool`.
@@ -117,6 +122,24 @@ fn replace_by_one(func: &mut Func, parameter: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn integers_are_known_by_their_power_of_two() {
+        let known = |value: i128| {
+            let literal = Literal::from_integer(exactile_core::ir::DType::I64, value);
+            Bound::Scalar(literal.expect("fits")).known()
+        };
+        let found = [0, 1, 7, 1000, 4096, -6].map(known);
+        let divisors = [16, 0, 1, 8, 16, 2];
+        for (found, divisor) in found.into_iter().zip(divisors) {
+            let expected = if divisor == 0 {
+                Known::One
+            } else {
+                Known::Divisor(divisor)
+            };
+            assert_eq!(found, expected);
+        }
+    }
 
     #[test]
     fn a_parameter_that_is_one_becomes_a_constant() {
