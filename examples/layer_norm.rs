@@ -37,6 +37,7 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
         bytes: ((2 * rows * columns + 2 * columns) * size_of::<T>()) as u64,
         flops: (8 * rows * columns) as u64,
         blocks: vec![block, 2 * block, 4 * block],
+        elements: |block| block,
         setup: Box::new(move |device| {
             let x = Buffer::from_slice(device, &random::<T>(4, rows * columns))?;
             let weight = Buffer::from_slice(device, &random::<T>(5, columns))?;

@@ -37,6 +37,7 @@ pub(crate) fn case<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
         bytes: ((m * k + k * n) * size_of::<T>() + 4 * m * n) as u64,
         flops: (2 * m * n * k) as u64,
         blocks: vec![64, 32, 16],
+        elements: |block| block * block,
         setup: Box::new(move |device| {
             let a = Buffer::from_slice(device, &random::<T>(7, m * k))?;
             let b = Buffer::from_slice(device, &random::<T>(8, k * n))?;

@@ -29,6 +29,7 @@ pub(crate) fn case<T: Float + Number>(outer: usize, middle: usize, inner: usize)
         bytes: ((n + outer * inner) * size_of::<T>()) as u64,
         flops: n as u64,
         blocks: vec![64, 32, 128],
+        elements: |block| block * 16,
         setup: Box::new(move |device| {
             let x = Buffer::from_slice(device, &linspace::<T>(-100.0, 100.0, n))?;
             let device = device.clone();

@@ -20,6 +20,7 @@ pub(crate) fn case<T: Float + Number>(n: usize) -> Case {
         bytes: (3 * n * size_of::<T>()) as u64,
         flops: n as u64,
         blocks: vec![1024, 256, 4096],
+        elements: |block| block,
         setup: Box::new(move |device| {
             let x = Buffer::from_slice(device, &random::<T>(1, n))?;
             let y = Buffer::from_slice(device, &random::<T>(2, n))?;

@@ -1,6 +1,6 @@
 //! Judges a case: the interpreter on a sample of programs, then the golden run, then the device.
 
-use exactile_core::target::Determinism;
+use exactile_core::target::{Determinism, MAX_WARPS};
 
 use super::{Case, Problem, Row, Setting};
 use crate::array::Array;
@@ -13,8 +13,21 @@ use crate::error::{Error, Result};
 /// Programs that the interpreter runs of a large grid.
 const SAMPLE: u64 = 12;
 
-/// Warp counts that a GPU runs.
+/// Warp counts that a GPU runs, where a lane then holds few enough elements.
 const WARPS: [u32; 3] = [1, 4, 8];
+
+/// The most elements of a tile that a lane is given here: code for more takes seconds to compile.
+const MAX_LANE_ELEMENTS: usize = 64;
+
+/// The warp counts to run a tile of so many elements with.
+fn warps_for(elements: usize) -> Vec<u32> {
+    let least = (elements / MAX_LANE_ELEMENTS / 32).next_power_of_two() as u32;
+    let mut warps: Vec<u32> = WARPS.into_iter().filter(|&warps| warps >= least).collect();
+    if warps.is_empty() {
+        warps.push(least.min(MAX_WARPS));
+    }
+    warps
+}
 
 /// Runs `case` on `device` under every setting and hands each row to `emit`.
 ///
@@ -44,12 +57,12 @@ pub fn judge(
         let reference = format!("interpreter, {SAMPLE} programs");
         emit(row(case, device, &mut problem, first, &want, reference)?)?;
     }
-    let warps: &[u32] = match device.kind() {
-        DeviceKind::Cpu | DeviceKind::Interpreter => &[0],
-        DeviceKind::Lanes | DeviceKind::Cuda(_) => &WARPS,
-    };
     for &block in &case.blocks {
-        for &warps in warps {
+        let warps = match device.kind() {
+            DeviceKind::Cpu | DeviceKind::Interpreter => vec![0],
+            DeviceKind::Lanes | DeviceKind::Cuda(_) => warps_for((case.elements)(block)),
+        };
+        for warps in warps {
             let setting = Setting {
                 block,
                 warps,

@@ -55,6 +55,8 @@ pub struct Case {
     pub flops: u64,
     /// The tile sizes to run; the first one gives the golden run.
     pub blocks: Vec<usize>,
+    /// Elements of the largest tile of a program with this tile size.
+    pub elements: fn(usize) -> usize,
     /// Makes the buffers on a device.
     pub setup: Box<dyn Fn(&Device) -> Result<Problem>>,
 }
