@@ -3,6 +3,9 @@
 //! [`kernel`] turns a function over tiles into a [`Kernel`], which [`Kernel::launch`] runs on a
 //! [`Device`] with [`Buffer`]s. [`compare`](compare()) judges results by their bits.
 
+// The output of `#[kernel]` names this crate, also inside it.
+extern crate self as exactile;
+
 mod arguments;
 mod array;
 pub mod autotune;

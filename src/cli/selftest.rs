@@ -1,8 +1,9 @@
 //! `exactile selftest`: the test suites that need no checkout of the sources.
 
 use clap::{Args, Subcommand};
-use exactile::testing::filetests;
+use exactile::Device;
 use exactile::testing::programs::{self, ProgramsOptions};
+use exactile::testing::{determinism, filetests};
 use exactile::{Error, Result};
 
 use super::math::Math;
@@ -16,6 +17,7 @@ pub(crate) struct Selftest {
 
 #[derive(Subcommand)]
 enum Suite {
+    Determinism(Determinism),
     Filetests(Filetests),
     Programs(Programs),
     Faults(Faults),
@@ -25,10 +27,35 @@ enum Suite {
 impl Selftest {
     pub(crate) fn execute(&self) -> Result<()> {
         match &self.suite {
+            Suite::Determinism(determinism) => determinism.execute(),
             Suite::Filetests(filetests) => filetests.execute(),
             Suite::Programs(programs) => programs.execute(),
             Suite::Faults(faults) => faults.execute(),
             Suite::Math(math) => math.execute(),
+        }
+    }
+}
+
+/// Compares sums and means over all tile sizes, schedules, batches and devices
+#[derive(Args)]
+struct Determinism {}
+
+impl Determinism {
+    fn execute(&self) -> Result<()> {
+        let mut devices = vec![Device::interpreter(), Device::cpu(), Device::lanes()];
+        match Device::cuda(0) {
+            Ok(device) => devices.push(device),
+            Err(reason) => super::print(&format!("skipped: {reason}\n"))?,
+        }
+        let report = determinism::run(&devices)?;
+        for failure in &report.failures {
+            super::print(&format!("{failure}\n"))?;
+        }
+        let (compared, failed) = (report.compared, report.failures.len());
+        super::print(&format!("{compared} outputs compared, {failed} failures\n"))?;
+        match failed {
+            0 => Ok(()),
+            _ => Err(Error::Mismatch("some outputs differ".to_string())),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod autotune;
 mod cli;
 mod compare;
+mod determinism;
 mod filetests;
 mod language;
 mod launch;
