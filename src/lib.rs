@@ -28,6 +28,7 @@ mod launch;
 mod listing;
 mod memory;
 pub mod npy;
+pub mod ops;
 pub mod prelude;
 mod proof;
 mod tensor;

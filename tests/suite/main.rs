@@ -8,6 +8,7 @@ mod filetests;
 mod language;
 mod launch;
 mod npy;
+mod ops;
 mod programs;
 mod tidy;
 mod trace;
