@@ -9,6 +9,7 @@
 //! Pulling never changes a bit: every element is computed by the same operations, from memory that
 //! has not changed since the program order read it.
 
+mod cost;
 mod dot;
 mod index;
 mod lowerer;

@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::statements::LANES;
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{
-    BinaryOp, Class, DType, Func, Inst, Op, Region, TernaryOp, Trait, Type, UnaryOp, Value,
-};
+use crate::ir::{BinaryOp, Class, DType, Func, Inst, Op, Region, Trait, Value};
 use crate::target::Bounds;
 
 /// One op that needs a tile's elements.
@@ -35,6 +33,7 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     kept: BTreeSet<Value>,
+    in_place: BTreeMap<Value, Value>,
     costs: Vec<u64>,
 }
 
@@ -42,6 +41,13 @@ impl Plan {
     /// Whether a tile that could be recomputed is kept instead.
     pub(super) fn is_kept(&self, value: Value) -> bool {
         self.kept.contains(&value)
+    }
+
+    /// The tile carried by a loop that a result of an `if` in its body replaces, when both can be
+    /// in one place: the result is only handed on to the next iteration, and the `if` is the last
+    /// to read the carried tile.
+    pub(super) fn replaced(&self, result: Value) -> Option<Value> {
+        self.in_place.get(&result).copied()
     }
 
     /// About how many instructions one element of a value takes where it is used.
@@ -72,15 +78,17 @@ impl Plan {
         for inst in func.all_insts().into_iter().rev() {
             planner.decide(inst);
         }
+        let in_place = planner.replacements();
         Self {
             kept: planner.kept,
+            in_place,
             costs: planner.costs,
         }
     }
 }
 
-struct Planner<'a> {
-    func: &'a Func,
+pub(super) struct Planner<'a> {
+    pub(super) func: &'a Func,
     bounds: Bounds,
     places: BTreeMap<Inst, Place>,
     /// The stores to each pointer.
@@ -89,8 +97,9 @@ struct Planner<'a> {
     needed: BTreeSet<Value>,
     kept: BTreeSet<Value>,
     costs: Vec<u64>,
-    /// `i64` values that are a scalar plus constant multiples of positions.
-    affine: BTreeSet<Value>,
+    /// `i64` values that are sums and products of scalars and positions, and masks that compare
+    /// them: index arithmetic, which is done on scalars for whole vectors.
+    pub(super) affine: BTreeSet<Value>,
     definitions: EntityMap<Value, Option<Inst>>,
 }
 
@@ -168,70 +177,48 @@ impl Planner<'_> {
         self.costs[result.index()] = cost.min(10_000);
     }
 
-    fn is_affine(&self, op: &Op, ty: Type) -> bool {
-        let known = |value: &Value| self.affine.contains(value);
-        match op {
-            Op::Constant { .. } | Op::Arange { .. } | Op::Splat { .. } => true,
-            Op::Broadcast { x }
-            | Op::ExpandDims { x, .. }
-            | Op::Reshape { x }
-            | Op::Transpose { x, .. } => known(x),
-            Op::Binary {
-                op: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul,
-                lhs,
-                rhs,
-            } => ty.dtype() == Some(DType::I64) && known(lhs) && known(rhs),
-            _ => false,
+    /// For each result of an `if` that may take the place of a carried tile, that tile.
+    fn replacements(&self) -> BTreeMap<Value, Value> {
+        let mut operands: BTreeMap<Value, usize> = BTreeMap::new();
+        let insts = self.func.all_insts();
+        for &inst in &insts {
+            for operand in self.func.op(inst).operands() {
+                *operands.entry(operand).or_default() += 1;
+            }
         }
+        let mut found = BTreeMap::new();
+        for &inst in &insts {
+            let Op::For { body, .. } = self.func.op(inst) else {
+                continue;
+            };
+            let parameters = &self.func.region(*body).parameters[1..];
+            for (&next, &carried) in self.func.yielded(*body).iter().zip(parameters) {
+                let tile = !self.func.ty(next).is_scalar() && operands[&next] == 1;
+                if tile && self.is_last_reader(*body, next, carried) {
+                    found.insert(next, carried);
+                }
+            }
+        }
+        found
     }
 
-    fn own_cost(&self, op: &Op) -> u64 {
-        let operand = op.operands().first().and_then(|&x| self.func.ty(x).dtype());
-        let float = operand.is_some_and(DType::is_float);
-        let half = matches!(operand, Some(DType::F16 | DType::BF16));
-        let cost = match op {
-            Op::Unary { op, .. } => match op {
-                UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => 1,
-                UnaryOp::Sqrt => 8,
-                UnaryOp::Exp
-                | UnaryOp::Exp2
-                | UnaryOp::Log
-                | UnaryOp::Log2
-                | UnaryOp::Rsqrt
-                | UnaryOp::Sigmoid
-                | UnaryOp::Tanh
-                | UnaryOp::Erf => 20,
-                UnaryOp::ApproxExp2
-                | UnaryOp::ApproxLog2
-                | UnaryOp::ApproxReciprocal
-                | UnaryOp::ApproxRsqrt => 30,
-            },
-            Op::Binary { op, .. } => match op {
-                BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => 1,
-                BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => 1,
-                BinaryOp::Div if float => 6,
-                BinaryOp::Div | BinaryOp::Rem => 20,
-                BinaryOp::Minimum | BinaryOp::Maximum if float => 6,
-                BinaryOp::Minnum | BinaryOp::Maxnum => 6,
-                BinaryOp::Minimum | BinaryOp::Maximum => 1,
-                BinaryOp::Shl | BinaryOp::Shr => 3,
-            },
-            Op::Ternary {
-                op: TernaryOp::Fma, ..
-            } => 1,
-            Op::Cast { .. } if half => 4,
-            Op::Load { offsets, mask, .. } => {
-                let gather = if self.affine.contains(offsets) { 2 } else { 16 };
-                gather + if mask.is_some() { 2 } else { 0 }
-            }
-            Op::Splat { .. }
-            | Op::Broadcast { .. }
-            | Op::ExpandDims { .. }
-            | Op::Reshape { .. }
-            | Op::Transpose { .. } => 0,
-            _ => 1,
+    /// Whether `result` is of an `if` in the body of a loop after which nothing reads `carried`.
+    fn is_last_reader(&self, body: Region, result: Value, carried: Value) -> bool {
+        let Some(inst) = self.definitions[result] else {
+            return false;
         };
-        if half { cost + 6 } else { cost }
+        let place = &self.places[&inst];
+        if !matches!(self.func.op(inst), Op::If { .. }) || place.region != body.index() {
+            return false;
+        }
+        let mut end = place.order;
+        for region in self.func.op(inst).regions() {
+            self.func.walk(region, &mut |nested| {
+                end = end.max(self.places[&nested].order);
+            });
+        }
+        let mut roots = self.uses[carried].iter().map(|used| used.root);
+        roots.all(|root| self.places[&root].order <= end)
     }
 
     /// Uses come before what they use: instructions arrive in reverse order.

@@ -103,6 +103,24 @@ impl Lowerer<'_> {
             .collect()
     }
 
+    /// A buffer for each result of an `if` that is a tile: the one of the carried tile that it
+    /// replaces, or a new one.
+    fn result_slots(&mut self, values: &[Value]) -> Vec<Option<Buffer>> {
+        let slot = |&value: &Value| {
+            let replaced = self.plan.replaced(value);
+            match replaced.and_then(|carried| self.bindings.get(&carried)) {
+                Some(Binding::Buffer(buffer)) => {
+                    self.scratch.touch(buffer.id);
+                    Some(*buffer)
+                }
+                Some(Binding::Scalar(_) | Binding::Pointer(_) | Binding::Inline(_)) | None => {
+                    self.slots(&[value])[0]
+                }
+            }
+        };
+        values.iter().map(slot).collect()
+    }
+
     /// Binds values to their slots, or to the next of `scalars`.
     fn bind_slots(&mut self, values: &[Value], slots: &[Option<Buffer>], scalars: &[Value]) {
         let mut scalars = scalars.iter();
@@ -278,7 +296,7 @@ impl Lowerer<'_> {
             unreachable!("broken invariant: an if");
         };
         let values = self.source.inst(inst).results.clone();
-        let slots = self.slots(&values);
+        let slots = self.result_slots(&values);
         let condition = self.pull_scalar(condition, &scalar_index());
         let condition = self.value(condition);
         let [on_true, on_false] = [on_true, on_false].map(|region| {

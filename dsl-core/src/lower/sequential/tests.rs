@@ -154,6 +154,42 @@ fn carried_tiles_change_places_and_shapes_at_once() {
 }
 
 #[test]
+fn an_if_replaces_carried_tiles_in_place() {
+    let body = "%a = load %x, %i : tile<32xi32>
+         %j = add %i, %one : tile<32xi64>
+         %b = load %x, %j : tile<32xi32>
+         %p, %q = for %zero, %three, [%a, %b], step=1, stages=1 (%k: i64, %c: tile<32xi32>, %d: tile<32xi32>) {
+           %t = gt %k, %zero : bool
+           %e, %f = if %t () {
+             %s = add %c, %d : tile<32xi32>
+             yield [%s, %c]
+           } () { yield [%c, %d] } : tile<32xi32>, tile<32xi32>
+           yield [%e, %f]
+         } : tile<32xi32>, tile<32xi32>
+         %r = sub %p, %q : tile<32xi32>
+         store %y, %i, %r";
+    agrees(body);
+    let text = lowered(&block(&kernel(body)), Bounds::Unchecked).to_string();
+    // Two carried tiles and two copies for the exchange.
+    assert_eq!(text.matches("alloc").count(), 4, "{text}");
+    // The loop reads a carried tile after the `if` has replaced it.
+    agrees(
+        "%a = load %x, %i : tile<32xi32>
+         %p, %q = for %zero, %three, [%a, %a], step=1, stages=1 (%k: i64, %c: tile<32xi32>, %d: tile<32xi32>) {
+           %t = gt %k, %zero : bool
+           %e = if %t () {
+             %s = add %c, %d : tile<32xi32>
+             yield [%s]
+           } () { yield [%c] } : tile<32xi32>
+           %f = sub %c, %d : tile<32xi32>
+           yield [%e, %f]
+         } : tile<32xi32>, tile<32xi32>
+         %r = sub %p, %q : tile<32xi32>
+         store %y, %i, %r",
+    );
+}
+
+#[test]
 fn loops_read_memory_that_they_write() {
     agrees(
         "%v = load %x, %i : tile<32xi32>

@@ -1,0 +1,81 @@
+//! What elements cost to compute: rough counts, which decide speed and never bits.
+
+use super::plan::Planner;
+use crate::ir::{BinaryOp, DType, Op, TernaryOp, Type, UnaryOp, Value};
+
+impl Planner<'_> {
+    pub(super) fn is_affine(&self, op: &Op, ty: Type) -> bool {
+        let known = |value: &Value| self.affine.contains(value);
+        match op {
+            Op::Constant { .. } | Op::Arange { .. } | Op::Splat { .. } => true,
+            Op::Broadcast { x }
+            | Op::ExpandDims { x, .. }
+            | Op::Reshape { x }
+            | Op::Transpose { x, .. } => known(x),
+            Op::Binary {
+                op: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul,
+                lhs,
+                rhs,
+            } => ty.dtype() == Some(DType::I64) && known(lhs) && known(rhs),
+            Op::Binary {
+                op: BinaryOp::And,
+                lhs,
+                rhs,
+            } => ty.dtype() == Some(DType::Bool) && known(lhs) && known(rhs),
+            Op::Compare { lhs, rhs, .. } => {
+                self.func.ty(*lhs).dtype() == Some(DType::I64) && known(lhs) && known(rhs)
+            }
+            _ => false,
+        }
+    }
+
+    /// About how many instructions one element of the op itself takes.
+    pub(super) fn own_cost(&self, op: &Op) -> u64 {
+        let operand = op.operands().first().and_then(|&x| self.func.ty(x).dtype());
+        let float = operand.is_some_and(DType::is_float);
+        let half = matches!(operand, Some(DType::F16 | DType::BF16));
+        let cost = match op {
+            Op::Unary { op, .. } => match op {
+                UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => 1,
+                UnaryOp::Sqrt => 8,
+                UnaryOp::Exp
+                | UnaryOp::Exp2
+                | UnaryOp::Log
+                | UnaryOp::Log2
+                | UnaryOp::Rsqrt
+                | UnaryOp::Sigmoid
+                | UnaryOp::Tanh
+                | UnaryOp::Erf => 20,
+                UnaryOp::ApproxExp2
+                | UnaryOp::ApproxLog2
+                | UnaryOp::ApproxReciprocal
+                | UnaryOp::ApproxRsqrt => 30,
+            },
+            Op::Binary { op, .. } => match op {
+                BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => 1,
+                BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => 1,
+                BinaryOp::Div if float => 6,
+                BinaryOp::Div | BinaryOp::Rem => 20,
+                BinaryOp::Minimum | BinaryOp::Maximum if float => 6,
+                BinaryOp::Minnum | BinaryOp::Maxnum => 6,
+                BinaryOp::Minimum | BinaryOp::Maximum => 1,
+                BinaryOp::Shl | BinaryOp::Shr => 3,
+            },
+            Op::Ternary {
+                op: TernaryOp::Fma, ..
+            } => 1,
+            Op::Cast { .. } if half => 4,
+            Op::Load { offsets, mask, .. } => {
+                let gather = if self.affine.contains(offsets) { 2 } else { 16 };
+                gather + if mask.is_some() { 2 } else { 0 }
+            }
+            Op::Splat { .. }
+            | Op::Broadcast { .. }
+            | Op::ExpandDims { .. }
+            | Op::Reshape { .. }
+            | Op::Transpose { .. } => 0,
+            _ => 1,
+        };
+        if half { cost + 6 } else { cost }
+    }
+}
