@@ -35,12 +35,18 @@ pub(super) struct Plan {
     kept: BTreeSet<Value>,
     in_place: BTreeMap<Value, Value>,
     costs: Vec<u64>,
+    branching: BTreeSet<Value>,
 }
 
 impl Plan {
     /// Whether a tile that could be recomputed is kept instead.
     pub(super) fn is_kept(&self, value: Value) -> bool {
         self.kept.contains(&value)
+    }
+
+    /// Whether computing an element may branch for each lane: much code, which is not unrolled.
+    pub(super) fn is_branching(&self, value: Value) -> bool {
+        self.branching.contains(&value) && !self.is_kept(value)
     }
 
     /// The tile carried by a loop that a result of an `if` in its body replaces, when both can be
@@ -67,7 +73,8 @@ impl Plan {
             uses: EntityMap::filled(func.value_count(), Vec::new()),
             needed: BTreeSet::new(),
             kept: BTreeSet::new(),
-            costs: vec![0; func.value_count()],
+            costs: vec![1; func.value_count()],
+            branching: BTreeSet::new(),
             affine: BTreeSet::new(),
             definitions: func.definitions(),
         };
@@ -83,6 +90,7 @@ impl Plan {
             kept: planner.kept,
             in_place,
             costs: planner.costs,
+            branching: planner.branching,
         }
     }
 }
@@ -97,6 +105,8 @@ pub(super) struct Planner<'a> {
     needed: BTreeSet<Value>,
     kept: BTreeSet<Value>,
     costs: Vec<u64>,
+    /// Values computed from masked loads, whose code has a branch for each lane.
+    branching: BTreeSet<Value>,
     /// `i64` values that are sums and products of scalars and positions, and masks that compare
     /// them: index arithmetic, which is done on scalars for whole vectors.
     pub(super) affine: BTreeSet<Value>,
@@ -166,7 +176,13 @@ impl Planner<'_> {
         }
         if self.is_affine(op, self.func.ty(result)) {
             self.affine.insert(result);
+            self.costs[result.index()] = 0;
             return;
+        }
+        let masked = matches!(op, Op::Load { mask: Some(_), .. });
+        let mut operands = op.operands().into_iter();
+        if masked || operands.any(|operand| self.branching.contains(&operand)) {
+            self.branching.insert(result);
         }
         let operands: u64 = op
             .operands()

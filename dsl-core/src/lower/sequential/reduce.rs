@@ -63,11 +63,12 @@ impl Lowerer<'_> {
         results: &[Value],
     ) {
         let cost: u64 = sources.iter().map(|&source| self.plan.cost(source)).sum();
+        let branching = sources.iter().any(|&source| self.plan.is_branching(source));
         let mut levels = shape.extent(axis).trailing_zeros();
         let mut input = Input::Tiles(sources);
         loop {
             let most = match &input {
-                Input::Tiles(_) if cost > 40 => 2,
+                Input::Tiles(_) if cost > 40 || branching => 2,
                 Input::Tiles(_) if cost > 12 => 3,
                 Input::Tiles(_) | Input::Partials(_) => 4,
             };

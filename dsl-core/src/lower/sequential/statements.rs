@@ -92,6 +92,25 @@ impl Lowerer<'_> {
         });
     }
 
+    /// Writes tiles of one shape in one loop nest. At each position all are computed before one is
+    /// written, so they may be computed from each other's old elements at that position.
+    fn fill_together(&mut self, shape: Shape, tiles: &[(Buffer, Value)]) {
+        let (cover, lanes) = Self::cover(shape);
+        self.nest(&cover, &mut |this, bases| {
+            let index = cover.index(bases, 0, lanes);
+            let elements: Vec<Value> = tiles
+                .iter()
+                .map(|(buffer, value)| {
+                    let pulled = this.pull(*value, &index);
+                    this.vector(&pulled, buffer.dtype, lanes)
+                })
+                .collect();
+            for ((buffer, _), element) in tiles.iter().zip(elements) {
+                this.store_buffer(buffer, &index, element);
+            }
+        });
+    }
+
     /// A buffer for each value that is a tile.
     fn slots(&mut self, values: &[Value]) -> Vec<Option<Buffer>> {
         values
@@ -160,11 +179,17 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Moves yielded tiles into their slots, all at once in meaning; returns the scalars.
+    /// Moves yielded tiles into their slots, all at once in meaning; returns the scalars. A tile
+    /// that is computed from elements of slots at other positions is copied first.
     fn move_to_slots(&mut self, values: &[Value], slots: &[Option<Buffer>]) -> Vec<Value> {
-        let ids: BTreeSet<usize> = slots.iter().flatten().map(|slot| slot.id).collect();
+        let shapes: BTreeMap<usize, Shape> = slots
+            .iter()
+            .flatten()
+            .map(|slot| (slot.id, slot.shape))
+            .collect();
         let mut scalars = Vec::new();
-        let mut moves: Vec<(Buffer, Option<Buffer>, Value)> = Vec::new();
+        let mut moves: BTreeMap<Shape, Vec<(Buffer, Value)>> = BTreeMap::new();
+        let mut copies: Vec<(Buffer, Buffer)> = Vec::new();
         for (&value, slot) in values.iter().zip(slots) {
             let Some(slot) = slot else {
                 let scalar = self.pull_scalar(value, &scalar_index());
@@ -178,20 +203,23 @@ impl Lowerer<'_> {
             let mut read = Reads::default();
             self.buffers_read(value, true, &mut read);
             let disturbs = |(id, same_place): (&usize, &bool)| {
-                ids.contains(id) && !(*id == slot.id && *same_place)
+                shapes
+                    .get(id)
+                    .is_some_and(|&shape| !same_place || shape != slot.shape)
             };
-            let copy = read.buffers.iter().any(disturbs).then(|| {
+            if read.buffers.iter().any(disturbs) {
                 let copy = self.allocate(slot.dtype, slot.shape);
                 self.fill(&copy, &mut |this, index| this.pull(value, index));
-                copy
-            });
-            moves.push((*slot, copy, value));
+                copies.push((*slot, copy));
+            } else {
+                moves.entry(slot.shape).or_default().push((*slot, value));
+            }
         }
-        for (slot, copy, value) in moves {
-            self.fill(&slot, &mut |this, index| match &copy {
-                Some(copy) => this.load_buffer(copy, index),
-                None => this.pull(value, index),
-            });
+        for (shape, together) in moves {
+            self.fill_together(shape, &together);
+        }
+        for (slot, copy) in copies {
+            self.fill(&slot, &mut |this, index| this.load_buffer(&copy, index));
         }
         scalars
     }
