@@ -44,7 +44,26 @@ pub(super) fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
     let one = formula.number(1.0);
     let power = formula.fma(slope, rest, one);
     let factors = formula.two_powers(rounded.bits);
-    formula.scale(power, factors)
+    let zero_below = match formula.format {
+        Format::Single => -150.0,
+        Format::Double => -1075.0,
+    };
+    scale_or_zero(formula, power, factors, (x, zero_below))
+}
+
+/// `power * factors[0] * factors[1]`, which is known to round to 0 where the argument is below the
+/// limit. There the last factor is 0: a product that underflows takes a CPU some 150 cycles, and
+/// masked elements of a softmax are all of that kind.
+fn scale_or_zero(
+    formula: &mut Formula<'_>,
+    power: Value,
+    [first, last]: [Value; 2],
+    (argument, limit): (Value, f64),
+) -> Value {
+    let vanishes = formula.compare(CompareOp::Lt, argument, limit);
+    let zero = formula.number(0.0);
+    let last = formula.select(vanishes, zero, last);
+    formula.scale(power, [first, last])
 }
 
 /// `e^x`.
@@ -55,7 +74,11 @@ pub(super) fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
     let reduced = reduce(formula, x, limited);
     let power = power(formula, &reduced);
     let factors = formula.two_powers(reduced.exponent_bits);
-    formula.scale(power, factors)
+    let zero_below = match formula.format {
+        Format::Single => -104.0,
+        Format::Double => -745.5,
+    };
+    scale_or_zero(formula, power, factors, (x, zero_below))
 }
 
 /// `e^x` where it is a normal number.
