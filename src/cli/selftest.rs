@@ -110,6 +110,9 @@ struct Programs {
     /// The numbers of warps to distribute over
     #[arg(long, value_delimiter = ',', default_values_t = ProgramsOptions::default().warps)]
     warps: Vec<u32>,
+    /// Run each program on every number of warps, not on one of them in turn
+    #[arg(long)]
+    all_warps: bool,
     /// Report failing programs as they are
     #[arg(long)]
     no_shrink: bool,
@@ -125,6 +128,7 @@ impl Programs {
             count: self.count,
             only: self.only,
             warps: self.warps.clone(),
+            all_warps: self.all_warps,
             shrink: !self.no_shrink,
             ..ProgramsOptions::default()
         });

@@ -22,6 +22,8 @@ pub struct ProgramsOptions {
     pub only: Option<usize>,
     /// The numbers of warps to distribute over.
     pub warps: Vec<u32>,
+    /// Whether each program runs on every number of warps, or on one of them in turn.
+    pub all_warps: bool,
     /// How large programs may become.
     pub limits: Limits,
     /// Whether failing programs are made smaller before they are reported.
@@ -35,6 +37,7 @@ impl Default for ProgramsOptions {
             count: 560,
             only: None,
             warps: vec![1, 4, 8],
+            all_warps: false,
             limits: Limits::default(),
             shrink: true,
         }
@@ -122,7 +125,16 @@ fn run_one(
             return (coverage, vec![failure]);
         }
     };
-    let failures = subjects.iter().filter_map(|&subject| {
+    let turn = |warps: u32| {
+        let turn = options.warps.get(index % options.warps.len().max(1));
+        options.all_warps || options.only.is_some() || turn == Some(&warps)
+    };
+    let chosen = subjects.iter().filter(|subject| match subject {
+        Subject::Distributed(warps) | Subject::Cuda(warps) => turn(*warps),
+        Subject::Text | Subject::Tidy | Subject::Prepared => true,
+        Subject::Sequential | Subject::Cpu => true,
+    });
+    let failures = chosen.filter_map(|&subject| {
         let message = verdict(&program, &checked, subject)?;
         let (program, message) = if options.shrink {
             shrink::shrink(options, index, &|program| failure(program, subject))
@@ -215,9 +227,14 @@ impl fmt::Display for Report {
         let programs = self.options.only.map_or(self.options.count, |_| 1);
         write!(
             f,
-            "{programs} programs of seed {}, each run by the interpreter and as {}: {} failures",
+            "{programs} programs of seed {}, each run by the interpreter and as {}{}: {} failures",
             self.options.seed,
             subjects.join(", "),
+            if self.options.all_warps {
+                ""
+            } else {
+                " (warps in turn)"
+            },
             self.failures.len()
         )
     }

@@ -5,10 +5,12 @@
     reason = "compiled programs run without checks where the interpreter found no fault"
 )]
 
+use std::cell::OnceCell;
 use std::fmt;
 
 use exactile_core::backend::Argument;
 use exactile_core::interp;
+use exactile_core::lower::{distributed, sequential};
 use exactile_core::passes::{self, Approximations};
 use exactile_core::target::{Determinism, Options, Schedule};
 use exactile_core::text;
@@ -16,7 +18,7 @@ use exactile_core::verify::{self, BlockFunc, LaneFunc};
 
 use super::arguments::{Contents, Difference, difference};
 use super::generate::Program;
-use crate::testing::execute::{Outcome, Place, Proven, execute, lower_for_cpu, lower_for_lanes};
+use crate::testing::execute::{Outcome, Place, Proven, execute};
 
 /// A way to run a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -57,27 +59,6 @@ impl Subject {
             Err(reason) => (subjects, Some(reason)),
         }
     }
-
-    /// What the lowering makes of the program; `None` for ways that have none of their own.
-    pub fn lowered(self, program: &Program) -> Option<Result<LaneFunc, String>> {
-        match self {
-            Self::Text | Self::Tidy | Self::Prepared | Self::Cpu | Self::Cuda(_) => None,
-            Self::Sequential => Some(lower_for_cpu(&program.func, &self.options(program))),
-            Self::Distributed(_) => Some(lower_for_lanes(&program.func, &self.options(program))),
-        }
-    }
-
-    fn options(self, program: &Program) -> Options {
-        let warps = match self {
-            Self::Text | Self::Tidy | Self::Prepared | Self::Sequential | Self::Cpu => None,
-            Self::Distributed(warps) | Self::Cuda(warps) => Some(warps),
-        };
-        Options {
-            bounds: program.bounds,
-            schedule: Schedule { warps, stages: 0 },
-            ..Options::default()
-        }
-    }
 }
 
 impl fmt::Display for Subject {
@@ -98,13 +79,20 @@ impl fmt::Display for Subject {
 pub struct Checked<'a> {
     program: &'a Program,
     want: Vec<Contents>,
+    prepared: OnceCell<Result<BlockFunc, String>>,
+    worker: OnceCell<Result<LaneFunc, String>>,
 }
 
 impl<'a> Checked<'a> {
     /// Runs `program` by the interpreter.
     pub fn new(program: &'a Program) -> Result<Self, String> {
         let want = interpret(program, &program.func)?;
-        Ok(Self { program, want })
+        Ok(Self {
+            program,
+            want,
+            prepared: OnceCell::new(),
+            worker: OnceCell::new(),
+        })
     }
 
     /// Runs the program on its arguments and returns the first element that is not as the
@@ -119,11 +107,15 @@ impl<'a> Checked<'a> {
                 let func = verify::block(func).map_err(|error| error.to_string())?;
                 interpret(program, &func)?
             }
-            Subject::Prepared => interpret(program, &prepared(&program.func)?)?,
-            Subject::Sequential => self.execute(subject, Place::Worker)?,
-            Subject::Cpu => self.execute(subject, Place::Cpu)?,
-            Subject::Distributed(warps) => self.execute(subject, Place::Lanes { warps })?,
-            Subject::Cuda(warps) => self.execute(subject, Place::Cuda { warps })?,
+            Subject::Prepared => interpret(program, self.prepared()?)?,
+            Subject::Sequential => self.execute(self.worker()?, Place::Worker)?,
+            Subject::Cpu => self.execute(self.worker()?, Place::Cpu)?,
+            Subject::Distributed(warps) => {
+                self.execute(&self.distributed(warps)?, Place::Lanes { warps })?
+            }
+            Subject::Cuda(warps) => {
+                self.execute(&self.distributed(warps)?, Place::Cuda { warps })?
+            }
         };
         Ok(difference(&self.want, &got))
     }
@@ -140,10 +132,56 @@ impl<'a> Checked<'a> {
         Ok(difference(&self.want, &got))
     }
 
-    fn execute(&self, subject: Subject, place: Place) -> Result<Vec<Contents>, String> {
+    /// What the lowering makes of the program; `None` for ways that have none of their own.
+    pub fn lowered(&self, subject: Subject) -> Option<Result<LaneFunc, String>> {
+        match subject {
+            Subject::Text | Subject::Tidy | Subject::Prepared => None,
+            Subject::Cpu | Subject::Cuda(_) => None,
+            Subject::Sequential => Some(self.worker().cloned()),
+            Subject::Distributed(warps) => Some(self.distributed(warps)),
+        }
+    }
+
+    fn prepared(&self) -> Result<&BlockFunc, String> {
+        let prepare = || {
+            let func = self.program.func.clone();
+            passes::prepare(func, Determinism::Exact, Approximations::Absent)
+                .map_err(|error| error.to_string())
+        };
+        self.prepared
+            .get_or_init(prepare)
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+
+    fn worker(&self) -> Result<&LaneFunc, String> {
+        let lower = || {
+            let options = self.options(None);
+            sequential::lower(self.prepared()?, &options).map_err(|error| error.to_string())
+        };
+        self.worker
+            .get_or_init(lower)
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+
+    fn distributed(&self, warps: u32) -> Result<LaneFunc, String> {
+        let options = self.options(Some(warps));
+        distributed::lower(self.prepared()?, &options).map_err(|error| error.to_string())
+    }
+
+    fn options(&self, warps: Option<u32>) -> Options {
+        Options {
+            bounds: self.program.bounds,
+            schedule: Schedule { warps, stages: 0 },
+            ..Options::default()
+        }
+    }
+
+    fn execute(&self, func: &LaneFunc, place: Place) -> Result<Vec<Contents>, String> {
         let program = self.program;
-        let func = Proven::Block(program.func.clone());
-        let options = subject.options(program);
+        let func = Proven::Lane(func.clone());
+        let options = Options::default();
         on_host(program, |arguments| {
             // SAFETY: the interpreter has run the program on equal arguments without a fault.
             let outcome = unsafe { execute(&func, place, &options, program.grid, arguments) };
@@ -184,9 +222,4 @@ fn reparsed(func: &BlockFunc) -> Result<BlockFunc, String> {
     } else {
         Err("the text changes when it is printed again".to_string())
     }
-}
-
-fn prepared(func: &BlockFunc) -> Result<BlockFunc, String> {
-    passes::prepare(func.clone(), Determinism::Exact, Approximations::Absent)
-        .map_err(|error| error.to_string())
 }

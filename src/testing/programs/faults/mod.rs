@@ -156,7 +156,7 @@ pub fn run(options: &ProgramsOptions) -> FaultReport {
             continue;
         };
         for &subject in &subjects {
-            if let Some(Ok(lowered)) = subject.lowered(&program) {
+            if let Some(Ok(lowered)) = checked.lowered(subject) {
                 for row in &mut rows {
                     try_fault(
                         row,
