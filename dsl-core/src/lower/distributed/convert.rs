@@ -90,7 +90,10 @@ impl Lowering<'_> {
         source: &[Value],
         layout: &LinearLayout,
     ) -> Vec<Value> {
-        let base = self.scratch(dtype, 0, 1 << plan.scratch_bits);
+        let count = 1_i64 << plan.scratch_bits;
+        let bytes = count * i64::from(dtype.bytes());
+        let start = self.begin_shared(bytes);
+        let base = self.scratch(dtype, start, count);
         let owner = self.all_zero(plan.owner);
         let (store, load) = (
             Side {
@@ -104,7 +107,9 @@ impl Lowering<'_> {
         );
         let mut loaded: Vec<Option<Value>> = vec![None; layout.registers() as usize];
         for round in 0..plan.rounds() {
-            self.begin_shared();
+            if round > 0 {
+                self.barrier();
+            }
             for access in plan.stores(round) {
                 let when = self.active(&store, &access);
                 let mask = match (when, owner) {
@@ -124,7 +129,7 @@ impl Lowering<'_> {
                     &[],
                 );
             }
-            self.publish_shared();
+            self.publish_shared(start, bytes);
             for access in plan.loads(round) {
                 let mask = self.active(&load, &access);
                 let (offset, align) = self.place(&load, &access);

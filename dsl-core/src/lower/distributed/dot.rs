@@ -64,13 +64,14 @@ impl Lowering<'_> {
             let registers = self.get(value, &layout)?;
             tiles.push(Tile { layout, registers });
         }
-        let base_a = self.scratch(dtype, 0, 1 << (rows + steps));
-        let base_b = self.scratch(dtype, behind_a as i64, 1 << (columns + steps));
+        let bytes = bytes as i64;
+        let start = self.begin_shared(bytes);
+        let base_a = self.scratch(dtype, start, 1 << (rows + steps));
+        let base_b = self.scratch(dtype, start + behind_a as i64, 1 << (columns + steps));
         let (places_a, places_b) = (left_places(rows, steps), right_places(columns, steps));
-        self.begin_shared();
         self.stage(&tiles[0], base_a, dtype, &places_a);
         self.stage(&tiles[1], base_b, dtype, &places_b);
-        self.publish_shared();
+        self.publish_shared(start, bytes);
         // Rows are the high bits of both the accumulator and `a`; columns the low bits of both.
         let row_places: Vec<u64> = std::iter::repeat_n(0, columns as usize)
             .chain(places_a[steps as usize..].to_vec())

@@ -150,9 +150,8 @@ impl Lowering<'_> {
         }
         let load = ThreadMap { lane, warp: others };
         let slots = 1_i64 << (kept.len() + warps_kept.len());
-        let buffers = self.buffers(slots * partial.len() as i64, combiner)?;
+        let (buffers, start, bytes) = self.buffers(slots * partial.len() as i64, combiner)?;
         let owner = self.all_zero(equal);
-        self.begin_shared();
         let registers = std::mem::take(partial);
         for (index, values) in registers.values().enumerate() {
             let offset = self.thread_offset(&store, index as u32 * slots as u32);
@@ -168,7 +167,7 @@ impl Lowering<'_> {
                 self.builder.emit(op, &[]);
             }
         }
-        self.publish_shared();
+        self.publish_shared(start, bytes);
         for (index, &register) in registers.keys().enumerate() {
             let mut tree: Vec<Vec<Value>> = Vec::new();
             for leaf in 0..1_u32 << bits.len() {
@@ -209,23 +208,34 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// A buffer of `count` elements for each source, widest first so that all are aligned.
-    fn buffers(&mut self, count: i64, combiner: &Combiner) -> Result<Vec<(Value, DType)>> {
+    /// A buffer of `count` elements for each source, widest first so that all are aligned, and the
+    /// bytes that they take: first and number.
+    fn buffers(
+        &mut self,
+        count: i64,
+        combiner: &Combiner,
+    ) -> Result<(Vec<(Value, DType)>, i64, i64)> {
+        let bytes = combiner
+            .dtypes
+            .iter()
+            .map(|dtype| count * i64::from(dtype.bytes()))
+            .sum();
+        if bytes > i64::from(SHARED_BYTES) {
+            let message = format!(
+                "a reduction takes {bytes} bytes of shared memory, expected at most {SHARED_BYTES}"
+            );
+            return Err(self.error(message).note("use a smaller tile"));
+        }
         let mut order: Vec<usize> = (0..combiner.dtypes.len()).collect();
         order.sort_by_key(|&source| std::cmp::Reverse(combiner.dtypes[source].bytes()));
+        let start = self.begin_shared(bytes);
         let mut placed = vec![None; order.len()];
-        let mut offset = 0;
+        let mut offset = start;
         for source in order {
             let dtype = combiner.dtypes[source];
             placed[source] = Some((self.scratch(dtype, offset, count), dtype));
             offset += count * i64::from(dtype.bytes());
         }
-        if offset > i64::from(SHARED_BYTES) {
-            let message = format!(
-                "a reduction takes {offset} bytes of shared memory, expected at most {SHARED_BYTES}"
-            );
-            return Err(self.error(message).note("use a smaller tile"));
-        }
-        Ok(placed.into_iter().flatten().collect())
+        Ok((placed.into_iter().flatten().collect(), start, bytes))
     }
 }

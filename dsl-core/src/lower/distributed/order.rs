@@ -11,6 +11,9 @@ use super::Lowering;
 use crate::ir::{Op, Region, Value};
 use crate::layout::LinearLayout;
 
+/// How much shared memory is spent on not waiting.
+const NEARBY_BYTES: i64 = 8 * 1024;
+
 /// One access, as far as its order matters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Touch {
@@ -31,8 +34,39 @@ impl Touch {
 pub(super) struct Pending {
     /// Accesses of each argument.
     global: BTreeMap<usize, BTreeSet<Touch>>,
-    /// Whether the scratch area of shared memory was in use.
-    shared: bool,
+    /// The scratch area of shared memory that lanes may still read.
+    shared: Shared,
+}
+
+/// A part of the scratch area, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Shared {
+    /// Nothing of it.
+    #[default]
+    Nothing,
+    /// These bytes.
+    Bytes { start: i64, end: i64 },
+    /// Anything.
+    Everything,
+}
+
+impl Shared {
+    fn union(self, other: Shared) -> Shared {
+        match (self, other) {
+            (Shared::Nothing, known) | (known, Shared::Nothing) => known,
+            (Shared::Everything, _) | (_, Shared::Everything) => Shared::Everything,
+            (
+                Shared::Bytes { start, end },
+                Shared::Bytes {
+                    start: other_start,
+                    end: other_end,
+                },
+            ) => Shared::Bytes {
+                start: start.min(other_start),
+                end: end.max(other_end),
+            },
+        }
+    }
 }
 
 impl Pending {
@@ -44,7 +78,7 @@ impl Pending {
                 .or_default()
                 .extend(touches.iter().cloned());
         }
-        self.shared |= other.shared;
+        self.shared = self.shared.union(other.shared);
     }
 }
 
@@ -68,17 +102,28 @@ impl Lowering<'_> {
             .insert(touch);
     }
 
-    /// Before storing to the scratch area: waits for its last users.
-    pub(super) fn begin_shared(&mut self) {
-        if self.pending.shared {
-            self.barrier();
+    /// Before storing `bytes` bytes to the scratch area: finds a place that nobody reads any more,
+    /// waiting only if there is none nearby. Returns its offset.
+    pub(super) fn begin_shared(&mut self, bytes: i64) -> i64 {
+        match self.pending.shared {
+            Shared::Nothing => return 0,
+            Shared::Bytes { start, .. } if bytes <= start => return 0,
+            Shared::Bytes { end, .. } if end + bytes <= NEARBY_BYTES => {
+                return (end as u64).next_multiple_of(16) as i64;
+            }
+            Shared::Bytes { .. } | Shared::Everything => {}
         }
+        self.barrier();
+        0
     }
 
     /// Between the stores to the scratch area and the loads from it.
-    pub(super) fn publish_shared(&mut self) {
+    pub(super) fn publish_shared(&mut self, offset: i64, bytes: i64) {
         self.barrier();
-        self.pending.shared = true;
+        self.pending.shared = Shared::Bytes {
+            start: offset,
+            end: offset + bytes,
+        };
     }
 
     /// At the head of a loop: an iteration may follow any part of the one before. Returns what may be
@@ -105,7 +150,7 @@ impl Lowering<'_> {
                 }
             });
         }
-        self.pending.shared = true;
+        self.pending.shared = Shared::Everything;
         self.pending.clone()
     }
 

@@ -104,13 +104,13 @@ impl Lowering<'_> {
             let message = format!("a store of {count} elements with computed offsets is too large");
             return Err(self.error(message).note("store smaller tiles"));
         }
-        let table = self.scratch(DType::I64, 0, count);
-        let valid = self.scratch(DType::Bool, count * 8, count);
+        let start = self.begin_shared(count * 9);
+        let table = self.scratch(DType::I64, start, count);
+        let valid = self.scratch(DType::Bool, start + count * 8, count);
         let elements = self.indices(layout, (1_u64 << layout.tile_bits()) - 1);
         let owner = self.all_zero(layout.free_bits());
         let masks = access.masks_mut().clone();
         let always = self.builder.boolean(true);
-        self.begin_shared();
         for (register, &element) in elements.iter().enumerate() {
             let shown = masks.as_ref().map_or(always, |masks| masks[register]);
             for (base, value, align) in [(table, access.offsets()[register], 8), (valid, shown, 1)]
@@ -125,7 +125,7 @@ impl Lowering<'_> {
                 self.builder.emit(op, &[]);
             }
         }
-        self.publish_shared();
+        self.publish_shared(start, count * 9);
         let alive = vec![always; elements.len()];
         let bounds = (self.builder.index(0), self.builder.index(count));
         let types: Vec<Type> = std::iter::once(Type::INDEX)

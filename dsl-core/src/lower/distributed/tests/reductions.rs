@@ -125,3 +125,29 @@ fn the_lowest_index_of_the_maximum() {
     ];
     check(source, [1, 1, 1], &given);
 }
+
+#[test]
+fn a_second_reduction_waits_once() {
+    let source = format!(
+        "func @twice block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16) {{
+        %i = arange start=0, end=1024 : tile<1024xi64>
+        %v = load %x, %i : tile<1024xf32>
+        %s = reduce [%v], axis=0, order=tree {SUM} : f32
+        %t = splat %s : tile<1024xf32>
+        %d = sub %v, %t : tile<1024xf32>
+        %q = mul %d, %d : tile<1024xf32>
+        %r = reduce [%q], axis=0, order=tree (%a: f32, %b: f32) {{
+          %c = add %a, %b : f32
+          yield [%c]
+        }} : f32
+        %u = splat %r : tile<1024xf32>
+        %w = div %d, %u : tile<1024xf32>
+        store %y, %i, %w
+      }}"
+    );
+    let given = [Given::Random(1024, 0), Given::Random(1024, 0)];
+    let reports = check(&source, [1, 1, 1], &given);
+    // One warp needs no shared memory; more meet once for each reduction, in two places in turn.
+    let barriers: Vec<u64> = reports.iter().map(|report| report.barriers).collect();
+    assert_eq!(barriers, [0, 2, 2, 2]);
+}
