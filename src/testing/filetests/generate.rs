@@ -14,6 +14,13 @@ test run lanes warps=1,4,8
 test run cuda warps=1,4,8
 ";
 
+const LANE_COMMANDS: &str = "test roundtrip
+test verify
+test interp
+test run lanes warps=1
+test run cuda warps=1
+";
+
 /// A device's own instruction gives other bits than the functions that it approximates.
 const APPROXIMATE_COMMANDS: &str = "test roundtrip
 test verify
@@ -341,6 +348,45 @@ fn moves() -> String {
     text
 }
 
+/// A warp moves vectors of every data type: through global and shared memory and from lane to lane.
+fn vector_moves() -> String {
+    let mut text = LANE_COMMANDS.to_string();
+    for &dtype in DType::ALL {
+        let width = (16 / dtype.bytes()).min(8);
+        let (align, count, last) = (width * dtype.bytes(), 32 * width, width - 1);
+        let vector = format!("tile<{width}x{dtype}>");
+        let _ = write!(
+            text,
+            "
+; Vectors of {align} bytes: each lane takes those of the opposite lane, then exchanges.
+func @vectors_{dtype} lane warps=1 (%x: ptr<{dtype}> divisor=16, %o: ptr<{dtype}> write divisor=16, %q: ptr<{dtype}> write) {{
+  %lane = lane_id : i32
+  %w = constant value=i32({width}) : i32
+  %at = mul %lane, %w : i32
+  %v = lane_load %x, %at, align={align} : {vector}
+  %s = alloc offset=0, count={count} : ptr<{dtype}, shared>
+  lane_store %s, %at, %v, align={align}
+  barrier
+  %mask = constant value=i32(31) : i32
+  %opposite = sub %mask, %lane : i32
+  %from = mul %opposite, %w : i32
+  %u = lane_load %s, %from, align={align} : {vector}
+  %y = shuffle_xor %u, lane_mask=3 : {vector}
+  lane_store %o, %at, %y, align={align}
+  %e = extract %y, index={last} : {dtype}
+  %three = constant value=i32(3) : i32
+  %source = and %lane, %three : i32
+  %z = shuffle_index %e, %source : {dtype}
+  lane_store %q, %lane, %z, align={}
+}}
+; run: @vectors_{dtype}(x=random({count}, 1), o=zeros({count}), q=zeros(32)) grid=1
+",
+            dtype.bytes()
+        );
+    }
+    text
+}
+
 /// Path below `tests/filetests` and text of each generated file, without results.
 pub fn generate() -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
@@ -364,5 +410,6 @@ pub fn generate() -> BTreeMap<String, String> {
         .for_each(|&from| put(format!("cast_{from}"), cast(from)));
     put("bitcast".to_string(), bitcast());
     put("moves".to_string(), moves());
+    files.insert("lanes/vector_moves.bir".to_string(), vector_moves());
     files
 }
