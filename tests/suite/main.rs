@@ -10,6 +10,8 @@ mod launch;
 mod npy;
 mod ops;
 mod programs;
+#[cfg(feature = "nvptx")]
+mod ptx;
 mod tidy;
 mod trace;
 mod ui;

@@ -1,0 +1,57 @@
+//! Random programs become PTX that NVIDIA's assembler takes.
+
+use std::path::{Path, PathBuf};
+
+use exactile::testing::execute::lower_for_lanes;
+use exactile::testing::programs::generate::{Limits, generate};
+use exactile::{Options, Schedule};
+use exactile_nvptx::{Assembler, emit};
+use rayon::prelude::*;
+
+/// Programs that are compiled.
+const PROGRAMS: usize = 32;
+
+/// Of so many compiled programs one is assembled, which takes much longer.
+const ASSEMBLED: usize = 8;
+
+fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
+    let program = generate(2, index, Limits::default());
+    for (turn, warps) in [1, 4].into_iter().enumerate() {
+        let schedule = Schedule {
+            warps: Some(warps),
+            ..Schedule::default()
+        };
+        let options = Options {
+            bounds: program.bounds,
+            schedule,
+            ..Options::default()
+        };
+        let lane = lower_for_lanes(&program.func, &options)?;
+        let name = format!("program_{index}_{warps}");
+        let ptx = emit(&lane, &name).map_err(|error| error.to_string())?;
+        if let Some(assembler) = assembler
+            && (index + turn).is_multiple_of(ASSEMBLED)
+        {
+            let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+            let assembled = assembler.assemble(ptx.text(), &folder, &name);
+            assembled.map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn random_programs_assemble() {
+    let assembler = Assembler::find(Path::new(env!("CARGO_MANIFEST_DIR")));
+    if assembler.is_none() {
+        eprintln!("SKIPPED: no ptxas; set EXACTILE_PTXAS or run tools/test, which installs it");
+    }
+    let failures: Vec<String> = (0..PROGRAMS)
+        .into_par_iter()
+        .filter_map(|index| {
+            let error = compile(index, assembler.as_ref()).err()?;
+            Some(format!("program {index}: {error}"))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
