@@ -425,3 +425,27 @@ impl Generator {
         region
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, generate};
+
+    #[test]
+    fn a_program_depends_on_its_seed_and_index_alone() {
+        let text = |seed, index| generate(seed, index, Limits::default()).func.to_string();
+        assert_eq!(text(5, 3), text(5, 3));
+        assert_ne!(text(5, 3), text(5, 4));
+        assert_ne!(text(5, 3), text(6, 3));
+    }
+
+    #[test]
+    fn tiles_of_one_element_are_enough_for_a_program() {
+        for index in 0..30 {
+            let limits = Limits {
+                elements: 1,
+                ..Limits::default()
+            };
+            generate(1, index, limits);
+        }
+    }
+}
