@@ -140,6 +140,9 @@ impl<'c> Emitter<'_, 'c> {
             let amount = self.choose_int(fits, amount, self.int(bits, i64::from(bits) - 1))?;
             return Ok(builder.build_right_shift(lhs, amount, true, "")?);
         }
+        if bits == 64 && amount.get_zero_extended_constant().is_none() {
+            return self.shift_wide(op, lhs, amount);
+        }
         let amount = self.choose_int(fits, amount, self.int(bits, 0))?;
         let shifted = if op == BinaryOp::Shl {
             builder.build_left_shift(lhs, amount, "")?
@@ -147,5 +150,37 @@ impl<'c> Emitter<'_, 'c> {
             builder.build_right_shift(lhs, amount, false, "")?
         };
         self.choose_int(fits, shifted, self.int(bits, 0))
+    }
+
+    /// A 64-bit shift that fills with zeros, by PTX's own instruction: it takes a 32-bit amount and
+    /// gives 0 from the width on (PTX ISA 9.7.8). LLVM 22 knows that rule and drops the guard
+    /// around its own shift, also where the amount has bits above the 32 that remain.
+    fn shift_wide(
+        &self,
+        op: BinaryOp,
+        lhs: IntValue<'c>,
+        amount: IntValue<'c>,
+    ) -> Result<IntValue<'c>> {
+        let fits =
+            self.builder
+                .build_int_compare(IntPredicate::ULT, amount, self.int(64, 64), "")?;
+        let clamped = self.choose_int(fits, amount, self.int(64, 64))?;
+        let clamped = self
+            .builder
+            .build_int_truncate(clamped, self.context.i32_type(), "")?;
+        let text = match op {
+            BinaryOp::Shl => "shl.b64 $0, $1, $2;",
+            _ => "shr.u64 $0, $1, $2;",
+        };
+        let call = self.inline_ptx(
+            Some(self.context.i64_type().into()),
+            text.to_string(),
+            "=l,l,r".to_string(),
+            &[lhs.into(), clamped.into()],
+            false,
+        )?;
+        let value = call.try_as_basic_value().basic();
+        let value = value.ok_or_else(|| Error::Llvm("a shift has no result".to_string()))?;
+        Ok(value.into_int_value())
     }
 }
