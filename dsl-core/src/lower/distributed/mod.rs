@@ -9,6 +9,7 @@
 //! All control flow is uniform: scalars are equal in all lanes of the thread block, so shuffles and
 //! barriers are always reached together.
 
+mod affine;
 mod control;
 mod convert;
 mod dot;
@@ -77,6 +78,8 @@ struct Lowering<'a> {
     assignment: Assignment,
     definitions: EntityMap<Value, Option<Inst>>,
     sites: BTreeMap<Inst, i64>,
+    /// For each value that a counted loop carries, the first and the next one.
+    loops: BTreeMap<Value, (Value, Value)>,
     bounds: Bounds,
     /// What is bound and known in the regions around the current instruction, innermost last.
     scopes: Vec<Scope>,
@@ -95,6 +98,7 @@ impl<'a> Lowering<'a> {
             assignment,
             definitions: block.definitions(),
             sites: access_sites(block),
+            loops: affine::carried_values(block),
             bounds: options.bounds,
             scopes: vec![Scope::default()],
             pending: Pending::default(),

@@ -1,16 +1,17 @@
 //! Stores with equal offsets: the highest element index wins, whatever lane holds it.
 //!
-//! Offsets built from indices and scalars by addition and multiplication are taken to be distinct,
-//! except along axes where they are known to be equal; there only the last element stores. Where
+//! Offsets that are linear in the index are distinct, except along axes where the step is zero; there
+//! only the last element stores. Steps that only the launch knows are taken to keep rows apart. Where
 //! offsets come from memory or from other arithmetic, every element looks for a higher one with its
 //! offset before it stores.
 
 use std::rc::Rc;
 
+use super::affine::{Step, are_distinct};
 use super::memory::Access;
 use super::tile::Scope;
 use super::{Lowering, Result, SCRATCH_BYTES};
-use crate::ir::{BinaryOp, CompareOp, DType, Op, Space, Type, Value};
+use crate::ir::{CompareOp, DType, Op, Space, Type, Value};
 use crate::layout::LinearLayout;
 
 impl Lowering<'_> {
@@ -23,19 +24,22 @@ impl Lowering<'_> {
         layout: &Rc<LinearLayout>,
     ) -> Result<()> {
         let shape = self.block.ty(offsets).shape;
-        let facts = self.assignment.contiguity.of(offsets);
-        let masks = mask.map(|mask| self.assignment.contiguity.of(mask));
-        let mut repeated = Vec::new();
-        let mut settled = self.is_affine(offsets);
-        for axis in 0..shape.rank() {
+        let steps = self
+            .steps_of(offsets)
+            .filter(|steps| are_distinct(&shape, steps));
+        let Some(steps) = steps else {
+            return self.search_higher(access, layout);
+        };
+        let repeated: Vec<usize> = (0..shape.rank())
+            .filter(|&axis| shape.extent(axis) > 1 && steps[axis] == Step::Known(0))
+            .collect();
+        let facts = mask.map(|mask| self.assignment.contiguity.of(mask));
+        let settled = repeated.iter().all(|&axis| {
             let bits = shape.extent(axis).trailing_zeros();
-            if bits > 0 && facts.axis(axis).constant == bits {
-                settled &= masks
-                    .as_ref()
-                    .is_none_or(|facts| facts.axis(axis).constant == bits);
-                repeated.push(axis);
-            }
-        }
+            facts
+                .as_ref()
+                .is_none_or(|facts| facts.axis(axis).constant == bits)
+        });
         if !settled {
             return self.search_higher(access, layout);
         }
@@ -70,30 +74,6 @@ impl Lowering<'_> {
             .collect();
         *access.masks_mut() = Some(Rc::from(restricted));
         access.split();
-    }
-
-    /// Whether a value is made of indices and scalars by addition and multiplication alone.
-    fn is_affine(&self, value: Value) -> bool {
-        if self.block.ty(value).is_scalar() {
-            return true;
-        }
-        let Some(inst) = self.definitions[value] else {
-            return false;
-        };
-        match self.block.op(inst) {
-            Op::Constant { .. } | Op::Splat { .. } | Op::Arange { .. } => true,
-            Op::Binary {
-                op: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul,
-                lhs,
-                rhs,
-            } => self.is_affine(*lhs) && self.is_affine(*rhs),
-            Op::Cast { x }
-            | Op::Broadcast { x }
-            | Op::ExpandDims { x, .. }
-            | Op::Reshape { x }
-            | Op::Transpose { x, .. } => self.is_affine(*x),
-            _ => false,
-        }
     }
 
     /// Every element looks through the offsets of the tile, in shared memory, for its own offset
