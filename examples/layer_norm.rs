@@ -6,7 +6,7 @@ use exactile::{Number, Result};
 
 /// `BLOCK` is the next power of two of the number of columns.
 #[kernel]
-fn layer_norm<T: Float, const BLOCK: usize>(
+pub(crate) fn layer_norm<T: Float, const BLOCK: usize>(
     x: Ptr<T>,
     weight: Ptr<T>,
     bias: Ptr<T>,

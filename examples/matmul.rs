@@ -5,7 +5,7 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 #[kernel(BM = 64, BN = 64, BK = 32)]
-fn matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
+pub(crate) fn matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
     a: Ptr<T>,
     b: Ptr<T>,
     c: PtrMut<f32>,

@@ -8,7 +8,10 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 #[kernel(ROWS = 64, COLUMNS = 16)]
-fn mean<T: Float, const ROWS: usize, const COLUMNS: usize>(x: Tensor<T, 3>, out: TensorMut<T, 2>) {
+pub(crate) fn mean<T: Float, const ROWS: usize, const COLUMNS: usize>(
+    x: Tensor<T, 3>,
+    out: TensorMut<T, 2>,
+) {
     let (column, outer) = (program_id(0), program_id(1));
     let tiles = x.tile([1, ROWS, COLUMNS]);
     let mut sum = sum_accumulator::<f32>([1, COLUMNS]);

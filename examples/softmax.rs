@@ -6,7 +6,7 @@ use exactile::{Number, Result};
 
 /// `BLOCK` is the next power of two of the number of columns.
 #[kernel]
-fn softmax<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, columns: i32) {
+pub(crate) fn softmax<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, columns: i32) {
     let offsets = arange(0, BLOCK);
     let mask = offsets < columns;
     let start = program_id(0) * columns;

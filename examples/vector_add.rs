@@ -5,7 +5,12 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 #[kernel(BLOCK = 1024)]
-fn vector_add<T: Numeric, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: i32) {
+pub(crate) fn vector_add<T: Numeric, const BLOCK: usize>(
+    x: Ptr<T>,
+    y: Ptr<T>,
+    out: PtrMut<T>,
+    n: i32,
+) {
     let offsets = program_id(0) * BLOCK + arange(0, BLOCK);
     let mask = offsets < n;
     let sum = load(x + offsets).mask(mask) + load(y + offsets).mask(mask);

@@ -4,6 +4,8 @@ mod autotune;
 mod cli;
 mod compare;
 mod determinism;
+#[cfg(feature = "nvptx")]
+mod examples;
 mod filetests;
 mod language;
 mod launch;

@@ -1,0 +1,157 @@
+//! The machine code of the examples: it assembles without spills, in the configurations of the demo.
+
+use std::path::{Path, PathBuf};
+
+use exactile::testing::execute::lower_for_lanes;
+use exactile::{Bounds, Kernel, Options, Schedule, f16};
+use exactile_core::verify::{self, BlockFunc};
+use exactile_nvptx::{Assembler, emit};
+use rayon::prelude::*;
+
+#[path = "../../examples/layer_norm.rs"]
+#[expect(dead_code, reason = "only its kernel is used")]
+mod layer_norm;
+#[path = "../../examples/matmul.rs"]
+#[expect(dead_code, reason = "only its kernel is used")]
+mod matmul;
+#[path = "../../examples/mean.rs"]
+#[expect(dead_code, reason = "only its kernel is used")]
+mod mean;
+#[path = "../../examples/softmax.rs"]
+#[expect(dead_code, reason = "only its kernel is used")]
+mod softmax;
+#[path = "../../examples/vector_add.rs"]
+#[expect(dead_code, reason = "only its kernel is used")]
+mod vector_add;
+
+/// A kernel as a launch on well-aligned arguments specialises it.
+fn specialised<P>(kernel: &Kernel<P>) -> BlockFunc {
+    let mut func = kernel.trace().expect("traces").into_inner();
+    for parameter in &mut func.parameters {
+        parameter.divisor = 16;
+    }
+    verify::block(func).expect("is valid")
+}
+
+struct Configuration {
+    name: String,
+    func: BlockFunc,
+    warps: u32,
+}
+
+/// Every kernel with three tile sizes, on the numbers of warps that give a lane at most 32 elements.
+fn configurations() -> Vec<Configuration> {
+    let mut list = Vec::new();
+    let mut add = |name: &str, block: usize, elements: usize, func: BlockFunc| {
+        for warps in [1, 4, 8] {
+            if elements <= 32 * 32 * warps as usize {
+                let name = format!("{name}_{block}_{warps}");
+                list.push(Configuration {
+                    name,
+                    func: func.clone(),
+                    warps,
+                });
+            }
+        }
+    };
+    for block in [256, 1024, 4096] {
+        let kernel = vector_add::vector_add::<f32>(vector_add::vector_add::Config {
+            block,
+            warps: 0,
+            stages: 0,
+        });
+        add("vector_add", block, block, specialised(&kernel));
+    }
+    for block in [1024, 2048, 4096] {
+        let kernel = softmax::softmax::<f32>(softmax::softmax::Config::new(block));
+        add("softmax", block, block, specialised(&kernel));
+        let kernel = softmax::softmax::<f16>(softmax::softmax::Config::new(block));
+        add("softmax_f16", block, block, specialised(&kernel));
+        let kernel = layer_norm::layer_norm::<f32>(layer_norm::layer_norm::Config::new(block));
+        add("layer_norm", block, block, specialised(&kernel));
+    }
+    for rows in [32, 64, 128] {
+        let config = mean::mean::Config {
+            rows,
+            ..mean::mean::Config::new()
+        };
+        add(
+            "mean",
+            rows,
+            rows * 16,
+            specialised(&mean::mean::<f32>(config)),
+        );
+    }
+    for block in [16, 32, 64] {
+        let config = matmul::matmul::Config {
+            bm: block,
+            bn: block,
+            ..matmul::matmul::Config::new()
+        };
+        add(
+            "matmul",
+            block,
+            block * block,
+            specialised(&matmul::matmul::<f32>(config)),
+        );
+    }
+    list
+}
+
+/// What is wrong with the machine code of a configuration.
+fn problems(configuration: &Configuration, assembler: Option<&Assembler>) -> Vec<String> {
+    let schedule = Schedule {
+        warps: Some(configuration.warps),
+        ..Schedule::default()
+    };
+    let options = Options {
+        bounds: Bounds::Unchecked,
+        schedule,
+        ..Options::default()
+    };
+    let name = &configuration.name;
+    let lane = match lower_for_lanes(&configuration.func, &options) {
+        Ok(lane) => lane,
+        Err(error) => return vec![format!("{name}: {error}")],
+    };
+    let ptx = match emit(&lane, name) {
+        Ok(ptx) => ptx,
+        Err(error) => return vec![format!("{name}: {error}")],
+    };
+    let Some(assembler) = assembler else {
+        return Vec::new();
+    };
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let assembled = match assembler.assemble(ptx.text(), &folder, name) {
+        Ok(assembled) => assembled,
+        Err(error) => return vec![format!("{name}: {error}")],
+    };
+    let mut problems = Vec::new();
+    if !assembled
+        .report
+        .contains("0 bytes spill stores, 0 bytes spill loads")
+    {
+        problems.push(format!("{name} spills: {}", assembled.report));
+    }
+    let rows = name.starts_with("softmax_1") || name.starts_with("softmax_4");
+    let streams = rows || name.starts_with("layer_norm") || name.starts_with("vector_add_1024");
+    if streams && !assembled.sass.contains("LDG.E.128") {
+        problems.push(format!("{name} loads no vectors of 16 bytes"));
+    }
+    problems
+}
+
+#[test]
+fn examples_assemble_without_spills() {
+    let assembler = Assembler::find(Path::new(env!("CARGO_MANIFEST_DIR")));
+    if assembler.is_none() {
+        eprintln!("SKIPPED: no ptxas; set EXACTILE_PTXAS or run tools/test, which installs it");
+    }
+    let configurations = configurations();
+    assert!(configurations.len() > 35, "{}", configurations.len());
+    let problems: Vec<String> = configurations
+        .par_iter()
+        .flat_map(|configuration| problems(configuration, assembler.as_ref()))
+        .collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
