@@ -2,21 +2,50 @@
 
 use std::fmt;
 
+use memmap2::MmapMut;
+
 use crate::error::{Error, Result};
 
 /// Bytes of a cache line and of the widest vector.
 const ALIGNMENT: usize = 64;
 
+/// From so many bytes on, memory is mapped and asks for huge pages: streaming through small ones
+/// spends its time on address translation.
+const MAPPED_FROM: usize = 4 << 20;
+
 /// An aligned array of bytes.
 pub(crate) struct HostMemory {
-    storage: Vec<u8>,
-    start: usize,
+    storage: Storage,
     len: usize,
+}
+
+enum Storage {
+    /// The array starts at the offset.
+    Heap(Vec<u8>, usize),
+    /// The array is the mapping, which starts at a page.
+    Mapped(MmapMut),
+}
+
+/// `len` zero bytes of their own pages, if the system has them and `len` is worth it.
+fn map(len: usize) -> Option<Storage> {
+    if len < MAPPED_FROM {
+        return None;
+    }
+    let mapping = MmapMut::map_anon(len).ok()?;
+    #[cfg(target_os = "linux")]
+    {
+        // Only advice: a kernel without huge pages refuses it, and the mapping is as good.
+        let _ = mapping.advise(memmap2::Advice::HugePage);
+    }
+    Some(Storage::Mapped(mapping))
 }
 
 impl HostMemory {
     /// `len` zero bytes, or an error when the system has not so many.
     pub(crate) fn allocate(len: usize) -> Result<Self> {
+        if let Some(storage) = map(len) {
+            return Ok(Self { storage, len });
+        }
         let refused = || Error::Invalid(format!("no memory for {len} bytes"));
         let padded = len.checked_add(ALIGNMENT).ok_or_else(refused)?;
         // Asked for first, since a vector of zeros that does not fit ends the process.
@@ -28,14 +57,12 @@ impl HostMemory {
 
     /// `len` zero bytes, where they are sure to fit.
     pub(crate) fn zeroed(len: usize) -> Self {
-        let storage = vec![0; len + ALIGNMENT];
-        let misalignment = storage.as_ptr().addr() % ALIGNMENT;
-        let start = (ALIGNMENT - misalignment) % ALIGNMENT;
-        Self {
-            storage,
-            start,
-            len,
-        }
+        let storage = map(len).unwrap_or_else(|| {
+            let heap = vec![0; len + ALIGNMENT];
+            let misalignment = heap.as_ptr().addr() % ALIGNMENT;
+            Storage::Heap(heap, (ALIGNMENT - misalignment) % ALIGNMENT)
+        });
+        Self { storage, len }
     }
 
     /// A copy of `bytes`.
@@ -46,11 +73,17 @@ impl HostMemory {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.storage[self.start..self.start + self.len]
+        match &self.storage {
+            Storage::Heap(heap, start) => &heap[*start..][..self.len],
+            Storage::Mapped(mapping) => mapping,
+        }
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.storage[self.start..self.start + self.len]
+        match &mut self.storage {
+            Storage::Heap(heap, start) => &mut heap[*start..][..self.len],
+            Storage::Mapped(mapping) => mapping,
+        }
     }
 }
 
