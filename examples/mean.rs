@@ -14,7 +14,7 @@ pub(crate) fn mean<T: Float, const ROWS: usize, const COLUMNS: usize>(
 ) {
     let (column, outer) = (program_id(0), program_id(1));
     let tiles = x.tile([1, ROWS, COLUMNS]);
-    let mut sum = sum_accumulator::<f32>([1, COLUMNS]);
+    let mut sum = sum_accumulator::<f32>([1, COLUMNS]).at_most(256);
     for row in range(0, x.extent(1)).step(ROWS) {
         let tile = load(tiles.at_offset((outer, row, column * COLUMNS)));
         sum.add(tile, 1);

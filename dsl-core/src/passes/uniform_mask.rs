@@ -18,8 +18,11 @@ pub fn split_uniform_masks(func: &mut Func) {
     region(func, func.body());
 }
 
+/// Splits the region, then those inside it; after a split only those of the version without masks,
+/// since the other is for the few programs at an edge and code costs time to compile.
 fn region(func: &mut Func, of: Region) {
-    for inst in func.region(of).insts.clone() {
+    let inside = split(func, of).unwrap_or(of);
+    for inst in func.region(inside).insts.clone() {
         match func.op(inst).clone() {
             Op::For { body, .. } | Op::While { body, .. } => region(func, body),
             Op::If {
@@ -31,10 +34,10 @@ fn region(func: &mut Func, of: Region) {
             _ => {}
         }
     }
-    split(func, of);
 }
 
-fn split(func: &mut Func, of: Region) {
+/// The region of the version without masks, where there is one.
+fn split(func: &mut Func, of: Region) -> Option<Region> {
     let definitions = func.definitions();
     let (head, tail) = pure_first(func, of);
     let defined: BTreeSet<Value> = head
@@ -46,7 +49,7 @@ fn split(func: &mut Func, of: Region) {
         .filter(|leaf| defined.contains(leaf))
         .collect();
     if comparisons.is_empty() {
-        return;
+        return None;
     }
     let owned = std::mem::replace(func, Func::new("", Stage::Block));
     let mut builder = Builder::resume(owned);
@@ -67,13 +70,14 @@ fn split(func: &mut Func, of: Region) {
             proven.push(comparison);
         }
     }
-    match condition {
-        Some(condition) => branch(&mut builder, &proven, condition, tail),
-        None => builder.func_mut().region_mut(of).insts.extend(tail),
+    let unchecked = condition.map(|condition| branch(&mut builder, &proven, condition, &tail));
+    if unchecked.is_none() {
+        builder.func_mut().region_mut(of).insts.extend(tail);
     }
     *func = builder
         .finish()
         .expect("broken invariant: ranges are scalar indices");
+    unchecked
 }
 
 /// The instructions of a region in two lists: pure ones that depend on no effect of the region, and
@@ -139,8 +143,9 @@ fn mask_leaves(
     leaves
 }
 
-/// Ends the region with `if condition { tail without the masks } else { tail }`.
-fn branch(builder: &mut Builder, proven: &[Value], condition: Value, tail: Vec<Inst>) {
+/// Ends the region with `if condition { tail without the masks } else { tail }`; returns the region
+/// without the masks.
+fn branch(builder: &mut Builder, proven: &[Value], condition: Value, tail: &[Inst]) -> Region {
     let func = builder.func();
     let terminator = tail
         .last()
@@ -154,14 +159,14 @@ fn branch(builder: &mut Builder, proven: &[Value], condition: Value, tail: Vec<I
         let always = builder.filled(Literal::from_bits(DType::Bool, 1), shape);
         map.insert(comparison, always);
     }
-    let copies = duplicate(builder.func_mut(), &tail, &mut map);
+    let copies = duplicate(builder.func_mut(), tail, &mut map);
     builder
         .func_mut()
         .region_mut(unchecked)
         .insts
         .extend(copies);
     let checked = builder.new_region(&[]);
-    builder.func_mut().region_mut(checked).insts = tail;
+    builder.func_mut().region_mut(checked).insts = tail.to_vec();
     if terminator.is_none() {
         for region in [unchecked, checked] {
             builder.enter(region);
@@ -179,6 +184,7 @@ fn branch(builder: &mut Builder, proven: &[Value], condition: Value, tail: Vec<I
         let values = builder.results(inst).to_vec();
         builder.emit(Op::Yield { values }, &[]);
     }
+    unchecked
 }
 
 /// A set of integers: `base + r` for `r` in `low..=high`, wrapping.
