@@ -15,7 +15,7 @@ const F16: Format = Format {
     significand: 10,
     least_exponent: -14,
     infinity: 0x7c00,
-    nan: 0x7e00,
+    nan: DType::F16.canonical_nan(),
     sign: 0x8000,
 };
 
@@ -23,7 +23,7 @@ const BF16: Format = Format {
     significand: 7,
     least_exponent: -126,
     infinity: 0x7f80,
-    nan: 0x7fc0,
+    nan: DType::BF16.canonical_nan(),
     sign: 0x8000,
 };
 
@@ -35,25 +35,6 @@ pub fn f16_from_f64(value: f64) -> u64 {
 /// The bits of the `bf16` nearest to `value`, ties to even; NaN becomes the canonical NaN.
 pub fn bf16_from_f64(value: f64) -> u64 {
     round(&BF16, value)
-}
-
-/// The bits of `value` in the format `dtype`, rounded once; `None` unless `dtype` is a float.
-pub fn float_bits(dtype: DType, value: f64) -> Option<u64> {
-    match dtype {
-        DType::F16 => Some(f16_from_f64(value)),
-        DType::BF16 => Some(bf16_from_f64(value)),
-        DType::F32 => Some(u64::from((value as f32).to_bits())),
-        DType::F64 => Some(value.to_bits()),
-        DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64 => None,
-    }
 }
 
 /// The `f64` nearest to `value` toward zero, its last bit set if anything was cut off. Rounding

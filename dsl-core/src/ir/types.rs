@@ -97,6 +97,26 @@ impl DType {
         }
     }
 
+    /// The bits of the positive quiet NaN without payload (IEEE 754-2019, 6.2.1); 0 for types that
+    /// have no NaN.
+    pub const fn canonical_nan(self) -> u64 {
+        match self {
+            Self::F16 => 0x7e00,
+            Self::BF16 => 0x7fc0,
+            Self::F32 => 0x7fc0_0000,
+            Self::F64 => 0x7ff8_0000_0000_0000,
+            Self::Bool
+            | Self::I8
+            | Self::I16
+            | Self::I32
+            | Self::I64
+            | Self::U8
+            | Self::U16
+            | Self::U32
+            | Self::U64 => 0,
+        }
+    }
+
     /// The type in which arithmetic of this type is done: `f32` for `f16` and `bf16`, else itself.
     pub const fn compute(self) -> Self {
         match self {

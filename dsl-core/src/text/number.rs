@@ -12,29 +12,10 @@ pub fn format(literal: Literal) -> String {
     }
 }
 
-/// The bits of the positive quiet NaN without payload.
-pub const fn canonical_nan(dtype: DType) -> u64 {
-    match dtype {
-        DType::F16 => 0x7e00,
-        DType::BF16 => 0x7fc0,
-        DType::F32 => 0x7fc0_0000,
-        DType::F64 => 0x7ff8_0000_0000_0000,
-        DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64 => 0,
-    }
-}
-
 fn format_float(literal: Literal) -> String {
     let value = literal.float().unwrap_or(0.0);
     if value.is_nan() {
-        return if literal.bits == canonical_nan(literal.dtype) {
+        return if literal.bits == literal.dtype.canonical_nan() {
             "nan".to_string()
         } else {
             format!("bits:{:#x}", literal.bits)
@@ -92,7 +73,7 @@ fn parse_float(dtype: DType, text: &str) -> Option<Literal> {
         return (bits & !dtype.mask() == 0).then(|| Literal::from_bits(dtype, bits));
     }
     if text == "nan" {
-        return Some(Literal::from_bits(dtype, canonical_nan(dtype)));
+        return Some(Literal::from_bits(dtype, dtype.canonical_nan()));
     }
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     if let Some(hex) = unsigned.strip_prefix("0x") {

@@ -5,7 +5,7 @@ use std::fmt;
 use exactile_core::backend::Argument;
 use exactile_core::interp::memory::{read_number, write_number};
 use exactile_core::ir::{Access, DType, Literal};
-use exactile_core::text::number::{self, canonical_nan};
+use exactile_core::text::number;
 
 use super::random::Random;
 use super::values::{Fill, literal};
@@ -112,7 +112,7 @@ impl Contents {
 fn canonical(dtype: DType, bytes: &[u8]) -> Literal {
     let literal = Literal::from_bits(dtype, read_number(dtype, bytes));
     if literal.float().is_some_and(f64::is_nan) {
-        Literal::from_bits(dtype, canonical_nan(dtype))
+        Literal::from_bits(dtype, dtype.canonical_nan())
     } else {
         literal
     }

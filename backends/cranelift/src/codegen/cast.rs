@@ -5,7 +5,6 @@ use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F32X4, F64, I8X16, I32, I32X4, I64};
 use exactile_core::ir::{CompareOp, DType, Literal, Type, Value};
-use exactile_core::semantics;
 
 use super::Codegen;
 use super::half_float::is_half;
@@ -283,7 +282,7 @@ impl Codegen<'_> {
         let ty = self.builder.func.dfg.value_type(x);
         let integer = ty.as_int();
         let bits = self.reinterpret(integer, x);
-        let nan = semantics::canonical(dtype, dtype.mask());
+        let nan = dtype.canonical_nan();
         let canonical = self.bits(integer, nan);
         let is_nan = if is_half(dtype) {
             let magnitude_mask = self.bits(integer, 0x7fff);

@@ -103,7 +103,7 @@ impl Codegen<'_> {
         let overflows = self.above(magnitude, 0x477f_ffff);
         let infinite = self.bits(ty, 0x7c00);
         let number = self.choose(overflows, infinite, finite);
-        let nan = self.bits(ty, 0x7e00);
+        let nan = self.bits(ty, DType::F16.canonical_nan());
         let unsigned = self.choose(is_nan, nan, number);
         self.builder.ins().bor(unsigned, sign)
     }

@@ -55,7 +55,7 @@ impl<'c> Emitter<'_, 'c> {
         let bits = self
             .builder
             .build_bit_cast(x, self.int_type(from.bits()), "")?;
-        let canonical = self.int(from.bits(), canonical_nan(from));
+        let canonical = self.int(from.bits(), from.canonical_nan().cast_signed());
         let is_nan = self.is_nan(from, x.into_float_value())?;
         let bits = self.choose_int(is_nan, canonical, bits.into_int_value())?;
         Ok(self.builder.build_bit_cast(bits, target, "")?)
@@ -152,24 +152,5 @@ impl<'c> Emitter<'_, 'c> {
         } else {
             Ok(self.builder.build_unsigned_int_to_float(x, target, "")?)
         }
-    }
-}
-
-/// The positive quiet NaN without payload.
-fn canonical_nan(dtype: DType) -> i64 {
-    match dtype {
-        DType::F16 => 0x7e00,
-        DType::BF16 => 0x7fc0,
-        DType::F64 => 0x7ff8_0000_0000_0000,
-        DType::F32
-        | DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64 => 0x7fc0_0000,
     }
 }
