@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use exactile::text_kernel::TextKernel;
-use exactile::{ListingStage, Result};
+use exactile::{Bounds, ListingStage, Result};
 
 use super::settings::Settings;
 
@@ -17,13 +17,20 @@ pub(crate) struct Dump {
     /// the GPU
     #[arg(long, value_parser = stage)]
     stage: ListingStage,
+    /// Without bounds checks: what runs once a launch was proved to be in bounds
+    #[arg(long)]
+    unchecked: bool,
     #[command(flatten)]
     settings: Settings,
 }
 
 impl Dump {
     pub(crate) fn execute(&self) -> Result<()> {
-        let kernel = TextKernel::read(&self.file, self.settings.options())?;
+        let mut options = self.settings.options();
+        if self.unchecked {
+            options.bounds = Bounds::Unchecked;
+        }
+        let kernel = TextKernel::read(&self.file, options)?;
         super::print(&kernel.listing(self.stage)?)
     }
 }
