@@ -1,4 +1,5 @@
-//! Layer normalisation of each row, with weight and bias.
+//! Layer normalisation of each row, with weight and bias; the means and the reciprocals of the
+//! standard deviations are kept, as training needs them.
 
 use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
@@ -11,18 +12,24 @@ pub(crate) fn layer_norm<T: Float, const BLOCK: usize>(
     weight: Ptr<T>,
     bias: Ptr<T>,
     out: PtrMut<T>,
+    means: PtrMut<f32>,
+    scales: PtrMut<f32>,
     columns: i32,
     epsilon: f32,
 ) {
     let offsets = arange(0, BLOCK);
     let mask = offsets < columns;
-    let start = program_id(0) * columns;
+    let row_index = program_id(0);
+    let start = row_index * columns;
     let count = columns.to::<f32>();
     let row = load(x + start + offsets).mask(mask).to::<f32>();
     let mean = row.sum(0) / count;
     let centred = select(mask, row - mean, 0.0);
     let variance = (centred * centred).sum(0) / count;
-    let normal = centred * rsqrt(variance + epsilon);
+    let scale = rsqrt(variance + epsilon);
+    let normal = centred * scale;
+    store(means + row_index, mean);
+    store(scales + row_index, scale);
     let weight = load(weight + offsets).mask(mask).to::<f32>();
     let bias = load(bias + offsets).mask(mask).to::<f32>();
     store(out + start + offsets, (normal * weight + bias).to::<T>()).mask(mask);
@@ -34,7 +41,7 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
         kernel: "layer_norm",
         dtype: <T as Number>::DTYPE,
         shape: vec![rows, columns],
-        bytes: ((2 * rows * columns + 2 * columns) * size_of::<T>()) as u64,
+        bytes: ((2 * rows * columns + 2 * columns) * size_of::<T>() + 8 * rows) as u64,
         flops: (8 * rows * columns) as u64,
         blocks: vec![block, 2 * block, 4 * block],
         elements: |block| block,
@@ -44,12 +51,16 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
             let bias = Buffer::from_slice(device, &random::<T>(6, columns))?;
             let device = device.clone();
             let out = Buffer::<T>::zeros(&device, rows * columns)?;
-            Ok(problem(out, move |out, setting| {
+            let means = Buffer::<f32>::zeros(&device, rows)?;
+            let scales = Buffer::<f32>::zeros(&device, rows)?;
+            let outputs = (out, means, scales);
+            Ok(problem(outputs, move |(out, means, scales), setting| {
                 let config = layer_norm::Config {
                     warps: setting.warps,
+                    stages: setting.stages,
                     ..layer_norm::Config::new(setting.block)
                 };
-                let arguments = (&x, &weight, &bias, out, columns as i32, 1e-5);
+                let arguments = (&x, &weight, &bias, out, means, scales, columns as i32, 1e-5);
                 layer_norm::<T>(config)
                     .determinism(setting.determinism)
                     .launch(&device, rows, arguments)

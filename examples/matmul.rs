@@ -49,7 +49,7 @@ pub(crate) fn case<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
                     bn: setting.block,
                     bk: setting.block / 2,
                     warps: setting.warps,
-                    ..Default::default()
+                    stages: setting.stages,
                 };
                 let grid = (m.div_ceil(config.bm), n.div_ceil(config.bn));
                 matmul::<T>(config).determinism(setting.determinism).launch(

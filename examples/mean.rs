@@ -40,9 +40,12 @@ pub(crate) fn case<T: Float + Number>(outer: usize, middle: usize, inner: usize)
             Ok(problem(out, move |out, setting| {
                 let config = mean::Config {
                     rows: setting.block,
-                    columns: inner.next_power_of_two().min(64),
+                    columns: match setting.width {
+                        0 => inner.next_power_of_two().min(64),
+                        width => width,
+                    },
                     warps: setting.warps,
-                    ..Default::default()
+                    stages: setting.stages,
                 };
                 let grid = (inner.div_ceil(config.columns), outer);
                 let arguments = (

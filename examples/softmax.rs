@@ -35,6 +35,7 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
             Ok(problem(out, move |out, setting| {
                 let config = softmax::Config {
                     warps: setting.warps,
+                    stages: setting.stages,
                     ..softmax::Config::new(setting.block)
                 };
                 softmax::<T>(config)

@@ -35,7 +35,7 @@ pub(crate) fn case<T: Float + Number>(n: usize) -> Case {
                 let config = vector_add::Config {
                     block: setting.block,
                     warps: setting.warps,
-                    ..Default::default()
+                    stages: setting.stages,
                 };
                 vector_add::<T>(config)
                     .determinism(setting.determinism)

@@ -66,31 +66,73 @@ pub trait Workload<C> {
     fn outputs(&self) -> Result<Vec<Array>>;
     /// Spoils the outputs, so that a candidate cannot pass by leaving the results of another.
     fn spoil(&mut self) -> Result<()>;
+    /// Whether a launch is several kernels, one on the results of another: then some programs alone
+    /// give no part of the results.
+    fn in_phases(&self) -> bool {
+        false
+    }
 }
 
-/// A workload with one output: `launch` runs the kernel with it.
-pub fn with_output<T: Number, C>(
-    output: Buffer<T>,
-    launch: impl FnMut(&mut Buffer<T>, &C) -> Result<()>,
+/// What a kernel writes: a buffer, or a tuple of buffers.
+pub trait Outputs {
+    /// Copies on the host.
+    fn read(&self) -> Result<Vec<Array>>;
+    /// Overwrites them all; see [`Buffer::spoil`].
+    fn spoil(&mut self) -> Result<()>;
+}
+
+impl<T: Number> Outputs for Buffer<T> {
+    fn read(&self) -> Result<Vec<Array>> {
+        Ok(vec![self.to_array()?])
+    }
+
+    fn spoil(&mut self) -> Result<()> {
+        Buffer::spoil(self)
+    }
+}
+
+macro_rules! output_tuples {
+    ($(($($O:ident $index:tt),*);)*) => { $(
+        impl<$($O: Outputs),*> Outputs for ($($O,)*) {
+            fn read(&self) -> Result<Vec<Array>> {
+                Ok([$(self.$index.read()?),*].concat())
+            }
+
+            fn spoil(&mut self) -> Result<()> {
+                $(self.$index.spoil()?;)*
+                Ok(())
+            }
+        }
+    )* };
+}
+output_tuples! {
+    (A 0, B 1);
+    (A 0, B 1, C 2);
+}
+
+/// A workload with outputs of its own: `launch` runs the kernel with them.
+pub fn with_output<O: Outputs, C>(
+    output: O,
+    launch: impl FnMut(&mut O, &C) -> Result<()>,
 ) -> impl Workload<C> {
     WithOutput { output, launch }
 }
 
-struct WithOutput<T, F> {
-    output: Buffer<T>,
+struct WithOutput<O, F> {
+    output: O,
     launch: F,
 }
 
-impl<T: Number, C, F> Workload<C> for WithOutput<T, F>
+impl<O: Outputs, C, F> Workload<C> for WithOutput<O, F>
 where
-    F: FnMut(&mut Buffer<T>, &C) -> Result<()>,
+    F: FnMut(&mut O, &C) -> Result<()>,
 {
     fn launch(&mut self, config: &C) -> Result<()> {
         (self.launch)(&mut self.output, config)
     }
 
     fn outputs(&self) -> Result<Vec<Array>> {
-        Ok(vec![self.output.to_array()?])
+        self.output.read()
     }
 
     fn spoil(&mut self) -> Result<()> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exactile_core::target::BoundsError;
 use exactile_core::verify::LaneFunc;
-use exactile_nvptx::{Context, DeviceBuffer, ErrorRecord, Kernel, Stream, emit};
+use exactile_nvptx::{Context, DeviceBuffer, ErrorRecord, Event, Kernel, Stream, emit};
 
 use crate::error::{Error, Result};
 
@@ -18,6 +18,8 @@ pub(crate) struct Gpu {
     context: Context,
     pub(crate) stream: Stream,
     errors: Mutex<ErrorRecord>,
+    /// Placed after each launch while a clock runs.
+    end: Mutex<Option<Event>>,
     name: String,
 }
 
@@ -28,6 +30,7 @@ impl Gpu {
         Ok(Arc::new(Self {
             stream: context.stream().map_err(failed)?,
             errors: Mutex::new(context.error_record().map_err(failed)?),
+            end: Mutex::new(None),
             name: context.name().map_err(failed)?,
             context,
         }))
@@ -49,6 +52,18 @@ impl Gpu {
         Ok(GpuCode { kernel })
     }
 
+    fn end(&self) -> MutexGuard<'_, Option<Event>> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a kernel was put into the stream.
+    pub(crate) fn mark_end(&self) -> Result<()> {
+        match &*self.end() {
+            None => Ok(()),
+            Some(event) => event.record(&self.stream).map_err(failed),
+        }
+    }
+
     /// Where checked launches note their errors. Holding it from the launch to the reading keeps
     /// the errors of several threads apart.
     pub(crate) fn lock_errors(&self) -> MutexGuard<'_, ErrorRecord> {
@@ -58,6 +73,46 @@ impl Gpu {
     /// The least error since the last call, waiting for the launches before it.
     pub(crate) fn take_error(&self, errors: &mut ErrorRecord) -> Result<Option<BoundsError>> {
         errors.take(&self.stream).map_err(failed)
+    }
+}
+
+/// Times launches by events of the device, from cold caches.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    start: Event,
+    flush: GpuMemory,
+}
+
+impl Clock {
+    /// A clock that writes so many bytes before each time, more than the caches hold.
+    pub(crate) fn new(gpu: &Arc<Gpu>, flush: usize) -> Result<Self> {
+        *gpu.end() = Some(gpu.context.event().map_err(failed)?);
+        Ok(Self {
+            start: gpu.context.event().map_err(failed)?,
+            flush: GpuMemory::zeroed(gpu, flush)?,
+        })
+    }
+
+    /// Seconds from the start of the first kernel that `launch` puts into the stream to the end of
+    /// the last one. The writing before it hides the latency of the launch.
+    pub(crate) fn time(&mut self, launch: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        self.flush.fill(0)?;
+        let gpu = Arc::clone(&self.flush.gpu);
+        self.start.record(&gpu.stream).map_err(failed)?;
+        launch()?;
+        match &*gpu.end() {
+            Some(end) => {
+                let time = end.milliseconds_since(&self.start).map_err(failed)?;
+                Ok(f64::from(time) / 1e3)
+            }
+            None => Err(Error::Device("another clock has ended".to_string())),
+        }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        *self.flush.gpu.end() = None;
     }
 }
 

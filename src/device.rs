@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use exactile_cranelift::Threads;
 
@@ -38,6 +39,8 @@ struct Inner {
     gpu: Option<Arc<Gpu>>,
     /// Of the CPU only.
     threads: Threads,
+    /// Whether launches skip the checks that an earlier launch proved needless.
+    trusts_proofs: AtomicBool,
 }
 
 impl Device {
@@ -49,6 +52,7 @@ impl Device {
             sample: None,
             gpu: None,
             threads: Threads::All,
+            trusts_proofs: AtomicBool::new(true),
         })
     }
 
@@ -74,6 +78,7 @@ impl Device {
             sample: None,
             gpu: None,
             threads: Threads::One,
+            trusts_proofs: AtomicBool::new(true),
         })
     }
 
@@ -100,6 +105,7 @@ impl Device {
             sample: None,
             gpu: Some(gpu),
             threads: Threads::All,
+            trusts_proofs: AtomicBool::new(true),
         }))
     }
 
@@ -136,6 +142,7 @@ impl Device {
                 sample: Some(programs),
                 gpu: None,
                 threads: Threads::All,
+                trusts_proofs: AtomicBool::new(true),
             }),
             DeviceKind::Cpu | DeviceKind::Cuda(_) => self,
         }
@@ -172,6 +179,16 @@ impl Device {
             None => Ok(()),
             Some(gpu) => gpu.synchronize(),
         }
+    }
+
+    /// Whether launches that an earlier one proved in bounds skip their checks, as they do unless
+    /// told otherwise; see [`Kernel::launch`](crate::Kernel::launch). Clones share the answer.
+    pub fn trust_proofs(&self, trust: bool) {
+        self.inner.trusts_proofs.store(trust, Ordering::Relaxed);
+    }
+
+    pub(crate) fn trusts_proofs(&self) -> bool {
+        self.inner.trusts_proofs.load(Ordering::Relaxed)
     }
 
     pub(crate) fn threads(&self) -> Threads {

@@ -9,6 +9,7 @@ extern crate self as exactile;
 mod arguments;
 mod array;
 pub mod autotune;
+pub mod bench;
 mod bound;
 mod buffer;
 mod cache;

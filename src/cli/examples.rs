@@ -7,7 +7,7 @@ macro_rules! examples {
         $(
             #[path = $path]
             #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
-            mod $name;
+            pub(super) mod $name;
         )*
 
         /// The cases of all examples.
@@ -24,5 +24,6 @@ examples! {
     softmax = "../../examples/softmax.rs",
     mean = "../../examples/mean.rs",
     layer_norm = "../../examples/layer_norm.rs",
+    sum = "../../examples/sum.rs",
     matmul = "../../examples/matmul.rs",
 }

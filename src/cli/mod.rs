@@ -1,6 +1,7 @@
 //! The commands and their arguments. Results go to standard output, everything else to standard
 //! error; a failure exits with 1, a wrong command line with 2.
 
+mod bench;
 mod demo;
 mod dump;
 mod examples;
@@ -9,6 +10,7 @@ mod ops;
 mod run;
 mod selftest;
 mod settings;
+mod subjects;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -27,6 +29,7 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Action {
+    Bench(bench::Bench),
     Demo(demo::Demo),
     Dump(dump::Dump),
     Run(run::Run),
@@ -38,6 +41,7 @@ enum Action {
 pub(crate) fn main() -> ExitCode {
     let command = Command::parse();
     let result = match command.action {
+        Action::Bench(bench) => bench.execute(),
         Action::Demo(demo) => demo.execute(),
         Action::Dump(dump) => dump.execute(),
         Action::Run(run) => run.execute(),

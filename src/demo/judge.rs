@@ -13,6 +13,9 @@ use crate::error::{Error, Result};
 /// Programs that the interpreter runs of a large grid.
 const SAMPLE: u64 = 12;
 
+/// Bytes up to which the interpreter runs a case in full.
+const MOST_INTERPRETED: u64 = 4 << 20;
+
 /// Warp counts that a GPU runs, where a lane then holds few enough elements.
 const WARPS: [u32; 3] = [1, 4, 8];
 
@@ -40,21 +43,11 @@ pub fn judge(
     determinism: Determinism,
     emit: &mut dyn FnMut(Row) -> Result<()>,
 ) -> Result<()> {
-    let block = *case
-        .blocks
-        .first()
-        .ok_or_else(|| Error::Invalid(format!("case `{}` has no tile size", case.kernel)))?;
-    let first = Setting {
-        block,
-        warps: 0,
-        determinism: Determinism::Exact,
-    };
-    let golden = run_once(case, &Device::cpu(), first)?;
+    let first = first_setting(case)?;
+    let golden = golden_run(case)?;
     let mut problem = (case.setup)(device)?;
     if device.kind() == DeviceKind::Cpu && determinism == Determinism::Exact {
-        let sampled = Device::interpreter().sampling(SAMPLE);
-        let want = run_once(case, &sampled, first)?;
-        let reference = format!("interpreter, {SAMPLE} programs");
+        let (want, reference) = sampled_run(case)?;
         emit(row(case, device, &mut problem, first, &want, reference)?)?;
     }
     for &block in &case.blocks {
@@ -67,6 +60,7 @@ pub fn judge(
                 block,
                 warps,
                 determinism,
+                ..Setting::default()
             };
             let reference = "golden".to_string();
             emit(row(
@@ -82,8 +76,47 @@ pub fn judge(
     Ok(())
 }
 
+/// The setting of the golden run.
+fn first_setting(case: &Case) -> Result<Setting> {
+    let block = *case
+        .blocks
+        .first()
+        .ok_or_else(|| Error::Invalid(format!("case `{}` has no tile size", case.kernel)))?;
+    Ok(Setting {
+        block,
+        ..Setting::default()
+    })
+}
+
+/// The outputs of the golden run: the CPU with the first tile size under `Exact`.
+pub(crate) fn golden_run(case: &Case) -> Result<Vec<Array>> {
+    run_once(case, &Device::cpu(), first_setting(case)?)
+}
+
+/// What the interpreter makes of a sample of the programs, and words for that. Where a sample means
+/// nothing and the whole is too much, the golden run with the last tile size.
+pub(crate) fn sampled_run(case: &Case) -> Result<(Vec<Array>, String)> {
+    let sampled = Device::interpreter().sampling(SAMPLE);
+    let problem = (case.setup)(&sampled)?;
+    let first = first_setting(case)?;
+    if !problem.in_phases() {
+        let outputs = run_problem(problem, &sampled, first)?;
+        return Ok((outputs, format!("interpreter, {SAMPLE} programs")));
+    }
+    if case.bytes <= MOST_INTERPRETED {
+        let outputs = run_once(case, &Device::interpreter(), first)?;
+        return Ok((outputs, "interpreter".to_string()));
+    }
+    let block = case.blocks.last().copied().unwrap_or(first.block);
+    let outputs = run_once(case, &Device::cpu(), Setting { block, ..first })?;
+    Ok((outputs, format!("golden with tile size {block}")))
+}
+
 fn run_once(case: &Case, device: &Device, setting: Setting) -> Result<Vec<Array>> {
-    let mut problem = (case.setup)(device)?;
+    run_problem((case.setup)(device)?, device, setting)
+}
+
+fn run_problem(mut problem: Problem, device: &Device, setting: Setting) -> Result<Vec<Array>> {
     problem.spoil()?;
     problem.launch(&setting)?;
     device.synchronize()?;
@@ -104,14 +137,18 @@ fn row(
     device.synchronize()?;
     let compile_seconds = device.compile_seconds() - compiled_before;
     let got = problem.outputs()?;
-    let comparison = compare_written(&got, want)?;
+    let comparisons = compare_written(&got, want)?;
     let seconds = measure(device, &mut || problem.launch(&setting))?;
     let passed = match setting.determinism {
-        Determinism::NotGuaranteed => comparison.within_tolerance(),
+        Determinism::NotGuaranteed => comparisons.iter().all(Comparison::within_tolerance),
         Determinism::RunToRun
         | Determinism::BatchInvariant
         | Determinism::ScheduleInvariant
-        | Determinism::Exact => comparison.bits_equal(),
+        | Determinism::Exact => comparisons.iter().all(Comparison::bits_equal),
+    };
+    let report = || {
+        let texts: Vec<String> = comparisons.iter().map(ToString::to_string).collect();
+        texts.join("\n")
     };
     Ok(Row {
         kernel: case.kernel,
@@ -124,29 +161,36 @@ fn row(
         run_ms: seconds * 1e3,
         gb_s: case.bytes as f64 / seconds / 1e9,
         gflop_s: case.flops as f64 / seconds / 1e9,
-        bits_equal: comparison.bits_equal(),
-        max_ulp: comparison.max_ulp,
+        bits_equal: comparisons.iter().all(Comparison::bits_equal),
+        max_ulp: comparisons
+            .iter()
+            .map(|each| each.max_ulp)
+            .max()
+            .unwrap_or(0),
         passed,
         reference,
-        report: (!passed).then(|| comparison.to_string()),
+        report: (!passed).then(report),
     })
+}
+
+/// Compares each output with its reference, element by element where the reference wrote.
+pub(crate) fn compare_written(got: &[Array], want: &[Array]) -> Result<Vec<Comparison>> {
+    if got.len() != want.len() {
+        return Err(Error::Invalid(format!(
+            "found {} outputs, expected {}",
+            got.len(),
+            want.len()
+        )));
+    }
+    let pairs = got.iter().zip(want);
+    pairs
+        .map(|(got, want)| compare_written_to(got, want))
+        .collect()
 }
 
 /// Compares the elements that the reference wrote; an interpreter on a sample leaves poison in the
 /// others. It is an error when it wrote none.
-fn compare_written(got: &[Array], want: &[Array]) -> Result<Comparison> {
-    let [got] = got else {
-        return Err(Error::Invalid(format!(
-            "found {} outputs, expected 1",
-            got.len()
-        )));
-    };
-    let [want] = want else {
-        return Err(Error::Invalid(format!(
-            "found {} outputs, expected 1",
-            want.len()
-        )));
-    };
+fn compare_written_to(got: &Array, want: &Array) -> Result<Comparison> {
     let size = want.dtype().bytes() as usize;
     let written = |bytes: &[u8]| bytes.iter().any(|&byte| byte != POISON);
     if want.bytes().chunks_exact(size).all(written) {

@@ -8,23 +8,26 @@ use exactile_core::ir::DType;
 use exactile_core::target::Determinism;
 use serde::Serialize;
 
-use exactile_core::ir::Number;
-
-use crate::autotune::{Workload, with_output};
-use crate::buffer::Buffer;
+use crate::array::Array;
+use crate::autotune::{Outputs, Workload, with_output};
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-pub use inputs::{linspace, random};
+pub use inputs::{linspace, random, uniform};
 pub use judge::judge;
+pub(crate) use judge::{compare_written, golden_run, sampled_run};
 
 /// A configuration that a [`Case`] is run with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Setting {
     /// The tile size that the case varies.
     pub block: usize,
+    /// A second extent that a case may vary, such as rows of a tile; 0 lets the case choose.
+    pub width: usize,
     /// Warps of a thread block; 0 lets the compiler choose, and the CPU has none.
     pub warps: u32,
+    /// Depth of software pipelines; 0 lets the compiler choose.
+    pub stages: u32,
     /// The level promised.
     #[serde(skip)]
     pub determinism: Determinism,
@@ -33,12 +36,40 @@ pub struct Setting {
 /// A kernel with its buffers on one device.
 pub type Problem = Box<dyn Workload<Setting>>;
 
-/// A problem with one output: `launch` runs the kernel with it.
-pub fn problem<T: Number>(
-    output: Buffer<T>,
-    launch: impl FnMut(&mut Buffer<T>, &Setting) -> Result<()> + 'static,
+/// A problem with an output, or a tuple of them: `launch` runs the kernel with it.
+pub fn problem<O: Outputs + 'static>(
+    output: O,
+    launch: impl FnMut(&mut O, &Setting) -> Result<()> + 'static,
 ) -> Problem {
     Box::new(with_output(output, launch))
+}
+
+/// A problem whose `launch` runs several kernels, one on the results of another.
+pub fn problem_in_phases<O: Outputs + 'static>(
+    output: O,
+    launch: impl FnMut(&mut O, &Setting) -> Result<()> + 'static,
+) -> Problem {
+    Box::new(InPhases(with_output(output, launch)))
+}
+
+struct InPhases<W>(W);
+
+impl<C, W: Workload<C>> Workload<C> for InPhases<W> {
+    fn launch(&mut self, config: &C) -> Result<()> {
+        self.0.launch(config)
+    }
+
+    fn outputs(&self) -> Result<Vec<Array>> {
+        self.0.outputs()
+    }
+
+    fn spoil(&mut self) -> Result<()> {
+        self.0.spoil()
+    }
+
+    fn in_phases(&self) -> bool {
+        true
+    }
 }
 
 /// A kernel with an input.

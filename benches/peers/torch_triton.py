@@ -1,0 +1,330 @@
+"""PyTorch and Triton on a GPU."""
+
+import gc
+
+from peers import Contestant
+
+# As many bytes as the other side writes before each launch.
+FLUSH = 512 << 20
+
+try:
+    import torch
+    import triton
+
+    import triton_kernels as kernels
+
+    MISSING = [] if torch.cuda.is_available() else ["torch: no GPU"]
+except ImportError as error:
+    torch, MISSING = None, [f"torch, triton: {error}"]
+
+
+def libraries():
+    if MISSING:
+        return {}, MISSING
+    return {"torch": torch.__version__, "triton": triton.__version__}, []
+
+
+class Clock:
+    """Device time of a launch by events, after the caches were flushed."""
+
+    def __init__(self):
+        self.flush = torch.empty(FLUSH, dtype=torch.int8, device="cuda")
+        self.start, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def time_ms(self, launch):
+        self.flush.zero_()
+        self.start.record()
+        launch()
+        self.end.record()
+        self.end.synchronize()
+        return self.start.elapsed_time(self.end)
+
+
+def free():
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def copies(elements):
+    x = torch.empty(elements, device="cuda")
+    out = torch.empty_like(x)
+    return [lambda: out.copy_(x)]
+
+
+def dtype_of(name):
+    return {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+            "i32": torch.int32, "i64": torch.int64}[name]
+
+
+def uniform(*shape, dtype, low=-1.0, high=1.0):
+    generator = torch.Generator("cuda").manual_seed(1)
+    x = torch.empty(*shape, device="cuda").uniform_(low, high, generator=generator)
+    return x.to(dtype)
+
+
+def close(got, want, dtype):
+    """Whether results agree with PyTorch's, by the tolerance of the Rust side."""
+    tolerance = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2}.get(dtype, 0)
+
+    def check():
+        expected = want()
+        torch.testing.assert_close(got.view(expected.shape), expected, rtol=10 * tolerance,
+                                   atol=tolerance, check_dtype=False)
+    return check
+
+
+def grid(**axes):
+    """Every combination of the values of the axes."""
+    configs = [{}]
+    for name, values in axes.items():
+        configs = [{**config, name: value} for config in configs for value in values]
+    return configs
+
+
+def power(n):
+    return triton.next_power_of_2(n)
+
+
+def multiprocessors():
+    return torch.cuda.get_device_properties(0).multi_processor_count
+
+
+def contestants(kernel, dtype, shape):
+    make = globals().get(f"make_{kernel}")
+    return make(dtype_of(dtype), *shape) if make else {}
+
+
+def make_vector_add(dtype, n):
+    x, y = uniform(n, dtype=dtype), uniform(n, dtype=dtype)
+    out = torch.empty_like(x)
+
+    def launch(BLOCK, num_warps):
+        kernels.add[(triton.cdiv(n, BLOCK),)](x, y, out, n, BLOCK=BLOCK, num_warps=num_warps)
+    return {
+        "torch": Contestant(lambda: torch.add(x, y, out=out)),
+        "triton": Contestant(launch, grid(BLOCK=[512, 1024, 2048, 4096, 8192],
+                                          num_warps=[2, 4, 8, 16, 32]),
+                             close(out, lambda: x + y, dtype)),
+    }
+
+
+def make_softmax(dtype, rows, columns):
+    x = uniform(rows, columns, dtype=dtype)
+    out = torch.empty_like(x)
+    block = power(columns)
+
+    def launch(programs, num_warps, num_stages):
+        kernels.softmax[(min(programs, rows),)](
+            x, out, rows, columns, BLOCK=block, STAGES=num_stages, num_warps=num_warps)
+
+    def launch_rows(ROWS, num_warps):
+        kernels.softmax_rows[(triton.cdiv(rows, ROWS),)](
+            x, out, rows, columns, ROWS=ROWS, BLOCK=block, num_warps=num_warps)
+    count = multiprocessors()
+    check = close(out, lambda: torch.softmax(x, -1), dtype)
+    configs = grid(num_warps=[8, 4, 16, 32], num_stages=[2, 1, 4],
+                   programs=[rows, count * 2, count * 4, count * 8])
+    # Pipelines are for loops.
+    configs = [c for c in configs if c["programs"] != rows or c["num_stages"] == 2]
+    found = {
+        "torch": Contestant(lambda: torch.softmax(x, -1)),
+        "triton": Contestant(launch, configs, check),
+    }
+    if block <= 4096:
+        found["triton_rows"] = Contestant(
+            launch_rows, grid(ROWS=[2, 4, 8], num_warps=[4, 8, 16, 32]), check)
+    return found
+
+
+def make_layer_norm(dtype, rows, columns):
+    x = uniform(rows, columns, dtype=dtype)
+    weight, bias = uniform(columns, dtype=dtype), uniform(columns, dtype=dtype)
+    out = torch.empty_like(x)
+    mean, rstd = torch.empty(rows, device="cuda"), torch.empty(rows, device="cuda")
+    norm = lambda: torch.nn.functional.layer_norm(x, (columns,), weight, bias)
+    block = power(columns)
+
+    def launch(programs, num_warps, num_stages):
+        kernels.layer_norm[(min(programs, rows),)](
+            x, weight, bias, out, mean, rstd, rows, columns, 1e-5, BLOCK=block,
+            STAGES=num_stages, num_warps=num_warps)
+    count = multiprocessors()
+    configs = grid(num_warps=[8, 4, 16, 32], num_stages=[1, 2],
+                   programs=[rows, count * 2, count * 4, count * 8])
+    configs = [c for c in configs if c["programs"] != rows or c["num_stages"] == 1]
+    return {
+        "torch": Contestant(lambda: torch.native_layer_norm(x, (columns,), weight, bias, 1e-5)),
+        "triton": Contestant(launch, configs, close(out, norm, dtype)),
+    }
+
+
+def make_mean(dtype, outer, middle, inner):
+    n = outer * middle * inner
+    x = torch.linspace(-100, 100, n, device="cuda").to(dtype).view(outer, middle, inner)
+    out = torch.empty(outer, inner, device="cuda", dtype=dtype)
+
+    def invariant(BLOCK, num_warps):
+        kernels.mean_invariant[(outer * inner,)](
+            x, out, middle, inner, BLOCK=BLOCK, num_warps=num_warps)
+
+    def strips(ROWS, num_warps, num_stages):
+        kernels.mean_strips[(outer,)](
+            x, out, middle, inner, ROWS=ROWS, COLUMNS=power(inner), STAGES=num_stages,
+            num_warps=num_warps)
+    check = close(out, lambda: torch.mean(x.float(), dim=1), dtype)
+    return {
+        "torch": Contestant(lambda: torch.mean(x, dim=1)),
+        "triton_batch_invariant": Contestant(
+            invariant, grid(BLOCK=[1024, 512, 2048, 4096], num_warps=[4, 8]), check),
+        "triton": Contestant(strips, grid(ROWS=[64, 128, 256, 512, 1024],
+                                          num_warps=[4, 8, 16, 32], num_stages=[1, 3]), check),
+    }
+
+
+def make_sum_rows(dtype, rows, columns):
+    x = uniform(rows, columns, dtype=dtype, low=0.0)
+    out = torch.empty(rows, device="cuda", dtype=dtype)
+    block = power(columns)
+
+    def launch(ROWS, num_warps):
+        kernels.sum_rows[(triton.cdiv(rows, ROWS),)](
+            x, out, rows, columns, ROWS=ROWS, BLOCK=block, num_warps=num_warps)
+
+    def persistent(programs, num_warps, num_stages):
+        kernels.sum_rows_persistent[(programs,)](
+            x, out, rows, columns, BLOCK=block, STAGES=num_stages, num_warps=num_warps)
+    count = multiprocessors()
+    check = close(out, lambda: torch.sum(x, dim=1), dtype)
+    return {
+        "torch": Contestant(lambda: torch.sum(x, dim=1, out=out)),
+        "triton": Contestant(launch, grid(ROWS=[1, 2, 4], num_warps=[4, 8, 16, 32]), check),
+        "triton_persistent": Contestant(
+            persistent, grid(programs=[count * 2, count * 4, count * 8], num_warps=[4, 8, 16],
+                             num_stages=[1, 2, 3]), check),
+    }
+
+
+def make_sum_columns(dtype, rows, columns):
+    x = uniform(rows, columns, dtype=dtype, low=0.0)
+    out = torch.empty(columns, device="cuda", dtype=dtype)
+    partial = torch.empty(rows // 256 + 1, columns, device="cuda")
+
+    def launch(PART, ROWS, COLUMNS, num_warps):
+        parts = triton.cdiv(rows, PART)
+        kernels.sum_columns[(triton.cdiv(columns, COLUMNS), parts)](
+            x, partial, rows, columns, PART=PART, ROWS=ROWS, COLUMNS=COLUMNS,
+            num_warps=num_warps)
+        kernels.sum_columns[(triton.cdiv(columns, 32), 1)](
+            partial, out, parts, columns, PART=power(parts), ROWS=power(parts), COLUMNS=32,
+            num_warps=4)
+    configs = grid(PART=[1024, 2048, 512], ROWS=[8, 16, 32], COLUMNS=[128, 256, 512],
+                   num_warps=[4, 8])
+    return {
+        "torch": Contestant(lambda: torch.sum(x, dim=0, out=out)),
+        "triton": Contestant(launch, configs, close(out, lambda: torch.sum(x, dim=0), dtype)),
+    }
+
+
+def make_sum_all(dtype, n):
+    x = uniform(n, dtype=dtype, low=0.0)
+    out = torch.empty(1, device="cuda", dtype=dtype)
+    partial = torch.empty(n // 4096 + 1, device="cuda")
+
+    def launch(PART, BLOCK, num_warps):
+        parts = triton.cdiv(n, PART)
+        kernels.sum_parts[(parts,)](x, partial, n, PART=PART, BLOCK=BLOCK, num_warps=num_warps)
+        block = min(power(parts), 8192)
+        kernels.sum_parts[(1,)](partial, out, parts, PART=power(parts), BLOCK=block,
+                                num_warps=16)
+    configs = grid(PART=[65536, 32768, 131072], BLOCK=[8192, 4096, 16384], num_warps=[8, 4, 16])
+    return {
+        "torch": Contestant(lambda: torch.sum(x)),
+        "triton": Contestant(launch, configs,
+                             close(out, lambda: torch.sum(x).reshape(1), dtype)),
+    }
+
+
+def make_cumsum(dtype, rows, columns):
+    x = uniform(rows, columns, dtype=dtype, low=0.0)
+    out = torch.empty_like(x)
+
+    def launch(num_warps):
+        kernels.cumsum[(rows,)](x, out, columns, BLOCK=power(columns), num_warps=num_warps)
+
+    def tiles(BLOCK, num_warps, num_stages):
+        kernels.cumsum_tiles[(rows,)](x, out, columns, BLOCK=BLOCK, STAGES=num_stages,
+                                      num_warps=num_warps)
+    check = close(out, lambda: torch.cumsum(x, dim=1), dtype)
+    return {
+        "torch": Contestant(lambda: torch.cumsum(x, dim=1, out=out)),
+        "triton": Contestant(launch, grid(num_warps=[8, 4, 16, 32]), check),
+        "triton_tiles": Contestant(
+            tiles, grid(BLOCK=[1024, 2048, 4096], num_warps=[2, 4, 8], num_stages=[1, 3]), check),
+    }
+
+
+def make_histogram(dtype, n, bins=256):
+    x = torch.randint(0, bins, (n,), device="cuda", dtype=torch.int32)
+    floats = x.float()
+    out = torch.zeros(bins, device="cuda", dtype=torch.int32)
+
+    def launch(programs, BLOCK, num_warps):
+        out.zero_()
+        kernels.histogram[(programs,)](x, out, n, BINS=bins, BLOCK=BLOCK, num_warps=num_warps)
+    count = multiprocessors()
+    configs = grid(BLOCK=[2048, 1024, 4096, 8192], num_warps=[4, 8, 16],
+                   programs=[count * 4, count * 2, count * 8, count])
+    check = close(out, lambda: torch.bincount(x, minlength=bins), dtype)
+    return {
+        "torch.bincount": Contestant(lambda: torch.bincount(x, minlength=bins)),
+        "torch.histc": Contestant(lambda: torch.histc(floats, bins=bins, min=0, max=bins)),
+        "triton": Contestant(launch, configs, check),
+    }
+
+
+def make_sort(dtype, rows, columns):
+    x = uniform(rows, columns, dtype=dtype)
+    out = torch.empty_like(x)
+
+    def launch(ROWS, num_warps):
+        kernels.sort[(triton.cdiv(rows, ROWS),)](
+            x, out, rows, columns, ROWS=ROWS, BLOCK=power(columns), num_warps=num_warps)
+    return {
+        "torch": Contestant(lambda: torch.sort(x, dim=1)),
+        "triton": Contestant(launch, grid(ROWS=[1, 2, 4], num_warps=[1, 2, 4, 8]),
+                             close(out, lambda: torch.sort(x, dim=1).values, dtype)),
+    }
+
+
+def make_topk(dtype, rows, columns, k=32):
+    x = uniform(rows, columns, dtype=dtype)
+    out = torch.empty(rows, k, device="cuda", dtype=dtype)
+
+    def launch(ROWS, num_warps):
+        kernels.topk[(triton.cdiv(rows, ROWS),)](
+            x, out, rows, columns, K=k, ROWS=ROWS, BLOCK=power(columns), num_warps=num_warps)
+    return {
+        "torch": Contestant(lambda: torch.topk(x, k, dim=1)),
+        "triton": Contestant(launch, grid(ROWS=[1, 2, 4], num_warps=[1, 2, 4, 8]),
+                             close(out, lambda: torch.topk(x, k, dim=1).values, dtype)),
+    }
+
+
+def make_gather(dtype, rows, columns):
+    x = uniform(rows, columns, dtype=dtype)
+    index = torch.randint(0, columns, (rows, columns), device="cuda", dtype=torch.int64)
+    out = torch.empty_like(x)
+
+    def through(kernel):
+        def launch(ROWS, num_warps):
+            kernel[(triton.cdiv(rows, ROWS),)](
+                x, index, out, rows, columns, ROWS=ROWS, BLOCK=power(columns),
+                num_warps=num_warps)
+        return launch
+    check = close(out, lambda: torch.gather(x, 1, index), dtype)
+    configs = grid(ROWS=[1, 2, 4, 8], num_warps=[1, 2, 4, 8])
+    return {
+        "torch": Contestant(lambda: torch.gather(x, 1, index, out=out)),
+        "triton": Contestant(through(kernels.gather_tile), configs, check),
+        "triton_loads": Contestant(through(kernels.gather_loads), configs, check),
+    }

@@ -1,0 +1,175 @@
+//! What `exactile bench` measures: kernels, inputs, and the configurations to choose from.
+
+use exactile::bench::Subject;
+use exactile::bf16;
+use exactile::demo::{Case, Setting};
+
+use super::examples::{layer_norm, mean, softmax, sum, vector_add};
+
+/// Inputs for a GPU, for a CPU, or for a test of the harness.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Size {
+    Gpu,
+    Cpu,
+    Quick,
+}
+
+/// Elements of a tile that a lane may hold.
+const LANE_ELEMENTS: std::ops::RangeInclusive<usize> = 1..=128;
+
+/// What a lane holds in code that streams well.
+const GOOD_LANE_ELEMENTS: f64 = 16.0;
+
+/// Warps of a thread block.
+const WARPS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+/// Every combination of extents and warps that gives a lane a fitting part of the tile; the
+/// likeliest first.
+fn space(
+    blocks: &[usize],
+    widths: &[usize],
+    stages: &[u32],
+    elements: impl Fn(usize, usize) -> usize,
+) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for (&block, &width) in blocks
+        .iter()
+        .flat_map(|b| widths.iter().map(move |w| (b, w)))
+    {
+        for (warps, &stages) in WARPS
+            .iter()
+            .flat_map(|w| stages.iter().map(move |s| (*w, s)))
+        {
+            let lane = elements(block, width) / (32 * warps as usize);
+            if LANE_ELEMENTS.contains(&lane) {
+                let distance = (lane as f64 / GOOD_LANE_ELEMENTS).log2().abs();
+                let setting = Setting {
+                    block,
+                    width,
+                    warps,
+                    stages,
+                    ..Setting::default()
+                };
+                settings.push((distance, setting));
+            }
+        }
+    }
+    settings.sort_by(|one, other| one.0.total_cmp(&other.0));
+    settings.into_iter().map(|(_, setting)| setting).collect()
+}
+
+fn subject(case: Case, formula: &'static str, candidates: Vec<Setting>) -> Subject {
+    Subject {
+        case,
+        candidates,
+        formula,
+    }
+}
+
+/// A kernel with one row in one tile.
+fn whole_rows(case: Case, formula: &'static str) -> Subject {
+    let block = case.blocks[0];
+    subject(case, formula, space(&[block], &[0], &[0], |block, _| block))
+}
+
+/// All subjects of a size, in the order of the report.
+pub(super) fn subjects(size: Size) -> Vec<Subject> {
+    let mut list = Vec::new();
+    elementwise(size, &mut list);
+    rows(size, &mut list);
+    reductions(size, &mut list);
+    list
+}
+
+fn elementwise(size: Size, list: &mut Vec<Subject>) {
+    let n = match size {
+        Size::Gpu => 1 << 28,
+        Size::Cpu => 1 << 24,
+        Size::Quick => 10_007,
+    };
+    let blocks = [512, 1024, 2048, 4096, 8192];
+    list.push(subject(
+        vector_add::case::<f32>(n),
+        "two inputs and the output, once each",
+        space(&blocks, &[0], &[0], |block, _| block),
+    ));
+}
+
+fn rows(size: Size, list: &mut Vec<Subject>) {
+    let formula = "the input and the output, once each";
+    let shapes: &[(usize, usize)] = match size {
+        Size::Gpu => &[(16384, 1024), (16384, 4096), (8192, 16384), (4096, 32768)],
+        Size::Cpu => &[(4096, 4096)],
+        Size::Quick => &[(7, 300)],
+    };
+    for &(rows, columns) in shapes {
+        list.push(whole_rows(softmax::case::<f32>(rows, columns), formula));
+        list.push(whole_rows(softmax::case::<bf16>(rows, columns), formula));
+    }
+    let formula =
+        "the input, the output, weight and bias, means and reciprocal deviations, once each";
+    let shapes: &[(usize, usize)] = match size {
+        Size::Gpu => &[(16384, 4096), (16384, 8192)],
+        Size::Cpu => &[(4096, 4096)],
+        Size::Quick => &[(7, 300)],
+    };
+    for &(rows, columns) in shapes {
+        list.push(whole_rows(layer_norm::case::<bf16>(rows, columns), formula));
+        list.push(whole_rows(layer_norm::case::<f32>(rows, columns), formula));
+    }
+}
+
+fn reductions(size: Size, list: &mut Vec<Subject>) {
+    let formula = "the input and the sums, once each";
+    let (outer, middle, inner): (usize, usize, usize) = match size {
+        Size::Gpu => (2048, 4096, 16),
+        Size::Cpu => (64, 4096, 64),
+        Size::Quick => (3, 100, 16),
+    };
+    list.push(subject(
+        mean::case::<f32>(outer, middle, inner),
+        formula,
+        space(
+            &[32, 64, 128, 256, 512, 1024],
+            &[0],
+            &[0],
+            move |rows, _| rows * inner.next_power_of_two().min(64),
+        ),
+    ));
+    let (rows, columns): (usize, usize) = match size {
+        Size::Gpu => (65536, 8192),
+        Size::Cpu => (4096, 4096),
+        Size::Quick => (50, 200),
+    };
+    let block = columns.next_power_of_two();
+    list.push(subject(
+        sum::all_case::<f32>(rows * columns),
+        formula,
+        space(
+            &[8192, 4096, 2048, 16384],
+            &[65536, 32768, 131_072],
+            &[0],
+            |block, _| block,
+        ),
+    ));
+    list.push(subject(
+        sum::rows_case::<f32>(rows, columns),
+        formula,
+        space(
+            &[block, block / 2, block / 4],
+            &[1, 2, 4],
+            &[0],
+            |block, width| block * width,
+        ),
+    ));
+    list.push(subject(
+        sum::columns_case::<f32>(rows, columns),
+        formula,
+        space(
+            &[8, 16, 32, 64],
+            &[32, 64, 128, 256],
+            &[0],
+            |block, width| block * width,
+        ),
+    ));
+}

@@ -1,0 +1,135 @@
+//! The benchmark's harness, on the CPU: rows, judgement, peers that answer and peers that fail.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A peer that knows one kernel and ends in the middle of the second.
+const FAKE: &str = r#"
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    todo = request["do"]
+    if todo == "prepare" and request["kernel"] == "softmax":
+        sys.exit(3)
+    answer = {
+        "hello": {"libraries": {"fake": "1"}, "missing": ["other: not there"]},
+        "prepare": {"peers": ["fake"]},
+        "tune": {"peers": {"fake": {"block": 8}}},
+        "round": {"ms": 2.0},
+        "copy": {"ms": 1.0},
+        "free": {},
+    }[todo]
+    print(json.dumps(answer), flush=True)
+"#;
+
+fn folder(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bench_{name}"));
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).expect("the folder is writable");
+    path
+}
+
+fn bench(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_exactile"))
+        .current_dir(folder)
+        .args(["bench", "--quick", "--device", "cpu", "--rounds", "2"])
+        .args(arguments)
+        .output()
+        .expect("the command starts")
+}
+
+fn report(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("out.json")).expect("the report was written");
+    serde_json::from_str(&text).expect("the report is JSON")
+}
+
+fn rows(report: &Value) -> &[Value] {
+    report["rows"].as_array().expect("rows are listed")
+}
+
+#[test]
+fn every_kernel_has_rows_with_the_promised_bits() {
+    let folder = folder("rows");
+    let output = bench(&folder, &["--peers", "none", "--out", "out.json"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    let report = report(&folder);
+    assert!(rows(&report).len() >= 18, "{message}");
+    for row in rows(&report) {
+        assert_eq!(row["passed"], true, "{row}");
+        assert!(row["ms"].as_f64() > Some(0.0), "{row}");
+        assert!(row["judged"].as_u64() > Some(0), "{row}");
+        if row["determinism"] == "exact" {
+            assert_eq!(row["bits_equal"], true, "{row}");
+            assert!(row["ratio_checked"].as_f64() > Some(0.0), "{row}");
+        }
+    }
+    assert_eq!(report["failures"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn peers_that_end_cost_their_figures_only() {
+    let folder = folder("peers");
+    std::fs::write(folder.join("peers.py"), FAKE).expect("the folder is writable");
+    let kernels = [
+        "--only",
+        "vector_add,softmax,mean",
+        "--peers",
+        ".",
+        "--out",
+        "out.json",
+    ];
+    let output = bench(&folder, &kernels);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    let report = report(&folder);
+    for row in rows(&report) {
+        if row["kernel"] == "softmax" {
+            assert_eq!(row["peer"], Value::Null, "{row}");
+            continue;
+        }
+        assert_eq!(row["peer"], "fake", "{row}");
+        assert_eq!(row["peers"]["fake"]["ms"], 2.0, "{row}");
+        assert_eq!(row["peers"]["fake"]["config"]["block"], 8, "{row}");
+        let ratio = row["ratio_to_best_peer"].as_f64().expect("a number");
+        let ms = row["ms"].as_f64().expect("a number");
+        assert!((ratio * ms - 2.0).abs() < 1e-9, "{row}");
+    }
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("the process ended"), "{notes}");
+    assert!(notes.contains("other: not there"), "{notes}");
+}
+
+#[test]
+fn peers_that_do_not_start_are_named() {
+    let folder = folder("absent");
+    let kernels = [
+        "--only",
+        "vector_add",
+        "--python",
+        "no-such-python",
+        "--out",
+        "out.json",
+    ];
+    let output = bench(&folder, &kernels);
+    assert!(output.status.success());
+    let notes = report(&folder)["notes"].to_string();
+    assert!(notes.contains("no-such-python"), "{notes}");
+}
+
+#[test]
+fn a_second_run_goes_on_with_the_report() {
+    let folder = folder("resume");
+    let all = ["--peers", "none", "--out", "out.json", "--resume"];
+    let only = |kernel| [&all[..], &["--only", kernel]].concat();
+    assert!(bench(&folder, &only("mean")).status.success());
+    let before = report(&folder);
+    let output = bench(&folder, &only("mean,sum_all"));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("measured before"), "{message}");
+    let after = report(&folder);
+    assert_eq!(rows(&after).len(), 4);
+    assert_eq!(rows(&after)[..2], *rows(&before));
+}
