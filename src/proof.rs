@@ -90,7 +90,9 @@ impl Analysis<'_> {
                 self.access(controlled, *offsets, *mask);
                 self.flow(&[], &data.results, true);
             }
-            Op::Store { offsets, mask, .. } => self.access(controlled, *offsets, *mask),
+            Op::Store { offsets, mask, .. } | Op::AtomicReduce { offsets, mask, .. } => {
+                self.access(controlled, *offsets, *mask);
+            }
             op => {
                 // Everything else maps operands to results; a combine region belongs to its op.
                 let any = op.operands().iter().any(|&operand| self.loaded[operand]);

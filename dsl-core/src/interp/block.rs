@@ -68,7 +68,7 @@ struct Machine<'a> {
     program: u64,
     memory: Vec<Slot<'a>>,
     values: EntityMap<Value, Elements>,
-    /// Loads and stores in the order of the text.
+    /// What checked launches check, in the order of the text.
     sites: BTreeMap<Inst, usize>,
     refused: Option<Refused>,
 }
@@ -90,8 +90,7 @@ impl<'a> Machine<'a> {
             };
         }
         let accesses = func.all_insts().into_iter();
-        let accesses =
-            accesses.filter(|&inst| matches!(func.op(inst), Op::Load { .. } | Op::Store { .. }));
+        let accesses = accesses.filter(|&inst| func.op(inst).is_checked());
         Self {
             func,
             grid,
@@ -172,7 +171,7 @@ impl<'a> Machine<'a> {
                 Ok(vec![Elements::new(elements)])
             }
             Op::Load { .. } => self.load(inst).map(|result| vec![result]),
-            Op::Store { .. } => self.store(inst).map(|()| Vec::new()),
+            Op::Store { .. } | Op::AtomicReduce { .. } => self.store(inst).map(|()| Vec::new()),
             Op::Reduce { .. } => self.reduce(inst),
             Op::Dot { .. } => Ok(vec![self.dot(inst)]),
             Op::For { .. } => self.for_loop(inst),
@@ -206,6 +205,7 @@ impl<'a> Machine<'a> {
             | Op::Alloc { .. }
             | Op::LaneLoad { .. }
             | Op::LaneStore { .. }
+            | Op::LaneAtomic { .. }
             | Op::CheckBounds { .. }
             | Op::ShuffleXor { .. }
             | Op::ShuffleIndex { .. }
@@ -269,14 +269,26 @@ impl<'a> Machine<'a> {
     }
 
     fn store(&mut self, inst: Inst) -> Result<(), Fault> {
-        let Op::Store {
+        let op = self.func.op(inst);
+        let (Op::Store {
             base,
             offsets,
             value,
             mask,
-        } = self.func.op(inst)
+        }
+        | Op::AtomicReduce {
+            base,
+            offsets,
+            value,
+            mask,
+            ..
+        }) = op
         else {
-            unreachable!("broken invariant: called for `store`")
+            unreachable!("broken invariant: called for `store` and `atomic_reduce`")
+        };
+        let combined = match op {
+            Op::AtomicReduce { op, .. } => Some(*op),
+            _ => None,
         };
         let count = self.shape(*offsets).elements();
         let (offsets, value) = (self.read(*offsets), self.read(*value));
@@ -289,7 +301,11 @@ impl<'a> Machine<'a> {
             .filter(|&element| mask.get(element) != 0)
             .try_for_each(|element| {
                 let index = offsets.get(element).cast_signed();
-                let stored = buffer.store(program, index, element as u64, value.get(element));
+                let (who, bits) = ((program, element as u64), value.get(element));
+                let stored = match combined {
+                    Some(op) => buffer.combine(who, index, op, bits),
+                    None => buffer.store(who.0, index, who.1, bits),
+                };
                 go_on(stored, &mut refused, ())
             });
         self.refuse(inst, refused);

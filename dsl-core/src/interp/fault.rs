@@ -48,7 +48,7 @@ pub enum FaultKind {
         /// The buffer's length.
         length: u64,
     },
-    /// Two programs touch one address, and at least one writes.
+    /// Two programs touch one address, and at least one writes it or combines it by another op.
     #[error("element {element} touches `{buffer}[{index}]`, which program {other} {how}")]
     SharedByPrograms {
         /// The argument.
@@ -59,7 +59,7 @@ pub enum FaultKind {
         index: i64,
         /// The other program; of several readers, one of them.
         other: u64,
-        /// What the other program did: `wrote` or `read`.
+        /// What the other program did: `wrote`, `read`, `combined` or `combined by another op`.
         how: &'static str,
     },
     /// Two lanes touch one address without a barrier between, and at least one writes.
@@ -75,9 +75,9 @@ pub enum FaultKind {
         lane: u64,
         /// The earlier lane.
         other: u64,
-        /// What the later lane does: `reads` or `writes`.
+        /// What the later lane does: `reads`, `writes` or `combines`.
         how: &'static str,
-        /// What the earlier lane did: `read` or `write`.
+        /// What the earlier lane did: `read`, `write` or `atomic`.
         before: &'static str,
     },
     /// A read of shared or scratch memory that nothing wrote.

@@ -185,6 +185,7 @@ impl<'a> Machine<'a> {
         match &data.op {
             Op::LaneLoad { .. } => self.load(inst, mask).map(|result| vec![result]),
             Op::LaneStore { .. } => self.store(inst, mask).map(|()| Vec::new()),
+            Op::LaneAtomic { .. } => self.combine(inst, mask).map(|()| Vec::new()),
             Op::CheckBounds { .. } => Ok(vec![self.check_bounds(inst, mask)]),
             Op::ShuffleXor { .. } | Op::ShuffleIndex { .. } => {
                 self.shuffle(inst, mask).map(|result| vec![result])
@@ -225,6 +226,7 @@ impl<'a> Machine<'a> {
             | Op::Transpose { .. }
             | Op::Load { .. }
             | Op::Store { .. }
+            | Op::AtomicReduce { .. }
             | Op::Reduce { .. }
             | Op::Dot { .. } => {
                 unreachable!("broken invariant: `{}` is no lane op", data.op.mnemonic())

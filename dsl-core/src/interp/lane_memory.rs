@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::FaultKind;
 use super::memory::{Buffer, read_number, write_number};
 use super::race::{Conflict, Shadow};
-use crate::ir::{DType, Space};
+use crate::ir::{AtomicOp, DType, Space};
+use crate::semantics;
 use crate::target::WARP_LANES;
 
 /// What the accesses of one instruction cost, summed over warps and programs.
@@ -130,6 +131,22 @@ pub(super) fn store_global(
     race(&buffer.name, index, who.lane, "writes", conflict)
 }
 
+/// Combines a number into an element of an argument.
+pub(super) fn combine_global(
+    buffer: &mut Buffer<'_>,
+    who: Accessor,
+    index: i64,
+    (op, bits): (AtomicOp, u64),
+) -> Result<(), FaultKind> {
+    buffer.combine((who.program, who.lane as u64), index, op, bits)?;
+    if who.alone {
+        return Ok(());
+    }
+    let (at, lane) = (index as usize, who.lane as u32);
+    let conflict = buffer.lanes.combine(at, who.epoch, lane, op);
+    race(&buffer.name, index, who.lane, "combines", conflict)
+}
+
 /// A buffer that `alloc` makes.
 #[derive(Clone, Copy)]
 pub(super) struct Allocation {
@@ -204,20 +221,54 @@ impl Arena {
     ) -> Result<u64, FaultKind> {
         let byte = allocation.byte(index, who.lane)? + self.part * who.lane;
         let size = allocation.dtype.bytes() as usize;
+        self.initialised(allocation, who, byte)?;
         for at in byte..byte + size {
-            if self.written[at] != who.program + 1 {
-                return Err(FaultKind::Uninitialised {
-                    space: allocation.name(),
-                    byte: (at - self.part * who.lane) as u64,
-                    lane: who.lane as u64,
-                });
-            }
             if self.part == 0 && !who.alone {
                 let conflict = self.shadow.read(at, who.epoch, who.lane as u32);
                 race(allocation.name(), at as i64, who.lane, "reads", conflict)?;
             }
         }
         Ok(read_number(allocation.dtype, &self.bytes[byte..]))
+    }
+
+    /// An error unless all bytes of the element at `byte` were written.
+    fn initialised(
+        &self,
+        allocation: Allocation,
+        who: Accessor,
+        byte: usize,
+    ) -> Result<(), FaultKind> {
+        let mut bytes = byte..byte + allocation.dtype.bytes() as usize;
+        match bytes.find(|&at| self.written[at] != who.program + 1) {
+            None => Ok(()),
+            Some(at) => Err(FaultKind::Uninitialised {
+                space: allocation.name(),
+                byte: (at - self.part * who.lane) as u64,
+                lane: who.lane as u64,
+            }),
+        }
+    }
+
+    /// Combines a number into an element of shared memory.
+    pub(super) fn combine(
+        &mut self,
+        allocation: Allocation,
+        who: Accessor,
+        index: i64,
+        (op, bits): (AtomicOp, u64),
+    ) -> Result<(), FaultKind> {
+        let (dtype, byte) = (allocation.dtype, allocation.byte(index, who.lane)?);
+        self.initialised(allocation, who, byte)?;
+        for at in byte..byte + dtype.bytes() as usize {
+            if !who.alone {
+                let conflict = self.shadow.combine(at, who.epoch, who.lane as u32, op);
+                race(allocation.name(), at as i64, who.lane, "combines", conflict)?;
+            }
+        }
+        let old = read_number(dtype, &self.bytes[byte..]);
+        let new = semantics::binary(op.binary(), dtype, old, bits);
+        write_number(dtype, &mut self.bytes[byte..], new);
+        Ok(())
     }
 
     pub(super) fn store(

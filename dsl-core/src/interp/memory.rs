@@ -3,7 +3,8 @@
 use super::FaultKind;
 use super::race::Shadow;
 use crate::backend::{Argument, LaunchError, check_arguments};
-use crate::ir::{Access, DType, Func, Grid, Number, Space};
+use crate::ir::{Access, AtomicOp, DType, Func, Grid, Number, Space};
+use crate::semantics;
 
 /// Reads the number of type `dtype` at the start of `bytes`: its bits, zero above the width. Any
 /// nonzero `bool` byte reads as true.
@@ -107,9 +108,31 @@ impl Buffer<'_> {
             .programs
             .write(program, position, self.length() as usize);
         self.shared_by(conflict, element, index)?;
-        let (dtype, size) = (self.dtype, self.dtype.bytes() as usize);
+        self.put(position * self.dtype.bytes() as usize, bits)
+    }
+
+    /// Combines `bits` into `[index]` for `(program, element)`.
+    pub(super) fn combine(
+        &mut self,
+        (program, element): (u64, u64),
+        index: i64,
+        op: AtomicOp,
+        bits: u64,
+    ) -> Result<(), FaultKind> {
+        let position = self.position(index, element)?;
+        let length = self.length() as usize;
+        let conflict = self.programs.combine(program, position, length, op);
+        self.shared_by(conflict, element, index)?;
+        let at = position * self.dtype.bytes() as usize;
+        let old = read_number(self.dtype, &self.bytes()[at..]);
+        self.put(at, semantics::binary(op.binary(), self.dtype, old, bits))
+    }
+
+    /// Writes a number at a byte.
+    fn put(&mut self, at: usize, bits: u64) -> Result<(), FaultKind> {
+        let dtype = self.dtype;
         match &mut self.bytes {
-            Bytes::Write(bytes) => write_number(dtype, &mut bytes[position * size..], bits),
+            Bytes::Write(bytes) => write_number(dtype, &mut bytes[at..], bits),
             Bytes::Read(_) => {
                 let name = &self.name;
                 let message = format!("argument `{name}` is read-only but the kernel writes it");
@@ -137,13 +160,44 @@ impl Buffer<'_> {
     }
 }
 
-/// For each element of a writable buffer, which programs read and wrote it.
+/// For each element of a writable buffer, which programs read, wrote and combined it.
 #[derive(Default)]
 struct ProgramTable {
     /// The program that wrote, plus one.
     writers: Vec<u64>,
     /// A program that read, plus one; once two programs read, [`SEVERAL`] is added.
     readers: Vec<u64>,
+    combined: Vec<Combined>,
+}
+
+/// Who combined numbers into an element.
+#[derive(Clone, Copy, Default)]
+struct Combined {
+    /// The last program that did, plus one.
+    last: u64,
+    /// Another program that did, plus one.
+    other: u64,
+    /// What all of them did, unless they did several things.
+    op: Option<AtomicOp>,
+}
+
+impl Combined {
+    /// A program that did it, other than this one.
+    fn by_other(self, program: u64) -> Option<u64> {
+        let them = [self.last, self.other].into_iter();
+        them.filter(|&them| them != 0)
+            .map(|them| them - 1)
+            .find(|&them| them != program)
+    }
+
+    fn note(&mut self, program: u64, op: AtomicOp) {
+        let first = self.last == 0;
+        if self.last != program + 1 {
+            self.other = self.last;
+            self.last = program + 1;
+        }
+        self.op = Some(op).filter(|_| first || self.op == Some(op));
+    }
 }
 
 /// Marks an element that several programs read.
@@ -154,6 +208,7 @@ impl ProgramTable {
         if self.writers.is_empty() {
             self.writers = vec![0; length];
             self.readers = vec![0; length];
+            self.combined = vec![Combined::default(); length];
         }
     }
 
@@ -170,8 +225,45 @@ impl ProgramTable {
         } else if *reader & !SEVERAL != program + 1 {
             *reader |= SEVERAL;
         }
+        self.plainly(program, position)
+    }
+
+    /// What another program did to an element, other than reading it.
+    fn plainly(&self, program: u64, position: usize) -> Option<(u64, &'static str)> {
         let writer = self.writers[position];
-        (writer != 0 && writer != program + 1).then(|| (writer - 1, "wrote"))
+        if writer != 0 && writer != program + 1 {
+            return Some((writer - 1, "wrote"));
+        }
+        let other = self.combined[position].by_other(program);
+        other.map(|other| (other, "combined"))
+    }
+
+    fn read_by_other(&self, program: u64, position: usize) -> Option<(u64, &'static str)> {
+        let reader = self.readers[position];
+        (reader != 0 && reader != program + 1).then(|| ((reader & !SEVERAL) - 1, "read"))
+    }
+
+    /// Combining commutes with combining by the same op, and with nothing else.
+    fn combine(
+        &mut self,
+        program: u64,
+        position: usize,
+        length: usize,
+        op: AtomicOp,
+    ) -> Option<(u64, &'static str)> {
+        self.grow(length);
+        let known = self.combined[position];
+        self.combined[position].note(program, op);
+        let writer = self.writers[position];
+        if writer != 0 && writer != program + 1 {
+            return Some((writer - 1, "wrote"));
+        }
+        if let Some(other) = known.by_other(program)
+            && known.op != Some(op)
+        {
+            return Some((other, "combined by another op"));
+        }
+        self.read_by_other(program, position)
     }
 
     fn write(
@@ -181,12 +273,9 @@ impl ProgramTable {
         length: usize,
     ) -> Option<(u64, &'static str)> {
         self.grow(length);
-        let writer = std::mem::replace(&mut self.writers[position], program + 1);
-        if writer != 0 && writer != program + 1 {
-            return Some((writer - 1, "wrote"));
-        }
-        let reader = self.readers[position];
-        (reader != 0 && reader != program + 1).then(|| ((reader & !SEVERAL) - 1, "read"))
+        let known = self.plainly(program, position);
+        self.writers[position] = program + 1;
+        known.or_else(|| self.read_by_other(program, position))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Finds accesses of two lanes to one address that no barrier orders.
 
+use crate::ir::AtomicOp;
+
 /// Which lane touched each address since the last barrier.
 ///
 /// An epoch is the time between two barriers; it only grows, over programs too, so nothing is ever
@@ -19,9 +21,37 @@ struct Cell {
     reader: u32,
     /// A second reader, if it is not `reader` again.
     other_reader: u32,
+    combine_epoch: u64,
+    combiner: u32,
+    /// A second lane that combines, if it is not `combiner` again.
+    other_combiner: u32,
+    /// What all of them do, unless they do several things.
+    op: Option<AtomicOp>,
 }
 
-/// An earlier access that conflicts: its lane, and `read` or `write`.
+impl Cell {
+    /// Another lane that wrote or combined in this epoch.
+    fn changed(&self, epoch: u64, lane: u32) -> Conflict {
+        if self.write_epoch == epoch && self.writer != lane {
+            return Some((self.writer, "write"));
+        }
+        self.combined(epoch, lane)
+    }
+
+    fn combined(&self, epoch: u64, lane: u32) -> Conflict {
+        let them = [self.combiner, self.other_combiner].into_iter();
+        let mut others = them.filter(|&other| self.combine_epoch == epoch && other != lane);
+        others.next().map(|other| (other, "atomic"))
+    }
+
+    fn read(&self, epoch: u64, lane: u32) -> Conflict {
+        let them = [self.reader, self.other_reader].into_iter();
+        let mut others = them.filter(|&other| self.read_epoch == epoch && other != lane);
+        others.next().map(|other| (other, "read"))
+    }
+}
+
+/// An earlier access that conflicts: its lane, and `read`, `write` or `atomic`.
 pub(super) type Conflict = Option<(u32, &'static str)>;
 
 impl Shadow {
@@ -44,22 +74,44 @@ impl Shadow {
         } else if cell.reader != lane {
             cell.other_reader = lane;
         }
-        (cell.write_epoch == epoch && cell.writer != lane).then_some((cell.writer, "write"))
+        cell.changed(epoch, lane)
+    }
+
+    /// Notes that `lane` combines a number into `address`: no conflict with the same op.
+    pub(super) fn combine(
+        &mut self,
+        address: usize,
+        epoch: u64,
+        lane: u32,
+        op: AtomicOp,
+    ) -> Conflict {
+        let cell = self.cell(address);
+        let known = *cell;
+        if cell.combine_epoch != epoch {
+            cell.combine_epoch = epoch;
+            cell.combiner = lane;
+            cell.other_combiner = lane;
+            cell.op = Some(op);
+        } else {
+            if cell.combiner != lane {
+                cell.other_combiner = lane;
+            }
+            cell.op = cell.op.filter(|&known| known == op);
+        }
+        let written = known.write_epoch == epoch && known.writer != lane;
+        let written = written.then_some((known.writer, "write"));
+        let mixed = known.combined(epoch, lane).filter(|_| known.op != Some(op));
+        written.or(mixed).or_else(|| known.read(epoch, lane))
     }
 
     /// Notes that `lane` writes `address`.
     pub(super) fn write(&mut self, address: usize, epoch: u64, lane: u32) -> Conflict {
         let cell = self.cell(address);
-        let written = (cell.write_epoch == epoch && cell.writer != lane).then_some(cell.writer);
-        let readers = [cell.reader, cell.other_reader];
-        let read = readers
-            .into_iter()
-            .find(|&reader| cell.read_epoch == epoch && reader != lane);
+        let known = *cell;
         cell.write_epoch = epoch;
         cell.writer = lane;
-        match written {
-            Some(other) => Some((other, "write")),
-            None => read.map(|other| (other, "read")),
-        }
+        known
+            .changed(epoch, lane)
+            .or_else(|| known.read(epoch, lane))
     }
 }

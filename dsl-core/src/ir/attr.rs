@@ -1,7 +1,7 @@
 //! Attributes of ops: what the text form writes as `name=value`.
 
 use super::round::{bf16_from_f64, f16_from_f64};
-use super::{DType, Shape};
+use super::{BinaryOp, DType, Shape};
 
 macro_rules! keyword_attribute {
     ($(#[$doc:meta])* $Name:ident { $($(#[$variant_doc:meta])* $Variant:ident $word:literal),* $(,)? }) => {
@@ -36,6 +36,53 @@ keyword_attribute! {
     Precision {
         /// A fused multiply-add chain in ascending k, in the operands' type.
         Ieee "ieee",
+    }
+}
+
+keyword_attribute! {
+    /// How an atomic access combines what memory holds with a number.
+    AtomicOp {
+        /// The sum. An integer wraps; a float rounds once to nearest even.
+        Add "add",
+        /// The smaller integer.
+        Min "min",
+        /// The larger integer.
+        Max "max",
+        /// Bitwise and.
+        And "and",
+        /// Bitwise or.
+        Or "or",
+        /// Bitwise exclusive or.
+        Xor "xor",
+    }
+}
+
+impl AtomicOp {
+    /// The elementwise op that it applies.
+    pub const fn binary(self) -> BinaryOp {
+        match self {
+            Self::Add => BinaryOp::Add,
+            Self::Min => BinaryOp::Minimum,
+            Self::Max => BinaryOp::Maximum,
+            Self::And => BinaryOp::And,
+            Self::Or => BinaryOp::Or,
+            Self::Xor => BinaryOp::Xor,
+        }
+    }
+
+    /// Whether memory of this type can be combined.
+    pub const fn admits(self, dtype: DType) -> bool {
+        match dtype {
+            DType::I32 | DType::U32 | DType::I64 | DType::U64 => true,
+            DType::F32 | DType::F64 => matches!(self, Self::Add),
+            DType::Bool
+            | DType::I8
+            | DType::I16
+            | DType::U8
+            | DType::U16
+            | DType::F16
+            | DType::BF16 => false,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::field::{Field, FieldReader, FieldWriter, ReadError, Values};
 use super::ops::for_each_op;
 use super::{
-    Axis, BinaryOp, CompareOp, Indices, Literal, Order, Precision, Region, Stage, TernaryOp,
-    UnaryOp, Value,
+    AtomicOp, Axis, BinaryOp, CompareOp, Indices, Literal, Order, Precision, Region, Stage,
+    TernaryOp, UnaryOp, Value,
 };
 
 /// A property of an op that passes ask for.
@@ -217,6 +217,14 @@ impl Op {
         let mut operands = Vec::new();
         self.visit_operands(&mut |value| operands.push(value));
         operands
+    }
+
+    /// Whether checked launches check what the op accesses: each such op is a site.
+    pub fn is_checked(&self) -> bool {
+        matches!(
+            self,
+            Self::Load { .. } | Self::Store { .. } | Self::AtomicReduce { .. }
+        )
     }
 
     /// The regions, in the order of the text form.

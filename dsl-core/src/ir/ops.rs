@@ -49,6 +49,9 @@ macro_rules! for_each_op {
         /// Writes `base[offsets]` where the mask holds. Of two equal offsets the higher element
         /// index wins.
         Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value> } -> store in [block] is [writes];
+        /// Combines `value` into `base[offsets]` where the mask holds, each element in one step that
+        /// nothing divides. Equal offsets all count, of a program and of several, in no stated order.
+        AtomicReduce "atomic_reduce" { base: Value, offsets: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> store in [block] is [writes];
         /// Combines along an axis in the order named. Several sources are combined together:
         /// the region takes the lower operand of every source, then the higher, and yields one
         /// value for each. `tree` is the balanced binary tree over the axis, adjacent pairs first,
@@ -80,6 +83,8 @@ macro_rules! for_each_op {
         LaneLoad "lane_load" { base: Value, offset: Value, mask: Option<Value>, other: Option<Value>, align: i64 } -> declared in [lane] is [reads];
         /// Writes a scalar or consecutive elements to `base[offset]`, aligned to `align` bytes.
         LaneStore "lane_store" { base: Value, offset: Value, value: Value, mask: Option<Value>, align: i64 } -> none in [lane] is [writes];
+        /// Combines a scalar into `base[offset]` in one step that nothing divides.
+        LaneAtomic "lane_atomic" { base: Value, offset: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none in [lane] is [writes];
         /// The mask, and that `offset .. offset + count` lies inside the argument `base`. Where
         /// the mask holds and an offset does not, records the error (program, `site`, `element`)
         /// for the first of the `count` elements that is outside; `element` counts up with the

@@ -54,9 +54,9 @@ pub fn store<D: Target>(target: D, value: impl IntoTile<D::Element>) -> D::Store
     target.write(value)
 }
 
-/// A store that was just made, which a mask may follow.
+/// A store or an atomic that was just made, which a mask may follow.
 pub struct Stored {
-    inst: Option<Inst>,
+    pub(super) inst: Option<Inst>,
 }
 
 macro_rules! sources {
@@ -104,13 +104,15 @@ impl Stored {
         context::with(Location::caller(), |context| {
             let mask = mask.into_value(context);
             let Some(inst) = self.inst else { return };
-            let Op::Store { offsets, .. } = *context.builder.func().op(inst) else {
+            let (Op::Store { offsets, .. } | Op::AtomicReduce { offsets, .. }) =
+                *context.builder.func().op(inst)
+            else {
                 return;
             };
             let shape = context.ty(offsets).shape;
             let condition = context.broadcast("mask", mask, shape);
             context.again("mask", inst, |op| {
-                if let Op::Store { mask, .. } = op {
+                if let Op::Store { mask, .. } | Op::AtomicReduce { mask, .. } = op {
                     *mask = Some(condition);
                 }
             });

@@ -6,6 +6,7 @@
 //! user's location, the result is poisoned, and all errors of a kernel come at once.
 
 pub mod accumulator;
+pub mod atomic;
 mod branch;
 pub mod carry;
 mod context;
@@ -44,6 +45,9 @@ pub mod generated {
 /// What a kernel's body names.
 pub mod prelude {
     pub use super::accumulator::{SumAccumulator, sum_accumulator};
+    pub use super::atomic::{
+        AtomicAdd, AtomicInt, atomic_add, atomic_and, atomic_max, atomic_min, atomic_or, atomic_xor,
+    };
     pub use super::math::*;
     pub use super::reduce::{reduce, reduce_masked};
     pub use super::tensor::{Tensor, TensorMut};

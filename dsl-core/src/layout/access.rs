@@ -36,6 +36,12 @@ impl TileAccess {
                 offsets,
                 mask,
                 ..
+            }
+            | Op::AtomicReduce {
+                base,
+                offsets,
+                mask,
+                ..
             } => Some(TileAccess {
                 base: *base,
                 offsets: *offsets,

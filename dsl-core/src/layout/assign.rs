@@ -84,7 +84,7 @@ pub fn assign(func: &Func, schedule: &Schedule) -> Result<Assignment, LayoutErro
     assigner.follow_broadcasts()?;
     let mut stores = BTreeMap::new();
     for &inst in &assigner.insts {
-        if let Op::Store { value, .. } = func.op(inst)
+        if let Op::Store { value, .. } | Op::AtomicReduce { value, .. } = func.op(inst)
             && let Some(layout) = assigner.store(inst, *value)?
         {
             stores.insert(inst, layout);
@@ -472,7 +472,7 @@ impl Assigner<'_> {
         Ok(None)
     }
 
-    /// A store writes in the layout of its value, unless lanes would then walk another axis than the
+    /// A store writes in the layout of its value, or else of its offsets, unless lanes would then walk another axis than the
     /// one along which memory is contiguous.
     fn store(&self, inst: Inst, value: Value) -> Result<Option<Rc<LinearLayout>>, LayoutError> {
         let Some(access) = TileAccess::of(self.func, inst) else {
@@ -480,7 +480,7 @@ impl Assigner<'_> {
         };
         let preferred = self.preferred(&access);
         let Some(found) = self.known(value)? else {
-            return Ok(Some(preferred));
+            return Ok(Some(self.known(access.offsets)?.unwrap_or(preferred)));
         };
         let axis = access.order(self.func, &self.contiguity).first().copied();
         let Some(mask) = axis.and_then(|axis| found.dim_mask(axis).ok()) else {

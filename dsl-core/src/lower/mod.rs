@@ -8,14 +8,14 @@ pub mod sequential;
 
 use std::collections::BTreeMap;
 
-use crate::ir::{Func, Inst, Op};
+use crate::ir::{Func, Inst};
 
 /// The number of each access of a function, in program order: the `site` of its bounds checks.
-/// Counts every `load` and `store`, nested regions in place.
+/// Counts every op that is checked, nested regions in place.
 pub fn access_sites(func: &Func) -> BTreeMap<Inst, i64> {
     let mut sites = BTreeMap::new();
     for inst in func.all_insts() {
-        if matches!(func.op(inst), Op::Load { .. } | Op::Store { .. }) {
+        if func.op(inst).is_checked() {
             sites.insert(inst, sites.len() as i64);
         }
     }

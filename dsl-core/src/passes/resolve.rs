@@ -9,8 +9,8 @@ use crate::target::Determinism;
 ///
 /// `NotGuaranteed` leaves the order of reductions open and uses the device's approximate
 /// instructions for f32 and narrower functions. Every other level keeps the exact functions and
-/// the orders written; from `ScheduleInvariant` on `order=any` is an error, and under `Exact` so
-/// is an approximate op.
+/// the orders written and refuses atomic sums of floats; from `ScheduleInvariant` on `order=any` is
+/// an error, and under `Exact` so is an approximate op.
 pub fn resolve(func: &mut Func, determinism: Determinism) -> Result<(), Diagnostics> {
     if determinism == Determinism::NotGuaranteed {
         relax(func);
@@ -18,29 +18,55 @@ pub fn resolve(func: &mut Func, determinism: Determinism) -> Result<(), Diagnost
     }
     let mut diagnostics = Diagnostics::new();
     for inst in func.all_insts() {
-        if let Some(reason) = violation(func.op(inst), determinism) {
-            let message = format!(
-                "`{}` {reason}, but the determinism level is `{}`",
-                func.op(inst).mnemonic(),
-                determinism.name()
-            );
-            diagnostics.push(Diagnostic::new(func.inst(inst).loc.clone(), message));
-        }
+        let Some(Violation { reason, note }) = violation(func, func.op(inst), determinism) else {
+            continue;
+        };
+        let message = format!(
+            "`{}` {reason}, but the determinism level is `{}`",
+            func.op(inst).mnemonic(),
+            determinism.name()
+        );
+        let diagnostic = Diagnostic::new(func.inst(inst).loc.clone(), message);
+        diagnostics.push(match note {
+            Some(note) => diagnostic.note(note),
+            None => diagnostic,
+        });
     }
     diagnostics.into_result(())
 }
 
-fn violation(op: &Op, determinism: Determinism) -> Option<&'static str> {
+/// Why an op cannot honour a level, and what to do instead.
+struct Violation {
+    reason: &'static str,
+    note: Option<&'static str>,
+}
+
+impl Violation {
+    fn because(reason: &'static str) -> Option<Self> {
+        Some(Self { reason, note: None })
+    }
+}
+
+fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation> {
     match op {
         Op::Reduce {
             order: Order::Any, ..
         } if determinism >= Determinism::ScheduleInvariant => {
-            Some("leaves its order to the schedule")
+            Violation::because("leaves its order to the schedule")
         }
         Op::Unary { op, .. }
             if op.kind() == Kind::Approximate && determinism == Determinism::Exact =>
         {
-            Some("differs between devices")
+            Violation::because("differs between devices")
+        }
+        Op::AtomicReduce { value, .. } if func.ty(*value).dtype().is_some_and(DType::is_float) => {
+            Some(Violation {
+                reason: "adds floats in the order of arrival",
+                note: Some(
+                    "store partial sums and add them in a second kernel, use integers, or ask for \
+                     `Determinism::NotGuaranteed`",
+                ),
+            })
         }
         _ => None,
     }

@@ -58,6 +58,25 @@ fn access(rewriter: &mut Rewriter, inst: Inst) -> Option<Vec<Value>> {
             }
             Some(Vec::new())
         }
+        Op::AtomicReduce {
+            base,
+            offsets,
+            value,
+            mask: Some(mask),
+            op,
+        } => {
+            if rewriter.constant(mask)?.bits != 0 {
+                let op = Op::AtomicReduce {
+                    base,
+                    offsets,
+                    value,
+                    mask: None,
+                    op,
+                };
+                rewriter.builder.emit(op, &[]);
+            }
+            Some(Vec::new())
+        }
         _ => None,
     }
 }

@@ -109,6 +109,9 @@ fn mask_leaves(
         }
         | Op::Store {
             mask: Some(mask), ..
+        }
+        | Op::AtomicReduce {
+            mask: Some(mask), ..
         } = func.op(inst)
         {
             pending.push(*mask);

@@ -160,7 +160,10 @@ impl Checker<'_> {
     fn memory(&mut self, inst: Inst) {
         let (base, writes) = match self.func.op(inst) {
             Op::Load { base, .. } | Op::LaneLoad { base, .. } => (*base, false),
-            Op::Store { base, .. } | Op::LaneStore { base, .. } => (*base, true),
+            Op::Store { base, .. }
+            | Op::AtomicReduce { base, .. }
+            | Op::LaneStore { base, .. }
+            | Op::LaneAtomic { base, .. } => (*base, true),
             Op::CheckBounds { base, .. } => (*base, false),
             _ => return,
         };

@@ -117,7 +117,7 @@ impl Search<'_> {
         let func = &self.program.func;
         let insts = func.all_insts().into_iter();
         insts
-            .filter(|&inst| matches!(func.op(inst), Op::Store { .. }))
+            .filter(|&inst| matches!(func.op(inst), Op::Store { .. } | Op::AtomicReduce { .. }))
             .collect()
     }
 

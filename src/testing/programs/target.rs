@@ -1,7 +1,7 @@
 //! What a random program must contain: one op on one data type, the unit of coverage.
 
 use exactile_core::ir::{
-    BinaryOp, CompareOp, DType, Func, Inst, Kind, Op, Region, TernaryOp, UnaryOp,
+    AtomicOp, BinaryOp, CompareOp, DType, Func, Inst, Kind, Op, Region, TernaryOp, UnaryOp,
 };
 
 /// How the region of a reduction combines.
@@ -56,6 +56,8 @@ pub enum Structure {
     Store,
     /// `store` with a mask.
     StoreMasked,
+    /// `atomic_reduce` by this op.
+    Atomic(AtomicOp),
     /// `for` that carries a scalar first.
     ForScalar,
     /// `for` that carries a tile first.
@@ -107,6 +109,8 @@ impl Structure {
             Self::Dot => matches!(dtype, DType::F32 | DType::F64),
             Self::Arange | Self::ProgramId | Self::NumPrograms => dtype == DType::I64,
             Self::Reduce(Combine::Op(op)) => op.accepts().admits(dtype),
+            // Sums of floats in the order of arrival are not exact.
+            Self::Atomic(op) => op.admits(dtype) && !dtype.is_float(),
             Self::Constant
             | Self::Select
             | Self::Splat
@@ -141,6 +145,7 @@ impl Structure {
             Self::LoadOther => "load mask other",
             Self::Store => "store",
             Self::StoreMasked => "store mask",
+            Self::Atomic(op) => return format!("atomic {}", op.word()),
             Self::ForScalar => "for scalar",
             Self::ForTile => "for tile",
             Self::While => "while",
@@ -203,18 +208,23 @@ impl Target {
             let reductions = COMBINERS
                 .iter()
                 .map(|&op| Structure::Reduce(Combine::Op(op)));
-            let structures = Structure::ALL.iter().copied().chain(reductions);
+            let atomics = AtomicOp::ALL.iter().map(|&op| Structure::Atomic(op));
+            let structures = Structure::ALL.iter().copied();
+            let structures = structures.chain(reductions).chain(atomics);
             let structures = structures.filter(|structure| structure.admits(dtype));
             all.extend(structures.map(|structure| Self::Structure(structure, dtype)));
         }
         all
     }
 
-    /// The type of the value that the op makes; `None` for a store.
+    /// The type of the value that the op makes; `None` for a store or an atomic.
     pub fn result(self) -> Option<DType> {
         match self {
             Self::Compare(..) => Some(DType::Bool),
-            Self::Structure(Structure::Store | Structure::StoreMasked, _) => None,
+            Self::Structure(
+                Structure::Store | Structure::StoreMasked | Structure::Atomic(_),
+                _,
+            ) => None,
             Self::Unary(_, dtype)
             | Self::Binary(_, dtype)
             | Self::Ternary(_, dtype)
@@ -266,7 +276,9 @@ impl Target {
             Op::Bitcast { x } => Some(Self::Bitcast(func.ty(*x).dtype()?, result?)),
             op => structure(func, op)
                 .and_then(|structure| match op {
-                    Op::Store { value, .. } => Some((structure, func.ty(*value).dtype()?)),
+                    Op::Store { value, .. } | Op::AtomicReduce { value, .. } => {
+                        Some((structure, func.ty(*value).dtype()?))
+                    }
                     Op::Reduce { sources, .. } => {
                         Some((structure, func.ty(*sources.first()?).dtype()?))
                     }
@@ -292,6 +304,7 @@ fn structure(func: &Func, op: &Op) -> Option<Structure> {
         Op::Load { .. } => Structure::LoadOther,
         Op::Store { mask: None, .. } => Structure::Store,
         Op::Store { .. } => Structure::StoreMasked,
+        Op::AtomicReduce { op, .. } => Structure::Atomic(*op),
         Op::For { init, .. } if func.ty(*init.first()?).is_scalar() => Structure::ForScalar,
         Op::For { .. } => Structure::ForTile,
         Op::While { .. } => Structure::While,

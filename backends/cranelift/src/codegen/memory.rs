@@ -15,7 +15,7 @@ pub(super) fn flags() -> MemFlagsData {
 }
 
 impl Codegen<'_> {
-    fn address(&mut self, base: Value, offset: Value, dtype: DType) -> clif::Value {
+    pub(super) fn address(&mut self, base: Value, offset: Value, dtype: DType) -> clif::Value {
         let (start, offset) = (self.single(base), self.index(offset));
         let bytes = self
             .builder
@@ -123,18 +123,26 @@ impl Codegen<'_> {
 
     /// A store where the scalar mask is true.
     pub(super) fn store(&mut self, base: Value, offset: Value, value: Value, mask: Option<Value>) {
-        let after = mask.map(|mask| {
-            let condition = self.single(mask);
-            let (inside, after) = (self.builder.create_block(), self.builder.create_block());
-            self.builder.ins().brif(condition, inside, &[], after, &[]);
-            self.builder.switch_to_block(inside);
-            after
-        });
+        let after = self.enter_masked(mask);
         let ty = self.ty(value);
         let dtype = self.dtype(value);
         let address = self.address(base, offset, dtype);
         let repr = self.repr(value);
         self.store_to(address, dtype, ty.shape.elements(), &repr);
+        self.leave_masked(after);
+    }
+
+    /// Begins what happens only where the scalar mask is true; returns the block after it.
+    pub(super) fn enter_masked(&mut self, mask: Option<Value>) -> Option<clif::Block> {
+        let condition = self.single(mask?);
+        let (inside, after) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.ins().brif(condition, inside, &[], after, &[]);
+        self.builder.switch_to_block(inside);
+        Some(after)
+    }
+
+    /// Ends what [`Self::enter_masked`] began.
+    pub(super) fn leave_masked(&mut self, after: Option<clif::Block>) {
         if let Some(after) = after {
             self.builder.ins().jump(after, &[]);
             self.builder.switch_to_block(after);

@@ -1,6 +1,7 @@
 //! Lane IR to CLIF, one function at a time.
 
 mod arithmetic;
+mod atomic;
 mod cast;
 mod control;
 mod half_float;
@@ -181,6 +182,19 @@ impl Codegen<'_> {
                 _,
             ) => {
                 self.store(*base, *offset, *value, *mask);
+                return Ok(());
+            }
+            (
+                Op::LaneAtomic {
+                    base,
+                    offset,
+                    value,
+                    mask,
+                    op,
+                },
+                _,
+            ) => {
+                self.combine(*op, (*base, *offset), *value, *mask);
                 return Ok(());
             }
             (Op::Yield { .. }, _) => return Ok(()),

@@ -7,6 +7,7 @@
 
 mod access;
 mod arithmetic;
+mod atomic;
 mod bounds;
 mod cast;
 mod control;
@@ -152,6 +153,7 @@ impl<'c> Emitter<'_, 'c> {
             Op::Alloc { offset, .. } => self.alloc(inst, *offset),
             Op::LaneLoad { .. } => self.lane_load(inst, op),
             Op::LaneStore { .. } => self.lane_store(op),
+            Op::LaneAtomic { .. } => self.lane_atomic(op),
             Op::CheckBounds { .. } => self.check_bounds(inst, op),
             Op::ShuffleXor { .. } | Op::ShuffleIndex { .. } => self.shuffle(inst, op),
             Op::Barrier {} => self.barrier(),
@@ -162,6 +164,7 @@ impl<'c> Emitter<'_, 'c> {
             | Op::Transpose { .. }
             | Op::Load { .. }
             | Op::Store { .. }
+            | Op::AtomicReduce { .. }
             | Op::Reduce { .. }
             | Op::Dot { .. } => Err(Error::Unsupported(op.mnemonic().to_string())),
         }

@@ -167,6 +167,32 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
+    pub(super) fn combine(&mut self, inst: Inst, mask: &Mask) -> Result<(), Fault> {
+        let Op::LaneAtomic {
+            base,
+            offset,
+            value,
+            mask: operand,
+            op,
+        } = self.func.op(inst)
+        else {
+            unreachable!("broken invariant: called for `lane_atomic`")
+        };
+        let offsets = self.offsets(*offset, *operand, mask);
+        let align = i64::from(dtype(self.func, *value).bytes());
+        self.begin_access(inst, *base, &offsets, (1, align))?;
+        let value = self.read(*value);
+        for (lane, index) in offsets {
+            let (who, change) = (self.accessor(lane), (*op, value.get(lane)));
+            let combined = match self.place(*base) {
+                Place::Global(buffer) => lane_memory::combine_global(buffer, who, index, change),
+                Place::Local(arena, allocation) => arena.combine(allocation, who, index, change),
+            };
+            combined.map_err(|kind| self.fault(inst, kind))?;
+        }
+        Ok(())
+    }
+
     pub(super) fn check_bounds(&mut self, inst: Inst, mask: &Mask) -> Elements {
         let Op::CheckBounds {
             base,

@@ -1,7 +1,7 @@
 //! Type rules of memory accesses.
 
 use super::expect::{check_mask, expect, pointer, scalar_index};
-use crate::ir::{DType, Func, Op, Type, Value};
+use crate::ir::{AtomicOp, DType, Func, Op, Space, Type, Value};
 
 /// The pointee in the shape of the offsets.
 pub(super) fn infer_load(func: &Func, op: &Op) -> Result<Type, String> {
@@ -36,22 +36,72 @@ fn access_type(op: &Op, offsets: Type, dtype: DType) -> Result<Type, String> {
 }
 
 pub(super) fn check_store(func: &Func, op: &Op) -> Result<(), String> {
-    let Op::Store {
+    let (Op::Store {
         base,
         offsets,
         value,
         mask,
-    } = op
+    }
+    | Op::AtomicReduce {
+        base,
+        offsets,
+        value,
+        mask,
+        ..
+    }) = op
     else {
         return Ok(());
     };
     let (dtype, _) = pointer(op, func.ty(*base))?;
+    check_atomic(op, dtype)?;
     let expected = access_type(op, func.ty(*offsets), dtype)?;
     expect(op, "value", func.ty(*value), expected)?;
     check_mask(op, expected, mask.map(|mask| func.ty(mask)))
 }
 
+/// That an atomic op can combine memory of this type.
+fn check_atomic(op: &Op, dtype: DType) -> Result<(), String> {
+    let (Op::AtomicReduce { op: kind, .. } | Op::LaneAtomic { op: kind, .. }) = op else {
+        return Ok(());
+    };
+    if kind.admits(dtype) {
+        return Ok(());
+    }
+    let floats = match kind {
+        AtomicOp::Add => ", f32 and f64",
+        AtomicOp::Min | AtomicOp::Max | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => "",
+    };
+    Err(format!(
+        "`{}` with op `{}` takes integers of 32 and 64 bits{floats}, found `{dtype}`",
+        op.mnemonic(),
+        kind.word()
+    ))
+}
+
+fn check_lane_atomic(func: &Func, op: &Op) -> Result<(), String> {
+    let Op::LaneAtomic {
+        base,
+        offset,
+        value,
+        mask,
+        ..
+    } = op
+    else {
+        return Ok(());
+    };
+    let (dtype, space) = pointer(op, func.ty(*base))?;
+    check_atomic(op, dtype)?;
+    if space == Space::Scratch {
+        return Err("`lane_atomic` of scratch memory, which one lane has alone".to_string());
+    }
+    scalar_index(op, "offset", func.ty(*offset))?;
+    expect(op, "value", func.ty(*value), Type::scalar(dtype))?;
+    mask.map_or(Ok(()), |mask| expect(op, "mask", func.ty(mask), Type::BOOL))
+}
+
+/// Lane ops without a result.
 pub(super) fn check_lane_store(func: &Func, op: &Op) -> Result<(), String> {
+    check_lane_atomic(func, op)?;
     let Op::LaneStore {
         base,
         offset,

@@ -63,7 +63,12 @@ pub fn result_count(op: &Op, declared: &[Type]) -> usize {
         Op::Reduce { sources, .. } => sources.len(),
         Op::For { init, .. } | Op::While { init, .. } => init.len(),
         Op::If { .. } => declared.len(),
-        Op::Store { .. } | Op::LaneStore { .. } | Op::Barrier {} | Op::Yield { .. } => 0,
+        Op::Store { .. }
+        | Op::AtomicReduce { .. }
+        | Op::LaneStore { .. }
+        | Op::LaneAtomic { .. }
+        | Op::Barrier {}
+        | Op::Yield { .. } => 0,
         _ => 1,
     }
 }

@@ -6,6 +6,7 @@ use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
 use crate::ir::{Inst, Op, Region, Trait, Type, Value};
 use crate::layout::LinearLayout;
+use crate::layout::access::TileAccess;
 use crate::layout::assign::Origin;
 
 /// The layouts of a list of values.
@@ -44,6 +45,20 @@ impl Lowering<'_> {
                 value,
                 mask,
             } => self.store(inst, *base, *offsets, (*value, *mask)),
+            Op::AtomicReduce {
+                base,
+                offsets,
+                value,
+                mask,
+                op,
+            } => {
+                let tile = TileAccess {
+                    base: *base,
+                    offsets: *offsets,
+                    mask: *mask,
+                };
+                self.atomic_reduce(inst, &tile, (*value, *op))
+            }
             Op::Reduce {
                 sources,
                 axis,

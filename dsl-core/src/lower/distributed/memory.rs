@@ -1,12 +1,12 @@
-//! Loads and stores: vectors of registers, one owner for replicated elements, bounds checks.
+//! Loads, stores and atomics: vectors of registers, one owner for replicated elements, bounds checks.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::order::Touch;
+use super::order::{Effect, Touch};
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result};
-use crate::ir::{DType, Inst, Op, Type, Value};
+use crate::ir::{AtomicOp, DType, Inst, Op, Type, Value};
 use crate::layout::access::TileAccess;
 use crate::layout::{Holder, LinearLayout};
 use crate::target::Bounds;
@@ -45,7 +45,7 @@ impl Lowering<'_> {
             access.argument,
             Touch {
                 owned: self.owned(offsets, &layout),
-                writes: false,
+                effect: Effect::Reads,
             },
         );
         let mut registers: Vec<Option<Value>> = vec![None; layout.registers() as usize];
@@ -105,10 +105,7 @@ impl Lowering<'_> {
         offsets: Value,
         (value, mask): (Value, Option<Value>),
     ) -> Result<()> {
-        let layout = match self.assignment.store_layout(inst).cloned() {
-            Some(layout) => layout,
-            None => self.natural(value)?,
-        };
+        let layout = self.stored_layout(inst, value)?;
         let values = self.get(value, &layout)?;
         let mut access = self.access(
             inst,
@@ -124,7 +121,7 @@ impl Lowering<'_> {
             access.argument,
             Touch {
                 owned: self.owned(offsets, &layout),
-                writes: true,
+                effect: Effect::Writes,
             },
         );
         let owner = self.all_zero(layout.free_bits());
@@ -138,6 +135,52 @@ impl Lowering<'_> {
                 align: i64::from(access.dtype.bytes()) * vector.len() as i64,
             };
             self.builder.emit(op, &[]);
+        }
+        Ok(())
+    }
+
+    /// The layout in which an op writes a value to memory.
+    fn stored_layout(&self, inst: Inst, value: Value) -> Result<Rc<LinearLayout>> {
+        match self.assignment.store_layout(inst) {
+            Some(layout) => Ok(Rc::clone(layout)),
+            None => self.natural(value),
+        }
+    }
+
+    /// Combines every element once: the owner's copy of one that several lanes or registers hold.
+    pub(super) fn atomic_reduce(
+        &mut self,
+        inst: Inst,
+        tile: &TileAccess,
+        (value, op): (Value, AtomicOp),
+    ) -> Result<()> {
+        let layout = self.stored_layout(inst, value)?;
+        let values = self.get(value, &layout)?;
+        let mut access = self.access(inst, tile, &layout)?;
+        access.split();
+        self.order_access(
+            access.argument,
+            Touch {
+                owned: self.owned(tile.offsets, &layout),
+                effect: Effect::Combines(op),
+            },
+        );
+        let free = layout.free_bits();
+        let owner = self.all_zero(free);
+        for vector in &access.vectors {
+            let register = vector[0];
+            if register & free.register != 0 {
+                continue;
+            }
+            let mask = self.checked(&access, vector, owner);
+            let atomic = Op::LaneAtomic {
+                base: access.base,
+                offset: access.offsets[register as usize],
+                value: values[register as usize],
+                mask,
+                op,
+            };
+            self.builder.emit(atomic, &[]);
         }
         Ok(())
     }

@@ -1,14 +1,14 @@
 //! Program order between lanes: where a barrier must stand.
 //!
 //! Accesses of one program happen in program order. Lanes run ahead of each other, so a barrier
-//! separates two accesses of one argument, one of them a store, unless every address stays in one
+//! separates two accesses of one argument that do not commute, unless every address stays in one
 //! lane. Distinct arguments never alias: the launch sees to that. One barrier settles everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::Lowering;
-use crate::ir::{Op, Region, Value};
+use crate::ir::{AtomicOp, Op, Region, Value};
 use crate::layout::LinearLayout;
 
 /// How much shared memory is spent on not waiting.
@@ -19,13 +19,38 @@ const NEARBY_BYTES: i64 = 8 * 1024;
 pub(super) struct Touch {
     /// The offsets and their layout, when these give each address to one lane; `None` otherwise.
     pub(super) owned: Option<(Value, Rc<LinearLayout>)>,
-    pub(super) writes: bool,
+    pub(super) effect: Effect,
+}
+
+/// What an access does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Effect {
+    Reads,
+    Writes,
+    Combines(AtomicOp),
+}
+
+impl Effect {
+    /// The base and the effect of an op that accesses memory.
+    fn of(op: &Op) -> Option<(Value, Effect)> {
+        match op {
+            Op::Load { base, .. } => Some((*base, Effect::Reads)),
+            Op::Store { base, .. } => Some((*base, Effect::Writes)),
+            Op::AtomicReduce { base, op, .. } => Some((*base, Effect::Combines(*op))),
+            _ => None,
+        }
+    }
+
+    /// Whether two accesses give the same in either order: reads do, and atomics of one op.
+    fn commutes(self, other: Effect) -> bool {
+        self == other && self != Effect::Writes
+    }
 }
 
 impl Touch {
     fn conflicts(&self, later: &Touch) -> bool {
         let ordered = self.owned.is_some() && self.owned == later.owned;
-        (self.writes || later.writes) && !ordered
+        !self.effect.commutes(later.effect) && !ordered
     }
 }
 
@@ -132,15 +157,13 @@ impl Lowering<'_> {
         let block = self.block;
         for &region in regions {
             block.walk(region, &mut |inst| {
-                let (base, writes) = match block.op(inst) {
-                    Op::Load { base, .. } => (*base, false),
-                    Op::Store { base, .. } => (*base, true),
-                    _ => return,
+                let Some((base, effect)) = Effect::of(block.op(inst)) else {
+                    return;
                 };
                 if let Some(argument) = block.parameter_index(base) {
                     let touch = Touch {
                         owned: None,
-                        writes,
+                        effect,
                     };
                     self.pending
                         .global

@@ -335,6 +335,41 @@ impl Lowerer<'_> {
         );
     }
 
+    /// Combines the elements of an `atomic_reduce` at an index into memory, one by one.
+    pub(super) fn atomic_reduce(&mut self, inst: Inst, index: &Index) {
+        let Op::AtomicReduce {
+            base,
+            offsets,
+            value,
+            mask,
+            op,
+        } = *self.source.op(inst)
+        else {
+            unreachable!("broken invariant: an atomic");
+        };
+        let access = self.access(inst, base, offsets, index);
+        let offsets = self.pull(offsets, index);
+        let value = self.pull(value, index);
+        let mask = mask.map(|mask| self.pull(mask, index));
+        for lane in 0..index.lanes {
+            let offset = self.lane(&offsets, lane);
+            let offset = self.value(offset);
+            let value = self.lane(&value, lane);
+            let value = self.value(value);
+            let mask = mask.as_ref().map(|mask| self.lane(mask, lane));
+            let mask = mask.map(|mask| self.value(mask));
+            let mask = self.guard(&access, offset, (lane, 1), mask);
+            let atomic = Op::LaneAtomic {
+                base: access.base,
+                offset,
+                value,
+                mask,
+                op,
+            };
+            self.builder.emit(atomic, &[]);
+        }
+    }
+
     fn buffer_access(&mut self, buffer: &Buffer, index: &Index) -> (Access, Pulled) {
         self.scratch.touch(buffer.id);
         let (base, lanes) = self.flat(index, buffer.shape);

@@ -99,7 +99,7 @@ pub(super) struct Planner<'a> {
     pub(super) func: &'a Func,
     bounds: Bounds,
     places: BTreeMap<Inst, Place>,
-    /// The stores to each pointer.
+    /// What writes through each pointer.
     stores: BTreeMap<Value, Vec<Inst>>,
     uses: EntityMap<Value, Vec<Use>>,
     needed: BTreeSet<Value>,
@@ -161,7 +161,9 @@ impl Planner<'_> {
     fn survey(&mut self, inst: Inst) {
         let op = self.func.op(inst);
         match op {
-            Op::Store { base, .. } => self.stores.entry(*base).or_default().push(inst),
+            Op::Store { base, .. } | Op::AtomicReduce { base, .. } => {
+                self.stores.entry(*base).or_default().push(inst);
+            }
             Op::Dot { a, b, .. } => self.needed.extend([*a, *b]),
             _ => {}
         }

@@ -109,6 +109,7 @@ impl Lowerer<'_> {
                 self.apply(&op, result, operands, index.lanes)
             }
             Op::Store { .. }
+            | Op::AtomicReduce { .. }
             | Op::Reduce { .. }
             | Op::Dot { .. }
             | Op::For { .. }
@@ -120,6 +121,7 @@ impl Lowerer<'_> {
             | Op::Alloc { .. }
             | Op::LaneLoad { .. }
             | Op::LaneStore { .. }
+            | Op::LaneAtomic { .. }
             | Op::CheckBounds { .. }
             | Op::ShuffleXor { .. }
             | Op::ShuffleIndex { .. }

@@ -32,7 +32,7 @@ impl Lowerer<'_> {
 
     fn statement(&mut self, inst: Inst) {
         match self.source.op(inst) {
-            Op::Store { .. } => self.store_tile(inst),
+            Op::Store { .. } | Op::AtomicReduce { .. } => self.store_tile(inst),
             Op::Reduce { .. } => self.reduce(inst),
             Op::Dot { .. } => self.dot(inst),
             Op::For { .. } => self.for_loop(inst),
@@ -68,12 +68,19 @@ impl Lowerer<'_> {
     }
 
     fn store_tile(&mut self, inst: Inst) {
-        let Op::Store { offsets, .. } = self.source.op(inst) else {
+        let op = self.source.op(inst);
+        let (Op::Store { offsets, .. } | Op::AtomicReduce { offsets, .. }) = op else {
             unreachable!("broken invariant: a store");
         };
+        let combines = matches!(op, Op::AtomicReduce { .. });
         let (cover, lanes) = Self::cover(self.shape(*offsets));
         self.nest(&cover, &mut |this, bases| {
-            this.store(inst, &cover.index(bases, 0, lanes));
+            let index = cover.index(bases, 0, lanes);
+            if combines {
+                this.atomic_reduce(inst, &index);
+            } else {
+                this.store(inst, &index);
+            }
         });
     }
 

@@ -1,6 +1,8 @@
 //! Loads and stores that stay in bounds, and stores that no other program touches.
 
-use exactile_core::ir::{Access, DType, Literal, Op, Parameter, Shape, Space, Type, Value};
+use exactile_core::ir::{
+    Access, AtomicOp, DType, Literal, Op, Parameter, Shape, Space, Type, Value,
+};
 
 use super::super::arguments::Contents;
 use super::super::target::Structure;
@@ -324,6 +326,40 @@ impl Generator {
         );
     }
 
+    /// Combines `value` into memory that every program combines by this op, and nothing else
+    /// touches.
+    pub(super) fn atomic(&mut self, op: AtomicOp, value: Value) {
+        let ty = self.builder.ty(value);
+        let Some(dtype) = ty.dtype() else {
+            return;
+        };
+        let (offsets, length) = self.scattered(ty.shape, 1);
+        let known = self
+            .outputs
+            .iter()
+            .rposition(|output| output.dtype == dtype);
+        let index = known.unwrap_or_else(|| self.new_output(dtype));
+        let output = self.outputs[index];
+        self.outputs[index].length += length;
+        let start = self.integers(output.length as i64, ty.shape);
+        let offsets = self.builder.add(offsets, start);
+        self.combine(op, output.value, offsets, value);
+    }
+
+    fn combine(&mut self, op: AtomicOp, base: Value, offsets: Value, value: Value) {
+        let shape = self.builder.ty(offsets).shape;
+        let masked = self.random.one_in(3);
+        let mask = masked.then(|| self.make(DType::Bool, shape, 1));
+        let atomic = Op::AtomicReduce {
+            base,
+            offsets,
+            value,
+            mask,
+            op,
+        };
+        self.builder.emit(atomic, &[]);
+    }
+
     /// A random mask, or all places below some limit.
     fn store_mask(&mut self, offsets: Value, start: Value) -> Value {
         let shape = self.builder.ty(offsets).shape;
@@ -356,6 +392,11 @@ impl Generator {
                 mask: None,
             };
             self.builder.emit(op, &[]);
+            let op = self.random.pick(AtomicOp::ALL);
+            if op.admits(dtype) && !dtype.is_float() && self.random.one_in(3) {
+                let offsets = self.places(ty.shape, segment.start);
+                self.combine(op, segment.base, offsets, loaded);
+            }
             let from = self.places(ty.shape, segment.start);
             loaded = self.builder.value(Op::Load {
                 base: segment.base,

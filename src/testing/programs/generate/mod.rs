@@ -175,6 +175,10 @@ impl Generator {
                 let value = self.make(dtype, shape, DEPTH);
                 self.store(value, true);
             }
+            Target::Structure(Structure::Atomic(op), dtype) => {
+                let value = self.make(dtype, shape, DEPTH);
+                self.atomic(op, value);
+            }
             Target::Unary(..)
             | Target::Binary(..)
             | Target::Ternary(..)
@@ -384,6 +388,11 @@ impl Generator {
             Structure::Store | Structure::StoreMasked => {
                 let value = self.make(dtype, shape, depth);
                 self.store(value, structure == Structure::StoreMasked);
+                value
+            }
+            Structure::Atomic(op) => {
+                let value = self.make(dtype, shape, depth);
+                self.atomic(op, value);
                 value
             }
             Structure::ForScalar | Structure::ForTile => self.for_loop(dtype, shape, depth),

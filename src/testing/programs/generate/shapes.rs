@@ -89,7 +89,8 @@ impl Generator {
             | Structure::LoadMasked
             | Structure::LoadOther
             | Structure::Store
-            | Structure::StoreMasked => true,
+            | Structure::StoreMasked
+            | Structure::Atomic(_) => true,
             Structure::Splat => shape.rank() > 0,
             Structure::Broadcast => shape.elements() > 1,
             Structure::ExpandDims => shape.extents().contains(&1),

@@ -1,0 +1,95 @@
+//! Atomic accesses without a result, which the assembler makes reductions into memory.
+//!
+//! They are inline PTX: of an atomic sum of floats LLVM makes a loop, and of a masked atomic a
+//! branch. Order is relaxed: kernels order accesses by barriers and their own ends alone.
+
+use exactile_core::ir::{AtomicOp, Class, DType, Op, Space};
+use inkwell::values::BasicMetadataValueEnum;
+
+use super::Emitter;
+use crate::error::{Error, Result};
+use crate::memory::element_address;
+
+impl Emitter<'_, '_> {
+    /// Emits `lane_atomic`.
+    pub(super) fn lane_atomic(&mut self, op: &Op) -> Result<()> {
+        let Op::LaneAtomic {
+            base,
+            offset,
+            value,
+            mask,
+            op: kind,
+        } = op
+        else {
+            return Err(Error::Unsupported(op.mnemonic().to_string()));
+        };
+        let place = match self.func.ty(*base).pointee() {
+            Some((_, Space::Global)) => "gpu.global",
+            Some((_, Space::Shared)) => "cta.shared",
+            Some((_, Space::Scratch)) | None => {
+                return Err(Error::Unsupported("access of scratch memory".to_string()));
+            }
+        };
+        let dtype = self.func.ty(*value).dtype();
+        let dtype = dtype.ok_or_else(|| Error::Llvm("an atomic of no number".to_string()))?;
+        let pointer = self.values[*base][0].into_pointer_value();
+        let index = self.index(*offset)?;
+        let element = self.memory_type(dtype);
+        let address = element_address(&self.builder, element, pointer, index)?;
+        let wide = self.context.i64_type();
+        let address = self.builder.build_ptr_to_int(address, wide, "")?;
+        let number = self.values[*value][0];
+        let mut arguments = vec![
+            BasicMetadataValueEnum::from(address),
+            BasicMetadataValueEnum::from(number),
+        ];
+        let mut constraints = format!("l,{}", register_letter(dtype));
+        let mask = mask.map(|mask| self.values[mask][0].into_int_value());
+        let mut guard = "";
+        match mask.map(|mask| (mask, mask.get_zero_extended_constant())) {
+            None | Some((_, Some(1))) => {}
+            Some((_, Some(_))) => return Ok(()),
+            Some((mask, None)) => {
+                guard = "@$2 ";
+                constraints.push_str(",b");
+                arguments.push(mask.into());
+            }
+        }
+        constraints.push_str(",~{memory}");
+        let (name, suffix) = (name(*kind), suffix(*kind, dtype));
+        let text = format!("{guard}red.relaxed.{place}.{name}.{suffix} [$0], $1;");
+        self.inline_ptx(None, text, constraints, &arguments, true)?;
+        Ok(())
+    }
+}
+
+fn register_letter(dtype: DType) -> &'static str {
+    match (dtype, dtype.bits()) {
+        (DType::F32, _) => "f",
+        (DType::F64, _) => "d",
+        (_, 64) => "l",
+        _ => "r",
+    }
+}
+
+fn name(op: AtomicOp) -> &'static str {
+    match op {
+        AtomicOp::Add => "add",
+        AtomicOp::Min => "min",
+        AtomicOp::Max => "max",
+        AtomicOp::And => "and",
+        AtomicOp::Or => "or",
+        AtomicOp::Xor => "xor",
+    }
+}
+
+/// The PTX type: a sum of integers is the same for both signs, and is stated for unsigned ones.
+fn suffix(op: AtomicOp, dtype: DType) -> String {
+    let letter = match (op, dtype.class()) {
+        (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor, _) => 'b',
+        (AtomicOp::Min | AtomicOp::Max, Class::Signed) => 's',
+        (_, Class::Float) => 'f',
+        (AtomicOp::Add | AtomicOp::Min | AtomicOp::Max, _) => 'u',
+    };
+    format!("{letter}{}", dtype.bits())
+}
