@@ -6,6 +6,7 @@
 use std::fmt;
 
 use exactile_core::ir::{DType, Literal, Number};
+use rayon::prelude::*;
 
 use crate::array::{Array, literal_at};
 use crate::buffer::Buffer;
@@ -13,6 +14,9 @@ use crate::error::{Error, Result};
 
 /// How many mismatches a [`Comparison`] lists.
 const LISTED: usize = 8;
+
+/// How many elements a thread compares at a time.
+const CHUNK: usize = 1 << 16;
 
 /// How far a result may be from its reference where bits are not promised:
 /// `|got - want| <= absolute + relative * |want|`.
@@ -201,13 +205,26 @@ pub fn compare_within(got: &Array, want: &Array, tolerance: Tolerance) -> Result
     if tolerance.nan_equals_nan && got.bytes() == want.bytes() {
         return Ok(comparison);
     }
+    let chunks: Vec<usize> = (0..want.len()).step_by(CHUNK).collect();
+    let parts: Vec<(Comparison, f64)> = chunks
+        .into_par_iter()
+        .map(|first| {
+            let mut part = comparison.clone();
+            let mut signed_ulp = 0.0;
+            for flat in first..want.len().min(first + CHUNK) {
+                let got = literal_at(got.dtype(), got.bytes(), flat);
+                let want = literal_at(want.dtype(), want.bytes(), flat);
+                if got.bits != want.bits || !tolerance.nan_equals_nan {
+                    signed_ulp += part.judge(flat, got, want);
+                }
+            }
+            (part, signed_ulp)
+        })
+        .collect();
     let mut signed_ulp = 0.0;
-    for flat in 0..want.len() {
-        let got = literal_at(got.dtype(), got.bytes(), flat);
-        let want = literal_at(want.dtype(), want.bytes(), flat);
-        if got.bits != want.bits || !tolerance.nan_equals_nan {
-            signed_ulp += comparison.judge(flat, got, want);
-        }
+    for (part, part_ulp) in parts {
+        comparison.merge(part);
+        signed_ulp += part_ulp;
     }
     if !want.is_empty() {
         comparison.mean_signed_ulp = signed_ulp / want.len() as f64;
@@ -216,6 +233,16 @@ pub fn compare_within(got: &Array, want: &Array, tolerance: Tolerance) -> Result
 }
 
 impl Comparison {
+    /// Adds what was found in later elements.
+    fn merge(&mut self, later: Self) {
+        self.mismatches += later.mismatches;
+        self.nan_mismatches += later.nan_mismatches;
+        self.outside_tolerance += later.outside_tolerance;
+        self.max_ulp = self.max_ulp.max(later.max_ulp);
+        let room = LISTED - self.first.len();
+        self.first.extend(later.first.into_iter().take(room));
+    }
+
     /// Takes one pair of elements into account and returns their signed distance.
     fn judge(&mut self, flat: usize, got: Literal, want: Literal) -> f64 {
         let (got_nan, want_nan) = (is_nan(got), is_nan(want));

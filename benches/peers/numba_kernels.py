@@ -97,11 +97,15 @@ def cumsum(x, out):
             out[r, c] = total
 
 
-@numba.njit
+@numba.njit(parallel=True)
 def histogram(x, out):
-    out[:] = 0
-    for i in range(x.size):
-        out[x[i]] += 1
+    threads = numba.get_num_threads()
+    part = (x.size + threads - 1) // threads
+    counts = np.zeros((threads, out.size), np.int32)
+    for t in prange(threads):
+        for i in range(t * part, min(t * part + part, x.size)):
+            counts[t, x[i]] += 1
+    out[:] = counts.sum(axis=0)
 
 
 @numba.njit(parallel=True)

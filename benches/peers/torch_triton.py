@@ -1,6 +1,7 @@
 """PyTorch and Triton on a GPU."""
 
 import gc
+import math
 
 from peers import Contestant
 
@@ -81,6 +82,11 @@ def grid(**axes):
     return configs
 
 
+def near(target, values):
+    """The values, those nearest to the target first: short of time, the last ones are not tried."""
+    return sorted(values, key=lambda value: abs(math.log2(value / target)))
+
+
 def power(n):
     return triton.next_power_of_2(n)
 
@@ -102,8 +108,8 @@ def make_vector_add(dtype, n):
         kernels.add[(triton.cdiv(n, BLOCK),)](x, y, out, n, BLOCK=BLOCK, num_warps=num_warps)
     return {
         "torch": Contestant(lambda: torch.add(x, y, out=out)),
-        "triton": Contestant(launch, grid(BLOCK=[512, 1024, 2048, 4096, 8192],
-                                          num_warps=[2, 4, 8, 16, 32]),
+        "triton": Contestant(launch, grid(BLOCK=near(1024, [512, 1024, 2048, 4096, 8192]),
+                                          num_warps=near(4, [2, 4, 8, 16, 32])),
                              close(out, lambda: x + y, dtype)),
     }
 
@@ -122,7 +128,7 @@ def make_softmax(dtype, rows, columns):
             x, out, rows, columns, ROWS=ROWS, BLOCK=block, num_warps=num_warps)
     count = multiprocessors()
     check = close(out, lambda: torch.softmax(x, -1), dtype)
-    configs = grid(num_warps=[8, 4, 16, 32], num_stages=[2, 1, 4],
+    configs = grid(num_warps=near(block / 512, [4, 8, 16, 32]), num_stages=[2, 1, 4],
                    programs=[rows, count * 2, count * 4, count * 8])
     # Pipelines are for loops.
     configs = [c for c in configs if c["programs"] != rows or c["num_stages"] == 2]
@@ -149,7 +155,7 @@ def make_layer_norm(dtype, rows, columns):
             x, weight, bias, out, mean, rstd, rows, columns, 1e-5, BLOCK=block,
             STAGES=num_stages, num_warps=num_warps)
     count = multiprocessors()
-    configs = grid(num_warps=[8, 4, 16, 32], num_stages=[1, 2],
+    configs = grid(num_warps=near(block / 512, [4, 8, 16, 32]), num_stages=[1, 2],
                    programs=[rows, count * 2, count * 4, count * 8])
     configs = [c for c in configs if c["programs"] != rows or c["num_stages"] == 1]
     return {
@@ -197,10 +203,11 @@ def make_sum_rows(dtype, rows, columns):
     check = close(out, lambda: torch.sum(x, dim=1), dtype)
     return {
         "torch": Contestant(lambda: torch.sum(x, dim=1, out=out)),
-        "triton": Contestant(launch, grid(ROWS=[1, 2, 4], num_warps=[4, 8, 16, 32]), check),
+        "triton": Contestant(launch, grid(num_warps=near(block / 512, [4, 8, 16, 32]), ROWS=[1, 2, 4]),
+                             check),
         "triton_persistent": Contestant(
-            persistent, grid(programs=[count * 2, count * 4, count * 8], num_warps=[4, 8, 16],
-                             num_stages=[1, 2, 3]), check),
+            persistent, grid(num_warps=near(block / 512, [4, 8, 16, 32]), num_stages=[2, 1, 3],
+                             programs=[count * 4, count * 2, count * 8]), check),
     }
 
 
