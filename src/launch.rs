@@ -384,6 +384,8 @@ fn fault_error(fault: Fault, grid: Grid) -> Error {
         FaultKind::SharedByPrograms { .. }
         | FaultKind::Race { .. }
         | FaultKind::Uninitialised { .. }
+        | FaultKind::UnderWay { .. }
+        | FaultKind::Unfinished { .. }
         | FaultKind::Unaligned { .. }
         | FaultKind::Divergent { .. }
         | FaultKind::NoSuchLane { .. }

@@ -216,6 +216,8 @@ fn faulted(fault: Fault) -> Outcome {
         FaultKind::SharedByPrograms { .. }
         | FaultKind::Race { .. }
         | FaultKind::Uninitialised { .. }
+        | FaultKind::UnderWay { .. }
+        | FaultKind::Unfinished { .. }
         | FaultKind::Unaligned { .. }
         | FaultKind::Divergent { .. }
         | FaultKind::NoSuchLane { .. }

@@ -117,6 +117,9 @@ const WARP_OPS: &[&str] = &[
     "shuffle_xor",
     "shuffle_index",
     "barrier",
+    "start_copy",
+    "group_copies",
+    "wait_copies",
 ];
 
 #[test]

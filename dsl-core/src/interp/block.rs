@@ -210,6 +210,9 @@ impl<'a> Machine<'a> {
             | Op::ShuffleXor { .. }
             | Op::ShuffleIndex { .. }
             | Op::Barrier {}
+            | Op::StartCopy { .. }
+            | Op::GroupCopies {}
+            | Op::WaitCopies { .. }
             | Op::Extract { .. }
             | Op::Vector { .. }
             | Op::ShuffleVector { .. } => {

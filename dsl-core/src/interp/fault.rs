@@ -80,6 +80,26 @@ pub enum FaultKind {
         /// What the earlier lane did: `read`, `write` or `atomic`.
         before: &'static str,
     },
+    /// An access to memory that a lane is still copying.
+    #[error("lane {lane} {how} `{buffer}[{index}]`, which lane {other} is still copying")]
+    UnderWay {
+        /// The argument, or the kind of buffer.
+        buffer: String,
+        /// The element of an argument, or the byte of shared memory.
+        index: i64,
+        /// The lane that accesses it.
+        lane: u64,
+        /// The lane that copies.
+        other: u64,
+        /// What the lane does: `reads` or `writes`.
+        how: &'static str,
+    },
+    /// A program that ends without waiting for its copies.
+    #[error("the program ends before lane {lane} has waited for this copy")]
+    Unfinished {
+        /// The lane.
+        lane: u64,
+    },
     /// A read of shared or scratch memory that nothing wrote.
     #[error("lane {lane} reads byte {byte} of {space} memory, which nothing wrote")]
     Uninitialised {

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::block::{WHILE_LIMIT, launch_fault};
+use super::copies::Copies;
 use super::elements::{Elements, elementwise};
 use super::lane_memory::{Allocation, Arena};
 use super::mask::Mask;
@@ -73,6 +74,7 @@ pub fn run_programs(
         machine.program = program;
         machine.epoch += 1;
         machine.region(func.body(), &[], &Mask::all(machine.lanes))?;
+        machine.all_waited()?;
     }
     Ok(machine.report)
 }
@@ -86,6 +88,7 @@ struct Machine<'a> {
     slots: Vec<Slot<'a>>,
     shared: Arena,
     scratch: Arena,
+    copies: Copies,
     values: EntityMap<Value, Elements>,
     report: Report,
 }
@@ -118,6 +121,7 @@ impl<'a> Machine<'a> {
             slots,
             shared: Arena::shared(sizes[0]),
             scratch: Arena::private(sizes[1], lanes),
+            copies: Copies::new(lanes),
             values,
             report: Report::default(),
         }
@@ -187,6 +191,15 @@ impl<'a> Machine<'a> {
             Op::LaneStore { .. } => self.store(inst, mask).map(|()| Vec::new()),
             Op::LaneAtomic { .. } => self.combine(inst, mask).map(|()| Vec::new()),
             Op::CheckBounds { .. } => Ok(vec![self.check_bounds(inst, mask)]),
+            Op::StartCopy { .. } => self.start_copy(inst, mask).map(|()| Vec::new()),
+            Op::GroupCopies {} => {
+                self.group_copies(mask);
+                Ok(Vec::new())
+            }
+            Op::WaitCopies { pending } => {
+                let waited = self.wait_copies(inst, *pending, mask);
+                waited.map(|()| Vec::new())
+            }
             Op::ShuffleXor { .. } | Op::ShuffleIndex { .. } => {
                 self.shuffle(inst, mask).map(|result| vec![result])
             }
@@ -422,5 +435,6 @@ fn allocation(func: &Func, inst: Inst) -> Option<Allocation> {
 }
 
 mod access;
+mod copy;
 #[cfg(test)]
 mod tests;

@@ -125,6 +125,7 @@ pub(super) fn store_global(
     if who.alone {
         return Ok(());
     }
+    not_copied(buffer, who, index)?;
     let conflict = buffer
         .lanes
         .write(index as usize, who.epoch, who.lane as u32);
@@ -142,9 +143,40 @@ pub(super) fn combine_global(
     if who.alone {
         return Ok(());
     }
+    not_copied(buffer, who, index)?;
     let (at, lane) = (index as usize, who.lane as u32);
     let conflict = buffer.lanes.combine(at, who.epoch, lane, op);
     race(&buffer.name, index, who.lane, "combines", conflict)
+}
+
+/// Notes that a copy under way reads an element of an argument.
+pub(super) fn start_reading(buffer: &mut Buffer<'_>, lane: usize, index: i64) {
+    if buffer.is_writable() {
+        buffer.copied.insert((index, lane as u32));
+    }
+}
+
+/// Notes that it no longer does.
+pub(super) fn stop_reading(buffer: &mut Buffer<'_>, lane: usize, index: i64) {
+    buffer.copied.remove(&(index, lane as u32));
+}
+
+/// An error while a copy under way reads an element.
+fn not_copied(buffer: &Buffer<'_>, who: Accessor, index: i64) -> Result<(), FaultKind> {
+    let mut copies = buffer.copied.range((index, 0)..=(index, u32::MAX));
+    copies.next().map_or(Ok(()), |&(_, other)| {
+        Err(under_way(&buffer.name, index, who, other, "writes"))
+    })
+}
+
+fn under_way(buffer: &str, index: i64, who: Accessor, other: u32, how: &'static str) -> FaultKind {
+    FaultKind::UnderWay {
+        buffer: buffer.to_string(),
+        index,
+        lane: who.lane as u64,
+        other: u64::from(other),
+        how,
+    }
 }
 
 /// A buffer that `alloc` makes.
@@ -188,6 +220,8 @@ pub(super) struct Arena {
     bytes: Vec<u8>,
     /// The program that wrote each byte, plus one.
     written: Vec<u64>,
+    /// The lane that is copying to each byte, plus one.
+    copying: Vec<u32>,
     shadow: Shadow,
     /// Bytes of one lane's part; 0 when all lanes share the memory.
     part: usize,
@@ -208,9 +242,54 @@ impl Arena {
         Self {
             bytes: vec![0; size],
             written: vec![0; size],
+            copying: vec![0; size],
             shadow: Shadow::default(),
             part,
         }
+    }
+
+    /// An error while a lane is copying to a byte.
+    fn settled(
+        &self,
+        allocation: Allocation,
+        who: Accessor,
+        at: usize,
+        how: &'static str,
+    ) -> Result<(), FaultKind> {
+        match self.copying[at] {
+            0 => Ok(()),
+            lane => Err(under_way(allocation.name(), at as i64, who, lane - 1, how)),
+        }
+    }
+
+    /// An element of shared memory is written from now on, and by this lane.
+    pub(super) fn start_copy(
+        &mut self,
+        allocation: Allocation,
+        who: Accessor,
+        index: i64,
+    ) -> Result<(), FaultKind> {
+        let byte = allocation.byte(index, who.lane)?;
+        for at in byte..byte + allocation.dtype.bytes() as usize {
+            self.settled(allocation, who, at, "writes")?;
+            let conflict = self.shadow.write(at, who.epoch, who.lane as u32);
+            race(allocation.name(), at as i64, who.lane, "writes", conflict)?;
+            self.copying[at] = who.lane as u32 + 1;
+        }
+        Ok(())
+    }
+
+    /// The element has arrived.
+    pub(super) fn finish_copy(
+        &mut self,
+        allocation: Allocation,
+        who: Accessor,
+        index: i64,
+        bits: u64,
+    ) -> Result<(), FaultKind> {
+        let byte = allocation.byte(index, who.lane)?;
+        self.copying[byte..byte + allocation.dtype.bytes() as usize].fill(0);
+        self.store(allocation, who, index, bits)
     }
 
     pub(super) fn load(
@@ -231,7 +310,7 @@ impl Arena {
         Ok(read_number(allocation.dtype, &self.bytes[byte..]))
     }
 
-    /// An error unless all bytes of the element at `byte` were written.
+    /// An error unless all bytes of the element at `byte` were written and are there.
     fn initialised(
         &self,
         allocation: Allocation,
@@ -239,6 +318,9 @@ impl Arena {
         byte: usize,
     ) -> Result<(), FaultKind> {
         let mut bytes = byte..byte + allocation.dtype.bytes() as usize;
+        for at in bytes.clone() {
+            self.settled(allocation, who, at, "reads")?;
+        }
         match bytes.find(|&at| self.written[at] != who.program + 1) {
             None => Ok(()),
             Some(at) => Err(FaultKind::Uninitialised {
@@ -281,6 +363,7 @@ impl Arena {
         let byte = allocation.byte(index, who.lane)? + self.part * who.lane;
         let size = allocation.dtype.bytes() as usize;
         for at in byte..byte + size {
+            self.settled(allocation, who, at, "writes")?;
             self.written[at] = who.program + 1;
             if self.part == 0 && !who.alone {
                 let conflict = self.shadow.write(at, who.epoch, who.lane as u32);

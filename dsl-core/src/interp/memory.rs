@@ -1,5 +1,7 @@
 //! The arguments of a launch as an interpreter sees them: typed elements with bounds.
 
+use std::collections::BTreeSet;
+
 use super::FaultKind;
 use super::race::Shadow;
 use crate::backend::{Argument, LaunchError, check_arguments};
@@ -43,6 +45,8 @@ pub(super) struct Buffer<'a> {
     programs: ProgramTable,
     /// Which lanes of the running program touched what.
     pub(super) lanes: Shadow,
+    /// Elements that copies under way read, once for each, with their lane.
+    pub(super) copied: BTreeSet<(i64, u32)>,
 }
 
 impl Buffer<'_> {
@@ -326,6 +330,7 @@ pub(super) fn bind<'a>(
             bytes,
             programs: ProgramTable::default(),
             lanes: Shadow::default(),
+            copied: BTreeSet::new(),
         })));
     }
     Ok(slots)

@@ -6,6 +6,7 @@
 //! compiled kernel would work on and stop at the first fault.
 
 pub mod block;
+mod copies;
 mod elements;
 pub mod fault;
 pub mod lane;

@@ -97,6 +97,16 @@ macro_rules! for_each_op {
         /// Waits for all lanes of the thread block and orders their shared and global memory
         /// accesses. All lanes take part.
         Barrier "barrier" {} -> none in [lane] is [convergent writes];
+        /// Starts to copy `count` consecutive elements from `source[source_offset]`, global, to
+        /// `target[offset]`, shared: 4, 8 or 16 bytes, aligned to as much on both sides. Without the
+        /// mask nothing is read and zero bits are written. Until the copy is complete, nobody may
+        /// touch its elements or write its source.
+        StartCopy "start_copy" { target: Value, offset: Value, source: Value, source_offset: Value, mask: Option<Value>, count: i64 } -> none in [lane] is [reads writes];
+        /// Makes a group of the copies that this lane has started since its last group.
+        GroupCopies "group_copies" {} -> none in [lane] is [writes];
+        /// Waits until all groups of copies of this lane but the last `pending` are complete. Their
+        /// elements are then visible to this lane, and after a barrier to the others.
+        WaitCopies "wait_copies" { pending: i64 } -> none in [lane] is [writes];
         /// One element of a vector.
         Extract "extract" { vector: Value, index: i64 } -> extract in [lane] is [pure];
         /// A vector from its elements, lowest first.

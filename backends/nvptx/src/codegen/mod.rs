@@ -11,6 +11,7 @@ mod atomic;
 mod bounds;
 mod cast;
 mod control;
+mod copy;
 mod exchange;
 mod float;
 mod grid;
@@ -157,6 +158,9 @@ impl<'c> Emitter<'_, 'c> {
             Op::CheckBounds { .. } => self.check_bounds(inst, op),
             Op::ShuffleXor { .. } | Op::ShuffleIndex { .. } => self.shuffle(inst, op),
             Op::Barrier {} => self.barrier(),
+            Op::StartCopy { .. } => self.start_copy(op),
+            Op::GroupCopies {} => self.group_copies(),
+            Op::WaitCopies { pending } => self.wait_copies(*pending),
             Op::Arange { .. }
             | Op::Broadcast { .. }
             | Op::ExpandDims { .. }

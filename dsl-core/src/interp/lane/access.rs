@@ -18,7 +18,12 @@ enum Place<'m, 'a> {
 
 impl<'a> Machine<'a> {
     /// The signed offsets in the lanes where the mask operand holds, by lane.
-    fn offsets(&self, offset: Value, operand: Option<Value>, mask: &Mask) -> Vec<(usize, i64)> {
+    pub(super) fn offsets(
+        &self,
+        offset: Value,
+        operand: Option<Value>,
+        mask: &Mask,
+    ) -> Vec<(usize, i64)> {
         let narrow = dtype(self.func, offset) == DType::I32;
         let offset = &self.values[offset];
         let wanted = mask.lanes();
@@ -53,7 +58,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Checks the alignment of an access and counts its traffic.
-    fn begin_access(
+    pub(super) fn begin_access(
         &mut self,
         inst: Inst,
         base: Value,
@@ -97,7 +102,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn accessor(&self, lane: usize) -> Accessor {
+    pub(super) fn accessor(&self, lane: usize) -> Accessor {
         Accessor {
             program: self.program,
             lane,

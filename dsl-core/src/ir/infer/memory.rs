@@ -3,6 +3,9 @@
 use super::expect::{check_mask, expect, pointer, scalar_index};
 use crate::ir::{AtomicOp, DType, Func, Op, Space, Type, Value};
 
+/// The most groups of copies that a wait may leave.
+const MAX_PENDING: i64 = 31;
+
 /// The pointee in the shape of the offsets.
 pub(super) fn infer_load(func: &Func, op: &Op) -> Result<Type, String> {
     let Op::Load {
@@ -99,20 +102,57 @@ fn check_lane_atomic(func: &Func, op: &Op) -> Result<(), String> {
     mask.map_or(Ok(()), |mask| expect(op, "mask", func.ty(mask), Type::BOOL))
 }
 
-/// Lane ops without a result.
-pub(super) fn check_lane_store(func: &Func, op: &Op) -> Result<(), String> {
-    check_lane_atomic(func, op)?;
-    let Op::LaneStore {
-        base,
+/// Ops of the lane stage without a result.
+pub(super) fn check_lane_effect(func: &Func, op: &Op) -> Result<(), String> {
+    match op {
+        Op::LaneStore {
+            base,
+            offset,
+            value,
+            mask,
+            align,
+        } => check_lane_access(func, op, *base, *offset, func.ty(*value), *mask, *align),
+        Op::LaneAtomic { .. } => check_lane_atomic(func, op),
+        Op::StartCopy { .. } => check_copy(func, op),
+        Op::WaitCopies { pending } if !(0..=MAX_PENDING).contains(pending) => Err(format!(
+            "`wait_copies` leaves {pending} groups, expected 0 to {MAX_PENDING}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_copy(func: &Func, op: &Op) -> Result<(), String> {
+    let Op::StartCopy {
+        target,
         offset,
-        value,
+        source,
+        source_offset,
         mask,
-        align,
+        count,
     } = op
     else {
         return Ok(());
     };
-    check_lane_access(func, op, *base, *offset, func.ty(*value), *mask, *align)
+    let (dtype, from) = pointer(op, func.ty(*source))?;
+    expect(
+        op,
+        "target",
+        func.ty(*target),
+        Type::pointer(dtype, Space::Shared),
+    )?;
+    if from != Space::Global {
+        return Err("`start_copy` copies from global memory".to_string());
+    }
+    scalar_index(op, "offset", func.ty(*offset))?;
+    scalar_index(op, "source offset", func.ty(*source_offset))?;
+    mask.map_or(Ok(()), |mask| expect(op, "mask", func.ty(mask), Type::BOOL))?;
+    let bytes = count.saturating_mul(i64::from(dtype.bytes()));
+    if [4, 8, 16].contains(&bytes) {
+        return Ok(());
+    }
+    Err(format!(
+        "`start_copy` moves {count} elements of `{dtype}`, expected 4, 8 or 16 bytes"
+    ))
 }
 
 pub(super) fn check_lane_access(

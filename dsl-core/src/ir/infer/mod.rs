@@ -12,7 +12,7 @@ mod value;
 use super::{Func, Op, Rule, Type};
 use control::{check_if, check_loop, infer_reduce};
 use declared::check_declared;
-use memory::{check_lane_store, check_store};
+use memory::{check_lane_effect, check_store};
 use value::{check_elementwise, infer_one};
 
 /// The result types of `op`. `declared` are the types stated where the op is made; rules that infer
@@ -25,7 +25,7 @@ pub fn infer(func: &Func, op: &Op, declared: &[Type]) -> Result<Vec<Type>, Strin
     }
     check_elementwise(func, op)?;
     match op.rule() {
-        Rule::none => check_lane_store(func, op).map(|()| Vec::new()),
+        Rule::none => check_lane_effect(func, op).map(|()| Vec::new()),
         Rule::declared => {
             let [ty] = declared else {
                 return Err(format!(
@@ -68,6 +68,9 @@ pub fn result_count(op: &Op, declared: &[Type]) -> usize {
         | Op::LaneStore { .. }
         | Op::LaneAtomic { .. }
         | Op::Barrier {}
+        | Op::StartCopy { .. }
+        | Op::GroupCopies {}
+        | Op::WaitCopies { .. }
         | Op::Yield { .. } => 0,
         _ => 1,
     }

@@ -126,6 +126,9 @@ impl Lowerer<'_> {
             | Op::ShuffleXor { .. }
             | Op::ShuffleIndex { .. }
             | Op::Barrier {}
+            | Op::StartCopy { .. }
+            | Op::GroupCopies {}
+            | Op::WaitCopies { .. }
             | Op::Extract { .. }
             | Op::Vector { .. }
             | Op::ShuffleVector { .. } => {

@@ -1,0 +1,65 @@
+//! Asynchronous copies from global to shared memory.
+
+use exactile_core::ir::{DType, Op, Value};
+use inkwell::values::PointerValue;
+
+use super::Emitter;
+use crate::error::{Error, Result};
+use crate::memory::element_address;
+
+impl<'c> Emitter<'_, 'c> {
+    /// Emits `start_copy`. Copies of 16 bytes pass by the first-level cache; without the mask the
+    /// hardware reads nothing and fills with zeros.
+    pub(super) fn start_copy(&self, op: &Op) -> Result<()> {
+        let Op::StartCopy {
+            target,
+            offset,
+            source,
+            source_offset,
+            mask,
+            count,
+        } = *op
+        else {
+            return Err(Error::Unsupported(op.mnemonic().to_string()));
+        };
+        let unsupported = || Error::Unsupported(op.mnemonic().to_string());
+        let (dtype, _) = self.func.ty(source).pointee().ok_or_else(unsupported)?;
+        let bytes = count * i64::from(dtype.bytes());
+        let cache = if bytes == 16 { "cg" } else { "ca" };
+        let name = format!("llvm.nvvm.cp.async.{cache}.shared.global.{bytes}");
+        let target = self.element_at(dtype, target, offset)?;
+        let source = self.element_at(dtype, source, source_offset)?;
+        let mask = mask.map(|mask| self.values[mask][0].into_int_value());
+        match mask {
+            None => {
+                self.intrinsic(&name, &[], &[target.into(), source.into()])?;
+            }
+            Some(mask) => {
+                let size = self.choose_int(mask, self.int(32, bytes), self.int(32, 0))?;
+                let arguments = [target.into(), source.into(), size.into()];
+                self.intrinsic(&format!("{name}.s"), &[], &arguments)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn element_at(&self, dtype: DType, base: Value, offset: Value) -> Result<PointerValue<'c>> {
+        let pointer = self.values[base][0].into_pointer_value();
+        let index = self.index(offset)?;
+        let element = self.memory_type(dtype);
+        Ok(element_address(&self.builder, element, pointer, index)?)
+    }
+
+    /// Emits `group_copies`.
+    pub(super) fn group_copies(&self) -> Result<()> {
+        self.intrinsic("llvm.nvvm.cp.async.commit.group", &[], &[])?;
+        Ok(())
+    }
+
+    /// Emits `wait_copies`.
+    pub(super) fn wait_copies(&self, pending: i64) -> Result<()> {
+        let pending = self.int(32, pending);
+        self.intrinsic("llvm.nvvm.cp.async.wait.group", &[], &[pending.into()])?;
+        Ok(())
+    }
+}
