@@ -10,7 +10,7 @@ use crate::layout::access::TileAccess;
 use crate::layout::assign::Origin;
 
 /// The layouts of a list of values.
-type Layouts = Vec<Rc<LinearLayout>>;
+pub(super) type Layouts = Vec<Rc<LinearLayout>>;
 
 impl Lowering<'_> {
     /// Lowers the instructions of a region into the current lane region, up to its `yield`.
@@ -25,7 +25,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn inst(&mut self, inst: Inst) -> Result<()> {
+    pub(super) fn inst(&mut self, inst: Inst) -> Result<()> {
         let block = self.block;
         let data = block.inst(inst);
         let lazy = |value: &Value| self.assignment.origin(*value) != Origin::Computed;
@@ -115,12 +115,12 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn layouts(&self, values: &[Value]) -> Layouts {
+    pub(super) fn layouts(&self, values: &[Value]) -> Layouts {
         values.iter().map(|&value| self.assigned(value)).collect()
     }
 
     /// The registers of several values, one after the other.
-    fn flatten(&mut self, values: &[Value], layouts: &Layouts) -> Result<Vec<Value>> {
+    pub(super) fn flatten(&mut self, values: &[Value], layouts: &Layouts) -> Result<Vec<Value>> {
         let mut flat = Vec::new();
         for (&value, layout) in values.iter().zip(layouts) {
             flat.extend_from_slice(&self.get(value, layout)?);
@@ -140,7 +140,7 @@ impl Lowering<'_> {
     }
 
     /// Binds values to the registers that a flat list holds.
-    fn unflatten(&mut self, values: &[Value], layouts: &Layouts, flat: &[Value]) {
+    pub(super) fn unflatten(&mut self, values: &[Value], layouts: &Layouts, flat: &[Value]) {
         let mut rest = flat;
         for (&value, layout) in values.iter().zip(layouts) {
             let (own, others) = rest.split_at(layout.registers() as usize);
@@ -179,6 +179,9 @@ impl Lowering<'_> {
     }
 
     fn for_loop(&mut self, inst: Inst) -> Result<()> {
+        if let Some(pipeline) = self.pipeline(inst)? {
+            return self.pipelined_loop(inst, &pipeline);
+        }
         let block = self.block;
         let data = block.inst(inst);
         let Op::For {
@@ -248,11 +251,17 @@ impl Lowering<'_> {
     ) -> Result<()> {
         let layouts = self.layouts(results);
         let condition = self.scalar(condition)?;
-        let before = self.pending.clone();
+        let before = (self.pending.clone(), self.buffers.end);
         let on_true = self.region(regions.0, &[], &Vec::new(), &layouts)?;
-        let after_true = std::mem::replace(&mut self.pending, before);
+        let after_true = std::mem::replace(&mut self.pending, before.0);
+        let end_true = self.buffers.end;
+        if self.depth == 0 {
+            // A program takes one branch, once.
+            self.buffers.end = before.1;
+        }
         let on_false = self.region(regions.1, &[], &Vec::new(), &layouts)?;
         self.pending.merge(&after_true);
+        self.buffers.end = self.buffers.end.max(end_true);
         self.finish(
             Op::If {
                 condition,

@@ -39,6 +39,15 @@ impl Lowering<'_> {
             offsets,
             mask,
         };
+        if let Some(staged) = self.staged(inst) {
+            let filled = match (mask, other) {
+                (Some(mask), Some(other)) if !self.is_zero(other) => {
+                    Some((self.get(mask, &layout)?, self.get(other, &layout)?))
+                }
+                _ => None,
+            };
+            return self.load_staged(inst, staged, &layout, filled);
+        }
         let other = other.map(|other| self.get(other, &layout)).transpose()?;
         let access = self.access(inst, &access, &layout)?;
         self.order_access(
@@ -78,6 +87,16 @@ impl Lowering<'_> {
             .into();
         self.bind(result, Tile { layout, registers });
         Ok(())
+    }
+
+    /// Whether a tile is filled with zero bits.
+    fn is_zero(&self, value: Value) -> bool {
+        let op = self.definitions[value].map(|inst| self.block.op(inst));
+        match op {
+            Some(Op::Constant { value }) => value.bits == 0,
+            Some(Op::Splat { x } | Op::Broadcast { x }) => self.is_zero(*x),
+            _ => false,
+        }
     }
 
     fn load_vector(
@@ -186,7 +205,7 @@ impl Lowering<'_> {
     }
 
     /// Prepares an access of a tile in `layout`.
-    fn access(
+    pub(super) fn access(
         &mut self,
         inst: Inst,
         tile: &TileAccess,
@@ -218,7 +237,7 @@ impl Lowering<'_> {
 
     /// The registers of each access: as many neighbours along the contiguous axis as registers hold
     /// and one instruction may move.
-    fn vectors(&self, tile: &TileAccess, layout: &LinearLayout) -> Vec<Vec<u32>> {
+    pub(super) fn vectors(&self, tile: &TileAccess, layout: &LinearLayout) -> Vec<Vec<u32>> {
         let contiguity = &self.assignment.contiguity;
         let mut bits = Vec::new();
         if let Some(&axis) = tile.order(self.block, contiguity).first() {
@@ -250,7 +269,12 @@ impl Lowering<'_> {
     }
 
     /// The mask of one vector: the tile's mask, the owner's condition, and the bounds check.
-    fn checked(&mut self, access: &Access, vector: &[u32], owner: Option<Value>) -> Option<Value> {
+    pub(super) fn checked(
+        &mut self,
+        access: &Access,
+        vector: &[u32],
+        owner: Option<Value>,
+    ) -> Option<Value> {
         let first = vector[0] as usize;
         let mut mask = access.masks.as_ref().map(|masks| masks[first]);
         if let Some(owner) = owner {
@@ -313,6 +337,16 @@ impl Access {
     /// The masks, to change.
     pub(super) fn masks_mut(&mut self) -> &mut Option<Registers> {
         &mut self.masks
+    }
+
+    /// The argument.
+    pub(super) fn base(&self) -> Value {
+        self.base
+    }
+
+    /// Registers of each vector, in memory order.
+    pub(super) fn vectors(&self) -> &[Vec<u32>] {
+        &self.vectors
     }
 
     /// The element offsets.

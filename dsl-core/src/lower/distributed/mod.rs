@@ -10,6 +10,8 @@
 //! barriers are always reached together.
 
 mod affine;
+mod ahead;
+mod buffers;
 mod control;
 mod convert;
 mod dot;
@@ -17,6 +19,7 @@ mod element;
 mod level;
 mod memory;
 mod order;
+mod pipeline;
 mod reduce;
 mod scatter;
 #[cfg(test)]
@@ -31,12 +34,14 @@ use super::access_sites;
 use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::entity::EntityMap;
-use crate::ir::{Func, Inst, Stage, Value};
+use crate::ir::{Func, Inst, Op, Stage, Value};
 use crate::layout::assign::{Assignment, assign};
 use crate::layout::{LayoutError, LinearLayout};
 use crate::target::{Bounds, MAX_WARPS, Options};
 use crate::verify::{self, BlockFunc, LaneFunc};
+use buffers::Buffers;
 use order::Pending;
+use pipeline::MAX_STAGES;
 use tile::{Scope, Tile};
 
 /// An error at a place of the source.
@@ -66,9 +71,17 @@ pub fn lower(block: &BlockFunc, options: &Options) -> std::result::Result<LaneFu
     }
     let assignment = assign(block, &options.schedule)
         .map_err(|error| Diagnostic::new(crate::diagnostic::Loc::none(), error.to_string()))?;
-    let mut lowering = Lowering::new(block, options, assignment);
-    lowering.function()?;
-    verify::lane(lowering.builder.finish()?)
+    let mut most = MAX_STAGES;
+    loop {
+        let mut lowering = Lowering::new(block, options, assignment.clone());
+        lowering.buffers.most = most;
+        lowering.function()?;
+        // Pipelines that do not fit become shallower.
+        if lowering.place_buffers() || most < 2 {
+            return verify::lane(lowering.builder.finish()?);
+        }
+        most -= 1;
+    }
 }
 
 /// The state of lowering one function.
@@ -84,6 +97,11 @@ struct Lowering<'a> {
     /// What is bound and known in the regions around the current instruction, innermost last.
     scopes: Vec<Scope>,
     pending: Pending,
+    /// The depth of all pipelines, if the schedule states it.
+    stages: Option<i64>,
+    buffers: Buffers,
+    /// Loops around the current instruction.
+    depth: usize,
     lane: Option<Value>,
     warp: Option<Value>,
 }
@@ -102,6 +120,9 @@ impl<'a> Lowering<'a> {
             bounds: options.bounds,
             scopes: vec![Scope::default()],
             pending: Pending::default(),
+            stages: (options.schedule.stages > 0).then(|| i64::from(options.schedule.stages)),
+            buffers: Buffers::new(MAX_STAGES),
+            depth: 0,
             lane: None,
             warp: None,
         }
@@ -122,6 +143,29 @@ impl<'a> Lowering<'a> {
             );
         }
         self.insts(self.block.body())
+    }
+
+    /// Puts the buffers of pipelines behind the scratch area; false if they do not fit.
+    fn place_buffers(&mut self) -> bool {
+        let buffers = std::mem::take(&mut self.buffers.allocations);
+        let func = self.builder.func_mut();
+        let mut scratch = 0;
+        for inst in func.all_insts() {
+            let data = func.inst(inst);
+            if let Op::Alloc { offset, count } = data.op
+                && let Some((dtype, _)) = func.ty(data.results[0]).pointee()
+                && !buffers.contains(&inst)
+            {
+                scratch = scratch.max(offset + count * i64::from(dtype.bytes()));
+            }
+        }
+        let start = (scratch as u64).next_multiple_of(16) as i64;
+        for inst in buffers {
+            if let Op::Alloc { offset, .. } = &mut func.inst_mut(inst).op {
+                *offset += start;
+            }
+        }
+        start + self.buffers.end <= i64::from(SHARED_BYTES)
     }
 
     /// An error at the current instruction.

@@ -174,11 +174,13 @@ impl Lowering<'_> {
             });
         }
         self.pending.shared = Shared::Everything;
+        self.depth += 1;
         self.pending.clone()
     }
 
     /// After a loop: it may not have run, so what was pending before it still is.
     pub(super) fn leave_loop(&mut self, entered: &Pending) {
         self.pending.merge(entered);
+        self.depth -= 1;
     }
 }

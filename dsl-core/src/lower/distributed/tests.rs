@@ -11,6 +11,7 @@ use crate::text::parse;
 use crate::verify;
 
 mod reductions;
+mod stages;
 
 /// Memory of an argument, aligned to 16 bytes.
 #[derive(Clone, Debug, PartialEq)]

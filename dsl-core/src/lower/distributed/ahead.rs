@@ -1,0 +1,146 @@
+//! Which loads of a loop can be started iterations ahead: those whose addresses follow from the
+//! index, from what does not change, and from carried values that such numbers alone advance.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ir::{Func, Inst, Op, Region, Trait, Value};
+
+/// What is computed ahead of the iterations of a loop.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    /// The loads.
+    pub(super) loads: BTreeSet<Inst>,
+    /// The instructions that their addresses need, and the `if`s that they lie in.
+    pub(super) slice: BTreeSet<Inst>,
+    /// Carried values that the addresses need, by position.
+    pub(super) carried: BTreeSet<usize>,
+}
+
+impl Ahead {
+    /// Of the loads of `body` that `wanted` takes, those that can be started ahead.
+    ///
+    /// Loads of an argument that the loop also stores to stay where they are, as do those that read
+    /// the same elements in every iteration.
+    pub(super) fn find(func: &Func, body: Region, wanted: &dyn Fn(Inst) -> bool) -> Self {
+        let mut written = BTreeSet::new();
+        func.walk(body, &mut |inst| {
+            if let Op::Store { base, .. } = func.op(inst) {
+                written.insert(*base);
+            }
+        });
+        let mut body = Body {
+            func,
+            body,
+            parents: BTreeMap::new(),
+            definitions: BTreeMap::new(),
+        };
+        body.enter(body.body, None);
+        let mut ahead = Self::default();
+        for &inst in body.parents.keys() {
+            let Op::Load {
+                base,
+                offsets,
+                mask,
+                ..
+            } = func.op(inst)
+            else {
+                continue;
+            };
+            if written.contains(base) || !wanted(inst) {
+                continue;
+            }
+            let mut need = Need::default();
+            let operands = [Some(*offsets), *mask];
+            let found = operands
+                .into_iter()
+                .flatten()
+                .all(|value| body.value(value, &mut need));
+            if found && need.changes && body.place(inst, &mut need) {
+                ahead.loads.insert(inst);
+                ahead.slice.extend(need.slice);
+                ahead.carried.extend(need.carried);
+            }
+        }
+        ahead
+    }
+}
+
+/// What one load needs.
+#[derive(Default)]
+struct Need {
+    slice: BTreeSet<Inst>,
+    carried: BTreeSet<usize>,
+    /// Whether anything depends on the iteration.
+    changes: bool,
+}
+
+struct Body<'a> {
+    func: &'a Func,
+    body: Region,
+    /// The instructions of the body, each with the `if` that it lies in.
+    parents: BTreeMap<Inst, Option<Inst>>,
+    /// Where the values that the body computes come from.
+    definitions: BTreeMap<Value, Inst>,
+}
+
+impl Body<'_> {
+    fn enter(&mut self, region: Region, parent: Option<Inst>) {
+        let func = self.func;
+        for &inst in &func.region(region).insts {
+            self.parents.insert(inst, parent);
+            for &result in &func.inst(inst).results {
+                self.definitions.insert(result, inst);
+            }
+            if let Op::If {
+                on_true, on_false, ..
+            } = func.op(inst)
+            {
+                self.enter(*on_true, Some(inst));
+                self.enter(*on_false, Some(inst));
+            }
+        }
+    }
+
+    /// Whether a value can be computed ahead, and what it needs.
+    fn value(&self, value: Value, need: &mut Need) -> bool {
+        let parameters = &self.func.region(self.body).parameters;
+        if let Some(position) = parameters.iter().position(|&other| other == value) {
+            need.changes = true;
+            let Some(carried) = position.checked_sub(1) else {
+                return true;
+            };
+            let next = self.func.yielded(self.body)[carried];
+            return !need.carried.insert(carried) || self.value(next, need);
+        }
+        let Some(&inst) = self.definitions.get(&value) else {
+            return true;
+        };
+        if need.slice.contains(&inst) {
+            return true;
+        }
+        let op = self.func.op(inst);
+        let cheap = op.is(Trait::pure) && op.regions().is_empty() && !matches!(op, Op::Dot { .. });
+        if !cheap || !self.place(inst, need) {
+            return false;
+        }
+        need.slice.insert(inst);
+        op.operands()
+            .into_iter()
+            .all(|operand| self.value(operand, need))
+    }
+
+    /// Whether it is known ahead that an instruction will be reached.
+    fn place(&self, inst: Inst, need: &mut Need) -> bool {
+        let Some(&Some(parent)) = self.parents.get(&inst) else {
+            return true;
+        };
+        if need.slice.contains(&parent) {
+            return true;
+        }
+        let Op::If { condition, .. } = self.func.op(parent) else {
+            return false;
+        };
+        need.slice.insert(parent);
+        self.value(*condition, need) && self.place(parent, need)
+    }
+}

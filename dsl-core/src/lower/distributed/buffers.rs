@@ -1,0 +1,169 @@
+//! The shared memory in which pipelines keep what lanes have copied.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::tile::{Registers, Tile};
+use super::{Lowering, Result};
+use crate::ir::{BinaryOp, DType, Inst, Op, Space, Type, Value};
+use crate::layout::access::TileAccess;
+use crate::layout::{LinearLayout, ThreadMap};
+
+/// The sizes in bytes that asynchronous copies have.
+const COPY_BYTES: [i64; 3] = [4, 8, 16];
+
+/// Shared memory that pipelines use.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    /// The most stages of a loop.
+    pub(super) most: i64,
+    /// Bytes taken.
+    pub(super) end: i64,
+    /// Allocations, whose offsets count from where scratch memory will end.
+    pub(super) allocations: Vec<Inst>,
+    /// Where the loads of the current loop read.
+    pub(super) staged: BTreeMap<Inst, Staged>,
+}
+
+impl Buffers {
+    pub(super) fn new(most: i64) -> Self {
+        Self {
+            most,
+            end: 0,
+            allocations: Vec::new(),
+            staged: BTreeMap::new(),
+        }
+    }
+}
+
+/// Where a lane finds what it copied for the current iteration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Staged {
+    pub(super) base: Value,
+    /// The first element of the lane (`i64`).
+    pub(super) offset: Value,
+    pub(super) place: Place,
+}
+
+/// The shape of the buffers of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    dtype: DType,
+    /// Elements of one copy.
+    pub(super) width: i64,
+    /// Copies of a lane.
+    copies: i64,
+    /// Lanes of the thread block.
+    threads: i64,
+}
+
+impl Place {
+    /// Elements from one copy of a lane to its next.
+    pub(super) fn step(self) -> i64 {
+        self.width * self.threads
+    }
+
+    /// Elements of the buffer of one stage.
+    fn elements(self) -> i64 {
+        self.step() * self.copies
+    }
+}
+
+impl Lowering<'_> {
+    /// The shape of the buffers of a load; `None` where its accesses are too narrow for copies.
+    pub(super) fn copy_place(&self, load: Inst) -> Option<Place> {
+        let tile = TileAccess::of(self.block, load)?;
+        let result = self.block.inst(load).results[0];
+        let (dtype, _) = self.block.ty(tile.base).pointee()?;
+        if self.block.ty(result).is_scalar() {
+            return None;
+        }
+        let vectors = self.vectors(&tile, &self.assigned(result));
+        let width = vectors.first()?.len() as i64;
+        let place = Place {
+            dtype,
+            width,
+            copies: vectors.len() as i64,
+            threads: 32 << self.assignment.warp_bits,
+        };
+        COPY_BYTES
+            .contains(&(width * i64::from(dtype.bytes())))
+            .then_some(place)
+    }
+
+    /// A new buffer of `stages` times what a load copies.
+    pub(super) fn buffer(&mut self, place: Place, stages: i64) -> Value {
+        let count = place.elements() * stages;
+        let offset = self.buffers.end;
+        self.buffers.end += count * i64::from(place.dtype.bytes());
+        let ty = Type::pointer(place.dtype, Space::Shared);
+        let op = Op::Alloc { offset, count };
+        let inst = self.builder.emit_unchecked(op, &[ty]);
+        self.buffers.allocations.push(inst);
+        self.builder.results(inst)[0]
+    }
+
+    /// The first element of this lane in the buffer of a stage.
+    pub(super) fn lane_start(&mut self, place: Place, slot: Value) -> Value {
+        let width = place.width as u32;
+        let map = ThreadMap {
+            lane: (0..5).map(|bit| width << bit).collect(),
+            warp: (0..self.assignment.warp_bits)
+                .map(|bit| width << (5 + bit))
+                .collect(),
+        };
+        let own = self.thread_value(&map);
+        let elements = self.builder.int32(place.elements() as i32);
+        let start = self.builder.binary(BinaryOp::Mul, slot, elements);
+        let sum = self.builder.binary(BinaryOp::Add, start, own);
+        self.builder.cast(sum, DType::I64)
+    }
+
+    /// Where the copies of a load are, in a loop that runs ahead.
+    pub(super) fn staged(&self, load: Inst) -> Option<Staged> {
+        self.buffers.staged.get(&load).copied()
+    }
+
+    /// Reads back what a lane has copied. Masked elements are zero, which becomes `other`.
+    pub(super) fn load_staged(
+        &mut self,
+        load: Inst,
+        staged: Staged,
+        layout: &Rc<LinearLayout>,
+        other: Option<(Registers, Registers)>,
+    ) -> Result<()> {
+        let Staged {
+            base,
+            offset,
+            place,
+        } = staged;
+        let result = self.block.inst(load).results[0];
+        let tile = TileAccess::of(self.block, load)
+            .ok_or_else(|| self.error("only loads can run ahead"))?;
+        let mut registers: Vec<Option<Value>> = vec![None; layout.registers() as usize];
+        for (number, vector) in (0..).zip(self.vectors(&tile, layout)) {
+            let distance = self.builder.index(number * place.step());
+            let op = Op::LaneLoad {
+                base,
+                offset: self.builder.add(offset, distance),
+                mask: None,
+                other: None,
+                align: place.width * i64::from(place.dtype.bytes()),
+            };
+            let ty = Type::vector(place.dtype, vector.len());
+            let loaded = self.builder.declared(op, ty);
+            for (register, value) in vector.iter().zip(self.scatter(loaded, vector.len())) {
+                let at = *register as usize;
+                registers[at] = Some(match &other {
+                    Some((mask, other)) => self.builder.select(mask[at], value, other[at]),
+                    None => value,
+                });
+            }
+        }
+        let registers: Option<Registers> = registers.into_iter().collect();
+        let registers = registers.expect("broken invariant: vectors cover all registers");
+        let layout = Rc::clone(layout);
+        self.bind(result, Tile { layout, registers });
+        Ok(())
+    }
+}

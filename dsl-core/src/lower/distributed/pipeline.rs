@@ -1,0 +1,378 @@
+//! Loops whose loads are started iterations ahead, by asynchronous copies to shared memory.
+//!
+//! A load keeps its layout: each lane copies what it would have loaded, and reads back what it
+//! copied itself, so waiting is enough and no barrier is needed. The copies of one access lie side
+//! by side in the order of lanes, which leaves no bank conflicts. There is one buffer for each stage:
+//! an iteration first starts the copies of the iteration `stages - 1` ahead, into the buffer that
+//! the iteration before it has read.
+
+use std::collections::BTreeMap;
+
+use super::ahead::Ahead;
+use super::buffers::{Place, Staged};
+use super::control::Layouts;
+use super::order::Touch;
+use super::tile::Scope;
+use super::{Lowering, Result};
+use crate::ir::{BinaryOp, CompareOp, Inst, Op, Region, Type, Value};
+use crate::layout::access::TileAccess;
+
+/// The deepest pipeline.
+pub(super) const MAX_STAGES: i64 = 8;
+
+/// A loop with loads that run ahead.
+pub(super) struct Pipeline {
+    body: Region,
+    stages: i64,
+    ahead: Ahead,
+    /// For each load its memory.
+    buffers: BTreeMap<Inst, (Value, Place)>,
+    /// The carried values that are advanced ahead, their next values and layouts.
+    carried: Vec<Value>,
+    next: Vec<Value>,
+    layouts: Layouts,
+    upper: Value,
+    step: i64,
+}
+
+/// What is known of an iteration ahead.
+#[derive(Clone)]
+struct State {
+    index: Value,
+    /// Whether the iteration runs.
+    runs: Value,
+    carried: Vec<Value>,
+}
+
+impl State {
+    fn flat(&self) -> Vec<Value> {
+        [&[self.index, self.runs][..], &self.carried].concat()
+    }
+
+    fn of(values: &[Value]) -> Self {
+        Self {
+            index: values[0],
+            runs: values[1],
+            carried: values[2..].to_vec(),
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// Plans the pipeline of a loop, if it is to have one and has loads for it.
+    pub(super) fn pipeline(&mut self, inst: Inst) -> Result<Option<Pipeline>> {
+        let block = self.block;
+        let &Op::For {
+            upper,
+            ref init,
+            step,
+            stages,
+            body,
+            ..
+        } = block.op(inst)
+        else {
+            return Ok(None);
+        };
+        let stages = self.stages.unwrap_or(stages).min(self.buffers.most);
+        if stages < 2 {
+            return Ok(None);
+        }
+        let ahead = Ahead::find(block, body, &|load| self.copy_place(load).is_some());
+        if ahead.loads.is_empty() {
+            return Ok(None);
+        }
+        let mut carried = Vec::new();
+        let mut next = Vec::new();
+        let mut layouts = Layouts::new();
+        debug_assert!(ahead.carried.iter().all(|&at| at < init.len()));
+        for &at in &ahead.carried {
+            carried.push(block.region(body).parameters[at + 1]);
+            next.push(block.yielded(body)[at]);
+            layouts.push(self.assigned(block.inst(inst).results[at]));
+        }
+        let mut pipeline = Pipeline {
+            body,
+            stages,
+            ahead,
+            buffers: BTreeMap::new(),
+            carried,
+            next,
+            layouts,
+            upper: self.scalar(upper)?,
+            step,
+        };
+        self.allocate(&mut pipeline, body);
+        Ok(Some(pipeline))
+    }
+
+    /// Allocates the buffers of the loads in a region. The branches of an `if` share what has the
+    /// same shape, so that every byte belongs to one lane.
+    fn allocate(&mut self, pipeline: &mut Pipeline, region: Region) {
+        let block = self.block;
+        for &inst in &block.region(region).insts {
+            if pipeline.ahead.loads.contains(&inst) {
+                let place = self
+                    .copy_place(inst)
+                    .expect("broken invariant: loads that run ahead are wide enough");
+                let base = self.buffer(place, pipeline.stages);
+                pipeline.buffers.insert(inst, (base, place));
+            } else if let Op::If {
+                on_true, on_false, ..
+            } = block.op(inst)
+                && pipeline.ahead.slice.contains(&inst)
+            {
+                self.allocate(pipeline, *on_true);
+                self.allocate_like(pipeline, *on_false, *on_true);
+            }
+        }
+    }
+
+    fn allocate_like(&mut self, pipeline: &mut Pipeline, region: Region, other: Region) {
+        let block = self.block;
+        let mut free = Vec::new();
+        block.walk(other, &mut |inst| free.extend(pipeline.buffers.get(&inst)));
+        let mut loads = Vec::new();
+        block.walk(region, &mut |inst| {
+            if pipeline.ahead.loads.contains(&inst) {
+                loads.push(inst);
+            }
+        });
+        for load in loads {
+            let place = self
+                .copy_place(load)
+                .expect("broken invariant: loads that run ahead are wide enough");
+            let found = free.iter().position(|&(_, other)| other == place);
+            let buffer = match found {
+                Some(position) => free.swap_remove(position),
+                None => (self.buffer(place, pipeline.stages), place),
+            };
+            pipeline.buffers.insert(load, buffer);
+        }
+    }
+
+    /// Lowers a loop with a pipeline.
+    pub(super) fn pipelined_loop(&mut self, inst: Inst, pipeline: &Pipeline) -> Result<()> {
+        let block = self.block;
+        let data = block.inst(inst);
+        let Op::For {
+            lower,
+            init,
+            stages,
+            ..
+        } = &data.op
+        else {
+            return Ok(());
+        };
+        let layouts = self.layouts(&data.results);
+        let lower = self.scalar(*lower)?;
+        let first = self.flatten(init, &layouts)?;
+        let start = self.fill(pipeline, lower, init)?;
+        let mut init = first.clone();
+        init.extend(start.flat());
+        init.push(self.builder.int32(0));
+        let types: Vec<Type> = std::iter::once(Type::INDEX)
+            .chain(init.iter().map(|&value| self.builder.ty(value)))
+            .collect();
+        let entered = self.enter_loop(&[pipeline.body]);
+        let body = self.builder.new_region(&types);
+        let outer = self.builder.enter(body);
+        self.scopes.push(Scope::default());
+        let parameters = self.builder.parameters(body);
+        let (own, extra) = parameters.split_at(1 + first.len());
+        let mut inner = vec![self.scalar_layout()];
+        inner.extend(layouts.iter().cloned());
+        let last = self.run_ahead(pipeline, extra)?;
+        self.unflatten(&block.region(pipeline.body).parameters, &inner, own);
+        self.insts(pipeline.body)?;
+        let mut values = self.flatten(block.yielded(pipeline.body), &layouts)?;
+        values.extend(last);
+        self.builder.emit(Op::Yield { values }, &[]);
+        self.scopes.pop();
+        self.builder.enter(outer);
+        self.leave_loop(&entered);
+        let op = Op::For {
+            lower,
+            upper: pipeline.upper,
+            init,
+            step: pipeline.step,
+            stages: *stages,
+            body,
+        };
+        let emitted = self.builder.emit_unchecked(op, &types[1..]);
+        let flat = self.builder.results(emitted).to_vec();
+        self.unflatten(&data.results, &layouts, &flat[..first.len()]);
+        Ok(())
+    }
+
+    /// Before the loop: starts the copies of all stages but one.
+    fn fill(&mut self, pipeline: &Pipeline, lower: Value, init: &[Value]) -> Result<State> {
+        for &load in &pipeline.ahead.loads {
+            let base = TileAccess::of(self.block, load).map(|tile| tile.base);
+            if let Some(argument) = base.and_then(|base| self.block.parameter_index(base)) {
+                let touch = Touch {
+                    owned: None,
+                    writes: false,
+                };
+                self.order_access(argument, touch);
+            }
+        }
+        let chosen: Vec<Value> = pipeline.ahead.carried.iter().map(|&at| init[at]).collect();
+        let carried = self.flatten(&chosen, &pipeline.layouts)?;
+        let runs = self.builder.compare(CompareOp::Lt, lower, pipeline.upper);
+        let mut state = State {
+            index: lower,
+            runs,
+            carried,
+        };
+        for stage in 0..pipeline.stages - 1 {
+            let slot = self.builder.int32(stage as i32);
+            state = self.start_copies(pipeline, &state, slot)?;
+        }
+        Ok(state)
+    }
+
+    /// At the start of an iteration: starts the copies of the iteration ahead, waits for its own, and
+    /// says where they are. Takes and returns what the loop carries for the pipeline.
+    fn run_ahead(&mut self, pipeline: &Pipeline, extra: &[Value]) -> Result<Vec<Value>> {
+        let (&slot, state) = extra
+            .split_last()
+            .expect("broken invariant: the loop carries a slot");
+        let last = self.builder.int32(pipeline.stages as i32 - 1);
+        let (zero, one) = (self.builder.int32(0), self.builder.int32(1));
+        let is_first = self.builder.compare(CompareOp::Eq, slot, zero);
+        let before = self.builder.binary(BinaryOp::Sub, slot, one);
+        let before = self.builder.select(is_first, last, before);
+        let state = self.start_copies(pipeline, &State::of(state), before)?;
+        let pending = pipeline.stages - 1;
+        self.builder.emit(Op::WaitCopies { pending }, &[]);
+        for (&load, &(base, place)) in &pipeline.buffers {
+            let offset = self.lane_start(place, slot);
+            let staged = Staged {
+                base,
+                offset,
+                place,
+            };
+            self.buffers.staged.insert(load, staged);
+        }
+        let is_last = self.builder.compare(CompareOp::Eq, slot, last);
+        let after = self.builder.binary(BinaryOp::Add, slot, one);
+        let after = self.builder.select(is_last, zero, after);
+        let mut values = state.flat();
+        values.push(after);
+        Ok(values)
+    }
+
+    /// Starts the copies of one iteration if it runs, as one group; returns the next iteration.
+    fn start_copies(&mut self, pipeline: &Pipeline, state: &State, slot: Value) -> Result<State> {
+        let block = self.block;
+        self.scopes.push(Scope::default());
+        let index = block.region(pipeline.body).parameters[0];
+        let mut layouts = vec![self.scalar_layout()];
+        layouts.extend(pipeline.layouts.iter().cloned());
+        let values = [&[index][..], &pipeline.carried].concat();
+        let flat = [&[state.index][..], &state.carried].concat();
+        self.unflatten(&values, &layouts, &flat);
+        self.addresses(pipeline, pipeline.body)?;
+        let carried = self.flatten(&pipeline.next, &pipeline.layouts)?;
+        let on_true = self.nested(|this| this.copies(pipeline, pipeline.body, slot))?;
+        let on_false = self.nested(|_| Ok(()))?;
+        let op = Op::If {
+            condition: state.runs,
+            on_true,
+            on_false,
+        };
+        self.builder.emit(op, &[]);
+        self.builder.emit(Op::GroupCopies {}, &[]);
+        self.scopes.pop();
+        let step = self.builder.index(pipeline.step);
+        let index = self.builder.add(state.index, step);
+        let grows = self.builder.compare(CompareOp::Gt, index, state.index);
+        let inside = self.builder.compare(CompareOp::Lt, index, pipeline.upper);
+        let more = self.builder.and(grows, inside);
+        let runs = self.builder.and(state.runs, more);
+        Ok(State {
+            index,
+            runs,
+            carried,
+        })
+    }
+
+    /// A new lane region without parameters or results.
+    fn nested(&mut self, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<Region> {
+        let region = self.builder.new_region(&[]);
+        let outer = self.builder.enter(region);
+        self.scopes.push(Scope::default());
+        let filled = fill(self);
+        self.builder.emit(Op::Yield { values: Vec::new() }, &[]);
+        self.scopes.pop();
+        self.builder.enter(outer);
+        filled.map(|()| region)
+    }
+
+    /// The address arithmetic of a region.
+    fn addresses(&mut self, pipeline: &Pipeline, region: Region) -> Result<()> {
+        let block = self.block;
+        for &inst in &block.region(region).insts {
+            if pipeline.ahead.slice.contains(&inst) && !matches!(block.op(inst), Op::If { .. }) {
+                self.builder.set_loc(block.inst(inst).loc.clone());
+                self.inst(inst)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The copies of a region, after its address arithmetic.
+    fn copies(&mut self, pipeline: &Pipeline, region: Region, slot: Value) -> Result<()> {
+        let block = self.block;
+        for &inst in &block.region(region).insts {
+            self.builder.set_loc(block.inst(inst).loc.clone());
+            if let Some(&(base, place)) = pipeline.buffers.get(&inst) {
+                let start = self.lane_start(place, slot);
+                self.copy(inst, base, start, place)?;
+            } else if let Op::If {
+                condition,
+                on_true,
+                on_false,
+            } = *block.op(inst)
+                && pipeline.ahead.slice.contains(&inst)
+            {
+                let condition = self.scalar(condition)?;
+                let [on_true, on_false] = [on_true, on_false].map(|branch| {
+                    self.nested(|this| {
+                        this.addresses(pipeline, branch)?;
+                        this.copies(pipeline, branch, slot)
+                    })
+                });
+                let op = Op::If {
+                    condition,
+                    on_true: on_true?,
+                    on_false: on_false?,
+                };
+                self.builder.emit(op, &[]);
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, load: Inst, target: Value, start: Value, place: Place) -> Result<()> {
+        let result = self.block.inst(load).results[0];
+        let layout = self.assigned(result);
+        let tile = TileAccess::of(self.block, load)
+            .ok_or_else(|| self.error("only loads can run ahead"))?;
+        let access = self.access(load, &tile, &layout)?;
+        for (number, vector) in (0..).zip(access.vectors()) {
+            let mask = self.checked(&access, vector, None);
+            let distance = self.builder.index(number * place.step());
+            let op = Op::StartCopy {
+                target,
+                offset: self.builder.add(start, distance),
+                source: access.base(),
+                source_offset: access.offsets()[vector[0] as usize],
+                mask,
+                count: place.width,
+            };
+            self.builder.emit(op, &[]);
+        }
+        Ok(())
+    }
+}
