@@ -138,3 +138,37 @@ fn a_product_of_matrices_is_fused_multiply_adds() {
         assert!(count(&assembled, "FFMA") >= 32, "{}", assembled.sass);
     }
 }
+
+#[test]
+fn a_pipelined_loop_copies_asynchronously_without_barriers() {
+    let source = "func @rows block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16, %n: i64, %columns: i64) {
+        %zero = constant value=i64(0) : i64
+        %i = arange start=0, end=2048 : tile<2048xi64>
+        %end = splat %columns : tile<2048xi64>
+        %in = lt %i, %end : tile<2048xbool>
+        %none = constant value=f32(0) : tile<2048xf32>
+        %s = for %zero, %n, [%none], step=1, stages=3 (%k: i64, %c: tile<2048xf32>) {
+          %r = mul %k, %columns : i64
+          %t = splat %r : tile<2048xi64>
+          %o = add %t, %i : tile<2048xi64>
+          %v = load %x, %o, mask=%in : tile<2048xf32>
+          %e = add %c, %v : tile<2048xf32>
+          yield [%e]
+        } : tile<2048xf32>
+        store %y, %i, %s
+      }";
+    let source = source.replace("%columns: i64", "%columns: i64 divisor=16");
+    for (bounds, assembled) in assembled(&source, "pipelined_rows") {
+        let sass = &assembled.sass;
+        assert!(sass.contains("LDGSTS.E.BYPASS.128"), "{sass}");
+        assert!(
+            sass.contains("LDGDEPBAR") && sass.contains("DEPBAR.LE SB0"),
+            "{sass}"
+        );
+        assert!(sass.contains("LDS.128"), "{sass}");
+        assert_eq!(count(&assembled, "BAR.SYNC"), 0, "{sass}");
+        if bounds == Bounds::Unchecked {
+            assert_eq!(count(&assembled, "LDG.E"), 0, "{sass}");
+        }
+    }
+}
