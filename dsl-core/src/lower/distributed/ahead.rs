@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::order::Effect;
 use crate::ir::{Func, Inst, Op, Region, Trait, Value};
 
 /// What is computed ahead of the iterations of a loop.
@@ -24,8 +25,8 @@ impl Ahead {
     pub(super) fn find(func: &Func, body: Region, wanted: &dyn Fn(Inst) -> bool) -> Self {
         let mut written = BTreeSet::new();
         func.walk(body, &mut |inst| {
-            if let Op::Store { base, .. } = func.op(inst) {
-                written.insert(*base);
+            if let Some((base, Effect::Writes | Effect::Combines(_))) = Effect::of(func.op(inst)) {
+                written.insert(base);
             }
         });
         let mut body = Body {

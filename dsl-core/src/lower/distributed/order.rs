@@ -32,7 +32,7 @@ pub(super) enum Effect {
 
 impl Effect {
     /// The base and the effect of an op that accesses memory.
-    fn of(op: &Op) -> Option<(Value, Effect)> {
+    pub(super) fn of(op: &Op) -> Option<(Value, Effect)> {
         match op {
             Op::Load { base, .. } => Some((*base, Effect::Reads)),
             Op::Store { base, .. } => Some((*base, Effect::Writes)),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::ahead::Ahead;
 use super::buffers::{Place, Staged};
 use super::control::Layouts;
-use super::order::Touch;
+use super::order::{Effect, Touch};
 use super::tile::Scope;
 use super::{Lowering, Result};
 use crate::ir::{BinaryOp, CompareOp, Inst, Op, Region, Type, Value};
@@ -211,7 +211,7 @@ impl Lowering<'_> {
             if let Some(argument) = base.and_then(|base| self.block.parameter_index(base)) {
                 let touch = Touch {
                     owned: None,
-                    writes: false,
+                    effect: Effect::Reads,
                 };
                 self.order_access(argument, touch);
             }
