@@ -3,8 +3,8 @@
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::ir::infer::{infer, result_count};
 use crate::ir::{
-    Access, Axis, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, Order, Parameter, Region,
-    Shape, Space, Stage, TernaryOp, Type, UnaryOp, Value,
+    Access, Axis, BinaryOp, CompareOp, DType, Direction, Func, Inst, Literal, Op, Order, Parameter,
+    Region, Shape, Space, Stage, TernaryOp, Type, UnaryOp, Value,
 };
 
 /// Appends instructions at the end of the current region.
@@ -292,26 +292,55 @@ impl Builder {
         order: Order,
         combine: impl FnOnce(&mut Self, &[Value], &[Value]) -> Vec<Value>,
     ) -> Vec<Value> {
+        let combine = self.combiner(sources, combine);
+        let inst = self.emit(
+            Op::Reduce {
+                sources: sources.to_vec(),
+                axis: Axis(u8::try_from(axis).unwrap_or(u8::MAX)),
+                order,
+                combine,
+            },
+            &[],
+        );
+        self.func.inst(inst).results.clone()
+    }
+
+    /// Scans along an axis; `combine` gets the lower and the higher operand of each source.
+    pub fn scan(
+        &mut self,
+        sources: &[Value],
+        axis: usize,
+        (order, direction): (Order, Direction),
+        combine: impl FnOnce(&mut Self, &[Value], &[Value]) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let combine = self.combiner(sources, combine);
+        let inst = self.emit(
+            Op::Scan {
+                sources: sources.to_vec(),
+                axis: Axis(u8::try_from(axis).unwrap_or(u8::MAX)),
+                order,
+                direction,
+                combine,
+            },
+            &[],
+        );
+        self.func.inst(inst).results.clone()
+    }
+
+    fn combiner(
+        &mut self,
+        sources: &[Value],
+        combine: impl FnOnce(&mut Self, &[Value], &[Value]) -> Vec<Value>,
+    ) -> Region {
         let elements: Vec<Type> = sources
             .iter()
             .map(|&source| self.ty(source).with_shape(Shape::SCALAR))
             .collect();
         let parameters = [elements.clone(), elements].concat();
-        let region = self.region_with(&parameters, |builder, values| {
+        self.region_with(&parameters, |builder, values| {
             let (lower, higher) = values.split_at(values.len() / 2);
             combine(builder, lower, higher)
-        });
-        let axis = Axis(u8::try_from(axis).unwrap_or(u8::MAX));
-        let inst = self.emit(
-            Op::Reduce {
-                sources: sources.to_vec(),
-                axis,
-                order,
-                combine: region,
-            },
-            &[],
-        );
-        self.func.inst(inst).results.clone()
+        })
     }
 
     /// A counted loop; `body` gets the index and the carried values and returns the next ones.

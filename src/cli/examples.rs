@@ -25,5 +25,6 @@ examples! {
     mean = "../../examples/mean.rs",
     layer_norm = "../../examples/layer_norm.rs",
     sum = "../../examples/sum.rs",
+    cumsum = "../../examples/cumsum.rs",
     matmul = "../../examples/matmul.rs",
 }

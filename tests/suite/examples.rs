@@ -8,6 +8,9 @@ use exactile_core::verify::{self, BlockFunc};
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
 
+#[path = "../../examples/cumsum.rs"]
+#[expect(dead_code, reason = "only its kernel is used")]
+mod cumsum;
 #[path = "../../examples/layer_norm.rs"]
 #[expect(dead_code, reason = "only its kernel is used")]
 mod layer_norm;
@@ -69,6 +72,12 @@ fn configurations() -> Vec<Configuration> {
         add("softmax_f16", block, block, specialised(&kernel));
         let kernel = layer_norm::layer_norm::<f32>(layer_norm::layer_norm::Config::new(block));
         add("layer_norm", block, block, specialised(&kernel));
+    }
+    for block in [1024, 4096, 8192] {
+        let kernel = cumsum::cumsum::<f32>(cumsum::cumsum::Config::new(block));
+        add("cumsum", block, block, specialised(&kernel));
+        let kernel = cumsum::cumsum::<f16>(cumsum::cumsum::Config::new(block));
+        add("cumsum_f16", block, block, specialised(&kernel));
     }
     for rows in [32, 64, 128] {
         let config = mean::mean::Config {
@@ -134,6 +143,7 @@ fn problems(configuration: &Configuration, assembler: Option<&Assembler>) -> Vec
         problems.push(format!("{name} spills: {}", assembled.report));
     }
     let rows = name.starts_with("softmax_1") || name.starts_with("softmax_4");
+    let rows = rows || name.starts_with("cumsum_8");
     let streams = rows || name.starts_with("layer_norm") || name.starts_with("vector_add_1024");
     if streams && !assembled.sass.contains("LDG.E.128") {
         problems.push(format!("{name} loads no vectors of 16 bytes"));

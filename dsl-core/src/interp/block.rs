@@ -9,9 +9,8 @@ use super::{Fault, FaultKind};
 use crate::backend::{Argument, LaunchError};
 use crate::diagnostic::Loc;
 use crate::entity::EntityMap;
-use crate::ir::{Func, Grid, Inst, Op, Region, Shape, Trait, Value};
+use crate::ir::{Func, Grid, Inst, Op, Region, Shape, Value};
 use crate::semantics::dot::{Extents, dot};
-use crate::semantics::reduction::ReductionPlan;
 use crate::verify::BlockFunc;
 
 /// The most iterations of a `while`.
@@ -173,6 +172,7 @@ impl<'a> Machine<'a> {
             Op::Load { .. } => self.load(inst).map(|result| vec![result]),
             Op::Store { .. } | Op::AtomicReduce { .. } => self.store(inst).map(|()| Vec::new()),
             Op::Reduce { .. } => self.reduce(inst),
+            Op::Scan { .. } => self.scan(inst),
             Op::Dot { .. } => Ok(vec![self.dot(inst)]),
             Op::For { .. } => self.for_loop(inst),
             Op::While { .. } => self.while_loop(inst),
@@ -335,64 +335,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn reduce(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
-        let Op::Reduce {
-            sources,
-            axis,
-            order,
-            combine,
-        } = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `reduce`")
-        };
-        let shape = self.shape(sources[0]);
-        let extent = shape.extent(axis.index());
-        let inner: usize = shape.dims()[axis.index() + 1..].iter().product();
-        let mut count = shape.elements();
-        let mut partials = self.read_all(sources);
-        // Level by level from bit 0, so that the bit to combine is always the lowest one left.
-        for _ in ReductionPlan::new(*order, extent).bits {
-            let [lower, higher] = [0, 1].map(|half| {
-                let places = (0..count / 2).map(|i| (i / inner * 2 + half) * inner + i % inner);
-                partials
-                    .iter()
-                    .map(|x| x.gather(places.clone()))
-                    .collect::<Vec<_>>()
-            });
-            count /= 2;
-            partials = self.combine(*combine, count, &[lower, higher].concat())?;
-        }
-        Ok(partials)
-    }
-
-    /// Applies a combiner, which works on scalars, to `count` pairs.
-    fn combine(
-        &mut self,
-        region: Region,
-        count: usize,
-        operands: &[Elements],
-    ) -> Result<Vec<Elements>, Fault> {
-        let insts = &self.func.region(region).insts;
-        let straight = insts.iter().all(|&inst| {
-            let op = self.func.op(inst);
-            op.is(Trait::elementwise) || matches!(op, Op::Constant { .. } | Op::Yield { .. })
-        });
-        if straight || operands.iter().all(Elements::is_uniform) {
-            return self.region(region, operands);
-        }
-        let mut results = vec![Vec::with_capacity(count); operands.len() / 2];
-        for index in 0..count {
-            let one: Vec<Elements> = operands
-                .iter()
-                .map(|x| Elements::uniform(x.get(index)))
-                .collect();
-            for (all, result) in results.iter_mut().zip(self.region(region, &one)?) {
-                all.push(result.scalar());
-            }
-        }
-        Ok(results.into_iter().map(Elements::new).collect())
-    }
-
     fn dot(&self, inst: Inst) -> Elements {
         let Op::Dot {
             a,
@@ -470,5 +412,6 @@ fn go_on<T>(
     }
 }
 
+mod reduce;
 #[cfg(test)]
 mod tests;

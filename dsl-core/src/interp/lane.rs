@@ -241,6 +241,7 @@ impl<'a> Machine<'a> {
             | Op::Store { .. }
             | Op::AtomicReduce { .. }
             | Op::Reduce { .. }
+            | Op::Scan { .. }
             | Op::Dot { .. } => {
                 unreachable!("broken invariant: `{}` is no lane op", data.op.mnemonic())
             }

@@ -22,12 +22,22 @@ macro_rules! keyword_attribute {
 }
 
 keyword_attribute! {
-    /// In which order a reduction combines.
+    /// In which order a reduction or a scan combines.
     Order {
         /// The balanced binary tree over the index, adjacent pairs first.
         Tree "tree",
         /// Any order: the schedule decides.
         Any "any",
+    }
+}
+
+keyword_attribute! {
+    /// Which way along an axis a scan goes.
+    Direction {
+        /// From index 0 up.
+        Forward "forward",
+        /// From the last index down.
+        Reverse "reverse",
     }
 }
 

@@ -21,7 +21,9 @@ pub mod round;
 pub mod scalar_ops;
 pub mod types;
 
-pub use attr::{AtomicOp, Axis, Grid, Indices, Literal, Order, Precision, Stage, unflatten};
+pub use attr::{
+    AtomicOp, Axis, Direction, Grid, Indices, Literal, Order, Precision, Stage, unflatten,
+};
 pub use field::Values;
 pub use func::{Access, Func, Inst, InstData, Parameter, Region, RegionData, Value};
 pub use number::Number;

@@ -3,8 +3,8 @@
 use super::field::{Field, FieldReader, FieldWriter, ReadError, Values};
 use super::ops::for_each_op;
 use super::{
-    AtomicOp, Axis, BinaryOp, CompareOp, Indices, Literal, Order, Precision, Region, Stage,
-    TernaryOp, UnaryOp, Value,
+    AtomicOp, Axis, BinaryOp, CompareOp, Direction, Indices, Literal, Order, Precision, Region,
+    Stage, TernaryOp, UnaryOp, Value,
 };
 
 /// A property of an op that passes ask for.
@@ -57,6 +57,8 @@ pub enum Rule {
     store,
     /// The sources without the axis.
     reduce,
+    /// The types of the sources.
+    scan,
     /// The accumulator's type.
     dot,
     /// The types of the carried values.

@@ -57,6 +57,12 @@ macro_rules! for_each_op {
         /// value for each. `tree` is the balanced binary tree over the axis, adjacent pairs first,
         /// lower index on the left; `any` leaves the order open.
         Reduce "reduce" { sources: Values, axis: Axis, order: Order, combine: Region } -> reduce in [block] is [pure];
+        /// Prefixes along an axis: element `i` is `reduce` of the elements up to and including `i`,
+        /// in the same order and with the same combiner. `tree` combines right-nested the complete
+        /// aligned subtrees that the prefix is made of, the largest on the left: at level `k` an
+        /// element whose index has bit `k` takes the last prefix of the half below as its left
+        /// operand. `direction=reverse` is the scan of the reversed axis.
+        Scan "scan" { sources: Values, axis: Axis, order: Order, direction: Direction, combine: Region } -> scan in [block] is [pure];
         /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`: the chain
         /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`.
         Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> dot in [block] is [pure];

@@ -19,6 +19,7 @@ pub mod memory;
 pub mod operators;
 pub mod ptr;
 pub mod reduce;
+pub mod scan;
 pub mod tensor;
 pub mod tile;
 mod while_loop;
@@ -50,6 +51,7 @@ pub mod prelude {
     };
     pub use super::math::*;
     pub use super::reduce::{reduce, reduce_masked};
+    pub use super::scan::{reverse_scan, scan};
     pub use super::tensor::{Tensor, TensorMut};
     pub use super::{
         Bits, Carry, Element, Float, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile, Scalar, Tile,

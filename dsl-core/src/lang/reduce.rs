@@ -81,12 +81,10 @@ pub fn reduce<S: Reducible>(
     combine: impl FnOnce(S::Element, S::Element) -> S::Element,
 ) -> S {
     let location = Location::caller();
-    let Some(open) = open(location, &source.handles(), &[]) else {
+    let Some((open, combined)) = traced("reduce", location, source, combine) else {
         return source;
     };
-    let [lower, higher] = open.operands(0);
-    let combined = S::element_handles(combine(S::elements(&lower), S::elements(&higher)));
-    S::from_handles(&open.close(location, axis, &combined))
+    S::from_handles(&open.close(location, &combined, reduction(axis)))
 }
 
 /// Combines along `axis` only the elements where `mask` holds; where it holds for none, the result
@@ -101,7 +99,12 @@ pub fn reduce_masked<S: Reducible>(
     combine: impl FnOnce(S::Element, S::Element) -> S::Element,
 ) -> S {
     let location = Location::caller();
-    let Some(open) = open(location, &source.handles(), &[mask.handle()]) else {
+    let Some(open) = open(
+        "reduce_masked",
+        location,
+        &source.handles(),
+        &[mask.handle()],
+    ) else {
         return source;
     };
     let [lower, higher] = open.operands(0);
@@ -125,7 +128,7 @@ pub fn reduce_masked<S: Reducible>(
         chosen.push(context.handle(any));
         chosen
     });
-    let results = open.close(location, axis, &chosen.unwrap_or(combined));
+    let results = open.close(location, &chosen.unwrap_or(combined), reduction(axis));
     let Some((&valid, values)) = results.split_last() else {
         return source;
     };
@@ -142,19 +145,47 @@ pub fn reduce_masked<S: Reducible>(
     S::from_handles(&masked.unwrap_or_default())
 }
 
-/// A reduction whose combine is being traced.
-struct Open {
+/// The op that reduces along `axis`.
+fn reduction(axis: usize) -> impl FnOnce(Vec<Value>, Region) -> Op {
+    move |sources, combine| Op::Reduce {
+        sources,
+        axis: axis_of(axis),
+        order: Order::Tree,
+        combine,
+    }
+}
+
+/// A reduction or scan by a closure, up to what the closure gives; `None` when a source is in error.
+pub(super) fn traced<S: Reducible>(
+    what: &str,
+    location: &'static Location<'static>,
+    source: S,
+    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+) -> Option<(Open, Vec<Handle>)> {
+    let open = open(what, location, &source.handles(), &[])?;
+    let [lower, higher] = open.operands(0);
+    let combined = S::element_handles(combine(S::elements(&lower), S::elements(&higher)));
+    Some((open, combined))
+}
+
+/// A reduction or scan whose combine is being traced.
+pub(super) struct Open {
     sources: Vec<Handle>,
     parameters: Vec<Handle>,
     region: Region,
     outer: Region,
 }
 
-fn open(location: &'static Location<'static>, tiles: &[Handle], more: &[Handle]) -> Option<Open> {
+fn open(
+    what: &str,
+    location: &'static Location<'static>,
+    tiles: &[Handle],
+    more: &[Handle],
+) -> Option<Open> {
     let sources = [tiles, more].concat();
     context::with(location, |context| {
         let values: Vec<Value> = sources.iter().map(|&tile| context.value(tile)).collect();
-        let values = common(context, &values)?;
+        let values = common(what, context, &values)?;
         let elements: Vec<Type> = values
             .iter()
             .map(|&value| context.ty(value).with_shape(crate::ir::Shape::SCALAR))
@@ -178,11 +209,11 @@ fn open(location: &'static Location<'static>, tiles: &[Handle], more: &[Handle])
 }
 
 /// All values in the shape of the first; `None` when one is in error.
-fn common(context: &mut Context, values: &[Value]) -> Option<Vec<Value>> {
+fn common(what: &str, context: &mut Context, values: &[Value]) -> Option<Vec<Value>> {
     let first = context.ty(*values.first()?).shape;
     let values: Vec<Value> = values
         .iter()
-        .map(|&value| context.broadcast("reduce", value, first))
+        .map(|&value| context.broadcast(what, value, first))
         .collect();
     let poisoned = values.iter().any(|&value| context.ty(value).is_poison());
     (!poisoned).then_some(values)
@@ -195,11 +226,12 @@ impl Open {
         [lower[from..].to_vec(), higher[from..].to_vec()]
     }
 
-    fn close(
+    /// Ends the combine with what it gives, and makes the op of the sources and the combine.
+    pub(super) fn close(
         self,
         location: &'static Location<'static>,
-        axis: usize,
         combined: &[Handle],
+        make: impl FnOnce(Vec<Value>, Region) -> Op,
     ) -> Vec<Handle> {
         let results = context::with(location, |context| {
             let values = combined.iter().map(|&value| context.value(value));
@@ -207,13 +239,7 @@ impl Open {
             context.builder.emit(Op::Yield { values }, &[]);
             context.builder.enter(self.outer);
             let sources = self.sources.iter().map(|&tile| context.value(tile));
-            let sources = sources.collect();
-            let op = Op::Reduce {
-                sources,
-                axis: axis_of(axis),
-                order: Order::Tree,
-                combine: self.region,
-            };
+            let op = make(sources.collect(), self.region);
             let inst = context.builder.emit(op, &[]);
             let results = context.builder.results(inst).to_vec();
             results.iter().map(|&value| context.handle(value)).collect()

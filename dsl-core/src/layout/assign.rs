@@ -10,10 +10,11 @@ use std::rc::Rc;
 
 use super::access::{TileAccess, access_layout, dim_bits, dot_layout, warp_bits_for};
 use super::contiguity::Contiguity;
-use super::reduction::{ReductionSteps, evaluation_order};
+use super::reduction::ReductionSteps;
 use super::{IndexMap, LayoutError, LinearLayout};
 use crate::entity::EntityMap;
 use crate::ir::{Func, Inst, Op, Region, Shape, Trait, Value};
+use crate::semantics::reduction::evaluation_order;
 use crate::target::Schedule;
 
 /// How a tile comes into being.

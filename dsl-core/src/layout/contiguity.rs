@@ -180,7 +180,7 @@ impl Analysis<'_> {
                     self.set(result, facts);
                 }
             }
-            Op::Reduce { .. } => {}
+            Op::Reduce { .. } | Op::Scan { .. } => {}
             op => {
                 if let &[result] = results.as_slice() {
                     let facts = self.transfer(op, result);

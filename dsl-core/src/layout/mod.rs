@@ -15,6 +15,7 @@ pub mod index_map;
 pub mod linear;
 pub mod matrix;
 pub mod reduction;
+pub mod scan;
 #[cfg(test)]
 mod shape_tests;
 mod shared;

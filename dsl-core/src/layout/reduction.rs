@@ -7,7 +7,7 @@
 
 use super::linear::{Holder, LinearLayout, Point};
 use super::{IndexMap, LayoutError};
-use crate::ir::{BinaryOp, DType, Func, Op, Order, Region};
+use crate::ir::Order;
 
 /// One step: what is combined with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,47 +201,4 @@ fn zeros(columns: &[u64]) -> u32 {
     bits.fold(0, |mask, (bit, &column)| {
         mask | u32::from(column == 0) << bit
     })
-}
-
-/// The order in which a reduction may be evaluated: any, if the combine is one op that gives the
-/// same bits in any order.
-#[must_use]
-pub fn evaluation_order(func: &Func, order: Order, combine: Region, dtype: DType) -> Order {
-    match only_op(func, combine) {
-        Some(op) if is_associative(op, dtype) => Order::Any,
-        Some(_) | None => order,
-    }
-}
-
-/// The one op of a combine of one source that is no more than that op on its two operands, lower
-/// operand left.
-#[must_use]
-pub fn only_op(func: &Func, combine: Region) -> Option<BinaryOp> {
-    let data = func.region(combine);
-    let [first, second] = data.parameters.as_slice() else {
-        return None;
-    };
-    let [inst, _] = data.insts.as_slice() else {
-        return None;
-    };
-    let inst = func.inst(*inst);
-    match &inst.op {
-        Op::Binary { op, lhs, rhs }
-            if (lhs, rhs) == (first, second)
-                && func.yielded(combine) == inst.results.as_slice() =>
-        {
-            Some(*op)
-        }
-        _ => None,
-    }
-}
-
-/// Whether any order of combining with `op` gives the same bits, NaN payloads aside.
-fn is_associative(op: BinaryOp, dtype: DType) -> bool {
-    match op {
-        BinaryOp::Add | BinaryOp::Mul => !dtype.is_float(),
-        BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Minnum | BinaryOp::Maxnum => true,
-        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => true,
-        BinaryOp::Sub | BinaryOp::Div | BinaryOp::Rem | BinaryOp::Shl | BinaryOp::Shr => false,
-    }
 }

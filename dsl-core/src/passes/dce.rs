@@ -96,6 +96,9 @@ fn mark(func: &Func, inst: Inst, live: &mut EntityMap<Value, bool>, changed: &mu
         }
         Op::Reduce {
             sources, combine, ..
+        }
+        | Op::Scan {
+            sources, combine, ..
         } => {
             sources.iter().for_each(|&source| set(live, source));
             func.yielded(*combine)

@@ -7,7 +7,7 @@ use crate::target::Determinism;
 
 /// Applies `determinism` to a block function, or names each op that cannot honour it.
 ///
-/// `NotGuaranteed` leaves the order of reductions open and uses the device's approximate
+/// `NotGuaranteed` leaves the order of reductions and scans open and uses the device's approximate
 /// instructions for f32 and narrower functions. Every other level keeps the exact functions and
 /// the orders written and refuses atomic sums of floats; from `ScheduleInvariant` on `order=any` is
 /// an error, and under `Exact` so is an approximate op.
@@ -51,6 +51,9 @@ fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation
     match op {
         Op::Reduce {
             order: Order::Any, ..
+        }
+        | Op::Scan {
+            order: Order::Any, ..
         } if determinism >= Determinism::ScheduleInvariant => {
             Violation::because("leaves its order to the schedule")
         }
@@ -74,7 +77,7 @@ fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation
 
 fn relax(func: &mut Func) {
     for inst in func.all_insts() {
-        if let Op::Reduce { order, .. } = &mut func.inst_mut(inst).op {
+        if let Op::Reduce { order, .. } | Op::Scan { order, .. } = &mut func.inst_mut(inst).op {
             *order = Order::Any;
         }
     }

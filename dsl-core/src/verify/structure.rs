@@ -123,7 +123,7 @@ impl Checker<'_> {
         }
         self.types(inst);
         self.memory(inst);
-        if self.stage == Stage::Block && matches!(op, Op::Reduce { .. }) {
+        if self.stage == Stage::Block && matches!(op, Op::Reduce { .. } | Op::Scan { .. }) {
             self.combiner(inst);
         }
     }
@@ -199,9 +199,10 @@ impl Checker<'_> {
                 }
             });
             if let Some(name) = impure {
+                let owner = self.func.op(inst).mnemonic();
                 self.error(
                     inst,
-                    format!("combiner of `reduce` has an effect: `{name}`"),
+                    format!("combiner of `{owner}` has an effect: `{name}`"),
                 );
             }
         }

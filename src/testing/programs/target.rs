@@ -4,7 +4,7 @@ use exactile_core::ir::{
     AtomicOp, BinaryOp, CompareOp, DType, Func, Inst, Kind, Op, Region, TernaryOp, UnaryOp,
 };
 
-/// How the region of a reduction combines.
+/// How the region of a reduction or a scan combines.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Combine {
     /// By this op alone, lower operand left.
@@ -15,7 +15,7 @@ pub enum Combine {
     Several,
 }
 
-/// Ops of a reduction's region that are worth a row of their own.
+/// Ops of a combining region that are worth a row of their own.
 const COMBINERS: &[BinaryOp] = &[
     BinaryOp::Add,
     BinaryOp::Mul,
@@ -25,6 +25,17 @@ const COMBINERS: &[BinaryOp] = &[
     BinaryOp::Maxnum,
     BinaryOp::And,
     BinaryOp::Or,
+    BinaryOp::Xor,
+    BinaryOp::Sub,
+];
+
+/// Ops of a scan's region that are worth a row of their own: each has its own neutral operand, or none.
+const SCANNERS: &[BinaryOp] = &[
+    BinaryOp::Add,
+    BinaryOp::Mul,
+    BinaryOp::Minimum,
+    BinaryOp::Maxnum,
+    BinaryOp::And,
     BinaryOp::Xor,
     BinaryOp::Sub,
 ];
@@ -68,6 +79,8 @@ pub enum Structure {
     If,
     /// `reduce`, by its first source.
     Reduce(Combine),
+    /// `scan`, by its first source.
+    Scan(Combine),
     /// `dot`.
     Dot,
     /// `arange`.
@@ -98,6 +111,8 @@ impl Structure {
         Self::If,
         Self::Reduce(Combine::Closure),
         Self::Reduce(Combine::Several),
+        Self::Scan(Combine::Closure),
+        Self::Scan(Combine::Several),
         Self::Dot,
         Self::Arange,
         Self::ProgramId,
@@ -108,7 +123,9 @@ impl Structure {
         match self {
             Self::Dot => matches!(dtype, DType::F32 | DType::F64),
             Self::Arange | Self::ProgramId | Self::NumPrograms => dtype == DType::I64,
-            Self::Reduce(Combine::Op(op)) => op.accepts().admits(dtype),
+            Self::Reduce(Combine::Op(op)) | Self::Scan(Combine::Op(op)) => {
+                op.accepts().admits(dtype)
+            }
             // Sums of floats in the order of arrival are not exact.
             Self::Atomic(op) => op.admits(dtype) && !dtype.is_float(),
             Self::Constant
@@ -127,7 +144,8 @@ impl Structure {
             | Self::ForTile
             | Self::While
             | Self::If
-            | Self::Reduce(Combine::Closure | Combine::Several) => true,
+            | Self::Reduce(Combine::Closure | Combine::Several)
+            | Self::Scan(Combine::Closure | Combine::Several) => true,
         }
     }
 
@@ -153,6 +171,9 @@ impl Structure {
             Self::Reduce(Combine::Op(op)) => return format!("reduce {}", op.mnemonic()),
             Self::Reduce(Combine::Closure) => "reduce closure",
             Self::Reduce(Combine::Several) => "reduce several",
+            Self::Scan(Combine::Op(op)) => return format!("scan {}", op.mnemonic()),
+            Self::Scan(Combine::Closure) => "scan closure",
+            Self::Scan(Combine::Several) => "scan several",
             Self::Dot => "dot",
             Self::Arange => "arange",
             Self::ProgramId => "program_id",
@@ -209,8 +230,9 @@ impl Target {
                 .iter()
                 .map(|&op| Structure::Reduce(Combine::Op(op)));
             let atomics = AtomicOp::ALL.iter().map(|&op| Structure::Atomic(op));
+            let scans = SCANNERS.iter().map(|&op| Structure::Scan(Combine::Op(op)));
             let structures = Structure::ALL.iter().copied();
-            let structures = structures.chain(reductions).chain(atomics);
+            let structures = structures.chain(reductions).chain(scans).chain(atomics);
             let structures = structures.filter(|structure| structure.admits(dtype));
             all.extend(structures.map(|structure| Self::Structure(structure, dtype)));
         }
@@ -279,7 +301,7 @@ impl Target {
                     Op::Store { value, .. } | Op::AtomicReduce { value, .. } => {
                         Some((structure, func.ty(*value).dtype()?))
                     }
-                    Op::Reduce { sources, .. } => {
+                    Op::Reduce { sources, .. } | Op::Scan { sources, .. } => {
                         Some((structure, func.ty(*sources.first()?).dtype()?))
                     }
                     Op::While { init, .. } => Some((structure, func.ty(*init.last()?).dtype()?)),
@@ -312,6 +334,9 @@ fn structure(func: &Func, op: &Op) -> Option<Structure> {
         Op::Reduce {
             sources, combine, ..
         } => Structure::Reduce(combiner(func, sources.len(), *combine)),
+        Op::Scan {
+            sources, combine, ..
+        } => Structure::Scan(combiner(func, sources.len(), *combine)),
         Op::Dot { .. } => Structure::Dot,
         Op::Arange { .. } => Structure::Arange,
         Op::ProgramId { .. } => Structure::ProgramId,

@@ -170,6 +170,7 @@ impl<'c> Emitter<'_, 'c> {
             | Op::Store { .. }
             | Op::AtomicReduce { .. }
             | Op::Reduce { .. }
+            | Op::Scan { .. }
             | Op::Dot { .. } => Err(Error::Unsupported(op.mnemonic().to_string())),
         }
     }

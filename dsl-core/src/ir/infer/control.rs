@@ -1,7 +1,7 @@
 //! Type rules of ops that own regions, and of `dot`.
 
 use super::expect::{expect, number, region_types};
-use crate::ir::{Axis, DType, Func, Op, Precision, Region, Type};
+use crate::ir::{Axis, DType, Func, Op, Precision, Region, Type, Value};
 
 pub(super) fn infer_reduce(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
     let Op::Reduce {
@@ -13,12 +13,41 @@ pub(super) fn infer_reduce(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
     else {
         return Ok(Vec::new());
     };
-    let Some(first) = sources.first().map(|&source| func.ty(source)) else {
-        return Err("`reduce` needs a source".to_string());
+    check_combined(func, op, (sources, *axis), *combine)?;
+    let reduced = sources.iter().map(|&source| {
+        let ty = func.ty(source);
+        ty.with_shape(ty.shape.without(axis.index()))
+    });
+    Ok(reduced.collect())
+}
+
+pub(super) fn infer_scan(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
+    let Op::Scan {
+        sources,
+        axis,
+        combine,
+        ..
+    } = op
+    else {
+        return Ok(Vec::new());
     };
-    let Axis(axis) = *axis;
-    if usize::from(axis) >= first.shape.rank() {
-        return Err(format!("axis {axis} is out of range for `{first}`"));
+    check_combined(func, op, (sources, *axis), *combine)?;
+    Ok(region_types(func, sources))
+}
+
+/// What `reduce` and `scan` ask of their sources, axis and combiner.
+fn check_combined(
+    func: &Func,
+    op: &Op,
+    (sources, axis): (&[Value], Axis),
+    combine: Region,
+) -> Result<(), String> {
+    let name = op.mnemonic();
+    let Some(first) = sources.first().map(|&source| func.ty(source)) else {
+        return Err(format!("`{name}` needs a source"));
+    };
+    if axis.index() >= first.shape.rank() {
+        return Err(format!("axis {} is out of range for `{first}`", axis.0));
     }
     let mut elements = Vec::new();
     for &source in sources {
@@ -26,19 +55,14 @@ pub(super) fn infer_reduce(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
         expect(op, "a source", ty, ty.with_shape(first.shape))?;
         elements.push(Type::scalar(number(op, ty)?));
     }
-    let parameters = region_types(func, &func.region(*combine).parameters);
+    let parameters = region_types(func, &func.region(combine).parameters);
     let expected = [elements.clone(), elements.clone()].concat();
     if parameters != expected {
         return Err(format!(
-            "combiner of `reduce` takes {parameters:?}, expected {expected:?}"
+            "combiner of `{name}` takes {parameters:?}, expected {expected:?}"
         ));
     }
-    check_yield(func, op, *combine, &elements)?;
-    let reduced = sources.iter().map(|&source| {
-        let ty = func.ty(source);
-        ty.with_shape(ty.shape.without(usize::from(axis)))
-    });
-    Ok(reduced.collect())
+    check_yield(func, op, combine, &elements)
 }
 
 fn check_yield(func: &Func, op: &Op, region: Region, expected: &[Type]) -> Result<(), String> {

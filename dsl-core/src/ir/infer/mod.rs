@@ -10,7 +10,7 @@ mod memory;
 mod value;
 
 use super::{Func, Op, Rule, Type};
-use control::{check_if, check_loop, infer_reduce};
+use control::{check_if, check_loop, infer_reduce, infer_scan};
 use declared::check_declared;
 use memory::{check_lane_effect, check_store};
 use value::{check_elementwise, infer_one};
@@ -40,6 +40,7 @@ pub fn infer(func: &Func, op: &Op, declared: &[Type]) -> Result<Vec<Type>, Strin
         Rule::carried => check_loop(func, op),
         Rule::yielded => check_if(func, op),
         Rule::reduce => infer_reduce(func, op),
+        Rule::scan => infer_scan(func, op),
         Rule::index
         | Rule::index32
         | Rule::condition
@@ -60,7 +61,7 @@ pub fn infer(func: &Func, op: &Op, declared: &[Type]) -> Result<Vec<Type>, Strin
 /// The number of results of `op`, whatever their types.
 pub fn result_count(op: &Op, declared: &[Type]) -> usize {
     match op {
-        Op::Reduce { sources, .. } => sources.len(),
+        Op::Reduce { sources, .. } | Op::Scan { sources, .. } => sources.len(),
         Op::For { init, .. } | Op::While { init, .. } => init.len(),
         Op::If { .. } => declared.len(),
         Op::Store { .. }

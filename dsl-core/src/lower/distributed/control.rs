@@ -65,6 +65,13 @@ impl Lowering<'_> {
                 order,
                 combine,
             } => self.reduce(&data.results, sources, axis.index(), (*order, *combine)),
+            Op::Scan {
+                sources,
+                axis,
+                direction,
+                combine,
+                ..
+            } => self.scan(&data.results, sources, axis.index(), (*direction, *combine)),
             Op::Dot {
                 a,
                 b,

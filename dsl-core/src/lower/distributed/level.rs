@@ -19,7 +19,7 @@ pub(super) struct Combiner {
 }
 
 impl Lowering<'_> {
-    fn combine(
+    pub(super) fn combine(
         &mut self,
         combiner: &Combiner,
         lower: &[Value],
@@ -210,7 +210,7 @@ impl Lowering<'_> {
 
     /// A buffer of `count` elements for each source, widest first so that all are aligned, and the
     /// bytes that they take: first and number.
-    fn buffers(
+    pub(super) fn buffers(
         &mut self,
         count: i64,
         combiner: &Combiner,
@@ -222,7 +222,7 @@ impl Lowering<'_> {
             .sum();
         if bytes > i64::from(SHARED_BYTES) {
             let message = format!(
-                "a reduction takes {bytes} bytes of shared memory, expected at most {SHARED_BYTES}"
+                "a reduction or scan takes {bytes} bytes of shared memory, expected at most {SHARED_BYTES}"
             );
             return Err(self.error(message).note("use a smaller tile"));
         }

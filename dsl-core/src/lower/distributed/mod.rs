@@ -21,6 +21,7 @@ mod memory;
 mod order;
 mod pipeline;
 mod reduce;
+mod scan;
 mod scatter;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,8 @@ use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{BinaryOp, Order, Region, Value};
 use crate::layout::LinearLayout;
-use crate::layout::reduction::{ReductionStep, ReductionSteps, evaluation_order, only_op};
+use crate::layout::reduction::{ReductionStep, ReductionSteps};
+use crate::semantics::reduction::{evaluation_order, only_op};
 
 impl Lowering<'_> {
     pub(super) fn reduce(

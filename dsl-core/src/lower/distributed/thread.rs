@@ -141,8 +141,20 @@ impl Lowering<'_> {
 
     /// Whether these lane and warp bits are all zero; `None` when there are none.
     pub(super) fn all_zero(&mut self, bits: Point) -> Option<Value> {
+        let zero = Point {
+            register: 0,
+            lane: 0,
+            warp: 0,
+        };
+        self.thread_is(bits, zero)
+    }
+
+    /// Whether these lane and warp bits have these values; `None` when there are none.
+    pub(super) fn thread_is(&mut self, bits: Point, value: Point) -> Option<Value> {
         let mut condition = None;
-        for (mask, lanes) in [(bits.lane, true), (bits.warp, false)] {
+        let lanes = (bits.lane, value.lane, true);
+        let warps = (bits.warp, value.warp, false);
+        for (mask, value, lanes) in [lanes, warps] {
             if mask == 0 {
                 continue;
             }
@@ -153,8 +165,8 @@ impl Lowering<'_> {
             };
             let mask = self.builder.int32(mask as i32);
             let masked = self.builder.and(number, mask);
-            let zero = self.builder.int32(0);
-            let holds = self.builder.compare(CompareOp::Eq, masked, zero);
+            let value = self.builder.int32(value as i32);
+            let holds = self.builder.compare(CompareOp::Eq, masked, value);
             condition = Some(self.both(condition, holds));
         }
         condition

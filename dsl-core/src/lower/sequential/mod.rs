@@ -18,6 +18,7 @@ mod memory;
 mod plan;
 mod pull;
 mod reduce;
+mod scan;
 mod scratch;
 mod statements;
 mod tree;

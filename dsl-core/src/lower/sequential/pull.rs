@@ -111,6 +111,7 @@ impl Lowerer<'_> {
             Op::Store { .. }
             | Op::AtomicReduce { .. }
             | Op::Reduce { .. }
+            | Op::Scan { .. }
             | Op::Dot { .. }
             | Op::For { .. }
             | Op::If { .. }

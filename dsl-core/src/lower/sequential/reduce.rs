@@ -9,8 +9,9 @@ use super::lowerer::{Binding, Lowerer};
 use super::pull::Pulled;
 use super::scratch::Buffer;
 use super::statements::LANES;
-use super::tree::{Reduction, is_order_free};
+use super::tree::Reduction;
 use crate::ir::{Inst, Op, Order, Shape, Value};
+use crate::semantics::reduction::evaluation_order;
 
 /// Where a pass reads.
 enum Input {
@@ -48,7 +49,8 @@ impl Lowerer<'_> {
             along_vector: axis + 1 == shape.rank(),
         };
         let results = self.source.inst(inst).results.clone();
-        let free = order == Order::Any || is_order_free(self.source, combine);
+        let dtype = reduction.dtypes[0];
+        let free = evaluation_order(self.source, order, combine, dtype) == Order::Any;
         if free && reduction.along_vector && shape.extent(axis) >= 2 * LANES * ACCUMULATORS {
             return self.accumulate(&reduction, &sources, shape, &results);
         }

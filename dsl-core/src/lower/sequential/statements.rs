@@ -34,6 +34,7 @@ impl Lowerer<'_> {
         match self.source.op(inst) {
             Op::Store { .. } | Op::AtomicReduce { .. } => self.store_tile(inst),
             Op::Reduce { .. } => self.reduce(inst),
+            Op::Scan { .. } => self.scan(inst),
             Op::Dot { .. } => self.dot(inst),
             Op::For { .. } => self.for_loop(inst),
             Op::If { .. } => self.if_else(inst),

@@ -1,13 +1,13 @@
-//! Combining elements: regions of `reduce` on vectors, and trees over them.
+//! Combining elements: regions of `reduce` and `scan` on vectors, and trees over them.
 
 use std::collections::BTreeMap;
 
 use super::index::Scalar;
 use super::lowerer::{Binding, Lowerer};
 use super::pull::{Pulled, scalar_index};
-use crate::ir::{BinaryOp, DType, Func, Inst, Op, Region, Trait, Value};
+use crate::ir::{DType, Inst, Op, Region, Trait, Value};
 
-/// What a `reduce` combines, and how neighbours lie in vectors.
+/// What a `reduce` or `scan` combines, and how neighbours lie in vectors.
 #[derive(Clone, Debug)]
 pub(super) struct Reduction {
     /// The combiner.
@@ -16,27 +16,6 @@ pub(super) struct Reduction {
     pub dtypes: Vec<DType>,
     /// Whether neighbours along the axis are neighbours in a vector.
     pub along_vector: bool,
-}
-
-/// Whether the combiner gives the same bits in every order.
-pub(super) fn is_order_free(func: &Func, combine: Region) -> bool {
-    let region = func.region(combine);
-    let [inst, _] = region.insts[..] else {
-        return false;
-    };
-    let Op::Binary { op, lhs, rhs } = *func.op(inst) else {
-        return false;
-    };
-    if func.yielded(combine) != func.inst(inst).results || region.parameters != [lhs, rhs] {
-        return false;
-    }
-    let float = func.ty(lhs).dtype().is_some_and(DType::is_float);
-    match op {
-        BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Minnum | BinaryOp::Maxnum => true,
-        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => true,
-        BinaryOp::Add | BinaryOp::Mul => !float,
-        BinaryOp::Sub | BinaryOp::Div | BinaryOp::Rem | BinaryOp::Shl | BinaryOp::Shr => false,
-    }
 }
 
 impl Lowerer<'_> {

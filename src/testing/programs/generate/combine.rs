@@ -1,7 +1,7 @@
-//! Reductions and matrix products.
+//! Reductions, scans and matrix products.
 
 use exactile_core::ir::{
-    Axis, CompareOp, DType, Literal, Op, Order, Precision, Shape, Type, Value,
+    Axis, CompareOp, DType, Direction, Literal, Op, Order, Precision, Shape, Type, Value,
 };
 
 use super::super::target::{Combine, Target};
@@ -21,44 +21,68 @@ impl Generator {
         let room = (self.limits.elements / shape.elements()).max(2).ilog2() as usize;
         let extent = 1 << self.random.below(room.min(7) + 1);
         let source_shape = self.with_axis(shape, axis, extent);
+        self.combined(combine, dtype, source_shape, (axis, None), depth)
+    }
+
+    /// A scan whose result has this type.
+    pub(super) fn scan(
+        &mut self,
+        combine: Combine,
+        dtype: DType,
+        shape: Shape,
+        depth: u32,
+    ) -> Value {
+        let axis = self.random.below(shape.rank());
+        let direction = self.random.pick(Direction::ALL);
+        self.combined(combine, dtype, shape, (axis, Some(direction)), depth)
+    }
+
+    /// A reduction of sources of this type and shape, or a scan in a direction.
+    fn combined(
+        &mut self,
+        combine: Combine,
+        dtype: DType,
+        shape: Shape,
+        along: (usize, Option<Direction>),
+        depth: u32,
+    ) -> Value {
         match combine {
             Combine::Op(op) => {
-                let source = self.make(dtype, source_shape, depth);
+                let source = self.make(dtype, shape, depth);
                 let make = |generator: &mut Self, values: &[Value]| {
                     vec![generator.builder.binary(op, values[0], values[1])]
                 };
-                self.reduction(&[source], axis, make)[0]
+                self.combining(&[source], along, make)[0]
             }
             Combine::Closure => {
-                let source = self.make(dtype, source_shape, depth);
+                let source = self.make(dtype, shape, depth);
                 let make = |generator: &mut Self, values: &[Value]| {
                     let mixed = generator.mix(values[0], values[1]);
                     let last = generator.everyday(dtype);
                     vec![generator.any_binary(dtype, mixed, last)]
                 };
-                self.reduction(&[source], axis, make)[0]
+                self.combining(&[source], along, make)[0]
             }
             Combine::Several if self.random.one_in(2) && dtype != DType::Bool => {
-                self.argument_of_extreme(dtype, source_shape, axis, depth)
+                self.argument_of_extreme(dtype, shape, along, depth)
             }
             Combine::Several => {
                 let second = self.random.pick(DType::ALL);
-                let sources = [dtype, second].map(|it| self.make(it, source_shape, depth));
+                let sources = [dtype, second].map(|it| self.make(it, shape, depth));
                 let make = |generator: &mut Self, values: &[Value]| {
                     let first = generator.mix(values[0], values[2]);
                     let second = generator.mix(values[1], values[3]);
                     vec![first, second]
                 };
-                let results = self.reduction(&sources, axis, make);
-                results[0]
+                self.combining(&sources, along, make)[0]
             }
         }
     }
 
-    fn reduction(
+    fn combining(
         &mut self,
         sources: &[Value],
-        axis: usize,
+        (axis, direction): (usize, Option<Direction>),
         make: impl FnOnce(&mut Self, &[Value]) -> Vec<Value>,
     ) -> Vec<Value> {
         let elements: Vec<Type> = sources
@@ -69,11 +93,21 @@ impl Generator {
         let outer = self.combiner.replace(self.scope.len());
         let combine = self.region(&parameters, make);
         self.combiner = outer;
-        let op = Op::Reduce {
-            sources: sources.to_vec(),
-            axis: Axis(axis as u8),
-            order: Order::Tree,
-            combine,
+        let (sources, axis, order) = (sources.to_vec(), Axis(axis as u8), Order::Tree);
+        let op = match direction {
+            None => Op::Reduce {
+                sources,
+                axis,
+                order,
+                combine,
+            },
+            Some(direction) => Op::Scan {
+                sources,
+                axis,
+                order,
+                direction,
+                combine,
+            },
         };
         let inst = self.builder.emit(op, &[]);
         let results = self.builder.results(inst).to_vec();
@@ -111,19 +145,19 @@ impl Generator {
         &mut self,
         dtype: DType,
         shape: Shape,
-        axis: usize,
+        along: (usize, Option<Direction>),
         depth: u32,
     ) -> Value {
         let source = self.make(dtype, shape, depth);
         let mut strides = vec![0; shape.rank()];
-        strides[axis] = 1;
+        strides[along.0] = 1;
         let start = self.builder.index(0);
         let mut index = self.strided_tile(shape, &strides, start);
         if self.random.one_in(2) {
             index = self.builder.cast(index, DType::I32);
         }
         let better = self.random.pick(&[CompareOp::Gt, CompareOp::Lt]);
-        let results = self.reduction(&[source, index], axis, |generator, values| {
+        let results = self.combining(&[source, index], along, |generator, values| {
             let &[low, low_index, high, high_index] = values else {
                 return values.to_vec();
             };

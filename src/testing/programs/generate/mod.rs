@@ -399,6 +399,7 @@ impl Generator {
             Structure::While => self.while_loop(dtype, shape, depth),
             Structure::If => self.branch(dtype, shape, depth),
             Structure::Reduce(combine) => self.reduce(combine, dtype, shape, depth),
+            Structure::Scan(combine) => self.scan(combine, dtype, shape, depth),
             Structure::Dot => self.dot(dtype, shape, depth),
             Structure::Arange => {
                 let start = self.random.between(-9, 9);

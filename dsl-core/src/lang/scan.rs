@@ -1,0 +1,173 @@
+//! Scans: all prefixes along an axis.
+//!
+//! Element `i` has the bits of the reduction of the elements up to and including `i`, in the order of
+//! the same balanced tree: the complete aligned subtrees of the prefix, right-nested, the largest on
+//! the left. A reverse scan is the scan of the reversed axis.
+
+use std::panic::Location;
+
+use super::context::Context;
+use super::element::Numeric;
+use super::math::ordered;
+use super::reduce::{Reducible, traced};
+use super::tile::{Tile, axis_of, map};
+use crate::ir::{BinaryOp, DType, Direction, Op, Order, Value};
+
+/// The prefixes along `axis` under a closure over scalars, lower index on the left.
+///
+/// A tuple of tiles is combined together: `scan((x, i), 0, |a, b| ..)`. Element `i` of the result
+/// is what [`reduce`](super::reduce::reduce) gives for the elements `0..=i`.
+#[track_caller]
+pub fn scan<S: Reducible>(
+    source: S,
+    axis: usize,
+    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+) -> S {
+    let way = ("scan", Direction::Forward);
+    directed(Location::caller(), way, source, axis, combine)
+}
+
+/// The suffixes along `axis` under a closure over scalars: the scan of the reversed axis, so the
+/// higher index is on the left.
+#[track_caller]
+pub fn reverse_scan<S: Reducible>(
+    source: S,
+    axis: usize,
+    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+) -> S {
+    let way = ("reverse_scan", Direction::Reverse);
+    directed(Location::caller(), way, source, axis, combine)
+}
+
+fn directed<S: Reducible>(
+    location: &'static Location<'static>,
+    (what, direction): (&str, Direction),
+    source: S,
+    axis: usize,
+    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+) -> S {
+    let Some((open, combined)) = traced(what, location, source, combine) else {
+        return source;
+    };
+    let results = open.close(location, &combined, |sources, combine| Op::Scan {
+        sources,
+        axis: axis_of(axis),
+        order: Order::Tree,
+        direction,
+        combine,
+    });
+    S::from_handles(&results)
+}
+
+impl Context {
+    /// A scan by one operation.
+    pub(crate) fn scan_by(
+        &mut self,
+        op: BinaryOp,
+        x: Value,
+        axis: usize,
+        direction: Direction,
+    ) -> Value {
+        if self.ty(x).is_poison() {
+            return x;
+        }
+        let way = (Order::Tree, direction);
+        let results = self.builder.scan(&[x], axis, way, |builder, a, b| {
+            vec![builder.binary(op, a[0], b[0])]
+        });
+        results[0]
+    }
+
+    /// The prefix sums along an axis in the type that arithmetic is done in, before the final
+    /// `+ 0.0`.
+    pub(crate) fn partial_sums(
+        &mut self,
+        x: Value,
+        axis: usize,
+        dtype: DType,
+        direction: Direction,
+    ) -> Value {
+        let wide = self.cast(x, dtype.compute());
+        self.scan_by(BinaryOp::Add, wide, axis, direction)
+    }
+}
+
+fn sums<T: Numeric>(tile: Tile<T>, axis: usize, direction: Direction) -> Tile<T> {
+    map(tile, |context, x| {
+        let sums = context.partial_sums(x, axis, T::DTYPE, direction);
+        let sums = context.positive_zero(sums);
+        context.cast(sums, T::DTYPE)
+    })
+}
+
+fn products<T: Numeric>(tile: Tile<T>, axis: usize, direction: Direction) -> Tile<T> {
+    map(tile, |context, x| {
+        let wide = context.cast(x, T::DTYPE.compute());
+        let products = context.scan_by(BinaryOp::Mul, wide, axis, direction);
+        context.cast(products, T::DTYPE)
+    })
+}
+
+fn extremes<T: Numeric>(
+    tile: Tile<T>,
+    axis: usize,
+    greater: bool,
+    direction: Direction,
+) -> Tile<T> {
+    map(tile, |context, x| {
+        context.scan_by(ordered::<T>(greater), x, axis, direction)
+    })
+}
+
+impl<T: Numeric> Tile<T> {
+    /// The sums of all prefixes along `axis`: element `i` has the bits of [`Tile::sum`] of the
+    /// elements `0..=i`. `f16` and `bf16` add in `f32` and round once at the end; a zero float
+    /// result is +0.
+    #[track_caller]
+    pub fn cumsum(self, axis: usize) -> Self {
+        sums(self, axis, Direction::Forward)
+    }
+
+    /// The sums of all suffixes along `axis`: [`Tile::cumsum`] of the reversed axis.
+    #[track_caller]
+    pub fn reverse_cumsum(self, axis: usize) -> Self {
+        sums(self, axis, Direction::Reverse)
+    }
+
+    /// The products of all prefixes along `axis`: element `i` has the bits of [`Tile::product`] of
+    /// the elements `0..=i`. `f16` and `bf16` multiply in `f32` and round once at the end.
+    #[track_caller]
+    pub fn cumprod(self, axis: usize) -> Self {
+        products(self, axis, Direction::Forward)
+    }
+
+    /// The products of all suffixes along `axis`: [`Tile::cumprod`] of the reversed axis.
+    #[track_caller]
+    pub fn reverse_cumprod(self, axis: usize) -> Self {
+        products(self, axis, Direction::Reverse)
+    }
+
+    /// The largest element of each prefix along `axis`. NaN is ignored; -0 < +0.
+    #[track_caller]
+    pub fn cummax(self, axis: usize) -> Self {
+        extremes(self, axis, true, Direction::Forward)
+    }
+
+    /// The largest element of each suffix along `axis`. NaN is ignored; -0 < +0.
+    #[track_caller]
+    pub fn reverse_cummax(self, axis: usize) -> Self {
+        extremes(self, axis, true, Direction::Reverse)
+    }
+
+    /// The smallest element of each prefix along `axis`. NaN is ignored; -0 < +0.
+    #[track_caller]
+    pub fn cummin(self, axis: usize) -> Self {
+        extremes(self, axis, false, Direction::Forward)
+    }
+
+    /// The smallest element of each suffix along `axis`. NaN is ignored; -0 < +0.
+    #[track_caller]
+    pub fn reverse_cummin(self, axis: usize) -> Self {
+        extremes(self, axis, false, Direction::Reverse)
+    }
+}
