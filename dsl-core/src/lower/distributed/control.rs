@@ -89,19 +89,7 @@ impl Lowering<'_> {
             } => self.branch(&data.results, *condition, (*on_true, *on_false)),
             Op::Yield { .. } => Ok(()),
             Op::Constant { .. } | Op::ProgramId { .. } | Op::NumPrograms { .. } => {
-                let result = data.results[0];
-                let emitted = self
-                    .builder
-                    .emit_unchecked(data.op.clone(), &[block.ty(result)]);
-                let register = self.builder.results(emitted)[0];
-                let layout = self.scalar_layout();
-                self.bind(
-                    result,
-                    Tile {
-                        layout,
-                        registers: Rc::from([register]),
-                    },
-                );
+                self.scalar_op(&data.op, data.results[0]);
                 Ok(())
             }
             op if op.is(Trait::elementwise) => self.computed(op, data.results[0]),
@@ -112,6 +100,16 @@ impl Lowering<'_> {
             | Op::Splat { .. } => self.scalar_view(data.results[0]),
             op => Err(self.error(format!("`{}` cannot be lowered for a GPU", op.mnemonic()))),
         }
+    }
+
+    /// An op without operands that gives a scalar.
+    fn scalar_op(&mut self, op: &Op, result: Value) {
+        let ty = self.block.ty(result);
+        let emitted = self.builder.emit_unchecked(op.clone(), &[ty]);
+        let register = self.builder.results(emitted)[0];
+        let layout = self.scalar_layout();
+        let registers = Rc::from([register]);
+        self.bind(result, Tile { layout, registers });
     }
 
     /// A shape op that gives a scalar.
