@@ -1,10 +1,15 @@
-//! Which floats are certainly finite: a range for each value, in program order.
+//! What floats can be: a range for each value, in program order.
 //!
 //! A backend asks before it reads the bits of a float: a value that is never NaN needs no
-//! canonicalising. The definitions of `exp` and its kin are written so that the answer is yes.
+//! canonicalising. The definitions of `exp` and its kin are written so that the answer is yes. And
+//! comparisons that ranges decide are constants: `exp(x - max(x))` needs no upward scaling.
 
+use super::rewrite::rewrite;
 use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, TernaryOp, UnaryOp, Value};
+use crate::ir::{
+    Axis, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, TernaryOp, UnaryOp, Value,
+};
+use crate::semantics::reduction::only_op;
 
 /// What a float may be: a number in `low..=high`, and NaN if `nan`.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -20,42 +25,47 @@ const ANYTHING: Range = Range {
     nan: true,
 };
 
-/// Ranges stay far below the range of every type but `f16`, which is left out, so that no rounding
-/// reaches infinity.
+/// Bounds beyond this are infinite: what they bound may overflow. It is far below the range of every
+/// type but `f16`, which is left out.
 const LIMIT: f64 = 1e30;
 
 impl Range {
-    fn is_finite(self) -> bool {
-        !self.nan && self.low >= -LIMIT && self.high <= LIMIT
-    }
-
-    /// The hull of these bounds, widened by more than the roundings of one op; anything if it is
-    /// not finite.
-    fn hull(bounds: &[f64]) -> Self {
+    /// The hull of these bounds, widened by more than the roundings of one op.
+    fn hull(bounds: &[f64], nan: bool) -> Self {
         let low = bounds.iter().copied().fold(f64::INFINITY, f64::min);
         let high = bounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let slack = 0.01 * low.abs().max(high.abs()) + f64::MIN_POSITIVE;
-        let range = Self {
-            low: low - slack,
-            high: high + slack,
-            nan: false,
+        let widened = |bound: f64, sign: f64| {
+            let wide = bound + sign * (0.01 * bound.abs() + f64::MIN_POSITIVE);
+            if wide * sign > LIMIT {
+                sign * f64::INFINITY
+            } else {
+                wide
+            }
         };
-        if range.is_finite() { range } else { ANYTHING }
+        Self {
+            low: widened(low, -1.0),
+            high: widened(high, 1.0),
+            nan,
+        }
     }
 
     fn sum(self, other: Self) -> Self {
-        if !self.is_finite() || !other.is_finite() {
-            return ANYTHING;
-        }
-        Self::hull(&[self.low + other.low, self.high + other.high])
+        let opposite = |a: Self, b: Self| a.high == f64::INFINITY && b.low == f64::NEG_INFINITY;
+        let nan = self.nan || other.nan || opposite(self, other) || opposite(other, self);
+        let or = |sum: f64, otherwise: f64| if sum.is_nan() { otherwise } else { sum };
+        let low = or(self.low + other.low, f64::NEG_INFINITY);
+        let high = or(self.high + other.high, f64::INFINITY);
+        Self::hull(&[low, high], nan)
     }
 
     fn product(self, other: Self) -> Self {
-        if !self.is_finite() || !other.is_finite() {
-            return ANYTHING;
-        }
-        let ends = |x: f64| [x * other.low, x * other.high];
-        Self::hull(&[ends(self.low), ends(self.high)].concat())
+        let meets_zero = |range: Self| range.low <= 0.0 && range.high >= 0.0;
+        let unbounded = |range: Self| range.low.is_infinite() || range.high.is_infinite();
+        let indefinite = |a: Self, b: Self| meets_zero(a) && unbounded(b);
+        let nan = self.nan || other.nan || indefinite(self, other) || indefinite(other, self);
+        let times = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { a * b };
+        let ends = |x: f64| [times(x, other.low), times(x, other.high)];
+        Self::hull(&[ends(self.low), ends(self.high)].concat(), nan)
     }
 
     fn negated(self) -> Self {
@@ -74,6 +84,21 @@ impl Range {
         }
     }
 
+    /// Whether the comparison holds for all numbers of the two, or for none.
+    fn compare(self, op: CompareOp, other: Self) -> Option<bool> {
+        let (below, above) = (self.high < other.low, self.low > other.high);
+        let (at_most, at_least) = (self.high <= other.low, self.low >= other.high);
+        let (holds, fails) = match op {
+            CompareOp::Lt => (below, at_least),
+            CompareOp::Le => (at_most, above),
+            CompareOp::Gt => (above, at_most),
+            CompareOp::Ge => (at_least, below),
+            CompareOp::Eq => (false, below || above),
+            CompareOp::Ne => (below || above, false),
+        };
+        (holds || fails).then_some(holds)
+    }
+
     /// Either of the two.
     fn union(self, other: Self) -> Self {
         Self {
@@ -86,6 +111,29 @@ impl Range {
 
 /// For each value whether it is a float that is never NaN.
 pub fn never_nan(func: &Func) -> EntityMap<Value, bool> {
+    let mut never = EntityMap::filled(func.value_count(), false);
+    for (value, range) in ranges(func).iter() {
+        never[value] = !range.nan;
+    }
+    never
+}
+
+/// Replaces comparisons of floats that the ranges of their operands decide.
+pub fn decide_comparisons(func: &mut Func) {
+    let ranges = ranges(func);
+    rewrite(func, &mut |rewriter, inst| {
+        let Op::Compare { op, lhs, rhs } = *rewriter.builder.func().op(inst) else {
+            return None;
+        };
+        let known = |value: Value| ranges.get(value).copied().filter(|range| !range.nan);
+        let holds = known(lhs)?.compare(op, known(rhs)?)?;
+        let literal = Literal::from_bits(DType::Bool, u64::from(holds));
+        let shape = rewriter.builder.ty(lhs).shape;
+        Some(vec![rewriter.builder.filled(literal, shape)])
+    });
+}
+
+fn ranges(func: &Func) -> EntityMap<Value, Range> {
     let mut ranges = EntityMap::filled(func.value_count(), ANYTHING);
     let definitions = func.definitions();
     for inst in func.all_insts() {
@@ -95,11 +143,41 @@ pub fn never_nan(func: &Func) -> EntityMap<Value, bool> {
             ranges[result] = range(func, &definitions, &ranges, inst);
         }
     }
-    let mut never = EntityMap::filled(func.value_count(), false);
-    for (value, range) in ranges.iter() {
-        never[value] = !range.nan;
+    ranges
+}
+
+/// Whether every element of `upper` is at least that of `x` at its place, wherever both are numbers:
+/// the greatest along the axis `reduced`, repeated along it, and what is greater still.
+fn bounds_from_above(
+    func: &Func,
+    definitions: &EntityMap<Value, Option<Inst>>,
+    (upper, reduced): (Value, Option<Axis>),
+    x: Value,
+) -> bool {
+    let Some(inst) = definitions[upper] else {
+        return false;
+    };
+    let greater = |op: BinaryOp| matches!(op, BinaryOp::Maxnum | BinaryOp::Maximum);
+    let follow = |next, reduced| bounds_from_above(func, definitions, (next, reduced), x);
+    match func.op(inst) {
+        Op::Splat { x } => follow(*x, Some(Axis(0))),
+        Op::Broadcast { x } => follow(*x, reduced),
+        Op::ExpandDims { x, axis } if reduced.is_none() => follow(*x, Some(*axis)),
+        Op::Binary { op, lhs, rhs } if greater(*op) => {
+            follow(*lhs, reduced) || follow(*rhs, reduced)
+        }
+        Op::Reduce {
+            sources,
+            axis,
+            combine,
+            ..
+        } => {
+            sources[..] == [x]
+                && reduced == Some(*axis)
+                && only_op(func, *combine).is_some_and(greater)
+        }
+        _ => false,
     }
-    never
 }
 
 fn range(
@@ -118,6 +196,10 @@ fn range(
         },
         Op::Binary { op, lhs, rhs } => match op {
             BinaryOp::Add => ranges[*lhs].sum(ranges[*rhs]),
+            BinaryOp::Sub if bounds_from_above(func, definitions, (*rhs, None), *lhs) => Range {
+                high: 0.0,
+                ..ANYTHING
+            },
             BinaryOp::Sub => ranges[*lhs].sum(ranges[*rhs].negated()),
             BinaryOp::Mul => ranges[*lhs].product(ranges[*rhs]),
             _ => ANYTHING,
@@ -160,23 +242,28 @@ fn chosen(
     on_false: Value,
 ) -> Range {
     let (x, y) = (ranges[on_true], ranges[on_false]);
-    let Some(Op::Compare {
-        op: CompareOp::Lt,
-        lhs,
-        rhs,
-    }) = condition
-    else {
-        return x.union(y);
+    let (lesser, greater) = match condition {
+        Some(Op::Compare {
+            op: CompareOp::Lt,
+            lhs,
+            rhs,
+        }) => (*lhs, *rhs),
+        Some(Op::Compare {
+            op: CompareOp::Gt,
+            lhs,
+            rhs,
+        }) => (*rhs, *lhs),
+        _ => return x.union(y),
     };
-    if (*lhs, *rhs) == (on_true, on_false) {
+    if (lesser, greater) == (on_true, on_false) {
         // The lesser; `y` where either is NaN.
         return Range {
             low: x.low.min(y.low),
-            high: y.high,
+            high: if x.nan { y.high } else { x.high.min(y.high) },
             nan: y.nan,
         };
     }
-    if (*lhs, *rhs) == (on_false, on_true) {
+    if (lesser, greater) == (on_false, on_true) {
         // The greater; `y` where either is NaN.
         return Range {
             low: if x.nan { y.low } else { x.low.max(y.low) },
@@ -249,5 +336,45 @@ mod tests {
         assert_eq!(reads(&func), (2, 2));
         tidy(&mut func);
         assert_eq!(reads(&func), (0, 0));
+    }
+
+    const LESS_MAXIMUM: &str = "func @f block (%x: ptr<f32>, %y: ptr<f32> write) {
+       %i = arange start=0, end=4 : tile<4xi64>
+       %u = expand_dims %i, axis=0 : tile<1x4xi64>
+       %v = broadcast %u : tile<4x4xi64>
+       %a = load %x, %v : tile<4x4xf32>
+       %m = reduce [%a], axis=REDUCED, order=tree (%l: f32, %r: f32) {
+         %t = maxnum %l, %r : f32
+         yield [%t]
+       } : tile<4xf32>
+       %e = expand_dims %m, axis=1 : tile<4x1xf32>
+       %b = broadcast %e : tile<4x4xf32>
+       %d = sub %a, %b : tile<4x4xf32>
+       %z = constant value=f32(0x0p0) : tile<4x4xf32>
+       %n = constant value=f32(-0x1p0) : tile<4x4xf32>
+       %above = gt %d, %n : tile<4x4xbool>
+       %number = select %above, %d, %n : tile<4x4xf32>
+       %positive = gt %number, %z : tile<4x4xbool>
+       %s = select %positive, %z, %d : tile<4x4xf32>
+       store %y, %v, %s
+     }";
+
+    /// How many comparisons are left.
+    fn comparisons(source: &str) -> usize {
+        let mut func = parse(source, "test.bir").expect("parses");
+        super::decide_comparisons(&mut func);
+        tidy(&mut func);
+        let compares = |inst: &crate::ir::Inst| matches!(func.op(*inst), Op::Compare { .. });
+        func.all_insts()
+            .iter()
+            .filter(|inst| compares(inst))
+            .count()
+    }
+
+    #[test]
+    fn nothing_exceeds_the_maximum_of_its_row() {
+        assert_eq!(comparisons(&LESS_MAXIMUM.replace("REDUCED", "1")), 0);
+        // The maximum of a column says nothing of a row.
+        assert_eq!(comparisons(&LESS_MAXIMUM.replace("REDUCED", "0")), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! The order of the passes between tracing and lowering.
 
-use super::{decompose, resolve, tidy, uniform_mask};
+use super::{decompose, float_range, resolve, tidy, uniform_mask};
 use crate::diagnostic::Diagnostics;
 use crate::ir::Func;
 use crate::target::Determinism;
@@ -43,6 +43,8 @@ pub fn prepare_observed(
     observe("decompose", &func);
     tidy(&mut func);
     observe("tidy", &func);
+    float_range::decide_comparisons(&mut func);
+    observe("decide_comparisons", &func);
     uniform_mask::split_uniform_masks(&mut func);
     observe("split_uniform_masks", &func);
     tidy(&mut func);

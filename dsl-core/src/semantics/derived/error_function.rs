@@ -1,7 +1,7 @@
 //! erf: an odd polynomial up to 1, beyond it `1 - e^Q(|x|)` with a polynomial for `log(erfc(|x|))`.
 
 use super::coefficients::{ERF, LOG_ERFC};
-use super::exponential::exp_normal;
+use super::exponential::exp_near;
 use super::formula::{Format, Formula};
 use crate::ir::{CompareOp, Value};
 
@@ -27,7 +27,7 @@ pub(super) fn erf(formula: &mut Formula<'_>, x: Value) -> Value {
     let center = formula.number(CENTER);
     let from_center = formula.sub(limited, center);
     let log_erfc = formula.polynomial(LOG_ERFC, from_center);
-    let erfc = exp_normal(formula, log_erfc);
+    let erfc = exp_near(formula, log_erfc);
     let one = formula.number(1.0);
     let far = formula.sub(one, erfc);
     let negated = formula.neg(far);

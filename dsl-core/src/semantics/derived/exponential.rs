@@ -5,88 +5,85 @@
 //! that a subnormal result rounds once.
 
 use super::coefficients::{EXP, EXP2, LN_2_HIGH, LN_2_LOW, LOG2_E_HIGH};
-use super::formula::{Format, Formula};
+use super::formula::{Format, Formula, Scaling};
 use crate::ir::{CompareOp, Value};
 
-/// `x = n ln 2 + (rest + tail)`; `n` as [`Formula::two_powers`] takes it, `rest` at most about ln 2 / 2.
+/// `x = n ln 2 + (rest + tail)` with `rest` at most about ln 2 / 2, and `2^n` as a product.
 struct Reduced {
-    exponent_bits: Value,
+    factors: [Value; 2],
     rest: Value,
     tail: Value,
 }
 
-/// Beyond these arguments `e^x` is 0 or infinite, and `n` still has its factors.
+/// At the first argument, and so below it, `e^x` is 0 by its factor and not by an underflow, which
+/// takes a CPU some 150 cycles: masked elements of a softmax are all of that kind. Beyond the second
+/// it is infinite.
 const fn exp_limits(format: Format) -> (f64, f64) {
     match format {
-        Format::Single => (-104.5, 89.5),
-        Format::Double => (-746.0, 710.0),
+        Format::Single => (-132.4, 89.5),
+        Format::Double => (-1064.0, 710.0),
     }
 }
 
-/// Beyond these arguments `2^x` is 0 or infinite, and the exponent still has its factors.
+/// As [`exp_limits`], for `2^x`.
 const fn exp2_limits(format: Format) -> (f64, f64) {
-    match format {
-        Format::Single => (-151.0, 129.0),
-        Format::Double => (-1076.0, 1025.0),
-    }
+    let greatest = match format {
+        Format::Single => 129.0,
+        Format::Double => 1025.0,
+    };
+    (format.vanishing_exponent(), greatest)
+}
+
+/// An argument within limits, twice.
+struct Limited {
+    /// Not below the lower limit. NaN stays NaN, and what is above the upper limit makes the
+    /// polynomial huge.
+    lower: Value,
+    /// Within both limits, and never NaN so that no lowering must canonicalise its bits.
+    both: Value,
+}
+
+fn limited(formula: &mut Formula<'_>, x: Value, (least, greatest): (f64, f64)) -> Limited {
+    let lower = formula.at_least(x, least);
+    let number = formula.number_at_least(x, least);
+    let both = formula.at_most(number, greatest);
+    Limited { lower, both }
 }
 
 /// `2^x`.
 pub(super) fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
-    let (least, greatest) = exp2_limits(formula.format);
-    let x = formula.at_least(x, least);
-    let limited = formula.at_most(x, greatest);
-    let magic = formula.number(formula.format.magic());
-    let sum = formula.add(limited, magic);
-    let rounded = formula.rounded(sum);
-    let rest = formula.sub(x, rounded.whole);
+    let limits = exp2_limits(formula.format);
+    let x = limited(formula, x, limits);
+    let scaling = formula.scaling(x.both);
+    let rounded = formula.rounded(scaling, x.both, None);
+    let rest = formula.sub(x.lower, rounded.whole);
     let slope = formula.polynomial(EXP2, rest);
     let one = formula.number(1.0);
     let power = formula.fma(slope, rest, one);
-    let factors = formula.two_powers(rounded.bits);
-    let zero_below = match formula.format {
-        Format::Single => -150.0,
-        Format::Double => -1075.0,
-    };
-    scale_or_zero(formula, power, factors, (x, zero_below))
-}
-
-/// `power * factors[0] * factors[1]`, which is known to round to 0 where the argument is below the
-/// limit. There the last factor is 0: a product that underflows takes a CPU some 150 cycles, and
-/// masked elements of a softmax are all of that kind.
-fn scale_or_zero(
-    formula: &mut Formula<'_>,
-    power: Value,
-    [first, last]: [Value; 2],
-    (argument, limit): (Value, f64),
-) -> Value {
-    let vanishes = formula.compare(CompareOp::Lt, argument, limit);
-    let zero = formula.number(0.0);
-    let last = formula.select(vanishes, zero, last);
-    formula.scale(power, [first, last])
+    formula.scale(power, rounded.factors)
 }
 
 /// `e^x`.
 pub(super) fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
-    let (least, greatest) = exp_limits(formula.format);
-    let x = formula.at_least(x, least);
-    let limited = formula.at_most(x, greatest);
-    let reduced = reduce(formula, x, limited);
+    let limits = exp_limits(formula.format);
+    let x = limited(formula, x, limits);
+    let scaling = formula.scaling(x.both);
+    let reduced = reduce(formula, &x, scaling);
     let power = power(formula, &reduced);
-    let factors = formula.two_powers(reduced.exponent_bits);
-    let zero_below = match formula.format {
-        Format::Single => -104.0,
-        Format::Double => -745.5,
-    };
-    scale_or_zero(formula, power, factors, (x, zero_below))
+    formula.scale(power, reduced.factors)
 }
 
-/// `e^x` where it is a normal number.
-pub(super) fn exp_normal(formula: &mut Formula<'_>, x: Value) -> Value {
-    let reduced = reduce(formula, x, x);
+/// `e^x` for `x` of magnitude up to 40.
+pub(super) fn exp_near(formula: &mut Formula<'_>, x: Value) -> Value {
+    let reduced = reduce_down(formula, x);
     let power = power(formula, &reduced);
-    let factor = formula.power_of_two(reduced.exponent_bits);
-    formula.mul(power, factor)
+    formula.scale(power, reduced.factors)
+}
+
+/// Reduces an argument of at most 40 that is not below the lower limit and not NaN.
+fn reduce_down(formula: &mut Formula<'_>, x: Value) -> Reduced {
+    let scaling = formula.scaling_down();
+    reduce(formula, &Limited { lower: x, both: x }, scaling)
 }
 
 /// `e^rest`.
@@ -97,24 +94,19 @@ fn power(formula: &mut Formula<'_>, reduced: &Reduced) -> Value {
     formula.fma(slope, reduced.rest, one)
 }
 
-/// `n` comes from `limited`, which is `x` wherever `e^x` is finite, and never NaN so that no lowering
-/// must canonicalise it. `rest` comes from `x`: NaN goes into the polynomial, and an `x` above the
-/// limit makes it huge and positive.
-fn reduce(formula: &mut Formula<'_>, x: Value, limited: Value) -> Reduced {
+fn reduce(formula: &mut Formula<'_>, x: &Limited, scaling: Scaling) -> Reduced {
     let log2_e = formula.constant(LOG2_E_HIGH);
-    let magic = formula.number(formula.format.magic());
-    let sum = formula.fma(limited, log2_e, magic);
-    let rounded = formula.rounded(sum);
+    let rounded = formula.rounded(scaling, x.both, Some(log2_e));
     // Exact: x and n ln 2 agree in their leading bits, and both are multiples of a unit that the
     // difference has room for.
     let high = formula.negated(LN_2_HIGH);
-    let high = formula.fma(rounded.whole, high, x);
+    let high = formula.fma(rounded.whole, high, x.lower);
     let low = formula.negated(LN_2_LOW);
     let rest = formula.fma(rounded.whole, low, high);
     let lost = formula.sub(high, rest);
     let tail = formula.fma(rounded.whole, low, lost);
     Reduced {
-        exponent_bits: rounded.bits,
+        factors: rounded.factors,
         rest,
         tail,
     }
@@ -149,17 +141,17 @@ pub(super) fn sigmoid(formula: &mut Formula<'_>, x: Value) -> Value {
     let magnitude = formula.abs(x);
     let argument = formula.neg(magnitude);
     let (least, _) = exp_limits(formula.format);
-    let argument = formula.at_least(argument, least);
-    let limited = formula.at_most(argument, 0.0);
-    let reduced = reduce(formula, argument, limited);
+    let x_limited = limited(formula, argument, (least, 0.0));
+    let argument = x_limited.lower;
+    let scaling = formula.scaling_down();
+    let reduced = reduce(formula, &x_limited, scaling);
     let less_one = expm1_rest(formula, &reduced);
     let one = formula.number(1.0);
     let zero = formula.number(0.0);
     let power = fast_sum(formula, one, less_one.high);
     let power_low = formula.add(power.low, less_one.low);
-    let factors = formula.two_powers(reduced.exponent_bits);
-    let t = formula.scale(power.high, factors);
-    let t_low = formula.scale(power_low, factors);
+    let t = formula.scale(power.high, reduced.factors);
+    let t_low = formula.scale(power_low, reduced.factors);
     let sum = fast_sum(formula, one, t);
     let sum_low = formula.add(sum.low, t_low);
 
@@ -190,10 +182,11 @@ pub(super) fn tanh(formula: &mut Formula<'_>, x: Value) -> Value {
     let limited = formula.at_most(magnitude, saturation);
     let minus_two = formula.number(-2.0);
     let argument = formula.mul(limited, minus_two);
-    let reduced = reduce(formula, argument, argument);
+    let reduced = reduce_down(formula, argument);
     let less_one = expm1_rest(formula, &reduced);
     let two = formula.number(2.0);
-    let factor = formula.power_of_two(reduced.exponent_bits);
+    let [first, last] = reduced.factors;
+    let factor = formula.mul(first, last);
     let minus_one = formula.number(-1.0);
     let offset = fast_sum(formula, minus_one, factor);
     let m = formula.fma(less_one.high, factor, offset.high);

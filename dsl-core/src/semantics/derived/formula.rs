@@ -2,7 +2,7 @@
 
 use super::coefficients::{Constant, Polynomial};
 use crate::builder::Builder;
-use crate::ir::{CompareOp, DType, Value};
+use crate::ir::{CompareOp, DType, Literal, Value};
 
 /// The two formats that functions are computed in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,20 +44,35 @@ impl Format {
         }
     }
 
-    /// 1.5 * 2^significand + 2 * bias. A number of small magnitude added to it rounds to an
-    /// integer `n`, and the low bits of the sum are the bits of `n + 2 * bias`.
-    pub(super) const fn magic(self) -> f64 {
+    /// 1.5 * 2^significand + `offset`. A number of small magnitude added to it rounds to an integer
+    /// `n`, and the low bits of the sum are the bits of `n + offset`.
+    pub(super) const fn magic(self, offset: u64) -> f64 {
+        let start = match self {
+            Self::Single => 12_582_912.0,
+            Self::Double => 6_755_399_441_055_744.0,
+        };
+        start + offset as f64
+    }
+
+    /// The bits of `magic(0)`.
+    pub(super) const fn magic_bits(self) -> u64 {
         match self {
-            Self::Single => 12_582_912.0 + 254.0,
-            Self::Double => 6_755_399_441_055_744.0 + 2046.0,
+            Self::Single => 0x4b40_0000,
+            Self::Double => 0x4338_0000_0000_0000,
         }
     }
 
-    pub(super) const fn magic_bits(self) -> u64 {
+    /// The last factor of a scaling is 2 to this power or to its negative.
+    const fn last_exponent(self) -> u64 {
         match self {
-            Self::Single => 0x4b40_0000 + 254,
-            Self::Double => 0x4338_0000_0000_0000 + 2046,
+            Self::Single => 64,
+            Self::Double => 512,
         }
+    }
+
+    /// The least `n` of a [`Scaling`] downwards: its first factor is 0.
+    pub(super) const fn vanishing_exponent(self) -> f64 {
+        -((self.bias() + self.last_exponent()) as f64)
     }
 }
 
@@ -68,12 +83,21 @@ pub(super) struct Formula<'a> {
     pub(super) format: Format,
 }
 
-/// A number that was rounded to an integer by adding [`Format::magic`].
+/// How `2^n` becomes two factors: the first has its exponent from the bits of `n + magic`, the last is
+/// a power of two far from 1, so that the first is a normal number wherever the product is not zero.
+/// A number near 1 multiplied by one and then by the other rounds once, in the last step.
+#[derive(Clone, Copy)]
+pub(super) struct Scaling {
+    magic: Value,
+    last: Value,
+}
+
+/// A number that was rounded to an integer `n`, and `2^n`.
 pub(super) struct Rounded {
-    /// The integer as a float.
+    /// `n` as a float.
     pub(super) whole: Value,
-    /// Bits whose low end is the integer plus twice the bias.
-    pub(super) bits: Value,
+    /// `2^n` as a product.
+    pub(super) factors: [Value; 2],
 }
 
 impl<'a> Formula<'a> {
@@ -182,6 +206,13 @@ impl<'a> Formula<'a> {
         self.select(below, x, limit)
     }
 
+    /// `x`, but not below `limit`; NaN becomes `limit`. One instruction on most machines.
+    pub(super) fn number_at_least(&mut self, x: Value, limit: f64) -> Value {
+        let limit = self.number(limit);
+        let above = self.builder.compare(CompareOp::Gt, x, limit);
+        self.select(above, x, limit)
+    }
+
     /// `x`, but not below `limit`; keeps NaN. One instruction on most machines.
     pub(super) fn at_least(&mut self, x: Value, limit: f64) -> Value {
         let limit = self.number(limit);
@@ -210,30 +241,51 @@ impl<'a> Formula<'a> {
         sum.expect("broken invariant: a polynomial has coefficients")
     }
 
-    /// The integer in a sum with [`Format::magic`].
-    pub(super) fn rounded(&mut self, sum: Value) -> Rounded {
-        let magic = self.number(self.format.magic());
-        let whole = self.sub(sum, magic);
+    /// The scaling for `n` from [`Format::vanishing_exponent`] up to about 60.
+    pub(super) fn scaling_down(&mut self) -> Scaling {
+        let (bias, last) = (self.format.bias(), self.format.last_exponent());
+        Scaling {
+            magic: self.number(self.format.magic(bias + last)),
+            last: self.power(bias - last),
+        }
+    }
+
+    /// The scaling for every `n` that [`Self::scaling_down`] takes, and for all greater ones up to
+    /// that of infinity. `x` has the sign of `n` and is not NaN.
+    pub(super) fn scaling(&mut self, x: Value) -> Scaling {
+        let (bias, last) = (self.format.bias(), self.format.last_exponent());
+        let down = self.scaling_down();
+        let magic = self.number(self.format.magic(bias - last));
+        let up = self.power(bias + last);
+        let positive = self.compare(CompareOp::Gt, x, 0.0);
+        Scaling {
+            magic: self.select(positive, magic, down.magic),
+            last: self.select(positive, up, down.last),
+        }
+    }
+
+    /// The number with this exponent field and no fraction.
+    fn power(&mut self, field: u64) -> Value {
+        let literal = Literal::from_bits(self.format.float(), field << self.format.significand());
+        let value = literal.float().expect("broken invariant: a float");
+        self.number(value)
+    }
+
+    /// `x` rounded to an integer; `x * factor` if there is a factor.
+    pub(super) fn rounded(&mut self, scaling: Scaling, x: Value, factor: Option<Value>) -> Rounded {
+        let sum = match factor {
+            Some(factor) => self.fma(x, factor, scaling.magic),
+            None => self.add(x, scaling.magic),
+        };
+        let whole = self.sub(sum, scaling.magic);
         let bits = self.bits_of(sum);
-        Rounded { whole, bits }
-    }
-
-    /// `2^n` for the exponent `n` of a normal number, rounded into these bits.
-    pub(super) fn power_of_two(&mut self, bits: Value) -> Value {
-        let bias = self.integer(self.format.bias());
-        let biased = self.sub(bits, bias);
-        let shifted = self.shl(biased, self.format.significand());
-        self.float_from(shifted)
-    }
-
-    /// `2^n` as a product of two factors, both normal for twice the range of exponents.
-    /// A number near 1 multiplied by one and then by the other rounds once, in the last step.
-    pub(super) fn two_powers(&mut self, bits: Value) -> [Value; 2] {
-        // The high bits of the sum with the magic number are gone after the shifts to the left.
-        let half = self.shr(bits, 1);
-        let rest = self.sub(bits, half);
-        let halves = [half, rest].map(|part| self.shl(part, self.format.significand()));
-        halves.map(|part| self.float_from(part))
+        // The high bits of the sum are gone after the shift.
+        let shifted = self.shl(bits, self.format.significand());
+        let first = self.float_from(shifted);
+        Rounded {
+            whole,
+            factors: [first, scaling.last],
+        }
     }
 
     /// `x * factors[0] * factors[1]`.

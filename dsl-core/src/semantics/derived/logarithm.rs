@@ -93,7 +93,7 @@ fn scale(formula: &mut Formula<'_>, x: Value) -> Scaled {
     let offset = formula.select(subnormal, from_lower_start, from_start);
     let exponent = formula.add(exponent, offset);
     let exponent = formula.float_from(exponent);
-    let magic = formula.number(format.magic());
+    let magic = formula.number(format.magic(0));
     let exponent = formula.sub(exponent, magic);
     Scaled { exponent, fraction }
 }
