@@ -284,6 +284,32 @@ impl Builder {
         self.declared(Op::Splat { x }, ty)
     }
 
+    /// The index along `axis` of each element of a tile (`i64`).
+    pub fn index_along(&mut self, axis: usize, shape: Shape) -> Value {
+        let end = shape.extent(axis) as i64;
+        let mut index = self.value(Op::Arange { start: 0, end });
+        for other in (0..shape.rank()).filter(|&other| other != axis) {
+            let axis = Axis(other as u8);
+            index = self.value(Op::ExpandDims { x: index, axis });
+        }
+        let ty = Type::tile(DType::I64, shape);
+        if self.ty(index) == ty {
+            return index;
+        }
+        self.declared(Op::Broadcast { x: index }, ty)
+    }
+
+    /// The index along `axis` in the narrowest unsigned type that holds it.
+    pub fn narrow_index_along(&mut self, axis: usize, shape: Shape) -> Value {
+        let dtype = match shape.extent(axis) {
+            ..=0x100 => DType::U8,
+            0x101..=0x1_0000 => DType::U16,
+            _ => DType::U32,
+        };
+        let index = self.index_along(axis, shape);
+        self.cast(index, dtype)
+    }
+
     /// Reduces along an axis; `combine` gets the lower and the higher operand of each source.
     pub fn reduce(
         &mut self,

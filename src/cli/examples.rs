@@ -27,4 +27,6 @@ examples! {
     sum = "../../examples/sum.rs",
     cumsum = "../../examples/cumsum.rs",
     matmul = "../../examples/matmul.rs",
+    sort = "../../examples/sort.rs",
+    topk = "../../examples/topk.rs",
 }

@@ -173,6 +173,7 @@ impl<'a> Machine<'a> {
             Op::Store { .. } | Op::AtomicReduce { .. } => self.store(inst).map(|()| Vec::new()),
             Op::Reduce { .. } => self.reduce(inst),
             Op::Scan { .. } => self.scan(inst),
+            Op::Sort { .. } => Ok(self.sort(inst)),
             Op::Dot { .. } => Ok(vec![self.dot(inst)]),
             Op::For { .. } => self.for_loop(inst),
             Op::While { .. } => self.while_loop(inst),
@@ -413,5 +414,6 @@ fn go_on<T>(
 }
 
 mod reduce;
+mod sort;
 #[cfg(test)]
 mod tests;

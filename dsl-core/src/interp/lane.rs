@@ -242,6 +242,7 @@ impl<'a> Machine<'a> {
             | Op::AtomicReduce { .. }
             | Op::Reduce { .. }
             | Op::Scan { .. }
+            | Op::Sort { .. }
             | Op::Dot { .. } => {
                 unreachable!("broken invariant: `{}` is no lane op", data.op.mnemonic())
             }

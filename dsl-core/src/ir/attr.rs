@@ -42,6 +42,16 @@ keyword_attribute! {
 }
 
 keyword_attribute! {
+    /// Which elements `sort` puts first.
+    SortOrder {
+        /// The least.
+        Ascending "ascending",
+        /// The greatest.
+        Descending "descending",
+    }
+}
+
+keyword_attribute! {
     /// How `dot` multiplies and adds.
     Precision {
         /// A fused multiply-add chain in ascending k, in the operands' type.

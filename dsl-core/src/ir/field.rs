@@ -1,6 +1,8 @@
 //! Fields of op rows: how each kind of field is visited, written and read. Never per op.
 
-use super::{AtomicOp, Axis, Direction, Indices, Literal, Order, Precision, Region, Value};
+use super::{
+    AtomicOp, Axis, Direction, Indices, Literal, Order, Precision, Region, SortOrder, Value,
+};
 
 /// Writes fields in the text form.
 pub trait FieldWriter {
@@ -158,6 +160,7 @@ word_field! {
     Axis: |axis| axis.0.to_string(), |text| text.parse().ok().map(Axis), "an axis";
     Order: |order| order.word().to_string(), Order::from_word, "an order: `tree` or `any`";
     Direction: |direction| direction.word().to_string(), Direction::from_word, "a direction: `forward` or `reverse`";
+    SortOrder: |direction| direction.word().to_string(), SortOrder::from_word, "a direction: `ascending` or `descending`";
     Precision: |precision| precision.word().to_string(), Precision::from_word, "a precision: `ieee`";
     AtomicOp: |op| op.word().to_string(), AtomicOp::from_word, "an atomic op: `add`, `min`, `max`, `and`, `or` or `xor`";
     Indices: write_indices, read_indices, "a list of indices such as `[1, 0]`";

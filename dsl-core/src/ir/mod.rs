@@ -22,7 +22,8 @@ pub mod scalar_ops;
 pub mod types;
 
 pub use attr::{
-    AtomicOp, Axis, Direction, Grid, Indices, Literal, Order, Precision, Stage, unflatten,
+    AtomicOp, Axis, Direction, Grid, Indices, Literal, Order, Precision, SortOrder, Stage,
+    unflatten,
 };
 pub use field::Values;
 pub use func::{Access, Func, Inst, InstData, Parameter, Region, RegionData, Value};

@@ -4,7 +4,7 @@ use super::field::{Field, FieldReader, FieldWriter, ReadError, Values};
 use super::ops::for_each_op;
 use super::{
     AtomicOp, Axis, BinaryOp, CompareOp, Direction, Indices, Literal, Order, Precision, Region,
-    Stage, TernaryOp, UnaryOp, Value,
+    SortOrder, Stage, TernaryOp, UnaryOp, Value,
 };
 
 /// A property of an op that passes ask for.
@@ -59,6 +59,8 @@ pub enum Rule {
     reduce,
     /// The types of the sources.
     scan,
+    /// The sources with a shorter axis.
+    sort,
     /// The accumulator's type.
     dot,
     /// The types of the carried values.

@@ -63,6 +63,12 @@ macro_rules! for_each_op {
         /// element whose index has bit `k` takes the last prefix of the half below as its left
         /// operand. `direction=reverse` is the scan of the reversed axis.
         Scan "scan" { sources: Values, axis: Axis, order: Order, direction: Direction, combine: Region } -> scan in [block] is [pure];
+        /// The first `count` elements along an axis, in order. The first `keys` sources decide, an
+        /// earlier one before a later one; the other sources move along; elements that agree in
+        /// all keys keep their order. Numbers go by value, -0 < +0, NaN after all numbers, false
+        /// before true; `descending` turns the order of the keys round. A NaN among the keys is
+        /// given as the positive canonical NaN. `count` is a power of two.
+        Sort "sort" { sources: Values, keys: i64, axis: Axis, direction: SortOrder, count: i64 } -> sort in [block] is [pure];
         /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`: the chain
         /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`.
         Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> dot in [block] is [pure];

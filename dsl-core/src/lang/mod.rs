@@ -20,6 +20,7 @@ pub mod operators;
 pub mod ptr;
 pub mod reduce;
 pub mod scan;
+pub mod sort;
 pub mod tensor;
 pub mod tile;
 mod while_loop;

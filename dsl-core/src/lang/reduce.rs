@@ -363,15 +363,7 @@ fn extreme_index<T: Numeric>(context: &mut Context, x: Value, axis: usize, great
             .error(format!("`{name}`: axis {axis} is out of range for `{ty}`"));
         return context.builder.poison();
     }
-    let end = shape.extent(axis) as i64;
-    let mut index = context.builder.value(Op::Arange { start: 0, end });
-    for other in 0..shape.rank() {
-        if other != axis {
-            let axis = axis_of(other);
-            index = context.builder.value(Op::ExpandDims { x: index, axis });
-        }
-    }
-    let index = context.broadcast("argmax", index, shape);
+    let index = context.builder.index_along(axis, shape);
     let bits = match T::DTYPE.bits() {
         16 => DType::I16,
         32 => DType::I32,

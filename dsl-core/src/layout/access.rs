@@ -9,6 +9,9 @@ pub(super) const LANE_BITS: u32 = 5;
 /// Log2 of the bytes of the widest access.
 const ACCESS_BYTE_BITS: u32 = 4;
 
+/// Bytes of memory that a GPU moves at once.
+const SECTOR_BYTES: u64 = 32;
+
 /// The operands of a load or store that decide its layout.
 #[derive(Clone, Copy, Debug)]
 pub struct TileAccess {
@@ -125,6 +128,19 @@ pub fn access_layout(
     register.extend(bits);
     LinearLayout::new(dim_bits.to_vec(), register, lane, warp)
         .expect("broken invariant: every bit of the tile is dealt once")
+}
+
+/// Whether a store in layout `found` touches memory as one in `preferred` does: lanes walk the axis
+/// of these index bits, in which memory is contiguous, and no farther apart than a sector.
+#[must_use]
+pub fn is_coalesced(found: &LinearLayout, preferred: &LinearLayout, axis: u64, bytes: u32) -> bool {
+    let first = |layout: &LinearLayout| layout.lane_columns().first().copied().unwrap_or(0);
+    let (found, preferred) = (first(found), first(preferred));
+    if found == 0 || preferred & axis == 0 {
+        return true;
+    }
+    let step = (found & axis) >> axis.trailing_zeros();
+    step != 0 && (found <= preferred || step * u64::from(bytes) <= SECTOR_BYTES)
 }
 
 /// The layout of the accumulator of a dot: each lane owns blocks of up to 4 x 4 elements, lanes form

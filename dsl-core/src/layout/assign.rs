@@ -8,12 +8,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::access::{TileAccess, access_layout, dim_bits, dot_layout, warp_bits_for};
+use super::access::{TileAccess, access_layout, dim_bits, dot_layout, is_coalesced, warp_bits_for};
 use super::contiguity::Contiguity;
 use super::reduction::ReductionSteps;
+use super::sorting::sort_steps;
 use super::{IndexMap, LayoutError, LinearLayout};
 use crate::entity::EntityMap;
-use crate::ir::{Func, Inst, Op, Region, Shape, Trait, Value};
+use crate::ir::{DType, Func, Inst, Op, Region, Shape, Trait, Value};
 use crate::semantics::reduction::evaluation_order;
 use crate::target::Schedule;
 
@@ -381,20 +382,24 @@ impl Assigner<'_> {
         }
     }
 
-    /// What a reduction makes of the layout of its operand; other ops leave it alone.
+    /// What a reduction or a sort makes of the layout of its operand; other ops leave it alone.
     fn reduced(
         &self,
         inst: Inst,
         layout: Rc<LinearLayout>,
     ) -> Result<Rc<LinearLayout>, LayoutError> {
-        let Op::Reduce {
-            sources,
-            axis,
-            order,
-            combine,
-        } = self.func.op(inst)
-        else {
-            return Ok(layout);
+        let (sources, axis, order, combine) = match self.func.op(inst) {
+            Op::Reduce {
+                sources,
+                axis,
+                order,
+                combine,
+            } => (sources, axis, order, combine),
+            Op::Sort { axis, count, .. } => {
+                let (_, plan) = sort_steps(&layout, axis.index(), count.trailing_zeros())?;
+                return Ok(Rc::new(plan.result));
+            }
+            _ => return Ok(layout),
         };
         let Some(dtype) = sources
             .first()
@@ -473,8 +478,8 @@ impl Assigner<'_> {
         Ok(None)
     }
 
-    /// A store writes in the layout of its value, or else of its offsets, unless lanes would then walk another axis than the
-    /// one along which memory is contiguous.
+    /// A store writes in the layout of its value, or else of its offsets, unless lanes would then
+    /// touch more memory.
     fn store(&self, inst: Inst, value: Value) -> Result<Option<Rc<LinearLayout>>, LayoutError> {
         let Some(access) = TileAccess::of(self.func, inst) else {
             return Ok(None);
@@ -487,9 +492,8 @@ impl Assigner<'_> {
         let Some(mask) = axis.and_then(|axis| found.dim_mask(axis).ok()) else {
             return Ok(None);
         };
-        let along = |layout: &LinearLayout| layout.lane_columns().first().copied().unwrap_or(0);
-        let replicated = along(&found) == 0;
-        let same = replicated || along(&preferred) & mask == 0 || along(&found) & mask != 0;
+        let bytes = self.func.ty(value).dtype().map_or(1, DType::bytes);
+        let same = is_coalesced(&found, &preferred, mask, bytes);
         Ok((!same).then_some(preferred))
     }
 }

@@ -180,7 +180,7 @@ impl Analysis<'_> {
                     self.set(result, facts);
                 }
             }
-            Op::Reduce { .. } | Op::Scan { .. } => {}
+            Op::Reduce { .. } | Op::Scan { .. } | Op::Sort { .. } => {}
             op => {
                 if let &[result] = results.as_slice() {
                     let facts = self.transfer(op, result);

@@ -20,6 +20,7 @@ pub mod scan;
 mod shape_tests;
 mod shared;
 mod shuffle;
+pub mod sorting;
 
 pub use convert::{
     Conversion, ConversionLimits, LaneSource, SharedAccess, SharedPlan, SharedSide, ShufflePlan,

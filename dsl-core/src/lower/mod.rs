@@ -4,6 +4,7 @@
 //! spreads tiles over the registers of a thread block's lanes.
 
 pub mod distributed;
+mod ordered;
 pub mod sequential;
 
 use std::collections::BTreeMap;

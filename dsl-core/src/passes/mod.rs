@@ -14,6 +14,7 @@ pub mod prepare;
 pub mod resolve;
 pub mod rewrite;
 pub mod simplify;
+pub mod sort_keys;
 pub mod uniform_mask;
 
 pub use prepare::{Approximations, prepare, prepare_observed};

@@ -1,6 +1,6 @@
 //! The order of the passes between tracing and lowering.
 
-use super::{decompose, float_range, resolve, tidy, uniform_mask};
+use super::{decompose, float_range, resolve, sort_keys, tidy, uniform_mask};
 use crate::diagnostic::Diagnostics;
 use crate::ir::Func;
 use crate::target::Determinism;
@@ -41,6 +41,8 @@ pub fn prepare_observed(
     }
     decompose::decompose(&mut func);
     observe("decompose", &func);
+    sort_keys::sort_keys(&mut func);
+    observe("sort_keys", &func);
     tidy(&mut func);
     observe("tidy", &func);
     float_range::decide_comparisons(&mut func);

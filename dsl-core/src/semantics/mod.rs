@@ -9,6 +9,7 @@ pub mod cast;
 pub mod derived;
 pub mod dot;
 pub mod oracle;
+pub mod order;
 pub mod reduction;
 pub mod scalar;
 

@@ -81,6 +81,8 @@ pub enum Structure {
     Reduce(Combine),
     /// `scan`, by its first source.
     Scan(Combine),
+    /// `sort`, by its first source.
+    Sort,
     /// `dot`.
     Dot,
     /// `arange`.
@@ -113,6 +115,7 @@ impl Structure {
         Self::Reduce(Combine::Several),
         Self::Scan(Combine::Closure),
         Self::Scan(Combine::Several),
+        Self::Sort,
         Self::Dot,
         Self::Arange,
         Self::ProgramId,
@@ -144,6 +147,7 @@ impl Structure {
             | Self::ForTile
             | Self::While
             | Self::If
+            | Self::Sort
             | Self::Reduce(Combine::Closure | Combine::Several)
             | Self::Scan(Combine::Closure | Combine::Several) => true,
         }
@@ -174,6 +178,7 @@ impl Structure {
             Self::Scan(Combine::Op(op)) => return format!("scan {}", op.mnemonic()),
             Self::Scan(Combine::Closure) => "scan closure",
             Self::Scan(Combine::Several) => "scan several",
+            Self::Sort => "sort",
             Self::Dot => "dot",
             Self::Arange => "arange",
             Self::ProgramId => "program_id",
@@ -337,6 +342,7 @@ fn structure(func: &Func, op: &Op) -> Option<Structure> {
         Op::Scan {
             sources, combine, ..
         } => Structure::Scan(combiner(func, sources.len(), *combine)),
+        Op::Sort { .. } => Structure::Sort,
         Op::Dot { .. } => Structure::Dot,
         Op::Arange { .. } => Structure::Arange,
         Op::ProgramId { .. } => Structure::ProgramId,

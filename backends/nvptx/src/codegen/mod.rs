@@ -171,6 +171,7 @@ impl<'c> Emitter<'_, 'c> {
             | Op::AtomicReduce { .. }
             | Op::Reduce { .. }
             | Op::Scan { .. }
+            | Op::Sort { .. }
             | Op::Dot { .. } => Err(Error::Unsupported(op.mnemonic().to_string())),
         }
     }

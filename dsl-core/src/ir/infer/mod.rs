@@ -7,12 +7,14 @@ mod declared;
 mod expect;
 mod lane;
 mod memory;
+mod sort;
 mod value;
 
 use super::{Func, Op, Rule, Type};
 use control::{check_if, check_loop, infer_reduce, infer_scan};
 use declared::check_declared;
 use memory::{check_lane_effect, check_store};
+use sort::infer_sort;
 use value::{check_elementwise, infer_one};
 
 /// The result types of `op`. `declared` are the types stated where the op is made; rules that infer
@@ -41,6 +43,7 @@ pub fn infer(func: &Func, op: &Op, declared: &[Type]) -> Result<Vec<Type>, Strin
         Rule::yielded => check_if(func, op),
         Rule::reduce => infer_reduce(func, op),
         Rule::scan => infer_scan(func, op),
+        Rule::sort => infer_sort(func, op),
         Rule::index
         | Rule::index32
         | Rule::condition
@@ -61,7 +64,9 @@ pub fn infer(func: &Func, op: &Op, declared: &[Type]) -> Result<Vec<Type>, Strin
 /// The number of results of `op`, whatever their types.
 pub fn result_count(op: &Op, declared: &[Type]) -> usize {
     match op {
-        Op::Reduce { sources, .. } | Op::Scan { sources, .. } => sources.len(),
+        Op::Reduce { sources, .. } | Op::Scan { sources, .. } | Op::Sort { sources, .. } => {
+            sources.len()
+        }
         Op::For { init, .. } | Op::While { init, .. } => init.len(),
         Op::If { .. } => declared.len(),
         Op::Store { .. }

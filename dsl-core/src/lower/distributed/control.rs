@@ -72,6 +72,7 @@ impl Lowering<'_> {
                 combine,
                 ..
             } => self.scan(&data.results, sources, axis.index(), (*direction, *combine)),
+            Op::Sort { .. } => self.sort(&data.results, &data.op),
             Op::Dot {
                 a,
                 b,

@@ -23,6 +23,7 @@ mod pipeline;
 mod reduce;
 mod scan;
 mod scatter;
+mod sort;
 #[cfg(test)]
 mod tests;
 mod thread;

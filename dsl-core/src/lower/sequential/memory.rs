@@ -165,7 +165,7 @@ impl Lowerer<'_> {
     }
 
     /// Lanes `first .. first + count` of a vector.
-    fn slice(&mut self, vector: Value, first: usize, count: usize) -> Value {
+    pub(super) fn slice(&mut self, vector: Value, first: usize, count: usize) -> Value {
         if self.builder.ty(vector).shape.elements() == count {
             return vector;
         }

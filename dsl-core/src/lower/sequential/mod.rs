@@ -20,6 +20,7 @@ mod pull;
 mod reduce;
 mod scan;
 mod scratch;
+mod sort;
 mod statements;
 mod tree;
 

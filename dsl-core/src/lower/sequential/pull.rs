@@ -112,6 +112,7 @@ impl Lowerer<'_> {
             | Op::AtomicReduce { .. }
             | Op::Reduce { .. }
             | Op::Scan { .. }
+            | Op::Sort { .. }
             | Op::Dot { .. }
             | Op::For { .. }
             | Op::If { .. }

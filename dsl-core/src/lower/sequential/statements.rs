@@ -35,6 +35,7 @@ impl Lowerer<'_> {
             Op::Store { .. } | Op::AtomicReduce { .. } => self.store_tile(inst),
             Op::Reduce { .. } => self.reduce(inst),
             Op::Scan { .. } => self.scan(inst),
+            Op::Sort { .. } => self.sort(inst),
             Op::Dot { .. } => self.dot(inst),
             Op::For { .. } => self.for_loop(inst),
             Op::If { .. } => self.if_else(inst),

@@ -1,7 +1,7 @@
 //! Reductions, scans and matrix products.
 
 use exactile_core::ir::{
-    Axis, CompareOp, DType, Direction, Literal, Op, Order, Precision, Shape, Type, Value,
+    Axis, CompareOp, DType, Direction, Literal, Op, Order, Precision, Shape, SortOrder, Type, Value,
 };
 
 use super::super::target::{Combine, Target};
@@ -168,6 +168,39 @@ impl Generator {
             vec![value, index]
         });
         self.store(results[1], false);
+        results[0]
+    }
+
+    /// The first elements along an axis, so many that the result has this shape; sometimes with
+    /// sources that move along or decide between equals.
+    pub(super) fn sort(&mut self, dtype: DType, shape: Shape, depth: u32) -> Value {
+        let axis = self.random.below(shape.rank());
+        let room = (self.limits.elements / shape.elements()).max(1).ilog2() as usize;
+        let dropped = self.random.below(room.min(4) + 1);
+        let mut dims = shape.dims();
+        let count = dims[axis] as i64;
+        if self.random.one_in(2) {
+            dims[axis] <<= dropped;
+        }
+        let source_shape = Shape::new(&dims).expect("broken invariant: there is room");
+        let mut sources = vec![self.make(dtype, source_shape, depth)];
+        for _ in 0..self.random.pick(&[0, 0, 1, 2]) {
+            let other = self.random.pick(DType::ALL);
+            sources.push(self.make(other, source_shape, depth));
+        }
+        let op = Op::Sort {
+            keys: 1 + self.random.below(sources.len()) as i64,
+            sources,
+            axis: Axis(axis as u8),
+            direction: self.random.pick(SortOrder::ALL),
+            count,
+        };
+        let inst = self.builder.emit(op, &[]);
+        let results = self.builder.results(inst).to_vec();
+        self.scope.extend(&results[1..]);
+        if let Some(&last) = results[1..].last() {
+            self.store(last, false);
+        }
         results[0]
     }
 

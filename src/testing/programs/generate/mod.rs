@@ -400,6 +400,7 @@ impl Generator {
             Structure::If => self.branch(dtype, shape, depth),
             Structure::Reduce(combine) => self.reduce(combine, dtype, shape, depth),
             Structure::Scan(combine) => self.scan(combine, dtype, shape, depth),
+            Structure::Sort => self.sort(dtype, shape, depth),
             Structure::Dot => self.dot(dtype, shape, depth),
             Structure::Arange => {
                 let start = self.random.between(-9, 9);

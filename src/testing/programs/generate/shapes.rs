@@ -102,6 +102,7 @@ impl Generator {
                 shape.rank() < RANK && shape.elements() * 2 <= room.max(2)
             }
             Structure::Scan(_) => shape.rank() > 0,
+            Structure::Sort => shape.rank() > 0,
             Structure::Dot => shape.rank() == 2 && shape.elements() <= 128,
             Structure::Arange => shape.rank() == 1,
             Structure::ProgramId | Structure::NumPrograms => shape.is_scalar(),
