@@ -1,6 +1,6 @@
 //! The sums of all prefixes of each row: one program a row, the whole row in one tile.
 
-use exactile::demo::{Case, problem, random};
+use exactile::demo::{Case, problem, uniform};
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
@@ -25,12 +25,13 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
         blocks: vec![block, 2 * block],
         elements: |block| block,
         setup: Box::new(move |device| {
-            let x = Buffer::from_slice(device, &random::<T>(5, rows * columns))?;
+            let x = Buffer::from_slice(device, &uniform::<T>(5, rows * columns, 0.0, 1.0))?;
             let device = device.clone();
             let out = Buffer::<T>::zeros(&device, rows * columns)?;
             Ok(problem(out, move |out, setting| {
                 let config = cumsum::Config {
                     warps: setting.warps,
+                    stages: setting.stages,
                     ..cumsum::Config::new(setting.block)
                 };
                 cumsum::<T>(config).determinism(setting.determinism).launch(

@@ -24,11 +24,11 @@ pub(crate) fn layer_norm<T: Float, const BLOCK: usize>(
     let count = columns.to::<f32>();
     let row = load(x + start + offsets).mask(mask).to::<f32>();
     let mean = row.sum(0) / count;
+    store(means + row_index, mean);
     let centred = select(mask, row - mean, 0.0);
     let variance = (centred * centred).sum(0) / count;
     let scale = rsqrt(variance + epsilon);
     let normal = centred * scale;
-    store(means + row_index, mean);
     store(scales + row_index, scale);
     let weight = load(weight + offsets).mask(mask).to::<f32>();
     let bias = load(bias + offsets).mask(mask).to::<f32>();

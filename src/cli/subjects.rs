@@ -4,7 +4,7 @@ use exactile::bench::Subject;
 use exactile::bf16;
 use exactile::demo::{Case, Setting};
 
-use super::examples::{layer_norm, mean, softmax, sum, vector_add};
+use super::examples::{cumsum, layer_norm, mean, softmax, sum, vector_add};
 
 /// Inputs for a GPU, for a CPU, or for a test of the harness.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,18 +18,36 @@ pub(super) enum Size {
 const LANE_ELEMENTS: std::ops::RangeInclusive<usize> = 1..=128;
 
 /// What a lane holds in code that streams well.
-const GOOD_LANE_ELEMENTS: f64 = 16.0;
+const GOOD_LANE_ELEMENTS: usize = 16;
 
 /// Warps of a thread block.
 const WARPS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Every combination of extents and warps that gives a lane a fitting part of the tile; the
-/// likeliest first.
+/// likeliest first: those with a good part of it.
 fn space(
     blocks: &[usize],
     widths: &[usize],
     stages: &[u32],
     elements: impl Fn(usize, usize) -> usize,
+) -> Vec<Setting> {
+    let likely = |lane: usize, _: &Setting| distance(lane, GOOD_LANE_ELEMENTS);
+    space_by(blocks, widths, stages, elements, likely)
+}
+
+/// How many doublings lie between two numbers.
+fn distance(one: usize, other: usize) -> f64 {
+    (one as f64 / other as f64).log2().abs()
+}
+
+/// [`space`] in an order of the caller's choice, from what a lane holds and the setting: the least
+/// first.
+fn space_by(
+    blocks: &[usize],
+    widths: &[usize],
+    stages: &[u32],
+    elements: impl Fn(usize, usize) -> usize,
+    order: impl Fn(usize, &Setting) -> f64,
 ) -> Vec<Setting> {
     let mut settings = Vec::new();
     for (&block, &width) in blocks
@@ -42,7 +60,6 @@ fn space(
         {
             let lane = elements(block, width) / (32 * warps as usize);
             if LANE_ELEMENTS.contains(&lane) {
-                let distance = (lane as f64 / GOOD_LANE_ELEMENTS).log2().abs();
                 let setting = Setting {
                     block,
                     width,
@@ -50,7 +67,7 @@ fn space(
                     stages,
                     ..Setting::default()
                 };
-                settings.push((distance, setting));
+                settings.push((order(lane, &setting), setting));
             }
         }
     }
@@ -146,7 +163,7 @@ fn reductions(size: Size, list: &mut Vec<Subject>) {
         sum::all_case::<f32>(rows * columns),
         formula,
         space(
-            &[8192, 4096, 2048, 16384],
+            &[8192, 4096, 2048, 1024, 16384],
             &[65536, 32768, 131_072],
             &[0],
             |block, _| block,
@@ -162,14 +179,21 @@ fn reductions(size: Size, list: &mut Vec<Subject>) {
             |block, width| block * width,
         ),
     ));
+    // A warp that owns its columns, 4 a lane, exchanges nothing with others.
+    let own = |lane: usize, setting: &Setting| {
+        distance(lane, 32) + 2.0 * distance(setting.width, 128 * setting.warps as usize)
+    };
     list.push(subject(
         sum::columns_case::<f32>(rows, columns),
         formula,
-        space(
+        space_by(
             &[8, 16, 32, 64],
-            &[32, 64, 128, 256],
+            &[32, 64, 128, 256, 512, 1024],
             &[0],
             |block, width| block * width,
+            own,
         ),
     ));
+    let case = cumsum::case::<f32>(rows, columns);
+    list.push(whole_rows(case, "the input and the output, once each"));
 }

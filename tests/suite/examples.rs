@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use exactile::testing::execute::lower_for_lanes;
 use exactile::{Bounds, Kernel, Options, Schedule, f16};
+use exactile_core::diagnostic::Loc;
+use exactile_core::ir::{DType, Func, Literal, Op};
 use exactile_core::verify::{self, BlockFunc};
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
@@ -23,17 +25,44 @@ mod mean;
 #[path = "../../examples/softmax.rs"]
 #[expect(dead_code, reason = "only its kernel is used")]
 mod softmax;
+#[path = "../../examples/sum.rs"]
+#[expect(dead_code, reason = "only its kernels are used")]
+mod sum;
 #[path = "../../examples/vector_add.rs"]
 #[expect(dead_code, reason = "only its kernel is used")]
 mod vector_add;
 
-/// A kernel as a launch on well-aligned arguments specialises it.
+/// A kernel as a launch on well-aligned and contiguous arguments specialises it.
 fn specialised<P>(kernel: &Kernel<P>) -> BlockFunc {
     let mut func = kernel.trace().expect("traces").into_inner();
     for parameter in &mut func.parameters {
         parameter.divisor = 16;
     }
+    let names = func.parameters.iter().map(|parameter| &parameter.name);
+    let names: Vec<String> = names.cloned().collect();
+    for (index, name) in names.iter().enumerate() {
+        let is_stride = |name: &String| name.contains("_stride");
+        let next_is_stride = names.get(index + 1).is_some_and(is_stride);
+        if is_stride(name) && !next_is_stride {
+            replace_by_one(&mut func, index);
+        }
+    }
     verify::block(func).expect("is valid")
+}
+
+fn replace_by_one(func: &mut Func, parameter: usize) {
+    let value = func.arguments()[parameter];
+    let uses = func.all_insts();
+    let one = Literal::from_integer(DType::I64, 1).expect("fits");
+    let ty = func.ty(value);
+    let constant = func.add_inst(Op::Constant { value: one }, &[ty], Loc::none());
+    let one = func.inst(constant).results[0];
+    for inst in uses {
+        let op = &mut func.inst_mut(inst).op;
+        op.map_operands(&mut |operand| if operand == value { one } else { operand });
+    }
+    let body = func.body();
+    func.region_mut(body).insts.insert(0, constant);
 }
 
 struct Configuration {
@@ -91,6 +120,7 @@ fn configurations() -> Vec<Configuration> {
             specialised(&mean::mean::<f32>(config)),
         );
     }
+    sums(&mut add);
     for block in [16, 32, 64] {
         let config = matmul::matmul::Config {
             bm: block,
@@ -105,6 +135,38 @@ fn configurations() -> Vec<Configuration> {
         );
     }
     list
+}
+
+fn sums(add: &mut impl FnMut(&str, usize, usize, BlockFunc)) {
+    for (rows, block) in [(1, 8192), (2, 8192), (1, 2048)] {
+        let config = sum::sum_rows::Config {
+            rows,
+            block,
+            tiles: 8192 / block,
+            ..sum::sum_rows::Config::new()
+        };
+        let kernel = sum::sum_rows::<f32>(config);
+        add("sum_rows", block, rows * block, specialised(&kernel));
+    }
+    for rows in [8, 16] {
+        let config = sum::sum_columns::Config {
+            rows,
+            columns: 128,
+            tiles: 2048 / rows,
+            ..sum::sum_columns::Config::new()
+        };
+        let kernel = sum::sum_columns::<f32, f32>(config);
+        add("sum_columns", rows, rows * 128, specialised(&kernel));
+    }
+    for block in [1024, 4096, 8192] {
+        let config = sum::sum_parts::Config {
+            block,
+            tiles: 65536 / block,
+            ..sum::sum_parts::Config::new()
+        };
+        let kernel = sum::sum_parts::<f32, f32>(config);
+        add("sum_parts", block, block, specialised(&kernel));
+    }
 }
 
 /// What is wrong with the machine code of a configuration.
@@ -143,7 +205,7 @@ fn problems(configuration: &Configuration, assembler: Option<&Assembler>) -> Vec
         problems.push(format!("{name} spills: {}", assembled.report));
     }
     let rows = name.starts_with("softmax_1") || name.starts_with("softmax_4");
-    let rows = rows || name.starts_with("cumsum_8");
+    let rows = rows || name.starts_with("cumsum_8") || name.starts_with("sum_");
     let streams = rows || name.starts_with("layer_norm") || name.starts_with("vector_add_1024");
     if streams && !assembled.sass.contains("LDG.E.128") {
         problems.push(format!("{name} loads no vectors of 16 bytes"));
