@@ -39,6 +39,26 @@ fn middle_means<const ROWS: usize>(x: Tensor<f32, 3>, out: TensorMut<f32, 2>) {
     store(out.tile([1, 16]).at((outer, 0)), mean);
 }
 
+/// The prefix sums of each row, over tiles of `BLOCK` columns.
+#[kernel]
+fn row_prefixes<const BLOCK: usize>(x: Tensor<f32, 2>, out: TensorMut<f32, 2>) {
+    let row = program_id(0);
+    let tiles = x.tile([1, BLOCK]);
+    let mut sum = sum_accumulator::<f32>([1]).at_most(64);
+    for column in range(0, x.extent(1)).step(BLOCK) {
+        let sums = sum.cumsum(load(tiles.at_offset((row, column))), 1);
+        store(out.tile([1, BLOCK]).at_offset((row, column)), sums);
+    }
+}
+
+/// The prefix sums of each row, in one tile of at least its length.
+#[kernel]
+fn row_prefixes_at_once<const BLOCK: usize>(x: Tensor<f32, 2>, out: TensorMut<f32, 2>) {
+    let row = program_id(0);
+    let tile = load(x.tile([1, BLOCK]).at((row, 0)));
+    store(out.tile([1, BLOCK]).at((row, 0)), tile.cumsum(1));
+}
+
 const BATCH: usize = 3;
 const COLUMNS: usize = 1000;
 const MIDDLE: usize = 200;
@@ -123,6 +143,33 @@ fn sums(device: &Device, setting: (usize, u32, bool), rows: usize, x: &[f32]) ->
     out.to_vec()
 }
 
+/// Prefix sums of the first `rows` rows, with tiles of `block` columns or at once.
+fn prefixes(
+    device: &Device,
+    (block, warps, at_once): (usize, u32, bool),
+    rows: usize,
+    x: &[f32],
+) -> Result<Vec<f32>> {
+    let x = Buffer::from_slice(device, &x[..rows * COLUMNS])?;
+    let mut out = Buffer::<f32>::zeros(device, rows * COLUMNS)?;
+    let view = x.view([rows, COLUMNS])?;
+    let out_view = out.view_mut([rows, COLUMNS])?;
+    if at_once {
+        let config = row_prefixes_at_once::Config {
+            warps,
+            ..row_prefixes_at_once::Config::new(block)
+        };
+        row_prefixes_at_once(config).launch(device, rows, (view, out_view))?;
+    } else {
+        let config = row_prefixes::Config {
+            warps,
+            ..row_prefixes::Config::new(block)
+        };
+        row_prefixes(config).launch(device, rows, (view, out_view))?;
+    }
+    out.to_vec()
+}
+
 /// Means over the middle axis of the first `outer` matrices with tiles of `block` rows.
 fn means(device: &Device, block: usize, warps: u32, outer: usize, x: &[f32]) -> Result<Vec<f32>> {
     let x = Buffer::from_slice(device, &x[..outer * MIDDLE * 16])?;
@@ -144,6 +191,16 @@ pub fn run(devices: &[Device]) -> Result<Report> {
     let cpu = Device::cpu();
     for (name, x) in inputs() {
         let golden_sums = sums(&cpu, (64, 0, false), BATCH, &x)?;
+        let golden_prefixes = prefixes(&cpu, (1024, 0, true), BATCH, &x)?;
+        let ends: Vec<f32> = golden_prefixes
+            .chunks(COLUMNS)
+            .map(|row| row[COLUMNS - 1])
+            .collect();
+        report.check(
+            || format!("last prefix sums of {name}"),
+            &ends,
+            &golden_sums,
+        )?;
         let golden_means = means(&cpu, 32, 0, BATCH, &x)?;
         if x.iter().all(|value| *value == 0.0) {
             let zeros = vec![0.0; BATCH];
@@ -163,6 +220,13 @@ pub fn run(devices: &[Device]) -> Result<Report> {
                         || format!("sums of {name} on {device}, tile {block}, {warps} warps");
                     let found = sums(device, (block, warps, at_once), BATCH, &x)?;
                     report.check(what, &found, &golden_sums)?;
+                }
+                for (block, at_once) in [(32, false), (256, false), (1024, true), (2048, true)] {
+                    let what = || {
+                        format!("prefix sums of {name} on {device}, tile {block}, {warps} warps")
+                    };
+                    let found = prefixes(device, (block, warps, at_once), BATCH, &x)?;
+                    report.check(what, &found, &golden_prefixes)?;
                 }
                 for block in [16, 32, 64, 256] {
                     let what =

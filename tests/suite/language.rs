@@ -4,16 +4,16 @@
 
 use exactile::prelude::*;
 
-fn devices() -> Vec<Device> {
+pub(super) fn devices() -> Vec<Device> {
     vec![Device::interpreter(), Device::lanes(), Device::cpu()]
 }
 
-fn upload<T: exactile::Number>(device: &Device, numbers: &[T]) -> Buffer<T> {
+pub(super) fn upload<T: exactile::Number>(device: &Device, numbers: &[T]) -> Buffer<T> {
     Buffer::from_slice(device, numbers).expect("fits")
 }
 
 /// Numbers of both signs and many magnitudes, so that every order of adding shows.
-fn noise(count: usize) -> Vec<f32> {
+pub(super) fn noise(count: usize) -> Vec<f32> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
         state ^= state << 13;
@@ -360,75 +360,5 @@ fn negative_coordinates_read_zero() {
             .expect("runs");
         let want = [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 9.0];
         assert_eq!(out.to_vec().expect("reads"), want);
-    }
-}
-
-/// Every prefix sum next to the sum of the same prefix, and the other scans of a row.
-#[kernel]
-fn prefixes<T: Numeric, const BLOCK: usize>(
-    x: Ptr<T>,
-    sums: PtrMut<T>,
-    want: PtrMut<T>,
-    others: PtrMut<T>,
-) {
-    let at = arange(0, BLOCK);
-    let row = load(x + at);
-    store(sums + at, row.cumsum(0));
-    store(sums + BLOCK + at, row.reverse_cumsum(0));
-    let square = row.expand(0) + zeros::<T>([BLOCK, BLOCK]);
-    let (i, j) = (at.expand(1), at.expand(0));
-    let zero = zeros::<T>([BLOCK, BLOCK]);
-    store(want + at, select(j <= i, square, zero).sum(1));
-    // The tree over a reversed suffix: element `j` of it is element `BLOCK - 1 - j` of the row.
-    let backwards = load(x + (BLOCK as i64 - 1 - at)).expand(0) + zero;
-    store(
-        want + BLOCK + at,
-        select(j < BLOCK - i, backwards, zero).sum(1),
-    );
-    store(others + at, row.cummax(0));
-    store(others + BLOCK + at, row.reverse_cummin(0));
-    store(others + 2 * BLOCK + at, row.cumprod(0));
-    let (_, from) = reverse_scan((row, at), 0, |a, b| if b.0 < a.0 { b } else { a });
-    store(others + 3 * BLOCK + at, from.to::<T>());
-}
-
-#[test]
-fn scans_are_the_reductions_of_their_prefixes() {
-    for device in devices() {
-        for block in [1, 2, 8, 64, 256] {
-            let x: Vec<f32> = (0..block)
-                .map(|at| ((at * 37 % 64) as f32 - 31.0) * 1.1f32.powi((at % 50) as i32))
-                .collect();
-            let x = if block == 8 { vec![-0.0; 8] } else { x };
-            let input = upload(&device, &x);
-            let mut sums = upload(&device, &vec![1.0f32; 2 * block]);
-            let mut want = upload(&device, &vec![2.0f32; 2 * block]);
-            let mut others = upload(&device, &vec![3.0f32; 4 * block]);
-            prefixes::<f32>(prefixes::Config::new(block))
-                .launch(&device, 1, (&input, &mut sums, &mut want, &mut others))
-                .expect("runs");
-            let bits = |buffer: &Buffer<f32>| -> Vec<u32> {
-                let numbers = buffer.to_vec().expect("reads");
-                numbers.iter().map(|number| number.to_bits()).collect()
-            };
-            assert_eq!(bits(&sums), bits(&want), "{block}");
-            let others = others.to_vec().expect("reads");
-            for at in 0..block {
-                let (before, after) = (&x[..=at], &x[at..]);
-                assert_eq!(others[at], before.iter().copied().fold(f32::MIN, f32::max));
-                let least = after.iter().copied().fold(f32::MAX, f32::min);
-                assert_eq!(others[block + at], least);
-                let last = after
-                    .iter()
-                    .rposition(|&value| value == least)
-                    .expect("one");
-                assert_eq!(others[3 * block + at], (at + last) as f32);
-            }
-            if block >= 8 {
-                let products = &others[2 * block..];
-                let four = (x[0] * x[1]) * (x[2] * x[3]);
-                assert_eq!(products[6], four * ((x[4] * x[5]) * x[6]));
-            }
-        }
     }
 }

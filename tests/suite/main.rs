@@ -15,6 +15,7 @@ mod ops;
 mod programs;
 #[cfg(feature = "nvptx")]
 mod ptx;
+mod scans;
 mod sort;
 mod tidy;
 mod trace;

@@ -1,4 +1,4 @@
-//! Sums over the tiles of a loop with the bits of one sum over all of them.
+//! Sums and prefix sums over the tiles of a loop with the bits of one tile over all of them.
 //!
 //! A binary counter: level `k` holds the sum of `2^k` tiles, and occupied levels are the bits of
 //! the count. Adding a tile merges equal levels upwards, as a counter carries, so every addition is
@@ -11,11 +11,11 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use super::carry::{Carry, Part};
-use super::context::{self, Handle};
+use super::context::{self, Context, Handle};
 use super::element::Numeric;
-use super::tile::{DeviceValue, Scalar, Tile};
+use super::tile::{DeviceValue, Scalar, Tile, axis_of};
 use crate::builder::Builder;
-use crate::ir::{DType, Literal, Value};
+use crate::ir::{CompareOp, DType, Direction, Literal, Op, Value};
 
 /// Levels that are updated by selects: seven of eight tiles reach no higher one.
 const SELECTED: usize = 3;
@@ -153,6 +153,80 @@ impl<T: Numeric> SumAccumulator<T> {
         }));
     }
 
+    /// The sums of all prefixes that end in `tile`, along `axis`: of every tile added before and of
+    /// the elements of this one up to each. Then adds the tile as [`add`](SumAccumulator::add) does.
+    ///
+    /// The bits are those of [`Tile::cumsum`] of all tiles as one, for every tile size. Each level
+    /// that is kept takes an addition for each element: say how many tiles come with `.at_most(n)`.
+    #[track_caller]
+    pub fn cumsum<U: Numeric>(&mut self, tile: Tile<U>, axis: usize) -> Tile<T> {
+        let location = Location::caller();
+        let before = self.clone();
+        self.add(tile, axis);
+        let occupied: Vec<Scalar<bool>> = (0..before.levels.len())
+            .map(|at| before.bit(location, at))
+            .collect();
+        Tile::from_handle(context::emit(location, |context| {
+            let x = context.value(tile.handle());
+            let (ty, level) = (context.ty(x), context.value(before.levels[0].0));
+            let kept = context.ty(level);
+            // `add` has named what does not fit.
+            let fits = !ty.is_poison()
+                && !kept.is_poison()
+                && axis < ty.shape.rank()
+                && ty.shape.without(axis) == kept.shape
+                && U::DTYPE.compute() == compute::<T>();
+            if !fits {
+                return context.builder.poison();
+            }
+            let sums = context.partial_sums(x, axis, U::DTYPE, Direction::Forward);
+            let subtrees = before.subtrees(context, &occupied, axis);
+            let (low, high) = subtrees.split_at(subtrees.len().min(SELECTED));
+            let count = context.value(before.count.handle());
+            let mut sums = add_all(&mut context.builder, low, sums);
+            if !high.is_empty() {
+                let builder = &mut context.builder;
+                let most = builder.index((1 << SELECTED) - 1);
+                let reached = builder.compare(CompareOp::Gt, count, most);
+                let added = builder.if_else(
+                    reached,
+                    |builder| vec![add_all(builder, high, sums)],
+                    |_| vec![sums],
+                );
+                sums = added[0];
+            }
+            let sums = context.positive_zero(sums);
+            context.cast(sums, T::DTYPE)
+        }))
+    }
+
+    /// The subtrees on all levels with an extent of 1 along `axis`; where there is none, what
+    /// changes nothing.
+    fn subtrees(
+        &self,
+        context: &mut Context,
+        occupied: &[Scalar<bool>],
+        axis: usize,
+    ) -> Vec<Value> {
+        let last = self.levels.len() - 1;
+        let mut subtrees = Vec::new();
+        for (at, (level, occupied)) in self.levels.iter().zip(occupied).enumerate() {
+            let mut subtree = context.value(level.0);
+            // The last level also holds what went beyond it, and is zero when empty.
+            if at != last {
+                let shape = context.ty(subtree).shape;
+                let nothing = Literal::from_f64(compute::<T>(), -0.0);
+                let nothing = context.builder.filled(nothing, shape);
+                let occupied = context.value(occupied.handle());
+                let occupied = context.broadcast("cumsum", occupied, shape);
+                subtree = context.builder.select(occupied, subtree, nothing);
+            }
+            let axis = axis_of(axis);
+            subtrees.push(context.builder.value(Op::ExpandDims { x: subtree, axis }));
+        }
+        subtrees
+    }
+
     /// Whether level `at` is occupied.
     fn bit(&self, location: &'static Location<'static>, at: usize) -> Scalar<bool> {
         Scalar::from_handle(context::emit(location, |context| {
@@ -197,6 +271,19 @@ impl<T: Numeric> SumAccumulator<T> {
             context.cast(total, T::DTYPE)
         }))
     }
+}
+
+/// Every element takes the subtrees as left operands, one after the other.
+fn add_all(builder: &mut Builder, subtrees: &[Value], mut sums: Value) -> Value {
+    let ty = builder.ty(sums);
+    for &x in subtrees {
+        let subtree = match builder.ty(x).shape == ty.shape {
+            true => x,
+            false => builder.declared(Op::Broadcast { x }, ty),
+        };
+        sums = builder.add(subtree, sums);
+    }
+    sums
 }
 
 /// The levels after `sum` is added to `count` earlier ones.
