@@ -35,6 +35,40 @@ pub(crate) fn layer_norm<T: Float, const BLOCK: usize>(
     store(out + start + offsets, (normal * weight + bias).to::<T>()).mask(mask);
 }
 
+/// The same by a grid of any size: each program takes a row, then one as far away as there are
+/// programs. Weight and bias are loaded once, the next rows while one is worked on.
+#[kernel(stages = 2)]
+pub(crate) fn layer_norm_loop<T: Float, const BLOCK: usize>(
+    x: Ptr<T>,
+    weight: Ptr<T>,
+    bias: Ptr<T>,
+    out: PtrMut<T>,
+    means: PtrMut<f32>,
+    scales: PtrMut<f32>,
+    rows: i32,
+    columns: i32,
+    epsilon: f32,
+) {
+    let offsets = arange(0, BLOCK);
+    let mask = offsets < columns;
+    let count = columns.to::<f32>();
+    let weight = load(weight + offsets).mask(mask).to::<f32>();
+    let bias = load(bias + offsets).mask(mask).to::<f32>();
+    for row_index in range(program_id(0), rows).step(num_programs(0)) {
+        let start = row_index * columns;
+        let row = load(x + start + offsets).mask(mask).to::<f32>();
+        let mean = row.sum(0) / count;
+        let centred = select(mask, row - mean, 0.0);
+        let variance = (centred * centred).sum(0) / count;
+        let scale = rsqrt(variance + epsilon);
+        let normal = centred * scale;
+        store(means + row_index, mean);
+        store(scales + row_index, scale);
+        store(out + start + offsets, (normal * weight + bias).to::<T>()).mask(mask);
+    }
+}
+
+/// With `width` 0 a program for each row, else `width` for each multiprocessor.
 pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
     let block = columns.next_power_of_two();
     Case {
@@ -55,15 +89,30 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
             let scales = Buffer::<f32>::zeros(&device, rows)?;
             let outputs = (out, means, scales);
             Ok(problem(outputs, move |(out, means, scales), setting| {
-                let config = layer_norm::Config {
-                    warps: setting.warps,
-                    stages: setting.stages,
-                    ..layer_norm::Config::new(setting.block)
+                let (block, warps, stages) = (setting.block, setting.warps, setting.stages);
+                let count = columns as i32;
+                if setting.width == 0 {
+                    let config = layer_norm::Config {
+                        block,
+                        warps,
+                        stages,
+                    };
+                    let arguments = (&x, &weight, &bias, out, means, scales, count, 1e-5);
+                    return layer_norm::<T>(config)
+                        .determinism(setting.determinism)
+                        .launch(&device, rows, arguments);
+                }
+                let config = layer_norm_loop::Config {
+                    block,
+                    warps,
+                    stages,
                 };
-                let arguments = (&x, &weight, &bias, out, means, scales, columns as i32, 1e-5);
-                layer_norm::<T>(config)
+                let programs = rows.min(setting.width * device.multiprocessors());
+                let rows = rows as i32;
+                let arguments = (&x, &weight, &bias, out, means, scales, rows, count, 1e-5);
+                layer_norm_loop::<T>(config)
                     .determinism(setting.determinism)
-                    .launch(&device, rows, arguments)
+                    .launch(&device, programs, arguments)
             }))
         }),
     }

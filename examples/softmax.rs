@@ -20,6 +20,29 @@ pub(crate) fn softmax<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, c
     store(out + start + offsets, (e * weight).to::<T>()).mask(mask);
 }
 
+/// The same by a grid of any size: each program takes a row, then one as far away as there are
+/// programs. The next rows are loaded while one is worked on.
+#[kernel(stages = 2)]
+pub(crate) fn softmax_loop<T: Float, const BLOCK: usize>(
+    x: Ptr<T>,
+    out: PtrMut<T>,
+    rows: i32,
+    columns: i32,
+) {
+    let offsets = arange(0, BLOCK);
+    let mask = offsets < columns;
+    for row in range(program_id(0), rows).step(num_programs(0)) {
+        let start = row * columns;
+        let row = load(x + start + offsets)
+            .mask(mask)
+            .other(f64::NEG_INFINITY);
+        let row = row.to::<f32>();
+        let e = exp(row - row.max(0));
+        store(out + start + offsets, (e / e.sum(0)).to::<T>()).mask(mask);
+    }
+}
+
+/// With `width` 0 a program for each row, else `width` for each multiprocessor.
 pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
     let block = columns.next_power_of_two();
     Case {
@@ -35,14 +58,26 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
             let device = device.clone();
             let out = Buffer::<T>::zeros(&device, rows * columns)?;
             Ok(problem(out, move |out, setting| {
-                let config = softmax::Config {
-                    warps: setting.warps,
-                    stages: setting.stages,
-                    ..softmax::Config::new(setting.block)
+                let (block, warps, stages) = (setting.block, setting.warps, setting.stages);
+                if setting.width == 0 {
+                    let config = softmax::Config {
+                        block,
+                        warps,
+                        stages,
+                    };
+                    return softmax::<T>(config)
+                        .determinism(setting.determinism)
+                        .launch(&device, rows, (&x, out, columns as i32));
+                }
+                let config = softmax_loop::Config {
+                    block,
+                    warps,
+                    stages,
                 };
-                softmax::<T>(config)
+                let programs = rows.min(setting.width * device.multiprocessors());
+                softmax_loop::<T>(config)
                     .determinism(setting.determinism)
-                    .launch(&device, rows, (&x, out, columns as i32))
+                    .launch(&device, programs, (&x, out, rows as i32, columns as i32))
             }))
         }),
     }

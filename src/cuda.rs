@@ -21,6 +21,7 @@ pub(crate) struct Gpu {
     /// Placed after each launch while a clock runs.
     end: Mutex<Option<Event>>,
     name: String,
+    multiprocessors: u32,
 }
 
 impl Gpu {
@@ -32,6 +33,7 @@ impl Gpu {
             errors: Mutex::new(context.error_record().map_err(failed)?),
             end: Mutex::new(None),
             name: context.name().map_err(failed)?,
+            multiprocessors: context.multiprocessors().map_err(failed)?,
             context,
         }))
     }
@@ -39,6 +41,11 @@ impl Gpu {
     /// The model.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The number of multiprocessors.
+    pub(crate) fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
     }
 
     /// Waits for all work.

@@ -26,6 +26,10 @@ impl Gpu {
         match *self {}
     }
 
+    pub(crate) fn multiprocessors(&self) -> u32 {
+        match *self {}
+    }
+
     pub(crate) fn synchronize(&self) -> Result<()> {
         match *self {}
     }

@@ -172,6 +172,21 @@ impl Device {
         &self.inner.name
     }
 
+    /// How many parts of this device run programs side by side: the multiprocessors of a GPU, the
+    /// threads of a CPU device, 1 for an interpreter. A grid of a small multiple of it, whose programs
+    /// loop over the work, keeps the device busy to the end.
+    pub fn multiprocessors(&self) -> usize {
+        let threads = || match self.threads() {
+            Threads::All => std::thread::available_parallelism().map_or(1, usize::from),
+            Threads::One => 1,
+        };
+        match (self.kind(), self.gpu()) {
+            (DeviceKind::Cpu, _) => threads(),
+            (_, Some(gpu)) => gpu.multiprocessors() as usize,
+            (DeviceKind::Interpreter | DeviceKind::Lanes | DeviceKind::Cuda(_), None) => 1,
+        }
+    }
+
     /// Waits until all launches on this device have ended, and reports what went wrong in them.
     /// Launches on the host have ended when `launch` returns.
     pub fn synchronize(&self) -> Result<()> {

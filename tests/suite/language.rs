@@ -362,3 +362,77 @@ fn negative_coordinates_read_zero() {
         assert_eq!(out.to_vec().expect("reads"), want);
     }
 }
+
+/// Rows dealt to the programs of any grid; `from` may lie beyond the end.
+#[kernel]
+fn dealt(out: PtrMut<i64>, from: i64, rows: i64, step: i64) {
+    for row in range(from + program_id(0) * step, rows).step(num_programs(0) * step) {
+        store(out + row, row + 1);
+    }
+}
+
+#[test]
+fn loops_step_by_numbers_of_the_device() {
+    for device in &devices() {
+        for (grid, from, rows, step) in [
+            (1, 0, 7, 1),
+            (3, 0, 7, 1),
+            (9, 0, 7, 1),
+            (2, 1, 16, 3),
+            (2, 7, 7, 1),
+            (1, 9, 3, 1),
+        ] {
+            let mut out = Buffer::<i64>::zeros(device, 16).expect("fits");
+            let arguments = (&mut out, from, rows, step);
+            dealt(dealt::Config::new())
+                .launch(device, grid, arguments)
+                .expect("runs");
+            let want: Vec<i64> = (0..16)
+                .map(|row| {
+                    let dealt = row >= from && row < rows && (row - from) % step == 0;
+                    if dealt { row + 1 } else { 0 }
+                })
+                .collect();
+            assert_eq!(
+                out.to_vec().expect("reads"),
+                want,
+                "{device} {grid} {from} {rows}"
+            );
+        }
+    }
+}
+
+#[kernel]
+fn counted(out: PtrMut<i64>, from: i64, to: i64, step: i64) {
+    let mut count = from - from;
+    let mut last = from;
+    for index in range(from, to).step(step) {
+        count = count + 1;
+        last = index;
+    }
+    store(out, count);
+    store(out + 1, last);
+}
+
+#[test]
+fn steps_of_the_device_reach_every_number() {
+    for device in devices() {
+        for (from, to, step, count, last) in [
+            (0, 10, 0, 0, 0),
+            (0, 10, -1, 0, 0),
+            (i64::MIN, i64::MAX, 1 << 62, 4, 1 << 62),
+            (i64::MIN, i64::MAX, i64::MAX, 3, i64::MAX - 1),
+            (i64::MAX - 2, i64::MAX, 5, 1, i64::MAX - 2),
+        ] {
+            let mut out = Buffer::<i64>::zeros(&device, 2).expect("fits");
+            counted(counted::Config::new())
+                .launch(&device, 1, (&mut out, from, to, step))
+                .expect("runs");
+            assert_eq!(
+                out.to_vec().expect("reads"),
+                [count, last],
+                "{device} {from} {step}"
+            );
+        }
+    }
+}

@@ -48,8 +48,44 @@ impl<L: HostNumber + LiteralOf<i64>> IntoIndex for L {
 pub struct DeviceRange {
     start: Scalar<i64>,
     end: Scalar<i64>,
-    step: i64,
+    step: Step,
     stages: i64,
+}
+
+/// The distance of the indices of a loop.
+#[derive(Clone, Copy)]
+#[doc(hidden)]
+pub enum Step {
+    /// A host number.
+    Host(i64),
+    /// A number of the device.
+    Device(Scalar<i64>),
+}
+
+/// What the distance of the indices of a loop can be: a scalar or a host integer.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no step",
+    note = "a step is a scalar or host integer; a tile of rank 0 becomes one with `.scalar()`"
+)]
+pub trait IntoStep {
+    /// The step.
+    #[doc(hidden)]
+    fn into_step(self) -> Step;
+}
+
+impl<T: Int> IntoStep for Scalar<T> {
+    #[track_caller]
+    fn into_step(self) -> Step {
+        Step::Device(self.to::<i64>())
+    }
+}
+
+impl<L: HostNumber + LiteralOf<i64>> IntoStep for L {
+    fn into_step(self) -> Step {
+        let literal = self.literal().ok();
+        let integer = literal.and_then(|literal| i64::try_from(literal.integer()?).ok());
+        Step::Host(integer.unwrap_or(0))
+    }
 }
 
 /// The indices `start..end` of a loop that runs on the device, whatever the bounds are.
@@ -60,16 +96,20 @@ pub fn range(start: impl IntoIndex, end: impl IntoIndex) -> DeviceRange {
     DeviceRange {
         start: start.into_index(),
         end: end.into_index(),
-        step: 1,
+        step: Step::Host(1),
         stages: 1,
     }
 }
 
 impl DeviceRange {
-    /// Only each `step`-th index; positive.
-    pub fn step(self, step: usize) -> Self {
+    /// Only each `step`-th index. A host number must be positive; with a scalar that is not, the
+    /// loop has no iteration.
+    ///
+    /// `range(program_id(0), rows).step(num_programs(0))` deals the rows to the programs of any grid.
+    #[track_caller]
+    pub fn step(self, step: impl IntoStep) -> Self {
         Self {
-            step: i64::try_from(step).unwrap_or(0),
+            step: step.into_step(),
             ..self
         }
     }
@@ -80,6 +120,43 @@ impl DeviceRange {
             stages: i64::try_from(stages).unwrap_or(i64::MAX),
             ..self
         }
+    }
+}
+
+/// Loops whose step is a number of the device count their trips.
+impl DeviceRange {
+    /// The number of trips: `(end - 1 - start) / step + 1` for positive steps and distances.
+    fn trips(self, context: &mut context::Context) -> Option<Value> {
+        let Step::Device(step) = self.step else {
+            return None;
+        };
+        let [start, end, step] = [self.start, self.end, step].map(|scalar| {
+            let value = context.value(scalar.handle());
+            context.cast(value, DType::I64)
+        });
+        let builder = &mut context.builder;
+        let (zero, one) = (builder.index(0), builder.index(1));
+        // The distance may exceed the signed numbers.
+        let distance = builder.sub(end, start);
+        let last = builder.sub(distance, one);
+        let [last, unsigned_step] = [last, step].map(|x| builder.bitcast(x, DType::U64));
+        let steps = builder.div(last, unsigned_step);
+        let steps = builder.bitcast(steps, DType::I64);
+        let trips = builder.add(steps, one);
+        let forward = builder.gt(step, zero);
+        let some = builder.lt(start, end);
+        let runs = builder.and(forward, some);
+        Some(builder.select(runs, trips, zero))
+    }
+
+    /// The index of a trip, or the index that the loop itself gives.
+    fn index(self, context: &mut context::Context, trip: Value) -> Value {
+        let Step::Device(step) = self.step else {
+            return trip;
+        };
+        let [start, step] = [self.start, step].map(|scalar| context.value(scalar.handle()));
+        let distance = context.builder.mul(trip, step);
+        context.builder.add(start, distance)
     }
 }
 
@@ -178,6 +255,8 @@ impl<I: Iterator> Loop for HostLoop<I> {
 /// A loop that becomes a `for` op: its body is traced once.
 pub struct DeviceLoop {
     range: DeviceRange,
+    /// The trips of a loop whose step is a number of the device: it counts them.
+    trips: Option<Handle>,
     location: &'static Location<'static>,
     body: Option<Body>,
     done: bool,
@@ -198,6 +277,7 @@ impl IntoLoop for DeviceRange {
     fn into_loop(self) -> DeviceLoop {
         DeviceLoop {
             range: self,
+            trips: None,
             location: Location::caller(),
             body: None,
             done: false,
@@ -231,7 +311,9 @@ impl DeviceLoop {
     fn begin(&mut self, slots: &mut [Slot<'_>]) -> Option<Scalar<i64>> {
         reject_opaque(self.location, "loop", slots);
         let before = Snapshot::take(slots);
-        let (body, index, inside) = context::with(self.location, |context| {
+        let range = self.range;
+        let (body, index, trips, inside) = context::with(self.location, |context| {
+            let trips = range.trips(context);
             let entry = before.resolve(context);
             let types = carried_types(context, &entry);
             let region = context
@@ -249,8 +331,11 @@ impl DeviceLoop {
                 entry,
                 inside,
             };
-            (body, context.handle(parameters[0]), snapshot)
+            let index = range.index(context, parameters[0]);
+            let trips = trips.map(|trips| context.handle(trips));
+            (body, context.handle(index), trips, snapshot)
         })?;
+        self.trips = trips;
         inside.restore(slots);
         self.body = Some(body);
         Some(Scalar::from_handle(index))
@@ -310,11 +395,19 @@ impl DeviceLoop {
             let value = context.value(handle);
             context.cast(value, DType::I64)
         };
+        let (lower, upper, step) = match (self.range.step, self.trips) {
+            (Step::Device(_), Some(trips)) => (context.builder.index(0), context.value(trips), 1),
+            (Step::Host(step), _) => {
+                let lower = bound(context, self.range.start.handle());
+                (lower, bound(context, self.range.end.handle()), step)
+            }
+            (Step::Device(_), None) => return Vec::new(),
+        };
         let op = Op::For {
-            lower: bound(context, self.range.start.handle()),
-            upper: bound(context, self.range.end.handle()),
+            lower,
+            upper,
             init,
-            step: self.range.step,
+            step,
             stages: self.range.stages,
             body,
         };

@@ -44,6 +44,21 @@ pub const FAULTS: &[Fault] = &[
         plant: plant::drop_barrier,
     },
     Fault {
+        name: "a wait for copies is missing",
+        room: "distributed/pipeline",
+        plant: plant::drop_wait,
+    },
+    Fault {
+        name: "a wait leaves one group of copies too many",
+        room: "distributed/pipeline",
+        plant: plant::late_wait,
+    },
+    Fault {
+        name: "copies beyond the end of a loop are started",
+        room: "distributed/pipeline",
+        plant: plant::start_too_many,
+    },
+    Fault {
         name: "a bounds mask lets one element more through",
         room: "memory",
         plant: plant::loose_mask,

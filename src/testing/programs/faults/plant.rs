@@ -67,6 +67,46 @@ pub(super) fn drop_barrier(func: &mut Func, random: &mut Random) -> bool {
     true
 }
 
+pub(super) fn drop_wait(func: &mut Func, random: &mut Random) -> bool {
+    let Some(inst) = one(func, random, |op| matches!(op, Op::WaitCopies { .. })) else {
+        return false;
+    };
+    remove(func, &[inst]);
+    true
+}
+
+pub(super) fn late_wait(func: &mut Func, random: &mut Random) -> bool {
+    let Some(inst) = one(func, random, |op| matches!(op, Op::WaitCopies { .. })) else {
+        return false;
+    };
+    if let Op::WaitCopies { pending } = &mut func.inst_mut(inst).op {
+        *pending += 1;
+    }
+    true
+}
+
+pub(super) fn start_too_many(func: &mut Func, _random: &mut Random) -> bool {
+    let starts = |func: &Func, inst: Inst| {
+        let mut found = false;
+        for region in func.op(inst).regions() {
+            func.walk(region, &mut |inner| {
+                found |= matches!(func.op(inner), Op::StartCopy { .. });
+            });
+        }
+        found
+    };
+    let guards = sites(func, |op| matches!(op, Op::If { .. }));
+    let guards: Vec<Inst> = guards.into_iter().filter(|&it| starts(func, it)).collect();
+    for &inst in &guards {
+        let value = Literal::from_bits(DType::Bool, 1);
+        let always = add_before(func, inst, Op::Constant { value }, Type::BOOL);
+        if let Op::If { condition, .. } = &mut func.inst_mut(inst).op {
+            *condition = always;
+        }
+    }
+    !guards.is_empty()
+}
+
 /// The values from which the masks of accesses are made by `and`, `splat` and vectors.
 fn mask_parts(func: &Func) -> BTreeSet<Value> {
     let definitions = func.definitions();

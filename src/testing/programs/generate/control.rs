@@ -29,7 +29,7 @@ impl Generator {
                 on_false,
             }
         } else {
-            let (lower, upper, step) = self.bounds();
+            let (lower, upper, step, _) = self.bounds();
             self.nesting += 1;
             let body = self.region(&[Type::INDEX], |generator, _| {
                 fill(generator);
@@ -65,7 +65,8 @@ impl Generator {
     }
 
     /// Bounds and step of a loop of at most six trips, possibly none.
-    fn bounds(&mut self) -> (Value, Value, i64) {
+    /// Bounds and step of a loop, and between which numbers its index stays.
+    fn bounds(&mut self) -> (Value, Value, i64, (i64, i64)) {
         let first = self.random.between(-3, 3);
         let step = self.random.between(1, 3);
         let reach = self.random.between(-1, 6);
@@ -81,7 +82,8 @@ impl Generator {
                 self.builder.add(self.program, most)
             }
         };
-        (lower, upper, step)
+        let last = first + reach.max(1).max(self.programs() as i64 + 2);
+        (lower, upper, step, (first, last))
     }
 
     /// The types of carried values beside the one that is wanted.
@@ -141,15 +143,24 @@ impl Generator {
         if self.random.one_in(4) {
             types.push(types[0]);
         }
-        let (lower, upper, step) = self.bounds();
+        let (lower, upper, step, indices) = self.bounds();
         let init = self.make_all(&types, depth);
         self.nesting += 1;
         let parameters: Vec<Type> = std::iter::once(Type::INDEX).chain(types).collect();
         let body = self.region(&parameters, |generator, values| {
-            generator.next_values(&values[1..], depth)
+            let mut next = generator.next_values(&values[1..], depth);
+            if generator.random.one_in(2) {
+                let row = generator.row(dtype, shape, values[0], indices);
+                let condition = generator.make(DType::Bool, shape, depth.saturating_sub(1));
+                next[0] = match generator.any_op(dtype) {
+                    Some(Target::Binary(op, _)) => generator.builder.binary(op, next[0], row),
+                    Some(_) | None => generator.builder.select(condition, row, next[0]),
+                };
+            }
+            next
         });
         self.nesting -= 1;
-        let stages = self.random.between(0, 3);
+        let stages = self.random.between(0, 4);
         let op = Op::For {
             lower,
             upper,

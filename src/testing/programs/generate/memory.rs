@@ -191,6 +191,40 @@ impl Generator {
         })
     }
 
+    /// A load of another row in each iteration of a loop: what pipelines start ahead.
+    pub(super) fn row(
+        &mut self,
+        dtype: DType,
+        shape: Shape,
+        index: Value,
+        (first, last): (i64, i64),
+    ) -> Value {
+        let strides: Vec<i64> = shape.strides().iter().map(|&it| it as i64).collect();
+        let elements = shape.elements() as i64;
+        let distance = self.random.pick(&[elements, elements, 1, elements + 16]);
+        let length = ((last - first) * distance + elements) as usize;
+        let lowest = self.builder.index(first);
+        let steps = self.builder.sub(index, lowest);
+        let factor = self.builder.index(distance);
+        let start = self.builder.mul(steps, factor);
+        let offsets = self.strided_tile(shape, &strides, start);
+        let masked = self.random.one_in(3);
+        let short = if masked {
+            1 + self.random.below(length)
+        } else {
+            length
+        };
+        let input = self.input(dtype, short);
+        let mask = masked.then(|| self.below_length(offsets, input));
+        let other = (masked && self.random.one_in(2)).then(|| self.make(dtype, shape, 0));
+        self.builder.value(Op::Load {
+            base: input.value,
+            offsets,
+            mask,
+            other,
+        })
+    }
+
     /// `offsets < length of input`, the length being a parameter or a constant.
     fn below_length(&mut self, offsets: Value, input: Input) -> Value {
         let shape = self.builder.ty(offsets).shape;
