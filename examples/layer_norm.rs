@@ -37,7 +37,7 @@ pub(crate) fn layer_norm<T: Float, const BLOCK: usize>(
 
 /// The same by a grid of any size: each program takes a row, then one as far away as there are
 /// programs. Weight and bias are loaded once, the next rows while one is worked on.
-#[kernel(stages = 2)]
+#[kernel]
 pub(crate) fn layer_norm_loop<T: Float, const BLOCK: usize>(
     x: Ptr<T>,
     weight: Ptr<T>,
@@ -54,7 +54,8 @@ pub(crate) fn layer_norm_loop<T: Float, const BLOCK: usize>(
     let count = columns.to::<f32>();
     let weight = load(weight + offsets).mask(mask).to::<f32>();
     let bias = load(bias + offsets).mask(mask).to::<f32>();
-    for row_index in range(program_id(0), rows).step(num_programs(0)) {
+    let mine = range(program_id(0), rows).step(num_programs(0));
+    for row_index in mine.stages(2) {
         let start = row_index * columns;
         let row = load(x + start + offsets).mask(mask).to::<f32>();
         let mean = row.sum(0) / count;
@@ -70,9 +71,19 @@ pub(crate) fn layer_norm_loop<T: Float, const BLOCK: usize>(
 
 /// With `width` 0 a program for each row, else `width` for each multiprocessor.
 pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    case_of::<T>("layer_norm", rows, columns, 0)
+}
+
+/// With `width` 0 as many programs for each multiprocessor as `programs` says.
+fn case_of<T: Float + Number>(
+    kernel: &'static str,
+    rows: usize,
+    columns: usize,
+    programs: usize,
+) -> Case {
     let block = columns.next_power_of_two();
     Case {
-        kernel: "layer_norm",
+        kernel,
         dtype: <T as Number>::DTYPE,
         shape: vec![rows, columns],
         bytes: ((2 * rows * columns + 2 * columns) * size_of::<T>() + 8 * rows) as u64,
@@ -91,7 +102,11 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
             Ok(problem(outputs, move |(out, means, scales), setting| {
                 let (block, warps, stages) = (setting.block, setting.warps, setting.stages);
                 let count = columns as i32;
-                if setting.width == 0 {
+                let width = match setting.width {
+                    0 => programs,
+                    width => width,
+                };
+                if width == 0 {
                     let config = layer_norm::Config {
                         block,
                         warps,
@@ -107,7 +122,7 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
                     warps,
                     stages,
                 };
-                let programs = rows.min(setting.width * device.multiprocessors());
+                let programs = rows.min(width * device.multiprocessors());
                 let rows = rows as i32;
                 let arguments = (&x, &weight, &bias, out, means, scales, rows, count, 1e-5);
                 layer_norm_loop::<T>(config)
@@ -121,9 +136,17 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
 /// What the demo runs; `quick` takes small inputs.
 pub(crate) fn cases(quick: bool) -> Vec<Case> {
     if quick {
-        return vec![case::<f32>(57, 1000), case::<f16>(19, 768)];
+        return vec![
+            case::<f32>(57, 1000),
+            case::<f16>(19, 768),
+            case_of::<f16>("layer_norm_loop", 57, 768, 2),
+        ];
     }
-    vec![case::<f32>(4096, 3000), case::<bf16>(4096, 4096)]
+    vec![
+        case::<f32>(4096, 3000),
+        case::<bf16>(4096, 4096),
+        case_of::<bf16>("layer_norm_loop", 4096, 4096, 2),
+    ]
 }
 
 fn main() -> Result<()> {

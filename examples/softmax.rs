@@ -22,7 +22,7 @@ pub(crate) fn softmax<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, c
 
 /// The same by a grid of any size: each program takes a row, then one as far away as there are
 /// programs. The next rows are loaded while one is worked on.
-#[kernel(stages = 2)]
+#[kernel]
 pub(crate) fn softmax_loop<T: Float, const BLOCK: usize>(
     x: Ptr<T>,
     out: PtrMut<T>,
@@ -31,7 +31,8 @@ pub(crate) fn softmax_loop<T: Float, const BLOCK: usize>(
 ) {
     let offsets = arange(0, BLOCK);
     let mask = offsets < columns;
-    for row in range(program_id(0), rows).step(num_programs(0)) {
+    let mine = range(program_id(0), rows).step(num_programs(0));
+    for row in mine.stages(2) {
         let start = row * columns;
         let row = load(x + start + offsets)
             .mask(mask)
@@ -44,9 +45,19 @@ pub(crate) fn softmax_loop<T: Float, const BLOCK: usize>(
 
 /// With `width` 0 a program for each row, else `width` for each multiprocessor.
 pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    case_of::<T>("softmax", rows, columns, 0)
+}
+
+/// With `width` 0 as many programs for each multiprocessor as `programs` says.
+fn case_of<T: Float + Number>(
+    kernel: &'static str,
+    rows: usize,
+    columns: usize,
+    programs: usize,
+) -> Case {
     let block = columns.next_power_of_two();
     Case {
-        kernel: "softmax",
+        kernel,
         dtype: <T as Number>::DTYPE,
         shape: vec![rows, columns],
         bytes: (2 * rows * columns * size_of::<T>()) as u64,
@@ -59,7 +70,11 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
             let out = Buffer::<T>::zeros(&device, rows * columns)?;
             Ok(problem(out, move |out, setting| {
                 let (block, warps, stages) = (setting.block, setting.warps, setting.stages);
-                if setting.width == 0 {
+                let width = match setting.width {
+                    0 => programs,
+                    width => width,
+                };
+                if width == 0 {
                     let config = softmax::Config {
                         block,
                         warps,
@@ -74,7 +89,7 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
                     warps,
                     stages,
                 };
-                let programs = rows.min(setting.width * device.multiprocessors());
+                let programs = rows.min(width * device.multiprocessors());
                 softmax_loop::<T>(config)
                     .determinism(setting.determinism)
                     .launch(&device, programs, (&x, out, rows as i32, columns as i32))
@@ -90,6 +105,7 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
             case::<f32>(123, 781),
             case::<f16>(61, 1000),
             case::<bf16>(61, 1000),
+            case_of::<f32>("softmax_loop", 123, 781, 2),
         ];
     }
     vec![
@@ -97,6 +113,7 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
         case::<f32>(1823, 781),
         case::<f16>(4096, 5000),
         case::<bf16>(4096, 5000),
+        case_of::<f32>("softmax_loop", 4096, 4096, 2),
     ]
 }
 

@@ -71,6 +71,11 @@ struct Configuration {
     warps: u32,
 }
 
+/// Whether the kernel is a loop over rows.
+fn loops(name: &str) -> bool {
+    name.contains("_loop")
+}
+
 /// Every kernel with three tile sizes, on the numbers of warps that give a lane at most 32 elements.
 fn configurations() -> Vec<Configuration> {
     let mut list = Vec::new();
@@ -99,6 +104,14 @@ fn configurations() -> Vec<Configuration> {
         add("softmax", block, block, specialised(&kernel));
         let kernel = softmax::softmax::<f16>(softmax::softmax::Config::new(block));
         add("softmax_f16", block, block, specialised(&kernel));
+        let config = softmax::softmax_loop::Config::new(block);
+        let kernel = softmax::softmax_loop::<f32>(config);
+        add("softmax_loop", block, block, specialised(&kernel));
+        let kernel = softmax::softmax_loop::<f16>(config);
+        add("softmax_loop_f16", block, block, specialised(&kernel));
+        let config = layer_norm::layer_norm_loop::Config::new(block);
+        let kernel = layer_norm::layer_norm_loop::<f32>(config);
+        add("layer_norm_loop", block, block, specialised(&kernel));
         let kernel = layer_norm::layer_norm::<f32>(layer_norm::layer_norm::Config::new(block));
         add("layer_norm", block, block, specialised(&kernel));
     }
@@ -206,9 +219,14 @@ fn problems(configuration: &Configuration, assembler: Option<&Assembler>) -> Vec
     }
     let rows = name.starts_with("softmax_1") || name.starts_with("softmax_4");
     let rows = rows || name.starts_with("cumsum_8") || name.starts_with("sum_");
-    let streams = rows || name.starts_with("layer_norm") || name.starts_with("vector_add_1024");
+    let streams = rows
+        || (name.starts_with("layer_norm") && !loops(name))
+        || name.starts_with("vector_add_1024");
     if streams && !assembled.sass.contains("LDG.E.128") {
         problems.push(format!("{name} loads no vectors of 16 bytes"));
+    }
+    if loops(name) && !assembled.sass.contains("LDGSTS") {
+        problems.push(format!("{name} copies nothing ahead"));
     }
     problems
 }
