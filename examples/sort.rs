@@ -32,6 +32,7 @@ pub(crate) fn case<T: Numeric + Number>(rows: usize, columns: usize) -> Case {
                 let config = sort::Config {
                     rows: setting.block,
                     warps: setting.warps,
+                    stages: setting.stages,
                     ..sort::Config::new(columns)
                 };
                 let (view, sorted) = (x.view([rows, columns])?, out.view_mut([rows, columns])?);

@@ -51,6 +51,7 @@ pub(crate) fn case<T: Numeric + Number>(rows: usize, columns: usize) -> Case {
                     rows: setting.block,
                     k: KEPT,
                     warps: setting.warps,
+                    stages: setting.stages,
                     ..topk::Config::new(columns)
                 };
                 let (view, greatest) = (x.view([rows, columns])?, out.view_mut([rows, KEPT])?);
@@ -79,6 +80,7 @@ pub(crate) fn case_with_indices<T: Numeric + Number>(rows: usize, columns: usize
                     rows: setting.block,
                     k: KEPT,
                     warps: setting.warps,
+                    stages: setting.stages,
                     ..topk_indices::Config::new(columns)
                 };
                 let greatest = values.view_mut([rows, KEPT])?;

@@ -317,6 +317,11 @@ def make_topk(dtype, rows, columns, k=32):
     }
 
 
+def make_topk_indices(dtype, rows, columns, k=32):
+    x = uniform(rows, columns, dtype=dtype)
+    return {"torch": Contestant(lambda: torch.topk(x, k, dim=1))}
+
+
 def make_gather(dtype, rows, columns):
     x = uniform(rows, columns, dtype=dtype)
     index = torch.randint(0, columns, (rows, columns), device="cuda", dtype=torch.int64)

@@ -4,7 +4,7 @@ use exactile::bench::Subject;
 use exactile::bf16;
 use exactile::demo::{Case, Setting};
 
-use super::examples::{cumsum, layer_norm, mean, softmax, sum, vector_add};
+use super::examples::{cumsum, layer_norm, mean, softmax, sort, sum, topk, vector_add};
 
 /// Inputs for a GPU, for a CPU, or for a test of the harness.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,6 +100,7 @@ pub(super) fn subjects(size: Size) -> Vec<Subject> {
     elementwise(size, &mut list);
     rows(size, &mut list);
     reductions(size, &mut list);
+    orders(size, &mut list);
     list
 }
 
@@ -201,4 +202,30 @@ fn reductions(size: Size, list: &mut Vec<Subject>) {
     ));
     let case = cumsum::case::<f32>(rows, columns);
     list.push(whole_rows(case, "the input and the output, once each"));
+}
+
+fn orders(size: Size, list: &mut Vec<Subject>) {
+    let (rows, columns) = match size {
+        Size::Gpu => (16384, 1024),
+        Size::Cpu => (4096, 1024),
+        Size::Quick => (6, 256),
+    };
+    let cases = [
+        (
+            sort::case::<f32>(rows, columns),
+            "the input and the output, once each",
+        ),
+        (
+            topk::case::<f32>(rows, columns),
+            "the input and the 32 greatest of each row, once each",
+        ),
+        (
+            topk::case_with_indices::<f32>(rows, columns),
+            "the input, the 32 greatest of each row and their indices, once each",
+        ),
+    ];
+    for (case, formula) in cases {
+        let candidates = space(&[1, 2, 4, 8, 16], &[0], &[0], |rows, _| rows * columns);
+        list.push(subject(case, formula, candidates));
+    }
 }
