@@ -59,6 +59,21 @@ fn row_prefixes_at_once<const BLOCK: usize>(x: Tensor<f32, 2>, out: TensorMut<f3
     store(out.tile([1, BLOCK]).at((row, 0)), tile.cumsum(1));
 }
 
+/// Each row in order, and where its elements came from, in tiles of `ROWS` rows.
+#[kernel]
+fn sorted_rows<const ROWS: usize>(
+    x: Tensor<f32, 2>,
+    out: TensorMut<f32, 2>,
+    order: TensorMut<f32, 2>,
+) {
+    let place = (program_id(0), 0);
+    let rows = load(x.tile([ROWS, SORTED]).at(place));
+    store(out.tile([ROWS, SORTED]).at(place), rows.sort(1));
+    let order_tile = order.tile([ROWS, SORTED]).at(place);
+    store(order_tile, rows.argsort_descending(1).to::<f32>());
+}
+
+const SORTED: usize = 256;
 const BATCH: usize = 3;
 const COLUMNS: usize = 1000;
 const MIDDLE: usize = 200;
@@ -184,7 +199,37 @@ fn means(device: &Device, block: usize, warps: u32, outer: usize, x: &[f32]) -> 
     out.to_vec()
 }
 
-/// Sums and means of every input on every device, with every tile size and schedule, whole and of
+/// The first `rows` rows in order, and their order, in tiles of `block` rows.
+fn sorted(device: &Device, block: usize, warps: u32, rows: usize, x: &[f32]) -> Result<Vec<f32>> {
+    let x = Buffer::from_slice(device, &x[..rows * SORTED])?;
+    let mut out = Buffer::<f32>::zeros(device, rows * SORTED)?;
+    let mut order = Buffer::<f32>::zeros(device, rows * SORTED)?;
+    let config = sorted_rows::Config {
+        warps,
+        ..sorted_rows::Config::new(block)
+    };
+    let shape = [rows, SORTED];
+    let arguments = (x.view(shape)?, out.view_mut(shape)?, order.view_mut(shape)?);
+    sorted_rows(config).launch(device, rows.div_ceil(block), arguments)?;
+    Ok([out.to_vec()?, order.to_vec()?].concat())
+}
+
+/// The rows of one input in order, on every device, in tiles of so many rows.
+fn check_sorts(report: &mut Report, devices: &[Device], (name, x): (&str, &[f32])) -> Result<()> {
+    let golden = sorted(&Device::cpu(), 4, 0, BATCH, x)?;
+    for device in devices {
+        for &warps in schedules(device) {
+            for block in [1, 2, 8] {
+                let what = || format!("sorts of {name} on {device}, {block} rows, {warps} warps");
+                let found = sorted(device, block, warps, BATCH, x)?;
+                report.check(what, &found, &golden)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sums, means and sorts of every input on every device, with every tile size and schedule, whole and of
 /// the first row alone, against the golden run.
 pub fn run(devices: &[Device]) -> Result<Report> {
     let mut report = Report::default();
@@ -206,6 +251,7 @@ pub fn run(devices: &[Device]) -> Result<Report> {
             let zeros = vec![0.0; BATCH];
             report.check(|| format!("sums of {name} are +0"), &golden_sums, &zeros)?;
         }
+        check_sorts(&mut report, devices, (name, &x))?;
         for device in devices {
             for &warps in schedules(device) {
                 for (block, at_once) in [

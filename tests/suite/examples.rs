@@ -28,6 +28,12 @@ mod softmax;
 #[path = "../../examples/sum.rs"]
 #[expect(dead_code, reason = "only its kernels are used")]
 mod sum;
+#[path = "../../examples/sort.rs"]
+#[expect(dead_code, reason = "only its kernel is used")]
+mod sort;
+#[path = "../../examples/topk.rs"]
+#[expect(dead_code, reason = "only its kernels are used")]
+mod topk;
 #[path = "../../examples/vector_add.rs"]
 #[expect(dead_code, reason = "only its kernel is used")]
 mod vector_add;
@@ -65,6 +71,7 @@ fn replace_by_one(func: &mut Func, parameter: usize) {
     func.region_mut(body).insts.insert(0, constant);
 }
 
+#[derive(Clone)]
 struct Configuration {
     name: String,
     func: BlockFunc,
@@ -180,6 +187,32 @@ fn sums(add: &mut impl FnMut(&str, usize, usize, BlockFunc)) {
         let kernel = sum::sum_parts::<f32, f32>(config);
         add("sum_parts", block, block, specialised(&kernel));
     }
+/// Sorts of rows of 1024, which a warp holds.
+fn sorts() -> Vec<Configuration> {
+    let mut list = Vec::new();
+    for (rows, warps) in [(1, 1), (1, 4), (4, 4)] {
+        let mut add = |name: &str, func: BlockFunc| {
+            let name = format!("{name}_{rows}_{warps}");
+            list.push(Configuration { name, func, warps });
+        };
+        let whole = sort::sort::Config {
+            rows,
+            ..sort::sort::Config::new(1024)
+        };
+        add("sort", specialised(&sort::sort::<f32>(whole)));
+        let first = topk::topk::Config {
+            rows,
+            ..topk::topk::Config::new(1024)
+        };
+        add("topk", specialised(&topk::topk::<f32>(first)));
+        let with_indices = topk::topk_indices::Config {
+            rows,
+            ..topk::topk_indices::Config::new(1024)
+        };
+        let kernel = topk::topk_indices::<f32>(with_indices);
+        add("topk_indices", specialised(&kernel));
+    }
+    list
 }
 
 /// What is wrong with the machine code of a configuration.
@@ -222,6 +255,9 @@ fn problems(configuration: &Configuration, assembler: Option<&Assembler>) -> Vec
     let streams = rows
         || (name.starts_with("layer_norm") && !loops(name))
         || name.starts_with("vector_add_1024");
+    let rows = rows || name.starts_with("cumsum_8");
+    let streams = rows || name.starts_with("layer_norm") || name.starts_with("vector_add_1024");
+    let streams = streams || name.starts_with("sort") || name.starts_with("topk");
     if streams && !assembled.sass.contains("LDG.E.128") {
         problems.push(format!("{name} loads no vectors of 16 bytes"));
     }
@@ -237,7 +273,7 @@ fn examples_assemble_without_spills() {
     if assembler.is_none() {
         eprintln!("SKIPPED: no ptxas; set EXACTILE_PTXAS or run tools/test, which installs it");
     }
-    let configurations = configurations();
+    let configurations = [configurations(), sorts()].concat();
     assert!(configurations.len() > 35, "{}", configurations.len());
     let problems: Vec<String> = configurations
         .par_iter()

@@ -3,7 +3,9 @@
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I8X16, I16, I32, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData};
+use cranelift_codegen::ir::{
+    BlockArg, InstBuilder, InstructionData, MemFlagsData, Opcode, ValueDef,
+};
 use exactile_core::ir::{DType, Literal, Type, Value};
 
 use super::Codegen;
@@ -17,11 +19,40 @@ pub(super) fn flags() -> MemFlagsData {
 impl Codegen<'_> {
     pub(super) fn address(&mut self, base: Value, offset: Value, dtype: DType) -> clif::Value {
         let (start, offset) = (self.single(base), self.index(offset));
-        let bytes = self
-            .builder
+        let size = i64::from(dtype.bytes());
+        // A constant part becomes part of the access; neighbours then share the rest.
+        let Some((varying, constant)) = self.constant_apart(offset) else {
+            let bytes = self.builder.ins().imul_imm_s(offset, size);
+            return self.builder.ins().iadd(start, bytes);
+        };
+        let bytes = self.builder.ins().imul_imm_s(varying, size);
+        let address = self.builder.ins().iadd(start, bytes);
+        self.builder
             .ins()
-            .imul_imm_s(offset, i64::from(dtype.bytes()));
-        self.builder.ins().iadd(start, bytes)
+            .iadd_imm_s(address, constant.wrapping_mul(size))
+    }
+
+    /// What a constant is added to, and the constant.
+    fn constant_apart(&self, sum: clif::Value) -> Option<(clif::Value, i64)> {
+        let dfg = &self.builder.func.dfg;
+        let defined = |value: clif::Value| match dfg.value_def(dfg.resolve_aliases(value)) {
+            ValueDef::Result(inst, _) => Some(dfg.insts[inst]),
+            ValueDef::Param(..) | ValueDef::Union(..) => None,
+        };
+        let InstructionData::Binary {
+            opcode: Opcode::Iadd,
+            args: [varying, added],
+        } = defined(sum)?
+        else {
+            return None;
+        };
+        match defined(added)? {
+            InstructionData::UnaryImm {
+                opcode: Opcode::Iconst,
+                imm,
+            } => Some((varying, imm.bits())),
+            _ => None,
+        }
     }
 
     /// A scalar index as `i64`.
