@@ -229,8 +229,8 @@ fn check_sorts(report: &mut Report, devices: &[Device], (name, x): (&str, &[f32]
     Ok(())
 }
 
-/// Sums, means and sorts of every input on every device, with every tile size and schedule, whole and of
-/// the first row alone, against the golden run.
+/// Sums, means and sorts of every input on every device, with every tile size and schedule, whole
+/// and of the first row alone, against the golden run.
 pub fn run(devices: &[Device]) -> Result<Report> {
     let mut report = Report::default();
     let cpu = Device::cpu();

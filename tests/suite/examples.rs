@@ -25,12 +25,12 @@ mod mean;
 #[path = "../../examples/softmax.rs"]
 #[expect(dead_code, reason = "only its kernel is used")]
 mod softmax;
-#[path = "../../examples/sum.rs"]
-#[expect(dead_code, reason = "only its kernels are used")]
-mod sum;
 #[path = "../../examples/sort.rs"]
 #[expect(dead_code, reason = "only its kernel is used")]
 mod sort;
+#[path = "../../examples/sum.rs"]
+#[expect(dead_code, reason = "only its kernels are used")]
+mod sum;
 #[path = "../../examples/topk.rs"]
 #[expect(dead_code, reason = "only its kernels are used")]
 mod topk;
@@ -187,6 +187,8 @@ fn sums(add: &mut impl FnMut(&str, usize, usize, BlockFunc)) {
         let kernel = sum::sum_parts::<f32, f32>(config);
         add("sum_parts", block, block, specialised(&kernel));
     }
+}
+
 /// Sorts of rows of 1024, which a warp holds.
 fn sorts() -> Vec<Configuration> {
     let mut list = Vec::new();
@@ -255,8 +257,6 @@ fn problems(configuration: &Configuration, assembler: Option<&Assembler>) -> Vec
     let streams = rows
         || (name.starts_with("layer_norm") && !loops(name))
         || name.starts_with("vector_add_1024");
-    let rows = rows || name.starts_with("cumsum_8");
-    let streams = rows || name.starts_with("layer_norm") || name.starts_with("vector_add_1024");
     let streams = streams || name.starts_with("sort") || name.starts_with("topk");
     if streams && !assembled.sass.contains("LDG.E.128") {
         problems.push(format!("{name} loads no vectors of 16 bytes"));

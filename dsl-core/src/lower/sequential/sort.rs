@@ -85,13 +85,13 @@ impl Lowerer<'_> {
         self.scratch.tick();
         let results = self.source.inst(inst).results.clone();
         for (&result, lines) in results.iter().zip(&outputs) {
-            let buffer = self.from_lines(lines, &permutation, self.shape(result));
+            let buffer = self.tile_of_lines(lines, &permutation, self.shape(result));
             self.bindings.insert(result, Binding::Buffer(buffer));
         }
     }
 
     /// The tile whose axes are permuted in `lines`.
-    fn from_lines(&mut self, lines: &Buffer, permutation: &[u32], shape: Shape) -> Buffer {
+    fn tile_of_lines(&mut self, lines: &Buffer, permutation: &[u32], shape: Shape) -> Buffer {
         if permutation.is_sorted() {
             return *lines;
         }
@@ -251,7 +251,7 @@ impl Lowerer<'_> {
             let (lesser, greater) = ordered(&mut this.builder, line.keys, own, &turned);
             let first = this.blended(line, &lesser, &greater, upper);
             let second = this.blended(line, &greater, &lesser, upper);
-            (first, this.permuted(line, &second, mask))
+            [first, this.permuted(line, &second, mask)]
         });
     }
 
@@ -261,7 +261,7 @@ impl Lowerer<'_> {
         &mut self,
         line: &Line,
         mirrored: bool,
-        replace: &mut dyn FnMut(&mut Self, &[Value], &[Value]) -> (Vec<Value>, Vec<Value>),
+        replace: &mut dyn FnMut(&mut Self, &[Value], &[Value]) -> [Vec<Value>; 2],
     ) {
         let unit = line.lanes as i64;
         let apart = mirrored && line.vertical > 0;
@@ -269,12 +269,12 @@ impl Lowerer<'_> {
         self.each(end, unit, &mut |this, place| {
             let own = this.read(line, place, 0);
             if !apart {
-                let (first, _) = replace(this, &own, &own);
+                let [first, _] = replace(this, &own, &own);
                 return this.write(line, place, 0, &first);
             }
             let image = this.sub(Scalar::Known(line.span() - unit), place);
             let other = this.read(line, image, 0);
-            let (first, second) = replace(this, &own, &other);
+            let [first, second] = replace(this, &own, &other);
             this.write(line, place, 0, &first);
             this.write(line, image, 0, &second);
         });
@@ -288,7 +288,7 @@ impl Lowerer<'_> {
                 let turned = this.permuted(line, other, mask);
                 let first = lesser(&mut this.builder, line.keys, own, &turned);
                 let second = this.permuted(line, &first, mask);
-                (first, second)
+                [first, second]
             });
             line.across.remove((kept - line.vertical) as usize);
             return;
