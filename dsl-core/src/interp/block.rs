@@ -208,6 +208,7 @@ impl<'a> Machine<'a> {
             | Op::LaneStore { .. }
             | Op::LaneAtomic { .. }
             | Op::CheckBounds { .. }
+            | Op::InBounds { .. }
             | Op::ShuffleXor { .. }
             | Op::ShuffleIndex { .. }
             | Op::Barrier {}

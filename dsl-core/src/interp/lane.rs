@@ -191,6 +191,11 @@ impl<'a> Machine<'a> {
             Op::LaneStore { .. } => self.store(inst, mask).map(|()| Vec::new()),
             Op::LaneAtomic { .. } => self.combine(inst, mask).map(|()| Vec::new()),
             Op::CheckBounds { .. } => Ok(vec![self.check_bounds(inst, mask)]),
+            Op::InBounds {
+                base,
+                offset,
+                count,
+            } => Ok(vec![self.in_bounds((*base, *offset), *count, mask)]),
             Op::StartCopy { .. } => self.start_copy(inst, mask).map(|()| Vec::new()),
             Op::GroupCopies {} => {
                 self.group_copies(mask);

@@ -102,6 +102,8 @@ macro_rules! for_each_op {
         /// for the first of the `count` elements that is outside; `element` counts up with the
         /// offset. Of several errors of a launch the least is kept.
         CheckBounds "check_bounds" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> condition in [lane] is [writes];
+        /// Whether `offset .. offset + count` lies inside the argument `base`. Records nothing.
+        InBounds "in_bounds" { base: Value, offset: Value, count: i64 } -> condition in [lane] is [pure];
         /// The value that lane `lane_id ^ lane_mask` holds. All lanes of the warp take part.
         ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> like_first in [lane] is [convergent];
         /// The value that lane `source_lane` (`i32`, 0..32) holds. All lanes of the warp take part.

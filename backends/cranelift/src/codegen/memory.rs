@@ -221,20 +221,14 @@ impl Codegen<'_> {
         self.builder.ins().extractlane(piece, 0)
     }
 
-    /// The mask and that the whole access is in bounds; a violation is recorded.
-    pub(super) fn check_bounds(
+    /// Whether a whole access is in bounds, and the length of its array; `None` for an array that no
+    /// launch can make too short.
+    pub(super) fn is_inside(
         &mut self,
-        access: (Value, Value),
-        element: Value,
-        mask: Option<Value>,
+        (base, offset): (Value, Value),
         count: i64,
-        site: i64,
-    ) -> Repr {
-        let (base, offset) = access;
-        let Some(length) = self.lengths[base] else {
-            let always = self.bits(I8, 1);
-            return Repr::Scalar(mask.map_or(always, |mask| self.single(mask)));
-        };
+    ) -> Option<(clif::Value, clif::Value)> {
+        let length = self.lengths[base]?;
         let offset = self.index(offset);
         let last = self.builder.ins().iadd_imm_s(length, -count);
         let from_start = self
@@ -245,7 +239,23 @@ impl Codegen<'_> {
             .builder
             .ins()
             .icmp(IntCC::SignedLessThanOrEqual, offset, last);
-        let inside = self.builder.ins().band(from_start, to_end);
+        Some((self.builder.ins().band(from_start, to_end), length))
+    }
+
+    /// The mask and that the whole access is in bounds; a violation is recorded.
+    pub(super) fn check_bounds(
+        &mut self,
+        access: (Value, Value),
+        element: Value,
+        mask: Option<Value>,
+        count: i64,
+        site: i64,
+    ) -> Repr {
+        let Some((inside, length)) = self.is_inside(access, count) else {
+            let always = self.bits(I8, 1);
+            return Repr::Scalar(mask.map_or(always, |mask| self.single(mask)));
+        };
+        let offset = self.index(access.1);
         let outside = self.builder.ins().bxor_imm_u(inside, 1);
         let (effective, wrong) = match mask.map(|mask| self.single(mask)) {
             Some(mask) => (

@@ -253,6 +253,14 @@ impl Codegen<'_> {
                 other,
                 ..
             } => self.load(*base, *offset, *mask, *other, ty),
+            Op::InBounds {
+                base,
+                offset,
+                count,
+            } => Repr::Scalar(match self.is_inside((*base, *offset), *count) {
+                Some((inside, _)) => inside,
+                None => self.bits(clif::types::I8, 1),
+            }),
             Op::CheckBounds {
                 base,
                 offset,

@@ -16,8 +16,23 @@ use crate::record;
 const KEYS: usize = 3;
 
 impl<'c> Emitter<'_, 'c> {
-    /// Emits `check_bounds`. A negative offset is a large unsigned one, so one comparison with the
-    /// number of valid starts is enough.
+    /// Whether a whole access is in bounds, and the length of its array. A negative offset is a large
+    /// unsigned one, so one comparison with the number of valid starts is enough.
+    pub(super) fn is_inside(
+        &mut self,
+        (base, offset): (Value, Value),
+        count: i64,
+    ) -> Result<(IntValue<'c>, IntValue<'c>)> {
+        let length = self.length(base)?;
+        let starts = self.valid_starts(length, count)?;
+        let offset = self.index(offset)?;
+        let inside = self
+            .builder
+            .build_int_compare(IntPredicate::ULT, offset, starts, "")?;
+        Ok((inside, length))
+    }
+
+    /// Emits `check_bounds`.
     pub(super) fn check_bounds(&mut self, inst: Inst, op: &Op) -> Result<()> {
         let Op::CheckBounds {
             base,
@@ -30,13 +45,9 @@ impl<'c> Emitter<'_, 'c> {
         else {
             return Err(Error::Unsupported(op.mnemonic().to_string()));
         };
-        let length = self.length(*base)?;
-        let starts = self.valid_starts(length, *count)?;
+        let (inside, length) = self.is_inside((*base, *offset), *count)?;
         let offset = self.index(*offset)?;
         let element = self.index(*element)?;
-        let inside = self
-            .builder
-            .build_int_compare(IntPredicate::ULT, offset, starts, "")?;
         let outside = self.builder.build_not(inside, "")?;
         let (allowed, wrong) = match mask {
             Some(mask) => {

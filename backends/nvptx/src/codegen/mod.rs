@@ -156,6 +156,15 @@ impl<'c> Emitter<'_, 'c> {
             Op::LaneStore { .. } => self.lane_store(op),
             Op::LaneAtomic { .. } => self.lane_atomic(op),
             Op::CheckBounds { .. } => self.check_bounds(inst, op),
+            Op::InBounds {
+                base,
+                offset,
+                count,
+            } => {
+                let (inside, _) = self.is_inside((*base, *offset), *count)?;
+                self.define(inst, vec![inside.into()]);
+                Ok(())
+            }
             Op::ShuffleXor { .. } | Op::ShuffleIndex { .. } => self.shuffle(inst, op),
             Op::Barrier {} => self.barrier(),
             Op::StartCopy { .. } => self.start_copy(op),

@@ -210,14 +210,10 @@ impl<'a> Machine<'a> {
         else {
             unreachable!("broken invariant: called for `check_bounds`")
         };
-        let length = match self.place(*base) {
-            Place::Global(buffer) => buffer.length(),
-            Place::Local(_, allocation) => allocation.count.cast_unsigned(),
-        };
+        let length = self.length(*base);
         let mut result = vec![0; self.lanes];
         for (lane, first) in self.offsets(*offset, *operand, mask) {
-            let end = i128::from(first) + i128::from(*count);
-            if first >= 0 && end <= i128::from(length) {
+            if is_inside(first, *count, length) {
                 result[lane] = 1;
                 continue;
             }
@@ -238,4 +234,31 @@ impl<'a> Machine<'a> {
         }
         Elements::new(result)
     }
+
+    pub(super) fn in_bounds(
+        &mut self,
+        (base, offset): (Value, Value),
+        count: i64,
+        mask: &Mask,
+    ) -> Elements {
+        let length = self.length(base);
+        let mut result = vec![0; self.lanes];
+        for (lane, first) in self.offsets(offset, None, mask) {
+            result[lane] = u64::from(is_inside(first, count, length));
+        }
+        Elements::new(result)
+    }
+
+    /// How many elements an array has.
+    fn length(&mut self, base: Value) -> u64 {
+        match self.place(base) {
+            Place::Global(buffer) => buffer.length(),
+            Place::Local(_, allocation) => allocation.count.cast_unsigned(),
+        }
+    }
+}
+
+/// Whether `count` elements from `first` on are among `length`.
+fn is_inside(first: i64, count: i64, length: u64) -> bool {
+    first >= 0 && i128::from(first) + i128::from(count) <= i128::from(length)
 }

@@ -21,6 +21,11 @@ pub(super) fn infer_lane(func: &Func, op: &Op) -> Result<Type, String> {
             mask.map_or(Ok(()), |mask| expect(op, "mask", ty(&mask), Type::BOOL))?;
             Ok(Type::BOOL)
         }
+        Op::InBounds { base, offset, .. } => {
+            pointer(op, ty(base))?;
+            scalar_index(op, "offset", ty(offset))?;
+            Ok(Type::BOOL)
+        }
         Op::ShuffleIndex { x, source_lane } => {
             expect(op, "source lane", ty(source_lane), Type::scalar(DType::I32))?;
             Ok(ty(x))

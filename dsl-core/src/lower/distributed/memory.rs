@@ -12,16 +12,17 @@ use crate::layout::{Holder, LinearLayout};
 use crate::target::Bounds;
 
 /// One load or store of a tile, ready to be made vector by vector.
+#[derive(Clone)]
 pub(super) struct Access {
     argument: usize,
     base: Value,
     dtype: DType,
     offsets: Registers,
-    masks: Option<Registers>,
+    pub(super) masks: Option<Registers>,
     /// Registers of each vector, in memory order.
     vectors: Vec<Vec<u32>>,
     /// The site of the bounds check and the element indices; `None` when none is needed.
-    check: Option<(i64, Vec<Value>)>,
+    pub(super) check: Option<(i64, Vec<Value>)>,
 }
 
 impl Lowering<'_> {
@@ -57,23 +58,39 @@ impl Lowering<'_> {
                 effect: Effect::Reads,
             },
         );
-        let mut registers: Vec<Option<Value>> = vec![None; layout.registers() as usize];
+        let registers = match self.inside(&access, offsets, &layout) {
+            Some(inside) => {
+                let types = vec![Type::scalar(access.dtype); layout.registers() as usize];
+                self.either(inside, &types, &mut |lowering, proven| {
+                    lowering.loaded(&access.proven(proven), other.as_ref())
+                })
+            }
+            None => self.loaded(&access, other.as_ref()),
+        };
+        let registers = registers.into();
+        self.bind(result, Tile { layout, registers });
+        Ok(())
+    }
+
+    /// The registers of a load.
+    fn loaded(&mut self, access: &Access, other: Option<&Registers>) -> Vec<Value> {
+        let mut registers: Vec<Option<Value>> = vec![None; access.offsets.len()];
         // Registers with one offset and one mask read once.
         let mut known: BTreeMap<Vec<Value>, Vec<Value>> = BTreeMap::new();
         for vector in &access.vectors {
             let first = vector[0] as usize;
             let mut key = vec![access.offsets[first]];
             key.extend(access.masks.as_ref().map(|masks| masks[first]));
-            if let Some(other) = &other {
+            if let Some(other) = other {
                 key.extend(vector.iter().map(|&register| other[register as usize]));
             }
             let elements = match known.get(&key) {
                 Some(elements) => elements.clone(),
                 None => {
-                    let mask = self.checked(&access, vector, None);
-                    let other = other.as_ref().filter(|_| mask.is_some());
+                    let mask = self.checked(access, vector, None);
+                    let other = other.filter(|_| mask.is_some());
                     let other = other.map(|other| self.gather(other, vector));
-                    self.load_vector(&access, first, vector.len(), (mask, other))
+                    self.load_vector(access, first, vector.len(), (mask, other))
                 }
             };
             for (&register, &element) in vector.iter().zip(&elements) {
@@ -82,11 +99,7 @@ impl Lowering<'_> {
             known.insert(key, elements);
         }
         let registers: Option<Vec<Value>> = registers.into_iter().collect();
-        let registers = registers
-            .expect("broken invariant: vectors cover all registers")
-            .into();
-        self.bind(result, Tile { layout, registers });
-        Ok(())
+        registers.expect("broken invariant: vectors cover all registers")
     }
 
     /// Whether a tile is filled with zero bits.
@@ -144,18 +157,31 @@ impl Lowering<'_> {
             },
         );
         let owner = self.all_zero(layout.free_bits());
+        match self.inside(&access, offsets, &layout) {
+            Some(inside) => {
+                self.either(inside, &[], &mut |lowering, proven| {
+                    lowering.stored(&access.proven(proven), &values, owner);
+                    Vec::new()
+                });
+            }
+            None => self.stored(&access, &values, owner),
+        }
+        Ok(())
+    }
+
+    /// The instructions of a store.
+    fn stored(&mut self, access: &Access, values: &Registers, owner: Option<Value>) {
         for vector in &access.vectors {
-            let mask = self.checked(&access, vector, owner);
+            let mask = self.checked(access, vector, owner);
             let op = Op::LaneStore {
                 base: access.base,
                 offset: access.offsets[vector[0] as usize],
-                value: self.gather(&values, vector),
+                value: self.gather(values, vector),
                 mask,
                 align: i64::from(access.dtype.bytes()) * vector.len() as i64,
             };
             self.builder.emit(op, &[]);
         }
-        Ok(())
     }
 
     /// The layout in which an op writes a value to memory.
@@ -268,32 +294,6 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// The mask of one vector: the tile's mask, the owner's condition, and the bounds check.
-    pub(super) fn checked(
-        &mut self,
-        access: &Access,
-        vector: &[u32],
-        owner: Option<Value>,
-    ) -> Option<Value> {
-        let first = vector[0] as usize;
-        let mut mask = access.masks.as_ref().map(|masks| masks[first]);
-        if let Some(owner) = owner {
-            mask = Some(self.both(mask, owner));
-        }
-        let Some((site, elements)) = &access.check else {
-            return mask;
-        };
-        let op = Op::CheckBounds {
-            base: access.base,
-            offset: access.offsets[first],
-            element: elements[first],
-            mask,
-            count: vector.len() as i64,
-            site: *site,
-        };
-        Some(self.builder.value(op))
-    }
-
     /// A scalar or vector of some registers.
     pub(super) fn gather(&mut self, registers: &[Value], chosen: &[u32]) -> Value {
         match chosen {
@@ -334,6 +334,14 @@ impl Lowering<'_> {
 }
 
 impl Access {
+    /// The access without its checks where they are proven.
+    fn proven(&self, proven: bool) -> Self {
+        Self {
+            check: self.check.clone().filter(|_| !proven),
+            ..self.clone()
+        }
+    }
+
     /// The masks, to change.
     pub(super) fn masks_mut(&mut self) -> &mut Option<Registers> {
         &mut self.masks

@@ -11,6 +11,7 @@
 
 mod affine;
 mod ahead;
+mod bounds;
 mod buffers;
 mod control;
 mod convert;

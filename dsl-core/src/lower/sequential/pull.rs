@@ -125,6 +125,7 @@ impl Lowerer<'_> {
             | Op::LaneStore { .. }
             | Op::LaneAtomic { .. }
             | Op::CheckBounds { .. }
+            | Op::InBounds { .. }
             | Op::ShuffleXor { .. }
             | Op::ShuffleIndex { .. }
             | Op::Barrier {}
