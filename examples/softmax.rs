@@ -13,11 +13,15 @@ pub(crate) fn softmax<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, c
     let row = load(x + start + offsets)
         .mask(mask)
         .other(f64::NEG_INFINITY);
-    let row = row.to::<f32>();
+    store(out + start + offsets, normalised(row.to()).to::<T>()).mask(mask);
+}
+
+/// Divides once: as an exact operation a division takes ten instructions.
+#[device]
+fn normalised(row: Tile<f32>) -> Tile<f32> {
     let e = exp(row - row.max(0));
-    // One division a row: as an exact operation it takes ten instructions.
     let weight = 1.0 / e.sum(0);
-    store(out + start + offsets, (e * weight).to::<T>()).mask(mask);
+    e * weight
 }
 
 /// The same by a grid of any size: each program takes a row, then one as far away as there are
@@ -37,9 +41,7 @@ pub(crate) fn softmax_loop<T: Float, const BLOCK: usize>(
         let row = load(x + start + offsets)
             .mask(mask)
             .other(f64::NEG_INFINITY);
-        let row = row.to::<f32>();
-        let e = exp(row - row.max(0));
-        store(out + start + offsets, (e / e.sum(0)).to::<T>()).mask(mask);
+        store(out + start + offsets, normalised(row.to()).to::<T>()).mask(mask);
     }
 }
 
