@@ -306,6 +306,27 @@ fn loops_and_branches_explain_what_they_cannot_carry() {
     assert_eq!(errors(&carries(Default::default()), CARRIES), want);
 }
 
+const SCANS: u32 = line!();
+#[kernel]
+fn wrong_scans(x: Ptr<f32>, out: PtrMut<f64>) {
+    let tile = load(x + arange(0, 8));
+    store(out, tile.cumsum(1).sum(0).to::<f64>());
+    let (sums, _) = scan((tile, arange(0, 4)), 0, |a, _| a);
+    store(out, sums.sum(0).to::<f64>());
+    let mut sum = sum_accumulator::<f64>([]);
+    store(out, sum.cumsum(tile, 0).sum(0));
+}
+
+#[test]
+fn wrong_scans_are_named() {
+    let want = [
+        "+4: axis 1 is out of range for `tile<8xf32>`",
+        "+5: `scan`: shape [4] does not broadcast to [8]",
+        "+8: `add`: an accumulator of `f64` does not take a tile of `f32`",
+    ];
+    assert_eq!(errors(&wrong_scans(Default::default()), SCANS), want);
+}
+
 const MASKS: u32 = line!();
 #[kernel]
 fn masks(x: Ptr<f32>, out: PtrMut<f32>) {

@@ -92,6 +92,7 @@ impl Context {
     }
 }
 
+#[track_caller]
 fn sums<T: Numeric>(tile: Tile<T>, axis: usize, direction: Direction) -> Tile<T> {
     map(tile, |context, x| {
         let sums = context.partial_sums(x, axis, T::DTYPE, direction);
@@ -100,6 +101,7 @@ fn sums<T: Numeric>(tile: Tile<T>, axis: usize, direction: Direction) -> Tile<T>
     })
 }
 
+#[track_caller]
 fn products<T: Numeric>(tile: Tile<T>, axis: usize, direction: Direction) -> Tile<T> {
     map(tile, |context, x| {
         let wide = context.cast(x, T::DTYPE.compute());
@@ -108,6 +110,7 @@ fn products<T: Numeric>(tile: Tile<T>, axis: usize, direction: Direction) -> Til
     })
 }
 
+#[track_caller]
 fn extremes<T: Numeric>(
     tile: Tile<T>,
     axis: usize,

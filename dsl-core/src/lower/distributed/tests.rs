@@ -11,6 +11,7 @@ use crate::text::parse;
 use crate::verify;
 
 mod reductions;
+mod scans;
 mod stages;
 
 /// Memory of an argument, aligned to 16 bytes.
