@@ -15,10 +15,13 @@ use crate::array::Array;
 use crate::compare::Comparison;
 use crate::demo::{Problem, Setting, compare_written, golden_run, sampled_run};
 use crate::device::DeviceKind;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The levels that are measured: the promise of this crate, and none.
 const LEVELS: [Determinism; 2] = [Determinism::Exact, Determinism::NotGuaranteed];
+
+/// Bytes of a case up to which every candidate is judged, not only the one that is chosen.
+const JUDGED_IN_FULL: u64 = 4 << 20;
 
 /// The name of the exact row's launches with their checks.
 const CHECKED: &str = "checked";
@@ -67,6 +70,14 @@ impl Contest<'_> {
 
     fn measure(&mut self, mut prepared: Prepared, names: &[String]) -> Result<Vec<Row>> {
         let problem = &mut prepared.problem;
+        if self.subject.case.bytes <= JUDGED_IN_FULL {
+            for &setting in &prepared.compiled {
+                let judgement = self.judge(problem, setting, &prepared.want)?;
+                if let Some(mismatches) = judgement.mismatches {
+                    return Err(Error::Mismatch(format!("{setting:?}: {mismatches}")));
+                }
+            }
+        }
         let mut settings = Vec::new();
         for level in LEVELS {
             settings.push(fastest(self.clock, problem, &prepared.compiled, level)?);

@@ -114,7 +114,7 @@ impl Bench {
             device,
             peers,
             rounds: self.rounds,
-            tuning: time(if self.quick { 0.2 } else { self.seconds })?,
+            tuning: time(if self.quick { 2.0 } else { self.seconds })?,
             round: time(if self.quick { 1e-3 } else { 0.08 })?,
             deadline: time(self.stop_after)?,
         })

@@ -94,6 +94,15 @@ fn whole_rows(case: Case, formula: &'static str) -> Subject {
     subject(case, formula, candidates)
 }
 
+/// A kernel with one row in one tile, by a program for each row or by some for each multiprocessor.
+fn looped_rows(case: Case, formula: &'static str) -> Subject {
+    let block = case.blocks[0];
+    let mut candidates = space(&[block], &[0, 2, 4, 1, 8], &[0, 3], |block, _| block);
+    // Only loops have pipelines.
+    candidates.retain(|setting| setting.width > 0 || setting.stages == 0);
+    subject(case, formula, candidates)
+}
+
 /// All subjects of a size, in the order of the report.
 pub(super) fn subjects(size: Size) -> Vec<Subject> {
     let mut list = Vec::new();
@@ -126,8 +135,8 @@ fn rows(size: Size, list: &mut Vec<Subject>) {
         Size::Quick => &[(7, 300)],
     };
     for &(rows, columns) in shapes {
-        list.push(whole_rows(softmax::case::<f32>(rows, columns), formula));
-        list.push(whole_rows(softmax::case::<bf16>(rows, columns), formula));
+        list.push(looped_rows(softmax::case::<f32>(rows, columns), formula));
+        list.push(looped_rows(softmax::case::<bf16>(rows, columns), formula));
     }
     let formula =
         "the input, the output, weight and bias, means and reciprocal deviations, once each";
@@ -137,8 +146,11 @@ fn rows(size: Size, list: &mut Vec<Subject>) {
         Size::Quick => &[(7, 300)],
     };
     for &(rows, columns) in shapes {
-        list.push(whole_rows(layer_norm::case::<bf16>(rows, columns), formula));
-        list.push(whole_rows(layer_norm::case::<f32>(rows, columns), formula));
+        list.push(looped_rows(
+            layer_norm::case::<bf16>(rows, columns),
+            formula,
+        ));
+        list.push(looped_rows(layer_norm::case::<f32>(rows, columns), formula));
     }
 }
 
