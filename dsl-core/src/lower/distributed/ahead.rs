@@ -120,8 +120,7 @@ impl Body<'_> {
             return true;
         }
         let op = self.func.op(inst);
-        let cheap = op.is(Trait::pure) && op.regions().is_empty() && !matches!(op, Op::Dot { .. });
-        if !cheap || !self.place(inst, need) {
+        if !is_arithmetic(op) || !self.place(inst, need) {
             return false;
         }
         need.slice.insert(inst);
@@ -144,4 +143,21 @@ impl Body<'_> {
         need.slice.insert(parent);
         self.value(*condition, need) && self.place(parent, need)
     }
+}
+
+/// Whether lanes compute the op each for itself.
+fn is_arithmetic(op: &Op) -> bool {
+    op.is(Trait::elementwise)
+        || matches!(
+            op,
+            Op::Constant { .. }
+                | Op::ProgramId { .. }
+                | Op::NumPrograms { .. }
+                | Op::Arange { .. }
+                | Op::Splat { .. }
+                | Op::Broadcast { .. }
+                | Op::ExpandDims { .. }
+                | Op::Reshape { .. }
+                | Op::Transpose { .. }
+        )
 }

@@ -297,12 +297,14 @@ impl Lowering<'_> {
         })
     }
 
-    /// A new lane region without parameters or results.
+    /// A new lane region without parameters or results, which may not be taken.
     fn nested(&mut self, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<Region> {
         let region = self.builder.new_region(&[]);
         let outer = self.builder.enter(region);
+        let before = self.pending.clone();
         self.scopes.push(Scope::default());
         let filled = fill(self);
+        self.pending.merge(&before);
         self.builder.emit(Op::Yield { values: Vec::new() }, &[]);
         self.scopes.pop();
         self.builder.enter(outer);

@@ -149,12 +149,11 @@ impl Generator {
         let parameters: Vec<Type> = std::iter::once(Type::INDEX).chain(types).collect();
         let body = self.region(&parameters, |generator, values| {
             let mut next = generator.next_values(&values[1..], depth);
-            if generator.random.one_in(2) {
+            if generator.random.one_in(3) {
                 let row = generator.row(dtype, shape, values[0], indices);
-                let condition = generator.make(DType::Bool, shape, depth.saturating_sub(1));
                 next[0] = match generator.any_op(dtype) {
                     Some(Target::Binary(op, _)) => generator.builder.binary(op, next[0], row),
-                    Some(_) | None => generator.builder.select(condition, row, next[0]),
+                    Some(_) | None => row,
                 };
             }
             next
