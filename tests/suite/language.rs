@@ -407,7 +407,7 @@ fn counted(out: PtrMut<i64>, from: i64, to: i64, step: i64) {
     let mut count = from - from;
     let mut last = from;
     for index in range(from, to).step(step) {
-        count = count + 1;
+        count += 1;
         last = index;
     }
     store(out, count);
