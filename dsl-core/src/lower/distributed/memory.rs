@@ -335,7 +335,7 @@ impl Lowering<'_> {
 
 impl Access {
     /// The access without its checks where they are proven.
-    fn proven(&self, proven: bool) -> Self {
+    pub(super) fn proven(&self, proven: bool) -> Self {
         Self {
             check: self.check.clone().filter(|_| !proven),
             ..self.clone()

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use super::ahead::Ahead;
 use super::buffers::{Place, Staged};
 use super::control::Layouts;
+use super::memory::Access;
 use super::order::{Effect, Touch};
 use super::tile::Scope;
 use super::{Lowering, Result};
@@ -362,8 +363,22 @@ impl Lowering<'_> {
         let tile = TileAccess::of(self.block, load)
             .ok_or_else(|| self.error("only loads can run ahead"))?;
         let access = self.access(load, &tile, &layout)?;
+        match self.inside(&access, tile.offsets, &layout) {
+            Some(inside) => {
+                self.either(inside, &[], &mut |lowering, proven| {
+                    lowering.copied(&access.proven(proven), target, start, place);
+                    Vec::new()
+                });
+            }
+            None => self.copied(&access, target, start, place),
+        }
+        Ok(())
+    }
+
+    /// The copies of a load.
+    fn copied(&mut self, access: &Access, target: Value, start: Value, place: Place) {
         for (number, vector) in (0..).zip(access.vectors()) {
-            let mask = self.checked(&access, vector, None);
+            let mask = self.checked(access, vector, None);
             let distance = self.builder.index(number * place.step());
             let op = Op::StartCopy {
                 target,
@@ -375,6 +390,5 @@ impl Lowering<'_> {
             };
             self.builder.emit(op, &[]);
         }
-        Ok(())
     }
 }
