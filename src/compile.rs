@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::{Diagnostics, Loc};
-use exactile_core::ir::{Func, Op};
+use exactile_core::ir::{Axis, Func, Op};
 use exactile_core::lower::{distributed, sequential};
 use exactile_core::passes::{self, Approximations};
 use exactile_core::target::{Bounds, Options};
@@ -40,6 +40,14 @@ pub(crate) enum Code {
     Gpu(LaneFunc, GpuCode),
 }
 
+/// What a checked access can miss.
+pub(crate) enum Accessed {
+    /// The memory behind this parameter.
+    Parameter(usize),
+    /// An axis of a tile, of this extent.
+    Axis(Axis, i64),
+}
+
 impl Code {
     /// The kernel's name.
     pub(crate) fn name(&self) -> &str {
@@ -59,14 +67,20 @@ impl Code {
         }
     }
 
-    /// The source line of a checked access, and the parameter that it goes through.
-    pub(crate) fn access(&self, wanted: u64) -> Option<(Loc, usize)> {
+    /// The source line of a checked access, and what it accesses.
+    pub(crate) fn access(&self, wanted: u64) -> Option<(Loc, Accessed)> {
         let func = self.lane()?;
         func.all_insts().into_iter().find_map(|inst| {
             let data = func.inst(inst);
             match data.op {
                 Op::CheckBounds { base, site, .. } if u64::try_from(site) == Ok(wanted) => {
-                    Some((data.loc.clone(), func.parameter_index(base)?))
+                    let parameter = func.parameter_index(base)?;
+                    Some((data.loc.clone(), Accessed::Parameter(parameter)))
+                }
+                Op::CheckIndex {
+                    axis, extent, site, ..
+                } if u64::try_from(site) == Ok(wanted) => {
+                    Some((data.loc.clone(), Accessed::Axis(axis, extent)))
                 }
                 _ => None,
             }

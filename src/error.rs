@@ -41,7 +41,7 @@ pub enum Error {
         /// Why.
         source: LaunchError,
     },
-    /// A checked launch found an access outside its argument: the first one in the order of
+    /// A checked launch found an access outside its argument, or an index outside its axis: the first one in the order of
     /// programs, then instructions, then elements.
     #[error(
         "kernel `{kernel}` accesses element {offset} of `{argument}`, which has {length}\n  --> {loc}\n  note: program {program:?} of the grid, tile element {element}"
@@ -51,7 +51,7 @@ pub enum Error {
         kernel: String,
         /// The source line of the access.
         loc: Loc,
-        /// The parameter.
+        /// The parameter, or `gather axis` and its number.
         argument: String,
         /// Its number of elements.
         length: u64,

@@ -20,7 +20,7 @@ use crate::arguments::Arguments;
 use crate::bound::{Bound, Known, specialise};
 use crate::buffer::Storage;
 use crate::cache::{CodeKey, LaunchKey};
-use crate::compile::{Code, Compiled, compile};
+use crate::compile::{Accessed, Code, Compiled, compile};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::grid::IntoGrid;
@@ -327,16 +327,22 @@ mod cuda {
 
 /// An access out of bounds in the words of the source.
 fn out_of_bounds(code: &Code, grid: Grid, arguments: &[Bound<'_>], error: BoundsError) -> Error {
-    let (loc, parameter) = code.access(error.site).unwrap_or((Loc::none(), usize::MAX));
-    let described = code.lane().and_then(|func| {
-        let dtype = func.ty(*func.arguments().get(parameter)?).pointee()?.0;
-        let length = arguments.get(parameter)?.bytes() / u64::from(dtype.bytes());
-        Some((func.parameters.get(parameter)?.name.clone(), length))
+    let (loc, accessed) = code.access(error.site).unzip();
+    let described = accessed.and_then(|accessed| match accessed {
+        Accessed::Axis(axis, extent) => {
+            Some((format!("gather axis {}", axis.0), extent.cast_unsigned()))
+        }
+        Accessed::Parameter(parameter) => {
+            let func = code.lane()?;
+            let dtype = func.ty(*func.arguments().get(parameter)?).pointee()?.0;
+            let length = arguments.get(parameter)?.bytes() / u64::from(dtype.bytes());
+            Some((func.parameters.get(parameter)?.name.clone(), length))
+        }
     });
     let (argument, length) = described.unwrap_or_default();
     Error::OutOfBounds {
         kernel: code.name().to_string(),
-        loc,
+        loc: loc.unwrap_or_else(Loc::none),
         argument,
         length,
         program: program_coordinates(grid, error.program),

@@ -93,6 +93,11 @@ impl Analysis<'_> {
             Op::Store { offsets, mask, .. } | Op::AtomicReduce { offsets, mask, .. } => {
                 self.access(controlled, *offsets, *mask);
             }
+            Op::Gather { x, indices, .. } => {
+                self.access(controlled, *indices, None);
+                let any = self.loaded[*x] || self.loaded[*indices];
+                self.flow(&[], &data.results, any);
+            }
             op => {
                 // Everything else maps operands to results; a combine region belongs to its op.
                 let any = op.operands().iter().any(|&operand| self.loaded[operand]);

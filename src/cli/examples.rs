@@ -29,4 +29,6 @@ examples! {
     matmul = "../../examples/matmul.rs",
     sort = "../../examples/sort.rs",
     topk = "../../examples/topk.rs",
+    histogram = "../../examples/histogram.rs",
+    gather = "../../examples/gather.rs",
 }

@@ -13,6 +13,12 @@ use rayon::prelude::*;
 #[path = "../../examples/cumsum.rs"]
 #[expect(dead_code, reason = "only its kernel is used")]
 mod cumsum;
+#[path = "../../examples/gather.rs"]
+#[expect(dead_code, reason = "only its kernel is used")]
+mod gather;
+#[path = "../../examples/histogram.rs"]
+#[expect(dead_code, reason = "only its kernel is used")]
+mod histogram;
 #[path = "../../examples/layer_norm.rs"]
 #[expect(dead_code, reason = "only its kernel is used")]
 mod layer_norm;
@@ -141,6 +147,18 @@ fn configurations() -> Vec<Configuration> {
         );
     }
     sums(&mut add);
+    for block in [4096, 8192] {
+        let config = histogram::count::Config {
+            block,
+            ..histogram::count::Config::new(256)
+        };
+        let func = specialised(&histogram::count(config));
+        add("histogram", block, block, func);
+    }
+    for block in [1024, 4096] {
+        let kernel = gather::gather_rows::<f32>(gather::gather_rows::Config::new(block));
+        add("gather", block, block, specialised(&kernel));
+    }
     for block in [16, 32, 64] {
         let config = matmul::matmul::Config {
             bm: block,
@@ -254,10 +272,22 @@ fn problems(configuration: &Configuration, assembler: Option<&Assembler>) -> Vec
     }
     let rows = name.starts_with("softmax_1") || name.starts_with("softmax_4");
     let rows = rows || name.starts_with("cumsum_8") || name.starts_with("sum_");
+    if name.starts_with("histogram") {
+        // One increment an element where a tile is whole and where it ends, each by the instruction
+        // that adds equal bins of a warp up, and sums that leave nothing to return.
+        let elements = assembled.sass.matches("ATOMS.POPC.INC.32").count();
+        if elements == 0 || assembled.sass.matches("ATOMS").count() != elements {
+            problems.push(format!("{name} counts by other atomics than increments"));
+        }
+        if !assembled.sass.contains("REDG.E.ADD") || assembled.sass.contains("ATOMG") {
+            problems.push(format!("{name} does not add its counts by reductions"));
+        }
+    }
     let streams = rows
         || (name.starts_with("layer_norm") && !loops(name))
         || name.starts_with("vector_add_1024");
     let streams = streams || name.starts_with("sort") || name.starts_with("topk");
+    let streams = streams || name.starts_with("histogram");
     if streams && !assembled.sass.contains("LDG.E.128") {
         problems.push(format!("{name} loads no vectors of 16 bytes"));
     }

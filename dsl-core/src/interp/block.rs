@@ -1,5 +1,7 @@
 //! Runs a block function over a grid: the executable specification.
 
+mod lookup;
+
 use std::collections::BTreeMap;
 
 use super::elements::{Elements, elementwise};
@@ -175,6 +177,8 @@ impl<'a> Machine<'a> {
             Op::Scan { .. } => self.scan(inst),
             Op::Sort { .. } => Ok(self.sort(inst)),
             Op::Dot { .. } => Ok(vec![self.dot(inst)]),
+            Op::Histogram { .. } => Ok(vec![self.histogram(inst)]),
+            Op::Gather { .. } => Ok(vec![self.gather(inst)]),
             Op::For { .. } => self.for_loop(inst),
             Op::While { .. } => self.while_loop(inst),
             Op::If {
@@ -209,6 +213,7 @@ impl<'a> Machine<'a> {
             | Op::LaneAtomic { .. }
             | Op::CheckBounds { .. }
             | Op::InBounds { .. }
+            | Op::CheckIndex { .. }
             | Op::ShuffleXor { .. }
             | Op::ShuffleIndex { .. }
             | Op::Barrier {}

@@ -190,6 +190,10 @@ impl<'a> Machine<'a> {
             Op::LaneLoad { .. } => self.load(inst, mask).map(|result| vec![result]),
             Op::LaneStore { .. } => self.store(inst, mask).map(|()| Vec::new()),
             Op::LaneAtomic { .. } => self.combine(inst, mask).map(|()| Vec::new()),
+            Op::CheckIndex { .. } => {
+                self.check_index(inst, mask);
+                Ok(Vec::new())
+            }
             Op::CheckBounds { .. } => Ok(vec![self.check_bounds(inst, mask)]),
             Op::InBounds {
                 base,
@@ -248,7 +252,9 @@ impl<'a> Machine<'a> {
             | Op::Reduce { .. }
             | Op::Scan { .. }
             | Op::Sort { .. }
-            | Op::Dot { .. } => {
+            | Op::Dot { .. }
+            | Op::Histogram { .. }
+            | Op::Gather { .. } => {
                 unreachable!("broken invariant: `{}` is no lane op", data.op.mnemonic())
             }
         }

@@ -63,6 +63,10 @@ pub enum Rule {
     sort,
     /// The accumulator's type.
     dot,
+    /// `i32` for each bin.
+    histogram,
+    /// The number in the shape of the indices.
+    gather,
     /// The types of the carried values.
     carried,
     /// The types that the first region yields.
@@ -227,7 +231,10 @@ impl Op {
     pub fn is_checked(&self) -> bool {
         matches!(
             self,
-            Self::Load { .. } | Self::Store { .. } | Self::AtomicReduce { .. }
+            Self::Load { .. }
+                | Self::Store { .. }
+                | Self::AtomicReduce { .. }
+                | Self::Gather { .. }
         )
     }
 

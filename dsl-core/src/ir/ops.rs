@@ -72,6 +72,13 @@ macro_rules! for_each_op {
         /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`: the chain
         /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`.
         Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> dot in [block] is [pure];
+        /// How many elements of `x`, among those where the mask holds, equal each of `0..bins`, as
+        /// `i32`. Others are not counted.
+        Histogram "histogram" { x: Value, mask: Option<Value>, bins: i64 } -> histogram in [block] is [pure];
+        /// Elements of `x` by their indices along the axis, the other coordinates being those of the
+        /// index. Indices are read as `i64`; one out of range means the nearest in range, and is an
+        /// error of checked launches.
+        Gather "gather" { x: Value, indices: Value, axis: Axis } -> gather in [block] is [];
         /// Runs the region for `lower, lower + step, ..` below `upper`. The region takes the index
         /// and the carried values and yields the next ones. `step` is positive; `stages` is a
         /// pipelining hint and never changes results.
@@ -104,6 +111,9 @@ macro_rules! for_each_op {
         CheckBounds "check_bounds" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> condition in [lane] is [writes];
         /// Whether `offset .. offset + count` lies inside the argument `base`. Records nothing.
         InBounds "in_bounds" { base: Value, offset: Value, count: i64 } -> condition in [lane] is [pure];
+        /// Records the error (program, `site`, `element`) where `index` (`i64`) is not in
+        /// `0..extent`; `axis` names the place in its message.
+        CheckIndex "check_index" { index: Value, element: Value, axis: Axis, extent: i64, site: i64 } -> none in [lane] is [writes];
         /// The value that lane `lane_id ^ lane_mask` holds. All lanes of the warp take part.
         ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> like_first in [lane] is [convergent];
         /// The value that lane `source_lane` (`i32`, 0..32) holds. All lanes of the warp take part.

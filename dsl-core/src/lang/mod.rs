@@ -14,6 +14,7 @@ pub mod control;
 pub mod element;
 mod frame;
 pub mod kernel;
+pub mod lookup;
 pub mod math;
 pub mod memory;
 pub mod operators;
@@ -50,6 +51,7 @@ pub mod prelude {
     pub use super::atomic::{
         AtomicAdd, AtomicInt, atomic_add, atomic_and, atomic_max, atomic_min, atomic_or, atomic_xor,
     };
+    pub use super::lookup::{gather, histogram, histogram_masked};
     pub use super::math::*;
     pub use super::reduce::{reduce, reduce_masked};
     pub use super::scan::{reverse_scan, scan};

@@ -248,6 +248,7 @@ impl Assigner<'_> {
                         };
                         self.preferred(&access)
                     }
+                    Op::Histogram { .. } => self.default_layout(result),
                     Op::Dot { .. } => {
                         let bits = dim_bits(&self.shape(result));
                         Rc::new(dot_layout(&bits, self.warp_bits))
@@ -329,14 +330,14 @@ impl Assigner<'_> {
                     .zip(pairs.map(|(a, b)| vec![a, b]))
                     .collect()
             }
-            Op::Reduce { sources, .. } => data
-                .results
-                .iter()
-                .map(|&result| (result, sources.clone()))
-                .collect(),
             op => {
-                let mut sources = op.operands();
-                sources.sort_by_key(|&source| self.distance(source));
+                let mut sources = match op {
+                    Op::Gather { indices, .. } => vec![*indices],
+                    op => op.operands(),
+                };
+                if !matches!(op, Op::Reduce { .. }) {
+                    sources.sort_by_key(|&source| self.distance(source));
+                }
                 data.results
                     .iter()
                     .map(|&result| (result, sources.clone()))

@@ -34,7 +34,7 @@ impl Default for ProgramsOptions {
     fn default() -> Self {
         Self {
             seed: 1,
-            count: 760,
+            count: 820,
             only: None,
             warps: vec![1, 4, 8],
             all_warps: false,

@@ -1,7 +1,7 @@
 //! What a random program must contain: one op on one data type, the unit of coverage.
 
 use exactile_core::ir::{
-    AtomicOp, BinaryOp, CompareOp, DType, Func, Inst, Kind, Op, Region, TernaryOp, UnaryOp,
+    AtomicOp, BinaryOp, Class, CompareOp, DType, Func, Inst, Kind, Op, Region, TernaryOp, UnaryOp,
 };
 
 /// How the region of a reduction or a scan combines.
@@ -85,6 +85,10 @@ pub enum Structure {
     Sort,
     /// `dot`.
     Dot,
+    /// `histogram`, by its source.
+    Histogram,
+    /// `gather`.
+    Gather,
     /// `arange`.
     Arange,
     /// `program_id`.
@@ -117,6 +121,8 @@ impl Structure {
         Self::Scan(Combine::Several),
         Self::Sort,
         Self::Dot,
+        Self::Histogram,
+        Self::Gather,
         Self::Arange,
         Self::ProgramId,
         Self::NumPrograms,
@@ -129,6 +135,7 @@ impl Structure {
             Self::Reduce(Combine::Op(op)) | Self::Scan(Combine::Op(op)) => {
                 op.accepts().admits(dtype)
             }
+            Self::Histogram => matches!(dtype.class(), Class::Signed | Class::Unsigned),
             // Sums of floats in the order of arrival are not exact.
             Self::Atomic(op) => op.admits(dtype) && !dtype.is_float(),
             Self::Constant
@@ -141,6 +148,7 @@ impl Structure {
             | Self::Load
             | Self::LoadMasked
             | Self::LoadOther
+            | Self::Gather
             | Self::Store
             | Self::StoreMasked
             | Self::ForScalar
@@ -180,6 +188,8 @@ impl Structure {
             Self::Scan(Combine::Several) => "scan several",
             Self::Sort => "sort",
             Self::Dot => "dot",
+            Self::Histogram => "histogram",
+            Self::Gather => "gather",
             Self::Arange => "arange",
             Self::ProgramId => "program_id",
             Self::NumPrograms => "num_programs",
@@ -248,6 +258,7 @@ impl Target {
     pub fn result(self) -> Option<DType> {
         match self {
             Self::Compare(..) => Some(DType::Bool),
+            Self::Structure(Structure::Histogram, _) => Some(DType::I32),
             Self::Structure(
                 Structure::Store | Structure::StoreMasked | Structure::Atomic(_),
                 _,
@@ -306,6 +317,7 @@ impl Target {
                     Op::Store { value, .. } | Op::AtomicReduce { value, .. } => {
                         Some((structure, func.ty(*value).dtype()?))
                     }
+                    Op::Histogram { x, .. } => Some((structure, func.ty(*x).dtype()?)),
                     Op::Reduce { sources, .. } | Op::Scan { sources, .. } => {
                         Some((structure, func.ty(*sources.first()?).dtype()?))
                     }
@@ -344,6 +356,8 @@ fn structure(func: &Func, op: &Op) -> Option<Structure> {
         } => Structure::Scan(combiner(func, sources.len(), *combine)),
         Op::Sort { .. } => Structure::Sort,
         Op::Dot { .. } => Structure::Dot,
+        Op::Histogram { .. } => Structure::Histogram,
+        Op::Gather { .. } => Structure::Gather,
         Op::Arange { .. } => Structure::Arange,
         Op::ProgramId { .. } => Structure::ProgramId,
         Op::NumPrograms { .. } => Structure::NumPrograms,

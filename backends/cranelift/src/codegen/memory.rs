@@ -264,6 +264,28 @@ impl Codegen<'_> {
             ),
             None => (inside, outside),
         };
+        self.report_where(wrong, (element, site), (offset, length));
+        Repr::Scalar(effective)
+    }
+
+    /// Reports an index that is not below its extent.
+    pub(super) fn check_index(&mut self, index: Value, element: Value, extent: i64, site: i64) {
+        let index = self.single(index);
+        let wrong = self
+            .builder
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, index, extent);
+        let extent = self.bits(I64, extent as u64);
+        self.report_where(wrong, (element, site), (index, extent));
+    }
+
+    /// Records an access of what has `length` elements where `wrong` holds.
+    fn report_where(
+        &mut self,
+        wrong: clif::Value,
+        (element, site): (Value, i64),
+        (offset, length): (clif::Value, clif::Value),
+    ) {
         let (report, after) = (self.builder.create_block(), self.builder.create_block());
         self.builder.set_cold_block(report);
         self.builder.ins().brif(wrong, report, &[], after, &[]);
@@ -276,7 +298,6 @@ impl Codegen<'_> {
             .call(self.helpers.out_of_bounds, &arguments);
         self.builder.ins().jump(after, &[]);
         self.builder.switch_to_block(after);
-        Repr::Scalar(effective)
     }
 
     /// The form in which values of type `ty` cross blocks: masks have one byte a lane.

@@ -197,6 +197,19 @@ impl Codegen<'_> {
                 self.combine(*op, (*base, *offset), *value, *mask);
                 return Ok(());
             }
+            (
+                Op::CheckIndex {
+                    index,
+                    element,
+                    extent,
+                    site,
+                    ..
+                },
+                _,
+            ) => {
+                self.check_index(*index, *element, *extent, *site);
+                return Ok(());
+            }
             (Op::Yield { .. }, _) => return Ok(()),
             (_, None) => return Err(Error::Unsupported(data.op.mnemonic())),
             (op, Some(ty)) => self.value(op, ty)?,

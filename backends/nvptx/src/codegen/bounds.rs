@@ -1,4 +1,4 @@
-//! `check_bounds`: the comparison in line, the report of an error in a cold function.
+//! `check_bounds` and `check_index`: the comparison in line, the report of an error in a cold function.
 
 use exactile_core::ir::{Inst, Op, Value};
 use inkwell::attributes::AttributeLoc;
@@ -60,6 +60,26 @@ impl<'c> Emitter<'_, 'c> {
         self.report_where(wrong, [self.int(64, *site), element, offset, length])?;
         self.define(inst, vec![allowed.into()]);
         Ok(())
+    }
+
+    /// Emits `check_index`.
+    pub(super) fn check_index(&mut self, op: &Op) -> Result<()> {
+        let Op::CheckIndex {
+            index,
+            element,
+            extent,
+            site,
+            ..
+        } = op
+        else {
+            return Err(Error::Unsupported(op.mnemonic().to_string()));
+        };
+        let (index, element) = (self.index(*index)?, self.index(*element)?);
+        let extent = self.int(64, *extent);
+        let wrong = self
+            .builder
+            .build_int_compare(IntPredicate::UGE, index, extent, "")?;
+        self.report_where(wrong, [self.int(64, *site), element, index, extent])
     }
 
     /// The number of elements behind a parameter.

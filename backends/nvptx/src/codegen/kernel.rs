@@ -205,8 +205,13 @@ fn shared_bytes(func: &Func) -> Result<u32> {
 
 fn hidden_parameters(func: &Func, options: EmitOptions) -> Vec<Hidden> {
     let mut hidden = Vec::new();
-    let is_check =
-        |inst: &Inst| matches!(func.op(*inst), Op::CheckBounds { .. } | Op::InBounds { .. });
+    let is_check = |inst: &Inst| {
+        let op = func.op(*inst);
+        matches!(
+            op,
+            Op::CheckBounds { .. } | Op::InBounds { .. } | Op::CheckIndex { .. }
+        )
+    };
     if func.all_insts().iter().any(is_check) {
         let pointers = func.arguments().iter().enumerate();
         let pointers = pointers.filter(|&(_, &value)| func.ty(value).pointee().is_some());

@@ -165,6 +165,7 @@ impl<'c> Emitter<'_, 'c> {
                 self.define(inst, vec![inside.into()]);
                 Ok(())
             }
+            Op::CheckIndex { .. } => self.check_index(op),
             Op::ShuffleXor { .. } | Op::ShuffleIndex { .. } => self.shuffle(inst, op),
             Op::Barrier {} => self.barrier(),
             Op::StartCopy { .. } => self.start_copy(op),
@@ -181,7 +182,9 @@ impl<'c> Emitter<'_, 'c> {
             | Op::Reduce { .. }
             | Op::Scan { .. }
             | Op::Sort { .. }
-            | Op::Dot { .. } => Err(Error::Unsupported(op.mnemonic().to_string())),
+            | Op::Dot { .. }
+            | Op::Histogram { .. }
+            | Op::Gather { .. } => Err(Error::Unsupported(op.mnemonic().to_string())),
         }
     }
 }

@@ -226,11 +226,7 @@ impl<'a> Machine<'a> {
                 element: self.values[*element].get(lane) + skipped,
                 offset: first + skipped.cast_signed(),
             };
-            let least = self
-                .report
-                .out_of_bounds
-                .map_or(error, |least| least.min(error));
-            self.report.out_of_bounds = Some(least);
+            self.keep_least(error);
         }
         Elements::new(result)
     }
@@ -254,6 +250,34 @@ impl<'a> Machine<'a> {
         match self.place(base) {
             Place::Global(buffer) => buffer.length(),
             Place::Local(_, allocation) => allocation.count.cast_unsigned(),
+        }
+    }
+
+    fn keep_least(&mut self, error: BoundsError) {
+        let known = self.report.out_of_bounds;
+        self.report.out_of_bounds = Some(known.map_or(error, |least| least.min(error)));
+    }
+
+    pub(super) fn check_index(&mut self, inst: Inst, mask: &Mask) {
+        let Op::CheckIndex {
+            index,
+            element,
+            extent,
+            site,
+            ..
+        } = self.func.op(inst)
+        else {
+            unreachable!("broken invariant: called for `check_index`")
+        };
+        for (lane, offset) in self.offsets(*index, None, mask) {
+            if !(0..*extent).contains(&offset) {
+                self.keep_least(BoundsError {
+                    program: self.program,
+                    site: site.cast_unsigned(),
+                    element: self.values[*element].get(lane),
+                    offset,
+                });
+            }
         }
     }
 }

@@ -113,6 +113,10 @@ pub(super) fn check_lane_effect(func: &Func, op: &Op) -> Result<(), String> {
             align,
         } => check_lane_access(func, op, *base, *offset, func.ty(*value), *mask, *align),
         Op::LaneAtomic { .. } => check_lane_atomic(func, op),
+        Op::CheckIndex { index, element, .. } => {
+            expect(op, "index", func.ty(*index), Type::INDEX)?;
+            scalar_index(op, "element", func.ty(*element))
+        }
         Op::StartCopy { .. } => check_copy(func, op),
         Op::WaitCopies { pending } if !(0..=MAX_PENDING).contains(pending) => Err(format!(
             "`wait_copies` leaves {pending} groups, expected 0 to {MAX_PENDING}"

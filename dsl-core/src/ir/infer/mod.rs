@@ -6,6 +6,7 @@ mod control;
 mod declared;
 mod expect;
 mod lane;
+mod lookup;
 mod memory;
 mod sort;
 mod value;
@@ -55,6 +56,8 @@ pub fn infer(func: &Func, op: &Op, declared: &[Type]) -> Result<Vec<Type>, Strin
         | Rule::transpose
         | Rule::load
         | Rule::dot
+        | Rule::histogram
+        | Rule::gather
         | Rule::extract
         | Rule::vector
         | Rule::shuffle_vector => infer_one(func, op).map(|ty| vec![ty]),
@@ -73,6 +76,7 @@ pub fn result_count(op: &Op, declared: &[Type]) -> usize {
         | Op::AtomicReduce { .. }
         | Op::LaneStore { .. }
         | Op::LaneAtomic { .. }
+        | Op::CheckIndex { .. }
         | Op::Barrier {}
         | Op::StartCopy { .. }
         | Op::GroupCopies {}

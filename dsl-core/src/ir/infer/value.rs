@@ -3,6 +3,7 @@
 use super::control::infer_dot;
 use super::expect::{expect, number};
 use super::lane::infer_lane;
+use super::lookup::{infer_gather, infer_histogram};
 use super::memory::infer_load;
 use crate::ir::{Accepts, DType, Func, MAX_RANK, Op, Shape, Type, Value};
 
@@ -40,6 +41,8 @@ pub(super) fn infer_one(func: &Func, op: &Op) -> Result<Type, String> {
             accumulator,
             precision,
         } => infer_dot(op, [ty(a), ty(b), ty(accumulator)], *precision),
+        Op::Histogram { x, mask, bins } => infer_histogram(func, op, (*x, *mask), *bins),
+        Op::Gather { x, indices, axis } => infer_gather(func, op, (*x, *indices), *axis),
         Op::Unary { x, .. } | Op::Binary { lhs: x, .. } | Op::Ternary { a: x, .. } => Ok(ty(x)),
         _ => infer_lane(func, op),
     }

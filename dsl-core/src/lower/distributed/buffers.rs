@@ -1,4 +1,5 @@
-//! The shared memory in which pipelines keep what lanes have copied.
+//! Shared memory outside the scratch area: where pipelines keep what lanes have copied, and loops
+//! their counters.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use crate::layout::{LinearLayout, ThreadMap};
 /// The sizes in bytes that asynchronous copies have.
 const COPY_BYTES: [i64; 3] = [4, 8, 16];
 
-/// Shared memory that pipelines use.
+/// Shared memory outside the scratch area.
 #[derive(Debug)]
 pub(super) struct Buffers {
     /// The most stages of a loop.
@@ -93,10 +94,14 @@ impl Lowering<'_> {
 
     /// A new buffer of `stages` times what a load copies.
     pub(super) fn buffer(&mut self, place: Place, stages: i64) -> Value {
-        let count = place.elements() * stages;
-        let offset = self.buffers.end;
-        self.buffers.end += count * i64::from(place.dtype.bytes());
-        let ty = Type::pointer(place.dtype, Space::Shared);
+        self.dedicated(place.dtype, place.elements() * stages)
+    }
+
+    /// A new buffer outside the scratch area.
+    pub(super) fn dedicated(&mut self, dtype: DType, count: i64) -> Value {
+        let offset = (self.buffers.end as u64).next_multiple_of(16) as i64;
+        self.buffers.end = offset + count * i64::from(dtype.bytes());
+        let ty = Type::pointer(dtype, Space::Shared);
         let op = Op::Alloc { offset, count };
         let inst = self.builder.emit_unchecked(op, &[ty]);
         self.buffers.allocations.push(inst);

@@ -28,7 +28,11 @@ impl Lowering<'_> {
     pub(super) fn inst(&mut self, inst: Inst) -> Result<()> {
         let block = self.block;
         let data = block.inst(inst);
-        let lazy = |value: &Value| self.assignment.origin(*value) != Origin::Computed;
+        let resident = |value: &Value| self.residents.root(*value).is_some();
+        let lazy = |value: &Value| {
+            self.assignment.origin(*value) != Origin::Computed
+                || matches!(data.op, Op::Binary { .. }) && resident(value)
+        };
         if !data.results.is_empty() && data.results.iter().all(lazy) {
             return Ok(());
         }
@@ -79,6 +83,10 @@ impl Lowering<'_> {
                 accumulator,
                 precision,
             } => self.dot(data.results[0], [*a, *b, *accumulator], *precision),
+            Op::Histogram { .. } => self.histogram(inst),
+            Op::Gather { x, indices, axis } => {
+                self.gather_along(inst, (*x, *indices), axis.index())
+            }
             Op::For { .. } => self.for_loop(inst),
             Op::While { init, before, body } => {
                 self.while_loop(&data.results, init, (*before, *body))
@@ -161,6 +169,13 @@ impl Lowering<'_> {
         }
     }
 
+    /// The values that are not counters in place.
+    pub(super) fn in_registers(&self, values: &[Value]) -> Vec<Value> {
+        let kept = values.iter().copied();
+        kept.filter(|&value| self.residents.root(value).is_none())
+            .collect()
+    }
+
     /// Lowers a region into a new lane region. `parameters` are bound to `types`; the region yields
     /// its values in `layouts`.
     fn region(
@@ -175,9 +190,11 @@ impl Lowering<'_> {
         self.scopes.push(Scope::default());
         let values = self.builder.parameters(lane);
         let block = self.block;
-        self.unflatten(&block.region(region).parameters, parameters, &values);
+        let own = self.in_registers(&block.region(region).parameters);
+        self.unflatten(&own, parameters, &values);
         self.insts(region)?;
-        let values = self.flatten(block.yielded(region), yielded)?;
+        let ends = self.in_registers(block.yielded(region));
+        let values = self.flatten(&ends, yielded)?;
         self.builder.emit(Op::Yield { values }, &[]);
         self.scopes.pop();
         self.builder.enter(outer);
@@ -185,9 +202,39 @@ impl Lowering<'_> {
     }
 
     fn for_loop(&mut self, inst: Inst) -> Result<()> {
-        if let Some(pipeline) = self.pipeline(inst)? {
-            return self.pipelined_loop(inst, &pipeline);
+        let block = self.block;
+        let Op::For { init, body, .. } = block.op(inst) else {
+            return Ok(());
+        };
+        let parameters = &block.region(*body).parameters[1..];
+        let carried = parameters.iter().enumerate();
+        let roots: Vec<(usize, Value)> = carried
+            .map(|(position, &parameter)| (position, parameter))
+            .filter(|&(_, parameter)| self.residents.is_root(parameter))
+            .collect();
+        for &(_, root) in &roots {
+            self.begin_resident(root)?;
         }
+        match self.pipeline(inst)? {
+            Some(pipeline) => self.pipelined_loop(inst, &pipeline)?,
+            None => self.plain_loop(inst)?,
+        }
+        for (position, root) in roots {
+            let result = block.inst(inst).results[position];
+            self.end_resident(root, init[position], result)?;
+        }
+        Ok(())
+    }
+
+    /// Of the values that a loop begins or ends with, those that it carries in registers.
+    pub(super) fn carried(&self, body: Region, values: &[Value]) -> Vec<Value> {
+        let parameters = &self.block.region(body).parameters[1..];
+        let pairs = values.iter().zip(parameters);
+        let kept = pairs.filter(|(_, parameter)| self.residents.root(**parameter).is_none());
+        kept.map(|(&value, _)| value).collect()
+    }
+
+    fn plain_loop(&mut self, inst: Inst) -> Result<()> {
         let block = self.block;
         let data = block.inst(inst);
         let Op::For {
@@ -201,12 +248,14 @@ impl Lowering<'_> {
         else {
             return Ok(());
         };
-        let layouts = self.layouts(&data.results);
+        let results = self.carried(*body, &data.results);
+        let layouts = self.layouts(&results);
         let bounds = (self.scalar(*lower)?, self.scalar(*upper)?);
-        let first = self.flatten(init, &layouts)?;
+        let first = self.flatten(&self.carried(*body, init), &layouts)?;
         let mut inner = vec![self.scalar_layout()];
         inner.extend(layouts.iter().cloned());
-        let types = self.flat_types(&block.region(*body).parameters, &inner);
+        let parameters = self.in_registers(&block.region(*body).parameters);
+        let types = self.flat_types(&parameters, &inner);
         let entered = self.enter_loop(&[*body]);
         let region = self.region(*body, &types, &inner, &layouts)?;
         self.leave_loop(&entered);
@@ -218,7 +267,7 @@ impl Lowering<'_> {
             stages: *stages,
             body: region,
         };
-        self.finish(op, &data.results, &layouts);
+        self.finish(op, &results, &layouts);
         Ok(())
     }
 
@@ -255,6 +304,7 @@ impl Lowering<'_> {
         condition: Value,
         regions: (Region, Region),
     ) -> Result<()> {
+        let results = &self.in_registers(results);
         let layouts = self.layouts(results);
         let condition = self.scalar(condition)?;
         let before = (self.pending.clone(), self.buffers.end);

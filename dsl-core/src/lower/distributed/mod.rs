@@ -17,11 +17,14 @@ mod control;
 mod convert;
 mod dot;
 mod element;
+mod gather;
+mod histogram;
 mod level;
 mod memory;
 mod order;
 mod pipeline;
 mod reduce;
+mod resident;
 mod scan;
 mod scatter;
 mod sort;
@@ -43,8 +46,10 @@ use crate::layout::{LayoutError, LinearLayout};
 use crate::target::{Bounds, MAX_WARPS, Options};
 use crate::verify::{self, BlockFunc, LaneFunc};
 use buffers::Buffers;
+use histogram::Counters;
 use order::Pending;
 use pipeline::MAX_STAGES;
+use resident::Residents;
 use tile::{Scope, Tile};
 
 /// An error at a place of the source.
@@ -105,6 +110,9 @@ struct Lowering<'a> {
     buffers: Buffers,
     /// Loops around the current instruction.
     depth: usize,
+    residents: Residents,
+    /// The counters that residents stand for, by their roots.
+    counters: BTreeMap<Value, Counters>,
     lane: Option<Value>,
     warp: Option<Value>,
 }
@@ -126,6 +134,8 @@ impl<'a> Lowering<'a> {
             stages: (options.schedule.stages > 0).then(|| i64::from(options.schedule.stages)),
             buffers: Buffers::new(MAX_STAGES),
             depth: 0,
+            residents: Residents::find(block),
+            counters: BTreeMap::new(),
             lane: None,
             warp: None,
         }
@@ -148,7 +158,7 @@ impl<'a> Lowering<'a> {
         self.insts(self.block.body())
     }
 
-    /// Puts the buffers of pipelines behind the scratch area; false if they do not fit.
+    /// Puts what has shared memory of its own behind the scratch area; false if they do not fit.
     fn place_buffers(&mut self) -> bool {
         let buffers = std::mem::take(&mut self.buffers.allocations);
         let func = self.builder.func_mut();

@@ -142,6 +142,14 @@ impl Lowering<'_> {
         0
     }
 
+    /// Before storing to shared memory outside the scratch area: waits where a part of the program
+    /// that is repeated may still read it.
+    pub(super) fn begin_dedicated(&mut self) {
+        if self.pending.shared == Shared::Everything {
+            self.barrier();
+        }
+    }
+
     /// Between the stores to the scratch area and the loads from it.
     pub(super) fn publish_shared(&mut self, offset: i64, bytes: i64) {
         self.barrier();

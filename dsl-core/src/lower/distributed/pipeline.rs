@@ -164,9 +164,10 @@ impl Lowering<'_> {
         else {
             return Ok(());
         };
-        let layouts = self.layouts(&data.results);
+        let results = self.carried(pipeline.body, &data.results);
+        let layouts = self.layouts(&results);
         let lower = self.scalar(*lower)?;
-        let first = self.flatten(init, &layouts)?;
+        let first = self.flatten(&self.carried(pipeline.body, init), &layouts)?;
         let start = self.fill(pipeline, lower, init)?;
         let mut init = first.clone();
         init.extend(start.flat());
@@ -183,9 +184,11 @@ impl Lowering<'_> {
         let mut inner = vec![self.scalar_layout()];
         inner.extend(layouts.iter().cloned());
         let last = self.run_ahead(pipeline, extra)?;
-        self.unflatten(&block.region(pipeline.body).parameters, &inner, own);
+        let carried = self.in_registers(&block.region(pipeline.body).parameters);
+        self.unflatten(&carried, &inner, own);
         self.insts(pipeline.body)?;
-        let mut values = self.flatten(block.yielded(pipeline.body), &layouts)?;
+        let ends = self.in_registers(block.yielded(pipeline.body));
+        let mut values = self.flatten(&ends, &layouts)?;
         values.extend(last);
         self.builder.emit(Op::Yield { values }, &[]);
         self.scopes.pop();
@@ -201,7 +204,7 @@ impl Lowering<'_> {
         };
         let emitted = self.builder.emit_unchecked(op, &types[1..]);
         let flat = self.builder.results(emitted).to_vec();
-        self.unflatten(&data.results, &layouts, &flat[..first.len()]);
+        self.unflatten(&results, &layouts, &flat[..first.len()]);
         Ok(())
     }
 

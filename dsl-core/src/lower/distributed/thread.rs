@@ -183,12 +183,13 @@ impl Lowering<'_> {
     /// The index bits under `mask`, moved down to bit 0, of each register of a layout (`i64`).
     pub(super) fn indices(&mut self, layout: &LinearLayout, mask: u64) -> Vec<Value> {
         let shift = mask.trailing_zeros().min(63);
-        let images = |columns: &[u64]| -> Vec<u32> {
-            columns
-                .iter()
-                .map(|&column| ((column & mask) >> shift) as u32)
-                .collect()
-        };
+        self.images(layout, &|flat| (flat & mask) >> shift)
+    }
+
+    /// A linear function of the index of each register of a layout (`i64`).
+    pub(super) fn images(&mut self, layout: &LinearLayout, of: &dyn Fn(u64) -> u64) -> Vec<Value> {
+        let images =
+            |columns: &[u64]| -> Vec<u32> { columns.iter().map(|&flat| of(flat) as u32).collect() };
         let map = ThreadMap {
             lane: images(layout.lane_columns()),
             warp: images(layout.warp_columns()),
@@ -199,7 +200,7 @@ impl Lowering<'_> {
                 lane: 0,
                 warp: 0,
             });
-            ((flat & mask) >> shift) as u32
+            of(flat) as u32
         };
         let mut known: BTreeMap<u32, Value> = BTreeMap::new();
         (0..layout.registers())

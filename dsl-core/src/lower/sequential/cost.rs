@@ -69,6 +69,7 @@ impl Planner<'_> {
                 let gather = if self.affine.contains(offsets) { 2 } else { 16 };
                 gather + if mask.is_some() { 2 } else { 0 }
             }
+            Op::Gather { .. } => 16,
             Op::Splat { .. }
             | Op::Broadcast { .. }
             | Op::ExpandDims { .. }

@@ -12,6 +12,7 @@
 mod cost;
 mod dot;
 mod index;
+mod lookup;
 mod lowerer;
 mod masks;
 mod memory;

@@ -126,6 +126,7 @@ fn is_inline(op: &Op) -> bool {
                 | Op::Reshape { .. }
                 | Op::Transpose { .. }
                 | Op::Load { .. }
+                | Op::Gather { .. }
         )
 }
 
@@ -165,6 +166,7 @@ impl Planner<'_> {
                 self.stores.entry(*base).or_default().push(inst);
             }
             Op::Dot { a, b, .. } => self.needed.extend([*a, *b]),
+            Op::Gather { x, .. } => self.needed.extend([*x]),
             _ => {}
         }
         let Some(&result) = self.func.inst(inst).results.first() else {
@@ -312,15 +314,17 @@ impl Planner<'_> {
         if self.needed.contains(&result) {
             return true;
         }
-        if let Op::Load { base, offsets, .. } = op {
-            let checked = self.bounds == Bounds::Checked;
+        if op.is_checked() && self.bounds == Bounds::Checked {
             let region = self.places[&inst].region;
-            let always = uses
-                .iter()
-                .any(|used| self.places[&used.root].region == region);
-            if (checked && !always) || self.is_overwritten(inst, *base, *offsets, uses) {
+            let roots = uses.iter().map(|used| &self.places[&used.root]);
+            if !roots.into_iter().any(|root| root.region == region) {
                 return true;
             }
+        }
+        if let Op::Load { base, offsets, .. } = op
+            && self.is_overwritten(inst, *base, *offsets, uses)
+        {
+            return true;
         }
         let depth = self.places[&inst].loops.len();
         let evaluations = uses.iter().fold(0u64, |sum, used| {

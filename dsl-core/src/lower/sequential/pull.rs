@@ -93,6 +93,7 @@ impl Lowerer<'_> {
                 self.pull(*x, &before)
             }
             Op::Load { .. } => self.load(inst, index),
+            Op::Gather { .. } => self.gather(inst, index),
             Op::Unary { .. }
             | Op::Binary { .. }
             | Op::Ternary { .. }
@@ -114,6 +115,7 @@ impl Lowerer<'_> {
             | Op::Scan { .. }
             | Op::Sort { .. }
             | Op::Dot { .. }
+            | Op::Histogram { .. }
             | Op::For { .. }
             | Op::If { .. }
             | Op::While { .. }
@@ -126,6 +128,7 @@ impl Lowerer<'_> {
             | Op::LaneAtomic { .. }
             | Op::CheckBounds { .. }
             | Op::InBounds { .. }
+            | Op::CheckIndex { .. }
             | Op::ShuffleXor { .. }
             | Op::ShuffleIndex { .. }
             | Op::Barrier {}

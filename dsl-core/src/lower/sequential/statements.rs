@@ -37,6 +37,7 @@ impl Lowerer<'_> {
             Op::Scan { .. } => self.scan(inst),
             Op::Sort { .. } => self.sort(inst),
             Op::Dot { .. } => self.dot(inst),
+            Op::Histogram { .. } => self.histogram(inst),
             Op::For { .. } => self.for_loop(inst),
             Op::If { .. } => self.if_else(inst),
             Op::While { .. } => self.while_loop(inst),

@@ -49,7 +49,7 @@ impl Generator {
     }
 
     /// A scalar that differs from program to program more often than not.
-    fn condition(&mut self) -> Value {
+    pub(super) fn condition(&mut self) -> Value {
         match self.random.below(3) {
             0 => {
                 let limit = self.builder.index(1);
@@ -66,7 +66,7 @@ impl Generator {
 
     /// Bounds and step of a loop of at most six trips, possibly none.
     /// Bounds and step of a loop, and between which numbers its index stays.
-    fn bounds(&mut self) -> (Value, Value, i64, (i64, i64)) {
+    pub(super) fn bounds(&mut self) -> (Value, Value, i64, (i64, i64)) {
         let first = self.random.between(-3, 3);
         let step = self.random.between(1, 3);
         let reach = self.random.between(-1, 6);

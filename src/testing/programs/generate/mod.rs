@@ -7,6 +7,7 @@
 
 mod combine;
 mod control;
+mod lookup;
 mod memory;
 mod shapes;
 
@@ -402,6 +403,8 @@ impl Generator {
             Structure::Scan(combine) => self.scan(combine, dtype, shape, depth),
             Structure::Sort => self.sort(dtype, shape, depth),
             Structure::Dot => self.dot(dtype, shape, depth),
+            Structure::Histogram => self.histogram(dtype, shape, depth),
+            Structure::Gather => self.gather(dtype, shape, depth),
             Structure::Arange => {
                 let start = self.random.between(-9, 9);
                 let end = start + shape.elements() as i64;

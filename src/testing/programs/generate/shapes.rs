@@ -103,6 +103,8 @@ impl Generator {
             }
             Structure::Scan(_) => shape.rank() > 0,
             Structure::Sort => shape.rank() > 0,
+            Structure::Histogram => shape.rank() == 1,
+            Structure::Gather => shape.rank() > 0,
             Structure::Dot => shape.rank() == 2 && shape.elements() <= 128,
             Structure::Arange => shape.rank() == 1,
             Structure::ProgramId | Structure::NumPrograms => shape.is_scalar(),

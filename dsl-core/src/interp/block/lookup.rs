@@ -1,0 +1,59 @@
+//! Counts and gathers.
+
+use super::Machine;
+use crate::interp::FaultKind;
+use crate::interp::elements::{Elements, dtype};
+use crate::ir::{DType, Inst, Literal, Op, unflatten};
+use crate::semantics;
+
+impl Machine<'_> {
+    pub(super) fn histogram(&self, inst: Inst) -> Elements {
+        let Op::Histogram { x, mask, bins } = self.func.op(inst) else {
+            unreachable!("broken invariant: called for `histogram`")
+        };
+        let dtype = dtype(self.func, *x);
+        let mask = mask.map_or(Elements::uniform(1), |mask| self.read(mask));
+        let mut counts = vec![0u64; *bins as usize];
+        for element in 0..self.shape(*x).elements() {
+            let number = Literal::from_bits(dtype, self.values[*x].get(element)).integer();
+            let bin = number.and_then(|number| usize::try_from(number).ok());
+            if let Some(count) = bin.and_then(|bin| counts.get_mut(bin))
+                && mask.get(element) != 0
+            {
+                *count += 1;
+            }
+        }
+        Elements::new(counts)
+    }
+
+    pub(super) fn gather(&mut self, inst: Inst) -> Elements {
+        let Op::Gather { x, indices, axis } = self.func.op(inst) else {
+            unreachable!("broken invariant: called for `gather`")
+        };
+        let (from, to) = (self.shape(*x), self.shape(*indices));
+        let extent = from.extent(axis.index()) as i64;
+        let (read, indices_type) = (self.read(*indices), dtype(self.func, *indices));
+        let mut refused = None;
+        let places: Vec<usize> = (0..to.elements())
+            .map(|element| {
+                let index = semantics::cast(indices_type, DType::I64, read.get(element));
+                let index = index.cast_signed();
+                if !(0..extent).contains(&index) {
+                    refused.get_or_insert(FaultKind::OutOfBounds {
+                        buffer: format!("gather axis {}", axis.0),
+                        element: element as u64,
+                        index,
+                        length: extent.cast_unsigned(),
+                    });
+                }
+                let mut coordinates = unflatten(&to, element);
+                coordinates[axis.index()] = index.clamp(0, extent - 1) as usize;
+                let strides = from.strides();
+                let steps = coordinates.iter().zip(&strides);
+                steps.map(|(at, stride)| at * stride).sum()
+            })
+            .collect();
+        self.refuse(inst, refused);
+        self.values[*x].gather(places.into_iter())
+    }
+}

@@ -1,0 +1,355 @@
+//! Gathers: elements looked up along an axis, by indices that only the running kernel knows.
+//!
+//! Where a warp holds all of the axis in a few registers of its lanes, each of these is shuffled and
+//! the index chooses among them. Otherwise the tile goes through shared memory.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::tile::{Registers, Tile};
+use super::{Lowering, Result, SHARED_BYTES};
+use crate::ir::{Axis, BinaryOp, CompareOp, DType, Inst, Op, Type, Value};
+use crate::layout::access::dim_bits;
+use crate::layout::{Holder, LinearLayout, Point, ThreadMap};
+use crate::target::Bounds;
+
+/// Log2 of the registers that are shuffled for one result at most.
+const SHUFFLED_BITS: usize = 2;
+
+/// Log2 of the registers among which an index chooses at most, where nothing is shuffled.
+const CHOSEN_BITS: usize = 3;
+
+/// Which bits of the indices of two tiles are the same: those of every axis but one.
+struct Correspondence {
+    result: Vec<u32>,
+    source: Vec<u32>,
+    axis: usize,
+}
+
+impl Correspondence {
+    fn first(dims: &[u32], axis: usize) -> u32 {
+        dims[axis + 1..].iter().sum()
+    }
+
+    /// The index in the source of the result's element, with coordinate 0 along the axis.
+    fn to_source(&self, flat: u64) -> u64 {
+        let low = Self::first(&self.result, self.axis);
+        let high = low + self.result[self.axis];
+        let below = flat & ((1 << low) - 1);
+        below | flat >> high << (low + self.source[self.axis])
+    }
+
+    /// The bit of the index along the axis that a bit of the source's index is.
+    fn along(&self, bit: u32) -> Option<u32> {
+        let low = Self::first(&self.source, self.axis);
+        bit.checked_sub(low)
+            .filter(|&bit| bit < self.source[self.axis])
+    }
+}
+
+/// How a warp holds the source.
+struct Shuffled {
+    /// Bits of the register number that are bits of the index along the axis: both.
+    registers: Vec<(u32, u32)>,
+    /// Bits of the lane number that are: both.
+    lanes: Vec<(u32, u32)>,
+    /// Bits of the lane number that are other bits of the source's index.
+    others: Vec<(u32, u32)>,
+    /// Whether the element is in the lane that asks for it.
+    own: bool,
+}
+
+impl Lowering<'_> {
+    pub(super) fn gather_along(
+        &mut self,
+        inst: Inst,
+        (x, indices): (Value, Value),
+        axis: usize,
+    ) -> Result<()> {
+        let result = self.block.inst(inst).results[0];
+        let layout = self.assigned(result);
+        let map = Correspondence {
+            result: dim_bits(&self.block.ty(result).shape),
+            source: dim_bits(&self.block.ty(x).shape),
+            axis,
+        };
+        let extent = 1_i64 << map.source[axis];
+        let wanted = self.get(indices, &layout)?;
+        let wanted = self.in_range(inst, &wanted, &layout, (axis, extent));
+        let natural = self.natural(x)?;
+        let registers = match Shuffled::plan(&natural, &layout, &map) {
+            Some(plan) => {
+                let source = self.get(x, &natural)?;
+                self.shuffle_gather(&plan, (&source, &natural), (&wanted, &layout), &map)
+            }
+            None => self.shared_gather(x, &natural, (&wanted, &layout), &map)?,
+        };
+        let registers = Rc::from(registers);
+        self.bind(result, Tile { layout, registers });
+        Ok(())
+    }
+
+    /// Checks indices where launches do, and takes them to the nearest in range (`i64`).
+    fn in_range(
+        &mut self,
+        inst: Inst,
+        wanted: &Registers,
+        layout: &LinearLayout,
+        (axis, extent): (usize, i64),
+    ) -> Vec<Value> {
+        let checked = self.bounds == Bounds::Checked;
+        let elements = checked.then(|| self.indices(layout, (1 << layout.tile_bits()) - 1));
+        let site = self.sites.get(&inst).copied().unwrap_or_default();
+        let (least, greatest) = (self.builder.index(0), self.builder.index(extent - 1));
+        let mut known: BTreeMap<Value, Value> = BTreeMap::new();
+        let mut ranged = Vec::new();
+        for (register, &value) in wanted.iter().enumerate() {
+            let index = self.builder.cast(value, DType::I64);
+            if let Some(elements) = &elements {
+                let check = Op::CheckIndex {
+                    index,
+                    element: elements[register],
+                    axis: Axis(axis as u8),
+                    extent,
+                    site,
+                };
+                self.builder.emit(check, &[]);
+            }
+            let clamped = known.get(&value).copied().unwrap_or_else(|| {
+                let index = self.builder.binary(BinaryOp::Minimum, index, greatest);
+                self.builder.binary(BinaryOp::Maximum, index, least)
+            });
+            known.insert(value, clamped);
+            ranged.push(clamped);
+        }
+        ranged
+    }
+
+    fn shuffle_gather(
+        &mut self,
+        plan: &Shuffled,
+        (source, from): (&Registers, &LinearLayout),
+        (wanted, layout): (&[Value], &LinearLayout),
+        map: &Correspondence,
+    ) -> Vec<Value> {
+        let mut results = Vec::new();
+        for (register, &index) in wanted.iter().enumerate() {
+            let flat = layout.apply(Point {
+                register: register as u32,
+                ..Point::default()
+            });
+            let index = self.builder.cast(index, DType::I32);
+            let fixed = plan.fixed_register(from, map.to_source(flat));
+            let lane = (!plan.own).then(|| self.source_lane(plan, index, (layout, flat), map));
+            let count = plan.registers.len();
+            let mut choices: Vec<Value> = (0..1_u32 << count)
+                .map(|choice| {
+                    let bits = plan.registers.iter().enumerate();
+                    let chosen = bits
+                        .filter(|(at, _)| choice >> at & 1 == 1)
+                        .fold(fixed, |sum, (_, (register, _))| sum | 1 << register);
+                    let x = source[chosen as usize];
+                    match lane {
+                        Some(source_lane) => {
+                            self.builder.value(Op::ShuffleIndex { x, source_lane })
+                        }
+                        None => x,
+                    }
+                })
+                .collect();
+            for &(_, bit) in &plan.registers {
+                let mask = self.builder.int32(1 << bit);
+                let masked = self.builder.and(index, mask);
+                let zero = self.builder.int32(0);
+                let high = self.builder.compare(CompareOp::Ne, masked, zero);
+                choices = choices
+                    .chunks(2)
+                    .map(|pair| self.builder.select(high, pair[1], pair[0]))
+                    .collect();
+            }
+            results.push(choices[0]);
+        }
+        results
+    }
+
+    /// The lane that holds the element at an index along the axis.
+    fn source_lane(
+        &mut self,
+        plan: &Shuffled,
+        index: Value,
+        (layout, constant): (&LinearLayout, u64),
+        map: &Correspondence,
+    ) -> Value {
+        let place = |flat: &u64| {
+            let source = map.to_source(*flat);
+            let bits = plan.others.iter();
+            bits.fold(0, |sum, &(lane, bit)| {
+                sum | ((source >> bit & 1) as u32) << lane
+            })
+        };
+        let threads = ThreadMap {
+            lane: layout.lane_columns().iter().map(place).collect(),
+            warp: layout.warp_columns().iter().map(place).collect(),
+        };
+        let mut lane = self.thread_value_with(&threads, place(&constant));
+        let mut moves: BTreeMap<i64, i32> = BTreeMap::new();
+        for &(to, bit) in &plan.lanes {
+            *moves.entry(i64::from(to) - i64::from(bit)).or_default() |= 1 << bit;
+        }
+        for (distance, mask) in moves {
+            let mask = self.builder.int32(mask);
+            let bits = self.builder.and(index, mask);
+            let amount = self.builder.int32(distance.unsigned_abs() as i32);
+            let bits = match distance.signum() {
+                1 => self.builder.shl(bits, amount),
+                -1 => self.builder.shr(bits, amount),
+                _ => bits,
+            };
+            lane = self.builder.or(lane, bits);
+        }
+        lane
+    }
+
+    fn shared_gather(
+        &mut self,
+        x: Value,
+        natural: &Rc<LinearLayout>,
+        (wanted, layout): (&[Value], &LinearLayout),
+        map: &Correspondence,
+    ) -> Result<Vec<Value>> {
+        let dtype = self.dtype(x)?;
+        let (count, size) = (1_i64 << natural.tile_bits(), i64::from(dtype.bytes()));
+        if count * size > i64::from(SHARED_BYTES) {
+            let message = format!(
+                "a gather takes {} bytes of shared memory, expected at most {SHARED_BYTES}",
+                count * size
+            );
+            return Err(self.error(message).note("use a smaller tile"));
+        }
+        let source = self.get(x, natural)?;
+        let start = self.begin_shared(count * size);
+        let base = self.scratch(dtype, start, count);
+        self.store_tile(base, &source, natural)?;
+        self.publish_shared(start, count * size);
+        let firsts = self.images(layout, &|flat| map.to_source(flat));
+        let amount = self
+            .builder
+            .index(i64::from(Correspondence::first(&map.source, map.axis)));
+        let mut known: BTreeMap<(Value, Value), Value> = BTreeMap::new();
+        let mut results = Vec::new();
+        for (&index, &first) in wanted.iter().zip(&firsts) {
+            let loaded = known.get(&(index, first)).copied().unwrap_or_else(|| {
+                let along = self.builder.shl(index, amount);
+                let op = Op::LaneLoad {
+                    base,
+                    offset: self.builder.add(first, along),
+                    mask: None,
+                    other: None,
+                    align: size,
+                };
+                self.builder.declared(op, Type::scalar(dtype))
+            });
+            known.insert((index, first), loaded);
+            results.push(loaded);
+        }
+        Ok(results)
+    }
+
+    /// Stores a tile to shared memory in row-major order, each element by its owner.
+    fn store_tile(&mut self, base: Value, values: &Registers, layout: &LinearLayout) -> Result<()> {
+        let dtype = self
+            .builder
+            .ty(base)
+            .pointee()
+            .map_or(DType::I64, |(dtype, _)| dtype);
+        let last = layout.dim_bits().len().saturating_sub(1);
+        let run = layout
+            .contiguous_register_bits(last)
+            .map_err(|error| self.layout_error(&error))?;
+        let run = run.min((16 / dtype.bytes()).ilog2());
+        let offsets = self.indices(layout, (1 << layout.tile_bits()) - 1);
+        let free = layout.free_bits();
+        let owner = self.all_zero(free);
+        for first in (0..layout.registers()).step_by(1 << run) {
+            if first & free.register != 0 {
+                continue;
+            }
+            let registers: Vec<u32> = (first..first + (1 << run)).collect();
+            let op = Op::LaneStore {
+                base,
+                offset: offsets[first as usize],
+                value: self.gather(values, &registers),
+                mask: owner,
+                align: i64::from(dtype.bytes()) << run,
+            };
+            self.builder.emit(op, &[]);
+        }
+        Ok(())
+    }
+}
+
+impl Shuffled {
+    /// The plan, if every warp holds what its lanes may ask for and it is cheap.
+    fn plan(from: &LinearLayout, to: &LinearLayout, map: &Correspondence) -> Option<Self> {
+        let unit = |column: u64| (column.count_ones() == 1).then(|| column.trailing_zeros());
+        let holders: Vec<Holder> = (0..from.tile_bits()).map(|bit| from.holder(bit)).collect();
+        if holders.contains(&Holder::Mixed) {
+            return None;
+        }
+        let image = |column: u64| map.to_source(column);
+        let mut plan = Self {
+            registers: Vec::new(),
+            lanes: Vec::new(),
+            others: Vec::new(),
+            own: true,
+        };
+        for (&column, &asked) in from.warp_columns().iter().zip(to.warp_columns()) {
+            let bit = (column != 0).then(|| unit(column)).flatten();
+            let along = bit.is_some_and(|bit| map.along(bit).is_some());
+            if along || column != 0 && image(asked) != column {
+                return None;
+            }
+        }
+        for (register, &column) in from.register_columns().iter().enumerate() {
+            let bit = unit(column)?;
+            match map.along(bit) {
+                Some(index) => plan.registers.push((register as u32, index)),
+                None => {
+                    // Every lane asks the same register of the others.
+                    let columns = to.lane_columns().iter().chain(to.warp_columns());
+                    if columns
+                        .into_iter()
+                        .any(|&asked| image(asked) >> bit & 1 == 1)
+                    {
+                        return None;
+                    }
+                }
+            }
+        }
+        for (lane, (&column, &asked)) in from
+            .lane_columns()
+            .iter()
+            .zip(to.lane_columns())
+            .enumerate()
+        {
+            if column == 0 {
+                continue;
+            }
+            let bit = unit(column)?;
+            plan.own &= map.along(bit).is_none() && image(asked) == column;
+            match map.along(bit) {
+                Some(index) => plan.lanes.push((lane as u32, index)),
+                None => plan.others.push((lane as u32, bit)),
+            }
+        }
+        let most = if plan.own { CHOSEN_BITS } else { SHUFFLED_BITS };
+        (plan.registers.len() <= most).then_some(plan)
+    }
+
+    /// The register that holds an element of the source whose coordinate along the axis is 0.
+    fn fixed_register(&self, from: &LinearLayout, flat: u64) -> u32 {
+        let columns = from.register_columns().iter().enumerate();
+        let held = columns.filter(|(_, column)| flat & **column != 0);
+        held.fold(0, |sum, (register, _)| sum | 1 << register)
+    }
+}

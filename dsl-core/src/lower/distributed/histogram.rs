@@ -1,0 +1,240 @@
+//! Counts: one increment in shared memory for each element, a spare counter for those outside.
+//!
+//! The increments are unconditional and by one, so that the hardware adds equal bins of a warp up.
+//! Counters have copies, which lanes take in turns: with a copy for each lane no two lanes want one
+//! bank. They cost clearing and adding up, which counters that stay in place over a loop
+//! ([`super::resident`]) pay once.
+
+use std::rc::Rc;
+
+use super::tile::Tile;
+use super::{Lowering, Result, SCRATCH_BYTES, SHARED_BYTES};
+use crate::ir::{
+    AtomicOp, BinaryOp, Class, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value,
+};
+use crate::layout::ThreadMap;
+use crate::target::WARP_LANES;
+
+/// Counters of one 16-byte access.
+const VECTOR: i64 = 4;
+
+/// Elements of a tile for each counter that is cleared and added up with it.
+const ELEMENTS_PER_COUNTER: i64 = 8;
+
+/// Counters in shared memory: those of a bin lie side by side, bin by bin, the spare ones last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counters {
+    base: Value,
+    bins: i64,
+    /// Log2 of the copies.
+    copy_bits: u32,
+}
+
+/// How many counters, in whole vectors.
+fn size(bins: i64, copy_bits: u32) -> i64 {
+    let counters = (bins + 1) << copy_bits;
+    (counters as u64).next_multiple_of(VECTOR as u64) as i64
+}
+
+/// Log2 of the most copies, up to one for each lane, of which there are at most `counters`.
+fn copies(bins: i64, counters: i64) -> u32 {
+    let most = counters.min(i64::from(SCRATCH_BYTES) / 4) / bins;
+    (most.max(1) as u64).ilog2().min(WARP_LANES.ilog2())
+}
+
+impl Lowering<'_> {
+    pub(super) fn histogram(&mut self, inst: Inst) -> Result<()> {
+        let block = self.block;
+        let Op::Histogram { x, mask, bins } = *block.op(inst) else {
+            return Ok(());
+        };
+        let result = block.inst(inst).results[0];
+        if let Some(root) = self.residents.root(result) {
+            let counters = self.counters[&root];
+            return self.increment(&counters, x, mask);
+        }
+        let elements = block.ty(x).shape.elements() as i64;
+        let copy_bits = copies(bins, elements / ELEMENTS_PER_COUNTER);
+        let count = size(bins, copy_bits);
+        self.check_counters(bins, count)?;
+        let start = self.begin_shared(count * 4);
+        let counters = Counters {
+            base: self.scratch(DType::I32, start, count),
+            bins,
+            copy_bits,
+        };
+        self.clear(&counters);
+        self.barrier();
+        self.increment(&counters, x, mask)?;
+        self.publish_shared(start, count * 4);
+        self.counted(&counters, result, None)
+    }
+
+    fn check_counters(&self, bins: i64, count: i64) -> Result<()> {
+        let bytes = count * 4;
+        if bytes <= i64::from(SHARED_BYTES) {
+            return Ok(());
+        }
+        let message = format!(
+            "a histogram of {bins} bins takes {bytes} bytes of shared memory, expected at most \
+             {SHARED_BYTES}"
+        );
+        Err(self
+            .error(message)
+            .note("count parts of the bins, one after the other"))
+    }
+
+    /// Begins the counters that stay in place while a loop runs, all zero.
+    pub(super) fn begin_resident(&mut self, root: Value) -> Result<()> {
+        let bins = self.block.ty(root).shape.elements() as i64;
+        let copy_bits = copies(bins, i64::MAX);
+        let count = size(bins, copy_bits);
+        self.check_counters(bins, count)?;
+        self.begin_dedicated();
+        let counters = Counters {
+            base: self.dedicated(DType::I32, count),
+            bins,
+            copy_bits,
+        };
+        self.clear(&counters);
+        self.barrier();
+        self.counters.insert(root, counters);
+        Ok(())
+    }
+
+    /// After the loop: the counts added to what was carried in, as the loop's result.
+    pub(super) fn end_resident(&mut self, root: Value, init: Value, result: Value) -> Result<()> {
+        self.barrier();
+        let counters = self.counters[&root];
+        self.counted(&counters, result, Some(init))
+    }
+
+    /// Sets all counters to zero, the lanes of the block taking vectors in turns.
+    fn clear(&mut self, counters: &Counters) {
+        let warp_bits = self.assignment.warp_bits;
+        let thread = ThreadMap {
+            lane: (0..5).map(|bit| VECTOR as u32 * (1 << bit)).collect(),
+            warp: (0..warp_bits)
+                .map(|bit| VECTOR as u32 * (32 << bit))
+                .collect(),
+        };
+        let vector = Shape::new(&[VECTOR as usize]).expect("broken invariant: a power of two");
+        let value = self
+            .builder
+            .filled(Literal::from_bits(DType::I32, 0), vector);
+        let step = VECTOR * (32 << warp_bits);
+        let count = size(counters.bins, counters.copy_bits);
+        for first in (0..count).step_by(step as usize) {
+            let offset = self.thread_offset(&thread, first as u32);
+            let mask = (first + step > count).then(|| {
+                let limit = self.builder.index(count);
+                self.builder.compare(CompareOp::Lt, offset, limit)
+            });
+            let op = Op::LaneStore {
+                base: counters.base,
+                offset,
+                value,
+                mask,
+                align: 16,
+            };
+            self.builder.emit(op, &[]);
+        }
+    }
+
+    /// One increment for each element, by the owner of its copies; the others count as outside.
+    fn increment(&mut self, counters: &Counters, x: Value, mask: Option<Value>) -> Result<()> {
+        let layout = self.natural(x)?;
+        let (dtype, numbers) = (self.dtype(x)?, self.get(x, &layout)?);
+        let masks = mask.map(|mask| self.get(mask, &layout)).transpose()?;
+        let free = layout.free_bits();
+        let owner = self.all_zero(free);
+        let copy = self.copy_of_lane(counters.copy_bits);
+        let one = self.builder.int32(1);
+        for register in (0..layout.registers()).filter(|register| register & free.register == 0) {
+            let mut mask = masks.as_ref().map(|masks| masks[register as usize]);
+            if let Some(owner) = owner {
+                mask = Some(self.both(mask, owner));
+            }
+            let bin = self.bin(counters, numbers[register as usize], dtype, mask);
+            let mut offset = bin;
+            if counters.copy_bits > 0 {
+                let amount = self.builder.int32(counters.copy_bits as i32);
+                offset = self.builder.shl(offset, amount);
+                offset = self.builder.or(offset, copy);
+            }
+            let op = Op::LaneAtomic {
+                base: counters.base,
+                offset,
+                value: one,
+                mask: None,
+                op: AtomicOp::Add,
+            };
+            self.builder.emit(op, &[]);
+        }
+        Ok(())
+    }
+
+    /// The copy that a lane counts in.
+    fn copy_of_lane(&mut self, copy_bits: u32) -> Value {
+        let bit = |bit: u32| if bit < copy_bits { 1 << bit } else { 0 };
+        let map = ThreadMap {
+            lane: (0..5).map(bit).collect(),
+            warp: vec![0; self.assignment.warp_bits as usize],
+        };
+        self.thread_value(&map)
+    }
+
+    /// The bin of a number (`i32`), the spare one where it is outside or masked off. Compared as
+    /// unsigned numbers, so that negative ones are large.
+    fn bin(&mut self, counters: &Counters, x: Value, dtype: DType, mask: Option<Value>) -> Value {
+        let (signed, unsigned) = match dtype.bits() {
+            64 => (DType::I64, DType::U64),
+            _ => (DType::I32, DType::U32),
+        };
+        let x = self.builder.cast(x, signed);
+        let mut bin = self.builder.bitcast(x, unsigned);
+        let spare = Literal::from_bits(unsigned, counters.bins as u64);
+        let spare = self.builder.filled(spare, Shape::SCALAR);
+        let always =
+            dtype.class() == Class::Unsigned && u128::from(dtype.mask()) < counters.bins as u128;
+        if !always {
+            bin = self.builder.binary(BinaryOp::Minimum, bin, spare);
+        }
+        if let Some(mask) = mask {
+            bin = self.builder.select(mask, bin, spare);
+        }
+        self.builder.cast(bin, DType::I32)
+    }
+
+    /// Binds `result` to the sums of the copies of every counter, and of `init`.
+    fn counted(&mut self, counters: &Counters, result: Value, init: Option<Value>) -> Result<()> {
+        let layout = self.assigned(result);
+        let init = init.map(|init| self.get(init, &layout)).transpose()?;
+        let places = self.indices(&layout, (1 << layout.tile_bits()) - 1);
+        let width = (1_i64 << counters.copy_bits).min(VECTOR);
+        let mut registers = Vec::new();
+        for (register, &place) in places.iter().enumerate() {
+            let amount = self.builder.index(i64::from(counters.copy_bits));
+            let first = self.builder.shl(place, amount);
+            let mut parts: Vec<Value> = init.iter().map(|init| init[register]).collect();
+            for copy in (0..1_i64 << counters.copy_bits).step_by(width as usize) {
+                let distance = self.builder.index(copy);
+                let op = Op::LaneLoad {
+                    base: counters.base,
+                    offset: self.builder.add(first, distance),
+                    mask: None,
+                    other: None,
+                    align: 4 * width,
+                };
+                let ty = Type::vector(DType::I32, width as usize);
+                let loaded = self.builder.declared(op, ty);
+                parts.extend(self.scatter(loaded, width as usize));
+            }
+            let sum = parts.into_iter().reduce(|a, b| self.builder.add(a, b));
+            registers.push(sum.expect("broken invariant: a counter has a copy"));
+        }
+        let registers = Rc::from(registers);
+        self.bind(result, Tile { layout, registers });
+        Ok(())
+    }
+}

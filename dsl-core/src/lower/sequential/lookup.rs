@@ -1,0 +1,159 @@
+//! Counts and gathers: single elements at positions that are known when the kernel runs.
+
+use super::index::{Coordinate, Cover, Index, Scalar};
+use super::lowerer::{Binding, Lowerer};
+use super::pull::Pulled;
+use super::statements::LANES;
+use crate::ir::{BinaryOp, Class, DType, Inst, Literal, Op, Shape, Type, Value};
+use crate::target::Bounds;
+
+/// Counters of one bin, which neighbouring elements take in turns: an increment waits for the one
+/// before of the same counter.
+const COPIES: usize = 4;
+
+impl Lowerer<'_> {
+    /// Increments counters in scratch memory, a spare one for elements that do not count, and adds
+    /// the copies up.
+    pub(super) fn histogram(&mut self, inst: Inst) {
+        let Op::Histogram { x, mask, bins } = *self.source.op(inst) else {
+            unreachable!("broken invariant: a histogram");
+        };
+        let result = self.source.inst(inst).results[0];
+        let from = self.shape(x);
+        // The bin after the last is the spare one.
+        let rows = 2 * bins as usize;
+        let shape =
+            Shape::new(&[COPIES, rows]).expect("broken invariant: a product of powers of two");
+        let counters = self.allocate(DType::I32, shape);
+        let zero = self.constant(Literal::from_bits(DType::I32, 0));
+        self.fill(&counters, &mut |_, _| {
+            Pulled::Uniform(Scalar::Emitted(zero))
+        });
+        self.scratch.tick();
+        let one = self.constant(Literal::from_bits(DType::I32, 1));
+        let lanes = LANES.min(from.elements());
+        let cover = Cover::new(from, lanes);
+        self.nest(&cover, &mut |this, bases| {
+            let index = cover.index(bases, 0, lanes);
+            let chosen = this.bins(x, mask, bins, &index);
+            for lane in 0..lanes {
+                let bin = this.lane(&chosen, lane);
+                let bin = this.value(bin);
+                let bin = this.builder.cast(bin, DType::I64);
+                let first = ((lane % COPIES) * rows) as i64;
+                let offset = this.add(Scalar::Emitted(bin), Scalar::Known(first));
+                let offset = this.value(offset);
+                let op = Op::LaneLoad {
+                    base: counters.pointer,
+                    offset,
+                    mask: None,
+                    other: None,
+                    align: 4,
+                };
+                let count = this.builder.declared(op, Type::scalar(DType::I32));
+                let value = this.builder.add(count, one);
+                let op = Op::LaneStore {
+                    base: counters.pointer,
+                    offset,
+                    value,
+                    mask: None,
+                    align: 4,
+                };
+                this.builder.emit(op, &[]);
+            }
+        });
+        self.scratch.touch(counters.id);
+        let sums = self.allocate(DType::I32, self.shape(result));
+        self.fill(&sums, &mut |this, index| {
+            let parts: Vec<Value> = (0..COPIES as i64)
+                .map(|copy| {
+                    let mut place = index.clone();
+                    let row = Coordinate {
+                        base: Scalar::Known(copy),
+                        lanes: vec![0; index.lanes],
+                    };
+                    place.coordinates.insert(0, row);
+                    let part = this.load_buffer(&counters, &place);
+                    this.vector(&part, DType::I32, index.lanes)
+                })
+                .collect();
+            let sum = parts.into_iter().reduce(|a, b| this.builder.add(a, b));
+            Pulled::Vector(sum.expect("broken invariant: there are copies"))
+        });
+        self.bindings.insert(result, Binding::Buffer(sums));
+    }
+
+    /// The bin of each element, `bins` for those that do not count: unsigned, so that one minimum
+    /// finds negative numbers too.
+    fn bins(&mut self, x: Value, mask: Option<Value>, bins: i64, index: &Index) -> Pulled {
+        let (dtype, lanes) = (self.dtype(x), index.lanes);
+        let pulled = self.pull(x, index);
+        let x = self.vector(&pulled, dtype, lanes);
+        let (signed, unsigned) = match dtype.bits() {
+            64 => (DType::I64, DType::U64),
+            _ => (DType::I32, DType::U32),
+        };
+        let x = self.builder.cast(x, signed);
+        let mut bin = self.builder.bitcast(x, unsigned);
+        let shape = Type::vector(unsigned, lanes).shape;
+        let spare = self.constant(Literal::from_bits(unsigned, bins as u64));
+        let spare = self.builder.splat(spare, shape);
+        let always = dtype.class() == Class::Unsigned && u128::from(dtype.mask()) < bins as u128;
+        if !always {
+            bin = self.builder.binary(BinaryOp::Minimum, bin, spare);
+        }
+        if let Some(mask) = mask {
+            let pulled = self.pull(mask, index);
+            let mask = self.vector(&pulled, DType::Bool, lanes);
+            bin = self.builder.select(mask, bin, spare);
+        }
+        match lanes {
+            1 => Pulled::Uniform(Scalar::Emitted(bin)),
+            _ => Pulled::Vector(bin),
+        }
+    }
+
+    /// The elements of a `gather`.
+    pub(super) fn gather(&mut self, inst: Inst, index: &Index) -> Pulled {
+        let Op::Gather { x, indices, axis } = *self.source.op(inst) else {
+            unreachable!("broken invariant: a gather");
+        };
+        let extent = self.shape(x).extent(axis.index()) as i64;
+        let (first, elements) = self.flat(index, self.shape(indices));
+        let pulled = self.pull(indices, index);
+        let mut parts = Vec::new();
+        for (lane, &element) in elements.iter().enumerate() {
+            let wanted = self.lane(&pulled, lane);
+            let wanted = self.value(wanted);
+            let wanted = self.builder.cast(wanted, DType::I64);
+            if self.bounds == Bounds::Checked {
+                let element = self.add(first, Scalar::Known(element));
+                let check = Op::CheckIndex {
+                    index: wanted,
+                    element: self.value(element),
+                    axis,
+                    extent,
+                    site: self.sites[&inst],
+                };
+                self.builder.emit(check, &[]);
+            }
+            let (least, greatest) = (
+                self.value(Scalar::Known(0)),
+                self.value(Scalar::Known(extent - 1)),
+            );
+            let wanted = self.builder.binary(BinaryOp::Minimum, wanted, greatest);
+            let wanted = self.builder.binary(BinaryOp::Maximum, wanted, least);
+            let mut place = index.lane(lane);
+            place.coordinates[axis.index()] = Coordinate {
+                base: Scalar::Emitted(wanted),
+                lanes: vec![0],
+            };
+            let part = self.pull_scalar(x, &place);
+            parts.push(self.value(part));
+        }
+        match parts[..] {
+            [part] => Pulled::Uniform(Scalar::Emitted(part)),
+            _ => Pulled::Vector(self.builder.value(Op::Vector { elements: parts })),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Counts of the integers below a number of bins, over a long array.
+//!
+//! A few programs on each multiprocessor go through the array in turns. Each keeps its counters in
+//! shared memory until it ends and then adds them to the result.
+
+use exactile::demo::{Case, problem};
+use exactile::prelude::*;
+use exactile::{Error, Result};
+
+/// Adds the counts of `BINS` numbers in `x` to `out`; `BLOCK` numbers are loaded at once.
+#[kernel(BLOCK = 4096)]
+pub(crate) fn count<const BINS: usize, const BLOCK: usize>(x: Ptr<i32>, out: PtrMut<i32>, n: i64) {
+    let programs = num_programs(0);
+    let turns = (n + (programs * BLOCK - 1)) / (programs * BLOCK);
+    let mut counts = zeros::<i32>([BINS]);
+    for turn in range(0, turns) {
+        let offsets = (turn * programs + program_id(0)) * BLOCK + arange(0, BLOCK);
+        let inside = offsets < n;
+        counts += histogram_masked(load(x + offsets).mask(inside), inside, BINS);
+    }
+    atomic_add(out + arange(0, BINS), counts);
+}
+
+/// Sets `BINS` counts to zero.
+#[kernel]
+pub(crate) fn clear<const BINS: usize>(out: PtrMut<i32>) {
+    store(out + arange(0, BINS), zeros::<i32>([BINS]));
+}
+
+/// Programs of a CPU, and of an interpreter that runs a sample of a large grid.
+const HOST_PROGRAMS: usize = 12;
+
+/// Multiprocessors of an H200.
+const MULTIPROCESSORS: usize = 132;
+
+/// Programs that fill a GPU, by their warps.
+fn programs(warps: u32) -> usize {
+    match warps {
+        0 => HOST_PROGRAMS,
+        warps => MULTIPROCESSORS * (48 / warps as usize).clamp(1, 6),
+    }
+}
+
+/// Numbers below `bins`, each about as often.
+fn numbers(bins: usize, n: usize) -> Vec<i32> {
+    let mixed = |index: usize| (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    (0..n)
+        .map(|index| (mixed(index) % bins as u64) as i32)
+        .collect()
+}
+
+/// `bins` is a power of two.
+pub(crate) fn case(bins: usize, n: usize) -> Case {
+    Case {
+        kernel: "histogram",
+        dtype: <i32 as exactile::Number>::DTYPE,
+        shape: vec![n],
+        bytes: ((n + bins) * size_of::<i32>()) as u64,
+        flops: n as u64,
+        blocks: vec![4096, 8192, 16384],
+        elements: |block| block,
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &numbers(bins, n))?;
+            let device = device.clone();
+            let length = i64::try_from(n).map_err(|error| Error::Invalid(error.to_string()))?;
+            let out = Buffer::<i32>::zeros(&device, bins)?;
+            Ok(problem(out, move |out, setting| {
+                clear(clear::Config::new(bins)).launch(&device, 1, (&mut *out,))?;
+                let config = count::Config {
+                    block: setting.block,
+                    warps: setting.warps,
+                    ..count::Config::new(bins)
+                };
+                count(config).determinism(setting.determinism).launch(
+                    &device,
+                    programs(setting.warps),
+                    (&x, out, length),
+                )
+            }))
+        }),
+    }
+}
+
+/// What the demo runs; `quick` takes small inputs.
+pub(crate) fn cases(quick: bool) -> Vec<Case> {
+    if quick {
+        return vec![case(256, 100_003), case(2, 65_536)];
+    }
+    vec![case(256, 1 << 28), case(4096, 1 << 26)]
+}
+
+fn main() -> Result<()> {
+    exactile::demo::main(&cases(true))
+}

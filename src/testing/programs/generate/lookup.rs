@@ -1,0 +1,102 @@
+//! Counts and gathers.
+
+use exactile_core::ir::{Axis, DType, Op, Shape, Type, Value};
+
+use super::super::values::Fill;
+use super::Generator;
+
+impl Generator {
+    /// Counts of the numbers below the extent of `shape`, sometimes over the iterations of a loop.
+    pub(super) fn histogram(&mut self, dtype: DType, shape: Shape, depth: u32) -> Value {
+        let bins = shape.elements() as i64;
+        if self.nesting == 2 || !self.random.one_in(2) {
+            return self.counts(dtype, bins, depth);
+        }
+        let (lower, upper, step, _) = self.bounds();
+        self.nesting += 1;
+        let ty = Type::tile(DType::I32, shape);
+        let init = self.make(DType::I32, shape, depth.min(1));
+        let branches = self.random.one_in(2);
+        let disturbed = self.random.one_in(4);
+        let body = self.region(&[Type::INDEX, ty], |generator, parameters| {
+            let mut sum = parameters[1];
+            // What else is made in the loop must not see the sum, or it is a tile like any other.
+            generator.scope.pop();
+            if disturbed {
+                generator.store(sum, false);
+            }
+            if branches {
+                sum = generator.counted_in_branches(dtype, sum);
+            }
+            let counts = generator.counts(dtype, bins, 1);
+            vec![generator.builder.add(sum, counts)]
+        });
+        self.nesting -= 1;
+        let op = Op::For {
+            lower,
+            upper,
+            init: vec![init],
+            step,
+            stages: 1,
+            body,
+        };
+        let inst = self.builder.emit(op, &[]);
+        self.builder.results(inst)[0]
+    }
+
+    /// `sum` with counts added in one branch.
+    fn counted_in_branches(&mut self, dtype: DType, sum: Value) -> Value {
+        let bins = self.builder.ty(sum).shape.elements() as i64;
+        let condition = self.condition();
+        let on_true = self.region(&[], |generator, _| {
+            let counts = generator.counts(dtype, bins, 0);
+            vec![generator.builder.add(counts, sum)]
+        });
+        let on_false = self.region(&[], |_, _| vec![sum]);
+        let op = Op::If {
+            condition,
+            on_true,
+            on_false,
+        };
+        let ty = self.builder.ty(sum);
+        let inst = self.builder.emit(op, &[ty]);
+        self.builder.results(inst)[0]
+    }
+
+    /// Counts of a tile of any shape, most of whose numbers have a bin.
+    fn counts(&mut self, dtype: DType, bins: i64, depth: u32) -> Value {
+        let shape = self.random_shape();
+        let x = if self.random.one_in(3) {
+            self.make(dtype, shape, depth)
+        } else {
+            self.filled_load(dtype, shape, Fill::Below(bins as u64 + 3))
+        };
+        let masked = self.random.one_in(2);
+        let mask = masked.then(|| self.make(DType::Bool, shape, depth.min(1)));
+        self.builder.value(Op::Histogram { x, mask, bins })
+    }
+
+    /// Elements of a tile by indices in range.
+    pub(super) fn gather(&mut self, dtype: DType, shape: Shape, depth: u32) -> Value {
+        let axis = self.random.below(shape.rank());
+        let others = shape.elements() / shape.extent(axis);
+        let room = (self.limits.elements / others).max(1).ilog2() as usize;
+        let extent = 1 << self.random.below(room.min(8) + 1);
+        let mut dims = shape.dims();
+        dims[axis] = extent;
+        let from = Shape::new(&dims).expect("broken invariant: extents are powers of two");
+        let x = self.make(dtype, from, depth);
+        let indices = if self.random.one_in(2) {
+            let kind = self
+                .random
+                .pick(&[DType::I64, DType::I32, DType::U64, DType::I16]);
+            self.filled_load(kind, shape, Fill::Below(extent as u64))
+        } else {
+            let index = self.make(DType::I64, shape, depth.min(1));
+            let limit = self.integers(extent as i64 - 1, shape);
+            self.builder.and(index, limit)
+        };
+        let axis = Axis(axis as u8);
+        self.builder.value(Op::Gather { x, indices, axis })
+    }
+}
