@@ -10,6 +10,7 @@ mod examples;
 mod filetests;
 mod language;
 mod launch;
+mod lookup;
 mod npy;
 mod ops;
 mod programs;

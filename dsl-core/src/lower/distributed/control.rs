@@ -6,7 +6,6 @@ use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
 use crate::ir::{Inst, Op, Region, Trait, Type, Value};
 use crate::layout::LinearLayout;
-use crate::layout::access::TileAccess;
 use crate::layout::assign::Origin;
 
 /// The layouts of a list of values.
@@ -28,11 +27,7 @@ impl Lowering<'_> {
     pub(super) fn inst(&mut self, inst: Inst) -> Result<()> {
         let block = self.block;
         let data = block.inst(inst);
-        let resident = |value: &Value| self.residents.root(*value).is_some();
-        let lazy = |value: &Value| {
-            self.assignment.origin(*value) != Origin::Computed
-                || matches!(data.op, Op::Binary { .. }) && resident(value)
-        };
+        let lazy = |value: &Value| self.is_lazy(&data.op, *value);
         if !data.results.is_empty() && data.results.iter().all(lazy) {
             return Ok(());
         }
@@ -49,20 +44,7 @@ impl Lowering<'_> {
                 value,
                 mask,
             } => self.store(inst, *base, *offsets, (*value, *mask)),
-            Op::AtomicReduce {
-                base,
-                offsets,
-                value,
-                mask,
-                op,
-            } => {
-                let tile = TileAccess {
-                    base: *base,
-                    offsets: *offsets,
-                    mask: *mask,
-                };
-                self.atomic_reduce(inst, &tile, (*value, *op))
-            }
+            Op::AtomicReduce { .. } => self.atomic_reduce(inst),
             Op::Reduce {
                 sources,
                 axis,
@@ -119,6 +101,13 @@ impl Lowering<'_> {
         let layout = self.scalar_layout();
         let registers = Rc::from([register]);
         self.bind(result, Tile { layout, registers });
+    }
+
+    /// Whether the op that defines a value emits nothing where it stands: the value is made where it
+    /// is used, or counters stand for it.
+    fn is_lazy(&self, op: &Op, value: Value) -> bool {
+        let in_place = matches!(op, Op::Binary { .. }) && self.residents.root(value).is_some();
+        in_place || self.assignment.origin(value) != Origin::Computed
     }
 
     /// A shape op that gives a scalar.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::order::{Effect, Touch};
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result};
-use crate::ir::{AtomicOp, DType, Inst, Op, Type, Value};
+use crate::ir::{DType, Inst, Op, Type, Value};
 use crate::layout::access::TileAccess;
 use crate::layout::{Holder, LinearLayout};
 use crate::target::Bounds;
@@ -193,15 +193,17 @@ impl Lowering<'_> {
     }
 
     /// Combines every element once: the owner's copy of one that several lanes or registers hold.
-    pub(super) fn atomic_reduce(
-        &mut self,
-        inst: Inst,
-        tile: &TileAccess,
-        (value, op): (Value, AtomicOp),
-    ) -> Result<()> {
+    pub(super) fn atomic_reduce(&mut self, inst: Inst) -> Result<()> {
+        let block = self.block;
+        let (Some(tile), Op::AtomicReduce { value, op, .. }) =
+            (TileAccess::of(block, inst), block.op(inst))
+        else {
+            return Ok(());
+        };
+        let (value, op) = (*value, *op);
         let layout = self.stored_layout(inst, value)?;
         let values = self.get(value, &layout)?;
-        let mut access = self.access(inst, tile, &layout)?;
+        let mut access = self.access(inst, &tile, &layout)?;
         access.split();
         self.order_access(
             access.argument,

@@ -68,7 +68,16 @@ impl Lowerer<'_> {
         }
     }
 
+    /// The elements that an instruction makes, under its own source line: a check in it names that.
     pub(super) fn pull_inst(&mut self, inst: Inst, index: &Index) -> Pulled {
+        let outer = self.builder.loc().clone();
+        self.builder.set_loc(self.source.inst(inst).loc.clone());
+        let pulled = self.pull_op(inst, index);
+        self.builder.set_loc(outer);
+        pulled
+    }
+
+    fn pull_op(&mut self, inst: Inst, index: &Index) -> Pulled {
         let op = self.source.op(inst).clone();
         match &op {
             Op::Constant { value } => Pulled::Uniform(self.literal(*value)),

@@ -1,0 +1,214 @@
+//! Counts, gathers and atomics, executed on every device of the host.
+
+use exactile::prelude::*;
+use exactile::{Determinism, Error, assert_bits_equal};
+
+fn devices() -> Vec<Device> {
+    vec![Device::interpreter(), Device::lanes(), Device::cpu()]
+}
+
+#[kernel(BLOCK = 64)]
+fn count<T: Int, const BINS: usize, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<i32>, n: i64) {
+    let programs = num_programs(0);
+    let turns = (n + (programs * BLOCK - 1)) / (programs * BLOCK);
+    let mut counts = zeros::<i32>([BINS]);
+    for turn in range(0, turns) {
+        let at = (turn * programs + program_id(0)) * BLOCK + arange(0, BLOCK);
+        let inside = at < n;
+        counts += histogram_masked(load(x + at).mask(inside), inside, BINS);
+    }
+    atomic_add(out + arange(0, BINS), counts);
+}
+
+#[test]
+fn counts_are_the_same_for_every_tile_size_and_grid() {
+    let x: Vec<i16> = (0..1000).map(|i: i32| (i * i % 37 - 3) as i16).collect();
+    let mut want = vec![0i32; 32];
+    for &number in &x {
+        if let Some(count) = usize::try_from(number).ok().and_then(|at| want.get_mut(at)) {
+            *count += 1;
+        }
+    }
+    for device in devices() {
+        let input = Buffer::from_slice(&device, &x).expect("fits");
+        for (block, warps, programs) in [(64, 1, 1), (16, 1, 5), (512, 4, 2), (256, 8, 3)] {
+            let config = count::Config {
+                block,
+                warps,
+                ..count::Config::new(32)
+            };
+            let mut out = Buffer::<i32>::zeros(&device, 32).expect("fits");
+            count::<i16>(config)
+                .launch(&device, programs, (&input, &mut out, 1000))
+                .expect("runs");
+            assert_bits_equal(&out, &want);
+        }
+    }
+}
+
+#[kernel(BLOCK = 16)]
+fn pick<const BLOCK: usize>(x: Ptr<f32>, index: Ptr<i64>, out: PtrMut<f32>) {
+    let at = arange(0, BLOCK);
+    let row = load(x + at);
+    let picked = gather(row, load(index + at), 0);
+    store(out + at, picked);
+}
+
+#[test]
+fn gathers_take_elements_by_their_indices() {
+    let x: Vec<f32> = (0..16).map(|i| i as f32 * 0.5).collect();
+    let index: Vec<i64> = (0..16).map(|i| (i * 7 + 3) % 16).collect();
+    let want: Vec<f32> = index.iter().map(|&i| x[i as usize]).collect();
+    for device in devices() {
+        let input = Buffer::from_slice(&device, &x).expect("fits");
+        let indices = Buffer::from_slice(&device, &index).expect("fits");
+        let mut out = Buffer::<f32>::zeros(&device, 16).expect("fits");
+        pick(Default::default())
+            .launch(&device, 1, (&input, &indices, &mut out))
+            .expect("runs");
+        assert_bits_equal(&out, &want);
+    }
+}
+
+#[test]
+fn an_index_out_of_range_is_an_error_in_every_launch_and_else_the_nearest() {
+    let x: Vec<f32> = (0..16).map(|i| i as f32).collect();
+    for device in devices() {
+        let input = Buffer::from_slice(&device, &x).expect("fits");
+        let mut out = Buffer::<f32>::zeros(&device, 16).expect("fits");
+        let mut index = vec![0i64; 16];
+        // The first launch is in range: it must not prove those after it.
+        for (wrong, found) in [(None, 0), (Some(9), 16), (Some(3), -1)] {
+            if let Some(at) = wrong {
+                index[at] = found;
+            }
+            let indices = Buffer::from_slice(&device, &index).expect("fits");
+            let result = pick(Default::default()).launch(&device, 1, (&input, &indices, &mut out));
+            match (wrong, result) {
+                (None, Ok(())) => {}
+                (
+                    Some(at),
+                    Err(Error::OutOfBounds {
+                        loc,
+                        argument,
+                        length,
+                        element,
+                        offset,
+                        ..
+                    }),
+                ) => {
+                    assert_eq!((argument.as_str(), loc.line), ("gather axis 0", 53));
+                    assert_eq!((length, element, offset), (16, at as u64, found));
+                }
+                (_, other) => panic!("{device}: {other:?}"),
+            }
+        }
+        let mut want = vec![0.0f32; 16];
+        want[9] = 15.0;
+        assert_bits_equal(&out, &want);
+    }
+}
+
+#[kernel(BLOCK = 32)]
+fn extremes<T: AtomicInt, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>) {
+    let at = arange(0, BLOCK);
+    let number = load(x + program_id(0) * BLOCK + at);
+    atomic_min(out + at % 2, number).mask(at < 30);
+    atomic_max(out + 2, number.max(0));
+    atomic_and(out + 3, number.max(0));
+    atomic_or(out + (at % 2 + 4), number);
+    atomic_xor(out + 6, number.xor(0));
+}
+
+#[test]
+fn atomics_combine_what_all_programs_have() {
+    let x: Vec<i64> = (0..96)
+        .map(|i: i64| i * 0x1234_5678_9abc % 1009 - 500)
+        .collect();
+    let each = |parity: usize| {
+        let places = (0..96).filter(move |i| i % 2 == parity);
+        places.collect::<Vec<usize>>()
+    };
+    let least = |parity| {
+        let kept = each(parity).into_iter().filter(|i| i % 32 < 30);
+        kept.map(|i| x[i]).min().expect("some").min(7)
+    };
+    let or = |parity| each(parity).into_iter().fold(7, |sum, i| sum | x[i]);
+    let tops: Vec<i64> = x
+        .chunks(32)
+        .map(|part| *part.iter().max().expect("some"))
+        .collect();
+    let want = [
+        least(0),
+        least(1),
+        tops.iter().fold(7, |a, &b| a.max(b)),
+        tops.iter().fold(7, |a, &b| a & b),
+        or(0),
+        or(1),
+        x.iter().fold(7, |sum, number| sum ^ number),
+    ];
+    for device in devices() {
+        let input = Buffer::from_slice(&device, &x).expect("fits");
+        let mut out = Buffer::from_slice(&device, &[7i64; 7]).expect("fits");
+        extremes::<i64>(Default::default())
+            .launch(&device, 3, (&input, &mut out))
+            .expect("runs");
+        assert_bits_equal(&out, &want);
+    }
+}
+
+#[kernel(BLOCK = 32)]
+fn float_sum<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>) {
+    atomic_add(out, load(x + arange(0, BLOCK)).sum(0));
+}
+
+#[test]
+fn atomic_sums_of_floats_need_a_level_that_allows_them() {
+    let kernel = float_sum(Default::default());
+    for device in devices() {
+        let x = Buffer::from_slice(&device, &[0.5f32; 32]).expect("fits");
+        let mut out = Buffer::from_slice(&device, &[1.0f32]).expect("fits");
+        for level in [
+            Determinism::RunToRun,
+            Determinism::BatchInvariant,
+            Determinism::ScheduleInvariant,
+            Determinism::Exact,
+        ] {
+            let refused = kernel.clone().determinism(level);
+            let error = refused.launch(&device, 2, (&x, &mut out));
+            let message = error.expect_err("is refused").to_string();
+            let reason = format!(
+                "`atomic_reduce` adds floats in the order of arrival, but the determinism level is \
+                 `{}`",
+                level.name()
+            );
+            assert!(message.contains(&reason), "{message}");
+            assert!(message.contains("lookup.rs:162"), "{message}");
+            assert!(message.contains("Determinism::NotGuaranteed"), "{message}");
+        }
+        let allowed = kernel.clone().determinism(Determinism::NotGuaranteed);
+        allowed.launch(&device, 2, (&x, &mut out)).expect("runs");
+        assert_bits_equal(&out, &[33.0f32]);
+    }
+}
+
+#[kernel(BLOCK = 8)]
+fn mixed<const BLOCK: usize>(out: PtrMut<i32>) {
+    let at = arange(0, BLOCK);
+    atomic_add(out + at, 1);
+    store(out + at, 2);
+}
+
+#[test]
+fn an_atomic_and_a_store_of_two_programs_are_a_race() {
+    let device = Device::interpreter();
+    let mut out = Buffer::<i32>::zeros(&device, 8).expect("fits");
+    let kernel = mixed(Default::default());
+    kernel.launch(&device, 1, (&mut out,)).expect("one program");
+    let error = kernel.launch(&device, 2, (&mut out,));
+    let message = error.expect_err("is a race").to_string();
+    assert!(
+        message.contains("`out[0]`, which program 0 wrote"),
+        "{message}"
+    );
+}
