@@ -147,18 +147,7 @@ fn configurations() -> Vec<Configuration> {
         );
     }
     sums(&mut add);
-    for block in [4096, 8192] {
-        let config = histogram::count::Config {
-            block,
-            ..histogram::count::Config::new(256)
-        };
-        let func = specialised(&histogram::count(config));
-        add("histogram", block, block, func);
-    }
-    for block in [1024, 4096] {
-        let kernel = gather::gather_rows::<f32>(gather::gather_rows::Config::new(block));
-        add("gather", block, block, specialised(&kernel));
-    }
+    lookups(&mut add);
     for block in [16, 32, 64] {
         let config = matmul::matmul::Config {
             bm: block,
@@ -173,6 +162,22 @@ fn configurations() -> Vec<Configuration> {
         );
     }
     list
+}
+
+/// Counts and gathers.
+fn lookups(add: &mut impl FnMut(&str, usize, usize, BlockFunc)) {
+    for block in [4096, 8192] {
+        let config = histogram::count::Config {
+            block,
+            ..histogram::count::Config::new(256)
+        };
+        let func = specialised(&histogram::count(config));
+        add("histogram", block, block, func);
+    }
+    for block in [1024, 4096] {
+        let kernel = gather::gather_rows::<f32>(gather::gather_rows::Config::new(block));
+        add("gather", block, block, specialised(&kernel));
+    }
 }
 
 fn sums(add: &mut impl FnMut(&str, usize, usize, BlockFunc)) {

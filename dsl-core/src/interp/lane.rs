@@ -190,11 +190,7 @@ impl<'a> Machine<'a> {
             Op::LaneLoad { .. } => self.load(inst, mask).map(|result| vec![result]),
             Op::LaneStore { .. } => self.store(inst, mask).map(|()| Vec::new()),
             Op::LaneAtomic { .. } => self.combine(inst, mask).map(|()| Vec::new()),
-            Op::CheckIndex { .. } => {
-                self.check_index(inst, mask);
-                Ok(Vec::new())
-            }
-            Op::CheckBounds { .. } => Ok(vec![self.check_bounds(inst, mask)]),
+            Op::CheckBounds { .. } | Op::CheckIndex { .. } => Ok(self.check(inst, mask)),
             Op::InBounds {
                 base,
                 offset,

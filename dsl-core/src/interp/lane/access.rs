@@ -198,7 +198,16 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    pub(super) fn check_bounds(&mut self, inst: Inst, mask: &Mask) -> Elements {
+    /// Records what a check finds; the results of its op.
+    pub(super) fn check(&mut self, inst: Inst, mask: &Mask) -> Vec<Elements> {
+        if matches!(self.func.op(inst), Op::CheckIndex { .. }) {
+            self.check_index(inst, mask);
+            return Vec::new();
+        }
+        vec![self.check_bounds(inst, mask)]
+    }
+
+    fn check_bounds(&mut self, inst: Inst, mask: &Mask) -> Elements {
         let Op::CheckBounds {
             base,
             offset,
@@ -258,7 +267,7 @@ impl<'a> Machine<'a> {
         self.report.out_of_bounds = Some(known.map_or(error, |least| least.min(error)));
     }
 
-    pub(super) fn check_index(&mut self, inst: Inst, mask: &Mask) {
+    fn check_index(&mut self, inst: Inst, mask: &Mask) {
         let Op::CheckIndex {
             index,
             element,
