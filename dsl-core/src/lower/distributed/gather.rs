@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result, SHARED_BYTES};
-use crate::ir::{Axis, BinaryOp, CompareOp, DType, Inst, Op, Type, Value};
+use crate::ir::{Axis, BinaryOp, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value};
 use crate::layout::access::dim_bits;
 use crate::layout::{Holder, LinearLayout, Point, ThreadMap};
 use crate::target::Bounds;
@@ -97,24 +97,17 @@ impl Lowering<'_> {
         layout: &LinearLayout,
         (axis, extent): (usize, i64),
     ) -> Vec<Value> {
-        let checked = self.bounds == Bounds::Checked;
-        let elements = checked.then(|| self.indices(layout, (1 << layout.tile_bits()) - 1));
-        let site = self.sites.get(&inst).copied().unwrap_or_default();
+        let wide = wanted
+            .iter()
+            .map(|&index| self.builder.cast(index, DType::I64));
+        let wide: Vec<Value> = wide.collect();
+        if self.bounds == Bounds::Checked {
+            self.check_indices(inst, &wide, layout, (axis, extent));
+        }
         let (least, greatest) = (self.builder.index(0), self.builder.index(extent - 1));
         let mut known: BTreeMap<Value, Value> = BTreeMap::new();
         let mut ranged = Vec::new();
-        for (register, &value) in wanted.iter().enumerate() {
-            let index = self.builder.cast(value, DType::I64);
-            if let Some(elements) = &elements {
-                let check = Op::CheckIndex {
-                    index,
-                    element: elements[register],
-                    axis: Axis(axis as u8),
-                    extent,
-                    site,
-                };
-                self.builder.emit(check, &[]);
-            }
+        for (&value, &index) in wanted.iter().zip(&wide) {
             let clamped = known.get(&value).copied().unwrap_or_else(|| {
                 let index = self.builder.binary(BinaryOp::Minimum, index, greatest);
                 self.builder.binary(BinaryOp::Maximum, index, least)
@@ -123,6 +116,54 @@ impl Lowering<'_> {
             ranged.push(clamped);
         }
         ranged
+    }
+
+    /// Checks the indices of a lane one by one where any of them is out of range.
+    fn check_indices(
+        &mut self,
+        inst: Inst,
+        indices: &[Value],
+        layout: &LinearLayout,
+        (axis, extent): (usize, i64),
+    ) {
+        let elements = self.indices(layout, (1 << layout.tile_bits()) - 1);
+        let site = self.sites.get(&inst).copied().unwrap_or_default();
+        let limit = Literal::from_bits(DType::U64, extent as u64);
+        let limit = self.builder.filled(limit, Shape::SCALAR);
+        let mut condition = None;
+        for &index in indices {
+            let unsigned = self.builder.bitcast(index, DType::U64);
+            let outside = self.builder.compare(CompareOp::Ge, unsigned, limit);
+            condition = Some(match condition {
+                Some(condition) => self.builder.or(condition, outside),
+                None => outside,
+            });
+        }
+        let condition = condition.expect("broken invariant: a layout has a register");
+        let regions = [&elements[..], &[]].map(|elements| {
+            let region = self.builder.new_region(&[]);
+            let outer = self.builder.enter(region);
+            for (&element, &index) in elements.iter().zip(indices) {
+                let check = Op::CheckIndex {
+                    index,
+                    element,
+                    axis: Axis(axis as u8),
+                    extent,
+                    site,
+                };
+                self.builder.emit(check, &[]);
+            }
+            self.builder.emit(Op::Yield { values: Vec::new() }, &[]);
+            self.builder.enter(outer);
+            region
+        });
+        let [on_true, on_false] = regions;
+        let op = Op::If {
+            condition,
+            on_true,
+            on_false,
+        };
+        self.builder.emit(op, &[]);
     }
 
     fn shuffle_gather(
