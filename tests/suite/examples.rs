@@ -1,9 +1,10 @@
-//! The machine code of the examples: it assembles without spills, in the configurations of the demo.
+//! The machine code of the examples in the configurations of the demo: it assembles without spills, and
+//! as recorded.
 
 use std::path::{Path, PathBuf};
 
 use exactile::testing::execute::lower_for_lanes;
-use exactile::{Bounds, Kernel, Options, Schedule, f16};
+use exactile::{Bounds, Determinism, Kernel, Options, Schedule, f16};
 use exactile_core::diagnostic::Loc;
 use exactile_core::ir::{DType, Func, Literal, Op};
 use exactile_core::verify::{self, BlockFunc};
@@ -240,79 +241,154 @@ fn sorts() -> Vec<Configuration> {
     list
 }
 
-/// What is wrong with the machine code of a configuration.
-fn problems(configuration: &Configuration, assembler: Option<&Assembler>) -> Vec<String> {
-    let schedule = Schedule {
-        warps: Some(configuration.warps),
-        ..Schedule::default()
-    };
-    let options = Options {
-        bounds: Bounds::Unchecked,
-        schedule,
-        ..Options::default()
-    };
-    let name = &configuration.name;
-    let lane = match lower_for_lanes(&configuration.func, &options) {
-        Ok(lane) => lane,
-        Err(error) => return vec![format!("{name}: {error}")],
-    };
-    let ptx = match emit(&lane, name) {
-        Ok(ptx) => ptx,
-        Err(error) => return vec![format!("{name}: {error}")],
-    };
-    let Some(assembler) = assembler else {
-        return Vec::new();
-    };
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let assembled = match assembler.assemble(ptx.text(), &folder, name) {
-        Ok(assembled) => assembled,
-        Err(error) => return vec![format!("{name}: {error}")],
-    };
-    let mut problems = Vec::new();
-    if !assembled
-        .report
-        .contains("0 bytes spill stores, 0 bytes spill loads")
-    {
-        problems.push(format!("{name} spills: {}", assembled.report));
+/// What the assembler made of a configuration.
+struct Made {
+    name: String,
+    sass: String,
+    report: String,
+}
+
+impl Made {
+    fn new(configuration: &Configuration, assembler: &Assembler) -> Result<Self, String> {
+        let name = configuration.name.clone();
+        let failed = |error: String| format!("{name}: {error}");
+        let schedule = Schedule {
+            warps: Some(configuration.warps),
+            ..Schedule::default()
+        };
+        let options = Options {
+            bounds: Bounds::Unchecked,
+            schedule,
+            ..Options::default()
+        };
+        let lane = lower_for_lanes(&configuration.func, &options).map_err(failed)?;
+        let ptx = emit(&lane, &name).map_err(|error| failed(error.to_string()))?;
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let assembled = assembler
+            .assemble(ptx.text(), &folder, &name)
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(Self {
+            sass: assembled.sass,
+            report: assembled.report,
+            name,
+        })
     }
-    let rows = name.starts_with("softmax_1") || name.starts_with("softmax_4");
-    let rows = rows || name.starts_with("cumsum_8") || name.starts_with("sum_");
-    if name.starts_with("histogram") {
+
+    fn count(&self, instruction: &str) -> usize {
+        self.sass.matches(instruction).count()
+    }
+
+    /// What is wrong with the machine code.
+    fn problems(&self) -> Vec<String> {
+        let name = &self.name;
+        let mut problems = Vec::new();
+        let spills = !self
+            .report
+            .contains("0 bytes spill stores, 0 bytes spill loads");
+        if spills || self.count(" LDL") + self.count(" STL") > 0 {
+            problems.push(format!("{name} uses local memory: {}", self.report));
+        }
+        let rows = name.starts_with("softmax_1") || name.starts_with("softmax_4");
+        let rows = rows || name.starts_with("cumsum_8") || name.starts_with("sum_");
+        let streams = rows
+            || (name.starts_with("layer_norm") && !loops(name))
+            || name.starts_with("vector_add_1024");
+        let streams = streams || name.starts_with("sort") || name.starts_with("topk");
+        let streams = streams || name.starts_with("histogram");
+        if streams && self.count("LDG.E.128") == 0 {
+            problems.push(format!("{name} loads no vectors of 16 bytes"));
+        }
+        if loops(name) && self.count("LDGSTS") == 0 {
+            problems.push(format!("{name} copies nothing ahead"));
+        }
         // One increment an element where a tile is whole and where it ends, each by the instruction
         // that adds equal bins of a warp up, and sums that leave nothing to return.
-        let elements = assembled.sass.matches("ATOMS.POPC.INC.32").count();
-        if elements == 0 || assembled.sass.matches("ATOMS").count() != elements {
-            problems.push(format!("{name} counts by other atomics than increments"));
+        if name.starts_with("histogram") {
+            let increments = self.count("ATOMS.POPC.INC.32");
+            if increments == 0 || self.count("ATOMS") != increments {
+                problems.push(format!("{name} counts by other atomics than increments"));
+            }
+            if self.count("REDG.E.ADD") == 0 || self.count("ATOMG") > 0 {
+                problems.push(format!("{name} does not add its counts by reductions"));
+            }
         }
-        if !assembled.sass.contains("REDG.E.ADD") || assembled.sass.contains("ATOMG") {
-            problems.push(format!("{name} does not add its counts by reductions"));
+        let multiplies_apart = ["vector_add", "sum_", "cumsum"];
+        let apart = multiplies_apart.iter().any(|start| name.starts_with(start));
+        if apart && self.count("FFMA") > 0 {
+            problems.push(format!("{name} fuses what the kernel does not"));
         }
+        problems
     }
-    let streams = rows
-        || (name.starts_with("layer_norm") && !loops(name))
-        || name.starts_with("vector_add_1024");
-    let streams = streams || name.starts_with("sort") || name.starts_with("topk");
-    let streams = streams || name.starts_with("histogram");
-    if streams && !assembled.sass.contains("LDG.E.128") {
-        problems.push(format!("{name} loads no vectors of 16 bytes"));
+
+    /// One line of the record: how many registers a lane has, and the instructions that tell how
+    /// memory is reached.
+    fn line(&self) -> String {
+        let registers = self.report.split("Used ").nth(1).unwrap_or_default();
+        let registers = registers.split(' ').next().unwrap_or_default();
+        let instructions = [
+            "LDG.E.128",
+            "LDGSTS",
+            "STG.E.128",
+            "SHFL",
+            "LDS",
+            "STS",
+            "BAR.SYNC",
+        ];
+        let counts = instructions.map(|name| format!(" {name} {}", self.count(name)));
+        format!("{}: registers {registers}{}\n", self.name, counts.concat())
     }
-    if loops(name) && !assembled.sass.contains("LDGSTS") {
-        problems.push(format!("{name} copies nothing ahead"));
+}
+
+/// Where the record of the machine code is kept. `BLESS=1` writes it anew.
+const RECORD: &str = "tests/suite/machine_code.txt";
+
+#[test]
+fn examples_assemble_as_recorded() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some(assembler) = Assembler::find(root) else {
+        eprintln!("SKIPPED: no ptxas; set EXACTILE_PTXAS or run tools/test, which installs it");
+        return;
+    };
+    let configurations = [configurations(), sorts()].concat();
+    assert!(configurations.len() > 35, "{}", configurations.len());
+    let made: Result<Vec<Made>, String> = configurations
+        .par_iter()
+        .map(|configuration| Made::new(configuration, &assembler))
+        .collect();
+    let made = made.unwrap_or_else(|error| panic!("{error}"));
+    let problems: Vec<String> = made.iter().flat_map(Made::problems).collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+
+    let found: String = made.iter().map(Made::line).collect();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(root.join(RECORD), &found).expect("is written");
     }
-    problems
+    let recorded = std::fs::read_to_string(root.join(RECORD)).unwrap_or_default();
+    let changed: Vec<String> = found
+        .lines()
+        .filter(|line| !recorded.lines().any(|old| old == *line))
+        .map(str::to_string)
+        .collect();
+    assert!(
+        found == recorded,
+        "the machine code is not as recorded; look at it, then run with BLESS=1:\n{}",
+        changed.join("\n")
+    );
 }
 
 #[test]
-fn examples_assemble_without_spills() {
-    let assembler = Assembler::find(Path::new(env!("CARGO_MANIFEST_DIR")));
-    if assembler.is_none() {
-        eprintln!("SKIPPED: no ptxas; set EXACTILE_PTXAS or run tools/test, which installs it");
+fn approximations_are_used_where_bits_are_not_promised() {
+    let softmax = softmax::softmax::<f32>(softmax::softmax::Config::new(1024));
+    let exact = softmax.ptx().expect("compiles");
+    assert!(!exact.contains("approx"), "{exact}");
+    let fast = softmax.determinism(Determinism::NotGuaranteed);
+    let fast = fast.ptx().expect("compiles");
+    assert!(fast.contains("ex2.approx"), "{fast}");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if let Some(assembler) = Assembler::find(root) {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let made = assembler.assemble(&fast, &folder, "softmax_fast");
+        let sass = made.expect("assembles").sass;
+        assert!(sass.contains("MUFU.EX2"), "{sass}");
     }
-    let configurations = [configurations(), sorts()].concat();
-    assert!(configurations.len() > 35, "{}", configurations.len());
-    let problems: Vec<String> = configurations
-        .par_iter()
-        .flat_map(|configuration| problems(configuration, assembler.as_ref()))
-        .collect();
-    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }

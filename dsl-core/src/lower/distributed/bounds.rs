@@ -1,11 +1,9 @@
-//! Bounds checks of accesses: vector by vector, and before that all of a lane at once.
+//! Bounds checks of accesses: vector by vector, and before that the whole tile at once.
 
-use std::collections::BTreeMap;
-
-use super::Lowering;
+use super::affine::Step;
 use super::memory::Access;
+use super::{Lowering, Result};
 use crate::ir::{Op, Type, Value};
-use crate::layout::{Holder, LinearLayout, Point};
 
 impl Lowering<'_> {
     /// The mask of one vector: the tile's mask, the owner's condition, and the bounds check.
@@ -34,63 +32,70 @@ impl Lowering<'_> {
         Some(self.builder.value(op))
     }
 
-    /// Whether all that a lane accesses is in bounds, by few comparisons: one for each run of offsets
-    /// that count up over its registers. `None` where that would not be fewer than the checks, and
-    /// where a mask may allow less.
-    pub(super) fn inside(
-        &mut self,
-        access: &Access,
-        offsets: Value,
-        layout: &LinearLayout,
-    ) -> Option<Value> {
-        if access.check.is_none() || access.masks.is_some() {
-            return None;
+    /// Whether a whole tile is in bounds: one comparison of scalars, so that all lanes branch alike.
+    /// `None` where the offsets do not count up from a scalar, and where a mask may allow less.
+    pub(super) fn inside(&mut self, access: &Access, offsets: Value) -> Result<Option<Value>> {
+        if access.check.is_none() || access.masks.is_some() || self.block.ty(offsets).is_scalar() {
+            return Ok(None);
         }
-        let runs = self.runs(offsets, layout)?;
-        if 2 * runs.len() > access.vectors().len() {
-            return None;
-        }
-        let mut all = None;
-        for (register, count) in runs {
-            let op = Op::InBounds {
-                base: access.base(),
-                offset: access.offsets()[register as usize],
-                count,
-            };
-            let inside = self.builder.value(op);
-            all = Some(self.both(all, inside));
-        }
-        all
+        let Some(count) = self.span(offsets) else {
+            return Ok(None);
+        };
+        let Some(offset) = self.first_element(offsets)? else {
+            return Ok(None);
+        };
+        let op = Op::InBounds {
+            base: access.base(),
+            offset,
+            count,
+        };
+        Ok(Some(self.builder.value(op)))
     }
 
-    /// The first register and the extent of each run of offsets that count up by one over registers.
-    fn runs(&self, offsets: Value, layout: &LinearLayout) -> Option<Vec<(u32, i64)>> {
-        let facts = self.assignment.contiguity.of(offsets);
-        let rank = layout.dim_bits().len();
-        let axis = (0..rank).max_by_key(|&axis| facts.axis(axis).contiguous)?;
-        let first_bit = layout.dim_mask(axis).ok()?.trailing_zeros().min(63);
-        let run = ((1_u64 << facts.axis(axis).contiguous) - 1) << first_bit;
-        let of_registers: u64 = layout
-            .register_columns()
-            .iter()
-            .fold(0, |bits, column| bits | column);
-        let held = |bit: u32| matches!(layout.holder(bit), Holder::Register(_));
-        if !(0..64).all(|bit| of_registers >> bit & 1 == 0 || held(bit)) {
-            return None;
-        }
-        let mut runs: BTreeMap<u64, (u32, i64)> = BTreeMap::new();
-        for register in 0..layout.registers() {
-            let point = Point {
-                register,
-                lane: 0,
-                warp: 0,
+    /// From the first offset to beyond the last one, if the offsets only count up.
+    fn span(&self, offsets: Value) -> Option<i64> {
+        let shape = self.block.ty(offsets).shape;
+        let steps = self.steps_of(offsets)?;
+        let mut last = 0_i64;
+        for (axis, step) in steps.into_iter().enumerate() {
+            let Step::Known(step @ 0..) = step else {
+                return None;
             };
-            let flat = layout.apply(point);
-            let count = ((flat & run) >> first_bit) as i64 + 1;
-            let entry = runs.entry(flat & !run).or_insert((register, count));
-            entry.1 = entry.1.max(count);
+            let reach = step.checked_mul(shape.extent(axis) as i64 - 1)?;
+            last = last.checked_add(reach)?;
         }
-        Some(runs.into_values().collect())
+        last.checked_add(1)
+    }
+
+    /// Element 0 of a tile of indices as a scalar. Conversions are not followed: what they convert
+    /// may wrap.
+    fn first_element(&mut self, tile: Value) -> Result<Option<Value>> {
+        if self.block.ty(tile).is_scalar() {
+            return self.scalar(tile).map(Some);
+        }
+        let Some(inst) = self.definitions[tile] else {
+            return Ok(None);
+        };
+        match self.block.op(inst).clone() {
+            Op::Arange { start, .. } => Ok(Some(self.builder.index(start))),
+            Op::Constant { value } => {
+                let scalar = self.builder.filled(value, crate::ir::Shape::SCALAR);
+                Ok(Some(scalar))
+            }
+            Op::Splat { x }
+            | Op::Broadcast { x }
+            | Op::ExpandDims { x, .. }
+            | Op::Reshape { x }
+            | Op::Transpose { x, .. } => self.first_element(x),
+            Op::Binary { op, lhs, rhs } => {
+                let (Some(lhs), Some(rhs)) = (self.first_element(lhs)?, self.first_element(rhs)?)
+                else {
+                    return Ok(None);
+                };
+                Ok(Some(self.builder.binary(op, lhs, rhs)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// `if condition { emit(true) } else { emit(false) }`.

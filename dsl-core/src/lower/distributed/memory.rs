@@ -58,7 +58,7 @@ impl Lowering<'_> {
                 effect: Effect::Reads,
             },
         );
-        let registers = match self.inside(&access, offsets, &layout) {
+        let registers = match self.inside(&access, offsets)? {
             Some(inside) => {
                 let types = vec![Type::scalar(access.dtype); layout.registers() as usize];
                 self.either(inside, &types, &mut |lowering, proven| {
@@ -157,7 +157,7 @@ impl Lowering<'_> {
             },
         );
         let owner = self.all_zero(layout.free_bits());
-        match self.inside(&access, offsets, &layout) {
+        match self.inside(&access, offsets)? {
             Some(inside) => {
                 self.either(inside, &[], &mut |lowering, proven| {
                     lowering.stored(&access.proven(proven), &values, owner);

@@ -366,7 +366,7 @@ impl Lowering<'_> {
         let tile = TileAccess::of(self.block, load)
             .ok_or_else(|| self.error("only loads can run ahead"))?;
         let access = self.access(load, &tile, &layout)?;
-        match self.inside(&access, tile.offsets, &layout) {
+        match self.inside(&access, tile.offsets)? {
             Some(inside) => {
                 self.either(inside, &[], &mut |lowering, proven| {
                     lowering.copied(&access.proven(proven), target, start, place);
