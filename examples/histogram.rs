@@ -3,7 +3,7 @@
 //! A few programs on each multiprocessor go through the array in turns. Each keeps its counters in
 //! shared memory until it ends and then adds them to the result.
 
-use exactile::demo::{Case, problem};
+use exactile::demo::{Case, problem_in_phases};
 use exactile::prelude::*;
 use exactile::{Error, Result};
 
@@ -27,7 +27,7 @@ pub(crate) fn clear<const BINS: usize>(out: PtrMut<i32>) {
     store(out + arange(0, BINS), zeros::<i32>([BINS]));
 }
 
-/// Programs of a CPU, and of an interpreter that runs a sample of a large grid.
+/// Programs of a CPU.
 const HOST_PROGRAMS: usize = 12;
 
 /// Multiprocessors of an H200.
@@ -64,7 +64,7 @@ pub(crate) fn case(bins: usize, n: usize) -> Case {
             let device = device.clone();
             let length = i64::try_from(n).map_err(|error| Error::Invalid(error.to_string()))?;
             let out = Buffer::<i32>::zeros(&device, bins)?;
-            Ok(problem(out, move |out, setting| {
+            Ok(problem_in_phases(out, move |out, setting| {
                 clear(clear::Config::new(bins)).launch(&device, 1, (&mut *out,))?;
                 let config = count::Config {
                     block: setting.block,

@@ -4,7 +4,9 @@ use exactile::bench::Subject;
 use exactile::bf16;
 use exactile::demo::{Case, Setting};
 
-use super::examples::{cumsum, layer_norm, mean, softmax, sort, sum, topk, vector_add};
+use super::examples::{
+    cumsum, gather, histogram, layer_norm, mean, softmax, sort, sum, topk, vector_add,
+};
 
 /// Inputs for a GPU, for a CPU, or for a test of the harness.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,6 +111,7 @@ pub(super) fn subjects(size: Size) -> Vec<Subject> {
     elementwise(size, &mut list);
     rows(size, &mut list);
     reductions(size, &mut list);
+    lookups(size, &mut list);
     orders(size, &mut list);
     list
 }
@@ -216,6 +219,25 @@ fn reductions(size: Size, list: &mut Vec<Subject>) {
     ));
     let case = cumsum::case::<f32>(rows, columns);
     list.push(whole_rows(case, "the input and the output, once each"));
+}
+
+fn lookups(size: Size, list: &mut Vec<Subject>) {
+    let (n, rows, columns) = match size {
+        Size::Gpu => (1 << 28, 16384, 1024),
+        Size::Cpu => (1 << 24, 4096, 1024),
+        Size::Quick => (10_007, 7, 300),
+    };
+    list.push(subject(
+        histogram::case(256, n),
+        "the numbers and the counts, once each",
+        space(&[4096, 2048, 8192, 1024, 16384], &[0], &[0], |block, _| {
+            block
+        }),
+    ));
+    list.push(whole_rows(
+        gather::case::<f32>(rows, columns),
+        "the input, the indices of 8 bytes and the output, once each",
+    ));
 }
 
 fn orders(size: Size, list: &mut Vec<Subject>) {
