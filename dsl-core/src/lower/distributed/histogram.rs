@@ -7,12 +7,12 @@
 
 use std::rc::Rc;
 
-use super::tile::Tile;
+use super::tile::{Registers, Tile};
 use super::{Lowering, Result, SCRATCH_BYTES, SHARED_BYTES};
 use crate::ir::{
     AtomicOp, BinaryOp, Class, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value,
 };
-use crate::layout::ThreadMap;
+use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::WARP_LANES;
 
 /// Counters of one 16-byte access.
@@ -28,6 +28,14 @@ pub(super) struct Counters {
     bins: i64,
     /// Log2 of the copies.
     copy_bits: u32,
+}
+
+/// The elements of a histogram.
+struct Numbers {
+    dtype: DType,
+    registers: Registers,
+    masks: Option<Registers>,
+    layout: Rc<LinearLayout>,
 }
 
 /// How many counters, in whole vectors.
@@ -49,9 +57,12 @@ impl Lowering<'_> {
             return Ok(());
         };
         let result = block.inst(inst).results[0];
+        // Before the counters are in the scratch area, which a conversion may use too.
+        let numbers = self.numbers(x, mask)?;
         if let Some(root) = self.residents.root(result) {
             let counters = self.counters[&root];
-            return self.increment(&counters, x, mask);
+            self.increment(&counters, &numbers);
+            return Ok(());
         }
         let elements = block.ty(x).shape.elements() as i64;
         let copy_bits = copies(bins, elements / ELEMENTS_PER_COUNTER);
@@ -65,7 +76,7 @@ impl Lowering<'_> {
         };
         self.clear(&counters);
         self.barrier();
-        self.increment(&counters, x, mask)?;
+        self.increment(&counters, &numbers);
         self.publish_shared(start, count * 4);
         self.counted(&counters, result, None)
     }
@@ -141,21 +152,31 @@ impl Lowering<'_> {
         }
     }
 
-    /// One increment for each element, by the owner of its copies; the others count as outside.
-    fn increment(&mut self, counters: &Counters, x: Value, mask: Option<Value>) -> Result<()> {
+    /// The elements to count, where they are.
+    fn numbers(&mut self, x: Value, mask: Option<Value>) -> Result<Numbers> {
         let layout = self.natural(x)?;
-        let (dtype, numbers) = (self.dtype(x)?, self.get(x, &layout)?);
-        let masks = mask.map(|mask| self.get(mask, &layout)).transpose()?;
+        Ok(Numbers {
+            dtype: self.dtype(x)?,
+            registers: self.get(x, &layout)?,
+            masks: mask.map(|mask| self.get(mask, &layout)).transpose()?,
+            layout,
+        })
+    }
+
+    /// One increment for each element, by the owner of its copies; the others count as outside.
+    fn increment(&mut self, counters: &Counters, numbers: &Numbers) {
+        let layout = &numbers.layout;
         let free = layout.free_bits();
         let owner = self.all_zero(free);
         let copy = self.copy_of_lane(counters.copy_bits);
         let one = self.builder.int32(1);
         for register in (0..layout.registers()).filter(|register| register & free.register == 0) {
-            let mut mask = masks.as_ref().map(|masks| masks[register as usize]);
+            let mut mask = numbers.masks.as_ref().map(|masks| masks[register as usize]);
             if let Some(owner) = owner {
                 mask = Some(self.both(mask, owner));
             }
-            let bin = self.bin(counters, numbers[register as usize], dtype, mask);
+            let number = numbers.registers[register as usize];
+            let bin = self.bin(counters, number, numbers.dtype, mask);
             let mut offset = bin;
             if counters.copy_bits > 0 {
                 let amount = self.builder.int32(counters.copy_bits as i32);
@@ -171,7 +192,6 @@ impl Lowering<'_> {
             };
             self.builder.emit(op, &[]);
         }
-        Ok(())
     }
 
     /// The copy that a lane counts in.
