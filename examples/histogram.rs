@@ -3,7 +3,7 @@
 //! A few programs on each multiprocessor go through the array in turns. Each keeps its counters in
 //! shared memory until it ends and then adds them to the result.
 
-use exactile::demo::{Case, problem_in_phases};
+use exactile::demo::{Case, problem_in_phases, uniform};
 use exactile::prelude::*;
 use exactile::{Error, Result};
 
@@ -27,26 +27,13 @@ pub(crate) fn clear<const BINS: usize>(out: PtrMut<i32>) {
     store(out + arange(0, BINS), zeros::<i32>([BINS]));
 }
 
-/// Programs of a CPU.
-const HOST_PROGRAMS: usize = 12;
-
-/// Multiprocessors of an H200.
-const MULTIPROCESSORS: usize = 132;
-
-/// Programs that fill a GPU, by their warps.
-fn programs(warps: u32) -> usize {
-    match warps {
-        0 => HOST_PROGRAMS,
-        warps => MULTIPROCESSORS * (48 / warps as usize).clamp(1, 6),
-    }
-}
-
-/// Numbers below `bins`, each about as often.
-fn numbers(bins: usize, n: usize) -> Vec<i32> {
-    let mixed = |index: usize| (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    (0..n)
-        .map(|index| (mixed(index) % bins as u64) as i32)
-        .collect()
+/// Programs that fill a device: a GPU by their warps.
+fn programs(device: &Device, warps: u32) -> usize {
+    let each = match warps {
+        0 => 6,
+        warps => (48 / warps as usize).clamp(1, 6),
+    };
+    device.multiprocessors() * each
 }
 
 /// `bins` is a power of two.
@@ -60,7 +47,7 @@ pub(crate) fn case(bins: usize, n: usize) -> Case {
         blocks: vec![4096, 8192, 16384],
         elements: |block| block,
         setup: Box::new(move |device| {
-            let x = Buffer::from_slice(device, &numbers(bins, n))?;
+            let x = Buffer::from_slice(device, &uniform::<i32>(11, n, 0.0, bins as f64))?;
             let device = device.clone();
             let length = i64::try_from(n).map_err(|error| Error::Invalid(error.to_string()))?;
             let out = Buffer::<i32>::zeros(&device, bins)?;
@@ -73,7 +60,7 @@ pub(crate) fn case(bins: usize, n: usize) -> Case {
                 };
                 count(config).determinism(setting.determinism).launch(
                     &device,
-                    programs(setting.warps),
+                    programs(&device, setting.warps),
                     (&x, out, length),
                 )
             }))

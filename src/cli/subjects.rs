@@ -97,11 +97,24 @@ fn whole_rows(case: Case, formula: &'static str) -> Subject {
 }
 
 /// A kernel with one row in one tile, by a program for each row or by some for each multiprocessor.
+/// A lane that holds fewer than 8 elements has too little under way, one with more than 64 too few
+/// neighbours.
 fn looped_rows(case: Case, formula: &'static str) -> Subject {
     let block = case.blocks[0];
-    let mut candidates = space(&[block], &[0, 2, 4, 1, 8], &[0, 3], |block, _| block);
-    // Only loops have pipelines.
-    candidates.retain(|setting| setting.width > 0 || setting.stages == 0);
+    let place = |width: usize| [0, 2, 1, 4].iter().position(|&other| other == width);
+    let candidates = space_by(
+        &[block],
+        &[0, 2, 1, 4],
+        &[0],
+        |block, _| block,
+        |lane, setting| {
+            let kind = place(setting.width).unwrap_or_default() as f64;
+            kind + 0.1 * distance(lane, 32)
+        },
+    );
+    let lane = |setting: &Setting| block / (32 * setting.warps as usize);
+    let fitting = |setting: &Setting| block < 256 || (8..=64).contains(&lane(setting));
+    let candidates = candidates.into_iter().filter(fitting).collect();
     subject(case, formula, candidates)
 }
 
