@@ -97,7 +97,7 @@ fn whole_rows(case: Case, formula: &'static str) -> Subject {
 }
 
 /// A kernel with one row in one tile, by a program for each row or by some for each multiprocessor.
-/// A lane that holds fewer than 8 elements has too little under way, one with more than 64 too few
+/// A lane that holds fewer than 8 elements has too little under way, one with more than 128 too few
 /// neighbours.
 fn looped_rows(case: Case, formula: &'static str) -> Subject {
     let block = case.blocks[0];
@@ -113,7 +113,7 @@ fn looped_rows(case: Case, formula: &'static str) -> Subject {
         },
     );
     let lane = |setting: &Setting| block / (32 * setting.warps as usize);
-    let fitting = |setting: &Setting| block < 256 || (8..=64).contains(&lane(setting));
+    let fitting = |setting: &Setting| block < 256 || (8..=128).contains(&lane(setting));
     let candidates = candidates.into_iter().filter(fitting).collect();
     subject(case, formula, candidates)
 }
