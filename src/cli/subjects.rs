@@ -180,13 +180,13 @@ fn reductions(size: Size, list: &mut Vec<Subject>) {
     list.push(subject(
         mean::case::<f32>(outer, middle, inner),
         formula,
-        // Few warps wait least for each other, and many loads of a lane are under way at once.
+        // Many loads of a lane are under way at once.
         space_by(
-            &[32, 64, 128, 256, 512, 1024],
+            &[128, 256, 512, 1024, 64, 32],
             &[0],
-            &[0, 3],
+            &[3, 0],
             move |rows, _| rows * inner.next_power_of_two().min(64),
-            |lane, setting| distance(lane, 32) + 0.7 * distance(setting.warps as usize, 1),
+            |lane, setting| distance(lane, 32) + 0.2 * distance(setting.warps as usize, 8),
         ),
     ));
     let (rows, columns): (usize, usize) = match size {
