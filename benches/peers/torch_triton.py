@@ -87,6 +87,20 @@ def near(target, values):
     return sorted(values, key=lambda value: abs(math.log2(value / target)))
 
 
+WARPS = [1, 2, 4, 8, 16, 32]
+
+
+def likely(configs, elements, lane=32, most=64):
+    """Those that give a lane 2 to 256 elements of the tile, the nearest to `lane` first, at most so
+    many; `elements` says how many a tile has. Among equals the given order counts."""
+    found = []
+    for config in configs:
+        held = elements(config) / (32 * config["num_warps"])
+        if 2 <= held <= 256:
+            found.append((abs(math.log2(held / lane)), config))
+    return [config for _, config in sorted(found, key=lambda each: each[0])[:most]]
+
+
 def power(n):
     return triton.next_power_of_2(n)
 
@@ -178,12 +192,15 @@ def make_mean(dtype, outer, middle, inner):
             x, out, middle, inner, ROWS=ROWS, COLUMNS=power(inner), STAGES=num_stages,
             num_warps=num_warps)
     check = close(out, lambda: torch.mean(x.float(), dim=1), dtype)
+    blocks = grid(BLOCK=near(1024, [256, 512, 1024, 2048, 4096]), num_warps=near(4, WARPS))
+    tiles = grid(ROWS=near(256, [32, 64, 128, 256, 512, 1024]), num_warps=near(4, WARPS),
+                 num_stages=[1, 3])
     return {
         "torch": Contestant(lambda: torch.mean(x, dim=1)),
         "triton_batch_invariant": Contestant(
-            invariant, grid(BLOCK=[1024, 512, 2048, 4096], num_warps=[4, 8]), check),
-        "triton": Contestant(strips, grid(ROWS=[64, 128, 256, 512, 1024],
-                                          num_warps=[4, 8, 16, 32], num_stages=[1, 3]), check),
+            invariant, likely(blocks, lambda c: c["BLOCK"], lane=8), check),
+        "triton": Contestant(
+            strips, likely(tiles, lambda c: c["ROWS"] * power(inner)), check),
     }
 
 
@@ -201,12 +218,12 @@ def make_sum_rows(dtype, rows, columns):
             x, out, rows, columns, BLOCK=block, STAGES=num_stages, num_warps=num_warps)
     count = multiprocessors()
     check = close(out, lambda: torch.sum(x, dim=1), dtype)
+    tiles = grid(num_warps=near(block / 512, WARPS), ROWS=[1, 2, 4])
     return {
         "torch": Contestant(lambda: torch.sum(x, dim=1, out=out)),
-        "triton": Contestant(launch, grid(num_warps=near(block / 512, [4, 8, 16, 32]), ROWS=[1, 2, 4]),
-                             check),
+        "triton": Contestant(launch, likely(tiles, lambda c: c["ROWS"] * block, lane=16), check),
         "triton_persistent": Contestant(
-            persistent, grid(num_warps=near(block / 512, [4, 8, 16, 32]), num_stages=[2, 1, 3],
+            persistent, grid(num_warps=near(block / 512, WARPS), num_stages=[2, 1, 3],
                              programs=[count * 4, count * 2, count * 8]), check),
     }
 
@@ -224,8 +241,9 @@ def make_sum_columns(dtype, rows, columns):
         kernels.sum_columns[(triton.cdiv(columns, 32), 1)](
             partial, out, parts, columns, PART=power(parts), ROWS=power(parts), COLUMNS=32,
             num_warps=4)
-    configs = grid(PART=[1024, 2048, 512], ROWS=[8, 16, 32], COLUMNS=[128, 256, 512],
-                   num_warps=[4, 8])
+    configs = grid(PART=[1024, 2048, 512], COLUMNS=near(128, [32, 64, 128, 256, 512]),
+                   ROWS=[8, 16, 32], num_warps=near(4, [1, 2, 4, 8]))
+    configs = likely(configs, lambda c: c["ROWS"] * c["COLUMNS"])
     return {
         "torch": Contestant(lambda: torch.sum(x, dim=0, out=out)),
         "triton": Contestant(launch, configs, close(out, lambda: torch.sum(x, dim=0), dtype)),
@@ -243,7 +261,9 @@ def make_sum_all(dtype, n):
         block = min(power(parts), 8192)
         kernels.sum_parts[(1,)](partial, out, parts, PART=power(parts), BLOCK=block,
                                 num_warps=16)
-    configs = grid(PART=[65536, 32768, 131072], BLOCK=[8192, 4096, 16384], num_warps=[8, 4, 16])
+    configs = grid(PART=[65536, 32768, 131072], num_warps=near(8, WARPS),
+                   BLOCK=near(8192, [1024, 2048, 4096, 8192, 16384]))
+    configs = likely(configs, lambda c: c["BLOCK"])
     return {
         "torch": Contestant(lambda: torch.sum(x)),
         "triton": Contestant(launch, configs,
@@ -262,11 +282,12 @@ def make_cumsum(dtype, rows, columns):
         kernels.cumsum_tiles[(rows,)](x, out, columns, BLOCK=BLOCK, STAGES=num_stages,
                                       num_warps=num_warps)
     check = close(out, lambda: torch.cumsum(x, dim=1), dtype)
+    parts = grid(BLOCK=near(1024, [256, 512, 1024, 2048, 4096]),
+                 num_warps=near(4, [1, 2, 4, 8, 16]), num_stages=[1, 3])
     return {
         "torch": Contestant(lambda: torch.cumsum(x, dim=1, out=out)),
-        "triton": Contestant(launch, grid(num_warps=[8, 4, 16, 32]), check),
-        "triton_tiles": Contestant(
-            tiles, grid(BLOCK=[1024, 2048, 4096], num_warps=[2, 4, 8], num_stages=[1, 3]), check),
+        "triton": Contestant(launch, grid(num_warps=near(power(columns) / 1024, WARPS)), check),
+        "triton_tiles": Contestant(tiles, likely(parts, lambda c: c["BLOCK"], lane=16), check),
     }
 
 
