@@ -41,8 +41,8 @@ pub enum Error {
         /// Why.
         source: LaunchError,
     },
-    /// A checked launch found an access outside its argument, or an index outside its axis: the first one in the order of
-    /// programs, then instructions, then elements.
+    /// A checked launch found an access outside its argument, or an index outside its axis: the
+    /// first one in the order of programs, then instructions, then elements.
     #[error(
         "kernel `{kernel}` accesses element {offset} of `{argument}`, which has {length}\n  --> {loc}\n  note: program {program:?} of the grid, tile element {element}"
     )]

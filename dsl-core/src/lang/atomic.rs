@@ -1,8 +1,13 @@
 //! Atomics without a result: numbers combined into memory that several programs share.
 //!
-//! Programs run in any order, so only what commutes has one result: integers. Atomic sums of floats
-//! need `Determinism::NotGuaranteed`. Every element counts, also where offsets are equal; between
-//! programs an address is combined by one op, and neither loaded nor stored.
+//! Programs run in any order, so only what commutes has one result: integers, of 32 and 64 bits,
+//! with every op at every level of determinism. `f32` and `f64` have [`atomic_add`] alone, and need
+//! `Determinism::NotGuaranteed`: at any other level compiling is an error with the line of the
+//! atomic, which advises partial sums and a second kernel, or integers. Narrower numbers have none,
+//! which `rustc` says.
+//!
+//! Every element counts, also where offsets are equal; between programs an address is combined by
+//! one op, and neither loaded nor stored.
 
 use std::panic::Location;
 
@@ -107,7 +112,8 @@ macro_rules! atomics {
 }
 
 atomics! {
-    /// Adds `value` to memory. Integers wrap; floats only where bits are not guaranteed.
+    /// Adds `value` to memory. Integers wrap. Sums of `f32` and `f64` depend on the order of arrival,
+    /// and are errors of the compilation but under `Determinism::NotGuaranteed`.
     atomic_add: Add of AtomicAdd;
     /// Keeps the smaller of memory and `value`.
     atomic_min: Min of AtomicInt;

@@ -114,7 +114,19 @@ impl DeviceRange {
         }
     }
 
-    /// How many iterations a software pipeline overlaps: a hint that never changes results.
+    /// How many iterations a software pipeline overlaps: a hint that never changes results, for
+    /// GPUs alone. Below 2 there is none; more than 8 count as 8. The stages of a kernel's `Config`,
+    /// if not 0, replace those of all its loops.
+    ///
+    /// While an iteration runs, loads of the next `stages - 1` are copied to shared memory. These are
+    /// the loads of tiles whose offsets and masks, and the conditions of `if`s around them, follow
+    /// from the index, from what the loop does not change, and from carried values that only such
+    /// numbers advance. Other loads stay where they are, as do those of arguments that the loop
+    /// writes, those that every iteration repeats, and those in an inner loop, which has stages of
+    /// its own. So do loads of which a lane accesses fewer than 4 bytes at once.
+    ///
+    /// Each stage costs shared memory of the size of the tiles loaded, more where lanes hold copies;
+    /// a thread block has 224 KiB. Where they do not fit, pipelines become shallower.
     pub fn stages(self, stages: usize) -> Self {
         Self {
             stages: i64::try_from(stages).unwrap_or(i64::MAX),

@@ -12,12 +12,17 @@ use crate::ir::Op;
 ///
 /// `counts += histogram(..)` in a loop keeps its counters in the shared memory of a GPU until the
 /// loop ends, if nothing else in the loop uses `counts`.
+///
+/// # Errors
+/// A GPU has the counters in shared memory, 4 bytes for each bin and for one more; 224 KiB hold
+/// 32768 bins. Compiling more for it is an error that tells the bytes they take and advises to
+/// count parts of the bins, one after the other.
 #[track_caller]
 pub fn histogram<T: Int>(x: Tile<T>, bins: usize) -> Tile<i32> {
     count(x, None, bins)
 }
 
-/// [`histogram`] of the elements where `mask` holds.
+/// [`histogram`] of the elements where `mask`, repeated to the shape of `x`, holds.
 #[track_caller]
 pub fn histogram_masked<T: Int>(x: Tile<T>, mask: Tile<bool>, bins: usize) -> Tile<i32> {
     count(x, Some(mask), bins)
@@ -38,9 +43,14 @@ fn count<T: Int>(x: Tile<T>, mask: Option<Tile<bool>>, bins: usize) -> Tile<i32>
 }
 
 /// The elements of `x` with these indices along `axis`: `result[i, j] = x[i, indices[i, j]]` for
-/// axis 1. The other extents of `indices` are those of `x`.
+/// axis 1. The result has the shape of `indices`, which is that of `x` but for the extent of `axis`.
 ///
-/// An index out of range is an error of checked launches; otherwise it means the nearest in range.
+/// An index outside `0..extent` is an error of a checked launch, which names the line, the axis and
+/// the index. Without checks it means the nearest in range: 0 for negative ones, else the last.
+/// Indices count as `i64`, so those of `u64` from 2^63 are negative.
+///
+/// # Errors
+/// On a GPU, a tile `x` that needs more than 224 KiB of shared memory on the way to other lanes.
 #[track_caller]
 pub fn gather<T: Element, I: Int>(x: Tile<T>, indices: Tile<I>, axis: usize) -> Tile<T> {
     Tile::from_handle(context::emit(Location::caller(), |context| {
