@@ -6,13 +6,14 @@
 Reads one JSON object a line from standard input and answers each with one line on standard output:
 
     {"do": "hello"}                                         libraries with versions, what is missing
-    {"do": "prepare", kernel, dtype, shape, seconds}        makes inputs, compiles, checks: the peers
-    {"do": "tune", seconds}                                 chooses configurations: one for each peer
+    {"do": "prepare", kernel, dtype, shape, seconds}        makes inputs, compiles, checks: peers, failed
+    {"do": "tune", seconds}                                 chooses configurations: peers, failed
     {"do": "round", peer, seconds}                          the median time of a launch, in ms
     {"do": "copy", elements, seconds}                       the same for a copy of f32
     {"do": "free"}                                          forgets the kernel
 
-An answer with "error" says what went wrong. A side is a module with `libraries()`, `Clock`,
+An answer with "error" says what went wrong; "failed" has the reason of each peer that has no figures.
+A side is a module with `libraries()`, `Clock`,
 `contestants(kernel, dtype, shape)`, `copies(elements)` and `free()`.
 """
 
@@ -102,7 +103,7 @@ class Peers:
         return {"libraries": libraries, "missing": missing}
 
     def prepare(self, kernel, dtype, shape, seconds):
-        self.contestants = {}
+        self.contestants, failed = {}, {}
         found = self.side.contestants(kernel, dtype, shape)
         begin = time.monotonic()
         for number, (name, contestant) in enumerate(found.items()):
@@ -112,13 +113,18 @@ class Peers:
             if contestant.working:
                 self.contestants[name] = contestant
             else:
-                print(f"peers: {name} {kernel}: {contestant.failed[:1]}", file=sys.stderr)
-        return {"peers": list(self.contestants)}
+                failed[name] = contestant.failed[0]
+        return {"peers": list(self.contestants), "failed": failed}
 
     def tune(self, seconds):
-        for contestant in self.contestants.values():
-            contestant.tune(self.clock)
-        return {"peers": {name: each.report() for name, each in self.contestants.items()}}
+        chosen, failed = {}, {}
+        for name, contestant in self.contestants.items():
+            try:
+                contestant.tune(self.clock)
+                chosen[name] = contestant.report()
+            except Exception as error:
+                failed[name] = f"{type(error).__name__}: {str(error)[:300]}"
+        return {"peers": chosen, "failed": failed}
 
     def round(self, peer, seconds):
         contestant = self.contestants[peer]

@@ -104,7 +104,7 @@ pub fn run(
         }
         eprintln!("{name}: took {:.1} s", start.elapsed().as_secs_f64());
         report.libraries = peers.libraries().clone();
-        report.notes = peers.notes().to_vec();
+        report.add_notes(peers.notes());
         keep(&report)?;
     }
     Ok(report)

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::report::title;
 use crate::demo::Case;
 use crate::error::{Error, Result};
 
@@ -51,6 +52,10 @@ pub(super) struct Peers {
     command: Option<PeersCommand>,
     running: Option<Running>,
     libraries: BTreeMap<String, String>,
+    /// The case that was begun.
+    case: String,
+    /// How often the process was given up.
+    failures: usize,
     notes: Vec<String>,
 }
 
@@ -77,11 +82,14 @@ struct Hello {
 #[derive(Deserialize)]
 struct Prepared {
     peers: Vec<String>,
+    /// Why the others have no figures.
+    failed: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
 struct Configs {
     peers: BTreeMap<String, Value>,
+    failed: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -164,6 +172,8 @@ impl Peers {
             command,
             running: None,
             libraries: BTreeMap::new(),
+            case: String::new(),
+            failures: 0,
             notes: Vec::new(),
         }
     }
@@ -187,6 +197,7 @@ impl Peers {
             "shape": case.shape,
             "seconds": tuning.as_secs_f64() / 2.0,
         });
+        self.case = title(case);
         if self.running.is_none() {
             self.start();
         }
@@ -194,7 +205,7 @@ impl Peers {
     }
 
     fn start(&mut self) {
-        if self.notes.len() >= MOST_FAILURES {
+        if self.failures >= MOST_FAILURES {
             return;
         }
         let Some(command) = &self.command else { return };
@@ -208,11 +219,7 @@ impl Peers {
         });
         let Some(hello) = hello else { return };
         for missing in hello.missing {
-            let note = format!("missing: {missing}");
-            if !self.notes.contains(&note) {
-                eprintln!("peers: {note}");
-                self.notes.push(note);
-            }
+            self.note(format!("missing: {missing}"));
         }
         if hello.libraries.is_empty() {
             self.command = None;
@@ -233,15 +240,32 @@ impl Peers {
     }
 
     fn give_up(&mut self, error: &Error) {
-        eprintln!("peers: {error}");
-        self.notes.push(error.to_string());
+        self.note(format!("{}: {error}", self.case));
+        self.failures += 1;
         self.running = None;
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            eprintln!("peers: {note}");
+            self.notes.push(note);
+        }
+    }
+
+    fn note_failed(&mut self, failed: BTreeMap<String, String>) {
+        for (peer, reason) in failed {
+            self.note(format!("{}: {peer}: {reason}", self.case));
+        }
     }
 
     /// The names of those that can run the case that was begun.
     pub(super) fn prepared(&mut self, tuning: Duration) -> Vec<String> {
         let answer = self.with(|running| running.receive::<Prepared>(tuning + PATIENCE));
-        answer.map_or_else(Vec::new, |answer| answer.peers)
+        let Some(Prepared { peers, failed }) = answer else {
+            return Vec::new();
+        };
+        self.note_failed(failed);
+        peers
     }
 
     /// Chooses each one's best configuration.
@@ -251,7 +275,11 @@ impl Peers {
             running.send(&request)?;
             running.receive::<Configs>(tuning + PATIENCE)
         });
-        answer.map_or_else(BTreeMap::new, |answer| answer.peers)
+        let Some(Configs { peers, failed }) = answer else {
+            return BTreeMap::new();
+        };
+        self.note_failed(failed);
+        peers
     }
 
     fn time(&mut self, request: &Value) -> Option<f64> {

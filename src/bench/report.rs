@@ -25,7 +25,7 @@ pub struct Report {
     pub method: BTreeMap<String, String>,
     /// The peers' libraries and their versions.
     pub libraries: BTreeMap<String, String>,
-    /// What went wrong with the peers as a whole.
+    /// What went wrong with the peers, the case in front where it was of one.
     pub notes: Vec<String>,
     /// One for each kernel, input and level of determinism.
     pub rows: Vec<Row>,
@@ -194,6 +194,15 @@ impl Report {
                 &failure.shape,
             ) != (case.kernel, case.dtype.name(), &case.shape)
         });
+    }
+
+    /// Adds the notes that are new: a report that was gone on with has some.
+    pub(super) fn add_notes(&mut self, notes: &[String]) {
+        for note in notes {
+            if !self.notes.contains(note) {
+                self.notes.push(note.clone());
+            }
+        }
     }
 
     /// An error that names rows that are not as promised, and kernels that failed.

@@ -15,8 +15,8 @@ for line in sys.stdin:
         sys.exit(3)
     answer = {
         "hello": {"libraries": {"fake": "1"}, "missing": ["other: not there"]},
-        "prepare": {"peers": ["fake"]},
-        "tune": {"peers": {"fake": {"block": 8}}},
+        "prepare": {"peers": ["fake"], "failed": {"second": "not compiled"}},
+        "tune": {"peers": {"fake": {"block": 8}}, "failed": {"third": "wrong results"}},
         "round": {"ms": 2.0},
         "copy": {"ms": 1.0},
         "free": {},
@@ -98,7 +98,19 @@ fn peers_that_end_cost_their_figures_only() {
         assert!((ratio * ms - 2.0).abs() < 1e-9, "{row}");
     }
     let notes = report["notes"].to_string();
-    assert!(notes.contains("the process ended"), "{notes}");
+    let wanted = [
+        ("softmax", "the process ended"),
+        ("mean", "second: not compiled"),
+        ("vector_add", "third: wrong results"),
+    ];
+    for (kernel, reason) in wanted {
+        let found = |note: &Value| {
+            let note = note.as_str().unwrap_or_default();
+            note.starts_with(kernel) && note.contains(reason)
+        };
+        let notes = report["notes"].as_array().expect("notes are listed");
+        assert!(notes.iter().any(found), "{kernel}: {notes:?}");
+    }
     assert!(notes.contains("other: not there"), "{notes}");
 }
 
