@@ -1,4 +1,7 @@
-"""NumPy and Numba on the CPU, on the threads that NUMBA_NUM_THREADS allows."""
+"""NumPy and Numba on the CPU, on the threads that NUMBA_NUM_THREADS allows.
+
+NumPy writes where it can to arrays made before; indices have the type that it computes with.
+"""
 
 import time
 
@@ -144,21 +147,32 @@ def make_cumsum(rows, columns):
 
 def make_histogram(n):
     x = np.random.default_rng(1).integers(0, 256, n, dtype=np.int32)
+    # Of any other type bincount would make a copy first.
+    numbers = x.astype(np.intp)
     out = np.zeros(256, np.int32)
-    return (lambda: np.bincount(x, minlength=256), lambda: kernels.histogram(x, out),
-            close(out, lambda: np.bincount(x, minlength=256)))
+    return (lambda: np.bincount(numbers, minlength=256), lambda: kernels.histogram(x, out),
+            close(out, lambda: np.bincount(numbers, minlength=256)))
 
 
 def make_sort(rows, columns):
     x = uniform(rows, columns)
     out = np.empty_like(x)
-    return (lambda: np.sort(x, axis=1), lambda: kernels.sort(x, out),
-            close(out, lambda: np.sort(x, axis=1)))
+
+    def run():
+        np.copyto(out, x)
+        out.sort(axis=1)
+    return run, lambda: kernels.sort(x, out), close(out, lambda: np.sort(x, axis=1))
 
 
 def make_topk(rows, columns):
     x = uniform(rows, columns)
-    run = lambda: np.sort(np.partition(x, columns - 32, axis=1)[:, columns - 32:], axis=1)
+    work, out = np.empty_like(x), np.empty((rows, 32), np.float32)
+
+    def run():
+        np.copyto(work, x)
+        work.partition(columns - 32, axis=1)
+        np.copyto(out, work[:, columns - 32:])
+        out.sort(axis=1)
     return run, None, None
 
 
@@ -166,6 +180,7 @@ def make_topk_indices(rows, columns):
     x = uniform(rows, columns)
 
     def run():
+        # These have no out, and take with out on flat indices is slower for rows so short.
         chosen = np.argpartition(x, columns - 32, axis=1)[:, columns - 32:]
         values = np.take_along_axis(x, chosen, 1)
         order = np.argsort(values, axis=1)
@@ -177,5 +192,8 @@ def make_gather(rows, columns):
     x = uniform(rows, columns)
     index = np.random.default_rng(1).integers(0, columns, (rows, columns), dtype=np.int64)
     out = np.empty_like(x)
-    return (lambda: np.take_along_axis(x, index, 1), lambda: kernels.gather(x, index, out),
+    flat, places = x.reshape(-1), index + np.arange(rows)[:, None] * columns
+    # By the mode "raise" take would write to a copy of out first.
+    return (lambda: np.take(flat, places, out=out, mode="clip"),
+            lambda: kernels.gather(x, index, out),
             close(out, lambda: np.take_along_axis(x, index, 1)))

@@ -6,13 +6,13 @@
 Reads one JSON object a line from standard input and answers each with one line on standard output:
 
     {"do": "hello"}                                         libraries with versions, what is missing
-    {"do": "prepare", kernel, dtype, shape, seconds}        makes inputs, compiles, checks: peers, failed
+    {"do": "prepare", kernel, dtype, shape, seconds}        makes inputs, compiles: peers, failed
     {"do": "tune", seconds}                                 chooses configurations: peers, failed
     {"do": "round", peer, seconds}                          the median time of a launch, in ms
     {"do": "copy", elements, seconds}                       the same for a copy of f32
     {"do": "free"}                                          forgets the kernel
 
-An answer with "error" says what went wrong; "failed" has the reason of each peer that has no figures.
+An answer with "error" says what went wrong; "failed" has the reasons of peers without figures.
 A side is a module with `libraries()`, `Clock`,
 `contestants(kernel, dtype, shape)`, `copies(elements)` and `free()`.
 """
