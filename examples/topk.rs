@@ -65,7 +65,7 @@ pub(crate) fn case<T: Numeric + Number>(rows: usize, columns: usize) -> Case {
     }
 }
 
-/// The same for the kernel that gives indices too; they are what is compared.
+/// The same for the kernel that gives indices too; values and indices are compared.
 pub(crate) fn case_with_indices<T: Numeric + Number>(rows: usize, columns: usize) -> Case {
     Case {
         kernel: "topk_indices",
@@ -73,9 +73,9 @@ pub(crate) fn case_with_indices<T: Numeric + Number>(rows: usize, columns: usize
         setup: Box::new(move |device| {
             let x = Buffer::from_slice(device, &random::<T>(8, rows * columns))?;
             let device = device.clone();
-            let mut values = Buffer::<T>::zeros(&device, rows * KEPT)?;
-            let out = Buffer::<i64>::zeros(&device, rows * KEPT)?;
-            Ok(problem(out, move |out, setting| {
+            let values = Buffer::<T>::zeros(&device, rows * KEPT)?;
+            let indices = Buffer::<i64>::zeros(&device, rows * KEPT)?;
+            Ok(problem((values, indices), move |(values, indices), setting| {
                 let config = topk_indices::Config {
                     rows: setting.block,
                     k: KEPT,
@@ -83,11 +83,10 @@ pub(crate) fn case_with_indices<T: Numeric + Number>(rows: usize, columns: usize
                     stages: setting.stages,
                     ..topk_indices::Config::new(columns)
                 };
-                let greatest = values.view_mut([rows, KEPT])?;
                 let arguments = (
                     x.view([rows, columns])?,
-                    greatest,
-                    out.view_mut([rows, KEPT])?,
+                    values.view_mut([rows, KEPT])?,
+                    indices.view_mut([rows, KEPT])?,
                 );
                 topk_indices::<T>(config)
                     .determinism(setting.determinism)
