@@ -75,23 +75,26 @@ pub(crate) fn case_with_indices<T: Numeric + Number>(rows: usize, columns: usize
             let device = device.clone();
             let values = Buffer::<T>::zeros(&device, rows * KEPT)?;
             let indices = Buffer::<i64>::zeros(&device, rows * KEPT)?;
-            Ok(problem((values, indices), move |(values, indices), setting| {
-                let config = topk_indices::Config {
-                    rows: setting.block,
-                    k: KEPT,
-                    warps: setting.warps,
-                    stages: setting.stages,
-                    ..topk_indices::Config::new(columns)
-                };
-                let arguments = (
-                    x.view([rows, columns])?,
-                    values.view_mut([rows, KEPT])?,
-                    indices.view_mut([rows, KEPT])?,
-                );
-                topk_indices::<T>(config)
-                    .determinism(setting.determinism)
-                    .launch(&device, rows.div_ceil(setting.block), arguments)
-            }))
+            Ok(problem(
+                (values, indices),
+                move |(values, indices), setting| {
+                    let config = topk_indices::Config {
+                        rows: setting.block,
+                        k: KEPT,
+                        warps: setting.warps,
+                        stages: setting.stages,
+                        ..topk_indices::Config::new(columns)
+                    };
+                    let arguments = (
+                        x.view([rows, columns])?,
+                        values.view_mut([rows, KEPT])?,
+                        indices.view_mut([rows, KEPT])?,
+                    );
+                    topk_indices::<T>(config)
+                        .determinism(setting.determinism)
+                        .launch(&device, rows.div_ceil(setting.block), arguments)
+                },
+            ))
         }),
         ..case::<T>(rows, columns)
     }
