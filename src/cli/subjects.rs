@@ -88,11 +88,7 @@ fn subject(case: Case, formula: &'static str, candidates: Vec<Setting>) -> Subje
 /// A kernel with one row in one tile.
 fn whole_rows(case: Case, formula: &'static str) -> Subject {
     let block = [case.blocks[0]];
-    let mut candidates = space(&block, &[0], &[0], |block, _| block);
-    // Programs that loop over rows; the last are for rows that fill a multiprocessor.
-    candidates.extend(space(&block, &[2, 4, 1, 8], &[2, 3, 1, 4], |block, _| {
-        block
-    }));
+    let candidates = space(&block, &[0], &[0], |block, _| block);
     subject(case, formula, candidates)
 }
 

@@ -50,6 +50,15 @@ impl Assembler {
         (ptxas.is_file() && nvdisasm.is_file()).then_some(Self { ptxas, nvdisasm })
     }
 
+    /// The versions of LLVM and of the assembler, which the machine code depends on.
+    pub fn versions(&self) -> Result<String> {
+        let (text, _) = run(&self.ptxas, &[OsStr::new("--version")])?;
+        let release = text.split(" V").nth(1).unwrap_or_default();
+        let release = release.split_whitespace().next().unwrap_or_default();
+        let (major, minor, patch) = inkwell::support::get_llvm_version();
+        Ok(format!("LLVM {major}.{minor}.{patch}, ptxas {release}"))
+    }
+
     /// Assembles PTX and disassembles the result, with temporary files in `folder`.
     pub fn assemble(&self, ptx: &str, folder: &Path, name: &str) -> Result<Assembled> {
         let (source, cubin) = (

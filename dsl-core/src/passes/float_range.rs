@@ -30,12 +30,13 @@ const ANYTHING: Range = Range {
 const LIMIT: f64 = 1e30;
 
 impl Range {
-    /// The hull of these bounds, widened by more than the roundings of one op.
+    /// The hull of these bounds, widened by more than the roundings of one op: in any type, a number
+    /// below the least normal `f32` may round to zero or away from it.
     fn hull(bounds: &[f64], nan: bool) -> Self {
         let low = bounds.iter().copied().fold(f64::INFINITY, f64::min);
         let high = bounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let widened = |bound: f64, sign: f64| {
-            let wide = bound + sign * (0.01 * bound.abs() + f64::MIN_POSITIVE);
+            let wide = bound + sign * (0.01 * bound.abs() + f64::from(f32::MIN_POSITIVE));
             if wide * sign > LIMIT {
                 sign * f64::INFINITY
             } else {
@@ -376,5 +377,44 @@ mod tests {
         assert_eq!(comparisons(&LESS_MAXIMUM.replace("REDUCED", "1")), 0);
         // The maximum of a column says nothing of a row.
         assert_eq!(comparisons(&LESS_MAXIMUM.replace("REDUCED", "0")), 2);
+    }
+
+    /// A product of small numbers may be zero though its bounds are not.
+    const UNDERFLOW: &str = "func @f block (%x: ptr<f32>, %y: ptr<f32> write) {
+       %i = arange start=0, end=4 : tile<4xi64>
+       %a = load %x, %i : tile<4xf32>
+       %t = constant value=f32(0x1p-100) : tile<4xf32>
+       %above = gt %a, %t : tile<4xbool>
+       %b = select %above, %a, %t : tile<4xf32>
+       %c = mul %b, %b : tile<4xf32>
+       %z = constant value=f32(0x0p0) : tile<4xf32>
+       %positive = gt %c, %z : tile<4xbool>
+       %s = select %positive, %c, %a : tile<4xf32>
+       store %y, %i, %s
+     }";
+
+    #[test]
+    fn products_may_vanish() {
+        assert_eq!(comparisons(UNDERFLOW), 2);
+    }
+
+    #[test]
+    fn a_product_that_vanished_times_infinity_is_nan() {
+        let func = parse(
+            "func @f block (%x: f32, %y: f32) {
+               %t = constant value=f32(0x1p-100) : f32
+               %above = gt %x, %t : bool
+               %a = select %above, %x, %t : f32
+               %b = mul %a, %a : f32
+               %one = constant value=f32(0x1p0) : f32
+               %more = gt %y, %one : bool
+               %c = select %more, %y, %one : f32
+               %d = mul %b, %c : f32
+               %i = bitcast %d : u32
+             }",
+            "test.bir",
+        )
+        .expect("parses");
+        assert_eq!(reads(&func), (1, 1));
     }
 }

@@ -283,7 +283,9 @@ fn exclusive_parameters(func: &Func) -> BTreeSet<usize> {
     let written = |index: usize| {
         let base: Value = func.arguments()[index];
         insts.iter().any(|&inst| match func.op(inst) {
-            Op::LaneStore { base: target, .. } => *target == base,
+            Op::LaneStore { base: target, .. } | Op::LaneAtomic { base: target, .. } => {
+                *target == base
+            }
             _ => false,
         })
     };

@@ -3,6 +3,9 @@
 use super::expect::{check_mask, number};
 use crate::ir::{Axis, Class, DType, Func, Op, Shape, Type, Value};
 
+/// The most bins: several copies of their counters still make a tile.
+const MAX_BINS: i64 = 1 << 20;
+
 fn integer(op: &Op, what: &str, ty: Type) -> Result<DType, String> {
     let dtype = number(op, ty)?;
     if matches!(dtype.class(), Class::Signed | Class::Unsigned) {
@@ -24,6 +27,11 @@ pub(super) fn infer_histogram(
     let ty = func.ty(x);
     integer(op, "elements", ty)?;
     check_mask(op, ty, mask.map(|mask| func.ty(mask)))?;
+    if bins > MAX_BINS {
+        return Err(format!(
+            "`histogram` with {bins} bins, expected at most {MAX_BINS}: count parts of them"
+        ));
+    }
     let extent = usize::try_from(bins).unwrap_or(0);
     let shape = Shape::new(&[extent]);
     let shape = shape.map_err(|reason| format!("`histogram` with {bins} bins: {reason}"))?;
