@@ -54,7 +54,7 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
         ];
     }
     vec![
-        case::<f32>(65536, 8192),
+        case::<f32>(4096, 8192),
         case::<f32>(4096, 3000),
         case::<bf16>(4096, 4096),
     ]
