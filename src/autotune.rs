@@ -15,6 +15,7 @@ use exactile_core::ir::Number;
 use exactile_core::target::Determinism;
 use serde::{Deserialize, Serialize};
 
+use crate::ahead::compile_all;
 use crate::array::Array;
 use crate::buffer::Buffer;
 use crate::compare::{Comparable, Tolerance, compare_within};
@@ -61,6 +62,9 @@ impl TuneKey {
 /// What the tuner runs: a problem with its buffers, launched once per call.
 pub trait Workload<C> {
     /// Launches the kernel under `config`; may return before it has ended.
+    ///
+    /// A tuner calls it first to see what it would compile: launches by the calling thread on the
+    /// tuner's device then do nothing.
     fn launch(&mut self, config: &C) -> Result<()>;
     /// What the last launch wrote.
     fn outputs(&self) -> Result<Vec<Array>>;
@@ -189,6 +193,7 @@ impl Tuner {
 
     /// The fastest of `candidates` whose results agree with `golden`.
     ///
+    /// All candidates are compiled first, on all cores, then measured one after another.
     /// The winner on file is taken when it is among the candidates and its results still agree.
     /// It is an error when no candidate is right; the message says what each did.
     pub fn tune<C: Clone + fmt::Debug>(
@@ -214,10 +219,15 @@ impl Tuner {
                 });
             }
         }
+        let compiled = compile(device, candidates, workload);
         let trials: Vec<(C, Verdict)> = candidates
             .iter()
-            .map(|config| {
-                let verdict = judge(device, level, config, golden, workload);
+            .zip(compiled)
+            .map(|(config, compiled)| {
+                let verdict = match compiled {
+                    Ok(()) => judge(device, level, config, golden, workload),
+                    Err(reason) => Verdict::Failed(reason),
+                };
                 (config.clone(), verdict)
             })
             .collect();
@@ -277,6 +287,27 @@ fn fastest<C: Clone + fmt::Debug>(trials: &[(C, Verdict)]) -> Result<(C, f64)> {
             }
             Error::Mismatch(message)
         })
+}
+
+/// Compiles all candidates on all cores, before anything is measured, and says which ones do not
+/// compile, and why.
+fn compile<C>(
+    device: &Device,
+    candidates: &[C],
+    workload: &mut impl Workload<C>,
+) -> Vec<std::result::Result<(), String>> {
+    let mut record = |config: &C| {
+        // Where a launch cannot be recorded, the real one says why.
+        device
+            .record(|| workload.launch(config))
+            .unwrap_or_default()
+    };
+    let sets: Vec<_> = candidates.iter().map(&mut record).collect();
+    let mut outcomes = vec![Ok(()); sets.len()];
+    compile_all(device, &sets, None, &mut |index, outcome| {
+        outcomes[index] = outcome;
+    });
+    outcomes
 }
 
 fn judge<C>(

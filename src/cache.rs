@@ -2,32 +2,79 @@
 //!
 //! The first key is what a launch knows without tracing: the kernel's identity, its data types and
 //! configuration, the options, and what the arguments let the compiler assume. The second is what
-//! determines the code: the printed IR with the target and options; kernels that differ in the
-//! first key only share code.
+//! determines the code: the IR that a backend takes. Kernels that differ in the first key only share
+//! code, and so do checked and unchecked code where nothing is checked, or levels of determinism
+//! that come to the same.
 
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use crate::compile::Compiled;
+use exactile_core::ir::Func;
+
+use crate::compile::{Code, Prepared, StageTime};
 use crate::error::Result;
 
 /// What a launch knows about a kernel without tracing it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct LaunchKey(pub(crate) String);
 
-/// The printed IR, the target and the options.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct CodeKey(pub(crate) String);
+/// The printed IR that code is made from, and the lines that errors name, as 128 bits of hash.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct CodeKey([u64; 2]);
+
+impl CodeKey {
+    pub(crate) fn of(func: &Func) -> Self {
+        let printed = func.to_string();
+        let insts = func.all_insts();
+        let lines: Vec<_> = insts.iter().map(|&inst| &func.inst(inst).loc).collect();
+        Self([0, 1].map(|half: u64| {
+            let mut hasher = DefaultHasher::new();
+            (half, &printed, &lines).hash(&mut hasher);
+            hasher.finish()
+        }))
+    }
+}
 
 /// How many kinds of launches are remembered to be in bounds.
 const MOST_PROOFS: usize = 1 << 16;
 
+/// What is made when it is first needed, and once: others wait for the one that makes it. A failure
+/// leaves it to the next one.
+pub(crate) struct Slot<T>(Mutex<Option<T>>);
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<T: Clone> Slot<T> {
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        // Whoever panicked while making it left nothing.
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*slot {
+            Some(made) => Ok(made.clone()),
+            None => Ok(slot.insert(make()?).clone()),
+        }
+    }
+}
+
+/// What compiling has cost so far.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Costs {
+    /// Codes that a backend made.
+    pub(crate) codes: usize,
+    /// Seconds by stage, of all threads together.
+    pub(crate) seconds: BTreeMap<&'static str, f64>,
+}
+
 #[derive(Default)]
 struct Tables {
-    by_launch: BTreeMap<LaunchKey, Arc<Compiled>>,
-    by_code: BTreeMap<CodeKey, Arc<Compiled>>,
-    seconds: f64,
+    by_launch: BTreeMap<LaunchKey, Arc<Slot<Arc<Prepared>>>>,
+    by_code: BTreeMap<CodeKey, Arc<Slot<Arc<Code>>>>,
+    costs: Costs,
     in_bounds: BTreeSet<String>,
 }
 
@@ -45,7 +92,10 @@ impl Cache {
 
     /// How many different codes there are.
     pub(crate) fn len(&self) -> usize {
-        self.tables().by_code.len()
+        let slots: Vec<_> = self.tables().by_code.values().cloned().collect();
+        let made =
+            |slot: &&Arc<Slot<Arc<Code>>>| slot.0.try_lock().is_ok_and(|code| code.is_some());
+        slots.iter().filter(made).count()
     }
 
     /// Whether a checked launch has proved launches like this one in bounds.
@@ -63,37 +113,55 @@ impl Cache {
         known.insert(launch);
     }
 
-    /// Seconds spent so far.
-    pub(crate) fn compile_seconds(&self) -> f64 {
-        self.tables().seconds
+    /// What was spent so far.
+    pub(crate) fn costs(&self) -> Costs {
+        self.tables().costs.clone()
     }
 
-    /// Notes time spent on a kernel.
-    pub(crate) fn spent(&self, time: Duration) {
-        self.tables().seconds += time.as_secs_f64();
+    /// Notes the stages of a compilation.
+    pub(crate) fn spent(&self, stages: &[StageTime]) {
+        let seconds = &mut self.tables().costs.seconds;
+        for stage in stages {
+            *seconds.entry(stage.name).or_default() += stage.time.as_secs_f64();
+        }
     }
 
-    /// The code that an earlier launch with this key used.
-    pub(crate) fn launched(&self, key: &LaunchKey) -> Option<Arc<Compiled>> {
-        self.tables().by_launch.get(key).cloned()
+    /// The block IR for launches with this key, made by `prepare` unless it is there.
+    pub(crate) fn prepared(
+        &self,
+        key: &LaunchKey,
+        prepare: impl FnOnce() -> Result<Prepared>,
+    ) -> Result<Arc<Prepared>> {
+        let known = self.tables().by_launch.get(key).cloned();
+        let slot = known.unwrap_or_else(|| {
+            let mut tables = self.tables();
+            Arc::clone(tables.by_launch.entry(key.clone()).or_default())
+        });
+        // Made without the lock on the tables: other kernels go on.
+        slot.get_or_make(|| prepare().map(Arc::new))
     }
 
-    /// The code for `code`, made by `compile` unless it is there; remembered for `launch` too.
+    /// The code for a key, made by `compile` unless it is there.
     pub(crate) fn code(
         &self,
-        launch: LaunchKey,
-        code: CodeKey,
-        compile: impl FnOnce() -> Result<Compiled>,
-    ) -> Result<Arc<Compiled>> {
-        let known = self.tables().by_code.get(&code).cloned();
-        // Compiled without the lock: two threads may do the same work, and the first one's stays.
-        let compiled = match known {
-            Some(known) => known,
-            None => Arc::new(compile()?),
-        };
+        key: CodeKey,
+        compile: impl FnOnce() -> Result<Code>,
+    ) -> Result<Arc<Code>> {
+        let slot = Arc::clone(self.tables().by_code.entry(key).or_default());
+        slot.get_or_make(|| {
+            self.tables().costs.codes += 1;
+            compile().map(Arc::new)
+        })
+    }
+
+    /// Drops all code; what still uses it keeps it.
+    pub(crate) fn forget_code(&self) {
         let mut tables = self.tables();
-        let kept = Arc::clone(tables.by_code.entry(code).or_insert(compiled));
-        tables.by_launch.insert(launch, Arc::clone(&kept));
-        Ok(kept)
+        let dropped = (
+            std::mem::take(&mut tables.by_launch),
+            std::mem::take(&mut tables.by_code),
+        );
+        drop(tables);
+        drop(dropped);
     }
 }

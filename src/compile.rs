@@ -3,7 +3,7 @@
 //! `EXACTILE_LOG` set to a kernel's name, or to `all`, prints the IR after each pass to standard
 //! error.
 
-use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::{Diagnostics, Loc};
@@ -13,20 +13,11 @@ use exactile_core::passes::{self, Approximations};
 use exactile_core::target::{Bounds, Options};
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
 
+use crate::cache::{CodeKey, Slot};
 use crate::cuda::{Gpu, GpuCode};
 use crate::device::{Device, DeviceKind};
 use crate::error::{Error, Result};
 use crate::proof::accesses_ignore_memory;
-
-/// A kernel compiled for a device.
-pub(crate) struct Compiled {
-    pub(crate) code: Code,
-    /// Whether the code checks its accesses.
-    pub(crate) bounds: Bounds,
-    /// Whether a checked launch without an error proves later ones in bounds.
-    pub(crate) provable: bool,
-    pub(crate) stages: Vec<StageTime>,
-}
 
 /// What a device executes.
 pub(crate) enum Code {
@@ -97,44 +88,99 @@ pub struct StageTime {
     pub time: Duration,
 }
 
-/// Compiles a kernel for `device`.
-pub(crate) fn compile(traced: BlockFunc, device: &Device, options: &Options) -> Result<Compiled> {
-    let mut pipeline = Pipeline::new(&traced.name);
-    pipeline.show("trace", &traced);
-    let provable = accesses_ignore_memory(&traced);
-    let code = match (device.kind(), device.gpu()) {
-        (DeviceKind::Interpreter, _) => {
-            // Only for its errors: the specification runs what was traced.
-            pipeline.block(traced.clone(), options, Approximations::Absent)?;
-            Code::Interpreter(traced)
-        }
-        (DeviceKind::Cpu, _) => pipeline.cpu(traced, options)?,
-        (DeviceKind::Lanes, _) | (DeviceKind::Cuda(_), None) => {
-            Code::Lanes(pipeline.lanes(traced, options, Approximations::Absent)?)
-        }
-        (DeviceKind::Cuda(_), Some(gpu)) => pipeline.gpu(traced, options, gpu)?,
-    };
-    Ok(Compiled {
-        code,
-        bounds: options.bounds,
-        provable,
-        stages: pipeline.times,
-    })
+/// A kernel's block IR, ready to be lowered for a device, with the code that was made of it.
+pub(crate) struct Prepared {
+    /// What is lowered; for the interpreter, which runs the specification, what was traced.
+    block: BlockFunc,
+    options: Options,
+    /// Whether a checked launch without an error proves later ones in bounds.
+    pub(crate) provable: bool,
+    checked: Slot<Arc<Code>>,
+    unchecked: Slot<Arc<Code>>,
+}
+
+impl Prepared {
+    /// Runs the passes over what `trace` gives. The bounds of `options` do not matter here.
+    pub(crate) fn new(
+        device: &Device,
+        options: &Options,
+        trace: impl FnOnce() -> Result<BlockFunc>,
+    ) -> Result<Self> {
+        let mut pipeline = Pipeline::new();
+        let prepared = trace().and_then(|traced| {
+            pipeline.begin("trace", &traced);
+            let provable = accesses_ignore_memory(&traced);
+            Ok((provable, pipeline.front(traced, device, options)?))
+        });
+        device.cache().spent(&pipeline.times);
+        let (provable, block) = prepared?;
+        Ok(Self {
+            block,
+            options: *options,
+            provable,
+            checked: Slot::default(),
+            unchecked: Slot::default(),
+        })
+    }
+
+    /// The code for launches on `device`.
+    pub(crate) fn code(&self, device: &Device, bounds: Bounds) -> Result<Arc<Code>> {
+        let slot = match bounds {
+            Bounds::Checked => &self.checked,
+            Bounds::Unchecked => &self.unchecked,
+        };
+        slot.get_or_make(|| {
+            let mut pipeline = Pipeline::of(&self.block);
+            let options = Options {
+                bounds,
+                ..self.options
+            };
+            let made = pipeline
+                .lower(&self.block, device, &options)
+                .and_then(|lowered| {
+                    let key = CodeKey::of(lowered.func());
+                    pipeline.note("key");
+                    let generate = || pipeline.generate(lowered, device);
+                    device.cache().code(key, generate)
+                });
+            device.cache().spent(&pipeline.times);
+            made
+        })
+    }
+}
+
+/// The times of all stages, for a checked launch; nothing is taken from the cache or put there.
+pub(crate) fn compile_times(
+    device: &Device,
+    options: &Options,
+    trace: impl FnOnce() -> Result<BlockFunc>,
+) -> Result<Vec<StageTime>> {
+    let mut pipeline = Pipeline::new();
+    let traced = trace()?;
+    pipeline.begin("trace", &traced);
+    let block = pipeline.front(traced, device, options)?;
+    let lowered = pipeline.lower(&block, device, options)?;
+    pipeline.generate(lowered, device)?;
+    Ok(pipeline.times)
 }
 
 /// The lane IR that a CPU worker's code is made from.
 pub(crate) fn worker_ir(traced: BlockFunc, options: &Options) -> Result<LaneFunc> {
-    Pipeline::new(&traced.name).worker(traced, options)
+    let mut pipeline = Pipeline::of(&traced);
+    let block = pipeline.block(traced, options, Approximations::Absent)?;
+    pipeline.worker(&block, options)
 }
 
 /// The lane IR that a GPU's code is made from.
 pub(crate) fn thread_block_ir(traced: BlockFunc, options: &Options) -> Result<LaneFunc> {
-    Pipeline::new(&traced.name).lanes(traced, options, Approximations::Native)
+    let mut pipeline = Pipeline::of(&traced);
+    let block = pipeline.block(traced, options, Approximations::Native)?;
+    pipeline.lanes(&block, options)
 }
 
 /// The block IR that is lowered: flags resolved, functions decomposed, cleaned up.
 pub(crate) fn prepare_block(traced: BlockFunc, options: &Options) -> Result<BlockFunc> {
-    Pipeline::new(&traced.name).block(traced, options, Approximations::Absent)
+    Pipeline::of(&traced).block(traced, options, Approximations::Absent)
 }
 
 /// One compilation: its log and its times.
@@ -145,14 +191,92 @@ struct Pipeline {
     times: Vec<StageTime>,
 }
 
+/// What a backend takes.
+enum Lowered {
+    /// The interpreter takes block IR.
+    Interpreter(BlockFunc),
+    Lane(LaneFunc),
+}
+
+impl Lowered {
+    fn func(&self) -> &Func {
+        match self {
+            Self::Interpreter(func) => func,
+            Self::Lane(func) => func,
+        }
+    }
+}
+
 impl Pipeline {
-    fn new(kernel: &str) -> Self {
-        let wanted = std::env::var("EXACTILE_LOG").unwrap_or_default();
+    /// A compilation that begins with the trace.
+    fn new() -> Self {
         Self {
-            kernel: kernel.to_string(),
-            logged: wanted == "all" || wanted == kernel,
+            kernel: String::new(),
+            logged: false,
             last: Instant::now(),
             times: Vec::new(),
+        }
+    }
+
+    /// A compilation that begins with this function.
+    fn of(func: &Func) -> Self {
+        let mut pipeline = Self::new();
+        pipeline.name(func);
+        pipeline
+    }
+
+    fn name(&mut self, func: &Func) {
+        let wanted = std::env::var("EXACTILE_LOG").unwrap_or_default();
+        self.logged = wanted == "all" || wanted == func.name;
+        self.kernel.clone_from(&func.name);
+    }
+
+    /// Notes the first stage, which gave the function.
+    fn begin(&mut self, stage: &'static str, func: &Func) {
+        self.name(func);
+        self.done(stage, func);
+    }
+
+    /// What is lowered for `device`.
+    fn front(
+        &mut self,
+        traced: BlockFunc,
+        device: &Device,
+        options: &Options,
+    ) -> Result<BlockFunc> {
+        match device.kind() {
+            DeviceKind::Interpreter => {
+                // Only for its errors: the specification runs what was traced.
+                self.block(traced.clone(), options, Approximations::Absent)?;
+                Ok(traced)
+            }
+            DeviceKind::Cpu | DeviceKind::Lanes => {
+                self.block(traced, options, Approximations::Absent)
+            }
+            DeviceKind::Cuda(_) => self.block(traced, options, Approximations::Native),
+        }
+    }
+
+    fn lower(&mut self, block: &BlockFunc, device: &Device, options: &Options) -> Result<Lowered> {
+        let lane = match device.kind() {
+            DeviceKind::Interpreter => return Ok(Lowered::Interpreter(block.clone())),
+            DeviceKind::Cpu => self.worker(block, options)?,
+            DeviceKind::Lanes | DeviceKind::Cuda(_) => self.lanes(block, options)?,
+        };
+        Ok(Lowered::Lane(lane))
+    }
+
+    fn generate(&mut self, lowered: Lowered, device: &Device) -> Result<Code> {
+        let lane = match lowered {
+            Lowered::Interpreter(func) => return Ok(Code::Interpreter(func)),
+            Lowered::Lane(lane) => lane,
+        };
+        match (device.kind(), device.gpu()) {
+            (DeviceKind::Cpu, _) => self.cpu(&lane),
+            (DeviceKind::Cuda(_), Some(gpu)) => self.gpu(lane, gpu),
+            (DeviceKind::Interpreter | DeviceKind::Lanes | DeviceKind::Cuda(_), _) => {
+                Ok(Code::Lanes(lane))
+            }
         }
     }
 
@@ -172,21 +296,14 @@ impl Pipeline {
     }
 
     /// Lane IR of a CPU worker.
-    fn worker(&mut self, traced: BlockFunc, options: &Options) -> Result<LaneFunc> {
-        let block = self.block(traced, options, Approximations::Absent)?;
-        let lane = self.accepted(sequential::lower(&block, options))?;
+    fn worker(&mut self, block: &BlockFunc, options: &Options) -> Result<LaneFunc> {
+        let lane = self.accepted(sequential::lower(block, options))?;
         self.lane(lane)
     }
 
     /// Lane IR of a thread block.
-    fn lanes(
-        &mut self,
-        traced: BlockFunc,
-        options: &Options,
-        approximations: Approximations,
-    ) -> Result<LaneFunc> {
-        let block = self.block(traced, options, approximations)?;
-        let lane = self.accepted(distributed::lower(&block, options))?;
+    fn lanes(&mut self, block: &BlockFunc, options: &Options) -> Result<LaneFunc> {
+        let lane = self.accepted(distributed::lower(block, options))?;
         self.lane(lane)
     }
 
@@ -201,21 +318,21 @@ impl Pipeline {
         Ok(lane)
     }
 
-    fn cpu(&mut self, traced: BlockFunc, options: &Options) -> Result<Code> {
-        let lane = self.worker(traced, options)?;
-        let executable = exactile_cranelift::compile(&lane)
+    fn cpu(&mut self, lane: &LaneFunc) -> Result<Code> {
+        let executable = exactile_cranelift::compile(lane)
             .map_err(|error| self.refused("the CPU", &error.to_string()))?;
-        self.done("cranelift", &lane);
+        self.note("cranelift");
         Ok(Code::Cpu(executable))
     }
 
-    fn gpu(&mut self, traced: BlockFunc, options: &Options, gpu: &Gpu) -> Result<Code> {
-        let lane = self.lanes(traced, options, Approximations::Native)?;
-        let code = gpu
-            .compile(&lane)
-            .map_err(|error| self.refused(gpu.name(), &error.to_string()))?;
-        self.done("nvptx", &lane);
-        Ok(Code::Gpu(lane, code))
+    fn gpu(&mut self, lane: LaneFunc, gpu: &Gpu) -> Result<Code> {
+        let refused =
+            |pipeline: &Self, error: Error| pipeline.refused(gpu.name(), &error.to_string());
+        let generated = gpu.generate(&lane).map_err(|error| refused(self, error))?;
+        self.note("llvm");
+        let code = gpu.load(&lane, generated);
+        self.note("driver");
+        Ok(Code::Gpu(lane, code.map_err(|error| refused(self, error))?))
     }
 
     fn refused(&self, device: &str, message: &str) -> Error {
@@ -228,11 +345,16 @@ impl Pipeline {
 
     /// Notes the time of a stage that has ended, and shows what it made.
     fn done(&mut self, name: &'static str, func: &Func) {
+        self.note(name);
+        self.show(name, func);
+        self.last = Instant::now();
+    }
+
+    fn note(&mut self, name: &'static str) {
         self.times.push(StageTime {
             name,
             time: self.last.elapsed(),
         });
-        self.show(name, func);
         self.last = Instant::now();
     }
 
@@ -246,17 +368,6 @@ impl Pipeline {
         result.map_err(|diagnostics| Error::Compile {
             kernel: self.kernel.clone(),
             diagnostics,
-        })
-    }
-}
-
-impl fmt::Debug for Compiled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.code {
-            Code::Interpreter(_) => "Compiled(interpreter)",
-            Code::Lanes(_) => "Compiled(lanes)",
-            Code::Cpu(_) => "Compiled(cpu)",
-            Code::Gpu(..) => "Compiled(gpu)",
         })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exactile_core::target::BoundsError;
 use exactile_core::verify::LaneFunc;
-use exactile_nvptx::{Context, DeviceBuffer, ErrorRecord, Event, Kernel, Stream, emit};
+use exactile_nvptx::{Context, DeviceBuffer, ErrorRecord, Event, Kernel, Ptx, Stream, emit};
 
 use crate::error::{Error, Result};
 
@@ -55,7 +55,17 @@ impl Gpu {
 
     /// Compiles and loads a kernel.
     pub(crate) fn compile(&self, func: &LaneFunc) -> Result<GpuCode> {
-        let kernel = self.context.compile(func, &func.name).map_err(failed)?;
+        self.load(func, self.generate(func)?)
+    }
+
+    /// PTX for the driver.
+    pub(crate) fn generate(&self, func: &LaneFunc) -> Result<Ptx> {
+        emit(func, &func.name).map_err(failed)
+    }
+
+    /// Has the driver compile and load what [`Gpu::generate`] made of `func`.
+    pub(crate) fn load(&self, func: &LaneFunc, ptx: Ptx) -> Result<GpuCode> {
+        let kernel = self.context.load(func, ptx).map_err(failed)?;
         Ok(GpuCode { kernel })
     }
 

@@ -34,10 +34,18 @@ impl Gpu {
         match *self {}
     }
 
-    pub(crate) fn compile(&self, _func: &LaneFunc) -> Result<GpuCode> {
+    pub(crate) fn generate(&self, _func: &LaneFunc) -> Result<Ptx> {
         match *self {}
     }
+
+    pub(crate) fn load(&self, _func: &LaneFunc, ptx: Ptx) -> Result<GpuCode> {
+        match ptx {}
+    }
 }
+
+/// No PTX.
+#[derive(Debug)]
+pub(crate) enum Ptx {}
 
 /// No clock.
 #[derive(Debug)]

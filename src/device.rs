@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use exactile_cranelift::Threads;
 
+use crate::ahead::{Job, Recordings};
 use crate::cache::Cache;
 use crate::cuda::Gpu;
 use crate::error::{Error, Result};
@@ -41,6 +42,7 @@ struct Inner {
     threads: Threads,
     /// Whether launches skip the checks that an earlier launch proved needless.
     trusts_proofs: AtomicBool,
+    recordings: Recordings,
 }
 
 impl Device {
@@ -53,6 +55,7 @@ impl Device {
             gpu: None,
             threads: Threads::All,
             trusts_proofs: AtomicBool::new(true),
+            recordings: Recordings::default(),
         })
     }
 
@@ -79,6 +82,7 @@ impl Device {
             gpu: None,
             threads: Threads::One,
             trusts_proofs: AtomicBool::new(true),
+            recordings: Recordings::default(),
         })
     }
 
@@ -106,6 +110,7 @@ impl Device {
             gpu: Some(gpu),
             threads: Threads::All,
             trusts_proofs: AtomicBool::new(true),
+            recordings: Recordings::default(),
         }))
     }
 
@@ -143,6 +148,7 @@ impl Device {
                 gpu: None,
                 threads: Threads::All,
                 trusts_proofs: AtomicBool::new(true),
+                recordings: Recordings::default(),
             }),
             DeviceKind::Cpu | DeviceKind::Cuda(_) => self,
         }
@@ -214,9 +220,10 @@ impl Device {
         self.inner.gpu.as_ref()
     }
 
-    /// Seconds that this device has spent on compiling, tracing included.
+    /// Seconds that this device has spent on compiling, tracing included; those of all threads
+    /// where several compile side by side.
     pub fn compile_seconds(&self) -> f64 {
-        self.inner.cache.compile_seconds()
+        self.inner.cache.costs().seconds.values().sum()
     }
 
     /// How many compiled kernels this device holds.
@@ -236,6 +243,22 @@ impl Device {
 
     pub(crate) fn cache(&self) -> &Cache {
         &self.inner.cache
+    }
+
+    /// What the launches of `work` by this thread on this device would compile. They do nothing
+    /// else.
+    pub(crate) fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<Vec<Job>> {
+        self.inner.recordings.record(work)
+    }
+
+    /// Whether launches by this thread are recorded in place of run.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.inner.recordings.is_active()
+    }
+
+    /// Records a launch by this thread.
+    pub(crate) fn note(&self, job: Job) {
+        self.inner.recordings.note(job);
     }
 }
 

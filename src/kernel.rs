@@ -6,7 +6,7 @@ use exactile_core::lang::KernelSource;
 use exactile_core::target::{Bounds, Determinism, Options};
 use exactile_core::verify::BlockFunc;
 
-use crate::compile::{StageTime, compile, prepare_block};
+use crate::compile::{StageTime, compile_times, prepare_block};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::listing::{ListingStage, listing};
@@ -115,8 +115,7 @@ impl<P> Kernel<P> {
 
     /// How long each stage of a compilation for `device` takes, traced and compiled anew.
     pub fn compile_times(&self, device: &Device) -> Result<Vec<StageTime>> {
-        let options = self.options(Bounds::Checked);
-        Ok(compile(self.trace()?, device, &options)?.stages)
+        compile_times(device, &self.options(Bounds::Checked), || self.trace())
     }
 
     pub(crate) fn options(&self, bounds: Bounds) -> Options {

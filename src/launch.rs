@@ -5,22 +5,19 @@
     reason = "a launch without bounds checks is the caller's promise"
 )]
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use exactile_core::backend::{Argument, LaunchError};
 use exactile_core::diagnostic::Loc;
 use exactile_core::interp::memory::{program_coordinates, program_count};
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::Grid;
-use exactile_core::target::{Bounds, BoundsError, Options};
+use exactile_core::target::{Bounds, BoundsError};
 use exactile_core::verify::BlockFunc;
 
+use crate::ahead::{Needed, Request};
 use crate::arguments::Arguments;
-use crate::bound::{Bound, Known, specialise};
+use crate::bound::Bound;
 use crate::buffer::Storage;
-use crate::cache::{CodeKey, LaunchKey};
-use crate::compile::{Accessed, Code, Compiled, compile};
+use crate::compile::{Accessed, Code, Prepared};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::grid::IntoGrid;
@@ -45,16 +42,21 @@ impl<P> Kernel<P> {
     ) -> Result<()> {
         let grid = grid.into_grid()?;
         let arguments = arguments.bind_all().list;
+        let request = self.request(&arguments);
+        if device.is_recording() {
+            device.note(request.job(self.tracer(), Needed::Safe));
+            return Ok(());
+        }
+        let prepared = request.prepared(device, || self.trace())?;
         let proof = self.proof_of(grid, &arguments);
         if device.trusts_proofs() && device.cache().is_in_bounds(&proof) {
-            let compiled = self.compiled(device, &arguments, Bounds::Unchecked)?;
+            let code = prepared.code(device, Bounds::Unchecked)?;
             // SAFETY: a checked launch with the same grid, scalars and lengths had every access in
             // bounds, and the accesses depend on nothing else.
-            return unsafe { run(device, &compiled, grid, arguments) };
+            return unsafe { run(device, &code, grid, arguments) };
         }
-        let compiled = self.compiled(device, &arguments, Bounds::Checked)?;
-        run_checked(device, &compiled, grid, arguments)?;
-        if compiled.provable {
+        run_checked(device, &prepared, grid, arguments)?;
+        if prepared.provable {
             device.cache().proved(proof);
         }
         Ok(())
@@ -73,20 +75,29 @@ impl<P> Kernel<P> {
     ) -> Result<()> {
         let grid = grid.into_grid()?;
         let arguments = arguments.bind_all().list;
-        let compiled = self.compiled(device, &arguments, Bounds::Unchecked)?;
+        let request = self.request(&arguments);
+        if device.is_recording() {
+            device.note(request.job(self.tracer(), Needed::Unchecked));
+            return Ok(());
+        }
+        let prepared = request.prepared(device, || self.trace())?;
+        let code = prepared.code(device, Bounds::Unchecked)?;
         // SAFETY: handed on to the caller.
-        unsafe { run(device, &compiled, grid, arguments) }
+        unsafe { run(device, &code, grid, arguments) }
     }
 
-    fn compiled(
-        &self,
-        device: &Device,
-        arguments: &[Bound<'_>],
-        bounds: Bounds,
-    ) -> Result<Arc<Compiled>> {
-        let options = self.options(bounds);
-        let identity = self.source.identity();
-        prepare(device, &identity, &options, arguments, || self.trace())
+    fn request(&self, arguments: &[Bound<'_>]) -> Request {
+        let options = self.options(Bounds::Checked);
+        Request::new(&self.source.identity(), options, arguments)
+    }
+
+    /// The trace, for another thread.
+    fn tracer(&self) -> impl Fn() -> Result<BlockFunc> + Send + Sync + 'static {
+        let kernel = Kernel {
+            source: self.source.erased(),
+            determinism: self.determinism,
+        };
+        move || kernel.trace()
     }
 
     /// All that the accesses of a kernel can depend on but memory.
@@ -103,45 +114,16 @@ impl<P> Kernel<P> {
     }
 }
 
-/// Finds or makes the code of a kernel for arguments like these.
-///
-/// `identity` tells the kernel from all others, and `trace` gives its IR when it is needed.
-pub(crate) fn prepare(
-    device: &Device,
-    identity: &str,
-    options: &Options,
-    arguments: &[Bound<'_>],
-    trace: impl FnOnce() -> Result<BlockFunc>,
-) -> Result<Arc<Compiled>> {
-    let known: Vec<Known> = arguments.iter().map(Bound::known).collect();
-    let launch = LaunchKey(format!("{identity} {options:?} {known:?}"));
-    if let Some(compiled) = device.cache().launched(&launch) {
-        return Ok(compiled);
-    }
-    let begin = Instant::now();
-    let func = specialise(trace()?, &known)?;
-    let code = CodeKey(format!("{options:?}\n{}", *func));
-    let compiled = device
-        .cache()
-        .code(launch, code, || compile(func, device, options))?;
-    device.cache().spent(begin.elapsed());
-    Ok(compiled)
-}
-
-/// Runs code that checks every access. What it was compiled with says so.
+/// Runs code that checks every access.
 pub(crate) fn run_checked(
     device: &Device,
-    compiled: &Compiled,
+    prepared: &Prepared,
     grid: Grid,
     arguments: Vec<Bound<'_>>,
 ) -> Result<()> {
-    if compiled.bounds == Bounds::Unchecked {
-        return Err(Error::Invalid(
-            "code without bounds checks needs an unchecked launch".to_string(),
-        ));
-    }
+    let code = prepared.code(device, Bounds::Checked)?;
     // SAFETY: every access is checked.
-    unsafe { run(device, compiled, grid, arguments) }
+    unsafe { run(device, &code, grid, arguments) }
 }
 
 /// Runs compiled code; on the host it has ended when this returns.
@@ -150,7 +132,7 @@ pub(crate) fn run_checked(
 /// Accesses that the code does not check lie inside their arguments.
 unsafe fn run(
     device: &Device,
-    compiled: &Compiled,
+    code: &Code,
     grid: Grid,
     mut arguments: Vec<Bound<'_>>,
 ) -> Result<()> {
@@ -160,17 +142,14 @@ unsafe fn run(
     }
     // SAFETY: handed on to the caller.
     let ended = unsafe {
-        match &compiled.code {
+        match code {
             Code::Gpu(_, code) => cuda::launch(device, code, grid, &arguments),
-            Code::Interpreter(_) | Code::Lanes(_) | Code::Cpu(_) => run_on_host(
-                device,
-                &compiled.code,
-                grid,
-                &mut host_arguments(&mut arguments)?,
-            ),
+            Code::Interpreter(_) | Code::Lanes(_) | Code::Cpu(_) => {
+                run_on_host(device, code, grid, &mut host_arguments(&mut arguments)?)
+            }
         }
     };
-    ended.map_err(|failure| failure.explain(&compiled.code, grid, &arguments))
+    ended.map_err(|failure| failure.explain(code, grid, &arguments))
 }
 
 /// Why a launch failed, before it is put into the words of the source.

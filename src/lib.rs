@@ -6,6 +6,7 @@
 // The output of `#[kernel]` names this crate, also inside it.
 extern crate self as exactile;
 
+mod ahead;
 mod arguments;
 mod array;
 pub mod autotune;

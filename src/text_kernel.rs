@@ -6,16 +6,17 @@ use std::path::Path;
 
 use exactile_core::diagnostic::Diagnostics;
 use exactile_core::ir::{Access, Func, Grid, Literal, Stage};
-use exactile_core::target::Options;
+use exactile_core::target::{Bounds, Options};
 use exactile_core::text;
 use exactile_core::verify::{self, BlockFunc};
 
+use crate::ahead::{Needed, Request};
 use crate::array::Array;
 use crate::bound::Bound;
 use crate::buffer::Storage;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::launch::{arguments_error, prepare, run_checked};
+use crate::launch::{arguments_error, run_checked};
 use crate::listing::{ListingStage, listing};
 use crate::memory::HostMemory;
 
@@ -76,6 +77,11 @@ impl TextKernel {
         grid: Grid,
         arguments: &mut BTreeMap<String, TextArgument>,
     ) -> Result<()> {
+        if self.options.bounds == Bounds::Unchecked {
+            return Err(Error::Invalid(
+                "code without bounds checks needs an unchecked launch".to_string(),
+            ));
+        }
         let mut storages = self.upload(device, arguments)?;
         let mut bound = Vec::new();
         for (parameter, storage) in self.func.parameters.iter().zip(&mut storages) {
@@ -88,9 +94,14 @@ impl TextKernel {
             });
         }
         let identity = format!("text {}", *self.func);
-        let trace = || self.without_views();
-        let compiled = prepare(device, &identity, &self.options, &bound, trace)?;
-        run_checked(device, &compiled, grid, bound)?;
+        let request = Request::new(&identity, self.options, &bound);
+        if device.is_recording() {
+            let kernel = self.clone();
+            device.note(request.job(move || kernel.without_views(), Needed::Checked));
+            return Ok(());
+        }
+        let prepared = request.prepared(device, || self.without_views())?;
+        run_checked(device, &prepared, grid, bound)?;
         device.synchronize()?;
         for (parameter, storage) in self.func.parameters.iter().zip(&storages) {
             if let (Uploaded::Memory(storage), Access::ReadWrite) = (storage, parameter.access)

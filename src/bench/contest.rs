@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::clock::{Clock, median};
 use super::copy::{CopyRates, size_class};
 use super::peers::Peers;
-use super::report::{PeerTime, Row};
+use super::report::{PeerTime, Row, title};
 use super::tune::{Search, compile, fastest};
 use super::{Plan, Subject};
 use crate::array::Array;
@@ -116,6 +116,7 @@ impl Contest<'_> {
         let candidates = candidates_for(plan.device.kind(), &self.subject.candidates);
         let time = plan.tuning / 2;
         let (compiled, search) = compile(&plan.device, &mut problem, &candidates, &LEVELS, time)?;
+        eprintln!("{}: {}", title(case), search.line());
         Ok(Prepared {
             want,
             reference,

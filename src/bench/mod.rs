@@ -106,6 +106,8 @@ pub fn run(
         report.libraries = peers.libraries().clone();
         report.add_notes(peers.notes());
         keep(&report)?;
+        // Another kernel uses none of it, and a search leaves much.
+        plan.device.cache().forget_code();
     }
     Ok(report)
 }

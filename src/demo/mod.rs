@@ -33,6 +33,16 @@ pub struct Setting {
     pub determinism: Determinism,
 }
 
+impl Setting {
+    /// The same at another level.
+    pub(crate) fn at(self, determinism: Determinism) -> Self {
+        Self {
+            determinism,
+            ..self
+        }
+    }
+}
+
 /// A kernel with its buffers on one device.
 pub type Problem = Box<dyn Workload<Setting>>;
 

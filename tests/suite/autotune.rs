@@ -191,3 +191,34 @@ fn a_kernel_is_tuned_over_its_tile_sizes() {
     });
     assert!(chain < 4, "a chain of tile sums depends on the tile size");
 }
+
+#[test]
+fn candidates_that_do_not_compile_keep_their_reason() {
+    let device = Device::cpu();
+    let numbers = exactile::demo::random::<f32>(1, ROWS * COLUMNS);
+    let x = Buffer::from_slice(&device, &numbers).expect("fits");
+    let launch = |out: &mut Buffer<f32>, &block: &usize| {
+        let kernel = tree_sum(tree_sum::Config::new(block));
+        kernel.launch(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
+    };
+    let mut golden = Buffer::zeros(&device, ROWS).expect("fits");
+    launch(&mut golden, &512).expect("runs");
+    let golden = [golden.to_array().expect("is on the host")];
+    let mut workload = with_output(Buffer::zeros(&device, ROWS).expect("fits"), launch);
+    let candidates = [64, 100, 128];
+    let level = Determinism::Exact;
+    let tuned = Tuner::forgetful()
+        .tune(&device, &key(), level, &candidates, &golden, &mut workload)
+        .expect("two are right");
+    let [first, second, third] = &tuned.trials[..] else {
+        panic!("found {:?}", tuned.trials);
+    };
+    assert!(matches!(first.1, Verdict::Measured(_)), "{first:?}");
+    assert!(matches!(third.1, Verdict::Measured(_)), "{third:?}");
+    let mut out = Buffer::zeros(&device, ROWS).expect("fits");
+    let reason = launch(&mut out, &100).expect_err("100 is no power of two");
+    assert!(
+        matches!(&second.1, Verdict::Failed(found) if *found == reason.to_string()),
+        "{second:?}"
+    );
+}

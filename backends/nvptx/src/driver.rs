@@ -196,7 +196,7 @@ impl Context {
     }
 
     /// Has the driver compile PTX.
-    pub(crate) fn load(&self, ptx: Ptx) -> Result<Entry> {
+    pub(crate) fn load_entry(&self, ptx: Ptx) -> Result<Entry> {
         self.make_current()?;
         let module = self.load_module(ptx.text())?;
         let name = CString::new(ptx.name()).map_err(|error| Error::Jit(error.to_string()))?;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use exactile_core::verify::LaneFunc;
 
-use crate::codegen::{EmitOptions, GridMapping, emit_with};
+use crate::codegen::{EmitOptions, GridMapping, emit, emit_with};
 use crate::driver::{Context, Entry};
 use crate::error::{Error, Result};
 use crate::ptx::Ptx;
@@ -48,7 +48,7 @@ impl Kernel {
             grid: GridMapping::Linear,
         };
         let ptx = emit_with(&self.func, self.direct.ptx.name(), options)?;
-        let entry = self.direct.module.context.load(ptx)?;
+        let entry = self.direct.module.context.load_entry(ptx)?;
         Ok(self.linear.get_or_init(|| entry))
     }
 }
@@ -56,6 +56,11 @@ impl Kernel {
 impl Context {
     /// Compiles a kernel for this device, which must be of the architecture that PTX is made for.
     pub fn compile(&self, func: &LaneFunc, name: &str) -> Result<Kernel> {
+        self.load(func, emit(func, name)?)
+    }
+
+    /// Has the driver compile what [`emit`] made of `func`.
+    pub fn load(&self, func: &LaneFunc, ptx: Ptx) -> Result<Kernel> {
         let (major, minor) = self.compute_capability()?;
         if (major, minor) != COMPUTE_CAPABILITY {
             return Err(Error::NoDevice(format!(
@@ -63,10 +68,9 @@ impl Context {
                 self.name()?
             )));
         }
-        let ptx = emit_with(func, name, EmitOptions::default())?;
         Ok(Kernel {
             func: func.clone(),
-            direct: self.load(ptx)?,
+            direct: self.load_entry(ptx)?,
             linear: OnceLock::new(),
         })
     }

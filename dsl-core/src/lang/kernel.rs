@@ -67,6 +67,15 @@ impl<Parameters> KernelSource<Parameters> {
         }
     }
 
+    /// The same kernel without the types of its parameters: enough to trace it, on any thread.
+    pub fn erased(&self) -> KernelSource<()> {
+        KernelSource {
+            header: self.header.clone(),
+            body: Arc::clone(&self.body),
+            parameters: PhantomData,
+        }
+    }
+
     /// The function's name.
     pub fn name(&self) -> &'static str {
         self.header.name
