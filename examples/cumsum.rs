@@ -29,11 +29,7 @@ pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
             let device = device.clone();
             let out = Buffer::<T>::zeros(&device, rows * columns)?;
             Ok(problem(out, move |out, setting| {
-                let config = cumsum::Config {
-                    warps: setting.warps,
-                    stages: setting.stages,
-                    ..cumsum::Config::new(setting.block)
-                };
+                let config = cumsum::Config::new(setting.block).scheduled(setting.schedule());
                 cumsum::<T>(config).determinism(setting.determinism).launch(
                     &device,
                     rows,

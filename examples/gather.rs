@@ -46,10 +46,7 @@ pub(crate) fn case<T: Numeric + Number>(rows: usize, columns: usize) -> Case {
             let device = device.clone();
             let out = Buffer::<T>::zeros(&device, n)?;
             Ok(problem(out, move |out, setting| {
-                let config = gather_rows::Config {
-                    warps: setting.warps,
-                    ..gather_rows::Config::new(setting.block)
-                };
+                let config = gather_rows::Config::new(setting.block).scheduled(setting.schedule());
                 gather_rows::<T>(config)
                     .determinism(setting.determinism)
                     .launch(&device, rows, (&x, &index, out, columns as i32))

@@ -55,9 +55,9 @@ pub(crate) fn case(bins: usize, n: usize) -> Case {
                 clear(clear::Config::new(bins)).launch(&device, 1, (&mut *out,))?;
                 let config = count::Config {
                     block: setting.block,
-                    warps: setting.warps,
                     ..count::Config::new(bins)
-                };
+                }
+                .scheduled(setting.schedule());
                 count(config).determinism(setting.determinism).launch(
                     &device,
                     programs(&device, setting.warps),

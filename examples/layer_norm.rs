@@ -100,28 +100,20 @@ fn case_of<T: Float + Number>(
             let scales = Buffer::<f32>::zeros(&device, rows)?;
             let outputs = (out, means, scales);
             Ok(problem(outputs, move |(out, means, scales), setting| {
-                let (block, warps, stages) = (setting.block, setting.warps, setting.stages);
+                let (block, schedule) = (setting.block, setting.schedule());
                 let count = columns as i32;
                 let width = match setting.width {
                     0 => programs,
                     width => width,
                 };
                 if width == 0 {
-                    let config = layer_norm::Config {
-                        block,
-                        warps,
-                        stages,
-                    };
+                    let config = layer_norm::Config::new(block).scheduled(schedule);
                     let arguments = (&x, &weight, &bias, out, means, scales, count, 1e-5);
                     return layer_norm::<T>(config)
                         .determinism(setting.determinism)
                         .launch(&device, rows, arguments);
                 }
-                let config = layer_norm_loop::Config {
-                    block,
-                    warps,
-                    stages,
-                };
+                let config = layer_norm_loop::Config::new(block).scheduled(schedule);
                 let programs = rows.min(width * device.multiprocessors());
                 let rows = rows as i32;
                 let arguments = (&x, &weight, &bias, out, means, scales, rows, count, 1e-5);

@@ -48,9 +48,9 @@ pub(crate) fn case<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
                     bm: setting.block,
                     bn: setting.block,
                     bk: setting.block / 2,
-                    warps: setting.warps,
-                    stages: setting.stages,
-                };
+                    ..matmul::Config::new()
+                }
+                .scheduled(setting.schedule());
                 let grid = (m.div_ceil(config.bm), n.div_ceil(config.bn));
                 matmul::<T>(config).determinism(setting.determinism).launch(
                     &device,

@@ -44,9 +44,9 @@ pub(crate) fn case<T: Float + Number>(outer: usize, middle: usize, inner: usize)
                         0 => inner.next_power_of_two().min(64),
                         width => width,
                     },
-                    warps: setting.warps,
-                    stages: setting.stages,
-                };
+                    ..mean::Config::new()
+                }
+                .scheduled(setting.schedule());
                 let grid = (inner.div_ceil(config.columns), outer);
                 let arguments = (
                     x.view([outer, middle, inner])?,

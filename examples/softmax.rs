@@ -1,4 +1,5 @@
-//! Softmax of each row: one program a row, the whole row in one tile.
+//! Softmax of each row, the whole row in one tile: one program a row, some rows a program, or a loop
+//! over rows.
 
 use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
@@ -24,6 +25,21 @@ fn normalised(row: Tile<f32>) -> Tile<f32> {
     e * weight
 }
 
+/// The same for rows too short to fill a program: `ROWS` of them at once.
+#[kernel(ROWS = 4)]
+pub(crate) fn softmax_rows<T: Float, const ROWS: usize, const BLOCK: usize>(
+    x: Tensor<T, 2>,
+    out: TensorMut<T, 2>,
+) {
+    let place = (program_id(0), 0);
+    let rows = load(x.tile([ROWS, BLOCK]).at(place)).other(f64::NEG_INFINITY);
+    let rows = rows.to::<f32>();
+    let e = exp(rows - rows.max(1).expand(1));
+    let weight = 1.0 / e.sum(1);
+    let normalised = e * weight.expand(1);
+    store(out.tile([ROWS, BLOCK]).at(place), normalised.to::<T>());
+}
+
 /// The same by a grid of any size: each program takes a row, then one as far away as there are
 /// programs. The next rows are loaded while one is worked on.
 #[kernel]
@@ -45,7 +61,8 @@ pub(crate) fn softmax_loop<T: Float, const BLOCK: usize>(
     }
 }
 
-/// With `width` 0 a program for each row, else `width` for each multiprocessor.
+/// A tile longer than a row takes several rows. With `width` 0 there is a program for each tile, else
+/// `width` programs for each multiprocessor.
 pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
     case_of::<T>("softmax", rows, columns, 0)
 }
@@ -71,26 +88,30 @@ fn case_of<T: Float + Number>(
             let device = device.clone();
             let out = Buffer::<T>::zeros(&device, rows * columns)?;
             Ok(problem(out, move |out, setting| {
-                let (block, warps, stages) = (setting.block, setting.warps, setting.stages);
+                let (block, schedule) = (setting.block, setting.schedule());
+                let together = block / columns.next_power_of_two();
+                if together > 1 {
+                    let config = softmax_rows::Config {
+                        rows: together,
+                        ..softmax_rows::Config::new(block / together)
+                    }
+                    .scheduled(schedule);
+                    let (x, out) = (x.view([rows, columns])?, out.view_mut([rows, columns])?);
+                    return softmax_rows::<T>(config)
+                        .determinism(setting.determinism)
+                        .launch(&device, rows.div_ceil(together), (x, out));
+                }
                 let width = match setting.width {
                     0 => programs,
                     width => width,
                 };
                 if width == 0 {
-                    let config = softmax::Config {
-                        block,
-                        warps,
-                        stages,
-                    };
+                    let config = softmax::Config::new(block).scheduled(schedule);
                     return softmax::<T>(config)
                         .determinism(setting.determinism)
                         .launch(&device, rows, (&x, out, columns as i32));
                 }
-                let config = softmax_loop::Config {
-                    block,
-                    warps,
-                    stages,
-                };
+                let config = softmax_loop::Config::new(block).scheduled(schedule);
                 let programs = rows.min(width * device.multiprocessors());
                 softmax_loop::<T>(config)
                     .determinism(setting.determinism)

@@ -31,10 +31,9 @@ pub(crate) fn case<T: Numeric + Number>(rows: usize, columns: usize) -> Case {
             Ok(problem(out, move |out, setting| {
                 let config = sort::Config {
                     rows: setting.block,
-                    warps: setting.warps,
-                    stages: setting.stages,
                     ..sort::Config::new(columns)
-                };
+                }
+                .scheduled(setting.schedule());
                 let (view, sorted) = (x.view([rows, columns])?, out.view_mut([rows, columns])?);
                 sort::<T>(config).determinism(setting.determinism).launch(
                     &device,

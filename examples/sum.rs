@@ -97,9 +97,9 @@ pub(crate) fn rows_case<T: Float + Number>(rows: usize, columns: usize) -> Case 
                     rows: width(setting, 1),
                     block: setting.block,
                     tiles: columns.div_ceil(setting.block),
-                    warps: setting.warps,
-                    stages: setting.stages,
-                };
+                    ..sum_rows::Config::new()
+                }
+                .scheduled(setting.schedule());
                 let arguments = (x.view([rows, columns])?, out.view_mut([rows])?);
                 sum_rows::<T>(config)
                     .determinism(setting.determinism)
@@ -132,9 +132,9 @@ pub(crate) fn columns_case<T: Float + Number>(rows: usize, columns: usize) -> Ca
                     rows: setting.block,
                     columns: width(setting, 128),
                     tiles: PART / setting.block,
-                    warps: setting.warps,
-                    stages: setting.stages,
-                };
+                    ..sum_columns::Config::new()
+                }
+                .scheduled(setting.schedule());
                 let grid = (columns.div_ceil(config.columns), parts);
                 let arguments = (
                     x.view([rows, columns])?,
@@ -181,9 +181,9 @@ pub(crate) fn all_case<T: Float + Number>(n: usize) -> Case {
                 let config = sum_parts::Config {
                     block: setting.block,
                     tiles: part / setting.block,
-                    warps: setting.warps,
-                    stages: setting.stages,
-                };
+                    ..sum_parts::Config::new()
+                }
+                .scheduled(setting.schedule());
                 let arguments = (x.view([n])?, partial.view_mut([parts])?);
                 sum_parts::<T, f32>(config)
                     .determinism(setting.determinism)

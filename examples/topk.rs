@@ -50,10 +50,9 @@ pub(crate) fn case<T: Numeric + Number>(rows: usize, columns: usize) -> Case {
                 let config = topk::Config {
                     rows: setting.block,
                     k: KEPT,
-                    warps: setting.warps,
-                    stages: setting.stages,
                     ..topk::Config::new(columns)
-                };
+                }
+                .scheduled(setting.schedule());
                 let (view, greatest) = (x.view([rows, columns])?, out.view_mut([rows, KEPT])?);
                 topk::<T>(config).determinism(setting.determinism).launch(
                     &device,
@@ -81,10 +80,9 @@ pub(crate) fn case_with_indices<T: Numeric + Number>(rows: usize, columns: usize
                     let config = topk_indices::Config {
                         rows: setting.block,
                         k: KEPT,
-                        warps: setting.warps,
-                        stages: setting.stages,
                         ..topk_indices::Config::new(columns)
-                    };
+                    }
+                    .scheduled(setting.schedule());
                     let arguments = (
                         x.view([rows, columns])?,
                         values.view_mut([rows, KEPT])?,

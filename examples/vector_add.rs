@@ -34,9 +34,9 @@ pub(crate) fn case<T: Float + Number>(n: usize) -> Case {
             Ok(problem(out, move |out, setting| {
                 let config = vector_add::Config {
                     block: setting.block,
-                    warps: setting.warps,
-                    stages: setting.stages,
-                };
+                    ..vector_add::Config::new()
+                }
+                .scheduled(setting.schedule());
                 vector_add::<T>(config)
                     .determinism(setting.determinism)
                     .launch(&device, n.div_ceil(setting.block), (&x, &y, out, n as i32))

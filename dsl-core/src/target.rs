@@ -46,6 +46,9 @@ pub struct Schedule {
     pub warps: Option<u32>,
     /// Depth of software pipelines; 0 leaves it to the loops.
     pub stages: u32,
+    /// Thread blocks that a multiprocessor has registers for, at least: lanes get fewer registers, and
+    /// spill what does not fit; 0 leaves it to the assembler.
+    pub occupancy: u32,
 }
 
 /// Everything but the kernel that a compilation depends on.
@@ -61,6 +64,12 @@ pub struct Options {
 
 /// The greatest number of warps of a thread block.
 pub const MAX_WARPS: u32 = 32;
+
+/// The greatest number of thread blocks of a multiprocessor.
+pub const MAX_OCCUPANCY: u32 = 32;
+
+/// The greatest number of warps of a multiprocessor.
+pub const MULTIPROCESSOR_WARPS: u32 = 64;
 
 /// Lanes of a warp.
 pub const WARP_LANES: u32 = 32;

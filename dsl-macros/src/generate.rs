@@ -78,6 +78,9 @@ fn config_module(kernel: &Kernel) -> TokenStream {
                 pub warps: u32,
                 /// Depth of software pipelines; 0 leaves it to the loops.
                 pub stages: u32,
+                /// Thread blocks that a multiprocessor has registers for, at least: lanes get fewer
+                /// registers, and spill what does not fit; 0 leaves it to the assembler.
+                pub occupancy: u32,
             }
         }
     }
@@ -107,6 +110,7 @@ fn config_default(kernel: &Kernel) -> TokenStream {
         |value: &Option<syn::Expr>| value.as_ref().map_or(zero.clone(), |value| quote!(#value));
     let warps = schedule_value(&kernel.schedule.warps);
     let stages = schedule_value(&kernel.schedule.stages);
+    let occupancy = schedule_value(&kernel.schedule.occupancy);
     let default = required.is_empty().then(|| {
         quote! {
             impl ::core::default::Default for #name::Config {
@@ -121,7 +125,18 @@ fn config_default(kernel: &Kernel) -> TokenStream {
             /// Every field at its default; the arguments are the fields that have none.
             #[allow(clippy::too_many_arguments, reason = "one for each meta-parameter")]
             pub const fn new(#(#arguments),*) -> Self {
-                Self { #(#values,)* warps: #warps, stages: #stages }
+                Self { #(#values,)* warps: #warps, stages: #stages, occupancy: #occupancy }
+            }
+
+            /// The same tile sizes on another schedule.
+            #[allow(clippy::missing_const_for_fn, dead_code, reason = "generated for every kernel")]
+            pub fn scheduled(self, schedule: ::exactile::Schedule) -> Self {
+                Self {
+                    warps: schedule.warps.unwrap_or(0),
+                    stages: schedule.stages,
+                    occupancy: schedule.occupancy,
+                    ..self
+                }
             }
         }
         #default
@@ -170,6 +185,7 @@ fn function(kernel: &Kernel) -> TokenStream {
                     config: ::std::format!("{:?}", #config),
                     warps: #config.warps,
                     stages: #config.stages,
+                    occupancy: #config.occupancy,
                 },
                 move || {
                     #(#values)*

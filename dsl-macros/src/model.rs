@@ -32,6 +32,7 @@ pub(crate) struct Meta {
 pub(crate) struct Schedule {
     pub(crate) warps: Option<Expr>,
     pub(crate) stages: Option<Expr>,
+    pub(crate) occupancy: Option<Expr>,
 }
 
 /// A parameter that the launch passes.

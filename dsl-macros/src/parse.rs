@@ -164,6 +164,9 @@ fn defaults(context: &Context, arguments: TokenStream) -> Vec<(Ident, Expr)> {
     defaults
 }
 
+/// The fields of `Config` that every kernel has.
+const SCHEDULE: [&str; 3] = ["warps", "stages", "occupancy"];
+
 fn assign_defaults(
     context: &Context,
     metas: &mut [Meta],
@@ -177,12 +180,14 @@ fn assign_defaults(
             schedule.warps = Some(value);
         } else if name == "stages" {
             schedule.stages = Some(value);
+        } else if name == "occupancy" {
+            schedule.occupancy = Some(value);
         } else {
             let known: Vec<String> = metas
                 .iter()
                 .map(|meta| format!("`{}`", meta.name))
                 .collect();
-            let known = [known, vec!["`warps`".into(), "`stages`".into()]].concat();
+            let known = [known, SCHEDULE.map(|field| format!("`{field}`")).to_vec()].concat();
             context.error(
                 name.span(),
                 format!(
@@ -193,7 +198,7 @@ fn assign_defaults(
         }
     }
     for meta in metas {
-        if meta.field == "warps" || meta.field == "stages" {
+        if SCHEDULE.iter().any(|field| meta.field == field) {
             context.error(
                 meta.name.span(),
                 format!("`{}` is a field of every kernel's schedule", meta.field),

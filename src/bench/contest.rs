@@ -301,6 +301,7 @@ fn candidates_for(kind: DeviceKind, candidates: &[Setting]) -> Vec<Setting> {
             DeviceKind::Cpu | DeviceKind::Interpreter => Setting {
                 warps: 0,
                 stages: 0,
+                occupancy: 0,
                 ..candidate
             },
             DeviceKind::Lanes | DeviceKind::Cuda(_) => candidate,

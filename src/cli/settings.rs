@@ -13,6 +13,9 @@ pub(crate) struct Settings {
     /// Warps of a thread block, a power of two up to 32; chosen from the tiles when absent
     #[arg(long, value_parser = warps)]
     pub(crate) warps: Option<u32>,
+    /// Thread blocks that a multiprocessor has registers for, at least; 0 leaves it to the assembler
+    #[arg(long, default_value_t = 0)]
+    pub(crate) occupancy: u32,
 }
 
 impl Settings {
@@ -23,6 +26,7 @@ impl Settings {
             bounds: Bounds::Checked,
             schedule: Schedule {
                 warps: self.warps,
+                occupancy: self.occupancy,
                 ..Schedule::default()
             },
         }

@@ -93,14 +93,30 @@ fn whole_rows(case: Case, formula: &'static str) -> Subject {
 }
 
 /// A kernel with one row in one tile, by a program for each row or by some for each multiprocessor.
-/// A lane that holds fewer than 8 elements has too little under way, one with more than 128 too few
+/// A lane that holds fewer than 8 elements has too little under way, one with more than 64 too few
 /// neighbours.
 fn looped_rows(case: Case, formula: &'static str) -> Subject {
+    let rows = rows_of(&case, &[case.blocks[0]]);
+    subject(case, formula, rows)
+}
+
+/// As [`looped_rows`], with short rows several to a tile too.
+fn gathered_rows(case: Case, formula: &'static str) -> Subject {
     let block = case.blocks[0];
-    let place = |width: usize| [0, 2, 1, 4].iter().position(|&other| other == width);
+    let rows = if block <= 4096 {
+        rows_of(&case, &[block, 2 * block, 4 * block, 8 * block])
+    } else {
+        rows_of(&case, &[block])
+    };
+    subject(case, formula, rows)
+}
+
+fn rows_of(case: &Case, blocks: &[usize]) -> Vec<Setting> {
+    let widths = [0, 2, 1, 4];
+    let place = |width: usize| widths.iter().position(|&other| other == width);
     let candidates = space_by(
-        &[block],
-        &[0, 2, 1, 4],
+        blocks,
+        &widths,
         &[0],
         |block, _| block,
         |lane, setting| {
@@ -108,10 +124,31 @@ fn looped_rows(case: Case, formula: &'static str) -> Subject {
             kind + 0.1 * distance(lane, 32)
         },
     );
-    let lane = |setting: &Setting| block / (32 * setting.warps as usize);
-    let fitting = |setting: &Setting| block < 256 || (8..=128).contains(&lane(setting));
-    let candidates = candidates.into_iter().filter(fitting).collect();
-    subject(case, formula, candidates)
+    let lane = |setting: &Setting| setting.block / (32 * setting.warps as usize);
+    let fitting = |setting: &Setting| {
+        let alone = setting.block == case.blocks[0] || setting.width == 0;
+        alone && (setting.block < 256 || (8..=64).contains(&lane(setting)))
+    };
+    let candidates = candidates.into_iter().filter(fitting);
+    candidates
+        .flat_map(|setting| crowded(setting, lane(&setting)))
+        .collect()
+}
+
+/// A setting as it is, and one in which a lane has few registers beside those of its elements, so that
+/// a multiprocessor holds more programs.
+fn crowded(setting: Setting, lane: usize) -> impl Iterator<Item = Setting> {
+    const REGISTERS: usize = 65536;
+    const BESIDE: usize = 16;
+    let most = 64 / setting.warps as usize;
+    let occupancy = (REGISTERS / (32 * setting.warps as usize * (lane + BESIDE))).min(most);
+    let crowded = Setting {
+        occupancy: occupancy as u32,
+        ..setting
+    };
+    [setting, crowded]
+        .into_iter()
+        .take(1 + usize::from(occupancy > 1))
 }
 
 /// All subjects of a size, in the order of the report.
@@ -147,8 +184,8 @@ fn rows(size: Size, list: &mut Vec<Subject>) {
         Size::Quick => &[(7, 300)],
     };
     for &(rows, columns) in shapes {
-        list.push(looped_rows(softmax::case::<f32>(rows, columns), formula));
-        list.push(looped_rows(softmax::case::<bf16>(rows, columns), formula));
+        list.push(gathered_rows(softmax::case::<f32>(rows, columns), formula));
+        list.push(gathered_rows(softmax::case::<bf16>(rows, columns), formula));
     }
     let formula =
         "the input, the output, weight and bias, means and reciprocal deviations, once each";

@@ -5,7 +5,7 @@ mod inputs;
 mod judge;
 
 use exactile_core::ir::DType;
-use exactile_core::target::Determinism;
+use exactile_core::target::{Determinism, Schedule};
 use serde::Serialize;
 
 use crate::array::Array;
@@ -28,6 +28,8 @@ pub struct Setting {
     pub warps: u32,
     /// Depth of software pipelines; 0 lets the compiler choose.
     pub stages: u32,
+    /// Least number of thread blocks of a multiprocessor; 0 leaves it to the assembler.
+    pub occupancy: u32,
     /// The level promised.
     #[serde(skip)]
     pub determinism: Determinism,
@@ -39,6 +41,15 @@ impl Setting {
         Self {
             determinism,
             ..self
+        }
+    }
+
+    /// The part of it that every kernel's `Config` has.
+    pub fn schedule(&self) -> Schedule {
+        Schedule {
+            warps: (self.warps != 0).then_some(self.warps),
+            stages: self.stages,
+            occupancy: self.occupancy,
         }
     }
 }

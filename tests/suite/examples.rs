@@ -108,8 +108,7 @@ fn configurations() -> Vec<Configuration> {
     for block in [256, 1024, 4096] {
         let kernel = vector_add::vector_add::<f32>(vector_add::vector_add::Config {
             block,
-            warps: 0,
-            stages: 0,
+            ..vector_add::vector_add::Config::new()
         });
         add("vector_add", block, block, specialised(&kernel));
     }

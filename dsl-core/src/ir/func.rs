@@ -87,6 +87,8 @@ pub struct Func {
     pub parameters: Vec<Parameter>,
     /// Warps of a thread block that a lane function is made for; 0 means a CPU worker.
     pub warps: u32,
+    /// Thread blocks that a multiprocessor must have registers for; 0 where nothing is asked.
+    pub occupancy: u32,
     types: EntityMap<Value, Type>,
     insts: EntityMap<Inst, InstData>,
     regions: EntityMap<Region, RegionData>,
@@ -103,6 +105,7 @@ impl Func {
             stage,
             parameters: Vec::new(),
             warps: 0,
+            occupancy: 0,
             types: EntityMap::new(),
             insts: EntityMap::new(),
             regions,

@@ -28,6 +28,8 @@ pub struct KernelHeader {
     pub warps: u32,
     /// Depth of software pipelines; 0 leaves it to the loops.
     pub stages: u32,
+    /// Least number of thread blocks of a multiprocessor; 0 leaves it to the assembler.
+    pub occupancy: u32,
 }
 
 /// A kernel with its configuration, before it is compiled for anything.
@@ -105,6 +107,7 @@ impl<Parameters> KernelSource<Parameters> {
         Schedule {
             warps: (self.header.warps != 0).then_some(self.header.warps),
             stages: self.header.stages,
+            occupancy: self.header.occupancy,
         }
     }
 

@@ -134,6 +134,10 @@ impl<'a> Parser<'a> {
             self.expect("=")?;
             self.func.warps = self.integer("a number of warps")?;
         }
+        if self.eat("occupancy") {
+            self.expect("=")?;
+            self.func.occupancy = self.integer("a number of thread blocks")?;
+        }
         self.expect("(")?;
         while !self.eat(")") {
             self.parameter()?;

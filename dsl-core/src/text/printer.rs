@@ -60,6 +60,9 @@ impl Printer<'_> {
         self.put(format_args!("func @{} {}", func.name, func.stage.word()));
         if func.stage == Stage::Lane {
             self.put(format_args!(" warps={}", func.warps));
+            if func.occupancy > 0 {
+                self.put(format_args!(" occupancy={}", func.occupancy));
+            }
         }
         self.text.push_str(" (");
         for (index, &value) in func.arguments().iter().enumerate() {

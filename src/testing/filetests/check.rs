@@ -260,7 +260,10 @@ impl Checker<'_> {
         Options {
             determinism: self.file.determinism,
             bounds,
-            schedule: Schedule { warps, stages: 0 },
+            schedule: Schedule {
+                warps,
+                ..Schedule::default()
+            },
         }
     }
 

@@ -173,7 +173,10 @@ impl<'a> Checked<'a> {
     fn options(&self, warps: Option<u32>) -> Options {
         Options {
             bounds: self.program.bounds,
-            schedule: Schedule { warps, stages: 0 },
+            schedule: Schedule {
+                warps,
+                ..Schedule::default()
+            },
             ..Options::default()
         }
     }

@@ -98,6 +98,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             .context
             .create_string_attribute("nvvm.reqntid", &threads);
         self.kernel.add_attribute(AttributeLoc::Function, attribute);
+        if self.func.occupancy > 0 {
+            let blocks = self.func.occupancy.to_string();
+            let attribute = self
+                .context
+                .create_string_attribute("nvvm.minctasm", &blocks);
+            self.kernel.add_attribute(AttributeLoc::Function, attribute);
+        }
         let nounwind = self.enum_attribute("nounwind");
         self.kernel.add_attribute(AttributeLoc::Function, nounwind);
         let exclusive = exclusive_parameters(self.func);

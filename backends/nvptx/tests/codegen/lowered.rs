@@ -9,18 +9,24 @@ use exactile_nvptx::{Assembled, Ptx, emit};
 use crate::{assemble, count};
 
 fn compile(source: &str, name: &str, warps: u32, bounds: Bounds) -> Ptx {
+    let schedule = Schedule {
+        warps: Some(warps),
+        ..Schedule::default()
+    };
+    compile_on(source, name, bounds, schedule)
+}
+
+fn compile_on(source: &str, name: &str, bounds: Bounds, schedule: Schedule) -> Ptx {
     let func = verify::block(parse(source, "kernel.bir").expect("parses")).expect("is valid");
     let block = passes::prepare(func, Determinism::Exact, Approximations::Absent);
     let options = Options {
         determinism: Determinism::Exact,
         bounds,
-        schedule: Schedule {
-            warps: Some(warps),
-            stages: 0,
-        },
+        schedule,
     };
     let lane = lower::distributed::lower(&block.expect("prepares"), &options).expect("lowers");
-    let name = format!("{name}_{warps}_{bounds:?}");
+    let (warps, occupancy) = (lane.warps, lane.occupancy);
+    let name = format!("{name}_{warps}_{occupancy}_{bounds:?}");
     emit(&lane, &name).unwrap_or_else(|error| panic!("{error}\n{}", *lane))
 }
 
@@ -171,4 +177,36 @@ fn a_pipelined_loop_copies_asynchronously_without_barriers() {
             assert_eq!(count(&assembled, "LDG.E"), 0, "{sass}");
         }
     }
+}
+
+#[test]
+fn an_occupancy_bounds_the_registers() {
+    let source = "func @hold block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16) {
+        %i = arange start=0, end=8192 : tile<8192xi64>
+        %v = load %x, %i : tile<8192xf32>
+        %s = reduce [%v], axis=0, order=tree (%a: f32, %b: f32) {
+            %c = add %a, %b : f32
+            yield [%c]
+        } : f32
+        %ss = splat %s : tile<8192xf32>
+        %o = div %v, %ss : tile<8192xf32>
+        store %y, %i, %o
+    }";
+    let registers = |occupancy: u32| {
+        let schedule = Schedule {
+            warps: Some(4),
+            occupancy,
+            ..Schedule::default()
+        };
+        let ptx = compile_on(source, "hold", Bounds::Unchecked, schedule);
+        assert_eq!(ptx.text().contains(".minnctapersm"), occupancy > 0);
+        let report = assemble(&ptx)?.report;
+        let used = report.split("Used ").nth(1)?.split(' ').next()?;
+        Some(used.parse::<u32>().expect("a number"))
+    };
+    // 65536 registers for 5 blocks of 128 lanes, in units of 8.
+    if let Some(registers) = registers(5) {
+        assert!(registers <= 96, "{registers}");
+    }
+    registers(0);
 }

@@ -43,7 +43,7 @@ use crate::entity::EntityMap;
 use crate::ir::{Func, Inst, Op, Stage, Value};
 use crate::layout::assign::{Assignment, assign};
 use crate::layout::{LayoutError, LinearLayout};
-use crate::target::{Bounds, MAX_WARPS, Options};
+use crate::target::{Bounds, MAX_OCCUPANCY, MAX_WARPS, MULTIPROCESSOR_WARPS, Options};
 use crate::verify::{self, BlockFunc, LaneFunc};
 use buffers::Buffers;
 use histogram::Counters;
@@ -79,6 +79,8 @@ pub fn lower(block: &BlockFunc, options: &Options) -> std::result::Result<LaneFu
     }
     let assignment = assign(block, &options.schedule)
         .map_err(|error| Diagnostic::new(crate::diagnostic::Loc::none(), error.to_string()))?;
+    check_occupancy(options.schedule.occupancy, 1 << assignment.warp_bits)
+        .map_err(|message| Diagnostic::new(crate::diagnostic::Loc::none(), message))?;
     let mut most = MAX_STAGES;
     loop {
         let mut lowering = Lowering::new(block, options, assignment.clone());
@@ -90,6 +92,17 @@ pub fn lower(block: &BlockFunc, options: &Options) -> std::result::Result<LaneFu
         }
         most -= 1;
     }
+}
+
+/// Whether a multiprocessor can hold as many thread blocks.
+fn check_occupancy(occupancy: u32, warps: u32) -> std::result::Result<(), String> {
+    let most = (MULTIPROCESSOR_WARPS / warps).min(MAX_OCCUPANCY);
+    if occupancy <= most {
+        return Ok(());
+    }
+    Err(format!(
+        "an occupancy of {occupancy} thread blocks, expected at most {most} of {warps} warps each"
+    ))
 }
 
 /// The state of lowering one function.
@@ -121,6 +134,7 @@ impl<'a> Lowering<'a> {
     fn new(block: &'a Func, options: &Options, assignment: Assignment) -> Self {
         let mut func = Func::new(&block.name, Stage::Lane);
         func.warps = 1 << assignment.warp_bits;
+        func.occupancy = options.schedule.occupancy;
         Self {
             block,
             builder: Builder::resume(func),

@@ -140,7 +140,7 @@ fn check(source: &str, grid: Grid, given: &[Given]) -> Vec<Report> {
     ] {
         let schedule = Schedule {
             warps: Some(warps),
-            stages: 0,
+            ..Schedule::default()
         };
         let options = Options {
             bounds,
@@ -337,7 +337,7 @@ fn an_access_out_of_bounds_is_reported_with_its_element() {
     for warps in [1, 4] {
         let schedule = Schedule {
             warps: Some(warps),
-            stages: 0,
+            ..Schedule::default()
         };
         let lowered = lower(
             &func,
@@ -367,7 +367,7 @@ fn what_does_not_fit_is_an_error() {
     let message = |warps| {
         let schedule = Schedule {
             warps: Some(warps),
-            stages: 0,
+            ..Schedule::default()
         };
         let lowered = lower(
             &func,
@@ -466,4 +466,29 @@ fn offsets_that_meet_again_are_found() {
     // Only the first two stores look for higher elements, each with one barrier; the store in the
     // loop waits for that of the iteration before, three times.
     assert_eq!(reports[0].barriers, 2 + 3);
+}
+
+#[test]
+fn an_occupancy_beyond_a_multiprocessor_is_refused() {
+    let source = "func @f block (%x: ptr<f32> write) {
+        %i = arange start=0, end=1024 : tile<1024xi64>
+        %z = constant value=f32(0.0) : tile<1024xf32>
+        store %x, %i, %z
+    }";
+    let func = verify::block(parse(source, "f.bir").expect("parses")).expect("is valid");
+    let lowered = |occupancy| {
+        let schedule = Schedule {
+            warps: Some(8),
+            occupancy,
+            ..Schedule::default()
+        };
+        let options = Options {
+            schedule,
+            ..Options::default()
+        };
+        lower(&func, &options).map_err(|errors| errors.to_string())
+    };
+    assert_eq!(lowered(8).expect("fits").occupancy, 8);
+    let error = lowered(9).expect_err("is too much");
+    assert!(error.contains("at most 8 of 8 warps"), "{error}");
 }

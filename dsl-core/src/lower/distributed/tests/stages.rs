@@ -30,6 +30,7 @@ fn lowered(source: &str, warps: u32, stages: u32) -> LaneFunc {
         schedule: Schedule {
             warps: Some(warps),
             stages,
+            ..Schedule::default()
         },
         ..Options::default()
     };
