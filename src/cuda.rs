@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exactile_core::target::BoundsError;
 use exactile_core::verify::LaneFunc;
-use exactile_nvptx::{Context, DeviceBuffer, ErrorRecord, Event, Kernel, Ptx, Stream, emit};
+use exactile_nvptx::{
+    Context, DeviceBuffer, EmitOptions, ErrorRecord, Event, Kernel, Ptx, Stream, emit, emit_with,
+};
 
 use crate::error::{Error, Result};
 
@@ -203,7 +205,11 @@ pub(crate) struct Listing {
 
 /// Generates code without a GPU.
 pub(crate) fn listing(func: &LaneFunc) -> Result<Listing> {
-    let ptx = emit(func, &func.name).map_err(failed)?;
+    let options = EmitOptions {
+        llvm_ir: true,
+        ..EmitOptions::default()
+    };
+    let ptx = emit_with(func, &func.name, options).map_err(failed)?;
     Ok(Listing {
         llvm_ir: ptx.llvm_ir().to_string(),
         optimized_llvm_ir: ptx.optimized_llvm_ir().to_string(),

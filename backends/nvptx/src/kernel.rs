@@ -46,6 +46,7 @@ impl Kernel {
         }
         let options = EmitOptions {
             grid: GridMapping::Linear,
+            ..EmitOptions::default()
         };
         let ptx = emit_with(&self.func, self.direct.ptx.name(), options)?;
         let entry = self.direct.module.context.load_entry(ptx)?;

@@ -40,12 +40,13 @@ impl Ptx {
         &self.text
     }
 
-    /// The LLVM IR as code generation made it.
+    /// The LLVM IR as code generation made it; empty unless [`EmitOptions`](crate::EmitOptions) ask
+    /// for it.
     pub fn llvm_ir(&self) -> &str {
         &self.llvm_before
     }
 
-    /// The LLVM IR after the optimiser.
+    /// The LLVM IR after the optimiser; empty unless it was asked for.
     pub fn optimized_llvm_ir(&self) -> &str {
         &self.llvm_after
     }

@@ -42,11 +42,13 @@ pub enum GridMapping {
     Linear,
 }
 
-/// What code generation may choose without changing bits.
+/// What code generation may choose without changing bits, and what it keeps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct EmitOptions {
     /// The mapping of the grid.
     pub grid: GridMapping,
+    /// Whether to keep the LLVM IR as text: for people, at the cost of time and memory.
+    pub llvm_ir: bool,
 }
 
 /// PTX of `func` with an entry point called `name`.
@@ -66,13 +68,17 @@ pub fn emit_with(func: &LaneFunc, name: &str, options: EmitOptions) -> Result<Pt
     let module = context.create_module(name);
     target::configure(&module, &machine);
     let mut ptx = Emitter::run(func, &context, &module, name, options)?;
-    ptx.llvm_before = module.print_to_string().to_string();
+    if options.llvm_ir {
+        ptx.llvm_before = module.print_to_string().to_string();
+    }
     module.verify().map_err(|error| {
         let reason = error.to_string();
         Error::Llvm(format!("invalid module: {}", reason.trim_end()))
     })?;
     target::optimize(&module, &machine)?;
-    ptx.llvm_after = module.print_to_string().to_string();
+    if options.llvm_ir {
+        ptx.llvm_after = module.print_to_string().to_string();
+    }
     ptx.text = target::write_ptx(&module, &machine)?;
     Ok(ptx)
 }

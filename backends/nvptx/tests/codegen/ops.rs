@@ -219,7 +219,11 @@ fn vectors_and_grid_positions_assemble() {
     for grid in [GridMapping::Direct, GridMapping::Linear] {
         let func = verified("positions", 4, fill);
         let name = format!("positions_{grid:?}");
-        let ptx = emit_with(&func, &name, EmitOptions { grid }).expect("the function compiles");
+        let options = EmitOptions {
+            grid,
+            ..EmitOptions::default()
+        };
+        let ptx = emit_with(&func, &name, options).expect("the function compiles");
         assert!(ptx.text().contains(".reqntid 128"), "{}", ptx.text());
         assert!(ptx.text().contains("bar"), "{}", ptx.text());
         assemble(&ptx);
