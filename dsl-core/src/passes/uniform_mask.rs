@@ -53,7 +53,7 @@ fn split(func: &mut Func, of: Region) -> Option<Region> {
     }
     let owned = std::mem::replace(func, Func::new("", Stage::Block));
     let mut builder = Builder::resume(owned);
-    builder.func_mut().region_mut(of).insts = head;
+    builder.func_mut().region_mut(of).insts.clone_from(&head);
     builder.enter(of);
     let mut proven = Vec::new();
     let mut condition = None;
@@ -70,7 +70,9 @@ fn split(func: &mut Func, of: Region) -> Option<Region> {
             proven.push(comparison);
         }
     }
-    let unchecked = condition.map(|condition| branch(&mut builder, &proven, condition, &tail));
+    let insts = [dependents(builder.func(), &head, &proven), tail.clone()].concat();
+    let unchecked =
+        condition.map(|condition| branch(&mut builder, &proven, condition, (&insts, &tail)));
     if unchecked.is_none() {
         builder.func_mut().region_mut(of).insts.extend(tail);
     }
@@ -146,9 +148,31 @@ fn mask_leaves(
     leaves
 }
 
-/// Ends the region with `if condition { tail without the masks } else { tail }`; returns the region
-/// without the masks.
-fn branch(builder: &mut Builder, proven: &[Value], condition: Value, tail: &[Inst]) -> Region {
+/// Those of `insts`, in order, that follow from `values`, such as a mask of two comparisons.
+fn dependents(func: &Func, insts: &[Inst], values: &[Value]) -> Vec<Inst> {
+    let mut affected: BTreeSet<Value> = values.iter().copied().collect();
+    let mut found = Vec::new();
+    for &inst in insts {
+        let data = func.inst(inst);
+        let mut depends = false;
+        data.op
+            .visit_operands(&mut |operand| depends |= affected.contains(&operand));
+        if depends {
+            affected.extend(&data.results);
+            found.push(inst);
+        }
+    }
+    found
+}
+
+/// Ends the region with `if condition { whole } else { tail }`, where the comparisons are true in
+/// `whole`; returns the region of these.
+fn branch(
+    builder: &mut Builder,
+    proven: &[Value],
+    condition: Value,
+    (whole, tail): (&[Inst], &[Inst]),
+) -> Region {
     let func = builder.func();
     let terminator = tail
         .last()
@@ -162,7 +186,7 @@ fn branch(builder: &mut Builder, proven: &[Value], condition: Value, tail: &[Ins
         let always = builder.filled(Literal::from_bits(DType::Bool, 1), shape);
         map.insert(comparison, always);
     }
-    let copies = duplicate(builder.func_mut(), tail, &mut map);
+    let copies = duplicate(builder.func_mut(), whole, &mut map);
     builder
         .func_mut()
         .region_mut(unchecked)
@@ -393,6 +417,29 @@ mod tests {
   if %15 () {
     %16 = load %0, %8 : tile<8xf32>";
         assert!(text.contains(condition), "{text}");
+        assert_eq!(text.matches("mask=").count(), 2, "{text}");
+        assert_eq!(text.matches("load ").count(), 2, "{text}");
+    }
+    /// Both comparisons are proved, and what joins them is computed before the access.
+    #[test]
+    fn masks_of_two_comparisons_go_too() {
+        let source = "func @f block (%x: ptr<f32>, %y: ptr<f32> write, %n: i64) {
+             %p = program_id axis=0 : i64
+             %t = splat %p : tile<8xi64>
+             %a = arange start=0, end=8 : tile<8xi64>
+             %o = add %t, %a : tile<8xi64>
+             %l = splat %n : tile<8xi64>
+             %z = constant value=i64(0) : tile<8xi64>
+             %below = lt %o, %l : tile<8xbool>
+             %above = ge %o, %z : tile<8xbool>
+             %m = and %below, %above : tile<8xbool>
+             %v = load %x, %o, mask=%m : tile<8xf32>
+             store %y, %o, %v, mask=%m
+           }";
+        let mut func = parse(source, "f.bir").expect("parses");
+        super::split_uniform_masks(&mut func);
+        tidy(&mut func);
+        let text = verify::block(func).expect("is valid").to_string();
         assert_eq!(text.matches("mask=").count(), 2, "{text}");
         assert_eq!(text.matches("load ").count(), 2, "{text}");
     }
