@@ -6,7 +6,7 @@
 )]
 
 use cranelift_codegen::ir::{AbiParam, types};
-use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
@@ -164,6 +164,34 @@ fn build(func: &LaneFunc, describe: bool) -> Result<Compilation, Error> {
     }
 }
 
+/// Functions that ask for the cache line at an address, to read and to write, and change no
+/// register: CLIF has no such instruction.
+fn define_prefetch(module: &mut JITModule) -> Result<Option<[FuncId; 2]>, Error> {
+    /// `prefetcht0 [rdi]; ret` and `prefetchw [rdi]; ret`.
+    const CODE: [(&str, [u8; 4]); 2] = [
+        ("prefetch", [0x0f, 0x18, 0x0f, 0xc3]),
+        ("prefetch_to_write", [0x0f, 0x0d, 0x0f, 0xc3]),
+    ];
+    if !cfg!(target_arch = "x86_64") {
+        return Ok(None);
+    }
+    let failed = |error: cranelift_module::ModuleError| Error::Codegen(format!("{error:?}"));
+    let mut signature = module.make_signature();
+    signature.call_conv = CallConv::PreserveAll;
+    signature.params.push(AbiParam::new(types::I64));
+    let [read, write] = CODE.map(|(name, code)| {
+        let id = module
+            .declare_function(name, Linkage::Local, &signature)
+            .map_err(failed)?;
+        let alignment = u64::from(module.isa().function_alignment().minimum);
+        module
+            .define_function_bytes(id, alignment, &code, &[])
+            .map_err(failed)?;
+        Ok(id)
+    });
+    Ok(Some([read?, write?]))
+}
+
 fn define(
     module: &mut JITModule,
     func: &LaneFunc,
@@ -181,6 +209,14 @@ fn define(
             .push(AbiParam::new(types::I64));
     }
     debug_assert_eq!(pointer.bytes() as usize, size_of::<*const LaunchContext>());
+    let prefetch = define_prefetch(module)?.map(|ids| {
+        ids.map(|id| {
+            let function = module.declare_func_in_func(id, &mut context.func);
+            // The memory of a module need not lie within the reach of a near call.
+            context.func.dfg.ext_funcs[function].colocated = false;
+            function
+        })
+    });
     let mut import = |name: &str, parameters: usize, returns: bool| {
         let mut signature = module.make_signature();
         signature.params = vec![AbiParam::new(types::I64); parameters];
@@ -193,6 +229,7 @@ fn define(
     let helpers = Helpers {
         scalar: import("exactile_scalar_call", 4, true)?,
         out_of_bounds: import("exactile_out_of_bounds", 6, false)?,
+        prefetch,
     };
     let mut frontend = FunctionBuilderContext::new();
     let builder = FunctionBuilder::new(&mut context.func, &mut frontend);

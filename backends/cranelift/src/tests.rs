@@ -402,3 +402,64 @@ fn the_least_access_out_of_bounds_is_reported_and_none_is_made() {
     assert_eq!(y[..32], [1u8; 32]);
     assert_eq!(y[32..], [0u8; 8]);
 }
+
+/// How often the code asks for lines ahead.
+fn prefetches(body: &str) -> usize {
+    let func = lane_function(&format!(
+        "func @f lane warps=0 (%0 x: ptr<f32>, %1 y: ptr<f32> write, %2 n: i64) {{
+           %3 = constant value=i64(0) : i64
+           %4 = constant value=i64(4096) : i64
+           %5 = program_id axis=0 : i64
+           %6 = mul %5, %4 : i64
+           {body}
+         }}"
+    ));
+    let text = crate::clif(&func).expect("prints");
+    let (text, _) = text.split_once("block0:\n").expect("machine code");
+    text.lines()
+        .filter(|line| line.trim_start().starts_with("call "))
+        .count()
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn streams_are_asked_for_ahead_once() {
+    let each =
+        |lines: &str| format!("for %3, %4, [], step=8, stages=1 (%7: i64) {{ {lines} yield [] }}");
+    let read = "%8 = add %6, %7 : i64  %9 = lane_load %0, %8, align=4 : tile<8xf32>";
+    let write = "lane_store %1, %8, %9, align=4";
+    assert_eq!(prefetches(&each(&format!("{read} {write}"))), 2);
+    let again = read
+        .replace("%8", "%18")
+        .replace("%9", "%19")
+        .replace("%7", "%17");
+    let later = each(&again).replace("%7", "%17");
+    assert_eq!(prefetches(&format!("{} {later}", each(read))), 1);
+    let every_program = read.replace("%6", "%3");
+    assert_eq!(prefetches(&each(&every_program)), 0);
+    let gathered = "%8 = mul %7, %7 : i64 %10 = add %6, %8 : i64 %9 = lane_load %0, %10, align=4 : tile<8xf32>";
+    assert_eq!(prefetches(&each(gathered)), 0);
+    let single = read.replace("tile<8xf32>", "f32");
+    assert_eq!(prefetches(&each(&single)), 0);
+    assert_eq!(
+        prefetches("%9 = lane_load %0, %6, align=4 : tile<8xf32>"),
+        0
+    );
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn short_rows_ask_for_the_next_rows() {
+    let rows = "%20 = constant value=i64(64) : i64
+        for %3, %20, [], step=1, stages=1 (%21: i64) {
+          %22 = mul %21, %2 : i64
+          %23 = add %6, %22 : i64
+          for %3, %20, [], step=16, stages=1 (%24: i64) {
+            %25 = add %23, %24 : i64
+            %26 = lane_load %0, %25, align=4 : tile<16xf32>
+            yield []
+          }
+          yield []
+        }";
+    assert_eq!(prefetches(rows), 1);
+}

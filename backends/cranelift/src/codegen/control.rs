@@ -1,11 +1,14 @@
 //! Structured control flow as CLIF blocks with parameters.
 
+use std::collections::BTreeMap;
+
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder};
 use exactile_core::ir::{Op, Region, Type, Value};
 
 use super::Codegen;
+use super::ahead::Loop;
 use super::lanes::Repr;
 use crate::Error;
 
@@ -84,7 +87,9 @@ impl Codegen<'_> {
         self.builder.switch_to_block(inside);
         self.bind(inside, 0, &parameters);
         let index = self.single(parameters[0]);
+        self.enter_loop(parameters[0], step, bounds);
         self.region(body)?;
+        self.loops.pop();
         let next = self.arguments(self.func.yielded(body));
         // While the index is below the bound, their difference fits 64 unsigned bits, so the test
         // is right where index + step would overflow.
@@ -103,6 +108,18 @@ impl Codegen<'_> {
         Ok(())
     }
 
+    fn enter_loop(&mut self, index: Value, step: i64, (lower, upper): (Value, Value)) {
+        let known = |value: Value| self.constant(value).map(|literal| literal.bits as i64);
+        let extent = known(lower).zip(known(upper));
+        let extent = extent.map(|(lower, upper)| upper.saturating_sub(lower));
+        let around = Loop {
+            index,
+            step,
+            extent,
+        };
+        self.loops.push(around);
+    }
+
     fn branch(
         &mut self,
         condition: Value,
@@ -116,12 +133,17 @@ impl Codegen<'_> {
         self.builder
             .ins()
             .brif(condition, then, &[], otherwise, &[]);
+        let before = self.asked.clone();
+        let mut asked = BTreeMap::new();
         for (block, region) in [(then, on_true), (otherwise, on_false)] {
             self.builder.switch_to_block(block);
+            self.asked.clone_from(&before);
             self.region(region)?;
+            asked.append(&mut self.asked);
             let yielded = self.arguments(self.func.yielded(region));
             self.builder.ins().jump(after, &yielded);
         }
+        self.asked = asked;
         self.builder.switch_to_block(after);
         self.bind(after, 0, results);
         Ok(())

@@ -75,6 +75,7 @@ impl Codegen<'_> {
         ty: Type,
     ) -> Repr {
         let dtype = ty.dtype().unwrap_or(DType::I64);
+        self.prefetch((base, offset), dtype, ty.shape.elements(), false);
         let Some(mask) = mask else {
             let address = self.address(base, offset, dtype);
             return self.load_from(address, dtype, ty.shape.elements());
@@ -157,6 +158,7 @@ impl Codegen<'_> {
         let after = self.enter_masked(mask);
         let ty = self.ty(value);
         let dtype = self.dtype(value);
+        self.prefetch((base, offset), dtype, ty.shape.elements(), true);
         let address = self.address(base, offset, dtype);
         let repr = self.repr(value);
         self.store_to(address, dtype, ty.shape.elements(), &repr);

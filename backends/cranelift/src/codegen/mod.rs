@@ -1,5 +1,6 @@
 //! Lane IR to CLIF, one function at a time.
 
+mod ahead;
 mod arithmetic;
 mod atomic;
 mod cast;
@@ -8,6 +9,8 @@ mod half_float;
 mod lanes;
 mod memory;
 mod scalar;
+
+use std::collections::BTreeMap;
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::InstBuilder;
@@ -27,6 +30,8 @@ use lanes::Repr;
 pub(crate) struct Helpers {
     pub(crate) scalar: clif::FuncRef,
     pub(crate) out_of_bounds: clif::FuncRef,
+    /// Ask for the cache line at an address, to read and to write, where the machine can.
+    pub(crate) prefetch: Option<[clif::FuncRef; 2]>,
 }
 
 /// Fills the body of the CLIF function behind `builder`.
@@ -50,6 +55,8 @@ pub(crate) fn translate(
         coordinates: [clif::Value::from_u32(0); 3],
         scratch: clif::Value::from_u32(0),
         lengths: EntityMap::filled(func.value_count(), None),
+        loops: Vec::new(),
+        asked: BTreeMap::new(),
         has_fma: has_flag(isa, "has_fma"),
     };
     codegen.prologue();
@@ -85,6 +92,10 @@ struct Codegen<'a> {
     scratch: clif::Value,
     /// The lengths of arguments, loaded once at the entry.
     lengths: EntityMap<Value, Option<clif::Value>>,
+    /// The loops around, the innermost last.
+    loops: Vec<ahead::Loop>,
+    /// For each argument, what asks for its lines.
+    asked: BTreeMap<Value, ahead::Asked>,
     has_fma: bool,
 }
 
