@@ -306,14 +306,19 @@ impl Codegen<'_> {
         }
         let first = sources[0];
         let second = *sources.get(1).unwrap_or(&first);
-        let mut picks = vec![0u8; 16];
+        let whole: Vec<u8> = (0..16).collect();
+        // Lanes past the end stay where they are, so that the start of a piece is that piece.
+        let mut picks = whole.clone();
         for (index, &(source, lane)) in places.iter().enumerate() {
             let start = if source == first { 0 } else { 16 };
             for byte in 0..bytes {
                 picks[index * bytes + byte] = (start + lane * bytes + byte) as u8;
             }
         }
-        let mut piece = self.shuffle_bytes(first, second, &picks);
+        let mut piece = match picks == whole {
+            true => first,
+            false => self.shuffle_bytes(first, second, &picks),
+        };
         for &source in sources.iter().skip(2) {
             let mut picks: Vec<u8> = (0..16).collect();
             for (index, &(from, lane)) in places.iter().enumerate() {

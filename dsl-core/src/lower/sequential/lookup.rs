@@ -4,7 +4,7 @@ use super::index::{Coordinate, Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
 use super::pull::Pulled;
 use super::statements::LANES;
-use crate::ir::{BinaryOp, Class, DType, Inst, Literal, Op, Shape, Type, Value};
+use crate::ir::{BinaryOp, Class, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value};
 use crate::target::Bounds;
 
 /// Counters of one bin, which neighbouring elements take in turns: an increment waits for the one
@@ -113,19 +113,85 @@ impl Lowerer<'_> {
         }
     }
 
-    /// The elements of a `gather`.
+    /// The elements of a `gather`: vectors of indices that are all inside need no other care.
     pub(super) fn gather(&mut self, inst: Inst, index: &Index) -> Pulled {
         let Op::Gather { x, indices, axis } = *self.source.op(inst) else {
             unreachable!("broken invariant: a gather");
         };
         let extent = self.shape(x).extent(axis.index()) as i64;
-        let (first, elements) = self.flat(index, self.shape(indices));
         let pulled = self.pull(indices, index);
+        if matches!(pulled, Pulled::Uniform(_)) {
+            return self.gather_each(inst, index, &pulled);
+        }
+        let wanted = self.vector(&pulled, self.dtype(indices), index.lanes);
+        let Some(inside) = self.all_below(wanted, extent) else {
+            return self.gather_inside(inst, index, &pulled);
+        };
+        let pulled = Pulled::Vector(wanted);
+        let gathered = self.branch(
+            inside,
+            &mut |this| {
+                let gathered = this.gather_inside(inst, index, &pulled);
+                vec![this.vector(&gathered, this.dtype(x), index.lanes)]
+            },
+            &mut |this| {
+                let gathered = this.gather_each(inst, index, &pulled);
+                vec![this.vector(&gathered, this.dtype(x), index.lanes)]
+            },
+        );
+        Pulled::Vector(gathered[0])
+    }
+
+    /// Whether all lanes are at least zero and below a power of two; `None` if no number of their
+    /// type is not.
+    fn all_below(&mut self, vector: Value, extent: i64) -> Option<Value> {
+        let ty = self.builder.ty(vector);
+        let dtype = ty.dtype().expect("broken invariant: indices are numbers");
+        let sign = match dtype.class() {
+            Class::Signed => 1 << (dtype.bits() - 1),
+            _ => 0,
+        };
+        let outside = (!(extent as u64 - 1) | sign) & dtype.mask();
+        if outside == 0 {
+            return None;
+        }
+        let (mut union, mut lanes) = (vector, ty.shape.elements());
+        while lanes > 1 {
+            lanes /= 2;
+            let (low, high) = (self.slice(union, 0, lanes), self.slice(union, lanes, lanes));
+            union = self.builder.or(low, high);
+        }
+        let outside = self.constant(Literal::from_bits(dtype, outside));
+        let found = self.builder.and(union, outside);
+        let zero = self.constant(Literal::from_bits(dtype, 0));
+        Some(self.builder.compare(CompareOp::Eq, found, zero))
+    }
+
+    /// Elements by indices that are inside.
+    fn gather_inside(&mut self, inst: Inst, index: &Index, indices: &Pulled) -> Pulled {
+        let mut parts = Vec::new();
+        for lane in 0..index.lanes {
+            let wanted = self.wanted(indices, lane);
+            parts.push(self.gathered(inst, index, lane, wanted));
+        }
+        self.joined(parts)
+    }
+
+    /// Elements by any indices, which are checked and clamped.
+    fn gather_each(&mut self, inst: Inst, index: &Index, indices: &Pulled) -> Pulled {
+        let Op::Gather {
+            x,
+            indices: tile,
+            axis,
+        } = *self.source.op(inst)
+        else {
+            unreachable!("broken invariant: a gather");
+        };
+        let extent = self.shape(x).extent(axis.index()) as i64;
+        let (first, elements) = self.flat(index, self.shape(tile));
         let mut parts = Vec::new();
         for (lane, &element) in elements.iter().enumerate() {
-            let wanted = self.lane(&pulled, lane);
-            let wanted = self.value(wanted);
-            let wanted = self.builder.cast(wanted, DType::I64);
+            let wanted = self.wanted(indices, lane);
             if self.bounds == Bounds::Checked {
                 let element = self.add(first, Scalar::Known(element));
                 let check = Op::CheckIndex {
@@ -143,14 +209,33 @@ impl Lowerer<'_> {
             );
             let wanted = self.builder.binary(BinaryOp::Minimum, wanted, greatest);
             let wanted = self.builder.binary(BinaryOp::Maximum, wanted, least);
-            let mut place = index.lane(lane);
-            place.coordinates[axis.index()] = Coordinate {
-                base: Scalar::Emitted(wanted),
-                lanes: vec![0],
-            };
-            let part = self.pull_scalar(x, &place);
-            parts.push(self.value(part));
+            parts.push(self.gathered(inst, index, lane, wanted));
         }
+        self.joined(parts)
+    }
+
+    /// The index of one lane.
+    fn wanted(&mut self, indices: &Pulled, lane: usize) -> Value {
+        let wanted = self.lane(indices, lane);
+        let wanted = self.value(wanted);
+        self.builder.cast(wanted, DType::I64)
+    }
+
+    /// The element of one lane.
+    fn gathered(&mut self, inst: Inst, index: &Index, lane: usize, wanted: Value) -> Value {
+        let Op::Gather { x, axis, .. } = *self.source.op(inst) else {
+            unreachable!("broken invariant: a gather");
+        };
+        let mut place = index.lane(lane);
+        place.coordinates[axis.index()] = Coordinate {
+            base: Scalar::Emitted(wanted),
+            lanes: vec![0],
+        };
+        let part = self.pull_scalar(x, &place);
+        self.value(part)
+    }
+
+    fn joined(&mut self, parts: Vec<Value>) -> Pulled {
         match parts[..] {
             [part] => Pulled::Uniform(Scalar::Emitted(part)),
             _ => Pulled::Vector(self.builder.value(Op::Vector { elements: parts })),

@@ -105,7 +105,7 @@ pub(super) struct Planner<'a> {
     needed: BTreeSet<Value>,
     kept: BTreeSet<Value>,
     costs: Vec<u64>,
-    /// Values computed from masked loads, whose code has a branch for each lane.
+    /// Values computed from masked loads and gathers, whose code has a branch for each lane.
     branching: BTreeSet<Value>,
     /// `i64` values that are sums and products of scalars and positions, and masks that compare
     /// them: index arithmetic, which is done on scalars for whole vectors.
@@ -183,7 +183,7 @@ impl Planner<'_> {
             self.costs[result.index()] = 0;
             return;
         }
-        let masked = matches!(op, Op::Load { mask: Some(_), .. });
+        let masked = matches!(op, Op::Load { mask: Some(_), .. } | Op::Gather { .. });
         let mut operands = op.operands().into_iter();
         if masked || operands.any(|operand| self.branching.contains(&operand)) {
             self.branching.insert(result);
