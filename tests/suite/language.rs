@@ -2,7 +2,12 @@
 //! tensors, control flow.
 #![expect(clippy::eq_op, reason = "zero made from an argument")]
 
+use std::collections::BTreeMap;
+
 use exactile::prelude::*;
+use exactile::text_kernel::{TextArgument, TextKernel};
+use exactile::{Array, Options};
+use exactile_core::ir::{DType, Literal};
 
 pub(super) fn devices() -> Vec<Device> {
     vec![Device::interpreter(), Device::lanes(), Device::cpu()]
@@ -435,4 +440,37 @@ fn steps_of_the_device_reach_every_number() {
             );
         }
     }
+}
+
+/// The number of trips of the loop of `counted`, by a kernel that stops before the loop.
+fn trips(from: i64, to: i64, step: i64) -> i64 {
+    let ir = counted(counted::Config::new()).ir().expect("traces");
+    let (before, rest) = ir.split_once(" = for ").expect("has a loop");
+    let (before, _) = before.rsplit_once('\n').expect("has lines");
+    let upper = rest.split(", ").nth(1).expect("has bounds");
+    let text = format!("{before}\n%at = constant value=i64(0) : i64\nstore %0, %at, {upper}\n}}");
+    let kernel = TextKernel::parse(&text, "counted", Options::default()).expect("parses");
+    let out = Array::zeros(DType::I64, &[1]).expect("fits");
+    let mut arguments = BTreeMap::from([("out".to_string(), TextArgument::Array(out))]);
+    for (name, number) in [("from", from), ("to", to), ("step", step)] {
+        let number = TextArgument::Scalar(Literal::from_bits(DType::I64, number as u64));
+        arguments.insert(name.to_string(), number);
+    }
+    kernel
+        .launch(&Device::interpreter(), [1, 1, 1], &mut arguments)
+        .expect("runs");
+    let Some(TextArgument::Array(out)) = arguments.get("out") else {
+        unreachable!("it was inserted above");
+    };
+    out.to_vec::<i64>().expect("reads")[0]
+}
+
+#[test]
+fn loops_that_nobody_sees_end_do_not_end_at_once() {
+    assert_eq!(trips(i64::MIN, i64::MAX, 1), i64::MAX);
+    assert_eq!(trips(i64::MIN, i64::MAX, 2), i64::MAX);
+    assert_eq!(trips(-1, i64::MAX, 1), i64::MAX);
+    assert_eq!(trips(0, i64::MAX, 1), i64::MAX);
+    assert_eq!(trips(i64::MIN, i64::MAX, 3), 6_148_914_691_236_517_205);
+    assert_eq!(trips(i64::MAX, i64::MIN, 1), 0);
 }

@@ -14,7 +14,7 @@ use super::frame::{
     Snapshot, carried_types, reject_changed, reject_opaque, replaced, same_type, substitute,
 };
 use super::tile::{DeviceValue, Scalar};
-use crate::ir::{DType, Op, Region, Type, Value};
+use crate::ir::{BinaryOp, DType, Op, Region, Type, Value};
 
 /// A scalar or host integer as an index.
 #[diagnostic::on_unimplemented(
@@ -153,6 +153,10 @@ impl DeviceRange {
         let last = builder.sub(distance, one);
         let [last, unsigned_step] = [last, step].map(|x| builder.bitcast(x, DType::U64));
         let steps = builder.div(last, unsigned_step);
+        // No loop ends that makes more trips than a signed number counts.
+        let most = builder.index(i64::MAX - 1);
+        let most = builder.bitcast(most, DType::U64);
+        let steps = builder.binary(BinaryOp::Minimum, steps, most);
         let steps = builder.bitcast(steps, DType::I64);
         let trips = builder.add(steps, one);
         let forward = builder.gt(step, zero);
