@@ -1,7 +1,7 @@
 //! Elementwise ops: dispatch over the families, and comparisons.
 
 use exactile_core::ir::{BinaryOp, CompareOp, DType, Inst, Op, TernaryOp, UnaryOp};
-use inkwell::values::BasicValueEnum;
+use inkwell::values::{BasicValueEnum, InstructionOpcode, IntValue, Operand};
 use inkwell::{FloatPredicate, IntPredicate};
 
 use super::Emitter;
@@ -27,7 +27,7 @@ impl<'c> Emitter<'_, 'c> {
                 let choices = condition.iter().zip(on_true.iter().zip(&on_false));
                 choices
                     .map(|(condition, (&yes, &no))| {
-                        self.choose(condition.into_int_value(), yes, no)
+                        self.select(condition.into_int_value(), yes, no)
                     })
                     .collect::<Result<Elements<'c>>>()?
             }
@@ -35,6 +35,43 @@ impl<'c> Emitter<'_, 'c> {
         };
         self.define(inst, elements);
         Ok(())
+    }
+
+    /// One of two elements. The lesser or greater of two 64-bit integers, by their comparison, is
+    /// chosen half by half and out of sight: LLVM and the assembler both make a minimum of it, which
+    /// devices do not have at that width, so that a minimum and a maximum would compare twice.
+    fn select(
+        &self,
+        condition: IntValue<'c>,
+        yes: BasicValueEnum<'c>,
+        no: BasicValueEnum<'c>,
+    ) -> Result<BasicValueEnum<'c>> {
+        let wide = |value: BasicValueEnum<'c>| {
+            value.is_int_value() && value.into_int_value().get_type().get_bit_width() == 64
+        };
+        let compares = condition.as_instruction().is_some_and(|compare| {
+            let operand = |index| compare.get_operand(index).and_then(Operand::value);
+            let operands = [operand(0), operand(1)];
+            compare.get_opcode() == InstructionOpcode::ICmp
+                && (operands == [Some(yes), Some(no)] || operands == [Some(no), Some(yes)])
+        });
+        if !wide(yes) || !compares {
+            return self.choose(condition, yes, no);
+        }
+        let text = "{ .reg .b32 a, b, c, d; mov.b64 {a, b}, $1; mov.b64 {c, d}, $2; \
+                    selp.b32 a, a, c, $3; selp.b32 b, b, d, $3; mov.b64 $0, {a, b}; }"
+            .to_string();
+        let arguments = [yes.into(), no.into(), condition.into()];
+        self.inline_ptx(
+            Some(yes.get_type()),
+            text,
+            "=l,l,l,b".to_string(),
+            &arguments,
+            false,
+        )?
+        .try_as_basic_value()
+        .basic()
+        .ok_or_else(|| Error::Llvm("`selp` has no result".to_string()))
     }
 
     fn result_elements(&self, inst: Inst) -> usize {

@@ -132,3 +132,28 @@ fn lanes_that_write_for_each_other_keep_their_order() {
     assert_eq!(count(&assembled, "LDG"), 2, "{}", assembled.sass);
     assert_eq!(count(&assembled, "STG"), 2, "{}", assembled.sass);
 }
+
+/// One comparison gives both the lesser and the greater; of 64 bits it takes two instructions.
+#[test]
+fn wide_integers_are_put_in_order_by_one_comparison() {
+    let ptx = compile("put_in_order", |builder| {
+        let memory = aligned(builder, "x", DType::I64, Access::ReadWrite);
+        let offset = lane_offset(builder, 1);
+        let distance = builder.index(32);
+        let next = builder.add(offset, distance);
+        let (a, b) = (
+            load(builder, memory, offset, 1),
+            load(builder, memory, next, 1),
+        );
+        let less = builder.lt(a, b);
+        let lesser = builder.select(less, a, b);
+        let greater = builder.select(less, b, a);
+        store(builder, memory, offset, lesser);
+        store(builder, memory, next, greater);
+    });
+    let Some(assembled) = assemble(&ptx) else {
+        return;
+    };
+    assert_eq!(count(&assembled, "ISETP"), 2, "{}", assembled.sass);
+    assert_eq!(count(&assembled, "SEL"), 4, "{}", assembled.sass);
+}
