@@ -64,11 +64,16 @@ impl Code {
         func.all_insts().into_iter().find_map(|inst| {
             let data = func.inst(inst);
             match data.op {
-                Op::CheckBounds { base, site, .. } if u64::try_from(site) == Ok(wanted) => {
+                Op::CheckBounds { base, site, .. } | Op::StopOutside { base, site, .. }
+                    if u64::try_from(site) == Ok(wanted) =>
+                {
                     let parameter = func.parameter_index(base)?;
                     Some((data.loc.clone(), Accessed::Parameter(parameter)))
                 }
                 Op::CheckIndex {
+                    axis, extent, site, ..
+                }
+                | Op::StopIndex {
                     axis, extent, site, ..
                 } if u64::try_from(site) == Ok(wanted) => {
                     Some((data.loc.clone(), Accessed::Axis(axis, extent)))

@@ -27,7 +27,8 @@ impl<P> Kernel<P> {
     /// Runs the kernel over `grid`, one program for each point, with every access checked.
     ///
     /// Waits for the end and reports the first access out of bounds with its source line, program
-    /// and index; what other programs wrote stays. Accesses through tensors are in bounds by
+    /// and index: of the least program that has one, the same in every run. What other programs wrote
+    /// stays. Of several errors in a loop a GPU may report another one than the CPU. Accesses through tensors are in bounds by
     /// construction. Where accesses do not depend on loaded numbers, a launch without an error
     /// proves later ones with the same grid, scalars and lengths: these skip the checks, and on a
     /// GPU return before the kernel has ended ([`Device::synchronize`] waits).

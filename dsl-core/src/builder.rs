@@ -215,6 +215,16 @@ impl Builder {
         self.filled(Literal::from_bits(DType::I64, value as u64), Shape::SCALAR)
     }
 
+    /// Integers as indices: the nearest, where there is none of that value.
+    pub fn nearest_index(&mut self, x: Value) -> Value {
+        let mut x = x;
+        if self.ty(x).dtype() == Some(DType::U64) {
+            let greatest = self.bits_like(x, DType::U64, i64::MAX.cast_unsigned());
+            x = self.binary(BinaryOp::Minimum, x, greatest);
+        }
+        self.cast(x, DType::I64)
+    }
+
     /// A scalar `i32`.
     pub fn int32(&mut self, value: i32) -> Value {
         self.filled(

@@ -74,7 +74,8 @@ pub const MULTIPROCESSOR_WARPS: u32 = 64;
 /// Lanes of a warp.
 pub const WARP_LANES: u32 = 32;
 
-/// The first out-of-bounds access of a checked launch: the least program, then site, then element.
+/// The first out-of-bounds access of a checked launch: of those found the least program, then site,
+/// then element.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BoundsError {
     /// Linear index of the program in the grid, axis 0 fastest.

@@ -71,7 +71,7 @@ fn gathers_take_elements_by_their_indices() {
 }
 
 #[test]
-fn an_index_out_of_range_is_an_error_in_every_launch_and_else_the_nearest() {
+fn an_index_out_of_range_is_an_error_in_every_launch() {
     let x: Vec<f32> = (0..16).map(|i| i as f32).collect();
     for device in devices() {
         let input = Buffer::from_slice(&device, &x).expect("fits");
@@ -103,9 +103,6 @@ fn an_index_out_of_range_is_an_error_in_every_launch_and_else_the_nearest() {
                 (_, other) => panic!("{device}: {other:?}"),
             }
         }
-        let mut want = vec![0.0f32; 16];
-        want[9] = 15.0;
-        assert_bits_equal(&out, &want);
     }
 }
 
@@ -183,7 +180,7 @@ fn atomic_sums_of_floats_need_a_level_that_allows_them() {
                 level.name()
             );
             assert!(message.contains(&reason), "{message}");
-            assert!(message.contains("lookup.rs:162"), "{message}");
+            assert!(message.contains("lookup.rs:159"), "{message}");
             assert!(message.contains("Determinism::NotGuaranteed"), "{message}");
         }
         let allowed = kernel.clone().determinism(Determinism::NotGuaranteed);

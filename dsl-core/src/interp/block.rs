@@ -212,6 +212,8 @@ impl<'a> Machine<'a> {
             | Op::LaneStore { .. }
             | Op::LaneAtomic { .. }
             | Op::CheckBounds { .. }
+            | Op::StopOutside { .. }
+            | Op::StopIndex { .. }
             | Op::InBounds { .. }
             | Op::CheckIndex { .. }
             | Op::ShuffleXor { .. }

@@ -31,7 +31,7 @@ pub struct Report {
     pub shuffles: u64,
     /// How often a thread block waited.
     pub barriers: u64,
-    /// The least out-of-bounds access that a `check_bounds` found.
+    /// The least out-of-bounds access that a check found.
     pub out_of_bounds: Option<BoundsError>,
 }
 
@@ -49,8 +49,8 @@ impl Report {
 
 /// Runs every program of the grid, axis 0 fastest, each on `warps` warps or one CPU worker.
 ///
-/// An access that `check_bounds` refuses is part of the report, as checked kernels go on after it;
-/// everything else that is wrong is a fault.
+/// An access that a check refuses is part of the report, as other programs go on after it; everything
+/// else that is wrong is a fault.
 pub fn run(func: &LaneFunc, grid: Grid, arguments: &mut [Argument<'_>]) -> Result<Report, Fault> {
     let count = program_count(grid).map_err(|error| launch_fault(func, error))?;
     run_programs(func, grid, arguments, 0..count)
@@ -74,6 +74,9 @@ pub fn run_programs(
         machine.program = program;
         machine.epoch += 1;
         machine.region(func.body(), &[], &Mask::all(machine.lanes))?;
+        if std::mem::take(&mut machine.stopped) {
+            machine.copies = Copies::new(machine.lanes);
+        }
         machine.all_waited()?;
     }
     Ok(machine.report)
@@ -90,6 +93,8 @@ struct Machine<'a> {
     scratch: Arena,
     copies: Copies,
     values: EntityMap<Value, Elements>,
+    /// Whether the running program has ended early.
+    stopped: bool,
     report: Report,
 }
 
@@ -123,6 +128,7 @@ impl<'a> Machine<'a> {
             scratch: Arena::private(sizes[1], lanes),
             copies: Copies::new(lanes),
             values,
+            stopped: false,
             report: Report::default(),
         }
     }
@@ -173,6 +179,9 @@ impl<'a> Machine<'a> {
             for (&value, result) in func.inst(inst).results.iter().zip(results) {
                 self.values[value] = result;
             }
+            if self.stopped {
+                return Ok(self.read_all(func.yielded(region)));
+            }
         }
         Ok(Vec::new())
     }
@@ -191,6 +200,7 @@ impl<'a> Machine<'a> {
             Op::LaneStore { .. } => self.store(inst, mask).map(|()| Vec::new()),
             Op::LaneAtomic { .. } => self.combine(inst, mask).map(|()| Vec::new()),
             Op::CheckBounds { .. } | Op::CheckIndex { .. } => Ok(self.check(inst, mask)),
+            Op::StopOutside { .. } | Op::StopIndex { .. } => self.stop(inst, mask),
             Op::InBounds {
                 base,
                 offset,
@@ -394,7 +404,7 @@ impl<'a> Machine<'a> {
         loop {
             active =
                 active.filter(|lane| index.get(lane).cast_signed() < upper.get(lane).cast_signed());
-            if !active.any() {
+            if !active.any() || self.stopped {
                 return Ok(carried);
             }
             let arguments = [vec![index.clone()], carried.clone()].concat();
@@ -420,7 +430,7 @@ impl<'a> Machine<'a> {
             let condition = next.remove(0);
             results = self.merge_all(inst, &active, &next, &results);
             active = active.and(&condition, true);
-            if !active.any() {
+            if !active.any() || self.stopped {
                 return Ok(results);
             }
             carried = self.region(*body, &next, &active)?;

@@ -76,8 +76,8 @@ macro_rules! for_each_op {
         /// `i32`. Others are not counted.
         Histogram "histogram" { x: Value, mask: Option<Value>, bins: i64 } -> histogram in [block] is [pure];
         /// Elements of `x` by their indices along the axis, the other coordinates being those of the
-        /// index. Indices are read as `i64`; one out of range means the nearest in range, and is an
-        /// error of checked launches.
+        /// index. An index out of range means the nearest in range, and is an error of checked
+        /// launches, which report a `u64` beyond the greatest `i64` as that.
         Gather "gather" { x: Value, indices: Value, axis: Axis } -> gather in [block] is [];
         /// Runs the region for `lower, lower + step, ..` below `upper`. The region takes the index
         /// and the carried values and yields the next ones. `step` is positive; `stages` is a
@@ -109,11 +109,17 @@ macro_rules! for_each_op {
         /// for the first of the `count` elements that is outside; `element` counts up with the
         /// offset. Of several errors of a launch the least is kept.
         CheckBounds "check_bounds" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> condition in [lane] is [writes];
+        /// Records the error that `check_bounds` would, then ends the program if any of its lanes
+        /// has recorded one. All lanes take part.
+        StopOutside "stop_outside" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> none in [lane] is [convergent writes];
         /// Whether `offset .. offset + count` lies inside the argument `base`. Records nothing.
         InBounds "in_bounds" { base: Value, offset: Value, count: i64 } -> condition in [lane] is [pure];
         /// Records the error (program, `site`, `element`) where `index` (`i64`) is not in
         /// `0..extent`; `axis` names the place in its message.
         CheckIndex "check_index" { index: Value, element: Value, axis: Axis, extent: i64, site: i64 } -> none in [lane] is [writes];
+        /// Records the error that `check_index` would where the mask holds, then ends the program if
+        /// any of its lanes has recorded one. All lanes take part.
+        StopIndex "stop_index" { index: Value, element: Value, mask: Option<Value>, axis: Axis, extent: i64, site: i64 } -> none in [lane] is [convergent writes];
         /// The value that lane `lane_id ^ lane_mask` holds. All lanes of the warp take part.
         ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> like_first in [lane] is [convergent];
         /// The value that lane `source_lane` (`i32`, 0..32) holds. All lanes of the warp take part.

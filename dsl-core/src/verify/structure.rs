@@ -164,7 +164,9 @@ impl Checker<'_> {
             | Op::AtomicReduce { base, .. }
             | Op::LaneStore { base, .. }
             | Op::LaneAtomic { base, .. } => (*base, true),
-            Op::CheckBounds { base, .. } | Op::InBounds { base, .. } => (*base, false),
+            Op::CheckBounds { base, .. }
+            | Op::StopOutside { base, .. }
+            | Op::InBounds { base, .. } => (*base, false),
             _ => return,
         };
         let Some((_, space)) = self.func.ty(base).pointee() else {

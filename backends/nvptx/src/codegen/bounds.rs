@@ -1,10 +1,13 @@
-//! `check_bounds` and `check_index`: the comparison in line, the report of an error in a cold function.
+//! `stop_outside` and `stop_index`: the comparison in line, the report of an error in a cold function.
 
-use exactile_core::ir::{Inst, Op, Value};
+use exactile_core::ir::{Op, Value};
 use inkwell::attributes::AttributeLoc;
+use inkwell::basic_block::BasicBlock;
 use inkwell::module::Linkage;
 use inkwell::types::BasicMetadataTypeEnum;
-use inkwell::values::{BasicMetadataValueEnum, BasicValue, FunctionValue, IntValue, PointerValue};
+use inkwell::values::{
+    BasicMetadataValueEnum, BasicValue, FunctionValue, IntValue, PhiValue, PointerValue,
+};
 use inkwell::{AddressSpace, AtomicOrdering, AtomicRMWBinOp, IntPredicate};
 
 use super::Emitter;
@@ -15,26 +18,45 @@ use crate::record;
 /// Program, site and element order errors; the offset comes with them.
 const KEYS: usize = 3;
 
+/// Where programs end that have accessed something out of bounds.
+pub(super) struct End<'c> {
+    block: BasicBlock<'c>,
+    /// Whether the lane did.
+    wrong: PhiValue<'c>,
+    /// Site, element, offset and length.
+    access: Vec<PhiValue<'c>>,
+}
+
 impl<'c> Emitter<'_, 'c> {
     /// Whether a whole access is in bounds, and the length of its array. A negative offset is a large
-    /// unsigned one, so one comparison with the number of valid starts is enough.
+    /// unsigned one. Nothing is computed of the length alone: in a loop it would take a register.
     pub(super) fn is_inside(
         &mut self,
         (base, offset): (Value, Value),
         count: i64,
     ) -> Result<(IntValue<'c>, IntValue<'c>)> {
         let length = self.length(base)?;
-        let starts = self.valid_starts(length, count)?;
-        let offset = self.index(offset)?;
-        let inside = self
+        let first = self.index(offset)?;
+        let last = self
             .builder
-            .build_int_compare(IntPredicate::ULT, offset, starts, "")?;
+            .build_int_add(first, self.int(64, count - 1), "")?;
+        let mut inside = self
+            .builder
+            .build_int_compare(IntPredicate::ULT, last, length, "")?;
+        if count > 1 {
+            let zero = self.int(64, 0);
+            let starts = self
+                .builder
+                .build_int_compare(IntPredicate::SGE, first, zero, "")?;
+            inside = self.builder.build_and(starts, inside, "")?;
+        }
         Ok((inside, length))
     }
 
-    /// Emits `check_bounds`.
-    pub(super) fn check_bounds(&mut self, inst: Inst, op: &Op) -> Result<()> {
-        let Op::CheckBounds {
+    /// Emits `stop_outside`. Nothing is alive where the report is called, so that it costs the rest of
+    /// the kernel no register.
+    pub(super) fn stop_outside(&mut self, op: &Op) -> Result<()> {
+        let Op::StopOutside {
             base,
             offset,
             element,
@@ -48,25 +70,20 @@ impl<'c> Emitter<'_, 'c> {
         let (inside, length) = self.is_inside((*base, *offset), *count)?;
         let offset = self.index(*offset)?;
         let element = self.index(*element)?;
-        let outside = self.builder.build_not(inside, "")?;
-        let (allowed, wrong) = match mask {
-            Some(mask) => {
-                let mask = self.values[*mask][0].into_int_value();
-                let allowed = self.builder.build_and(mask, inside, "")?;
-                (allowed, self.builder.build_and(mask, outside, "")?)
-            }
-            None => (inside, outside),
-        };
-        self.report_where(wrong, [self.int(64, *site), element, offset, length])?;
-        self.define(inst, vec![allowed.into()]);
-        Ok(())
+        let mut wrong = self.builder.build_not(inside, "")?;
+        if let Some(mask) = mask {
+            let mask = self.values[*mask][0].into_int_value();
+            wrong = self.builder.build_and(mask, wrong, "")?;
+        }
+        self.stop_where(wrong, [self.int(64, *site), element, offset, length])
     }
 
-    /// Emits `check_index`.
-    pub(super) fn check_index(&mut self, op: &Op) -> Result<()> {
-        let Op::CheckIndex {
+    /// Emits `stop_index`.
+    pub(super) fn stop_index(&mut self, op: &Op) -> Result<()> {
+        let Op::StopIndex {
             index,
             element,
+            mask,
             extent,
             site,
             ..
@@ -76,10 +93,82 @@ impl<'c> Emitter<'_, 'c> {
         };
         let (index, element) = (self.index(*index)?, self.index(*element)?);
         let extent = self.int(64, *extent);
-        let wrong = self
+        let mut wrong = self
             .builder
             .build_int_compare(IntPredicate::UGE, index, extent, "")?;
-        self.report_where(wrong, [self.int(64, *site), element, index, extent])
+        if let Some(mask) = mask {
+            let mask = self.values[*mask][0].into_int_value();
+            wrong = self.builder.build_and(mask, wrong, "")?;
+        }
+        self.stop_where(wrong, [self.int(64, *site), element, index, extent])
+    }
+
+    /// Where `wrong` holds, reports site, element and offset of an access, given the length; then ends
+    /// the thread block if it holds in any lane.
+    fn stop_where(&mut self, wrong: IntValue<'c>, access: [IntValue<'c>; 4]) -> Result<()> {
+        let name = "llvm.nvvm.barrier.cta.red.or.aligned.all";
+        let arguments = [self.int(32, 0).into(), wrong.into()];
+        let any = self.intrinsic_value(name, &[], &arguments)?;
+        let from = self.current()?;
+        let end = match self.end.take() {
+            Some(end) => end,
+            None => self.end_of_program()?,
+        };
+        end.wrong.add_incoming(&[(&wrong, from)]);
+        for (phi, value) in end.access.iter().zip(access) {
+            phi.add_incoming(&[(&value, from)]);
+        }
+        self.builder.position_at_end(from);
+        let next = self.context.append_basic_block(self.kernel, "checked");
+        self.builder
+            .build_conditional_branch(any.into_int_value(), end.block, next)?;
+        self.end = Some(end);
+        self.builder.position_at_end(next);
+        Ok(())
+    }
+
+    /// Where all checks that fail go: reports, and ends the thread block. One place for all of them.
+    fn end_of_program(&mut self) -> Result<End<'c>> {
+        let record = self
+            .hidden
+            .error_record
+            .ok_or_else(|| Error::Llvm("the kernel has no error record".to_string()))?;
+        let report = self.report_function()?;
+        let block = |name| self.context.append_basic_block(self.kernel, name);
+        let (stopped, failed, end) = (block("stopped"), block("out_of_bounds"), block("end"));
+        self.builder.position_at_end(stopped);
+        let wrong = self.builder.build_phi(self.context.bool_type(), "")?;
+        let mut access = Vec::new();
+        for _ in 0..4 {
+            access.push(self.builder.build_phi(self.context.i64_type(), "")?);
+        }
+        if self.starts_copies() {
+            self.wait_copies(0)?;
+        }
+        let holds = wrong.as_basic_value().into_int_value();
+        self.builder.build_conditional_branch(holds, failed, end)?;
+        self.builder.position_at_end(failed);
+        let mut arguments: Vec<BasicMetadataValueEnum<'c>> = vec![record.into()];
+        arguments.extend(access.iter().map(|phi| {
+            let value: BasicMetadataValueEnum<'c> = phi.as_basic_value().into();
+            value
+        }));
+        self.builder.build_call(report, &arguments, "")?;
+        self.builder.build_unconditional_branch(end)?;
+        self.builder.position_at_end(end);
+        self.builder.build_return(None)?;
+        Ok(End {
+            block: stopped,
+            wrong,
+            access,
+        })
+    }
+
+    /// Whether copies may be under way.
+    fn starts_copies(&self) -> bool {
+        let insts = self.func.all_insts();
+        let mut insts = insts.iter();
+        insts.any(|&inst| matches!(self.func.op(inst), Op::StartCopy { .. }))
     }
 
     /// The number of elements behind a parameter.
@@ -88,36 +177,6 @@ impl<'c> Emitter<'_, 'c> {
             .parameter_index(base)
             .and_then(|index| self.hidden.lengths[index])
             .ok_or_else(|| Error::Unsupported("check_bounds of shared memory".to_string()))
-    }
-
-    /// How many offsets are valid for an access of `count` elements: `max(length - count + 1, 0)`.
-    fn valid_starts(&self, length: IntValue<'c>, count: i64) -> Result<IntValue<'c>> {
-        let builder = &self.builder;
-        let starts = builder.build_int_sub(length, self.int(64, count - 1), "")?;
-        let zero = self.int(64, 0);
-        let any = builder.build_int_compare(IntPredicate::SGT, starts, zero, "")?;
-        self.choose_int(any, starts, zero)
-    }
-
-    /// Where `wrong` holds, reports site, element and offset of an access, given the length.
-    fn report_where(&mut self, wrong: IntValue<'c>, access: [IntValue<'c>; 4]) -> Result<()> {
-        let record = self
-            .hidden
-            .error_record
-            .ok_or_else(|| Error::Llvm("the kernel has no error record".to_string()))?;
-        let report = self.report_function()?;
-        let failed = self
-            .context
-            .append_basic_block(self.kernel, "out_of_bounds");
-        let next = self.context.append_basic_block(self.kernel, "checked");
-        self.builder.build_conditional_branch(wrong, failed, next)?;
-        self.builder.position_at_end(failed);
-        let mut arguments = vec![record.into()];
-        arguments.extend(access.map(BasicMetadataValueEnum::from));
-        self.builder.build_call(report, &arguments, "")?;
-        self.builder.build_unconditional_branch(next)?;
-        self.builder.position_at_end(next);
-        Ok(())
     }
 
     /// The linear index of the program, axis 0 fastest: that of its thread block, which holds for

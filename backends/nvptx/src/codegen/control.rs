@@ -38,7 +38,7 @@ impl<'c> Emitter<'_, 'c> {
         self.context.append_basic_block(self.kernel, name)
     }
 
-    fn current(&self) -> Result<BasicBlock<'c>> {
+    pub(super) fn current(&self) -> Result<BasicBlock<'c>> {
         self.builder
             .get_insert_block()
             .ok_or_else(|| Error::Llvm("the builder has no block".to_string()))

@@ -65,6 +65,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             program: None,
             shared: None,
             report: None,
+            end: None,
         };
         emitter.annotate(threads);
         emitter
@@ -216,7 +217,7 @@ fn hidden_parameters(func: &Func, options: EmitOptions) -> Vec<Hidden> {
         let op = func.op(*inst);
         matches!(
             op,
-            Op::CheckBounds { .. } | Op::InBounds { .. } | Op::CheckIndex { .. }
+            Op::StopOutside { .. } | Op::InBounds { .. } | Op::StopIndex { .. }
         )
     };
     if func.all_insts().iter().any(is_check) {

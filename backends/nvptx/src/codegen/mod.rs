@@ -114,6 +114,8 @@ struct Emitter<'a, 'c> {
     program: Option<[IntValue<'c>; 3]>,
     shared: Option<PointerValue<'c>>,
     report: Option<FunctionValue<'c>>,
+    /// Where checks that fail go, made once.
+    end: Option<bounds::End<'c>>,
 }
 
 impl<'c> Emitter<'_, 'c> {
@@ -161,7 +163,7 @@ impl<'c> Emitter<'_, 'c> {
             Op::LaneLoad { .. } => self.lane_load(inst, op),
             Op::LaneStore { .. } => self.lane_store(op),
             Op::LaneAtomic { .. } => self.lane_atomic(op),
-            Op::CheckBounds { .. } => self.check_bounds(inst, op),
+            Op::StopOutside { .. } => self.stop_outside(op),
             Op::InBounds {
                 base,
                 offset,
@@ -171,13 +173,15 @@ impl<'c> Emitter<'_, 'c> {
                 self.define(inst, vec![inside.into()]);
                 Ok(())
             }
-            Op::CheckIndex { .. } => self.check_index(op),
+            Op::StopIndex { .. } => self.stop_index(op),
             Op::ShuffleXor { .. } | Op::ShuffleIndex { .. } => self.shuffle(inst, op),
             Op::Barrier {} => self.barrier(),
             Op::StartCopy { .. } => self.start_copy(op),
             Op::GroupCopies {} => self.group_copies(),
             Op::WaitCopies { pending } => self.wait_copies(*pending),
-            Op::Arange { .. }
+            Op::CheckBounds { .. }
+            | Op::CheckIndex { .. }
+            | Op::Arange { .. }
             | Op::Broadcast { .. }
             | Op::ExpandDims { .. }
             | Op::Reshape { .. }

@@ -55,40 +55,20 @@ fn double(builder: &mut Builder) {
     let size = builder.index(128);
     let start = builder.mul(program, size);
     let offset = builder.add(start, lane);
-    let accesses = [(input, 0), (output, 1)].map(|(base, site)| {
-        builder.value(Op::CheckBounds {
+    for (base, site) in [(input, 0), (output, 1)] {
+        let stop = Op::StopOutside {
             base,
             offset,
             element: lane,
             mask: None,
             count: 4,
             site,
-        })
-    });
-    let ty = Type::vector(DType::F32, 4);
-    let [readable, writable] = accesses.map(Some);
-    let (other, align) = (None, 16);
-    let x = builder.declared(
-        Op::LaneLoad {
-            base: input,
-            offset,
-            mask: readable,
-            other,
-            align,
-        },
-        ty,
-    );
+        };
+        builder.emit(stop, &[]);
+    }
+    let x = load(builder, input, offset, 4);
     let value = builder.add(x, x);
-    builder.emit(
-        Op::LaneStore {
-            base: output,
-            offset,
-            value,
-            mask: writable,
-            align,
-        },
-        &[],
-    );
+    store(builder, output, offset, value);
 }
 
 #[test]

@@ -3,8 +3,7 @@
 use super::Machine;
 use crate::interp::FaultKind;
 use crate::interp::elements::{Elements, dtype};
-use crate::ir::{DType, Inst, Literal, Op, unflatten};
-use crate::semantics;
+use crate::ir::{Inst, Literal, Op, unflatten};
 
 impl Machine<'_> {
     pub(super) fn histogram(&self, inst: Inst) -> Elements {
@@ -36,8 +35,8 @@ impl Machine<'_> {
         let mut refused = None;
         let places: Vec<usize> = (0..to.elements())
             .map(|element| {
-                let index = semantics::cast(indices_type, DType::I64, read.get(element));
-                let index = index.cast_signed();
+                let index = Literal::from_bits(indices_type, read.get(element)).integer();
+                let index = index.map_or(0, |index| index.min(i128::from(i64::MAX)) as i64);
                 if !(0..extent).contains(&index) {
                     refused.get_or_insert(FaultKind::OutOfBounds {
                         buffer: format!("gather axis {}", axis.0),

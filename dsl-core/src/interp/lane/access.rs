@@ -204,28 +204,49 @@ impl<'a> Machine<'a> {
             self.check_index(inst, mask);
             return Vec::new();
         }
-        vec![self.check_bounds(inst, mask)]
+        vec![self.check_bounds(inst, mask).0]
     }
 
-    fn check_bounds(&mut self, inst: Inst, mask: &Mask) -> Elements {
-        let Op::CheckBounds {
+    /// Records what a check finds, and ends the program if there is something.
+    pub(super) fn stop(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
+        self.converged(inst, mask, self.lanes)?;
+        self.stopped = match self.func.op(inst) {
+            Op::StopIndex { .. } => self.check_index(inst, mask),
+            _ => self.check_bounds(inst, mask).1,
+        };
+        Ok(Vec::new())
+    }
+
+    /// The lanes that may access, and whether an access is out of bounds.
+    fn check_bounds(&mut self, inst: Inst, mask: &Mask) -> (Elements, bool) {
+        let (Op::CheckBounds {
             base,
             offset,
             element,
             mask: operand,
             count,
             site,
-        } = self.func.op(inst)
+        }
+        | Op::StopOutside {
+            base,
+            offset,
+            element,
+            mask: operand,
+            count,
+            site,
+        }) = self.func.op(inst)
         else {
-            unreachable!("broken invariant: called for `check_bounds`")
+            unreachable!("broken invariant: called for checks of bounds")
         };
         let length = self.length(*base);
+        let mut refused = false;
         let mut result = vec![0; self.lanes];
         for (lane, first) in self.offsets(*offset, *operand, mask) {
             if is_inside(first, *count, length) {
                 result[lane] = 1;
                 continue;
             }
+            refused = true;
             // The first of the elements that is outside.
             let inside = (i128::from(length) - i128::from(first)).max(0) as u64;
             let skipped = if first < 0 { 0 } else { inside };
@@ -237,7 +258,7 @@ impl<'a> Machine<'a> {
             };
             self.keep_least(error);
         }
-        Elements::new(result)
+        (Elements::new(result), refused)
     }
 
     pub(super) fn in_bounds(
@@ -267,19 +288,30 @@ impl<'a> Machine<'a> {
         self.report.out_of_bounds = Some(known.map_or(error, |least| least.min(error)));
     }
 
-    fn check_index(&mut self, inst: Inst, mask: &Mask) {
-        let Op::CheckIndex {
-            index,
-            element,
-            extent,
-            site,
-            ..
-        } = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `check_index`")
+    /// Whether an index is out of range.
+    fn check_index(&mut self, inst: Inst, mask: &Mask) -> bool {
+        let (index, element, operand, extent, site) = match self.func.op(inst) {
+            Op::CheckIndex {
+                index,
+                element,
+                extent,
+                site,
+                ..
+            } => (index, element, None, extent, site),
+            Op::StopIndex {
+                index,
+                element,
+                mask,
+                extent,
+                site,
+                ..
+            } => (index, element, *mask, extent, site),
+            _ => unreachable!("broken invariant: called for checks of indices"),
         };
-        for (lane, offset) in self.offsets(*index, None, mask) {
+        let mut refused = false;
+        for (lane, offset) in self.offsets(*index, operand, mask) {
             if !(0..*extent).contains(&offset) {
+                refused = true;
                 self.keep_least(BoundsError {
                     program: self.program,
                     site: site.cast_unsigned(),
@@ -288,6 +320,7 @@ impl<'a> Machine<'a> {
                 });
             }
         }
+        refused
     }
 }
 

@@ -1,6 +1,7 @@
 //! Type rules of the lane stage's own ops.
 
 use super::expect::{expect, number, pointer, scalar_index};
+use super::memory::check_outside;
 use crate::ir::{DType, Func, Op, Shape, Type, Value};
 
 /// The type of the one result of a lane op.
@@ -15,10 +16,7 @@ pub(super) fn infer_lane(func: &Func, op: &Op) -> Result<Type, String> {
             mask,
             ..
         } => {
-            pointer(op, ty(base))?;
-            scalar_index(op, "offset", ty(offset))?;
-            scalar_index(op, "element", ty(element))?;
-            mask.map_or(Ok(()), |mask| expect(op, "mask", ty(&mask), Type::BOOL))?;
+            check_outside(func, op, [*base, *offset, *element], *mask)?;
             Ok(Type::BOOL)
         }
         Op::InBounds { base, offset, .. } => {

@@ -117,12 +117,42 @@ pub(super) fn check_lane_effect(func: &Func, op: &Op) -> Result<(), String> {
             expect(op, "index", func.ty(*index), Type::INDEX)?;
             scalar_index(op, "element", func.ty(*element))
         }
+        Op::StopIndex {
+            index,
+            element,
+            mask,
+            ..
+        } => {
+            expect(op, "index", func.ty(*index), Type::INDEX)?;
+            scalar_index(op, "element", func.ty(*element))?;
+            mask.map_or(Ok(()), |mask| expect(op, "mask", func.ty(mask), Type::BOOL))
+        }
+        Op::StopOutside {
+            base,
+            offset,
+            element,
+            mask,
+            ..
+        } => check_outside(func, op, [*base, *offset, *element], *mask),
         Op::StartCopy { .. } => check_copy(func, op),
         Op::WaitCopies { pending } if !(0..=MAX_PENDING).contains(pending) => Err(format!(
             "`wait_copies` leaves {pending} groups, expected 0 to {MAX_PENDING}"
         )),
         _ => Ok(()),
     }
+}
+
+/// The operands of a bounds check: base, offset and element, and the mask.
+pub(super) fn check_outside(
+    func: &Func,
+    op: &Op,
+    [base, offset, element]: [Value; 3],
+    mask: Option<Value>,
+) -> Result<(), String> {
+    pointer(op, func.ty(base))?;
+    scalar_index(op, "offset", func.ty(offset))?;
+    scalar_index(op, "element", func.ty(element))?;
+    mask.map_or(Ok(()), |mask| expect(op, "mask", func.ty(mask), Type::BOOL))
 }
 
 fn check_copy(func: &Func, op: &Op) -> Result<(), String> {

@@ -77,6 +77,8 @@ pub fn result_count(op: &Op, declared: &[Type]) -> usize {
         | Op::LaneStore { .. }
         | Op::LaneAtomic { .. }
         | Op::CheckIndex { .. }
+        | Op::StopOutside { .. }
+        | Op::StopIndex { .. }
         | Op::Barrier {}
         | Op::StartCopy { .. }
         | Op::GroupCopies {}

@@ -11,7 +11,9 @@ use crate::ir::{BinaryOp, Op, Region, Shape, Value};
 pub(super) enum Step {
     /// This number.
     Known(i64),
-    /// A number that is not known before the launch, as a stride is.
+    /// A scalar of the program times a constant, as a stride is.
+    Scalar(Value, i64),
+    /// Another number that is not known before the launch.
     Unknown,
 }
 
@@ -24,15 +26,22 @@ impl Step {
         match (self, other) {
             (Step::Known(a), Step::Known(b)) => a.checked_add(b).map(Step::Known),
             (Step::Known(0), step) | (step, Step::Known(0)) => Some(step),
-            (Step::Unknown, _) | (_, Step::Unknown) => None,
+            (Step::Scalar(a, times), Step::Scalar(b, more)) if a == b => {
+                times.checked_add(more).map(|times| Step::Scalar(a, times))
+            }
+            _ => None,
         }
     }
 
     fn times(self, factor: Step) -> Option<Step> {
         match (self, factor) {
             (Step::Known(a), Step::Known(b)) => a.checked_mul(b).map(Step::Known),
-            (Step::Known(0), Step::Unknown) => Some(Step::Known(0)),
-            (Step::Known(_), Step::Unknown) | (Step::Unknown, _) => Some(Step::Unknown),
+            (Step::Known(0), _) | (_, Step::Known(0)) => Some(Step::Known(0)),
+            (Step::Known(a), Step::Scalar(scalar, b))
+            | (Step::Scalar(scalar, b), Step::Known(a)) => {
+                a.checked_mul(b).map(|times| Step::Scalar(scalar, times))
+            }
+            _ => Some(Step::Unknown),
         }
     }
 }
@@ -129,16 +138,20 @@ impl Lowering<'_> {
 
     /// The factor that a tile of equal numbers is.
     fn factor(&self, value: Value) -> Step {
+        let other = match self.block.ty(value).is_scalar() {
+            true => Step::Scalar(value, 1),
+            false => Step::Unknown,
+        };
         let op = self.definitions[value].map(|inst| self.block.op(inst));
         match op {
             Some(Op::Constant { value }) => value
                 .integer()
                 .and_then(|value| i64::try_from(value).ok())
-                .map_or(Step::Unknown, Step::Known),
+                .map_or(other, Step::Known),
             Some(Op::Splat { x } | Op::Broadcast { x } | Op::ExpandDims { x, .. }) => {
                 self.factor(*x)
             }
-            _ => Step::Unknown,
+            _ => other,
         }
     }
 
@@ -206,7 +219,7 @@ pub(super) fn are_distinct(shape: &Shape, steps: &[Step]) -> bool {
         .iter()
         .enumerate()
         .filter_map(|(axis, step)| match step {
-            Step::Known(0) | Step::Unknown => None,
+            Step::Known(0) | Step::Scalar(..) | Step::Unknown => None,
             Step::Known(step) => Some((i128::from(*step).abs(), shape.extent(axis) as i128)),
         })
         .filter(|&(_, extent)| extent > 1)

@@ -1,124 +1,411 @@
-//! Bounds checks of accesses: vector by vector, and before that the whole tile at once.
+//! Bounds checks of accesses. A check comes before its access, which then needs none.
+//!
+//! Where offsets are linear in the index, scalars decide for the whole tile, so that all lanes branch
+//! alike. Where that fails, because an element is outside or because masked ones would be, the lanes
+//! look for an element that is outside and not masked off. If there is one the program ends, so that
+//! nothing stays alive for what comes after; if there is none the access goes on as it is.
+
+use std::collections::BTreeSet;
 
 use super::affine::Step;
-use super::memory::Access;
+use super::point::Known;
+use super::tile::Scope;
 use super::{Lowering, Result};
-use crate::ir::{Op, Type, Value};
+use crate::ir::{CompareOp, DType, Inst, Literal, Op, Shape, Trait, Type, Value};
+use crate::layout::access::TileAccess;
+use crate::layout::assign::Origin;
+use crate::layout::{LinearLayout, ThreadMap};
+use crate::target::Bounds;
+
+/// Scalar steps below this cannot make offsets wrap.
+const STEP_LIMIT: u64 = 1 << 40;
+
+/// The longest reach along an axis with a scalar step, in steps.
+const MOST_STEPS: i64 = 1 << 20;
+
+/// What offsets reach: `low .. low + count` from the first one, and as far again from that moved by
+/// some scalars times constants.
+struct Reach {
+    low: i64,
+    count: i64,
+    scalars: Vec<(Value, i64)>,
+}
+
+/// What a lane found to be wrong.
+pub(super) struct Wrong {
+    pub(super) any: Value,
+    pub(super) element: Value,
+    pub(super) offset: Value,
+}
+
+/// An access that scalars may show to be in bounds.
+struct Shown {
+    inst: Inst,
+    tile: TileAccess,
+    inside: Value,
+}
 
 impl Lowering<'_> {
-    /// The mask of one vector: the tile's mask, the owner's condition, and the bounds check.
-    pub(super) fn checked(
-        &mut self,
-        access: &Access,
-        vector: &[u32],
-        owner: Option<Value>,
-    ) -> Option<Value> {
-        let first = vector[0] as usize;
-        let mut mask = access.masks.as_ref().map(|masks| masks[first]);
-        if let Some(owner) = owner {
-            mask = Some(self.both(mask, owner));
+    /// Before the first of some instructions, which follow each other: ends the program where it
+    /// accesses an element out of bounds that is not masked off. Those after it for which scalars
+    /// decide are checked with it, up to one that has to wait, so that their own places stay free;
+    /// they are added to `checked`.
+    pub(super) fn check(&mut self, insts: &[Inst], checked: &mut BTreeSet<Inst>) -> Result<()> {
+        let first = insts[0];
+        if !self.block.op(first).is_checked() || checked.contains(&first) {
+            return Ok(());
         }
-        let Some((site, elements)) = &access.check else {
-            return mask;
-        };
-        let op = Op::CheckBounds {
-            base: access.base(),
-            offset: access.offsets()[first],
-            element: elements[first],
-            mask,
-            count: vector.len() as i64,
-            site: *site,
-        };
-        Some(self.builder.value(op))
-    }
-
-    /// Whether a whole tile is in bounds: one comparison of scalars, so that all lanes branch alike.
-    /// `None` where the offsets do not count up from a scalar, and where a mask may allow less.
-    pub(super) fn inside(&mut self, access: &Access, offsets: Value) -> Result<Option<Value>> {
-        if access.check.is_none() || access.masks.is_some() || self.block.ty(offsets).is_scalar() {
-            return Ok(None);
-        }
-        let Some(count) = self.span(offsets) else {
-            return Ok(None);
-        };
-        let Some(offset) = self.first_element(offsets)? else {
-            return Ok(None);
-        };
-        let op = Op::InBounds {
-            base: access.base(),
-            offset,
-            count,
-        };
-        Ok(Some(self.builder.value(op)))
-    }
-
-    /// From the first offset to beyond the last one, if the offsets only count up.
-    fn span(&self, offsets: Value) -> Option<i64> {
-        let shape = self.block.ty(offsets).shape;
-        let steps = self.steps_of(offsets)?;
-        let mut last = 0_i64;
-        for (axis, step) in steps.into_iter().enumerate() {
-            let Step::Known(step @ 0..) = step else {
-                return None;
+        let mut shown: Vec<Shown> = Vec::new();
+        for &inst in insts {
+            let Some(tile) = self.to_check(inst) else {
+                if self.has_checks(inst) {
+                    break;
+                }
+                continue;
             };
-            let reach = step.checked_mul(shape.extent(axis) as i64 - 1)?;
-            last = last.checked_add(reach)?;
+            let mask = tile.mask.filter(|_| inst != first);
+            if !self.is_ready(tile.offsets) || mask.is_some_and(|mask| !self.is_ready(mask)) {
+                break;
+            }
+            let Some(inside) = self.inside(tile.base, tile.offsets)? else {
+                break;
+            };
+            checked.insert(inst);
+            shown.push(Shown { inst, tile, inside });
         }
-        last.checked_add(1)
-    }
-
-    /// Element 0 of a tile of indices as a scalar. Conversions are not followed: what they convert
-    /// may wrap.
-    fn first_element(&mut self, tile: Value) -> Result<Option<Value>> {
-        if self.block.ty(tile).is_scalar() {
-            return self.scalar(tile).map(Some);
-        }
-        let Some(inst) = self.definitions[tile] else {
-            return Ok(None);
+        let inside = shown.iter().map(|shown| shown.inside);
+        let Some(condition) = inside.reduce(|all, inside| self.builder.and(all, inside)) else {
+            return match self.to_check(first) {
+                Some(tile) => self.stop_by_registers(first, &tile),
+                None => Ok(()),
+            };
         };
-        match self.block.op(inst).clone() {
-            Op::Arange { start, .. } => Ok(Some(self.builder.index(start))),
-            Op::Constant { value } => {
-                let scalar = self.builder.filled(value, crate::ir::Shape::SCALAR);
-                Ok(Some(scalar))
+        let on_true = self.nested(|_| Ok(()))?;
+        let on_false = self.nested(|this| {
+            for Shown { inst, tile, .. } in &shown {
+                if tile.mask.is_none_or(|mask| this.is_ready(mask)) {
+                    this.stop_by_elements(*inst, tile)?;
+                } else {
+                    this.stop_by_registers(*inst, tile)?;
+                }
             }
-            Op::Splat { x }
-            | Op::Broadcast { x }
-            | Op::ExpandDims { x, .. }
-            | Op::Reshape { x }
-            | Op::Transpose { x, .. } => self.first_element(x),
-            Op::Binary { op, lhs, rhs } => {
-                let (Some(lhs), Some(rhs)) = (self.first_element(lhs)?, self.first_element(rhs)?)
-                else {
-                    return Ok(None);
-                };
-                Ok(Some(self.builder.binary(op, lhs, rhs)))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// `if condition { emit(true) } else { emit(false) }`.
-    pub(super) fn either(
-        &mut self,
-        condition: Value,
-        types: &[Type],
-        emit: &mut dyn FnMut(&mut Self, bool) -> Vec<Value>,
-    ) -> Vec<Value> {
-        let [on_true, on_false] = [true, false].map(|holds| {
-            let region = self.builder.new_region(&[]);
-            let outer = self.builder.enter(region);
-            let values = emit(self, holds);
-            self.builder.emit(Op::Yield { values }, &[]);
-            self.builder.enter(outer);
-            region
-        });
+            Ok(())
+        })?;
         let op = Op::If {
             condition,
             on_true,
             on_false,
         };
-        let inst = self.builder.emit_unchecked(op, types);
-        self.builder.results(inst).to_vec()
+        self.builder.emit(op, &[]);
+        Ok(())
     }
+
+    /// The access of an instruction that is checked: one that ran ahead has been.
+    fn to_check(&self, inst: Inst) -> Option<TileAccess> {
+        let tile = TileAccess::of(self.block, inst)?;
+        let argument = self.block.parameter_index(tile.base)?;
+        let view = self.block.parameters[argument].view;
+        let wanted = self.bounds == Bounds::Checked && !view && self.staged(inst).is_none();
+        wanted.then_some(tile)
+    }
+
+    /// Whether an instruction checks anything where it stands.
+    fn has_checks(&self, inst: Inst) -> bool {
+        let mut found = matches!(self.block.op(inst), Op::Gather { .. });
+        for region in self.block.op(inst).regions() {
+            self.block.walk(region, &mut |inner| {
+                found |= self.block.op(inner).is_checked()
+            });
+        }
+        found
+    }
+
+    /// Whether a value is arithmetic on positions and on scalars that are known here.
+    fn is_ready(&self, value: Value) -> bool {
+        let mut pending = vec![value];
+        let mut seen = BTreeSet::new();
+        while let Some(value) = pending.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            let scalar = self.block.ty(value).is_scalar();
+            if scalar && self.is_bound(value) {
+                continue;
+            }
+            let Some(inst) = self.definitions[value] else {
+                return false;
+            };
+            let op = self.block.op(inst);
+            let lazy = self.assignment.origin(value) != Origin::Computed;
+            if !is_arithmetic(op) || scalar && !lazy {
+                return false;
+            }
+            pending.extend(op.operands());
+        }
+        true
+    }
+
+    /// Whether scalars show a whole tile to be in bounds; `None` where the offsets are not linear.
+    fn inside(&mut self, base: Value, offsets: Value) -> Result<Option<Value>> {
+        let base = self.bound(base).registers[0];
+        let reach = self.reach(offsets).filter(|_| self.is_wide(offsets));
+        let Some(reach) = reach else {
+            return Ok(None);
+        };
+        let origin = vec![self.builder.index(0); self.block.ty(offsets).shape.rank()];
+        let first = self.element_at(offsets, &origin, &mut Known::new())?;
+        let low = self.builder.index(reach.low);
+        let offset = self.builder.add(first, low);
+        let count = reach.count;
+        let within = |offset| Op::InBounds {
+            base,
+            offset,
+            count,
+        };
+        let mut inside = self.builder.value(within(offset));
+        if reach.scalars.is_empty() {
+            return Ok(Some(inside));
+        }
+        let limit = self
+            .builder
+            .filled(Literal::from_bits(DType::U64, STEP_LIMIT), Shape::SCALAR);
+        let mut last = offset;
+        for (step, times) in reach.scalars {
+            let step = self.scalar(step)?;
+            let unsigned = self.builder.bitcast(step, DType::U64);
+            let small = self.builder.compare(CompareOp::Lt, unsigned, limit);
+            inside = self.builder.and(inside, small);
+            let times = self.builder.index(times);
+            let far = self.builder.mul(step, times);
+            last = self.builder.add(last, far);
+        }
+        let last = self.builder.value(within(last));
+        Ok(Some(self.builder.and(inside, last)))
+    }
+
+    /// What the offsets reach, if they are linear in the index.
+    fn reach(&self, offsets: Value) -> Option<Reach> {
+        let shape = self.block.ty(offsets).shape;
+        let (mut low, mut high) = (0_i64, 0_i64);
+        let mut scalars = Vec::new();
+        for (axis, step) in self.steps_of(offsets)?.into_iter().enumerate() {
+            let last = shape.extent(axis) as i64 - 1;
+            match step {
+                Step::Known(step) => {
+                    let reach = step.checked_mul(last)?;
+                    low = low.checked_add(reach.min(0))?;
+                    high = high.checked_add(reach.max(0))?;
+                }
+                Step::Scalar(step, factor) => {
+                    let times = factor.checked_mul(last)?;
+                    (0..=MOST_STEPS).contains(&times).then_some(())?;
+                    scalars.push((step, times));
+                }
+                Step::Unknown => return None,
+            }
+        }
+        let count = high.checked_sub(low)?.checked_add(1)?;
+        Some(Reach {
+            low,
+            count,
+            scalars,
+        })
+    }
+
+    /// Whether a tile is made of `i64` arithmetic alone: what is converted may have wrapped before.
+    fn is_wide(&self, value: Value) -> bool {
+        let ty = self.block.ty(value);
+        if ty.is_scalar() {
+            return true;
+        }
+        let op = self.definitions[value].map(|inst| self.block.op(inst));
+        ty.dtype() == Some(DType::I64)
+            && match op {
+                Some(Op::Constant { .. } | Op::Splat { .. } | Op::Arange { .. }) => true,
+                Some(
+                    Op::Broadcast { x }
+                    | Op::ExpandDims { x, .. }
+                    | Op::Transpose { x, .. }
+                    | Op::Reshape { x },
+                ) => self.is_wide(*x),
+                Some(Op::Binary { lhs, rhs, .. }) => self.is_wide(*lhs) && self.is_wide(*rhs),
+                _ => false,
+            }
+    }
+
+    /// Each lane looks at some elements of the tile, one after the other, computing their offsets and
+    /// masks anew.
+    fn stop_by_elements(&mut self, inst: Inst, tile: &TileAccess) -> Result<()> {
+        let base = self.bound(tile.base).registers[0];
+        let elements = self.block.ty(tile.offsets).shape.elements() as i32;
+        let threads = 32 << self.assignment.warp_bits;
+        let own = ThreadMap {
+            lane: (0..5).map(|bit| 1 << bit).collect(),
+            warp: (5..5 + self.assignment.warp_bits)
+                .map(|bit| 1 << bit)
+                .collect(),
+        };
+        let first = self.thread_value(&own);
+        let none = self.builder.index(0);
+        let carried = [Type::scalar(DType::I32), Type::INDEX];
+        let before = self.builder.new_region(&carried);
+        let outer = self.builder.enter(before);
+        self.scopes.push(Scope::default());
+        let element = self.builder.parameters(before)[0];
+        let (offset, outside) = self.element_is_outside(base, tile, element)?;
+        let end = self.builder.int32(elements);
+        let more = self.builder.lt(element, end);
+        let fine = self.builder.not(outside);
+        let on = self.builder.and(more, fine);
+        let values = vec![on, element, offset];
+        self.builder.emit(Op::Yield { values }, &[]);
+        self.scopes.pop();
+        self.builder.enter(outer);
+        let body = self.builder.region_with(&carried, |builder, values| {
+            let threads = builder.int32(threads);
+            vec![builder.add(values[0], threads), values[1]]
+        });
+        let init = vec![first, none];
+        let inst_of_loop = self.builder.emit(Op::While { init, before, body }, &[]);
+        let [element, offset] = [0, 1].map(|at| self.builder.results(inst_of_loop)[at]);
+        let end = self.builder.int32(elements);
+        let wrong = self.builder.lt(element, end);
+        self.stop(inst, tile, (element, offset, 1), wrong);
+        Ok(())
+    }
+
+    /// The offset of an element, and whether it is out of bounds and not masked off.
+    fn element_is_outside(
+        &mut self,
+        base: Value,
+        tile: &TileAccess,
+        element: Value,
+    ) -> Result<(Value, Value)> {
+        let shape = self.block.ty(tile.offsets).shape;
+        let element = self.builder.cast(element, DType::I64);
+        let coordinates = self.split_index(&shape, element);
+        let mut known = Known::new();
+        let offset = self.element_at(tile.offsets, &coordinates, &mut known)?;
+        let inside = self.builder.value(Op::InBounds {
+            base,
+            offset,
+            count: 1,
+        });
+        let mut outside = self.builder.not(inside);
+        if let Some(mask) = tile.mask {
+            let mask = self.element_at(mask, &coordinates, &mut known)?;
+            outside = self.builder.and(outside, mask);
+        }
+        Ok((offset, outside))
+    }
+
+    /// Ends the program where `wrong` holds, with the error of `count` elements from one on.
+    fn stop(
+        &mut self,
+        inst: Inst,
+        tile: &TileAccess,
+        (element, offset, count): (Value, Value, i64),
+        wrong: Value,
+    ) {
+        let stop = Op::StopOutside {
+            base: self.bound(tile.base).registers[0],
+            offset,
+            element,
+            mask: Some(wrong),
+            count,
+            site: self.sites.get(&inst).copied().unwrap_or_default(),
+        };
+        let here = self.builder.loc().clone();
+        self.builder.set_loc(self.block.inst(inst).loc.clone());
+        self.builder.emit(stop, &[]);
+        self.builder.set_loc(here);
+    }
+
+    /// Each lane looks at the elements that it accesses.
+    fn stop_by_registers(&mut self, inst: Inst, tile: &TileAccess) -> Result<()> {
+        let layout = match *self.block.op(inst) {
+            Op::Store { value, .. } | Op::AtomicReduce { value, .. } => {
+                self.stored_layout(inst, value)?
+            }
+            _ => self.assigned(self.block.inst(inst).results[0]),
+        };
+        let access = self.access(tile, &layout)?;
+        let (base, count) = (access.base(), access.vectors()[0].len() as i64);
+        let firsts = access.vectors().iter().map(|vector| vector[0] as usize);
+        let mut tests = Vec::new();
+        for first in firsts {
+            let inside = self.builder.value(Op::InBounds {
+                base,
+                offset: access.offsets()[first],
+                count,
+            });
+            let outside = self.builder.not(inside);
+            let mask = access.masks().map(|masks| masks[first]);
+            tests.push((first, self.both(mask, outside)));
+        }
+        let wrong = self.least_wrong(access.offsets(), &layout, &tests);
+        self.stop(inst, tile, (wrong.element, wrong.offset, count), wrong.any);
+        Ok(())
+    }
+
+    /// Of the registers that fail a test, the one of the least element.
+    pub(super) fn least_wrong(
+        &mut self,
+        offsets: &[Value],
+        layout: &LinearLayout,
+        tests: &[(usize, Value)],
+    ) -> Wrong {
+        let mut any = self.builder.boolean(false);
+        for &(_, wrong) in tests {
+            any = self.builder.or(any, wrong);
+        }
+        let on_true = self.builder.new_region(&[]);
+        let outer = self.builder.enter(on_true);
+        self.scopes.push(Scope::default());
+        let elements = self.indices(layout, (1_u64 << layout.tile_bits()) - 1);
+        let mut least = vec![self.builder.index(i64::MAX), self.builder.index(0)];
+        for &(first, wrong) in tests {
+            let own = [elements[first], offsets[first]];
+            let lower = self.builder.lt(own[0], least[0]);
+            let taken = self.builder.and(wrong, lower);
+            let pairs = own.into_iter().zip(least);
+            least = pairs
+                .map(|(own, least)| self.builder.select(taken, own, least))
+                .collect();
+        }
+        self.builder.emit(Op::Yield { values: least }, &[]);
+        self.scopes.pop();
+        let on_false = self.builder.new_region(&[]);
+        self.builder.enter(on_false);
+        let values = vec![self.builder.index(0); 2];
+        self.builder.emit(Op::Yield { values }, &[]);
+        self.builder.enter(outer);
+        let op = Op::If {
+            condition: any,
+            on_true,
+            on_false,
+        };
+        let inst = self.builder.emit(op, &[Type::INDEX; 2]);
+        let [element, offset] = [0, 1].map(|at| self.builder.results(inst)[at]);
+        Wrong {
+            any,
+            element,
+            offset,
+        }
+    }
+}
+
+/// Whether an element of the result is arithmetic on elements of the operands.
+fn is_arithmetic(op: &Op) -> bool {
+    op.is(Trait::elementwise)
+        || matches!(
+            op,
+            Op::Constant { .. }
+                | Op::Arange { .. }
+                | Op::Splat { .. }
+                | Op::Broadcast { .. }
+                | Op::ExpandDims { .. }
+                | Op::Reshape { .. }
+                | Op::Transpose { .. }
+        )
 }

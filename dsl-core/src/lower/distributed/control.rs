@@ -1,5 +1,6 @@
 //! Regions, loops and branches: a carried tile is one lane value for each register.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::tile::{Scope, Tile};
@@ -17,8 +18,11 @@ impl Lowering<'_> {
         if self.scopes.len() == 1 {
             self.emit_thread();
         }
-        for &inst in &self.block.region(region).insts {
+        let insts = &self.block.region(region).insts;
+        let mut checked = BTreeSet::new();
+        for (position, &inst) in insts.iter().enumerate() {
             self.builder.set_loc(self.block.inst(inst).loc.clone());
+            self.check(&insts[position..], &mut checked)?;
             self.inst(inst)?;
         }
         Ok(())

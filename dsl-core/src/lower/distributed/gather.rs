@@ -99,7 +99,7 @@ impl Lowering<'_> {
     ) -> Vec<Value> {
         let wide = wanted
             .iter()
-            .map(|&index| self.builder.cast(index, DType::I64));
+            .map(|&index| self.builder.nearest_index(index));
         let wide: Vec<Value> = wide.collect();
         if self.bounds == Bounds::Checked {
             self.check_indices(inst, &wide, layout, (axis, extent));
@@ -118,7 +118,7 @@ impl Lowering<'_> {
         ranged
     }
 
-    /// Checks the indices of a lane one by one where any of them is out of range.
+    /// Ends the program where an index is out of range.
     fn check_indices(
         &mut self,
         inst: Inst,
@@ -126,44 +126,25 @@ impl Lowering<'_> {
         layout: &LinearLayout,
         (axis, extent): (usize, i64),
     ) {
-        let elements = self.indices(layout, (1 << layout.tile_bits()) - 1);
         let site = self.sites.get(&inst).copied().unwrap_or_default();
         let limit = Literal::from_bits(DType::U64, extent as u64);
         let limit = self.builder.filled(limit, Shape::SCALAR);
-        let mut condition = None;
-        for &index in indices {
+        let mut tests = Vec::new();
+        for (register, &index) in indices.iter().enumerate() {
             let unsigned = self.builder.bitcast(index, DType::U64);
             let outside = self.builder.compare(CompareOp::Ge, unsigned, limit);
-            condition = Some(match condition {
-                Some(condition) => self.builder.or(condition, outside),
-                None => outside,
-            });
+            tests.push((register, outside));
         }
-        let condition = condition.expect("broken invariant: a layout has a register");
-        let regions = [&elements[..], &[]].map(|elements| {
-            let region = self.builder.new_region(&[]);
-            let outer = self.builder.enter(region);
-            for (&element, &index) in elements.iter().zip(indices) {
-                let check = Op::CheckIndex {
-                    index,
-                    element,
-                    axis: Axis(axis as u8),
-                    extent,
-                    site,
-                };
-                self.builder.emit(check, &[]);
-            }
-            self.builder.emit(Op::Yield { values: Vec::new() }, &[]);
-            self.builder.enter(outer);
-            region
-        });
-        let [on_true, on_false] = regions;
-        let op = Op::If {
-            condition,
-            on_true,
-            on_false,
+        let wrong = self.least_wrong(indices, layout, &tests);
+        let stop = Op::StopIndex {
+            index: wrong.offset,
+            element: wrong.element,
+            mask: Some(wrong.any),
+            axis: Axis(axis as u8),
+            extent,
+            site,
         };
-        self.builder.emit(op, &[]);
+        self.builder.emit(stop, &[]);
     }
 
     fn shuffle_gather(

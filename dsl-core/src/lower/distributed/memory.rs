@@ -1,4 +1,4 @@
-//! Loads, stores and atomics: vectors of registers, one owner for replicated elements, bounds checks.
+//! Loads, stores and atomics: vectors of registers, one owner for replicated elements.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -9,7 +9,6 @@ use super::{Lowering, Result};
 use crate::ir::{DType, Inst, Op, Type, Value};
 use crate::layout::access::TileAccess;
 use crate::layout::{Holder, LinearLayout};
-use crate::target::Bounds;
 
 /// One load or store of a tile, ready to be made vector by vector.
 #[derive(Clone)]
@@ -18,11 +17,9 @@ pub(super) struct Access {
     base: Value,
     dtype: DType,
     offsets: Registers,
-    pub(super) masks: Option<Registers>,
+    masks: Option<Registers>,
     /// Registers of each vector, in memory order.
     vectors: Vec<Vec<u32>>,
-    /// The site of the bounds check and the element indices; `None` when none is needed.
-    pub(super) check: Option<(i64, Vec<Value>)>,
 }
 
 impl Lowering<'_> {
@@ -50,7 +47,7 @@ impl Lowering<'_> {
             return self.load_staged(inst, staged, &layout, filled);
         }
         let other = other.map(|other| self.get(other, &layout)).transpose()?;
-        let access = self.access(inst, &access, &layout)?;
+        let access = self.access(&access, &layout)?;
         self.order_access(
             access.argument,
             Touch {
@@ -58,16 +55,7 @@ impl Lowering<'_> {
                 effect: Effect::Reads,
             },
         );
-        let registers = match self.inside(&access, offsets)? {
-            Some(inside) => {
-                let types = vec![Type::scalar(access.dtype); layout.registers() as usize];
-                self.either(inside, &types, &mut |lowering, proven| {
-                    lowering.loaded(&access.proven(proven), other.as_ref())
-                })
-            }
-            None => self.loaded(&access, other.as_ref()),
-        };
-        let registers = registers.into();
+        let registers = self.loaded(&access, other.as_ref()).into();
         self.bind(result, Tile { layout, registers });
         Ok(())
     }
@@ -87,7 +75,7 @@ impl Lowering<'_> {
             let elements = match known.get(&key) {
                 Some(elements) => elements.clone(),
                 None => {
-                    let mask = self.checked(access, vector, None);
+                    let mask = access.masks.as_ref().map(|masks| masks[first]);
                     let other = other.filter(|_| mask.is_some());
                     let other = other.map(|other| self.gather(other, vector));
                     self.load_vector(access, first, vector.len(), (mask, other))
@@ -138,16 +126,13 @@ impl Lowering<'_> {
         (value, mask): (Value, Option<Value>),
     ) -> Result<()> {
         let layout = self.stored_layout(inst, value)?;
+        let tile = TileAccess {
+            base,
+            offsets,
+            mask,
+        };
         let values = self.get(value, &layout)?;
-        let mut access = self.access(
-            inst,
-            &TileAccess {
-                base,
-                offsets,
-                mask,
-            },
-            &layout,
-        )?;
+        let mut access = self.access(&tile, &layout)?;
         self.keep_highest(&mut access, offsets, mask, &layout)?;
         self.order_access(
             access.argument,
@@ -157,35 +142,35 @@ impl Lowering<'_> {
             },
         );
         let owner = self.all_zero(layout.free_bits());
-        match self.inside(&access, offsets)? {
-            Some(inside) => {
-                self.either(inside, &[], &mut |lowering, proven| {
-                    lowering.stored(&access.proven(proven), &values, owner);
-                    Vec::new()
-                });
-            }
-            None => self.stored(&access, &values, owner),
-        }
-        Ok(())
-    }
-
-    /// The instructions of a store.
-    fn stored(&mut self, access: &Access, values: &Registers, owner: Option<Value>) {
         for vector in &access.vectors {
-            let mask = self.checked(access, vector, owner);
             let op = Op::LaneStore {
                 base: access.base,
                 offset: access.offsets[vector[0] as usize],
-                value: self.gather(values, vector),
-                mask,
+                value: self.gather(&values, vector),
+                mask: self.owned_mask(&access, vector[0], owner),
                 align: i64::from(access.dtype.bytes()) * vector.len() as i64,
             };
             self.builder.emit(op, &[]);
         }
+        Ok(())
+    }
+
+    /// The mask of a register and the owner's condition.
+    fn owned_mask(
+        &mut self,
+        access: &Access,
+        register: u32,
+        owner: Option<Value>,
+    ) -> Option<Value> {
+        let mask = access.masks.as_ref().map(|masks| masks[register as usize]);
+        match owner {
+            Some(owner) => Some(self.both(mask, owner)),
+            None => mask,
+        }
     }
 
     /// The layout in which an op writes a value to memory.
-    fn stored_layout(&self, inst: Inst, value: Value) -> Result<Rc<LinearLayout>> {
+    pub(super) fn stored_layout(&self, inst: Inst, value: Value) -> Result<Rc<LinearLayout>> {
         match self.assignment.store_layout(inst) {
             Some(layout) => Ok(Rc::clone(layout)),
             None => self.natural(value),
@@ -203,7 +188,7 @@ impl Lowering<'_> {
         let (value, op) = (*value, *op);
         let layout = self.stored_layout(inst, value)?;
         let values = self.get(value, &layout)?;
-        let mut access = self.access(inst, &tile, &layout)?;
+        let mut access = self.access(&tile, &layout)?;
         access.split();
         self.order_access(
             access.argument,
@@ -219,7 +204,7 @@ impl Lowering<'_> {
             if register & free.register != 0 {
                 continue;
             }
-            let mask = self.checked(&access, vector, owner);
+            let mask = self.owned_mask(&access, register, owner);
             let atomic = Op::LaneAtomic {
                 base: access.base,
                 offset: access.offsets[register as usize],
@@ -235,7 +220,6 @@ impl Lowering<'_> {
     /// Prepares an access of a tile in `layout`.
     pub(super) fn access(
         &mut self,
-        inst: Inst,
         tile: &TileAccess,
         layout: &Rc<LinearLayout>,
     ) -> Result<Access> {
@@ -243,15 +227,6 @@ impl Lowering<'_> {
         let argument = argument.ok_or_else(|| self.error("the base is not an argument"))?;
         let pointee = self.block.ty(tile.base).pointee();
         let (dtype, _) = pointee.ok_or_else(|| self.error("the base is not a pointer"))?;
-        let view = self.block.parameters[argument].view;
-        let site = self.sites.get(&inst).copied().unwrap_or_default();
-        let check = match (self.bounds, view) {
-            (Bounds::Checked, false) => {
-                let mask = (1_u64 << layout.tile_bits()) - 1;
-                Some((site, self.indices(layout, mask)))
-            }
-            (Bounds::Checked, true) | (Bounds::Unchecked, _) => None,
-        };
         Ok(Access {
             argument,
             base: self.bound(tile.base).registers[0],
@@ -259,7 +234,6 @@ impl Lowering<'_> {
             offsets: self.get(tile.offsets, layout)?,
             masks: tile.mask.map(|mask| self.get(mask, layout)).transpose()?,
             vectors: self.vectors(tile, layout),
-            check,
         })
     }
 
@@ -336,12 +310,9 @@ impl Lowering<'_> {
 }
 
 impl Access {
-    /// The access without its checks where they are proven.
-    pub(super) fn proven(&self, proven: bool) -> Self {
-        Self {
-            check: self.check.clone().filter(|_| !proven),
-            ..self.clone()
-        }
+    /// The masks.
+    pub(super) fn masks(&self) -> Option<&Registers> {
+        self.masks.as_ref()
     }
 
     /// The masks, to change.

@@ -23,6 +23,7 @@ mod level;
 mod memory;
 mod order;
 mod pipeline;
+mod point;
 mod reduce;
 mod resident;
 mod scan;

@@ -6,12 +6,11 @@
 //! an iteration first starts the copies of the iteration `stages - 1` ahead, into the buffer that
 //! the iteration before it has read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ahead::Ahead;
 use super::buffers::{Place, Staged};
 use super::control::Layouts;
-use super::memory::Access;
 use super::order::{Effect, Touch};
 use super::tile::Scope;
 use super::{Lowering, Result};
@@ -302,7 +301,7 @@ impl Lowering<'_> {
     }
 
     /// A new lane region without parameters or results, which may not be taken.
-    fn nested(&mut self, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<Region> {
+    pub(super) fn nested(&mut self, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<Region> {
         let region = self.builder.new_region(&[]);
         let outer = self.builder.enter(region);
         let before = self.pending.clone();
@@ -365,33 +364,21 @@ impl Lowering<'_> {
         let layout = self.assigned(result);
         let tile = TileAccess::of(self.block, load)
             .ok_or_else(|| self.error("only loads can run ahead"))?;
-        let access = self.access(load, &tile, &layout)?;
-        match self.inside(&access, tile.offsets)? {
-            Some(inside) => {
-                self.either(inside, &[], &mut |lowering, proven| {
-                    lowering.copied(&access.proven(proven), target, start, place);
-                    Vec::new()
-                });
-            }
-            None => self.copied(&access, target, start, place),
-        }
-        Ok(())
-    }
-
-    /// The copies of a load.
-    fn copied(&mut self, access: &Access, target: Value, start: Value, place: Place) {
+        self.check(&[load], &mut BTreeSet::new())?;
+        let access = self.access(&tile, &layout)?;
         for (number, vector) in (0..).zip(access.vectors()) {
-            let mask = self.checked(access, vector, None);
+            let first = vector[0] as usize;
             let distance = self.builder.index(number * place.step());
             let op = Op::StartCopy {
                 target,
                 offset: self.builder.add(start, distance),
                 source: access.base(),
-                source_offset: access.offsets()[vector[0] as usize],
-                mask,
+                source_offset: access.offsets()[first],
+                mask: access.masks().map(|masks| masks[first]),
                 count: place.width,
             };
             self.builder.emit(op, &[]);
         }
+        Ok(())
     }
 }

@@ -4,12 +4,13 @@ use super::lower;
 use crate::backend::Argument;
 use crate::interp::lane::Report;
 use crate::interp::{block, lane};
-use crate::ir::{Access, DType, Func, Grid, Literal};
+use crate::ir::{Access, DType, Func, Grid, Literal, Op};
 use crate::passes::{self, Approximations};
 use crate::target::{Bounds, Determinism, Options, Schedule};
 use crate::text::parse;
 use crate::verify;
 
+mod checks;
 mod reductions;
 mod scans;
 mod stages;
@@ -324,36 +325,6 @@ fn the_highest_element_wins_a_store() {
         Given::Scalar(33),
     ];
     check(source, [1, 1, 1], &given);
-}
-
-#[test]
-fn an_access_out_of_bounds_is_reported_with_its_element() {
-    let source = "func @f block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16) {
-        %i = arange start=0, end=256 : tile<256xi64>
-        %v = load %x, %i : tile<256xf32>
-        store %y, %i, %v
-      }";
-    let func = verify::block(parse(source, "test.bir").expect("parses")).expect("verifies");
-    for warps in [1, 4] {
-        let schedule = Schedule {
-            warps: Some(warps),
-            ..Schedule::default()
-        };
-        let lowered = lower(
-            &func,
-            &Options {
-                schedule,
-                ..Options::default()
-            },
-        )
-        .expect("lowers");
-        let given = [Given::Random(256, 0), Given::Random(250, 0)];
-        let (report, _) = with_arguments(&lowered, &given, |arguments| {
-            lane::run(&lowered, [1, 1, 1], arguments)
-        });
-        let error = report.expect("runs").out_of_bounds.expect("an error");
-        assert_eq!((error.site, error.element, error.offset), (1, 250, 250));
-    }
 }
 
 #[test]

@@ -43,6 +43,12 @@ impl Lowering<'_> {
         scope.bound.insert(value, tile);
     }
 
+    /// Whether a computed value is known here.
+    pub(super) fn is_bound(&self, value: Value) -> bool {
+        let mut scopes = self.scopes.iter();
+        scopes.any(|scope| scope.bound.contains_key(&value))
+    }
+
     /// The registers of a computed value, in its own layout.
     pub(super) fn bound(&self, value: Value) -> Tile {
         let found = self

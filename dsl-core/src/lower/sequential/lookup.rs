@@ -172,6 +172,7 @@ impl Lowerer<'_> {
         let mut parts = Vec::new();
         for lane in 0..index.lanes {
             let wanted = self.wanted(indices, lane);
+            let wanted = self.builder.cast(wanted, DType::I64);
             parts.push(self.gathered(inst, index, lane, wanted));
         }
         self.joined(parts)
@@ -192,6 +193,7 @@ impl Lowerer<'_> {
         let mut parts = Vec::new();
         for (lane, &element) in elements.iter().enumerate() {
             let wanted = self.wanted(indices, lane);
+            let wanted = self.builder.nearest_index(wanted);
             if self.bounds == Bounds::Checked {
                 let element = self.add(first, Scalar::Known(element));
                 let check = Op::CheckIndex {
@@ -217,8 +219,7 @@ impl Lowerer<'_> {
     /// The index of one lane.
     fn wanted(&mut self, indices: &Pulled, lane: usize) -> Value {
         let wanted = self.lane(indices, lane);
-        let wanted = self.value(wanted);
-        self.builder.cast(wanted, DType::I64)
+        self.value(wanted)
     }
 
     /// The element of one lane.

@@ -136,6 +136,8 @@ impl Lowerer<'_> {
             | Op::LaneStore { .. }
             | Op::LaneAtomic { .. }
             | Op::CheckBounds { .. }
+            | Op::StopOutside { .. }
+            | Op::StopIndex { .. }
             | Op::InBounds { .. }
             | Op::CheckIndex { .. }
             | Op::ShuffleXor { .. }

@@ -1,0 +1,197 @@
+//! Bounds: what checks report, what they leave alone, and that nothing else is touched.
+
+use super::*;
+use crate::target::BoundsError;
+
+fn lowered(source: &str, warps: u32, bounds: Bounds) -> verify::LaneFunc {
+    let func = verify::block(parse(source, "test.bir").expect("parses")).expect("verifies");
+    let schedule = Schedule {
+        warps: Some(warps),
+        ..Schedule::default()
+    };
+    let options = Options {
+        bounds,
+        schedule,
+        ..Options::default()
+    };
+    lower(&func, &options).expect("lowers")
+}
+
+/// What a checked launch reports.
+fn error(source: &str, warps: u32, grid: Grid, given: &[Given]) -> Option<BoundsError> {
+    let lowered = lowered(source, warps, Bounds::Checked);
+    let (report, _) = with_arguments(&lowered, given, |arguments| {
+        lane::run(&lowered, grid, arguments)
+    });
+    report.expect("runs").out_of_bounds
+}
+
+#[test]
+fn an_access_out_of_bounds_is_reported_with_its_element() {
+    let source = "func @f block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16) {
+        %i = arange start=0, end=256 : tile<256xi64>
+        %v = load %x, %i : tile<256xf32>
+        store %y, %i, %v
+      }";
+    for warps in [1, 4] {
+        let given = [Given::Random(256, 0), Given::Random(250, 0)];
+        let error = error(source, warps, [1, 1, 1], &given).expect("an error");
+        assert_eq!((error.site, error.element, error.offset), (1, 250, 250));
+    }
+}
+
+/// Rows of `n` with a stride, in tiles of rows and columns that reach beyond both ends.
+const ROWS: &str = "func @rows block (%x: ptr<f16> divisor=16, %y: ptr<f16> write divisor=16, %m: i64, %n: i64, %stride: i64) {
+    %p = program_id axis=0 : i64
+    %four = constant value=i64(4) : i64
+    %top = mul %p, %four : i64
+    %r = arange start=0, end=4 : tile<4xi64>
+    %c = arange start=0, end=64 : tile<64xi64>
+    %t = splat %top : tile<4xi64>
+    %row = add %r, %t : tile<4xi64>
+    %rows = expand_dims %row, axis=1 : tile<4x1xi64>
+    %all = broadcast %rows : tile<4x64xi64>
+    %columns = expand_dims %c, axis=0 : tile<1x64xi64>
+    %every = broadcast %columns : tile<4x64xi64>
+    %s = splat %stride : tile<4x64xi64>
+    %far = mul %all, %s : tile<4x64xi64>
+    %at = add %far, %every : tile<4x64xi64>
+    %rn = splat %n : tile<4x64xi64>
+    %rm = splat %m : tile<4x64xi64>
+    %inside = lt %every, %rn : tile<4x64xbool>
+    %above = lt %all, %rm : tile<4x64xbool>
+    %mask = and %inside, %above : tile<4x64xbool>
+    %other = constant value=f16(-inf) : tile<4x64xf16>
+    %v = load %x, %at, mask=%mask, other=%other : tile<4x64xf16>
+    store %y, %at, %v, mask=%mask
+  }";
+
+/// The kernel of rows as a launch with these numbers specialises it.
+fn rows_for(n: i64, stride: i64) -> String {
+    let divisor = |number: i64| 1 << number.trailing_zeros().min(4);
+    let (n, stride) = (divisor(n), divisor(stride));
+    ROWS.replace("%n: i64", &format!("%n: i64 divisor={n}"))
+        .replace("%stride: i64", &format!("%stride: i64 divisor={stride}"))
+}
+
+#[test]
+fn masked_tails_of_every_length_touch_only_what_is_there() {
+    for n in (1..=65).chain([72, 80, 96]) {
+        for stride in [n, (n as u64).next_multiple_of(8) as i64] {
+            let (m, count) = (6, (5 * stride + n.min(64)) as usize);
+            let given = [
+                Given::Random(count, 0),
+                Given::Random(count, 0),
+                Given::Scalar(m),
+                Given::Scalar(n),
+                Given::Scalar(stride),
+            ];
+            check(&rows_for(n, stride), [2, 1, 1], &given);
+        }
+    }
+}
+
+#[test]
+fn masked_elements_are_no_errors_and_the_least_of_the_others_is_reported() {
+    for warps in [1, 4, 8] {
+        for (n, stride) in [(40, 48), (33, 33), (64, 64)] {
+            let (m, count) = (6, (5 * stride + n) as usize);
+            let given = |lacking| {
+                [
+                    Given::Random(count, 0),
+                    Given::Random(count - lacking, 0),
+                    Given::Scalar(m),
+                    Given::Scalar(n),
+                    Given::Scalar(stride),
+                ]
+            };
+            let source = rows_for(n, stride);
+            assert_eq!(error(&source, warps, [2, 1, 1], &given(0)), None);
+            let least = BoundsError {
+                program: 1,
+                site: 1,
+                element: 64 + n as u64 - 3,
+                offset: count as i64 - 3,
+            };
+            let found = error(&source, warps, [2, 1, 1], &given(3));
+            assert_eq!(found, Some(least), "{warps} warps, {n} of {stride}");
+        }
+    }
+}
+
+#[test]
+fn strides_that_wrap_are_no_way_out_of_bounds() {
+    // The third row would be back at the first one.
+    let source = rows_for(64, 64);
+    for stride in [1 << 62, i64::MIN, -64] {
+        let given = [
+            Given::Random(256, 0),
+            Given::Random(256, 0),
+            Given::Scalar(4),
+            Given::Scalar(64),
+            Given::Scalar(stride),
+        ];
+        let found = error(&source, 4, [1, 1, 1], &given).expect("an error");
+        assert_eq!((found.site, found.element, found.offset), (0, 64, stride));
+    }
+}
+
+#[test]
+fn the_way_to_an_error_is_not_on_the_way_of_the_others() {
+    let count = |bounds| {
+        let lowered = lowered(&rows_for(64, 64), 4, bounds);
+        let insts = lowered.all_insts();
+        let accesses = insts.iter().filter(|&&inst| {
+            let op = lowered.op(inst);
+            matches!(op, Op::LaneLoad { .. } | Op::LaneStore { .. })
+        });
+        let stops = insts
+            .iter()
+            .filter(|&&inst| matches!(lowered.op(inst), Op::StopOutside { .. }));
+        (accesses.count(), stops.count())
+    };
+    let (unchecked, none) = count(Bounds::Unchecked);
+    assert_eq!(count(Bounds::Checked), (unchecked, 2));
+    assert_eq!(none, 0);
+}
+
+#[test]
+fn an_index_out_of_range_means_the_nearest() {
+    for (dtype, below) in [("i64", 0), ("u64", 7)] {
+        let source = format!(
+            "func @nearest block (%o: ptr<i64> write, %n: i64) {{
+              %x = arange start=0, end=8 : tile<8xi64>
+              %i = arange start=0, end=16 : tile<16xi64>
+              %s = splat %n : tile<16xi64>
+              %t = add %i, %s : tile<16xi64>
+              %j = bitcast %t : tile<16x{dtype}>
+              %g = gather %x, %j, axis=0 : tile<16xi64>
+              store %o, %i, %g
+            }}"
+        );
+        let source = match dtype {
+            "i64" => source.replace("bitcast %t", "minimum %t, %t"),
+            _ => source,
+        };
+        for warps in [1, 4] {
+            let lowered = lowered(&source, warps, Bounds::Unchecked);
+            let given = [Given::Random(16, 1), Given::Scalar(-2)];
+            let (report, memory) = with_arguments(&lowered, &given, |arguments| {
+                lane::run(&lowered, [1, 1, 1], arguments)
+            });
+            report.expect("runs");
+            let numbers: Vec<i64> = memory[0]
+                .chunks(8)
+                .map(|bytes| i64::from_ne_bytes(bytes.try_into().expect("8 bytes")))
+                .collect();
+            let inside = 0..8;
+            let beyond = [7; 6];
+            let want: Vec<i64> = [below, below]
+                .into_iter()
+                .chain(inside)
+                .chain(beyond)
+                .collect();
+            assert_eq!(numbers, want, "{dtype}, {warps} warps");
+        }
+    }
+}
