@@ -83,15 +83,25 @@ pub fn lower(block: &BlockFunc, options: &Options) -> std::result::Result<LaneFu
     check_occupancy(options.schedule.occupancy, 1 << assignment.warp_bits)
         .map_err(|message| Diagnostic::new(crate::diagnostic::Loc::none(), message))?;
     let mut most = MAX_STAGES;
+    let mut residents = Residents::find(block);
     loop {
         let mut lowering = Lowering::new(block, options, assignment.clone());
         lowering.buffers.most = most;
+        lowering.residents = residents.clone();
         lowering.function()?;
-        // Pipelines that do not fit become shallower.
-        if lowering.place_buffers() || most < 2 {
+        let bytes = lowering.place_buffers();
+        if bytes <= i64::from(SHARED_BYTES) {
             return verify::lane(lowering.builder.finish()?);
         }
-        most -= 1;
+        // Pipelines that do not fit become shallower, then counters stay in place no longer.
+        if most > 1 {
+            most -= 1;
+        } else if !residents.drop_last() {
+            let message = format!(
+                "the kernel takes {bytes} bytes of shared memory, expected at most {SHARED_BYTES}"
+            );
+            return Err(lowering.error(message).note("use smaller tiles").into());
+        }
     }
 }
 
@@ -149,7 +159,7 @@ impl<'a> Lowering<'a> {
             stages: (options.schedule.stages > 0).then(|| i64::from(options.schedule.stages)),
             buffers: Buffers::new(MAX_STAGES),
             depth: 0,
-            residents: Residents::find(block),
+            residents: Residents::default(),
             counters: BTreeMap::new(),
             lane: None,
             warp: None,
@@ -173,8 +183,8 @@ impl<'a> Lowering<'a> {
         self.insts(self.block.body())
     }
 
-    /// Puts what has shared memory of its own behind the scratch area; false if they do not fit.
-    fn place_buffers(&mut self) -> bool {
+    /// Puts what has shared memory of its own behind the scratch area; returns the bytes of both.
+    fn place_buffers(&mut self) -> i64 {
         let buffers = std::mem::take(&mut self.buffers.allocations);
         let func = self.builder.func_mut();
         let mut scratch = 0;
@@ -193,7 +203,7 @@ impl<'a> Lowering<'a> {
                 *offset += start;
             }
         }
-        start + self.buffers.end <= i64::from(SHARED_BYTES)
+        start + self.buffers.end
     }
 
     /// An error at the current instruction.

@@ -27,6 +27,15 @@ impl Residents {
         self.root(parameter) == Some(parameter)
     }
 
+    /// Gives the last counters registers after all; false if there are none.
+    pub(super) fn drop_last(&mut self) -> bool {
+        let Some(last) = self.values.values().max().copied() else {
+            return false;
+        };
+        self.values.retain(|_, root| *root != last);
+        true
+    }
+
     pub(super) fn find(func: &Func) -> Self {
         let tracer = Tracer::new(func);
         let mut found = Self::default();

@@ -11,6 +11,7 @@ use crate::text::parse;
 use crate::verify;
 
 mod checks;
+mod counts;
 mod reductions;
 mod scans;
 mod stages;
