@@ -10,7 +10,7 @@ use super::pull::Pulled;
 use super::scratch::Buffer;
 use super::statements::LANES;
 use super::tree::Reduction;
-use crate::ir::{Inst, Op, Order, Shape, Value};
+use crate::ir::{DType, Inst, Op, Order, Shape, Value};
 use crate::semantics::reduction::evaluation_order;
 
 /// Where a pass reads.
@@ -21,6 +21,24 @@ enum Input {
     Partials(Vec<Buffer>),
 }
 
+/// Bytes of a machine register.
+const REGISTER_BYTES: usize = 16;
+
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
+/// Instructions of an element that is little more than loaded.
+const CHEAP: u64 = 3;
+
+/// How many elements a pass computes side by side.
+#[derive(Clone, Copy)]
+struct Width {
+    /// Those of one tree.
+    lanes: usize,
+    /// Those of all trees of one iteration.
+    span: usize,
+}
+
 /// Vectors that free accumulation combines side by side.
 const ACCUMULATORS: usize = 2;
 
@@ -28,6 +46,28 @@ fn with_extent(shape: Shape, axis: usize, extent: usize) -> Shape {
     let mut dims = shape.dims();
     dims[axis] = extent;
     Shape::new(&dims).expect("broken invariant: a shrunk shape is valid")
+}
+
+/// A tree of cheap leaves works on single registers: all its leaves are loaded before the first two
+/// are combined, and sixteen fit the machine. What lies in other places than along the axis is taken
+/// by whole cache lines.
+fn width(reduction: &Reduction, partials: Shape, cheap: bool) -> Width {
+    let bytes = |dtype: &DType| dtype.bytes() as usize;
+    let widest = reduction.dtypes.iter().map(bytes).max().unwrap_or(1);
+    let alike = reduction.dtypes.iter().all(|dtype| bytes(dtype) == widest);
+    let span = match reduction.along_vector {
+        false if cheap => LANES.max(LINE_BYTES / widest),
+        _ => LANES,
+    };
+    let lanes = match cheap && alike {
+        true => LANES.min(REGISTER_BYTES / widest),
+        false => LANES,
+    };
+    let span = span.min(partials.elements());
+    Width {
+        lanes: lanes.min(span),
+        span,
+    }
 }
 
 impl Lowerer<'_> {
@@ -89,7 +129,12 @@ impl Lowerer<'_> {
                 .iter()
                 .map(|&dtype| self.allocate(dtype, reduced))
                 .collect();
-            self.pass(reduction, &input, (shape, axis, taken), &partials);
+            let cheap = match &input {
+                Input::Tiles(_) => cost <= CHEAP && !branching,
+                Input::Partials(_) => true,
+            };
+            let width = width(reduction, reduced, cheap);
+            self.pass(reduction, &input, (shape, axis, taken), width, &partials);
             self.scratch.tick();
             if levels == 0 {
                 return self.bind_reduced(results, &partials);
@@ -142,50 +187,44 @@ impl Lowerer<'_> {
         reduction: &Reduction,
         input: &Input,
         (shape, axis, levels): (Shape, usize, u32),
+        Width { lanes, span }: Width,
         partials: &[Buffer],
     ) {
-        let lanes = LANES.min(partials[0].shape.elements());
         let leaves = 1usize << levels;
-        let reduced = Cover::new(partials[0].shape, lanes);
+        let reduced = Cover::new(partials[0].shape, span);
         if reduction.along_vector {
-            let cover = Cover::new(shape, lanes << levels);
+            let cover = Cover::new(shape, span << levels);
             self.nest(&cover, &mut |this, bases| {
-                let vectors = this.tree(reduction, lanes, (0, leaves), &mut |this, leaf| {
-                    this.fetch(input, &cover.index(bases, leaf * lanes, lanes))
-                });
-                let index = this.shrunk(&reduced, bases, (axis, levels), lanes);
-                this.store_partials(reduction, partials, &index, &vectors);
+                let mut to = bases.to_vec();
+                to[axis] = this.bits(bases[axis], levels, 62 - levels);
+                for first in (0..span).step_by(lanes) {
+                    let vectors = this.tree(reduction, lanes, (0, leaves), &mut |this, leaf| {
+                        let from = (first << levels) + leaf * lanes;
+                        this.fetch(input, &cover.index(bases, from, lanes))
+                    });
+                    let index = reduced.index(&to, first, lanes);
+                    this.store_partials(reduction, partials, &index, &vectors);
+                }
             });
             return;
         }
         self.nest(&reduced, &mut |this, bases| {
-            let index = reduced.index(bases, 0, lanes);
             let scale = Scalar::Known(leaves as i64);
-            let first = this.mul(index.coordinates[axis].base, scale);
-            let vectors = this.tree(reduction, lanes, (0, leaves), &mut |this, leaf| {
-                let mut index = index.clone();
-                let coordinate = &mut index.coordinates[axis];
-                coordinate.base = first;
-                for lane in &mut coordinate.lanes {
-                    *lane = *lane * leaves as i64 + leaf as i64;
-                }
-                this.fetch(input, &index)
-            });
-            this.store_partials(reduction, partials, &index, &vectors);
+            let base = this.mul(bases[axis], scale);
+            for first in (0..span).step_by(lanes) {
+                let index = reduced.index(bases, first, lanes);
+                let vectors = this.tree(reduction, lanes, (0, leaves), &mut |this, leaf| {
+                    let mut index = index.clone();
+                    let coordinate = &mut index.coordinates[axis];
+                    coordinate.base = base;
+                    for lane in &mut coordinate.lanes {
+                        *lane = *lane * leaves as i64 + leaf as i64;
+                    }
+                    this.fetch(input, &index)
+                });
+                this.store_partials(reduction, partials, &index, &vectors);
+            }
         });
-    }
-
-    /// Where the partial results of the chunk at `bases` go.
-    fn shrunk(
-        &mut self,
-        reduced: &Cover,
-        bases: &[Scalar],
-        (axis, levels): (usize, u32),
-        lanes: usize,
-    ) -> Index {
-        let mut bases = bases.to_vec();
-        bases[axis] = self.bits(bases[axis], levels, 62 - levels);
-        reduced.index(&bases, 0, lanes)
     }
 
     fn store_partials(
