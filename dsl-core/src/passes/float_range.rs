@@ -1,10 +1,9 @@
 //! What floats can be: a range for each value, in program order.
 //!
 //! A backend asks before it reads the bits of a float: a value that is never NaN needs no
-//! canonicalising. The definitions of `exp` and its kin are written so that the answer is yes. And
-//! comparisons that ranges decide are constants: `exp(x - max(x))` needs no upward scaling.
+//! canonicalising. The definitions of `exp` and its kin are written so that the answer is yes. And the
+//! argument of `exp(x - max(x))` is never positive, which saves its upward scaling.
 
-use super::rewrite::rewrite;
 use crate::entity::EntityMap;
 use crate::ir::{
     Axis, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, TernaryOp, UnaryOp, Value,
@@ -85,21 +84,6 @@ impl Range {
         }
     }
 
-    /// Whether the comparison holds for all numbers of the two, or for none.
-    fn compare(self, op: CompareOp, other: Self) -> Option<bool> {
-        let (below, above) = (self.high < other.low, self.low > other.high);
-        let (at_most, at_least) = (self.high <= other.low, self.low >= other.high);
-        let (holds, fails) = match op {
-            CompareOp::Lt => (below, at_least),
-            CompareOp::Le => (at_most, above),
-            CompareOp::Gt => (above, at_most),
-            CompareOp::Ge => (at_least, below),
-            CompareOp::Eq => (false, below || above),
-            CompareOp::Ne => (below || above, false),
-        };
-        (holds || fails).then_some(holds)
-    }
-
     /// Either of the two.
     fn union(self, other: Self) -> Self {
         Self {
@@ -119,19 +103,13 @@ pub fn never_nan(func: &Func) -> EntityMap<Value, bool> {
     never
 }
 
-/// Replaces comparisons of floats that the ranges of their operands decide.
-pub fn decide_comparisons(func: &mut Func) {
-    let ranges = ranges(func);
-    rewrite(func, &mut |rewriter, inst| {
-        let Op::Compare { op, lhs, rhs } = *rewriter.builder.func().op(inst) else {
-            return None;
-        };
-        let known = |value: Value| ranges.get(value).copied().filter(|range| !range.nan);
-        let holds = known(lhs)?.compare(op, known(rhs)?)?;
-        let literal = Literal::from_bits(DType::Bool, u64::from(holds));
-        let shape = rewriter.builder.ty(lhs).shape;
-        Some(vec![rewriter.builder.filled(literal, shape)])
-    });
+/// For each value whether it is a float that is zero, negative or NaN.
+pub fn not_positive(func: &Func) -> EntityMap<Value, bool> {
+    let mut found = EntityMap::filled(func.value_count(), false);
+    for (value, range) in ranges(func).iter() {
+        found[value] = range.high <= 0.0;
+    }
+    found
 }
 
 fn ranges(func: &Func) -> EntityMap<Value, Range> {
@@ -281,7 +259,7 @@ mod tests {
     use crate::builder::Builder;
     use crate::ir::{DType, Func, Op, Stage, UnaryOp};
     use crate::passes::tidy;
-    use crate::semantics::derived::define;
+    use crate::semantics::derived::{Domain, define};
     use crate::text::parse;
 
     /// How many reads of float bits there are, and how many of those can meet NaN.
@@ -308,11 +286,13 @@ mod tests {
                 UnaryOp::Tanh,
                 UnaryOp::Erf,
             ] {
-                let mut builder = Builder::new("f", Stage::Block);
-                let x = builder.scalar_parameter("x", dtype);
-                define(&mut builder, op, x);
-                let func = builder.finish().expect("is well typed");
-                assert_eq!(reads(&func), (1, 0), "{op:?} {dtype}");
+                for domain in [Domain::Anything, Domain::NotPositive] {
+                    let mut builder = Builder::new("f", Stage::Block);
+                    let x = builder.scalar_parameter("x", dtype);
+                    define(&mut builder, op, x, domain);
+                    let func = builder.finish().expect("is well typed");
+                    assert_eq!(reads(&func), (1, 0), "{op:?} {dtype} {domain:?}");
+                }
             }
         }
     }
@@ -351,51 +331,26 @@ mod tests {
        %e = expand_dims %m, axis=1 : tile<4x1xf32>
        %b = broadcast %e : tile<4x4xf32>
        %d = sub %a, %b : tile<4x4xf32>
-       %z = constant value=f32(0x0p0) : tile<4x4xf32>
-       %n = constant value=f32(-0x1p0) : tile<4x4xf32>
-       %above = gt %d, %n : tile<4x4xbool>
-       %number = select %above, %d, %n : tile<4x4xf32>
-       %positive = gt %number, %z : tile<4x4xbool>
-       %s = select %positive, %z, %d : tile<4x4xf32>
-       store %y, %v, %s
+       store %y, %v, %d
      }";
 
-    /// How many comparisons are left.
-    fn comparisons(source: &str) -> usize {
-        let mut func = parse(source, "test.bir").expect("parses");
-        super::decide_comparisons(&mut func);
-        tidy(&mut func);
-        let compares = |inst: &crate::ir::Inst| matches!(func.op(*inst), Op::Compare { .. });
-        func.all_insts()
-            .iter()
-            .filter(|inst| compares(inst))
-            .count()
+    /// Whether what is stored is never positive.
+    fn stores_not_positive(source: &str) -> bool {
+        let func = parse(source, "test.bir").expect("parses");
+        let found = super::not_positive(&func);
+        let insts = func.all_insts();
+        let stored = insts.iter().find_map(|&inst| match func.op(inst) {
+            Op::Store { value, .. } => Some(*value),
+            _ => None,
+        });
+        found[stored.expect("stores")]
     }
 
     #[test]
     fn nothing_exceeds_the_maximum_of_its_row() {
-        assert_eq!(comparisons(&LESS_MAXIMUM.replace("REDUCED", "1")), 0);
+        assert!(stores_not_positive(&LESS_MAXIMUM.replace("REDUCED", "1")));
         // The maximum of a column says nothing of a row.
-        assert_eq!(comparisons(&LESS_MAXIMUM.replace("REDUCED", "0")), 2);
-    }
-
-    /// A product of small numbers may be zero though its bounds are not.
-    const UNDERFLOW: &str = "func @f block (%x: ptr<f32>, %y: ptr<f32> write) {
-       %i = arange start=0, end=4 : tile<4xi64>
-       %a = load %x, %i : tile<4xf32>
-       %t = constant value=f32(0x1p-100) : tile<4xf32>
-       %above = gt %a, %t : tile<4xbool>
-       %b = select %above, %a, %t : tile<4xf32>
-       %c = mul %b, %b : tile<4xf32>
-       %z = constant value=f32(0x0p0) : tile<4xf32>
-       %positive = gt %c, %z : tile<4xbool>
-       %s = select %positive, %c, %a : tile<4xf32>
-       store %y, %i, %s
-     }";
-
-    #[test]
-    fn products_may_vanish() {
-        assert_eq!(comparisons(UNDERFLOW), 2);
+        assert!(!stores_not_positive(&LESS_MAXIMUM.replace("REDUCED", "0")));
     }
 
     #[test]

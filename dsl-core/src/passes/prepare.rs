@@ -1,6 +1,6 @@
 //! The order of the passes between tracing and lowering.
 
-use super::{decompose, float_range, resolve, sort_keys, tidy, uniform_mask};
+use super::{decompose, resolve, sort_keys, tidy, uniform_mask};
 use crate::diagnostic::Diagnostics;
 use crate::ir::Func;
 use crate::target::Determinism;
@@ -45,8 +45,6 @@ pub fn prepare_observed(
     observe("sort_keys", &func);
     tidy(&mut func);
     observe("tidy", &func);
-    float_range::decide_comparisons(&mut func);
-    observe("decide_comparisons", &func);
     uniform_mask::split_uniform_masks(&mut func);
     observe("split_uniform_masks", &func);
     tidy(&mut func);

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::define;
+use super::{Domain, define};
 use crate::builder::Builder;
 use crate::entity::Entity;
 use crate::ir::{DType, Func, Inst, Kind, Literal, Op, Stage, UnaryOp, Value};
@@ -22,9 +22,14 @@ pub struct Definition {
 impl Definition {
     /// The definition of `op` for the float type `dtype`.
     pub fn new(op: UnaryOp, dtype: DType) -> Self {
+        Self::within(op, dtype, Domain::Anything)
+    }
+
+    /// The definition for arguments of a domain.
+    pub fn within(op: UnaryOp, dtype: DType, domain: Domain) -> Self {
         let mut builder = Builder::new(op.mnemonic(), Stage::Block);
         let x = builder.scalar_parameter("x", dtype);
-        let result = define(&mut builder, op, x);
+        let result = define(&mut builder, op, x, domain);
         let func = builder
             .finish()
             .expect("broken invariant: definitions of float types are well typed");

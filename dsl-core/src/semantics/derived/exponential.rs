@@ -63,6 +63,39 @@ pub(super) fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
     formula.scale(power, rounded.factors)
 }
 
+/// `2^x` for `x` that is not positive, in the same bits: the last factor is in the coefficients, whose
+/// sums round alike since none of them is near the least number.
+pub(super) fn exp2_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
+    let (least, _) = exp2_limits(formula.format);
+    let (lower, both) = (
+        formula.at_least(x, least),
+        formula.number_at_least(x, least),
+    );
+    let scaling = formula.scaling_down();
+    let rounded = formula.rounded(scaling, both, None);
+    let rest = formula.sub(lower, rounded.whole);
+    let slope = formula.polynomial_scaled_down(EXP2, rest);
+    let one = formula.unit_down();
+    let power = formula.fma(slope, rest, one);
+    formula.mul(power, rounded.factors[0])
+}
+
+/// `e^x` for `x` that is not positive, in the same bits; see [`exp2_not_positive`].
+pub(super) fn exp_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
+    let (least, _) = exp_limits(formula.format);
+    let x = Limited {
+        lower: formula.at_least(x, least),
+        both: formula.number_at_least(x, least),
+    };
+    let scaling = formula.scaling_down();
+    let reduced = reduce(formula, &x, scaling);
+    let one = formula.unit_down();
+    let series = formula.polynomial_scaled_down(EXP, reduced.rest);
+    let slope = formula.fma(series, reduced.rest, one);
+    let power = formula.fma(slope, reduced.rest, one);
+    formula.mul(power, reduced.factors[0])
+}
+
 /// `e^x`.
 pub(super) fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
     let limits = exp_limits(formula.format);

@@ -70,6 +70,11 @@ impl Format {
         }
     }
 
+    /// The last factor of a [`Scaling`] downwards.
+    const fn last_factor_down(self) -> f64 {
+        f64::from_bits((1023 - self.last_exponent()) << 52)
+    }
+
     /// The least `n` of a [`Scaling`] downwards: its first factor is 0.
     pub(super) const fn vanishing_exponent(self) -> f64 {
         -((self.bias() + self.last_exponent()) as f64)
@@ -228,6 +233,23 @@ impl<'a> Formula<'a> {
         }
     }
 
+    /// As [`Self::polynomial`], with all coefficients multiplied by the last factor of a scaling down.
+    pub(super) fn polynomial_scaled_down(&mut self, polynomial: Polynomial, x: Value) -> Value {
+        let unit = self.format.last_factor_down();
+        match self.format {
+            Format::Single => {
+                let coefficients = polynomial.single.iter();
+                self.horner(coefficients.map(|&c| f64::from(c) * unit), x)
+            }
+            Format::Double => self.horner(polynomial.double.iter().map(|&c| c * unit), x),
+        }
+    }
+
+    /// The last factor of a scaling down.
+    pub(super) fn unit_down(&mut self) -> Value {
+        self.number(self.format.last_factor_down())
+    }
+
     /// As [`Self::polynomial`], from coefficients of the format, highest power first.
     pub(super) fn horner(&mut self, coefficients: impl Iterator<Item = f64>, x: Value) -> Value {
         let mut sum: Option<Value> = None;
@@ -246,7 +268,7 @@ impl<'a> Formula<'a> {
         let (bias, last) = (self.format.bias(), self.format.last_exponent());
         Scaling {
             magic: self.number(self.format.magic(bias + last)),
-            last: self.power(bias - last),
+            last: self.unit_down(),
         }
     }
 

@@ -19,11 +19,20 @@ use crate::builder::Builder;
 use crate::ir::{DType, UnaryOp, Value};
 use formula::{Format, Formula};
 
+/// What is known of the argument of a function. It never changes a bit of the result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Domain {
+    /// Nothing.
+    Anything,
+    /// It is no positive number: zero of either sign, negative, or NaN.
+    NotPositive,
+}
+
 /// Appends the definition of `op` at `x`, of any shape, and returns the result.
 ///
 /// An approximate op is expanded into the exact function that it approximates. Primitive ops are
 /// appended as they are.
-pub fn define(builder: &mut Builder, op: UnaryOp, x: Value) -> Value {
+pub fn define(builder: &mut Builder, op: UnaryOp, x: Value, domain: Domain) -> Value {
     let Some(dtype) = builder.ty(x).dtype() else {
         return builder.unary(op, x);
     };
@@ -32,7 +41,7 @@ pub fn define(builder: &mut Builder, op: UnaryOp, x: Value) -> Value {
         DType::F32 => Format::Single,
         DType::F16 | DType::BF16 => {
             let wide = builder.cast(x, DType::F32);
-            let result = define(builder, op, wide);
+            let result = define(builder, op, wide, domain);
             return builder.cast(result, dtype);
         }
         DType::Bool
@@ -47,8 +56,14 @@ pub fn define(builder: &mut Builder, op: UnaryOp, x: Value) -> Value {
     };
     let formula = &mut Formula::new(builder, x, format);
     match op {
-        UnaryOp::Exp => exponential::exp(formula, x),
-        UnaryOp::Exp2 | UnaryOp::ApproxExp2 => exponential::exp2(formula, x),
+        UnaryOp::Exp => match domain {
+            Domain::Anything => exponential::exp(formula, x),
+            Domain::NotPositive => exponential::exp_not_positive(formula, x),
+        },
+        UnaryOp::Exp2 | UnaryOp::ApproxExp2 => match domain {
+            Domain::Anything => exponential::exp2(formula, x),
+            Domain::NotPositive => exponential::exp2_not_positive(formula, x),
+        },
         UnaryOp::Log => logarithm::log(formula, x),
         UnaryOp::Log2 | UnaryOp::ApproxLog2 => logarithm::log2(formula, x),
         UnaryOp::Sigmoid => exponential::sigmoid(formula, x),

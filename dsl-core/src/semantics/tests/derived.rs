@@ -1,7 +1,7 @@
 //! The derived functions against the oracles, as their definitions compute them.
 
 use crate::ir::{DType, UnaryOp};
-use crate::semantics::derived::{ACCURACY, evaluate};
+use crate::semantics::derived::{ACCURACY, Definition, Domain, evaluate};
 use crate::semantics::oracle::{reference, reference_wide, ulp_error};
 use crate::semantics::{canonical, cast};
 
@@ -208,6 +208,25 @@ fn tanh_is_odd_and_sigmoid_stays_in_the_unit_interval() {
             // Bits of positive floats are ordered as the floats.
             assert!(tanh & !sign <= one);
             assert!(evaluate(UnaryOp::Sigmoid, dtype, bits) <= one, "{x:e}");
+        }
+    }
+}
+
+/// What is known of an argument changes no bit: every sign, exponent and special value, and random
+/// significands.
+#[test]
+fn domains_agree() {
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        for op in [UnaryOp::Exp, UnaryOp::Exp2] {
+            let anything = Definition::new(op, dtype);
+            let within = Definition::within(op, dtype, Domain::NotPositive);
+            let sign = 1 << (dtype.bits() - 1);
+            let special = [0, sign, canonical(dtype, dtype.mask())];
+            let random = spread(dtype, 200_000).map(|bits| bits | sign);
+            for bits in random.chain(special) {
+                let expected = anything.evaluate(bits);
+                assert_eq!(within.evaluate(bits), expected, "{op:?} {dtype} {bits:#x}");
+            }
         }
     }
 }
