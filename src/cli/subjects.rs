@@ -140,7 +140,7 @@ fn rows_of(case: &Case, blocks: &[usize]) -> Vec<Setting> {
 fn crowded(setting: Setting, lane: usize) -> impl Iterator<Item = Setting> {
     const REGISTERS: usize = 65536;
     const BESIDE: usize = 16;
-    let most = 64 / setting.warps as usize;
+    let most = (64 / setting.warps as usize).min(32);
     let occupancy = (REGISTERS / (32 * setting.warps as usize * (lane + BESIDE))).min(most);
     let crowded = Setting {
         occupancy: occupancy as u32,

@@ -1,13 +1,17 @@
 //! NVIDIA's assembler and disassembler, for checks of the machine code without a GPU.
 //!
-//! Nothing at run time needs them: the driver compiles PTX itself.
+//! Nothing at run time needs them: the driver compiles PTX itself, unless a `ptxas` is named.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 use crate::target::ARCHITECTURE;
+
+/// Names a `ptxas`, which then assembles all kernels.
+const PTXAS: &str = "EXACTILE_PTXAS";
 
 /// The programs `ptxas` and `nvdisasm`.
 #[derive(Clone, Debug)]
@@ -29,7 +33,7 @@ impl Assembler {
     /// The programs: `ptxas` of `EXACTILE_PTXAS` with its neighbour, else those of the virtual
     /// environment `.venv` in `root` or a folder above it.
     pub fn find(root: &Path) -> Option<Self> {
-        if let Some(ptxas) = std::env::var_os("EXACTILE_PTXAS").map(PathBuf::from) {
+        if let Some(ptxas) = std::env::var_os(PTXAS).map(PathBuf::from) {
             let folder = ptxas.parent()?.to_path_buf();
             return Self::in_folder(&folder);
         }
@@ -65,7 +69,7 @@ impl Assembler {
             folder.join(format!("{name}.ptx")),
             folder.join(format!("{name}.cubin")),
         );
-        let io = |error: std::io::Error| Error::Tool(format!("{}: {error}", folder.display()));
+        let io = |error: std::io::Error| in_folder(folder, &error);
         std::fs::create_dir_all(folder).map_err(io)?;
         std::fs::write(&source, ptx).map_err(io)?;
         let architecture = format!("-arch={ARCHITECTURE}");
@@ -80,6 +84,44 @@ impl Assembler {
         let (sass, _) = run(&self.nvdisasm, &[OsStr::new("-c"), cubin.as_os_str()])?;
         Ok(Assembled { sass, report })
     }
+}
+
+/// Machine code by the `ptxas` that `EXACTILE_PTXAS` names; nothing where it names none, and the driver
+/// assembles.
+///
+/// The driver assembles one kernel at a time, whatever the threads; this runs on all of them.
+pub(crate) fn machine_code(ptx: &str) -> Result<Option<Vec<u8>>> {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    let Some(ptxas) = std::env::var_os(PTXAS).filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let turn = TURN.fetch_add(1, Ordering::Relaxed);
+    let name = format!("exactile-{}-{turn}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    let assembled = cubin(Path::new(&ptxas), ptx, &folder);
+    let removed = std::fs::remove_dir_all(&folder);
+    let code = assembled?;
+    removed.map_err(|error| in_folder(&folder, &error))?;
+    Ok(Some(code))
+}
+
+fn cubin(ptxas: &Path, ptx: &str, folder: &Path) -> Result<Vec<u8>> {
+    let (source, code) = (folder.join("kernel.ptx"), folder.join("kernel.cubin"));
+    std::fs::create_dir(folder).map_err(|error| in_folder(folder, &error))?;
+    std::fs::write(&source, ptx).map_err(|error| in_folder(folder, &error))?;
+    let architecture = format!("-arch={ARCHITECTURE}");
+    let arguments = [
+        OsStr::new(&architecture),
+        source.as_os_str(),
+        OsStr::new("-o"),
+        code.as_os_str(),
+    ];
+    run(ptxas, &arguments)?;
+    std::fs::read(&code).map_err(|error| in_folder(folder, &error))
+}
+
+fn in_folder(folder: &Path, error: &std::io::Error) -> Error {
+    Error::Tool(format!("{}: {error}", folder.display()))
 }
 
 fn run(program: &Path, arguments: &[&OsStr]) -> Result<(String, String)> {

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_option, CUresult};
 use exactile_core::ir::Grid;
 
+use crate::assemble::machine_code;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::{KernelArgument, fits_directly, marshal};
@@ -220,7 +221,12 @@ impl Context {
     }
 
     fn load_module(&self, text: &str) -> Result<Module> {
-        let source = CString::new(text).map_err(|error| Error::Jit(error.to_string()))?;
+        let source = match machine_code(text)? {
+            Some(code) => code,
+            None => CString::new(text)
+                .map_err(|error| Error::Jit(error.to_string()))?
+                .into_bytes_with_nul(),
+        };
         let mut log = [0u8; 8192];
         let mut options = [
             CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
