@@ -94,25 +94,64 @@ impl Range {
     }
 }
 
-/// For each value whether it is a float that is never NaN.
-pub fn never_nan(func: &Func) -> EntityMap<Value, bool> {
-    let mut never = EntityMap::filled(func.value_count(), false);
-    for (value, range) in ranges(func).iter() {
-        never[value] = !range.nan;
+/// The ranges of the values of a function.
+pub(super) struct Ranges(EntityMap<Value, Range>);
+
+/// What the floats of a function may be.
+pub(super) fn ranges(func: &Func) -> Ranges {
+    Ranges(value_ranges(func))
+}
+
+impl Ranges {
+    pub(super) fn may_be_nan(&self, value: Value) -> bool {
+        self.0[value].nan
     }
-    never
+
+    /// Whether an operation on numbers may be NaN.
+    pub(super) fn makes_nan(&self, op: &Op) -> bool {
+        let number = |value: &Value| Range {
+            nan: false,
+            ..self.0[*value]
+        };
+        let result = match op {
+            Op::Unary { .. } => return false,
+            Op::Binary {
+                op: BinaryOp::Add,
+                lhs,
+                rhs,
+            } => number(lhs).sum(number(rhs)),
+            Op::Binary {
+                op: BinaryOp::Sub,
+                lhs,
+                rhs,
+            } => number(lhs).sum(number(rhs).negated()),
+            Op::Binary {
+                op: BinaryOp::Mul,
+                lhs,
+                rhs,
+            } => number(lhs).product(number(rhs)),
+            Op::Ternary {
+                op: TernaryOp::Fma,
+                a,
+                b,
+                c,
+            } => number(a).product(number(b)).sum(number(c)),
+            _ => return true,
+        };
+        result.nan
+    }
 }
 
 /// For each value whether it is a float that is zero, negative or NaN.
 pub fn not_positive(func: &Func) -> EntityMap<Value, bool> {
     let mut found = EntityMap::filled(func.value_count(), false);
-    for (value, range) in ranges(func).iter() {
+    for (value, range) in value_ranges(func).iter() {
         found[value] = range.high <= 0.0;
     }
     found
 }
 
-fn ranges(func: &Func) -> EntityMap<Value, Range> {
+fn value_ranges(func: &Func) -> EntityMap<Value, Range> {
     let mut ranges = EntityMap::filled(func.value_count(), ANYTHING);
     let definitions = func.definitions();
     for inst in func.all_insts() {
@@ -255,69 +294,8 @@ fn chosen(
 
 #[cfg(test)]
 mod tests {
-    use super::never_nan;
-    use crate::builder::Builder;
-    use crate::ir::{DType, Func, Op, Stage, UnaryOp};
-    use crate::passes::tidy;
-    use crate::semantics::derived::{Domain, define};
+    use crate::ir::Op;
     use crate::text::parse;
-
-    /// How many reads of float bits there are, and how many of those can meet NaN.
-    fn reads(func: &Func) -> (usize, usize) {
-        let never = never_nan(func);
-        let reads = func.all_insts().into_iter().filter_map(|inst| {
-            let Op::Bitcast { x } = *func.op(inst) else {
-                return None;
-            };
-            let float = func.ty(x).dtype().is_some_and(DType::is_float);
-            float.then_some(never[x])
-        });
-        let reads: Vec<bool> = reads.collect();
-        (reads.len(), reads.iter().filter(|never| !*never).count())
-    }
-
-    #[test]
-    fn exponentials_read_the_bits_of_no_nan() {
-        for dtype in [DType::F32, DType::F64] {
-            for op in [
-                UnaryOp::Exp,
-                UnaryOp::Exp2,
-                UnaryOp::Sigmoid,
-                UnaryOp::Tanh,
-                UnaryOp::Erf,
-            ] {
-                for domain in [Domain::Anything, Domain::NotPositive] {
-                    let mut builder = Builder::new("f", Stage::Block);
-                    let x = builder.scalar_parameter("x", dtype);
-                    define(&mut builder, op, x, domain);
-                    let func = builder.finish().expect("is well typed");
-                    assert_eq!(reads(&func), (1, 0), "{op:?} {dtype} {domain:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn infinities_and_half_floats_are_not_trusted() {
-        let mut func = parse(
-            "func @f block (%x: f32, %h: f16) {
-               %limit = constant value=f32(inf) : f32
-               %below = lt %x, %limit : bool
-               %a = select %below, %x, %limit : f32
-               %b = sub %a, %a : f32
-               %i = bitcast %b : u32
-               %one = constant value=f16(1.0) : f16
-               %less = lt %h, %one : bool
-               %c = select %less, %h, %one : f16
-               %j = bitcast %c : u16
-             }",
-            "test.bir",
-        )
-        .expect("parses");
-        assert_eq!(reads(&func), (2, 2));
-        tidy(&mut func);
-        assert_eq!(reads(&func), (0, 0));
-    }
 
     const LESS_MAXIMUM: &str = "func @f block (%x: ptr<f32>, %y: ptr<f32> write) {
        %i = arange start=0, end=4 : tile<4xi64>
@@ -351,25 +329,5 @@ mod tests {
         assert!(stores_not_positive(&LESS_MAXIMUM.replace("REDUCED", "1")));
         // The maximum of a column says nothing of a row.
         assert!(!stores_not_positive(&LESS_MAXIMUM.replace("REDUCED", "0")));
-    }
-
-    #[test]
-    fn a_product_that_vanished_times_infinity_is_nan() {
-        let func = parse(
-            "func @f block (%x: f32, %y: f32) {
-               %t = constant value=f32(0x1p-100) : f32
-               %above = gt %x, %t : bool
-               %a = select %above, %x, %t : f32
-               %b = mul %a, %a : f32
-               %one = constant value=f32(0x1p0) : f32
-               %more = gt %y, %one : bool
-               %c = select %more, %y, %one : f32
-               %d = mul %b, %c : f32
-               %i = bitcast %d : u32
-             }",
-            "test.bir",
-        )
-        .expect("parses");
-        assert_eq!(reads(&func), (1, 1));
     }
 }

@@ -10,6 +10,7 @@ pub mod duplicate;
 pub mod float_range;
 pub mod fold;
 pub mod licm;
+pub mod nan_bits;
 pub mod prepare;
 pub mod resolve;
 pub mod rewrite;

@@ -244,7 +244,8 @@ impl Codegen<'_> {
     }
 
     /// The bits as another type of the same width; a float NaN reads as the canonical NaN.
-    pub(super) fn bitcast(&mut self, x: Value, ty: Type) -> Repr {
+    pub(super) fn bitcast(&mut self, result: Value, x: Value) -> Repr {
+        let ty = self.func.ty(result);
         let from = self.dtype(x);
         let to = ty.dtype().unwrap_or(from);
         let repr = self.repr(x);
@@ -258,12 +259,12 @@ impl Codegen<'_> {
         } else {
             piece_type(to)
         };
-        let never_nan = self.never_nan[x];
+        let canonical = self.canonical_reads[result];
         let cast = pieces.iter().map(|&piece| {
-            let bits = if never_nan {
-                piece
-            } else {
+            let bits = if canonical {
                 self.canonical_bits(from, piece)
+            } else {
+                piece
             };
             self.reinterpret(target, bits)
         });

@@ -18,7 +18,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::{Axis, DType, Func, Inst, Literal, Op, Region, Type, Value};
-use exactile_core::passes::float_range;
+use exactile_core::passes::nan_bits;
 use exactile_core::verify::LaneFunc;
 
 use crate::Error;
@@ -47,7 +47,7 @@ pub(crate) fn translate(
         helpers,
         values: EntityMap::filled(func.value_count(), None),
         definitions: func.definitions(),
-        never_nan: float_range::never_nan(func),
+        canonical_reads: nan_bits::canonical_reads(func),
         entry: Entry {
             context: clif::Value::from_u32(0),
             program: clif::Value::from_u32(0),
@@ -86,7 +86,7 @@ struct Codegen<'a> {
     helpers: Helpers,
     values: EntityMap<Value, Option<Repr>>,
     definitions: EntityMap<Value, Option<Inst>>,
-    never_nan: EntityMap<Value, bool>,
+    canonical_reads: EntityMap<Value, bool>,
     entry: Entry,
     coordinates: [clif::Value; 3],
     scratch: clif::Value,
@@ -223,14 +223,14 @@ impl Codegen<'_> {
             }
             (Op::Yield { .. }, _) => return Ok(()),
             (_, None) => return Err(Error::Unsupported(data.op.mnemonic())),
-            (op, Some(ty)) => self.value(op, ty)?,
+            (op, Some(ty)) => self.value(op, results[0], ty)?,
         };
         self.values[results[0]] = Some(repr);
         Ok(())
     }
 
     /// The value of an instruction with one result.
-    fn value(&mut self, op: &Op, ty: Type) -> Result<Repr, Error> {
+    fn value(&mut self, op: &Op, result: Value, ty: Type) -> Result<Repr, Error> {
         let lanes = ty.shape.elements();
         Ok(match op {
             Op::Constant { value } => self.filled(*value, ty),
@@ -263,7 +263,7 @@ impl Codegen<'_> {
                 self.select(ty, &condition, &on_true, &on_false)
             }
             Op::Cast { x } => self.cast(*x, ty),
-            Op::Bitcast { x } => self.bitcast(*x, ty),
+            Op::Bitcast { x } => self.bitcast(result, *x),
             Op::Alloc { offset, .. } => {
                 if !matches!(ty.pointee(), Some((_, exactile_core::ir::Space::Scratch))) {
                     return Err(Error::Unsupported("shared memory"));

@@ -24,7 +24,8 @@ impl<'c> Emitter<'_, 'c> {
     /// Emits `bitcast`.
     pub(super) fn bitcast(&mut self, inst: Inst, x: Value) -> Result<()> {
         let (from, to) = self.dtypes(inst, x)?;
-        let canonical = self.never_nan[x] || !from.is_float();
+        let result = self.func.inst(inst).results[0];
+        let canonical = !self.canonical_reads[result];
         let elements = self
             .get(x)
             .into_iter()

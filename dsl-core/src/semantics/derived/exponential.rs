@@ -64,16 +64,14 @@ pub(super) fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
 }
 
 /// `2^x` for `x` that is not positive, in the same bits: the last factor is in the coefficients, whose
-/// sums round alike since none of them is near the least number.
+/// sums round alike since none of them is near the least number. NaN needs no care: the power is NaN
+/// then, whatever became of its factor.
 pub(super) fn exp2_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
     let (least, _) = exp2_limits(formula.format);
-    let (lower, both) = (
-        formula.at_least(x, least),
-        formula.number_at_least(x, least),
-    );
+    let x = formula.at_least(x, least);
     let scaling = formula.scaling_down();
-    let rounded = formula.rounded(scaling, both, None);
-    let rest = formula.sub(lower, rounded.whole);
+    let rounded = formula.rounded(scaling, x, None);
+    let rest = formula.sub(x, rounded.whole);
     let slope = formula.polynomial_scaled_down(EXP2, rest);
     let one = formula.unit_down();
     let power = formula.fma(slope, rest, one);
@@ -83,12 +81,8 @@ pub(super) fn exp2_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
 /// `e^x` for `x` that is not positive, in the same bits; see [`exp2_not_positive`].
 pub(super) fn exp_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
     let (least, _) = exp_limits(formula.format);
-    let x = Limited {
-        lower: formula.at_least(x, least),
-        both: formula.number_at_least(x, least),
-    };
-    let scaling = formula.scaling_down();
-    let reduced = reduce(formula, &x, scaling);
+    let x = formula.at_least(x, least);
+    let reduced = reduce_down(formula, x);
     let one = formula.unit_down();
     let series = formula.polynomial_scaled_down(EXP, reduced.rest);
     let slope = formula.fma(series, reduced.rest, one);
@@ -113,7 +107,7 @@ pub(super) fn exp_near(formula: &mut Formula<'_>, x: Value) -> Value {
     formula.scale(power, reduced.factors)
 }
 
-/// Reduces an argument of at most 40 that is not below the lower limit and not NaN.
+/// Reduces an argument of at most 40 that is not below the lower limit.
 fn reduce_down(formula: &mut Formula<'_>, x: Value) -> Reduced {
     let scaling = formula.scaling_down();
     reduce(formula, &Limited { lower: x, both: x }, scaling)

@@ -1,0 +1,302 @@
+//! Which reads of float bits can tell one NaN from another.
+//!
+//! Machines differ in the bits of NaN, so a backend makes them canonical before it reads them. That is
+//! not needed where the float is never NaN, nor where the bits end in a float that only meets what is
+//! NaN as well: NaN times anything is NaN. `exp` is so: its scale has its exponent from the bits of
+//! the rounded argument, and its polynomial is NaN where the argument is.
+
+use super::float_range::{Ranges, ranges};
+use crate::entity::{Entity, EntityMap};
+use crate::ir::{BinaryOp, Func, Inst, Op, TernaryOp, UnaryOp, Value};
+
+/// For each value whether it is the bits of a float that may be NaN and that somebody sees.
+pub fn canonical_reads(func: &Func) -> EntityMap<Value, bool> {
+    let mut found = EntityMap::filled(func.value_count(), false);
+    let reads: Vec<(Value, Value)> = func
+        .all_insts()
+        .into_iter()
+        .filter_map(|inst| match (func.op(inst), &func.inst(inst).results[..]) {
+            (Op::Bitcast { x }, &[bits]) if is_float(func, *x) => Some((bits, *x)),
+            _ => None,
+        })
+        .collect();
+    if reads.is_empty() {
+        return found;
+    }
+    let reading = Reading::new(func);
+    for (bits, x) in reads {
+        found[bits] = reading.ranges.may_be_nan(x) && !reading.is_hidden(bits, x);
+    }
+    found
+}
+
+fn is_float(func: &Func, value: Value) -> bool {
+    func.ty(value).dtype().is_some_and(|dtype| dtype.is_float())
+}
+
+struct Reading<'a> {
+    func: &'a Func,
+    ranges: Ranges,
+    definitions: EntityMap<Value, Option<Inst>>,
+    users: EntityMap<Value, Vec<Inst>>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(func: &'a Func) -> Self {
+        let mut users: EntityMap<Value, Vec<Inst>> =
+            EntityMap::filled(func.value_count(), Vec::new());
+        for inst in func.all_insts() {
+            func.op(inst)
+                .visit_operands(&mut |operand| users[operand].push(inst));
+        }
+        Self {
+            func,
+            ranges: ranges(func),
+            definitions: func.definitions(),
+            users,
+        }
+    }
+
+    /// Whether `bits`, those of `x`, only reach results that are NaN whenever `x` is.
+    fn is_hidden(&self, bits: Value, x: Value) -> bool {
+        let poisoned = self.poisoned_by(self.source(x));
+        let mut integers = vec![bits];
+        let mut seen = vec![false; self.func.value_count()];
+        while let Some(integer) = integers.pop() {
+            if std::mem::replace(&mut seen[integer.index()], true) {
+                continue;
+            }
+            for &user in &self.users[integer] {
+                let results = &self.func.inst(user).results;
+                match self.func.op(user) {
+                    Op::Binary { op, .. } if is_bitwise(*op) => integers.extend(results),
+                    Op::Bitcast { .. } if is_float(self.func, results[0]) => {
+                        if !self.meets_only_nan(results[0], &poisoned) {
+                            return false;
+                        }
+                    }
+                    _ => return false,
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether every use of `x` is an operation on it and something poisoned.
+    fn meets_only_nan(&self, x: Value, poisoned: &[bool]) -> bool {
+        self.users[x].iter().all(|&user| {
+            let mut others = false;
+            let op = self.func.op(user);
+            op.visit_operands(&mut |operand| {
+                others |= operand != x && poisoned[operand.index()];
+            });
+            others && spreads_nan(op)
+        })
+    }
+
+    /// The value by which alone `x` may be NaN.
+    fn source(&self, x: Value) -> Value {
+        let mut source = x;
+        while let Some(inst) = self.definitions[source] {
+            let op = self.func.op(inst);
+            if !spreads_nan(op) || self.ranges.makes_nan(op) {
+                break;
+            }
+            let mut doubtful = Vec::new();
+            op.visit_operands(&mut |operand| {
+                if self.ranges.may_be_nan(operand) && !doubtful.contains(&operand) {
+                    doubtful.push(operand);
+                }
+            });
+            let [only] = doubtful[..] else {
+                break;
+            };
+            source = only;
+        }
+        source
+    }
+
+    /// For each value whether it is NaN whenever `source` is.
+    fn poisoned_by(&self, source: Value) -> Vec<bool> {
+        let mut poisoned = vec![false; self.func.value_count()];
+        poisoned[source.index()] = true;
+        let mut values = vec![source];
+        while let Some(value) = values.pop() {
+            for &user in &self.users[value] {
+                let [result] = self.func.inst(user).results[..] else {
+                    continue;
+                };
+                let spreads = spreads_nan(self.func.op(user));
+                if spreads && !std::mem::replace(&mut poisoned[result.index()], true) {
+                    values.push(result);
+                }
+            }
+        }
+        poisoned
+    }
+}
+
+/// Whether an op of floats is NaN where any operand is.
+const fn spreads_nan(op: &Op) -> bool {
+    match op {
+        Op::Unary { op, .. } => matches!(op, UnaryOp::Neg | UnaryOp::Abs),
+        Op::Binary { op, .. } => matches!(
+            op,
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div
+        ),
+        Op::Ternary { op, .. } => matches!(op, TernaryOp::Fma),
+        _ => false,
+    }
+}
+
+const fn is_bitwise(op: BinaryOp) -> bool {
+    matches!(
+        op,
+        BinaryOp::Shl | BinaryOp::Shr | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::canonical_reads;
+    use crate::builder::Builder;
+    use crate::ir::{DType, Func, Op, Stage, UnaryOp};
+    use crate::semantics::derived::{Domain, define};
+    use crate::text::parse;
+
+    /// How many reads of float bits there are, and how many of those can tell NaNs apart.
+    fn reads(func: &Func) -> (usize, usize) {
+        let canonical = canonical_reads(func);
+        let reads = func.all_insts().into_iter().filter_map(|inst| {
+            let Op::Bitcast { x } = *func.op(inst) else {
+                return None;
+            };
+            let float = func.ty(x).dtype().is_some_and(DType::is_float);
+            float.then_some(canonical[func.inst(inst).results[0]])
+        });
+        let reads: Vec<bool> = reads.collect();
+        (reads.len(), reads.iter().filter(|read| **read).count())
+    }
+
+    fn reads_of(source: &str) -> (usize, usize) {
+        reads(&parse(source, "test.bir").expect("parses"))
+    }
+
+    #[test]
+    fn exponentials_tell_no_nan_from_another() {
+        for dtype in [DType::F32, DType::F64] {
+            for op in [
+                UnaryOp::Exp,
+                UnaryOp::Exp2,
+                UnaryOp::Sigmoid,
+                UnaryOp::Tanh,
+                UnaryOp::Erf,
+            ] {
+                for domain in [Domain::Anything, Domain::NotPositive] {
+                    let mut builder = Builder::new("f", Stage::Block);
+                    let x = builder.scalar_parameter("x", dtype);
+                    define(&mut builder, op, x, domain);
+                    let func = builder.finish().expect("is well typed");
+                    assert_eq!(reads(&func), (1, 0), "{op:?} {dtype} {domain:?}");
+                }
+            }
+        }
+    }
+
+    /// Bits of `%t`, shifted, become `%f`; `END` is what happens next.
+    const SHIFTED: &str = "func @f block (%x: f32, %y: f32, %o: ptr<f32> write) {
+       %m = constant value=f32(0x1.8p23) : f32
+       %low = constant value=f32(-0x1p7) : f32
+       %below = lt %x, %low : bool
+       %c = select %below, %low, %x : f32
+       %high = constant value=f32(0x1p7) : f32
+       %above = gt %c, %high : bool
+       %d = select %above, %high, %c : f32
+       %t = add %d, %m : f32
+       %i = bitcast %t : u32
+       %k = constant value=u32(23) : u32
+       %s = shl %i, %k : u32
+       %f = bitcast %s : f32
+       END
+     }";
+
+    #[test]
+    fn what_meets_only_nan_is_hidden() {
+        let ends = |end: &str| reads_of(&SHIFTED.replace("END", end));
+        assert_eq!(
+            ends("%p = mul %d, %m : f32\n %q = mul %p, %f : f32"),
+            (1, 0)
+        );
+        assert_eq!(ends("%q = fma %d, %m, %f : f32"), (1, 0));
+        // Neither another argument, nor a comparison, nor memory, nor itself hides it.
+        assert_eq!(ends("%q = mul %y, %f : f32"), (1, 1));
+        assert_eq!(
+            ends("%q = mul %d, %f : f32\n %r = lt %f, %m : bool"),
+            (1, 1)
+        );
+        assert_eq!(ends("%q = mul %f, %f : f32"), (1, 1));
+        assert_eq!(
+            ends("%q = mul %d, %f : f32\n %z = constant value=i64(0) : i64\n store %o, %z, %f"),
+            (1, 1)
+        );
+        assert_eq!(ends("%q = maxnum %d, %f : f32"), (1, 1));
+        assert_eq!(
+            ends("%q = mul %d, %f : f32\n %w = add %s, %k : u32"),
+            (1, 1)
+        );
+    }
+
+    #[test]
+    fn a_nan_that_the_sum_makes_is_seen() {
+        let source = "func @f block (%x: f32, %y: f32) {
+               %t = add %x, %y : f32
+               %i = bitcast %t : u32
+               %f = bitcast %i : f32
+               %q = mul %x, %f : f32
+             }";
+        assert_eq!(reads_of(source), (1, 1));
+    }
+
+    #[test]
+    fn infinities_and_half_floats_are_not_trusted() {
+        let func = parse(
+            "func @f block (%x: f32, %h: f16) {
+               %limit = constant value=f32(inf) : f32
+               %below = lt %x, %limit : bool
+               %a = select %below, %x, %limit : f32
+               %b = sub %a, %a : f32
+               %i = bitcast %b : u32
+               %k = add %i, %i : u32
+               %one = constant value=f16(1.0) : f16
+               %less = lt %h, %one : bool
+               %c = select %less, %h, %one : f16
+               %j = bitcast %c : u16
+               %l = add %j, %j : u16
+             }",
+            "test.bir",
+        )
+        .expect("parses");
+        assert_eq!(reads(&func), (2, 2));
+    }
+
+    #[test]
+    fn a_product_that_vanished_times_infinity_is_nan() {
+        let func = parse(
+            "func @f block (%x: f32, %y: f32) {
+               %t = constant value=f32(0x1p-100) : f32
+               %above = gt %x, %t : bool
+               %a = select %above, %x, %t : f32
+               %b = mul %a, %a : f32
+               %one = constant value=f32(0x1p0) : f32
+               %more = gt %y, %one : bool
+               %c = select %more, %y, %one : f32
+               %d = mul %b, %c : f32
+               %i = bitcast %d : u32
+               %k = add %i, %i : u32
+             }",
+            "test.bir",
+        )
+        .expect("parses");
+        assert_eq!(reads(&func), (1, 1));
+    }
+}
