@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use exactile_core::ir::{DType, Kind, Literal, UnaryOp};
-use exactile_core::semantics::derived::ACCURACY;
+use exactile_core::semantics::derived::{ACCURACY, Domain};
 use exactile_core::semantics::oracle::{reference, ulp_error};
 use exactile_core::semantics::{canonical, cast};
 use exactile_core::target::Options;
@@ -32,7 +32,7 @@ pub struct MathOptions {
 /// What was found for one function and data type.
 #[derive(Clone, Debug, Serialize)]
 pub struct MathRow {
-    /// The function.
+    /// The function; `short` where arguments that are not positive took the definition for those.
     pub function: String,
     /// The data type.
     pub dtype: String,
@@ -69,16 +69,27 @@ pub fn math(options: &MathOptions, progress: &mut dyn FnMut(&MathRow)) -> Result
     let mut rows = Vec::new();
     for &dtype in &options.dtypes {
         for &function in &functions {
-            let row = run(function, dtype, options)?;
-            progress(&row);
-            rows.push(row);
+            for &domain in domains(function) {
+                let row = run((function, domain), dtype, options)?;
+                progress(&row);
+                rows.push(row);
+            }
         }
     }
     Ok(rows)
 }
 
-/// A kernel that makes the inputs from their bits and stores the results.
-fn source(function: UnaryOp, dtype: DType) -> Result<String> {
+/// The domains for which a function has a definition.
+const fn domains(function: UnaryOp) -> &'static [Domain] {
+    match function {
+        UnaryOp::Exp | UnaryOp::Exp2 => &[Domain::Anything, Domain::NotPositive],
+        _ => &[Domain::Anything],
+    }
+}
+
+/// A kernel that makes the inputs from their bits and stores the results: for those in `domain` by the
+/// definition for that domain.
+fn source(function: UnaryOp, domain: Domain, dtype: DType) -> Result<String> {
     let bits = match dtype {
         DType::F16 | DType::BF16 => DType::U16,
         DType::F32 => DType::U32,
@@ -89,6 +100,18 @@ fn source(function: UnaryOp, dtype: DType) -> Result<String> {
         }
     };
     let index = format!("tile<{BLOCK}xi64>");
+    let (name, tile) = (function.mnemonic(), format!("tile<{BLOCK}x{dtype}>"));
+    let result = match domain {
+        Domain::Anything => format!("%r = {name} %x : {tile}"),
+        Domain::NotPositive => format!(
+            "%zero = constant value={dtype}(0.0) : {tile}
+             %positive = gt %x, %zero : tile<{BLOCK}xbool>
+             %rest = select %positive, %zero, %x : {tile}
+             %long = {name} %x : {tile}
+             %short = {name} %rest : {tile}
+             %r = select %positive, %long, %short : {tile}"
+        ),
+    };
     Ok(format!(
         "func @{name} block (%y: ptr<{dtype}> write, %first: i64) {{
            %program = program_id axis=0 : i64
@@ -100,11 +123,10 @@ fn source(function: UnaryOp, dtype: DType) -> Result<String> {
            %firsts = splat %first : {index}
            %numbers = add %offsets, %firsts : {index}
            %bits = cast %numbers : tile<{BLOCK}x{bits}>
-           %x = bitcast %bits : tile<{BLOCK}x{dtype}>
-           %r = {name} %x : tile<{BLOCK}x{dtype}>
+           %x = bitcast %bits : {tile}
+           {result}
            store %y, %offsets, %r
-         }}",
-        name = function.mnemonic(),
+         }}"
     ))
 }
 
@@ -115,12 +137,20 @@ fn stated(function: UnaryOp, dtype: DType) -> f64 {
     row.map_or(0.5, |row| row.max_ulp)
 }
 
-fn run(function: UnaryOp, dtype: DType, options: &MathOptions) -> Result<MathRow> {
-    let kernel = TextKernel::parse(&source(function, dtype)?, "math.bir", Options::default())?;
+fn run(
+    (function, domain): (UnaryOp, Domain),
+    dtype: DType,
+    options: &MathOptions,
+) -> Result<MathRow> {
+    let source = source(function, domain, dtype)?;
+    let kernel = TextKernel::parse(&source, "math.bir", Options::default())?;
     let total = 1usize << dtype.bits();
     let chunk = CHUNK.min(total);
     let mut row = MathRow {
-        function: function.mnemonic().to_string(),
+        function: match domain {
+            Domain::Anything => function.mnemonic().to_string(),
+            Domain::NotPositive => format!("{} short", function.mnemonic()),
+        },
         dtype: dtype.name().to_string(),
         inputs: 0,
         max_ulp: 0.0,
