@@ -64,9 +64,42 @@ impl TileAccess {
     }
 
     /// Log2 of the number of consecutive elements along `axis` that one access may move: they are
-    /// consecutive in memory, share their mask, are aligned, and fit 16 bytes.
+    /// consecutive in memory, are aligned, and fit 16 bytes. Their masks hold up to one of them.
     #[must_use]
     pub fn vector_bits(&self, func: &Func, contiguity: &Contiguity, axis: usize) -> u32 {
+        let whole = self.whole_bits(func, contiguity, axis);
+        let mask = self.mask.map(|mask| contiguity.of(mask).axis(axis));
+        let falling = mask.map_or(0, |mask| mask.falling());
+        if falling > whole && Self::all_aligned(func, contiguity) {
+            return self.bits(func, contiguity, axis, falling);
+        }
+        whole
+    }
+
+    /// The same for elements that share their mask.
+    #[must_use]
+    pub fn whole_bits(&self, func: &Func, contiguity: &Contiguity, axis: usize) -> u32 {
+        let mask = self.mask.map(|mask| contiguity.of(mask).axis(axis));
+        let masked = mask.map_or(u32::MAX, |mask| mask.constant);
+        self.bits(func, contiguity, axis, masked)
+    }
+
+    /// Whether every masked access of runs would do with vectors but for its mask. One that goes
+    /// element by element is best off in a layout that the others should share.
+    fn all_aligned(func: &Func, contiguity: &Contiguity) -> bool {
+        let insts = func.all_insts();
+        let mut tiles = insts.iter().filter_map(|&inst| TileAccess::of(func, inst));
+        tiles.all(|tile| {
+            let order = tile.order(func, contiguity);
+            order.first().is_none_or(|&axis| {
+                let runs = contiguity.of(tile.offsets).axis(axis).contiguous > 0;
+                let masked = tile.mask.is_some() && runs;
+                !masked || tile.bits(func, contiguity, axis, u32::MAX) > 0
+            })
+        })
+    }
+
+    fn bits(&self, func: &Func, contiguity: &Contiguity, axis: usize, masked: u32) -> u32 {
         let Some((dtype, _)) = func.ty(self.base).pointee() else {
             return 0;
         };
@@ -75,10 +108,8 @@ impl TileAccess {
             .parameter_index(self.base)
             .map_or(0, |index| func.parameters[index].divisor.trailing_zeros());
         let facts = contiguity.of(self.offsets).axis(axis);
-        let same = self
-            .mask
-            .map_or(u32::MAX, |mask| contiguity.of(mask).axis(axis).constant);
-        let most = facts.contiguous.min(same).min(ACCESS_BYTE_BITS - element);
+        let most = facts.contiguous.min(masked);
+        let most = most.min(ACCESS_BYTE_BITS - element);
         let fits = |bits: &u32| facts.divisor_of_runs(*bits) >= *bits && base >= element + bits;
         (1..=most).rev().find(fits).unwrap_or(0)
     }

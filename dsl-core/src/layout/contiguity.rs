@@ -14,6 +14,8 @@ pub struct AxisFacts {
     pub contiguous: u32,
     /// Runs of this length are equal.
     pub constant: u32,
+    /// Runs of this length hold true and then false, or one of them. Equal runs need not be told.
+    falling: u32,
     /// The first number of every counting run is a multiple of this.
     pub divisor: u32,
 }
@@ -29,11 +31,18 @@ impl AxisFacts {
         }
     }
 
+    /// Runs of this length of a mask hold true and then false, or one of them.
+    #[must_use]
+    pub fn falling(&self) -> u32 {
+        self.falling.max(self.constant)
+    }
+
     fn join(self, other: Self) -> Self {
         let contiguous = self.contiguous.min(other.contiguous);
         Self {
             contiguous,
             constant: self.constant.min(other.constant),
+            falling: self.falling().min(other.falling()),
             divisor: self
                 .divisor_of_runs(contiguous)
                 .min(other.divisor_of_runs(contiguous)),
@@ -98,10 +107,7 @@ impl Contiguity {
         };
         for (parameter, &value) in func.parameters.iter().zip(func.arguments()) {
             let divisor = parameter.divisor.trailing_zeros().min(ENDLESS);
-            analysis.facts[value] = Some(Facts {
-                axes: Vec::new(),
-                scalar_divisor: divisor,
-            });
+            analysis.facts[value] = Some(filled(divisor, 0, |_| 0));
         }
         analysis.region(func.body());
         Self {
@@ -230,14 +236,11 @@ impl Analysis<'_> {
         match op {
             Op::Constant { value } => filled(literal_divisor(*value), rank, bits),
             Op::Splat { x } => filled(self.of(*x).scalar_divisor, rank, bits),
-            Op::Arange { start, .. } => Facts {
-                axes: vec![AxisFacts {
-                    contiguous: bits(0),
-                    constant: 0,
-                    divisor: start.trailing_zeros().min(ENDLESS),
-                }],
-                scalar_divisor: 0,
-            },
+            Op::Arange { start, .. } => each_axis(rank, 0, |axis| AxisFacts {
+                contiguous: bits(axis),
+                divisor: start.trailing_zeros().min(ENDLESS),
+                ..AxisFacts::default()
+            }),
             Op::Binary { op, lhs, rhs } => self.binary(*op, *lhs, *rhs),
             Op::Compare { op, lhs, rhs } => self.compare(*op, *lhs, *rhs),
             Op::Select {
@@ -254,6 +257,7 @@ impl Analysis<'_> {
                         contiguous,
                         constant: runs.constant.min(same),
                         divisor: runs.divisor_of_runs(contiguous),
+                        ..AxisFacts::default()
                     }
                 })
             }
@@ -346,6 +350,7 @@ impl Analysis<'_> {
         let runs = AxisFacts {
             contiguous,
             constant: facts.constant.min(limit),
+            falling: facts.falling.min(limit),
             divisor: facts.divisor_of_runs(contiguous),
         };
         each_axis(to.rank(), 0, |axis| if axis == new { runs } else { every })
@@ -354,16 +359,14 @@ impl Analysis<'_> {
     fn binary(&self, op: BinaryOp, lhs: Value, rhs: Value) -> Facts {
         let (a, b) = (self.of(lhs), self.of(rhs));
         let rank = a.axes.len();
-        let signed_difference = op == BinaryOp::Sub;
         match op {
             BinaryOp::Add | BinaryOp::Sub => {
                 each_axis(rank, a.scalar_divisor.min(b.scalar_divisor), |axis| {
                     let (a, b) = (a.axis(axis), b.axis(axis));
                     let left = a.contiguous.min(b.constant);
-                    let right = if signed_difference {
-                        0
-                    } else {
-                        a.constant.min(b.contiguous)
+                    let right = match op {
+                        BinaryOp::Sub => 0,
+                        _ => a.constant.min(b.contiguous),
                     };
                     let contiguous = left.max(right);
                     AxisFacts {
@@ -372,6 +375,7 @@ impl Analysis<'_> {
                         divisor: a
                             .divisor_of_runs(contiguous)
                             .min(b.divisor_of_runs(contiguous)),
+                        ..AxisFacts::default()
                     }
                 })
             }
@@ -380,9 +384,9 @@ impl Analysis<'_> {
                 each_axis(rank, scalar, |axis| {
                     let (a, b) = (a.axis(axis), b.axis(axis));
                     AxisFacts {
-                        contiguous: 0,
                         constant: a.constant.min(b.constant),
                         divisor: (a.divisor_of_runs(0) + b.divisor_of_runs(0)).min(ENDLESS),
+                        ..AxisFacts::default()
                     }
                 })
             }
@@ -396,15 +400,22 @@ impl Analysis<'_> {
             | BinaryOp::Or
             | BinaryOp::Xor
             | BinaryOp::Shl
-            | BinaryOp::Shr => each_axis(rank, 0, |axis| AxisFacts {
-                constant: a.axis(axis).constant.min(b.axis(axis).constant),
-                ..AxisFacts::default()
+            | BinaryOp::Shr => each_axis(rank, 0, |axis| {
+                let (a, b) = (a.axis(axis), b.axis(axis));
+                let joins = matches!(op, BinaryOp::And | BinaryOp::Or);
+                let falling = u32::from(joins) * a.falling().min(b.falling());
+                AxisFacts {
+                    constant: a.constant.min(b.constant),
+                    falling,
+                    ..AxisFacts::default()
+                }
             }),
         }
     }
 
     /// A comparison is equal along a run where both sides are, or where one side counts up and the
-    /// bound, a multiple of the run, cannot fall inside it.
+    /// bound, a multiple of the run, cannot fall inside it. Where it may, what is below it comes first:
+    /// a run that starts at a multiple of its length does not wrap.
     fn compare(&self, op: CompareOp, lhs: Value, rhs: Value) -> Facts {
         let (a, b) = (self.of(lhs), self.of(rhs));
         let below = |counting: AxisFacts, bound: AxisFacts| {
@@ -413,6 +424,11 @@ impl Analysis<'_> {
                 .min(bound.constant)
                 .min(counting.divisor)
                 .min(bound.divisor_of_runs(0))
+        };
+        let first_below = |counting: AxisFacts, bound: AxisFacts| {
+            // From zero: other tiles are cut in few programs, for which code is not worth its registers.
+            let runs = counting.contiguous.min(bound.constant);
+            if counting.divisor < ENDLESS { 0 } else { runs }
         };
         each_axis(a.axes.len(), 0, |axis| {
             let (a, b) = (a.axis(axis), b.axis(axis));
@@ -423,6 +439,11 @@ impl Analysis<'_> {
             };
             AxisFacts {
                 constant: a.constant.min(b.constant).max(crossing),
+                falling: match op {
+                    CompareOp::Lt | CompareOp::Le => first_below(a, b),
+                    CompareOp::Gt | CompareOp::Ge => first_below(b, a),
+                    CompareOp::Eq | CompareOp::Ne => 0,
+                },
                 ..Default::default()
             }
         })
@@ -438,19 +459,18 @@ impl Analysis<'_> {
         let kept = if widens { facts.scalar_divisor } else { 0 };
         each_axis(facts.axes.len(), kept, |axis| {
             let facts = facts.axis(axis);
-            let contiguous = if widens {
-                facts.contiguous.min(facts.divisor)
-            } else {
-                0
+            let same = AxisFacts {
+                constant: facts.constant,
+                ..AxisFacts::default()
             };
+            if !widens {
+                return same;
+            }
+            let contiguous = facts.contiguous.min(facts.divisor);
             AxisFacts {
                 contiguous,
-                constant: facts.constant,
-                divisor: if widens {
-                    facts.divisor_of_runs(contiguous)
-                } else {
-                    0
-                },
+                divisor: facts.divisor_of_runs(contiguous),
+                ..same
             }
         })
     }
@@ -458,9 +478,9 @@ impl Analysis<'_> {
 
 fn filled(divisor: u32, rank: usize, bits: impl Fn(usize) -> u32) -> Facts {
     each_axis(rank, divisor, |axis| AxisFacts {
-        contiguous: 0,
         constant: bits(axis),
         divisor,
+        ..AxisFacts::default()
     })
 }
 

@@ -329,7 +329,8 @@ impl Lowering<'_> {
             }
             _ => self.assigned(self.block.inst(inst).results[0]),
         };
-        let access = self.access(tile, &layout)?;
+        let mut access = self.access(tile, &layout)?;
+        access.divide_ragged();
         let (base, count) = (access.base(), access.vectors()[0].len() as i64);
         let firsts = access.vectors().iter().map(|vector| vector[0] as usize);
         let mut tests = Vec::new();

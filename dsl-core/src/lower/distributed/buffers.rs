@@ -79,7 +79,7 @@ impl Lowering<'_> {
         if self.block.ty(result).is_scalar() {
             return None;
         }
-        let vectors = self.vectors(&tile, &self.assigned(result));
+        let vectors = self.copied_vectors(&tile, &self.assigned(result));
         let width = vectors.first()?.len() as i64;
         let place = Place {
             dtype,
@@ -146,7 +146,7 @@ impl Lowering<'_> {
         let tile = TileAccess::of(self.block, load)
             .ok_or_else(|| self.error("only loads can run ahead"))?;
         let mut registers: Vec<Option<Value>> = vec![None; layout.registers() as usize];
-        for (number, vector) in (0..).zip(self.vectors(&tile, layout)) {
+        for (number, vector) in (0..).zip(self.copied_vectors(&tile, layout)) {
             let distance = self.builder.index(number * place.step());
             let op = Op::LaneLoad {
                 base,

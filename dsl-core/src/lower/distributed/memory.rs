@@ -6,8 +6,9 @@ use std::rc::Rc;
 use super::order::{Effect, Touch};
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result};
-use crate::ir::{DType, Inst, Op, Type, Value};
+use crate::ir::{DType, Func, Inst, Op, Type, Value};
 use crate::layout::access::TileAccess;
+use crate::layout::contiguity::Contiguity;
 use crate::layout::{Holder, LinearLayout};
 
 /// One load or store of a tile, ready to be made vector by vector.
@@ -20,6 +21,8 @@ pub(super) struct Access {
     masks: Option<Registers>,
     /// Registers of each vector, in memory order.
     vectors: Vec<Vec<u32>>,
+    /// Whether a vector may hold elements that its mask lets through and, behind them, others.
+    ragged: bool,
 }
 
 impl Lowering<'_> {
@@ -68,14 +71,14 @@ impl Lowering<'_> {
         for vector in &access.vectors {
             let first = vector[0] as usize;
             let mut key = vec![access.offsets[first]];
-            key.extend(access.masks.as_ref().map(|masks| masks[first]));
+            key.extend(access.masks_of(vector));
             if let Some(other) = other {
                 key.extend(vector.iter().map(|&register| other[register as usize]));
             }
             let elements = match known.get(&key) {
                 Some(elements) => elements.clone(),
                 None => {
-                    let mask = access.masks.as_ref().map(|masks| masks[first]);
+                    let mask = access.whole(vector);
                     let other = other.filter(|_| mask.is_some());
                     let other = other.map(|other| self.gather(other, vector));
                     self.load_vector(access, first, vector.len(), (mask, other))
@@ -87,7 +90,77 @@ impl Lowering<'_> {
             known.insert(key, elements);
         }
         let registers: Option<Vec<Value>> = registers.into_iter().collect();
-        registers.expect("broken invariant: vectors cover all registers")
+        let registers = registers.expect("broken invariant: vectors cover all registers");
+        if access.ragged {
+            return self.load_rests(access, registers);
+        }
+        registers
+    }
+
+    /// Replaces the elements that vectors with a part behind the mask have not loaded.
+    fn load_rests(&mut self, access: &Access, registers: Vec<Value>) -> Vec<Value> {
+        let types = vec![Type::scalar(access.dtype); registers.len()];
+        self.where_ragged(access, &types, &mut |lowering, rests| {
+            let mut registers = registers.clone();
+            for &(register, mask) in rests {
+                let op = Op::LaneLoad {
+                    base: access.base,
+                    offset: access.offsets[register],
+                    mask: Some(mask),
+                    other: Some(registers[register]),
+                    align: i64::from(access.dtype.bytes()),
+                };
+                registers[register] = lowering.builder.declared(op, Type::scalar(access.dtype));
+            }
+            registers
+        })
+    }
+
+    /// Emits `emit` where a lane has a vector that its mask divides, with the elements of such vectors
+    /// and their masks, and without any elsewhere. Lanes part there.
+    fn where_ragged(
+        &mut self,
+        access: &Access,
+        types: &[Type],
+        emit: &mut dyn FnMut(&mut Self, &[(usize, Value)]) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let mut any = self.builder.boolean(false);
+        for vector in &access.vectors {
+            let masks = access.masks_of(vector);
+            if let (Some(&first), Some(&last)) = (masks.first(), masks.last()) {
+                let ends = self.builder.not(last);
+                let divided = self.builder.and(first, ends);
+                any = self.builder.or(any, divided);
+            }
+        }
+        let regions = [true, false].map(|divided| {
+            let region = self.builder.new_region(&[]);
+            let outer = self.builder.enter(region);
+            let mut rests = Vec::new();
+            for vector in access.vectors.iter().filter(|_| divided) {
+                let masks = access.masks_of(vector);
+                let Some((&last, others)) = masks.split_last() else {
+                    continue;
+                };
+                let ends = self.builder.not(last);
+                for (&register, &mask) in vector.iter().zip(others) {
+                    let mask = self.builder.and(mask, ends);
+                    rests.push((register as usize, mask));
+                }
+            }
+            let values = emit(self, &rests);
+            self.builder.emit(Op::Yield { values }, &[]);
+            self.builder.enter(outer);
+            region
+        });
+        let [on_true, on_false] = regions;
+        let op = Op::If {
+            condition: any,
+            on_true,
+            on_false,
+        };
+        let inst = self.builder.emit_unchecked(op, types);
+        self.builder.results(inst).to_vec()
     }
 
     /// Whether a tile is filled with zero bits.
@@ -147,22 +220,31 @@ impl Lowering<'_> {
                 base: access.base,
                 offset: access.offsets[vector[0] as usize],
                 value: self.gather(&values, vector),
-                mask: self.owned_mask(&access, vector[0], owner),
+                mask: self.owned_mask(access.whole(vector), owner),
                 align: i64::from(access.dtype.bytes()) * vector.len() as i64,
             };
             self.builder.emit(op, &[]);
         }
+        if access.ragged {
+            self.where_ragged(&access, &[], &mut |lowering, rests| {
+                for &(register, mask) in rests {
+                    let op = Op::LaneStore {
+                        base: access.base,
+                        offset: access.offsets[register],
+                        value: values[register],
+                        mask: lowering.owned_mask(Some(mask), owner),
+                        align: i64::from(access.dtype.bytes()),
+                    };
+                    lowering.builder.emit(op, &[]);
+                }
+                Vec::new()
+            });
+        }
         Ok(())
     }
 
-    /// The mask of a register and the owner's condition.
-    fn owned_mask(
-        &mut self,
-        access: &Access,
-        register: u32,
-        owner: Option<Value>,
-    ) -> Option<Value> {
-        let mask = access.masks.as_ref().map(|masks| masks[register as usize]);
+    /// A mask and the owner's condition.
+    fn owned_mask(&mut self, mask: Option<Value>, owner: Option<Value>) -> Option<Value> {
         match owner {
             Some(owner) => Some(self.both(mask, owner)),
             None => mask,
@@ -204,7 +286,7 @@ impl Lowering<'_> {
             if register & free.register != 0 {
                 continue;
             }
-            let mask = self.owned_mask(&access, register, owner);
+            let mask = self.owned_mask(access.whole(vector), owner);
             let atomic = Op::LaneAtomic {
                 base: access.base,
                 offset: access.offsets[register as usize],
@@ -233,17 +315,32 @@ impl Lowering<'_> {
             dtype,
             offsets: self.get(tile.offsets, layout)?,
             masks: tile.mask.map(|mask| self.get(mask, layout)).transpose()?,
+            ragged: self.copied_vectors(tile, layout).len() > self.vectors(tile, layout).len(),
             vectors: self.vectors(tile, layout),
         })
     }
 
     /// The registers of each access: as many neighbours along the contiguous axis as registers hold
     /// and one instruction may move.
-    pub(super) fn vectors(&self, tile: &TileAccess, layout: &LinearLayout) -> Vec<Vec<u32>> {
+    fn vectors(&self, tile: &TileAccess, layout: &LinearLayout) -> Vec<Vec<u32>> {
+        self.vectors_of(tile, layout, TileAccess::vector_bits)
+    }
+
+    /// The same for copies, of which each has one mask.
+    pub(super) fn copied_vectors(&self, tile: &TileAccess, layout: &LinearLayout) -> Vec<Vec<u32>> {
+        self.vectors_of(tile, layout, TileAccess::whole_bits)
+    }
+
+    fn vectors_of(
+        &self,
+        tile: &TileAccess,
+        layout: &LinearLayout,
+        most: fn(&TileAccess, &Func, &Contiguity, usize) -> u32,
+    ) -> Vec<Vec<u32>> {
         let contiguity = &self.assignment.contiguity;
         let mut bits = Vec::new();
         if let Some(&axis) = tile.order(self.block, contiguity).first() {
-            let most = tile.vector_bits(self.block, contiguity, axis);
+            let most = most(tile, self.block, contiguity, axis);
             let lowest = layout.dim_mask(axis).map_or(0, u64::trailing_zeros);
             for bit in lowest..lowest + most {
                 let Holder::Register(register) = layout.holder(bit) else {
@@ -315,6 +412,19 @@ impl Access {
         self.masks.as_ref()
     }
 
+    /// The masks of a vector's registers.
+    fn masks_of(&self, vector: &[u32]) -> Vec<Value> {
+        let masks = self.masks.iter();
+        masks
+            .flat_map(|masks| vector.iter().map(|&register| masks[register as usize]))
+            .collect()
+    }
+
+    /// Whether the mask lets all elements of a vector through: they share it, or it ends somewhere.
+    fn whole(&self, vector: &[u32]) -> Option<Value> {
+        self.masks_of(vector).last().copied()
+    }
+
     /// The masks, to change.
     pub(super) fn masks_mut(&mut self) -> &mut Option<Registers> {
         &mut self.masks
@@ -335,8 +445,16 @@ impl Access {
         &self.offsets
     }
 
+    /// Accesses each register alone where masks divide vectors.
+    pub(super) fn divide_ragged(&mut self) {
+        if self.ragged {
+            self.split();
+        }
+    }
+
     /// Accesses each register alone.
     pub(super) fn split(&mut self) {
+        self.ragged = false;
         let registers: Vec<u32> = self.vectors.concat();
         self.vectors = registers
             .into_iter()

@@ -366,7 +366,7 @@ impl Lowering<'_> {
             .ok_or_else(|| self.error("only loads can run ahead"))?;
         self.check(&[load], &mut BTreeSet::new())?;
         let access = self.access(&tile, &layout)?;
-        for (number, vector) in (0..).zip(access.vectors()) {
+        for (number, vector) in (0..).zip(self.copied_vectors(&tile, &layout)) {
             let first = vector[0] as usize;
             let distance = self.builder.index(number * place.step());
             let op = Op::StartCopy {

@@ -92,6 +92,30 @@ fn masked_tails_of_every_length_touch_only_what_is_there() {
 }
 
 #[test]
+fn a_tail_that_no_vector_divides_is_loaded_in_vectors() {
+    for (n, stride, widest) in [
+        (5001, 5008, 8),
+        (5000, 5000, 8),
+        (5001, 5001, 1),
+        (5002, 5004, 4),
+    ] {
+        let lowered = lowered(&rows_for(n, stride), 1, Bounds::Unchecked);
+        let widths = |loads: bool| {
+            let insts = lowered.all_insts().into_iter();
+            let found = insts.filter_map(|inst| match *lowered.op(inst) {
+                Op::LaneLoad { .. } if loads => Some(lowered.ty(lowered.inst(inst).results[0])),
+                Op::LaneStore { value, .. } if !loads => Some(lowered.ty(value)),
+                _ => None,
+            });
+            found.map(|ty| ty.shape.elements()).max()
+        };
+        for loads in [true, false] {
+            assert_eq!(widths(loads), Some(widest), "{n} of {stride}");
+        }
+    }
+}
+
+#[test]
 fn masked_elements_are_no_errors_and_the_least_of_the_others_is_reported() {
     for warps in [1, 4, 8] {
         for (n, stride) in [(40, 48), (33, 33), (64, 64)] {
