@@ -9,6 +9,7 @@ pub mod decompose;
 pub mod duplicate;
 pub mod float_range;
 pub mod fold;
+pub mod int_range;
 pub mod licm;
 pub mod nan_bits;
 pub mod prepare;

@@ -44,6 +44,7 @@ use crate::entity::EntityMap;
 use crate::ir::{Func, Inst, Op, Stage, Value};
 use crate::layout::assign::{Assignment, assign};
 use crate::layout::{LayoutError, LinearLayout};
+use crate::passes::int_range::narrow_comparisons;
 use crate::target::{Bounds, MAX_OCCUPANCY, MAX_WARPS, MULTIPROCESSOR_WARPS, Options};
 use crate::verify::{self, BlockFunc, LaneFunc};
 use buffers::Buffers;
@@ -91,7 +92,9 @@ pub fn lower(block: &BlockFunc, options: &Options) -> std::result::Result<LaneFu
         lowering.function()?;
         let bytes = lowering.place_buffers();
         if bytes <= i64::from(SHARED_BYTES) {
-            return verify::lane(lowering.builder.finish()?);
+            let mut func = lowering.builder.finish()?;
+            narrow_comparisons(&mut func);
+            return verify::lane(func);
         }
         // Pipelines that do not fit become shallower, then counters stay in place no longer.
         if most > 1 {

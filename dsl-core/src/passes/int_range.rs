@@ -1,0 +1,421 @@
+//! What integers can be: a range for each value, in program order.
+//!
+//! Indices are 64-bit integers, and a GPU takes two instructions for most of what it does with one.
+//! Comparisons of numbers that fit 32 bits are made at 32 bits: the numbers compared are the same.
+
+use super::rewrite::{Rewriter, rewrite};
+use crate::entity::EntityMap;
+use crate::ir::{BinaryOp, Class, DType, Func, Inst, Literal, Op, Region, Value};
+
+/// The integers `low..=high`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Range {
+    /// The least.
+    pub low: i128,
+    /// The greatest.
+    pub high: i128,
+}
+
+/// What 32-bit signed integers hold.
+const NARROW: Range = Range {
+    low: i32::MIN as i128,
+    high: i32::MAX as i128,
+};
+
+impl Range {
+    fn new(low: i128, high: i128) -> Self {
+        Self { low, high }
+    }
+
+    /// All values of an integer type.
+    fn of(dtype: DType) -> Option<Self> {
+        let bits = dtype.bits();
+        match dtype.class() {
+            Class::Bool => Some(Self::new(0, 1)),
+            Class::Unsigned => Some(Self::new(0, (1 << bits) - 1)),
+            Class::Signed => Some(Self::new(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+            Class::Float => None,
+        }
+    }
+
+    /// Whether all its integers are in `other`.
+    #[must_use]
+    pub fn is_within(self, other: Self) -> bool {
+        other.low <= self.low && self.high <= other.high
+    }
+
+    /// Whether 32-bit signed integers hold all of it.
+    #[must_use]
+    pub fn is_narrow(self) -> bool {
+        self.is_within(NARROW)
+    }
+
+    fn union(self, other: Self) -> Self {
+        Self::new(self.low.min(other.low), self.high.max(other.high))
+    }
+
+    /// The hull of a function that has its extremes at the ends, such as a product.
+    fn corners(self, other: Self, function: impl Fn(i128, i128) -> i128) -> Self {
+        let ends = [self.low, self.high].map(|x| [function(x, other.low), function(x, other.high)]);
+        let ends = ends.as_flattened();
+        let least = ends.iter().copied().min().unwrap_or(self.low);
+        let greatest = ends.iter().copied().max().unwrap_or(self.high);
+        Self::new(least, greatest)
+    }
+
+    fn exact(self) -> Option<i128> {
+        (self.low == self.high).then_some(self.low)
+    }
+
+    /// The mathematical result; nothing where this analysis has no rule.
+    fn combine(self, op: BinaryOp, other: Self, bits: u32) -> Option<Self> {
+        let natural = self.low >= 0 && other.low >= 0;
+        let amount = other
+            .exact()
+            .and_then(|amount| u32::try_from(amount).ok())
+            .filter(|&amount| amount < bits);
+        match op {
+            BinaryOp::Add => Some(Self::new(self.low + other.low, self.high + other.high)),
+            BinaryOp::Sub => Some(Self::new(self.low - other.high, self.high - other.low)),
+            BinaryOp::Mul => Some(self.corners(other, i128::saturating_mul)),
+            BinaryOp::Minimum => Some(Self::new(
+                self.low.min(other.low),
+                self.high.min(other.high),
+            )),
+            BinaryOp::Maximum => Some(Self::new(
+                self.low.max(other.low),
+                self.high.max(other.high),
+            )),
+            BinaryOp::And if natural => Some(Self::new(0, self.high.min(other.high))),
+            BinaryOp::And if self.low >= 0 => Some(Self::new(0, self.high)),
+            BinaryOp::And if other.low >= 0 => Some(Self::new(0, other.high)),
+            BinaryOp::Or | BinaryOp::Xor if natural => {
+                let width = 128 - (self.high | other.high).leading_zeros();
+                Some(Self::new(0, (1 << width) - 1))
+            }
+            BinaryOp::Shl => {
+                amount.map(|amount| Self::new(self.low << amount, self.high << amount))
+            }
+            BinaryOp::Shr => {
+                amount.map(|amount| Self::new(self.low >> amount, self.high >> amount))
+            }
+            BinaryOp::Div if self.low >= 0 && other.low > 0 => {
+                Some(Self::new(self.low / other.high, self.high / other.low))
+            }
+            BinaryOp::Rem if self.low >= 0 && other.low > 0 => {
+                Some(Self::new(0, self.high.min(other.high - 1)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The range of each value that is an integer or a `bool`.
+#[must_use]
+pub fn ranges(func: &Func) -> EntityMap<Value, Option<Range>> {
+    let mut analysis = Analysis {
+        func,
+        ranges: EntityMap::filled(func.value_count(), None),
+    };
+    for &parameter in func.arguments() {
+        analysis.set(parameter, None);
+    }
+    analysis.region(func.body());
+    analysis.ranges
+}
+
+struct Analysis<'a> {
+    func: &'a Func,
+    ranges: EntityMap<Value, Option<Range>>,
+}
+
+impl Analysis<'_> {
+    /// Takes a range only if it holds no number that the type has not: then nothing wrapped.
+    fn set(&mut self, value: Value, range: Option<Range>) {
+        let whole = self.func.ty(value).dtype().and_then(Range::of);
+        let fits = |range: &Range| whole.is_some_and(|whole| range.is_within(whole));
+        self.ranges[value] = range.filter(fits).or(whole);
+    }
+
+    fn region(&mut self, region: Region) {
+        for &inst in &self.func.region(region).insts {
+            self.inst(inst);
+        }
+    }
+
+    fn nested(&mut self, region: Region) {
+        for &parameter in &self.func.region(region).parameters {
+            self.set(parameter, None);
+        }
+        self.region(region);
+    }
+
+    fn inst(&mut self, inst: Inst) {
+        let (func, op) = (self.func, self.func.op(inst));
+        let results = &func.inst(inst).results;
+        match op {
+            Op::For {
+                lower, upper, body, ..
+            } => {
+                for &parameter in &func.region(*body).parameters {
+                    self.set(parameter, None);
+                }
+                let index = func.region(*body).parameters.first();
+                let bounds = self.ranges[*lower].zip(self.ranges[*upper]);
+                if let (Some(&index), Some((lower, upper))) = (index, bounds) {
+                    // An index that runs is below the upper bound.
+                    let high = lower.low.max(upper.high - 1);
+                    self.set(index, Some(Range::new(lower.low, high)));
+                }
+                self.region(*body);
+                results.iter().for_each(|&result| self.set(result, None));
+            }
+            Op::If {
+                on_true, on_false, ..
+            } => {
+                self.nested(*on_true);
+                self.nested(*on_false);
+                let [yes, no] = [on_true, on_false].map(|region| func.yielded(*region));
+                for (&result, (&yes, &no)) in results.iter().zip(yes.iter().zip(no)) {
+                    let either = self.ranges[yes].zip(self.ranges[no]);
+                    self.set(result, either.map(|(yes, no)| yes.union(no)));
+                }
+            }
+            _ => {
+                for region in op.regions() {
+                    self.nested(region);
+                }
+                if let [result] = results[..] {
+                    let range = self.range(op, result);
+                    self.set(result, range);
+                } else {
+                    results.iter().for_each(|&result| self.set(result, None));
+                }
+            }
+        }
+    }
+
+    fn range(&self, op: &Op, result: Value) -> Option<Range> {
+        let of = |value: Value| self.ranges[value];
+        let either = |values: &mut dyn Iterator<Item = Value>| {
+            let mut ranges = values.map(of);
+            let first = ranges.next()??;
+            ranges.try_fold(first, |all, range| Some(all.union(range?)))
+        };
+        match op {
+            Op::Constant { value } => value.integer().map(|value| Range::new(value, value)),
+            Op::Arange { start, end } => Some(Range::new((*start).into(), i128::from(*end) - 1)),
+            Op::LaneId {} => Some(Range::new(0, 31)),
+            Op::WarpId {} => Some(Range::new(0, i128::from(self.func.warps.max(1)) - 1)),
+            // The extents of a grid are 32-bit numbers.
+            Op::ProgramId { .. } | Op::NumPrograms { .. } => Some(Range::new(0, u32::MAX.into())),
+            Op::Cast { x }
+            | Op::Splat { x }
+            | Op::Broadcast { x }
+            | Op::ExpandDims { x, .. }
+            | Op::Reshape { x }
+            | Op::Transpose { x, .. }
+            | Op::ShuffleXor { x, .. }
+            | Op::ShuffleIndex { x, .. }
+            | Op::Extract { vector: x, .. } => of(*x),
+            Op::Vector { elements } => either(&mut elements.iter().copied()),
+            Op::ShuffleVector { a, b, .. } => either(&mut [*a, *b].into_iter()),
+            Op::Select {
+                on_true, on_false, ..
+            } => either(&mut [*on_true, *on_false].into_iter()),
+            Op::Binary { op, lhs, rhs } => {
+                let bits = self.func.ty(result).dtype()?.bits();
+                of(*lhs)?.combine(*op, of(*rhs)?, bits)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Compares at 32 bits where all numbers that are compared fit.
+pub fn narrow_comparisons(func: &mut Func) {
+    let ranges = ranges(func);
+    rewrite(func, &mut |rewriter, inst| {
+        let Op::Compare { op, lhs, rhs } = *rewriter.builder.func().op(inst) else {
+            return None;
+        };
+        let wide = |value: Value| {
+            let dtype = rewriter.builder.ty(value).dtype();
+            dtype == Some(DType::I64) || dtype == Some(DType::U64)
+        };
+        let fits = |value: Value| {
+            ranges
+                .get(value)
+                .is_some_and(|range| range.is_some_and(Range::is_narrow))
+        };
+        if !wide(lhs) || !fits(lhs) || !fits(rhs) {
+            return None;
+        }
+        let [lhs, rhs] = [lhs, rhs].map(|value| narrowed(rewriter, value));
+        Some(vec![rewriter.builder.compare(op, lhs, rhs)])
+    });
+}
+
+/// The low 32 bits of a value, computed at 32 bits where that takes nothing new: from a narrow
+/// integer, or through a mask, of which low bits depend on low bits alone.
+fn narrowed(rewriter: &mut Rewriter, value: Value) -> Value {
+    match rewriter.definition(value).cloned() {
+        Some(Op::Constant { value: literal }) => {
+            let shape = rewriter.builder.ty(value).shape;
+            let low = Literal::from_bits(DType::I32, literal.bits & u64::from(u32::MAX));
+            rewriter.builder.filled(low, shape)
+        }
+        Some(Op::Binary {
+            op: BinaryOp::And,
+            lhs,
+            rhs,
+        }) if rewriter.constant(rhs).is_some() => {
+            let [lhs, rhs] = [lhs, rhs].map(|value| narrowed(rewriter, value));
+            rewriter.builder.and(lhs, rhs)
+        }
+        Some(Op::Cast { x }) if rewriter.builder.ty(x).dtype() == Some(DType::I32) => x,
+        _ => rewriter.builder.cast(value, DType::I32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passes::tidy;
+    use crate::semantics::binary;
+    use crate::text::parse;
+    use crate::verify;
+
+    /// Every range of 8-bit numbers from these ends, every pair of numbers in them, every operator.
+    #[test]
+    fn ranges_hold_every_result() {
+        let numbers = |dtype: DType, range: Range| {
+            let literal = move |value| Literal::from_integer(dtype, value);
+            (range.low..=range.high).filter_map(literal)
+        };
+        let ends = |dtype| match dtype {
+            DType::I8 => [-128, -127, -3, -1, 0, 1, 4, 7, 126, 127],
+            _ => [0, 1, 2, 3, 7, 8, 100, 128, 254, 255],
+        };
+        for dtype in [DType::I8, DType::U8] {
+            let whole = Range::of(dtype).expect("is an integer");
+            let ends = ends(dtype);
+            let ranges = ends.iter().enumerate().flat_map(|(at, &low)| {
+                let highs = ends[at..]
+                    .iter()
+                    .filter(move |&&high| high - low <= 8 || high - low == 255);
+                highs.map(move |&high| Range::new(low, high))
+            });
+            let ranges: Vec<Range> = ranges.collect();
+            for (op, left, right) in pairs(&ranges) {
+                let Some(found) = left.combine(op, right, 8).filter(|it| it.is_within(whole))
+                else {
+                    continue;
+                };
+                for (x, y) in
+                    numbers(dtype, left).flat_map(|x| numbers(dtype, right).map(move |y| (x, y)))
+                {
+                    let bits = binary(op, dtype, x.bits, y.bits);
+                    let value = Literal::from_bits(dtype, bits).integer().expect("is one");
+                    assert!(
+                        Range::new(value, value).is_within(found),
+                        "{op:?} of {left:?} and {right:?}: {value} is not in {found:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    fn pairs(ranges: &[Range]) -> impl Iterator<Item = (BinaryOp, Range, Range)> {
+        const OPERATORS: [BinaryOp; 11] = [
+            BinaryOp::Add,
+            BinaryOp::Sub,
+            BinaryOp::Mul,
+            BinaryOp::Minimum,
+            BinaryOp::Maximum,
+            BinaryOp::And,
+            BinaryOp::Or,
+            BinaryOp::Xor,
+            BinaryOp::Shl,
+            BinaryOp::Shr,
+            BinaryOp::Rem,
+        ];
+        let operators = OPERATORS.into_iter().chain([BinaryOp::Div]);
+        operators.flat_map(move |op| {
+            let left = ranges.iter();
+            left.flat_map(move |&left| ranges.iter().map(move |&right| (op, left, right)))
+        })
+    }
+
+    /// The comparisons that are left at 64 bits.
+    fn wide_comparisons(body: &str) -> usize {
+        let source = format!(
+            "func @f lane warps=4 (%x: ptr<i32>, %y: ptr<bool> write, %n: i64, %m: i32) {{
+               %lane = lane_id : i32
+               %warp = warp_id : i32
+               %a = cast %lane : i64
+               %b = cast %warp : i64
+               %zero = constant value=i64(0) : i64
+               %one = constant value=i64(1) : i64
+               %seven = constant value=i64(7) : i64
+               %l = cast %m : i64
+               {body}
+               lane_store %y, %a, %c, align=1
+             }}"
+        );
+        let mut func = parse(&source, "test.bir").expect("parses");
+        verify::lane(func.clone()).expect("is valid before");
+        narrow_comparisons(&mut func);
+        tidy(&mut func);
+        let func = verify::lane(func).expect("is valid after");
+        let wide = |inst: &Inst| match *func.op(*inst) {
+            Op::Compare { lhs, .. } => func.ty(lhs).dtype() == Some(DType::I64),
+            _ => false,
+        };
+        func.all_insts().iter().filter(|inst| wide(inst)).count()
+    }
+
+    #[test]
+    fn comparisons_of_numbers_that_fit_are_narrow() {
+        let narrow = [
+            "%c = lt %a, %l : bool",
+            "%s = add %a, %seven : i64\n %c = ge %l, %s : bool",
+            "%k = and %n, %seven : i64\n %c = eq %k, %one : bool",
+            "%k = rem %a, %seven : i64\n %p = mul %k, %b : i64\n %c = eq %p, %l : bool",
+            "%d = for %zero, %seven, [%one], step=1, stages=1 (%i: i64, %p: i64) {
+               %t = lt %i, %l : bool
+               %q = cast %t : i64
+               yield [%q]
+             } : i64
+             %c = cast %d : bool",
+        ];
+        for body in narrow {
+            assert_eq!(wide_comparisons(body), 0, "{body}");
+        }
+    }
+
+    #[test]
+    fn comparisons_of_numbers_that_may_not_fit_stay() {
+        let wide = [
+            "%c = lt %a, %n : bool",
+            "%s = add %l, %one : i64\n %c = lt %s, %a : bool",
+            "%p = program_id axis=0 : i64\n %c = lt %p, %a : bool",
+            "%k = and %n, %l : i64\n %c = lt %k, %a : bool",
+            "%u = bitcast %m : u32\n %v = cast %u : i64\n %c = lt %v, %a : bool",
+            "%d = for %a, %n, [%one], step=1, stages=1 (%i: i64, %p: i64) {
+               %t = lt %i, %l : bool
+               %q = cast %t : i64
+               yield [%q]
+             } : i64
+             %c = cast %d : bool",
+            "%d = for %zero, %seven, [%one], step=1, stages=1 (%i: i64, %p: i64) {
+               %q = add %p, %p : i64
+               yield [%q]
+             } : i64
+             %c = lt %d, %a : bool",
+        ];
+        for body in wide {
+            assert_eq!(wide_comparisons(body), 1, "{body}");
+        }
+    }
+}
