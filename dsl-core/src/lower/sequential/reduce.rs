@@ -112,6 +112,8 @@ impl Lowerer<'_> {
             let most = match &input {
                 Input::Tiles(_) if cost > 40 || branching => 2,
                 Input::Tiles(_) if cost > 12 => 3,
+                // Rows whose distance is a power of two share one set of the cache.
+                Input::Tiles(_) if !reduction.along_vector => 3,
                 Input::Tiles(_) | Input::Partials(_) => 4,
             };
             let taken = levels.min(most);
