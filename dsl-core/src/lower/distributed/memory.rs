@@ -71,7 +71,10 @@ impl Lowering<'_> {
         for vector in &access.vectors {
             let first = vector[0] as usize;
             let mut key = vec![access.offsets[first]];
-            key.extend(access.masks_of(vector));
+            key.extend(access.whole(vector));
+            if access.ragged {
+                key.extend(access.masks_of(vector));
+            }
             if let Some(other) = other {
                 key.extend(vector.iter().map(|&register| other[register as usize]));
             }
@@ -422,7 +425,13 @@ impl Access {
 
     /// Whether the mask lets all elements of a vector through: they share it, or it ends somewhere.
     fn whole(&self, vector: &[u32]) -> Option<Value> {
-        self.masks_of(vector).last().copied()
+        let masks = self.masks_of(vector);
+        if self.ragged {
+            masks.last()
+        } else {
+            masks.first()
+        }
+        .copied()
     }
 
     /// The masks, to change.
