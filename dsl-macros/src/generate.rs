@@ -129,7 +129,7 @@ fn config_default(kernel: &Kernel) -> TokenStream {
             }
 
             /// The same tile sizes on another schedule.
-            #[allow(clippy::missing_const_for_fn, dead_code, reason = "generated for every kernel")]
+            #[allow(clippy::missing_const_for_fn, clippy::needless_update, dead_code, reason = "generated for every kernel")]
             pub fn scheduled(self, schedule: ::exactile::Schedule) -> Self {
                 Self {
                     warps: schedule.warps.unwrap_or(0),
