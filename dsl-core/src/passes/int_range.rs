@@ -251,9 +251,50 @@ pub fn narrow_comparisons(func: &mut Func) {
         if !wide(lhs) || !fits(lhs) || !fits(rhs) {
             return None;
         }
+        if let Some([distance, room]) = apart(rewriter, &ranges, lhs, rhs) {
+            return Some(vec![rewriter.builder.compare(op, distance, room)]);
+        }
         let [lhs, rhs] = [lhs, rhs].map(|value| narrowed(rewriter, value));
         Some(vec![rewriter.builder.compare(op, lhs, rhs)])
     });
+}
+
+/// For `base + distance` and `bound` the two numbers `distance` and `bound - base`, which compare alike.
+///
+/// Sums of one base and many constants become as many constants, compared with one number: they take no
+/// registers while masks wait for a loop.
+fn apart(
+    rewriter: &mut Rewriter,
+    ranges: &EntityMap<Value, Option<Range>>,
+    sum: Value,
+    bound: Value,
+) -> Option<[Value; 2]> {
+    let Some(&Op::Binary {
+        op: BinaryOp::Add,
+        lhs: base,
+        rhs: distance,
+    }) = rewriter.definition(sum)
+    else {
+        return None;
+    };
+    rewriter.constant(distance)?;
+    let range = |value| ranges.get(value).copied().flatten();
+    let [from, to, whole] = [range(base)?, range(bound)?, range(sum)?];
+    // A bound below every sum compares like any other such bound.
+    let least = NARROW.low + from.high;
+    let fits = from.low >= 0 && from.is_narrow() && range(distance)?.is_narrow();
+    if !fits || whole.low <= least {
+        return None;
+    }
+    let [base, distance, mut bound] =
+        [base, distance, bound].map(|value| narrowed(rewriter, value));
+    if to.low < least {
+        let shape = rewriter.builder.ty(bound).shape;
+        let least = Literal::from_integer(DType::I32, least)?;
+        let least = rewriter.builder.filled(least, shape);
+        bound = rewriter.builder.maximum(bound, least);
+    }
+    Some([distance, rewriter.builder.sub(bound, base)])
 }
 
 /// The low 32 bits of a value, computed at 32 bits where that takes nothing new: from a narrow
