@@ -3,6 +3,7 @@
 //! Nothing at run time needs them: the driver compiles PTX itself, unless a `ptxas` is named.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -91,23 +92,33 @@ impl Assembler {
 ///
 /// The driver assembles one kernel at a time, whatever the threads; this runs on all of them.
 pub(crate) fn machine_code(ptx: &str) -> Result<Option<Vec<u8>>> {
-    static TURN: AtomicUsize = AtomicUsize::new(0);
     let Some(ptxas) = std::env::var_os(PTXAS).filter(|name| !name.is_empty()) else {
         return Ok(None);
     };
-    let turn = TURN.fetch_add(1, Ordering::Relaxed);
-    let name = format!("exactile-{}-{turn}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    let assembled = cubin(Path::new(&ptxas), ptx, &folder);
-    let removed = std::fs::remove_dir_all(&folder);
-    let code = assembled?;
-    removed.map_err(|error| in_folder(&folder, &error))?;
-    Ok(Some(code))
+    let folder = new_folder()?;
+    let code = cubin(Path::new(&ptxas), ptx, &folder);
+    // What is left behind harms nobody.
+    let _ = std::fs::remove_dir_all(&folder);
+    code.map(Some)
+}
+
+/// A folder of its own: of what others left behind, or use now in another container, none is touched.
+fn new_folder() -> Result<PathBuf> {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    loop {
+        let turn = TURN.fetch_add(1, Ordering::Relaxed);
+        let name = format!("exactile-{}-{turn}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        match std::fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(in_folder(&folder, &error)),
+        }
+    }
 }
 
 fn cubin(ptxas: &Path, ptx: &str, folder: &Path) -> Result<Vec<u8>> {
     let (source, code) = (folder.join("kernel.ptx"), folder.join("kernel.cubin"));
-    std::fs::create_dir(folder).map_err(|error| in_folder(folder, &error))?;
     std::fs::write(&source, ptx).map_err(|error| in_folder(folder, &error))?;
     let architecture = format!("-arch={ARCHITECTURE}");
     let arguments = [

@@ -143,6 +143,8 @@ impl<'c> Emitter<'_, 'c> {
             access.push(self.builder.build_phi(self.context.i64_type(), "")?);
         }
         if self.starts_copies() {
+            // Copies may have begun that are in no group yet.
+            self.group_copies()?;
             self.wait_copies(0)?;
         }
         let holds = wrong.as_basic_value().into_int_value();

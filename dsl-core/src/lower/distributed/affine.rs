@@ -27,7 +27,10 @@ impl Step {
             (Step::Known(a), Step::Known(b)) => a.checked_add(b).map(Step::Known),
             (Step::Known(0), step) | (step, Step::Known(0)) => Some(step),
             (Step::Scalar(a, times), Step::Scalar(b, more)) if a == b => {
-                times.checked_add(more).map(|times| Step::Scalar(a, times))
+                times.checked_add(more).map(|times| match times {
+                    0 => Step::Known(0),
+                    times => Step::Scalar(a, times),
+                })
             }
             _ => None,
         }
@@ -212,23 +215,30 @@ fn reshaped(from: &Shape, steps: &[Step], to: &Shape) -> Option<Steps> {
     Some(result)
 }
 
-/// Whether known steps lead every index of the other axes to an offset of its own. Unknown steps are
-/// taken to be large enough, as the strides of rows that do not overlap are.
+/// Whether steps lead every index of the other axes to an offset of its own. Scalars and unknown steps
+/// are taken to be large enough, as the strides of rows that do not overlap are; multiples of one scalar
+/// are tested among themselves, as known steps are.
 pub(super) fn are_distinct(shape: &Shape, steps: &[Step]) -> bool {
-    let mut known: Vec<(i128, i128)> = steps
-        .iter()
-        .enumerate()
-        .filter_map(|(axis, step)| match step {
-            Step::Known(0) | Step::Scalar(..) | Step::Unknown => None,
-            Step::Known(step) => Some((i128::from(*step).abs(), shape.extent(axis) as i128)),
+    let mut units: BTreeMap<Option<Value>, Vec<(i128, i128)>> = BTreeMap::new();
+    for (axis, step) in steps.iter().enumerate() {
+        let extent = shape.extent(axis) as i128;
+        let (unit, times) = match *step {
+            Step::Known(0) | Step::Unknown => continue,
+            Step::Known(times) => (None, times),
+            Step::Scalar(scalar, times) => (Some(scalar), times),
+        };
+        if extent > 1 {
+            let times = i128::from(times).abs();
+            units.entry(unit).or_default().push((times, extent));
+        }
+    }
+    units.into_values().all(|mut steps| {
+        steps.sort_unstable();
+        let mut reach = 0;
+        steps.into_iter().all(|(step, extent)| {
+            let apart = step > reach;
+            reach += step * (extent - 1);
+            apart
         })
-        .filter(|&(_, extent)| extent > 1)
-        .collect();
-    known.sort_unstable();
-    let mut reach = 0;
-    known.into_iter().all(|(step, extent)| {
-        let apart = step > reach;
-        reach += step * (extent - 1);
-        apart
     })
 }
