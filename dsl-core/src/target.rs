@@ -47,7 +47,8 @@ pub struct Schedule {
     /// Depth of software pipelines; 0 leaves it to the loops.
     pub stages: u32,
     /// Thread blocks that a multiprocessor has registers for, at least: lanes get fewer registers, and
-    /// spill what does not fit; 0 leaves it to the assembler.
+    /// spill what does not fit. At most 32, and 64 warps together; 0 leaves it to the assembler. A CPU
+    /// takes no notice.
     pub occupancy: u32,
 }
 

@@ -15,6 +15,9 @@ pub enum Trait {
     pure,
     /// Works on each element alone.
     elementwise,
+    /// Makes each element of one element of each operand, at the same place or another, and of its own
+    /// place: what an elementwise op, a shape op or a source of indices does.
+    pointwise,
     /// Reads memory.
     reads,
     /// Writes memory or orders accesses.
@@ -126,7 +129,7 @@ macro_rules! define_op {
             pub fn is(&self, asked: Trait) -> bool {
                 match self {
                     Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. } => {
-                        matches!(asked, Trait::pure | Trait::elementwise)
+                        matches!(asked, Trait::pure | Trait::elementwise | Trait::pointwise)
                     }
                     $(Self::$Variant { .. } => [$(Trait::$trait),*].contains(&asked)),*
                 }

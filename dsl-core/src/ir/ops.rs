@@ -19,31 +19,31 @@
 macro_rules! for_each_op {
     ($m:ident) => { $m! {
         /// A scalar, tile or vector filled with one literal.
-        Constant "constant" { value: Literal } -> declared in [block lane] is [pure];
+        Constant "constant" { value: Literal } -> declared in [block lane] is [pure pointwise];
         /// Position of this program along a grid axis (0, 1 or 2).
         ProgramId "program_id" { axis: Axis } -> index in [block lane] is [pure];
         /// Extent of the grid along an axis (0, 1 or 2).
         NumPrograms "num_programs" { axis: Axis } -> index in [block lane] is [pure];
         /// The integers `start..end`; their number is a power of two.
-        Arange "arange" { start: i64, end: i64 } -> arange in [block] is [pure];
+        Arange "arange" { start: i64, end: i64 } -> arange in [block] is [pure pointwise];
         /// Converts each number. Rounds once to nearest even; float to integer saturates and NaN
         /// gives 0; to `bool` means nonzero.
-        Cast "cast" { x: Value } -> declared in [block lane] is [pure elementwise];
+        Cast "cast" { x: Value } -> declared in [block lane] is [pure elementwise pointwise];
         /// Reinterprets the bits as a type of the same width; a float NaN reads as the positive
         /// canonical NaN.
-        Bitcast "bitcast" { x: Value } -> declared in [block lane] is [pure elementwise];
+        Bitcast "bitcast" { x: Value } -> declared in [block lane] is [pure elementwise pointwise];
         /// `on_true` where the condition holds, else `on_false`; both are evaluated.
-        Select "select" { condition: Value, on_true: Value, on_false: Value } -> select in [block lane] is [pure elementwise];
+        Select "select" { condition: Value, on_true: Value, on_false: Value } -> select in [block lane] is [pure elementwise pointwise];
         /// Repeats a scalar.
-        Splat "splat" { x: Value } -> declared in [block lane] is [pure];
+        Splat "splat" { x: Value } -> declared in [block lane] is [pure pointwise];
         /// Repeats along the axes whose extent is 1.
-        Broadcast "broadcast" { x: Value } -> declared in [block] is [pure];
+        Broadcast "broadcast" { x: Value } -> declared in [block] is [pure pointwise];
         /// Inserts an axis of extent 1.
-        ExpandDims "expand_dims" { x: Value, axis: Axis } -> expand_dims in [block] is [pure];
+        ExpandDims "expand_dims" { x: Value, axis: Axis } -> expand_dims in [block] is [pure pointwise];
         /// Another shape, the same row-major order of elements.
-        Reshape "reshape" { x: Value } -> declared in [block] is [pure];
+        Reshape "reshape" { x: Value } -> declared in [block] is [pure pointwise];
         /// Permutes axes: axis `i` of the result is axis `permutation[i]` of `x`.
-        Transpose "transpose" { x: Value, permutation: Indices } -> transpose in [block] is [pure];
+        Transpose "transpose" { x: Value, permutation: Indices } -> transpose in [block] is [pure pointwise];
         /// Reads `base[offsets]` where the mask holds; elsewhere `other`, or zero bits without it.
         Load "load" { base: Value, offsets: Value, mask: Option<Value>, other: Option<Value> } -> load in [block] is [reads];
         /// Writes `base[offsets]` where the mask holds. Of two equal offsets the higher element

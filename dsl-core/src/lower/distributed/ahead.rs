@@ -147,17 +147,5 @@ impl Body<'_> {
 
 /// Whether lanes compute the op each for itself.
 fn is_arithmetic(op: &Op) -> bool {
-    op.is(Trait::elementwise)
-        || matches!(
-            op,
-            Op::Constant { .. }
-                | Op::ProgramId { .. }
-                | Op::NumPrograms { .. }
-                | Op::Arange { .. }
-                | Op::Splat { .. }
-                | Op::Broadcast { .. }
-                | Op::ExpandDims { .. }
-                | Op::Reshape { .. }
-                | Op::Transpose { .. }
-        )
+    op.is(Trait::pointwise) || matches!(op, Op::ProgramId { .. } | Op::NumPrograms { .. })
 }

@@ -137,7 +137,7 @@ impl Lowering<'_> {
             };
             let op = self.block.op(inst);
             let lazy = self.assignment.origin(value) != Origin::Computed;
-            if !is_arithmetic(op) || scalar && !lazy {
+            if !op.is(Trait::pointwise) || scalar && !lazy {
                 return false;
             }
             pending.extend(op.operands());
@@ -394,19 +394,4 @@ impl Lowering<'_> {
             offset,
         }
     }
-}
-
-/// Whether an element of the result is arithmetic on elements of the operands.
-fn is_arithmetic(op: &Op) -> bool {
-    op.is(Trait::elementwise)
-        || matches!(
-            op,
-            Op::Constant { .. }
-                | Op::Arange { .. }
-                | Op::Splat { .. }
-                | Op::Broadcast { .. }
-                | Op::ExpandDims { .. }
-                | Op::Reshape { .. }
-                | Op::Transpose { .. }
-        )
 }

@@ -115,19 +115,7 @@ pub(super) struct Planner<'a> {
 
 /// Whether a tile that the op makes can be computed element by element.
 fn is_inline(op: &Op) -> bool {
-    op.is(Trait::elementwise)
-        || matches!(
-            op,
-            Op::Constant { .. }
-                | Op::Arange { .. }
-                | Op::Splat { .. }
-                | Op::Broadcast { .. }
-                | Op::ExpandDims { .. }
-                | Op::Reshape { .. }
-                | Op::Transpose { .. }
-                | Op::Load { .. }
-                | Op::Gather { .. }
-        )
+    op.is(Trait::pointwise) || matches!(op, Op::Load { .. } | Op::Gather { .. })
 }
 
 impl Planner<'_> {
