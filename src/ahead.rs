@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use exactile_core::facts::Facts;
 use exactile_core::target::{Bounds, Options};
 use exactile_core::verify::BlockFunc;
 
-use crate::bound::{Bound, Known, specialise};
+use crate::bound::Bound;
 use crate::cache::LaunchKey;
 use crate::compile::Prepared;
 use crate::device::Device;
@@ -24,23 +25,25 @@ const STACK: usize = 8 << 20;
 pub(crate) struct Request {
     key: LaunchKey,
     options: Options,
-    known: Vec<Known>,
+    facts: Facts,
 }
 
 impl Request {
     /// `identity` tells the kernel from all others. The bounds of `options` do not matter: checked
     /// and unchecked code is made of the same request.
     pub(crate) fn new(identity: &str, options: Options, arguments: &[Bound<'_>]) -> Self {
-        let known: Vec<Known> = arguments.iter().map(Bound::known).collect();
+        let facts = Facts {
+            arguments: arguments.iter().map(Bound::known).collect(),
+        };
         let Options {
             determinism,
             bounds: _,
             schedule,
         } = options;
         Self {
-            key: LaunchKey(format!("{identity} {determinism:?} {schedule:?} {known:?}")),
+            key: LaunchKey(format!("{identity} {determinism:?} {schedule:?} {facts:?}")),
             options,
-            known,
+            facts,
         }
     }
 
@@ -51,7 +54,7 @@ impl Request {
         trace: impl FnOnce() -> Result<BlockFunc>,
     ) -> Result<Arc<Prepared>> {
         device.cache().prepared(&self.key, || {
-            Prepared::new(device, &self.options, || specialise(trace()?, &self.known))
+            Prepared::new(device, &self.options, &self.facts, trace)
         })
     }
 

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::{Diagnostics, Loc};
+use exactile_core::facts::Facts;
 use exactile_core::ir::{Axis, Func, Op};
 use exactile_core::lower::{distributed, sequential};
+use exactile_core::passes::proof::accesses_ignore_memory;
+use exactile_core::passes::specialise::specialise;
 use exactile_core::passes::{self, Approximations};
 use exactile_core::target::{Bounds, Options};
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
@@ -17,7 +20,6 @@ use crate::cache::{CodeKey, Slot};
 use crate::cuda::{Gpu, GpuCode};
 use crate::device::{Device, DeviceKind};
 use crate::error::{Error, Result};
-use crate::proof::accesses_ignore_memory;
 
 /// What a device executes.
 pub(crate) enum Code {
@@ -109,11 +111,13 @@ impl Prepared {
     pub(crate) fn new(
         device: &Device,
         options: &Options,
+        facts: &Facts,
         trace: impl FnOnce() -> Result<BlockFunc>,
     ) -> Result<Self> {
         let mut pipeline = Pipeline::new();
         let prepared = trace().and_then(|traced| {
             pipeline.begin("trace", &traced);
+            let traced = pipeline.specialised(traced, facts)?;
             let provable = accesses_ignore_memory(&traced);
             Ok((provable, pipeline.front(traced, device, options)?))
         });
@@ -283,6 +287,14 @@ impl Pipeline {
                 Ok(Code::Lanes(lane))
             }
         }
+    }
+
+    fn specialised(&mut self, traced: BlockFunc, facts: &Facts) -> Result<BlockFunc> {
+        let mut func = traced.into_inner();
+        specialise(&mut func, facts);
+        let func = self.accepted(verify::block(func))?;
+        self.done("specialise", &func);
+        Ok(func)
     }
 
     /// The passes over block IR.

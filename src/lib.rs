@@ -32,7 +32,6 @@ mod memory;
 pub mod npy;
 pub mod ops;
 pub mod prelude;
-mod proof;
 mod tensor;
 pub mod testing;
 pub mod text_kernel;

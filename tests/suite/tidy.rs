@@ -28,7 +28,7 @@ const UNSAFE_FILES: &[&str] = &[
 /// The rooms of `dsl-core`, lowest floor first. A room uses its own floor and those below.
 const FLOORS: &[&[&str]] = &[
     &["entity", "diagnostic"],
-    &["ir", "target"],
+    &["ir", "target", "facts"],
     &["builder", "text", "verify"],
     &["semantics", "lang"],
     &["backend"],

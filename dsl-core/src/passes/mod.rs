@@ -13,10 +13,12 @@ pub mod int_range;
 pub mod licm;
 pub mod nan_bits;
 pub mod prepare;
+pub mod proof;
 pub mod resolve;
 pub mod rewrite;
 pub mod simplify;
 pub mod sort_keys;
+pub mod specialise;
 pub mod uniform_mask;
 
 pub use prepare::{Approximations, prepare, prepare_observed};

@@ -5,11 +5,11 @@
 //! an error then proves every later launch with the same of these, whatever the memory holds, and
 //! they run without checks.
 
-use exactile_core::entity::EntityMap;
-use exactile_core::ir::{Func, Inst, Op, Region, Value};
+use crate::entity::EntityMap;
+use crate::ir::{Func, Inst, Op, Region, Value};
 
 /// Whether no access of a block function depends on memory.
-pub(crate) fn accesses_ignore_memory(func: &Func) -> bool {
+pub fn accesses_ignore_memory(func: &Func) -> bool {
     let mut analysis = Analysis {
         func,
         loaded: EntityMap::filled(func.value_count(), false),
@@ -135,9 +135,8 @@ impl Analysis<'_> {
 
 #[cfg(test)]
 mod tests {
-    use exactile_core::text::parse;
-
     use super::accesses_ignore_memory;
+    use crate::text::parse;
 
     fn check(body: &str, expected: bool) {
         let source = format!(

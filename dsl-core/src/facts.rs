@@ -1,0 +1,72 @@
+//! What a launch knows, and compiled code may rely on: plain data. What is not known is not assumed.
+
+use crate::ir::{Class, Literal};
+
+/// The greatest divisor of addresses and integers that is told: bytes of the widest access. Smaller
+/// powers of two count too: a row of 1000 floats starts at a multiple of 16 bytes.
+const DIVISOR: u32 = 16;
+
+/// What is known of a launch when its code is made. Launches that agree in it share their code.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Facts {
+    /// What is known of each argument, in the order of the parameters; nothing of those beyond.
+    pub arguments: Vec<Known>,
+}
+
+/// What is known of an argument.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Known {
+    /// What divides the address in bytes, or the integer.
+    Divisor(u32),
+    /// It is the integer 1, as the stride of a contiguous axis is.
+    One,
+}
+
+impl Known {
+    /// What is told of memory at this address.
+    pub fn of_address(address: u64) -> Self {
+        Self::Divisor(divisor(i128::from(address)))
+    }
+
+    /// What is told of a number.
+    pub fn of_scalar(literal: Literal) -> Self {
+        let integer = match literal.dtype.class() {
+            Class::Signed | Class::Unsigned => literal.integer(),
+            Class::Bool | Class::Float => None,
+        };
+        match integer {
+            Some(1) => Self::One,
+            Some(value) => Self::Divisor(divisor(value)),
+            None => Self::Divisor(1),
+        }
+    }
+}
+
+/// The greatest power of two up to [`DIVISOR`] that divides `value`.
+fn divisor(value: i128) -> u32 {
+    1 << value.trailing_zeros().min(DIVISOR.trailing_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::DType;
+
+    #[test]
+    fn integers_are_known_by_their_power_of_two() {
+        let known = |value: i128| {
+            let literal = Literal::from_integer(DType::I64, value);
+            Known::of_scalar(literal.expect("fits"))
+        };
+        let found = [0, 1, 7, 1000, 4096, -6].map(known);
+        let divisors = [16, 0, 1, 8, 16, 2];
+        for (found, divisor) in found.into_iter().zip(divisors) {
+            let expected = if divisor == 0 {
+                Known::One
+            } else {
+                Known::Divisor(divisor)
+            };
+            assert_eq!(found, expected);
+        }
+    }
+}
