@@ -1,8 +1,8 @@
 //! The sums of all prefixes of each row: one program a row, the whole row in one tile.
 
-use exactile::demo::{Case, problem, uniform};
 use exactile::prelude::*;
 use exactile::{Number, Result};
+use exactile_harness::demo::{Case, problem, uniform};
 
 /// `BLOCK` is the next power of two of the number of columns.
 #[kernel]
@@ -57,5 +57,5 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    exactile::demo::main(&cases(true))
+    exactile_harness::demo::main(&cases(true))
 }

@@ -1,9 +1,9 @@
 //! Elements of each row by their indices: `out[r, c] = x[r, index[r, c]]`, as `torch.gather` along
 //! the last axis.
 
-use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
 use exactile::{Number, Result};
+use exactile_harness::demo::{Case, problem, random};
 
 /// `BLOCK` is a power of two that holds a row; an index is below the number of columns.
 #[kernel]
@@ -64,5 +64,5 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    exactile::demo::main(&cases(true))
+    exactile_harness::demo::main(&cases(true))
 }

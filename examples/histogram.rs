@@ -3,9 +3,9 @@
 //! A few programs on each multiprocessor go through the array in turns. Each keeps its counters in
 //! shared memory until it ends and then adds them to the result.
 
-use exactile::demo::{Case, problem_in_phases, uniform};
 use exactile::prelude::*;
 use exactile::{Error, Result};
+use exactile_harness::demo::{Case, problem_in_phases, uniform};
 
 /// Adds the counts of `BINS` numbers in `x` to `out`; `BLOCK` numbers are loaded at once.
 #[kernel(BLOCK = 4096)]
@@ -77,5 +77,5 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    exactile::demo::main(&cases(true))
+    exactile_harness::demo::main(&cases(true))
 }

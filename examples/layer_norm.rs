@@ -1,9 +1,9 @@
 //! Layer normalisation of each row, with weight and bias; the means and the reciprocals of the
 //! standard deviations are kept, as training needs them.
 
-use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
 use exactile::{Number, Result};
+use exactile_harness::demo::{Case, problem, random};
 
 /// `BLOCK` is the next power of two of the number of columns.
 #[kernel]
@@ -142,5 +142,5 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    exactile::demo::main(&cases(true))
+    exactile_harness::demo::main(&cases(true))
 }

@@ -1,8 +1,8 @@
 //! The product of two row-major matrices, tile by tile.
 
-use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
 use exactile::{Number, Result};
+use exactile_harness::demo::{Case, problem, random};
 
 #[kernel(BM = 64, BN = 64, BK = 32)]
 pub(crate) fn matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
@@ -71,5 +71,5 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    exactile::demo::main(&cases(true))
+    exactile_harness::demo::main(&cases(true))
 }

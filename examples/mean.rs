@@ -3,9 +3,9 @@
 //! The accumulator adds the tiles of the loop in the order of one tree over the whole axis, so the
 //! tile sizes never change bits.
 
-use exactile::demo::{Case, linspace, problem};
 use exactile::prelude::*;
 use exactile::{Number, Result};
+use exactile_harness::demo::{Case, linspace, problem};
 
 #[kernel(ROWS = 64, COLUMNS = 16)]
 pub(crate) fn mean<T: Float, const ROWS: usize, const COLUMNS: usize>(
@@ -69,5 +69,5 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    exactile::demo::main(&cases(true))
+    exactile_harness::demo::main(&cases(true))
 }

@@ -1,9 +1,9 @@
 //! Softmax of each row, the whole row in one tile: one program a row, some rows a program, or a loop
 //! over rows.
 
-use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
 use exactile::{Number, Result};
+use exactile_harness::demo::{Case, problem, random};
 
 /// `BLOCK` is the next power of two of the number of columns.
 #[kernel]
@@ -141,5 +141,5 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    exactile::demo::main(&cases(true))
+    exactile_harness::demo::main(&cases(true))
 }

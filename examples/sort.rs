@@ -1,8 +1,8 @@
 //! Sorts each row: NaN last, -0 before +0.
 
-use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
 use exactile::{Number, Result};
+use exactile_harness::demo::{Case, problem, random};
 
 /// `COLUMNS` is the length of a row, a power of two; a program sorts `ROWS` rows.
 #[kernel(ROWS = 4)]
@@ -54,5 +54,5 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    exactile::demo::main(&cases(true))
+    exactile_harness::demo::main(&cases(true))
 }

@@ -4,9 +4,9 @@
 //! of the tree over the whole axis, so a second launch over the sums of the parts gives the bits of
 //! one sum, whatever the tiles.
 
-use exactile::demo::{Case, Setting, problem, problem_in_phases, uniform};
 use exactile::prelude::*;
 use exactile::{Number, Result};
+use exactile_harness::demo::{Case, Setting, problem, problem_in_phases, uniform};
 
 /// The sums of `ROWS` rows a program; `TILES` tiles of `BLOCK` columns hold a row.
 #[kernel(ROWS = 1, BLOCK = 1024, TILES = 1)]
@@ -222,5 +222,5 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    exactile::demo::main(&cases(true))
+    exactile_harness::demo::main(&cases(true))
 }

@@ -1,8 +1,8 @@
 //! The greatest elements of each row, with and without their indices.
 
-use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
 use exactile::{Number, Result};
+use exactile_harness::demo::{Case, problem, random};
 
 /// The `K` greatest elements of each row, the greatest first. `COLUMNS` is the length of a row, a
 /// power of two; a program takes `ROWS` rows.
@@ -114,5 +114,5 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    exactile::demo::main(&cases(true))
+    exactile_harness::demo::main(&cases(true))
 }

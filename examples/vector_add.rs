@@ -1,8 +1,8 @@
 //! The sum of two vectors: offsets, a mask for the tail, loads and a store.
 
-use exactile::demo::{Case, problem, random};
 use exactile::prelude::*;
 use exactile::{Number, Result};
+use exactile_harness::demo::{Case, problem, random};
 
 #[kernel(BLOCK = 1024)]
 pub(crate) fn vector_add<T: Numeric, const BLOCK: usize>(
@@ -52,5 +52,5 @@ pub(crate) fn cases(quick: bool) -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    exactile::demo::main(&cases(true))
+    exactile_harness::demo::main(&cases(true))
 }

@@ -84,7 +84,7 @@ pub(crate) enum Needed {
 }
 
 /// A recorded launch: what to compile for it, on any thread.
-pub(crate) struct Job {
+pub struct Job {
     request: Request,
     trace: Box<dyn Fn() -> Result<BlockFunc> + Send + Sync>,
     needed: Needed,
@@ -166,7 +166,7 @@ type Outcome = std::result::Result<(), String>;
 /// `ended` gets the index of each set, on the calling thread, as soon as all its jobs have ended or
 /// one has failed. Jobs that several sets have are compiled once. Once `limit` is over and a set is
 /// ready, no job begins any more, and sets that are not complete then never end.
-pub(crate) fn compile_all(
+pub fn compile_all(
     device: &Device,
     sets: &[Vec<Job>],
     limit: Option<Duration>,
@@ -204,7 +204,7 @@ pub(crate) fn compile_all(
 }
 
 /// Threads that compile side by side.
-pub(crate) fn threads() -> usize {
+pub fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 

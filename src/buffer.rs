@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::memory::HostMemory;
 
 /// The byte that [`Buffer::spoil`] writes: no kernel of sense writes numbers of it.
-pub(crate) const POISON: u8 = 0xa5;
+pub const POISON: u8 = 0xa5;
 
 /// Where the bytes of a buffer are.
 #[derive(Debug)]

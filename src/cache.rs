@@ -63,11 +63,11 @@ impl<T: Clone> Slot<T> {
 
 /// What compiling has cost so far.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Costs {
+pub struct Costs {
     /// Codes that a backend made.
-    pub(crate) codes: usize,
+    pub codes: usize,
     /// Seconds by stage, of all threads together.
-    pub(crate) seconds: BTreeMap<&'static str, f64>,
+    pub seconds: BTreeMap<&'static str, f64>,
 }
 
 #[derive(Default)]

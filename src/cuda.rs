@@ -16,9 +16,9 @@ fn failed(error: exactile_nvptx::Error) -> Error {
 
 /// A GPU with the stream that all its work is put into.
 #[derive(Debug)]
-pub(crate) struct Gpu {
+pub struct Gpu {
     context: Context,
-    pub(crate) stream: Stream,
+    pub stream: Stream,
     errors: Mutex<ErrorRecord>,
     /// Placed after each launch while a clock runs.
     end: Mutex<Option<Event>>,
@@ -28,7 +28,7 @@ pub(crate) struct Gpu {
 
 impl Gpu {
     /// Opens a GPU; the error says what is missing.
-    pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
+    pub fn open(ordinal: usize) -> Result<Arc<Self>> {
         let context = Context::new(ordinal).map_err(failed)?;
         Ok(Arc::new(Self {
             stream: context.stream().map_err(failed)?,
@@ -51,12 +51,12 @@ impl Gpu {
     }
 
     /// Waits for all work.
-    pub(crate) fn synchronize(&self) -> Result<()> {
+    pub fn synchronize(&self) -> Result<()> {
         self.stream.synchronize().map_err(failed)
     }
 
     /// Compiles and loads a kernel.
-    pub(crate) fn compile(&self, func: &LaneFunc) -> Result<GpuCode> {
+    pub fn compile(&self, func: &LaneFunc) -> Result<GpuCode> {
         self.load(func, self.generate(func)?)
     }
 
@@ -85,26 +85,26 @@ impl Gpu {
 
     /// Where checked launches note their errors. Holding it from the launch to the reading keeps
     /// the errors of several threads apart.
-    pub(crate) fn lock_errors(&self) -> MutexGuard<'_, ErrorRecord> {
+    pub fn lock_errors(&self) -> MutexGuard<'_, ErrorRecord> {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The least error since the last call, waiting for the launches before it.
-    pub(crate) fn take_error(&self, errors: &mut ErrorRecord) -> Result<Option<BoundsError>> {
+    pub fn take_error(&self, errors: &mut ErrorRecord) -> Result<Option<BoundsError>> {
         errors.take(&self.stream).map_err(failed)
     }
 }
 
 /// Times launches by events of the device, from cold caches.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     start: Event,
     flush: GpuMemory,
 }
 
 impl Clock {
     /// A clock that writes so many bytes before each time, more than the caches hold.
-    pub(crate) fn new(gpu: &Arc<Gpu>, flush: usize) -> Result<Self> {
+    pub fn new(gpu: &Arc<Gpu>, flush: usize) -> Result<Self> {
         *gpu.end() = Some(gpu.context.event().map_err(failed)?);
         Ok(Self {
             start: gpu.context.event().map_err(failed)?,
@@ -114,7 +114,7 @@ impl Clock {
 
     /// Seconds from the start of the first kernel that `launch` puts into the stream to the end of
     /// the last one. The writing before it hides the latency of the launch.
-    pub(crate) fn time(&mut self, launch: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+    pub fn time(&mut self, launch: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
         self.flush.fill(0)?;
         let gpu = Arc::clone(&self.flush.gpu);
         self.start.record(&gpu.stream).map_err(failed)?;
@@ -137,20 +137,21 @@ impl Drop for Clock {
 
 /// A kernel loaded on a GPU.
 #[derive(Debug)]
-pub(crate) struct GpuCode {
-    pub(crate) kernel: Kernel,
+pub struct GpuCode {
+    /// The kernel.
+    pub kernel: Kernel,
 }
 
 /// Memory of a GPU.
 #[derive(Debug)]
-pub(crate) struct GpuMemory {
+pub struct GpuMemory {
     gpu: Arc<Gpu>,
-    pub(crate) buffer: DeviceBuffer,
+    pub buffer: DeviceBuffer,
 }
 
 impl GpuMemory {
     /// `len` zero bytes.
-    pub(crate) fn zeroed(gpu: &Arc<Gpu>, len: usize) -> Result<Self> {
+    pub fn zeroed(gpu: &Arc<Gpu>, len: usize) -> Result<Self> {
         Ok(Self {
             buffer: gpu.context.allocate(len).map_err(failed)?,
             gpu: Arc::clone(gpu),
@@ -168,7 +169,7 @@ impl GpuMemory {
     }
 
     /// A copy of all bytes, after the work before it.
-    pub(crate) fn read(&self) -> Result<Vec<u8>> {
+    pub fn read(&self) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.buffer.len()];
         if !bytes.is_empty() {
             let copied = self.buffer.copy_to_host(&mut bytes, &self.gpu.stream);
@@ -178,7 +179,7 @@ impl GpuMemory {
     }
 
     /// Overwrites all bytes, after the work before it.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -197,14 +198,14 @@ impl GpuMemory {
 
 /// What code generation writes for a kernel, without a GPU: LLVM IR before and after the optimiser,
 /// and PTX.
-pub(crate) struct Listing {
-    pub(crate) llvm_ir: String,
-    pub(crate) optimized_llvm_ir: String,
-    pub(crate) ptx: String,
+pub struct Listing {
+    pub llvm_ir: String,
+    pub optimized_llvm_ir: String,
+    pub ptx: String,
 }
 
 /// Generates code without a GPU.
-pub(crate) fn listing(func: &LaneFunc) -> Result<Listing> {
+pub fn listing(func: &LaneFunc) -> Result<Listing> {
     let options = EmitOptions {
         llvm_ir: true,
         ..EmitOptions::default()

@@ -15,10 +15,10 @@ fn absent<T>(what: &str) -> Result<T> {
 
 /// No GPU.
 #[derive(Debug)]
-pub(crate) enum Gpu {}
+pub enum Gpu {}
 
 impl Gpu {
-    pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
+    pub fn open(ordinal: usize) -> Result<Arc<Self>> {
         absent(&format!("device `cuda:{ordinal}`"))
     }
 
@@ -30,7 +30,7 @@ impl Gpu {
         match *self {}
     }
 
-    pub(crate) fn synchronize(&self) -> Result<()> {
+    pub fn synchronize(&self) -> Result<()> {
         match *self {}
     }
 
@@ -49,14 +49,14 @@ pub(crate) enum Ptx {}
 
 /// No clock.
 #[derive(Debug)]
-pub(crate) enum Clock {}
+pub enum Clock {}
 
 impl Clock {
-    pub(crate) fn new(gpu: &Arc<Gpu>, _flush: usize) -> Result<Self> {
+    pub fn new(gpu: &Arc<Gpu>, _flush: usize) -> Result<Self> {
         match **gpu {}
     }
 
-    pub(crate) fn time(&mut self, _launch: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+    pub fn time(&mut self, _launch: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
         match *self {}
     }
 }
@@ -67,10 +67,10 @@ pub(crate) enum GpuCode {}
 
 /// No memory.
 #[derive(Debug)]
-pub(crate) enum GpuMemory {}
+pub enum GpuMemory {}
 
 impl GpuMemory {
-    pub(crate) fn zeroed(gpu: &Arc<Gpu>, _len: usize) -> Result<Self> {
+    pub fn zeroed(gpu: &Arc<Gpu>, _len: usize) -> Result<Self> {
         match **gpu {}
     }
 
@@ -82,11 +82,11 @@ impl GpuMemory {
         match *self {}
     }
 
-    pub(crate) fn read(&self) -> Result<Vec<u8>> {
+    pub fn read(&self) -> Result<Vec<u8>> {
         match *self {}
     }
 
-    pub(crate) fn write(&mut self, _bytes: &[u8]) -> Result<()> {
+    pub fn write(&mut self, _bytes: &[u8]) -> Result<()> {
         match *self {}
     }
 
@@ -96,12 +96,12 @@ impl GpuMemory {
 }
 
 /// No listing.
-pub(crate) struct Listing {
-    pub(crate) llvm_ir: String,
-    pub(crate) optimized_llvm_ir: String,
-    pub(crate) ptx: String,
+pub struct Listing {
+    pub llvm_ir: String,
+    pub optimized_llvm_ir: String,
+    pub ptx: String,
 }
 
-pub(crate) fn listing(_func: &LaneFunc) -> Result<Listing> {
+pub fn listing(_func: &LaneFunc) -> Result<Listing> {
     absent("GPU code")
 }

@@ -120,13 +120,13 @@ pub enum Error {
 
 impl Error {
     /// Names the file of an input or output error.
-    pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub fn file(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::File { path, source }
     }
 
     /// Says what is wrong with a file.
-    pub(crate) fn format(path: &std::path::Path, message: impl Into<String>) -> Self {
+    pub fn format(path: &std::path::Path, message: impl Into<String>) -> Self {
         Self::Format {
             path: path.to_path_buf(),
             message: message.into(),

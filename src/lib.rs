@@ -10,7 +10,6 @@ mod ahead;
 mod arguments;
 mod array;
 pub mod autotune;
-pub mod bench;
 mod bound;
 mod buffer;
 mod cache;
@@ -21,10 +20,11 @@ mod cuda;
 #[cfg(not(feature = "nvptx"))]
 #[path = "cuda_absent.rs"]
 mod cuda;
-pub mod demo;
 mod device;
 mod error;
 mod grid;
+#[doc(hidden)]
+pub mod internals;
 mod kernel;
 mod launch;
 mod listing;
@@ -33,7 +33,6 @@ pub mod npy;
 pub mod ops;
 pub mod prelude;
 mod tensor;
-pub mod testing;
 pub mod text_kernel;
 
 /// What the output of the macros names; not for users.

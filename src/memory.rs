@@ -14,7 +14,7 @@ const ALIGNMENT: usize = 64;
 const MAPPED_FROM: usize = 4 << 20;
 
 /// An aligned array of bytes.
-pub(crate) struct HostMemory {
+pub struct HostMemory {
     storage: Storage,
     len: usize,
 }
@@ -42,7 +42,7 @@ fn map(len: usize) -> Option<Storage> {
 
 impl HostMemory {
     /// `len` zero bytes, or an error when the system has not so many.
-    pub(crate) fn allocate(len: usize) -> Result<Self> {
+    pub fn allocate(len: usize) -> Result<Self> {
         if let Some(storage) = map(len) {
             return Ok(Self { storage, len });
         }
@@ -56,7 +56,7 @@ impl HostMemory {
     }
 
     /// `len` zero bytes, where they are sure to fit.
-    pub(crate) fn zeroed(len: usize) -> Self {
+    pub fn zeroed(len: usize) -> Self {
         let storage = map(len).unwrap_or_else(|| {
             let heap = vec![0; len + ALIGNMENT];
             let misalignment = heap.as_ptr().addr() % ALIGNMENT;
@@ -66,20 +66,22 @@ impl HostMemory {
     }
 
     /// A copy of `bytes`.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut memory = Self::zeroed(bytes.len());
         memory.bytes_mut().copy_from_slice(bytes);
         memory
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
         match &self.storage {
             Storage::Heap(heap, start) => &heap[*start..][..self.len],
             Storage::Mapped(mapping) => mapping,
         }
     }
 
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    /// The bytes, to change.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.storage {
             Storage::Heap(heap, start) => &mut heap[*start..][..self.len],
             Storage::Mapped(mapping) => mapping,

@@ -123,7 +123,7 @@ fn header_of(array: &Array) -> Vec<u8> {
 }
 
 /// Writes a file beside its final place and renames it, so that a reader never sees a part.
-pub(crate) fn write_atomically(
+pub fn write_atomically(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<()> {

@@ -161,7 +161,7 @@ fn right(
     device: &Device,
     launch: impl Fn(&Buffer<f32>, &mut Buffer<f32>, usize) -> Result<()>,
 ) -> usize {
-    let numbers = exactile::demo::random::<f32>(1, ROWS * COLUMNS);
+    let numbers = exactile_harness::demo::random::<f32>(1, ROWS * COLUMNS);
     let x = Buffer::from_slice(device, &numbers).expect("fits");
     let candidates = [512, 64, 128, 16];
     let mut golden = Buffer::zeros(device, ROWS).expect("fits");
@@ -195,7 +195,7 @@ fn a_kernel_is_tuned_over_its_tile_sizes() {
 #[test]
 fn candidates_that_do_not_compile_keep_their_reason() {
     let device = Device::cpu();
-    let numbers = exactile::demo::random::<f32>(1, ROWS * COLUMNS);
+    let numbers = exactile_harness::demo::random::<f32>(1, ROWS * COLUMNS);
     let x = Buffer::from_slice(&device, &numbers).expect("fits");
     let launch = |out: &mut Buffer<f32>, &block: &usize| {
         let kernel = tree_sum(tree_sum::Config::new(block));

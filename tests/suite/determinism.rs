@@ -1,7 +1,7 @@
 //! The promise: the same bits for every tile size, schedule, batch and device.
 
 use exactile::Device;
-use exactile::testing::determinism;
+use exactile_harness::testing::determinism;
 
 #[test]
 fn sums_and_means_have_the_same_bits_everywhere() {

@@ -1,13 +1,13 @@
 //! The machine code of the examples in the configurations of the demo: it assembles without spills, and
 //! as recorded.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use exactile::testing::execute::lower_for_lanes;
 use exactile::{Bounds, Determinism, Kernel, Options, Schedule, f16};
 use exactile_core::diagnostic::Loc;
 use exactile_core::ir::{DType, Func, Literal, Op};
 use exactile_core::verify::{self, BlockFunc};
+use exactile_harness::testing::execute::lower_for_lanes;
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
 
@@ -343,7 +343,7 @@ const RECORD: &str = "tests/suite/machine_code.txt";
 
 #[test]
 fn examples_assemble_as_recorded() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = crate::root();
     let Some(assembler) = Assembler::find(root) else {
         eprintln!("SKIPPED: no ptxas; set EXACTILE_PTXAS or run tools/test, which installs it");
         return;
@@ -390,7 +390,7 @@ fn approximations_are_used_where_bits_are_not_promised() {
     let fast = softmax.determinism(Determinism::NotGuaranteed);
     let fast = fast.ptx().expect("compiles");
     assert!(fast.contains("ex2.approx"), "{fast}");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = crate::root();
     if let Some(assembler) = Assembler::find(root) {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let made = assembler.assemble(&fast, &folder, "softmax_fast");

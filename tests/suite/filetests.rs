@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use exactile::testing::filetests::{self, Kind, Report};
 use exactile_core::ir::op::{STRUCTURAL, all_mnemonics};
 use exactile_core::ir::{Kind as OpKind, Stage, UnaryOp};
+use exactile_harness::testing::filetests::{self, Kind, Report};
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests")
+    crate::root().join("tests/filetests")
 }
 
 fn collect(folder: &Path, files: &mut BTreeMap<String, String>) {

@@ -20,4 +20,12 @@ mod scans;
 mod sort;
 mod tidy;
 mod trace;
-mod ui;
+
+use std::path::Path;
+
+/// The folder of the repository. The package of this binary, which has the program, lies below it.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("lies in the repository")
+}

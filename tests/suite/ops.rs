@@ -1,11 +1,10 @@
 //! The page of all ops is what the op tables say.
 
 use std::fs;
-use std::path::Path;
 
 #[test]
 fn the_page_of_ops_is_fresh() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("OPS.md");
+    let path = crate::root().join("OPS.md");
     let page = exactile::ops::page();
     if std::env::var("BLESS").is_ok_and(|value| value == "1") {
         fs::write(&path, &page).expect("the page can be written");

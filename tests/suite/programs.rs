@@ -1,6 +1,6 @@
 //! Random programs, which every way to run a kernel must agree on.
 
-use exactile::testing::programs::{ProgramsOptions, faults, run};
+use exactile_harness::testing::programs::{ProgramsOptions, faults, run};
 
 /// How often the standard run must contain each op on each data type.
 const ENOUGH: usize = 20;

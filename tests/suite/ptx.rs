@@ -1,10 +1,10 @@
 //! Random programs become PTX that NVIDIA's assembler takes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use exactile::testing::execute::lower_for_lanes;
-use exactile::testing::programs::generate::{Limits, generate};
 use exactile::{Options, Schedule};
+use exactile_harness::testing::execute::lower_for_lanes;
+use exactile_harness::testing::programs::generate::{Limits, generate};
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
 
@@ -42,7 +42,7 @@ fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
 
 #[test]
 fn random_programs_assemble() {
-    let assembler = Assembler::find(Path::new(env!("CARGO_MANIFEST_DIR")));
+    let assembler = Assembler::find(crate::root());
     if assembler.is_none() {
         eprintln!("SKIPPED: no ptxas; set EXACTILE_PTXAS or run tools/test, which installs it");
     }

@@ -1,0 +1,144 @@
+//! `exactile bench`: the examples in exact mode and without promises beside other libraries.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use exactile::{Device, DeviceKind, Error, Result};
+use exactile_harness::bench::{Library, PeersCommand, Plan, Report, Subject, run};
+
+use super::subjects::{Size, subjects};
+
+/// Measures the example kernels beside those of other libraries, in turns.
+#[derive(Args)]
+pub(crate) struct Bench {
+    /// What runs them: `cpu`, `lanes`, `cuda` or `cuda:N`; a GPU if there is one when absent
+    #[arg(long)]
+    device: Option<String>,
+    /// One thread of the CPU, also for the peers
+    #[arg(long)]
+    one_core: bool,
+    /// Only these kernels
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Times that each contestant is measured
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Small inputs and little time: a test of the harness
+    #[arg(long)]
+    quick: bool,
+    /// The folder with `peers.py`, or `none`
+    #[arg(long, default_value = "benches/peers")]
+    peers: String,
+    /// The Python that runs the peers
+    #[arg(long, default_value = "python3")]
+    python: String,
+    /// Seconds that tuning one kernel may take, half for this side, half for the peers
+    #[arg(long, default_value_t = 24.0)]
+    seconds: f64,
+    /// Begin no kernel after so many seconds
+    #[arg(long, default_value_t = 1e6)]
+    stop_after: f64,
+    /// Where to write the report, after each kernel
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Go on with the report there, if it is of the same commit and device
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// The commit that the report names
+    #[arg(long, default_value = "unknown")]
+    commit: String,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Bench {
+    pub(crate) fn execute(&self) -> Result<()> {
+        let plan = self.plan()?;
+        let subjects = self.subjects(&plan.device)?;
+        let mut report = Report::new(self.commit.clone(), plan.device.name().to_string());
+        if let Some(file) = self.out.as_ref().filter(|_| self.resume) {
+            report = report.resume(file)?;
+        }
+        let report = run(&plan, &subjects, report, &mut |report| match &self.out {
+            Some(file) => report.write(file),
+            None => Ok(()),
+        })?;
+        if self.json {
+            super::print_json(&report)?;
+        } else {
+            for row in &report.rows {
+                super::print(&format!("{}\n", row.line()))?;
+            }
+        }
+        report.verdict()
+    }
+
+    fn device(&self) -> Result<Device> {
+        match (&self.device, self.one_core) {
+            (Some(name), true) if name != "cpu" => Err(Error::Invalid(format!(
+                "`--one-core` is for the CPU, found device `{name}`"
+            ))),
+            (_, true) => Ok(Device::cpu_single_thread()),
+            (Some(name), false) => Device::from_name(name),
+            (None, false) => Ok(Device::cuda(0).unwrap_or_else(|reason| {
+                eprintln!("no GPU: {reason}");
+                Device::cpu()
+            })),
+        }
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        let device = self.device()?;
+        let library = match device.kind() {
+            DeviceKind::Cuda(_) => Library::Gpu,
+            DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes if self.one_core => {
+                Library::OneCore
+            }
+            DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => Library::Cpu,
+        };
+        let peers = (self.peers != "none").then(|| PeersCommand {
+            python: self.python.clone(),
+            folder: PathBuf::from(&self.peers),
+            library,
+        });
+        let time = |seconds: f64| {
+            Duration::try_from_secs_f64(seconds)
+                .map_err(|_| Error::Invalid(format!("{seconds} seconds are no time")))
+        };
+        if self.rounds == 0 {
+            return Err(Error::Invalid("`--rounds 0` measures nothing".to_string()));
+        }
+        Ok(Plan {
+            device,
+            peers,
+            rounds: self.rounds,
+            tuning: time(if self.quick { 2.0 } else { self.seconds })?,
+            round: time(if self.quick { 1e-3 } else { 0.08 })?,
+            deadline: time(self.stop_after)?,
+        })
+    }
+
+    fn subjects(&self, device: &Device) -> Result<Vec<Subject>> {
+        let size = match (self.quick, device.kind()) {
+            (true, _) => Size::Quick,
+            (false, DeviceKind::Cuda(_)) => Size::Gpu,
+            (false, DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes) => Size::Cpu,
+        };
+        let mut subjects = subjects(size);
+        for wanted in &self.only {
+            if !subjects.iter().any(|subject| subject.case.kernel == wanted) {
+                let names = subjects.iter().map(|subject| subject.case.kernel);
+                let names = std::collections::BTreeSet::from_iter(names);
+                return Err(Error::Invalid(format!(
+                    "no kernel `{wanted}`, found {names:?}"
+                )));
+            }
+        }
+        if !self.only.is_empty() {
+            subjects.retain(|subject| self.only.iter().any(|name| name == subject.case.kernel));
+        }
+        Ok(subjects)
+    }
+}

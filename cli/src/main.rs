@@ -1,0 +1,79 @@
+//! The `exactile` command: its subcommands and their arguments. Results go to standard output, everything else to standard
+//! error; a failure exits with 1, a wrong command line with 2.
+
+mod bench;
+mod demo;
+mod dump;
+mod examples;
+mod math;
+mod ops;
+mod run;
+mod selftest;
+mod settings;
+mod subjects;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use exactile::{Error, Result};
+use serde::Serialize;
+
+/// Kernels as Rust functions: the same bits on CPU and GPU.
+#[derive(Parser)]
+#[command(name = "exactile", version)]
+struct Command {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Bench(bench::Bench),
+    Demo(demo::Demo),
+    Dump(dump::Dump),
+    Run(run::Run),
+    Ops(ops::Ops),
+    Selftest(selftest::Selftest),
+}
+
+fn main() -> ExitCode {
+    let command = Command::parse();
+    let result = match command.action {
+        Action::Bench(bench) => bench.execute(),
+        Action::Demo(demo) => demo.execute(),
+        Action::Dump(dump) => dump.execute(),
+        Action::Run(run) => run.execute(),
+        Action::Ops(ops) => ops.execute(),
+        Action::Selftest(selftest) => selftest.execute(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let text = error.to_string();
+            let prefix = if text.starts_with("error: ") {
+                ""
+            } else {
+                "error: "
+            };
+            eprintln!("{prefix}{text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints results; a reader that closed the pipe early is no failure.
+fn print(text: &str) -> Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::Invalid(format!("standard output: {error}")))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn print_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Error::Invalid(format!("the report is no JSON: {error}")))?;
+    print(&format!("{text}\n"))
+}

@@ -1,0 +1,177 @@
+//! `exactile selftest`: the test suites that need no checkout of the sources.
+
+use clap::{Args, Subcommand};
+use exactile::Device;
+use exactile::{Error, Result};
+use exactile_harness::testing::programs::{self, ProgramsOptions};
+use exactile_harness::testing::{determinism, filetests};
+
+use super::math::Math;
+
+/// Runs a test suite on this machine.
+#[derive(Args)]
+pub(crate) struct Selftest {
+    #[command(subcommand)]
+    suite: Suite,
+}
+
+#[derive(Subcommand)]
+enum Suite {
+    Determinism(Determinism),
+    Filetests(Filetests),
+    Programs(Programs),
+    Faults(Faults),
+    Math(Math),
+}
+
+impl Selftest {
+    pub(crate) fn execute(&self) -> Result<()> {
+        match &self.suite {
+            Suite::Determinism(determinism) => determinism.execute(),
+            Suite::Filetests(filetests) => filetests.execute(),
+            Suite::Programs(programs) => programs.execute(),
+            Suite::Faults(faults) => faults.execute(),
+            Suite::Math(math) => math.execute(),
+        }
+    }
+}
+
+/// Compares sums and means over all tile sizes, schedules, batches and devices
+#[derive(Args)]
+struct Determinism {}
+
+impl Determinism {
+    fn execute(&self) -> Result<()> {
+        let mut devices = vec![Device::interpreter(), Device::cpu(), Device::lanes()];
+        match Device::cuda(0) {
+            Ok(device) => devices.push(device),
+            Err(reason) => super::print(&format!("skipped: {reason}\n"))?,
+        }
+        let report = determinism::run(&devices)?;
+        for failure in &report.failures {
+            super::print(&format!("{failure}\n"))?;
+        }
+        let (compared, failed) = (report.compared, report.failures.len());
+        super::print(&format!("{compared} outputs compared, {failed} failures\n"))?;
+        match failed {
+            0 => Ok(()),
+            _ => Err(Error::Mismatch("some outputs differ".to_string())),
+        }
+    }
+}
+
+/// Runs the filetests of the repository: interpreters, CPU, and GPU where there is one
+#[derive(Args)]
+struct Filetests {
+    /// Run only files whose path holds this text
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+impl Filetests {
+    fn execute(&self) -> Result<()> {
+        let chosen = filetests::EMBEDDED.iter().copied();
+        let chosen: Vec<_> = chosen
+            .filter(|(name, _)| name.contains(&self.only))
+            .collect();
+        let report = filetests::check_all(&chosen);
+        for failure in &report.failures {
+            super::print(&format!("{failure}\n"))?;
+        }
+        for reason in &report.skipped {
+            super::print(&format!("skipped: {reason}\n"))?;
+        }
+        super::print(&format!(
+            "{} files, {} runs compared, {} failures\n",
+            chosen.len(),
+            report.runs,
+            report.failures.len()
+        ))?;
+        if report.failures.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Mismatch("some filetests failed".to_string()))
+        }
+    }
+}
+
+/// Runs random programs every way there is and compares bits
+#[derive(Args)]
+struct Programs {
+    /// How many programs
+    #[arg(long, default_value_t = ProgramsOptions::default().count)]
+    count: usize,
+    /// The seed of the run
+    #[arg(long, default_value_t = ProgramsOptions::default().seed)]
+    seed: u64,
+    /// Run only the program with this index
+    #[arg(long)]
+    only: Option<usize>,
+    /// The numbers of warps to distribute over
+    #[arg(long, value_delimiter = ',', default_values_t = ProgramsOptions::default().warps)]
+    warps: Vec<u32>,
+    /// Run each program on every number of warps, not on one of them in turn
+    #[arg(long)]
+    all_warps: bool,
+    /// Report failing programs as they are
+    #[arg(long)]
+    no_shrink: bool,
+    /// Print how often each op occurs on each data type
+    #[arg(long)]
+    coverage: bool,
+}
+
+impl Programs {
+    fn execute(&self) -> Result<()> {
+        let report = programs::run(ProgramsOptions {
+            seed: self.seed,
+            count: self.count,
+            only: self.only,
+            warps: self.warps.clone(),
+            all_warps: self.all_warps,
+            shrink: !self.no_shrink,
+            ..ProgramsOptions::default()
+        });
+        if self.coverage {
+            super::print(&format!("{}\n\n", report.coverage))?;
+        }
+        super::print(&format!("{report}\n"))?;
+        if report.passed() {
+            Ok(())
+        } else {
+            Err(Error::Mismatch(format!(
+                "{} programs failed",
+                report.failures.len()
+            )))
+        }
+    }
+}
+
+/// Plants faults in lowered programs and reports which the programs find
+#[derive(Args)]
+struct Faults {
+    /// How many programs
+    #[arg(long, default_value_t = ProgramsOptions::default().count)]
+    count: usize,
+    /// The seed of the run
+    #[arg(long, default_value_t = ProgramsOptions::default().seed)]
+    seed: u64,
+}
+
+impl Faults {
+    fn execute(&self) -> Result<()> {
+        let report = programs::faults::run(&ProgramsOptions {
+            seed: self.seed,
+            count: self.count,
+            ..ProgramsOptions::default()
+        });
+        super::print(&format!("{report}\n"))?;
+        if report.all_found() {
+            Ok(())
+        } else {
+            Err(Error::Mismatch(
+                "some planted faults were not found".to_string(),
+            ))
+        }
+    }
+}

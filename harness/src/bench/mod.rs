@@ -1,0 +1,133 @@
+//! The benchmark: kernels in exact mode and without promises, and the kernels of their peers, tuned
+//! and then timed in turns on one machine.
+//!
+//! A round times each contestant once; a contestant's time is the median of its rounds. A round's
+//! time is the median of many launches, each by the device's own clock and, on a GPU, after the
+//! caches were flushed, alike for all. Every result of this crate is judged: bits where they are
+//! promised, the standard tolerance elsewhere.
+
+mod clock;
+mod contest;
+mod copy;
+mod peers;
+mod report;
+mod tune;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::demo::{Case, Setting};
+use exactile::Device;
+use exactile::Result;
+use exactile::internals;
+
+pub use peers::{Library, PeersCommand};
+pub use report::{Failure, PeerTime, Report, Row};
+
+use clock::Clock;
+use contest::Contest;
+use copy::CopyRates;
+use peers::Peers;
+
+/// A kernel to measure.
+pub struct Subject {
+    /// The kernel with its input.
+    pub case: Case,
+    /// The configurations that the tuner chooses from; those in front are tried when time is short.
+    pub candidates: Vec<Setting>,
+    /// How the bytes of the case are counted.
+    pub formula: &'static str,
+}
+
+/// How to measure.
+pub struct Plan {
+    /// What runs this crate's kernels.
+    pub device: Device,
+    /// How the peers are started; none when absent.
+    pub peers: Option<PeersCommand>,
+    /// Times that each contestant is measured.
+    pub rounds: usize,
+    /// Time that tuning one kernel may take, half of it for each side.
+    pub tuning: Duration,
+    /// Time of one contestant in one round.
+    pub round: Duration,
+    /// No kernel is begun after this time.
+    pub deadline: Duration,
+}
+
+/// Measures all subjects that `report` has no rows of, and hands the report to `keep` after each.
+///
+/// A subject that fails is noted in the report, and the others go on.
+pub fn run(
+    plan: &Plan,
+    subjects: &[Subject],
+    mut report: Report,
+    keep: &mut dyn FnMut(&Report) -> Result<()>,
+) -> Result<Report> {
+    let begin = Instant::now();
+    let mut clock = Clock::new(&plan.device)?;
+    report.method = method(plan, &clock);
+    let mut peers = Peers::new(plan.peers.clone());
+    let mut copies = CopyRates::default();
+    for subject in subjects {
+        let name = report::title(&subject.case);
+        if report.has(&subject.case) {
+            eprintln!("{name}: measured before");
+            continue;
+        }
+        if begin.elapsed() > plan.deadline {
+            eprintln!("{name}: no time is left");
+            report.not_begun.push(name);
+            continue;
+        }
+        report.forget(&subject.case);
+        let start = Instant::now();
+        let contest = Contest {
+            plan,
+            subject,
+            clock: &mut clock,
+            peers: &mut peers,
+            copies: &mut copies,
+        };
+        match contest.run() {
+            Ok(rows) => {
+                for row in &rows {
+                    eprintln!("{}", row.line());
+                }
+                report.rows.extend(rows);
+            }
+            Err(error) => {
+                eprintln!("{name}: {error}");
+                report
+                    .failures
+                    .push(Failure::new(&subject.case, &error.to_string()));
+            }
+        }
+        eprintln!("{name}: took {:.1} s", start.elapsed().as_secs_f64());
+        report.libraries = peers.libraries().clone();
+        report.add_notes(peers.notes());
+        keep(&report)?;
+        // Another kernel uses none of it, and a search leaves much.
+        internals::forget_code(&plan.device);
+    }
+    Ok(report)
+}
+
+/// How times are taken, in words.
+fn method(plan: &Plan, clock: &Clock) -> BTreeMap<String, String> {
+    let round = plan.round.as_secs_f64() * 1e3;
+    let rounds = format!(
+        "median of {} rounds in turns; a round is the median of launches over {round:.0} ms",
+        plan.rounds
+    );
+    let entries = [
+        ("clock", clock.method().to_string()),
+        ("rounds", rounds),
+        ("copy", "of as many bytes as the kernel moves, f32, the better of this crate's copy and the peers'".to_string()),
+        ("checked", "launches that check every access, to the end of the kernel".to_string()),
+    ];
+    entries
+        .into_iter()
+        .map(|(name, text)| (name.to_string(), text))
+        .collect()
+}

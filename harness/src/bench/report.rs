@@ -1,0 +1,283 @@
+//! What a run of the benchmark found, as the JSON file has it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::tune::Search;
+use crate::demo::Case;
+use exactile::internals::write_atomically;
+use exactile::{Error, Result};
+
+/// A run of the benchmark.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Report {
+    /// The commit that was measured.
+    pub commit: String,
+    /// The model of the device.
+    pub device: String,
+    /// The day, in UTC.
+    pub date: String,
+    /// How times were taken.
+    pub method: BTreeMap<String, String>,
+    /// The peers' libraries and their versions.
+    pub libraries: BTreeMap<String, String>,
+    /// What went wrong with the peers, the case in front where it was of one.
+    pub notes: Vec<String>,
+    /// One for each kernel, input and level of determinism.
+    pub rows: Vec<Row>,
+    /// Kernels that could not be measured.
+    pub failures: Vec<Failure>,
+    /// Kernels that there was no time for.
+    pub not_begun: Vec<String>,
+}
+
+/// One kernel at one level of determinism.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The type of its numbers.
+    pub dtype: String,
+    /// The extents of its input.
+    pub shape: Vec<usize>,
+    /// The configuration that the tuner chose.
+    pub config: Value,
+    /// The level promised.
+    pub determinism: String,
+    /// Median of the rounds, in milliseconds.
+    pub ms: f64,
+    /// Least and greatest of the rounds, in milliseconds.
+    pub spread_ms: [f64; 2],
+    /// Bytes that must move.
+    pub bytes: u64,
+    /// How they are counted.
+    pub formula: String,
+    /// Gigabytes a second.
+    pub gb_s: f64,
+    /// The rate over that of the best copy of as many bytes.
+    pub share_of_copy: f64,
+    /// The rates of copies, in gigabytes a second.
+    pub copy_gb_s: BTreeMap<String, f64>,
+    /// The fastest peer.
+    pub peer: Option<String>,
+    /// Its rate, by the same bytes.
+    pub peer_gb_s: Option<f64>,
+    /// Its time over this row's: above 1 means that this row is faster.
+    pub ratio_to_best_peer: Option<f64>,
+    /// Every peer's figures.
+    pub peers: BTreeMap<String, PeerTime>,
+    /// Time of exact mode over time without promises.
+    pub ratio_exact_to_fast: f64,
+    /// Time of launches that check every access over this row's, for the exact row.
+    pub ratio_checked: Option<f64>,
+    /// Whether all bits are those of the reference.
+    pub bits_equal: bool,
+    /// Whether the row is as promised: equal bits, or within tolerance without promises.
+    pub passed: bool,
+    /// Elements compared.
+    pub judged: usize,
+    /// The greatest distance from the reference, in units in the last place.
+    pub max_ulp: u64,
+    /// What the results were compared with.
+    pub reference: String,
+    /// The first mismatches, when the row did not pass.
+    pub mismatches: Option<String>,
+    /// How the tuner's search went.
+    pub search: Search,
+}
+
+/// One peer's figures.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PeerTime {
+    /// Median of the rounds, in milliseconds.
+    pub ms: f64,
+    /// Least and greatest of the rounds.
+    pub spread_ms: [f64; 2],
+    /// Gigabytes a second, by the bytes of the row.
+    pub gb_s: f64,
+    /// The configuration that its tuner chose, and how its search went.
+    pub config: Value,
+}
+
+/// A kernel that could not be measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Failure {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The type of its numbers.
+    pub dtype: String,
+    /// The extents of its input.
+    pub shape: Vec<usize>,
+    /// What went wrong.
+    pub error: String,
+}
+
+impl Failure {
+    pub(super) fn new(case: &Case, error: &str) -> Self {
+        Self {
+            kernel: case.kernel.to_string(),
+            dtype: case.dtype.name().to_string(),
+            shape: case.shape.clone(),
+            error: error.to_string(),
+        }
+    }
+}
+
+/// A case in a few words.
+pub(super) fn title(case: &Case) -> String {
+    format!(
+        "{} {} {}",
+        case.kernel,
+        case.dtype.name(),
+        extents(&case.shape)
+    )
+}
+
+fn extents(shape: &[usize]) -> String {
+    let extents: Vec<String> = shape.iter().map(ToString::to_string).collect();
+    extents.join("x")
+}
+
+impl Report {
+    /// An empty report of today.
+    pub fn new(commit: String, device: String) -> Self {
+        Self {
+            commit,
+            device,
+            date: today(),
+            ..Self::default()
+        }
+    }
+
+    /// The report in a file, when there is one of the same commit and device; else this one.
+    pub fn resume(self, file: &Path) -> Result<Self> {
+        let Ok(text) = std::fs::read_to_string(file) else {
+            return Ok(self);
+        };
+        let mut found: Self = serde_json::from_str(&text)
+            .map_err(|error| Error::format(file, format!("not a report: {error}")))?;
+        if (&found.commit, &found.device) != (&self.commit, &self.device) {
+            return Ok(self);
+        }
+        found.not_begun.clear();
+        Ok(found)
+    }
+
+    /// Writes the report to a file, whole or not at all.
+    pub fn write(&self, file: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| Error::format(file, error.to_string()))?;
+        if let Some(folder) = file.parent().filter(|folder| *folder != Path::new("")) {
+            std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
+        }
+        write_atomically(file, |writer| writeln!(writer, "{text}"))
+    }
+
+    /// Whether there are rows of a case.
+    pub(super) fn has(&self, case: &Case) -> bool {
+        self.rows.iter().any(|row| {
+            (row.kernel.as_str(), row.dtype.as_str(), &row.shape)
+                == (case.kernel, case.dtype.name(), &case.shape)
+        })
+    }
+
+    /// Drops what failed about a case before.
+    pub(super) fn forget(&mut self, case: &Case) {
+        self.failures.retain(|failure| {
+            (
+                failure.kernel.as_str(),
+                failure.dtype.as_str(),
+                &failure.shape,
+            ) != (case.kernel, case.dtype.name(), &case.shape)
+        });
+    }
+
+    /// Adds the notes that are new: a report that was gone on with has some.
+    pub(super) fn add_notes(&mut self, notes: &[String]) {
+        for note in notes {
+            if !self.notes.contains(note) {
+                self.notes.push(note.clone());
+            }
+        }
+    }
+
+    /// An error that names rows that are not as promised, and kernels that failed.
+    pub fn verdict(&self) -> Result<()> {
+        let wrong = self.rows.iter().filter(|row| !row.passed);
+        let mut problems: Vec<String> = wrong
+            .map(|row| {
+                format!(
+                    "{}\n{}",
+                    row.line(),
+                    row.mismatches.as_deref().unwrap_or("")
+                )
+            })
+            .collect();
+        for failure in &self.failures {
+            let place = extents(&failure.shape);
+            let Failure { kernel, dtype, .. } = failure;
+            problems.push(format!("{kernel} {dtype} {place}: {}", failure.error));
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Mismatch(problems.join("\n")))
+    }
+}
+
+impl Row {
+    /// The row as a line for people.
+    pub fn line(&self) -> String {
+        let mut line = format!(
+            "{:12} {:4} {:16} {:14} {:9.4} ms {:7.0} GB/s {:5.2} of copy",
+            self.kernel,
+            self.dtype,
+            extents(&self.shape),
+            self.determinism,
+            self.ms,
+            self.gb_s,
+            self.share_of_copy,
+        );
+        for (name, peer) in &self.peers {
+            line.push_str(&format!(", {name} {:.0}", peer.gb_s));
+        }
+        if let Some(ratio) = self.ratio_to_best_peer {
+            line.push_str(&format!(", {ratio:.2} times the best peer"));
+        }
+        if let Some(ratio) = self.ratio_checked {
+            line.push_str(&format!(", checked {ratio:.2}"));
+        }
+        line.push_str(match (self.bits_equal, self.passed) {
+            (true, _) => ", bits equal",
+            (false, true) => ", close",
+            (false, false) => ", WRONG",
+        });
+        line
+    }
+}
+
+/// The day in UTC, by the calendar's arithmetic on days since 1970.
+fn today() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let days = since.map_or(0, |time| time.as_secs() / 86_400) as i64;
+    // Years that begin in March put the leap day at their end.
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}

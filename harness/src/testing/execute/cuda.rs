@@ -1,0 +1,92 @@
+//! Runs lane functions on the first GPU.
+
+#![expect(
+    unsafe_code,
+    reason = "launches run without checks where the interpreter found no fault"
+)]
+
+use std::sync::{Arc, OnceLock};
+
+use exactile_core::backend::{Argument, check_arguments};
+use exactile_core::ir::Grid;
+use exactile_core::verify::LaneFunc;
+use exactile_nvptx::KernelArgument;
+
+use super::Outcome;
+use exactile::Result;
+use exactile::internals::{Gpu, GpuMemory};
+
+/// The GPU, opened once, or why there is none.
+fn gpu() -> std::result::Result<&'static Arc<Gpu>, String> {
+    static GPU: OnceLock<std::result::Result<Arc<Gpu>, String>> = OnceLock::new();
+    let opened = GPU.get_or_init(|| Gpu::open(0).map_err(|error| error.to_string()));
+    opened.as_ref().map_err(Clone::clone)
+}
+
+/// Whether there is a GPU.
+pub(super) fn available() -> std::result::Result<(), String> {
+    gpu().map(drop)
+}
+
+/// Runs `func` on copies of the arguments in the memory of the GPU and copies results back.
+///
+/// # Safety
+/// As for [`super::execute`].
+pub(super) unsafe fn run(func: &LaneFunc, grid: Grid, arguments: &mut [Argument<'_>]) -> Outcome {
+    let gpu = match gpu() {
+        Ok(gpu) => gpu,
+        Err(reason) => return Outcome::Unavailable(format!("no GPU: {reason}")),
+    };
+    if let Err(error) = check_arguments(func, arguments) {
+        return Outcome::Failed(error.to_string());
+    }
+    // SAFETY: handed on to the caller.
+    unsafe { launch(gpu, func, grid, arguments) }
+        .unwrap_or_else(|error| Outcome::Failed(error.to_string()))
+}
+
+/// # Safety
+/// As for [`run`].
+unsafe fn launch(
+    gpu: &Arc<Gpu>,
+    func: &LaneFunc,
+    grid: Grid,
+    arguments: &mut [Argument<'_>],
+) -> Result<Outcome> {
+    let code = gpu.compile(func)?;
+    let mut memories = Vec::new();
+    for argument in &*arguments {
+        let bytes: &[u8] = match argument {
+            Argument::Read(bytes) => bytes,
+            Argument::ReadWrite(bytes) => bytes,
+            Argument::Scalar(_) => &[],
+        };
+        let mut memory = GpuMemory::zeroed(gpu, bytes.len())?;
+        memory.write(bytes)?;
+        memories.push(memory);
+    }
+    let list: Vec<KernelArgument<'_>> = arguments
+        .iter()
+        .zip(&memories)
+        .map(|(argument, memory)| match argument {
+            Argument::Scalar(literal) => KernelArgument::Scalar(*literal),
+            Argument::Read(_) | Argument::ReadWrite(_) => KernelArgument::Buffer(&memory.buffer),
+        })
+        .collect();
+    let mut errors = gpu.lock_errors();
+    let record = code.kernel.ptx().has_bounds_checks().then_some(&*errors);
+    // SAFETY: handed on to the caller; one stream orders all work.
+    let launched = unsafe { code.kernel.launch(&gpu.stream, grid, &list, record) };
+    if let Err(error) = launched {
+        return Ok(Outcome::Failed(error.to_string()));
+    }
+    gpu.synchronize()?;
+    let error = gpu.take_error(&mut errors)?;
+    drop(errors);
+    for (argument, memory) in arguments.iter_mut().zip(&memories) {
+        if let Argument::ReadWrite(bytes) = argument {
+            bytes.copy_from_slice(&memory.read()?);
+        }
+    }
+    Ok(error.map_or(Outcome::Done, Outcome::OutOfBounds))
+}

@@ -1,0 +1,33 @@
+//! What the harness of this repository needs and a user does not: recorded launches, what compiling
+//! has cost, and the GPU behind a device. It may change at any time.
+
+use std::sync::Arc;
+
+pub use crate::ahead::{Job, compile_all, threads};
+pub use crate::buffer::POISON;
+pub use crate::cache::Costs;
+pub use crate::cuda::{Clock as GpuClock, Gpu, GpuMemory, listing as gpu_listing};
+use crate::device::Device;
+use crate::error::Result;
+pub use crate::memory::HostMemory;
+pub use crate::npy::write_atomically;
+
+/// What the launches of `work` by this thread on `device` would compile. They do nothing else.
+pub fn record(device: &Device, work: impl FnOnce() -> Result<()>) -> Result<Vec<Job>> {
+    device.record(work)
+}
+
+/// What compiling for `device` has cost so far.
+pub fn costs(device: &Device) -> Costs {
+    device.cache().costs()
+}
+
+/// Drops the compiled code of `device`; what still uses it keeps it.
+pub fn forget_code(device: &Device) {
+    device.cache().forget_code();
+}
+
+/// The GPU that `device` is, if it is one.
+pub fn gpu(device: &Device) -> Option<&Arc<Gpu>> {
+    device.gpu()
+}
