@@ -118,7 +118,7 @@ impl Prepared {
         let prepared = trace().and_then(|traced| {
             pipeline.begin("trace", &traced);
             let traced = pipeline.specialised(traced, facts)?;
-            let provable = accesses_ignore_memory(&traced);
+            let provable = accesses_ignore_memory(&traced, options.determinism);
             Ok((provable, pipeline.front(traced, device, options)?))
         });
         device.cache().spent(&pipeline.times);
