@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 use exactile_core::ir::op::STRUCTURAL;
-use exactile_core::ir::{Accepts, BinaryOp, CompareOp, Kind, Stage, TernaryOp, UnaryOp};
-use exactile_core::semantics::derived::ACCURACY;
+use exactile_core::ir::{
+    Accepts, Approximate, BinaryOp, CompareOp, Function, Stage, TernaryOp, UnaryOp,
+};
+use exactile_core::semantics::derived::accuracy;
 use serde::Serialize;
 
 /// One op of the IR.
@@ -22,33 +24,32 @@ pub struct OpRow {
     pub meaning: &'static str,
 }
 
-fn elementwise(name: &'static str, accepts: Accepts, kind: Kind, meaning: &'static str) -> OpRow {
-    let (block, lane) = (Stage::Block.word(), Stage::Lane.word());
-    let (kind, stages) = match kind {
-        Kind::Primitive => ("primitive", vec![block, lane]),
-        Kind::Derived => ("derived", vec![block]),
-        Kind::Approximate => ("approximate", vec![block, lane]),
-    };
-    OpRow {
-        name,
-        stages,
-        types: Some(accepts.words()),
-        kind: Some(kind),
-        meaning: meaning.trim(),
-    }
-}
-
 /// Every op, elementwise families first.
 pub fn rows() -> Vec<OpRow> {
+    let (block, lane) = (Stage::Block.word(), Stage::Lane.word());
     let mut rows = Vec::new();
     macro_rules! family {
-        ($($Family:ident)*) => { $(
+        ($($Family:ident $kind:literal [$($stage:ident)*];)*) => { $(
             for op in $Family::ALL {
-                rows.push(elementwise(op.mnemonic(), op.accepts(), op.kind(), op.summary()));
+                let accepts: Accepts = op.accepts();
+                rows.push(OpRow {
+                    name: op.mnemonic(),
+                    stages: vec![$($stage),*],
+                    types: Some(accepts.words()),
+                    kind: Some($kind),
+                    meaning: op.summary().trim(),
+                });
             }
         )* };
     }
-    family!(UnaryOp BinaryOp TernaryOp CompareOp);
+    family! {
+        UnaryOp "primitive" [block lane];
+        BinaryOp "primitive" [block lane];
+        TernaryOp "primitive" [block lane];
+        CompareOp "primitive" [block lane];
+        Function "derived" [block];
+        Approximate "approximate" [block lane];
+    }
     rows.extend(STRUCTURAL.iter().map(|(name, meaning, stages)| OpRow {
         name,
         stages: stages.iter().map(|stage| stage.word()).collect(),
@@ -95,7 +96,7 @@ pub fn page() -> String {
          `f16` and `bf16` are the `f32` function rounded once more.\n\n\
          | function | type | max ulp | tried |\n|---|---|---|---|\n",
     );
-    for row in ACCURACY {
+    for row in accuracy() {
         let error = format!("{:.4}", row.max_ulp);
         let name = format!("`{}`", row.op.mnemonic());
         line(&mut text, &[&name, row.dtype.name(), &error, row.domain]);

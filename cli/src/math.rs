@@ -2,15 +2,14 @@
 
 use clap::Args;
 use exactile::{DType, Device, Error, Result};
-use exactile_core::ir::UnaryOp;
-use exactile_harness::testing::exhaustive::{MathOptions, MathRow, math};
+use exactile_harness::testing::exhaustive::{MathFunction, MathOptions, MathRow, math};
 
 /// Runs the math functions over all inputs: the CPU against an oracle, other devices against the CPU
 #[derive(Args)]
 pub(crate) struct Math {
     /// Only these functions; all when absent
     #[arg(long, value_delimiter = ',', value_parser = function)]
-    function: Vec<UnaryOp>,
+    function: Vec<MathFunction>,
     /// Data types
     #[arg(long, value_delimiter = ',', default_value = "f16,bf16,f32", value_parser = dtype)]
     dtype: Vec<DType>,
@@ -75,8 +74,8 @@ fn line(row: &MathRow) -> String {
     )
 }
 
-fn function(text: &str) -> Result<UnaryOp, String> {
-    UnaryOp::from_mnemonic(text).ok_or_else(|| "expected a unary op such as `exp`".to_string())
+fn function(text: &str) -> Result<MathFunction, String> {
+    MathFunction::from_mnemonic(text).ok_or_else(|| "expected a function such as `exp`".to_string())
 }
 
 fn dtype(text: &str) -> Result<DType, String> {

@@ -3,8 +3,8 @@
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::ir::infer::{infer, result_count};
 use crate::ir::{
-    Access, Axis, BinaryOp, CompareOp, DType, Direction, Func, Inst, Literal, Op, Order, Parameter,
-    Region, Shape, Space, Stage, TernaryOp, Type, UnaryOp, Value,
+    Access, Approximate, Axis, BinaryOp, CompareOp, DType, Direction, Func, Function, Inst,
+    Literal, Op, Order, Parameter, Region, Shape, Space, Stage, TernaryOp, Type, UnaryOp, Value,
 };
 
 /// Appends instructions at the end of the current region.
@@ -246,6 +246,16 @@ impl Builder {
         self.value(Op::Unary { op, x })
     }
 
+    /// An elementwise function that has a definition.
+    pub fn function(&mut self, op: Function, x: Value) -> Value {
+        self.value(Op::Function { op, x })
+    }
+
+    /// An elementwise function of the device's own.
+    pub fn approximate(&mut self, op: Approximate, x: Value) -> Value {
+        self.value(Op::Approximate { op, x })
+    }
+
     /// An elementwise op of two operands.
     pub fn binary(&mut self, op: BinaryOp, lhs: Value, rhs: Value) -> Value {
         self.value(Op::Binary { op, lhs, rhs })
@@ -432,7 +442,8 @@ macro_rules! define_methods {
         $(define_methods! { @family $Family $Variant $fields $($row)* })*
     };
     (@family $Family:ident $Variant:ident $fields:tt
-        $($(#[doc = $doc:literal])* $Op:ident $mnemonic:literal $method:ident $accepts:ident $kind:ident;)*) => {
+        $($(#[doc = $doc:literal])* $Op:ident $mnemonic:literal $method:ident $accepts:ident $surface:ident
+            $(= $($meaning:ident)::+)?;)*) => {
         $(define_methods! { @method $Family $Variant $fields [$(#[doc = $doc])*] $Op $method })*
     };
     (@method $Family:ident $Variant:ident { $($field:ident),* } [$(#[doc = $doc:literal])*] $Op:ident $method:ident) => {
@@ -445,3 +456,4 @@ macro_rules! define_methods {
     };
 }
 crate::ir::scalar_ops::for_each_scalar_family!(define_methods);
+crate::ir::functions::for_each_function_family!(define_methods);

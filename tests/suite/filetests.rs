@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use exactile_core::ir::op::{STRUCTURAL, all_mnemonics};
-use exactile_core::ir::{Kind as OpKind, Stage, UnaryOp};
+use exactile_core::ir::{Approximate, Stage};
 use exactile_harness::testing::filetests::{self, Kind, Report};
 
 fn root() -> PathBuf {
@@ -130,9 +130,7 @@ const WORKER_OPS: &[&str] = &["check_bounds", "check_index"];
 #[test]
 fn every_op_has_each_kind_of_filetest() {
     let report = report();
-    let approximate = |mnemonic: &str| {
-        UnaryOp::from_mnemonic(mnemonic).is_some_and(|op| op.kind() == OpKind::Approximate)
-    };
+    let approximate = |mnemonic: &str| Approximate::from_mnemonic(mnemonic).is_some();
     let lane_only = |mnemonic: &str| {
         STRUCTURAL
             .iter()

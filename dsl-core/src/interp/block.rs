@@ -153,6 +153,7 @@ impl<'a> Machine<'a> {
     fn inst(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
         let func = self.func;
         let data = func.inst(inst);
+        let mnemonic = data.op.mnemonic();
         if let Some(result) = elementwise(func, &data.op, &data.results, |value| self.read(value)) {
             return Ok(vec![result]);
         }
@@ -194,6 +195,8 @@ impl<'a> Machine<'a> {
             | Op::Binary { .. }
             | Op::Ternary { .. }
             | Op::Compare { .. }
+            | Op::Function { .. }
+            | Op::Approximate { .. }
             | Op::Cast { .. }
             | Op::Bitcast { .. }
             | Op::Select { .. }
@@ -202,9 +205,7 @@ impl<'a> Machine<'a> {
             | Op::ExpandDims { .. }
             | Op::Reshape { .. }
             | Op::Transpose { .. }
-            | Op::Yield { .. } => {
-                unreachable!("broken invariant: `{}` was handled", data.op.mnemonic())
-            }
+            | Op::Yield { .. } => unreachable!("broken invariant: `{mnemonic}` was handled"),
             Op::LaneId {}
             | Op::WarpId {}
             | Op::Alloc { .. }
@@ -225,7 +226,7 @@ impl<'a> Machine<'a> {
             | Op::Extract { .. }
             | Op::Vector { .. }
             | Op::ShuffleVector { .. } => {
-                unreachable!("broken invariant: `{}` is no block op", data.op.mnemonic())
+                unreachable!("broken invariant: `{mnemonic}` is no block op")
             }
         }
     }

@@ -80,6 +80,14 @@ pub(super) fn elementwise(
             let dtype = dtype(func, *x);
             map([read(*x)], |[x]| semantics::unary(*op, dtype, x))
         }
+        Op::Function { op, x } => {
+            let dtype = dtype(func, *x);
+            map([read(*x)], |[x]| semantics::function(*op, dtype, x))
+        }
+        Op::Approximate { op, x } => {
+            let dtype = dtype(func, *x);
+            map([read(*x)], |[x]| semantics::approximate(*op, dtype, x))
+        }
         Op::Binary { op, lhs, rhs } => {
             let dtype = dtype(func, *lhs);
             map([read(*lhs), read(*rhs)], |[lhs, rhs]| {

@@ -189,6 +189,7 @@ impl<'a> Machine<'a> {
     fn inst(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
         let func = self.func;
         let data = func.inst(inst);
+        let mnemonic = data.op.mnemonic();
         if let Some(result) = elementwise(func, &data.op, &data.results, |value| self.read(value)) {
             return Ok(vec![result]);
         }
@@ -232,6 +233,7 @@ impl<'a> Machine<'a> {
             | Op::Binary { .. }
             | Op::Ternary { .. }
             | Op::Compare { .. }
+            | Op::Approximate { .. }
             | Op::Cast { .. }
             | Op::Bitcast { .. }
             | Op::Select { .. }
@@ -244,10 +246,9 @@ impl<'a> Machine<'a> {
             | Op::Extract { .. }
             | Op::Vector { .. }
             | Op::ShuffleVector { .. }
-            | Op::Yield { .. } => {
-                unreachable!("broken invariant: `{}` was handled", data.op.mnemonic())
-            }
-            Op::Arange { .. }
+            | Op::Yield { .. } => unreachable!("broken invariant: `{mnemonic}` was handled"),
+            Op::Function { .. }
+            | Op::Arange { .. }
             | Op::Broadcast { .. }
             | Op::ExpandDims { .. }
             | Op::Reshape { .. }
@@ -261,7 +262,7 @@ impl<'a> Machine<'a> {
             | Op::Dot { .. }
             | Op::Histogram { .. }
             | Op::Gather { .. } => {
-                unreachable!("broken invariant: `{}` is no lane op", data.op.mnemonic())
+                unreachable!("broken invariant: `{mnemonic}` is no lane op")
             }
         }
     }

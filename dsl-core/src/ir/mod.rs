@@ -6,13 +6,14 @@
 //! end of its region, nested regions included. A scalar is a tile of rank 0, so `add` is declared
 //! once for scalars, tiles (block stage) and short vectors (lane stage).
 //!
-//! Everything that is true of an op is in its row: [`scalar_ops`] for the elementwise families,
-//! [`ops`] for the rest. The printed text of a function determines its results' bits: flags are
+//! Everything that is true of an op is in its row: [`scalar_ops`] and [`functions`] for the
+//! elementwise families, [`ops`] for the rest. The printed text of a function determines its results' bits: flags are
 //! resolved into ops and attributes before anything else happens.
 
 pub mod attr;
 pub mod field;
 pub mod func;
+pub mod functions;
 pub mod infer;
 pub mod number;
 pub mod op;
@@ -27,9 +28,10 @@ pub use attr::{
 };
 pub use field::Values;
 pub use func::{Access, Func, Inst, InstData, Parameter, Region, RegionData, Value};
+pub use functions::{Approximate, Function};
 pub use number::Number;
 pub use op::{Op, Rule, Trait};
-pub use scalar_ops::{Accepts, BinaryOp, CompareOp, Kind, TernaryOp, UnaryOp};
+pub use scalar_ops::{Accepts, BinaryOp, CompareOp, TernaryOp, UnaryOp};
 pub use types::{Class, DType, Element, MAX_ELEMENTS, MAX_RANK, Shape, Space, Type};
 
 /// Spells a stage of the op table.

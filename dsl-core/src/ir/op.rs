@@ -3,8 +3,8 @@
 use super::field::{Field, FieldReader, FieldWriter, ReadError, Values};
 use super::ops::for_each_op;
 use super::{
-    AtomicOp, Axis, BinaryOp, CompareOp, Direction, Indices, Literal, Order, Precision, Region,
-    SortOrder, Stage, TernaryOp, UnaryOp, Value,
+    Approximate, AtomicOp, Axis, BinaryOp, CompareOp, Direction, Function, Indices, Literal, Order,
+    Precision, Region, SortOrder, Stage, TernaryOp, UnaryOp, Value,
 };
 
 /// A property of an op that passes ask for.
@@ -96,6 +96,10 @@ macro_rules! define_op {
             Ternary { #[doc = "the op"] op: TernaryOp, #[doc = "first"] a: Value, #[doc = "second"] b: Value, #[doc = "third"] c: Value },
             /// An elementwise comparison.
             Compare { #[doc = "the op"] op: CompareOp, #[doc = "left"] lhs: Value, #[doc = "right"] rhs: Value },
+            /// An elementwise function that has a definition over primitives.
+            Function { #[doc = "the function"] op: Function, #[doc = "the operand"] x: Value },
+            /// An elementwise function of the device's own.
+            Approximate { #[doc = "the function"] op: Approximate, #[doc = "the operand"] x: Value },
             $($(#[doc = $doc])* $Variant { $(#[doc = "See the op's documentation."] $field: $Kind),* }),*
         }
 
@@ -112,6 +116,8 @@ macro_rules! define_op {
                     Self::Binary { op, .. } => op.mnemonic(),
                     Self::Ternary { op, .. } => op.mnemonic(),
                     Self::Compare { op, .. } => op.mnemonic(),
+                    Self::Function { op, .. } => op.mnemonic(),
+                    Self::Approximate { op, .. } => op.mnemonic(),
                     $(Self::$Variant { .. } => $mnemonic),*
                 }
             }
@@ -120,6 +126,7 @@ macro_rules! define_op {
             pub fn rule(&self) -> Rule {
                 match self {
                     Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } => Rule::like_first,
+                    Self::Function { .. } | Self::Approximate { .. } => Rule::like_first,
                     Self::Compare { .. } => Rule::compare,
                     $(Self::$Variant { .. } => Rule::$rule),*
                 }
@@ -128,7 +135,8 @@ macro_rules! define_op {
             /// Whether the op has the property.
             pub fn is(&self, asked: Trait) -> bool {
                 match self {
-                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. } => {
+                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
+                    | Self::Function { .. } | Self::Approximate { .. } => {
                         matches!(asked, Trait::pure | Trait::elementwise | Trait::pointwise)
                     }
                     $(Self::$Variant { .. } => [$(Trait::$trait),*].contains(&asked)),*
@@ -138,8 +146,9 @@ macro_rules! define_op {
             /// Whether the op is legal in functions of `stage`.
             pub fn is_legal_in(&self, stage: Stage) -> bool {
                 match self {
-                    Self::Unary { op, .. } => stage == Stage::Block || op.kind() != super::Kind::Derived,
-                    Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. } => true,
+                    Self::Function { .. } => stage == Stage::Block,
+                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
+                    | Self::Approximate { .. } => true,
                     $(Self::$Variant { .. } => [$(super::stage!($stage)),*].contains(&stage)),*
                 }
             }
@@ -147,7 +156,7 @@ macro_rules! define_op {
             /// Calls `visit` with each operand, in the order of the text form.
             pub fn visit_operands(&self, visit: &mut dyn FnMut(Value)) {
                 match self {
-                    Self::Unary { x, .. } => visit(*x),
+                    Self::Unary { x, .. } | Self::Function { x, .. } | Self::Approximate { x, .. } => visit(*x),
                     Self::Binary { lhs, rhs, .. } | Self::Compare { lhs, rhs, .. } => { visit(*lhs); visit(*rhs); }
                     Self::Ternary { a, b, c, .. } => { visit(*a); visit(*b); visit(*c); }
                     $(Self::$Variant { $($field),* } => { $(Field::values($field, visit);)* let _ = &visit; }),*
@@ -157,7 +166,7 @@ macro_rules! define_op {
             /// Replaces each operand.
             pub fn map_operands(&mut self, map: &mut dyn FnMut(Value) -> Value) {
                 match self {
-                    Self::Unary { x, .. } => *x = map(*x),
+                    Self::Unary { x, .. } | Self::Function { x, .. } | Self::Approximate { x, .. } => *x = map(*x),
                     Self::Binary { lhs, rhs, .. } | Self::Compare { lhs, rhs, .. } => { *lhs = map(*lhs); *rhs = map(*rhs); }
                     Self::Ternary { a, b, c, .. } => { *a = map(*a); *b = map(*b); *c = map(*c); }
                     $(Self::$Variant { $($field),* } => { $(Field::map_values($field, map);)* let _ = &map; }),*
@@ -167,7 +176,8 @@ macro_rules! define_op {
             /// Calls `visit` with each region.
             pub fn visit_regions(&self, visit: &mut dyn FnMut(Region)) {
                 match self {
-                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. } => {}
+                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
+                    | Self::Function { .. } | Self::Approximate { .. } => {}
                     $(Self::$Variant { $($field),* } => { $(Field::regions($field, visit);)* let _ = &visit; }),*
                 }
             }
@@ -175,7 +185,8 @@ macro_rules! define_op {
             /// Replaces each region.
             pub fn map_regions(&mut self, map: &mut dyn FnMut(Region) -> Region) {
                 match self {
-                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. } => {}
+                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
+                    | Self::Function { .. } | Self::Approximate { .. } => {}
                     $(Self::$Variant { $($field),* } => { $(Field::map_regions($field, map);)* let _ = &map; }),*
                 }
             }
@@ -183,7 +194,8 @@ macro_rules! define_op {
             /// Writes the fields.
             pub fn write_fields(&self, writer: &mut dyn FieldWriter) {
                 match self {
-                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. } => {
+                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
+                    | Self::Function { .. } | Self::Approximate { .. } => {
                         self.visit_operands(&mut |value| writer.operand(value));
                     }
                     $(Self::$Variant { $($field),* } => { $(Field::write($field, stringify!($field), writer);)* let _ = &writer; }),*
@@ -195,6 +207,12 @@ macro_rules! define_op {
             pub fn read(mnemonic: &str, reader: &mut dyn FieldReader) -> Option<Result<Self, ReadError>> {
                 if let Some(op) = UnaryOp::from_mnemonic(mnemonic) {
                     return Some(reader.operand().map(|x| Self::Unary { op, x }));
+                }
+                if let Some(op) = Function::from_mnemonic(mnemonic) {
+                    return Some(reader.operand().map(|x| Self::Function { op, x }));
+                }
+                if let Some(op) = Approximate::from_mnemonic(mnemonic) {
+                    return Some(reader.operand().map(|x| Self::Approximate { op, x }));
                 }
                 if let Some(op) = BinaryOp::from_mnemonic(mnemonic) {
                     return Some(read_pair(reader).map(|(lhs, rhs)| Self::Binary { op, lhs, rhs }));
@@ -255,11 +273,15 @@ pub fn all_mnemonics() -> Vec<&'static str> {
     let binary = BinaryOp::ALL.iter().map(|op| op.mnemonic());
     let ternary = TernaryOp::ALL.iter().map(|op| op.mnemonic());
     let compare = CompareOp::ALL.iter().map(|op| op.mnemonic());
+    let functions = Function::ALL.iter().map(|op| op.mnemonic());
+    let approximate = Approximate::ALL.iter().map(|op| op.mnemonic());
     let structural = STRUCTURAL.iter().map(|row| row.0);
     unary
         .chain(binary)
         .chain(ternary)
         .chain(compare)
+        .chain(functions)
+        .chain(approximate)
         .chain(structural)
         .collect()
 }

@@ -11,9 +11,10 @@
 //! bases come from `alloc`. Accesses of one program happen in program order.
 //!
 //! # Adding an op
-//! Can it be derived? Then it is a row of [`super::scalar_ops`] and a definition in
-//! `semantics::derived`. Else add a row here or there and follow the compiler's errors: the type
-//! rule in `infer`, the meaning in `interp`, the lowering, the backends. Then write its filetests.
+//! Can it be derived? Then it is a row of [`super::functions`], a definition in `semantics::derived`
+//! and the filetest that `BLESS=1 cargo test --test suite filetests` writes. Else add a row here or in
+//! [`super::scalar_ops`] and follow the compiler's errors: the type rule in `infer`, the meaning in
+//! `interp`, the lowering, the backends. Then write its filetests.
 
 /// Calls `$m!` with one row per op: doc, variant, mnemonic, fields, result rule, stages, traits.
 macro_rules! for_each_op {

@@ -1,18 +1,8 @@
-//! The tables of elementwise ops on numbers: one row is one op.
+//! The tables of the elementwise primitives: one row is one op, which every backend has.
 //!
 //! The same ops serve scalars, tiles (block stage) and short vectors (lane stage). Their meaning on
 //! bits is in [`crate::semantics`]; rounding, NaN and overflow follow the rows' documentation.
-
-/// What lowers an elementwise op.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// Every backend has it.
-    Primitive,
-    /// Replaced by its definition over primitives before lowering.
-    Derived,
-    /// A device's own instruction: deterministic on one device, not promised to equal another.
-    Approximate,
-}
+//! Functions made of primitives, and a device's own ones, are in [`super::functions`].
 
 /// Which data types an elementwise op takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,111 +47,90 @@ impl Accepts {
     }
 }
 
-/// Calls `$m!` with one block per family; a row is doc, variant, mnemonic, method, types, kind.
+/// Calls `$m!` with one block per family. A row is doc, variant, mnemonic, method, types, and how a
+/// kernel's author writes it: as a `function` of that name or as a Rust `operator`.
 macro_rules! for_each_scalar_family {
     ($m:ident) => {
         $m! {
             /// One operand, result of the same type.
             UnaryOp Unary { x } {
                 /// Negation. Flips the sign bit of a float (NaN too); wraps for integers.
-                Neg "neg" neg Numeric Primitive;
+                Neg "neg" neg Numeric operator;
                 /// Absolute value. Clears the sign bit of a float; the least integer maps to itself.
-                Abs "abs" abs Numeric Primitive;
+                Abs "abs" abs Numeric function;
                 /// Complement of every value bit; logical not for `bool`.
-                Not "not" not Bits Primitive;
+                Not "not" not Bits operator;
                 /// Square root, correctly rounded; of a negative number NaN, of -0 -0.
-                Sqrt "sqrt" sqrt Float Primitive;
+                Sqrt "sqrt" sqrt Float function;
                 /// Largest integer not above; keeps -0 and infinities.
-                Floor "floor" floor Float Primitive;
+                Floor "floor" floor Float function;
                 /// Smallest integer not below; keeps the sign of a zero result.
-                Ceil "ceil" ceil Float Primitive;
-                /// e^x.
-                Exp "exp" exp Float Derived;
-                /// 2^x.
-                Exp2 "exp2" exp2 Float Derived;
-                /// Natural logarithm; of zero -inf, of a negative number NaN.
-                Log "log" log Float Derived;
-                /// Logarithm to base 2; of zero -inf, of a negative number NaN.
-                Log2 "log2" log2 Float Derived;
-                /// 1 / sqrt(x) by two correctly rounded operations; of +-0 +-inf.
-                Rsqrt "rsqrt" rsqrt Float Derived;
-                /// 1 / (1 + e^-x), without loss for very negative x.
-                Sigmoid "sigmoid" sigmoid Float Derived;
-                /// Hyperbolic tangent.
-                Tanh "tanh" tanh Float Derived;
-                /// Error function: 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
-                Erf "erf" erf Float Derived;
-                /// The device's own 2^x.
-                ApproxExp2 "approx_exp2" approx_exp2 F32 Approximate;
-                /// The device's own logarithm to base 2.
-                ApproxLog2 "approx_log2" approx_log2 F32 Approximate;
-                /// The device's own 1 / x.
-                ApproxReciprocal "approx_reciprocal" approx_reciprocal F32 Approximate;
-                /// The device's own 1 / sqrt(x).
-                ApproxRsqrt "approx_rsqrt" approx_rsqrt F32 Approximate;
+                Ceil "ceil" ceil Float function;
             }
             /// Two operands of one type, result of the same type.
             BinaryOp Binary { lhs, rhs } {
                 /// Sum. A float rounds once to nearest even; an integer wraps.
-                Add "add" add Numeric Primitive;
+                Add "add" add Numeric operator;
                 /// Difference. A float rounds once to nearest even; an integer wraps.
-                Sub "sub" sub Numeric Primitive;
+                Sub "sub" sub Numeric operator;
                 /// Product. A float rounds once to nearest even; an integer wraps.
-                Mul "mul" mul Numeric Primitive;
+                Mul "mul" mul Numeric operator;
                 /// Quotient. A float is correctly rounded; an integer truncates, x / 0 has all bits
                 /// set, and the least integer / -1 is itself.
-                Div "div" div Numeric Primitive;
+                Div "div" div Numeric operator;
                 /// Remainder with the sign of the dividend; x % 0 = x, the least integer % -1 = 0.
-                Rem "rem" rem Integer Primitive;
+                Rem "rem" rem Integer operator;
                 /// The smaller; NaN if either is NaN; -0 < +0.
-                Minimum "minimum" minimum Numeric Primitive;
+                Minimum "minimum" minimum Numeric function;
                 /// The larger; NaN if either is NaN; -0 < +0.
-                Maximum "maximum" maximum Numeric Primitive;
+                Maximum "maximum" maximum Numeric function;
                 /// The smaller; a NaN operand is ignored; -0 < +0.
-                Minnum "minnum" minnum Float Primitive;
+                Minnum "minnum" minnum Float function;
                 /// The larger; a NaN operand is ignored; -0 < +0.
-                Maxnum "maxnum" maxnum Float Primitive;
+                Maxnum "maxnum" maxnum Float function;
                 /// Bitwise and; logical for `bool`.
-                And "and" and Bits Primitive;
+                And "and" and Bits operator;
                 /// Bitwise or; logical for `bool`.
-                Or "or" or Bits Primitive;
+                Or "or" or Bits operator;
                 /// Bitwise exclusive or; logical for `bool`.
-                Xor "xor" xor Bits Primitive;
+                Xor "xor" xor Bits operator;
                 /// Left shift. The amount is read as unsigned; from the width on the result is 0.
-                Shl "shl" shl Integer Primitive;
+                Shl "shl" shl Integer operator;
                 /// Right shift, arithmetic for signed types. The amount is read as unsigned; from the
                 /// width on the result is 0, or all sign bits for a signed type.
-                Shr "shr" shr Integer Primitive;
+                Shr "shr" shr Integer operator;
             }
             /// Three operands of one type, result of the same type.
             TernaryOp Ternary { a, b, c } {
                 /// a * b + c with one rounding; for `f16` and `bf16` the `f32` result rounded once
                 /// more. Nothing else makes a fused multiply-add.
-                Fma "fma" fma Float Primitive;
+                Fma "fma" fma Float function;
             }
             /// Two operands of one type, a `bool` for each element.
             CompareOp Compare { lhs, rhs } {
                 /// Equal; false if either is NaN.
-                Eq "eq" eq Any Primitive;
+                Eq "eq" eq Any operator;
                 /// Not equal; true if either is NaN.
-                Ne "ne" ne Any Primitive;
+                Ne "ne" ne Any operator;
                 /// Less; false if either is NaN.
-                Lt "lt" lt Numeric Primitive;
+                Lt "lt" lt Numeric operator;
                 /// Less or equal; false if either is NaN.
-                Le "le" le Numeric Primitive;
+                Le "le" le Numeric operator;
                 /// Greater; false if either is NaN.
-                Gt "gt" gt Numeric Primitive;
+                Gt "gt" gt Numeric operator;
                 /// Greater or equal; false if either is NaN.
-                Ge "ge" ge Numeric Primitive;
+                Ge "ge" ge Numeric operator;
             }
         }
     };
 }
 pub(crate) use for_each_scalar_family;
 
+/// Defines the enum of each family.
 macro_rules! define_family {
     ($($(#[doc = $family_doc:literal])* $Family:ident $Variant:ident { $($field:ident),* } {
-        $($(#[doc = $doc:literal])* $Op:ident $mnemonic:literal $method:ident $accepts:ident $kind:ident;)*
+        $($(#[doc = $doc:literal])* $Op:ident $mnemonic:literal $method:ident $accepts:ident $surface:ident
+            $(= $($meaning:ident)::+)?;)*
     })*) => { $(
         $(#[doc = $family_doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -172,9 +141,9 @@ macro_rules! define_family {
             /// The name in the text form.
             pub const fn mnemonic(self) -> &'static str { match self { $(Self::$Op => $mnemonic),* } }
             /// The data types it takes.
-            pub const fn accepts(self) -> Accepts { match self { $(Self::$Op => Accepts::$accepts),* } }
-            /// What lowers it.
-            pub const fn kind(self) -> Kind { match self { $(Self::$Op => Kind::$kind),* } }
+            pub const fn accepts(self) -> $crate::ir::Accepts {
+                match self { $(Self::$Op => $crate::ir::Accepts::$accepts),* }
+            }
             /// The documentation.
             pub const fn summary(self) -> &'static str {
                 match self { $(Self::$Op => concat!($($doc),*)),* }
@@ -186,6 +155,7 @@ macro_rules! define_family {
         }
     )* };
 }
+pub(crate) use define_family;
 for_each_scalar_family!(define_family);
 
 impl BinaryOp {

@@ -6,81 +6,64 @@ use super::context;
 use super::element::{Element, Float, Numeric};
 use super::operators::{Elementwise, binary};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile, map};
-use crate::ir::{BinaryOp, Class, Op, Precision, TernaryOp, UnaryOp};
+use crate::ir::functions::for_each_function_family;
+use crate::ir::scalar_ops::for_each_scalar_family;
+use crate::ir::{BinaryOp, Class, Op, Precision};
 
-macro_rules! unary_functions {
-    ($($(#[doc = $doc:literal])* $name:ident $Op:ident $Class:ident;)*) => {
-        $(
-            $(#[doc = $doc])*
-            #[track_caller]
-            pub fn $name<V: DeviceValue<Element: $Class>>(x: V) -> V {
-                map(x, |context, x| context.builder.unary(UnaryOp::$Op, x))
-            }
-        )*
-        unary_functions!(@methods Tile $($(#[doc = $doc])* $name $Op $Class;)*);
-        unary_functions!(@methods Scalar $($(#[doc = $doc])* $name $Op $Class;)*);
+/// The functions and methods of the rows that say so, with the rows' names and documentation.
+macro_rules! surface {
+    ($($(#[doc = $family_doc:literal])* $Family:ident $Variant:ident $fields:tt {
+        $($(#[doc = $doc:literal])* $Op:ident $mnemonic:literal $method:ident $accepts:ident $surface:ident
+            $(= $($meaning:ident)::+)?;)*
+    })*) => {
+        $($(surface! { @$surface $Variant $fields [$(#[doc = $doc])*] $Op $method $accepts })*)*
     };
-    (@methods $Kind:ident $($(#[doc = $doc:literal])* $name:ident $Op:ident $Class:ident;)*) => { $(
-        impl<T: $Class> $Kind<T> {
+    (@operator $($row:tt)*) => {};
+    (@hidden $($row:tt)*) => {};
+    (@function $Variant:ident { x } [$(#[doc = $doc:literal])*] $Op:ident $method:ident $accepts:ident) => {
+        $(#[doc = $doc])*
+        #[track_caller]
+        pub fn $method<V: DeviceValue<Element: $accepts>>(x: V) -> V {
+            map(x, |context, x| context.builder.$method(x))
+        }
+        surface! { @method Tile [$(#[doc = $doc])*] $method $accepts }
+        surface! { @method Scalar [$(#[doc = $doc])*] $method $accepts }
+    };
+    (@method $Kind:ident [$(#[doc = $doc:literal])*] $method:ident $accepts:ident) => {
+        impl<T: $accepts> $Kind<T> {
             $(#[doc = $doc])*
             #[track_caller]
-            pub fn $name(self) -> Self {
-                $name(self)
+            pub fn $method(self) -> Self {
+                $method(self)
             }
         }
-    )* };
+    };
+    (@function Binary { lhs, rhs } [$(#[doc = $doc:literal])*] $Op:ident $method:ident $accepts:ident) => {
+        $(#[doc = $doc])*
+        #[track_caller]
+        pub fn $method<A, B>(a: A, b: B) -> A::Output
+        where
+            A: Elementwise<B, Output: DeviceValue<Element: $accepts>>,
+        {
+            binary(BinaryOp::$Op, a, b)
+        }
+    };
+    (@function Ternary { a, b, c } [$(#[doc = $doc:literal])*] $Op:ident $method:ident $accepts:ident) => {
+        $(#[doc = $doc])*
+        #[track_caller]
+        pub fn $method<T: $accepts>(a: Tile<T>, b: impl IntoTile<T>, c: impl IntoTile<T>) -> Tile<T> {
+            map(a, |context, a| {
+                let (b, c) = (b.into_value(context), c.into_value(context));
+                let (a, b) = context.broadcast_pair(stringify!($method), a, b);
+                let (a, c) = context.broadcast_pair(stringify!($method), a, c);
+                let (b, c) = context.broadcast_pair(stringify!($method), b, c);
+                context.builder.$method(a, b, c)
+            })
+        }
+    };
 }
-
-unary_functions! {
-    /// Absolute value. Clears the sign bit of a float; the least integer maps to itself.
-    abs Abs Numeric;
-    /// Square root, correctly rounded; of a negative number NaN, of -0 -0.
-    sqrt Sqrt Float;
-    /// Largest integer not above; keeps -0 and infinities.
-    floor Floor Float;
-    /// Smallest integer not below; keeps the sign of a zero result.
-    ceil Ceil Float;
-    /// e^x, at most 1 ulp off in `f32`.
-    exp Exp Float;
-    /// 2^x, at most 1 ulp off in `f32`.
-    exp2 Exp2 Float;
-    /// Natural logarithm, at most 1 ulp off in `f32`; of zero -inf, of a negative number NaN.
-    log Log Float;
-    /// Logarithm to base 2, at most 1 ulp off in `f32`; of zero -inf, of a negative number NaN.
-    log2 Log2 Float;
-    /// 1 / sqrt(x) by two correctly rounded operations; of +-0 +-inf.
-    rsqrt Rsqrt Float;
-    /// 1 / (1 + e^-x), without loss for very negative x.
-    sigmoid Sigmoid Float;
-    /// Hyperbolic tangent.
-    tanh Tanh Float;
-    /// Error function: 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
-    erf Erf Float;
-}
-
-/// The smaller of two values; NaN if either is NaN; -0 < +0.
-#[track_caller]
-pub fn minimum<A: Elementwise<B>, B>(a: A, b: B) -> A::Output {
-    binary(BinaryOp::Minimum, a, b)
-}
-
-/// The larger of two values; NaN if either is NaN; -0 < +0.
-#[track_caller]
-pub fn maximum<A: Elementwise<B>, B>(a: A, b: B) -> A::Output {
-    binary(BinaryOp::Maximum, a, b)
-}
-
-/// The smaller of two floats; a NaN operand is ignored; -0 < +0.
-#[track_caller]
-pub fn minnum<A: Elementwise<B, Output: DeviceValue<Element: Float>>, B>(a: A, b: B) -> A::Output {
-    binary(BinaryOp::Minnum, a, b)
-}
-
-/// The larger of two floats; a NaN operand is ignored; -0 < +0.
-#[track_caller]
-pub fn maxnum<A: Elementwise<B, Output: DeviceValue<Element: Float>>, B>(a: A, b: B) -> A::Output {
-    binary(BinaryOp::Maxnum, a, b)
-}
+for_each_scalar_family!(surface);
+for_each_function_family!(surface);
 
 /// Quotient rounded up, of positive integers on the host: how many tiles of `divisor` cover
 /// `dividend`.
@@ -130,18 +113,6 @@ where
         let (condition, on_false) = context.broadcast_pair("select", condition, on_false);
         context.builder.select(condition, on_true, on_false)
     }))
-}
-
-/// `a * b + c` with one rounding. Nothing else makes a fused multiply-add.
-#[track_caller]
-pub fn fma<T: Float>(a: Tile<T>, b: impl IntoTile<T>, c: impl IntoTile<T>) -> Tile<T> {
-    map(a, |context, a| {
-        let (b, c) = (b.into_value(context), c.into_value(context));
-        let (a, b) = context.broadcast_pair("fma", a, b);
-        let (a, c) = context.broadcast_pair("fma", a, c);
-        let (b, c) = context.broadcast_pair("fma", b, c);
-        context.builder.ternary(TernaryOp::Fma, a, b, c)
-    })
 }
 
 /// `accumulator + a x b` for tiles `[m, k]`, `[k, n]` and `[m, n]`.

@@ -266,7 +266,7 @@ impl Analysis<'_> {
             | Op::ExpandDims { .. }
             | Op::Reshape { .. }
             | Op::Transpose { .. } => self.shape_op(op, result),
-            Op::Unary { .. } | Op::Ternary { .. } => {
+            Op::Unary { .. } | Op::Ternary { .. } | Op::Approximate { .. } => {
                 // Equal operands give equal results.
                 let operands: Vec<Facts> = op
                     .operands()

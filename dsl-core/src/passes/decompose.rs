@@ -1,34 +1,43 @@
-//! Replaces derived ops by their definitions, and approximate ops where a device has none.
+//! Replaces functions by their definitions, and approximate ones where a device has none.
 
 use super::float_range;
 use super::rewrite::rewrite;
-use crate::ir::{Func, Kind, Op};
-use crate::semantics::derived::{Domain, define};
+use crate::ir::{Func, Op, Value};
+use crate::semantics::derived::{Domain, define, define_exact};
 
-/// Replaces each derived op by its definition over primitives: what both backends compute.
+/// Replaces each function by its definition over primitives: what both backends compute.
 pub fn decompose(func: &mut Func) {
-    replace(func, Kind::Derived);
-}
-
-/// Replaces each approximate op by the exact function that it approximates: for devices without
-/// instructions of their own.
-pub fn decompose_approximate(func: &mut Func) {
-    replace(func, Kind::Approximate);
-}
-
-fn replace(func: &mut Func, kind: Kind) {
-    let not_positive = float_range::not_positive(func);
+    let domain = domains(func);
     rewrite(
         func,
         &mut |rewriter, inst| match *rewriter.builder.func().op(inst) {
-            Op::Unary { op, x } if op.kind() == kind => {
-                let domain = match not_positive.get(x) {
-                    Some(true) => Domain::NotPositive,
-                    Some(false) | None => Domain::Anything,
-                };
-                Some(vec![define(&mut rewriter.builder, op, x, domain)])
+            Op::Function { op, x } => Some(vec![define(&mut rewriter.builder, op, x, domain(x))]),
+            _ => None,
+        },
+    );
+}
+
+/// Replaces each approximate function by the exact one that it approximates: for devices without
+/// instructions of their own.
+pub fn decompose_approximate(func: &mut Func) {
+    let domain = domains(func);
+    rewrite(
+        func,
+        &mut |rewriter, inst| match *rewriter.builder.func().op(inst) {
+            Op::Approximate { op, x } => {
+                let exact = define_exact(&mut rewriter.builder, op, x, domain(x));
+                Some(vec![exact])
             }
             _ => None,
         },
     );
+}
+
+/// What is known of the values that `func` has now.
+fn domains(func: &Func) -> impl Fn(Value) -> Domain + use<> {
+    let not_positive = float_range::not_positive(func);
+    move |x| match not_positive.get(x) {
+        Some(true) => Domain::NotPositive,
+        Some(false) | None => Domain::Anything,
+    }
 }

@@ -1,8 +1,8 @@
 //! Computes elementwise ops on constants, by the one meaning that they have.
 
 use super::rewrite::{Rewriter, rewrite};
-use crate::ir::{Func, Inst, Kind, Literal, Op, Value};
-use crate::semantics::{binary, bitcast, canonical, cast, compare, ternary, unary};
+use crate::ir::{Func, Inst, Literal, Op, Value};
+use crate::semantics::{binary, bitcast, canonical, cast, compare, function, ternary, unary};
 
 /// Replaces each elementwise op whose operands are constants by its result. Approximate ops stay:
 /// their result is the device's.
@@ -26,9 +26,13 @@ fn value(rewriter: &Rewriter, inst: Inst) -> Option<u64> {
     let data = rewriter.builder.func().inst(inst);
     let to = || rewriter.builder.ty(data.results[0]).dtype();
     match &data.op {
-        Op::Unary { op, x } if op.kind() != Kind::Approximate => {
+        Op::Unary { op, x } => {
             let x = known(x)?;
             Some(unary(*op, x.dtype, x.bits))
+        }
+        Op::Function { op, x } => {
+            let x = known(x)?;
+            Some(function(*op, x.dtype, x.bits))
         }
         Op::Binary { op, lhs, rhs } => {
             let (lhs, rhs) = (known(lhs)?, known(rhs)?);

@@ -160,7 +160,7 @@ const fn is_bitwise(op: BinaryOp) -> bool {
 mod tests {
     use super::canonical_reads;
     use crate::builder::Builder;
-    use crate::ir::{DType, Func, Op, Stage, UnaryOp};
+    use crate::ir::{DType, Func, Function, Op, Stage};
     use crate::semantics::derived::{Domain, define};
     use crate::text::parse;
 
@@ -186,11 +186,11 @@ mod tests {
     fn exponentials_tell_no_nan_from_another() {
         for dtype in [DType::F32, DType::F64] {
             for op in [
-                UnaryOp::Exp,
-                UnaryOp::Exp2,
-                UnaryOp::Sigmoid,
-                UnaryOp::Tanh,
-                UnaryOp::Erf,
+                Function::Exp,
+                Function::Exp2,
+                Function::Sigmoid,
+                Function::Tanh,
+                Function::Erf,
             ] {
                 for domain in [Domain::Anything, Domain::NotPositive] {
                     let mut builder = Builder::new("f", Stage::Block);

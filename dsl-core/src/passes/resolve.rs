@@ -1,8 +1,9 @@
 //! Turns the determinism level into ops and attributes. Nothing after this pass reads a level.
 
-use super::rewrite::{Rewriter, rewrite};
+use super::rewrite::rewrite;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::{BinaryOp, DType, Func, Inst, Kind, Op, Order, UnaryOp, Value};
+use crate::ir::{DType, Func, Op, Order};
+use crate::semantics::derived::define_approximate;
 use crate::target::Determinism;
 
 /// Applies `determinism` to a block function, or names each op that cannot honour it.
@@ -57,9 +58,7 @@ fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation
         } if determinism >= Determinism::ScheduleInvariant => {
             Violation::because("leaves its order to the schedule")
         }
-        Op::Unary { op, .. }
-            if op.kind() == Kind::Approximate && determinism == Determinism::Exact =>
-        {
+        Op::Approximate { .. } if determinism == Determinism::Exact => {
             Violation::because("differs between devices")
         }
         Op::AtomicReduce { value, .. } if func.ty(*value).dtype().is_some_and(DType::is_float) => {
@@ -81,80 +80,13 @@ fn relax(func: &mut Func) {
             *order = Order::Any;
         }
     }
-    rewrite(func, &mut |rewriter, inst| {
-        approximate(rewriter, inst).map(|value| vec![value])
-    });
-}
-
-/// The device's way to compute a derived function, if it has one that is good to about 1e-6.
-fn approximate(rewriter: &mut Rewriter, inst: Inst) -> Option<Value> {
-    let Op::Unary { op, x } = *rewriter.builder.func().op(inst) else {
-        return None;
-    };
-    let dtype = rewriter.builder.ty(x).dtype()?;
-    if dtype.compute() != DType::F32 || !has_approximation(op) {
-        return None;
-    }
-    let builder = &mut rewriter.builder;
-    let wide = builder.cast(x, DType::F32);
-    let log2_e = builder.constant_like(wide, std::f64::consts::LOG2_E);
-    let result = match op {
-        UnaryOp::Exp => {
-            let scaled = builder.binary(BinaryOp::Mul, wide, log2_e);
-            builder.approx_exp2(scaled)
-        }
-        UnaryOp::Exp2 => builder.approx_exp2(wide),
-        UnaryOp::Log => {
-            let ln_2 = builder.constant_like(wide, std::f64::consts::LN_2);
-            let log2 = builder.approx_log2(wide);
-            builder.binary(BinaryOp::Mul, log2, ln_2)
-        }
-        UnaryOp::Log2 => builder.approx_log2(wide),
-        UnaryOp::Rsqrt => builder.approx_rsqrt(wide),
-        UnaryOp::Sigmoid => {
-            let negated = builder.neg(wide);
-            let scaled = builder.binary(BinaryOp::Mul, negated, log2_e);
-            let power = builder.approx_exp2(scaled);
-            let one = builder.constant_like(wide, 1.0);
-            let sum = builder.binary(BinaryOp::Add, power, one);
-            builder.approx_reciprocal(sum)
-        }
-        UnaryOp::Tanh
-        | UnaryOp::Erf
-        | UnaryOp::Neg
-        | UnaryOp::Abs
-        | UnaryOp::Not
-        | UnaryOp::Sqrt
-        | UnaryOp::Floor
-        | UnaryOp::Ceil
-        | UnaryOp::ApproxExp2
-        | UnaryOp::ApproxLog2
-        | UnaryOp::ApproxReciprocal
-        | UnaryOp::ApproxRsqrt => unreachable!("broken invariant: see `has_approximation`"),
-    };
-    Some(builder.cast(result, dtype))
-}
-
-const fn has_approximation(op: UnaryOp) -> bool {
-    match op {
-        UnaryOp::Exp
-        | UnaryOp::Exp2
-        | UnaryOp::Log
-        | UnaryOp::Log2
-        | UnaryOp::Rsqrt
-        | UnaryOp::Sigmoid => true,
-        // By exp2 tanh would lose all digits near zero.
-        UnaryOp::Tanh
-        | UnaryOp::Erf
-        | UnaryOp::Neg
-        | UnaryOp::Abs
-        | UnaryOp::Not
-        | UnaryOp::Sqrt
-        | UnaryOp::Floor
-        | UnaryOp::Ceil
-        | UnaryOp::ApproxExp2
-        | UnaryOp::ApproxLog2
-        | UnaryOp::ApproxReciprocal
-        | UnaryOp::ApproxRsqrt => false,
-    }
+    rewrite(
+        func,
+        &mut |rewriter, inst| match *rewriter.builder.func().op(inst) {
+            Op::Function { op, x } => {
+                define_approximate(&mut rewriter.builder, op, x).map(|value| vec![value])
+            }
+            _ => None,
+        },
+    );
 }

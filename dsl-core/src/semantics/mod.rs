@@ -14,6 +14,7 @@ pub mod reduction;
 pub mod scalar;
 
 pub use cast::{bitcast, canonical, cast};
+pub use derived::evaluate::{approximate, function};
 pub use scalar::{binary, compare, ternary, unary};
 
 #[cfg(test)]

@@ -3,17 +3,10 @@
 //! `f16` and `bf16` arithmetic is the `f32` operation, then one rounding.
 
 use super::cast::cast;
-use super::derived;
-use crate::ir::{BinaryOp, CompareOp, DType, Kind, Literal, TernaryOp, UnaryOp};
+use crate::ir::{BinaryOp, CompareOp, DType, Literal, TernaryOp, UnaryOp};
 
 /// `op` applied to one number of `dtype`.
-///
-/// A derived op means its definition. An approximate op means the exact function it approximates:
-/// a device's result is near it.
 pub fn unary(op: UnaryOp, dtype: DType, x: u64) -> u64 {
-    if op.kind() != Kind::Primitive {
-        return derived::evaluate(op, dtype, x);
-    }
     let sign = (dtype.mask() >> 1) + 1;
     match (op, dtype.is_float()) {
         (UnaryOp::Neg, true) => x ^ sign,
@@ -30,21 +23,6 @@ pub fn unary(op: UnaryOp, dtype: DType, x: u64) -> u64 {
             |[x]| single::unary(op, x),
             |[x]| double::unary(op, x),
         ),
-        (
-            UnaryOp::Exp
-            | UnaryOp::Exp2
-            | UnaryOp::Log
-            | UnaryOp::Log2
-            | UnaryOp::Rsqrt
-            | UnaryOp::Sigmoid
-            | UnaryOp::Tanh
-            | UnaryOp::Erf
-            | UnaryOp::ApproxExp2
-            | UnaryOp::ApproxLog2
-            | UnaryOp::ApproxReciprocal
-            | UnaryOp::ApproxRsqrt,
-            _,
-        ) => unreachable!("broken invariant: `{}` is no primitive", op.mnemonic()),
     }
 }
 
@@ -140,21 +118,7 @@ macro_rules! float_ops {
                     UnaryOp::Sqrt => x.sqrt(),
                     UnaryOp::Floor => x.floor(),
                     UnaryOp::Ceil => x.ceil(),
-                    UnaryOp::Neg
-                    | UnaryOp::Abs
-                    | UnaryOp::Not
-                    | UnaryOp::Exp
-                    | UnaryOp::Exp2
-                    | UnaryOp::Log
-                    | UnaryOp::Log2
-                    | UnaryOp::Rsqrt
-                    | UnaryOp::Sigmoid
-                    | UnaryOp::Tanh
-                    | UnaryOp::Erf
-                    | UnaryOp::ApproxExp2
-                    | UnaryOp::ApproxLog2
-                    | UnaryOp::ApproxReciprocal
-                    | UnaryOp::ApproxRsqrt => {
+                    UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not => {
                         unreachable!("broken invariant: `{}` is not a float op", op.mnemonic())
                     }
                 }

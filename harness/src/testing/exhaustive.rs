@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use exactile_core::ir::{DType, Kind, Literal, UnaryOp};
-use exactile_core::semantics::derived::{ACCURACY, Domain};
+use exactile_core::ir::{DType, Function, Literal, UnaryOp};
+use exactile_core::semantics::derived::{Domain, accuracy, domains};
 use exactile_core::semantics::oracle::{reference, ulp_error};
 use exactile_core::semantics::{canonical, cast};
 use exactile_core::target::Options;
@@ -16,11 +16,62 @@ use exactile::Device;
 use exactile::text_kernel::{TextArgument, TextKernel};
 use exactile::{Error, Result};
 
+/// A function that has a true value to judge results by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MathFunction {
+    /// The square root, which is correctly rounded.
+    Sqrt,
+    /// A derived function.
+    Derived(Function),
+}
+
+impl MathFunction {
+    fn all() -> Vec<Self> {
+        let derived = Function::ALL.iter().copied().map(Self::Derived);
+        std::iter::once(Self::Sqrt).chain(derived).collect()
+    }
+
+    /// The function with this name.
+    pub fn from_mnemonic(mnemonic: &str) -> Option<Self> {
+        let mut all = Self::all().into_iter();
+        all.find(|function| function.mnemonic() == mnemonic)
+    }
+
+    fn mnemonic(self) -> &'static str {
+        match self {
+            Self::Sqrt => UnaryOp::Sqrt.mnemonic(),
+            Self::Derived(op) => op.mnemonic(),
+        }
+    }
+
+    /// The domains for which it has a definition.
+    fn domains(self) -> &'static [Domain] {
+        match self {
+            Self::Sqrt => &[Domain::Anything],
+            Self::Derived(op) => domains(op),
+        }
+    }
+
+    fn value(self, x: f64) -> f64 {
+        match self {
+            Self::Sqrt => x.sqrt(),
+            Self::Derived(op) => reference(op, x),
+        }
+    }
+
+    /// The error that the documentation states.
+    fn stated(self, dtype: DType) -> f64 {
+        let Self::Derived(op) = self else { return 0.5 };
+        let row = accuracy().find(|row| (row.op, row.dtype) == (op, dtype));
+        row.map_or(0.5, |row| row.max_ulp)
+    }
+}
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct MathOptions {
-    /// The functions; all derived ones and `sqrt` when empty.
-    pub functions: Vec<UnaryOp>,
+    /// The functions; all when empty.
+    pub functions: Vec<MathFunction>,
     /// The data types, each `f16`, `bf16` or `f32`.
     pub dtypes: Vec<DType>,
     /// Devices whose results must equal those of the CPU in every bit.
@@ -60,16 +111,14 @@ const BLOCK: usize = 1024;
 
 /// Runs the functions; `progress` hears of each finished row.
 pub fn math(options: &MathOptions, progress: &mut dyn FnMut(&MathRow)) -> Result<Vec<MathRow>> {
-    let derived = UnaryOp::ALL.iter().copied();
-    let all = derived.filter(|op| op.kind() == Kind::Derived || *op == UnaryOp::Sqrt);
     let functions = match options.functions.is_empty() {
-        true => all.collect(),
+        true => MathFunction::all(),
         false => options.functions.clone(),
     };
     let mut rows = Vec::new();
     for &dtype in &options.dtypes {
         for &function in &functions {
-            for &domain in domains(function) {
+            for &domain in function.domains() {
                 let row = run((function, domain), dtype, options)?;
                 progress(&row);
                 rows.push(row);
@@ -79,17 +128,9 @@ pub fn math(options: &MathOptions, progress: &mut dyn FnMut(&MathRow)) -> Result
     Ok(rows)
 }
 
-/// The domains for which a function has a definition.
-const fn domains(function: UnaryOp) -> &'static [Domain] {
-    match function {
-        UnaryOp::Exp | UnaryOp::Exp2 => &[Domain::Anything, Domain::NotPositive],
-        _ => &[Domain::Anything],
-    }
-}
-
 /// A kernel that makes the inputs from their bits and stores the results: for those in `domain` by the
 /// definition for that domain.
-fn source(function: UnaryOp, domain: Domain, dtype: DType) -> Result<String> {
+fn source(function: MathFunction, domain: Domain, dtype: DType) -> Result<String> {
     let bits = match dtype {
         DType::F16 | DType::BF16 => DType::U16,
         DType::F32 => DType::U32,
@@ -130,15 +171,8 @@ fn source(function: UnaryOp, domain: Domain, dtype: DType) -> Result<String> {
     ))
 }
 
-fn stated(function: UnaryOp, dtype: DType) -> f64 {
-    let row = ACCURACY
-        .iter()
-        .find(|row| row.op == function && row.dtype == dtype);
-    row.map_or(0.5, |row| row.max_ulp)
-}
-
 fn run(
-    (function, domain): (UnaryOp, Domain),
+    (function, domain): (MathFunction, Domain),
     dtype: DType,
     options: &MathOptions,
 ) -> Result<MathRow> {
@@ -155,7 +189,7 @@ fn run(
         inputs: 0,
         max_ulp: 0.0,
         at: 0,
-        stated_ulp: stated(function, dtype),
+        stated_ulp: function.stated(dtype),
         mismatches: options
             .devices
             .iter()
@@ -207,7 +241,7 @@ fn read(bytes: &[u8]) -> u64 {
 }
 
 /// The greatest error and its input.
-fn worst(function: UnaryOp, dtype: DType, first: usize, results: &[u8]) -> (f64, u64) {
+fn worst(function: MathFunction, dtype: DType, first: usize, results: &[u8]) -> (f64, u64) {
     let size = dtype.bytes() as usize;
     let errors = results
         .par_chunks_exact(size)
@@ -215,7 +249,7 @@ fn worst(function: UnaryOp, dtype: DType, first: usize, results: &[u8]) -> (f64,
         .map(|(index, result)| {
             let input = (first + index) as u64;
             let x = f64::from_bits(cast(dtype, DType::F64, input));
-            let expected = reference(function, x).unwrap_or(f64::NAN);
+            let expected = function.value(x);
             let error = ulp_error(dtype, read(result), expected, 0.0);
             (error.unwrap_or(f64::INFINITY), input)
         });

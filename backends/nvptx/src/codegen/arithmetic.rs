@@ -92,6 +92,10 @@ impl<'c> Emitter<'_, 'c> {
         (0..lanes[0].len())
             .map(|lane| match op {
                 Op::Unary { op, .. } => self.unary(*op, dtype, lanes[0][lane]),
+                Op::Approximate { op, .. } => {
+                    let result = self.approximate(*op, lanes[0][lane].into_float_value())?;
+                    Ok(result.into())
+                }
                 Op::Binary { op, .. } => self.binary(*op, dtype, lanes[0][lane], lanes[1][lane]),
                 Op::Ternary { op, .. } => {
                     let operands = [lanes[0][lane], lanes[1][lane], lanes[2][lane]];

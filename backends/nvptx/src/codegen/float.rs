@@ -1,6 +1,6 @@
 //! Float arithmetic: `f16` and `bf16` are computed in `f32` and rounded once.
 
-use exactile_core::ir::{BinaryOp, DType, UnaryOp};
+use exactile_core::ir::{Approximate, BinaryOp, DType, UnaryOp};
 use inkwell::FloatPredicate;
 use inkwell::values::FloatValue;
 
@@ -39,20 +39,25 @@ impl<'c> Emitter<'_, 'c> {
             UnaryOp::Sqrt => self.rounded("llvm.sqrt", dtype, x),
             UnaryOp::Floor => self.rounded("llvm.floor", dtype, x),
             UnaryOp::Ceil => self.rounded("llvm.ceil", dtype, x),
-            UnaryOp::ApproxExp2 => self.approximate("ex2.approx.f32", x),
-            UnaryOp::ApproxLog2 => self.approximate("lg2.approx.f32", x),
-            UnaryOp::ApproxReciprocal => self.approximate("rcp.approx.f32", x),
-            UnaryOp::ApproxRsqrt => self.approximate("rsqrt.approx.f32", x),
-            UnaryOp::Not
-            | UnaryOp::Exp
-            | UnaryOp::Exp2
-            | UnaryOp::Log
-            | UnaryOp::Log2
-            | UnaryOp::Rsqrt
-            | UnaryOp::Sigmoid
-            | UnaryOp::Tanh
-            | UnaryOp::Erf => Err(Error::Unsupported(op.mnemonic().to_string())),
+            UnaryOp::Not => Err(Error::Unsupported(op.mnemonic().to_string())),
         }
+    }
+
+    /// One PTX instruction, in the form that keeps subnormals.
+    pub(super) fn approximate(&self, op: Approximate, x: FloatValue<'c>) -> Result<FloatValue<'c>> {
+        let instruction = match op {
+            Approximate::Exp2 => "ex2.approx.f32",
+            Approximate::Log2 => "lg2.approx.f32",
+            Approximate::Reciprocal => "rcp.approx.f32",
+            Approximate::Rsqrt => "rsqrt.approx.f32",
+        };
+        let text = format!("{instruction} $0, $1;");
+        let ty = self.context.f32_type().into();
+        let call = self.inline_ptx(Some(ty), text, "=f,f".to_string(), &[x.into()], false)?;
+        call.try_as_basic_value()
+            .basic()
+            .map(|value| value.into_float_value())
+            .ok_or_else(|| Error::Llvm(format!("`{instruction}` has no result")))
     }
 
     fn rounded(&self, name: &str, dtype: DType, x: FloatValue<'c>) -> Result<FloatValue<'c>> {
@@ -71,17 +76,6 @@ impl<'c> Emitter<'_, 'c> {
         Ok(self
             .intrinsic_value(name, &[ty], &[x.into()])?
             .into_float_value())
-    }
-
-    /// One PTX instruction, in the form that keeps subnormals.
-    fn approximate(&self, instruction: &str, x: FloatValue<'c>) -> Result<FloatValue<'c>> {
-        let text = format!("{instruction} $0, $1;");
-        let ty = self.context.f32_type().into();
-        let call = self.inline_ptx(Some(ty), text, "=f,f".to_string(), &[x.into()], false)?;
-        call.try_as_basic_value()
-            .basic()
-            .map(|value| value.into_float_value())
-            .ok_or_else(|| Error::Llvm(format!("`{instruction}` has no result")))
     }
 
     pub(super) fn float_binary(

@@ -145,7 +145,7 @@ impl<'c> Emitter<'_, 'c> {
             Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } | Op::Compare { .. } => {
                 self.elementwise(inst, op)
             }
-            Op::Constant { .. } | Op::Select { .. } | Op::Splat { .. } => {
+            Op::Approximate { .. } | Op::Constant { .. } | Op::Select { .. } | Op::Splat { .. } => {
                 self.elementwise(inst, op)
             }
             Op::Cast { x } => self.cast(inst, *x),
@@ -179,7 +179,8 @@ impl<'c> Emitter<'_, 'c> {
             Op::StartCopy { .. } => self.start_copy(op),
             Op::GroupCopies {} => self.group_copies(),
             Op::WaitCopies { pending } => self.wait_copies(*pending),
-            Op::CheckBounds { .. }
+            Op::Function { .. }
+            | Op::CheckBounds { .. }
             | Op::CheckIndex { .. }
             | Op::Arange { .. }
             | Op::Broadcast { .. }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use exactile_core::builder::Builder;
 use exactile_core::ir::{
-    Access, Axis, BinaryOp, CompareOp, DType, Kind, Literal, Op, Space, TernaryOp, Type, UnaryOp,
-    Value,
+    Access, Approximate, Axis, BinaryOp, CompareOp, DType, Literal, Op, Space, TernaryOp, Type,
+    UnaryOp, Value,
 };
 use exactile_nvptx::{EmitOptions, GridMapping, emit_with};
 
@@ -43,8 +43,14 @@ impl Sink {
 
 fn elementwise(builder: &mut Builder, sink: &mut Sink, dtype: DType, [x, y, z]: [Value; 3]) {
     for &op in UnaryOp::ALL {
-        if op.accepts().admits(dtype) && op.kind() != Kind::Derived {
+        if op.accepts().admits(dtype) {
             let value = builder.unary(op, x);
+            sink.put(builder, value);
+        }
+    }
+    for &op in Approximate::ALL {
+        if op.accepts().admits(dtype) {
+            let value = builder.approximate(op, x);
             sink.put(builder, value);
         }
     }

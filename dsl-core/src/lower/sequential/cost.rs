@@ -38,18 +38,6 @@ impl Planner<'_> {
             Op::Unary { op, .. } => match op {
                 UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => 1,
                 UnaryOp::Sqrt => 8,
-                UnaryOp::Exp
-                | UnaryOp::Exp2
-                | UnaryOp::Log
-                | UnaryOp::Log2
-                | UnaryOp::Rsqrt
-                | UnaryOp::Sigmoid
-                | UnaryOp::Tanh
-                | UnaryOp::Erf => 20,
-                UnaryOp::ApproxExp2
-                | UnaryOp::ApproxLog2
-                | UnaryOp::ApproxReciprocal
-                | UnaryOp::ApproxRsqrt => 30,
             },
             Op::Binary { op, .. } => match op {
                 BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => 1,

@@ -107,6 +107,7 @@ impl Lowerer<'_> {
             | Op::Binary { .. }
             | Op::Ternary { .. }
             | Op::Compare { .. }
+            | Op::Approximate { .. }
             | Op::Cast { .. }
             | Op::Bitcast { .. }
             | Op::Select { .. } => {
@@ -118,7 +119,8 @@ impl Lowerer<'_> {
                     .collect();
                 self.apply(&op, result, operands, index.lanes)
             }
-            Op::Store { .. }
+            Op::Function { .. }
+            | Op::Store { .. }
             | Op::AtomicReduce { .. }
             | Op::Reduce { .. }
             | Op::Scan { .. }

@@ -1,9 +1,27 @@
 //! erf: an odd polynomial up to 1, beyond it `1 - e^Q(|x|)` with a polynomial for `log(erfc(|x|))`.
 
-use super::coefficients::{ERF, LOG_ERFC};
+use super::Meaning;
+use super::coefficients::{self, LOG_ERFC};
 use super::exponential::exp_near;
 use super::formula::{Format, Formula};
 use crate::ir::{CompareOp, Value};
+use crate::semantics::oracle::{self, wide};
+
+pub(super) const ERF: Meaning = Meaning {
+    define: erf,
+    not_positive: None,
+    approximate: None,
+    reference: oracle::erf,
+    reference_wide: wide::erf,
+    max_ulp: [1.0851, 0.9499],
+    special: &[
+        (0.0, 0.0),
+        (-0.0, -0.0),
+        (f64::INFINITY, 1.0),
+        (f64::NEG_INFINITY, -1.0),
+        (9.0, 1.0),
+    ],
+};
 
 /// Where the second polynomial is centred.
 const CENTER: f64 = 1.25;
@@ -17,9 +35,9 @@ const fn saturation(format: Format) -> f64 {
 }
 
 /// Error function.
-pub(super) fn erf(formula: &mut Formula<'_>, x: Value) -> Value {
+fn erf(formula: &mut Formula<'_>, x: Value) -> Value {
     let square = formula.mul(x, x);
-    let slope = formula.polynomial(ERF, square);
+    let slope = formula.polynomial(coefficients::ERF, square);
     let near = formula.fma(slope, x, x);
 
     let magnitude = formula.abs(x);

@@ -1,11 +1,12 @@
 //! Runs a definition on one number.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::{Domain, define};
+use super::{Domain, define, define_exact};
 use crate::builder::Builder;
 use crate::entity::Entity;
-use crate::ir::{DType, Func, Inst, Kind, Literal, Op, Stage, UnaryOp, Value};
+use crate::ir::{Approximate, DType, Func, Function, Inst, Literal, Op, Stage, Value};
 use crate::semantics::{binary, bitcast, cast, compare, ternary, unary};
 
 /// The definition of a derived function of a data type, ready to run on numbers.
@@ -21,15 +22,21 @@ pub struct Definition {
 
 impl Definition {
     /// The definition of `op` for the float type `dtype`.
-    pub fn new(op: UnaryOp, dtype: DType) -> Self {
+    pub fn new(op: Function, dtype: DType) -> Self {
         Self::within(op, dtype, Domain::Anything)
     }
 
     /// The definition for arguments of a domain.
-    pub fn within(op: UnaryOp, dtype: DType, domain: Domain) -> Self {
-        let mut builder = Builder::new(op.mnemonic(), Stage::Block);
+    pub fn within(op: Function, dtype: DType, domain: Domain) -> Self {
+        Self::of(op.mnemonic(), dtype, &|builder, x| {
+            define(builder, op, x, domain)
+        })
+    }
+
+    fn of(name: &str, dtype: DType, define: &dyn Fn(&mut Builder, Value) -> Value) -> Self {
+        let mut builder = Builder::new(name, Stage::Block);
         let x = builder.scalar_parameter("x", dtype);
-        let result = define(&mut builder, op, x, domain);
+        let result = define(&mut builder, x);
         let func = builder
             .finish()
             .expect("broken invariant: definitions of float types are well typed");
@@ -106,25 +113,45 @@ fn apply(op: &Op, to: DType, at: &dyn Fn(&Value) -> Literal) -> u64 {
     }
 }
 
-/// `op`, derived or approximate, at one number of a float type.
-pub fn evaluate(op: UnaryOp, dtype: DType, x: u64) -> u64 {
+/// `op` at one number of a float type, by its definition.
+pub fn function(op: Function, dtype: DType, x: u64) -> u64 {
     let compute = dtype.compute();
-    let found = DEFINITIONS
-        .iter()
-        .find(|(name, computed, _)| (*name, *computed) == (op, compute));
-    let (_, _, definition) = found.expect("broken invariant: a derived op of a float type");
+    let definition = FUNCTIONS.get(&(op, compute));
+    let definition = definition.expect("broken invariant: a function takes floats");
     cast(compute, dtype, definition.evaluate(cast(dtype, compute, x)))
 }
 
+/// The exact function that `op` approximates, at one number of a type that it takes: a device's
+/// result is near it.
+pub fn approximate(op: Approximate, dtype: DType, x: u64) -> u64 {
+    let definition = APPROXIMATED.get(&(op, dtype));
+    let definition = definition.expect("broken invariant: an approximate function takes `f32`");
+    definition.evaluate(x)
+}
+
 /// The definitions that need no cast.
-static DEFINITIONS: LazyLock<Vec<(UnaryOp, DType, Definition)>> = LazyLock::new(|| {
-    let mut definitions = Vec::new();
-    for &op in UnaryOp::ALL {
-        for dtype in [DType::F32, DType::F64] {
-            if op.kind() != Kind::Primitive && op.accepts().admits(dtype) {
-                definitions.push((op, dtype, Definition::new(op, dtype)));
-            }
-        }
-    }
-    definitions
+static FUNCTIONS: LazyLock<BTreeMap<(Function, DType), Definition>> = LazyLock::new(|| {
+    let every = Function::ALL.iter();
+    let pairs = every.flat_map(|&op| [DType::F32, DType::F64].map(|dtype| (op, dtype)));
+    pairs
+        .map(|(op, dtype)| ((op, dtype), Definition::new(op, dtype)))
+        .collect()
+});
+
+/// The definitions of what approximate functions approximate.
+static APPROXIMATED: LazyLock<BTreeMap<(Approximate, DType), Definition>> = LazyLock::new(|| {
+    let every = Approximate::ALL.iter();
+    let definition = |op: Approximate, dtype| {
+        Definition::of(op.mnemonic(), dtype, &|builder, x| {
+            define_exact(builder, op, x, Domain::Anything)
+        })
+    };
+    every
+        .flat_map(|&op| {
+            let admitted = DType::ALL
+                .iter()
+                .filter(move |&&it| op.accepts().admits(it));
+            admitted.map(move |&dtype| ((op, dtype), definition(op, dtype)))
+        })
+        .collect()
 });

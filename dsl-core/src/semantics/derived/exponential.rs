@@ -4,9 +4,87 @@
 //! Elementary Functions, 1980), `e^r = 1 + r + r^2 EXP(r)`, then `2^n` by two exact factors, so
 //! that a subnormal result rounds once.
 
-use super::coefficients::{EXP, EXP2, LN_2_HIGH, LN_2_LOW, LOG2_E_HIGH};
+use super::Meaning;
+use super::coefficients::{self, LN_2_HIGH, LN_2_LOW, LOG2_E_HIGH};
 use super::formula::{Format, Formula, Scaling};
-use crate::ir::{CompareOp, Value};
+use crate::ir::{Approximate, CompareOp, Value};
+use crate::semantics::oracle::wide;
+
+const INF: f64 = f64::INFINITY;
+
+pub(super) const EXP: Meaning = Meaning {
+    define: exp,
+    not_positive: Some(exp_not_positive),
+    approximate: Some(exp_approximate),
+    reference: f64::exp,
+    reference_wide: wide::exp,
+    max_ulp: [0.8914, 1.0],
+    special: &[
+        (0.0, 1.0),
+        (-0.0, 1.0),
+        (INF, INF),
+        (-INF, 0.0),
+        (1e30, INF),
+        (-1e30, 0.0),
+    ],
+};
+
+pub(super) const EXP2: Meaning = Meaning {
+    define: exp2,
+    not_positive: Some(exp2_not_positive),
+    approximate: Some(|formula, x| formula.approximate(Approximate::Exp2, x)),
+    reference: f64::exp2,
+    reference_wide: wide::exp2,
+    max_ulp: [0.8785, 1.0],
+    special: &[
+        (0.0, 1.0),
+        (-0.0, 1.0),
+        (INF, INF),
+        (-INF, 0.0),
+        (3.0, 8.0),
+        (-2.0, 0.25),
+    ],
+};
+
+pub(super) const SIGMOID: Meaning = Meaning {
+    define: sigmoid,
+    not_positive: None,
+    approximate: Some(sigmoid_approximate),
+    reference: |x| {
+        let t = (-x.abs()).exp();
+        if x < 0.0 {
+            t / (1.0 + t)
+        } else {
+            1.0 / (1.0 + t)
+        }
+    },
+    reference_wide: wide::sigmoid,
+    max_ulp: [0.863, 1.0],
+    special: &[
+        (0.0, 0.5),
+        (-0.0, 0.5),
+        (INF, 1.0),
+        (-INF, 0.0),
+        (100.0, 1.0),
+    ],
+};
+
+/// By the device's exp2 tanh would lose all digits near zero.
+pub(super) const TANH: Meaning = Meaning {
+    define: tanh,
+    not_positive: None,
+    approximate: None,
+    reference: f64::tanh,
+    reference_wide: wide::tanh,
+    max_ulp: [0.8912, 0.9775],
+    special: &[
+        (0.0, 0.0),
+        (-0.0, -0.0),
+        (INF, 1.0),
+        (-INF, -1.0),
+        (50.0, 1.0),
+    ],
+};
 
 /// `x = n ln 2 + (rest + tail)` with `rest` at most about ln 2 / 2, and `2^n` as a product.
 struct Reduced {
@@ -51,13 +129,13 @@ fn limited(formula: &mut Formula<'_>, x: Value, (least, greatest): (f64, f64)) -
 }
 
 /// `2^x`.
-pub(super) fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
+fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
     let limits = exp2_limits(formula.format);
     let x = limited(formula, x, limits);
     let scaling = formula.scaling(x.both);
     let rounded = formula.rounded(scaling, x.both, None);
     let rest = formula.sub(x.lower, rounded.whole);
-    let slope = formula.polynomial(EXP2, rest);
+    let slope = formula.polynomial(coefficients::EXP2, rest);
     let one = formula.number(1.0);
     let power = formula.fma(slope, rest, one);
     formula.scale(power, rounded.factors)
@@ -66,32 +144,32 @@ pub(super) fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
 /// `2^x` for `x` that is not positive, in the same bits: the last factor is in the coefficients, whose
 /// sums round alike since none of them is near the least number. NaN needs no care: the power is NaN
 /// then, whatever became of its factor.
-pub(super) fn exp2_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
+fn exp2_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
     let (least, _) = exp2_limits(formula.format);
     let x = formula.at_least(x, least);
     let scaling = formula.scaling_down();
     let rounded = formula.rounded(scaling, x, None);
     let rest = formula.sub(x, rounded.whole);
-    let slope = formula.polynomial_scaled_down(EXP2, rest);
+    let slope = formula.polynomial_scaled_down(coefficients::EXP2, rest);
     let one = formula.unit_down();
     let power = formula.fma(slope, rest, one);
     formula.mul(power, rounded.factors[0])
 }
 
 /// `e^x` for `x` that is not positive, in the same bits; see [`exp2_not_positive`].
-pub(super) fn exp_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
+fn exp_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
     let (least, _) = exp_limits(formula.format);
     let x = formula.at_least(x, least);
     let reduced = reduce_down(formula, x);
     let one = formula.unit_down();
-    let series = formula.polynomial_scaled_down(EXP, reduced.rest);
+    let series = formula.polynomial_scaled_down(coefficients::EXP, reduced.rest);
     let slope = formula.fma(series, reduced.rest, one);
     let power = formula.fma(slope, reduced.rest, one);
     formula.mul(power, reduced.factors[0])
 }
 
 /// `e^x`.
-pub(super) fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
+fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
     let limits = exp_limits(formula.format);
     let x = limited(formula, x, limits);
     let scaling = formula.scaling(x.both);
@@ -116,7 +194,7 @@ fn reduce_down(formula: &mut Formula<'_>, x: Value) -> Reduced {
 /// `e^rest`.
 fn power(formula: &mut Formula<'_>, reduced: &Reduced) -> Value {
     let one = formula.number(1.0);
-    let series = formula.polynomial(EXP, reduced.rest);
+    let series = formula.polynomial(coefficients::EXP, reduced.rest);
     let slope = formula.fma(series, reduced.rest, one);
     formula.fma(slope, reduced.rest, one)
 }
@@ -147,7 +225,7 @@ struct Pair {
 
 /// `e^rest - 1` of a reduced argument, as a sum exact to about half as many bits again.
 fn expm1_rest(formula: &mut Formula<'_>, reduced: &Reduced) -> Pair {
-    let series = formula.polynomial(EXP, reduced.rest);
+    let series = formula.polynomial(coefficients::EXP, reduced.rest);
     let square = formula.mul(reduced.rest, reduced.rest);
     let curve = formula.fma(series, square, reduced.tail);
     fast_sum(formula, reduced.rest, curve)
@@ -164,7 +242,7 @@ fn fast_sum(formula: &mut Formula<'_>, a: Value, b: Value) -> Pair {
 /// `1 / (1 + e^-x)`, that is `t / (1 + t)` with `t = e^-|x|` for negative `x` and else `1 / (1 + t)`.
 ///
 /// The quotient is corrected by what `t`, `1 + t` and the division lost.
-pub(super) fn sigmoid(formula: &mut Formula<'_>, x: Value) -> Value {
+fn sigmoid(formula: &mut Formula<'_>, x: Value) -> Value {
     let magnitude = formula.abs(x);
     let argument = formula.neg(magnitude);
     let (least, _) = exp_limits(formula.format);
@@ -203,7 +281,7 @@ pub(super) fn sigmoid(formula: &mut Formula<'_>, x: Value) -> Value {
 /// `sinh(x) / cosh(x)` as `-m / (m + 2)` with `m = e^(-2|x|) - 1`, in the sign of `x`.
 ///
 /// The quotient is corrected by what `m`, `m + 2` and the division lost.
-pub(super) fn tanh(formula: &mut Formula<'_>, x: Value) -> Value {
+fn tanh(formula: &mut Formula<'_>, x: Value) -> Value {
     let magnitude = formula.abs(x);
     let (saturation, tiny) = tanh_limits(formula.format);
     let limited = formula.at_most(magnitude, saturation);
@@ -257,4 +335,20 @@ const fn tanh_limits(format: Format) -> (f64, f64) {
         Format::Single => (10.0, 0.000_122_070_312_5),
         Format::Double => (20.0, 0.000_000_003_725_290_298_461_914),
     }
+}
+
+/// `2^(x log2 e)`.
+fn exp_approximate(formula: &mut Formula<'_>, x: Value) -> Value {
+    let log2_e = formula.number(std::f64::consts::LOG2_E);
+    let scaled = formula.mul(x, log2_e);
+    formula.approximate(Approximate::Exp2, scaled)
+}
+
+/// `1 / (1 + e^-x)` as it stands.
+fn sigmoid_approximate(formula: &mut Formula<'_>, x: Value) -> Value {
+    let negated = formula.neg(x);
+    let power = exp_approximate(formula, negated);
+    let one = formula.number(1.0);
+    let sum = formula.add(power, one);
+    formula.approximate(Approximate::Reciprocal, sum)
 }

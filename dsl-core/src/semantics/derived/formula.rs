@@ -2,7 +2,7 @@
 
 use super::coefficients::{Constant, Polynomial};
 use crate::builder::Builder;
-use crate::ir::{CompareOp, DType, Literal, Value};
+use crate::ir::{Approximate, CompareOp, DType, Literal, Value};
 
 /// The two formats that functions are computed in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +14,25 @@ pub(super) enum Format {
 }
 
 impl Format {
+    /// The format of a type that functions are computed in.
+    pub(super) const fn of(dtype: DType) -> Option<Self> {
+        match dtype {
+            DType::F32 => Some(Self::Single),
+            DType::F64 => Some(Self::Double),
+            DType::Bool
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64
+            | DType::F16
+            | DType::BF16 => None,
+        }
+    }
+
     pub(super) const fn float(self) -> DType {
         match self {
             Self::Single => DType::F32,
@@ -169,6 +188,10 @@ impl<'a> Formula<'a> {
 
     pub(super) fn sqrt(&mut self, x: Value) -> Value {
         self.builder.sqrt(x)
+    }
+
+    pub(super) fn approximate(&mut self, op: Approximate, x: Value) -> Value {
+        self.builder.approximate(op, x)
     }
 
     pub(super) fn and(&mut self, lhs: Value, rhs: Value) -> Value {

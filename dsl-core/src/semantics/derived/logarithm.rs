@@ -3,11 +3,50 @@
 //! `x = 2^k (1 + f)`; `log(1 + f)` by a polynomial in `f32` and by `2 atanh(f / (2 + f))` in `f64`
 //! (as in the C library of P. Tang and FreeBSD); the sum with `k ln 2` keeps what it rounds off.
 
+use super::Meaning;
 use super::coefficients::{
     ATANH_DOUBLE, LN_2_HIGH, LN_2_LOW, LOG_SINGLE, LOG2_E_HIGH, LOG2_E_LOW, LOG2_SINGLE,
 };
 use super::formula::{Format, Formula};
-use crate::ir::{CompareOp, Value};
+use crate::ir::{Approximate, CompareOp, Value};
+use crate::semantics::oracle::wide;
+
+const INF: f64 = f64::INFINITY;
+const NAN: f64 = f64::NAN;
+
+pub(super) const LOG: Meaning = Meaning {
+    define: log,
+    not_positive: None,
+    approximate: Some(log_approximate),
+    reference: f64::ln,
+    reference_wide: wide::log,
+    max_ulp: [0.8823, 0.7915],
+    special: &[
+        (1.0, 0.0),
+        (0.0, -INF),
+        (-0.0, -INF),
+        (INF, INF),
+        (-INF, NAN),
+        (-1.0, NAN),
+    ],
+};
+
+pub(super) const LOG2: Meaning = Meaning {
+    define: log2,
+    not_positive: None,
+    approximate: Some(|formula, x| formula.approximate(Approximate::Log2, x)),
+    reference: f64::log2,
+    reference_wide: wide::log2,
+    max_ulp: [0.9632, 1.1676],
+    special: &[
+        (1.0, 0.0),
+        (0.0, -INF),
+        (-0.0, -INF),
+        (INF, INF),
+        (-1.0, NAN),
+        (8.0, 3.0),
+    ],
+};
 
 /// `x = 2^exponent (1 + fraction)`.
 struct Scaled {
@@ -16,7 +55,7 @@ struct Scaled {
 }
 
 /// Natural logarithm.
-pub(super) fn log(formula: &mut Formula<'_>, x: Value) -> Value {
+fn log(formula: &mut Formula<'_>, x: Value) -> Value {
     let scaled = scale(formula, x);
     let curve = curve(formula, scaled.fraction, LOG_SINGLE);
     let ln_2 = formula.constant(LN_2_HIGH);
@@ -36,7 +75,7 @@ pub(super) fn log(formula: &mut Formula<'_>, x: Value) -> Value {
 }
 
 /// Logarithm to base 2.
-pub(super) fn log2(formula: &mut Formula<'_>, x: Value) -> Value {
+fn log2(formula: &mut Formula<'_>, x: Value) -> Value {
     let scaled = scale(formula, x);
     let curve = curve(formula, scaled.fraction, LOG2_SINGLE);
     let log2_e = formula.constant(LOG2_E_HIGH);
@@ -140,4 +179,11 @@ fn special(formula: &mut Formula<'_>, x: Value, result: Value) -> Value {
     let result = formula.select(positive, result, nan);
     let zero = formula.compare(CompareOp::Eq, x, 0.0);
     formula.select(zero, negative_infinity, result)
+}
+
+/// `log2 x ln 2`.
+fn log_approximate(formula: &mut Formula<'_>, x: Value) -> Value {
+    let ln_2 = formula.number(std::f64::consts::LN_2);
+    let log2 = formula.approximate(Approximate::Log2, x);
+    formula.mul(log2, ln_2)
 }

@@ -2,21 +2,25 @@
 //!
 //! Both backends and the interpreter compute these instructions, so their bits agree by
 //! construction. Nothing here looks up a table or branches. `f16` and `bf16` functions are the `f32`
-//! function and one rounding. How far the results are from the true values is in [`ACCURACY`].
+//! function and one rounding. What a function is - definition, true values, accuracy - is one
+//! [`Meaning`], which the function's row names.
 
-mod accuracy;
 mod coefficients;
 mod error_function;
-mod evaluate;
+pub mod evaluate;
 mod exponential;
 mod formula;
 mod logarithm;
+mod meaning;
+mod root;
 
-pub use accuracy::{ACCURACY, Accuracy};
-pub use evaluate::{Definition, evaluate};
+pub use evaluate::Definition;
+pub use meaning::{Accuracy, accuracy, domains, special_values};
+use meaning::{Define, approximated};
+pub(super) use meaning::{Meaning, meaning};
 
 use crate::builder::Builder;
-use crate::ir::{DType, UnaryOp, Value};
+use crate::ir::{Approximate, DType, Function, Value};
 use formula::{Format, Formula};
 
 /// What is known of the argument of a function. It never changes a bit of the result.
@@ -29,60 +33,37 @@ pub enum Domain {
 }
 
 /// Appends the definition of `op` at `x`, of any shape, and returns the result.
-///
-/// An approximate op is expanded into the exact function that it approximates. Primitive ops are
-/// appended as they are.
-pub fn define(builder: &mut Builder, op: UnaryOp, x: Value, domain: Domain) -> Value {
-    let Some(dtype) = builder.ty(x).dtype() else {
-        return builder.unary(op, x);
-    };
-    let format = match dtype {
-        DType::F64 => Format::Double,
-        DType::F32 => Format::Single,
-        DType::F16 | DType::BF16 => {
-            let wide = builder.cast(x, DType::F32);
-            let result = define(builder, op, wide, domain);
-            return builder.cast(result, dtype);
-        }
-        DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64 => return builder.unary(op, x),
-    };
-    let formula = &mut Formula::new(builder, x, format);
-    match op {
-        UnaryOp::Exp => match domain {
-            Domain::Anything => exponential::exp(formula, x),
-            Domain::NotPositive => exponential::exp_not_positive(formula, x),
-        },
-        UnaryOp::Exp2 | UnaryOp::ApproxExp2 => match domain {
-            Domain::Anything => exponential::exp2(formula, x),
-            Domain::NotPositive => exponential::exp2_not_positive(formula, x),
-        },
-        UnaryOp::Log => logarithm::log(formula, x),
-        UnaryOp::Log2 | UnaryOp::ApproxLog2 => logarithm::log2(formula, x),
-        UnaryOp::Sigmoid => exponential::sigmoid(formula, x),
-        UnaryOp::Tanh => exponential::tanh(formula, x),
-        UnaryOp::Erf => error_function::erf(formula, x),
-        UnaryOp::ApproxReciprocal => {
-            let one = formula.number(1.0);
-            formula.div(one, x)
-        }
-        UnaryOp::Rsqrt | UnaryOp::ApproxRsqrt => {
-            let root = formula.sqrt(x);
-            let one = formula.number(1.0);
-            formula.div(one, root)
-        }
-        UnaryOp::Neg
-        | UnaryOp::Abs
-        | UnaryOp::Not
-        | UnaryOp::Sqrt
-        | UnaryOp::Floor
-        | UnaryOp::Ceil => builder.unary(op, x),
+pub fn define(builder: &mut Builder, op: Function, x: Value, domain: Domain) -> Value {
+    match computed(builder, x, meaning(op).within(domain)) {
+        Some(result) => result,
+        None => builder.function(op, x),
     }
+}
+
+/// Appends the exact function that `op` approximates, at `x`, and returns the result.
+pub fn define_exact(builder: &mut Builder, op: Approximate, x: Value, domain: Domain) -> Value {
+    match computed(builder, x, approximated(op).within(domain)) {
+        Some(result) => result,
+        None => builder.approximate(op, x),
+    }
+}
+
+/// Appends `op` at `x` by the device's approximate functions, and returns the result; `None` where
+/// they are not good to about 1e-6 of the value, and for `f64`.
+pub fn define_approximate(builder: &mut Builder, op: Function, x: Value) -> Option<Value> {
+    let compute = builder.ty(x).dtype().map(DType::compute);
+    let define = meaning(op).approximate?;
+    if compute != Some(DType::F32) {
+        return None;
+    }
+    computed(builder, x, define)
+}
+
+/// A formula at `x`, computed in the type for that; `None` if `x` is no float.
+fn computed(builder: &mut Builder, x: Value, define: Define) -> Option<Value> {
+    let dtype = builder.ty(x).dtype()?;
+    let format = Format::of(dtype.compute())?;
+    let wide = builder.cast(x, dtype.compute());
+    let result = define(&mut Formula::new(builder, wide, format), wide);
+    Some(builder.cast(result, dtype))
 }

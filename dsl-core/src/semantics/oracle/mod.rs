@@ -3,36 +3,27 @@
 //! [`reference()`] calls the host's `f64` library and is good enough to measure `f32` results in
 //! units in the last place; [`reference_wide`] computes about 100 bits and measures `f64` results.
 
-mod wide;
+pub(super) mod wide;
 
-pub use wide::{Wide, reference_wide};
+pub use wide::Wide;
 
-use crate::ir::{DType, Literal, UnaryOp};
+use super::derived::meaning;
+use crate::ir::{DType, Function, Literal};
 
-/// The function at `x` in `f64`, within a few units in the last place; `None` for ops that have
-/// no true value beyond their definition on bits (`neg`, `abs`, `not`, `floor`, `ceil`).
-pub fn reference(op: UnaryOp, x: f64) -> Option<f64> {
-    match op {
-        UnaryOp::Exp => Some(x.exp()),
-        UnaryOp::Exp2 | UnaryOp::ApproxExp2 => Some(x.exp2()),
-        UnaryOp::Log => Some(x.ln()),
-        UnaryOp::Log2 | UnaryOp::ApproxLog2 => Some(x.log2()),
-        UnaryOp::Sqrt => Some(x.sqrt()),
-        UnaryOp::Rsqrt | UnaryOp::ApproxRsqrt => Some(1.0 / x.sqrt()),
-        UnaryOp::ApproxReciprocal => Some(1.0 / x),
-        UnaryOp::Sigmoid if x < 0.0 => {
-            let t = x.exp();
-            Some(t / (1.0 + t))
-        }
-        UnaryOp::Sigmoid => Some(1.0 / (1.0 + (-x).exp())),
-        UnaryOp::Tanh => Some(x.tanh()),
-        UnaryOp::Erf => Some(erf(x)),
-        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => None,
-    }
+/// The function at `x` in `f64`, within a few units in the last place.
+pub fn reference(op: Function, x: f64) -> f64 {
+    (meaning(op).reference)(x)
+}
+
+/// The function at `x` to about 100 bits; `None` where the value is NaN, infinite, zero or subnormal
+/// and [`reference()`] says all there is to say.
+pub fn reference_wide(op: Function, x: f64) -> Option<Wide> {
+    let has_more = reference(op, x).is_normal() && x.is_finite();
+    has_more.then(|| (meaning(op).reference_wide)(x))
 }
 
 /// `2 x / sqrt(pi) e^(-x^2) (1 + 2 x^2 / 3 + (2 x^2)^2 / 15 + ...)`: all terms of one sign.
-fn erf(x: f64) -> f64 {
+pub(super) fn erf(x: f64) -> f64 {
     if x.abs() > 6.0 {
         return x.signum();
     }

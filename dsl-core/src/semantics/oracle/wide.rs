@@ -1,7 +1,5 @@
 //! The math functions in sums of two `f64` (T. J. Dekker, 1971), about 100 bits, by their series.
 
-use crate::ir::UnaryOp;
-
 /// The unevaluated sum of two numbers; `low` is at most half a unit in the last place of `high`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Wide {
@@ -87,40 +85,46 @@ impl Wide {
     }
 }
 
-/// The function at `x` to about 100 bits; `None` where [`super::reference`] has none, or where the
-/// value is NaN, infinite, zero or subnormal and `reference` says all there is to say.
-pub fn reference_wide(op: UnaryOp, x: f64) -> Option<Wide> {
-    let rough = super::reference(op, x)?;
-    if !rough.is_normal() || x.is_infinite() {
-        return None;
-    }
-    let wide = Wide::new(x);
-    match op {
-        UnaryOp::Exp => Some(exp(wide)),
-        UnaryOp::Exp2 | UnaryOp::ApproxExp2 => {
-            let whole = x.round();
-            let power = exp(LN_2.mul(Wide::new(x - whole)));
-            Some(power.scaled(whole as i32))
-        }
-        UnaryOp::Log => Some(log(x)),
-        UnaryOp::Log2 | UnaryOp::ApproxLog2 => Some(log(x).div(LN_2)),
-        UnaryOp::Sqrt => Some(sqrt(wide)),
-        UnaryOp::Rsqrt | UnaryOp::ApproxRsqrt => Some(Wide::new(1.0).div(sqrt(wide))),
-        UnaryOp::ApproxReciprocal => Some(Wide::new(1.0).div(wide)),
-        UnaryOp::Sigmoid => {
-            let power = exp(Wide::new(-x.abs().min(740.0)));
-            let sum = power.add(Wide::new(1.0));
-            let numerator = if x < 0.0 { power } else { Wide::new(1.0) };
-            Some(numerator.div(sum))
-        }
-        UnaryOp::Tanh => {
-            let less_one = expm1(Wide::new(x.abs().min(400.0) * -2.0));
-            let value = less_one.div(less_one.add(Wide::new(2.0)));
-            Some(if x < 0.0 { value } else { value.negated() })
-        }
-        UnaryOp::Erf => Some(erf(x)),
-        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => None,
-    }
+/// `1 / sqrt(x)`.
+pub(in crate::semantics) fn rsqrt(x: f64) -> Wide {
+    Wide::new(1.0).div(sqrt(Wide::new(x)))
+}
+
+/// `1 / x`.
+pub(in crate::semantics) fn reciprocal(x: f64) -> Wide {
+    Wide::new(1.0).div(Wide::new(x))
+}
+
+/// `e^x`.
+pub(in crate::semantics) fn exp(x: f64) -> Wide {
+    power(Wide::new(x))
+}
+
+/// `2^x`.
+pub(in crate::semantics) fn exp2(x: f64) -> Wide {
+    let whole = x.round();
+    let rest = power(LN_2.mul(Wide::new(x - whole)));
+    rest.scaled(whole as i32)
+}
+
+/// `1 / (1 + e^-x)`.
+pub(in crate::semantics) fn sigmoid(x: f64) -> Wide {
+    let power = exp(-x.abs().min(740.0));
+    let sum = power.add(Wide::new(1.0));
+    let numerator = if x < 0.0 { power } else { Wide::new(1.0) };
+    numerator.div(sum)
+}
+
+/// Hyperbolic tangent.
+pub(in crate::semantics) fn tanh(x: f64) -> Wide {
+    let less_one = expm1(Wide::new(x.abs().min(400.0) * -2.0));
+    let value = less_one.div(less_one.add(Wide::new(2.0)));
+    if x < 0.0 { value } else { value.negated() }
+}
+
+/// Logarithm to base 2.
+pub(in crate::semantics) fn log2(x: f64) -> Wide {
+    log(x).div(LN_2)
 }
 
 fn sqrt(x: Wide) -> Wide {
@@ -130,7 +134,8 @@ fn sqrt(x: Wide) -> Wide {
     root.add(step)
 }
 
-fn exp(x: Wide) -> Wide {
+/// `e^x`.
+fn power(x: Wide) -> Wide {
     let whole = (x.high / LN_2.high).round();
     let rest = x.add(LN_2.mul(Wide::new(whole)).negated());
     let power = expm1_series(rest).add(Wide::new(1.0));
@@ -141,7 +146,7 @@ fn expm1(x: Wide) -> Wide {
     if x.high.abs() < 0.5 {
         expm1_series(x)
     } else {
-        exp(x).add(Wide::new(-1.0))
+        power(x).add(Wide::new(-1.0))
     }
 }
 
@@ -156,8 +161,8 @@ fn expm1_series(x: Wide) -> Wide {
     sum
 }
 
-/// As in [`super::reference`]: a series whose terms have one sign.
-fn erf(x: f64) -> Wide {
+/// Error function, by the series of [`super::erf`].
+pub(in crate::semantics) fn erf(x: f64) -> Wide {
     if x.abs() > 8.0 {
         return Wide::new(x.signum());
     }
@@ -171,12 +176,12 @@ fn erf(x: f64) -> Wide {
         sum = sum.add(term);
         odd += 2.0;
     }
-    let scale = x.mul(exp(square.negated())).mul(TWO_OVER_SQRT_PI);
+    let scale = x.mul(power(square.negated())).mul(TWO_OVER_SQRT_PI);
     scale.mul(sum)
 }
 
-/// `k ln 2 + 2 atanh(f / (2 + f))`.
-fn log(x: f64) -> Wide {
+/// Natural logarithm: `k ln 2 + 2 atanh(f / (2 + f))`.
+pub(in crate::semantics) fn log(x: f64) -> Wide {
     let (x, raised) = if x < f64::MIN_POSITIVE {
         (x * super::power_of_two(54), 54)
     } else {
@@ -203,153 +208,165 @@ fn log(x: f64) -> Wide {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::Function;
+    use crate::semantics::oracle::reference_wide;
 
-    /// Op, argument, and the value by mpmath, split into two `f64`.
-    const MPMATH: &[(UnaryOp, f64, f64, f64)] = &[
+    /// Function, argument, and the value by mpmath, split into two `f64`.
+    const MPMATH: &[(Function, f64, f64, f64)] = &[
         (
-            UnaryOp::Exp,
+            Function::Exp,
             0.1,
             1.1051709180756477,
             -8.149523913327619e-17,
         ),
         (
-            UnaryOp::Exp,
+            Function::Exp,
             -5.3,
             0.004991593906910217,
             1.3751301980752005e-19,
         ),
         (
-            UnaryOp::Exp,
+            Function::Exp,
             700.25,
             1.3022997366991783e+304,
             7.154767958193286e+287,
         ),
-        (UnaryOp::Exp, 1e-09, 1.000000001, -8.224037093664211e-17),
+        (Function::Exp, 1e-09, 1.000000001, -8.224037093664211e-17),
         (
-            UnaryOp::Exp2,
+            Function::Exp2,
             0.3,
             1.2311444133449163,
             -3.572339831433251e-17,
         ),
         (
-            UnaryOp::Exp2,
+            Function::Exp2,
             -700.7,
             1.1702591305506744e-211,
             2.380374801332172e-228,
         ),
         (
-            UnaryOp::Log,
+            Function::Log,
             1.0000001,
             9.999999505838704e-08,
             1.5249709528441489e-24,
         ),
-        (UnaryOp::Log, 3.7, 1.308332819650179, -8.256475934401426e-17),
         (
-            UnaryOp::Log,
+            Function::Log,
+            3.7,
+            1.308332819650179,
+            -8.256475934401426e-17,
+        ),
+        (
+            Function::Log,
             1e-300,
             -690.7755278982137,
             -2.3670096176709832e-14,
         ),
         (
-            UnaryOp::Log,
+            Function::Log,
             0.7,
             -0.35667494393873245,
             4.82556379937662e-18,
         ),
         (
-            UnaryOp::Log2,
+            Function::Log2,
             0.9999,
             -0.00014427671804501932,
             4.184500412756758e-21,
         ),
         (
-            UnaryOp::Log2,
+            Function::Log2,
             10000000000.0,
             33.219280948873624,
             -1.0029177421267835e-15,
         ),
         (
-            UnaryOp::Sqrt,
-            2.0,
-            std::f64::consts::SQRT_2,
-            -9.667293313452913e-17,
-        ),
-        (
-            UnaryOp::Rsqrt,
+            Function::Rsqrt,
             3.0,
             0.5773502691896257,
             3.3450280739356345e-17,
         ),
         (
-            UnaryOp::Sigmoid,
+            Function::Sigmoid,
             -30.5,
             5.6756852326324e-14,
             7.790731367469167e-31,
         ),
         (
-            UnaryOp::Sigmoid,
+            Function::Sigmoid,
             0.01,
             0.5024999791668749,
             5.412943542276899e-17,
         ),
         (
-            UnaryOp::Sigmoid,
+            Function::Sigmoid,
             5.0,
             0.9933071490757152,
             -1.2264619394086437e-17,
         ),
         (
-            UnaryOp::Tanh,
+            Function::Tanh,
             1e-05,
             9.999999999666668e-06,
             -4.5758701526937e-22,
         ),
-        (UnaryOp::Tanh, 0.2, 0.197375320224904, 6.334792292201447e-18),
         (
-            UnaryOp::Tanh,
+            Function::Tanh,
+            0.2,
+            0.197375320224904,
+            6.334792292201447e-18,
+        ),
+        (
+            Function::Tanh,
             -0.7,
             -0.6043677771171635,
             2.7916180015425346e-17,
         ),
         (
-            UnaryOp::Tanh,
+            Function::Tanh,
             9.0,
             0.999999969540041,
             -2.5991562562660026e-17,
         ),
         (
-            UnaryOp::Erf,
+            Function::Erf,
             1e-05,
             1.1283791670579e-05,
             -3.369136869444807e-23,
         ),
         (
-            UnaryOp::Erf,
+            Function::Erf,
             0.3,
             0.3286267594591274,
             2.2908254446982777e-17,
         ),
         (
-            UnaryOp::Erf,
+            Function::Erf,
             -1.7,
             -0.9837904585907745,
             -4.16538078253101e-17,
         ),
         (
-            UnaryOp::Erf,
+            Function::Erf,
             4.5,
             0.9999999998033839,
             1.2614727975054947e-17,
         ),
     ];
 
+    fn check(what: &str, x: f64, found: Wide, (high, low): (f64, f64)) {
+        assert_eq!(found.high, high, "{what} {x}");
+        let apart = (found.low - low).abs() / high.abs();
+        assert!(apart < 1e-29, "{what} {x} {apart:e}");
+    }
+
     #[test]
     fn agrees_with_mpmath() {
+        let root = (std::f64::consts::SQRT_2, -9.667293313452913e-17);
+        check("sqrt", 2.0, sqrt(Wide::new(2.0)), root);
         for &(op, x, high, low) in MPMATH {
             let found = reference_wide(op, x).expect("has a value");
-            assert_eq!(found.high, high, "{op:?} {x}");
-            let apart = (found.low - low).abs() / high.abs();
-            assert!(apart < 1e-29, "{op:?} {x} {apart:e}");
+            check(op.mnemonic(), x, found, (high, low));
         }
     }
 }

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use exactile_core::ir::{Accepts, BinaryOp, Class, CompareOp, DType, Kind, TernaryOp, UnaryOp};
+use exactile_core::ir::{
+    Accepts, Approximate, BinaryOp, Class, CompareOp, DType, Function, TernaryOp, UnaryOp,
+};
 
 const COMMANDS: &str = "test roundtrip
 test verify
@@ -130,17 +132,13 @@ fn sentence(summary: &str) -> &str {
         .map_or(summary.trim().trim_end_matches('.'), |(first, _)| first)
 }
 
-fn unary(op: UnaryOp) -> String {
-    let commands = match op.kind() {
-        Kind::Primitive | Kind::Derived => COMMANDS,
-        Kind::Approximate => APPROXIMATE_COMMANDS,
-    };
+/// An op of one operand.
+fn unary(commands: &str, mnemonic: &str, accepts: Accepts, summary: &str) -> String {
     let mut text = commands.to_string();
-    let mnemonic = op.mnemonic();
-    for dtype in accepted(op.accepts()) {
+    for dtype in accepted(accepts) {
         Kernel {
             name: format!("{mnemonic}_{dtype}"),
-            comment: format!("{}: edge values, then others.", sentence(op.summary())),
+            comment: format!("{}: edge values, then others.", sentence(summary)),
             inputs: &[dtype],
             result: dtype,
             count: 8,
@@ -149,7 +147,7 @@ fn unary(op: UnaryOp) -> String {
         }
         .write(&mut text);
     }
-    wrong_type(&mut text, mnemonic, op.accepts(), 1);
+    wrong_type(&mut text, mnemonic, accepts, 1);
     text
 }
 
@@ -393,9 +391,15 @@ pub fn generate() -> BTreeMap<String, String> {
     let mut put = |name: String, text: String| {
         files.insert(format!("elementwise/{name}.bir"), text);
     };
-    UnaryOp::ALL
-        .iter()
-        .for_each(|&op| put(op.mnemonic().to_string(), unary(op)));
+    macro_rules! unary {
+        ($($Family:ident $commands:ident),*) => { $(
+            for op in $Family::ALL {
+                let text = unary($commands, op.mnemonic(), op.accepts(), op.summary());
+                put(op.mnemonic().to_string(), text);
+            }
+        )* };
+    }
+    unary!(UnaryOp COMMANDS, Function COMMANDS, Approximate APPROXIMATE_COMMANDS);
     BinaryOp::ALL
         .iter()
         .for_each(|&op| put(op.mnemonic().to_string(), binary(op)));

@@ -1,7 +1,8 @@
 //! What a random program must contain: one op on one data type, the unit of coverage.
 
 use exactile_core::ir::{
-    AtomicOp, BinaryOp, Class, CompareOp, DType, Func, Inst, Kind, Op, Region, TernaryOp, UnaryOp,
+    AtomicOp, BinaryOp, Class, CompareOp, DType, Func, Function, Inst, Op, Region, TernaryOp,
+    UnaryOp,
 };
 
 /// How the region of a reduction or a scan combines.
@@ -203,6 +204,8 @@ impl Structure {
 pub enum Target {
     /// An elementwise op of one operand.
     Unary(UnaryOp, DType),
+    /// An elementwise function.
+    Function(Function, DType),
     /// An elementwise op of two operands.
     Binary(BinaryOp, DType),
     /// An elementwise op of three operands.
@@ -223,10 +226,10 @@ impl Target {
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for &dtype in DType::ALL {
-            let unary = UnaryOp::ALL
-                .iter()
-                .filter(|op| op.accepts().admits(dtype) && op.kind() != Kind::Approximate);
+            let unary = UnaryOp::ALL.iter().filter(|op| op.accepts().admits(dtype));
             all.extend(unary.map(|&op| Self::Unary(op, dtype)));
+            let functions = Function::ALL.iter().filter(|op| op.accepts().admits(dtype));
+            all.extend(functions.map(|&op| Self::Function(op, dtype)));
             let binary = BinaryOp::ALL.iter().filter(|op| op.accepts().admits(dtype));
             all.extend(binary.map(|&op| Self::Binary(op, dtype)));
             let ternary = TernaryOp::ALL
@@ -264,6 +267,7 @@ impl Target {
                 _,
             ) => None,
             Self::Unary(_, dtype)
+            | Self::Function(_, dtype)
             | Self::Binary(_, dtype)
             | Self::Ternary(_, dtype)
             | Self::Cast(_, dtype)
@@ -276,6 +280,7 @@ impl Target {
     pub fn row(self) -> String {
         match self {
             Self::Unary(op, _) => op.mnemonic().to_string(),
+            Self::Function(op, _) => op.mnemonic().to_string(),
             Self::Binary(op, _) => op.mnemonic().to_string(),
             Self::Ternary(op, _) => op.mnemonic().to_string(),
             Self::Compare(op, _) => op.mnemonic().to_string(),
@@ -289,6 +294,7 @@ impl Target {
     pub fn column(self) -> DType {
         match self {
             Self::Unary(_, dtype)
+            | Self::Function(_, dtype)
             | Self::Binary(_, dtype)
             | Self::Ternary(_, dtype)
             | Self::Compare(_, dtype)
@@ -307,6 +313,7 @@ impl Target {
             .and_then(|&value| func.ty(value).dtype());
         match &data.op {
             Op::Unary { op, .. } => Some(Self::Unary(*op, result?)),
+            Op::Function { op, .. } => Some(Self::Function(*op, result?)),
             Op::Binary { op, .. } => Some(Self::Binary(*op, result?)),
             Op::Ternary { op, .. } => Some(Self::Ternary(*op, result?)),
             Op::Compare { op, lhs, .. } => Some(Self::Compare(*op, func.ty(*lhs).dtype()?)),

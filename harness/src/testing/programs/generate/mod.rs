@@ -181,6 +181,7 @@ impl Generator {
                 self.atomic(op, value);
             }
             Target::Unary(..)
+            | Target::Function(..)
             | Target::Binary(..)
             | Target::Ternary(..)
             | Target::Compare(..)
@@ -239,6 +240,7 @@ impl Generator {
         };
         let accepted = match target {
             Target::Unary(op, dtype) => op.accepts().admits(dtype),
+            Target::Function(op, dtype) => op.accepts().admits(dtype),
             Target::Binary(op, dtype) => op.accepts().admits(dtype),
             Target::Ternary(op, dtype) => op.accepts().admits(dtype),
             Target::Compare(op, dtype) => op.accepts().admits(dtype),
@@ -320,6 +322,10 @@ impl Generator {
             Target::Unary(op, dtype) => {
                 let x = self.make(dtype, shape, depth);
                 self.builder.unary(op, x)
+            }
+            Target::Function(op, dtype) => {
+                let x = self.make(dtype, shape, depth);
+                self.builder.function(op, x)
             }
             Target::Binary(op, dtype) => {
                 let lhs = self.make(dtype, shape, depth);
