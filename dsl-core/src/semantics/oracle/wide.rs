@@ -20,7 +20,7 @@ const TWO_OVER_SQRT_PI: Wide = Wide {
 };
 
 impl Wide {
-    const fn new(high: f64) -> Self {
+    pub(in crate::semantics) const fn new(high: f64) -> Self {
         Self { high, low: 0.0 }
     }
 
@@ -34,35 +34,35 @@ impl Wide {
     }
 
     /// `a + b` exactly.
-    fn sum(a: f64, b: f64) -> Self {
+    pub(in crate::semantics) fn sum(a: f64, b: f64) -> Self {
         let high = a + b;
         let part = high - a;
         let low = (a - (high - part)) + (b - part);
         Self { high, low }
     }
 
-    fn add(self, other: Self) -> Self {
+    pub(in crate::semantics) fn add(self, other: Self) -> Self {
         let high = Self::sum(self.high, other.high);
         let low = Self::sum(self.low, other.low);
         let once = Self::fast(high.high, high.low + low.high);
         Self::fast(once.high, once.low + low.low)
     }
 
-    fn negated(self) -> Self {
+    pub(in crate::semantics) fn negated(self) -> Self {
         Self {
             high: -self.high,
             low: -self.low,
         }
     }
 
-    fn mul(self, other: Self) -> Self {
+    pub(in crate::semantics) fn mul(self, other: Self) -> Self {
         let high = self.high * other.high;
         let low = self.high.mul_add(other.high, -high);
         let cross = self.high.mul_add(other.low, self.low * other.high);
         Self::fast(high, low + cross)
     }
 
-    fn div(self, other: Self) -> Self {
+    pub(in crate::semantics) fn div(self, other: Self) -> Self {
         let first = self.high / other.high;
         let rest = self.add(other.mul(Self::new(first)).negated());
         let second = rest.high / other.high;
