@@ -21,6 +21,8 @@ macro_rules! for_each_function_family {
                 /// Natural logarithm; of zero -inf, of a negative number NaN. At most 1 ulp off in
                 /// `f32`.
                 Log "log" log Float function = logarithm::LOG;
+                /// log(1 + x), without loss near 0; of -1 -inf, below NaN; keeps -0.
+                Log1p "log1p" log1p Float function = logarithm::LOG1P;
                 /// Logarithm to base 2; of zero -inf, of a negative number NaN. At most 1 ulp off in
                 /// `f32`.
                 Log2 "log2" log2 Float function = logarithm::LOG2;

@@ -1,4 +1,4 @@
-//! log and log2.
+//! log, log1p and log2.
 //!
 //! `x = 2^k (1 + f)`; `log(1 + f)` by a polynomial in `f32` and by `2 atanh(f / (2 + f))` in `f64`
 //! (as in the C library of P. Tang and FreeBSD); the sum with `k ln 2` keeps what it rounds off.
@@ -9,7 +9,7 @@ use super::coefficients::{
 };
 use super::formula::{Format, Formula};
 use crate::ir::{Approximate, CompareOp, Value};
-use crate::semantics::oracle::wide;
+use crate::semantics::oracle::{Wide, wide};
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
@@ -28,6 +28,30 @@ pub(super) const LOG: Meaning = Meaning {
         (INF, INF),
         (-INF, NAN),
         (-1.0, NAN),
+    ],
+};
+
+/// By the device's log2 it would lose all digits near zero.
+pub(super) const LOG1P: Meaning = Meaning {
+    define: log1p,
+    not_positive: None,
+    approximate: None,
+    reference: f64::ln_1p,
+    reference_wide: |x| {
+        let sum = Wide::sum(1.0, x);
+        // log(1 + r) = r - r^2 / 2 for what the rounded sum lacks.
+        let lost = Wide::new(sum.low).div(Wide::new(sum.high));
+        let curve = lost.mul(lost).mul(Wide::new(-0.5));
+        wide::log(sum.high).add(lost).add(curve)
+    },
+    max_ulp: [0.8823, 0.8245],
+    special: &[
+        (0.0, 0.0),
+        (-0.0, -0.0),
+        (-1.0, -INF),
+        (-2.0, NAN),
+        (INF, INF),
+        (-INF, NAN),
     ],
 };
 
@@ -56,6 +80,26 @@ struct Scaled {
 
 /// Natural logarithm.
 fn log(formula: &mut Formula<'_>, x: Value) -> Value {
+    logarithm(formula, x, None)
+}
+
+/// `log(1 + x)` as the logarithm of the rounded sum, corrected by what the sum lost.
+fn log1p(formula: &mut Formula<'_>, x: Value) -> Value {
+    let one = formula.number(1.0);
+    let sum = formula.add(one, x);
+    let summand = formula.sub(sum, one);
+    let rest = formula.sub(sum, summand);
+    let of_one = formula.sub(one, rest);
+    let of_x = formula.sub(x, summand);
+    let lost = formula.add(of_one, of_x);
+    let correction = formula.div(lost, sum);
+    let result = logarithm(formula, sum, Some(correction));
+    let is_zero = formula.compare(CompareOp::Eq, x, 0.0);
+    formula.select(is_zero, x, result)
+}
+
+/// Natural logarithm of a number, plus a correction that is small beside the number.
+fn logarithm(formula: &mut Formula<'_>, x: Value, correction: Option<Value>) -> Value {
     let scaled = scale(formula, x);
     let curve = curve(formula, scaled.fraction, LOG_SINGLE);
     let ln_2 = formula.constant(LN_2_HIGH);
@@ -66,6 +110,10 @@ fn log(formula: &mut Formula<'_>, x: Value) -> Value {
     let lost = formula.fma(scaled.exponent, ln_2, negated);
     let lost = formula.add(lost, scaled.fraction);
     let low = formula.fma(scaled.exponent, ln_2_low, lost);
+    let low = match correction {
+        Some(correction) => formula.add(low, correction),
+        None => low,
+    };
     let low = match curve {
         Curve::Product(series, square) => formula.fma(series, square, low),
         Curve::Whole(curve) => formula.add(curve, low),
