@@ -9,6 +9,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use exactile_core::facts::Facts;
+use exactile_core::ir::Literal;
 use exactile_core::target::{Bounds, Options};
 use exactile_core::verify::BlockFunc;
 
@@ -34,6 +35,8 @@ impl Request {
     pub(crate) fn new(identity: &str, options: Options, arguments: &[Bound<'_>]) -> Self {
         let facts = Facts {
             arguments: arguments.iter().map(Bound::known).collect(),
+            // The conditions are those of code that is yet to be made.
+            apart: false,
         };
         let Options {
             determinism,
@@ -61,11 +64,13 @@ impl Request {
     /// The request for later.
     pub(crate) fn job(
         self,
+        arguments: &[Bound<'_>],
         trace: impl Fn() -> Result<BlockFunc> + Send + Sync + 'static,
         needed: Needed,
     ) -> Job {
         Job {
             request: self,
+            numbers: arguments.iter().map(Bound::number).collect(),
             trace: Box::new(trace),
             needed,
         }
@@ -86,6 +91,8 @@ pub(crate) enum Needed {
 /// A recorded launch: what to compile for it, on any thread.
 pub struct Job {
     request: Request,
+    /// The number behind each argument that is one.
+    numbers: Vec<Option<Literal>>,
     trace: Box<dyn Fn() -> Result<BlockFunc> + Send + Sync>,
     needed: Needed,
 }
@@ -100,8 +107,9 @@ impl Job {
             Needed::Safe if proves => &[Bounds::Checked, Bounds::Unchecked],
             Needed::Safe => &[Bounds::Checked],
         };
+        let apart = prepared.keeps_apart(&|index| self.numbers.get(index).copied().flatten());
         for &bounds in bounds {
-            prepared.code(device, bounds)?;
+            prepared.code(device, bounds, apart)?;
         }
         Ok(())
     }

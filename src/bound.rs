@@ -34,6 +34,14 @@ impl Bound<'_> {
         }
     }
 
+    /// The number that it is.
+    pub(crate) fn number(&self) -> Option<Literal> {
+        match self {
+            Self::Read(..) | Self::ReadWrite(..) => None,
+            Self::Scalar(literal) => Some(*literal),
+        }
+    }
+
     /// What the compiler may know of the argument.
     pub(crate) fn known(&self) -> Known {
         match self {

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::{Diagnostics, Loc};
 use exactile_core::facts::Facts;
-use exactile_core::ir::{Axis, Func, Op};
+use exactile_core::ir::{Axis, Func, Literal, Op};
 use exactile_core::lower::{distributed, sequential};
+use exactile_core::passes::apart::Conditions;
 use exactile_core::passes::proof::accesses_ignore_memory;
 use exactile_core::passes::specialise::specialise;
 use exactile_core::passes::{self, Approximations};
@@ -102,8 +103,10 @@ pub(crate) struct Prepared {
     options: Options,
     /// Whether a checked launch without an error proves later ones in bounds.
     pub(crate) provable: bool,
-    checked: Slot<Arc<Code>>,
-    unchecked: Slot<Arc<Code>>,
+    /// What the scalars must be like for code that relies on rows that do not meet.
+    conditions: Conditions,
+    /// Checked and unchecked code that relies on it, and code that does not.
+    codes: [[Slot<Arc<Code>>; 2]; 2],
 }
 
 impl Prepared {
@@ -123,20 +126,30 @@ impl Prepared {
         });
         device.cache().spent(&pipeline.times);
         let (provable, block) = prepared?;
+        let conditions = match device.kind() {
+            DeviceKind::Interpreter | DeviceKind::Cpu => Conditions::default(),
+            DeviceKind::Lanes | DeviceKind::Cuda(_) => Conditions::of(&block),
+        };
         Ok(Self {
             block,
             options: *options,
             provable,
-            checked: Slot::default(),
-            unchecked: Slot::default(),
+            conditions,
+            codes: Default::default(),
         })
     }
 
-    /// The code for launches on `device`.
-    pub(crate) fn code(&self, device: &Device, bounds: Bounds) -> Result<Arc<Code>> {
+    /// Whether these numbers keep all stores from writing an element twice.
+    pub(crate) fn keeps_apart(&self, numbers: &dyn Fn(usize) -> Option<Literal>) -> bool {
+        self.conditions.hold(numbers)
+    }
+
+    /// The code for launches on `device` whose numbers keep stores apart, or that have any.
+    pub(crate) fn code(&self, device: &Device, bounds: Bounds, apart: bool) -> Result<Arc<Code>> {
+        let [checked, unchecked] = &self.codes[usize::from(apart)];
         let slot = match bounds {
-            Bounds::Checked => &self.checked,
-            Bounds::Unchecked => &self.unchecked,
+            Bounds::Checked => checked,
+            Bounds::Unchecked => unchecked,
         };
         slot.get_or_make(|| {
             let mut pipeline = Pipeline::of(&self.block);
@@ -144,8 +157,12 @@ impl Prepared {
                 bounds,
                 ..self.options
             };
+            let facts = Facts {
+                arguments: Vec::new(),
+                apart,
+            };
             let made = pipeline
-                .lower(&self.block, device, &options)
+                .lower(&self.block, device, &options, &facts)
                 .and_then(|lowered| {
                     let key = CodeKey::of(lowered.func());
                     pipeline.note("key");
@@ -168,7 +185,7 @@ pub(crate) fn compile_times(
     let traced = trace()?;
     pipeline.begin("trace", &traced);
     let block = pipeline.front(traced, device, options)?;
-    let lowered = pipeline.lower(&block, device, options)?;
+    let lowered = pipeline.lower(&block, device, options, &ORDINARY)?;
     pipeline.generate(lowered, device)?;
     Ok(pipeline.times)
 }
@@ -184,7 +201,7 @@ pub(crate) fn worker_ir(traced: BlockFunc, options: &Options) -> Result<LaneFunc
 pub(crate) fn thread_block_ir(traced: BlockFunc, options: &Options) -> Result<LaneFunc> {
     let mut pipeline = Pipeline::of(&traced);
     let block = pipeline.block(traced, options, Approximations::Native)?;
-    pipeline.lanes(&block, options)
+    pipeline.lanes(&block, options, &ORDINARY)
 }
 
 /// The block IR that is lowered: flags resolved, functions decomposed, cleaned up.
@@ -199,6 +216,12 @@ struct Pipeline {
     last: Instant,
     times: Vec<StageTime>,
 }
+
+/// What is shown of a kernel without a launch: that of one whose rows do not meet.
+const ORDINARY: Facts = Facts {
+    arguments: Vec::new(),
+    apart: true,
+};
 
 /// What a backend takes.
 enum Lowered {
@@ -266,11 +289,17 @@ impl Pipeline {
         }
     }
 
-    fn lower(&mut self, block: &BlockFunc, device: &Device, options: &Options) -> Result<Lowered> {
+    fn lower(
+        &mut self,
+        block: &BlockFunc,
+        device: &Device,
+        options: &Options,
+        facts: &Facts,
+    ) -> Result<Lowered> {
         let lane = match device.kind() {
             DeviceKind::Interpreter => return Ok(Lowered::Interpreter(block.clone())),
             DeviceKind::Cpu => self.worker(block, options)?,
-            DeviceKind::Lanes | DeviceKind::Cuda(_) => self.lanes(block, options)?,
+            DeviceKind::Lanes | DeviceKind::Cuda(_) => self.lanes(block, options, facts)?,
         };
         Ok(Lowered::Lane(lane))
     }
@@ -319,8 +348,8 @@ impl Pipeline {
     }
 
     /// Lane IR of a thread block.
-    fn lanes(&mut self, block: &BlockFunc, options: &Options) -> Result<LaneFunc> {
-        let lane = self.accepted(distributed::lower(block, options))?;
+    fn lanes(&mut self, block: &BlockFunc, options: &Options, facts: &Facts) -> Result<LaneFunc> {
+        let lane = self.accepted(distributed::lower(block, options, facts))?;
         self.lane(lane)
     }
 

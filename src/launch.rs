@@ -5,6 +5,8 @@
     reason = "a launch without bounds checks is the caller's promise"
 )]
 
+use std::sync::Arc;
+
 use exactile_core::backend::{Argument, LaunchError};
 use exactile_core::diagnostic::Loc;
 use exactile_core::interp::memory::{program_coordinates, program_count};
@@ -45,13 +47,13 @@ impl<P> Kernel<P> {
         let arguments = arguments.bind_all().list;
         let request = self.request(&arguments);
         if device.is_recording() {
-            device.note(request.job(self.tracer(), Needed::Safe));
+            device.note(request.job(&arguments, self.tracer(), Needed::Safe));
             return Ok(());
         }
         let prepared = request.prepared(device, || self.trace())?;
         let proof = self.proof_of(grid, &arguments);
         if device.trusts_proofs() && device.cache().is_in_bounds(&proof) {
-            let code = prepared.code(device, Bounds::Unchecked)?;
+            let code = code_for(device, &prepared, Bounds::Unchecked, &arguments)?;
             // SAFETY: a checked launch with the same grid, scalars and lengths had every access in
             // bounds, and the accesses depend on nothing else.
             return unsafe { run(device, &code, grid, arguments) };
@@ -78,11 +80,11 @@ impl<P> Kernel<P> {
         let arguments = arguments.bind_all().list;
         let request = self.request(&arguments);
         if device.is_recording() {
-            device.note(request.job(self.tracer(), Needed::Unchecked));
+            device.note(request.job(&arguments, self.tracer(), Needed::Unchecked));
             return Ok(());
         }
         let prepared = request.prepared(device, || self.trace())?;
-        let code = prepared.code(device, Bounds::Unchecked)?;
+        let code = code_for(device, &prepared, Bounds::Unchecked, &arguments)?;
         // SAFETY: handed on to the caller.
         unsafe { run(device, &code, grid, arguments) }
     }
@@ -115,6 +117,17 @@ impl<P> Kernel<P> {
     }
 }
 
+/// The code for arguments like these.
+fn code_for(
+    device: &Device,
+    prepared: &Prepared,
+    bounds: Bounds,
+    arguments: &[Bound<'_>],
+) -> Result<Arc<Code>> {
+    let apart = prepared.keeps_apart(&|index| arguments.get(index).and_then(Bound::number));
+    prepared.code(device, bounds, apart)
+}
+
 /// Runs code that checks every access.
 pub(crate) fn run_checked(
     device: &Device,
@@ -122,7 +135,7 @@ pub(crate) fn run_checked(
     grid: Grid,
     arguments: Vec<Bound<'_>>,
 ) -> Result<()> {
-    let code = prepared.code(device, Bounds::Checked)?;
+    let code = code_for(device, prepared, Bounds::Checked, &arguments)?;
     // SAFETY: every access is checked.
     unsafe { run(device, &code, grid, arguments) }
 }

@@ -97,7 +97,7 @@ impl TextKernel {
         let request = Request::new(&identity, self.options, &bound);
         if device.is_recording() {
             let kernel = self.clone();
-            device.note(request.job(move || kernel.without_views(), Needed::Checked));
+            device.note(request.job(&bound, move || kernel.without_views(), Needed::Checked));
             return Ok(());
         }
         let prepared = request.prepared(device, || self.without_views())?;

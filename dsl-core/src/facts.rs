@@ -11,6 +11,9 @@ const DIVISOR: u32 = 16;
 pub struct Facts {
     /// What is known of each argument, in the order of the parameters; nothing of those beyond.
     pub arguments: Vec<Known>,
+    /// Whether the arguments are such as [`Conditions`](crate::passes::apart::Conditions) of the function
+    /// that is lowered ask: rows do not meet.
+    pub apart: bool,
 }
 
 /// What is known of an argument.

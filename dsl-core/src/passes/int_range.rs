@@ -28,7 +28,7 @@ impl Range {
     }
 
     /// All values of an integer type.
-    fn of(dtype: DType) -> Option<Self> {
+    pub(super) fn of(dtype: DType) -> Option<Self> {
         let bits = dtype.bits();
         match dtype.class() {
             Class::Bool => Some(Self::new(0, 1)),
@@ -48,6 +48,11 @@ impl Range {
     #[must_use]
     pub fn is_narrow(self) -> bool {
         self.is_within(NARROW)
+    }
+
+    fn overlap(self, other: Self) -> Option<Self> {
+        let (low, high) = (self.low.max(other.low), self.high.min(other.high));
+        (low <= high).then(|| Self::new(low, high))
     }
 
     fn union(self, other: Self) -> Self {
@@ -113,12 +118,23 @@ impl Range {
 /// The range of each value that is an integer or a `bool`.
 #[must_use]
 pub fn ranges(func: &Func) -> EntityMap<Value, Option<Range>> {
+    ranges_where(func, None)
+}
+
+/// The same where the integers among the arguments are known to be in `arguments`.
+#[must_use]
+pub fn ranges_where(func: &Func, arguments: Option<Range>) -> EntityMap<Value, Option<Range>> {
     let mut analysis = Analysis {
         func,
         ranges: EntityMap::filled(func.value_count(), None),
     };
     for &parameter in func.arguments() {
-        analysis.set(parameter, None);
+        let whole = func.ty(parameter).dtype().and_then(Range::of);
+        let both = whole.zip(arguments);
+        analysis.set(
+            parameter,
+            both.and_then(|(whole, known)| whole.overlap(known)),
+        );
     }
     analysis.region(func.body());
     analysis.ranges

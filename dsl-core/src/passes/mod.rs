@@ -2,11 +2,14 @@
 //!
 //! Each pass is a plain function on a function. After [`resolve`] none changes a bit of any result.
 
+pub mod affine;
+pub mod apart;
 pub mod carried;
 pub mod cse;
 pub mod dce;
 pub mod decompose;
 pub mod duplicate;
+pub mod expression;
 pub mod float_range;
 pub mod fold;
 pub mod int_range;

@@ -56,7 +56,11 @@ mod tests {
           }";
         let mut func = crate::text::parse(source, "test.bir").expect("parses");
         let arguments = vec![Known::Divisor(16), Known::One, Known::Divisor(1)];
-        specialise(&mut func, &Facts { arguments });
+        let facts = Facts {
+            arguments,
+            apart: false,
+        };
+        specialise(&mut func, &facts);
         let mut func = verify::block(func).expect("verifies").into_inner();
         assert_eq!(func.parameters[0].divisor, 16);
         tidy(&mut func);

@@ -11,10 +11,12 @@ mod cuda;
 use std::fmt;
 
 use exactile_core::backend::{Argument, LaunchError};
+use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Report;
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::{Func, Grid, Stage};
 use exactile_core::lower::{distributed, sequential};
+use exactile_core::passes::apart::Conditions;
 use exactile_core::passes::{self, Approximations};
 use exactile_core::target::{BoundsError, Options};
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
@@ -138,7 +140,7 @@ pub unsafe fn execute(
         (_, Proven::Lane(func)) => Ok(func.clone()),
         (Place::Cpu | Place::Worker, Proven::Block(func)) => lower_for_cpu(func, options),
         (Place::Lanes { .. } | Place::Cuda { .. }, Proven::Block(func)) => {
-            lower_for_lanes(func, options)
+            lower_for_arguments(func, options, arguments)
         }
     };
     let lane = match lane {
@@ -189,9 +191,35 @@ pub fn lower_for_cpu(func: &BlockFunc, options: &Options) -> Result<LaneFunc, St
     sequential::lower(&prepare(func, options)?, options).map_err(|error| error.to_string())
 }
 
-/// What the lowering for a GPU makes of a block function.
+/// What the lowering for a GPU makes of a block function for a launch whose rows do not meet.
 pub fn lower_for_lanes(func: &BlockFunc, options: &Options) -> Result<LaneFunc, String> {
-    distributed::lower(&prepare(func, options)?, options).map_err(|error| error.to_string())
+    let facts = Facts {
+        apart: true,
+        ..Facts::default()
+    };
+    distributed::lower(&prepare(func, options)?, options, &facts).map_err(|error| error.to_string())
+}
+
+/// What the lowering for a GPU makes of a block function for these arguments.
+fn lower_for_arguments(
+    func: &BlockFunc,
+    options: &Options,
+    arguments: &[Argument<'_>],
+) -> Result<LaneFunc, String> {
+    let prepared = prepare(func, options)?;
+    let facts = Facts {
+        apart: are_apart(&prepared, arguments),
+        ..Facts::default()
+    };
+    distributed::lower(&prepared, options, &facts).map_err(|error| error.to_string())
+}
+
+/// Whether these arguments keep the stores of a function apart, as a launch finds out.
+pub fn are_apart(prepared: &BlockFunc, arguments: &[Argument<'_>]) -> bool {
+    Conditions::of(prepared).hold(|index| match arguments.get(index) {
+        Some(Argument::Scalar(literal)) => Some(*literal),
+        Some(Argument::Read(_) | Argument::ReadWrite(_)) | None => None,
+    })
 }
 
 /// The PTX of a lane function; nothing in a build without the GPU backend.

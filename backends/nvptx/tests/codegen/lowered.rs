@@ -1,5 +1,6 @@
 //! Block kernels lowered to registers of lanes and warps: what their machine code looks like.
 
+use exactile_core::facts::Facts;
 use exactile_core::passes::{self, Approximations};
 use exactile_core::target::{Bounds, Determinism, Options, Schedule};
 use exactile_core::text::parse;
@@ -24,7 +25,12 @@ fn compile_on(source: &str, name: &str, bounds: Bounds, schedule: Schedule) -> P
         bounds,
         schedule,
     };
-    let lane = lower::distributed::lower(&block.expect("prepares"), &options).expect("lowers");
+    let facts = Facts {
+        arguments: Vec::new(),
+        apart: true,
+    };
+    let block = block.expect("prepares");
+    let lane = lower::distributed::lower(&block, &options, &facts).expect("lowers");
     let (warps, occupancy) = (lane.warps, lane.occupancy);
     let name = format!("{name}_{warps}_{occupancy}_{bounds:?}");
     emit(&lane, &name).unwrap_or_else(|error| panic!("{error}\n{}", *lane))

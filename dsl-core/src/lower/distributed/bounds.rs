@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 
-use super::affine::Step;
 use super::point::Known;
 use super::tile::Scope;
 use super::{Lowering, Result};
@@ -188,20 +187,17 @@ impl Lowering<'_> {
         let shape = self.block.ty(offsets).shape;
         let (mut low, mut high) = (0_i64, 0_i64);
         let mut scalars = Vec::new();
-        for (axis, step) in self.steps_of(offsets)?.into_iter().enumerate() {
+        for (axis, step) in self.affine.steps_of(offsets)?.into_iter().enumerate() {
             let last = shape.extent(axis) as i64 - 1;
-            match step {
-                Step::Known(step) => {
-                    let reach = step.checked_mul(last)?;
-                    low = low.checked_add(reach.min(0))?;
-                    high = high.checked_add(reach.max(0))?;
-                }
-                Step::Scalar(step, factor) => {
-                    let times = factor.checked_mul(last)?;
-                    (0..=MOST_STEPS).contains(&times).then_some(())?;
-                    scalars.push((step, times));
-                }
-                Step::Unknown => return None,
+            if let Some(step) = step.constant() {
+                let reach = step.checked_mul(last)?;
+                low = low.checked_add(reach.min(0))?;
+                high = high.checked_add(reach.max(0))?;
+            } else {
+                let (step, factor) = step.multiple()?;
+                let times = factor.checked_mul(last)?;
+                let fits = self.block.ty(step).is_scalar() && (0..=MOST_STEPS).contains(&times);
+                fits.then(|| scalars.push((step, times)))?;
             }
         }
         let count = high.checked_sub(low)?.checked_add(1)?;

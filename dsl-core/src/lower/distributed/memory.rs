@@ -209,7 +209,7 @@ impl Lowering<'_> {
         };
         let values = self.get(value, &layout)?;
         let mut access = self.access(&tile, &layout)?;
-        self.keep_highest(&mut access, offsets, mask, &layout)?;
+        self.keep_highest(&mut access, (inst, offsets, mask), &layout)?;
         self.order_access(
             access.argument,
             Touch {
@@ -247,7 +247,11 @@ impl Lowering<'_> {
     }
 
     /// A mask and the owner's condition.
-    fn owned_mask(&mut self, mask: Option<Value>, owner: Option<Value>) -> Option<Value> {
+    pub(super) fn owned_mask(
+        &mut self,
+        mask: Option<Value>,
+        owner: Option<Value>,
+    ) -> Option<Value> {
         match owner {
             Some(owner) => Some(self.both(mask, owner)),
             None => mask,

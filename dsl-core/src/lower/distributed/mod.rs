@@ -9,7 +9,6 @@
 //! All control flow is uniform: scalars are equal in all lanes of the thread block, so shuffles and
 //! barriers are always reached together.
 
-mod affine;
 mod ahead;
 mod bounds;
 mod buffers;
@@ -34,16 +33,19 @@ mod tests;
 mod thread;
 mod tile;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::access_sites;
 use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::entity::EntityMap;
+use crate::facts::Facts;
 use crate::ir::{Func, Inst, Op, Stage, Value};
 use crate::layout::assign::{Assignment, assign};
 use crate::layout::{LayoutError, LinearLayout};
+use crate::passes::affine::Affine;
+use crate::passes::apart::{self, Apart};
 use crate::passes::int_range::narrow_comparisons;
 use crate::target::{Bounds, MAX_OCCUPANCY, MAX_WARPS, MULTIPROCESSOR_WARPS, Options};
 use crate::verify::{self, BlockFunc, LaneFunc};
@@ -69,11 +71,16 @@ const SHARED_BYTES: u32 = 224 * 1024;
 /// Lowers a block function to what one lane of a thread block does.
 ///
 /// Derived ops must be gone. The schedule decides the number of warps, the bounds option whether
-/// accesses through plain pointers are checked; neither changes a bit of a result.
+/// accesses through plain pointers are checked, the facts which stores need not look for equal offsets;
+/// none changes a bit of a result.
 ///
 /// # Errors
 /// When a tile needs too many registers or too much shared memory.
-pub fn lower(block: &BlockFunc, options: &Options) -> std::result::Result<LaneFunc, Diagnostics> {
+pub fn lower(
+    block: &BlockFunc,
+    options: &Options,
+    facts: &Facts,
+) -> std::result::Result<LaneFunc, Diagnostics> {
     let warps = options.schedule.warps.unwrap_or(1);
     if !warps.is_power_of_two() || warps > MAX_WARPS {
         let message = format!("`{warps}` warps, expected a power of two up to {MAX_WARPS}");
@@ -85,8 +92,10 @@ pub fn lower(block: &BlockFunc, options: &Options) -> std::result::Result<LaneFu
         .map_err(|message| Diagnostic::new(crate::diagnostic::Loc::none(), message))?;
     let mut most = MAX_STAGES;
     let mut residents = Residents::find(block);
+    let apart = stores_apart(block, facts);
     loop {
         let mut lowering = Lowering::new(block, options, assignment.clone());
+        lowering.apart.clone_from(&apart);
         lowering.buffers.most = most;
         lowering.residents = residents.clone();
         lowering.function()?;
@@ -108,6 +117,16 @@ pub fn lower(block: &BlockFunc, options: &Options) -> std::result::Result<LaneFu
     }
 }
 
+/// The stores that write no element twice.
+fn stores_apart(block: &Func, facts: &Facts) -> BTreeSet<Inst> {
+    let stores = apart::stores(block).into_iter();
+    let known = stores.filter(|(_, apart)| match apart {
+        Apart::Always => true,
+        Apart::Where(_) => facts.apart,
+    });
+    known.map(|(inst, _)| inst).collect()
+}
+
 /// Whether a multiprocessor can hold as many thread blocks.
 fn check_occupancy(occupancy: u32, warps: u32) -> std::result::Result<(), String> {
     let most = (MULTIPROCESSOR_WARPS / warps).min(MAX_OCCUPANCY);
@@ -126,8 +145,9 @@ struct Lowering<'a> {
     assignment: Assignment,
     definitions: EntityMap<Value, Option<Inst>>,
     sites: BTreeMap<Inst, i64>,
-    /// For each value that a counted loop carries, the first and the next one.
-    loops: BTreeMap<Value, (Value, Value)>,
+    affine: Affine<'a>,
+    /// The stores that write no element twice.
+    apart: BTreeSet<Inst>,
     bounds: Bounds,
     /// What is bound and known in the regions around the current instruction, innermost last.
     scopes: Vec<Scope>,
@@ -155,7 +175,8 @@ impl<'a> Lowering<'a> {
             assignment,
             definitions: block.definitions(),
             sites: access_sites(block),
-            loops: affine::carried_values(block),
+            affine: Affine::new(block),
+            apart: BTreeSet::new(),
             bounds: options.bounds,
             scopes: vec![Scope::default()],
             pending: Pending::default(),

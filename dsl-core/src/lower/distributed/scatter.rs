@@ -1,37 +1,53 @@
 //! Stores with equal offsets: the highest element index wins, whatever lane holds it.
 //!
-//! Offsets that are linear in the index are distinct, except along axes where the step is zero; there
-//! only the last element stores. Steps that only the launch knows are taken to keep rows apart. Where
-//! offsets come from memory or from other arithmetic, every element looks for a higher one with its
-//! offset before it stores.
+//! Where offsets are known to be distinct ([`crate::passes::apart`]), lanes store in any order, and along
+//! axes where offsets stay the same only the last element stores. Elsewhere, as with offsets from memory,
+//! elements find out which of them store by a table in shared memory.
 
 use std::rc::Rc;
 
-use super::affine::{Step, are_distinct};
 use super::memory::Access;
-use super::tile::Scope;
-use super::{Lowering, Result, SCRATCH_BYTES};
-use crate::ir::{CompareOp, DType, Op, Space, Type, Value};
-use crate::layout::LinearLayout;
+use super::tile::{Registers, Scope};
+use super::{Lowering, Result};
+use crate::ir::{AtomicOp, CompareOp, DType, Inst, Literal, Op, Shape, Space, Type, Value};
+use crate::layout::{LinearLayout, ThreadMap};
+
+/// The most slots of a table: 12 bytes each.
+const MOST_SLOTS: i64 = 2048;
+
+/// An odd number whose multiples spread over 64 bits: 2^64 by the golden ratio.
+const GOLDEN: i64 = 0x9E37_79B9_7F4A_7C15_u64.cast_signed();
+
+/// Where elements with equal offsets meet, in shared memory.
+struct Table {
+    /// In each slot, the offset of the element that has it.
+    shown: Value,
+    /// In each slot one more than the highest index, or 0; then the last round that left something open.
+    highest: Value,
+    slots: i64,
+    /// Whether a lane acts for its elements, where others have them too.
+    owner: Option<Value>,
+}
 
 impl Lowering<'_> {
     /// Masks off every element of a store that a higher element with its offset overwrites.
     pub(super) fn keep_highest(
         &mut self,
         access: &mut Access,
-        offsets: Value,
-        mask: Option<Value>,
+        (inst, offsets, mask): (Inst, Value, Option<Value>),
         layout: &Rc<LinearLayout>,
     ) -> Result<()> {
         let shape = self.block.ty(offsets).shape;
         let steps = self
+            .affine
             .steps_of(offsets)
-            .filter(|steps| are_distinct(&shape, steps));
+            .filter(|_| self.apart.contains(&inst));
         let Some(steps) = steps else {
-            return self.search_higher(access, layout);
+            self.find_highest(access, layout);
+            return Ok(());
         };
         let repeated: Vec<usize> = (0..shape.rank())
-            .filter(|&axis| shape.extent(axis) > 1 && steps[axis] == Step::Known(0))
+            .filter(|&axis| shape.extent(axis) > 1 && steps[axis].is_zero())
             .collect();
         let facts = mask.map(|mask| self.assignment.contiguity.of(mask));
         let settled = repeated.iter().all(|&axis| {
@@ -41,7 +57,8 @@ impl Lowering<'_> {
                 .is_none_or(|facts| facts.axis(axis).constant == bits)
         });
         if !settled {
-            return self.search_higher(access, layout);
+            self.find_highest(access, layout);
+            return Ok(());
         }
         for axis in repeated {
             let mask = layout
@@ -76,82 +93,197 @@ impl Lowering<'_> {
         access.split();
     }
 
-    /// Every element looks through the offsets of the tile, in shared memory, for its own offset
-    /// at a higher element that is not masked off.
-    fn search_higher(&mut self, access: &mut Access, layout: &Rc<LinearLayout>) -> Result<()> {
+    /// Masks off every element that a higher one with its offset overwrites, whatever the offsets are.
+    ///
+    /// Rounds decide. In each, an element whose fate is open enters its index into the slot of a table
+    /// that its offset hashes to, and the highest index stays. The element that it belongs to shows its
+    /// offset in the slot and stores; all others with that offset are overwritten. Those with another
+    /// offset try again with another hash. Every slot in use decides one offset, so rounds come to an end.
+    fn find_highest(&mut self, access: &mut Access, layout: &Rc<LinearLayout>) {
         let count = 1_i64 << layout.tile_bits();
-        if count * 9 > i64::from(SCRATCH_BYTES) * 4 {
-            let message = format!("a store of {count} elements with computed offsets is too large");
-            return Err(self.error(message).note("store smaller tiles"));
+        if count == 1 {
+            return;
         }
-        let start = self.begin_shared(count * 9);
-        let table = self.scratch(DType::I64, start, count);
-        let valid = self.scratch(DType::Bool, start + count * 8, count);
-        let elements = self.indices(layout, (1_u64 << layout.tile_bits()) - 1);
-        let owner = self.all_zero(layout.free_bits());
-        let masks = access.masks_mut().clone();
-        let always = self.builder.boolean(true);
-        for (register, &element) in elements.iter().enumerate() {
-            let shown = masks.as_ref().map_or(always, |masks| masks[register]);
-            for (base, value, align) in [(table, access.offsets()[register], 8), (valid, shown, 1)]
-            {
-                let op = Op::LaneStore {
-                    base,
-                    offset: element,
-                    value,
-                    mask: owner,
-                    align,
-                };
-                self.builder.emit(op, &[]);
-            }
-        }
-        self.publish_shared(start, count * 9);
-        let alive = vec![always; elements.len()];
-        let bounds = (self.builder.index(0), self.builder.index(count));
-        let types: Vec<Type> = std::iter::once(Type::INDEX)
-            .chain(alive.iter().map(|_| Type::BOOL))
-            .collect();
-        let body = self.builder.new_region(&types);
-        let outer = self.builder.enter(body);
-        self.scopes.push(Scope::default());
-        let parameters = self.builder.parameters(body);
-        let other = parameters[0];
-        let load = |base, align| Op::LaneLoad {
-            base,
-            offset: other,
-            mask: None,
-            other: None,
-            align,
+        let slots = count.min(MOST_SLOTS);
+        let bytes = slots * 12 + 4;
+        let start = self.begin_shared(bytes);
+        let table = Table {
+            shown: self.scratch(DType::I64, start, slots),
+            highest: self.scratch(DType::I32, start + slots * 8, slots + 1),
+            slots,
+            owner: self.all_zero(layout.free_bits()),
         };
-        let offset = self.builder.declared(load(table, 8), Type::INDEX);
-        let counts = self.builder.declared(load(valid, 1), Type::BOOL);
-        let mut values = Vec::new();
-        for (register, &element) in elements.iter().enumerate() {
-            let higher = self.builder.compare(CompareOp::Gt, other, element);
-            let same = self
-                .builder
-                .compare(CompareOp::Eq, offset, access.offsets()[register]);
-            let both = self.builder.and(higher, same);
-            let covered = self.builder.and(both, counts);
-            let stays = self.builder.not(covered);
-            values.push(self.builder.and(parameters[register + 1], stays));
-        }
+        let elements = self.indices(layout, (1_u64 << layout.tile_bits()) - 1);
+        let one = self.builder.int32(1);
+        let keys: Vec<Value> = elements
+            .into_iter()
+            .map(|element| {
+                let element = self.builder.cast(element, DType::I32);
+                self.builder.add(element, one)
+            })
+            .collect();
+        self.clear_table(&table);
+        self.barrier();
+        let registers = keys.len();
+        let always = self.builder.boolean(true);
+        let never = self.builder.boolean(false);
+        let open = access.masks_mut().clone();
+        let mut init = open.map_or(vec![always; registers], |open| open.to_vec());
+        init.extend(vec![never; registers]);
+        init.push(one);
+        let mut types = vec![Type::BOOL; 2 * registers];
+        types.push(Type::scalar(DType::I32));
+        let before = self.builder.new_region(&types);
+        let outer = self.builder.enter(before);
+        self.scopes.push(Scope::default());
+        let state = self.builder.parameters(before).to_vec();
+        let values = self.decide_round(&table, access.offsets(), &keys, &state, (start, bytes));
         self.builder.emit(Op::Yield { values }, &[]);
         self.scopes.pop();
         self.builder.enter(outer);
-        let (lower, upper) = bounds;
-        let op = Op::For {
-            lower,
-            upper,
-            init: alive,
-            step: 1,
-            stages: 1,
-            body,
+        let body = self
+            .builder
+            .region_with(&types, |_, values| values.to_vec());
+        let rounds = self.builder.emit(Op::While { init, before, body }, &[]);
+        let stores = &self.builder.results(rounds)[registers..2 * registers];
+        *access.masks_mut() = Some(Rc::from(stores));
+        access.split();
+    }
+
+    /// One round. `state` and what follows the condition in the result are, for each register, whether
+    /// its fate is open, then whether it stores, and the number of the round.
+    fn decide_round(
+        &mut self,
+        table: &Table,
+        offsets: &Registers,
+        keys: &[Value],
+        state: &[Value],
+        (start, bytes): (i64, i64),
+    ) -> Vec<Value> {
+        let (open, stores) = state[..2 * keys.len()].split_at(keys.len());
+        let round = state[2 * keys.len()];
+        let places: Vec<Value> = self.hashes(offsets, round, table.slots);
+        for ((&place, &key), &open) in places.iter().zip(keys).zip(open) {
+            let mask = self.owned_mask(Some(open), table.owner);
+            self.raise(table, place, key, mask);
+        }
+        self.barrier();
+        let zero = self.builder.int32(0);
+        let mut wins = Vec::new();
+        for (register, &place) in places.iter().enumerate() {
+            let open = open[register];
+            let highest = self.load_entry(table.highest, place, Some((open, zero)));
+            let own = self.builder.compare(CompareOp::Eq, highest, keys[register]);
+            let own = self.builder.and(open, own);
+            let mask = self.owned_mask(Some(own), table.owner);
+            self.store_entry(table.shown, place, offsets[register], mask);
+            wins.push(own);
+        }
+        self.barrier();
+        let mut any = self.builder.boolean(false);
+        let mut left = Vec::new();
+        for (register, &place) in places.iter().enumerate() {
+            let offset = offsets[register];
+            let shown = self.load_entry(table.shown, place, Some((open[register], offset)));
+            let other = self.builder.compare(CompareOp::Ne, shown, offset);
+            let other = self.builder.and(open[register], other);
+            any = self.builder.or(any, other);
+            left.push(other);
+            let mask = self.owned_mask(Some(wins[register]), table.owner);
+            self.store_entry(table.highest, place, zero, mask);
+        }
+        let flag = self.builder.index(table.slots);
+        self.raise(table, flag, round, Some(any));
+        self.publish_shared(start, bytes);
+        let last = self.load_entry(table.highest, flag, None);
+        let mut values = vec![self.builder.compare(CompareOp::Eq, last, round)];
+        values.extend(left);
+        for (&stores, &wins) in stores.iter().zip(&wins) {
+            values.push(self.builder.or(stores, wins));
+        }
+        let one = self.builder.int32(1);
+        values.push(self.builder.add(round, one));
+        values
+    }
+
+    /// The slots of offsets in a round: the high bits of products with an odd number of its own.
+    fn hashes(&mut self, offsets: &Registers, round: Value, slots: i64) -> Vec<Value> {
+        let round = self.builder.cast(round, DType::I64);
+        let two = self.builder.index(2);
+        let twice = self.builder.mul(round, two);
+        let one = self.builder.index(1);
+        let odd = self.builder.add(twice, one);
+        let golden = self.builder.index(GOLDEN);
+        let factor = self.builder.mul(odd, golden);
+        let amount = 64 - u64::from(slots.trailing_zeros());
+        let amount = self
+            .builder
+            .filled(Literal::from_bits(DType::U64, amount), Shape::SCALAR);
+        let hash = |&offset: &Value| {
+            let product = self.builder.mul(offset, factor);
+            let product = self.builder.bitcast(product, DType::U64);
+            let high = self.builder.shr(product, amount);
+            self.builder.cast(high, DType::I64)
         };
-        let inst = self.builder.emit(op, &[]);
-        let alive = self.builder.results(inst).to_vec();
-        self.restrict(access, |_, register| alive[register]);
-        Ok(())
+        offsets.iter().map(hash).collect()
+    }
+
+    /// Empties the table, the lanes of the block taking slots in turns.
+    fn clear_table(&mut self, table: &Table) {
+        let warp_bits = self.assignment.warp_bits;
+        let thread = ThreadMap {
+            lane: (0..5).map(|bit| 1 << bit).collect(),
+            warp: (0..warp_bits).map(|bit| 32 << bit).collect(),
+        };
+        let zero = self.builder.int32(0);
+        let step = 32_i64 << warp_bits;
+        for first in (0..=table.slots).step_by(step as usize) {
+            let place = self.thread_offset(&thread, first as u32);
+            let mask = (first + step > table.slots + 1).then(|| {
+                let last = self.builder.index(table.slots);
+                self.builder.compare(CompareOp::Le, place, last)
+            });
+            self.store_entry(table.highest, place, zero, mask);
+        }
+    }
+
+    /// Raises an entry of the table of the highest to `key`.
+    fn raise(&mut self, table: &Table, place: Value, key: Value, mask: Option<Value>) {
+        let op = Op::LaneAtomic {
+            base: table.highest,
+            offset: place,
+            value: key,
+            mask,
+            op: AtomicOp::Max,
+        };
+        self.builder.emit(op, &[]);
+    }
+
+    fn load_entry(&mut self, base: Value, offset: Value, masked: Option<(Value, Value)>) -> Value {
+        let dtype = match self.builder.ty(base).pointee() {
+            Some((dtype, _)) => dtype,
+            None => unreachable!("broken invariant: a table is memory"),
+        };
+        let op = Op::LaneLoad {
+            base,
+            offset,
+            mask: masked.map(|(mask, _)| mask),
+            other: masked.map(|(_, other)| other),
+            align: i64::from(dtype.bytes()),
+        };
+        self.builder.declared(op, Type::scalar(dtype))
+    }
+
+    fn store_entry(&mut self, base: Value, offset: Value, value: Value, mask: Option<Value>) {
+        let dtype = self.builder.ty(value).dtype();
+        let op = Op::LaneStore {
+            base,
+            offset,
+            value,
+            mask,
+            align: dtype.map_or(1, |dtype| i64::from(dtype.bytes())),
+        };
+        self.builder.emit(op, &[]);
     }
 
     /// A buffer in the scratch area of shared memory.

@@ -9,6 +9,7 @@ use std::cell::OnceCell;
 use std::fmt;
 
 use exactile_core::backend::Argument;
+use exactile_core::facts::Facts;
 use exactile_core::interp;
 use exactile_core::lower::{distributed, sequential};
 use exactile_core::passes::{self, Approximations};
@@ -18,7 +19,7 @@ use exactile_core::verify::{self, BlockFunc, LaneFunc};
 
 use super::arguments::{Contents, Difference, difference};
 use super::generate::Program;
-use crate::testing::execute::{Outcome, Place, Proven, execute};
+use crate::testing::execute::{Outcome, Place, Proven, are_apart, execute};
 
 /// A way to run a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -167,7 +168,13 @@ impl<'a> Checked<'a> {
 
     fn distributed(&self, warps: u32) -> Result<LaneFunc, String> {
         let options = self.options(Some(warps));
-        distributed::lower(self.prepared()?, &options).map_err(|error| error.to_string())
+        let prepared = self.prepared()?;
+        let mut facts = Facts::default();
+        on_host(self.program, |arguments| {
+            facts.apart = are_apart(prepared, arguments);
+            Ok(())
+        })?;
+        distributed::lower(prepared, &options, &facts).map_err(|error| error.to_string())
     }
 
     fn options(&self, warps: Option<u32>) -> Options {

@@ -1,0 +1,305 @@
+//! Offsets as linear functions of the element's index: what a step along each axis adds to them.
+//!
+//! Machine integers wrap, and so do these functions: 64-bit ones are true modulo 2^64. Narrower arithmetic
+//! counts only where ranges show that it does not wrap.
+
+use std::collections::BTreeMap;
+
+use super::int_range::{Range, ranges};
+use crate::entity::EntityMap;
+use crate::ir::{BinaryOp, Func, Inst, Op, Region, Shape, Value};
+
+/// The most products that a step adds up, and the most factors of one.
+const MOST_TERMS: usize = 8;
+
+/// What one step along an axis adds to an offset: a sum of constants times products of values that are
+/// the same for the whole tile, by their factors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step(BTreeMap<Vec<Value>, i64>);
+
+/// Steps along every axis.
+pub type Steps = Vec<Step>;
+
+impl Step {
+    fn term(factors: Vec<Value>, times: i64) -> Self {
+        Self(
+            BTreeMap::from([(factors, times)])
+                .into_iter()
+                .filter(|(_, times)| *times != 0)
+                .collect(),
+        )
+    }
+
+    fn known(step: i64) -> Self {
+        Self::term(Vec::new(), step)
+    }
+
+    /// The products, each with its factors.
+    pub fn terms(&self) -> impl Iterator<Item = (&[Value], i64)> {
+        self.0.iter().map(|(factors, &times)| (&factors[..], times))
+    }
+
+    /// Whether nothing is added.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The number that it is, if that is known.
+    #[must_use]
+    pub fn constant(&self) -> Option<i64> {
+        if self.is_zero() {
+            return Some(0);
+        }
+        self.single()?.0.is_empty().then(|| self.0[&[][..]])
+    }
+
+    /// The value that it is a multiple of, and the factor.
+    #[must_use]
+    pub fn multiple(&self) -> Option<(Value, i64)> {
+        match self.single()? {
+            (&[value], times) => Some((value, times)),
+            (_, _) => None,
+        }
+    }
+
+    fn single(&self) -> Option<(&[Value], i64)> {
+        let mut terms = self.terms();
+        terms.next().filter(|_| self.0.len() == 1)
+    }
+
+    fn plus(&self, other: &Self) -> Option<Self> {
+        let mut sum = self.0.clone();
+        for (factors, times) in &other.0 {
+            let entry = sum.entry(factors.clone()).or_default();
+            *entry = entry.checked_add(*times)?;
+        }
+        sum.retain(|_, times| *times != 0);
+        (sum.len() <= MOST_TERMS).then_some(Self(sum))
+    }
+
+    fn times(&self, factor: &Self) -> Option<Self> {
+        let mut product = Self::default();
+        for (left, by) in self.terms() {
+            for (right, times) in factor.terms() {
+                let mut factors = [left, right].concat();
+                factors.sort_unstable();
+                let term = Self::term(factors, by.checked_mul(times)?);
+                product = product.plus(&term)?;
+            }
+        }
+        let short = product
+            .terms()
+            .all(|(factors, _)| factors.len() <= MOST_TERMS);
+        short.then_some(product)
+    }
+}
+
+/// Finds the steps of offsets.
+pub struct Affine<'a> {
+    func: &'a Func,
+    definitions: EntityMap<Value, Option<Inst>>,
+    ranges: EntityMap<Value, Option<Range>>,
+    /// For each value that a counted loop carries, the first and the next one.
+    loops: BTreeMap<Value, (Value, Value)>,
+}
+
+impl<'a> Affine<'a> {
+    /// Looks at a block function.
+    #[must_use]
+    pub fn new(func: &'a Func) -> Self {
+        Self {
+            func,
+            definitions: func.definitions(),
+            ranges: ranges(func),
+            loops: carried_values(func),
+        }
+    }
+
+    /// What a step along each axis adds to the offsets, if that is the same everywhere.
+    #[must_use]
+    pub fn steps_of(&self, offsets: Value) -> Option<Steps> {
+        self.steps_from(offsets, &mut BTreeMap::new())
+    }
+
+    fn steps_from(&self, value: Value, assumed: &mut BTreeMap<Value, Steps>) -> Option<Steps> {
+        let shape = self.func.ty(value).shape;
+        if shape.is_scalar() {
+            return Some(Vec::new());
+        }
+        if let Some(steps) = assumed.get(&value) {
+            return Some(steps.clone());
+        }
+        let Some(inst) = self.definitions[value] else {
+            return self.carried_steps(value, assumed);
+        };
+        match self.func.op(inst) {
+            Op::Constant { .. } | Op::Splat { .. } => Some(vec![Step::default(); shape.rank()]),
+            Op::Arange { .. } => Some(vec![Step::known(1)]),
+            Op::Cast { x } if self.keeps_numbers(*x, value) => self.steps_from(*x, assumed),
+            Op::Binary { op, lhs, rhs } if self.is_exact(value) => {
+                let left = self.steps_from(*lhs, assumed)?;
+                let right = self.steps_from(*rhs, assumed)?;
+                let minus = Step::known(-1);
+                let mut pairs = left.iter().zip(&right);
+                match op {
+                    BinaryOp::Add => pairs.map(|(a, b)| a.plus(b)).collect(),
+                    BinaryOp::Sub => pairs.map(|(a, b)| a.plus(&b.times(&minus)?)).collect(),
+                    BinaryOp::Mul if right.iter().all(Step::is_zero) => {
+                        let factor = self.uniform(*rhs);
+                        left.iter().map(|step| step.times(&factor)).collect()
+                    }
+                    BinaryOp::Mul if left.iter().all(Step::is_zero) => {
+                        let factor = self.uniform(*lhs);
+                        right.iter().map(|step| step.times(&factor)).collect()
+                    }
+                    _ => pairs
+                        .all(|(a, b)| a.is_zero() && b.is_zero())
+                        .then_some(left),
+                }
+            }
+            Op::Broadcast { x } => {
+                let from = self.func.ty(*x).shape;
+                let steps = self.steps_from(*x, assumed)?;
+                let kept = |(axis, step): (usize, Step)| {
+                    if from.extent(axis) == 1 {
+                        Step::default()
+                    } else {
+                        step
+                    }
+                };
+                Some(steps.into_iter().enumerate().map(kept).collect())
+            }
+            Op::ExpandDims { x, axis } => {
+                let mut steps = self.steps_from(*x, assumed)?;
+                steps.insert(axis.index(), Step::default());
+                Some(steps)
+            }
+            Op::Transpose { x, permutation } => {
+                let steps = self.steps_from(*x, assumed)?;
+                Some(
+                    permutation
+                        .iter()
+                        .map(|&axis| steps[axis as usize].clone())
+                        .collect(),
+                )
+            }
+            Op::Reshape { x } => {
+                let steps = self.steps_from(*x, assumed)?;
+                reshaped(&self.func.ty(*x).shape, &steps, &shape)
+            }
+            Op::For { body, .. } => {
+                let position = self
+                    .func
+                    .inst(inst)
+                    .results
+                    .iter()
+                    .position(|&r| r == value)?;
+                let parameter = self.func.region(*body).parameters[position + 1];
+                self.steps_from(parameter, assumed)
+            }
+            _ => None,
+        }
+    }
+
+    /// A scalar, or the element of a tile of equal numbers, as a sum of products.
+    #[must_use]
+    pub fn uniform(&self, value: Value) -> Step {
+        let op = self.definitions[value].map(|inst| self.func.op(inst));
+        let constant = match op {
+            Some(Op::Constant { value }) => value.integer(),
+            Some(
+                Op::Splat { x }
+                | Op::Broadcast { x }
+                | Op::ExpandDims { x, .. }
+                | Op::Reshape { x }
+                | Op::Transpose { x, .. },
+            ) => return self.uniform(*x),
+            _ => None,
+        };
+        match constant.and_then(|number| i64::try_from(number).ok()) {
+            Some(number) => Step::known(number),
+            None => Step::term(vec![value], 1),
+        }
+    }
+
+    /// Whether a sum, a difference or a product is the number that mathematics gives, or at least that
+    /// modulo 2^64.
+    fn is_exact(&self, value: Value) -> bool {
+        let Some(dtype) = self.func.ty(value).dtype() else {
+            return false;
+        };
+        let whole = Range::of(dtype);
+        dtype.is_integer() && (dtype.bits() == 64 || self.ranges[value] != whole)
+    }
+
+    /// Whether a conversion keeps the numbers of a tile, at least modulo 2^64.
+    fn keeps_numbers(&self, from: Value, to: Value) -> bool {
+        let [Some(source), Some(target)] = [from, to].map(|value| self.func.ty(value).dtype())
+        else {
+            return false;
+        };
+        if !source.is_integer() || !target.is_integer() {
+            return false;
+        }
+        let fits = || self.ranges[from].zip(Range::of(target));
+        target.bits() == 64 || fits().is_some_and(|(range, whole)| range.is_within(whole))
+    }
+
+    /// A value that a counted loop carries keeps its steps if every iteration keeps them.
+    fn carried_steps(&self, value: Value, assumed: &mut BTreeMap<Value, Steps>) -> Option<Steps> {
+        let (init, next) = self.loops.get(&value).copied()?;
+        let steps = self.steps_from(init, assumed)?;
+        assumed.insert(value, steps.clone());
+        let kept = self.steps_from(next, assumed)? == steps;
+        if !kept {
+            assumed.remove(&value);
+        }
+        kept.then_some(steps)
+    }
+}
+
+/// For each value that a counted loop carries, its first value and the one that an iteration gives.
+fn carried_values(func: &Func) -> BTreeMap<Value, (Value, Value)> {
+    let mut carried = BTreeMap::new();
+    let mut add = |init: &[Value], body: Region| {
+        let parameters = &func.region(body).parameters[1..];
+        let pairs = init.iter().zip(func.yielded(body));
+        for (&parameter, (&init, &next)) in parameters.iter().zip(pairs) {
+            carried.insert(parameter, (init, next));
+        }
+    };
+    for inst in func.all_insts() {
+        if let Op::For { init, body, .. } = func.op(inst) {
+            add(init, *body);
+        }
+    }
+    carried
+}
+
+/// The steps of a tile in another shape, where that has any: extents of one come and go, and an axis
+/// is split.
+fn reshaped(from: &Shape, steps: &[Step], to: &Shape) -> Option<Steps> {
+    let mut old = (0..from.rank()).rev().filter(|&axis| from.extent(axis) > 1);
+    let mut result = vec![Step::default(); to.rank()];
+    let mut current: Option<(usize, Step)> = None;
+    for axis in (0..to.rank()).rev().filter(|&axis| to.extent(axis) > 1) {
+        let (left, step) = match current.take() {
+            Some(rest) => rest,
+            None => {
+                let axis = old.next()?;
+                (from.extent(axis), steps[axis].clone())
+            }
+        };
+        let extent = to.extent(axis);
+        if extent > left {
+            return None;
+        }
+        if extent < left {
+            let next = step.times(&Step::known(extent as i64))?;
+            current = Some((left / extent, next));
+        }
+        result[axis] = step;
+    }
+    Some(result)
+}

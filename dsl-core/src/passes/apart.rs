@@ -1,0 +1,355 @@
+//! Which stores write no element of memory twice, and what scalars decide where the code does not.
+//!
+//! Offsets that are linear in the index are distinct if steps, from the shortest on, are longer than all
+//! shorter ones reach together. Steps and masks of many kernels are scalars, as the strides of rows are.
+//! What they must be like is a [`Conditions`], which a launch evaluates: code may then rely on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::affine::{Affine, Step};
+use super::expression::Expression;
+use super::int_range::{Range, ranges_where};
+use crate::entity::EntityMap;
+use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Literal, MAX_RANK, Op, Region, Value};
+
+/// What a launch knows of the integers among its arguments where a condition holds: then offsets of
+/// ordinary kernels do not wrap.
+const SMALL: Range = Range {
+    low: -(1 << 40),
+    high: 1 << 40,
+};
+
+/// What is known of the elements of a store.
+#[derive(Clone, Debug)]
+pub enum Apart {
+    /// No two of them have one offset.
+    Always,
+    /// The same where the condition holds.
+    Where(Condition),
+}
+
+/// A condition on the arguments of a launch.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    /// Each of these numbers is greater than what is with it wherever the store runs.
+    runs: Vec<(Expression, i128)>,
+    axes: Vec<Axis>,
+}
+
+/// An axis along which offsets step.
+#[derive(Clone, Debug)]
+struct Axis {
+    /// A sum of constants times products, modulo 2^64.
+    step: Vec<(Vec<Expression>, i64)>,
+    /// How many steps there are between the ends of the tile.
+    last: i128,
+    /// There are fewer steps than each of these, plus a constant, between elements that are stored.
+    below: Vec<(Expression, i128)>,
+}
+
+impl Axis {
+    /// The length of a step and how many there are at most; negative where nothing is stored.
+    fn length_and_count(
+        &self,
+        arguments: &impl Fn(usize) -> Option<Literal>,
+    ) -> Option<(i128, i128)> {
+        let mut step = 0_i64;
+        for (factors, times) in &self.step {
+            let mut product = *times;
+            for factor in factors {
+                product = product.wrapping_mul(factor.evaluate(arguments)? as i64);
+            }
+            step = step.wrapping_add(product);
+        }
+        let mut count = self.last;
+        for (bound, more) in &self.below {
+            count = count.min(bound.evaluate(arguments)? - 1 + more);
+        }
+        Some((i128::from(step).abs(), count))
+    }
+}
+
+impl Condition {
+    fn holds(&self, arguments: &impl Fn(usize) -> Option<Literal>) -> Option<bool> {
+        for (number, least) in &self.runs {
+            if number.evaluate(arguments)? <= *least {
+                return Some(true);
+            }
+        }
+        let mut axes = [(0, 0); MAX_RANK];
+        for (found, axis) in axes.iter_mut().zip(&self.axes) {
+            *found = axis.length_and_count(arguments)?;
+        }
+        Some(are_apart(&mut axes))
+    }
+}
+
+/// Whether steps of these lengths, as many as are with each, never lead to one place on two ways, modulo
+/// 2^64.
+fn are_apart(axes: &mut [(i128, i128)]) -> bool {
+    if axes.iter().any(|&(_, count)| count < 0) {
+        return true;
+    }
+    axes.sort_unstable();
+    let mut reach = 0;
+    axes.iter()
+        .filter(|&&(_, count)| count > 0)
+        .all(|&(length, count)| {
+            let apart = length > reach;
+            reach += length * count;
+            apart && reach < 1 << 64
+        })
+}
+
+/// What the arguments of a launch must be like for the stores of a function to write no element twice.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    /// The arguments that are 64-bit integers.
+    integers: Vec<usize>,
+    conditions: Vec<Condition>,
+}
+
+impl Conditions {
+    /// Those of a block function as it is lowered.
+    #[must_use]
+    pub fn of(func: &Func) -> Self {
+        let stores = stores(func).into_values();
+        let conditions = stores.filter_map(|apart| match apart {
+            Apart::Always => None,
+            Apart::Where(condition) => Some(condition),
+        });
+        let dtype = |value: Value| func.ty(value).dtype();
+        let wide =
+            |value| dtype(value).is_some_and(|dtype| dtype.is_integer() && dtype.bits() == 64);
+        let arguments = func.arguments().iter().enumerate();
+        Self {
+            integers: arguments
+                .filter(|&(_, &value)| wide(value))
+                .map(|(index, _)| index)
+                .collect(),
+            conditions: conditions.collect(),
+        }
+    }
+
+    /// Whether they hold for a launch, given the number behind each argument that is one.
+    #[must_use]
+    pub fn hold(&self, arguments: impl Fn(usize) -> Option<Literal>) -> bool {
+        let is_small = |&index: &usize| {
+            let number = arguments(index).and_then(Literal::integer);
+            number.is_some_and(|number| (SMALL.low..=SMALL.high).contains(&number))
+        };
+        self.conditions.is_empty()
+            || self.integers.iter().all(is_small)
+                && self
+                    .conditions
+                    .iter()
+                    .all(|condition| condition.holds(&arguments) == Some(true))
+    }
+}
+
+/// What is known of each store of a block function; nothing of those that may meet on any launch.
+#[must_use]
+pub fn stores(func: &Func) -> BTreeMap<Inst, Apart> {
+    let mut analysis = Analysis {
+        func,
+        definitions: func.definitions(),
+        affine: Affine::new(func),
+        ranges: ranges_where(func, Some(SMALL)),
+        runs: Vec::new(),
+        found: BTreeMap::new(),
+    };
+    analysis.region(func.body());
+    analysis.found
+}
+
+struct Analysis<'a> {
+    func: &'a Func,
+    definitions: EntityMap<Value, Option<Inst>>,
+    affine: Affine<'a>,
+    /// What integers can be on launches whose arguments are [`SMALL`].
+    ranges: EntityMap<Value, Option<Range>>,
+    /// What the branches around the current instruction say.
+    runs: Vec<(Expression, i128)>,
+    found: BTreeMap<Inst, Apart>,
+}
+
+/// `smaller < larger`, or `smaller <= larger` where they may be equal.
+struct Ordered {
+    smaller: Value,
+    larger: Value,
+    may_equal: bool,
+    /// The axis of the mask that each axis of the comparison is.
+    axes: Vec<usize>,
+}
+
+impl Analysis<'_> {
+    fn region(&mut self, region: Region) {
+        let func = self.func;
+        for &inst in &func.region(region).insts {
+            match func.op(inst) {
+                Op::Store { offsets, mask, .. } => {
+                    if let Some(apart) = self.store(*offsets, *mask) {
+                        self.found.insert(inst, apart);
+                    }
+                }
+                Op::If {
+                    condition,
+                    on_true,
+                    on_false,
+                } => {
+                    let outside = self.runs.len();
+                    let taken = self.comparisons(*condition);
+                    let runs = taken.iter().filter_map(|ordered| self.least(ordered));
+                    let mut runs: Vec<_> = runs.collect();
+                    self.runs.append(&mut runs);
+                    self.region(*on_true);
+                    self.runs.truncate(outside);
+                    self.region(*on_false);
+                }
+                op => op
+                    .regions()
+                    .into_iter()
+                    .for_each(|inner| self.region(inner)),
+            }
+        }
+    }
+
+    /// The number that a comparison of scalars shows to be greater than a constant.
+    fn least(&self, ordered: &Ordered) -> Option<(Expression, i128)> {
+        let least = self.ranges[ordered.smaller]?.low - i128::from(ordered.may_equal);
+        let number = self.expression(ordered.larger)?;
+        (least >= 0).then_some((number, least))
+    }
+
+    fn expression(&self, value: Value) -> Option<Expression> {
+        Expression::of(self.func, &self.definitions, value)
+    }
+
+    fn store(&self, offsets: Value, mask: Option<Value>) -> Option<Apart> {
+        let shape = self.func.ty(offsets).shape;
+        let steps = self.affine.steps_of(offsets)?;
+        let mut below = vec![Vec::new(); shape.rank()];
+        if let Some(mask) = mask {
+            self.bounds(mask, &mut below);
+        }
+        let stepping =
+            (0..shape.rank()).filter(|&axis| shape.extent(axis) > 1 && !steps[axis].is_zero());
+        let axes: Vec<(usize, i128)> = stepping
+            .map(|axis| (axis, shape.extent(axis) as i128 - 1))
+            .collect();
+        let known: Option<Vec<(i128, i128)>> = axes
+            .iter()
+            .map(|&(axis, last)| Some((i128::from(steps[axis].constant()?).abs(), last)))
+            .collect();
+        if known.is_some_and(|mut known| are_apart(&mut known)) {
+            return Some(Apart::Always);
+        }
+        let decided = |axis: usize| steps[axis].constant().is_none() || !below[axis].is_empty();
+        if self.runs.is_empty() && !axes.iter().any(|&(axis, _)| decided(axis)) {
+            return None;
+        }
+        let axis = |(axis, last): (usize, i128)| {
+            Some(Axis {
+                step: self.length(&steps[axis])?,
+                last,
+                below: std::mem::take(&mut below[axis]),
+            })
+        };
+        Some(Apart::Where(Condition {
+            runs: self.runs.clone(),
+            axes: axes.into_iter().map(axis).collect::<Option<_>>()?,
+        }))
+    }
+
+    fn length(&self, step: &Step) -> Option<Vec<(Vec<Expression>, i64)>> {
+        let product = |(factors, times): (&[Value], i64)| {
+            let factors = factors.iter().map(|&factor| self.expression(factor));
+            Some((factors.collect::<Option<_>>()?, times))
+        };
+        step.terms().map(product).collect()
+    }
+
+    /// Adds what a mask says about how many steps there are along each axis: indices that are stored
+    /// are not negative and below a scalar.
+    fn bounds(&self, mask: Value, below: &mut [Vec<(Expression, i128)>]) {
+        let comparisons = self.comparisons(mask);
+        let zero = |value: Value| self.affine.uniform(value).is_zero();
+        let natural: BTreeSet<Value> = comparisons
+            .iter()
+            .filter(|ordered| ordered.may_equal && zero(ordered.smaller))
+            .map(|ordered| ordered.larger)
+            .collect();
+        for ordered in &comparisons {
+            let index = ordered.smaller;
+            let low = self.ranges[index].map(|range| range.low);
+            if !natural.contains(&index) && low.is_none_or(|low| low < 0) {
+                continue;
+            }
+            let steps = self
+                .affine
+                .steps_of(index)
+                .zip(self.affine.steps_of(ordered.larger));
+            let Some((steps, bound)) = steps else {
+                continue;
+            };
+            let mut moving = (0..steps.len()).filter(|&axis| !steps[axis].is_zero());
+            let (Some(axis), None) = (moving.next(), moving.next()) else {
+                continue;
+            };
+            let counts = steps[axis].constant() == Some(1) && bound.iter().all(Step::is_zero);
+            if let Some(bound) = self.expression(ordered.larger).filter(|_| counts) {
+                below[ordered.axes[axis]].push((bound, i128::from(ordered.may_equal)));
+            }
+        }
+    }
+
+    /// The comparisons of 64-bit indices that all hold where a mask or a condition does.
+    fn comparisons(&self, mask: Value) -> Vec<Ordered> {
+        let axes = (0..self.func.ty(mask).shape.rank()).collect();
+        let mut pending: Vec<(Value, Vec<usize>)> = vec![(mask, axes)];
+        let mut found = Vec::new();
+        while let Some((value, axes)) = pending.pop() {
+            match self.definitions[value].map(|inst| self.func.op(inst)) {
+                Some(Op::Binary {
+                    op: BinaryOp::And,
+                    lhs,
+                    rhs,
+                }) => {
+                    pending.extend([(*lhs, axes.clone()), (*rhs, axes)]);
+                }
+                Some(Op::Broadcast { x }) => pending.push((*x, axes)),
+                Some(Op::ExpandDims { x, axis }) => {
+                    let mut axes = axes;
+                    axes.remove(axis.index());
+                    pending.push((*x, axes));
+                }
+                Some(Op::Transpose { x, permutation }) => {
+                    let mut before = axes.clone();
+                    for (&from, &axis) in permutation.iter().zip(&axes) {
+                        before[from as usize] = axis;
+                    }
+                    pending.push((*x, before));
+                }
+                Some(Op::Compare { op, lhs, rhs })
+                    if self.func.ty(*lhs).dtype() == Some(DType::I64) =>
+                {
+                    let (smaller, larger, may_equal) = match op {
+                        CompareOp::Lt => (*lhs, *rhs, false),
+                        CompareOp::Le => (*lhs, *rhs, true),
+                        CompareOp::Gt => (*rhs, *lhs, false),
+                        CompareOp::Ge => (*rhs, *lhs, true),
+                        CompareOp::Eq | CompareOp::Ne => continue,
+                    };
+                    found.push(Ordered {
+                        smaller,
+                        larger,
+                        may_equal,
+                        axes,
+                    });
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
