@@ -26,6 +26,7 @@ pub struct Executable {
     entry: Entry,
     scratch_bytes: usize,
     code_bytes: usize,
+    stack_bytes: usize,
 }
 
 // SAFETY: after compilation the module is only kept to be freed; its code is immutable and reads no
@@ -48,6 +49,11 @@ impl Executable {
     /// Bytes of machine code.
     pub fn code_bytes(&self) -> usize {
         self.code_bytes
+    }
+
+    /// Bytes of the stack that a worker needs for the frame of the code.
+    pub fn stack_bytes(&self) -> usize {
+        self.stack_bytes
     }
 
     pub(crate) fn entry(&self) -> Entry {
@@ -76,6 +82,7 @@ struct Compilation {
     module: JITModule,
     id: FuncId,
     code_bytes: usize,
+    stack_bytes: usize,
     text: String,
 }
 
@@ -93,6 +100,7 @@ pub fn compile(func: &LaneFunc) -> Result<Executable, Error> {
         module: Some(compilation.module),
         entry,
         code_bytes: compilation.code_bytes,
+        stack_bytes: compilation.stack_bytes,
     })
 }
 
@@ -131,7 +139,10 @@ fn isa() -> Result<OwnedTargetIsa, Error> {
         ),
         ("is_pic", "false"),
         ("use_colocated_libcalls", "false"),
-        ("enable_probestack", "false"),
+        // A frame of more than a page touches each page of it in order, so that no stack is left
+        // without its guard page being hit.
+        ("enable_probestack", "true"),
+        ("probestack_strategy", "inline"),
     ];
     for (name, value) in settings {
         flags
@@ -150,11 +161,12 @@ fn build(func: &LaneFunc, describe: bool) -> Result<Compilation, Error> {
     let mut module = JITModule::new(builder);
     let compiled = define(&mut module, func, describe);
     match compiled {
-        Ok((id, code_bytes, text)) => Ok(Compilation {
+        Ok(defined) => Ok(Compilation {
             module,
-            id,
-            code_bytes,
-            text,
+            id: defined.id,
+            code_bytes: defined.code_bytes,
+            stack_bytes: defined.stack_bytes,
+            text: defined.text,
         }),
         Err(error) => {
             // SAFETY: nothing was finalized, so no code of this module can run.
@@ -192,11 +204,15 @@ fn define_prefetch(module: &mut JITModule) -> Result<Option<[FuncId; 2]>, Error>
     Ok(Some([read?, write?]))
 }
 
-fn define(
-    module: &mut JITModule,
-    func: &LaneFunc,
-    describe: bool,
-) -> Result<(FuncId, usize, String), Error> {
+/// A function in a module.
+struct Defined {
+    id: FuncId,
+    code_bytes: usize,
+    stack_bytes: usize,
+    text: String,
+}
+
+fn define(module: &mut JITModule, func: &LaneFunc, describe: bool) -> Result<Defined, Error> {
     let failed = |error: cranelift_module::ModuleError| Error::Codegen(format!("{error:?}"));
     let mut context = module.make_context();
     context.set_disasm(describe);
@@ -245,8 +261,15 @@ fn define(
     module.define_function(id, &mut context).map_err(failed)?;
     let code = context.compiled_code();
     let code_bytes = code.map_or(0, |code| code.code_buffer().len());
+    let frame = code.and_then(|code| code.buffer.frame_layout());
+    let stack_bytes = frame.map_or(0, |frame| frame.frame_to_fp_offset as usize);
     if let Some(machine) = code.and_then(|code| code.vcode.as_ref()) {
         text.push_str(machine);
     }
-    Ok((id, code_bytes, text))
+    Ok(Defined {
+        id,
+        code_bytes,
+        stack_bytes,
+        text,
+    })
 }

@@ -2,7 +2,9 @@
 
 #![expect(unsafe_code, reason = "compiled code takes addresses")]
 
+use std::ops::Range;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use exactile_core::backend::{Argument, LaunchError, check_arguments};
 use exactile_core::ir::Grid;
@@ -176,7 +178,7 @@ impl Executable {
             grid: grid.map(i64::from),
             errors: &raw const errors,
         };
-        let run = |scratch: &mut Scratch, range: std::ops::Range<u64>| {
+        let run = |scratch: &mut Scratch, range: Range<u64>| {
             let _precision = FullPrecision::new();
             let start = scratch.start();
             for program in range {
@@ -186,26 +188,70 @@ impl Executable {
                 unsafe { (self.entry())(&raw const context, program, x, y, z, start) };
             }
         };
-        match threads {
-            Threads::One => run(&mut Scratch::new(self.scratch_bytes()), 0..programs),
-            Threads::All => {
-                let chunks = (rayon::current_num_threads() as u64 * 8)
-                    .min(programs)
-                    .max(1);
-                let bound = |chunk: u64| {
-                    (u128::from(programs) * u128::from(chunk) / u128::from(chunks)) as u64
-                };
-                (0..chunks).into_par_iter().for_each_init(
-                    || Scratch::new(self.scratch_bytes()),
-                    |scratch, chunk| run(scratch, bound(chunk)..bound(chunk + 1)),
-                );
-            }
-        }
+        self.on_threads(threads, programs, &run)?;
         let least = errors
             .into_inner()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         least.map_or(Ok(()), |error| Err(LaunchError::OutOfBounds(error)))
     }
+
+    /// Hands ranges of the programs to threads, each with scratch memory of its own.
+    fn on_threads(
+        &self,
+        threads: Threads,
+        programs: u64,
+        run: &(impl Fn(&mut Scratch, Range<u64>) + Sync),
+    ) -> Result<(), LaunchError> {
+        let workers = match threads {
+            Threads::One => 1,
+            Threads::All => rayon::current_num_threads() as u64,
+        };
+        let chunks = match threads {
+            Threads::One => 1,
+            Threads::All => (workers * 8).min(programs).max(1),
+        };
+        let bound =
+            |chunk: u64| (u128::from(programs) * u128::from(chunk) / u128::from(chunks)) as u64;
+        let range = |chunk: u64| bound(chunk)..bound(chunk + 1);
+        let scratch = || Scratch::new(self.scratch_bytes());
+        if self.stack_bytes() > ANY_STACK {
+            let next = AtomicU64::new(0);
+            let work = || {
+                let mut scratch = scratch();
+                loop {
+                    let chunk = next.fetch_add(1, Ordering::Relaxed);
+                    if chunk >= chunks {
+                        return;
+                    }
+                    run(&mut scratch, range(chunk));
+                }
+            };
+            return on_large_stacks(workers.min(chunks), self.stack_bytes(), &work);
+        }
+        match threads {
+            Threads::One => run(&mut scratch(), range(0)),
+            Threads::All => (0..chunks)
+                .into_par_iter()
+                .for_each_init(scratch, |scratch, chunk| run(scratch, range(chunk))),
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of stack that code takes from whatever thread it runs on.
+const ANY_STACK: usize = 16 << 10;
+
+/// Runs `work` on `count` threads whose stacks hold a frame of `bytes` bytes and what it calls.
+fn on_large_stacks(count: u64, bytes: usize, work: &(impl Fn() + Sync)) -> Result<(), LaunchError> {
+    std::thread::scope(|scope| {
+        for _ in 0..count {
+            let thread = std::thread::Builder::new().stack_size(bytes + (256 << 10));
+            thread.spawn_scoped(scope, work).map_err(|error| {
+                LaunchError::Device(format!("a thread with {bytes} bytes of stack: {error}"))
+            })?;
+        }
+        Ok(())
+    })
 }
 
 fn check_grid(grid: Grid) -> Result<u64, LaunchError> {

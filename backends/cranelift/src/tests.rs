@@ -10,6 +10,8 @@ use exactile_core::verify::{self, LaneFunc};
 
 use crate::{Executable, Threads, compile};
 
+mod stack;
+
 const LANES: &[usize] = &[1, 2, 4, 8];
 
 fn next(state: &mut u64) -> u64 {
@@ -188,10 +190,18 @@ fn check(
     }
 }
 
-#[expect(unsafe_code, reason = "tests launch what they built to stay in bounds")]
 fn run(code: &Executable, arguments: &mut [Argument<'_>]) -> Result<(), LaunchError> {
+    run_on(code, arguments, Threads::One)
+}
+
+#[expect(unsafe_code, reason = "tests launch what they built to stay in bounds")]
+fn run_on(
+    code: &Executable,
+    arguments: &mut [Argument<'_>],
+    threads: Threads,
+) -> Result<(), LaunchError> {
     // SAFETY: the tests' functions access only elements that their buffers hold, or check bounds.
-    unsafe { code.launch([1, 1, 1], arguments, Threads::One) }
+    unsafe { code.launch([1, 1, 1], arguments, threads) }
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Codegen<'_> {
         let (base, offset) = access;
         let size = i64::from(dtype.bytes());
         let global = matches!(self.ty(base).pointee(), Some((_, Space::Global)));
-        let begins_line = self.added(offset) * size % LINE == 0;
+        let begins_line = self.added(offset).wrapping_mul(size) % LINE == 0;
         let stream = lanes as i64 * size >= LEAST && self.dtype(offset) == DType::I64;
         let (Some(helper), Some(innermost)) = (self.helpers.prefetch, self.loops.last()) else {
             return;
