@@ -155,17 +155,11 @@ impl Device {
     }
 
     /// The programs of a grid of `count` that this device runs, by linear index.
-    pub(crate) fn programs(&self, count: u64) -> Vec<u64> {
-        match self.inner.sample {
-            Some(sample) if sample < count => {
-                let last = u128::from(count - 1);
-                let gaps = u128::from(sample.max(2) - 1);
-                (0..u128::from(sample))
-                    .map(|index| (last * index / gaps) as u64)
-                    .collect()
-            }
-            Some(_) | None => (0..count).collect(),
-        }
+    pub(crate) fn programs(&self, count: u64) -> impl Iterator<Item = u64> + use<> {
+        let sample = self.inner.sample.unwrap_or(count).min(count);
+        let last = u128::from(count.saturating_sub(1));
+        let gaps = u128::from(sample.max(2) - 1);
+        (0..sample).map(move |index| (last * u128::from(index) / gaps) as u64)
     }
 
     /// What this device is.
@@ -276,5 +270,25 @@ impl fmt::Display for Device {
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Device({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_counted_and_not_listed() {
+        let all = |device: &Device, count| device.programs(count).collect::<Vec<u64>>();
+        let device = Device::interpreter();
+        assert_eq!(all(&device, 1), [0]);
+        assert_eq!(all(&device, 3), [0, 1, 2]);
+        assert_eq!(
+            device.programs(1 << 40).size_hint(),
+            (1 << 40, Some(1 << 40))
+        );
+        let device = device.sampling(3);
+        assert_eq!(all(&device, 2), [0, 1]);
+        assert_eq!(all(&device, 1 << 40), [0, (1 << 39) - 1, (1 << 40) - 1]);
     }
 }
