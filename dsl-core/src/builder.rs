@@ -1,10 +1,13 @@
 //! Appends instructions to a function and collects what is wrong with them.
 
+use std::collections::BTreeMap;
+
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::ir::infer::{infer, result_count};
 use crate::ir::{
     Access, Approximate, Axis, BinaryOp, CompareOp, DType, Direction, Func, Function, Inst,
-    Literal, Op, Order, Parameter, Region, Shape, Space, Stage, TernaryOp, Type, UnaryOp, Value,
+    Literal, MAX_DEPTH, Op, Order, Parameter, Region, Shape, Space, Stage, TernaryOp, Type,
+    UnaryOp, Value,
 };
 
 /// Appends instructions at the end of the current region.
@@ -17,6 +20,8 @@ pub struct Builder {
     region: Region,
     loc: Loc,
     diagnostics: Diagnostics,
+    /// How many regions of this builder are around each that it has made.
+    depths: BTreeMap<Region, usize>,
 }
 
 impl Builder {
@@ -33,6 +38,7 @@ impl Builder {
             region,
             loc: Loc::none(),
             diagnostics: Diagnostics::new(),
+            depths: BTreeMap::new(),
         }
     }
 
@@ -109,9 +115,14 @@ impl Builder {
         std::mem::replace(&mut self.region, region)
     }
 
-    /// A new region with parameters of these types, owned by nothing yet.
+    /// A new region with parameters of these types, for an op in the current region.
     pub fn new_region(&mut self, parameters: &[Type]) -> Region {
         let region = self.func.add_region();
+        let depth = self.depths.get(&self.region).map_or(1, |depth| depth + 1);
+        self.depths.insert(region, depth);
+        if depth == MAX_DEPTH + 1 {
+            self.error(format!("regions nest more than {MAX_DEPTH} deep"));
+        }
         for &ty in parameters {
             self.func.add_region_parameter(region, ty);
         }

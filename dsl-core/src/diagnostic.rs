@@ -100,21 +100,33 @@ impl fmt::Display for Diagnostic {
     }
 }
 
+/// The most errors that are kept; of more than that only the number is.
+const MOST: usize = 100;
+
 /// All the errors of one run of a stage, in the order found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
+    /// How many were found after the last that is kept.
+    more: usize,
 }
 
 impl Diagnostics {
     /// No errors.
     pub const fn new() -> Self {
-        Self { items: Vec::new() }
+        Self {
+            items: Vec::new(),
+            more: 0,
+        }
     }
 
     /// Adds an error.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        self.items.push(diagnostic);
+        if self.items.len() < MOST {
+            self.items.push(diagnostic);
+        } else {
+            self.more += 1;
+        }
     }
 
     /// Adds an error built from its parts.
@@ -123,8 +135,9 @@ impl Diagnostics {
     }
 
     /// Adds all errors of `other`.
-    pub fn append(&mut self, mut other: Self) {
-        self.items.append(&mut other.items);
+    pub fn append(&mut self, other: Self) {
+        other.items.into_iter().for_each(|item| self.push(item));
+        self.more += other.more;
     }
 
     /// Whether there is no error.
@@ -132,7 +145,12 @@ impl Diagnostics {
         self.items.is_empty()
     }
 
-    /// The errors.
+    /// How many errors there are besides those of [`Diagnostics::iter`].
+    pub fn more(&self) -> usize {
+        self.more
+    }
+
+    /// The errors: the first hundred.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.items.iter()
     }
@@ -151,6 +169,7 @@ impl From<Diagnostic> for Diagnostics {
     fn from(diagnostic: Diagnostic) -> Self {
         Self {
             items: vec![diagnostic],
+            more: 0,
         }
     }
 }
@@ -163,7 +182,10 @@ impl fmt::Display for Diagnostics {
             }
             write!(f, "{item}")?;
         }
-        Ok(())
+        match self.more {
+            0 => Ok(()),
+            more => write!(f, "\nerror: {more} more errors"),
+        }
     }
 }
 

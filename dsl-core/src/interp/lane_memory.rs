@@ -40,7 +40,7 @@ impl Traffic {
                 Space::Global => {
                     let sectors: BTreeSet<i64> = warp
                         .iter()
-                        .flat_map(|&(_, at)| at / 32..=(at + bytes - 1) / 32)
+                        .flat_map(|&(_, at)| pieces(at, bytes, 32))
                         .collect();
                     self.sectors += sectors.len() as u64;
                 }
@@ -51,6 +51,12 @@ impl Traffic {
     }
 }
 
+/// The pieces of `size` bytes that an access of `bytes` bytes touches. It may lie anywhere: whether it
+/// is in bounds is checked when it is made.
+fn pieces(at: i64, bytes: i64, size: i64) -> std::ops::RangeInclusive<i64> {
+    at.div_euclid(size)..=at.saturating_add(bytes - 1).div_euclid(size)
+}
+
 fn bank_conflicts(warp: &[(usize, i64)], bytes: i64) -> u64 {
     let phase_lanes = (128 / bytes.max(4)).max(1) as usize;
     let phase_of = |&(lane, _): &(usize, i64)| lane / phase_lanes;
@@ -58,11 +64,11 @@ fn bank_conflicts(warp: &[(usize, i64)], bytes: i64) -> u64 {
     for phase in warp.chunk_by(|a, b| phase_of(a) == phase_of(b)) {
         let words: BTreeSet<i64> = phase
             .iter()
-            .flat_map(|&(_, at)| at / 4..=(at + bytes - 1) / 4)
+            .flat_map(|&(_, at)| pieces(at, bytes, 4))
             .collect();
         let mut banks = [0u64; 32];
         for word in words {
-            banks[(word % 32) as usize] += 1;
+            banks[word.rem_euclid(32) as usize] += 1;
         }
         conflicts += banks.iter().max().map_or(0, |&most| most - 1);
     }

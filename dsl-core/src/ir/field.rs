@@ -32,7 +32,7 @@ pub trait FieldReader {
     fn attribute(&mut self, name: &str) -> Result<String, ReadError>;
     /// A literal attribute.
     fn literal(&mut self, name: &str) -> Result<Literal, ReadError>;
-    /// A region in braces.
+    /// A region in braces. Regions are the last fields of an op, so a reader may fill them later.
     fn region(&mut self) -> Result<Region, ReadError>;
 }
 

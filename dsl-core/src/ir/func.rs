@@ -73,6 +73,9 @@ pub struct InstData {
     pub loc: Loc,
 }
 
+/// The most regions inside one another; the body of the function does not count.
+pub const MAX_DEPTH: usize = 256;
+
 /// A kernel in one stage of the IR.
 ///
 /// The arenas may hold instructions and regions that nothing refers to any more; only what the
@@ -218,11 +221,17 @@ impl Func {
 
     /// Calls `visit` with each instruction that `region` reaches, owners before what they own.
     pub fn walk(&self, region: Region, visit: &mut dyn FnMut(Inst)) {
-        for &inst in &self.regions[region].insts {
+        // A list of what is left and no recursion: functions that nothing has verified nest as deeply
+        // as they like.
+        let mut open = vec![self.regions[region].insts.iter()];
+        while let Some(insts) = open.last_mut() {
+            let Some(&inst) = insts.next() else {
+                open.pop();
+                continue;
+            };
             visit(inst);
-            for nested in self.insts[inst].op.regions() {
-                self.walk(nested, visit);
-            }
+            let nested = self.insts[inst].op.regions().into_iter().rev();
+            open.extend(nested.map(|nested| self.regions[nested].insts.iter()));
         }
     }
 
@@ -259,15 +268,17 @@ impl Func {
     /// instructions.
     pub fn is_pure(&self, inst: Inst) -> bool {
         let op = &self.insts[inst].op;
-        let regions = op.regions();
-        if regions.is_empty() {
+        let mut pure = !matches!(op, Op::While { .. });
+        if op.regions().is_empty() {
             return op.is(Trait::pure);
         }
-        !matches!(op, Op::While { .. })
-            && regions.iter().all(|&region| {
-                self.regions[region].insts.iter().all(|&nested| {
-                    self.insts[nested].op.is(Trait::terminator) || self.is_pure(nested)
-                })
-            })
+        for region in op.regions() {
+            self.walk(region, &mut |nested| {
+                let op = &self.insts[nested].op;
+                let owns = !op.regions().is_empty() && !matches!(op, Op::While { .. });
+                pure &= owns || op.is(Trait::terminator) || op.is(Trait::pure);
+            });
+        }
+        pure
     }
 }

@@ -28,6 +28,11 @@ fn is_word(character: char) -> bool {
     character.is_alphanumeric() || "_.-+".contains(character)
 }
 
+/// How many characters of `text` stand before its end `rest`.
+fn characters(text: &str, rest: &str) -> u32 {
+    text[..text.len() - rest.len()].chars().count() as u32
+}
+
 /// All tokens, ended by one of kind [`TokenKind::End`].
 pub(super) fn tokenize(source: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
@@ -36,20 +41,22 @@ pub(super) fn tokenize(source: &str) -> Vec<Token<'_>> {
         let code = line.split(';').next().unwrap_or("");
         last_line = number as u32 + 1;
         let mut rest = code;
+        let mut column = 1;
         loop {
-            rest = rest.trim_start();
+            let start = rest.trim_start();
+            column += characters(rest, start);
+            rest = start;
             let Some(first) = rest.chars().next() else {
                 break;
             };
-            let column = code[..code.len() - rest.len()].chars().count() as u32 + 1;
             let sigil = usize::from(first == '%' || first == '@');
             let length = rest[sigil..]
                 .find(|c| !is_word(c))
                 .unwrap_or(rest.len() - sigil);
             let (kind, start, end) = match first {
-                '%' => (TokenKind::Value, 1, 1 + length),
-                '@' => (TokenKind::Symbol, 1, 1 + length),
-                _ if length > 0 => (TokenKind::Word, 0, length),
+                '%' if length > 0 => (TokenKind::Value, 1, 1 + length),
+                '@' if length > 0 => (TokenKind::Symbol, 1, 1 + length),
+                _ if sigil == 0 && length > 0 => (TokenKind::Word, 0, length),
                 _ => (TokenKind::Punctuation, 0, first.len_utf8()),
             };
             tokens.push(Token {
@@ -58,6 +65,7 @@ pub(super) fn tokenize(source: &str) -> Vec<Token<'_>> {
                 line: last_line,
                 column,
             });
+            column += characters(rest, &rest[end..]);
             rest = &rest[end..];
         }
     }

@@ -18,6 +18,8 @@ pub mod number;
 mod parser;
 mod printer;
 mod render;
+#[cfg(test)]
+mod tests;
 
 pub use parser::parse;
 pub use render::render;

@@ -1,13 +1,15 @@
 //! Parses a function. Types come from the text as they stand; the verifier judges them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::lexer::{Token, TokenKind, tokenize};
 use super::number;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::ir::field::{FieldReader, ReadError};
 use crate::ir::{
-    Access, DType, Element, Func, Literal, Op, Parameter, Region, Shape, Space, Stage, Type, Value,
+    Access, DType, Element, Func, Literal, MAX_DEPTH, Op, Parameter, Region, Shape, Space, Stage,
+    Type, Value,
 };
 
 /// Parses one function; `file` names the text in locations. All syntax errors that can be told
@@ -17,9 +19,9 @@ pub fn parse(source: &str, file: &str) -> Result<Func, Diagnostics> {
         tokens: tokenize(source),
         position: 0,
         start: 0,
-        file,
+        file: Arc::from(file),
         func: Func::new("", Stage::Block),
-        region: None,
+        nested: Vec::new(),
         names: BTreeMap::new(),
         first: true,
         diagnostics: Diagnostics::new(),
@@ -35,12 +37,25 @@ struct Parser<'a> {
     position: usize,
     /// The first token of the current instruction.
     start: usize,
-    file: &'a str,
+    file: Arc<str>,
     func: Func,
-    region: Option<Region>,
+    /// The regions of the op being read, which come after its other fields.
+    nested: Vec<Region>,
     names: BTreeMap<String, Value>,
     first: bool,
     diagnostics: Diagnostics,
+}
+
+/// An instruction whose regions are being read: a list of them stands for recursion.
+struct Open<'a> {
+    /// The first token.
+    start: Token<'a>,
+    names: Vec<Token<'a>>,
+    op: Op,
+    /// The regions that come next.
+    left: std::vec::IntoIter<Region>,
+    /// Where the instruction stands.
+    outer: Region,
 }
 
 type Parsed<T> = Result<T, ReadError>;
@@ -59,7 +74,11 @@ impl<'a> Parser<'a> {
     }
 
     fn loc(&self, token: Token<'_>) -> Loc {
-        Loc::new(self.file, token.line, token.column)
+        Loc {
+            file: Arc::clone(&self.file),
+            line: token.line,
+            column: token.column,
+        }
     }
 
     fn report(&mut self, error: ReadError) {
@@ -146,7 +165,7 @@ impl<'a> Parser<'a> {
             }
         }
         self.expect("{")?;
-        self.insts(self.func.body())?;
+        self.insts()?;
         if self.peek().kind != TokenKind::End {
             return self.unexpected("the end of the text");
         }
@@ -189,25 +208,49 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn insts(&mut self, region: Region) -> Parsed<()> {
-        let outer = self.region.replace(region);
-        while !self.eat("}") {
-            if self.peek().kind == TokenKind::End {
+    /// The instructions of the body up to its end, and of all regions in it.
+    fn insts(&mut self) -> Parsed<()> {
+        let mut region = self.func.body();
+        let mut open = Vec::new();
+        loop {
+            let mut start = self.peek();
+            let read = if self.eat("}") {
+                let Some(owner) = open.pop() else {
+                    return Ok(());
+                };
+                Ok(owner)
+            } else if start.kind == TokenKind::End {
                 return self.unexpected("`}`");
-            }
-            let line = self.peek().line;
-            if let Err(error) = self.inst() {
-                self.report(error);
-                while self.peek().line <= line && self.peek().kind != TokenKind::End {
-                    self.position += 1;
+            } else {
+                self.inst(region)
+            };
+            let read = read.and_then(|owner| {
+                (start, region) = (owner.start, owner.outer);
+                self.advance(owner)
+            });
+            match read {
+                Ok(None) => {}
+                Ok(Some(_)) if open.len() == MAX_DEPTH => {
+                    let message = format!("regions nest more than {MAX_DEPTH} deep");
+                    return Err(ReadError(message));
+                }
+                Ok(Some((inner, owner))) => {
+                    region = inner;
+                    open.push(owner);
+                }
+                Err(error) => {
+                    self.report(error);
+                    let line = start.line;
+                    while self.peek().line <= line && self.peek().kind != TokenKind::End {
+                        self.position += 1;
+                    }
                 }
             }
         }
-        self.region = outer;
-        Ok(())
     }
 
-    fn inst(&mut self) -> Parsed<()> {
+    /// Reads an instruction up to its first region.
+    fn inst(&mut self, outer: Region) -> Parsed<Open<'a>> {
         let start = self.peek();
         self.start = self.position;
         let mut names = Vec::new();
@@ -220,10 +263,25 @@ impl<'a> Parser<'a> {
         }
         let mnemonic = self.word("an op")?;
         self.first = true;
-        let region = self.region;
+        self.nested.clear();
         let op = Op::read(mnemonic, self);
-        self.region = region;
         let op = op.unwrap_or_else(|| Err(ReadError(format!("unknown op `{mnemonic}`"))))?;
+        Ok(Open {
+            start,
+            names,
+            op,
+            left: std::mem::take(&mut self.nested).into_iter(),
+            outer,
+        })
+    }
+
+    /// Reads the head of the next region of an instruction, or what follows its last one.
+    fn advance(&mut self, mut owner: Open<'a>) -> Parsed<Option<(Region, Open<'a>)>> {
+        if let Some(region) = owner.left.next() {
+            self.head(region)?;
+            return Ok(Some((region, owner)));
+        }
+        let names = owner.names;
         let mut types = Vec::new();
         if !names.is_empty() {
             self.expect(":")?;
@@ -239,15 +297,31 @@ impl<'a> Parser<'a> {
                 types.len()
             )));
         }
-        let inst = self.func.add_inst(op, &types, self.loc(start));
+        let loc = self.loc(owner.start);
+        let inst = self.func.add_inst(owner.op, &types, loc);
         let results = self.func.inst(inst).results.clone();
         for (token, value) in names.into_iter().zip(results) {
             self.define(token, token.text, value);
         }
-        if let Some(region) = self.region {
-            self.func.region_mut(region).insts.push(inst);
+        self.func.region_mut(owner.outer).insts.push(inst);
+        Ok(None)
+    }
+
+    /// The parameters of a region and its opening brace.
+    fn head(&mut self, region: Region) -> Parsed<()> {
+        self.expect("(")?;
+        while !self.eat(")") {
+            let token = self.peek();
+            let name = self.token(TokenKind::Value, "a parameter `%name`")?;
+            self.expect(":")?;
+            let ty = self.ty()?;
+            let value = self.func.add_region_parameter(region, ty);
+            self.define(token, name, value);
+            if !self.eat(",") && self.peek().text != ")" {
+                return self.unexpected("`,` or `)`");
+            }
         }
-        Ok(())
+        self.expect("{")
     }
 
     fn ty(&mut self) -> Parsed<Type> {
@@ -389,68 +463,7 @@ impl FieldReader for Parser<'_> {
 
     fn region(&mut self) -> Parsed<Region> {
         let region = self.func.add_region();
-        self.expect("(")?;
-        while !self.eat(")") {
-            let token = self.peek();
-            let name = self.token(TokenKind::Value, "a parameter `%name`")?;
-            self.expect(":")?;
-            let ty = self.ty()?;
-            let value = self.func.add_region_parameter(region, ty);
-            self.define(token, name, value);
-            if !self.eat(",") && self.peek().text != ")" {
-                return self.unexpected("`,` or `)`");
-            }
-        }
-        self.expect("{")?;
-        self.insts(region)?;
+        self.nested.push(region);
         Ok(region)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LOOP: &str =
-        "func @sum block (%0 x: ptr<f32>, %1 y: ptr<f32> write divisor=16, %2 n: i64) {
-  %3 = arange start=0, end=4 : tile<4xi64>
-  %4 = constant value=f32(0x1.8p0) : tile<4xf32>
-  %5 = constant value=i64(0) : i64
-  %6 = for %5, %2, [%4], step=4, stages=1 (%7: i64, %8: tile<4xf32>) {
-    %9 = splat %7 : tile<4xi64>
-    %10 = add %9, %3 : tile<4xi64>
-    %11 = splat %2 : tile<4xi64>
-    %12 = lt %10, %11 : tile<4xbool>
-    %13 = load %0, %10, mask=%12 : tile<4xf32>
-    %14 = add %8, %13 : tile<4xf32>
-    yield [%14]
-  } : tile<4xf32>
-  %15 = reshape %6 : tile<2x2xf32>
-  %16 = transpose %15, permutation=[1, 0] : tile<2x2xf32>
-  %17 = reduce [%16], axis=0, order=tree (%18: f32, %19: f32) {
-    %20 = add %18, %19 : f32
-    yield [%20]
-  } : tile<2xf32>
-  %21 = arange start=0, end=2 : tile<2xi64>
-  store %1, %21, %17
-}
-";
-
-    #[test]
-    fn text_survives_a_round_trip() {
-        let func = parse(LOOP, "loop.bir").expect("parses");
-        assert_eq!(func.to_string(), LOOP);
-        crate::verify::block(func).expect("verifies");
-    }
-
-    #[test]
-    fn errors_name_their_places_and_come_at_once() {
-        let source = "func @f block (%0 x: ptr<f32>) {\n  %1 = arrange start=0 : i64\n  %2 = add %9, %9 : f32\n}\n";
-        let error = parse(source, "f.bir").expect_err("is wrong").to_string();
-        assert!(error.contains("unknown op `arrange`"), "{error}");
-        assert!(
-            error.contains("`%9` is not defined") && error.contains("f.bir:3:12"),
-            "{error}"
-        );
     }
 }

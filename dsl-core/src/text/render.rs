@@ -22,5 +22,8 @@ pub fn render(diagnostics: &Diagnostics, source_of: &dyn Fn(&str) -> Option<Stri
             text.push_str(&format!("  note: {note}\n"));
         }
     }
+    if diagnostics.more() > 0 {
+        text.push_str(&format!("error: {} more errors\n", diagnostics.more()));
+    }
     text
 }

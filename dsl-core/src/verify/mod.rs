@@ -1,6 +1,8 @@
 //! Proof that a function is well formed: the only maker of [`BlockFunc`] and [`LaneFunc`].
 
 mod structure;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Deref;
 

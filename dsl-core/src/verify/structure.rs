@@ -2,9 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
+use crate::entity::Entity;
 use crate::ir::infer::infer;
-use crate::ir::{Access, Func, Inst, Op, Region, Space, Stage, Trait, Type, Value};
+use crate::ir::{Access, Func, Inst, MAX_DEPTH, Op, Region, Space, Stage, Trait, Type, Value};
+use crate::target::{MAX_OCCUPANCY, MAX_WARPS};
+
+/// The most parameters of a function.
+const MAX_PARAMETERS: usize = 1024;
+
+/// The most elements of a vector of the lane stage.
+const MAX_VECTOR: usize = 4096;
 
 /// All violations of the rules of `stage`.
 pub(super) fn check(func: &Func, stage: Stage) -> Diagnostics {
@@ -12,11 +20,13 @@ pub(super) fn check(func: &Func, stage: Stage) -> Diagnostics {
         func,
         stage,
         visible: BTreeSet::new(),
-        owned: BTreeSet::from([func.body()]),
         diagnostics: Diagnostics::new(),
     };
     checker.function();
-    checker.region(func.body(), None);
+    // What follows takes regions to be a tree of bounded depth.
+    if checker.tree() {
+        checker.region(func.body(), None);
+    }
     checker.diagnostics
 }
 
@@ -24,7 +34,6 @@ struct Checker<'a> {
     func: &'a Func,
     stage: Stage,
     visible: BTreeSet<Value>,
-    owned: BTreeSet<Region>,
     diagnostics: Diagnostics,
 }
 
@@ -36,10 +45,8 @@ impl Checker<'_> {
 
     fn function(&mut self) {
         let func = self.func;
-        let mut complain = |message: String| {
-            self.diagnostics
-                .push(Diagnostic::new(crate::diagnostic::Loc::none(), message))
-        };
+        let mut complain =
+            |message: String| self.diagnostics.push(Diagnostic::new(Loc::none(), message));
         if func.stage != self.stage {
             complain(format!(
                 "`@{}` is a {} function",
@@ -49,6 +56,25 @@ impl Checker<'_> {
         }
         if func.parameters.len() != func.arguments().len() {
             complain(format!("`@{}` has unnamed parameters", func.name));
+        }
+        let count = func.arguments().len();
+        if count > MAX_PARAMETERS {
+            complain(format!(
+                "`@{}` has {count} parameters, expected at most {MAX_PARAMETERS}",
+                func.name
+            ));
+        }
+        let (warps, occupancy) = (func.warps, func.occupancy);
+        let (most_warps, most_blocks) = match self.stage {
+            Stage::Block => (0, 0),
+            Stage::Lane => (MAX_WARPS, MAX_OCCUPANCY),
+        };
+        if warps > most_warps || occupancy > most_blocks {
+            complain(format!(
+                "`@{}` has {warps} warps and an occupancy of {occupancy}, expected at most \
+                 {most_warps} and {most_blocks}",
+                func.name
+            ));
         }
         let mut names = BTreeSet::new();
         for (parameter, &value) in func.parameters.iter().zip(func.arguments()) {
@@ -63,14 +89,57 @@ impl Checker<'_> {
             }
             if parameter.divisor == 0 {
                 complain(format!("divisor of parameter `{}` is zero", parameter.name));
+            } else if ty.pointee().is_some() && !parameter.divisor.is_power_of_two() {
+                complain(format!(
+                    "divisor `{}` of parameter `{}` is no alignment",
+                    parameter.divisor, parameter.name
+                ));
             }
         }
+    }
+
+    /// Whether every region exists, has one owner and stands in few others.
+    fn tree(&mut self) -> bool {
+        let func = self.func;
+        let mut owned = BTreeSet::from([func.body()]);
+        let mut open = vec![(func.body(), 0)];
+        while let Some((region, depth)) = open.pop() {
+            for &inst in &func.region(region).insts {
+                if inst.index() >= func.inst_count() {
+                    let message = format!("a region holds `{inst}`, which does not exist");
+                    self.diagnostics.error(&Loc::none(), message);
+                    return false;
+                }
+                for nested in func.op(inst).regions() {
+                    if nested.index() >= func.region_count() {
+                        self.error(inst, format!("`{nested}` does not exist"));
+                        return false;
+                    }
+                    if !owned.insert(nested) {
+                        self.error(inst, "a region has two owners".to_string());
+                        return false;
+                    }
+                    if depth == MAX_DEPTH {
+                        self.error(inst, format!("regions nest more than {MAX_DEPTH} deep"));
+                        return false;
+                    }
+                    open.push((nested, depth + 1));
+                }
+            }
+        }
+        true
     }
 
     fn region(&mut self, region: Region, owner: Option<Inst>) {
         let data = self.func.region(region);
         let mut defined: Vec<Value> = data.parameters.clone();
         self.visible.extend(&data.parameters);
+        for &parameter in owner.map_or(&[][..], |_| &data.parameters) {
+            let ty = self.func.ty(parameter);
+            if let (Some(owner), Some(_)) = (owner, ty.pointee()) {
+                self.error(owner, format!("a region takes the pointer `{parameter}`"));
+            }
+        }
         let last = data.insts.len().saturating_sub(1);
         for (index, &inst) in data.insts.iter().enumerate() {
             let terminates = self.func.op(inst).is(Trait::terminator);
@@ -114,12 +183,7 @@ impl Checker<'_> {
             }
         }
         for region in op.regions() {
-            if self.owned.insert(region) {
-                self.region(region, Some(inst));
-            } else {
-                self.error(inst, "a region has two owners".to_string());
-                return;
-            }
+            self.region(region, Some(inst));
         }
         self.types(inst);
         self.memory(inst);
@@ -149,11 +213,29 @@ impl Checker<'_> {
                 if poisoned {
                     self.error(inst, "a value is poisoned".to_string());
                 }
-                let long = found.iter().find(|ty| ty.shape.rank() > 1);
-                if let (Stage::Lane, Some(ty)) = (self.stage, long) {
-                    self.error(inst, format!("`{ty}` is no lane type"));
+                for &ty in &found {
+                    self.type_of_stage(inst, ty);
+                }
+                let pointer = found.iter().any(|ty| ty.pointee().is_some());
+                if pointer && !matches!(data.op, Op::Alloc { .. }) {
+                    let name = data.op.mnemonic();
+                    self.error(inst, format!("`{name}` cannot give a pointer"));
                 }
             }
+        }
+    }
+
+    /// Lanes have scalars and short vectors.
+    fn type_of_stage(&mut self, inst: Inst, ty: Type) {
+        let wrong = match self.stage {
+            Stage::Block => false,
+            Stage::Lane => {
+                let lengths = 2..=MAX_VECTOR;
+                ty.shape.rank() > 1 || !ty.is_scalar() && !lengths.contains(&ty.shape.elements())
+            }
+        };
+        if wrong {
+            self.error(inst, format!("`{ty}` is no lane type"));
         }
     }
 
@@ -167,6 +249,7 @@ impl Checker<'_> {
             Op::CheckBounds { base, .. }
             | Op::StopOutside { base, .. }
             | Op::InBounds { base, .. } => (*base, false),
+            Op::StartCopy { source, .. } => (*source, false),
             _ => return,
         };
         let Some((_, space)) = self.func.ty(base).pointee() else {

@@ -253,7 +253,7 @@ impl<'a> Machine<'a> {
             let error = BoundsError {
                 program: self.program,
                 site: site.cast_unsigned(),
-                element: self.values[*element].get(lane) + skipped,
+                element: self.values[*element].get(lane).wrapping_add(skipped),
                 offset: first + skipped.cast_signed(),
             };
             self.keep_least(error);

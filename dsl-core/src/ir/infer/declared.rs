@@ -4,6 +4,12 @@ use super::expect::{expect, number};
 use super::memory::check_lane_access;
 use crate::ir::{Func, Op, Space, Type, Value};
 
+/// The most bytes of shared memory: more than any machine has.
+const MAX_SHARED: i64 = 1 << 24;
+
+/// The most bytes of a worker's scratch memory.
+const MAX_SCRATCH: i64 = 1 << 30;
+
 pub(super) fn check_declared(func: &Func, op: &Op, declared: Type) -> Result<(), String> {
     let ty = |value: &Value| func.ty(*value);
     let shape_error = |x: Type| {
@@ -64,19 +70,29 @@ pub(super) fn check_declared(func: &Func, op: &Op, declared: Type) -> Result<(),
             check_lane_access(func, op, *base, *offset, declared, *mask, *align)?;
             other.map_or(Ok(()), |other| expect(op, "`other`", ty(&other), declared))
         }
-        Op::Alloc { offset, count } => match declared.pointee() {
-            Some((dtype, Space::Shared | Space::Scratch)) => {
-                if *count < 1 || *offset < 0 || offset % i64::from(dtype.bytes()) != 0 {
-                    return Err(format!(
-                        "`alloc` of {count} `{dtype}` at byte {offset} is misplaced"
-                    ));
-                }
-                Ok(())
-            }
-            _ => Err(format!(
-                "`alloc` makes a shared or scratch pointer, found `{declared}`"
-            )),
-        },
+        Op::Alloc { offset, count } => check_alloc(declared, *offset, *count),
         _ => Err(format!("`{}` has no declared type", op.mnemonic())),
     }
+}
+
+fn check_alloc(declared: Type, offset: i64, count: i64) -> Result<(), String> {
+    let (dtype, most) = match declared.pointee() {
+        Some((dtype, Space::Shared)) => (dtype, MAX_SHARED),
+        Some((dtype, Space::Scratch)) => (dtype, MAX_SCRATCH),
+        Some((_, Space::Global)) | None => {
+            return Err(format!(
+                "`alloc` makes a shared or scratch pointer, found `{declared}`"
+            ));
+        }
+    };
+    let bytes = i64::from(dtype.bytes());
+    let size = count.checked_mul(bytes);
+    let end = size.and_then(|size| size.checked_add(offset));
+    let placed = count >= 1 && offset >= 0 && offset % bytes == 0;
+    if placed && end.is_some_and(|end| end <= most) {
+        return Ok(());
+    }
+    Err(format!(
+        "`alloc` of {count} `{dtype}` at byte {offset} is misplaced: there are {most} bytes"
+    ))
 }

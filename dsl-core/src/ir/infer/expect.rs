@@ -41,3 +41,13 @@ pub(super) fn check_mask(op: &Op, like: Type, mask: Option<Type>) -> Result<(), 
 pub(super) fn region_types(func: &Func, values: &[Value]) -> Vec<Type> {
     values.iter().map(|&value| func.ty(value)).collect()
 }
+
+pub(super) fn at_least(op: &Op, what: &str, found: i64, least: i64) -> Result<(), String> {
+    if found >= least {
+        return Ok(());
+    }
+    Err(format!(
+        "{what} of `{}` is {found}, expected at least {least}",
+        op.mnemonic()
+    ))
+}

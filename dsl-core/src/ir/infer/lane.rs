@@ -1,6 +1,6 @@
 //! Type rules of the lane stage's own ops.
 
-use super::expect::{expect, number, pointer, scalar_index};
+use super::expect::{at_least, expect, number, pointer, scalar_index};
 use super::memory::check_outside;
 use crate::ir::{DType, Func, Op, Shape, Type, Value};
 
@@ -14,13 +14,21 @@ pub(super) fn infer_lane(func: &Func, op: &Op) -> Result<Type, String> {
             offset,
             element,
             mask,
-            ..
+            count,
+            site,
         } => {
             check_outside(func, op, [*base, *offset, *element], *mask)?;
+            at_least(op, "count", *count, 1)?;
+            at_least(op, "site", *site, 0)?;
             Ok(Type::BOOL)
         }
-        Op::InBounds { base, offset, .. } => {
+        Op::InBounds {
+            base,
+            offset,
+            count,
+        } => {
             pointer(op, ty(base))?;
+            at_least(op, "count", *count, 1)?;
             scalar_index(op, "offset", ty(offset))?;
             Ok(Type::BOOL)
         }

@@ -1,10 +1,13 @@
 //! Type rules of memory accesses.
 
-use super::expect::{check_mask, expect, pointer, scalar_index};
+use super::expect::{at_least, check_mask, expect, pointer, scalar_index};
 use crate::ir::{AtomicOp, DType, Func, Op, Space, Type, Value};
 
 /// The most groups of copies that a wait may leave.
 const MAX_PENDING: i64 = 31;
+
+/// The greatest alignment in bytes: that of a launch's promises.
+const MAX_ALIGN: i64 = 1 << 31;
 
 /// The pointee in the shape of the offsets.
 pub(super) fn infer_load(func: &Func, op: &Op) -> Result<Type, String> {
@@ -113,17 +116,29 @@ pub(super) fn check_lane_effect(func: &Func, op: &Op) -> Result<(), String> {
             align,
         } => check_lane_access(func, op, *base, *offset, func.ty(*value), *mask, *align),
         Op::LaneAtomic { .. } => check_lane_atomic(func, op),
-        Op::CheckIndex { index, element, .. } => {
+        Op::CheckIndex {
+            index,
+            element,
+            extent,
+            site,
+            ..
+        } => {
             expect(op, "index", func.ty(*index), Type::INDEX)?;
+            at_least(op, "extent", *extent, 1)?;
+            at_least(op, "site", *site, 0)?;
             scalar_index(op, "element", func.ty(*element))
         }
         Op::StopIndex {
             index,
             element,
             mask,
+            extent,
+            site,
             ..
         } => {
             expect(op, "index", func.ty(*index), Type::INDEX)?;
+            at_least(op, "extent", *extent, 1)?;
+            at_least(op, "site", *site, 0)?;
             scalar_index(op, "element", func.ty(*element))?;
             mask.map_or(Ok(()), |mask| expect(op, "mask", func.ty(mask), Type::BOOL))
         }
@@ -132,8 +147,13 @@ pub(super) fn check_lane_effect(func: &Func, op: &Op) -> Result<(), String> {
             offset,
             element,
             mask,
-            ..
-        } => check_outside(func, op, [*base, *offset, *element], *mask),
+            count,
+            site,
+        } => {
+            at_least(op, "count", *count, 1)?;
+            at_least(op, "site", *site, 0)?;
+            check_outside(func, op, [*base, *offset, *element], *mask)
+        }
         Op::StartCopy { .. } => check_copy(func, op),
         Op::WaitCopies { pending } if !(0..=MAX_PENDING).contains(pending) => Err(format!(
             "`wait_copies` leaves {pending} groups, expected 0 to {MAX_PENDING}"
@@ -202,7 +222,7 @@ pub(super) fn check_lane_access(
     scalar_index(op, "offset", func.ty(offset))?;
     expect(op, "value", value, value.with_dtype(dtype))?;
     mask.map_or(Ok(()), |mask| expect(op, "mask", func.ty(mask), Type::BOOL))?;
-    if align < i64::from(dtype.bytes()) || !(align as u64).is_power_of_two() {
+    if align < i64::from(dtype.bytes()) || align > MAX_ALIGN || !(align as u64).is_power_of_two() {
         return Err(format!("`{align}` is no alignment for `{dtype}`"));
     }
     Ok(())

@@ -1,0 +1,101 @@
+//! Functions that no text can state: regions that nest too deeply, or in circles, or do not exist.
+
+use super::block;
+use crate::builder::Builder;
+use crate::diagnostic::Loc;
+use crate::entity::Entity;
+use crate::ir::{Access, DType, Func, Inst, Literal, Op, Region, Shape, Stage};
+
+/// A branch into `region` at the end of `outer`.
+fn branch(func: &mut Func, outer: Region, region: Region) -> Inst {
+    let condition = func.arguments()[0];
+    let on_false = func.add_region();
+    let end = func.add_inst(Op::Yield { values: Vec::new() }, &[], Loc::none());
+    func.region_mut(on_false).insts.push(end);
+    let op = Op::If {
+        condition,
+        on_true: region,
+        on_false,
+    };
+    let inst = func.add_inst(op, &[], Loc::none());
+    func.region_mut(outer).insts.push(inst);
+    inst
+}
+
+fn refused(func: Func, expected: &str) {
+    let error = block(func).expect_err("is wrong").to_string();
+    assert!(error.contains(expected), "{error}");
+}
+
+fn empty() -> Func {
+    let mut builder = Builder::new("f", Stage::Block);
+    builder.scalar_parameter("c", DType::Bool);
+    builder.finish().expect("nothing is wrong")
+}
+
+#[test]
+fn regions_that_nest_without_end_are_refused() {
+    let work = || {
+        let mut func = empty();
+        let mut outer = func.body();
+        for _ in 0..100_000 {
+            let inner = func.add_region();
+            branch(&mut func, outer, inner);
+            outer = inner;
+        }
+        assert_eq!(func.all_insts().len(), 200_000);
+        assert!(func.is_pure(func.all_insts()[0]));
+        refused(func, "regions nest more than 256 deep");
+    };
+    let thread = std::thread::Builder::new().stack_size(256 << 10);
+    let thread = thread.spawn(work).expect("a thread starts");
+    thread.join().expect("nothing panics");
+}
+
+#[test]
+fn a_builder_says_when_regions_nest_too_deeply() {
+    let work = || {
+        let mut builder = Builder::new("f", Stage::Block);
+        for _ in 0..100_000 {
+            let region = builder.new_region(&[]);
+            builder.enter(region);
+            builder.filled(Literal::from_bits(DType::Bool, 1), Shape::SCALAR);
+        }
+        let error = builder.finish().expect_err("too deep").to_string();
+        assert_eq!(error, "error: regions nest more than 256 deep");
+    };
+    let thread = std::thread::Builder::new().stack_size(256 << 10);
+    let thread = thread.spawn(work).expect("a thread starts");
+    thread.join().expect("nothing panics");
+}
+
+#[test]
+fn regions_are_a_tree() {
+    let mut func = empty();
+    let inner = func.add_region();
+    let body = func.body();
+    branch(&mut func, body, inner);
+    branch(&mut func, inner, inner);
+    refused(func, "a region has two owners");
+    let mut func = empty();
+    let body = func.body();
+    branch(&mut func, body, Region::new(100));
+    refused(func, "`region100` does not exist");
+    let mut func = empty();
+    let body = func.body();
+    func.region_mut(body).insts.push(Inst::new(7));
+    refused(func, "which does not exist");
+}
+
+#[test]
+fn a_tile_of_pointers_is_none() {
+    let mut builder = Builder::new("f", Stage::Block);
+    let pointer = builder.pointer_parameter("x", DType::F32, Access::Read);
+    let ty = builder.ty(pointer);
+    let shape = Shape::new(&[1]).expect("a shape");
+    builder.declared(Op::Reshape { x: pointer }, ty.with_shape(shape));
+    refused(
+        builder.finish().expect("has types"),
+        "`reshape` cannot give a pointer",
+    );
+}
