@@ -58,6 +58,58 @@ fn tolerances_are_absolute_plus_relative() {
     assert!(!infinite.within_tolerance());
 }
 
+/// A tolerance relative to an infinite reference would be infinite.
+#[test]
+fn only_the_same_infinity_is_close_to_an_infinity() {
+    let infinity = f64::INFINITY;
+    let close = |got: f64, want: f64| {
+        let accepted = |comparison: exactile::Comparison| comparison.within_tolerance();
+        let wide = accepted(compare(&[got], &[want]).expect("same type and shape"));
+        let [got, want] = [got as f32, want as f32];
+        let narrow = accepted(compare(&[got], &[want]).expect("same type and shape"));
+        assert_eq!(wide, narrow);
+        wide
+    };
+    for want in [infinity, -infinity] {
+        assert!(close(want, want));
+        for got in [0.0, 1.0, -1.0, -want, f64::NAN] {
+            assert!(!close(got, want), "{got} is not close to {want}");
+            assert!(!close(want, got), "{want} is not close to {got}");
+        }
+    }
+}
+
+#[test]
+fn tolerances_hold_at_the_ends_of_the_range() {
+    let within = |got: f64, want: f64, absolute: f64, relative: f64| {
+        let [got, want] = [got, want].map(|x| Array::from_slice(&[1], &[x]).expect("one element"));
+        let tolerance = Tolerance {
+            absolute,
+            relative,
+            nan_equals_nan: true,
+        };
+        let comparison = compare_within(&got, &want, tolerance).expect("same type and shape");
+        comparison.within_tolerance()
+    };
+    let (least, most) = (f64::from_bits(1), f64::MAX);
+    assert!(within(-most, most, 0.0, 2.0));
+    assert!(!within(-most, most, 0.0, 1.5), "neither side is infinite");
+    assert!(within(least, 0.0, least, 0.0));
+    assert!(!within(2.0 * least, 0.0, least, 0.0));
+    assert!(!within(f64::INFINITY, most, f64::INFINITY, 0.0));
+    for nothing in [f64::NAN, -1.0] {
+        assert!(!within(1.0, 2.0, nothing, 0.0) && !within(1.0, 2.0, 0.0, nothing));
+        assert!(within(2.0, 2.0, nothing, nothing));
+    }
+}
+
+#[test]
+fn nothing_equals_nothing_of_the_same_shape() {
+    let empty: [f32; 0] = [];
+    assert_bits_equal(&empty, &empty);
+    assert!(compare(&empty, &[1.0f32]).is_err());
+}
+
 #[test]
 fn nan_can_be_asked_to_differ() {
     let nan = Array::from_slice(&[1], &[f32::NAN]).expect("one element");
