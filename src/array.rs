@@ -6,6 +6,9 @@ use crate::error::{Error, Result};
 use crate::memory::HostMemory;
 
 /// Numbers of one type in row-major order, with their extents.
+///
+/// `clone` ends the process when memory is short, as that of a `Vec` does;
+/// [`Comparable::to_array`](crate::Comparable::to_array) is an error then.
 #[derive(Clone, Debug)]
 pub struct Array {
     dtype: DType,
@@ -13,46 +16,46 @@ pub struct Array {
     memory: HostMemory,
 }
 
-/// Bytes of `shape` elements of `dtype`, if they can be addressed.
-fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
-    shape
-        .iter()
-        .try_fold(dtype.bytes() as usize, |total, &extent| {
-            total.checked_mul(extent)
-        })
-        .filter(|&total| isize::try_from(total).is_ok())
-        .ok_or_else(|| Error::Invalid(format!("shape {shape:?} of `{dtype}` is too large")))
-}
-
 impl Array {
+    /// Bytes of `shape` elements of `dtype`, if they can be addressed.
+    pub(crate) fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
+        shape
+            .iter()
+            .try_fold(dtype.bytes() as usize, |total, &extent| {
+                total.checked_mul(extent)
+            })
+            .filter(|&total| isize::try_from(total).is_ok())
+            .ok_or_else(|| Error::Invalid(format!("shape {shape:?} of `{dtype}` is too large")))
+    }
+
     /// All zero.
     pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Self> {
         Ok(Self {
             dtype,
             shape: shape.to_vec(),
-            memory: HostMemory::allocate(byte_count(dtype, shape)?)?,
+            memory: HostMemory::allocate(Self::byte_count(dtype, shape)?)?,
         })
     }
 
     /// An array from the bytes of its memory, `bool` as one byte each.
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Self> {
-        if byte_count(dtype, shape)? != bytes.len() {
+        if Self::byte_count(dtype, shape)? != bytes.len() {
             return Err(Error::Invalid(format!(
                 "shape {shape:?} of `{dtype}` needs {} bytes, found {}",
-                byte_count(dtype, shape)?,
+                Self::byte_count(dtype, shape)?,
                 bytes.len()
             )));
         }
         Ok(Self {
             dtype,
             shape: shape.to_vec(),
-            memory: HostMemory::from_bytes(bytes),
+            memory: HostMemory::from_bytes(bytes)?,
         })
     }
 
     /// An array of numbers; their count must be the product of the extents.
     pub fn from_slice<T: Number>(shape: &[usize], numbers: &[T]) -> Result<Self> {
-        if byte_count(T::DTYPE, shape)? != size_of_val(numbers) {
+        if Self::byte_count(T::DTYPE, shape)? != size_of_val(numbers) {
             return Err(Error::ShapeMismatch {
                 found: vec![numbers.len()],
                 expected: shape.to_vec(),
@@ -101,7 +104,7 @@ impl Array {
                 expected: T::DTYPE,
             });
         }
-        Ok(read_numbers(self.bytes()))
+        read_numbers(self.bytes())
     }
 }
 
@@ -113,10 +116,21 @@ pub(crate) fn write_numbers<T: Number>(numbers: &[T], bytes: &mut [u8]) {
     }
 }
 
-/// The numbers in memory.
-pub(crate) fn read_numbers<T: Number>(bytes: &[u8]) -> Vec<T> {
+/// A copy of the numbers in memory.
+pub(crate) fn read_numbers<T: Number>(bytes: &[u8]) -> Result<Vec<T>> {
     let size = T::DTYPE.bytes() as usize;
-    bytes.chunks_exact(size).map(T::read_from).collect()
+    let mut numbers = vec_with_room(bytes.len() / size)?;
+    numbers.extend(bytes.chunks_exact(size).map(T::read_from));
+    Ok(numbers)
+}
+
+/// An empty vector with room for `len` elements, or an error when the system has not so much memory.
+pub(crate) fn vec_with_room<T>(len: usize) -> Result<Vec<T>> {
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(len).map_err(|_| Error::Memory {
+        bytes: len.saturating_mul(size_of::<T>()),
+    })?;
+    Ok(vec)
 }
 
 /// Element `index` of memory that holds numbers of `dtype`.

@@ -1,5 +1,6 @@
 //! Arrays of one type on a device.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use exactile_core::ir::Number;
@@ -31,14 +32,29 @@ impl Storage {
         }
     }
 
-    /// The bytes of `memory`.
-    pub(crate) fn from_host(device: &Device, memory: HostMemory) -> Result<Self> {
+    /// A copy of `bytes`.
+    pub(crate) fn from_bytes(device: &Device, bytes: &[u8]) -> Result<Self> {
         match device.gpu() {
-            None => Ok(Self::Host(memory)),
+            None => HostMemory::from_bytes(bytes).map(Self::Host),
             Some(gpu) => {
-                let mut copy = GpuMemory::zeroed(gpu, memory.bytes().len())?;
-                copy.write(memory.bytes())?;
+                let mut copy = GpuMemory::zeroed(gpu, bytes.len())?;
+                copy.write(bytes)?;
                 Ok(Self::Gpu(copy))
+            }
+        }
+    }
+
+    /// Overwrites all elements.
+    fn write_numbers<T: Number>(&mut self, numbers: &[T]) -> Result<()> {
+        match self {
+            Self::Host(memory) => {
+                write_numbers(numbers, memory.bytes_mut());
+                Ok(())
+            }
+            Self::Gpu(memory) => {
+                let mut bytes = HostMemory::allocate(memory.len())?;
+                write_numbers(numbers, bytes.bytes_mut());
+                memory.write(bytes.bytes())
             }
         }
     }
@@ -59,11 +75,11 @@ impl Storage {
         }
     }
 
-    /// A copy of the bytes, on the host.
-    pub(crate) fn read(&self) -> Result<Vec<u8>> {
+    /// The bytes, on the host: a copy only where they are on a GPU.
+    pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>> {
         match self {
-            Self::Host(memory) => Ok(memory.bytes().to_vec()),
-            Self::Gpu(memory) => memory.read(),
+            Self::Host(memory) => Ok(Cow::Borrowed(memory.bytes())),
+            Self::Gpu(memory) => memory.read().map(Cow::Owned),
         }
     }
 }
@@ -87,14 +103,9 @@ pub struct Buffer<T> {
 impl<T: Number> Buffer<T> {
     /// A copy of `numbers` on `device`.
     pub fn from_slice(device: &Device, numbers: &[T]) -> Result<Self> {
-        let mut memory = HostMemory::allocate(size_in_memory::<T>(numbers.len())?)?;
-        write_numbers(numbers, memory.bytes_mut());
-        Ok(Self {
-            device: device.clone(),
-            storage: Storage::from_host(device, memory)?,
-            len: numbers.len(),
-            number: PhantomData,
-        })
+        let mut buffer = Self::zeros(device, numbers.len())?;
+        buffer.storage.write_numbers(numbers)?;
+        Ok(buffer)
     }
 
     /// `len` zeros on `device`.
@@ -124,7 +135,7 @@ impl<T: Number> Buffer<T> {
 
     /// The numbers. Waits for the launches before it.
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        Ok(read_numbers(&self.read_bytes()?))
+        read_numbers(&self.read_bytes()?)
     }
 
     /// Overwrites all elements.
@@ -135,17 +146,7 @@ impl<T: Number> Buffer<T> {
                 expected: vec![self.len],
             });
         }
-        match &mut self.storage {
-            Storage::Host(memory) => {
-                write_numbers(numbers, memory.bytes_mut());
-                Ok(())
-            }
-            Storage::Gpu(memory) => {
-                let mut bytes = vec![0; size_in_memory::<T>(numbers.len())?];
-                write_numbers(numbers, &mut bytes);
-                memory.write(&bytes)
-            }
-        }
+        self.storage.write_numbers(numbers)
     }
 
     /// Overwrites every byte with a pattern that no result is likely to have, so that a kernel that
@@ -162,17 +163,16 @@ impl<T: Number> Buffer<T> {
 
     /// A copy on another device, or on the same one.
     pub fn to_device(&self, device: &Device) -> Result<Self> {
-        let memory = HostMemory::from_bytes(&self.read_bytes()?);
         Ok(Self {
             device: device.clone(),
-            storage: Storage::from_host(device, memory)?,
+            storage: Storage::from_bytes(device, &self.read_bytes()?)?,
             len: self.len,
             number: PhantomData,
         })
     }
 
     /// The bytes, on the host.
-    pub(crate) fn read_bytes(&self) -> Result<Vec<u8>> {
+    pub(crate) fn read_bytes(&self) -> Result<Cow<'_, [u8]>> {
         self.storage.read()
     }
 

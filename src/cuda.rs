@@ -8,6 +8,7 @@ use exactile_nvptx::{
     Context, DeviceBuffer, EmitOptions, ErrorRecord, Event, Kernel, Ptx, Stream, emit, emit_with,
 };
 
+use crate::array::vec_with_room;
 use crate::error::{Error, Result};
 
 fn failed(error: exactile_nvptx::Error) -> Error {
@@ -170,7 +171,8 @@ impl GpuMemory {
 
     /// A copy of all bytes, after the work before it.
     pub fn read(&self) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; self.buffer.len()];
+        let mut bytes = vec_with_room(self.buffer.len())?;
+        bytes.resize(self.buffer.len(), 0);
         if !bytes.is_empty() {
             let copied = self.buffer.copy_to_host(&mut bytes, &self.gpu.stream);
             copied.map_err(failed)?;

@@ -100,6 +100,12 @@ pub enum Error {
     /// A value given by the user makes no sense.
     #[error("{0}")]
     Invalid(String),
+    /// The system has not so much memory.
+    #[error("no memory for {bytes} bytes")]
+    Memory {
+        /// What was asked for.
+        bytes: usize,
+    },
     /// A file cannot be read or written.
     #[error("`{}`: {source}", path.display())]
     File {

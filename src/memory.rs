@@ -1,5 +1,6 @@
 //! Host memory for arguments: bytes that start at a cache line, so every vector access is aligned.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
 
 use memmap2::MmapMut;
@@ -46,30 +47,27 @@ impl HostMemory {
         if let Some(storage) = map(len) {
             return Ok(Self { storage, len });
         }
-        let refused = || Error::Invalid(format!("no memory for {len} bytes"));
+        let refused = || Error::Memory { bytes: len };
         let padded = len.checked_add(ALIGNMENT).ok_or_else(refused)?;
-        // Asked for first, since a vector of zeros that does not fit ends the process.
-        Vec::<u8>::new()
-            .try_reserve_exact(padded)
-            .map_err(|_| refused())?;
-        Ok(Self::zeroed(len))
+        // A vector of zeros that does not fit would end the process.
+        let mut heap = Vec::new();
+        heap.try_reserve_exact(padded).map_err(|_| refused())?;
+        heap.resize(padded, 0);
+        let misalignment = heap.as_ptr().addr() % ALIGNMENT;
+        let storage = Storage::Heap(heap, (ALIGNMENT - misalignment) % ALIGNMENT);
+        Ok(Self { storage, len })
     }
 
-    /// `len` zero bytes, where they are sure to fit.
+    /// `len` zero bytes. The process ends when the system has not so many.
     pub fn zeroed(len: usize) -> Self {
-        let storage = map(len).unwrap_or_else(|| {
-            let heap = vec![0; len + ALIGNMENT];
-            let misalignment = heap.as_ptr().addr() % ALIGNMENT;
-            Storage::Heap(heap, (ALIGNMENT - misalignment) % ALIGNMENT)
-        });
-        Self { storage, len }
+        Self::allocate(len).unwrap_or_else(|_| out_of_memory(len))
     }
 
-    /// A copy of `bytes`.
-    pub fn from_bytes(bytes: &[u8]) -> Self {
-        let mut memory = Self::zeroed(bytes.len());
+    /// A copy of `bytes`, or an error when the system has not so much memory.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut memory = Self::allocate(bytes.len())?;
         memory.bytes_mut().copy_from_slice(bytes);
-        memory
+        Ok(memory)
     }
 
     /// The bytes.
@@ -91,8 +89,13 @@ impl HostMemory {
 
 impl Clone for HostMemory {
     fn clone(&self) -> Self {
-        Self::from_bytes(self.bytes())
+        Self::from_bytes(self.bytes()).unwrap_or_else(|_| out_of_memory(self.len))
     }
+}
+
+fn out_of_memory(len: usize) -> ! {
+    let layout = Layout::array::<u8>(len).unwrap_or(Layout::new::<u8>());
+    handle_alloc_error(layout)
 }
 
 impl fmt::Debug for HostMemory {

@@ -18,7 +18,6 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launch::{arguments_error, run_checked};
 use crate::listing::{ListingStage, listing};
-use crate::memory::HostMemory;
 
 /// A kernel in the text form of block IR.
 #[derive(Clone, Debug)]
@@ -144,8 +143,7 @@ impl TextKernel {
                 (None, _) => return Err(fail(format!("parameter `{name}` has no argument"))),
                 (Some(TextArgument::Scalar(literal)), None) => Uploaded::Scalar(*literal),
                 (Some(TextArgument::Array(array)), Some((dtype, _))) if array.dtype() == dtype => {
-                    let memory = HostMemory::from_bytes(array.bytes());
-                    Uploaded::Memory(Storage::from_host(device, memory)?)
+                    Uploaded::Memory(Storage::from_bytes(device, array.bytes())?)
                 }
                 (Some(TextArgument::Array(array)), _) => {
                     let found = array.dtype();
