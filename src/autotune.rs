@@ -4,16 +4,12 @@
 //! unless determinism is not guaranteed, by the standard tolerance otherwise. Winners are kept in
 //! a JSON file, so that a later run measures nothing.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use exactile_core::ir::Number;
 use exactile_core::target::Determinism;
-use serde::{Deserialize, Serialize};
 
 use crate::ahead::compile_all;
 use crate::array::Array;
@@ -21,7 +17,7 @@ use crate::buffer::Buffer;
 use crate::compare::{Comparable, Tolerance, compare_within};
 use crate::device::{Device, DeviceKind};
 use crate::error::{Error, Result};
-use crate::npy::write_atomically;
+use crate::winners::{Winner, WinnersFile};
 
 /// Least time spent on measuring one candidate.
 const LEAST_TIME: Duration = Duration::from_millis(20);
@@ -166,29 +162,27 @@ pub struct Tuned<C> {
     pub trials: Vec<(C, Verdict)>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Winner {
-    config: String,
-    seconds: f64,
-}
-
 /// A search with its file of winners.
 #[derive(Clone, Debug)]
 pub struct Tuner {
-    file: Option<PathBuf>,
+    winners: WinnersFile,
 }
 
 impl Tuner {
-    /// A tuner that keeps winners in `file`.
+    /// A tuner that keeps winners in `file`, which threads and processes may share: each adds its own
+    /// winners under the lock `file.lock`, and measures nothing meanwhile. A file that holds something
+    /// else is renamed to `file.damaged`.
     pub fn with_file(file: impl Into<PathBuf>) -> Self {
         Self {
-            file: Some(file.into()),
+            winners: WinnersFile(Some(file.into())),
         }
     }
 
     /// A tuner that remembers nothing.
     pub fn forgetful() -> Self {
-        Self { file: None }
+        Self {
+            winners: WinnersFile(None),
+        }
     }
 
     /// The fastest of `candidates` whose results agree with `golden`.
@@ -206,8 +200,7 @@ impl Tuner {
         workload: &mut impl Workload<C>,
     ) -> Result<Tuned<C>> {
         let key = key.text(device);
-        let mut winners = self.read()?;
-        if let Some(winner) = winners.get(&key) {
+        if let Some(winner) = self.winners.find(&key)? {
             let same = |config: &&C| format!("{config:?}") == winner.config;
             if let Some(config) = candidates.iter().find(same)
                 && check(device, level, config, golden, workload).is_ok_and(|wrong| wrong.is_none())
@@ -236,37 +229,12 @@ impl Tuner {
             config: format!("{config:?}"),
             seconds,
         };
-        winners.insert(key, winner);
-        self.write(&winners)?;
+        self.winners.keep(key, winner)?;
         Ok(Tuned {
             config,
             seconds,
             trials,
         })
-    }
-
-    fn read(&self) -> Result<BTreeMap<String, Winner>> {
-        let Some(file) = &self.file else {
-            return Ok(BTreeMap::new());
-        };
-        match fs::read_to_string(file) {
-            Ok(text) => serde_json::from_str(&text)
-                .map_err(|error| Error::format(file, format!("not a file of winners: {error}"))),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeMap::new()),
-            Err(error) => Err(Error::file(file)(error)),
-        }
-    }
-
-    fn write(&self, winners: &BTreeMap<String, Winner>) -> Result<()> {
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
-        let text = serde_json::to_string_pretty(winners)
-            .map_err(|error| Error::format(file, error.to_string()))?;
-        if let Some(folder) = file.parent().filter(|folder| *folder != Path::new("")) {
-            fs::create_dir_all(folder).map_err(Error::file(folder))?;
-        }
-        write_atomically(file, |writer| writer.write_all(text.as_bytes()))
     }
 }
 

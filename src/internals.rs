@@ -9,8 +9,8 @@ pub use crate::cache::Costs;
 pub use crate::cuda::{Clock as GpuClock, Gpu, GpuMemory, listing as gpu_listing};
 use crate::device::Device;
 use crate::error::Result;
+pub use crate::files::write as write_file;
 pub use crate::memory::HostMemory;
-pub use crate::npy::write_atomically;
 
 /// What the launches of `work` by this thread on `device` would compile. They do nothing else.
 pub fn record(device: &Device, work: impl FnOnce() -> Result<()>) -> Result<Vec<Job>> {

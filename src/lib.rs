@@ -3,6 +3,9 @@
 //! [`kernel`] turns a function over tiles into a [`Kernel`], which [`Kernel::launch`] runs on a
 //! [`Device`] with [`Buffer`]s. [`compare`](compare()) judges results by their bits.
 
+// A print macro panics where its stream is full or closed.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 // The output of `#[kernel]` names this crate, also inside it.
 extern crate self as exactile;
 
@@ -22,6 +25,7 @@ mod cuda;
 mod cuda;
 mod device;
 mod error;
+mod files;
 mod grid;
 #[doc(hidden)]
 pub mod internals;
@@ -34,6 +38,7 @@ pub mod ops;
 pub mod prelude;
 mod tensor;
 pub mod text_kernel;
+mod winners;
 
 /// What the output of the macros names; not for users.
 #[doc(hidden)]

@@ -75,12 +75,13 @@ impl Run {
         }
         kernel.launch(&device, self.grid, &mut arguments)?;
         // Nothing is written before everything has run.
+        let mut arrays = Vec::new();
         let mut written = Vec::new();
         for output in &outputs {
             let Some(TextArgument::Array(array)) = arguments.get(&output.name) else {
                 return Err(Error::Invalid(format!("`{}` is no array", output.name)));
             };
-            npy::write(&output.path, array)?;
+            arrays.push((output.path.as_path(), array));
             written.push(Written {
                 name: &output.name,
                 file: &output.path,
@@ -88,6 +89,7 @@ impl Run {
                 shape: array.shape(),
             });
         }
+        npy::write_all(&arrays)?;
         if self.json {
             super::print_json(&Report {
                 kernel: &kernel.func().name,

@@ -1,8 +1,10 @@
-//! NPY files: round trips, foreign byte orders, and files that are not what they should be.
+//! NPY files: round trips, files of NumPy, foreign byte orders, and files that are not what they
+//! should be.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use exactile::{Array, DType, Error, bf16, npy};
+use exactile::{Array, DType, Error, bf16, f16, npy};
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
@@ -47,17 +49,129 @@ fn bf16_is_stored_as_u16() {
     );
 }
 
-/// A file as NumPy writes it, with the given description.
-fn raw(name: &str, kind: &str, fortran: &str, shape: &str, data: &[u8]) -> PathBuf {
-    let mut text = format!("{{'descr': '{kind}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
-    text.push('\n');
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend_from_slice(&(text.len() as u16).to_le_bytes());
+/// The bytes of a line of `numpy.txt`, in which `\xNN` and `\n` stand for what is no printable ASCII.
+fn bytes_of(line: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = line.as_bytes();
+    while let [first, after @ ..] = rest {
+        (rest, bytes) = match (first, after) {
+            (b'\\', [b'n', after @ ..]) => (after, [bytes, vec![b'\n']].concat()),
+            (b'\\', [b'x', high, low, after @ ..]) => {
+                let digit = |byte: &u8| char::from(*byte).to_digit(16).expect("a digit") as u8;
+                (after, [bytes, vec![digit(high) << 4 | digit(low)]].concat())
+            }
+            (byte, after) => (after, [bytes, vec![*byte]].concat()),
+        };
+    }
+    bytes
+}
+
+/// What NumPy put into the files of rank 2: 1 to 6, or three `True` among six.
+fn numbers(dtype: DType) -> Array {
+    let shape = [2, 3];
+    let array = match dtype {
+        DType::Bool => Array::from_slice(&shape, &[true, false, true, false, false, true]),
+        DType::I8 => Array::from_slice(&shape, &[1i8, 2, 3, 4, 5, 6]),
+        DType::I16 => Array::from_slice(&shape, &[1i16, 2, 3, 4, 5, 6]),
+        DType::I32 => Array::from_slice(&shape, &[1i32, 2, 3, 4, 5, 6]),
+        DType::I64 => Array::from_slice(&shape, &[1i64, 2, 3, 4, 5, 6]),
+        DType::U8 => Array::from_slice(&shape, &[1u8, 2, 3, 4, 5, 6]),
+        DType::U16 => Array::from_slice(&shape, &[1u16, 2, 3, 4, 5, 6]),
+        DType::U32 => Array::from_slice(&shape, &[1u32, 2, 3, 4, 5, 6]),
+        DType::U64 => Array::from_slice(&shape, &[1u64, 2, 3, 4, 5, 6]),
+        DType::F16 => Array::from_slice(&shape, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(f16::from_f32)),
+        DType::BF16 => {
+            Array::from_slice(&shape, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(bf16::from_f32))
+        }
+        DType::F32 => Array::from_slice(&shape, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]),
+        DType::F64 => Array::from_slice(&shape, &[1.0f64, 2.0, 3.0, 4.0, 5.0, 6.0]),
+    };
+    array.expect("six elements")
+}
+
+#[test]
+fn files_of_numpy_are_read_and_ours_are_the_same() {
+    let path = crate::root().join("tests/npy/numpy.txt");
+    let lines = std::fs::read_to_string(path).expect("the file is part of the repository");
+    let mut seen = std::collections::BTreeMap::new();
+    for line in lines.lines() {
+        let (path, bytes) = (file("numpy.npy"), bytes_of(line));
+        std::fs::write(&path, &bytes).expect("the folder is writable");
+        let array = npy::read(&path).unwrap_or_else(|error| panic!("{line}: {error}"));
+        *seen.entry(array.dtype().name()).or_insert(0) += 1;
+        if array.shape().len() == 2 && !array.is_empty() {
+            let want = numbers(array.dtype());
+            assert_eq!(array.shape(), want.shape(), "{line}");
+            assert_eq!(array.bytes(), want.bytes(), "{line}");
+        }
+        let native = !line.contains("'>") && !line.contains("True") && bytes[6] == 1;
+        if native {
+            npy::write(&path, &array).expect("the folder is writable");
+            let ours = std::fs::read(&path).expect("the file was just written");
+            assert_eq!(ours, bytes, "{line}");
+        }
+    }
+    assert_eq!(seen.len(), DType::ALL.len() - 1, "all but `bf16`: {seen:?}");
+}
+
+/// A file with the given text as header, of version 2, which has room for long ones.
+fn with_header(name: &str, text: &str, data: &[u8]) -> PathBuf {
+    let mut bytes = b"\x93NUMPY\x02\x00".to_vec();
+    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
     bytes.extend_from_slice(text.as_bytes());
     bytes.extend_from_slice(data);
     let path = file(name);
     std::fs::write(&path, bytes).expect("the folder is writable");
     path
+}
+
+/// A file as NumPy writes it, with the given description.
+fn raw(name: &str, kind: &str, fortran: &str, shape: &str, data: &[u8]) -> PathBuf {
+    let text = format!("{{'descr': '{kind}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
+    with_header(name, &text, data)
+}
+
+fn refusal(path: &Path) -> String {
+    match npy::read(path) {
+        Err(error @ Error::Format { .. }) => error.to_string(),
+        other => panic!("expected a refusal, found {other:?}"),
+    }
+}
+
+#[test]
+fn files_are_as_long_as_announced_in_either_order() {
+    for order in ["False", "True"] {
+        for (len, found) in [(20, "20"), (25, "25"), (0, "0")] {
+            let path = raw("length.npy", "<f4", order, "(2, 3)", &vec![1; len]);
+            let message = refusal(&path);
+            let expected = format!("needs 24 bytes, found {found}");
+            assert!(message.contains(&expected), "{message}");
+        }
+    }
+}
+
+#[test]
+fn nested_headers_are_refused_at_once() {
+    for open in ["[", "(", "{", "({'a': ["] {
+        let text = open.repeat(60_000 / open.len());
+        let nested = with_header("nested.npy", &text, &[]);
+        let shape = raw("nested_shape.npy", "<f4", "False", &text, &[]);
+        for path in [nested, shape] {
+            let begin = Instant::now();
+            let message = refusal(&path);
+            let time = begin.elapsed();
+            assert!(time < Duration::from_millis(10), "{open}: {time:?}");
+            assert!(message.len() < 400, "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_header_of_four_gigabytes_is_refused_unread() {
+    let path = file("claims.npy");
+    std::fs::write(&path, b"\x93NUMPY\x02\x00\xff\xff\xff\xff{").expect("the folder is writable");
+    let message = refusal(&path);
+    assert!(message.contains("header of 4294967295 bytes"), "{message}");
 }
 
 #[test]

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::tune::Search;
 use crate::demo::Case;
-use exactile::internals::write_atomically;
+use exactile::internals::write_file;
 use exactile::{Error, Result};
 
 /// A run of the benchmark.
@@ -148,7 +147,7 @@ impl Report {
         Self {
             commit,
             device,
-            date: today(),
+            date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
             ..Self::default()
         }
     }
@@ -174,7 +173,7 @@ impl Report {
         if let Some(folder) = file.parent().filter(|folder| *folder != Path::new("")) {
             std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
         }
-        write_atomically(file, |writer| writeln!(writer, "{text}"))
+        write_file(file, format!("{text}\n").as_bytes())
     }
 
     /// Whether there are rows of a case.
@@ -196,13 +195,16 @@ impl Report {
         });
     }
 
-    /// Adds the notes that are new: a report that was gone on with has some.
-    pub(super) fn add_notes(&mut self, notes: &[String]) {
+    /// Adds the notes that are new, which a report that was gone on with has some of, and returns
+    /// them.
+    pub(super) fn add_notes(&mut self, notes: &[String]) -> &[String] {
+        let before = self.notes.len();
         for note in notes {
             if !self.notes.contains(note) {
                 self.notes.push(note.clone());
             }
         }
+        &self.notes[before..]
     }
 
     /// An error that names rows that are not as promised, and kernels that failed.
@@ -258,26 +260,4 @@ impl Row {
         });
         line
     }
-}
-
-/// The day in UTC, by the calendar's arithmetic on days since 1970.
-fn today() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let days = since.map_or(0, |time| time.as_secs() / 86_400) as i64;
-    // Years that begin in March put the leap day at their end.
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
 }

@@ -1,0 +1,163 @@
+//! The tuner's file: no winner is lost between threads and processes, and a damaged file is set
+//! aside.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use exactile::autotune::{TuneKey, Tuner, Workload};
+use exactile::{Array, Determinism, Device, Result};
+
+struct Nothing;
+
+impl Workload<u32> for Nothing {
+    fn launch(&mut self, _: &u32) -> Result<()> {
+        Ok(())
+    }
+
+    fn outputs(&self) -> Result<Vec<Array>> {
+        Ok(Vec::new())
+    }
+
+    fn spoil(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Finds a winner under the name of `kernel` and keeps it in `file`.
+fn tune(file: &Path, kernel: String) {
+    let key = TuneKey {
+        kernel,
+        extents: vec![1],
+        variant: "none".to_string(),
+    };
+    let level = Determinism::Exact;
+    let tuned = Tuner::with_file(file).tune(&Device::cpu(), &key, level, &[1], &[], &mut Nothing);
+    assert_eq!(tuned.expect("the only candidate is right").config, 1);
+}
+
+/// `winners` of each of `threads` threads, one after another.
+fn tune_side_by_side(file: &Path, process: usize, threads: usize, winners: usize) {
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            scope.spawn(move || {
+                for winner in 0..winners {
+                    tune(file, format!("kernel_{process}_{thread}_{winner}"));
+                }
+            });
+        }
+    });
+}
+
+fn folder(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).expect("the folder is writable");
+    path
+}
+
+fn winners(file: &Path) -> usize {
+    let text = std::fs::read(file).expect("the winners were written");
+    let map: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&text).expect("JSON");
+    map.len()
+}
+
+/// Files in a folder apart from the winners and their lock.
+fn left_over(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    entries
+        .map(|entry| entry.expect("an entry").file_name())
+        .map(|name| name.to_string_lossy().into_owned())
+        .filter(|name| !["winners.json", "winners.json.lock"].contains(&name.as_str()))
+        .collect()
+}
+
+#[test]
+fn threads_lose_no_winner() {
+    let folder = folder("winners_threads");
+    let file = folder.join("winners.json");
+    tune_side_by_side(&file, 0, 8, 5);
+    assert_eq!(winners(&file), 40);
+    assert_eq!(left_over(&folder), [""; 0]);
+}
+
+#[test]
+fn processes_lose_no_winner() {
+    const CHILD: &str = "EXACTILE_TEST_WINNERS";
+    const NAME: &str = "winners::processes_lose_no_winner";
+    if let Some(child) = std::env::var_os(CHILD) {
+        let child = child.into_string().expect("the parent wrote UTF-8");
+        let (process, file) = child.split_once(' ').expect("a number and a file");
+        let process = process.parse().expect("a number");
+        return tune_side_by_side(Path::new(file), process, 2, 4);
+    }
+    let folder = folder("winners_processes");
+    let file = folder.join("winners.json");
+    let binary = std::env::current_exe().expect("the test's binary has a path");
+    let children: Vec<_> = (0..4)
+        .map(|process| {
+            Command::new(&binary)
+                .args(["--exact", NAME, "--test-threads", "1"])
+                .env(CHILD, format!("{process} {}", file.display()))
+                .spawn()
+                .expect("the test's binary starts")
+        })
+        .collect();
+    for mut child in children {
+        assert!(child.wait().expect("the child ends").success());
+    }
+    assert_eq!(winners(&file), 32);
+    assert_eq!(left_over(&folder), [""; 0]);
+}
+
+/// Lines of the log at level `warn`.
+static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct Lines;
+
+impl log::Log for Lines {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        LINES
+            .lock()
+            .expect("no test panics here")
+            .push(record.args().to_string());
+    }
+
+    fn flush(&self) {}
+}
+
+#[test]
+fn a_damaged_file_is_set_aside_with_a_line_in_the_log() {
+    log::set_logger(&Lines).expect("the only logger of this binary");
+    log::set_max_level(log::LevelFilter::Warn);
+    let folder = folder("winners_damaged");
+    let file = folder.join("winners.json");
+    let damaged = b"{\"kernel\": {\"config\": \xff";
+    std::fs::write(&file, damaged).expect("the folder is writable");
+    tune(&file, "first".to_string());
+    tune(&file, "second".to_string());
+    assert_eq!(winners(&file), 2);
+    let aside = std::fs::read(folder.join("winners.json.damaged")).expect("set aside");
+    assert_eq!(aside, damaged);
+    let lines = LINES.lock().expect("no test panics here");
+    let lines: Vec<_> = lines
+        .iter()
+        .filter(|line| line.contains("winners_damaged"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+}
+
+#[test]
+fn winners_go_through_a_link() {
+    let folder = folder("winners_link");
+    let (file, link) = (folder.join("winners.json"), folder.join("link.json"));
+    std::os::unix::fs::symlink("winners.json", &link).expect("the folder is writable");
+    tune(&link, "linked".to_string());
+    assert!(link.is_symlink());
+    assert_eq!(winners(&file), 1);
+}
