@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_option, CUresult};
 use exactile_core::ir::Grid;
+use libloading::Library;
 
 use crate::assemble::machine_code;
 use crate::error::{Error, Result};
@@ -19,6 +20,13 @@ use crate::launch::{KernelArgument, fits_directly, marshal};
 use crate::ptx::Ptx;
 use crate::record::ErrorRecord;
 use crate::target::LEAST_DRIVER;
+
+/// The driver, by the name that every version of it has.
+const DRIVER_LIBRARY: &str = if cfg!(windows) {
+    "nvcuda.dll"
+} else {
+    "libcuda.so.1"
+};
 
 /// Calls a driver function and turns its code into an error.
 ///
@@ -63,12 +71,14 @@ impl Driver {
     }
 
     fn initialize() -> Result<()> {
-        // SAFETY: only tries to open libraries by name.
-        if !unsafe { sys::is_culib_present() } {
-            return Err(Error::Tool(
-                "the driver library `libcuda.so.1` is not found".to_string(),
-            ));
-        }
+        // The bindings panic where the library is missing.
+        // SAFETY: the driver's library may be loaded at any time, and stays loaded by the bindings.
+        let library = unsafe { Library::new(DRIVER_LIBRARY) };
+        library.map_err(|error| {
+            Error::Tool(format!(
+                "the driver library `{DRIVER_LIBRARY}` does not open: {error}"
+            ))
+        })?;
         call!(cuInit(0))?;
         let mut version = 0;
         call!(cuDriverGetVersion(&mut version))?;
