@@ -7,6 +7,7 @@ use clap::Args;
 use exactile::{Device, DeviceKind, Error, Result};
 use exactile_harness::bench::{Library, PeersCommand, Plan, Report, Subject, run};
 
+use super::progress::Progress;
 use super::subjects::{Size, subjects};
 
 /// Measures the example kernels beside those of other libraries, in turns.
@@ -61,10 +62,13 @@ impl Bench {
         if let Some(file) = self.out.as_ref().filter(|_| self.resume) {
             report = report.resume(file)?;
         }
-        let report = run(&plan, &subjects, report, &mut |report| match &self.out {
+        let progress = Progress::start("bench");
+        let keep = &mut |report: &Report| match &self.out {
             Some(file) => report.write(file),
             None => Ok(()),
-        })?;
+        };
+        let report = run(&plan, &subjects, report, keep, &|line| progress.note(line))?;
+        drop(progress);
         if self.json {
             super::print_json(&report)?;
         } else {
@@ -83,7 +87,7 @@ impl Bench {
             (_, true) => Ok(Device::cpu_single_thread()),
             (Some(name), false) => Device::from_name(name),
             (None, false) => Ok(Device::cuda(0).unwrap_or_else(|reason| {
-                eprintln!("no GPU: {reason}");
+                super::note(&format!("no GPU: {reason}"));
                 Device::cpu()
             })),
         }

@@ -5,6 +5,7 @@ use exactile::{Determinism, Device, Error, Result};
 use exactile_harness::demo::{Case, HEADER, Row, judge};
 
 use super::examples;
+use super::progress::Progress;
 
 /// Runs the example kernels under every configuration and compares their bits with the golden run.
 #[derive(Args)]
@@ -15,9 +16,9 @@ pub(crate) struct Demo {
     /// What runs them: `cpu`, `lanes`, `cuda` or `cuda:N`; all there are when absent
     #[arg(long)]
     device: Option<String>,
-    /// Small inputs
+    /// Large inputs, for times worth reading: takes minutes
     #[arg(long)]
-    quick: bool,
+    full: bool,
     /// The level of determinism
     #[arg(long, default_value = "exact", value_parser = super::settings::determinism)]
     determinism: Determinism,
@@ -34,17 +35,24 @@ impl Demo {
         if !self.json {
             super::print(&format!("{HEADER}\n"))?;
         }
-        for case in &cases {
+        let progress = Progress::start("demo");
+        for (index, case) in cases.iter().enumerate() {
             for device in &devices {
+                let (kernel, dtype, of) = (case.kernel, case.dtype, cases.len());
+                progress.say(format!(
+                    "{kernel} {dtype} on {device}: {} of {of}",
+                    index + 1
+                ));
                 judge(case, device, self.determinism, &mut |row| {
                     if !self.json {
-                        super::print(&format!("{}\n", row.line()))?;
+                        progress.print(&format!("{}\n", row.line()))?;
                     }
                     rows.push(row);
                     Ok(())
                 })?;
             }
         }
+        drop(progress);
         if self.json {
             super::print_json(&rows)?;
         }
@@ -64,7 +72,7 @@ impl Demo {
     }
 
     fn cases(&self) -> Result<Vec<Case>> {
-        let mut cases = examples::cases(self.quick);
+        let mut cases = examples::cases(!self.full);
         let names: Vec<&str> = cases.iter().map(|case| case.kernel).collect();
         if let Some(wanted) = &self.kernel {
             if !names.contains(&wanted.as_str()) {
@@ -85,7 +93,7 @@ impl Demo {
         let mut devices = vec![Device::cpu()];
         match Device::cuda(0) {
             Ok(device) => devices.push(device),
-            Err(reason) => eprintln!("no GPU: {reason}"),
+            Err(reason) => super::note(&format!("no GPU: {reason}")),
         }
         Ok(devices)
     }

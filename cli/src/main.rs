@@ -1,12 +1,16 @@
 //! The `exactile` command: its subcommands and their arguments. Results go to standard output, everything else to standard
 //! error; a failure exits with 1, a wrong command line with 2.
 
+// A print macro panics where its stream is full or closed.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod bench;
 mod demo;
 mod dump;
 mod examples;
 mod math;
 mod ops;
+mod progress;
 mod run;
 mod selftest;
 mod settings;
@@ -56,15 +60,24 @@ fn main() -> ExitCode {
             } else {
                 "error: "
             };
-            eprintln!("{prefix}{text}");
+            note(&format!("{prefix}{text}"));
             ExitCode::FAILURE
         }
     }
 }
 
+/// Says something beside the results. That nobody can hear it is no failure.
+fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Prints results; a reader that closed the pipe early is no failure.
 fn print(text: &str) -> Result<()> {
-    match io::stdout().write_all(text.as_bytes()) {
+    let mut stdout = io::stdout();
+    let printed = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
+    match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Error::Invalid(format!("standard output: {error}")))
         }

@@ -4,6 +4,8 @@ use clap::Args;
 use exactile::{DType, Device, Error, Result};
 use exactile_harness::testing::exhaustive::{MathFunction, MathOptions, MathRow, math};
 
+use super::progress::Progress;
+
 /// Runs the math functions over all inputs: the CPU against an oracle, other devices against the CPU
 #[derive(Args)]
 pub(crate) struct Math {
@@ -32,11 +34,15 @@ impl Math {
             devices: self.devices()?,
             stride: self.stride as usize,
         };
+        let progress = Progress::start("selftest math");
+        let mut printed = Ok(());
         let rows = math(&options, &mut |row| {
-            if !self.json {
-                println!("{}", line(row));
+            if !self.json && printed.is_ok() {
+                printed = progress.print(&format!("{}\n", line(row)));
             }
         })?;
+        printed?;
+        drop(progress);
         if self.json {
             super::print_json(&rows)?;
         }

@@ -7,6 +7,7 @@ use exactile_harness::testing::programs::{self, ProgramsOptions};
 use exactile_harness::testing::{determinism, filetests};
 
 use super::math::Math;
+use super::progress::Progress;
 
 /// Runs a test suite on this machine.
 #[derive(Args)]
@@ -47,7 +48,9 @@ impl Determinism {
             Ok(device) => devices.push(device),
             Err(reason) => super::print(&format!("skipped: {reason}\n"))?,
         }
+        let progress = Progress::start("selftest determinism");
         let report = determinism::run(&devices)?;
+        drop(progress);
         for failure in &report.failures {
             super::print(&format!("{failure}\n"))?;
         }
@@ -74,7 +77,9 @@ impl Filetests {
         let chosen: Vec<_> = chosen
             .filter(|(name, _)| name.contains(&self.only))
             .collect();
+        let progress = Progress::start(&format!("selftest filetests: {}", chosen.len()));
         let report = filetests::check_all(&chosen);
+        drop(progress);
         for failure in &report.failures {
             super::print(&format!("{failure}\n"))?;
         }
@@ -123,6 +128,7 @@ struct Programs {
 
 impl Programs {
     fn execute(&self) -> Result<()> {
+        let progress = Progress::start(&format!("selftest programs: {}", self.count));
         let report = programs::run(ProgramsOptions {
             seed: self.seed,
             count: self.count,
@@ -132,6 +138,7 @@ impl Programs {
             shrink: !self.no_shrink,
             ..ProgramsOptions::default()
         });
+        drop(progress);
         if self.coverage {
             super::print(&format!("{}\n\n", report.coverage))?;
         }
@@ -160,11 +167,13 @@ struct Faults {
 
 impl Faults {
     fn execute(&self) -> Result<()> {
+        let progress = Progress::start(&format!("selftest faults: {} programs", self.count));
         let report = programs::faults::run(&ProgramsOptions {
             seed: self.seed,
             count: self.count,
             ..ProgramsOptions::default()
         });
+        drop(progress);
         super::print(&format!("{report}\n"))?;
         if report.all_found() {
             Ok(())

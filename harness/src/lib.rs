@@ -1,6 +1,9 @@
 //! What runs kernels to judge and to measure them: the cases of the demonstration, the benchmark, and
 //! the test suites that `cargo test` and `exactile selftest` share. Not for users.
 
+// A print macro panics where its stream is full or closed.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod bench;
 pub mod demo;
 pub mod testing;

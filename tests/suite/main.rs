@@ -11,8 +11,10 @@ mod filetests;
 mod language;
 mod launch;
 mod lookup;
+mod memory;
 mod npy;
 mod ops;
+mod outputs;
 mod programs;
 #[cfg(feature = "nvptx")]
 mod ptx;
@@ -20,6 +22,7 @@ mod scans;
 mod sort;
 mod tidy;
 mod trace;
+mod winners;
 
 use std::path::Path;
 

@@ -32,6 +32,8 @@ pub(super) struct Contest<'a> {
     pub(super) clock: &'a mut Clock,
     pub(super) peers: &'a mut Peers,
     pub(super) copies: &'a mut CopyRates,
+    /// Takes lines about what happens.
+    pub(super) say: &'a dyn Fn(&str),
 }
 
 /// Times of the rounds, by contestant, in seconds.
@@ -116,7 +118,7 @@ impl Contest<'_> {
         let candidates = candidates_for(plan.device.kind(), &self.subject.candidates);
         let time = plan.tuning / 2;
         let (compiled, search) = compile(&plan.device, &mut problem, &candidates, &LEVELS, time)?;
-        eprintln!("{}: {}", title(case), search.line());
+        (self.say)(&format!("{}: {}", title(case), search.line()));
         Ok(Prepared {
             want,
             reference,

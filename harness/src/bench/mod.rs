@@ -55,7 +55,8 @@ pub struct Plan {
     pub deadline: Duration,
 }
 
-/// Measures all subjects that `report` has no rows of, and hands the report to `keep` after each.
+/// Measures all subjects that `report` has no rows of, and hands the report to `keep` after each
+/// and lines about what happens to `say`.
 ///
 /// A subject that fails is noted in the report, and the others go on.
 pub fn run(
@@ -63,6 +64,7 @@ pub fn run(
     subjects: &[Subject],
     mut report: Report,
     keep: &mut dyn FnMut(&Report) -> Result<()>,
+    say: &dyn Fn(&str),
 ) -> Result<Report> {
     let begin = Instant::now();
     let mut clock = Clock::new(&plan.device)?;
@@ -72,11 +74,11 @@ pub fn run(
     for subject in subjects {
         let name = report::title(&subject.case);
         if report.has(&subject.case) {
-            eprintln!("{name}: measured before");
+            say(&format!("{name}: measured before"));
             continue;
         }
         if begin.elapsed() > plan.deadline {
-            eprintln!("{name}: no time is left");
+            say(&format!("{name}: no time is left"));
             report.not_begun.push(name);
             continue;
         }
@@ -88,24 +90,30 @@ pub fn run(
             clock: &mut clock,
             peers: &mut peers,
             copies: &mut copies,
+            say,
         };
         match contest.run() {
             Ok(rows) => {
                 for row in &rows {
-                    eprintln!("{}", row.line());
+                    say(&row.line());
                 }
                 report.rows.extend(rows);
             }
             Err(error) => {
-                eprintln!("{name}: {error}");
+                say(&format!("{name}: {error}"));
                 report
                     .failures
                     .push(Failure::new(&subject.case, &error.to_string()));
             }
         }
-        eprintln!("{name}: took {:.1} s", start.elapsed().as_secs_f64());
+        say(&format!(
+            "{name}: took {:.1} s",
+            start.elapsed().as_secs_f64()
+        ));
         report.libraries = peers.libraries().clone();
-        report.add_notes(peers.notes());
+        for note in report.add_notes(peers.notes()) {
+            say(&format!("peers: {note}"));
+        }
         keep(&report)?;
         // Another kernel uses none of it, and a search leaves much.
         internals::forget_code(&plan.device);

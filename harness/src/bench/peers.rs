@@ -247,7 +247,6 @@ impl Peers {
 
     fn note(&mut self, note: String) {
         if !self.notes.contains(&note) {
-            eprintln!("peers: {note}");
             self.notes.push(note);
         }
     }

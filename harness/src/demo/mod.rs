@@ -4,6 +4,8 @@
 mod inputs;
 mod judge;
 
+use std::io::{Write, stdout};
+
 use exactile_core::ir::DType;
 use exactile_core::target::{Determinism, Schedule};
 use serde::Serialize;
@@ -189,16 +191,16 @@ pub fn main(cases: &[Case]) -> Result<()> {
     let mut devices = vec![Device::cpu()];
     match Device::cuda(0) {
         Ok(device) => devices.push(device),
-        Err(reason) => println!("no GPU: {reason}"),
+        Err(reason) => print(&format!("no GPU: {reason}"))?,
     }
-    println!("{HEADER}");
+    print(HEADER)?;
     let mut wrong = 0;
     for case in cases {
         for device in &devices {
             judge(case, device, Determinism::Exact, &mut |row| {
-                println!("{}", row.line());
+                print(&row.line())?;
                 if let Some(report) = &row.report {
-                    println!("{report}");
+                    print(report)?;
                 }
                 wrong += usize::from(!row.passed);
                 Ok(())
@@ -209,4 +211,9 @@ pub fn main(cases: &[Case]) -> Result<()> {
         return Err(Error::Mismatch(format!("{wrong} rows are not as promised")));
     }
     Ok(())
+}
+
+fn print(line: &str) -> Result<()> {
+    let printed = writeln!(stdout(), "{line}");
+    printed.map_err(|error| Error::Invalid(format!("standard output: {error}")))
 }
