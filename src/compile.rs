@@ -1,6 +1,6 @@
-//! The pipeline on one page: verified block IR in, code for a device out.
+//! A compilation: a trace through the pipeline and a backend to code for a device, with log and times.
 //!
-//! `EXACTILE_LOG` set to a kernel's name, or to `all`, prints the IR after each pass to standard
+//! `EXACTILE_LOG` set to a kernel's name, or to `all`, prints the IR after each stage to standard
 //! error.
 
 use std::io::{Write, stderr};
@@ -10,13 +10,11 @@ use std::time::{Duration, Instant};
 use exactile_core::diagnostic::{Diagnostics, Loc};
 use exactile_core::facts::Facts;
 use exactile_core::ir::{Axis, Func, Literal, Op};
-use exactile_core::lower::{distributed, sequential};
 use exactile_core::passes::apart::Conditions;
 use exactile_core::passes::proof::accesses_ignore_memory;
-use exactile_core::passes::specialise::specialise;
-use exactile_core::passes::{self, Approximations};
-use exactile_core::target::{Bounds, Options};
-use exactile_core::verify::{self, BlockFunc, LaneFunc};
+use exactile_core::pipeline;
+use exactile_core::target::{Bounds, Options, Target};
+use exactile_core::verify::{BlockFunc, LaneFunc};
 
 use crate::cache::{CodeKey, Slot};
 use crate::cuda::{Gpu, GpuCode};
@@ -118,14 +116,13 @@ impl Prepared {
         facts: &Facts,
         trace: impl FnOnce() -> Result<BlockFunc>,
     ) -> Result<Self> {
-        let mut pipeline = Pipeline::new();
+        let mut compilation = Compilation::new();
         let prepared = trace().and_then(|traced| {
-            pipeline.begin("trace", &traced);
-            let traced = pipeline.specialised(traced, facts)?;
+            compilation.begin("trace", &traced);
             let provable = accesses_ignore_memory(&traced, options.determinism);
-            Ok((provable, pipeline.front(traced, device, options)?))
+            Ok((provable, compilation.front(traced, device, options, facts)?))
         });
-        device.cache().spent(&pipeline.times);
+        device.cache().spent(&compilation.times);
         let (provable, block) = prepared?;
         let conditions = match device.kind() {
             DeviceKind::Interpreter | DeviceKind::Cpu => Conditions::default(),
@@ -153,7 +150,7 @@ impl Prepared {
             Bounds::Unchecked => unchecked,
         };
         slot.get_or_make(|| {
-            let mut pipeline = Pipeline::of(&self.block);
+            let mut compilation = Compilation::of(&self.block);
             let options = Options {
                 bounds,
                 ..self.options
@@ -162,15 +159,15 @@ impl Prepared {
                 arguments: Vec::new(),
                 apart,
             };
-            let made = pipeline
+            let made = compilation
                 .lower(&self.block, device, &options, &facts)
                 .and_then(|lowered| {
                     let key = CodeKey::of(lowered.func());
-                    pipeline.note("key");
-                    let generate = || pipeline.generate(lowered, device);
+                    compilation.note("key");
+                    let generate = || compilation.generate(lowered, device);
                     device.cache().code(key, generate)
                 });
-            device.cache().spent(&pipeline.times);
+            device.cache().spent(&compilation.times);
             made
         })
     }
@@ -182,36 +179,29 @@ pub(crate) fn compile_times(
     options: &Options,
     trace: impl FnOnce() -> Result<BlockFunc>,
 ) -> Result<Vec<StageTime>> {
-    let mut pipeline = Pipeline::new();
+    let mut compilation = Compilation::new();
     let traced = trace()?;
-    pipeline.begin("trace", &traced);
-    let block = pipeline.front(traced, device, options)?;
-    let lowered = pipeline.lower(&block, device, options, &ORDINARY)?;
-    pipeline.generate(lowered, device)?;
-    Ok(pipeline.times)
+    compilation.begin("trace", &traced);
+    let block = compilation.front(traced, device, options, &ORDINARY)?;
+    let lowered = compilation.lower(&block, device, options, &ORDINARY)?;
+    compilation.generate(lowered, device)?;
+    Ok(compilation.times)
 }
 
-/// The lane IR that a CPU worker's code is made from.
-pub(crate) fn worker_ir(traced: BlockFunc, options: &Options) -> Result<LaneFunc> {
-    let mut pipeline = Pipeline::of(&traced);
-    let block = pipeline.block(traced, options, Approximations::Absent)?;
-    pipeline.worker(&block, options)
+/// The lane IR that code for `target` is made from, of arguments that nothing is known of.
+pub(crate) fn lane_ir(traced: BlockFunc, target: &Target, options: &Options) -> Result<LaneFunc> {
+    let mut compilation = Compilation::of(&traced);
+    let block = compilation.prepare(traced, target, options, &ORDINARY)?;
+    compilation.lane(&block, target, options, &ORDINARY)
 }
 
-/// The lane IR that a GPU's code is made from.
-pub(crate) fn thread_block_ir(traced: BlockFunc, options: &Options) -> Result<LaneFunc> {
-    let mut pipeline = Pipeline::of(&traced);
-    let block = pipeline.block(traced, options, Approximations::Native)?;
-    pipeline.lanes(&block, options, &ORDINARY)
-}
-
-/// The block IR that is lowered: flags resolved, functions decomposed, cleaned up.
-pub(crate) fn prepare_block(traced: BlockFunc, options: &Options) -> Result<BlockFunc> {
-    Pipeline::of(&traced).block(traced, options, Approximations::Absent)
+/// The block IR that is lowered for `target`, of arguments that nothing is known of.
+pub(crate) fn block_ir(traced: BlockFunc, target: &Target, options: &Options) -> Result<BlockFunc> {
+    Compilation::of(&traced).prepare(traced, target, options, &ORDINARY)
 }
 
 /// One compilation: its log and its times.
-struct Pipeline {
+struct Compilation {
     kernel: String,
     logged: bool,
     last: Instant,
@@ -240,7 +230,7 @@ impl Lowered {
     }
 }
 
-impl Pipeline {
+impl Compilation {
     /// A compilation that begins with the trace.
     fn new() -> Self {
         Self {
@@ -253,9 +243,9 @@ impl Pipeline {
 
     /// A compilation that begins with this function.
     fn of(func: &Func) -> Self {
-        let mut pipeline = Self::new();
-        pipeline.name(func);
-        pipeline
+        let mut compilation = Self::new();
+        compilation.name(func);
+        compilation
     }
 
     fn name(&mut self, func: &Func) {
@@ -276,17 +266,17 @@ impl Pipeline {
         traced: BlockFunc,
         device: &Device,
         options: &Options,
+        facts: &Facts,
     ) -> Result<BlockFunc> {
         match device.kind() {
             DeviceKind::Interpreter => {
                 // Only for its errors: the specification runs what was traced.
-                self.block(traced.clone(), options, Approximations::Absent)?;
+                self.prepare(traced.clone(), &device.target(), options, facts)?;
                 Ok(traced)
             }
-            DeviceKind::Cpu | DeviceKind::Lanes => {
-                self.block(traced, options, Approximations::Absent)
+            DeviceKind::Cpu | DeviceKind::Lanes | DeviceKind::Cuda(_) => {
+                self.prepare(traced, &device.target(), options, facts)
             }
-            DeviceKind::Cuda(_) => self.block(traced, options, Approximations::Native),
         }
     }
 
@@ -297,12 +287,12 @@ impl Pipeline {
         options: &Options,
         facts: &Facts,
     ) -> Result<Lowered> {
-        let lane = match device.kind() {
-            DeviceKind::Interpreter => return Ok(Lowered::Interpreter(block.clone())),
-            DeviceKind::Cpu => self.worker(block, options)?,
-            DeviceKind::Lanes | DeviceKind::Cuda(_) => self.lanes(block, options, facts)?,
-        };
-        Ok(Lowered::Lane(lane))
+        Ok(match device.kind() {
+            DeviceKind::Interpreter => Lowered::Interpreter(block.clone()),
+            DeviceKind::Cpu | DeviceKind::Lanes | DeviceKind::Cuda(_) => {
+                Lowered::Lane(self.lane(block, &device.target(), options, facts)?)
+            }
+        })
     }
 
     fn generate(&mut self, lowered: Lowered, device: &Device) -> Result<Code> {
@@ -319,50 +309,32 @@ impl Pipeline {
         }
     }
 
-    fn specialised(&mut self, traced: BlockFunc, facts: &Facts) -> Result<BlockFunc> {
-        let mut func = traced.into_inner();
-        specialise(&mut func, facts);
-        let func = self.accepted(verify::block(func))?;
-        self.done("specialise", &func);
-        Ok(func)
-    }
-
-    /// The passes over block IR.
-    fn block(
+    /// The stages on block IR.
+    fn prepare(
         &mut self,
-        func: BlockFunc,
+        traced: BlockFunc,
+        target: &Target,
         options: &Options,
-        approximations: Approximations,
+        facts: &Facts,
     ) -> Result<BlockFunc> {
-        let level = options.determinism;
         let observe = &mut |name: &'static str, func: &Func| self.done(name, func);
-        let prepared = passes::prepare_observed(func, level, approximations, observe);
-        let prepared = self.accepted(prepared)?;
-        self.done("verify", &prepared);
-        Ok(prepared)
+        let prepared = pipeline::prepare(traced, target, options, facts, observe);
+        self.note("verify");
+        self.accepted(prepared)
     }
 
-    /// Lane IR of a CPU worker.
-    fn worker(&mut self, block: &BlockFunc, options: &Options) -> Result<LaneFunc> {
-        let lane = self.accepted(sequential::lower(block, options))?;
-        self.lane(lane)
-    }
-
-    /// Lane IR of a thread block.
-    fn lanes(&mut self, block: &BlockFunc, options: &Options, facts: &Facts) -> Result<LaneFunc> {
-        let lane = self.accepted(distributed::lower(block, options, facts))?;
-        self.lane(lane)
-    }
-
-    /// The passes over lane IR.
-    fn lane(&mut self, lane: LaneFunc) -> Result<LaneFunc> {
-        self.done("lower", &lane);
-        let mut func = lane.into_inner();
-        passes::tidy(&mut func);
-        self.done("tidy", &func);
-        let lane = self.accepted(verify::lane(func))?;
-        self.done("verify", &lane);
-        Ok(lane)
+    /// The stages after those.
+    fn lane(
+        &mut self,
+        block: &BlockFunc,
+        target: &Target,
+        options: &Options,
+        facts: &Facts,
+    ) -> Result<LaneFunc> {
+        let observe = &mut |name: &'static str, func: &Func| self.done(name, func);
+        let lane = pipeline::lower(block, target, options, facts, observe);
+        self.note("verify");
+        self.accepted(lane)
     }
 
     fn cpu(&mut self, lane: &LaneFunc) -> Result<Code> {
@@ -374,7 +346,7 @@ impl Pipeline {
 
     fn gpu(&mut self, lane: LaneFunc, gpu: &Gpu) -> Result<Code> {
         let refused =
-            |pipeline: &Self, error: Error| pipeline.refused(gpu.name(), &error.to_string());
+            |compilation: &Self, error: Error| compilation.refused(gpu.name(), &error.to_string());
         let generated = gpu.generate(&lane).map_err(|error| refused(self, error))?;
         self.note("llvm");
         let code = gpu.load(&lane, generated);

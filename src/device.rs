@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use exactile_core::target::Target;
 use exactile_cranelift::Threads;
 
 use crate::ahead::{Job, Recordings};
@@ -165,6 +166,15 @@ impl Device {
     /// What this device is.
     pub fn kind(&self) -> DeviceKind {
         self.inner.kind
+    }
+
+    /// The machine that code is made for. The interpreter of block IR has the errors of a CPU.
+    pub(crate) fn target(&self) -> Target {
+        match self.kind() {
+            DeviceKind::Cpu | DeviceKind::Interpreter => Target::CPU,
+            DeviceKind::Lanes => Target::SM_90A.interpreted(),
+            DeviceKind::Cuda(_) => Target::SM_90A,
+        }
     }
 
     /// A name that tells this model of device from others, as the tuner's file needs it.

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use exactile_core::lang::KernelSource;
-use exactile_core::target::{Bounds, Determinism, Options};
+use exactile_core::target::{Bounds, Determinism, Options, Target};
 use exactile_core::verify::BlockFunc;
 
-use crate::compile::{StageTime, compile_times, prepare_block};
+use crate::compile::{StageTime, block_ir, compile_times};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::listing::{ListingStage, listing};
@@ -74,7 +74,7 @@ impl<P> Kernel<P> {
     /// Traces the kernel, verifies it and resolves its flags, without a device: errors in shapes
     /// and types come here, all at once, each with its source line.
     pub fn check(&self) -> Result<()> {
-        prepare_block(self.trace()?, &self.options(Bounds::Checked)).map(drop)
+        block_ir(self.trace()?, &Target::CPU, &self.options(Bounds::Checked)).map(drop)
     }
 
     /// The block IR as it was traced.

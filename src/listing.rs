@@ -1,9 +1,12 @@
 //! What each stage of a compilation makes, as text.
 
-use exactile_core::target::Options;
+use exactile_core::facts::Facts;
+use exactile_core::ir::Func;
+use exactile_core::pipeline;
+use exactile_core::target::{Options, Target};
 use exactile_core::verify::BlockFunc;
 
-use crate::compile::{prepare_block, thread_block_ir, worker_ir};
+use crate::compile::{block_ir, lane_ir};
 use crate::cuda;
 use crate::error::{Error, Result};
 
@@ -58,14 +61,15 @@ impl ListingStage {
 
 /// The text of a kernel at a stage. LLVM IR and PTX need a build with the feature `nvptx`.
 pub(crate) fn listing(traced: BlockFunc, options: &Options, stage: ListingStage) -> Result<String> {
-    let gpu = |traced| thread_block_ir(traced, options).and_then(|lane| cuda::listing(&lane));
+    let lane = |traced, target| lane_ir(traced, &target, options);
+    let gpu = |traced| lane(traced, Target::SM_90A).and_then(|lane| cuda::listing(&lane));
     match stage {
         ListingStage::Trace => Ok(traced.to_string()),
-        ListingStage::Block => Ok(prepare_block(traced, options)?.to_string()),
-        ListingStage::Worker => Ok(worker_ir(traced, options)?.to_string()),
-        ListingStage::Lane => Ok(thread_block_ir(traced, options)?.to_string()),
+        ListingStage::Block => Ok(block_ir(traced, &Target::CPU, options)?.to_string()),
+        ListingStage::Worker => Ok(lane(traced, Target::CPU)?.to_string()),
+        ListingStage::Lane => Ok(lane(traced, Target::SM_90A)?.to_string()),
         ListingStage::Clif => {
-            let lane = worker_ir(traced, options)?;
+            let lane = lane(traced, Target::CPU)?;
             exactile_cranelift::clif(&lane).map_err(|error| Error::Backend {
                 kernel: lane.name.clone(),
                 device: "the CPU".to_string(),
@@ -75,5 +79,35 @@ pub(crate) fn listing(traced: BlockFunc, options: &Options, stage: ListingStage)
         ListingStage::Llvm => Ok(gpu(traced)?.llvm_ir),
         ListingStage::OptimizedLlvm => Ok(gpu(traced)?.optimized_llvm_ir),
         ListingStage::Ptx => Ok(gpu(traced)?.ptx),
+    }
+}
+
+/// The text of a kernel after a stage of the pipeline for `target`.
+pub(crate) fn after(
+    traced: BlockFunc,
+    target: &Target,
+    options: &Options,
+    stage: &str,
+) -> Result<String> {
+    let kernel = traced.name.clone();
+    let mut text = None;
+    let observe = &mut |name: &'static str, func: &Func| {
+        if name == stage {
+            text = Some(func.to_string());
+        }
+    };
+    let facts = Facts::default();
+    let compiled = pipeline::compile(traced, target, options, &facts, observe);
+    match (text, compiled) {
+        // What later stages refuse can still be looked at.
+        (Some(text), _) => Ok(text),
+        (None, Err(diagnostics)) => Err(Error::Compile {
+            kernel,
+            diagnostics,
+        }),
+        (None, Ok(_)) => Err(Error::Invalid(format!(
+            "`{stage}` is no stage of the pipeline, expected `{}`",
+            pipeline::stages().collect::<Vec<_>>().join("`, `")
+        ))),
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use exactile_core::diagnostic::Diagnostics;
 use exactile_core::ir::{Access, Func, Grid, Literal, Stage};
-use exactile_core::target::{Bounds, Options};
+use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::text;
 use exactile_core::verify::{self, BlockFunc};
 
@@ -17,7 +17,7 @@ use crate::buffer::Storage;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launch::{arguments_error, run_checked};
-use crate::listing::{ListingStage, listing};
+use crate::listing::{self, ListingStage};
 
 /// A kernel in the text form of block IR.
 #[derive(Clone, Debug)]
@@ -66,7 +66,12 @@ impl TextKernel {
 
     /// The text of any stage.
     pub fn listing(&self, stage: ListingStage) -> Result<String> {
-        listing(self.func.clone(), &self.options, stage)
+        listing::listing(self.func.clone(), &self.options, stage)
+    }
+
+    /// The text after a stage of the pipeline, as [`exactile_core::pipeline::stages`] names it.
+    pub fn after(&self, stage: &str, target: &Target) -> Result<String> {
+        listing::after(self.func.clone(), target, &self.options, stage)
     }
 
     /// Runs the kernel with arguments by name. Arrays that it may write hold the results after.

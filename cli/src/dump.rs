@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use exactile::text_kernel::TextKernel;
-use exactile::{Bounds, ListingStage, Result};
+use exactile::{Bounds, ListingStage, Result, Target};
+use exactile_core::pipeline;
 
 use super::settings::Settings;
 
@@ -14,9 +15,12 @@ pub(crate) struct Dump {
     /// The kernel
     file: PathBuf,
     /// `trace`, `block`, `worker` and `clif` for the CPU, `lane`, `llvm`, `llvm-opt` and `ptx` for
-    /// the GPU
+    /// the GPU, or a stage of the pipeline, such as `decompose`
     #[arg(long, value_parser = stage)]
-    stage: ListingStage,
+    stage: Stage,
+    /// The machine that a stage of the pipeline makes code for
+    #[arg(long, value_parser = target, default_value = Target::CPU.name)]
+    target: Target,
     /// Without bounds checks: what runs once a launch was proved to be in bounds
     #[arg(long)]
     unchecked: bool,
@@ -31,16 +35,38 @@ impl Dump {
             options.bounds = Bounds::Unchecked;
         }
         let kernel = TextKernel::read(&self.file, options)?;
-        super::print(&kernel.listing(self.stage)?)
+        super::print(&match self.stage {
+            Stage::Listing(stage) => kernel.listing(stage)?,
+            Stage::Pipeline(name) => kernel.after(name, &self.target)?,
+        })
     }
 }
 
-fn stage(text: &str) -> Result<ListingStage, String> {
-    ListingStage::ALL
+/// What can be printed.
+#[derive(Clone, Copy)]
+enum Stage {
+    Listing(ListingStage),
+    Pipeline(&'static str),
+}
+
+fn stage(text: &str) -> Result<Stage, String> {
+    let listings = || ListingStage::ALL.iter().map(|stage| stage.name());
+    let listing = ListingStage::ALL
         .into_iter()
-        .find(|stage| stage.name() == text)
+        .find(|stage| stage.name() == text);
+    let named = || pipeline::stages().find(|name| *name == text);
+    listing
+        .map(Stage::Listing)
+        .or_else(|| named().map(Stage::Pipeline))
         .ok_or_else(|| {
-            let names: Vec<&str> = ListingStage::ALL.iter().map(|stage| stage.name()).collect();
+            let names: Vec<&str> = listings().chain(pipeline::stages()).collect();
             format!("expected `{}`", names.join("`, `"))
         })
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    Target::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = Target::ALL.iter().map(|target| target.name).collect();
+        format!("expected `{}`", names.join("`, `"))
+    })
 }

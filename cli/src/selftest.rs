@@ -112,12 +112,9 @@ struct Programs {
     /// Run only the program with this index
     #[arg(long)]
     only: Option<usize>,
-    /// The numbers of warps to distribute over
-    #[arg(long, value_delimiter = ',', default_values_t = ProgramsOptions::default().warps)]
+    /// Distribute every program over these numbers of warps, not over one of its own
+    #[arg(long, value_delimiter = ',')]
     warps: Vec<u32>,
-    /// Run each program on every number of warps, not on one of them in turn
-    #[arg(long)]
-    all_warps: bool,
     /// Report failing programs as they are
     #[arg(long)]
     no_shrink: bool,
@@ -134,7 +131,6 @@ impl Programs {
             count: self.count,
             only: self.only,
             warps: self.warps.clone(),
-            all_warps: self.all_warps,
             shrink: !self.no_shrink,
             ..ProgramsOptions::default()
         });

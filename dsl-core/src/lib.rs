@@ -16,6 +16,7 @@ pub mod lang;
 pub mod layout;
 pub mod lower;
 pub mod passes;
+pub mod pipeline;
 pub mod semantics;
 pub mod target;
 pub mod text;

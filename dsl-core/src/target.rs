@@ -63,6 +63,67 @@ pub struct Options {
     pub schedule: Schedule,
 }
 
+/// Who computes the elements of a tile.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Distribution {
+    /// One thread, by loop nests.
+    Sequential,
+    /// The lanes of a thread block, each in registers.
+    Distributed,
+}
+
+/// What a machine has of its own for the math functions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Approximations {
+    /// Instructions for the approximate ops.
+    Native,
+    /// Nothing: approximate ops mean the exact functions.
+    Absent,
+}
+
+/// A machine that code is made for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Target {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// Who computes a tile.
+    pub distribution: Distribution,
+    /// Whether it has approximate instructions.
+    pub approximations: Approximations,
+}
+
+impl Target {
+    /// A thread of this computer's processor.
+    pub const CPU: Self = Self {
+        name: "cpu",
+        distribution: Distribution::Sequential,
+        approximations: Approximations::Absent,
+    };
+    /// A GPU of compute capability 9.0.
+    pub const SM_90A: Self = Self {
+        name: "sm_90a",
+        distribution: Distribution::Distributed,
+        approximations: Approximations::Native,
+    };
+
+    /// Every machine.
+    pub const ALL: &[Self] = &[Self::CPU, Self::SM_90A];
+
+    /// The machine with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|target| target.name == name)
+    }
+
+    /// The same machine as an interpreter plays it, which computes approximate ops exactly.
+    #[must_use]
+    pub const fn interpreted(self) -> Self {
+        Self {
+            approximations: Approximations::Absent,
+            ..self
+        }
+    }
+}
+
 /// The greatest number of warps of a thread block.
 pub const MAX_WARPS: u32 = 32;
 

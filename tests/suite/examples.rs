@@ -3,11 +3,10 @@
 
 use std::path::PathBuf;
 
-use exactile::{Bounds, Determinism, Kernel, Options, Schedule, f16};
-use exactile_core::diagnostic::Loc;
-use exactile_core::ir::{DType, Func, Literal, Op};
-use exactile_core::verify::{self, BlockFunc};
-use exactile_harness::testing::execute::lower_for_lanes;
+use exactile::{Bounds, Determinism, Kernel, Options, Schedule, Target, f16};
+use exactile_core::facts::{Facts, Known};
+use exactile_core::pipeline;
+use exactile_core::verify::BlockFunc;
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
 
@@ -45,43 +44,37 @@ mod topk;
 #[expect(dead_code, reason = "only its kernel is used")]
 mod vector_add;
 
-/// A kernel as a launch on well-aligned and contiguous arguments specialises it.
-fn specialised<P>(kernel: &Kernel<P>) -> BlockFunc {
-    let mut func = kernel.trace().expect("traces").into_inner();
-    for parameter in &mut func.parameters {
-        parameter.divisor = 16;
-    }
-    let names = func.parameters.iter().map(|parameter| &parameter.name);
-    let names: Vec<String> = names.cloned().collect();
-    for (index, name) in names.iter().enumerate() {
-        let is_stride = |name: &String| name.contains("_stride");
-        let next_is_stride = names.get(index + 1).is_some_and(is_stride);
-        if is_stride(name) && !next_is_stride {
-            replace_by_one(&mut func, index);
-        }
-    }
-    verify::block(func).expect("is valid")
+/// A kernel with what a launch on well-aligned and contiguous arguments knows.
+#[derive(Clone)]
+struct Launched {
+    func: BlockFunc,
+    facts: Facts,
 }
 
-fn replace_by_one(func: &mut Func, parameter: usize) {
-    let value = func.arguments()[parameter];
-    let uses = func.all_insts();
-    let one = Literal::from_integer(DType::I64, 1).expect("fits");
-    let ty = func.ty(value);
-    let constant = func.add_inst(Op::Constant { value: one }, &[ty], Loc::none());
-    let one = func.inst(constant).results[0];
-    for inst in uses {
-        let op = &mut func.inst_mut(inst).op;
-        op.map_operands(&mut |operand| if operand == value { one } else { operand });
+fn launched<P>(kernel: &Kernel<P>) -> Launched {
+    let func = kernel.trace().expect("traces");
+    let is_stride = |index: usize| {
+        let parameter = func.parameters.get(index);
+        parameter.is_some_and(|parameter| parameter.name.contains("_stride"))
+    };
+    let known = |index: usize| match is_stride(index) && !is_stride(index + 1) {
+        true => Known::One,
+        false => Known::Divisor(16),
+    };
+    let arguments = (0..func.parameters.len()).map(known).collect();
+    Launched {
+        func,
+        facts: Facts {
+            arguments,
+            apart: true,
+        },
     }
-    let body = func.body();
-    func.region_mut(body).insts.insert(0, constant);
 }
 
 #[derive(Clone)]
 struct Configuration {
     name: String,
-    func: BlockFunc,
+    func: Launched,
     warps: u32,
 }
 
@@ -93,7 +86,7 @@ fn loops(name: &str) -> bool {
 /// Every kernel with three tile sizes, on the numbers of warps that give a lane at most 32 elements.
 fn configurations() -> Vec<Configuration> {
     let mut list = Vec::new();
-    let mut add = |name: &str, block: usize, elements: usize, func: BlockFunc| {
+    let mut add = |name: &str, block: usize, elements: usize, func: Launched| {
         for warps in [1, 4, 8] {
             if elements <= 32 * 32 * warps as usize {
                 let name = format!("{name}_{block}_{warps}");
@@ -110,29 +103,29 @@ fn configurations() -> Vec<Configuration> {
             block,
             ..vector_add::vector_add::Config::new()
         });
-        add("vector_add", block, block, specialised(&kernel));
+        add("vector_add", block, block, launched(&kernel));
     }
     for block in [1024, 2048, 4096] {
         let kernel = softmax::softmax::<f32>(softmax::softmax::Config::new(block));
-        add("softmax", block, block, specialised(&kernel));
+        add("softmax", block, block, launched(&kernel));
         let kernel = softmax::softmax::<f16>(softmax::softmax::Config::new(block));
-        add("softmax_f16", block, block, specialised(&kernel));
+        add("softmax_f16", block, block, launched(&kernel));
         let config = softmax::softmax_loop::Config::new(block);
         let kernel = softmax::softmax_loop::<f32>(config);
-        add("softmax_loop", block, block, specialised(&kernel));
+        add("softmax_loop", block, block, launched(&kernel));
         let kernel = softmax::softmax_loop::<f16>(config);
-        add("softmax_loop_f16", block, block, specialised(&kernel));
+        add("softmax_loop_f16", block, block, launched(&kernel));
         let config = layer_norm::layer_norm_loop::Config::new(block);
         let kernel = layer_norm::layer_norm_loop::<f32>(config);
-        add("layer_norm_loop", block, block, specialised(&kernel));
+        add("layer_norm_loop", block, block, launched(&kernel));
         let kernel = layer_norm::layer_norm::<f32>(layer_norm::layer_norm::Config::new(block));
-        add("layer_norm", block, block, specialised(&kernel));
+        add("layer_norm", block, block, launched(&kernel));
     }
     for block in [1024, 4096, 8192] {
         let kernel = cumsum::cumsum::<f32>(cumsum::cumsum::Config::new(block));
-        add("cumsum", block, block, specialised(&kernel));
+        add("cumsum", block, block, launched(&kernel));
         let kernel = cumsum::cumsum::<f16>(cumsum::cumsum::Config::new(block));
-        add("cumsum_f16", block, block, specialised(&kernel));
+        add("cumsum_f16", block, block, launched(&kernel));
     }
     for rows in [32, 64, 128] {
         let config = mean::mean::Config {
@@ -143,7 +136,7 @@ fn configurations() -> Vec<Configuration> {
             "mean",
             rows,
             rows * 16,
-            specialised(&mean::mean::<f32>(config)),
+            launched(&mean::mean::<f32>(config)),
         );
     }
     sums(&mut add);
@@ -158,29 +151,29 @@ fn configurations() -> Vec<Configuration> {
             "matmul",
             block,
             block * block,
-            specialised(&matmul::matmul::<f32>(config)),
+            launched(&matmul::matmul::<f32>(config)),
         );
     }
     list
 }
 
 /// Counts and gathers.
-fn lookups(add: &mut impl FnMut(&str, usize, usize, BlockFunc)) {
+fn lookups(add: &mut impl FnMut(&str, usize, usize, Launched)) {
     for block in [4096, 8192] {
         let config = histogram::count::Config {
             block,
             ..histogram::count::Config::new(256)
         };
-        let func = specialised(&histogram::count(config));
+        let func = launched(&histogram::count(config));
         add("histogram", block, block, func);
     }
     for block in [1024, 4096] {
         let kernel = gather::gather_rows::<f32>(gather::gather_rows::Config::new(block));
-        add("gather", block, block, specialised(&kernel));
+        add("gather", block, block, launched(&kernel));
     }
 }
 
-fn sums(add: &mut impl FnMut(&str, usize, usize, BlockFunc)) {
+fn sums(add: &mut impl FnMut(&str, usize, usize, Launched)) {
     for (rows, block) in [(1, 8192), (2, 8192), (1, 2048)] {
         let config = sum::sum_rows::Config {
             rows,
@@ -189,7 +182,7 @@ fn sums(add: &mut impl FnMut(&str, usize, usize, BlockFunc)) {
             ..sum::sum_rows::Config::new()
         };
         let kernel = sum::sum_rows::<f32>(config);
-        add("sum_rows", block, rows * block, specialised(&kernel));
+        add("sum_rows", block, rows * block, launched(&kernel));
     }
     for rows in [8, 16] {
         let config = sum::sum_columns::Config {
@@ -199,7 +192,7 @@ fn sums(add: &mut impl FnMut(&str, usize, usize, BlockFunc)) {
             ..sum::sum_columns::Config::new()
         };
         let kernel = sum::sum_columns::<f32, f32>(config);
-        add("sum_columns", rows, rows * 128, specialised(&kernel));
+        add("sum_columns", rows, rows * 128, launched(&kernel));
     }
     for block in [1024, 4096, 8192] {
         let config = sum::sum_parts::Config {
@@ -208,7 +201,7 @@ fn sums(add: &mut impl FnMut(&str, usize, usize, BlockFunc)) {
             ..sum::sum_parts::Config::new()
         };
         let kernel = sum::sum_parts::<f32, f32>(config);
-        add("sum_parts", block, block, specialised(&kernel));
+        add("sum_parts", block, block, launched(&kernel));
     }
 }
 
@@ -216,7 +209,7 @@ fn sums(add: &mut impl FnMut(&str, usize, usize, BlockFunc)) {
 fn sorts() -> Vec<Configuration> {
     let mut list = Vec::new();
     for (rows, warps) in [(1, 1), (1, 4), (4, 4)] {
-        let mut add = |name: &str, func: BlockFunc| {
+        let mut add = |name: &str, func: Launched| {
             let name = format!("{name}_{rows}_{warps}");
             list.push(Configuration { name, func, warps });
         };
@@ -224,18 +217,18 @@ fn sorts() -> Vec<Configuration> {
             rows,
             ..sort::sort::Config::new(1024)
         };
-        add("sort", specialised(&sort::sort::<f32>(whole)));
+        add("sort", launched(&sort::sort::<f32>(whole)));
         let first = topk::topk::Config {
             rows,
             ..topk::topk::Config::new(1024)
         };
-        add("topk", specialised(&topk::topk::<f32>(first)));
+        add("topk", launched(&topk::topk::<f32>(first)));
         let with_indices = topk::topk_indices::Config {
             rows,
             ..topk::topk_indices::Config::new(1024)
         };
         let kernel = topk::topk_indices::<f32>(with_indices);
-        add("topk_indices", specialised(&kernel));
+        add("topk_indices", launched(&kernel));
     }
     list
 }
@@ -260,7 +253,10 @@ impl Made {
             schedule,
             ..Options::default()
         };
-        let lane = lower_for_lanes(&configuration.func, &options).map_err(failed)?;
+        let Launched { func, facts } = configuration.func.clone();
+        let observe = &mut pipeline::unobserved;
+        let lane = pipeline::compile(func, &Target::SM_90A, &options, &facts, observe)
+            .map_err(|error| failed(error.to_string()))?;
         let ptx = emit(&lane, &name).map_err(|error| failed(error.to_string()))?;
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let assembled = assembler

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use exactile::{Options, Schedule};
-use exactile_harness::testing::execute::lower_for_lanes;
+use exactile::{Options, Schedule, Target};
+use exactile_core::facts::Facts;
+use exactile_core::pipeline;
 use exactile_harness::testing::programs::generate::{Limits, generate};
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
@@ -19,6 +20,7 @@ fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
     for (turn, warps) in [1, 4].into_iter().enumerate() {
         let schedule = Schedule {
             warps: Some(warps),
+            stages: program.schedule.stages,
             ..Schedule::default()
         };
         let options = Options {
@@ -26,7 +28,14 @@ fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
             schedule,
             ..Options::default()
         };
-        let lane = lower_for_lanes(&program.func, &options)?;
+        let facts = Facts {
+            apart: turn == 0,
+            ..program.facts.clone()
+        };
+        let observe = &mut pipeline::unobserved;
+        let func = program.func.clone();
+        let lane = pipeline::compile(func, &Target::SM_90A, &options, &facts, observe)
+            .map_err(|error| error.to_string())?;
         let name = format!("program_{index}_{warps}");
         let ptx = emit(&lane, &name).map_err(|error| error.to_string())?;
         if let Some(assembler) = assembler

@@ -47,6 +47,7 @@ const FLOORS: &[&[&str]] = &[
     &["interp"],
     &["layout"],
     &["lower"],
+    &["pipeline"],
 ];
 
 /// Every file that git knows or would add, relative to the root, with its text.
@@ -203,7 +204,8 @@ fn rooms_use_lower_floors_only() {
             continue;
         };
         let room = path.split(['/', '.']).next().unwrap_or("");
-        if room == "lib" {
+        let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
+        if room == "lib" || is_test {
             continue;
         }
         let Some(own) = floor_of(room) else {
@@ -227,6 +229,21 @@ fn rooms_use_lower_floors_only() {
                 }
                 Some(_) | None => {}
             }
+        }
+    }
+    assert_none(problems);
+}
+
+#[test]
+fn only_the_pipeline_lowers() {
+    let mut problems = Vec::new();
+    for (name, text) in rust_files() {
+        let calls = ["sequential::lower(", "distributed::lower("];
+        let is_room = name == "dsl-core/src/pipeline.rs" || name == "tests/suite/tidy.rs";
+        if !is_room && calls.iter().any(|call| text.contains(call)) {
+            problems.push(format!(
+                "{name}: lowers a function, which `pipeline` alone does"
+            ));
         }
     }
     assert_none(problems);

@@ -5,8 +5,8 @@ use exactile_core::builder::Builder;
 use exactile_core::ir::{
     Access, BinaryOp, CompareOp, DType, Op, Stage, TernaryOp, Type, UnaryOp, Value,
 };
-use exactile_core::semantics;
 use exactile_core::verify::{self, LaneFunc};
+use exactile_core::{pipeline, semantics};
 
 use crate::{Executable, Threads, compile};
 
@@ -144,6 +144,7 @@ fn elementwise(
         Vec::new()
     });
     let func = verify::lane(builder.finish().expect("is well typed")).expect("is valid");
+    let func = pipeline::finish(func).expect("stays valid");
     compile(&func).unwrap_or_else(|error| panic!("{error}\n{}", *func))
 }
 

@@ -57,3 +57,35 @@ fn value(rewriter: &Rewriter, inst: Inst) -> Option<u64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::text::parse;
+    use crate::verify;
+
+    #[test]
+    fn constants_fold_to_the_bits_of_the_semantics() {
+        let func = parse(
+            "func @f block (%y: ptr<f32> write) {
+      %a = constant value=i32(2147483647) : tile<4xi32>
+      %b = add %a, %a : tile<4xi32>
+      %c = cast %b : tile<4xf32>
+      %d = exp %c : tile<4xf32>
+      %i = arange start=0, end=4 : tile<4xi64>
+      store %y, %i, %d
+    }",
+            "test.bir",
+        );
+        let mut func = verify::block(func.expect("parses"))
+            .expect("is valid")
+            .into_inner();
+        super::fold(&mut func);
+        let text = func.to_string();
+        assert!(
+            !text.contains(" add ") && !text.contains(" cast ") && !text.contains(" exp "),
+            "{text}"
+        );
+        // e^-2 is 0x1.152aaa3b..p-3.
+        assert!(text.contains("value=f32(0x1.152aaap-3)"), "{text}");
+    }
+}

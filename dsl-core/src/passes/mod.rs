@@ -1,4 +1,4 @@
-//! The passes, and the order they run in.
+//! The passes. The order they run in is the pipeline's.
 //!
 //! Each pass is a plain function on a function. After [`resolve`] none changes a bit of any result.
 
@@ -15,7 +15,6 @@ pub mod fold;
 pub mod int_range;
 pub mod licm;
 pub mod nan_bits;
-pub mod prepare;
 pub mod proof;
 pub mod resolve;
 pub mod rewrite;
@@ -23,8 +22,6 @@ pub mod simplify;
 pub mod sort_keys;
 pub mod specialise;
 pub mod uniform_mask;
-
-pub use prepare::{Approximations, prepare, prepare_observed};
 
 use crate::ir::Func;
 

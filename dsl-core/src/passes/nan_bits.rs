@@ -1,16 +1,79 @@
-//! Which reads of float bits can tell one NaN from another.
+//! Makes the bits of NaN canonical where something reads them.
 //!
-//! Machines differ in the bits of NaN, so a backend makes them canonical before it reads them. That is
-//! not needed where the float is never NaN, nor where the bits end in a float that only meets what is
+//! Machines differ in the bits of NaN, so a read that can tell one NaN from another takes the canonical
+//! ones in their place. That is not needed where the float is never NaN, nor where the bits end in a float that only meets what is
 //! NaN as well: NaN times anything is NaN. `exp` is so: its scale has its exponent from the bits of
 //! the rounded argument, and its polynomial is NaN where the argument is.
 
 use super::float_range::{Ranges, ranges};
+use super::rewrite::rewrite;
+use crate::builder::Builder;
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{BinaryOp, Func, Inst, Op, TernaryOp, UnaryOp, Value};
+use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Op, TernaryOp, UnaryOp, Value};
+
+/// Writes the canonical NaN into every read of a float's bits that can tell one NaN from another.
+///
+/// No pass may run after it that knows the bits of NaN, as the interpreters do, and so would drop what
+/// it adds.
+pub fn canonical_reads(func: &mut Func) {
+    let seen = seen_reads(func);
+    if !seen.iter().any(|(_, &seen)| seen) {
+        return;
+    }
+    rewrite(func, &mut |rewriter, inst| {
+        let Op::Bitcast { x } = *rewriter.builder.func().op(inst) else {
+            return None;
+        };
+        let result = rewriter.builder.func().inst(inst).results[0];
+        if !seen.get(result).copied().unwrap_or(false) {
+            return None;
+        }
+        let to = rewriter.builder.ty(result).dtype()?;
+        let bits = canonical_bits(&mut rewriter.builder, x)?;
+        let same = rewriter.builder.ty(bits).dtype() == Some(to);
+        Some(vec![if same {
+            bits
+        } else {
+            rewriter.builder.bitcast(bits, to)
+        }])
+    });
+}
+
+/// The bits of `x` as an unsigned integer, those of NaN canonical.
+fn canonical_bits(builder: &mut Builder, x: Value) -> Option<Value> {
+    let dtype = builder.ty(x).dtype()?;
+    let (integer, infinity) = match dtype {
+        DType::F16 => (DType::U16, Some(0x7c00)),
+        DType::BF16 => (DType::U16, Some(0x7f80)),
+        DType::F32 => (DType::U32, None),
+        DType::F64 => (DType::U64, None),
+        DType::Bool
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64 => return None,
+    };
+    let bits = builder.bitcast(x, integer);
+    let is_nan = match infinity {
+        // Machines compare 16-bit floats as wider ones, which takes a conversion.
+        Some(infinity) => {
+            let all_but_sign = builder.bits_like(bits, integer, 0x7fff);
+            let magnitude = builder.and(bits, all_but_sign);
+            let infinity = builder.bits_like(bits, integer, infinity);
+            builder.compare(CompareOp::Gt, magnitude, infinity)
+        }
+        None => builder.compare(CompareOp::Ne, x, x),
+    };
+    let canonical = builder.bits_like(bits, integer, dtype.canonical_nan());
+    Some(builder.select(is_nan, canonical, bits))
+}
 
 /// For each value whether it is the bits of a float that may be NaN and that somebody sees.
-pub fn canonical_reads(func: &Func) -> EntityMap<Value, bool> {
+fn seen_reads(func: &Func) -> EntityMap<Value, bool> {
     let mut found = EntityMap::filled(func.value_count(), false);
     let reads: Vec<(Value, Value)> = func
         .all_insts()
@@ -158,15 +221,16 @@ const fn is_bitwise(op: BinaryOp) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::canonical_reads;
+    use super::{canonical_reads, seen_reads};
     use crate::builder::Builder;
     use crate::ir::{DType, Func, Function, Op, Stage};
     use crate::semantics::derived::{Domain, define};
     use crate::text::parse;
+    use crate::verify;
 
     /// How many reads of float bits there are, and how many of those can tell NaNs apart.
     fn reads(func: &Func) -> (usize, usize) {
-        let canonical = canonical_reads(func);
+        let canonical = seen_reads(func);
         let reads = func.all_insts().into_iter().filter_map(|inst| {
             let Op::Bitcast { x } = *func.op(inst) else {
                 return None;
@@ -180,6 +244,33 @@ mod tests {
 
     fn reads_of(source: &str) -> (usize, usize) {
         reads(&parse(source, "test.bir").expect("parses"))
+    }
+
+    #[test]
+    fn reads_that_tell_nans_apart_get_the_canonical_one() {
+        for (float, bits, added) in [
+            ("f16", "i16", "and gt select"),
+            ("bf16", "u16", "and gt select"),
+            ("f32", "u32", "ne select"),
+            ("f64", "i64", "ne select"),
+        ] {
+            let source = format!(
+                "func @f block (%x: {float}, %o: ptr<{bits}> write) {{
+                   %z = constant value=i64(0) : i64
+                   %b = bitcast %x : {bits}
+                   store %o, %z, %b
+                 }}"
+            );
+            let mut func = parse(&source, "test.bir").expect("parses");
+            canonical_reads(&mut func);
+            let func = verify::block(func).expect("is valid");
+            let insts = func.all_insts();
+            let mnemonics = insts.iter().map(|&inst| func.op(inst).mnemonic());
+            let found: Vec<&str> = mnemonics
+                .filter(|name| ["and", "gt", "ne", "select"].contains(name))
+                .collect();
+            assert_eq!(found.join(" "), added, "{}", *func);
+        }
     }
 
     #[test]

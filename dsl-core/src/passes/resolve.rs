@@ -90,3 +90,55 @@ fn relax(func: &mut Func) {
         },
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::parse;
+    use crate::verify;
+
+    fn read(source: &str) -> Func {
+        let func = parse(source, "test.bir").expect("parses");
+        verify::block(func).expect("is valid").into_inner()
+    }
+
+    const SUM: &str = "func @f block (%x: ptr<f32>, %y: ptr<f32> write) {
+      %i = arange start=0, end=8 : tile<8xi64>
+      %a = load %x, %i : tile<8xf32>
+      %s = reduce [%a], axis=0, order=ORDER (%l: f32, %r: f32) {
+        %t = add %l, %r : f32
+        yield [%t]
+      } : f32
+      %z = constant value=i64(0) : i64
+      store %y, %z, %s
+    }";
+
+    #[test]
+    fn orders_follow_the_level() {
+        let mut func = read(&SUM.replace("ORDER", "tree"));
+        resolve(&mut func, Determinism::NotGuaranteed).expect("relaxes");
+        assert!(func.to_string().contains("order=any"));
+
+        let mut func = read(&SUM.replace("ORDER", "any"));
+        resolve(&mut func, Determinism::BatchInvariant).expect("is allowed");
+        let errors = resolve(&mut func, Determinism::Exact).expect_err("is not exact");
+        let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            ["`reduce` leaves its order to the schedule, but the determinism level is `exact`"]
+        );
+    }
+
+    #[test]
+    fn approximations_are_refused_only_when_exact() {
+        let source = "func @f block (%x: f32, %y: ptr<f32> write) {
+      %a = approx_exp2 %x : f32
+      %z = constant value=i64(0) : i64
+      store %y, %z, %a
+    }";
+        let mut func = read(source);
+        resolve(&mut func, Determinism::ScheduleInvariant).expect("is allowed");
+        let errors = resolve(&mut func, Determinism::Exact).expect_err("is not exact");
+        assert_eq!(errors.iter().count(), 1);
+    }
+}

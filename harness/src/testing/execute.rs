@@ -15,10 +15,9 @@ use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Report;
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::{Func, Grid, Stage};
-use exactile_core::lower::{distributed, sequential};
 use exactile_core::passes::apart::Conditions;
-use exactile_core::passes::{self, Approximations};
-use exactile_core::target::{BoundsError, Options};
+use exactile_core::pipeline;
+use exactile_core::target::{BoundsError, Options, Target};
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
 
 #[cfg(not(feature = "nvptx"))]
@@ -54,6 +53,15 @@ impl Place {
             Self::Cuda { .. } => cuda::available(),
             #[cfg(not(feature = "nvptx"))]
             Self::Cuda { .. } => Err(NO_GPU_BACKEND.to_string()),
+        }
+    }
+
+    /// The machine that functions are compiled for there.
+    pub fn target(self) -> Target {
+        match self {
+            Self::Interpreter | Self::Cpu | Self::Worker => Target::CPU,
+            Self::Lanes { .. } => Target::SM_90A.interpreted(),
+            Self::Cuda { .. } => Target::SM_90A,
         }
     }
 
@@ -120,7 +128,25 @@ impl Proven {
     }
 }
 
-/// Runs `func` at `place`; the options say how it is compiled, where it is.
+/// What the pipeline makes of a function; one of the lane stage only needs its end.
+pub fn compile(
+    func: &Proven,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+) -> Result<LaneFunc, String> {
+    let compiled = match func {
+        Proven::Block(func) => {
+            let observe = &mut pipeline::unobserved;
+            pipeline::compile(func.clone(), target, options, facts, observe)
+        }
+        Proven::Lane(func) => pipeline::finish(func.clone()),
+    };
+    compiled.map_err(|error| error.to_string())
+}
+
+/// Runs `func` at `place`; the options say how it is compiled, where it is. Nothing is known of the
+/// arguments but what the function states.
 ///
 /// # Safety
 /// The interpreter runs the function on these arguments without a fault, or every access is checked.
@@ -131,35 +157,51 @@ pub unsafe fn execute(
     grid: Grid,
     arguments: &mut [Argument<'_>],
 ) -> Outcome {
-    let available = place.available();
-    let lane = match (place, func) {
+    match (place, func) {
         (Place::Interpreter, Proven::Block(func)) => {
-            return interp::block::run(func, grid, arguments)
-                .map_or_else(faulted, |()| Outcome::Done);
+            interp::block::run(func, grid, arguments).map_or_else(faulted, |()| Outcome::Done)
         }
-        (_, Proven::Lane(func)) => Ok(func.clone()),
-        (Place::Cpu | Place::Worker, Proven::Block(func)) => lower_for_cpu(func, options),
-        (Place::Lanes { .. } | Place::Cuda { .. }, Proven::Block(func)) => {
-            lower_for_arguments(func, options, arguments)
+        (Place::Interpreter, Proven::Lane(func)) => {
+            reported(interp::lane::run(func, grid, arguments))
         }
-    };
-    let lane = match lane {
-        Ok(lane) => lane,
-        Err(message) => return Outcome::Failed(message),
-    };
-    if let Err(reason) = available {
+        (Place::Cpu | Place::Worker | Place::Lanes { .. } | Place::Cuda { .. }, func) => {
+            let (target, facts) = (place.target(), Facts::default());
+            let lane = match func {
+                Proven::Block(func) => compile_for(func, &target, options, &facts, arguments),
+                Proven::Lane(_) => compile(func, &target, options, &facts),
+            };
+            match lane {
+                // SAFETY: handed on to the caller.
+                Ok(lane) => unsafe { execute_lane(&lane, place, grid, arguments) },
+                Err(message) => Outcome::Failed(message),
+            }
+        }
+    }
+}
+
+/// Runs what [`compile`] made for `place`.
+///
+/// # Safety
+/// As for [`execute`].
+pub unsafe fn execute_lane(
+    lane: &LaneFunc,
+    place: Place,
+    grid: Grid,
+    arguments: &mut [Argument<'_>],
+) -> Outcome {
+    if let Err(reason) = place.available() {
         // Where no GPU is, its code can at least be made.
-        return ptx(&lane).map_or_else(Outcome::Failed, |_| Outcome::Unavailable(reason));
+        return ptx(lane).map_or_else(Outcome::Failed, |_| Outcome::Unavailable(reason));
     }
     match place {
         Place::Interpreter | Place::Worker | Place::Lanes { .. } => {
-            reported(interp::lane::run(&lane, grid, arguments))
+            reported(interp::lane::run(lane, grid, arguments))
         }
         // SAFETY: handed on to the caller.
-        Place::Cpu => unsafe { run_on_cpu(&lane, grid, arguments) },
+        Place::Cpu => unsafe { run_on_cpu(lane, grid, arguments) },
         #[cfg(feature = "nvptx")]
         // SAFETY: handed on to the caller.
-        Place::Cuda { .. } => unsafe { cuda::run(&lane, grid, arguments) },
+        Place::Cuda { .. } => unsafe { cuda::run(lane, grid, arguments) },
         #[cfg(not(feature = "nvptx"))]
         Place::Cuda { .. } => Outcome::Unavailable(NO_GPU_BACKEND.to_string()),
     }
@@ -173,7 +215,7 @@ unsafe fn run_on_cpu(func: &LaneFunc, grid: Grid, arguments: &mut [Argument<'_>]
         Err(error) => return Outcome::Failed(error.to_string()),
     };
     // SAFETY: handed on to the caller.
-    let launched = unsafe { executable.launch(grid, arguments, exactile_cranelift::Threads::One) };
+    let launched = unsafe { executable.launch(grid, arguments, exactile_cranelift::Threads::All) };
     match launched {
         Ok(()) => Outcome::Done,
         Err(LaunchError::OutOfBounds(error)) => Outcome::OutOfBounds(error),
@@ -181,45 +223,26 @@ unsafe fn run_on_cpu(func: &LaneFunc, grid: Grid, arguments: &mut [Argument<'_>]
     }
 }
 
-fn prepare(func: &BlockFunc, options: &Options) -> Result<BlockFunc, String> {
-    passes::prepare(func.clone(), options.determinism, Approximations::Absent)
-        .map_err(|error| error.to_string())
-}
-
-/// What the lowering for a CPU makes of a block function.
-pub fn lower_for_cpu(func: &BlockFunc, options: &Options) -> Result<LaneFunc, String> {
-    sequential::lower(&prepare(func, options)?, options).map_err(|error| error.to_string())
-}
-
-/// What the lowering for a GPU makes of a block function for a launch whose rows do not meet.
-pub fn lower_for_lanes(func: &BlockFunc, options: &Options) -> Result<LaneFunc, String> {
-    let facts = Facts {
-        apart: true,
-        ..Facts::default()
-    };
-    distributed::lower(&prepare(func, options)?, options, &facts).map_err(|error| error.to_string())
-}
-
-/// What the lowering for a GPU makes of a block function for these arguments.
-fn lower_for_arguments(
+/// What the pipeline makes of a block function for these arguments, as a launch does: nothing is known
+/// of them but `facts` and whether they keep stores apart.
+pub fn compile_for(
     func: &BlockFunc,
+    target: &Target,
     options: &Options,
+    facts: &Facts,
     arguments: &[Argument<'_>],
 ) -> Result<LaneFunc, String> {
-    let prepared = prepare(func, options)?;
+    let observe = &mut pipeline::unobserved;
+    let prepared = pipeline::prepare(func.clone(), target, options, facts, observe);
+    let prepared = prepared.map_err(|error| error.to_string())?;
     let facts = Facts {
-        apart: are_apart(&prepared, arguments),
-        ..Facts::default()
+        apart: Conditions::of(&prepared).hold(|index| match arguments.get(index) {
+            Some(Argument::Scalar(literal)) => Some(*literal),
+            Some(Argument::Read(_) | Argument::ReadWrite(_)) | None => None,
+        }),
+        ..facts.clone()
     };
-    distributed::lower(&prepared, options, &facts).map_err(|error| error.to_string())
-}
-
-/// Whether these arguments keep the stores of a function apart, as a launch finds out.
-pub fn are_apart(prepared: &BlockFunc, arguments: &[Argument<'_>]) -> bool {
-    Conditions::of(prepared).hold(|index| match arguments.get(index) {
-        Some(Argument::Scalar(literal)) => Some(*literal),
-        Some(Argument::Read(_) | Argument::ReadWrite(_)) | None => None,
-    })
+    pipeline::lower(&prepared, target, options, &facts, observe).map_err(|error| error.to_string())
 }
 
 /// The PTX of a lane function; nothing in a build without the GPU backend.

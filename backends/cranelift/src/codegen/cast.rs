@@ -243,7 +243,7 @@ impl Codegen<'_> {
         }
     }
 
-    /// The bits as another type of the same width; a float NaN reads as the canonical NaN.
+    /// The bits as another type of the same width.
     pub(super) fn bitcast(&mut self, result: Value, x: Value) -> Repr {
         let ty = self.func.ty(result);
         let from = self.dtype(x);
@@ -259,43 +259,12 @@ impl Codegen<'_> {
         } else {
             piece_type(to)
         };
-        let canonical = self.canonical_reads[result];
-        let cast = pieces.iter().map(|&piece| {
-            let bits = if canonical {
-                self.canonical_bits(from, piece)
-            } else {
-                piece
-            };
-            self.reinterpret(target, bits)
-        });
+        let cast = pieces.iter().map(|&piece| self.reinterpret(target, piece));
         let cast: Vec<clif::Value> = cast.collect();
         if scalar {
             Repr::Scalar(cast[0])
         } else {
             Repr::Vector(cast)
         }
-    }
-
-    fn canonical_bits(&mut self, dtype: DType, x: clif::Value) -> clif::Value {
-        if !dtype.is_float() {
-            return x;
-        }
-        let ty = self.builder.func.dfg.value_type(x);
-        let integer = ty.as_int();
-        let bits = self.reinterpret(integer, x);
-        let nan = dtype.canonical_nan();
-        let canonical = self.bits(integer, nan);
-        let is_nan = if is_half(dtype) {
-            let magnitude_mask = self.bits(integer, 0x7fff);
-            let magnitude = self.builder.ins().band(bits, magnitude_mask);
-            let infinity = if dtype == DType::F16 { 0x7c00 } else { 0x7f80 };
-            let infinity = self.bits(integer, infinity);
-            self.builder
-                .ins()
-                .icmp(IntCC::SignedGreaterThan, magnitude, infinity)
-        } else {
-            self.builder.ins().fcmp(FloatCC::Unordered, x, x)
-        };
-        self.choose(is_nan, canonical, bits)
     }
 }

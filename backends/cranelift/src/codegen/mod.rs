@@ -18,7 +18,6 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::{Axis, DType, Func, Inst, Literal, Op, Region, Type, Value};
-use exactile_core::passes::nan_bits;
 use exactile_core::verify::LaneFunc;
 
 use crate::Error;
@@ -47,7 +46,6 @@ pub(crate) fn translate(
         helpers,
         values: EntityMap::filled(func.value_count(), None),
         definitions: func.definitions(),
-        canonical_reads: nan_bits::canonical_reads(func),
         entry: Entry {
             context: clif::Value::from_u32(0),
             program: clif::Value::from_u32(0),
@@ -86,7 +84,6 @@ struct Codegen<'a> {
     helpers: Helpers,
     values: EntityMap<Value, Option<Repr>>,
     definitions: EntityMap<Value, Option<Inst>>,
-    canonical_reads: EntityMap<Value, bool>,
     entry: Entry,
     coordinates: [clif::Value; 3],
     scratch: clif::Value,

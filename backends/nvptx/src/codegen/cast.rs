@@ -23,13 +23,12 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Emits `bitcast`.
     pub(super) fn bitcast(&mut self, inst: Inst, x: Value) -> Result<()> {
-        let (from, to) = self.dtypes(inst, x)?;
-        let result = self.func.inst(inst).results[0];
-        let canonical = !self.canonical_reads[result];
+        let (_, to) = self.dtypes(inst, x)?;
+        let target = self.element_type(to);
         let elements = self
             .get(x)
             .into_iter()
-            .map(|element| self.reinterpret(from, to, element, canonical))
+            .map(|element| Ok(self.builder.build_bit_cast(element, target, "")?))
             .collect::<Result<Elements<'c>>>()?;
         self.define(inst, elements);
         Ok(())
@@ -39,34 +38,6 @@ impl<'c> Emitter<'_, 'c> {
         let result = self.func.inst(inst).results[0];
         let pair = self.func.ty(x).dtype().zip(self.func.ty(result).dtype());
         pair.ok_or_else(|| Error::Unsupported("conversion of a pointer".to_string()))
-    }
-
-    /// The bits of `x`; a NaN is made canonical unless `x` is known to be.
-    fn reinterpret(
-        &self,
-        from: DType,
-        to: DType,
-        x: BasicValueEnum<'c>,
-        is_canonical: bool,
-    ) -> Result<BasicValueEnum<'c>> {
-        let target = self.element_type(to);
-        if is_canonical {
-            return Ok(self.builder.build_bit_cast(x, target, "")?);
-        }
-        let bits = self
-            .builder
-            .build_bit_cast(x, self.int_type(from.bits()), "")?;
-        let canonical = self.int(from.bits(), from.canonical_nan().cast_signed());
-        let is_nan = self.is_nan(from, x.into_float_value())?;
-        let bits = self.choose_int(is_nan, canonical, bits.into_int_value())?;
-        Ok(self.builder.build_bit_cast(bits, target, "")?)
-    }
-
-    fn is_nan(&self, dtype: DType, x: FloatValue<'c>) -> Result<IntValue<'c>> {
-        let wide = self.widen(dtype, x)?;
-        Ok(self
-            .builder
-            .build_float_compare(FloatPredicate::UNO, wide, wide, "")?)
     }
 
     fn convert(&self, from: DType, to: DType, x: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>> {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::{Access, DType, Element, Func, Inst, Op, Space, Type, Value};
-use exactile_core::passes::nan_bits;
 use exactile_core::target::{MAX_WARPS, WARP_LANES};
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
@@ -60,7 +59,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             builder: context.create_builder(),
             kernel,
             values: EntityMap::filled(func.value_count(), Vec::new()),
-            canonical_reads: nan_bits::canonical_reads(func),
             hidden: HiddenValues::default(),
             program: None,
             shared: None,

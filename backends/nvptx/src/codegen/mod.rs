@@ -108,7 +108,6 @@ struct Emitter<'a, 'c> {
     builder: Builder<'c>,
     kernel: FunctionValue<'c>,
     values: EntityMap<Value, Elements<'c>>,
-    canonical_reads: EntityMap<Value, bool>,
     hidden: HiddenValues<'c>,
     /// Coordinates of the program when the grid is linear.
     program: Option<[IntValue<'c>; 3]>,

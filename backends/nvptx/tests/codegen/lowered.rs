@@ -1,10 +1,9 @@
 //! Block kernels lowered to registers of lanes and warps: what their machine code looks like.
 
 use exactile_core::facts::Facts;
-use exactile_core::passes::{self, Approximations};
-use exactile_core::target::{Bounds, Determinism, Options, Schedule};
+use exactile_core::target::{Bounds, Determinism, Options, Schedule, Target};
 use exactile_core::text::parse;
-use exactile_core::{lower, verify};
+use exactile_core::{pipeline, verify};
 use exactile_nvptx::{Assembled, Ptx, emit};
 
 use crate::{assemble, count};
@@ -19,18 +18,18 @@ fn compile(source: &str, name: &str, warps: u32, bounds: Bounds) -> Ptx {
 
 fn compile_on(source: &str, name: &str, bounds: Bounds, schedule: Schedule) -> Ptx {
     let func = verify::block(parse(source, "kernel.bir").expect("parses")).expect("is valid");
-    let block = passes::prepare(func, Determinism::Exact, Approximations::Absent);
     let options = Options {
         determinism: Determinism::Exact,
         bounds,
         schedule,
     };
     let facts = Facts {
-        arguments: Vec::new(),
         apart: true,
+        ..Facts::default()
     };
-    let block = block.expect("prepares");
-    let lane = lower::distributed::lower(&block, &options, &facts).expect("lowers");
+    let observe = &mut pipeline::unobserved;
+    let lane = pipeline::compile(func, &Target::SM_90A, &options, &facts, observe);
+    let lane = lane.expect("compiles");
     let (warps, occupancy) = (lane.warps, lane.occupancy);
     let name = format!("{name}_{warps}_{occupancy}_{bounds:?}");
     emit(&lane, &name).unwrap_or_else(|error| panic!("{error}\n{}", *lane))

@@ -46,7 +46,6 @@ use crate::layout::assign::{Assignment, assign};
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::affine::Affine;
 use crate::passes::apart::{self, Apart};
-use crate::passes::int_range::narrow_comparisons;
 use crate::target::{Bounds, MAX_OCCUPANCY, MAX_WARPS, MULTIPROCESSOR_WARPS, Options};
 use crate::verify::{self, BlockFunc, LaneFunc};
 use buffers::Buffers;
@@ -76,7 +75,7 @@ const SHARED_BYTES: u32 = 224 * 1024;
 ///
 /// # Errors
 /// When a tile needs too many registers or too much shared memory.
-pub fn lower(
+pub(crate) fn lower(
     block: &BlockFunc,
     options: &Options,
     facts: &Facts,
@@ -101,9 +100,7 @@ pub fn lower(
         lowering.function()?;
         let bytes = lowering.place_buffers();
         if bytes <= i64::from(SHARED_BYTES) {
-            let mut func = lowering.builder.finish()?;
-            narrow_comparisons(&mut func);
-            return verify::lane(func);
+            return verify::lane(lowering.builder.finish()?);
         }
         // Pipelines that do not fit become shallower, then counters stay in place no longer.
         if most > 1 {

@@ -6,18 +6,21 @@ use crate::facts::Facts;
 use crate::interp::lane::Report;
 use crate::interp::{block, lane};
 use crate::ir::{Access, DType, Func, Grid, Literal, Op};
-use crate::passes::{self, Approximations};
-use crate::target::{Bounds, Determinism, Options, Schedule};
+use crate::pipeline;
+use crate::target::{Bounds, Options, Schedule, Target};
 use crate::text::parse;
 use crate::verify::{self, BlockFunc, LaneFunc};
 
-/// The lowering for a launch whose rows do not meet.
-fn lower(block: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> {
-    let facts = Facts {
+/// What a launch knows whose rows do not meet.
+fn facts() -> Facts {
+    Facts {
         arguments: Vec::new(),
         apart: true,
-    };
-    super::lower(block, options, &facts)
+    }
+}
+
+fn lower(block: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> {
+    super::lower(block, options, &facts())
 }
 
 mod checks;
@@ -134,6 +137,11 @@ fn with_arguments<T>(
     (result, copies)
 }
 
+fn compiled(func: BlockFunc, options: &Options) -> LaneFunc {
+    let observe = &mut pipeline::unobserved;
+    pipeline::compile(func, &Target::SM_90A, options, &facts(), observe).expect("compiles")
+}
+
 /// Runs a kernel on both interpreters, for several numbers of warps, with and without checks.
 fn check(source: &str, grid: Grid, given: &[Given]) -> Vec<Report> {
     let func = parse(source, "test.bir").expect("parses");
@@ -141,8 +149,6 @@ fn check(source: &str, grid: Grid, given: &[Given]) -> Vec<Report> {
     let (expected, golden) =
         with_arguments(&func, given, |arguments| block::run(&func, grid, arguments));
     expected.expect("the specification runs");
-    let prepared = passes::prepare(func.clone(), Determinism::Exact, Approximations::Absent)
-        .expect("prepares");
     let mut reports = Vec::new();
     for (warps, bounds) in [
         (1, Bounds::Unchecked),
@@ -159,7 +165,7 @@ fn check(source: &str, grid: Grid, given: &[Given]) -> Vec<Report> {
             schedule,
             ..Options::default()
         };
-        let lowered = lower(&prepared, &options).expect("lowers");
+        let lowered = compiled(func.clone(), &options);
         let (report, found) = with_arguments(&lowered, given, |arguments| {
             lane::run(&lowered, grid, arguments)
         });

@@ -38,7 +38,7 @@ use lowerer::{Binding, Lowerer};
 
 /// Lowers a kernel to the work of one CPU thread: a lane function with `warps` 0, whose tiles are
 /// loop nests over scratch memory. Derived ops must have been replaced by their definitions.
-pub fn lower(func: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> {
+pub(crate) fn lower(func: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> {
     let mut builder = Builder::new(&func.name, Stage::Lane);
     let mut pointers: Vec<(Value, Value, Type)> = Vec::new();
     for (parameter, &value) in func.parameters.iter().zip(func.arguments()) {

@@ -8,10 +8,10 @@
 use std::collections::BTreeSet;
 
 use exactile_core::diagnostic::Diagnostics;
+use exactile_core::facts::Facts;
 use exactile_core::ir::Func;
 use exactile_core::ir::op::all_mnemonics;
 use exactile_core::target::{Bounds, Options, Schedule};
-use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_core::{passes, text};
 
 use super::arguments;
@@ -224,18 +224,12 @@ impl Checker<'_> {
             }
             Command::Pass(name) => self.pass(proven, name),
             Command::LowerSequential => {
-                let options = self.options(None, Bounds::Unchecked);
                 let heading = "lower distribution=sequential";
-                self.lowered(heading, proven, |func| {
-                    execute::lower_for_cpu(func, &options)
-                });
+                self.lowered(heading, proven, Place::Worker);
             }
             Command::LowerDistributed(warps) => {
-                let options = self.options(Some(*warps), Bounds::Unchecked);
                 let heading = format!("lower distribution=distributed warps={warps}");
-                self.lowered(&heading, proven, |func| {
-                    execute::lower_for_lanes(func, &options)
-                });
+                self.lowered(&heading, proven, Place::Lanes { warps: *warps });
             }
             Command::Ptx => self.ptx(proven),
         }
@@ -395,16 +389,9 @@ impl Checker<'_> {
         }
     }
 
-    fn lowered(
-        &mut self,
-        heading: &str,
-        proven: &Proven,
-        lower: impl FnOnce(&BlockFunc) -> Result<LaneFunc, String>,
-    ) {
-        let Proven::Block(func) = proven else {
-            return self.fail(self.chunk.line, "only block functions are lowered");
-        };
-        match lower(func) {
+    fn lowered(&mut self, heading: &str, proven: &Proven, place: Place) {
+        let options = self.options(place.warps(), Bounds::Unchecked);
+        match execute::compile(proven, &place.target(), &options, &Facts::default()) {
             Ok(func) => self.expect_text(heading, &func.to_string()),
             Err(message) => self.fail(self.chunk.line, format!("{heading}: {message}")),
         }
@@ -428,10 +415,8 @@ impl Checker<'_> {
 
     fn ptx(&mut self, proven: &Proven) {
         let options = self.options(Some(4), Bounds::Unchecked);
-        let lane = match proven {
-            Proven::Block(func) => execute::lower_for_lanes(func, &options),
-            Proven::Lane(func) => Ok(func.clone()),
-        };
+        let target = Place::Cuda { warps: 4 }.target();
+        let lane = execute::compile(proven, &target, &options, &Facts::default());
         let ptx = match lane.and_then(|lane| execute::ptx(&lane)) {
             Ok(Some(ptx)) => ptx,
             Ok(None) => {

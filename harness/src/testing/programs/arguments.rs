@@ -3,6 +3,7 @@
 use std::fmt;
 
 use exactile_core::backend::Argument;
+use exactile_core::facts::Known;
 use exactile_core::interp::memory::{read_number, write_number};
 use exactile_core::ir::{Access, DType, Literal};
 use exactile_core::text::number;
@@ -70,6 +71,21 @@ impl Contents {
                 ..
             } => Argument::ReadWrite(memory.0.bytes_mut()),
             Self::Scalar(literal) => Argument::Scalar(*literal),
+        }
+    }
+
+    /// Something that a launch may know of the argument: the most, or less.
+    pub fn known(&self, random: &mut Random) -> Known {
+        let most = match self {
+            Self::Memory { memory, .. } => Known::of_address(memory.0.bytes().as_ptr() as u64),
+            Self::Scalar(literal) => Known::of_scalar(*literal),
+        };
+        match most {
+            Known::One if random.one_in(4) => Known::Divisor(1),
+            Known::Divisor(most) if random.one_in(2) => {
+                Known::Divisor(1 << random.below(most.trailing_zeros() as usize + 1))
+            }
+            Known::One | Known::Divisor(_) => most,
         }
     }
 

@@ -20,10 +20,8 @@ pub struct ProgramsOptions {
     pub count: usize,
     /// Run only the program with this index.
     pub only: Option<usize>,
-    /// The numbers of warps to distribute over.
+    /// The numbers of warps to distribute every program over; none leaves each to its own number.
     pub warps: Vec<u32>,
-    /// Whether each program runs on every number of warps, or on one of them in turn.
-    pub all_warps: bool,
     /// How large programs may become.
     pub limits: Limits,
     /// Whether failing programs are made smaller before they are reported.
@@ -36,8 +34,7 @@ impl Default for ProgramsOptions {
             seed: 1,
             count: 820,
             only: None,
-            warps: vec![1, 4, 8],
-            all_warps: false,
+            warps: Vec::new(),
             limits: Limits::default(),
             shrink: true,
         }
@@ -62,8 +59,6 @@ pub struct Failure {
 pub struct Report {
     /// The options of the run.
     pub options: ProgramsOptions,
-    /// The ways in which every program was run.
-    pub subjects: Vec<Subject>,
     /// Why the GPU was left out, if it was.
     pub skipped: Option<String>,
     /// Programs that differ, in order.
@@ -81,14 +76,14 @@ impl Report {
 
 /// Runs the programs of `options`.
 pub fn run(options: ProgramsOptions) -> Report {
-    let (subjects, skipped) = Subject::available(&options.warps);
+    let skipped = Subject::available(&options.warps).1;
     let indices: Vec<usize> = match options.only {
         Some(index) => vec![index],
         None => (0..options.count).collect(),
     };
     let results: Vec<(Coverage, Vec<Failure>)> = indices
         .into_par_iter()
-        .map(|index| run_one(&options, &subjects, index))
+        .map(|index| run_one(&options, index))
         .collect();
     let mut coverage = Coverage::default();
     let mut failures = Vec::new();
@@ -98,18 +93,13 @@ pub fn run(options: ProgramsOptions) -> Report {
     }
     Report {
         options,
-        subjects,
         skipped,
         failures,
         coverage,
     }
 }
 
-fn run_one(
-    options: &ProgramsOptions,
-    subjects: &[Subject],
-    index: usize,
-) -> (Coverage, Vec<Failure>) {
+fn run_one(options: &ProgramsOptions, index: usize) -> (Coverage, Vec<Failure>) {
     let program = generate(options.seed, index, options.limits);
     let mut coverage = Coverage::default();
     coverage.record(&program.func);
@@ -125,16 +115,16 @@ fn run_one(
             return (coverage, vec![failure]);
         }
     };
-    let turn = |warps: u32| {
-        let turn = options.warps.get(index % options.warps.len().max(1));
-        options.all_warps || options.only.is_some() || turn == Some(&warps)
+    let own = program
+        .schedule
+        .warps
+        .map_or(Vec::new(), |warps| vec![warps]);
+    let warps = match options.warps[..] {
+        [] => &own,
+        [..] => &options.warps,
     };
-    let chosen = subjects.iter().filter(|subject| match subject {
-        Subject::Distributed(warps) | Subject::Cuda(warps) => turn(*warps),
-        Subject::Text | Subject::Tidy | Subject::Prepared => true,
-        Subject::Sequential | Subject::Cpu => true,
-    });
-    let failures = chosen.filter_map(|&subject| {
+    let (subjects, _) = Subject::available(warps);
+    let failures = subjects.into_iter().filter_map(|subject| {
         let message = verdict(&program, &checked, subject)?;
         let (program, message) = if options.shrink {
             shrink::shrink(options, index, &|program| failure(program, subject))
@@ -201,7 +191,15 @@ impl fmt::Display for Failure {
             None => write!(f, "program {} on the interpreter: ", self.index)?,
         }
         writeln!(f, "{}", self.message)?;
-        writeln!(f, "; grid={:?}", self.program.grid)?;
+        let Program {
+            grid,
+            bounds,
+            schedule,
+            facts,
+            ..
+        } = &self.program;
+        writeln!(f, "; grid={grid:?} {bounds:?} {schedule:?}")?;
+        writeln!(f, "; {facts:?}")?;
         for (parameter, contents) in self
             .program
             .func
@@ -223,17 +221,18 @@ impl fmt::Display for Report {
         if let Some(reason) = &self.skipped {
             writeln!(f, "SKIPPED the GPU: {reason}")?;
         }
-        let subjects: Vec<String> = self.subjects.iter().map(ToString::to_string).collect();
+        let (subjects, _) = Subject::available(&self.options.warps);
+        let subjects: Vec<String> = subjects.iter().map(ToString::to_string).collect();
         let programs = self.options.only.map_or(self.options.count, |_| 1);
         write!(
             f,
             "{programs} programs of seed {}, each run by the interpreter and as {}{}: {} failures",
             self.options.seed,
             subjects.join(", "),
-            if self.options.all_warps {
-                ""
+            if self.options.warps.is_empty() {
+                ", a random number of warps"
             } else {
-                " (warps in turn)"
+                ""
             },
             self.failures.len()
         )

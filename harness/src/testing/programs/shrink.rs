@@ -1,7 +1,9 @@
 //! Makes a failing program smaller while it still fails.
 
+use exactile_core::facts::Facts;
 use exactile_core::ir::{Func, Inst, Literal, Op, Type, Value};
 use exactile_core::passes::dce;
+use exactile_core::target::Schedule;
 use exactile_core::verify;
 
 use super::edit::{insert_before, remove, replace};
@@ -27,6 +29,7 @@ pub(super) fn shrink(
         attempts: ATTEMPTS,
         program,
     };
+    search.simpler_launch();
     search.fewer_programs();
     search.fewer_stores();
     while search.simpler_values() && search.attempts > 0 {}
@@ -83,6 +86,22 @@ impl Search<'_> {
             ..self.program.clone()
         };
         self.accept(candidate)
+    }
+
+    fn simpler_launch(&mut self) {
+        let facts = Facts::default();
+        self.accept(Program {
+            facts,
+            ..self.program.clone()
+        });
+        let schedule = Schedule {
+            warps: self.program.schedule.warps,
+            ..Schedule::default()
+        };
+        self.accept(Program {
+            schedule,
+            ..self.program.clone()
+        });
     }
 
     fn fewer_programs(&mut self) {
@@ -200,6 +219,7 @@ impl Search<'_> {
         }
         let mut candidate = func.clone().into_inner();
         let mut arguments = self.program.arguments.clone();
+        let mut facts = self.program.facts.clone();
         let body = candidate.body();
         let mut keep = used.iter();
         candidate
@@ -212,11 +232,14 @@ impl Search<'_> {
             .retain(|_| *keep.next().unwrap_or(&true));
         let mut keep = used.iter();
         arguments.retain(|_| *keep.next().unwrap_or(&true));
+        let mut keep = used.iter();
+        facts.arguments.retain(|_| *keep.next().unwrap_or(&true));
         let Ok(func) = verify::block(candidate) else {
             return;
         };
         let candidate = Program {
             func,
+            facts,
             arguments,
             ..self.program.clone()
         };

@@ -9,17 +9,14 @@ use std::cell::OnceCell;
 use std::fmt;
 
 use exactile_core::backend::Argument;
-use exactile_core::facts::Facts;
 use exactile_core::interp;
-use exactile_core::lower::{distributed, sequential};
-use exactile_core::passes::{self, Approximations};
-use exactile_core::target::{Determinism, Options, Schedule};
-use exactile_core::text;
+use exactile_core::target::{MULTIPROCESSOR_WARPS, Options, Schedule, Target};
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
+use exactile_core::{passes, pipeline, text};
 
 use super::arguments::{Contents, Difference, difference};
 use super::generate::Program;
-use crate::testing::execute::{Outcome, Place, Proven, are_apart, execute};
+use crate::testing::execute::{Outcome, Place, compile_for, execute_lane};
 
 /// A way to run a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -111,12 +108,8 @@ impl<'a> Checked<'a> {
             Subject::Prepared => interpret(program, self.prepared()?)?,
             Subject::Sequential => self.execute(self.worker()?, Place::Worker)?,
             Subject::Cpu => self.execute(self.worker()?, Place::Cpu)?,
-            Subject::Distributed(warps) => {
-                self.execute(&self.distributed(warps)?, Place::Lanes { warps })?
-            }
-            Subject::Cuda(warps) => {
-                self.execute(&self.distributed(warps)?, Place::Cuda { warps })?
-            }
+            Subject::Distributed(warps) => self.distributed(Place::Lanes { warps })?,
+            Subject::Cuda(warps) => self.distributed(Place::Cuda { warps })?,
         };
         Ok(difference(&self.want, &got))
     }
@@ -139,14 +132,19 @@ impl<'a> Checked<'a> {
             Subject::Text | Subject::Tidy | Subject::Prepared => None,
             Subject::Cpu | Subject::Cuda(_) => None,
             Subject::Sequential => Some(self.worker().cloned()),
-            Subject::Distributed(warps) => Some(self.distributed(warps)),
+            Subject::Distributed(warps) => {
+                let place = Place::Lanes { warps };
+                Some(self.compiled(&place.target(), place.warps()))
+            }
         }
     }
 
     fn prepared(&self) -> Result<&BlockFunc, String> {
         let prepare = || {
-            let func = self.program.func.clone();
-            passes::prepare(func, Determinism::Exact, Approximations::Absent)
+            let Program { func, facts, .. } = self.program;
+            let options = self.options(None);
+            let observe = &mut pipeline::unobserved;
+            pipeline::prepare(func.clone(), &Target::CPU, &options, facts, observe)
                 .map_err(|error| error.to_string())
         };
         self.prepared
@@ -156,33 +154,38 @@ impl<'a> Checked<'a> {
     }
 
     fn worker(&self) -> Result<&LaneFunc, String> {
-        let lower = || {
-            let options = self.options(None);
-            sequential::lower(self.prepared()?, &options).map_err(|error| error.to_string())
-        };
         self.worker
-            .get_or_init(lower)
+            .get_or_init(|| self.compiled(&Target::CPU, None))
             .as_ref()
             .map_err(Clone::clone)
     }
 
-    fn distributed(&self, warps: u32) -> Result<LaneFunc, String> {
-        let options = self.options(Some(warps));
-        let prepared = self.prepared()?;
-        let mut facts = Facts::default();
+    /// What the pipeline makes of the program for its arguments.
+    fn compiled(&self, target: &Target, warps: Option<u32>) -> Result<LaneFunc, String> {
+        let Program { func, facts, .. } = self.program;
+        let options = self.options(warps);
+        let mut compiled = None;
         on_host(self.program, |arguments| {
-            facts.apart = are_apart(prepared, arguments);
+            compiled = Some(compile_for(func, target, &options, facts, arguments)?);
             Ok(())
         })?;
-        distributed::lower(prepared, &options, &facts).map_err(|error| error.to_string())
+        compiled.ok_or_else(|| "nothing was compiled".to_string())
     }
 
+    fn distributed(&self, place: Place) -> Result<Vec<Contents>, String> {
+        self.execute(&self.compiled(&place.target(), place.warps())?, place)
+    }
+
+    /// The program's options on this number of warps, where it asks for no more thread blocks than fit.
     fn options(&self, warps: Option<u32>) -> Options {
+        let schedule = self.program.schedule;
+        let most = MULTIPROCESSOR_WARPS / warps.or(schedule.warps).unwrap_or(1);
         Options {
             bounds: self.program.bounds,
             schedule: Schedule {
-                warps,
-                ..Schedule::default()
+                warps: warps.or(schedule.warps),
+                occupancy: schedule.occupancy.min(most),
+                ..schedule
             },
             ..Options::default()
         }
@@ -190,11 +193,9 @@ impl<'a> Checked<'a> {
 
     fn execute(&self, func: &LaneFunc, place: Place) -> Result<Vec<Contents>, String> {
         let program = self.program;
-        let func = Proven::Lane(func.clone());
-        let options = Options::default();
         on_host(program, |arguments| {
             // SAFETY: the interpreter has run the program on equal arguments without a fault.
-            let outcome = unsafe { execute(&func, place, &options, program.grid, arguments) };
+            let outcome = unsafe { execute_lane(func, place, program.grid, arguments) };
             match outcome {
                 Outcome::Done => Ok(()),
                 Outcome::OutOfBounds(error) => Err(format!("a bounds check failed: {error:?}")),

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::ir::Op;
-use crate::verify::LaneFunc;
 
 fn count(func: &Func, wanted: impl Fn(&Op) -> bool) -> usize {
     let insts = func.all_insts().into_iter();
@@ -24,7 +23,6 @@ fn shared_bytes(func: &Func) -> i64 {
 fn lowered(source: &str, warps: u32, stages: u32) -> LaneFunc {
     let func = parse(source, "test.bir").expect("parses");
     let func = verify::block(func).expect("verifies");
-    let prepared = passes::prepare(func, Determinism::Exact, Approximations::Absent);
     let options = Options {
         bounds: Bounds::Unchecked,
         schedule: Schedule {
@@ -34,11 +32,7 @@ fn lowered(source: &str, warps: u32, stages: u32) -> LaneFunc {
         },
         ..Options::default()
     };
-    let mut func = lower(&prepared.expect("prepares"), &options)
-        .expect("lowers")
-        .into_inner();
-    passes::tidy(&mut func);
-    verify::lane(func).expect("is valid")
+    compiled(func, &options)
 }
 
 /// Adds rows of 1024 numbers.

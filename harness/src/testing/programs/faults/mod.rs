@@ -150,6 +150,9 @@ impl FaultReport {
 /// Finds of one fault after which the next is planted.
 const ENOUGH: usize = 3;
 
+/// The numbers of warps that programs are distributed over.
+const WARPS: &[u32] = &[1, 4, 8];
+
 /// Plants each fault in the programs of `options`, in order, until a few have found it.
 pub fn run(options: &ProgramsOptions) -> FaultReport {
     let mut rows: Vec<FaultRow> = FAULTS
@@ -161,7 +164,7 @@ pub fn run(options: &ProgramsOptions) -> FaultReport {
             first: None,
         })
         .collect();
-    let (subjects, _) = Subject::available(&options.warps);
+    let (subjects, _) = Subject::available(WARPS);
     for index in 0..options.count {
         if rows.iter().all(|row| row.found >= ENOUGH) {
             break;

@@ -12,11 +12,12 @@ mod memory;
 mod shapes;
 
 use exactile_core::builder::Builder;
+use exactile_core::facts::Facts;
 use exactile_core::ir::{
     BinaryOp, CompareOp, DType, Grid, Literal, Op, Parameter, Region, Shape, Stage, Type, UnaryOp,
     Value,
 };
-use exactile_core::target::Bounds;
+use exactile_core::target::{Bounds, Schedule};
 use exactile_core::verify::{self, BlockFunc};
 
 use self::memory::{Input, Output};
@@ -34,6 +35,10 @@ pub struct Program {
     pub grid: Grid,
     /// Whether lowered code checks accesses that are known to be in bounds.
     pub bounds: Bounds,
+    /// How lowered code is laid out.
+    pub schedule: Schedule,
+    /// What lowered code may rely on; true of the arguments.
+    pub facts: Facts,
     /// The arguments before the launch.
     pub arguments: Vec<Contents>,
 }
@@ -69,6 +74,17 @@ pub fn generate(seed: u64, index: usize, limits: Limits) -> Program {
     let mut generator = Generator::new(Random::stream(seed, index as u64), limits);
     generator.targets = dealt.collect();
     generator.program()
+}
+
+/// Numbers of warps, as often as they are tried: many lanes take long to interpret.
+const WARPS: &[u32] = &[1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 16, 32];
+
+fn random_schedule(random: &mut Random) -> Schedule {
+    Schedule {
+        warps: Some(random.pick(WARPS)),
+        stages: random.below(5) as u32,
+        occupancy: random.pick(&[0, 1, 2, 4]),
+    }
 }
 
 /// One program of so many has tiles of eight times the size.
@@ -145,10 +161,18 @@ impl Generator {
         }
         self.fill_outputs();
         let func = self.builder.finish().and_then(verify::block);
+        let bounds = self.random.pick(&[Bounds::Checked, Bounds::Unchecked]);
+        let schedule = random_schedule(&mut self.random);
+        let facts = self.arguments.iter().map(|it| it.known(&mut self.random));
         Program {
             func: func.expect("broken invariant: generated programs are valid"),
             grid: self.grid,
-            bounds: self.random.pick(&[Bounds::Checked, Bounds::Unchecked]),
+            bounds,
+            schedule,
+            facts: Facts {
+                arguments: facts.collect(),
+                apart: false,
+            },
             arguments: self.arguments,
         }
     }

@@ -1,0 +1,289 @@
+//! What makes a backend's input of a traced function: every stage, in order, on one page.
+//!
+//! A launch, a listing, a filetest, a random program and a record of machine code all come through
+//! here, so that what is tested is what runs. Stages are named; an observer sees the function after
+//! each.
+
+use crate::diagnostic::Diagnostics;
+use crate::facts::Facts;
+use crate::ir::Func;
+use crate::lower::{distributed, sequential};
+use crate::passes::{
+    decompose, int_range, nan_bits, resolve, sort_keys, specialise, tidy, uniform_mask,
+};
+use crate::target::{Approximations, Distribution, Options, Target};
+use crate::verify::{self, BlockFunc, LaneFunc};
+
+/// Sees the function after each stage, with the stage's name.
+pub type Observer<'a> = dyn FnMut(&'static str, &Func) + 'a;
+
+/// An observer that looks away.
+pub fn unobserved(_: &'static str, _: &Func) {}
+
+/// What a stage may ask of a compilation.
+struct Context<'a> {
+    target: &'a Target,
+    options: &'a Options,
+    facts: &'a Facts,
+}
+
+/// A pass with its name.
+struct Stage {
+    name: &'static str,
+    run: fn(&mut Func, &Context<'_>) -> Result<(), Diagnostics>,
+}
+
+/// A stage that cannot fail and asks nothing.
+macro_rules! plain {
+    ($name:literal, $pass:path) => {
+        Stage {
+            name: $name,
+            run: |func, _| {
+                $pass(func);
+                Ok(())
+            },
+        }
+    };
+}
+
+/// From the trace to what is lowered.
+const BLOCK: &[Stage] = &[
+    Stage {
+        name: "specialise",
+        run: |func, context| {
+            specialise::specialise(func, context.facts);
+            Ok(())
+        },
+    },
+    Stage {
+        name: "resolve",
+        run: |func, context| resolve::resolve(func, context.options.determinism),
+    },
+    Stage {
+        name: "decompose",
+        run: |func, context| {
+            match context.target.approximations {
+                Approximations::Native => {}
+                Approximations::Absent => decompose::decompose_approximate(func),
+            }
+            decompose::decompose(func);
+            Ok(())
+        },
+    },
+    plain!("sort_keys", sort_keys::sort_keys),
+    plain!("tidy", tidy),
+    plain!("uniform_masks", uniform_mask::split_uniform_masks),
+    plain!("tidy_masks", tidy),
+];
+
+/// The name of the lowering, between [`BLOCK`] and [`LANE`].
+const LOWER: &str = "lower";
+
+/// From what the lowering made to the last clean-up.
+const LANE: &[Stage] = &[
+    Stage {
+        name: "narrow_comparisons",
+        run: |func, context| {
+            match context.target.distribution {
+                Distribution::Sequential => {}
+                Distribution::Distributed => int_range::narrow_comparisons(func),
+            }
+            Ok(())
+        },
+    },
+    plain!("tidy_lanes", tidy),
+];
+
+/// What every lane function needs before a backend takes it, one written by hand as well.
+const FINISH: &[Stage] = &[plain!("canonical_reads", nan_bits::canonical_reads)];
+
+/// The names of all stages, in order.
+pub fn stages() -> impl Iterator<Item = &'static str> {
+    let names = |stages: &'static [Stage]| stages.iter().map(|stage| stage.name);
+    let last = names(LANE).chain(names(FINISH));
+    names(BLOCK).chain([LOWER]).chain(last)
+}
+
+fn run(
+    stages: &[Stage],
+    func: &mut Func,
+    context: &Context<'_>,
+    observe: &mut Observer<'_>,
+) -> Result<(), Diagnostics> {
+    for stage in stages {
+        (stage.run)(func, context)?;
+        observe(stage.name, func);
+    }
+    Ok(())
+}
+
+/// All stages. What comes out has the bits of what went in, on every target that approximates
+/// nothing.
+///
+/// # Errors
+/// Ops that the determinism level rules out, and tiles that are too large for the target.
+pub fn compile(
+    traced: BlockFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    observe: &mut Observer<'_>,
+) -> Result<LaneFunc, Diagnostics> {
+    let block = prepare(traced, target, options, facts, observe)?;
+    lower(&block, target, options, facts, observe)
+}
+
+/// The stages on block IR, which [`lower`] goes on from. The bounds and the schedule of `options`
+/// do not matter to them.
+///
+/// # Errors
+/// Ops that the determinism level rules out.
+pub fn prepare(
+    traced: BlockFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    observe: &mut Observer<'_>,
+) -> Result<BlockFunc, Diagnostics> {
+    let context = Context {
+        target,
+        options,
+        facts,
+    };
+    let mut func = traced.into_inner();
+    run(BLOCK, &mut func, &context, observe)?;
+    verify::block(func)
+}
+
+/// The stages after [`prepare`].
+///
+/// # Errors
+/// Tiles that are too large for the target.
+pub fn lower(
+    block: &BlockFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    observe: &mut Observer<'_>,
+) -> Result<LaneFunc, Diagnostics> {
+    let lane = match target.distribution {
+        Distribution::Sequential => sequential::lower(block, options)?,
+        Distribution::Distributed => distributed::lower(block, options, facts)?,
+    };
+    observe(LOWER, &lane);
+    let context = Context {
+        target,
+        options,
+        facts,
+    };
+    let mut func = lane.into_inner();
+    run(LANE, &mut func, &context, observe)?;
+    run(FINISH, &mut func, &context, observe)?;
+    verify::lane(func)
+}
+
+/// The stages that a lane function written by hand needs before a backend takes it.
+///
+/// # Errors
+/// None for a valid function.
+pub fn finish(lane: LaneFunc) -> Result<LaneFunc, Diagnostics> {
+    let context = Context {
+        target: &Target::CPU,
+        options: &Options::default(),
+        facts: &Facts::default(),
+    };
+    let mut func = lane.into_inner();
+    run(FINISH, &mut func, &context, &mut unobserved)?;
+    verify::lane(func)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::ir::Op;
+    use crate::target::{Bounds, Determinism};
+    use crate::text::parse;
+
+    #[test]
+    fn every_stage_has_a_name_of_its_own() {
+        let distinct: BTreeSet<&str> = stages().collect();
+        assert_eq!(distinct.len(), stages().count());
+    }
+
+    #[test]
+    fn observers_see_every_stage_in_order() {
+        for target in [Target::CPU, Target::SM_90A] {
+            let mut seen = Vec::new();
+            let func = verify::block(parse(FUNCTIONS, "test.bir").expect("parses"));
+            let options = Options::default();
+            let observe = &mut |name: &'static str, _: &Func| seen.push(name);
+            compile(
+                func.expect("is valid"),
+                &target,
+                &options,
+                &Facts::default(),
+                observe,
+            )
+            .expect("compiles");
+            assert_eq!(seen, stages().collect::<Vec<_>>());
+        }
+    }
+
+    fn holds(func: &Func, wanted: fn(&Op) -> bool) -> bool {
+        func.all_insts().iter().any(|&inst| wanted(func.op(inst)))
+    }
+
+    fn is_function(op: &Op) -> bool {
+        matches!(op, Op::Function { .. })
+    }
+
+    fn is_approximate(op: &Op) -> bool {
+        matches!(op, Op::Approximate { .. })
+    }
+
+    const FUNCTIONS: &str = "func @f block (%x: ptr<f16>, %y: ptr<f16> write) {
+      %i = arange start=0, end=8 : tile<8xi64>
+      %a = load %x, %i : tile<8xf16>
+      %b = exp %a : tile<8xf16>
+      %c = tanh %b : tile<8xf16>
+      %d = rsqrt %c : tile<8xf16>
+      %e = sigmoid %d : tile<8xf16>
+      %g = log %e : tile<8xf16>
+      store %y, %i, %g
+    }";
+
+    fn prepared(target: &Target, determinism: Determinism) -> BlockFunc {
+        let func = verify::block(parse(FUNCTIONS, "test.bir").expect("parses"));
+        let options = Options {
+            determinism,
+            bounds: Bounds::Unchecked,
+            ..Options::default()
+        };
+        let facts = Facts::default();
+        prepare(
+            func.expect("is valid"),
+            target,
+            &options,
+            &facts,
+            &mut unobserved,
+        )
+        .expect("is allowed")
+    }
+
+    #[test]
+    fn exact_functions_become_primitives() {
+        let func = prepared(&Target::SM_90A, Determinism::Exact);
+        assert!(!holds(&func, is_function) && !holds(&func, is_approximate));
+        assert!(func.to_string().contains("fma"));
+    }
+
+    #[test]
+    fn without_guarantees_the_device_approximates() {
+        let native = prepared(&Target::SM_90A, Determinism::NotGuaranteed);
+        assert!(holds(&native, is_approximate) && !holds(&native, is_function));
+        let absent = prepared(&Target::CPU, Determinism::NotGuaranteed);
+        assert!(!holds(&absent, is_approximate));
+    }
+}
