@@ -61,6 +61,17 @@ impl Copies {
             .collect()
     }
 
+    /// Takes the elements of all lanes that are under way.
+    pub(super) fn abandon(&mut self) -> Vec<(usize, Copied)> {
+        let lanes = self.lanes.iter_mut().enumerate();
+        lanes
+            .flat_map(|(lane, copies)| {
+                let under_way = std::mem::take(&mut copies.under_way);
+                under_way.into_iter().map(move |(_, copied)| (lane, copied))
+            })
+            .collect()
+    }
+
     /// A lane with a copy under way, and the instruction that started it.
     pub(super) fn unfinished(&self) -> Option<(usize, Inst)> {
         let lanes = self.lanes.iter().enumerate();

@@ -75,7 +75,7 @@ pub fn run_programs(
         machine.epoch += 1;
         machine.region(func.body(), &[], &Mask::all(machine.lanes))?;
         if std::mem::take(&mut machine.stopped) {
-            machine.copies = Copies::new(machine.lanes);
+            machine.abandon_copies();
         }
         machine.all_waited()?;
     }

@@ -293,9 +293,15 @@ impl Arena {
         index: i64,
         bits: u64,
     ) -> Result<(), FaultKind> {
-        let byte = allocation.byte(index, who.lane)?;
-        self.copying[byte..byte + allocation.dtype.bytes() as usize].fill(0);
+        self.abandon_copy(allocation, index);
         self.store(allocation, who, index, bits)
+    }
+
+    /// The element is copied to no more.
+    pub(super) fn abandon_copy(&mut self, allocation: Allocation, index: i64) {
+        if let Ok(byte) = allocation.byte(index, 0) {
+            self.copying[byte..byte + allocation.dtype.bytes() as usize].fill(0);
+        }
     }
 
     pub(super) fn load(

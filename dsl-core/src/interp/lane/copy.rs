@@ -99,6 +99,16 @@ impl Machine<'_> {
         }
     }
 
+    /// Where a program ends early: nothing is copied any more.
+    pub(super) fn abandon_copies(&mut self) {
+        for (lane, copied) in self.copies.abandon() {
+            if let Some((source, index)) = copied.source {
+                self.stop_reading(source, lane, index);
+            }
+            self.shared.abandon_copy(copied.target, copied.index);
+        }
+    }
+
     /// At the end of a program: an error if a lane has not waited for its copies.
     pub(super) fn all_waited(&self) -> Result<(), Fault> {
         self.copies.unfinished().map_or(Ok(()), |(lane, inst)| {
