@@ -71,6 +71,8 @@ pub struct InstData {
     pub results: Vec<Value>,
     /// Where it comes from in the source.
     pub loc: Loc,
+    /// The number of its access, if passes have numbered them: copies keep it.
+    pub site: Option<u32>,
 }
 
 /// The most regions inside one another; the body of the function does not count.
@@ -204,7 +206,12 @@ impl Func {
     /// A new instruction, in no region yet.
     pub fn add_inst(&mut self, op: Op, types: &[Type], loc: Loc) -> Inst {
         let results = types.iter().map(|&ty| self.types.push(ty)).collect();
-        self.insts.push(InstData { op, results, loc })
+        self.insts.push(InstData {
+            op,
+            results,
+            loc,
+            site: None,
+        })
     }
 
     /// The values that the terminator of a nested region yields.

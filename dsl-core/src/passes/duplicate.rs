@@ -16,6 +16,7 @@ fn copy(func: &mut Func, inst: Inst, map: &mut BTreeMap<Value, Value>) -> Inst {
     op.map_regions(&mut |region| copy_region(func, region, map));
     let types: Vec<Type> = data.results.iter().map(|&value| func.ty(value)).collect();
     let copied = func.add_inst(op, &types, data.loc);
+    func.inst_mut(copied).site = data.site;
     let results = func.inst(copied).results.clone();
     map.extend(data.results.into_iter().zip(results));
     copied

@@ -15,6 +15,13 @@ use crate::ir::{
 
 /// Splits each region whose accesses are masked by provable comparisons into two versions.
 pub fn split_uniform_masks(func: &mut Func) {
+    let accesses = func.all_insts();
+    let accesses = accesses
+        .into_iter()
+        .filter(|&inst| func.op(inst).is_checked());
+    for (site, inst) in (0..).zip(accesses.collect::<Vec<_>>()) {
+        func.inst_mut(inst).site = Some(site);
+    }
     region(func, func.body());
 }
 
