@@ -1,5 +1,7 @@
 //! From the arguments and the grid of a launch to what the driver takes.
 
+use std::ops::Range;
+
 use exactile_core::ir::{Access, Grid, Literal, Type};
 
 use crate::codegen::GridMapping;
@@ -131,7 +133,7 @@ fn check_overlap(ptx: &Ptx, arguments: &[KernelArgument<'_>]) -> Result<()> {
         for &(second, other) in &buffers[position + 1..] {
             let [a, b] = [first, second].map(|index| &ptx.parameters()[index].0);
             let written = a.access == Access::ReadWrite || b.access == Access::ReadWrite;
-            if written && one.address() == other.address() {
+            if written && overlap(&bytes_of(one), &bytes_of(other)) {
                 return Err(Error::Arguments(format!(
                     "arguments `{}` and `{}` share memory that the kernel writes",
                     a.name, b.name
@@ -140,6 +142,15 @@ fn check_overlap(ptx: &Ptx, arguments: &[KernelArgument<'_>]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn bytes_of(buffer: &DeviceBuffer) -> Range<u64> {
+    buffer.address()..buffer.address() + buffer.len() as u64
+}
+
+/// Whether two ranges, neither of them empty, share a byte.
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
 }
 
 fn thread_blocks(mapping: GridMapping, grid: Grid) -> Result<Grid> {
@@ -174,6 +185,23 @@ fn thread_blocks(mapping: GridMapping, grid: Grid) -> Result<Grid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_overlap_where_they_share_a_byte() {
+        let inner = 16..24;
+        for other in [16..24, 0..17, 23..64, 18..20, 0..64] {
+            assert!(
+                overlap(&inner, &other) && overlap(&other, &inner),
+                "{other:?}"
+            );
+        }
+        for other in [0..16, 24..32] {
+            assert!(
+                !overlap(&inner, &other) && !overlap(&other, &inner),
+                "{other:?}"
+            );
+        }
+    }
 
     #[test]
     fn grids_are_split_within_the_limits() {
