@@ -6,6 +6,7 @@
 //! functions of [`exactile_core::semantics`] themselves.
 
 mod codegen;
+mod environment;
 mod jit;
 mod run;
 mod runtime;
@@ -14,6 +15,7 @@ mod tests;
 
 use thiserror::Error;
 
+pub use environment::StandardFloats;
 pub use jit::{Executable, clif, compile};
 pub use run::Threads;
 

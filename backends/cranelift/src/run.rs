@@ -11,6 +11,7 @@ use exactile_core::ir::Grid;
 use exactile_core::target::BoundsError;
 use rayon::prelude::*;
 
+use crate::environment::StandardFloats;
 use crate::jit::Executable;
 
 /// On how many threads the programs of a grid run.
@@ -100,46 +101,6 @@ impl Scratch {
     }
 }
 
-/// Keeps subnormal numbers while it lives: a host library may have set the flags that drop them.
-struct FullPrecision {
-    #[cfg(target_arch = "x86_64")]
-    saved: u32,
-}
-
-/// Flush-to-zero and denormals-are-zero of MXCSR.
-#[cfg(target_arch = "x86_64")]
-const DROP_SUBNORMALS: u32 = 1 << 15 | 1 << 6;
-
-impl FullPrecision {
-    #[cfg(target_arch = "x86_64")]
-    fn new() -> Self {
-        let mut saved = 0u32;
-        // SAFETY: the instruction stores four bytes at the address of a local variable.
-        unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &mut saved, options(nostack)) };
-        Self::set(saved & !(DROP_SUBNORMALS | 0x6000));
-        Self { saved }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn set(flags: u32) {
-        // SAFETY: the flags are those read before, with rounding to nearest and subnormals kept;
-        // no exception is unmasked.
-        unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &flags, options(nostack, readonly)) };
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn new() -> Self {
-        Self {}
-    }
-}
-
-impl Drop for FullPrecision {
-    fn drop(&mut self) {
-        #[cfg(target_arch = "x86_64")]
-        Self::set(self.saved);
-    }
-}
-
 impl Executable {
     /// Runs the kernel over `grid` and waits for it. Checked accesses out of bounds are skipped and
     /// the least of them is returned as an error.
@@ -179,7 +140,7 @@ impl Executable {
             errors: &raw const errors,
         };
         let run = |scratch: &mut Scratch, range: Range<u64>| {
-            let _precision = FullPrecision::new();
+            let _floats = StandardFloats::new();
             let start = scratch.start();
             for program in range {
                 let [x, y, z] = coordinates(grid, program);
