@@ -1,6 +1,6 @@
 //! Compiling ahead: launches that only say what they would compile, and threads that compile it.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -14,7 +14,7 @@ use exactile_core::target::{Bounds, Options};
 use exactile_core::verify::BlockFunc;
 
 use crate::bound::Bound;
-use crate::cache::LaunchKey;
+use crate::cache::{Identity, LaunchKey};
 use crate::compile::Prepared;
 use crate::device::Device;
 use crate::error::Result;
@@ -25,28 +25,26 @@ const STACK: usize = 8 << 20;
 /// What a launch asks of the compiler.
 pub(crate) struct Request {
     key: LaunchKey,
-    options: Options,
-    facts: Facts,
 }
 
 impl Request {
-    /// `identity` tells the kernel from all others. The bounds of `options` do not matter: checked
-    /// and unchecked code is made of the same request.
-    pub(crate) fn new(identity: &str, options: Options, arguments: &[Bound<'_>]) -> Self {
+    /// The bounds of `options` do not matter: checked and unchecked code is made of the same request.
+    pub(crate) fn new(kernel: Identity, options: Options, arguments: &[Bound<'_>]) -> Self {
         let facts = Facts {
             arguments: arguments.iter().map(Bound::known).collect(),
             // The conditions are those of code that is yet to be made.
             apart: false,
         };
-        let Options {
-            determinism,
-            bounds: _,
-            schedule,
-        } = options;
+        let options = Options {
+            bounds: Bounds::Checked,
+            ..options
+        };
         Self {
-            key: LaunchKey(format!("{identity} {determinism:?} {schedule:?} {facts:?}")),
-            options,
-            facts,
+            key: LaunchKey {
+                kernel,
+                options,
+                facts,
+            },
         }
     }
 
@@ -57,7 +55,7 @@ impl Request {
         trace: impl FnOnce() -> Result<BlockFunc>,
     ) -> Result<Arc<Prepared>> {
         device.cache().prepared(&self.key, || {
-            Prepared::new(device, &self.options, &self.facts, trace)
+            Prepared::new(device, &self.key.options, &self.key.facts, trace)
         })
     }
 
@@ -78,7 +76,7 @@ impl Request {
 }
 
 /// The code that a launch and its repetitions run.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Needed {
     /// Checked code.
     Checked,
@@ -100,7 +98,7 @@ pub struct Job {
 impl Job {
     fn compile(&self, device: &Device) -> Result<()> {
         let prepared = self.request.prepared(device, &self.trace)?;
-        let proves = device.trusts_proofs() && prepared.provable;
+        let proves = device.trusts_proofs() && prepared.proofs.are_possible();
         let bounds: &[Bounds] = match self.needed {
             Needed::Checked => &[Bounds::Checked],
             Needed::Unchecked => &[Bounds::Unchecked],
@@ -224,7 +222,7 @@ struct Crew<'a> {
     begin: Instant,
     next: AtomicUsize,
     ready: AtomicBool,
-    outcomes: Mutex<BTreeMap<(&'a LaunchKey, Needed), Arc<OnceLock<Outcome>>>>,
+    outcomes: Mutex<HashMap<(&'a LaunchKey, Needed), Arc<OnceLock<Outcome>>>>,
 }
 
 impl<'a> Crew<'a> {
@@ -271,6 +269,8 @@ impl<'a> Crew<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::assert_bits_equal;
     use crate::prelude::*;

@@ -7,18 +7,36 @@
 //! that come to the same.
 
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use exactile_core::facts::Facts;
 use exactile_core::ir::Func;
+use exactile_core::lang::KernelIdentity;
+use exactile_core::target::Options;
 
 use crate::compile::{Code, Prepared, StageTime};
 use crate::error::Result;
+use crate::slot::Slot;
 
 /// What a launch knows about a kernel without tracing it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct LaunchKey(pub(crate) String);
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct LaunchKey {
+    pub(crate) kernel: Identity,
+    /// For checked code; the unchecked is made of the same.
+    pub(crate) options: Options,
+    pub(crate) facts: Facts,
+}
+
+/// What tells a kernel from all others.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Identity {
+    /// A function marked `#[kernel]`.
+    Function(KernelIdentity),
+    /// IR in text form, with the file that errors name.
+    Text { file: Arc<str>, source: Arc<str> },
+}
 
 /// The printed IR that code is made from, and the lines that errors name, as 128 bits of hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -37,30 +55,6 @@ impl CodeKey {
     }
 }
 
-/// How many kinds of launches are remembered to be in bounds.
-const MOST_PROOFS: usize = 1 << 16;
-
-/// What is made when it is first needed, and once: others wait for the one that makes it. A failure
-/// leaves it to the next one.
-pub(crate) struct Slot<T>(Mutex<Option<T>>);
-
-impl<T> Default for Slot<T> {
-    fn default() -> Self {
-        Self(Mutex::new(None))
-    }
-}
-
-impl<T: Clone> Slot<T> {
-    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
-        // Whoever panicked while making it left nothing.
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*slot {
-            Some(made) => Ok(made.clone()),
-            None => Ok(slot.insert(make()?).clone()),
-        }
-    }
-}
-
 /// What compiling has cost so far.
 #[derive(Clone, Default, Debug)]
 pub struct Costs {
@@ -72,10 +66,9 @@ pub struct Costs {
 
 #[derive(Default)]
 struct Tables {
-    by_launch: BTreeMap<LaunchKey, Arc<Slot<Arc<Prepared>>>>,
+    by_launch: HashMap<LaunchKey, Arc<Slot<Arc<Prepared>>>>,
     by_code: BTreeMap<CodeKey, Arc<Slot<Arc<Code>>>>,
     costs: Costs,
-    in_bounds: BTreeSet<String>,
 }
 
 /// The compiled kernels of a device.
@@ -93,24 +86,7 @@ impl Cache {
     /// How many different codes there are.
     pub(crate) fn len(&self) -> usize {
         let slots: Vec<_> = self.tables().by_code.values().cloned().collect();
-        let made =
-            |slot: &&Arc<Slot<Arc<Code>>>| slot.0.try_lock().is_ok_and(|code| code.is_some());
-        slots.iter().filter(made).count()
-    }
-
-    /// Whether a checked launch has proved launches like this one in bounds.
-    pub(crate) fn is_in_bounds(&self, launch: &str) -> bool {
-        self.tables().in_bounds.contains(launch)
-    }
-
-    /// Notes that launches like this one are in bounds.
-    pub(crate) fn proved(&self, launch: String) {
-        let known = &mut self.tables().in_bounds;
-        // Forgetting costs a checked launch and nothing else.
-        if known.len() >= MOST_PROOFS {
-            known.clear();
-        }
-        known.insert(launch);
+        slots.iter().filter(|slot| slot.is_made()).count()
     }
 
     /// What was spent so far.

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use exactile_core::ir::{DType, Literal, Number};
+use exactile_cranelift::StandardFloats;
 use rayon::prelude::*;
 
 use crate::array::{Array, literal_at};
@@ -222,10 +223,12 @@ pub fn compare_within(got: &Array, want: &Array, tolerance: Tolerance) -> Result
     if tolerance.nan_equals_nan && got.bytes() == want.bytes() {
         return Ok(comparison);
     }
+    let _floats = StandardFloats::new();
     let chunks: Vec<usize> = (0..want.len()).step_by(CHUNK).collect();
     let parts: Vec<(Comparison, f64)> = chunks
         .into_par_iter()
         .map(|first| {
+            let _floats = StandardFloats::new();
             let mut part = comparison.clone();
             let mut signed_ulp = 0.0;
             for flat in first..want.len().min(first + CHUNK) {

@@ -15,11 +15,14 @@ use exactile_core::passes::proof::accesses_ignore_memory;
 use exactile_core::pipeline;
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
+use exactile_cranelift::StandardFloats;
 
-use crate::cache::{CodeKey, Slot};
+use crate::cache::CodeKey;
 use crate::cuda::{Gpu, GpuCode};
 use crate::device::{Device, DeviceKind};
 use crate::error::{Error, Result};
+use crate::proofs::Proofs;
+use crate::slot::Slot;
 
 /// What a device executes.
 pub(crate) enum Code {
@@ -100,8 +103,8 @@ pub(crate) struct Prepared {
     /// What is lowered; for the interpreter, which runs the specification, what was traced.
     block: BlockFunc,
     options: Options,
-    /// Whether a checked launch without an error proves later ones in bounds.
-    pub(crate) provable: bool,
+    /// The launches that a checked one proved in bounds.
+    pub(crate) proofs: Proofs,
     /// What the scalars must be like for code that relies on rows that do not meet.
     conditions: Conditions,
     /// Checked and unchecked code that relies on it, and code that does not.
@@ -131,7 +134,7 @@ impl Prepared {
         Ok(Self {
             block,
             options: *options,
-            provable,
+            proofs: Proofs::new(provable),
             conditions,
             codes: Default::default(),
         })
@@ -206,6 +209,8 @@ struct Compilation {
     logged: bool,
     last: Instant,
     times: Vec<StageTime>,
+    /// Passes compute with the kernel's numbers.
+    _floats: StandardFloats,
 }
 
 /// What is shown of a kernel without a launch: that of one whose rows do not meet.
@@ -238,6 +243,7 @@ impl Compilation {
             logged: false,
             last: Instant::now(),
             times: Vec::new(),
+            _floats: StandardFloats::new(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use exactile_core::lang::KernelSource;
 use exactile_core::target::{Bounds, Determinism, Options, Target};
 use exactile_core::verify::BlockFunc;
+use exactile_cranelift::StandardFloats;
 
 use crate::compile::{StageTime, block_ir, compile_times};
 use crate::device::Device;
@@ -128,6 +129,7 @@ impl<P> Kernel<P> {
 
     /// The block IR as it was traced, verified.
     pub fn trace(&self) -> Result<BlockFunc> {
+        let _floats = StandardFloats::new();
         self.source.trace().map_err(|diagnostics| Error::Compile {
             kernel: self.name().to_string(),
             diagnostics,

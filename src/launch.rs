@@ -12,18 +12,22 @@ use exactile_core::diagnostic::Loc;
 use exactile_core::interp::memory::{program_coordinates, program_count};
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::Grid;
+use exactile_core::lang::is_tracing;
 use exactile_core::target::{Bounds, BoundsError};
 use exactile_core::verify::BlockFunc;
+use exactile_cranelift::StandardFloats;
 
 use crate::ahead::{Needed, Request};
 use crate::arguments::Arguments;
 use crate::bound::Bound;
 use crate::buffer::Storage;
+use crate::cache::Identity;
 use crate::compile::{Accessed, Code, Prepared};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::grid::IntoGrid;
 use crate::kernel::Kernel;
+use crate::proofs::Proven;
 
 impl<P> Kernel<P> {
     /// Runs the kernel over `grid`, one program for each point, with every access checked.
@@ -43,6 +47,7 @@ impl<P> Kernel<P> {
         grid: impl IntoGrid,
         arguments: impl Arguments<'a, P>,
     ) -> Result<()> {
+        refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
         let arguments = arguments.bind_all().list;
         let request = self.request(&arguments);
@@ -51,17 +56,15 @@ impl<P> Kernel<P> {
             return Ok(());
         }
         let prepared = request.prepared(device, || self.trace())?;
-        let proof = self.proof_of(grid, &arguments);
-        if device.trusts_proofs() && device.cache().is_in_bounds(&proof) {
+        let launch = Proven::of(grid, &arguments);
+        if device.trusts_proofs() && prepared.proofs.hold(&launch) {
             let code = code_for(device, &prepared, Bounds::Unchecked, &arguments)?;
-            // SAFETY: a checked launch with the same grid, scalars and lengths had every access in
-            // bounds, and the accesses depend on nothing else.
+            // SAFETY: a checked launch of the same IR with the same grid, scalars and lengths had
+            // every access in bounds, and the accesses depend on nothing else.
             return unsafe { run(device, &code, grid, arguments) };
         }
         run_checked(device, &prepared, grid, arguments)?;
-        if prepared.provable {
-            device.cache().proved(proof);
-        }
+        prepared.proofs.add(launch);
         Ok(())
     }
 
@@ -76,6 +79,7 @@ impl<P> Kernel<P> {
         grid: impl IntoGrid,
         arguments: impl Arguments<'a, P>,
     ) -> Result<()> {
+        refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
         let arguments = arguments.bind_all().list;
         let request = self.request(&arguments);
@@ -91,7 +95,8 @@ impl<P> Kernel<P> {
 
     fn request(&self, arguments: &[Bound<'_>]) -> Request {
         let options = self.options(Bounds::Checked);
-        Request::new(&self.source.identity(), options, arguments)
+        let kernel = Identity::Function(self.source.identity().clone());
+        Request::new(kernel, options, arguments)
     }
 
     /// The trace, for another thread.
@@ -102,19 +107,18 @@ impl<P> Kernel<P> {
         };
         move || kernel.trace()
     }
+}
 
-    /// All that the accesses of a kernel can depend on but memory.
-    fn proof_of(&self, grid: Grid, arguments: &[Bound<'_>]) -> String {
-        let mut proof = format!("{} {:?} {grid:?}", self.source.identity(), self.determinism);
-        for argument in arguments {
-            let part = match argument {
-                Bound::Read(..) | Bound::ReadWrite(..) => format!(" [{}]", argument.bytes()),
-                Bound::Scalar(literal) => format!(" {:x}", literal.bits),
-            };
-            proof.push_str(&part);
-        }
-        proof
+/// A body describes the work of a kernel; it is no place to do any.
+pub(crate) fn refuse_in_trace(kernel: &str) -> Result<()> {
+    if is_tracing() {
+        let reason = "a kernel cannot be launched while the body of one is traced on this thread";
+        return Err(launch_error(
+            kernel,
+            LaunchError::Arguments(reason.to_string()),
+        ));
     }
+    Ok(())
 }
 
 /// The code for arguments like these.
@@ -222,6 +226,8 @@ unsafe fn run_on_host(
     grid: Grid,
     arguments: &mut [Argument<'_>],
 ) -> Result<(), Failure> {
+    // Machine code sets it on each of its threads.
+    let _floats = StandardFloats::new();
     match code {
         Code::Interpreter(func) => {
             let programs = device.programs(program_count(grid)?);
@@ -401,5 +407,72 @@ fn launch_error(kernel: &str, source: LaunchError) -> Error {
     Error::Launch {
         kernel: kernel.to_string(),
         source,
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use crate::prelude::*;
+    use crate::{Error, Result, assert_bits_equal};
+
+    #[kernel]
+    fn halves(x: Ptr<f32>, y: PtrMut<f32>) {
+        let least = full([1], 1e-38);
+        store(y + arange(0, 1), least * 0.5);
+        store(y + arange(1, 2), load(x) * 0.5 + 1.0e-40);
+        store(y + arange(2, 3), full([1], 1.0) / 3.0);
+    }
+
+    fn halved(device: &Device) -> Result<Vec<f32>> {
+        let x = Buffer::from_slice(device, &[1e-38f32])?;
+        let mut y = Buffer::<f32>::zeros(device, 3)?;
+        halves(Default::default()).launch(device, 1, (&x, &mut y))?;
+        y.to_vec()
+    }
+
+    fn set_flags(flags: u32) {
+        // SAFETY: rounding and subnormals do no harm to the arithmetic between the two calls, which
+        // is that of the launches.
+        unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &flags, options(nostack, readonly)) };
+    }
+
+    /// A host library may have left subnormals dropped and another rounding.
+    #[test]
+    fn the_host_does_not_change_bits() {
+        let devices = || [Device::interpreter(), Device::lanes(), Device::cpu()];
+        let want = devices().map(|device| halved(&device));
+        set_flags(0x1f80 | 1 << 15 | 1 << 6 | 0x4000);
+        let got = devices().map(|device| halved(&device));
+        set_flags(0x1f80);
+        for (got, want) in got.into_iter().zip(want) {
+            assert_bits_equal(&got.expect("runs"), &want.expect("runs"));
+        }
+    }
+
+    static GREW: AtomicBool = AtomicBool::new(false);
+
+    #[kernel]
+    fn grows(y: PtrMut<f32>) {
+        let end = if GREW.load(Ordering::Relaxed) {
+            1024
+        } else {
+            4
+        };
+        store(y + arange(0, end), 1.0);
+    }
+
+    /// A proof speaks for one trace only.
+    #[test]
+    fn a_kernel_that_is_traced_anew_is_checked_anew() {
+        let device = Device::cpu();
+        let mut y = Buffer::<f32>::zeros(&device, 4).expect("fits");
+        let mut launch = || grows(Default::default()).launch(&device, 1, (&mut y,));
+        launch().expect("runs");
+        launch().expect("is proved");
+        GREW.store(true, Ordering::Relaxed);
+        device.cache().forget_code();
+        assert!(matches!(launch(), Err(Error::OutOfBounds { .. })));
     }
 }

@@ -36,6 +36,8 @@ mod memory;
 pub mod npy;
 pub mod ops;
 pub mod prelude;
+mod proofs;
+mod slot;
 mod tensor;
 pub mod text_kernel;
 mod winners;

@@ -9,14 +9,16 @@ use exactile_core::ir::{Access, Func, Grid, Literal, Stage};
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::text;
 use exactile_core::verify::{self, BlockFunc};
+use exactile_cranelift::StandardFloats;
 
 use crate::ahead::{Needed, Request};
 use crate::array::Array;
 use crate::bound::Bound;
 use crate::buffer::Storage;
+use crate::cache::Identity;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::launch::{arguments_error, run_checked};
+use crate::launch::{arguments_error, refuse_in_trace, run_checked};
 use crate::listing::{self, ListingStage};
 
 /// A kernel in the text form of block IR.
@@ -24,6 +26,7 @@ use crate::listing::{self, ListingStage};
 pub struct TextKernel {
     func: BlockFunc,
     options: Options,
+    identity: Identity,
 }
 
 /// An argument by value.
@@ -38,6 +41,7 @@ pub enum TextArgument {
 impl TextKernel {
     /// Parses and verifies a kernel; `file` names the source in messages.
     pub fn parse(source: &str, file: &str, options: Options) -> Result<Self> {
+        let _floats = StandardFloats::new();
         let refused = |diagnostics: Diagnostics| {
             let source_of = |name: &str| (name == file).then(|| source.to_string());
             Error::Invalid(text::render(&diagnostics, &source_of))
@@ -50,7 +54,15 @@ impl TextKernel {
             )));
         }
         let func = verify::block(func).map_err(refused)?;
-        Ok(Self { func, options })
+        let identity = Identity::Text {
+            file: file.into(),
+            source: source.into(),
+        };
+        Ok(Self {
+            func,
+            options,
+            identity,
+        })
     }
 
     /// Reads a kernel from a file.
@@ -86,6 +98,7 @@ impl TextKernel {
                 "code without bounds checks needs an unchecked launch".to_string(),
             ));
         }
+        refuse_in_trace(&self.func.name)?;
         let mut storages = self.upload(device, arguments)?;
         let mut bound = Vec::new();
         for (parameter, storage) in self.func.parameters.iter().zip(&mut storages) {
@@ -97,8 +110,7 @@ impl TextKernel {
                 },
             });
         }
-        let identity = format!("text {}", *self.func);
-        let request = Request::new(&identity, self.options, &bound);
+        let request = Request::new(self.identity.clone(), self.options, &bound);
         if device.is_recording() {
             let kernel = self.clone();
             device.note(request.job(&bound, move || kernel.without_views(), Needed::Checked));

@@ -42,7 +42,7 @@ fn lints() -> TokenStream {
             clippy::let_unit_value, clippy::blocks_in_conditions, clippy::neg_multiply,
             clippy::needless_borrow, clippy::borrow_deref_ref, clippy::unit_arg,
             clippy::redundant_closure, clippy::deref_addrof, clippy::too_many_arguments,
-            clippy::explicit_auto_deref,
+            clippy::explicit_auto_deref, clippy::multiple_bound_locations,
             reason = "the body is rewritten for tracing"
         )]
     }
@@ -179,9 +179,11 @@ fn function(kernel: &Kernel) -> TokenStream {
             let source = ::exactile::__private::KernelSource::new(
                 ::exactile::__private::KernelHeader {
                     name: #text,
-                    module: module_path!(),
                     location: #location,
-                    dtypes: ::std::vec![#(::core::any::type_name::<#generic_names>()),*],
+                    identity: ::exactile::__private::KernelIdentity::new::<
+                        #name::Config,
+                        (#(::core::marker::PhantomData<#generic_names>,)*),
+                    >(#config),
                     config: ::std::format!("{:?}", #config),
                     warps: #config.warps,
                     stages: #config.stages,

@@ -3,6 +3,7 @@
 use proc_macro2::Span;
 use syn::{
     Attribute, Block, Expr, Generics, Ident, ItemFn, Lifetime, Type, Visibility, WhereClause,
+    parse_quote,
 };
 
 /// A function marked `#[kernel]`.
@@ -59,8 +60,19 @@ pub(crate) enum Binding {
 }
 
 impl Kernel {
-    pub(crate) fn where_clause(&self) -> Option<&WhereClause> {
-        self.generics.where_clause.as_ref()
+    /// The bounds written, and that type arguments hold no references: they tell kernels apart.
+    pub(crate) fn where_clause(&self) -> WhereClause {
+        let mut generics = self.generics.clone();
+        let names: Vec<Ident> = self
+            .generics
+            .type_params()
+            .map(|ty| ty.ident.clone())
+            .collect();
+        let bounds = generics.make_where_clause();
+        for name in names {
+            bounds.predicates.push(parse_quote!(#name: 'static));
+        }
+        bounds.clone()
     }
 
     /// The names of the const generics.

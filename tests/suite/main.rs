@@ -20,6 +20,7 @@ mod programs;
 mod ptx;
 mod scans;
 mod sort;
+mod soundness;
 mod tidy;
 mod trace;
 mod winners;

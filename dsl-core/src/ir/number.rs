@@ -2,8 +2,15 @@
 
 use super::{DType, Literal};
 
+/// Only types of this crate are numbers: memory and code rely on their data types.
+mod sealed {
+    pub trait Sealed {}
+}
+
 /// A Rust type whose values are numbers of a [`DType`].
-pub trait Number: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
+pub trait Number:
+    sealed::Sealed + Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static
+{
     /// The data type.
     const DTYPE: DType;
     /// The value bits, zero above the width.
@@ -23,6 +30,7 @@ pub trait Number: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + '
 
 macro_rules! numbers {
     ($($rust:ty, $dtype:ident, $size:literal, $raw:ty, |$x:ident| $to:expr, |$bits:ident| $from:expr;)*) => {$(
+        impl sealed::Sealed for $rust {}
         impl Number for $rust {
             const DTYPE: DType = DType::$dtype;
             fn to_bits(self) -> u64 {

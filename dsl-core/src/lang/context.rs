@@ -4,6 +4,7 @@
 //! which a builder could reach them.
 
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -14,15 +15,18 @@ use crate::ir::{DType, Func, Literal, Op, Shape, Stage, Type, Value};
 
 thread_local! {
     static CONTEXT: RefCell<Option<Context>> = const { RefCell::new(None) };
-    static TRACES: Cell<u32> = const { Cell::new(0) };
+    static TRACES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A device value of one trace. Handles of tiles, scalars and pointers hold these.
+///
+/// A handle stays on its thread, so that the number of the trace tells it from those of all others.
 #[derive(Clone, Copy, Debug)]
 pub struct Handle {
     value: Value,
-    /// Which trace the value belongs to; 0 means made outside of any.
-    trace: u32,
+    /// Which trace of this thread the value belongs to; 0 means made outside of any.
+    trace: u64,
+    thread: PhantomData<*const ()>,
 }
 
 impl Handle {
@@ -35,7 +39,7 @@ impl Handle {
 /// What a trace has built so far. Public in name only: the module is private.
 pub struct Context {
     pub(crate) builder: Builder,
-    trace: u32,
+    trace: u64,
     file: (&'static str, Arc<str>),
 }
 
@@ -43,7 +47,7 @@ pub struct Context {
 pub(crate) fn trace(name: &str, body: impl FnOnce()) -> Result<Func, Diagnostics> {
     let outer = CONTEXT.with(|cell| cell.borrow_mut().take());
     let trace = TRACES.with(|count| {
-        count.set(count.get().wrapping_add(1).max(1));
+        count.set(count.get() + 1);
         count.get()
     });
     let context = Context {
@@ -57,6 +61,12 @@ pub(crate) fn trace(name: &str, body: impl FnOnce()) -> Result<Func, Diagnostics
         .with(|cell| std::mem::replace(&mut *cell.borrow_mut(), outer))
         .expect("broken invariant: a trace keeps its context");
     context.builder.finish()
+}
+
+/// Whether this thread is tracing a kernel.
+pub fn is_tracing() -> bool {
+    // Something is borrowed while an instruction is appended: then it is.
+    CONTEXT.with(|cell| cell.try_borrow().map_or(true, |context| context.is_some()))
 }
 
 /// Runs `action` on the context, with new instructions placed at `location`. Outside of a trace
@@ -85,6 +95,7 @@ pub(crate) fn emit(
     .unwrap_or(Handle {
         value: Value::new(0),
         trace: 0,
+        thread: PhantomData,
     })
 }
 
@@ -110,6 +121,7 @@ impl Context {
         Handle {
             value,
             trace: self.trace,
+            thread: PhantomData,
         }
     }
 

@@ -7,21 +7,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::context;
+use super::identity::KernelIdentity;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::target::Schedule;
 use crate::verify::{self, BlockFunc};
 
-/// What names a kernel and its configuration.
+/// What describes a kernel and its configuration.
 #[derive(Clone, Debug)]
 pub struct KernelHeader {
     /// The function's name.
     pub name: &'static str,
-    /// The module that holds it.
-    pub module: &'static str,
     /// Where it is.
     pub location: Loc,
-    /// The names of its type arguments.
-    pub dtypes: Vec<&'static str>,
+    /// What tells it from all others. The schedule is part of it.
+    pub identity: KernelIdentity,
     /// Its configuration, printed.
     pub config: String,
     /// Warps of a thread block; 0 lets the compiler choose.
@@ -83,23 +82,14 @@ impl<Parameters> KernelSource<Parameters> {
         self.header.name
     }
 
-    /// What names it.
+    /// What describes it.
     pub fn header(&self) -> &KernelHeader {
         &self.header
     }
 
-    /// What tells this kernel from every other in one process: path, location, type arguments and
-    /// configuration. The schedule is part of it.
-    pub fn identity(&self) -> String {
-        let header = &self.header;
-        format!(
-            "{}::{}<{}> at {} with {}",
-            header.module,
-            header.name,
-            header.dtypes.join(", "),
-            header.location,
-            header.config
-        )
+    /// What tells this kernel from every other in one process.
+    pub fn identity(&self) -> &KernelIdentity {
+        &self.header.identity
     }
 
     /// The schedule that the configuration asks for.
@@ -149,9 +139,15 @@ impl<Parameters> KernelSource<Parameters> {
     message = "`{Self}` cannot be a parameter of a kernel",
     note = "parameters are `Ptr<T>`, `PtrMut<T>`, `Tensor<T, RANK>`, `TensorMut<T, RANK>` and numbers such as `i32` and `f32`"
 )]
-pub trait KernelParameter {
+pub trait KernelParameter: Sealed {
     /// What the body of the kernel sees.
     type Handle;
     /// Declares the parameter in the trace.
     fn declare(name: &str) -> Self::Handle;
 }
+
+/// Only types of this crate are parameters: a launch relies on what they declare.
+pub(super) mod sealed {
+    pub trait Sealed {}
+}
+use sealed::Sealed;

@@ -13,6 +13,7 @@ mod context;
 pub mod control;
 pub mod element;
 mod frame;
+pub mod identity;
 pub mod kernel;
 pub mod lookup;
 pub mod math;
@@ -27,9 +28,10 @@ pub mod tile;
 mod while_loop;
 
 pub use carry::Carry;
-pub use context::Handle;
+pub use context::{Handle, is_tracing};
 pub use control::range;
 pub use element::{Bits, Element, Float, Int, LiteralOf, Numeric};
+pub use identity::KernelIdentity;
 pub use kernel::{KernelHeader, KernelParameter, KernelSource};
 pub use memory::{load, store};
 pub use ptr::{Ptr, PtrMut, PtrMutTile, PtrTile};
@@ -40,6 +42,7 @@ pub use tile::{
 
 /// What the output of the macros names.
 pub mod generated {
+    pub use super::identity::KernelIdentity;
     pub use super::kernel::{KernelHeader, KernelParameter, KernelSource};
     pub use super::{control, operators};
     pub use crate::diagnostic::Loc;

@@ -7,6 +7,7 @@ use std::panic::Location;
 use super::context::{self, Context, Handle};
 use super::element::{Element, HostNumber, LiteralOf};
 use super::kernel::KernelParameter;
+use super::kernel::sealed::Sealed;
 use super::tile::{DeviceValue, Scalar, Tile};
 use crate::ir::{Access, BinaryOp, DType, Number, Value};
 
@@ -187,6 +188,7 @@ fn declare(name: &str, dtype: DType, access: Access) -> Address {
     Address { base, offset: None }
 }
 
+impl<T: Element> Sealed for Ptr<T> {}
 impl<T: Element> KernelParameter for Ptr<T> {
     type Handle = Self;
     fn declare(name: &str) -> Self {
@@ -194,6 +196,7 @@ impl<T: Element> KernelParameter for Ptr<T> {
     }
 }
 
+impl<T: Element> Sealed for PtrMut<T> {}
 impl<T: Element> KernelParameter for PtrMut<T> {
     type Handle = Self;
     fn declare(name: &str) -> Self {
@@ -203,6 +206,7 @@ impl<T: Element> KernelParameter for PtrMut<T> {
 
 macro_rules! scalar_parameters {
     ($($Host:ty)*) => { $(
+        impl Sealed for $Host {}
         impl KernelParameter for $Host {
             type Handle = Scalar<$Host>;
             fn declare(name: &str) -> Scalar<$Host> {
@@ -215,6 +219,7 @@ macro_rules! scalar_parameters {
 }
 scalar_parameters!(bool i8 i16 i32 i64 u8 u16 u32 u64 half::f16 half::bf16 f32 f64);
 
+impl<T: Element> Sealed for Scalar<T> {}
 impl<T: Element + KernelParameter<Handle = Scalar<T>>> KernelParameter for Scalar<T> {
     type Handle = Self;
     fn declare(name: &str) -> Self {

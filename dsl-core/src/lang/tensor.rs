@@ -8,6 +8,7 @@ use super::context::{self, Context, Handle};
 use super::control::IntoIndex;
 use super::element::Element;
 use super::kernel::KernelParameter;
+use super::kernel::sealed::Sealed;
 use super::memory::{Source, Target};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile, axis_of};
 use crate::ir::{Access, CompareOp, Op, Parameter, Shape, Space, Type, Value};
@@ -51,6 +52,7 @@ macro_rules! tensors {
             }
         }
 
+        impl<T: Element, const RANK: usize> Sealed for $Name<T, RANK> {}
         impl<T: Element, const RANK: usize> KernelParameter for $Name<T, RANK> {
             type Handle = Self;
             fn declare(name: &str) -> Self {

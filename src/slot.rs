@@ -1,0 +1,152 @@
+//! What is made when it is first needed, and once.
+//!
+//! What makes it may run the user's code and takes long, so no lock is held meanwhile: other threads
+//! wait until it is made, and the same thread, which would wait for itself, gets an error.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use crate::error::{Error, Result};
+
+/// A place for one value. A failure leaves it empty for the next one who needs it.
+pub(crate) struct Slot<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+enum State<T> {
+    Empty,
+    Making(ThreadId),
+    Made(T),
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self {
+            state: Mutex::new(State::Empty),
+            changed: Condvar::new(),
+        }
+    }
+}
+
+impl<T> Slot<T> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        // Nothing panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_made(&self) -> bool {
+        matches!(*self.state(), State::Made(_))
+    }
+}
+
+impl<T: Clone> Slot<T> {
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        let this = thread::current().id();
+        let mut state = self.state();
+        loop {
+            match &*state {
+                State::Made(made) => return Ok(made.clone()),
+                State::Making(maker) if *maker == this => {
+                    return Err(Error::Invalid(
+                        "a kernel is needed while this thread compiles it".to_string(),
+                    ));
+                }
+                State::Making(_) => {
+                    let woken = self.changed.wait(state);
+                    state = woken.unwrap_or_else(PoisonError::into_inner);
+                }
+                State::Empty => break,
+            }
+        }
+        *state = State::Making(this);
+        drop(state);
+        let mut making = Making {
+            slot: self,
+            made: None,
+        };
+        let made = make()?;
+        making.made = Some(made.clone());
+        Ok(made)
+    }
+}
+
+/// Ends the making and wakes all who wait, even after a panic.
+struct Making<'a, T> {
+    slot: &'a Slot<T>,
+    made: Option<T>,
+}
+
+impl<T> Drop for Making<'_, T> {
+    fn drop(&mut self) {
+        *self.slot.state() = match self.made.take() {
+            Some(made) => State::Made(made),
+            None => State::Empty,
+        };
+        self.slot.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn many_threads_make_it_once() {
+        let (slot, makers) = (Slot::default(), AtomicUsize::new(0));
+        let begin = Barrier::new(8);
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    begin.wait();
+                    let made = slot.get_or_make(|| {
+                        thread::yield_now();
+                        Ok(makers.fetch_add(1, Ordering::Relaxed))
+                    });
+                    assert_eq!(made.expect("is made"), 0);
+                });
+            }
+        });
+        assert!(slot.is_made());
+        assert_eq!(makers.into_inner(), 1);
+    }
+
+    #[test]
+    fn an_error_and_a_panic_leave_it_to_those_who_wait() {
+        for panics in [false, true] {
+            let slot = Slot::default();
+            let begin = Barrier::new(2);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let failing = AssertUnwindSafe(|| {
+                        slot.get_or_make(|| {
+                            begin.wait();
+                            assert!(!panics, "on purpose");
+                            Err(Error::Invalid("on purpose".to_string()))
+                        })
+                    });
+                    assert!(!catch_unwind(failing).is_ok_and(|made| made.is_ok()));
+                });
+                begin.wait();
+                assert_eq!(slot.get_or_make(|| Ok(3)).expect("is made"), 3);
+            });
+        }
+    }
+
+    #[test]
+    fn a_maker_that_needs_it_gets_an_error() {
+        let slot = Slot::default();
+        let made = slot.get_or_make(|| slot.get_or_make(|| Ok(1)));
+        let message = made.expect_err("needs itself").to_string();
+        assert!(
+            message.contains("while this thread compiles it"),
+            "{message}"
+        );
+        assert_eq!(slot.get_or_make(|| Ok(2)).expect("is made"), 2);
+    }
+}
