@@ -1,61 +1,20 @@
-//! The sums of all prefixes of each row: one program a row, the whole row in one tile.
+//! Every element of a scan has the bits of the sum of its prefix.
 
-use exactile::prelude::*;
-use exactile::{Number, Result};
-use exactile_harness::demo::{Case, problem, uniform};
-
-/// `BLOCK` is the next power of two of the number of columns.
-#[kernel]
-pub(crate) fn cumsum<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, columns: i32) {
-    let offsets = arange(0, BLOCK);
-    let mask = offsets < columns;
-    let start = program_id(0) * columns;
-    let row = load(x + start + offsets).mask(mask);
-    store(out + start + offsets, row.cumsum(0)).mask(mask);
-}
-
-pub(crate) fn case<T: Float + Number>(rows: usize, columns: usize) -> Case {
-    let block = columns.next_power_of_two();
-    Case {
-        kernel: "cumsum",
-        dtype: <T as Number>::DTYPE,
-        shape: vec![rows, columns],
-        bytes: (2 * rows * columns * size_of::<T>()) as u64,
-        flops: (rows * columns) as u64,
-        blocks: vec![block, 2 * block],
-        elements: |block| block,
-        setup: Box::new(move |device| {
-            let x = Buffer::from_slice(device, &uniform::<T>(5, rows * columns, 0.0, 1.0))?;
-            let device = device.clone();
-            let out = Buffer::<T>::zeros(&device, rows * columns)?;
-            Ok(problem(out, move |out, setting| {
-                let config = cumsum::Config::new(setting.block).scheduled(setting.schedule());
-                cumsum::<T>(config).determinism(setting.determinism).launch(
-                    &device,
-                    rows,
-                    (&x, out, columns as i32),
-                )
-            }))
-        }),
-    }
-}
-
-/// What the demo runs; `quick` takes small inputs.
-pub(crate) fn cases(quick: bool) -> Vec<Case> {
-    if quick {
-        return vec![
-            case::<f32>(123, 781),
-            case::<f16>(61, 1000),
-            case::<bf16>(61, 1000),
-        ];
-    }
-    vec![
-        case::<f32>(4096, 8192),
-        case::<f32>(4096, 3000),
-        case::<bf16>(4096, 4096),
-    ]
-}
+use exactile::{Buffer, Device, Result, assert_bits_equal};
+use exactile_kernels::{Setting, cumsum, sum_rows};
 
 fn main() -> Result<()> {
-    exactile_harness::demo::main(&cases(true))
+    let device = Device::cpu();
+    let shape = [4, 1000];
+    let numbers: Vec<f32> = (0..4000).map(|i| 1.0 / (i + 1) as f32).collect();
+    let x = Buffer::from_slice(&device, &numbers)?;
+    let mut prefixes = Buffer::zeros(&device, 4000)?;
+    let mut sums = Buffer::zeros(&device, 4)?;
+    cumsum(&x, &mut prefixes, shape, &Setting::default())?;
+    sum_rows(&x, &mut sums, shape, &Setting::default())?;
+    let prefixes = prefixes.to_vec()?;
+    let last: Vec<f32> = prefixes.chunks(1000).map(|row| row[999]).collect();
+    assert_bits_equal(&last, &sums.to_vec()?);
+    println!("{last:?}");
+    Ok(())
 }

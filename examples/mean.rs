@@ -1,73 +1,35 @@
-//! The mean of a tensor `[outer, middle, inner]` over its middle axis.
-//!
-//! The accumulator adds the tiles of the loop in the order of one tree over the whole axis, so the
-//! tile sizes never change bits.
+//! A reduction over many tiles: the accumulator adds them in the order of one tree over the whole
+//! axis, so the tile size never changes bits.
 
 use exactile::prelude::*;
-use exactile::{Number, Result};
-use exactile_harness::demo::{Case, linspace, problem};
+use exactile::{Result, assert_bits_equal};
 
-#[kernel(ROWS = 64, COLUMNS = 16)]
-pub(crate) fn mean<T: Float, const ROWS: usize, const COLUMNS: usize>(
-    x: Tensor<T, 3>,
-    out: TensorMut<T, 2>,
-) {
-    let (column, outer) = (program_id(0), program_id(1));
-    let tiles = x.tile([1, ROWS, COLUMNS]);
-    let mut sum = sum_accumulator::<f32>([1, COLUMNS]).at_most(256);
-    for row in range(0, x.extent(1)).step(ROWS) {
-        let tile = load(tiles.at_offset((outer, row, column * COLUMNS)));
-        sum.add(tile, 1);
+/// The mean of a row, in tiles of `BLOCK` elements.
+#[kernel]
+fn row_mean<const BLOCK: usize>(x: Tensor<f32, 2>, out: TensorMut<f32, 1>) {
+    let row = program_id(0);
+    let tiles = x.tile([1, BLOCK]);
+    let mut sum = sum_accumulator::<f32>([1]);
+    for column in range(0, x.extent(1)).step(BLOCK) {
+        sum.add(load(tiles.at_offset((row, column))), 1);
     }
     let mean = sum.finish() / x.extent(1).to::<f32>();
-    store(out.tile([1, COLUMNS]).at((outer, column)), mean.to::<T>());
+    store(out.tile([1]).at((row,)), mean);
 }
 
-pub(crate) fn case<T: Float + Number>(outer: usize, middle: usize, inner: usize) -> Case {
-    let n = outer * middle * inner;
-    Case {
-        kernel: "mean",
-        dtype: <T as Number>::DTYPE,
-        shape: vec![outer, middle, inner],
-        bytes: ((n + outer * inner) * size_of::<T>()) as u64,
-        flops: n as u64,
-        blocks: vec![64, 32, 128],
-        elements: |block| block * 16,
-        setup: Box::new(move |device| {
-            let x = Buffer::from_slice(device, &linspace::<T>(-100.0, 100.0, n))?;
-            let device = device.clone();
-            let out = Buffer::<T>::zeros(&device, outer * inner)?;
-            Ok(problem(out, move |out, setting| {
-                let config = mean::Config {
-                    rows: setting.block,
-                    columns: match setting.width {
-                        0 => inner.next_power_of_two().min(64),
-                        width => width,
-                    },
-                    ..mean::Config::new()
-                }
-                .scheduled(setting.schedule());
-                let grid = (inner.div_ceil(config.columns), outer);
-                let arguments = (
-                    x.view([outer, middle, inner])?,
-                    out.view_mut([outer, inner])?,
-                );
-                mean::<T>(config)
-                    .determinism(setting.determinism)
-                    .launch(&device, grid, arguments)
-            }))
-        }),
-    }
-}
-
-/// What the demo runs; `quick` takes small inputs.
-pub(crate) fn cases(quick: bool) -> Vec<Case> {
-    if quick {
-        return vec![case::<f32>(13, 1001, 16), case::<bf16>(7, 300, 33)];
-    }
-    vec![case::<f32>(2048, 4096, 16), case::<f32>(64, 4096, 64)]
+fn means(block: usize) -> Result<Vec<f32>> {
+    let (device, rows, columns) = (Device::cpu(), 3, 1000);
+    let numbers: Vec<f32> = (0..rows * columns).map(|i| 1.0 / (i + 1) as f32).collect();
+    let x = Buffer::from_slice(&device, &numbers)?;
+    let mut out = Buffer::zeros(&device, rows)?;
+    let arguments = (x.view([rows, columns])?, out.view_mut([rows])?);
+    row_mean(row_mean::Config::new(block)).launch(&device, rows, arguments)?;
+    out.to_vec()
 }
 
 fn main() -> Result<()> {
-    exactile_harness::demo::main(&cases(true))
+    let golden = means(64)?;
+    assert_bits_equal(&means(1024)?, &golden);
+    println!("{golden:?}");
+    Ok(())
 }

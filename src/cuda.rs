@@ -19,6 +19,7 @@ fn failed(error: exactile_nvptx::Error) -> Error {
 #[derive(Debug)]
 pub struct Gpu {
     context: Context,
+    /// Where all its work is put.
     pub stream: Stream,
     errors: Mutex<ErrorRecord>,
     /// Placed after each launch while a clock runs.
@@ -147,6 +148,7 @@ pub struct GpuCode {
 #[derive(Debug)]
 pub struct GpuMemory {
     gpu: Arc<Gpu>,
+    /// The bytes.
     pub buffer: DeviceBuffer,
 }
 

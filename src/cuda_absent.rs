@@ -18,7 +18,7 @@ fn absent<T>(what: &str) -> Result<T> {
 pub enum Gpu {}
 
 impl Gpu {
-    pub fn open(ordinal: usize) -> Result<Arc<Self>> {
+    pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
         absent(&format!("device `cuda:{ordinal}`"))
     }
 
@@ -30,7 +30,7 @@ impl Gpu {
         match *self {}
     }
 
-    pub fn synchronize(&self) -> Result<()> {
+    pub(crate) fn synchronize(&self) -> Result<()> {
         match *self {}
     }
 
@@ -52,10 +52,12 @@ pub(crate) enum Ptx {}
 pub enum Clock {}
 
 impl Clock {
+    /// There is no GPU to time.
     pub fn new(gpu: &Arc<Gpu>, _flush: usize) -> Result<Self> {
         match **gpu {}
     }
 
+    /// There is no clock to ask.
     pub fn time(&mut self, _launch: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
         match *self {}
     }
@@ -67,10 +69,10 @@ pub(crate) enum GpuCode {}
 
 /// No memory.
 #[derive(Debug)]
-pub enum GpuMemory {}
+pub(crate) enum GpuMemory {}
 
 impl GpuMemory {
-    pub fn zeroed(gpu: &Arc<Gpu>, _len: usize) -> Result<Self> {
+    pub(crate) fn zeroed(gpu: &Arc<Gpu>, _len: usize) -> Result<Self> {
         match **gpu {}
     }
 
@@ -82,11 +84,11 @@ impl GpuMemory {
         match *self {}
     }
 
-    pub fn read(&self) -> Result<Vec<u8>> {
+    pub(crate) fn read(&self) -> Result<Vec<u8>> {
         match *self {}
     }
 
-    pub fn write(&mut self, _bytes: &[u8]) -> Result<()> {
+    pub(crate) fn write(&mut self, _bytes: &[u8]) -> Result<()> {
         match *self {}
     }
 
@@ -102,6 +104,7 @@ pub struct Listing {
     pub ptx: String,
 }
 
+/// Says what is missing.
 pub fn listing(_func: &LaneFunc) -> Result<Listing> {
     absent("GPU code")
 }

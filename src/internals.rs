@@ -6,7 +6,9 @@ use std::sync::Arc;
 pub use crate::ahead::{Job, compile_all, threads};
 pub use crate::buffer::POISON;
 pub use crate::cache::Costs;
-pub use crate::cuda::{Clock as GpuClock, Gpu, GpuMemory, listing as gpu_listing};
+#[cfg(feature = "nvptx")]
+pub use crate::cuda::GpuMemory;
+pub use crate::cuda::{Clock as GpuClock, Gpu, listing as gpu_listing};
 use crate::device::Device;
 use crate::error::Result;
 pub use crate::files::write as write_file;

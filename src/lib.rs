@@ -3,6 +3,7 @@
 //! [`kernel`] turns a function over tiles into a [`Kernel`], which [`Kernel::launch`] runs on a
 //! [`Device`] with [`Buffer`]s. [`compare`](compare()) judges results by their bits.
 
+#![warn(missing_docs)]
 // A print macro panics where its stream is full or closed.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,4 +1,4 @@
-//! `exactile bench`: the examples in exact mode and without promises beside other libraries.
+//! `exactile bench`: the kernels in exact mode and without promises beside other libraries.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use exactile::{Device, DeviceKind, Error, Result};
 use exactile_harness::bench::{Library, PeersCommand, Plan, Report, Subject, run};
+use exactile_harness::cases::subjects::{Size, subjects};
 
 use super::progress::Progress;
-use super::subjects::{Size, subjects};
 
-/// Measures the example kernels beside those of other libraries, in turns.
+/// Measures the ready kernels beside those of other libraries, in turns.
 #[derive(Args)]
 pub(crate) struct Bench {
     /// What runs them: `cpu`, `lanes`, `cuda` or `cuda:N`; a GPU if there is one when absent

@@ -1,13 +1,13 @@
-//! `exactile demo`: the examples under every configuration, with their bits judged.
+//! `exactile demo`: the kernels under every configuration, with their bits judged.
 
 use clap::Args;
 use exactile::{Determinism, Device, Error, Result};
+use exactile_harness::cases::cases;
 use exactile_harness::demo::{Case, HEADER, Row, judge};
 
-use super::examples;
 use super::progress::Progress;
 
-/// Runs the example kernels under every configuration and compares their bits with the golden run.
+/// Runs the ready kernels under every configuration and compares their bits with the golden run.
 #[derive(Args)]
 pub(crate) struct Demo {
     /// Only kernels with this name
@@ -72,7 +72,7 @@ impl Demo {
     }
 
     fn cases(&self) -> Result<Vec<Case>> {
-        let mut cases = examples::cases(!self.full);
+        let mut cases = cases(!self.full);
         let names: Vec<&str> = cases.iter().map(|case| case.kernel).collect();
         if let Some(wanted) = &self.kernel {
             if !names.contains(&wanted.as_str()) {

@@ -7,14 +7,12 @@
 mod bench;
 mod demo;
 mod dump;
-mod examples;
 mod math;
 mod ops;
 mod progress;
 mod run;
 mod selftest;
 mod settings;
-mod subjects;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

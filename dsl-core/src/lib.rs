@@ -3,6 +3,7 @@
 //! No `unsafe`, no I/O, no LLVM, no Cranelift, no CUDA. Rooms use lower floors only; the tidy test
 //! lists them.
 
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod backend;

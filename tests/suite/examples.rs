@@ -7,42 +7,11 @@ use exactile::{Bounds, Determinism, Kernel, Options, Schedule, Target, f16};
 use exactile_core::facts::{Facts, Known};
 use exactile_core::pipeline;
 use exactile_core::verify::BlockFunc;
+use exactile_kernels::{
+    cumsum, gather, histogram, layer_norm, matmul, mean, softmax, sort, sum, topk, vector_add,
+};
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
-
-#[path = "../../examples/cumsum.rs"]
-#[expect(dead_code, reason = "only its kernel is used")]
-mod cumsum;
-#[path = "../../examples/gather.rs"]
-#[expect(dead_code, reason = "only its kernel is used")]
-mod gather;
-#[path = "../../examples/histogram.rs"]
-#[expect(dead_code, reason = "only its kernel is used")]
-mod histogram;
-#[path = "../../examples/layer_norm.rs"]
-#[expect(dead_code, reason = "only its kernel is used")]
-mod layer_norm;
-#[path = "../../examples/matmul.rs"]
-#[expect(dead_code, reason = "only its kernel is used")]
-mod matmul;
-#[path = "../../examples/mean.rs"]
-#[expect(dead_code, reason = "only its kernel is used")]
-mod mean;
-#[path = "../../examples/softmax.rs"]
-#[expect(dead_code, reason = "only its kernel is used")]
-mod softmax;
-#[path = "../../examples/sort.rs"]
-#[expect(dead_code, reason = "only its kernel is used")]
-mod sort;
-#[path = "../../examples/sum.rs"]
-#[expect(dead_code, reason = "only its kernels are used")]
-mod sum;
-#[path = "../../examples/topk.rs"]
-#[expect(dead_code, reason = "only its kernels are used")]
-mod topk;
-#[path = "../../examples/vector_add.rs"]
-#[expect(dead_code, reason = "only its kernel is used")]
-mod vector_add;
 
 /// A kernel with what a launch on well-aligned and contiguous arguments knows.
 #[derive(Clone)]

@@ -13,6 +13,12 @@ use crate::root;
 const MAX_FILE_LINES: usize = 500;
 const MAX_FUNCTION_LINES: usize = 80;
 
+/// Lines of the facade: what a launch needs, and nothing that judges or measures.
+const MAX_FACADE_LINES: usize = 5000;
+
+/// The packages that are for users: each public item says what it is.
+const PUBLIC: &[&str] = &["src", "dsl-core/src", "kernels/src"];
+
 /// The only files that may hold `unsafe`.
 const UNSAFE_FILES: &[&str] = &[
     "backends/cranelift/src/environment.rs",
@@ -33,6 +39,7 @@ const LEVELS: &[&[&str]] = &[
     &["exactile-macros", "exactile-core"],
     &["exactile-cranelift", "exactile-nvptx"],
     &["exactile"],
+    &["exactile-kernels"],
     &["exactile-harness"],
     &["exactile-cli"],
 ];
@@ -99,6 +106,47 @@ fn files_are_short_and_say_what_they_hold() {
         if !name.starts_with("tests/ui/") && !text.starts_with("//!") {
             problems.push(format!("{name}: the first line is not `//!`"));
         }
+    }
+    assert_none(problems);
+}
+
+#[test]
+fn the_facade_is_small() {
+    let files = rust_files();
+    let facade = files.iter().filter(|(name, _)| name.starts_with("src/"));
+    let lines: usize = facade.map(|(_, text)| text.lines().count()).sum();
+    assert!(lines < MAX_FACADE_LINES, "the facade has {lines} lines");
+}
+
+#[test]
+fn public_packages_document_every_item() {
+    let files = files();
+    let silent = PUBLIC.iter().filter(|folder| {
+        let root = files.get(&format!("{folder}/lib.rs"));
+        !root.is_some_and(|text| text.contains("#![warn(missing_docs)]"))
+    });
+    assert_none(silent.map(ToString::to_string).collect());
+}
+
+/// Examples are what a user would write: no harness, and short.
+#[test]
+fn examples_are_short() {
+    let mut problems = Vec::new();
+    for (name, text) in rust_files() {
+        let lines = text.lines().count();
+        let example = name.starts_with("examples/");
+        if example && (lines > 40 || text.contains("exactile_harness")) {
+            problems.push(format!("{name}: {lines} lines, or uses the harness"));
+        }
+        if text.contains(concat!("#[pa", "th = \"../../")) {
+            problems.push(format!("{name}: includes a file of another package"));
+        }
+    }
+    let readme = fs::read_to_string(root().join("README.md")).expect("is read");
+    let softmax = fs::read_to_string(root().join("examples/softmax.rs")).expect("is read");
+    let code = softmax.split_once("\n\n").map_or("", |(_, code)| code);
+    if code.is_empty() || !readme.contains(code) {
+        problems.push("README.md does not show examples/softmax.rs".to_string());
     }
     assert_none(problems);
 }

@@ -11,11 +11,12 @@ use super::peers::Peers;
 use super::report::{PeerTime, Row, title};
 use super::tune::{Search, compile, fastest};
 use super::{Plan, Subject};
-use crate::demo::{Problem, Setting, compare_written, golden_run, sampled_run};
+use crate::demo::{Problem, compare_written, golden_run, sampled_run};
 use exactile::Array;
 use exactile::Comparison;
 use exactile::DeviceKind;
 use exactile::{Error, Result};
+use exactile_kernels::Setting;
 
 /// The levels that are measured: the promise of this crate, and none.
 const LEVELS: [Determinism; 2] = [Determinism::Exact, Determinism::NotGuaranteed];

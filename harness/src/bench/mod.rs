@@ -16,7 +16,9 @@ mod tune;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::demo::{Case, Setting};
+use exactile_kernels::Setting;
+
+use crate::demo::Case;
 use exactile::Device;
 use exactile::Result;
 use exactile::internals;

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::clock::Clock;
-use crate::demo::{Problem, Setting};
+use crate::demo::Problem;
 use exactile::Determinism;
 use exactile::Device;
 use exactile::internals::{self, compile_all, threads};
 use exactile::{Error, Result};
+use exactile_kernels::Setting;
 
 /// Time of one candidate in the first pass, and of the best ones in the second.
 const TIMES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(40));

@@ -2,7 +2,9 @@
 
 use exactile_core::target::{Determinism, MAX_WARPS};
 
-use super::{Case, Problem, Row, Setting};
+use exactile_kernels::Setting;
+
+use super::{Case, Problem, Row};
 use exactile::Array;
 use exactile::autotune::measure;
 use exactile::internals::POISON;

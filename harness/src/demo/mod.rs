@@ -1,60 +1,20 @@
-//! The harness of the examples and of `exactile demo`: runs a kernel under several configurations,
-//! judges its bits, and measures it.
+//! `exactile demo`: runs a kernel under several settings, judges its bits, and measures it.
 
 mod inputs;
 mod judge;
 
-use std::io::{Write, stdout};
-
 use exactile_core::ir::DType;
-use exactile_core::target::{Determinism, Schedule};
+use exactile_kernels::Setting;
 use serde::Serialize;
 
 use exactile::Array;
 use exactile::Device;
+use exactile::Result;
 use exactile::autotune::{Outputs, Workload, with_output};
-use exactile::{Error, Result};
 
 pub use inputs::{linspace, random, uniform};
 pub use judge::judge;
 pub(crate) use judge::{compare_written, golden_run, sampled_run};
-
-/// A configuration that a [`Case`] is run with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Setting {
-    /// The tile size that the case varies.
-    pub block: usize,
-    /// A second extent that a case may vary, such as rows of a tile; 0 lets the case choose.
-    pub width: usize,
-    /// Warps of a thread block; 0 lets the compiler choose, and the CPU has none.
-    pub warps: u32,
-    /// Depth of software pipelines; 0 lets the compiler choose.
-    pub stages: u32,
-    /// Least number of thread blocks of a multiprocessor; 0 leaves it to the assembler.
-    pub occupancy: u32,
-    /// The level promised.
-    #[serde(skip)]
-    pub determinism: Determinism,
-}
-
-impl Setting {
-    /// The same at another level.
-    pub(crate) fn at(self, determinism: Determinism) -> Self {
-        Self {
-            determinism,
-            ..self
-        }
-    }
-
-    /// The part of it that every kernel's `Config` has.
-    pub fn schedule(&self) -> Schedule {
-        Schedule {
-            warps: (self.warps != 0).then_some(self.warps),
-            stages: self.stages,
-            occupancy: self.occupancy,
-        }
-    }
-}
 
 /// A kernel with its buffers on one device.
 pub type Problem = Box<dyn Workload<Setting>>;
@@ -183,37 +143,4 @@ impl Row {
             self.reference,
         )
     }
-}
-
-/// Runs the cases of an example on the CPU, and on the first GPU where there is one, and prints a
-/// table. An error when a result is not as promised.
-pub fn main(cases: &[Case]) -> Result<()> {
-    let mut devices = vec![Device::cpu()];
-    match Device::cuda(0) {
-        Ok(device) => devices.push(device),
-        Err(reason) => print(&format!("no GPU: {reason}"))?,
-    }
-    print(HEADER)?;
-    let mut wrong = 0;
-    for case in cases {
-        for device in &devices {
-            judge(case, device, Determinism::Exact, &mut |row| {
-                print(&row.line())?;
-                if let Some(report) = &row.report {
-                    print(report)?;
-                }
-                wrong += usize::from(!row.passed);
-                Ok(())
-            })?;
-        }
-    }
-    if wrong > 0 {
-        return Err(Error::Mismatch(format!("{wrong} rows are not as promised")));
-    }
-    Ok(())
-}
-
-fn print(line: &str) -> Result<()> {
-    let printed = writeln!(stdout(), "{line}");
-    printed.map_err(|error| Error::Invalid(format!("standard output: {error}")))
 }

@@ -1,0 +1,85 @@
+//! The kernels of `exactile-kernels` with their inputs: what the demonstration runs.
+
+mod elementwise;
+mod orders;
+mod rows;
+pub mod subjects;
+mod sums;
+
+use exactile::{bf16, f16};
+
+use crate::demo::Case;
+
+/// What the demonstration runs; `quick` takes small inputs.
+pub fn cases(quick: bool) -> Vec<Case> {
+    let n = if quick { 100_003 } else { 1 << 24 };
+    let mut cases = vec![
+        elementwise::vector_add::<f32>(n),
+        elementwise::vector_add::<f16>(n),
+        elementwise::vector_add::<bf16>(n),
+    ];
+    cases.extend(if quick { small() } else { large() });
+    cases
+}
+
+fn small() -> Vec<Case> {
+    vec![
+        rows::softmax::<f32>(123, 781),
+        rows::softmax::<f16>(61, 1000),
+        rows::softmax::<bf16>(61, 1000),
+        rows::softmax_loop::<f32>(123, 781),
+        sums::mean::<f32>(13, 1001, 16),
+        sums::mean::<bf16>(7, 300, 33),
+        rows::layer_norm::<f32>(57, 1000),
+        rows::layer_norm::<f16>(19, 768),
+        rows::layer_norm_loop::<f16>(57, 768),
+        sums::rows::<f32>(37, 1000),
+        sums::rows::<bf16>(9, 300),
+        sums::columns::<f32>(5000, 70),
+        sums::all::<f32>(100_003),
+        rows::cumsum::<f32>(123, 781),
+        rows::cumsum::<f16>(61, 1000),
+        rows::cumsum::<bf16>(61, 1000),
+        elementwise::matmul::<f32>(100, 70, 50),
+        orders::sort::<f32>(21, 1024),
+        orders::sort::<f16>(10, 256),
+        orders::topk::<f32>(21, 1024),
+        orders::topk::<bf16>(10, 256),
+        orders::topk_indices::<f32>(21, 1024),
+        elementwise::histogram(256, 100_003),
+        elementwise::histogram(2, 65_536),
+        rows::gather::<f32>(57, 1000),
+        rows::gather::<bf16>(19, 32),
+    ]
+}
+
+fn large() -> Vec<Case> {
+    vec![
+        rows::softmax::<f32>(4096, 4096),
+        rows::softmax::<f32>(1823, 781),
+        rows::softmax::<f16>(4096, 5000),
+        rows::softmax::<bf16>(4096, 5000),
+        rows::softmax_loop::<f32>(4096, 4096),
+        sums::mean::<f32>(2048, 4096, 16),
+        sums::mean::<f32>(64, 4096, 64),
+        rows::layer_norm::<f32>(4096, 3000),
+        rows::layer_norm::<bf16>(4096, 4096),
+        rows::layer_norm_loop::<bf16>(4096, 4096),
+        sums::rows::<f32>(8192, 8192),
+        sums::columns::<f32>(8192, 8192),
+        sums::all::<f32>(1 << 26),
+        rows::cumsum::<f32>(4096, 8192),
+        rows::cumsum::<f32>(4096, 3000),
+        rows::cumsum::<bf16>(4096, 4096),
+        elementwise::matmul::<f32>(1000, 700, 500),
+        elementwise::matmul::<f32>(1024, 1024, 1024),
+        orders::sort::<f32>(16384, 1024),
+        orders::sort::<f16>(16384, 1024),
+        orders::topk::<f32>(16384, 1024),
+        orders::topk_indices::<f32>(16384, 1024),
+        elementwise::histogram(256, 1 << 28),
+        elementwise::histogram(4096, 1 << 26),
+        rows::gather::<f32>(16384, 1024),
+        rows::gather::<f32>(4096, 4096),
+    ]
+}

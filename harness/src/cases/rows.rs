@@ -1,0 +1,150 @@
+//! Kernels of rows: softmax, layer normalisation, prefixes, gathers.
+
+use exactile::Number;
+use exactile::prelude::*;
+use exactile_kernels as kernels;
+use exactile_kernels::Setting;
+use exactile_kernels::layer_norm::{Inputs, Outputs};
+
+use crate::demo::{Case, problem, random, uniform};
+
+/// Programs of a loop for each multiprocessor, where a setting does not say.
+const PROGRAMS: usize = 2;
+
+/// The setting with a loop over rows.
+fn looped(setting: &Setting) -> Setting {
+    let width = match setting.width {
+        0 => PROGRAMS,
+        width => width,
+    };
+    Setting { width, ..*setting }
+}
+
+pub(super) fn softmax<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    let block = columns.next_power_of_two();
+    Case {
+        kernel: "softmax",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![rows, columns],
+        bytes: (2 * rows * columns * size_of::<T>()) as u64,
+        flops: (5 * rows * columns) as u64,
+        blocks: vec![block, 2 * block, 4 * block],
+        elements: |block| block,
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &random::<T>(3, rows * columns))?;
+            let out = Buffer::<T>::zeros(device, rows * columns)?;
+            Ok(problem(out, move |out, setting| {
+                kernels::softmax(&x, out, [rows, columns], setting)
+            }))
+        }),
+    }
+}
+
+pub(super) fn softmax_loop<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    Case {
+        kernel: "softmax_loop",
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &random::<T>(3, rows * columns))?;
+            let out = Buffer::<T>::zeros(device, rows * columns)?;
+            Ok(problem(out, move |out, setting| {
+                kernels::softmax(&x, out, [rows, columns], &looped(setting))
+            }))
+        }),
+        ..softmax::<T>(rows, columns)
+    }
+}
+
+pub(super) fn layer_norm<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    layer_norm_by::<T>("layer_norm", rows, columns, |setting| *setting)
+}
+
+pub(super) fn layer_norm_loop<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    layer_norm_by::<T>("layer_norm_loop", rows, columns, looped)
+}
+
+fn layer_norm_by<T: Float + Number>(
+    kernel: &'static str,
+    rows: usize,
+    columns: usize,
+    adapt: fn(&Setting) -> Setting,
+) -> Case {
+    let block = columns.next_power_of_two();
+    Case {
+        kernel,
+        dtype: <T as Number>::DTYPE,
+        shape: vec![rows, columns],
+        bytes: ((2 * rows * columns + 2 * columns) * size_of::<T>() + 8 * rows) as u64,
+        flops: (8 * rows * columns) as u64,
+        blocks: vec![block, 2 * block, 4 * block],
+        elements: |block| block,
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &random::<T>(4, rows * columns))?;
+            let weight = Buffer::from_slice(device, &random::<T>(5, columns))?;
+            let bias = Buffer::from_slice(device, &random::<T>(6, columns))?;
+            let out = Buffer::<T>::zeros(device, rows * columns)?;
+            let means = Buffer::<f32>::zeros(device, rows)?;
+            let scales = Buffer::<f32>::zeros(device, rows)?;
+            let outputs = (out, means, scales);
+            Ok(problem(outputs, move |(out, means, scales), setting| {
+                let inputs = Inputs {
+                    x: &x,
+                    weight: &weight,
+                    bias: &bias,
+                    epsilon: 1e-5,
+                };
+                let outputs = Outputs { out, means, scales };
+                kernels::layer_norm(inputs, outputs, [rows, columns], &adapt(setting))
+            }))
+        }),
+    }
+}
+
+pub(super) fn cumsum<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    let block = columns.next_power_of_two();
+    Case {
+        kernel: "cumsum",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![rows, columns],
+        bytes: (2 * rows * columns * size_of::<T>()) as u64,
+        flops: (rows * columns) as u64,
+        blocks: vec![block, 2 * block],
+        elements: |block| block,
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &uniform::<T>(5, rows * columns, 0.0, 1.0))?;
+            let out = Buffer::<T>::zeros(device, rows * columns)?;
+            Ok(problem(out, move |out, setting| {
+                kernels::cumsum(&x, out, [rows, columns], setting)
+            }))
+        }),
+    }
+}
+
+/// Indices below `columns`, each about as often.
+fn indices(columns: usize, n: usize) -> Vec<i64> {
+    let mixed = |index: usize| (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (0..n)
+        .map(|index| (mixed(index) % columns as u64) as i64)
+        .collect()
+}
+
+pub(super) fn gather<T: Numeric + Number>(rows: usize, columns: usize) -> Case {
+    let block = columns.next_power_of_two();
+    let n = rows * columns;
+    Case {
+        kernel: "gather",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![rows, columns],
+        bytes: (n * (2 * size_of::<T>() + size_of::<i64>())) as u64,
+        flops: 0,
+        blocks: vec![block, 2 * block],
+        elements: |block| block,
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &random::<T>(7, n))?;
+            let index = Buffer::from_slice(device, &indices(columns, n))?;
+            let out = Buffer::<T>::zeros(device, n)?;
+            Ok(problem(out, move |out, setting| {
+                kernels::gather(&x, &index, out, [rows, columns], setting)
+            }))
+        }),
+    }
+}

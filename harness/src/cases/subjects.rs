@@ -1,0 +1,168 @@
+//! What `exactile bench` measures: kernels, inputs, and the settings to choose from.
+
+use exactile::bf16;
+use exactile_kernels as kernels;
+
+use super::{elementwise, orders, rows, sums};
+use crate::bench::Subject;
+
+/// Inputs for a GPU, for a CPU, or for a test of the harness.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// What keeps a GPU busy.
+    Gpu,
+    /// More than the caches of a CPU hold.
+    Cpu,
+    /// What compiles longer than it runs.
+    Quick,
+}
+
+/// All subjects of a size, in the order of the report.
+pub fn subjects(size: Size) -> Vec<Subject> {
+    let mut list = vec![vector_add(size)];
+    softmaxes(size, &mut list);
+    layer_norms(size, &mut list);
+    reductions(size, &mut list);
+    lookups(size, &mut list);
+    sorts(size, &mut list);
+    list
+}
+
+fn vector_add(size: Size) -> Subject {
+    let n = match size {
+        Size::Gpu => 1 << 28,
+        Size::Cpu => 1 << 24,
+        Size::Quick => 10_007,
+    };
+    Subject {
+        case: elementwise::vector_add::<f32>(n),
+        formula: "two inputs and the output, once each",
+        candidates: kernels::vector_add::space(),
+    }
+}
+
+fn softmaxes(size: Size, list: &mut Vec<Subject>) {
+    let shapes: &[(usize, usize)] = match size {
+        Size::Gpu => &[(16384, 1024), (16384, 4096), (8192, 16384), (4096, 32768)],
+        Size::Cpu => &[(4096, 4096)],
+        Size::Quick => &[(7, 300)],
+    };
+    for &(rows, columns) in shapes {
+        for case in [
+            rows::softmax::<f32>(rows, columns),
+            rows::softmax::<bf16>(rows, columns),
+        ] {
+            list.push(Subject {
+                case,
+                formula: "the input and the output, once each",
+                candidates: kernels::softmax::space([rows, columns]),
+            });
+        }
+    }
+}
+
+fn layer_norms(size: Size, list: &mut Vec<Subject>) {
+    let shapes: &[(usize, usize)] = match size {
+        Size::Gpu => &[(16384, 4096), (16384, 8192)],
+        Size::Cpu => &[(4096, 4096)],
+        Size::Quick => &[(7, 300)],
+    };
+    for &(rows, columns) in shapes {
+        for case in [
+            rows::layer_norm::<bf16>(rows, columns),
+            rows::layer_norm::<f32>(rows, columns),
+        ] {
+            list.push(Subject {
+                case,
+                formula: "the input, the output, weight and bias, means and reciprocal deviations, once each",
+                candidates: kernels::layer_norm::space([rows, columns]),
+            });
+        }
+    }
+}
+
+fn reductions(size: Size, list: &mut Vec<Subject>) {
+    let formula = "the input and the sums, once each";
+    let (outer, middle, inner): (usize, usize, usize) = match size {
+        Size::Gpu => (2048, 4096, 16),
+        Size::Cpu => (64, 4096, 64),
+        Size::Quick => (3, 100, 16),
+    };
+    list.push(Subject {
+        case: sums::mean::<f32>(outer, middle, inner),
+        formula,
+        candidates: kernels::mean::space([outer, middle, inner]),
+    });
+    let (rows, columns): (usize, usize) = match size {
+        Size::Gpu => (65536, 8192),
+        Size::Cpu => (4096, 4096),
+        Size::Quick => (50, 200),
+    };
+    list.push(Subject {
+        case: sums::all::<f32>(rows * columns),
+        formula,
+        candidates: kernels::sum::all_space(),
+    });
+    list.push(Subject {
+        case: sums::rows::<f32>(rows, columns),
+        formula,
+        candidates: kernels::sum::rows_space([rows, columns]),
+    });
+    list.push(Subject {
+        case: sums::columns::<f32>(rows, columns),
+        formula,
+        candidates: kernels::sum::columns_space(),
+    });
+    list.push(Subject {
+        case: rows::cumsum::<f32>(rows, columns),
+        formula: "the input and the output, once each",
+        candidates: kernels::cumsum::space([rows, columns]),
+    });
+}
+
+fn lookups(size: Size, list: &mut Vec<Subject>) {
+    let (n, rows, columns) = match size {
+        Size::Gpu => (1 << 28, 16384, 1024),
+        Size::Cpu => (1 << 24, 4096, 1024),
+        Size::Quick => (10_007, 7, 300),
+    };
+    list.push(Subject {
+        case: elementwise::histogram(256, n),
+        formula: "the numbers and the counts, once each",
+        candidates: kernels::histogram::space(),
+    });
+    list.push(Subject {
+        case: rows::gather::<f32>(rows, columns),
+        formula: "the input, the indices of 8 bytes and the output, once each",
+        candidates: kernels::gather::space([rows, columns]),
+    });
+}
+
+fn sorts(size: Size, list: &mut Vec<Subject>) {
+    let (rows, columns) = match size {
+        Size::Gpu => (16384, 1024),
+        Size::Cpu => (4096, 1024),
+        Size::Quick => (6, 256),
+    };
+    let cases = [
+        (
+            orders::sort::<f32>(rows, columns),
+            "the input and the output, once each",
+        ),
+        (
+            orders::topk::<f32>(rows, columns),
+            "the input and the 32 greatest of each row, once each",
+        ),
+        (
+            orders::topk_indices::<f32>(rows, columns),
+            "the input, the 32 greatest of each row and their indices, once each",
+        ),
+    ];
+    for (case, formula) in cases {
+        list.push(Subject {
+            case,
+            formula,
+            candidates: kernels::sort::space([rows, columns]),
+        });
+    }
+}

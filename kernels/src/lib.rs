@@ -1,0 +1,49 @@
+//! Ready kernels: each file holds a kernel, the function that launches it on buffers, what it
+//! computes in plain Rust, and the settings that a tuner chooses from.
+//!
+//! ```
+//! use exactile::{Buffer, Device, assert_bits_equal};
+//! use exactile_kernels::{Setting, softmax};
+//!
+//! let device = Device::cpu();
+//! let x = Buffer::from_slice(&device, &[1.0f32, 2.0, 3.0, 1.0, 1.0, 1.0])?;
+//! let mut out = Buffer::<f32>::zeros(&device, 6)?;
+//! softmax(&x, &mut out, [2, 3], &Setting::default())?;
+//! let golden = out.to_vec()?;
+//! // A setting decides how fast a kernel is, never its bits.
+//! for setting in softmax::space([2, 3]) {
+//!     softmax(&x, &mut out, [2, 3], &setting)?;
+//!     assert_bits_equal(&out.to_vec()?, &golden);
+//! }
+//! # Ok::<(), exactile::Error>(())
+//! ```
+
+#![warn(missing_docs)]
+
+pub mod cumsum;
+pub mod gather;
+pub mod histogram;
+pub mod layer_norm;
+pub mod matmul;
+pub mod mean;
+pub mod setting;
+pub mod softmax;
+pub mod sort;
+mod space;
+pub mod sum;
+pub mod topk;
+pub mod tree;
+pub mod vector_add;
+
+pub use cumsum::launch as cumsum;
+pub use gather::launch as gather;
+pub use histogram::launch as histogram;
+pub use layer_norm::launch as layer_norm;
+pub use matmul::launch as matmul;
+pub use mean::launch as mean;
+pub use setting::Setting;
+pub use softmax::launch as softmax;
+pub use sort::launch as sort;
+pub use sum::{all as sum_all, columns as sum_columns, rows as sum_rows};
+pub use topk::{launch as topk, launch_with_indices as topk_with_indices};
+pub use vector_add::launch as vector_add;

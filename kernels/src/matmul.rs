@@ -1,0 +1,77 @@
+//! The product of two row-major matrices, tile by tile.
+
+use exactile::prelude::*;
+use exactile::{Number, Result};
+
+use crate::setting::{Setting, check_shape, extent};
+use crate::space;
+
+/// A tile of `[BM, BN]` a program, `BK` terms of its sums at a time.
+#[kernel(BM = 64, BN = 64, BK = 32)]
+pub fn matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
+    a: Ptr<T>,
+    b: Ptr<T>,
+    c: PtrMut<f32>,
+    m: i32,
+    n: i32,
+    k: i32,
+) {
+    let rm = program_id(0) * BM + arange(0, BM);
+    let rn = program_id(1) * BN + arange(0, BN);
+    let mut acc = zeros::<f32>([BM, BN]);
+    for k0 in range(0, k).step(BK) {
+        let rk = k0 + arange(0, BK);
+        let ta = load(a + rm.expand(1) * k + rk.expand(0))
+            .mask((rm.expand(1) < m) & (rk.expand(0) < k))
+            .other(0.0);
+        let tb = load(b + rk.expand(1) * n + rn.expand(0))
+            .mask((rk.expand(1) < k) & (rn.expand(0) < n))
+            .other(0.0);
+        acc = dot(ta, tb, acc);
+    }
+    store(c + rm.expand(1) * n + rn.expand(0), acc).mask((rm.expand(1) < m) & (rn.expand(0) < n));
+}
+
+/// The product of `[m, k]` and `[k, n]`. A setting's `block` is both extents of a tile of the product, and
+/// twice the terms that are added at a time.
+pub fn launch<T: Float + Number>(
+    a: &Buffer<T>,
+    b: &Buffer<T>,
+    c: &mut Buffer<f32>,
+    [m, n, k]: [usize; 3],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(a.len(), &[m, k])?;
+    check_shape(b.len(), &[k, n])?;
+    check_shape(c.len(), &[m, n])?;
+    let block = setting.block_or(64);
+    let config = matmul::Config {
+        bm: block,
+        bn: block,
+        bk: block / 2,
+        ..matmul::Config::new()
+    }
+    .scheduled(setting.schedule());
+    let device = c.device().clone();
+    let grid = (m.div_ceil(config.bm), n.div_ceil(config.bn));
+    matmul::<T>(config).determinism(setting.determinism).launch(
+        &device,
+        grid,
+        (a, b, c, extent(m)?, extent(n)?, extent(k)?),
+    )
+}
+
+/// What it computes, rounded once.
+pub fn reference(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
+    let mut out = Vec::new();
+    for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {
+        let term = |at: usize| f64::from(a[row * k + at]) * f64::from(b[at * n + column]);
+        out.push((0..k).map(term).sum::<f64>() as f32);
+    }
+    out
+}
+
+/// The settings worth trying.
+pub fn space() -> Vec<Setting> {
+    space::space(&[64, 32, 16], &[0], &[0], |block, _| block * block)
+}

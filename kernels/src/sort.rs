@@ -1,0 +1,71 @@
+//! Sorts each row: NaN last, -0 before +0.
+
+use exactile::prelude::*;
+use exactile::{Number, Result};
+
+use crate::setting::{Setting, check_shape, ensure};
+use crate::space;
+
+/// `COLUMNS` is the length of a row, a power of two; a program sorts `ROWS` rows.
+#[kernel(ROWS = 4)]
+pub fn sort<T: Numeric, const ROWS: usize, const COLUMNS: usize>(
+    x: Tensor<T, 2>,
+    out: TensorMut<T, 2>,
+) {
+    let place = (program_id(0), 0);
+    let rows = load(x.tile([ROWS, COLUMNS]).at(place));
+    store(out.tile([ROWS, COLUMNS]).at(place), rows.sort(1));
+}
+
+/// Sorts each row of `[rows, columns]`, a power of two of columns. A setting's `block` is the rows of a
+/// program.
+pub fn launch<T: Numeric + Number>(
+    x: &Buffer<T>,
+    out: &mut Buffer<T>,
+    [rows, columns]: [usize; 2],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(x.len(), &[rows, columns])?;
+    check_shape(out.len(), &[rows, columns])?;
+    check_columns(columns)?;
+    let config = sort::Config::new(columns);
+    let config = sort::Config {
+        rows: setting.block_or(config.rows),
+        ..config
+    }
+    .scheduled(setting.schedule());
+    let device = out.device().clone();
+    let (view, sorted) = (x.view([rows, columns])?, out.view_mut([rows, columns])?);
+    sort::<T>(config).determinism(setting.determinism).launch(
+        &device,
+        rows.div_ceil(config.rows),
+        (view, sorted),
+    )
+}
+
+/// A row is a tile.
+pub(crate) fn check_columns(columns: usize) -> Result<()> {
+    ensure(columns.is_power_of_two(), || {
+        format!("rows of {columns} elements are no power of two")
+    })
+}
+
+/// What it computes.
+pub fn reference(x: &[f32], columns: usize) -> Vec<f32> {
+    let mut out = x.to_vec();
+    for row in out.chunks_mut(columns) {
+        row.sort_by(order);
+    }
+    out
+}
+
+/// The order of a sort: NaN last, -0 before +0.
+pub(crate) fn order(one: &f32, other: &f32) -> std::cmp::Ordering {
+    let nan = one.is_nan().cmp(&other.is_nan());
+    nan.then(one.total_cmp(other))
+}
+
+/// The settings worth trying.
+pub fn space([_, columns]: [usize; 2]) -> Vec<Setting> {
+    space::space(&[1, 2, 4, 8, 16], &[0], &[0], |rows, _| rows * columns)
+}

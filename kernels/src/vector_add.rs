@@ -1,0 +1,49 @@
+//! The sum of two vectors: offsets, a mask for the tail, loads and a store.
+
+use exactile::prelude::*;
+use exactile::{Number, Result};
+
+use crate::setting::{Setting, check_shape, extent};
+use crate::space;
+
+/// `BLOCK` elements a program.
+#[kernel(BLOCK = 1024)]
+pub fn vector_add<T: Numeric, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: i32) {
+    let offsets = program_id(0) * BLOCK + arange(0, BLOCK);
+    let mask = offsets < n;
+    let sum = load(x + offsets).mask(mask) + load(y + offsets).mask(mask);
+    store(out + offsets, sum).mask(mask);
+}
+
+/// `out = x + y`, element by element. A setting's `block` is the elements of a program.
+pub fn launch<T: Numeric + Number>(
+    x: &Buffer<T>,
+    y: &Buffer<T>,
+    out: &mut Buffer<T>,
+    setting: &Setting,
+) -> Result<()> {
+    let n = out.len();
+    check_shape(x.len(), &[n])?;
+    check_shape(y.len(), &[n])?;
+    let config = vector_add::Config::new();
+    let config = vector_add::Config {
+        block: setting.block_or(config.block),
+        ..config
+    }
+    .scheduled(setting.schedule());
+    let device = out.device().clone();
+    vector_add::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, n.div_ceil(config.block), (x, y, out, extent(n)?))
+}
+
+/// What it computes.
+pub fn reference(x: &[f32], y: &[f32]) -> Vec<f32> {
+    x.iter().zip(y).map(|(x, y)| x + y).collect()
+}
+
+/// The settings worth trying.
+pub fn space() -> Vec<Setting> {
+    let blocks = [512, 1024, 2048, 4096, 8192];
+    space::space(&blocks, &[0], &[0], |block, _| block)
+}
