@@ -394,6 +394,7 @@ fn fault_error(fault: Fault, grid: Grid) -> Error {
         | FaultKind::Unaligned { .. }
         | FaultKind::Divergent { .. }
         | FaultKind::NoSuchLane { .. }
+        | FaultKind::TooLong(_)
         | FaultKind::Endless(_) => Error::Fault(fault),
     }
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use exactile::Device;
 use exactile::{Error, Result};
 use exactile_harness::testing::programs::{self, ProgramsOptions};
-use exactile_harness::testing::{determinism, filetests};
+use exactile_harness::testing::{determinism, filetests, fuzz};
 
 use super::math::Math;
 use super::progress::Progress;
@@ -22,6 +22,7 @@ enum Suite {
     Filetests(Filetests),
     Programs(Programs),
     Faults(Faults),
+    Fuzz(Fuzz),
     Math(Math),
 }
 
@@ -32,6 +33,7 @@ impl Selftest {
             Suite::Filetests(filetests) => filetests.execute(),
             Suite::Programs(programs) => programs.execute(),
             Suite::Faults(faults) => faults.execute(),
+            Suite::Fuzz(fuzz) => fuzz.execute(),
             Suite::Math(math) => math.execute(),
         }
     }
@@ -177,6 +179,35 @@ impl Faults {
             Err(Error::Mismatch(
                 "some planted faults were not found".to_string(),
             ))
+        }
+    }
+}
+
+/// Mutates texts and generates programs until the time is over: nothing may panic, and what the
+/// interpreter runs must have the same bits everywhere
+#[derive(Args)]
+struct Fuzz {
+    /// The seed of the run
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How long to go on
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Run only the case with this index
+    #[arg(long)]
+    only: Option<u64>,
+}
+
+impl Fuzz {
+    fn execute(&self) -> Result<()> {
+        let time = std::time::Duration::from_secs(self.seconds);
+        let report = fuzz::run(self.seed, time, self.only);
+        super::print(&format!("{report}\n"))?;
+        if report.findings.is_empty() {
+            Ok(())
+        } else {
+            let found = report.findings.len();
+            Err(Error::Mismatch(format!("{found} findings")))
         }
     }
 }

@@ -36,9 +36,32 @@ pub fn run_programs(
     arguments: &mut [Argument<'_>],
     programs: impl IntoIterator<Item = u64>,
 ) -> Result<(), Fault> {
+    launch(func, grid, arguments, programs, None)
+}
+
+/// Runs every program of the grid as [`run`] does, for at most `steps` steps: an instruction takes as
+/// many as its largest result has elements, and a `dot` one for each multiplication.
+pub fn run_limited(
+    func: &BlockFunc,
+    grid: Grid,
+    arguments: &mut [Argument<'_>],
+    steps: u64,
+) -> Result<(), Fault> {
+    let count = program_count(grid).map_err(|error| launch_fault(func, error))?;
+    launch(func, grid, arguments, 0..count, Some(steps))
+}
+
+fn launch(
+    func: &BlockFunc,
+    grid: Grid,
+    arguments: &mut [Argument<'_>],
+    programs: impl IntoIterator<Item = u64>,
+    steps: Option<u64>,
+) -> Result<(), Fault> {
     let count = program_count(grid).map_err(|error| launch_fault(func, error))?;
     let memory = bind(func, arguments).map_err(|error| launch_fault(func, error))?;
     let mut machine = Machine::new(func, grid, memory);
+    machine.steps = steps.map(|most| Steps { most, left: most });
     for program in programs {
         if program >= count {
             let message = format!("program {program} is not one of {count}");
@@ -72,6 +95,14 @@ struct Machine<'a> {
     /// What checked launches check, in the order of the text.
     sites: BTreeMap<Inst, usize>,
     refused: Option<Refused>,
+    /// How long the launch may take, where that is limited.
+    steps: Option<Steps>,
+}
+
+#[derive(Clone, Copy)]
+struct Steps {
+    most: u64,
+    left: u64,
 }
 
 /// The least access of the running program that was out of bounds.
@@ -103,6 +134,7 @@ impl<'a> Machine<'a> {
                 .map(|(site, inst)| (inst, site))
                 .collect(),
             refused: None,
+            steps: None,
         }
     }
 
@@ -142,12 +174,33 @@ impl<'a> Machine<'a> {
             if let Op::Yield { values } = func.op(inst) {
                 return Ok(self.read_all(values));
             }
+            self.spend(inst)?;
             let results = self.inst(inst)?;
             for (&value, result) in func.inst(inst).results.iter().zip(results) {
                 self.values[value] = result;
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Takes the steps of an instruction from those that are left.
+    fn spend(&mut self, inst: Inst) -> Result<(), Fault> {
+        let Some(Steps { most, left }) = self.steps else {
+            return Ok(());
+        };
+        let data = self.func.inst(inst);
+        let results = data.results.iter();
+        let elements = results.map(|&value| self.shape(value).elements()).max();
+        let each = match &data.op {
+            Op::Dot { a, .. } => self.shape(*a).extent(1),
+            _ => 1,
+        };
+        let taken = (elements.unwrap_or(1) * each) as u64;
+        let Some(left) = left.checked_sub(taken) else {
+            return Err(self.fault(inst, FaultKind::TooLong(most)));
+        };
+        self.steps = Some(Steps { most, left });
+        Ok(())
     }
 
     fn inst(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {

@@ -141,4 +141,7 @@ pub enum FaultKind {
     /// A `while` that goes on for more than the limit of iterations.
     #[error("`while` runs for more than {0} iterations")]
     Endless(u64),
+    /// A launch that takes more steps than it was given.
+    #[error("the launch takes more than {0} steps")]
+    TooLong(u64),
 }

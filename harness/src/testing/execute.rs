@@ -272,6 +272,7 @@ fn faulted(fault: Fault) -> Outcome {
         | FaultKind::Unaligned { .. }
         | FaultKind::Divergent { .. }
         | FaultKind::NoSuchLane { .. }
+        | FaultKind::TooLong(_)
         | FaultKind::Endless(_) => Outcome::Fault(fault),
     }
 }

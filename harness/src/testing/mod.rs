@@ -4,4 +4,5 @@ pub mod determinism;
 pub mod execute;
 pub mod exhaustive;
 pub mod filetests;
+pub mod fuzz;
 pub mod programs;

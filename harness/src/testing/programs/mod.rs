@@ -12,4 +12,5 @@ pub mod subject;
 pub mod target;
 pub mod values;
 
+pub(crate) use run::guarded;
 pub use run::{Failure, ProgramsOptions, Report, run};
