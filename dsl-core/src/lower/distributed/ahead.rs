@@ -116,11 +116,14 @@ impl Body<'_> {
         let Some(&inst) = self.definitions.get(&value) else {
             return true;
         };
+        let op = self.func.op(inst);
+        if !is_arithmetic(op) {
+            return false;
+        }
         if need.slice.contains(&inst) {
             return true;
         }
-        let op = self.func.op(inst);
-        if !is_arithmetic(op) || !self.place(inst, need) {
+        if !self.place(inst, need) {
             return false;
         }
         need.slice.insert(inst);
