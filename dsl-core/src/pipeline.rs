@@ -9,7 +9,7 @@ use crate::facts::Facts;
 use crate::ir::Func;
 use crate::lower::{distributed, sequential};
 use crate::passes::{
-    decompose, int_range, nan_bits, resolve, sort_keys, specialise, tidy, uniform_mask,
+    decompose, int_range, long_sums, nan_bits, resolve, sort_keys, specialise, tidy, uniform_mask,
 };
 use crate::target::{Approximations, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};
@@ -72,6 +72,7 @@ const BLOCK: &[Stage] = &[
     },
     plain!("sort_keys", sort_keys::sort_keys),
     plain!("tidy", tidy),
+    plain!("shorten_sums", long_sums::shorten_sums),
     plain!("uniform_masks", uniform_mask::split_uniform_masks),
     plain!("tidy_masks", tidy),
 ];

@@ -125,10 +125,35 @@ fn scratch_bytes(func: &LaneFunc) -> usize {
     ends.max().unwrap_or(0)
 }
 
-fn isa() -> Result<OwnedTargetIsa, Error> {
+/// Branches after which code is made in time that grows with its length alone. Moving what is computed
+/// to where it is used and choosing registers for all blocks together takes time for each value that
+/// is alive at each branch. Loop nests have up to a few hundred.
+const MANY_BRANCHES: usize = 1024;
+
+fn has_many_branches(func: &LaneFunc) -> bool {
+    let branches = func.all_insts().into_iter().filter(|&inst| {
+        let op = func.op(inst);
+        let masked = matches!(
+            op,
+            Op::LaneLoad { mask: Some(_), .. }
+                | Op::LaneStore { mask: Some(_), .. }
+                | Op::LaneAtomic { mask: Some(_), .. }
+        );
+        let checks = matches!(op, Op::CheckBounds { .. } | Op::CheckIndex { .. });
+        masked || checks || matches!(op, Op::For { .. } | Op::While { .. } | Op::If { .. })
+    });
+    branches.count() > MANY_BRANCHES
+}
+
+fn isa(func: &LaneFunc) -> Result<OwnedTargetIsa, Error> {
     let mut flags = settings::builder();
+    let (level, algorithm) = match has_many_branches(func) {
+        true => ("none", "single_pass"),
+        false => ("speed", "backtracking"),
+    };
     let settings = [
-        ("opt_level", "speed"),
+        ("opt_level", level),
+        ("regalloc_algorithm", algorithm),
         (
             "enable_verifier",
             if cfg!(debug_assertions) {
@@ -155,7 +180,7 @@ fn isa() -> Result<OwnedTargetIsa, Error> {
 }
 
 fn build(func: &LaneFunc, describe: bool) -> Result<Compilation, Error> {
-    let mut builder = JITBuilder::with_isa(isa()?, default_libcall_names());
+    let mut builder = JITBuilder::with_isa(isa(func)?, default_libcall_names());
     builder.symbol("exactile_scalar_call", scalar_call as *const u8);
     builder.symbol("exactile_out_of_bounds", out_of_bounds as *const u8);
     let mut module = JITModule::new(builder);

@@ -70,7 +70,7 @@ impl TileAccess {
         let whole = self.whole_bits(func, contiguity, axis);
         let mask = self.mask.map(|mask| contiguity.of(mask).axis(axis));
         let falling = mask.map_or(0, |mask| mask.falling());
-        if falling > whole && Self::all_aligned(func, contiguity) {
+        if falling > whole && contiguity.remembered(|| Self::all_aligned(func, contiguity)) {
             return self.bits(func, contiguity, axis, falling);
         }
         whole

@@ -10,6 +10,8 @@ use std::rc::Rc;
 
 use super::access::{TileAccess, access_layout, dim_bits, dot_layout, is_coalesced, warp_bits_for};
 use super::contiguity::Contiguity;
+pub use super::origin::Origin;
+use super::origin::origins;
 use super::reduction::ReductionSteps;
 use super::sorting::sort_steps;
 use super::{IndexMap, LayoutError, LinearLayout};
@@ -17,17 +19,6 @@ use crate::entity::EntityMap;
 use crate::ir::{DType, Func, Inst, Op, Region, Shape, Trait, Value};
 use crate::semantics::reduction::evaluation_order;
 use crate::target::Schedule;
-
-/// How a tile comes into being.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Made of constants, indices and scalars: repeated wherever it is used.
-    Cheap,
-    /// The elements of another tile under other indices.
-    View,
-    /// Computed once, in the layout of its value.
-    Computed,
-}
 
 /// The layouts of a function.
 #[derive(Clone, Debug)]
@@ -69,19 +60,23 @@ pub fn assign(func: &Func, schedule: &Schedule) -> Result<Assignment, LayoutErro
     let warp_bits = schedule
         .warps
         .map_or_else(|| warp_bits_for(func), u32::trailing_zeros);
+    let insts = func.all_insts();
+    let origins = origins(func, &insts);
     let mut assigner = Assigner {
         func,
-        insts: func.all_insts(),
+        insts,
         definitions: func.definitions(),
         contiguity: Contiguity::analyse(func),
         warp_bits,
-        origins: EntityMap::filled(func.value_count(), Origin::Computed),
+        origins: origins.of,
         layouts: EntityMap::filled(func.value_count(), None),
         vectors: BTreeMap::new(),
     };
-    assigner.find_origins();
     assigner.find_vectors();
     assigner.anchor();
+    for end in origins.ends {
+        assigner.layouts[end] = Some(assigner.default_layout(end));
+    }
     assigner.spread()?;
     assigner.follow_broadcasts()?;
     let mut stores = BTreeMap::new();
@@ -150,38 +145,6 @@ impl Assigner<'_> {
 
     fn definition(&self, value: Value) -> Option<&Op> {
         self.definitions[value].map(|inst| self.func.op(inst))
-    }
-
-    fn find_origins(&mut self) {
-        for &inst in &self.insts {
-            let data = self.func.inst(inst);
-            let origin = match &data.op {
-                Op::Constant { .. } | Op::Arange { .. } | Op::Splat { .. } => Origin::Cheap,
-                Op::Broadcast { x }
-                | Op::ExpandDims { x, .. }
-                | Op::Reshape { x }
-                | Op::Transpose { x, .. } => match self.origins[*x] {
-                    Origin::Cheap => Origin::Cheap,
-                    Origin::View | Origin::Computed => Origin::View,
-                },
-                op if op.is(Trait::elementwise) => {
-                    let cheap = |value: &Value| self.origins[*value] == Origin::Cheap;
-                    if op.operands().iter().all(cheap) {
-                        Origin::Cheap
-                    } else {
-                        Origin::Computed
-                    }
-                }
-                _ => Origin::Computed,
-            };
-            for &result in &data.results {
-                let scalar = self.func.ty(result).is_scalar();
-                self.origins[result] = match (scalar, origin) {
-                    (true, Origin::Cheap) => Origin::Computed,
-                    (_, origin) => origin,
-                };
-            }
-        }
     }
 
     fn find_vectors(&mut self) {
@@ -262,33 +225,30 @@ impl Assigner<'_> {
 
     /// Gives every computed value a layout, following operands, until nothing is left.
     fn spread(&mut self) -> Result<(), LayoutError> {
+        let mut left = Vec::new();
+        for &inst in &self.insts {
+            let followers = self.followers(inst).into_iter();
+            left.extend(followers.map(|(value, sources)| (inst, value, sources)));
+        }
         loop {
-            let mut changed = false;
-            let mut unknown = None;
-            for index in 0..self.insts.len() {
-                let inst = self.insts[index];
-                for (value, sources) in self.followers(inst) {
-                    if self.layouts[value].is_some() || self.origins[value] != Origin::Computed {
-                        continue;
-                    }
-                    match self.first_known(&sources)? {
-                        Some(layout) => {
-                            let layout = self.reduced(inst, layout)?;
-                            self.layouts[value] = Some(layout);
-                            changed = true;
-                        }
-                        None => unknown = unknown.or(Some((inst, value))),
-                    }
+            let before = left.len();
+            let mut unknown = Vec::new();
+            for (inst, value, sources) in left {
+                if self.layouts[value].is_some() || self.origins[value] != Origin::Computed {
+                    continue;
+                }
+                match self.first_known(&sources)? {
+                    Some(layout) => self.layouts[value] = Some(self.reduced(inst, layout)?),
+                    None => unknown.push((inst, value, sources)),
                 }
             }
-            match unknown {
-                Some((_, value)) if !changed => {
-                    self.layouts[value] = Some(self.default_layout(value));
-                }
-                Some(_) => {}
-                None if changed => {}
-                None => return Ok(()),
+            let Some(&(_, first, _)) = unknown.first() else {
+                return Ok(());
+            };
+            if unknown.len() == before {
+                self.layouts[first] = Some(self.default_layout(first));
             }
+            left = unknown;
         }
     }
 
@@ -427,12 +387,16 @@ impl Assigner<'_> {
                 uses[operand].push(inst);
             }
         }
+        let mut fruitless = EntityMap::filled(self.func.value_count(), false);
         for index in 0..self.insts.len() {
             let inst = self.insts[index];
             let data = self.func.inst(inst);
             let tile =
                 matches!(data.op, Op::Load { .. }) && !self.func.ty(data.results[0]).is_scalar();
-            if tile && let Some((chain, layout)) = self.demand(data.results[0], &uses)? {
+            if tile
+                && let Some((chain, layout)) =
+                    self.demand(data.results[0], &uses, &mut fruitless)?
+            {
                 for value in chain {
                     self.layouts[value] = Some(Rc::clone(&layout));
                 }
@@ -442,15 +406,18 @@ impl Assigner<'_> {
     }
 
     /// The values computed from `loaded` on the way to its only use, a broadcast into a computed
-    /// tile, and the layout that this tile asks of them.
+    /// tile, and the layout that this tile asks of them. `fruitless` are those that lead to none.
     fn demand(
         &self,
         loaded: Value,
         uses: &EntityMap<Value, Vec<Inst>>,
+        fruitless: &mut EntityMap<Value, bool>,
     ) -> Result<Option<(Vec<Value>, Rc<LinearLayout>)>, LayoutError> {
         let (mut chain, mut maps) = (vec![loaded], Vec::new());
         let (mut value, mut grown) = (loaded, false);
-        while let [user] = uses[value].as_slice() {
+        while let [user] = uses[value].as_slice()
+            && !fruitless[value]
+        {
             let op = self.func.op(*user);
             let &[result] = self.func.inst(*user).results.as_slice() else {
                 break;
@@ -475,6 +442,9 @@ impl Assigner<'_> {
                 break;
             }
             value = result;
+        }
+        for value in chain {
+            fruitless[value] = true;
         }
         Ok(None)
     }

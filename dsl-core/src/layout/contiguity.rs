@@ -1,100 +1,20 @@
 //! What is known about the numbers of an integer tile along each axis: runs that count up, runs that
 //! are equal, and powers of two that divide them. Decides how wide memory accesses may be.
 
+use std::cell::OnceCell;
+
+pub use super::runs::{AxisFacts, Facts};
 use crate::entity::EntityMap;
 use crate::ir::{BinaryOp, CompareOp, Func, Inst, Literal, Op, Region, Shape, Value};
 
 /// The divisor of zero: larger than any run.
 const ENDLESS: u32 = 40;
 
-/// Facts along one axis. All counts are log2; runs start at multiples of their length.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AxisFacts {
-    /// Runs of this length count up by one.
-    pub contiguous: u32,
-    /// Runs of this length are equal.
-    pub constant: u32,
-    /// Runs of this length hold true and then false, or one of them. Equal runs need not be told.
-    falling: u32,
-    /// The first number of every counting run is a multiple of this.
-    pub divisor: u32,
-}
-
-impl AxisFacts {
-    /// What divides the first number of each run of `2^run`, not longer than the counting run.
-    #[must_use]
-    pub fn divisor_of_runs(&self, run: u32) -> u32 {
-        if run < self.contiguous {
-            self.divisor.min(run)
-        } else {
-            self.divisor
-        }
-    }
-
-    /// Runs of this length of a mask hold true and then false, or one of them.
-    #[must_use]
-    pub fn falling(&self) -> u32 {
-        self.falling.max(self.constant)
-    }
-
-    fn join(self, other: Self) -> Self {
-        let contiguous = self.contiguous.min(other.contiguous);
-        Self {
-            contiguous,
-            constant: self.constant.min(other.constant),
-            falling: self.falling().min(other.falling()),
-            divisor: self
-                .divisor_of_runs(contiguous)
-                .min(other.divisor_of_runs(contiguous)),
-        }
-    }
-}
-
-/// Facts about a value: one entry for each axis, and for a scalar one entry that only has a divisor.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
-    axes: Vec<AxisFacts>,
-    scalar_divisor: u32,
-}
-
-impl Facts {
-    /// The facts along an axis.
-    #[must_use]
-    pub fn axis(&self, axis: usize) -> AxisFacts {
-        self.axes.get(axis).copied().unwrap_or_default()
-    }
-
-    /// The log2 of the known divisor of a scalar.
-    #[must_use]
-    pub fn scalar_divisor(&self) -> u32 {
-        self.scalar_divisor
-    }
-
-    fn unknown(rank: usize) -> Self {
-        Self {
-            axes: vec![AxisFacts::default(); rank],
-            scalar_divisor: 0,
-        }
-    }
-
-    fn join(&self, other: &Self) -> Self {
-        let axes = self
-            .axes
-            .iter()
-            .zip(&other.axes)
-            .map(|(a, b)| a.join(*b))
-            .collect();
-        Self {
-            axes,
-            scalar_divisor: self.scalar_divisor.min(other.scalar_divisor),
-        }
-    }
-}
-
 /// Facts about every value of a block function.
 #[derive(Clone, Debug)]
 pub struct Contiguity {
     facts: EntityMap<Value, Option<Facts>>,
+    aligned: OnceCell<bool>,
 }
 
 impl Contiguity {
@@ -112,7 +32,13 @@ impl Contiguity {
         analysis.region(func.body());
         Self {
             facts: analysis.facts,
+            aligned: OnceCell::new(),
         }
+    }
+
+    /// Whether all masked accesses of runs are aligned, which is asked for each and found once.
+    pub(super) fn remembered(&self, aligned: impl FnOnce() -> bool) -> bool {
+        *self.aligned.get_or_init(aligned)
     }
 
     /// What is known about a value.

@@ -14,7 +14,9 @@ pub mod convert;
 pub mod index_map;
 pub mod linear;
 pub mod matrix;
+mod origin;
 pub mod reduction;
+mod runs;
 pub mod scan;
 #[cfg(test)]
 mod shape_tests;

@@ -6,6 +6,8 @@
 pub mod distributed;
 mod ordered;
 pub mod sequential;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::int_range::{Range, ranges};
+use super::long_sums::LONGEST_CHAIN;
 use crate::entity::EntityMap;
 use crate::ir::{BinaryOp, Func, Inst, Op, Region, Shape, Value};
 
@@ -122,17 +123,33 @@ impl<'a> Affine<'a> {
         self.steps_from(offsets, &mut BTreeMap::new())
     }
 
+    /// The steps of one value; those on the way to it are kept as well, true as far as what was
+    /// `assumed` is. One failure is that of the whole, so that none outlives a wrong assumption.
     fn steps_from(&self, value: Value, assumed: &mut BTreeMap<Value, Steps>) -> Option<Steps> {
-        let shape = self.func.ty(value).shape;
-        if shape.is_scalar() {
+        if self.func.ty(value).shape.is_scalar() {
             return Some(Vec::new());
         }
         if let Some(steps) = assumed.get(&value) {
             return Some(steps.clone());
         }
+        if assumed.len() > LONGEST_CHAIN as usize {
+            return None;
+        }
         let Some(inst) = self.definitions[value] else {
             return self.carried_steps(value, assumed);
         };
+        let steps = self.steps_by(inst, value, assumed)?;
+        assumed.insert(value, steps.clone());
+        Some(steps)
+    }
+
+    fn steps_by(
+        &self,
+        inst: Inst,
+        value: Value,
+        assumed: &mut BTreeMap<Value, Steps>,
+    ) -> Option<Steps> {
+        let shape = self.func.ty(value).shape;
         match self.func.op(inst) {
             Op::Constant { .. } | Op::Splat { .. } => Some(vec![Step::default(); shape.rank()]),
             Op::Arange { .. } => Some(vec![Step::known(1)]),

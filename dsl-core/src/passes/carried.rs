@@ -18,19 +18,15 @@ pub fn drop_unchanged(func: &mut Func) {
             continue;
         }
         for replaced in unchanged.into_iter().flatten() {
+            // What comes from further out or before has been replaced already.
+            let by = substitutions[replaced.by].unwrap_or(replaced.by);
             for value in replaced.values {
-                substitutions[value] = Some(replaced.by);
+                substitutions[value] = Some(by);
             }
         }
         retain_carried(func, inst, &keep);
     }
-    replace_uses(func, &|value| {
-        let mut value = value;
-        while let Some(by) = substitutions[value] {
-            value = by;
-        }
-        value
-    });
+    replace_uses(func, &|value| substitutions[value].unwrap_or(value));
 }
 
 struct Replaced {

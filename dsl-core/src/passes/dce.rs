@@ -1,6 +1,6 @@
 //! Removes instructions whose results nothing needs.
 
-use crate::entity::EntityMap;
+use crate::entity::{Entity, EntityMap};
 use crate::ir::{Func, Inst, Op, Region, Value};
 
 /// Removes pure instructions without uses, and carried values and results that only feed
@@ -15,97 +15,137 @@ pub fn dce(func: &mut Func) {
     }
 }
 
-/// Values that an effect depends on. A carried value is live only if its result or its parameter is.
-fn live_values(func: &Func) -> EntityMap<Value, bool> {
-    let mut live = EntityMap::filled(func.value_count(), false);
-    let insts = func.all_insts();
-    loop {
-        let mut changed = false;
-        for &inst in insts.iter().rev() {
-            mark(func, inst, &mut live, &mut changed);
-        }
-        if !changed {
-            return live;
-        }
-    }
+/// Where a value comes from, with its place in the list.
+#[derive(Clone, Copy)]
+enum Source {
+    Result(Inst, usize),
+    /// A parameter of a region that the instruction owns.
+    Parameter(Inst, usize),
 }
 
-fn mark(func: &Func, inst: Inst, live: &mut EntityMap<Value, bool>, changed: &mut bool) {
-    let data = func.inst(inst);
-    let mut set = |live: &mut EntityMap<Value, bool>, value: Value| {
-        *changed |= !std::mem::replace(&mut live[value], true);
+/// Values that an effect depends on. A carried value is live only if its result or its parameter is.
+fn live_values(func: &Func) -> EntityMap<Value, bool> {
+    let mut liveness = Liveness {
+        func,
+        live: EntityMap::filled(func.value_count(), false),
+        sources: EntityMap::filled(func.value_count(), None),
+        entered: vec![false; func.inst_count()],
+        pending: Vec::new(),
     };
-    let used = data.results.iter().any(|&value| live[value]);
-    if !used && func.is_pure(inst) {
-        return;
+    let insts = func.all_insts();
+    for &inst in &insts {
+        liveness.learn(inst);
     }
-    match &data.op {
-        Op::Yield { .. } => {}
-        Op::For {
-            lower,
-            upper,
-            init,
-            body,
-            ..
-        } => {
-            set(live, *lower);
-            set(live, *upper);
-            let parameters = &func.region(*body).parameters[1..];
-            let yielded = func.yielded(*body);
-            for (index, &start) in init.iter().enumerate() {
-                if live[data.results[index]] || live[parameters[index]] {
-                    set(live, start);
-                    set(live, yielded[index]);
-                    set(live, parameters[index]);
+    for &inst in &insts {
+        if !func.is_pure(inst) {
+            liveness.enter(inst);
+        }
+    }
+    while let Some(value) = liveness.pending.pop() {
+        match liveness.sources[value] {
+            Some(Source::Result(inst, index)) => {
+                liveness.enter(inst);
+                liveness.carry(inst, index);
+            }
+            Some(Source::Parameter(inst, index)) => liveness.carry(inst, index),
+            None => {}
+        }
+    }
+    liveness.live
+}
+
+struct Liveness<'a> {
+    func: &'a Func,
+    live: EntityMap<Value, bool>,
+    sources: EntityMap<Value, Option<Source>>,
+    /// Instructions whose own operands are live.
+    entered: Vec<bool>,
+    pending: Vec<Value>,
+}
+
+impl Liveness<'_> {
+    fn learn(&mut self, inst: Inst) {
+        let data = self.func.inst(inst);
+        for (index, &result) in data.results.iter().enumerate() {
+            self.sources[result] = Some(Source::Result(inst, index));
+        }
+        let mut learn = |region: Region, first: usize| {
+            let parameters = self.func.region(region).parameters.iter().skip(first);
+            for (index, &parameter) in parameters.enumerate() {
+                self.sources[parameter] = Some(Source::Parameter(inst, index));
+            }
+        };
+        match data.op {
+            Op::For { body, .. } => learn(body, 1),
+            Op::While { before, body, .. } => {
+                learn(before, 0);
+                learn(body, 0);
+            }
+            _ => {}
+        }
+    }
+
+    fn set(&mut self, value: Value) {
+        if !std::mem::replace(&mut self.live[value], true) {
+            self.pending.push(value);
+        }
+    }
+
+    /// Marks what an instruction needs whichever of its results is live.
+    fn enter(&mut self, inst: Inst) {
+        if std::mem::replace(&mut self.entered[inst.index()], true) {
+            return;
+        }
+        let func = self.func;
+        match func.op(inst) {
+            Op::Yield { .. } => {}
+            Op::For { lower, upper, .. } => {
+                self.set(*lower);
+                self.set(*upper);
+            }
+            Op::While { before, .. } => self.set(func.yielded(*before)[0]),
+            Op::If { condition, .. } => self.set(*condition),
+            Op::Reduce {
+                sources, combine, ..
+            }
+            | Op::Scan {
+                sources, combine, ..
+            } => {
+                let needed = sources.iter().chain(func.yielded(*combine));
+                needed.for_each(|&value| self.set(value));
+            }
+            op => op.visit_operands(&mut |value| self.set(value)),
+        }
+    }
+
+    /// Marks what one carried value or result of control flow comes from.
+    fn carry(&mut self, inst: Inst, index: usize) {
+        let func = self.func;
+        match func.op(inst) {
+            Op::For { init, body, .. } => {
+                let parameter = func.region(*body).parameters[index + 1];
+                for value in [init[index], func.yielded(*body)[index], parameter] {
+                    self.set(value);
                 }
             }
-        }
-        Op::While { init, before, body } => {
-            let outer = func.region(*before).parameters.clone();
-            let inner = func.region(*body).parameters.clone();
-            let tested = func.yielded(*before);
-            let next = func.yielded(*body);
-            set(live, tested[0]);
-            for (index, &start) in init.iter().enumerate() {
-                if live[data.results[index]] || live[outer[index]] || live[inner[index]] {
-                    for value in [
-                        start,
-                        tested[index + 1],
-                        next[index],
-                        outer[index],
-                        inner[index],
-                    ] {
-                        set(live, value);
-                    }
+            Op::While { init, before, body } => {
+                let tested = func.yielded(*before)[index + 1];
+                let next = func.yielded(*body)[index];
+                let outer = func.region(*before).parameters[index];
+                let inner = func.region(*body).parameters[index];
+                for value in [init[index], tested, next, outer, inner] {
+                    self.set(value);
                 }
             }
-        }
-        Op::If {
-            condition,
-            on_true,
-            on_false,
-        } => {
-            set(live, *condition);
-            for region in [on_true, on_false] {
-                for (index, &value) in func.yielded(*region).iter().enumerate() {
-                    if live[data.results[index]] {
-                        set(live, value);
-                    }
+            Op::If {
+                on_true, on_false, ..
+            } => {
+                for region in [on_true, on_false] {
+                    self.set(func.yielded(*region)[index]);
                 }
             }
+            _ => {}
         }
-        Op::Reduce {
-            sources, combine, ..
-        }
-        | Op::Scan {
-            sources, combine, ..
-        } => {
-            sources.iter().for_each(|&source| set(live, source));
-            func.yielded(*combine)
-                .iter()
-                .for_each(|&value| set(live, value));
-        }
-        op => op.visit_operands(&mut |value| set(live, value)),
     }
 }
 

@@ -28,6 +28,9 @@ const ANYTHING: Range = Range {
 /// type but `f16`, which is left out.
 const LIMIT: f64 = 1e30;
 
+/// How many values are searched for the greatest one of a row.
+const NEAREST: usize = 64;
+
 impl Range {
     /// The hull of these bounds, widened by more than the roundings of one op: in any type, a number
     /// below the least normal `f32` may round to zero or away from it.
@@ -165,37 +168,50 @@ fn value_ranges(func: &Func) -> EntityMap<Value, Range> {
 }
 
 /// Whether every element of `upper` is at least that of `x` at its place, wherever both are numbers:
-/// the greatest along the axis `reduced`, repeated along it, and what is greater still.
+/// the greatest along an axis, repeated along it, and what is greater still. The nearest values are
+/// looked at first, and not all of many.
 fn bounds_from_above(
     func: &Func,
     definitions: &EntityMap<Value, Option<Inst>>,
-    (upper, reduced): (Value, Option<Axis>),
+    upper: Value,
     x: Value,
 ) -> bool {
-    let Some(inst) = definitions[upper] else {
-        return false;
-    };
     let greater = |op: BinaryOp| matches!(op, BinaryOp::Maxnum | BinaryOp::Maximum);
-    let follow = |next, reduced| bounds_from_above(func, definitions, (next, reduced), x);
-    match func.op(inst) {
-        Op::Splat { x } => follow(*x, Some(Axis(0))),
-        Op::Broadcast { x } => follow(*x, reduced),
-        Op::ExpandDims { x, axis } if reduced.is_none() => follow(*x, Some(*axis)),
-        Op::Binary { op, lhs, rhs } if greater(*op) => {
-            follow(*lhs, reduced) || follow(*rhs, reduced)
-        }
-        Op::Reduce {
-            sources,
-            axis,
-            combine,
-            ..
-        } => {
-            sources[..] == [x]
+    // Each with the axis that was reduced, where that is known.
+    let mut found: Vec<(Value, Option<Axis>)> = vec![(upper, None)];
+    let mut next = 0;
+    while let Some(&(value, reduced)) = found.get(next)
+        && next < NEAREST
+    {
+        next += 1;
+        let mut follow = |value, reduced| {
+            if !found.contains(&(value, reduced)) {
+                found.push((value, reduced));
+            }
+        };
+        match definitions[value].map(|inst| func.op(inst)) {
+            Some(Op::Splat { x }) => follow(*x, Some(Axis(0))),
+            Some(Op::Broadcast { x }) => follow(*x, reduced),
+            Some(Op::ExpandDims { x, axis }) if reduced.is_none() => follow(*x, Some(*axis)),
+            Some(Op::Binary { op, lhs, rhs }) if greater(*op) => {
+                follow(*lhs, reduced);
+                follow(*rhs, reduced);
+            }
+            Some(Op::Reduce {
+                sources,
+                axis,
+                combine,
+                ..
+            }) if sources[..] == [x]
                 && reduced == Some(*axis)
-                && only_op(func, *combine).is_some_and(greater)
+                && only_op(func, *combine).is_some_and(greater) =>
+            {
+                return true;
+            }
+            _ => {}
         }
-        _ => false,
     }
+    false
 }
 
 fn range(
@@ -214,7 +230,7 @@ fn range(
         },
         Op::Binary { op, lhs, rhs } => match op {
             BinaryOp::Add => ranges[*lhs].sum(ranges[*rhs]),
-            BinaryOp::Sub if bounds_from_above(func, definitions, (*rhs, None), *lhs) => Range {
+            BinaryOp::Sub if bounds_from_above(func, definitions, *rhs, *lhs) => Range {
                 high: 0.0,
                 ..ANYTHING
             },

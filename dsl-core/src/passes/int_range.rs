@@ -22,6 +22,9 @@ const NARROW: Range = Range {
     high: i32::MAX as i128,
 };
 
+/// The most masks that a number is narrowed through.
+const MOST_MASKS: usize = 16;
+
 impl Range {
     fn new(low: i128, high: i128) -> Self {
         Self { low, high }
@@ -270,7 +273,7 @@ pub fn narrow_comparisons(func: &mut Func) {
         if let Some([distance, room]) = apart(rewriter, &ranges, lhs, rhs) {
             return Some(vec![rewriter.builder.compare(op, distance, room)]);
         }
-        let [lhs, rhs] = [lhs, rhs].map(|value| narrowed(rewriter, value));
+        let [lhs, rhs] = [lhs, rhs].map(|value| narrowed(rewriter, value, 0));
         Some(vec![rewriter.builder.compare(op, lhs, rhs)])
     });
 }
@@ -303,7 +306,7 @@ fn apart(
         return None;
     }
     let [base, distance, mut bound] =
-        [base, distance, bound].map(|value| narrowed(rewriter, value));
+        [base, distance, bound].map(|value| narrowed(rewriter, value, 0));
     if to.low < least {
         let shape = rewriter.builder.ty(bound).shape;
         let least = Literal::from_integer(DType::I32, least)?;
@@ -314,8 +317,8 @@ fn apart(
 }
 
 /// The low 32 bits of a value, computed at 32 bits where that takes nothing new: from a narrow
-/// integer, or through a mask, of which low bits depend on low bits alone.
-fn narrowed(rewriter: &mut Rewriter, value: Value) -> Value {
+/// integer, or through some masks, of which low bits depend on low bits alone.
+fn narrowed(rewriter: &mut Rewriter, value: Value, masks: usize) -> Value {
     match rewriter.definition(value).cloned() {
         Some(Op::Constant { value: literal }) => {
             let shape = rewriter.builder.ty(value).shape;
@@ -326,8 +329,8 @@ fn narrowed(rewriter: &mut Rewriter, value: Value) -> Value {
             op: BinaryOp::And,
             lhs,
             rhs,
-        }) if rewriter.constant(rhs).is_some() => {
-            let [lhs, rhs] = [lhs, rhs].map(|value| narrowed(rewriter, value));
+        }) if rewriter.constant(rhs).is_some() && masks < MOST_MASKS => {
+            let [lhs, rhs] = [lhs, rhs].map(|value| narrowed(rewriter, value, masks + 1));
             rewriter.builder.and(lhs, rhs)
         }
         Some(Op::Cast { x }) if rewriter.builder.ty(x).dtype() == Some(DType::I32) => x,

@@ -14,6 +14,8 @@ pub mod float_range;
 pub mod fold;
 pub mod int_range;
 pub mod licm;
+pub mod long_sums;
+mod mask_ranges;
 pub mod nan_bits;
 pub mod proof;
 pub mod resolve;

@@ -5,6 +5,8 @@
 //! NaN as well: NaN times anything is NaN. `exp` is so: its scale has its exponent from the bits of
 //! the rounded argument, and its polynomial is NaN where the argument is.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::float_range::{Ranges, ranges};
 use super::rewrite::rewrite;
 use crate::builder::Builder;
@@ -86,7 +88,7 @@ fn seen_reads(func: &Func) -> EntityMap<Value, bool> {
     if reads.is_empty() {
         return found;
     }
-    let reading = Reading::new(func);
+    let mut reading = Reading::new(func);
     for (bits, x) in reads {
         found[bits] = reading.ranges.may_be_nan(x) && !reading.is_hidden(bits, x);
     }
@@ -102,17 +104,25 @@ struct Reading<'a> {
     ranges: Ranges,
     definitions: EntityMap<Value, Option<Inst>>,
     users: EntityMap<Value, Vec<Inst>>,
+    /// The place of each instruction in program order.
+    order: Vec<usize>,
+    /// The values by which alone others may be NaN, as far as they were asked for.
+    origins: BTreeMap<Value, Value>,
 }
 
 impl<'a> Reading<'a> {
     fn new(func: &'a Func) -> Self {
         let mut users: EntityMap<Value, Vec<Inst>> =
             EntityMap::filled(func.value_count(), Vec::new());
-        for inst in func.all_insts() {
+        let mut order = vec![0; func.inst_count()];
+        for (at, inst) in func.all_insts().into_iter().enumerate() {
+            order[inst.index()] = at;
             func.op(inst)
                 .visit_operands(&mut |operand| users[operand].push(inst));
         }
         Self {
+            order,
+            origins: BTreeMap::new(),
             func,
             ranges: ranges(func),
             definitions: func.definitions(),
@@ -121,12 +131,24 @@ impl<'a> Reading<'a> {
     }
 
     /// Whether `bits`, those of `x`, only reach results that are NaN whenever `x` is.
-    fn is_hidden(&self, bits: Value, x: Value) -> bool {
-        let poisoned = self.poisoned_by(self.source(x));
-        let mut integers = vec![bits];
-        let mut seen = vec![false; self.func.value_count()];
+    fn is_hidden(&mut self, bits: Value, x: Value) -> bool {
+        let Some(floats) = self.floats_of(bits) else {
+            return false;
+        };
+        let users = floats.iter().flat_map(|&float| &self.users[float]);
+        let last = users.map(|user| self.order[user.index()]).max();
+        let source = self.source(x);
+        let poisoned = self.poisoned_by(source, last.unwrap_or(0));
+        let mut floats = floats.into_iter();
+        floats.all(|float| self.meets_only_nan(float, &poisoned))
+    }
+
+    /// The floats that integers made of `bits` become, if they become nothing else.
+    fn floats_of(&self, bits: Value) -> Option<Vec<Value>> {
+        let (mut integers, mut seen) = (vec![bits], BTreeSet::new());
+        let mut floats = Vec::new();
         while let Some(integer) = integers.pop() {
-            if std::mem::replace(&mut seen[integer.index()], true) {
+            if !seen.insert(integer) {
                 continue;
             }
             for &user in &self.users[integer] {
@@ -134,63 +156,73 @@ impl<'a> Reading<'a> {
                 match self.func.op(user) {
                     Op::Binary { op, .. } if is_bitwise(*op) => integers.extend(results),
                     Op::Bitcast { .. } if is_float(self.func, results[0]) => {
-                        if !self.meets_only_nan(results[0], &poisoned) {
-                            return false;
-                        }
+                        floats.push(results[0])
                     }
-                    _ => return false,
+                    _ => return None,
                 }
             }
         }
-        true
+        Some(floats)
     }
 
     /// Whether every use of `x` is an operation on it and something poisoned.
-    fn meets_only_nan(&self, x: Value, poisoned: &[bool]) -> bool {
+    fn meets_only_nan(&self, x: Value, poisoned: &BTreeSet<Value>) -> bool {
         self.users[x].iter().all(|&user| {
             let mut others = false;
             let op = self.func.op(user);
             op.visit_operands(&mut |operand| {
-                others |= operand != x && poisoned[operand.index()];
+                others |= operand != x && poisoned.contains(&operand);
             });
             others && spreads_nan(op)
         })
     }
 
     /// The value by which alone `x` may be NaN.
-    fn source(&self, x: Value) -> Value {
-        let mut source = x;
-        while let Some(inst) = self.definitions[source] {
-            let op = self.func.op(inst);
-            if !spreads_nan(op) || self.ranges.makes_nan(op) {
+    fn source(&mut self, x: Value) -> Value {
+        let (mut source, mut way) = (x, vec![x]);
+        while let Some(before) = self.doubtful(source) {
+            source = before;
+            if let Some(&known) = self.origins.get(&source) {
+                source = known;
                 break;
             }
-            let mut doubtful = Vec::new();
-            op.visit_operands(&mut |operand| {
-                if self.ranges.may_be_nan(operand) && !doubtful.contains(&operand) {
-                    doubtful.push(operand);
-                }
-            });
-            let [only] = doubtful[..] else {
-                break;
-            };
-            source = only;
+            way.push(source);
         }
+        self.origins
+            .extend(way.into_iter().map(|value| (value, source)));
         source
     }
 
-    /// For each value whether it is NaN whenever `source` is.
-    fn poisoned_by(&self, source: Value) -> Vec<bool> {
-        let mut poisoned = vec![false; self.func.value_count()];
-        poisoned[source.index()] = true;
+    /// The only operand by which `x` may be NaN, where the operation makes none itself.
+    fn doubtful(&self, x: Value) -> Option<Value> {
+        let op = self.func.op(self.definitions[x]?);
+        if !spreads_nan(op) || self.ranges.makes_nan(op) {
+            return None;
+        }
+        let mut doubtful = Vec::new();
+        op.visit_operands(&mut |operand| {
+            if self.ranges.may_be_nan(operand) && !doubtful.contains(&operand) {
+                doubtful.push(operand);
+            }
+        });
+        match doubtful[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Values that are NaN whenever `source` is; only what instructions before the one at `last` make is
+    /// asked for.
+    fn poisoned_by(&self, source: Value, last: usize) -> BTreeSet<Value> {
+        let mut poisoned = BTreeSet::from([source]);
         let mut values = vec![source];
         while let Some(value) = values.pop() {
             for &user in &self.users[value] {
                 let [result] = self.func.inst(user).results[..] else {
                     continue;
                 };
-                let spreads = spreads_nan(self.func.op(user));
-                if spreads && !std::mem::replace(&mut poisoned[result.index()], true) {
+                let asked = self.order[user.index()] < last;
+                if asked && spreads_nan(self.func.op(user)) && poisoned.insert(result) {
                     values.push(result);
                 }
             }

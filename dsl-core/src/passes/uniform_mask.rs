@@ -7,11 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::duplicate::duplicate;
+use super::mask_ranges::{Definitions, Ranges};
 use crate::builder::Builder;
-use crate::entity::EntityMap;
-use crate::ir::{
-    BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, Region, Stage, Trait, Type, Value,
-};
+use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Stage, Trait, Value};
 
 /// Splits each region whose accesses are masked by provable comparisons into two versions.
 pub fn split_uniform_masks(func: &mut Func) {
@@ -22,21 +20,24 @@ pub fn split_uniform_masks(func: &mut Func) {
     for (site, inst) in (0..).zip(accesses.collect::<Vec<_>>()) {
         func.inst_mut(inst).site = Some(site);
     }
-    region(func, func.body());
+    let mut definitions = Definitions::default();
+    definitions.learn(func);
+    region(func, func.body(), &mut definitions);
 }
 
 /// Splits the region, then those inside it; after a split only those of the version without masks,
 /// since the other is for the few programs at an edge and code costs time to compile.
-fn region(func: &mut Func, of: Region) {
-    let inside = split(func, of).unwrap_or(of);
+fn region(func: &mut Func, of: Region, definitions: &mut Definitions) {
+    let inside = split(func, of, definitions).unwrap_or(of);
+    definitions.learn(func);
     for inst in func.region(inside).insts.clone() {
         match func.op(inst).clone() {
-            Op::For { body, .. } | Op::While { body, .. } => region(func, body),
+            Op::For { body, .. } | Op::While { body, .. } => region(func, body, definitions),
             Op::If {
                 on_true, on_false, ..
             } => {
-                region(func, on_true);
-                region(func, on_false);
+                region(func, on_true, definitions);
+                region(func, on_false, definitions);
             }
             _ => {}
         }
@@ -44,14 +45,13 @@ fn region(func: &mut Func, of: Region) {
 }
 
 /// The region of the version without masks, where there is one.
-fn split(func: &mut Func, of: Region) -> Option<Region> {
-    let definitions = func.definitions();
+fn split(func: &mut Func, of: Region, definitions: &Definitions) -> Option<Region> {
     let (head, tail) = pure_first(func, of);
     let defined: BTreeSet<Value> = head
         .iter()
         .flat_map(|&inst| func.inst(inst).results.clone())
         .collect();
-    let comparisons: Vec<Value> = mask_leaves(func, &tail, &definitions)
+    let comparisons: Vec<Value> = mask_leaves(func, &tail, definitions)
         .into_iter()
         .filter(|leaf| defined.contains(leaf))
         .collect();
@@ -64,10 +64,13 @@ fn split(func: &mut Func, of: Region) -> Option<Region> {
     builder.enter(of);
     let mut proven = Vec::new();
     let mut condition = None;
+    let mut known = BTreeMap::new();
     for comparison in comparisons {
         let mut ranges = Ranges {
             builder: &mut builder,
-            definitions: &definitions,
+            definitions,
+            known: &mut known,
+            inside: head.len(),
         };
         if let Some(holds) = ranges.comparison(comparison) {
             condition = Some(match condition {
@@ -106,11 +109,7 @@ fn pure_first(func: &Func, of: Region) -> (Vec<Inst>, Vec<Inst>) {
 }
 
 /// The values whose conjunction is a mask of an access that `insts` reach.
-fn mask_leaves(
-    func: &Func,
-    insts: &[Inst],
-    definitions: &EntityMap<Value, Option<Inst>>,
-) -> BTreeSet<Value> {
+fn mask_leaves(func: &Func, insts: &[Inst], definitions: &Definitions) -> BTreeSet<Value> {
     let mut pending = Vec::new();
     let mut visit = |inst: Inst| {
         if let Op::Load {
@@ -132,9 +131,12 @@ fn mask_leaves(
             func.walk(nested, &mut visit);
         }
     }
-    let mut leaves = BTreeSet::new();
+    let (mut leaves, mut seen) = (BTreeSet::new(), BTreeSet::new());
     while let Some(value) = pending.pop() {
-        match definitions[value].map(|inst| func.op(inst)) {
+        if !seen.insert(value) {
+            continue;
+        }
+        match definitions.op(func, value) {
             Some(Op::Binary {
                 op: BinaryOp::And,
                 lhs,
@@ -219,177 +221,6 @@ fn branch(
         builder.emit(Op::Yield { values }, &[]);
     }
     unchecked
-}
-
-/// A set of integers: `base + r` for `r` in `low..=high`, wrapping.
-#[derive(Clone, Copy)]
-struct Range {
-    base: Option<Value>,
-    low: i64,
-    high: i64,
-}
-
-struct Ranges<'a> {
-    builder: &'a mut Builder,
-    definitions: &'a EntityMap<Value, Option<Inst>>,
-}
-
-impl Ranges<'_> {
-    /// A scalar that is true only if the comparison holds for every element.
-    fn comparison(&mut self, value: Value) -> Option<Value> {
-        let inst = self.definitions[value]?;
-        let &Op::Compare { op, lhs, rhs } = self.builder.func().op(inst) else {
-            return None;
-        };
-        if self.builder.ty(lhs).dtype() != Some(DType::I64) || self.builder.ty(lhs).is_scalar() {
-            return None;
-        }
-        let op = match op {
-            CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge => op,
-            CompareOp::Eq | CompareOp::Ne => return None,
-        };
-        let (left, right) = (self.range(lhs)?, self.range(rhs)?);
-        let upward = matches!(op, CompareOp::Lt | CompareOp::Le);
-        let (left_low, left_high) = self.ends(left);
-        let (right_low, right_high) = self.ends(right);
-        let extreme = if upward {
-            self.builder.compare(op, left_high, right_low)
-        } else {
-            self.builder.compare(op, left_low, right_high)
-        };
-        let mut holds = extreme;
-        for (range, low, high) in [(left, left_low, left_high), (right, right_low, right_high)] {
-            if range.base.is_some() && range.low != range.high {
-                let ordered = self.builder.le(low, high);
-                holds = self.builder.and(holds, ordered);
-            }
-        }
-        Some(holds)
-    }
-
-    fn ends(&mut self, range: Range) -> (Value, Value) {
-        let low = self.end(range.base, range.low);
-        let high = if range.low == range.high {
-            low
-        } else {
-            self.end(range.base, range.high)
-        };
-        (low, high)
-    }
-
-    fn end(&mut self, base: Option<Value>, constant: i64) -> Value {
-        match base {
-            Some(base) if constant == 0 => base,
-            Some(base) => {
-                let constant = self.builder.index(constant);
-                self.builder.add(base, constant)
-            }
-            None => self.builder.index(constant),
-        }
-    }
-
-    fn range(&mut self, value: Value) -> Option<Range> {
-        if self.builder.ty(value) == Type::INDEX {
-            return Some(match self.constant(value) {
-                Some(constant) => Range {
-                    base: None,
-                    low: constant,
-                    high: constant,
-                },
-                None => Range {
-                    base: Some(value),
-                    low: 0,
-                    high: 0,
-                },
-            });
-        }
-        let op = self.definitions[value].map(|inst| self.builder.func().op(inst).clone())?;
-        match op {
-            Op::Constant { value } => {
-                let constant = i64::try_from(value.integer()?).ok()?;
-                Some(Range {
-                    base: None,
-                    low: constant,
-                    high: constant,
-                })
-            }
-            Op::Arange { start, end } => Some(Range {
-                base: None,
-                low: start,
-                high: end - 1,
-            }),
-            Op::Splat { x }
-            | Op::Broadcast { x }
-            | Op::ExpandDims { x, .. }
-            | Op::Reshape { x }
-            | Op::Transpose { x, .. } => self.range(x),
-            Op::Binary { op, lhs, rhs } => {
-                let (left, right) = (self.range(lhs)?, self.range(rhs)?);
-                self.combine(op, left, right)
-            }
-            _ => None,
-        }
-    }
-
-    fn constant(&self, value: Value) -> Option<i64> {
-        match self.definitions[value].map(|inst| self.builder.func().op(inst)) {
-            Some(Op::Constant { value }) => i64::try_from(value.integer()?).ok(),
-            _ => None,
-        }
-    }
-
-    fn combine(&mut self, op: BinaryOp, left: Range, right: Range) -> Option<Range> {
-        match op {
-            BinaryOp::Add => Some(Range {
-                base: match (left.base, right.base) {
-                    (Some(a), Some(b)) => Some(self.builder.add(a, b)),
-                    (a, b) => a.or(b),
-                },
-                low: left.low.checked_add(right.low)?,
-                high: left.high.checked_add(right.high)?,
-            }),
-            BinaryOp::Sub if right.base.is_none() => Some(Range {
-                base: left.base,
-                low: left.low.checked_sub(right.high)?,
-                high: left.high.checked_sub(right.low)?,
-            }),
-            BinaryOp::Mul => {
-                let (range, factor) = match (left, right) {
-                    (
-                        range,
-                        Range {
-                            base: None,
-                            low,
-                            high,
-                        },
-                    ) if low == high => (range, low),
-                    (
-                        Range {
-                            base: None,
-                            low,
-                            high,
-                        },
-                        range,
-                    ) if low == high => (range, low),
-                    _ => return None,
-                };
-                if factor < 0 {
-                    return None;
-                }
-                let base = range.base.map(|base| {
-                    let factor = self.builder.index(factor);
-                    self.builder.mul(base, factor)
-                });
-                let low = range.low.checked_mul(factor)?;
-                Some(Range {
-                    base,
-                    low,
-                    high: range.high.checked_mul(factor)?,
-                })
-            }
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

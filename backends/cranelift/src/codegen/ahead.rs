@@ -24,6 +24,9 @@ const LONG: i64 = 8192;
 /// Bytes of the least access that counts as part of a stream.
 const LEAST: i64 = 16;
 
+/// The most values that an offset is followed through.
+const MOST_VALUES: usize = 256;
+
 /// A loop around the code being generated.
 #[derive(Clone, Copy)]
 pub(super) struct Loop {
@@ -124,6 +127,9 @@ impl Codegen<'_> {
             if !seen.insert(value) {
                 continue;
             }
+            if seen.len() > MOST_VALUES {
+                return false;
+            }
             loops += usize::from(self.loops.iter().any(|around| around.index == value));
             let op = self.definitions[value].map(|inst| self.func.op(inst));
             if loops > 1 || matches!(op, Some(Op::ProgramId { .. })) {
@@ -153,6 +159,10 @@ impl Codegen<'_> {
         if let Some(&slope) = known.get(&(value, index)) {
             return slope;
         }
+        if known.len() > MOST_VALUES {
+            return None;
+        }
+        known.insert((value, index), None);
         let slope = self.new_slope(value, index, known);
         known.insert((value, index), slope);
         slope

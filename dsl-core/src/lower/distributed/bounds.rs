@@ -14,10 +14,14 @@ use crate::ir::{CompareOp, DType, Inst, Literal, Op, Shape, Trait, Type, Value};
 use crate::layout::access::TileAccess;
 use crate::layout::assign::Origin;
 use crate::layout::{LinearLayout, ThreadMap};
+use crate::passes::long_sums::LONGEST_CHAIN;
 use crate::target::Bounds;
 
 /// Scalar steps below this cannot make offsets wrap.
 const STEP_LIMIT: u64 = 1 << 40;
+
+/// The most values that one element is computed from for a check.
+const MOST_VALUES: usize = 2 * LONGEST_CHAIN as usize;
 
 /// The longest reach along an axis with a scalar step, in steps.
 const MOST_STEPS: i64 = 1 << 20;
@@ -119,13 +123,16 @@ impl Lowering<'_> {
         found
     }
 
-    /// Whether a value is arithmetic on positions and on scalars that are known here.
+    /// Whether a value is arithmetic on positions and on scalars that are known here, and not on many.
     fn is_ready(&self, value: Value) -> bool {
         let mut pending = vec![value];
         let mut seen = BTreeSet::new();
         while let Some(value) = pending.pop() {
             if !seen.insert(value) {
                 continue;
+            }
+            if seen.len() > MOST_VALUES {
+                return false;
             }
             let scalar = self.block.ty(value).is_scalar();
             if scalar && self.is_bound(value) {
@@ -210,23 +217,27 @@ impl Lowering<'_> {
 
     /// Whether a tile is made of `i64` arithmetic alone: what is converted may have wrapped before.
     fn is_wide(&self, value: Value) -> bool {
-        let ty = self.block.ty(value);
-        if ty.is_scalar() {
-            return true;
-        }
-        let op = self.definitions[value].map(|inst| self.block.op(inst));
-        ty.dtype() == Some(DType::I64)
-            && match op {
-                Some(Op::Constant { .. } | Op::Splat { .. } | Op::Arange { .. }) => true,
+        let mut pending = vec![value];
+        let mut seen = BTreeSet::new();
+        while let Some(value) = pending.pop() {
+            let ty = self.block.ty(value);
+            if ty.is_scalar() || !seen.insert(value) {
+                continue;
+            }
+            let op = self.definitions[value].map(|inst| self.block.op(inst));
+            match op.filter(|_| ty.dtype() == Some(DType::I64)) {
+                Some(Op::Constant { .. } | Op::Splat { .. } | Op::Arange { .. }) => {}
                 Some(
                     Op::Broadcast { x }
                     | Op::ExpandDims { x, .. }
                     | Op::Transpose { x, .. }
                     | Op::Reshape { x },
-                ) => self.is_wide(*x),
-                Some(Op::Binary { lhs, rhs, .. }) => self.is_wide(*lhs) && self.is_wide(*rhs),
-                _ => false,
+                ) => pending.push(*x),
+                Some(Op::Binary { lhs, rhs, .. }) => pending.extend([*lhs, *rhs]),
+                _ => return false,
             }
+        }
+        true
     }
 
     /// Each lane looks at some elements of the tile, one after the other, computing their offsets and

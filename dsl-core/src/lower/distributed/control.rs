@@ -92,7 +92,7 @@ impl Lowering<'_> {
             | Op::ExpandDims { .. }
             | Op::Reshape { .. }
             | Op::Transpose { .. }
-            | Op::Splat { .. } => self.scalar_view(data.results[0]),
+            | Op::Splat { .. } => self.placed_view(data.results[0]),
             op => Err(self.error(format!("`{}` cannot be lowered for a GPU", op.mnemonic()))),
         }
     }
@@ -114,9 +114,9 @@ impl Lowering<'_> {
         in_place || self.assignment.origin(value) != Origin::Computed
     }
 
-    /// A shape op that gives a scalar.
-    fn scalar_view(&mut self, result: Value) -> Result<()> {
-        let layout = self.scalar_layout();
+    /// A shape op that gives a scalar, or a tile that ends a long chain of shape ops.
+    fn placed_view(&mut self, result: Value) -> Result<()> {
+        let layout = self.assigned(result);
         let registers = self.cheap(result, &layout)?;
         self.bind(result, Tile { layout, registers });
         Ok(())

@@ -207,13 +207,14 @@ impl<'a> Lowering<'a> {
     /// Puts what has shared memory of its own behind the scratch area; returns the bytes of both.
     fn place_buffers(&mut self) -> i64 {
         let buffers = std::mem::take(&mut self.buffers.allocations);
+        let apart: BTreeSet<Inst> = buffers.iter().copied().collect();
         let func = self.builder.func_mut();
         let mut scratch = 0;
         for inst in func.all_insts() {
             let data = func.inst(inst);
             if let Op::Alloc { offset, count } = data.op
                 && let Some((dtype, _)) = func.ty(data.results[0]).pointee()
-                && !buffers.contains(&inst)
+                && !apart.contains(&inst)
             {
                 scratch = scratch.max(offset + count * i64::from(dtype.bytes()));
             }

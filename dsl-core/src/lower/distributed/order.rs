@@ -4,7 +4,7 @@
 //! separates two accesses of one argument that do not commute, unless every address stays in one
 //! lane. Distinct arguments never alias: the launch sees to that. One barrier settles everything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Lowering;
@@ -14,11 +14,13 @@ use crate::layout::LinearLayout;
 /// How much shared memory is spent on not waiting.
 const NEARBY_BYTES: i64 = 8 * 1024;
 
+/// The offsets of an access and their layout, when these give each address to one lane.
+type Owned = Option<(Value, Rc<LinearLayout>)>;
+
 /// One access, as far as its order matters.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 pub(super) struct Touch {
-    /// The offsets and their layout, when these give each address to one lane; `None` otherwise.
-    pub(super) owned: Option<(Value, Rc<LinearLayout>)>,
+    pub(super) owned: Owned,
     pub(super) effect: Effect,
 }
 
@@ -47,18 +49,11 @@ impl Effect {
     }
 }
 
-impl Touch {
-    fn conflicts(&self, later: &Touch) -> bool {
-        let ordered = self.owned.is_some() && self.owned == later.owned;
-        !self.effect.commutes(later.effect) && !ordered
-    }
-}
-
 /// What lanes may have done since the last barrier.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pending {
-    /// Accesses of each argument.
-    global: BTreeMap<usize, BTreeSet<Touch>>,
+    /// The effects on each argument, with what owns the addresses of all accesses that have them.
+    global: BTreeMap<(usize, Effect), Owned>,
     /// The scratch area of shared memory that lanes may still read.
     shared: Shared,
 }
@@ -97,13 +92,31 @@ impl Shared {
 impl Pending {
     /// Adds what another path may have done.
     pub(super) fn merge(&mut self, other: &Pending) {
-        for (&argument, touches) in &other.global {
-            self.global
-                .entry(argument)
-                .or_default()
-                .extend(touches.iter().cloned());
+        for (&(argument, effect), owned) in &other.global {
+            let owned = owned.clone();
+            self.touch(argument, Touch { owned, effect });
         }
         self.shared = self.shared.union(other.shared);
+    }
+
+    fn touch(&mut self, argument: usize, Touch { owned, effect }: Touch) {
+        let known = self.global.entry((argument, effect));
+        let known = known.or_insert_with(|| owned.clone());
+        if *known != owned {
+            *known = None;
+        }
+    }
+
+    /// Whether an access must not overtake an earlier one.
+    fn conflicts(&self, argument: usize, later: &Touch) -> bool {
+        let mut earlier = self
+            .global
+            .iter()
+            .filter(|((other, _), _)| *other == argument);
+        earlier.any(|((_, effect), owned)| {
+            let ordered = owned.is_some() && *owned == later.owned;
+            !effect.commutes(later.effect) && !ordered
+        })
     }
 }
 
@@ -116,15 +129,10 @@ impl Lowering<'_> {
 
     /// Before an access of an argument: waits for earlier ones that it must not overtake.
     pub(super) fn order_access(&mut self, argument: usize, touch: Touch) {
-        let earlier = self.pending.global.get(&argument);
-        if earlier.is_some_and(|earlier| earlier.iter().any(|other| other.conflicts(&touch))) {
+        if self.pending.conflicts(argument, &touch) {
             self.barrier();
         }
-        self.pending
-            .global
-            .entry(argument)
-            .or_default()
-            .insert(touch);
+        self.pending.touch(argument, touch);
     }
 
     /// Before storing `bytes` bytes to the scratch area: finds a place that nobody reads any more,
@@ -173,11 +181,7 @@ impl Lowering<'_> {
                         owned: None,
                         effect,
                     };
-                    self.pending
-                        .global
-                        .entry(argument)
-                        .or_default()
-                        .insert(touch);
+                    self.pending.touch(argument, touch);
                 }
             });
         }

@@ -23,6 +23,7 @@ mod scan;
 mod scratch;
 mod sort;
 mod statements;
+mod strides;
 mod tree;
 
 #[cfg(test)]

@@ -1,23 +1,25 @@
 //! Which tiles are kept in scratch memory rather than recomputed at each use.
 //!
-//! A tile is kept when recomputing it would read changed memory, when an op needs it in memory, or
-//! when its uses would repeat more work than writing and reading it costs.
+//! A tile is kept when recomputing it would read changed memory, when an op needs it in memory, when
+//! its uses would repeat more work than writing and reading it costs, or when it ends a long chain of
+//! recomputed ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::statements::LANES;
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{BinaryOp, Class, DType, Func, Inst, Op, Region, Trait, Value};
+use crate::ir::{Func, Inst, Op, Region, Trait, Value};
+use crate::passes::long_sums::LONGEST_CHAIN;
 use crate::target::Bounds;
 
 /// One op that needs a tile's elements.
 #[derive(Clone, Copy, Debug)]
-struct Use {
+pub(super) struct Use {
     root: Inst,
     /// How often each element is computed for it.
     weight: u64,
     /// Whether element `i` is needed only for the root's element `i`.
-    same_place: bool,
+    pub(super) same_place: bool,
 }
 
 /// Where an instruction stands.
@@ -70,10 +72,11 @@ impl Plan {
             bounds,
             places: BTreeMap::new(),
             stores: BTreeMap::new(),
-            uses: EntityMap::filled(func.value_count(), Vec::new()),
+            uses: EntityMap::filled(func.value_count(), BTreeMap::new()),
             needed: BTreeSet::new(),
             kept: BTreeSet::new(),
             costs: vec![1; func.value_count()],
+            chains: vec![0; func.value_count()],
             branching: BTreeSet::new(),
             affine: BTreeSet::new(),
             definitions: func.definitions(),
@@ -99,18 +102,20 @@ pub(super) struct Planner<'a> {
     pub(super) func: &'a Func,
     bounds: Bounds,
     places: BTreeMap<Inst, Place>,
-    /// What writes through each pointer.
-    stores: BTreeMap<Value, Vec<Inst>>,
-    uses: EntityMap<Value, Vec<Use>>,
+    /// The places of what writes through each pointer, in order.
+    stores: BTreeMap<Value, Vec<usize>>,
+    uses: EntityMap<Value, BTreeMap<Inst, Use>>,
     needed: BTreeSet<Value>,
     kept: BTreeSet<Value>,
     costs: Vec<u64>,
+    /// The ops between each value and what need not be recomputed.
+    chains: Vec<u32>,
     /// Values computed from masked loads and gathers, whose code has a branch for each lane.
     branching: BTreeSet<Value>,
     /// `i64` values that are sums and products of scalars and positions, and masks that compare
     /// them: index arithmetic, which is done on scalars for whole vectors.
     pub(super) affine: BTreeSet<Value>,
-    definitions: EntityMap<Value, Option<Inst>>,
+    pub(super) definitions: EntityMap<Value, Option<Inst>>,
 }
 
 /// Whether a tile that the op makes can be computed element by element.
@@ -151,7 +156,8 @@ impl Planner<'_> {
         let op = self.func.op(inst);
         match op {
             Op::Store { base, .. } | Op::AtomicReduce { base, .. } => {
-                self.stores.entry(*base).or_default().push(inst);
+                let order = self.places[&inst].order;
+                self.stores.entry(*base).or_default().push(order);
             }
             Op::Dot { a, b, .. } => self.needed.extend([*a, *b]),
             Op::Gather { x, .. } => self.needed.extend([*x]),
@@ -166,6 +172,14 @@ impl Planner<'_> {
             }
             return;
         }
+        let chains = op.operands().into_iter();
+        let chain = chains.map(|operand| self.chains[operand.index()]).max();
+        let chain = chain.unwrap_or(0) + 1;
+        if chain > LONGEST_CHAIN {
+            self.needed.insert(result);
+            return;
+        }
+        self.chains[result.index()] = chain;
         if self.is_affine(op, self.func.ty(result)) {
             self.affine.insert(result);
             self.costs[result.index()] = 0;
@@ -225,8 +239,8 @@ impl Planner<'_> {
                 end = end.max(self.places[&nested].order);
             });
         }
-        let mut roots = self.uses[carried].iter().map(|used| used.root);
-        roots.all(|root| self.places[&root].order <= end)
+        let mut roots = self.uses[carried].keys();
+        roots.all(|root| self.places[root].order <= end)
     }
 
     /// Uses come before what they use: instructions arrive in reverse order.
@@ -239,6 +253,7 @@ impl Planner<'_> {
             && !self.func.ty(result).is_scalar()
         {
             let uses = std::mem::take(&mut self.uses[result]);
+            let uses: Vec<Use> = uses.into_values().collect();
             if self.keeps(inst, &op, result, &uses) {
                 self.kept.insert(result);
             } else {
@@ -285,17 +300,17 @@ impl Planner<'_> {
     }
 
     fn add_use(&mut self, value: Value, new: Use) {
-        let uses = &mut self.uses[value];
-        if let Some(old) = uses.iter_mut().find(|old| old.root == new.root) {
-            if old.same_place && new.same_place {
-                old.weight = old.weight.max(new.weight);
-            } else {
-                old.weight = old.weight.saturating_add(new.weight);
-                old.same_place = false;
-            }
-            return;
-        }
-        uses.push(new);
+        let known = self.uses[value].entry(new.root);
+        known
+            .and_modify(|old| {
+                if old.same_place && new.same_place {
+                    old.weight = old.weight.max(new.weight);
+                } else {
+                    old.weight = old.weight.saturating_add(new.weight);
+                    old.same_place = false;
+                }
+            })
+            .or_insert(new);
     }
 
     fn keeps(&self, inst: Inst, op: &Op, result: Value, uses: &[Use]) -> bool {
@@ -334,116 +349,15 @@ impl Planner<'_> {
         let from = self.places[&load].order;
         uses.iter().any(|used| {
             let place = &self.places[&used.root];
-            let repeated = place.loops.iter().filter(|(first, _)| *first > from);
-            let loops: Vec<_> = repeated.collect();
-            stores.iter().any(|store| {
-                let at = self.places[store].order;
-                let between = from < at && at < place.order;
-                let again = loops
-                    .iter()
-                    .any(|(first, last)| (*first..=*last).contains(&at));
-                let itself = *store == used.root && !self.is_in_place(used, *store, offsets);
-                between || again || itself
-            })
+            let stored = |first: usize, end: usize| {
+                let next = stores.partition_point(|&at| at < first);
+                stores.get(next).is_some_and(|&at| at < end)
+            };
+            let between = stored(from + 1, place.order);
+            let mut repeated = place.loops.iter().filter(|(first, _)| *first > from);
+            let again = repeated.any(|&(first, last)| stored(first, last + 1));
+            let writes = stored(place.order, place.order + 1);
+            between || again || writes && !self.is_in_place(used, used.root, offsets)
         })
-    }
-
-    /// Whether a store writes each element only where that same element was read.
-    fn is_in_place(&self, used: &Use, store: Inst, offsets: Value) -> bool {
-        let Op::Store {
-            offsets: written, ..
-        } = self.func.op(store)
-        else {
-            return false;
-        };
-        if !used.same_place || *written != offsets {
-            return false;
-        }
-        let Some(strides) = self.strides(offsets) else {
-            return false;
-        };
-        let shape = self.func.ty(offsets).shape;
-        let mut axes: Vec<(u128, usize)> = strides
-            .iter()
-            .enumerate()
-            .map(|(axis, stride)| (u128::from(stride.unsigned_abs()), shape.extent(axis)))
-            .filter(|&(_, extent)| extent > 1)
-            .collect();
-        axes.sort_unstable();
-        let mut span = 0u128;
-        axes.into_iter().all(|(stride, extent)| {
-            let apart = stride > span;
-            span += stride * (extent as u128 - 1);
-            apart && span < 1 << 62
-        })
-    }
-
-    /// The constant step of an `i64` tile along each axis.
-    fn strides(&self, value: Value) -> Option<Vec<i64>> {
-        let shape = self.func.ty(value).shape;
-        let zeros = vec![0; shape.rank()];
-        let op = self.func.op(self.definitions[value]?);
-        match op {
-            Op::Constant { .. } | Op::Splat { .. } => Some(zeros),
-            Op::Arange { .. } => Some(vec![1]),
-            Op::ExpandDims { x, axis } => {
-                let mut strides = self.strides(*x)?;
-                strides.insert(axis.index(), 0);
-                Some(strides)
-            }
-            Op::Broadcast { x } => {
-                let mut strides = self.strides(*x)?;
-                for (axis, stride) in strides.iter_mut().enumerate() {
-                    if self.func.ty(*x).shape.extent(axis) == 1 {
-                        *stride = 0;
-                    }
-                }
-                Some(strides)
-            }
-            Op::Transpose { x, permutation } => {
-                let strides = self.strides(*x)?;
-                let permuted = permutation.iter().map(|&axis| strides[axis as usize]);
-                Some(permuted.collect())
-            }
-            Op::Binary { op, lhs, rhs } if self.func.ty(value).dtype() == Some(DType::I64) => {
-                let combine: fn(i64, i64) -> Option<i64> = match op {
-                    BinaryOp::Add => i64::checked_add,
-                    BinaryOp::Sub => i64::checked_sub,
-                    _ => return self.scaled_strides(*op, *lhs, *rhs),
-                };
-                let (lhs, rhs) = (self.strides(*lhs)?, self.strides(*rhs)?);
-                lhs.into_iter()
-                    .zip(rhs)
-                    .map(|(a, b)| combine(a, b))
-                    .collect()
-            }
-            _ => None,
-        }
-    }
-
-    fn scaled_strides(&self, op: BinaryOp, lhs: Value, rhs: Value) -> Option<Vec<i64>> {
-        let constant = |value: Value| match self.func.op(self.definitions[value]?) {
-            Op::Constant { value } if value.dtype.class() == Class::Signed => {
-                Some(value.bits as i64)
-            }
-            Op::Splat { x } => match self.func.op(self.definitions[*x]?) {
-                Op::Constant { value } => Some(value.bits as i64),
-                _ => None,
-            },
-            _ => None,
-        };
-        if op != BinaryOp::Mul {
-            return None;
-        }
-        let (tile, by) = match (constant(lhs), constant(rhs)) {
-            (_, Some(by)) => (lhs, by),
-            (Some(by), None) => (rhs, by),
-            (None, None) => return None,
-        };
-        let strides = self.strides(tile)?;
-        strides
-            .into_iter()
-            .map(|stride| stride.checked_mul(by))
-            .collect()
     }
 }

@@ -72,9 +72,10 @@ impl Scratch {
     pub(super) fn place(&self, func: &mut Func) {
         let mut placed: Vec<(u64, &Lifetime)> = Vec::new();
         for lifetime in &self.lifetimes {
+            // Later buffers begin later.
+            placed.retain(|(_, other)| lifetime.first <= other.last);
             let mut taken: Vec<(u64, u64)> = placed
                 .iter()
-                .filter(|(_, other)| other.first <= lifetime.last && lifetime.first <= other.last)
                 .map(|(offset, other)| (*offset, offset + other.bytes))
                 .collect();
             taken.sort_unstable();

@@ -1,0 +1,129 @@
+//! Steps of offsets along axes, and what they say of a store that reads what it overwrites.
+
+use std::collections::BTreeMap;
+
+use super::plan::{Planner, Use};
+use crate::ir::{BinaryOp, Class, DType, Inst, Op, Value};
+use crate::passes::long_sums::LONGEST_CHAIN;
+
+/// The steps that were found, or that there are none.
+type Known = BTreeMap<Value, Option<Vec<i64>>>;
+
+impl Planner<'_> {
+    /// Whether a store writes each element only where that same element was read.
+    pub(super) fn is_in_place(&self, used: &Use, store: Inst, offsets: Value) -> bool {
+        let Op::Store {
+            offsets: written, ..
+        } = self.func.op(store)
+        else {
+            return false;
+        };
+        if !used.same_place || *written != offsets {
+            return false;
+        }
+        let Some(strides) = self.strides(offsets, &mut Known::new()) else {
+            return false;
+        };
+        let shape = self.func.ty(offsets).shape;
+        let mut axes: Vec<(u128, usize)> = strides
+            .iter()
+            .enumerate()
+            .map(|(axis, stride)| (u128::from(stride.unsigned_abs()), shape.extent(axis)))
+            .filter(|&(_, extent)| extent > 1)
+            .collect();
+        axes.sort_unstable();
+        let mut span = 0u128;
+        axes.into_iter().all(|(stride, extent)| {
+            let apart = stride > span;
+            span += stride * (extent as u128 - 1);
+            apart && span < 1 << 62
+        })
+    }
+
+    /// The constant step of an `i64` tile along each axis; nothing where that takes long to find out.
+    fn strides(&self, value: Value, known: &mut Known) -> Option<Vec<i64>> {
+        if let Some(strides) = known.get(&value) {
+            return strides.clone();
+        }
+        if known.len() > LONGEST_CHAIN as usize {
+            return None;
+        }
+        known.insert(value, None);
+        let strides = self.strides_from(value, known);
+        known.insert(value, strides.clone());
+        strides
+    }
+
+    fn strides_from(&self, value: Value, known: &mut Known) -> Option<Vec<i64>> {
+        let shape = self.func.ty(value).shape;
+        let zeros = vec![0; shape.rank()];
+        let op = self.func.op(self.definitions[value]?);
+        match op {
+            Op::Constant { .. } | Op::Splat { .. } => Some(zeros),
+            Op::Arange { .. } => Some(vec![1]),
+            Op::ExpandDims { x, axis } => {
+                let mut strides = self.strides(*x, known)?;
+                strides.insert(axis.index(), 0);
+                Some(strides)
+            }
+            Op::Broadcast { x } => {
+                let mut strides = self.strides(*x, known)?;
+                for (axis, stride) in strides.iter_mut().enumerate() {
+                    if self.func.ty(*x).shape.extent(axis) == 1 {
+                        *stride = 0;
+                    }
+                }
+                Some(strides)
+            }
+            Op::Transpose { x, permutation } => {
+                let strides = self.strides(*x, known)?;
+                let permuted = permutation.iter().map(|&axis| strides[axis as usize]);
+                Some(permuted.collect())
+            }
+            Op::Binary { op, lhs, rhs } if self.func.ty(value).dtype() == Some(DType::I64) => {
+                let combine: fn(i64, i64) -> Option<i64> = match op {
+                    BinaryOp::Add => i64::checked_add,
+                    BinaryOp::Sub => i64::checked_sub,
+                    _ => return self.scaled_strides(*op, (*lhs, *rhs), known),
+                };
+                let (lhs, rhs) = (self.strides(*lhs, known)?, self.strides(*rhs, known)?);
+                lhs.into_iter()
+                    .zip(rhs)
+                    .map(|(a, b)| combine(a, b))
+                    .collect()
+            }
+            _ => None,
+        }
+    }
+
+    fn scaled_strides(
+        &self,
+        op: BinaryOp,
+        (lhs, rhs): (Value, Value),
+        known: &mut Known,
+    ) -> Option<Vec<i64>> {
+        let constant = |value: Value| match self.func.op(self.definitions[value]?) {
+            Op::Constant { value } if value.dtype.class() == Class::Signed => {
+                Some(value.bits as i64)
+            }
+            Op::Splat { x } => match self.func.op(self.definitions[*x]?) {
+                Op::Constant { value } => Some(value.bits as i64),
+                _ => None,
+            },
+            _ => None,
+        };
+        if op != BinaryOp::Mul {
+            return None;
+        }
+        let (tile, by) = match (constant(lhs), constant(rhs)) {
+            (_, Some(by)) => (lhs, by),
+            (Some(by), None) => (rhs, by),
+            (None, None) => return None,
+        };
+        let strides = self.strides(tile, known)?;
+        strides
+            .into_iter()
+            .map(|stride| stride.checked_mul(by))
+            .collect()
+    }
+}
