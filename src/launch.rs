@@ -395,6 +395,7 @@ fn fault_error(fault: Fault, grid: Grid) -> Error {
         | FaultKind::Divergent { .. }
         | FaultKind::NoSuchLane { .. }
         | FaultKind::TooLong(_)
+        | FaultKind::Undefined { .. }
         | FaultKind::Endless(_) => Error::Fault(fault),
     }
 }

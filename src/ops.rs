@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use exactile_core::ir::op::STRUCTURAL;
 use exactile_core::ir::{
-    Accepts, Approximate, BinaryOp, CompareOp, Function, Stage, TernaryOp, UnaryOp,
+    Accepts, Approximate, BinaryOp, CompareOp, Function, RawOp, Stage, TernaryOp, UnaryOp,
 };
 use exactile_core::semantics::derived::accuracy;
 use serde::Serialize;
@@ -47,6 +47,7 @@ pub fn rows() -> Vec<OpRow> {
         BinaryOp "primitive" [block lane];
         TernaryOp "primitive" [block lane];
         CompareOp "primitive" [block lane];
+        RawOp "raw" [lane];
         Function "derived" [block];
         Approximate "approximate" [block lane];
     }
@@ -66,7 +67,9 @@ pub fn page() -> String {
         "# Ops\n\nWritten from the op tables by `BLESS=1 cargo test --test suite ops`; do not edit.\n\n\
          *Primitive* ops exist in every backend. *Derived* ops are replaced by their one definition\n\
          over primitives, so their bits agree everywhere by construction. *Approximate* ops are a\n\
-         device's own instructions, and only stand in a program that gave up exactness.\n\n\
+         device's own instructions, and only stand in a program that gave up exactness. *Raw* ops are\n\
+         instructions with cases that a machine leaves undefined: one pass makes them, with guards around\n\
+         them, of the primitives that define these cases.\n\n\
          ## Elementwise\n\nScalars, tiles and short vectors; all operands of one type.\n\n\
          | op | types | kind | meaning |\n|---|---|---|---|\n",
     );

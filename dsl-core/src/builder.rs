@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::ir::infer::{infer, result_count};
 use crate::ir::{
     Access, Approximate, Axis, BinaryOp, CompareOp, DType, Direction, Func, Function, Inst,
-    Literal, MAX_DEPTH, Op, Order, Parameter, Region, Shape, Space, Stage, TernaryOp, Type,
+    Literal, MAX_DEPTH, Op, Order, Parameter, RawOp, Region, Shape, Space, Stage, TernaryOp, Type,
     UnaryOp, Value,
 };
 
@@ -270,6 +270,11 @@ impl Builder {
     /// An elementwise op of two operands.
     pub fn binary(&mut self, op: BinaryOp, lhs: Value, rhs: Value) -> Value {
         self.value(Op::Binary { op, lhs, rhs })
+    }
+
+    /// An elementwise op of two operands, as the machine has it.
+    pub fn raw(&mut self, op: RawOp, lhs: Value, rhs: Value) -> Value {
+        self.value(Op::Raw { op, lhs, rhs })
     }
 
     /// An elementwise comparison.

@@ -9,7 +9,8 @@ use crate::facts::Facts;
 use crate::ir::Func;
 use crate::lower::{distributed, sequential};
 use crate::passes::{
-    decompose, int_range, long_sums, nan_bits, resolve, sort_keys, specialise, tidy, uniform_mask,
+    decompose, int_range, legalise, long_sums, nan_bits, resolve, sort_keys, specialise, tidy,
+    uniform_mask,
 };
 use crate::target::{Approximations, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};
@@ -96,7 +97,10 @@ const LANE: &[Stage] = &[
 ];
 
 /// What every lane function needs before a backend takes it, one written by hand as well.
-const FINISH: &[Stage] = &[plain!("canonical_reads", nan_bits::canonical_reads)];
+const FINISH: &[Stage] = &[
+    plain!("legalise", legalise::legalise),
+    plain!("canonical_reads", nan_bits::canonical_reads),
+];
 
 /// The names of all stages, in order.
 pub fn stages() -> impl Iterator<Item = &'static str> {

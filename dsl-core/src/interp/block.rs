@@ -259,7 +259,8 @@ impl<'a> Machine<'a> {
             | Op::Reshape { .. }
             | Op::Transpose { .. }
             | Op::Yield { .. } => unreachable!("broken invariant: `{mnemonic}` was handled"),
-            Op::LaneId {}
+            Op::Raw { .. }
+            | Op::LaneId {}
             | Op::WarpId {}
             | Op::Alloc { .. }
             | Op::LaneLoad { .. }

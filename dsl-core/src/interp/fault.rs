@@ -130,6 +130,14 @@ pub enum FaultKind {
         /// A lane that does not take part.
         lane: u64,
     },
+    /// An op of the machine's own on operands for which it is undefined.
+    #[error("`{mnemonic}` is undefined for the operands of lane {lane}")]
+    Undefined {
+        /// The op.
+        mnemonic: &'static str,
+        /// The lane.
+        lane: u64,
+    },
     /// A shuffle from a lane that does not exist.
     #[error("lane {lane} shuffles from lane {source_lane} of its warp")]
     NoSuchLane {

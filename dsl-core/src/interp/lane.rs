@@ -187,8 +187,7 @@ impl<'a> Machine<'a> {
     }
 
     fn inst(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        let func = self.func;
-        let data = func.inst(inst);
+        let (func, data) = (self.func, self.func.inst(inst));
         let mnemonic = data.op.mnemonic();
         if let Some(result) = elementwise(func, &data.op, &data.results, |value| self.read(value)) {
             return Ok(vec![result]);
@@ -197,6 +196,7 @@ impl<'a> Machine<'a> {
             return Ok(vec![result]);
         }
         match &data.op {
+            Op::Raw { op, lhs, rhs } => self.raw(inst, *op, (*lhs, *rhs), mask),
             Op::LaneLoad { .. } => self.load(inst, mask).map(|result| vec![result]),
             Op::LaneStore { .. } => self.store(inst, mask).map(|()| Vec::new()),
             Op::LaneAtomic { .. } => self.combine(inst, mask).map(|()| Vec::new()),
@@ -456,5 +456,6 @@ fn allocation(func: &Func, inst: Inst) -> Option<Allocation> {
 
 mod access;
 mod copy;
+mod raw;
 #[cfg(test)]
 mod tests;

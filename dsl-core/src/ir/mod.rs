@@ -31,7 +31,7 @@ pub use func::{Access, Func, Inst, InstData, MAX_DEPTH, Parameter, Region, Regio
 pub use functions::{Approximate, Function};
 pub use number::Number;
 pub use op::{Op, Rule, Trait};
-pub use scalar_ops::{Accepts, BinaryOp, CompareOp, TernaryOp, UnaryOp};
+pub use scalar_ops::{Accepts, BinaryOp, CompareOp, RawOp, TernaryOp, UnaryOp};
 pub use types::{Class, DType, Element, MAX_ELEMENTS, MAX_RANK, Shape, Space, Type};
 
 /// Spells a stage of the op table.

@@ -4,7 +4,7 @@ use super::field::{Field, FieldReader, FieldWriter, ReadError, Values};
 use super::ops::for_each_op;
 use super::{
     Approximate, AtomicOp, Axis, BinaryOp, CompareOp, Direction, Function, Indices, Literal, Order,
-    Precision, Region, SortOrder, Stage, TernaryOp, UnaryOp, Value,
+    Precision, RawOp, Region, SortOrder, Stage, TernaryOp, UnaryOp, Value,
 };
 
 /// A property of an op that passes ask for.
@@ -96,6 +96,8 @@ macro_rules! define_op {
             Ternary { #[doc = "the op"] op: TernaryOp, #[doc = "first"] a: Value, #[doc = "second"] b: Value, #[doc = "third"] c: Value },
             /// An elementwise comparison.
             Compare { #[doc = "the op"] op: CompareOp, #[doc = "left"] lhs: Value, #[doc = "right"] rhs: Value },
+            /// An elementwise op of two operands, as the machine has it.
+            Raw { #[doc = "the op"] op: RawOp, #[doc = "left"] lhs: Value, #[doc = "right"] rhs: Value },
             /// An elementwise function that has a definition over primitives.
             Function { #[doc = "the function"] op: Function, #[doc = "the operand"] x: Value },
             /// An elementwise function of the device's own.
@@ -116,6 +118,7 @@ macro_rules! define_op {
                     Self::Binary { op, .. } => op.mnemonic(),
                     Self::Ternary { op, .. } => op.mnemonic(),
                     Self::Compare { op, .. } => op.mnemonic(),
+                    Self::Raw { op, .. } => op.mnemonic(),
                     Self::Function { op, .. } => op.mnemonic(),
                     Self::Approximate { op, .. } => op.mnemonic(),
                     $(Self::$Variant { .. } => $mnemonic),*
@@ -126,7 +129,7 @@ macro_rules! define_op {
             pub fn rule(&self) -> Rule {
                 match self {
                     Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } => Rule::like_first,
-                    Self::Function { .. } | Self::Approximate { .. } => Rule::like_first,
+                    Self::Raw { .. } | Self::Function { .. } | Self::Approximate { .. } => Rule::like_first,
                     Self::Compare { .. } => Rule::compare,
                     $(Self::$Variant { .. } => Rule::$rule),*
                 }
@@ -136,7 +139,7 @@ macro_rules! define_op {
             pub fn is(&self, asked: Trait) -> bool {
                 match self {
                     Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
-                    | Self::Function { .. } | Self::Approximate { .. } => {
+                    | Self::Raw { .. } | Self::Function { .. } | Self::Approximate { .. } => {
                         matches!(asked, Trait::pure | Trait::elementwise | Trait::pointwise)
                     }
                     $(Self::$Variant { .. } => [$(Trait::$trait),*].contains(&asked)),*
@@ -147,6 +150,7 @@ macro_rules! define_op {
             pub fn is_legal_in(&self, stage: Stage) -> bool {
                 match self {
                     Self::Function { .. } => stage == Stage::Block,
+                    Self::Raw { .. } => stage == Stage::Lane,
                     Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
                     | Self::Approximate { .. } => true,
                     $(Self::$Variant { .. } => [$(super::stage!($stage)),*].contains(&stage)),*
@@ -157,7 +161,7 @@ macro_rules! define_op {
             pub fn visit_operands(&self, visit: &mut dyn FnMut(Value)) {
                 match self {
                     Self::Unary { x, .. } | Self::Function { x, .. } | Self::Approximate { x, .. } => visit(*x),
-                    Self::Binary { lhs, rhs, .. } | Self::Compare { lhs, rhs, .. } => { visit(*lhs); visit(*rhs); }
+                    Self::Binary { lhs, rhs, .. } | Self::Compare { lhs, rhs, .. } | Self::Raw { lhs, rhs, .. } => { visit(*lhs); visit(*rhs); }
                     Self::Ternary { a, b, c, .. } => { visit(*a); visit(*b); visit(*c); }
                     $(Self::$Variant { $($field),* } => { $(Field::values($field, visit);)* let _ = &visit; }),*
                 }
@@ -167,7 +171,7 @@ macro_rules! define_op {
             pub fn map_operands(&mut self, map: &mut dyn FnMut(Value) -> Value) {
                 match self {
                     Self::Unary { x, .. } | Self::Function { x, .. } | Self::Approximate { x, .. } => *x = map(*x),
-                    Self::Binary { lhs, rhs, .. } | Self::Compare { lhs, rhs, .. } => { *lhs = map(*lhs); *rhs = map(*rhs); }
+                    Self::Binary { lhs, rhs, .. } | Self::Compare { lhs, rhs, .. } | Self::Raw { lhs, rhs, .. } => { *lhs = map(*lhs); *rhs = map(*rhs); }
                     Self::Ternary { a, b, c, .. } => { *a = map(*a); *b = map(*b); *c = map(*c); }
                     $(Self::$Variant { $($field),* } => { $(Field::map_values($field, map);)* let _ = &map; }),*
                 }
@@ -177,7 +181,7 @@ macro_rules! define_op {
             pub fn visit_regions(&self, visit: &mut dyn FnMut(Region)) {
                 match self {
                     Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
-                    | Self::Function { .. } | Self::Approximate { .. } => {}
+                    | Self::Raw { .. } | Self::Function { .. } | Self::Approximate { .. } => {}
                     $(Self::$Variant { $($field),* } => { $(Field::regions($field, visit);)* let _ = &visit; }),*
                 }
             }
@@ -186,7 +190,7 @@ macro_rules! define_op {
             pub fn map_regions(&mut self, map: &mut dyn FnMut(Region) -> Region) {
                 match self {
                     Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
-                    | Self::Function { .. } | Self::Approximate { .. } => {}
+                    | Self::Raw { .. } | Self::Function { .. } | Self::Approximate { .. } => {}
                     $(Self::$Variant { $($field),* } => { $(Field::map_regions($field, map);)* let _ = &map; }),*
                 }
             }
@@ -195,7 +199,7 @@ macro_rules! define_op {
             pub fn write_fields(&self, writer: &mut dyn FieldWriter) {
                 match self {
                     Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
-                    | Self::Function { .. } | Self::Approximate { .. } => {
+                    | Self::Raw { .. } | Self::Function { .. } | Self::Approximate { .. } => {
                         self.visit_operands(&mut |value| writer.operand(value));
                     }
                     $(Self::$Variant { $($field),* } => { $(Field::write($field, stringify!($field), writer);)* let _ = &writer; }),*
@@ -216,6 +220,9 @@ macro_rules! define_op {
                 }
                 if let Some(op) = BinaryOp::from_mnemonic(mnemonic) {
                     return Some(read_pair(reader).map(|(lhs, rhs)| Self::Binary { op, lhs, rhs }));
+                }
+                if let Some(op) = RawOp::from_mnemonic(mnemonic) {
+                    return Some(read_pair(reader).map(|(lhs, rhs)| Self::Raw { op, lhs, rhs }));
                 }
                 if let Some(op) = CompareOp::from_mnemonic(mnemonic) {
                     return Some(read_pair(reader).map(|(lhs, rhs)| Self::Compare { op, lhs, rhs }));
@@ -273,6 +280,7 @@ pub fn all_mnemonics() -> Vec<&'static str> {
     let binary = BinaryOp::ALL.iter().map(|op| op.mnemonic());
     let ternary = TernaryOp::ALL.iter().map(|op| op.mnemonic());
     let compare = CompareOp::ALL.iter().map(|op| op.mnemonic());
+    let raw = RawOp::ALL.iter().map(|op| op.mnemonic());
     let functions = Function::ALL.iter().map(|op| op.mnemonic());
     let approximate = Approximate::ALL.iter().map(|op| op.mnemonic());
     let structural = STRUCTURAL.iter().map(|row| row.0);
@@ -280,6 +288,7 @@ pub fn all_mnemonics() -> Vec<&'static str> {
         .chain(binary)
         .chain(ternary)
         .chain(compare)
+        .chain(raw)
         .chain(functions)
         .chain(approximate)
         .chain(structural)

@@ -48,7 +48,7 @@ impl Accepts {
 }
 
 /// Calls `$m!` with one block per family. A row is doc, variant, mnemonic, method, types, and how a
-/// kernel's author writes it: as a `function` of that name or as a Rust `operator`.
+/// kernel's author writes it: as a `function` of that name, as a Rust `operator`, or not at all.
 macro_rules! for_each_scalar_family {
     ($m:ident) => {
         $m! {
@@ -106,6 +106,21 @@ macro_rules! for_each_scalar_family {
                 /// more. Nothing else makes a fused multiply-add.
                 Fma "fma" fma Float function;
             }
+            /// Two integers of one type, by the machine's own instruction: what `legalise` makes of
+            /// the ops of those names, and no one else.
+            RawOp Raw { lhs, rhs } {
+                /// Quotient, truncated. Undefined where the divisor is 0 or the quotient overflows:
+                /// the lane interpreter stops there.
+                Div "raw_div" raw_div Integer hidden;
+                /// Remainder with the sign of the dividend. Undefined as `raw_div` is.
+                Rem "raw_rem" raw_rem Integer hidden;
+                /// Left shift by an amount below the width, read as unsigned. By another amount some
+                /// number, which no result may depend on.
+                Shl "raw_shl" raw_shl Integer hidden;
+                /// Right shift, arithmetic for signed types, by an amount below the width, read as
+                /// unsigned. By another amount some number, which no result may depend on.
+                Shr "raw_shr" raw_shr Integer hidden;
+            }
             /// Two operands of one type, a `bool` for each element.
             CompareOp Compare { lhs, rhs } {
                 /// Equal; false if either is NaN.
@@ -159,12 +174,36 @@ pub(crate) use define_family;
 for_each_scalar_family!(define_family);
 
 impl BinaryOp {
+    /// The machine's own op, of integers, where that leaves cases undefined which this one defines.
+    pub const fn raw(self) -> Option<RawOp> {
+        match self {
+            Self::Div => Some(RawOp::Div),
+            Self::Rem => Some(RawOp::Rem),
+            Self::Shl => Some(RawOp::Shl),
+            Self::Shr => Some(RawOp::Shr),
+            Self::Add | Self::Sub | Self::Mul | Self::And | Self::Or | Self::Xor => None,
+            Self::Minimum | Self::Maximum | Self::Minnum | Self::Maxnum => None,
+        }
+    }
+
     /// Whether swapping the operands never changes the result's bits (NaN payloads aside).
     pub const fn is_commutative(self) -> bool {
         match self {
             Self::Add | Self::Mul | Self::And | Self::Or | Self::Xor => true,
             Self::Minimum | Self::Maximum | Self::Minnum | Self::Maxnum => true,
             Self::Sub | Self::Div | Self::Rem | Self::Shl | Self::Shr => false,
+        }
+    }
+}
+
+impl RawOp {
+    /// The op with the same results wherever this one is defined.
+    pub const fn defined(self) -> BinaryOp {
+        match self {
+            Self::Div => BinaryOp::Div,
+            Self::Rem => BinaryOp::Rem,
+            Self::Shl => BinaryOp::Shl,
+            Self::Shr => BinaryOp::Shr,
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod expression;
 pub mod float_range;
 pub mod fold;
 pub mod int_range;
+pub mod legalise;
 pub mod licm;
 pub mod long_sums;
 mod mask_ranges;

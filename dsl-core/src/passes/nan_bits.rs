@@ -155,6 +155,7 @@ impl<'a> Reading<'a> {
                 let results = &self.func.inst(user).results;
                 match self.func.op(user) {
                     Op::Binary { op, .. } if is_bitwise(*op) => integers.extend(results),
+                    Op::Raw { op, .. } if is_bitwise(op.defined()) => integers.extend(results),
                     Op::Bitcast { .. } if is_float(self.func, results[0]) => {
                         floats.push(results[0])
                     }

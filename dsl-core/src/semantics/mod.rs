@@ -15,7 +15,7 @@ pub mod scalar;
 
 pub use cast::{bitcast, canonical, cast};
 pub use derived::evaluate::{approximate, function};
-pub use scalar::{binary, compare, ternary, unary};
+pub use scalar::{binary, compare, raw, ternary, unary};
 
 #[cfg(test)]
 mod tests;

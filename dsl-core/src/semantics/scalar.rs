@@ -3,7 +3,7 @@
 //! `f16` and `bf16` arithmetic is the `f32` operation, then one rounding.
 
 use super::cast::cast;
-use crate::ir::{BinaryOp, CompareOp, DType, Literal, TernaryOp, UnaryOp};
+use crate::ir::{BinaryOp, CompareOp, DType, Literal, RawOp, TernaryOp, UnaryOp};
 
 /// `op` applied to one number of `dtype`.
 pub fn unary(op: UnaryOp, dtype: DType, x: u64) -> u64 {
@@ -37,6 +37,17 @@ pub fn binary(op: BinaryOp, dtype: DType, lhs: u64, rhs: u64) -> u64 {
         );
     }
     integer_binary(op, dtype, lhs, rhs)
+}
+
+/// `op` applied to two integers of `dtype`; `None` where it is undefined.
+pub fn raw(op: RawOp, dtype: DType, lhs: u64, rhs: u64) -> Option<u64> {
+    let least = (dtype.mask() >> 1) + 1;
+    let overflows = dtype.is_signed() && lhs == least && rhs == dtype.mask();
+    let is_defined = match op {
+        RawOp::Div | RawOp::Rem => rhs != 0 && !overflows,
+        RawOp::Shl | RawOp::Shr => rhs < u64::from(dtype.bits()),
+    };
+    is_defined.then(|| binary(op.defined(), dtype, lhs, rhs))
 }
 
 /// `op` applied to three numbers of `dtype`.

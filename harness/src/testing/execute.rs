@@ -273,6 +273,7 @@ fn faulted(fault: Fault) -> Outcome {
         | FaultKind::Divergent { .. }
         | FaultKind::NoSuchLane { .. }
         | FaultKind::TooLong(_)
+        | FaultKind::Undefined { .. }
         | FaultKind::Endless(_) => Outcome::Fault(fault),
     }
 }

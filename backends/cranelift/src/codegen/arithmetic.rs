@@ -3,7 +3,7 @@
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::FloatCC;
-use exactile_core::ir::{BinaryOp, CompareOp, DType, TernaryOp, Type, UnaryOp, Value};
+use exactile_core::ir::{BinaryOp, CompareOp, DType, RawOp, TernaryOp, Type, UnaryOp, Value};
 
 use super::Codegen;
 use super::half_float::is_half;
@@ -201,9 +201,6 @@ impl Codegen<'_> {
     pub(super) fn binary(&mut self, op: BinaryOp, ty: Type, lhs: Value, rhs: Value) -> Repr {
         let (dtype, lanes) = (self.dtype(lhs), ty.shape.elements());
         let (x, y) = (self.repr(lhs), self.repr(rhs));
-        if let Some(shifted) = self.shift_by_constant(op, dtype, &x, rhs) {
-            return shifted;
-        }
         self.binary_repr(op, dtype, lanes, &x, &y)
     }
 
@@ -247,31 +244,43 @@ impl Codegen<'_> {
         })
     }
 
+    /// The machine's own instruction for each lane.
+    pub(super) fn raw(&mut self, op: RawOp, ty: Type, lhs: Value, rhs: Value) -> Repr {
+        let (dtype, lanes) = (self.dtype(lhs), ty.shape.elements());
+        let (x, y) = (self.repr(lhs), self.repr(rhs));
+        if let Some(shifted) = self.shift_by_constant(op, dtype, &x, rhs) {
+            return shifted;
+        }
+        let operands = [(dtype, x), (dtype, y)];
+        self.per_lane(&operands, dtype, lanes, &mut |codegen, lane| {
+            codegen.raw_scalar(op, dtype, lane[0], lane[1])
+        })
+    }
+
     /// A shift of every lane by one constant below the width.
     fn shift_by_constant(
         &mut self,
-        op: BinaryOp,
+        op: RawOp,
         dtype: DType,
         x: &Repr,
         amount: Value,
     ) -> Option<Repr> {
-        if !matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
-            return None;
-        }
         let amount = self.constant(amount)?.bits;
         if amount >= u64::from(dtype.bits()) {
             return None;
         }
         let amount = amount as i64;
-        let shifted = x.pieces().iter().map(|&piece| {
+        let shift = |piece| {
             let ins = self.builder.ins();
-            match (op, dtype.is_signed()) {
-                (BinaryOp::Shl, _) => ins.ishl_imm_u(piece, amount),
-                (_, true) => ins.sshr_imm_u(piece, amount),
-                (_, false) => ins.ushr_imm_u(piece, amount),
-            }
-        });
-        let shifted: Vec<clif::Value> = shifted.collect();
+            Some(match (op, dtype.is_signed()) {
+                (RawOp::Div | RawOp::Rem, _) => return None,
+                (RawOp::Shl, _) => ins.ishl_imm_u(piece, amount),
+                (RawOp::Shr, true) => ins.sshr_imm_u(piece, amount),
+                (RawOp::Shr, false) => ins.ushr_imm_u(piece, amount),
+            })
+        };
+        let shifted: Option<Vec<clif::Value>> = x.pieces().iter().copied().map(shift).collect();
+        let shifted = shifted?;
         Some(match x {
             Repr::Scalar(_) => Repr::Scalar(shifted[0]),
             Repr::Vector(_) | Repr::Mask(..) => Repr::Vector(shifted),

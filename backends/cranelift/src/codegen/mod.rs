@@ -18,6 +18,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::{Axis, DType, Func, Inst, Literal, Op, Region, Type, Value};
+use exactile_core::passes::legalise;
 use exactile_core::verify::LaneFunc;
 
 use crate::Error;
@@ -244,7 +245,10 @@ impl Codegen<'_> {
             }
             Op::Splat { x } => self.splat(*x, lanes),
             Op::Unary { op, x } => self.unary(*op, self.dtype(*x), lanes, &self.repr(*x)),
-            Op::Binary { op, lhs, rhs } => self.binary(*op, ty, *lhs, *rhs),
+            Op::Binary { op, lhs, rhs } if !legalise::needs_guard(*op, ty.dtype()) => {
+                self.binary(*op, ty, *lhs, *rhs)
+            }
+            Op::Raw { op, lhs, rhs } => self.raw(*op, ty, *lhs, *rhs),
             Op::Ternary { op, a, b, c } => {
                 let operands = [self.repr(*a), self.repr(*b), self.repr(*c)];
                 self.ternary(*op, ty, &operands)

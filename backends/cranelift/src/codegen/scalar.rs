@@ -3,11 +3,10 @@
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use exactile_core::ir::{BinaryOp, CompareOp, DType, TernaryOp, UnaryOp};
+use exactile_core::ir::{BinaryOp, CompareOp, DType, RawOp, TernaryOp, UnaryOp};
 
 use super::Codegen;
 use super::half_float::is_half;
-use super::lanes::lane_type;
 use crate::runtime::ScalarCall;
 
 /// The integer condition of a comparison.
@@ -91,8 +90,6 @@ impl Codegen<'_> {
             return self.narrow_scalar(dtype, value);
         }
         match op {
-            BinaryOp::Div | BinaryOp::Rem if dtype.is_integer() => self.divide(op, dtype, x, y),
-            BinaryOp::Shl | BinaryOp::Shr => self.shift(op, dtype, x, y),
             BinaryOp::Minimum | BinaryOp::Maximum if dtype.is_integer() => {
                 let order = if op == BinaryOp::Minimum {
                     CompareOp::Lt
@@ -113,56 +110,24 @@ impl Codegen<'_> {
         }
     }
 
-    /// Integer division that never traps: x / 0 has all bits set, x % 0 = x, and the least integer
-    /// over -1 wraps.
-    fn divide(
+    /// The machine's own instruction.
+    pub(super) fn raw_scalar(
         &mut self,
-        op: BinaryOp,
+        op: RawOp,
         dtype: DType,
         x: clif::Value,
         y: clif::Value,
     ) -> clif::Value {
-        let ty = lane_type(dtype);
-        let by_zero = self.builder.ins().icmp_imm_s(IntCC::Equal, y, 0);
-        let one = self.bits(ty, 1);
-        let mut unsafe_divisor = by_zero;
-        if dtype.is_signed() {
-            let least = self.bits(ty, 1 << (dtype.bits() - 1));
-            let is_least = self.builder.ins().icmp(IntCC::Equal, x, least);
-            let minus_one = self.builder.ins().icmp_imm_s(IntCC::Equal, y, -1);
-            let overflows = self.builder.ins().band(is_least, minus_one);
-            unsafe_divisor = self.builder.ins().bor(by_zero, overflows);
+        let ins = self.builder.ins();
+        match (op, dtype.is_signed()) {
+            (RawOp::Div, true) => ins.sdiv(x, y),
+            (RawOp::Div, false) => ins.udiv(x, y),
+            (RawOp::Rem, true) => ins.srem(x, y),
+            (RawOp::Rem, false) => ins.urem(x, y),
+            (RawOp::Shl, _) => ins.ishl(x, y),
+            (RawOp::Shr, true) => ins.sshr(x, y),
+            (RawOp::Shr, false) => ins.ushr(x, y),
         }
-        let divisor = self.builder.ins().select(unsafe_divisor, one, y);
-        let (value, otherwise) = match (op, dtype.is_signed()) {
-            (BinaryOp::Div, true) => (self.builder.ins().sdiv(x, divisor), None),
-            (BinaryOp::Div, false) => (self.builder.ins().udiv(x, divisor), None),
-            (_, true) => (self.builder.ins().srem(x, divisor), Some(x)),
-            (_, false) => (self.builder.ins().urem(x, divisor), Some(x)),
-        };
-        let otherwise = otherwise.unwrap_or_else(|| self.bits(ty, u64::MAX));
-        self.builder.ins().select(by_zero, otherwise, value)
-    }
-
-    /// A shift by any amount, read as unsigned.
-    fn shift(&mut self, op: BinaryOp, dtype: DType, x: clif::Value, y: clif::Value) -> clif::Value {
-        let ty = lane_type(dtype);
-        let width = i64::from(dtype.bits());
-        let fits = self
-            .builder
-            .ins()
-            .icmp_imm_u(IntCC::UnsignedLessThan, y, width);
-        if op == BinaryOp::Shr && dtype.is_signed() {
-            let most = self.bits(ty, (width - 1) as u64);
-            let amount = self.builder.ins().select(fits, y, most);
-            return self.builder.ins().sshr(x, amount);
-        }
-        let shifted = match op {
-            BinaryOp::Shl => self.builder.ins().ishl(x, y),
-            _ => self.builder.ins().ushr(x, y),
-        };
-        let zero = self.bits(ty, 0);
-        self.builder.ins().select(fits, shifted, zero)
     }
 
     pub(super) fn ternary_scalar(

@@ -97,6 +97,11 @@ impl<'c> Emitter<'_, 'c> {
                     Ok(result.into())
                 }
                 Op::Binary { op, .. } => self.binary(*op, dtype, lanes[0][lane], lanes[1][lane]),
+                Op::Raw { op, .. } => {
+                    let operands = (lanes[0][lane], lanes[1][lane]);
+                    let (lhs, rhs) = (operands.0.into_int_value(), operands.1.into_int_value());
+                    Ok(self.raw(*op, dtype, lhs, rhs)?.into())
+                }
                 Op::Ternary { op, .. } => {
                     let operands = [lanes[0][lane], lanes[1][lane], lanes[2][lane]];
                     self.ternary(*op, dtype, operands)

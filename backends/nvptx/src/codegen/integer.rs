@@ -1,6 +1,6 @@
-//! Integer and `bool` arithmetic, with every case that LLVM leaves undefined guarded.
+//! Integer and `bool` arithmetic. Cases that LLVM leaves undefined were guarded by `legalise`.
 
-use exactile_core::ir::{BinaryOp, DType, UnaryOp};
+use exactile_core::ir::{BinaryOp, DType, RawOp, UnaryOp};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 
@@ -47,8 +47,9 @@ impl<'c> Emitter<'_, 'c> {
             BinaryOp::And => Ok(builder.build_and(lhs, rhs, "")?),
             BinaryOp::Or => Ok(builder.build_or(lhs, rhs, "")?),
             BinaryOp::Xor => Ok(builder.build_xor(lhs, rhs, "")?),
-            BinaryOp::Div | BinaryOp::Rem => self.divide(op, signed, lhs, rhs),
-            BinaryOp::Shl | BinaryOp::Shr => self.shift(op, signed, lhs, rhs),
+            BinaryOp::Div | BinaryOp::Rem | BinaryOp::Shl | BinaryOp::Shr => {
+                Err(Error::Unsupported(op.mnemonic().to_string()))
+            }
             BinaryOp::Minimum | BinaryOp::Minnum => self.ordered(
                 if signed {
                     IntPredicate::SLT
@@ -80,64 +81,27 @@ impl<'c> Emitter<'_, 'c> {
         self.choose_int(first, lhs, rhs)
     }
 
-    /// Divides by 1 where the divisor is 0 or the quotient overflows: the least integer / 1 is
-    /// itself and its remainder 0, as the contract wants of / -1.
-    fn divide(
+    /// The machine's own instruction.
+    pub(super) fn raw(
         &self,
-        op: BinaryOp,
-        signed: bool,
+        op: RawOp,
+        dtype: DType,
         lhs: IntValue<'c>,
         rhs: IntValue<'c>,
     ) -> Result<IntValue<'c>> {
         let builder = &self.builder;
-        let bits = rhs.get_type().get_bit_width();
-        let by_zero = builder.build_int_compare(IntPredicate::EQ, rhs, self.int(bits, 0), "")?;
-        let mut guard = by_zero;
-        if signed {
-            let least = self.int(bits, i64::MIN >> (64 - bits));
-            let is_least = builder.build_int_compare(IntPredicate::EQ, lhs, least, "")?;
-            let by_minus_one =
-                builder.build_int_compare(IntPredicate::EQ, rhs, self.int(bits, -1), "")?;
-            let overflows = builder.build_and(is_least, by_minus_one, "")?;
-            guard = builder.build_or(by_zero, overflows, "")?;
-        }
-        let divisor = self.choose_int(guard, self.int(bits, 1), rhs)?;
-        let is_quotient = op == BinaryOp::Div;
-        let result = match (is_quotient, signed) {
-            (true, true) => builder.build_int_signed_div(lhs, divisor, "")?,
-            (true, false) => builder.build_int_unsigned_div(lhs, divisor, "")?,
-            (false, true) => builder.build_int_signed_rem(lhs, divisor, "")?,
-            (false, false) => builder.build_int_unsigned_rem(lhs, divisor, "")?,
-        };
-        let of_zero = if is_quotient { self.int(bits, -1) } else { lhs };
-        self.choose_int(by_zero, of_zero, result)
-    }
-
-    fn shift(
-        &self,
-        op: BinaryOp,
-        signed: bool,
-        lhs: IntValue<'c>,
-        amount: IntValue<'c>,
-    ) -> Result<IntValue<'c>> {
-        let builder = &self.builder;
-        let bits = lhs.get_type().get_bit_width();
-        let width = self.int(bits, i64::from(bits));
-        let fits = builder.build_int_compare(IntPredicate::ULT, amount, width, "")?;
-        if op == BinaryOp::Shr && signed {
-            let amount = self.choose_int(fits, amount, self.int(bits, i64::from(bits) - 1))?;
-            return Ok(builder.build_right_shift(lhs, amount, true, "")?);
-        }
-        if bits == 64 && amount.get_zero_extended_constant().is_none() {
-            return self.shift_wide(op, lhs, amount);
-        }
-        let amount = self.choose_int(fits, amount, self.int(bits, 0))?;
-        let shifted = if op == BinaryOp::Shl {
-            builder.build_left_shift(lhs, amount, "")?
-        } else {
-            builder.build_right_shift(lhs, amount, false, "")?
-        };
-        self.choose_int(fits, shifted, self.int(bits, 0))
+        let is_wide = dtype.bits() == 64 && rhs.get_zero_extended_constant().is_none();
+        Ok(match (op, dtype.is_signed()) {
+            (RawOp::Div, true) => builder.build_int_signed_div(lhs, rhs, "")?,
+            (RawOp::Div, false) => builder.build_int_unsigned_div(lhs, rhs, "")?,
+            (RawOp::Rem, true) => builder.build_int_signed_rem(lhs, rhs, "")?,
+            (RawOp::Rem, false) => builder.build_int_unsigned_rem(lhs, rhs, "")?,
+            (RawOp::Shr, true) => builder.build_right_shift(lhs, rhs, true, "")?,
+            (RawOp::Shl, _) if is_wide => self.shift_wide("shl.b64 $0, $1, $2;", lhs, rhs)?,
+            (RawOp::Shr, false) if is_wide => self.shift_wide("shr.u64 $0, $1, $2;", lhs, rhs)?,
+            (RawOp::Shl, _) => builder.build_left_shift(lhs, rhs, "")?,
+            (RawOp::Shr, false) => builder.build_right_shift(lhs, rhs, false, "")?,
+        })
     }
 
     /// A 64-bit shift that fills with zeros, by PTX's own instruction: it takes a 32-bit amount and
@@ -145,26 +109,18 @@ impl<'c> Emitter<'_, 'c> {
     /// around its own shift, also where the amount has bits above the 32 that remain.
     fn shift_wide(
         &self,
-        op: BinaryOp,
+        text: &str,
         lhs: IntValue<'c>,
         amount: IntValue<'c>,
     ) -> Result<IntValue<'c>> {
-        let fits =
-            self.builder
-                .build_int_compare(IntPredicate::ULT, amount, self.int(64, 64), "")?;
-        let clamped = self.choose_int(fits, amount, self.int(64, 64))?;
-        let clamped = self
+        let amount = self
             .builder
-            .build_int_truncate(clamped, self.context.i32_type(), "")?;
-        let text = match op {
-            BinaryOp::Shl => "shl.b64 $0, $1, $2;",
-            _ => "shr.u64 $0, $1, $2;",
-        };
+            .build_int_truncate(amount, self.context.i32_type(), "")?;
         let call = self.inline_ptx(
             Some(self.context.i64_type().into()),
             text.to_string(),
             "=l,l,r".to_string(),
-            &[lhs.into(), clamped.into()],
+            &[lhs.into(), amount.into()],
             false,
         )?;
         let value = call.try_as_basic_value().basic();

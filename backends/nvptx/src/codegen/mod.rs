@@ -144,9 +144,11 @@ impl<'c> Emitter<'_, 'c> {
             Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } | Op::Compare { .. } => {
                 self.elementwise(inst, op)
             }
-            Op::Approximate { .. } | Op::Constant { .. } | Op::Select { .. } | Op::Splat { .. } => {
-                self.elementwise(inst, op)
-            }
+            Op::Raw { .. }
+            | Op::Approximate { .. }
+            | Op::Constant { .. }
+            | Op::Select { .. }
+            | Op::Splat { .. } => self.elementwise(inst, op),
             Op::Cast { x } => self.cast(inst, *x),
             Op::Bitcast { x } => self.bitcast(inst, *x),
             Op::Extract { .. } | Op::Vector { .. } | Op::ShuffleVector { .. } => {

@@ -44,7 +44,7 @@ pub(super) fn infer_one(func: &Func, op: &Op) -> Result<Type, String> {
         Op::Histogram { x, mask, bins } => infer_histogram(func, op, (*x, *mask), *bins),
         Op::Gather { x, indices, axis } => infer_gather(func, op, (*x, *indices), *axis),
         Op::Unary { x, .. } | Op::Binary { lhs: x, .. } | Op::Ternary { a: x, .. } => Ok(ty(x)),
-        Op::Function { x, .. } | Op::Approximate { x, .. } => Ok(ty(x)),
+        Op::Function { x, .. } | Op::Approximate { x, .. } | Op::Raw { lhs: x, .. } => Ok(ty(x)),
         _ => infer_lane(func, op),
     }
 }
@@ -98,6 +98,7 @@ pub(super) fn check_elementwise(func: &Func, op: &Op) -> Result<(), String> {
         Op::Binary { op, .. } => (op.mnemonic(), op.accepts()),
         Op::Ternary { op, .. } => (op.mnemonic(), op.accepts()),
         Op::Compare { op, .. } => (op.mnemonic(), op.accepts()),
+        Op::Raw { op, .. } => (op.mnemonic(), op.accepts()),
         Op::Function { op, .. } => (op.mnemonic(), op.accepts()),
         Op::Approximate { op, .. } => (op.mnemonic(), op.accepts()),
         _ => return Ok(()),

@@ -133,6 +133,7 @@ impl Lowerer<'_> {
             | Op::Yield { .. }
             | Op::LaneId {}
             | Op::WarpId {}
+            | Op::Raw { .. }
             | Op::Alloc { .. }
             | Op::LaneLoad { .. }
             | Op::LaneStore { .. }

@@ -1,0 +1,40 @@
+//! The machine's own ops, which are undefined for some operands.
+
+use super::Machine;
+use crate::interp::elements::{Elements, dtype};
+use crate::interp::mask::Mask;
+use crate::interp::{Fault, FaultKind};
+use crate::ir::{Inst, RawOp, Value};
+use crate::semantics;
+
+impl Machine<'_> {
+    /// A division that is undefined for a lane that takes part is a fault. A shift that is undefined
+    /// gives a number that no machine gives.
+    pub(super) fn raw(
+        &self,
+        inst: Inst,
+        op: RawOp,
+        (lhs, rhs): (Value, Value),
+        mask: &Mask,
+    ) -> Result<Vec<Elements>, Fault> {
+        let dtype = dtype(self.func, lhs);
+        let width = self.width(lhs);
+        let (x, y) = (self.read(lhs), self.read(rhs));
+        let mut active = vec![false; self.lanes];
+        mask.lanes().for_each(|lane| active[lane] = true);
+        let results = self.places(width).map(|(element, lane)| {
+            let place = element * self.lanes + lane;
+            let (x, y) = (x.get(place), y.get(place));
+            match (semantics::raw(op, dtype, x, y), op) {
+                (Some(result), _) => Ok(result),
+                (None, RawOp::Div | RawOp::Rem) if active[lane] => {
+                    let (mnemonic, lane) = (op.mnemonic(), lane as u64);
+                    Err(self.fault(inst, FaultKind::Undefined { mnemonic, lane }))
+                }
+                (None, _) => Ok(!semantics::binary(op.defined(), dtype, x, y) & dtype.mask()),
+            }
+        });
+        let results: Result<Vec<u64>, Fault> = results.collect();
+        Ok(vec![Elements::new(results?)])
+    }
+}
