@@ -18,7 +18,7 @@ pub struct Array {
 
 impl Array {
     /// Bytes of `shape` elements of `dtype`, if they can be addressed.
-    pub(crate) fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
+    pub fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
         shape
             .iter()
             .try_fold(dtype.bytes() as usize, |total, &extent| {

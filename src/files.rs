@@ -13,9 +13,11 @@ use crate::error::{Error, Result};
 const MOST_LINKS: usize = 40;
 
 /// What a file is to hold.
-pub(crate) struct Contents<'a> {
-    pub(crate) path: &'a Path,
-    pub(crate) fill: &'a dyn Fn(&mut dyn Write) -> io::Result<()>,
+pub struct Contents<'a> {
+    /// The file's name.
+    pub path: &'a Path,
+    /// Writes the bytes.
+    pub fill: &'a dyn Fn(&mut dyn Write) -> io::Result<()>,
 }
 
 /// What a path names once its links are followed.
@@ -80,7 +82,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Writes all `contents`, so that all files appear whole, or none does. Streams are written when all
 /// files are ready, and before any appears.
-pub(crate) fn write_all(contents: &[Contents<'_>]) -> Result<()> {
+pub fn write_all(contents: &[Contents<'_>]) -> Result<()> {
     let mut places: Vec<Place> = Vec::new();
     for each in contents {
         let place = Place::of(each.path)?;

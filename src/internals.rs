@@ -11,7 +11,7 @@ pub use crate::cuda::GpuMemory;
 pub use crate::cuda::{Clock as GpuClock, Gpu, listing as gpu_listing};
 use crate::device::Device;
 use crate::error::Result;
-pub use crate::files::write as write_file;
+pub use crate::files::{Contents, write as write_file, write_all as write_files};
 pub use crate::memory::HostMemory;
 
 /// What the launches of `work` by this thread on `device` would compile. They do nothing else.

@@ -34,8 +34,6 @@ mod kernel;
 mod launch;
 mod listing;
 mod memory;
-pub mod npy;
-pub mod ops;
 pub mod prelude;
 mod proofs;
 mod slot;

@@ -1,7 +1,8 @@
 //! `exactile ops`: every op of the IR with its stages and meaning.
 
 use clap::Args;
-use exactile::{Result, ops};
+use exactile::Result;
+use exactile_harness::ops;
 
 /// Lists the ops of the IR.
 #[derive(Args)]

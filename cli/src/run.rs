@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use exactile::text_kernel::{TextArgument, TextKernel};
-use exactile::{Array, DType, Device, Error, Result, npy};
+use exactile::{Array, DType, Device, Error, Result};
 use exactile_core::ir::{Access, Type};
 use exactile_core::text::number;
+use exactile_harness::npy;
 use serde::Serialize;
 
 use super::settings::Settings;

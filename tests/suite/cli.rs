@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use exactile::{Array, bf16, npy};
+use exactile::{Array, bf16};
+use exactile_harness::npy;
 
 const SCALE: &str = "func @scale block (%x: ptr<bf16>, %y: ptr<f32> write, %n: i64) {
   %p = program_id axis=0 : i64

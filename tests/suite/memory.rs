@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use exactile::{Array, Buffer, Comparable, DType, Device, Error, Number, compare, npy};
+use exactile::{Array, Buffer, Comparable, DType, Device, Error, Number, compare};
+use exactile_harness::npy;
 
 /// What a child of these tests may map, in KiB, and a buffer that fits once.
 const LIMIT: usize = 2 << 20;

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use exactile::{Array, DType, Error, bf16, f16, npy};
+use exactile::{Array, DType, Error, bf16, f16};
+use exactile_harness::npy;
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)

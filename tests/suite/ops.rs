@@ -5,7 +5,7 @@ use std::fs;
 #[test]
 fn the_page_of_ops_is_fresh() {
     let path = crate::root().join("OPS.md");
-    let page = exactile::ops::page();
+    let page = exactile_harness::ops::page();
     if std::env::var("BLESS").is_ok_and(|value| value == "1") {
         fs::write(&path, &page).expect("the page can be written");
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use exactile::npy;
+use exactile_harness::npy;
 
 /// Writes 0, 1, 2, 3 and their doubles.
 const COUNT: &str = "func @count block (%x: ptr<i64> write, %y: ptr<i64> write) {

@@ -6,15 +6,15 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use crate::array::Array;
-use crate::error::{Error, Result};
-use crate::files::{self, Contents};
+use exactile::internals::{Contents, write_files};
+use exactile::{Array, Error, Result};
+
 use header::{Header, Refusal};
 
 /// Reads an array. Fortran order and big-endian numbers are converted.
 ///
 /// The file must be as long as its header says. What NumPy writes for other types than those of
-/// [`DType`](crate::DType) is an error.
+/// [`DType`](exactile::DType) is an error.
 pub fn read(path: &Path) -> Result<Array> {
     let mut file = File::open(path).map_err(Error::file(path))?;
     let header = Header::read(&mut file).map_err(|refusal| match refusal {
@@ -114,5 +114,5 @@ pub fn write_all(arrays: &[(&Path, &Array)]) -> Result<()> {
         .iter()
         .map(|(path, fill)| Contents { path, fill })
         .collect();
-    files::write_all(&contents)
+    write_files(&contents)
 }
