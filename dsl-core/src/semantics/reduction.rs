@@ -1,4 +1,5 @@
-//! In which order a reduction or a scan combines, as data: the interpreter and the lowerings read it.
+//! The order in which a reduction or a scan combines, which the interpreter follows, and what the
+//! lowerings ask of a combiner: its op, its identity, and in which order it is evaluated.
 
 use crate::ir::{BinaryOp, DType, Func, Literal, Op, Order, Region};
 
