@@ -204,8 +204,7 @@ impl<'a> Machine<'a> {
     }
 
     fn inst(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
-        let func = self.func;
-        let data = func.inst(inst);
+        let (func, data) = (self.func, self.func.inst(inst));
         let mnemonic = data.op.mnemonic();
         if let Some(result) = elementwise(func, &data.op, &data.results, |value| self.read(value)) {
             return Ok(vec![result]);

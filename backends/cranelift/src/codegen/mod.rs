@@ -235,13 +235,9 @@ impl Codegen<'_> {
             Op::ProgramId { axis } => Repr::Scalar(self.coordinates[axis.index()]),
             Op::NumPrograms { axis: Axis(axis) } => {
                 let offset = GRID_OFFSET + i32::from(*axis) * 8;
-                let context = self.entry.context;
-                let flags = memory::flags();
-                Repr::Scalar(
-                    self.builder
-                        .ins()
-                        .load(clif::types::I64, flags, context, offset),
-                )
+                let (flags, context) = (memory::flags(), self.entry.context);
+                let ins = self.builder.ins();
+                Repr::Scalar(ins.load(clif::types::I64, flags, context, offset))
             }
             Op::Splat { x } => self.splat(*x, lanes),
             Op::Unary { op, x } => self.unary(*op, self.dtype(*x), lanes, &self.repr(*x)),
