@@ -5,6 +5,7 @@ use exactile_core::ir::Func;
 use exactile_core::pipeline;
 use exactile_core::target::{Options, Target};
 use exactile_core::verify::BlockFunc;
+use exactile_cranelift::StandardFloats;
 
 use crate::compile::{block_ir, lane_ir};
 use crate::cuda;
@@ -89,6 +90,7 @@ pub(crate) fn after(
     options: &Options,
     stage: &str,
 ) -> Result<String> {
+    let _floats = StandardFloats::new();
     let kernel = traced.name.clone();
     let mut text = None;
     let observe = &mut |name: &'static str, func: &Func| {
