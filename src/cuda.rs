@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use exactile_core::target::BoundsError;
+use exactile_core::target::{BoundsError, Target};
 use exactile_core::verify::LaneFunc;
 use exactile_nvptx::{
     Context, DeviceBuffer, EmitOptions, ErrorRecord, Event, Kernel, Ptx, Stream, emit, emit_with,
@@ -26,6 +26,7 @@ pub struct Gpu {
     end: Mutex<Option<Event>>,
     name: String,
     multiprocessors: u32,
+    target: Target,
 }
 
 impl Gpu {
@@ -38,6 +39,7 @@ impl Gpu {
             end: Mutex::new(None),
             name: context.name().map_err(failed)?,
             multiprocessors: context.multiprocessors().map_err(failed)?,
+            target: context.target().map_err(failed)?,
             context,
         }))
     }
@@ -45,6 +47,11 @@ impl Gpu {
     /// The model.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The machine that its code is made for.
+    pub fn target(&self) -> Target {
+        self.target
     }
 
     /// The number of multiprocessors.
@@ -64,7 +71,7 @@ impl Gpu {
 
     /// PTX for the driver.
     pub(crate) fn generate(&self, func: &LaneFunc) -> Result<Ptx> {
-        emit(func, &func.name).map_err(failed)
+        emit(func, &self.target, &func.name).map_err(failed)
     }
 
     /// Has the driver compile and load what [`Gpu::generate`] made of `func`.
@@ -209,10 +216,10 @@ pub struct Listing {
 }
 
 /// Generates code without a GPU.
-pub fn listing(func: &LaneFunc) -> Result<Listing> {
+pub fn listing(func: &LaneFunc, target: &Target) -> Result<Listing> {
     let options = EmitOptions {
         llvm_ir: true,
-        ..EmitOptions::default()
+        ..EmitOptions::new(*target)
     };
     let ptx = emit_with(func, &func.name, options).map_err(failed)?;
     Ok(Listing {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 
 use crate::error::{Error, Result};
@@ -20,6 +21,11 @@ pub enum Gpu {}
 impl Gpu {
     pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
         absent(&format!("device `cuda:{ordinal}`"))
+    }
+
+    /// The machine that its code is made for.
+    pub fn target(&self) -> Target {
+        match *self {}
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -105,6 +111,6 @@ pub struct Listing {
 }
 
 /// Says what is missing.
-pub fn listing(_func: &LaneFunc) -> Result<Listing> {
+pub fn listing(_func: &LaneFunc, _target: &Target) -> Result<Listing> {
     absent("GPU code")
 }

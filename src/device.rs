@@ -170,10 +170,10 @@ impl Device {
 
     /// The machine that code is made for. The interpreter of block IR has the errors of a CPU.
     pub(crate) fn target(&self) -> Target {
-        match self.kind() {
-            DeviceKind::Cpu | DeviceKind::Interpreter => Target::CPU,
-            DeviceKind::Lanes => Target::SM_90A.interpreted(),
-            DeviceKind::Cuda(_) => Target::SM_90A,
+        match (self.kind(), self.gpu()) {
+            (DeviceKind::Cpu | DeviceKind::Interpreter, _) => Target::CPU,
+            (_, Some(gpu)) => gpu.target(),
+            (DeviceKind::Lanes | DeviceKind::Cuda(_), None) => Target::SM_90A.interpreted(),
         }
     }
 

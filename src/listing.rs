@@ -63,7 +63,10 @@ impl ListingStage {
 /// The text of a kernel at a stage. LLVM IR and PTX need a build with the feature `nvptx`.
 pub(crate) fn listing(traced: BlockFunc, options: &Options, stage: ListingStage) -> Result<String> {
     let lane = |traced, target| lane_ir(traced, &target, options);
-    let gpu = |traced| lane(traced, Target::SM_90A).and_then(|lane| cuda::listing(&lane));
+    let gpu = |traced| {
+        let lane = lane(traced, Target::SM_90A)?;
+        cuda::listing(&lane, &Target::SM_90A)
+    };
     match stage {
         ListingStage::Trace => Ok(traced.to_string()),
         ListingStage::Block => Ok(block_ir(traced, &Target::CPU, options)?.to_string()),

@@ -66,7 +66,7 @@ fn stage(text: &str) -> Result<Stage, String> {
 
 fn target(text: &str) -> Result<Target, String> {
     Target::from_name(text).ok_or_else(|| {
-        let names: Vec<&str> = Target::ALL.iter().map(|target| target.name).collect();
+        let names: Vec<&str> = Target::all().map(|target| target.name).collect();
         format!("expected `{}`", names.join("`, `"))
     })
 }

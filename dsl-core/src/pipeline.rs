@@ -173,7 +173,7 @@ pub fn lower(
 ) -> Result<LaneFunc, Diagnostics> {
     let lane = match target.distribution {
         Distribution::Sequential => sequential::lower(block, options)?,
-        Distribution::Distributed => distributed::lower(block, options, facts)?,
+        Distribution::Distributed => distributed::lower(block, target, options, facts)?,
     };
     observe(LOWER, &lane);
     let context = Context {

@@ -47,8 +47,8 @@ pub struct Schedule {
     /// Depth of software pipelines; 0 leaves it to the loops.
     pub stages: u32,
     /// Thread blocks that a multiprocessor has registers for, at least: lanes get fewer registers, and
-    /// spill what does not fit. At most 32, and 64 warps together; 0 leaves it to the assembler. A CPU
-    /// takes no notice.
+    /// spill what does not fit. At most as many as the target holds; 0 leaves it to the assembler. A
+    /// CPU takes no notice.
     pub occupancy: u32,
 }
 
@@ -84,12 +84,68 @@ pub enum Approximations {
 /// A machine that code is made for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Target {
-    /// The name on the command line.
+    /// The name on the command line; of a GPU also that of the architecture in PTX.
     pub name: &'static str,
     /// Who computes a tile.
     pub distribution: Distribution,
     /// Whether it has approximate instructions.
     pub approximations: Approximations,
+    /// Of a GPU.
+    pub gpu: Gpu,
+}
+
+/// What GPUs differ in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Gpu {
+    /// The least compute capability that it stands for.
+    pub capability: (u32, u32),
+    /// Whether its code runs on that capability alone, and not on later ones.
+    pub alone: bool,
+    /// The version of PTX, times ten.
+    pub ptx: u32,
+    /// The most shared memory of a thread block, in bytes.
+    pub shared_bytes: u32,
+    /// Warps that a multiprocessor holds.
+    pub resident_warps: u32,
+    /// Thread blocks that a multiprocessor holds.
+    pub resident_blocks: u32,
+    /// Whether loads can go to shared memory while other work goes on.
+    pub asynchronous_copies: bool,
+}
+
+/// The machine of a CPU has none of this.
+const NO_GPU: Gpu = Gpu {
+    capability: (0, 0),
+    alone: false,
+    ptx: 0,
+    shared_bytes: 0,
+    resident_warps: 0,
+    resident_blocks: 0,
+    asynchronous_copies: false,
+};
+
+/// From CUDA's table of compute capabilities. PTX 8.6 has all instructions used here.
+const fn gpu(
+    name: &'static str,
+    capability: (u32, u32),
+    shared_kilobytes: u32,
+    resident_warps: u32,
+    resident_blocks: u32,
+) -> Target {
+    Target {
+        name,
+        distribution: Distribution::Distributed,
+        approximations: Approximations::Native,
+        gpu: Gpu {
+            capability,
+            alone: false,
+            ptx: 86,
+            shared_bytes: shared_kilobytes * 1024,
+            resident_warps,
+            resident_blocks,
+            asynchronous_copies: true,
+        },
+    }
 }
 
 impl Target {
@@ -98,20 +154,68 @@ impl Target {
         name: "cpu",
         distribution: Distribution::Sequential,
         approximations: Approximations::Absent,
+        gpu: NO_GPU,
     };
-    /// A GPU of compute capability 9.0.
-    pub const SM_90A: Self = Self {
-        name: "sm_90a",
-        distribution: Distribution::Distributed,
-        approximations: Approximations::Native,
+    /// A100.
+    pub const SM_80: Self = gpu("sm_80", (8, 0), 163, 64, 32);
+    /// RTX 30, A10, A40.
+    pub const SM_86: Self = gpu("sm_86", (8, 6), 99, 48, 16);
+    /// RTX 40, L4, L40.
+    pub const SM_89: Self = gpu("sm_89", (8, 9), 99, 48, 24);
+    /// H100, H200.
+    pub const SM_90A: Self = {
+        let target = gpu("sm_90a", (9, 0), 227, 64, 32);
+        Self {
+            gpu: Gpu {
+                alone: true,
+                ..target.gpu
+            },
+            ..target
+        }
+    };
+    /// B200, B300.
+    pub const SM_100: Self = gpu("sm_100", (10, 0), 227, 64, 32);
+    /// RTX 50, which PTX 8.7 is the first to know.
+    pub const SM_120: Self = {
+        let target = gpu("sm_120", (12, 0), 99, 48, 24);
+        Self {
+            gpu: Gpu {
+                ptx: 87,
+                ..target.gpu
+            },
+            ..target
+        }
     };
 
+    /// Every GPU, the oldest first.
+    pub const GPUS: &[Self] = &[
+        Self::SM_80,
+        Self::SM_86,
+        Self::SM_89,
+        Self::SM_90A,
+        Self::SM_100,
+        Self::SM_120,
+    ];
+
     /// Every machine.
-    pub const ALL: &[Self] = &[Self::CPU, Self::SM_90A];
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Self::CPU].into_iter().chain(Self::GPUS.iter().copied())
+    }
 
     /// The machine with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|target| target.name == name)
+        Self::all().find(|target| target.name == name)
+    }
+
+    /// The GPU whose code suits a device of this compute capability best, if any runs on it.
+    pub fn of_capability(capability: (u32, u32)) -> Option<Self> {
+        let runs = |gpu: &Gpu| match gpu.alone {
+            true => gpu.capability == capability,
+            false => gpu.capability <= capability,
+        };
+        let gpus = Self::GPUS.iter().copied();
+        gpus.filter(|target| runs(&target.gpu))
+            .max_by_key(|target| target.gpu.capability)
     }
 
     /// The same machine as an interpreter plays it, which computes approximate ops exactly.
@@ -124,17 +228,17 @@ impl Target {
     }
 }
 
-/// The greatest number of warps of a thread block.
+/// The greatest number of warps of a thread block, on every GPU.
 pub const MAX_WARPS: u32 = 32;
 
-/// The greatest number of thread blocks of a multiprocessor.
+/// The greatest number of thread blocks of a multiprocessor, of any GPU.
 pub const MAX_OCCUPANCY: u32 = 32;
 
-/// The greatest number of warps of a multiprocessor.
-pub const MULTIPROCESSOR_WARPS: u32 = 64;
+/// Log2 of the lanes of a warp, which lane IR has on every GPU.
+pub const LANE_BITS: u32 = 5;
 
 /// Lanes of a warp.
-pub const WARP_LANES: u32 = 32;
+pub const WARP_LANES: u32 = 1 << LANE_BITS;
 
 /// The first out-of-bounds access of a checked launch: of those found the least program, then site,
 /// then element.
@@ -148,4 +252,26 @@ pub struct BoundsError {
     pub element: u64,
     /// The element offset that is out of bounds.
     pub offset: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Target;
+
+    #[test]
+    fn devices_run_the_latest_code_that_suits_them() {
+        for ((major, minor), expected) in [
+            ((7, 5), None),
+            ((8, 0), Some("sm_80")),
+            ((8, 7), Some("sm_86")),
+            ((8, 9), Some("sm_89")),
+            ((9, 0), Some("sm_90a")),
+            ((9, 1), Some("sm_89")),
+            ((10, 3), Some("sm_100")),
+            ((12, 1), Some("sm_120")),
+        ] {
+            let found = Target::of_capability((major, minor)).map(|target| target.name);
+            assert_eq!(found, expected, "{major}.{minor}");
+        }
+    }
 }

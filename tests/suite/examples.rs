@@ -226,7 +226,7 @@ impl Made {
         let observe = &mut pipeline::unobserved;
         let lane = pipeline::compile(func, &Target::SM_90A, &options, &facts, observe)
             .map_err(|error| failed(error.to_string()))?;
-        let ptx = emit(&lane, &name).map_err(|error| failed(error.to_string()))?;
+        let ptx = emit(&lane, &Target::SM_90A, &name).map_err(|error| failed(error.to_string()))?;
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let assembled = assembler
             .assemble(ptx.text(), &folder, &name)

@@ -12,8 +12,9 @@ use rayon::prelude::*;
 /// Programs that are compiled.
 const PROGRAMS: usize = 32;
 
-/// Of so many compiled programs one is assembled, which takes much longer.
-const ASSEMBLED: usize = 8;
+/// Of so many compiled programs one is assembled, which takes much longer. GPUs take turns in steps
+/// that have no factor in common with it, so that it comes to each.
+const ASSEMBLED: usize = 5;
 
 fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
     let program = generate(2, index, Limits::default());
@@ -34,10 +35,11 @@ fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
         };
         let observe = &mut pipeline::unobserved;
         let func = program.func.clone();
-        let lane = pipeline::compile(func, &Target::SM_90A, &options, &facts, observe)
+        let target = Target::GPUS[(index + turn) % Target::GPUS.len()];
+        let lane = pipeline::compile(func, &target, &options, &facts, observe)
             .map_err(|error| error.to_string())?;
         let name = format!("program_{index}_{warps}");
-        let ptx = emit(&lane, &name).map_err(|error| error.to_string())?;
+        let ptx = emit(&lane, &target, &name).map_err(|error| error.to_string())?;
         if let Some(assembler) = assembler
             && (index + turn).is_multiple_of(ASSEMBLED)
         {

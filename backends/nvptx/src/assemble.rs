@@ -9,7 +9,6 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
-use crate::target::ARCHITECTURE;
 
 /// Names a `ptxas`, which then assembles all kernels.
 const PTXAS: &str = "EXACTILE_PTXAS";
@@ -73,7 +72,7 @@ impl Assembler {
         let io = |error: std::io::Error| in_folder(folder, &error);
         std::fs::create_dir_all(folder).map_err(io)?;
         std::fs::write(&source, ptx).map_err(io)?;
-        let architecture = format!("-arch={ARCHITECTURE}");
+        let architecture = architecture(ptx);
         let arguments = [
             OsStr::new(&architecture),
             OsStr::new("-v"),
@@ -117,10 +116,18 @@ fn new_folder() -> Result<PathBuf> {
     }
 }
 
+/// The option for the architecture that the text names.
+fn architecture(ptx: &str) -> String {
+    let mut lines = ptx.lines();
+    let name = lines.find_map(|line| line.strip_prefix(".target "));
+    let name = name.and_then(|names| names.split(',').next());
+    format!("-arch={}", name.unwrap_or_default().trim())
+}
+
 fn cubin(ptxas: &Path, ptx: &str, folder: &Path) -> Result<Vec<u8>> {
     let (source, code) = (folder.join("kernel.ptx"), folder.join("kernel.cubin"));
     std::fs::write(&source, ptx).map_err(|error| in_folder(folder, &error))?;
-    let architecture = format!("-arch={ARCHITECTURE}");
+    let architecture = architecture(ptx);
     let arguments = [
         OsStr::new(&architecture),
         source.as_os_str(),

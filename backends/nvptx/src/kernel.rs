@@ -3,15 +3,13 @@
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
+use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 
 use crate::codegen::{EmitOptions, GridMapping, emit, emit_with};
 use crate::driver::{Context, Entry};
 use crate::error::{Error, Result};
 use crate::ptx::Ptx;
-
-/// What [`crate::ARCHITECTURE`] runs on: its `a` means this one alone.
-const COMPUTE_CAPABILITY: (u32, u32) = (9, 0);
 
 /// A kernel on a device. The variant for grids that must be linearised is compiled when one comes.
 #[derive(Debug)]
@@ -46,7 +44,7 @@ impl Kernel {
         }
         let options = EmitOptions {
             grid: GridMapping::Linear,
-            ..EmitOptions::default()
+            ..EmitOptions::new(self.direct.ptx.target)
         };
         let ptx = emit_with(&self.func, self.direct.ptx.name(), options)?;
         let entry = self.direct.module.context.load_entry(ptx)?;
@@ -55,20 +53,28 @@ impl Kernel {
 }
 
 impl Context {
-    /// Compiles a kernel for this device, which must be of the architecture that PTX is made for.
+    /// Compiles a kernel for this device.
     pub fn compile(&self, func: &LaneFunc, name: &str) -> Result<Kernel> {
-        self.load(func, emit(func, name)?)
+        self.load(func, emit(func, &self.target()?, name)?)
+    }
+
+    /// The machine that code for this device is made for.
+    pub fn target(&self) -> Result<Target> {
+        let (major, minor) = self.compute_capability()?;
+        Target::of_capability((major, minor)).map_or_else(
+            || {
+                Err(Error::NoDevice(format!(
+                    "`{}` has compute capability {major}.{minor}, for which no code is made; known are {}",
+                    self.name()?,
+                    Target::GPUS.iter().map(|gpu| gpu.name).collect::<Vec<_>>().join(", ")
+                )))
+            },
+            Ok,
+        )
     }
 
     /// Has the driver compile what [`emit`] made of `func`.
     pub fn load(&self, func: &LaneFunc, ptx: Ptx) -> Result<Kernel> {
-        let (major, minor) = self.compute_capability()?;
-        if (major, minor) != COMPUTE_CAPABILITY {
-            return Err(Error::NoDevice(format!(
-                "`{}` has compute capability {major}.{minor}, expected 9.0",
-                self.name()?
-            )));
-        }
         Ok(Kernel {
             func: func.clone(),
             direct: self.load_entry(ptx)?,

@@ -22,4 +22,4 @@ pub use kernel::Kernel;
 pub use launch::KernelArgument;
 pub use ptx::{Hidden, Ptx};
 pub use record::ErrorRecord;
-pub use target::{ARCHITECTURE, LEAST_DRIVER, PTX_FEATURE};
+pub use target::LEAST_DRIVER;

@@ -1,6 +1,7 @@
 //! The product of code generation: PTX with what a launch needs to know.
 
 use exactile_core::ir::{Parameter, Type};
+use exactile_core::target::Target;
 
 use crate::codegen::GridMapping;
 
@@ -27,12 +28,18 @@ pub struct Ptx {
     pub(crate) threads: u32,
     pub(crate) shared_bytes: u32,
     pub(crate) grid: GridMapping,
+    pub(crate) target: Target,
 }
 
 impl Ptx {
     /// The name of the entry point.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The GPU that it is made for.
+    pub fn target(&self) -> &Target {
+        &self.target
     }
 
     /// The PTX text.

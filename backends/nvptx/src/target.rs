@@ -2,6 +2,7 @@
 
 use std::sync::Once;
 
+use exactile_core::target::Target as Gpu;
 use inkwell::OptimizationLevel;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
@@ -11,32 +12,25 @@ use inkwell::targets::{
 
 use crate::error::{Error, Result};
 
-/// The architecture that PTX is written for.
-pub const ARCHITECTURE: &str = "sm_90a";
-
-/// The PTX version as an LLVM feature: 8.6 has all instructions used here, and drivers from CUDA
-/// 12.8 on take it.
-pub const PTX_FEATURE: &str = "+ptx86";
-
 /// The oldest driver interface that takes this PTX, as `cuDriverGetVersion` counts.
 pub const LEAST_DRIVER: i32 = 12080;
 
 static INITIALIZED: Once = Once::new();
 
-/// A machine for [`ARCHITECTURE`]. It belongs to one thread.
-pub(crate) fn machine() -> Result<TargetMachine> {
+/// A machine for `target`. It belongs to one thread.
+pub(crate) fn machine(target: &Gpu) -> Result<TargetMachine> {
     INITIALIZED.call_once(|| Target::initialize_nvptx(&InitializationConfig::default()));
     let triple = TargetTriple::create("nvptx64-nvidia-cuda");
     Target::from_triple(&triple)?
         .create_target_machine(
             &triple,
-            ARCHITECTURE,
-            PTX_FEATURE,
+            target.name,
+            &format!("+ptx{}", target.gpu.ptx),
             OptimizationLevel::Aggressive,
             RelocMode::Default,
             CodeModel::Default,
         )
-        .ok_or_else(|| Error::Llvm(format!("no target machine for `{ARCHITECTURE}`")))
+        .ok_or_else(|| Error::Llvm(format!("no target machine for `{}`", target.name)))
 }
 
 /// Gives `module` the machine's triple and data layout.

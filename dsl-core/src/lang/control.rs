@@ -126,7 +126,8 @@ impl DeviceRange {
     /// its own. So do loads of which a lane accesses fewer than 4 bytes at once.
     ///
     /// Each stage costs shared memory of the size of the tiles loaded, more where lanes hold copies;
-    /// a thread block has 224 KiB. Where they do not fit, pipelines become shallower.
+    /// a thread block has 99 to 227 KiB, which [`Target`](crate::target::Target) tells of each GPU.
+    /// Where they do not fit, pipelines become shallower.
     pub fn stages(self, stages: usize) -> Self {
         Self {
             stages: i64::try_from(stages).unwrap_or(i64::MAX),

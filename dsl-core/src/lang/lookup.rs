@@ -14,8 +14,8 @@ use crate::ir::Op;
 /// loop ends, if nothing else in the loop uses `counts`.
 ///
 /// # Errors
-/// A GPU has the counters in shared memory, 4 bytes for each bin and for one more; 224 KiB hold
-/// 32768 bins. Compiling more for it is an error that tells the bytes they take and advises to
+/// A GPU has the counters in shared memory, 4 bytes for each bin and for one more: 99 KiB, which the
+/// smallest GPUs have, hold 16384 bins, and 227 KiB hold 32768. Compiling more for it is an error that tells the bytes they take and advises to
 /// count parts of the bins, one after the other.
 #[track_caller]
 pub fn histogram<T: Int>(x: Tile<T>, bins: usize) -> Tile<i32> {
@@ -50,7 +50,8 @@ fn count<T: Int>(x: Tile<T>, mask: Option<Tile<bool>>, bins: usize) -> Tile<i32>
 /// Indices count as `i64`, so those of `u64` from 2^63 are negative.
 ///
 /// # Errors
-/// On a GPU, a tile `x` that needs more than 224 KiB of shared memory on the way to other lanes.
+/// On a GPU, a tile `x` that needs more shared memory on the way to other lanes than a thread block
+/// has: 99 to 227 KiB.
 #[track_caller]
 pub fn gather<T: Element, I: Int>(x: Tile<T>, indices: Tile<I>, axis: usize) -> Tile<T> {
     Tile::from_handle(context::emit(Location::caller(), |context| {

@@ -3,9 +3,8 @@
 use super::contiguity::Contiguity;
 use super::linear::{LinearLayout, dim_offset};
 use crate::ir::{Func, Inst, Op, Shape, Value};
+use crate::target::LANE_BITS;
 
-/// Log2 of the lanes of a warp.
-pub(super) const LANE_BITS: u32 = 5;
 /// Log2 of the bytes of the widest access.
 const ACCESS_BYTE_BITS: u32 = 4;
 

@@ -61,6 +61,9 @@ impl Place {
         match self {
             Self::Interpreter | Self::Cpu | Self::Worker => Target::CPU,
             Self::Lanes { .. } => Target::SM_90A.interpreted(),
+            #[cfg(feature = "nvptx")]
+            Self::Cuda { .. } => cuda::target(),
+            #[cfg(not(feature = "nvptx"))]
             Self::Cuda { .. } => Target::SM_90A,
         }
     }
@@ -191,7 +194,8 @@ pub unsafe fn execute_lane(
 ) -> Outcome {
     if let Err(reason) = place.available() {
         // Where no GPU is, its code can at least be made.
-        return ptx(lane).map_or_else(Outcome::Failed, |_| Outcome::Unavailable(reason));
+        return ptx(lane, &place.target())
+            .map_or_else(Outcome::Failed, |_| Outcome::Unavailable(reason));
     }
     match place {
         Place::Interpreter | Place::Worker | Place::Lanes { .. } => {
@@ -245,12 +249,12 @@ pub fn compile_for(
     pipeline::lower(&prepared, target, options, &facts, observe).map_err(|error| error.to_string())
 }
 
-/// The PTX of a lane function; nothing in a build without the GPU backend.
-pub fn ptx(func: &LaneFunc) -> Result<Option<String>, String> {
+/// The PTX of a lane function for a GPU; nothing in a build without the GPU backend.
+pub fn ptx(func: &LaneFunc, target: &Target) -> Result<Option<String>, String> {
     if cfg!(not(feature = "nvptx")) {
         return Ok(None);
     }
-    exactile::internals::gpu_listing(func)
+    exactile::internals::gpu_listing(func, target)
         .map(|listing| Some(listing.ptx))
         .map_err(|error| error.to_string())
 }

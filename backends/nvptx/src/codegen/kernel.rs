@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::{Access, DType, Element, Func, Inst, Op, Space, Type, Value};
-use exactile_core::target::{MAX_WARPS, WARP_LANES};
+use exactile_core::target::{MAX_WARPS, Target, WARP_LANES};
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
@@ -23,9 +23,6 @@ const PTX_KERNEL: u32 = 71;
 /// LLVM's address spaces of PTX.
 const GLOBAL: u16 = 1;
 const SHARED: u16 = 3;
-
-/// The most shared memory of a thread block on sm_90.
-const MAX_SHARED_BYTES: i64 = 227 * 1024;
 
 /// The alignment of shared memory, so that every access of 16 bytes and swizzle starts well.
 const SHARED_ALIGN: u32 = 128;
@@ -49,7 +46,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             )));
         }
         let threads = func.warps * WARP_LANES;
-        let shared_bytes = shared_bytes(func)?;
+        let shared_bytes = shared_bytes(func, &options.target)?;
         let hidden = hidden_parameters(func, options);
         let kernel = declare(func, context, module, name, &hidden)?;
         let mut emitter = Emitter {
@@ -87,6 +84,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             threads,
             shared_bytes,
             grid: options.grid,
+            target: options.target,
         })
     }
 
@@ -185,7 +183,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 }
 
 /// Bytes of shared memory that the allocations span.
-fn shared_bytes(func: &Func) -> Result<u32> {
+fn shared_bytes(func: &Func, target: &Target) -> Result<u32> {
     let mut total = 0i64;
     for inst in func.all_insts() {
         let Op::Alloc { offset, count } = func.op(inst) else {
@@ -200,10 +198,11 @@ fn shared_bytes(func: &Func) -> Result<u32> {
             _ => return Err(Error::Unsupported("alloc of scratch memory".to_string())),
         }
     }
-    if total > MAX_SHARED_BYTES {
+    let most = target.gpu.shared_bytes;
+    if total > i64::from(most) {
         return Err(Error::Limit(format!(
-            "`@{}` needs {total} bytes of shared memory, the device has {MAX_SHARED_BYTES}",
-            func.name
+            "`@{}` needs {total} bytes of shared memory, `{}` has {most}",
+            func.name, target.name
         )));
     }
     Ok(total as u32)

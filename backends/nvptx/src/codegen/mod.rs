@@ -21,6 +21,7 @@ mod value;
 
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::{Func, Inst, Op, Value};
+use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 use inkwell::builder::Builder;
 use inkwell::context::Context;
@@ -43,19 +44,32 @@ pub enum GridMapping {
 }
 
 /// What code generation may choose without changing bits, and what it keeps.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EmitOptions {
+    /// The GPU.
+    pub target: Target,
     /// The mapping of the grid.
     pub grid: GridMapping,
     /// Whether to keep the LLVM IR as text: for people, at the cost of time and memory.
     pub llvm_ir: bool,
 }
 
-/// PTX of `func` with an entry point called `name`.
+impl EmitOptions {
+    /// What a launch on `target` has first.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            grid: GridMapping::default(),
+            llvm_ir: false,
+        }
+    }
+}
+
+/// PTX of `func` for `target` with an entry point called `name`.
 ///
 /// The launch must give buffers that do not overlap, unless none of them is written.
-pub fn emit(func: &LaneFunc, name: &str) -> Result<Ptx> {
-    emit_with(func, name, EmitOptions::default())
+pub fn emit(func: &LaneFunc, target: &Target, name: &str) -> Result<Ptx> {
+    emit_with(func, name, EmitOptions::new(*target))
 }
 
 /// [`emit`] with options.
@@ -63,7 +77,7 @@ pub fn emit_with(func: &LaneFunc, name: &str, options: EmitOptions) -> Result<Pt
     if !is_identifier(name) {
         return Err(Error::Llvm(format!("`{name}` is no PTX identifier")));
     }
-    let machine = target::machine()?;
+    let machine = target::machine(&options.target)?;
     let context = Context::create();
     let module = context.create_module(name);
     target::configure(&module, &machine);

@@ -32,7 +32,7 @@ fn compile_on(source: &str, name: &str, bounds: Bounds, schedule: Schedule) -> P
     let lane = lane.expect("compiles");
     let (warps, occupancy) = (lane.warps, lane.occupancy);
     let name = format!("{name}_{warps}_{occupancy}_{bounds:?}");
-    emit(&lane, &name).unwrap_or_else(|error| panic!("{error}\n{}", *lane))
+    emit(&lane, &Target::SM_90A, &name).unwrap_or_else(|error| panic!("{error}\n{}", *lane))
 }
 
 /// The machine code for some numbers of warps, with and without checks.
@@ -56,6 +56,51 @@ fn assembled(source: &str, name: &str) -> Vec<(Bounds, Assembled)> {
         }
     }
     all
+}
+
+#[test]
+fn every_gpu_has_code() {
+    let rows = format!(
+        "func @rows block (%x: ptr<bf16> divisor=16, %y: ptr<f32> write divisor=16, %n: i64) {{
+        %zero = constant value=i64(0) : i64
+        %size = constant value=i64(1024) : i64
+        %i = arange start=0, end=1024 : tile<1024xi64>
+        %none = constant value=f32(0) : tile<1024xf32>
+        %s = for %zero, %n, [%none], step=1, stages=3 (%k: i64, %c: tile<1024xf32>) {{
+          %r = mul %k, %size : i64
+          %t = splat %r : tile<1024xi64>
+          %o = add %t, %i : tile<1024xi64>
+          %v = load %x, %o : tile<1024xbf16>
+          %w = cast %v : tile<1024xf32>
+          %p = exp %w : tile<1024xf32>
+          %e = maximum %c, %p : tile<1024xf32>
+          yield [%e]
+        }} : tile<1024xf32>
+        %m = reduce [%s], axis=0, order=tree {SUM} : f32
+        store %y, %zero, %m
+        %h = cast %s : tile<1024xbf16>
+        %q = cast %h : tile<1024xf32>
+        store %y, %i, %q
+      }}"
+    );
+    for target in Target::GPUS {
+        for bounds in [Bounds::Checked, Bounds::Unchecked] {
+            let func = verify::block(parse(&rows, "kernel.bir").expect("parses"));
+            let options = Options {
+                bounds,
+                ..Options::default()
+            };
+            let (facts, observe) = (Facts::default(), &mut pipeline::unobserved);
+            let func = func.expect("is valid");
+            let lane = pipeline::compile(func, target, &options, &facts, observe);
+            let name = format!("rows_{}_{bounds:?}", target.name);
+            let ptx = emit(&lane.expect("compiles"), target, &name).expect("the function compiles");
+            assert!(ptx.text().contains(&format!(".target {}", target.name)));
+            if let Some(assembled) = assemble(&ptx) {
+                assert!(count(&assembled, "LDGSTS") > 0, "{}", assembled.sass);
+            }
+        }
+    }
 }
 
 #[test]

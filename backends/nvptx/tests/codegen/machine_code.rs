@@ -1,6 +1,7 @@
 //! What the machine code holds: vector accesses, no spills, no surprises.
 
 use exactile_core::ir::{Access, DType, Op, Space, Type};
+use exactile_core::target::Target;
 
 use crate::{aligned, assemble, compile, count, lane_offset, load, store, verified};
 
@@ -101,7 +102,8 @@ fn shared_memory_may_exceed_the_static_limit() {
         let x = load(builder, shared, other, 4);
         store(builder, output, offset, x);
     });
-    let ptx = exactile_nvptx::emit(&func, "large_shared").expect("the function compiles");
+    let ptx = exactile_nvptx::emit(&func, &Target::SM_90A, "large_shared")
+        .expect("the function compiles");
     assert_eq!(ptx.shared_bytes(), 65536 + 65536);
     assert_eq!(ptx.threads(), 256);
     let Some(assembled) = assemble(&ptx) else {

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 
 use exactile_core::builder::Builder;
 use exactile_core::ir::{Access, DType, Func, Op, Shape, Stage, Type, Value};
+use exactile_core::target::Target;
 use exactile_core::verify;
 use exactile_nvptx::{Assembled, Assembler, Ptx, emit};
 
 /// Builds, verifies and emits a lane function for one warp.
 fn compile(name: &str, fill: impl FnOnce(&mut Builder)) -> Ptx {
-    emit(&verified(name, 1, fill), name).expect("the function compiles")
+    emit(&verified(name, 1, fill), &Target::SM_90A, name).expect("the function compiles")
 }
 
 /// A verified lane function.

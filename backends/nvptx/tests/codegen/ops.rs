@@ -7,6 +7,7 @@ use exactile_core::ir::{
     Access, Approximate, Axis, BinaryOp, CompareOp, DType, Literal, Op, Space, TernaryOp, Type,
     UnaryOp, Value,
 };
+use exactile_core::target::Target;
 use exactile_nvptx::{EmitOptions, GridMapping, emit_with};
 
 use crate::{aligned, assemble, compile, lane_offset, lanes, load, store, verified};
@@ -227,7 +228,7 @@ fn vectors_and_grid_positions_assemble() {
         let name = format!("positions_{grid:?}");
         let options = EmitOptions {
             grid,
-            ..EmitOptions::default()
+            ..EmitOptions::new(Target::SM_90A)
         };
         let ptx = emit_with(&func, &name, options).expect("the function compiles");
         assert!(ptx.text().contains(".reqntid 128"), "{}", ptx.text());

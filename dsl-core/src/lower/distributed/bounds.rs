@@ -15,7 +15,7 @@ use crate::layout::access::TileAccess;
 use crate::layout::assign::Origin;
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::passes::long_sums::LONGEST_CHAIN;
-use crate::target::Bounds;
+use crate::target::{Bounds, LANE_BITS, WARP_LANES};
 
 /// Scalar steps below this cannot make offsets wrap.
 const STEP_LIMIT: u64 = 1 << 40;
@@ -245,10 +245,10 @@ impl Lowering<'_> {
     fn stop_by_elements(&mut self, inst: Inst, tile: &TileAccess) -> Result<()> {
         let base = self.bound(tile.base).registers[0];
         let elements = self.block.ty(tile.offsets).shape.elements() as i32;
-        let threads = 32 << self.assignment.warp_bits;
+        let threads = (WARP_LANES << self.assignment.warp_bits) as i32;
         let own = ThreadMap {
-            lane: (0..5).map(|bit| 1 << bit).collect(),
-            warp: (5..5 + self.assignment.warp_bits)
+            lane: (0..LANE_BITS).map(|bit| 1 << bit).collect(),
+            warp: (LANE_BITS..LANE_BITS + self.assignment.warp_bits)
                 .map(|bit| 1 << bit)
                 .collect(),
         };

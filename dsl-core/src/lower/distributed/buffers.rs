@@ -9,6 +9,7 @@ use super::{Lowering, Result};
 use crate::ir::{BinaryOp, DType, Inst, Op, Space, Type, Value};
 use crate::layout::access::TileAccess;
 use crate::layout::{LinearLayout, ThreadMap};
+use crate::target::{LANE_BITS, WARP_LANES};
 
 /// The sizes in bytes that asynchronous copies have.
 const COPY_BYTES: [i64; 3] = [4, 8, 16];
@@ -85,7 +86,7 @@ impl Lowering<'_> {
             dtype,
             width,
             copies: vectors.len() as i64,
-            threads: 32 << self.assignment.warp_bits,
+            threads: i64::from(WARP_LANES << self.assignment.warp_bits),
         };
         COPY_BYTES
             .contains(&(width * i64::from(dtype.bytes())))
@@ -112,9 +113,9 @@ impl Lowering<'_> {
     pub(super) fn lane_start(&mut self, place: Place, slot: Value) -> Value {
         let width = place.width as u32;
         let map = ThreadMap {
-            lane: (0..5).map(|bit| width << bit).collect(),
+            lane: (0..LANE_BITS).map(|bit| width << bit).collect(),
             warp: (0..self.assignment.warp_bits)
-                .map(|bit| width << (5 + bit))
+                .map(|bit| width << (LANE_BITS + bit))
                 .collect(),
         };
         let own = self.thread_value(&map);

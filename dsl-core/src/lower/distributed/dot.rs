@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::tile::{Scope, Tile};
-use super::{Lowering, Result, SHARED_BYTES};
+use super::{Lowering, Result};
 use crate::ir::{DType, Literal, Op, Precision, Shape, TernaryOp, Type, Value};
 use crate::layout::access::{dim_bits, dot_layout};
 use crate::layout::matrix::apply;
@@ -51,9 +51,10 @@ impl Lowering<'_> {
         // The second operand starts where a vector may.
         let behind_a = (u64::from(dtype.bytes()) << (rows + steps)).next_multiple_of(16);
         let bytes = behind_a + (u64::from(dtype.bytes()) << (columns + steps));
-        if bytes > u64::from(SHARED_BYTES) {
+        if bytes > u64::from(self.shared_bytes) {
             let message = format!(
-                "`dot` takes {bytes} bytes of shared memory, expected at most {SHARED_BYTES}"
+                "`dot` takes {bytes} bytes of shared memory, expected at most {}",
+                self.shared_bytes
             );
             return Err(self.error(message).note("use smaller tiles"));
         }

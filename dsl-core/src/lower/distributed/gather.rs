@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::tile::{Registers, Tile};
-use super::{Lowering, Result, SHARED_BYTES};
+use super::{Lowering, Result};
 use crate::ir::{Axis, BinaryOp, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value};
 use crate::layout::access::dim_bits;
 use crate::layout::{Holder, LinearLayout, Point, ThreadMap};
@@ -241,10 +241,11 @@ impl Lowering<'_> {
     ) -> Result<Vec<Value>> {
         let dtype = self.dtype(x)?;
         let (count, size) = (1_i64 << natural.tile_bits(), i64::from(dtype.bytes()));
-        if count * size > i64::from(SHARED_BYTES) {
+        if count * size > i64::from(self.shared_bytes) {
             let message = format!(
-                "a gather takes {} bytes of shared memory, expected at most {SHARED_BYTES}",
-                count * size
+                "a gather takes {} bytes of shared memory, expected at most {}",
+                count * size,
+                self.shared_bytes
             );
             return Err(self.error(message).note("use a smaller tile"));
         }

@@ -8,12 +8,12 @@
 use std::rc::Rc;
 
 use super::tile::{Registers, Tile};
-use super::{Lowering, Result, SCRATCH_BYTES, SHARED_BYTES};
+use super::{Lowering, Result, SCRATCH_BYTES};
 use crate::ir::{
     AtomicOp, BinaryOp, Class, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value,
 };
 use crate::layout::{LinearLayout, ThreadMap};
-use crate::target::WARP_LANES;
+use crate::target::{LANE_BITS, WARP_LANES};
 
 /// Counters of one 16-byte access.
 const VECTOR: i64 = 4;
@@ -83,12 +83,13 @@ impl Lowering<'_> {
 
     fn check_counters(&self, bins: i64, count: i64) -> Result<()> {
         let bytes = count * 4;
-        if bytes <= i64::from(SHARED_BYTES) {
+        if bytes <= i64::from(self.shared_bytes) {
             return Ok(());
         }
         let message = format!(
             "a histogram of {bins} bins takes {bytes} bytes of shared memory, expected at most \
-             {SHARED_BYTES}"
+             {}",
+            self.shared_bytes
         );
         Err(self
             .error(message)
@@ -124,16 +125,18 @@ impl Lowering<'_> {
     fn clear(&mut self, counters: &Counters) {
         let warp_bits = self.assignment.warp_bits;
         let thread = ThreadMap {
-            lane: (0..5).map(|bit| VECTOR as u32 * (1 << bit)).collect(),
+            lane: (0..LANE_BITS)
+                .map(|bit| VECTOR as u32 * (1 << bit))
+                .collect(),
             warp: (0..warp_bits)
-                .map(|bit| VECTOR as u32 * (32 << bit))
+                .map(|bit| VECTOR as u32 * (WARP_LANES << bit))
                 .collect(),
         };
         let vector = Shape::new(&[VECTOR as usize]).expect("broken invariant: a power of two");
         let value = self
             .builder
             .filled(Literal::from_bits(DType::I32, 0), vector);
-        let step = VECTOR * (32 << warp_bits);
+        let step = VECTOR * i64::from(WARP_LANES << warp_bits);
         let count = size(counters.bins, counters.copy_bits);
         for first in (0..count).step_by(step as usize) {
             let offset = self.thread_offset(&thread, first as u32);
@@ -198,7 +201,7 @@ impl Lowering<'_> {
     fn copy_of_lane(&mut self, copy_bits: u32) -> Value {
         let bit = |bit: u32| if bit < copy_bits { 1 << bit } else { 0 };
         let map = ThreadMap {
-            lane: (0..5).map(bit).collect(),
+            lane: (0..LANE_BITS).map(bit).collect(),
             warp: vec![0; self.assignment.warp_bits as usize],
         };
         self.thread_value(&map)

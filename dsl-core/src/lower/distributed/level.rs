@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Lowering, Result, SHARED_BYTES};
+use super::{Lowering, Result};
 use crate::ir::{DType, Op, Region, Type, Value};
 use crate::layout::{Point, ThreadMap};
+use crate::target::LANE_BITS;
 
 /// A reduction under way: the values of every source, for each register number whose bits that are
 /// gone are zero.
@@ -64,7 +65,9 @@ impl Lowering<'_> {
         (bit, divided): (u32, Option<u32>),
         combiner: &Combiner,
     ) -> Result<()> {
-        let lane = (0..5).map(|position| u32::from(position == bit)).collect();
+        let lane = (0..LANE_BITS)
+            .map(|position| u32::from(position == bit))
+            .collect();
         let is_upper = ThreadMap {
             lane,
             warp: Vec::new(),
@@ -126,7 +129,9 @@ impl Lowering<'_> {
         combiner: &Combiner,
     ) -> Result<()> {
         let warp_bits = self.assignment.warp_bits;
-        let kept: Vec<u32> = (0..5).filter(|bit| equal.lane >> bit & 1 == 0).collect();
+        let kept: Vec<u32> = (0..LANE_BITS)
+            .filter(|bit| equal.lane >> bit & 1 == 0)
+            .collect();
         let warps_kept: Vec<u32> = (0..warp_bits)
             .filter(|bit| equal.warp >> bit & 1 == 0)
             .collect();
@@ -136,7 +141,7 @@ impl Lowering<'_> {
                 .position(|&kept| kept == bit)
                 .map_or(0, |place| 1 << (base + place))
         };
-        let lane: Vec<u32> = (0..5).map(|bit| position(&kept, bit, 0)).collect();
+        let lane: Vec<u32> = (0..LANE_BITS).map(|bit| position(&kept, bit, 0)).collect();
         let warp: Vec<u32> = (0..warp_bits)
             .map(|bit| position(&warps_kept, bit, kept.len()))
             .collect();
@@ -220,9 +225,10 @@ impl Lowering<'_> {
             .iter()
             .map(|dtype| count * i64::from(dtype.bytes()))
             .sum();
-        if bytes > i64::from(SHARED_BYTES) {
+        if bytes > i64::from(self.shared_bytes) {
             let message = format!(
-                "a reduction or scan takes {bytes} bytes of shared memory, expected at most {SHARED_BYTES}"
+                "a reduction or scan takes {bytes} bytes of shared memory, expected at most {}",
+                self.shared_bytes
             );
             return Err(self.error(message).note("use a smaller tile"));
         }

@@ -46,7 +46,7 @@ use crate::layout::assign::{Assignment, assign};
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::affine::Affine;
 use crate::passes::apart::{self, Apart};
-use crate::target::{Bounds, MAX_OCCUPANCY, MAX_WARPS, MULTIPROCESSOR_WARPS, Options};
+use crate::target::{Bounds, LANE_BITS, MAX_WARPS, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};
 use buffers::Buffers;
 use histogram::Counters;
@@ -64,9 +64,6 @@ const MAX_REGISTERS: u32 = 1024;
 /// Bytes of shared memory that a conversion or a reduction uses at once.
 const SCRATCH_BYTES: u32 = 32 * 1024;
 
-/// The most shared memory of a thread block, in bytes.
-const SHARED_BYTES: u32 = 224 * 1024;
-
 /// Lowers a block function to what one lane of a thread block does.
 ///
 /// Derived ops must be gone. The schedule decides the number of warps, the bounds option whether
@@ -77,6 +74,7 @@ const SHARED_BYTES: u32 = 224 * 1024;
 /// When a tile needs too many registers or too much shared memory.
 pub(crate) fn lower(
     block: &BlockFunc,
+    target: &Target,
     options: &Options,
     facts: &Facts,
 ) -> std::result::Result<LaneFunc, Diagnostics> {
@@ -87,19 +85,29 @@ pub(crate) fn lower(
     }
     let assignment = assign(block, &options.schedule)
         .map_err(|error| Diagnostic::new(crate::diagnostic::Loc::none(), error.to_string()))?;
-    check_occupancy(options.schedule.occupancy, 1 << assignment.warp_bits)
-        .map_err(|message| Diagnostic::new(crate::diagnostic::Loc::none(), message))?;
-    let mut most = MAX_STAGES;
+    check_occupancy(
+        target,
+        options.schedule.occupancy,
+        1 << assignment.warp_bits,
+    )
+    .map_err(|message| Diagnostic::new(crate::diagnostic::Loc::none(), message))?;
+    // Without copies that go on beside other work, loads do not run ahead.
+    let mut most = if target.gpu.asynchronous_copies {
+        MAX_STAGES
+    } else {
+        1
+    };
+    let shared_bytes = target.gpu.shared_bytes;
     let mut residents = Residents::find(block);
     let apart = stores_apart(block, facts);
     loop {
-        let mut lowering = Lowering::new(block, options, assignment.clone());
+        let mut lowering = Lowering::new(block, target, options, assignment.clone());
         lowering.apart.clone_from(&apart);
         lowering.buffers.most = most;
         lowering.residents = residents.clone();
         lowering.function()?;
         let bytes = lowering.place_buffers();
-        if bytes <= i64::from(SHARED_BYTES) {
+        if bytes <= i64::from(shared_bytes) {
             return verify::lane(lowering.builder.finish()?);
         }
         // Pipelines that do not fit become shallower, then counters stay in place no longer.
@@ -107,7 +115,7 @@ pub(crate) fn lower(
             most -= 1;
         } else if !residents.drop_last() {
             let message = format!(
-                "the kernel takes {bytes} bytes of shared memory, expected at most {SHARED_BYTES}"
+                "the kernel takes {bytes} bytes of shared memory, expected at most {shared_bytes}"
             );
             return Err(lowering.error(message).note("use smaller tiles").into());
         }
@@ -125,8 +133,8 @@ fn stores_apart(block: &Func, facts: &Facts) -> BTreeSet<Inst> {
 }
 
 /// Whether a multiprocessor can hold as many thread blocks.
-fn check_occupancy(occupancy: u32, warps: u32) -> std::result::Result<(), String> {
-    let most = (MULTIPROCESSOR_WARPS / warps).min(MAX_OCCUPANCY);
+fn check_occupancy(target: &Target, occupancy: u32, warps: u32) -> std::result::Result<(), String> {
+    let most = (target.gpu.resident_warps / warps).min(target.gpu.resident_blocks);
     if occupancy <= most {
         return Ok(());
     }
@@ -145,6 +153,8 @@ struct Lowering<'a> {
     affine: Affine<'a>,
     /// The stores that write no element twice.
     apart: BTreeSet<Inst>,
+    /// The most shared memory of a thread block.
+    shared_bytes: u32,
     bounds: Bounds,
     /// What is bound and known in the regions around the current instruction, innermost last.
     scopes: Vec<Scope>,
@@ -162,7 +172,7 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn new(block: &'a Func, options: &Options, assignment: Assignment) -> Self {
+    fn new(block: &'a Func, target: &Target, options: &Options, assignment: Assignment) -> Self {
         let mut func = Func::new(&block.name, Stage::Lane);
         func.warps = 1 << assignment.warp_bits;
         func.occupancy = options.schedule.occupancy;
@@ -174,6 +184,7 @@ impl<'a> Lowering<'a> {
             sites: access_sites(block),
             affine: Affine::new(block),
             apart: BTreeSet::new(),
+            shared_bytes: target.gpu.shared_bytes,
             bounds: options.bounds,
             scopes: vec![Scope::default()],
             pending: Pending::default(),
@@ -244,7 +255,7 @@ impl<'a> Lowering<'a> {
 
     /// A layout that gives every lane all elements.
     fn replicated(&self, dim_bits: Vec<u32>) -> Rc<LinearLayout> {
-        let layout = LinearLayout::replicated(dim_bits, 5, self.assignment.warp_bits)
+        let layout = LinearLayout::replicated(dim_bits, LANE_BITS, self.assignment.warp_bits)
             .expect("broken invariant: tiles are small enough for a layout");
         Rc::new(layout)
     }

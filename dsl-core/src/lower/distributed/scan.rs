@@ -15,6 +15,7 @@ use crate::ir::{BinaryOp, DType, Direction, Literal, Op, Region, Type, Value};
 use crate::layout::scan::{ScanLevels, ScanStep, scan_steps};
 use crate::layout::{LinearLayout, Point, ThreadMap};
 use crate::semantics::reduction::{identity, only_op};
+use crate::target::LANE_BITS;
 
 /// Bytes that one load from shared memory moves at most.
 const LOAD_BYTES: usize = 16;
@@ -212,12 +213,12 @@ impl Lowering<'_> {
             ScanLevels::Register(_) | ScanLevels::Warps(_) => 0,
         };
         let taken_by = (level != 0).then(|| ThreadMap {
-            lane: (0..5).map(|bit| level >> bit & 1).collect(),
+            lane: (0..LANE_BITS).map(|bit| level >> bit & 1).collect(),
             warp: Vec::new(),
         });
         let set = step.passed.lane | level;
         let map = ThreadMap {
-            lane: (0..5).map(|bit| 1 << bit & !set).collect(),
+            lane: (0..LANE_BITS).map(|bit| 1 << bit & !set).collect(),
             warp: Vec::new(),
         };
         let constant = scan.last(step.passed.lane) | scan.first(level);
@@ -267,7 +268,7 @@ impl Lowering<'_> {
             slots *= 2;
             slots / 2
         };
-        let lane = (0..5)
+        let lane = (0..LANE_BITS)
             .map(|bit| match fixed.lane >> bit & 1 {
                 0 => next(),
                 _ => 0,
@@ -336,7 +337,7 @@ impl Lowering<'_> {
                 }
                 ScanLevels::Lane(level) => {
                     let lower = self.load_run(&buffers, (&store, first), 1).swap_remove(0);
-                    let lane = (0..5).map(|bit| u32::from(bit == *level)).collect();
+                    let lane = (0..LANE_BITS).map(|bit| u32::from(bit == *level)).collect();
                     let warp = Vec::new();
                     let taken_by = Some(ThreadMap { lane, warp });
                     vec![Carry { lower, taken_by }]

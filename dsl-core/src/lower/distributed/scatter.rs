@@ -11,6 +11,7 @@ use super::tile::{Registers, Scope};
 use super::{Lowering, Result};
 use crate::ir::{AtomicOp, CompareOp, DType, Inst, Literal, Op, Shape, Space, Type, Value};
 use crate::layout::{LinearLayout, ThreadMap};
+use crate::target::{LANE_BITS, WARP_LANES};
 
 /// The most slots of a table: 12 bytes each.
 const MOST_SLOTS: i64 = 2048;
@@ -232,11 +233,11 @@ impl Lowering<'_> {
     fn clear_table(&mut self, table: &Table) {
         let warp_bits = self.assignment.warp_bits;
         let thread = ThreadMap {
-            lane: (0..5).map(|bit| 1 << bit).collect(),
-            warp: (0..warp_bits).map(|bit| 32 << bit).collect(),
+            lane: (0..LANE_BITS).map(|bit| 1 << bit).collect(),
+            warp: (0..warp_bits).map(|bit| WARP_LANES << bit).collect(),
         };
         let zero = self.builder.int32(0);
-        let step = 32_i64 << warp_bits;
+        let step = i64::from(WARP_LANES << warp_bits);
         for first in (0..=table.slots).step_by(step as usize) {
             let place = self.thread_offset(&thread, first as u32);
             let mask = (first + step > table.slots + 1).then(|| {

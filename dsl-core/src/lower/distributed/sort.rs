@@ -8,6 +8,7 @@ use crate::ir::{DType, Op, Value};
 use crate::layout::sorting::{Meeting, SortStep, sort_steps};
 use crate::layout::{Holder, LinearLayout, ThreadMap};
 use crate::lower::ordered::{less, lesser, ordered, pick};
+use crate::target::LANE_BITS;
 
 /// The type that numbers narrower than a register are compared in.
 const WORD: DType = DType::I32;
@@ -128,10 +129,13 @@ impl Lowering<'_> {
     fn is_upper(&mut self, holder: Holder) -> Value {
         let bit = |own: u32, position: u32| u32::from(own == position);
         let (lane, warp) = match holder {
-            Holder::Lane(own) => ((0..5).map(|it| bit(own, it)).collect(), Vec::new()),
+            Holder::Lane(own) => ((0..LANE_BITS).map(|it| bit(own, it)).collect(), Vec::new()),
             Holder::Warp(own) => {
                 let bits = self.assignment.warp_bits;
-                (vec![0; 5], (0..bits).map(|it| bit(own, it)).collect())
+                (
+                    vec![0; LANE_BITS as usize],
+                    (0..bits).map(|it| bit(own, it)).collect(),
+                )
             }
             Holder::Register(_) | Holder::Mixed => (Vec::new(), Vec::new()),
         };

@@ -20,7 +20,7 @@ fn facts() -> Facts {
 }
 
 fn lower(block: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> {
-    super::lower(block, options, &facts())
+    super::lower(block, &Target::SM_90A, options, &facts())
 }
 
 mod checks;

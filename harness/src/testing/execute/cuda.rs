@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use exactile_core::backend::{Argument, check_arguments};
 use exactile_core::ir::Grid;
+use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 use exactile_nvptx::KernelArgument;
 
@@ -26,6 +27,11 @@ fn gpu() -> std::result::Result<&'static Arc<Gpu>, String> {
 /// Whether there is a GPU.
 pub(super) fn available() -> std::result::Result<(), String> {
     gpu().map(drop)
+}
+
+/// The machine of the GPU; that of an H100 where there is none.
+pub(super) fn target() -> Target {
+    gpu().map_or(Target::SM_90A, |gpu| gpu.target())
 }
 
 /// Runs `func` on copies of the arguments in the memory of the GPU and copies results back.

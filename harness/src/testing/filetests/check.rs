@@ -11,7 +11,7 @@ use exactile_core::diagnostic::Diagnostics;
 use exactile_core::facts::Facts;
 use exactile_core::ir::Func;
 use exactile_core::ir::op::all_mnemonics;
-use exactile_core::target::{Bounds, Options, Schedule};
+use exactile_core::target::{Bounds, Options, Schedule, Target};
 use exactile_core::{passes, text};
 
 use super::arguments;
@@ -415,9 +415,9 @@ impl Checker<'_> {
 
     fn ptx(&mut self, proven: &Proven) {
         let options = self.options(Some(4), Bounds::Unchecked);
-        let target = Place::Cuda { warps: 4 }.target();
+        let target = Target::SM_90A;
         let lane = execute::compile(proven, &target, &options, &Facts::default());
-        let ptx = match lane.and_then(|lane| execute::ptx(&lane)) {
+        let ptx = match lane.and_then(|lane| execute::ptx(&lane, &target)) {
             Ok(Some(ptx)) => ptx,
             Ok(None) => {
                 self.report

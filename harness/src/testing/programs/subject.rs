@@ -10,7 +10,7 @@ use std::fmt;
 
 use exactile_core::backend::Argument;
 use exactile_core::interp;
-use exactile_core::target::{MULTIPROCESSOR_WARPS, Options, Schedule, Target};
+use exactile_core::target::{Options, Schedule, Target};
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
 use exactile_core::{passes, pipeline, text};
 
@@ -179,7 +179,8 @@ impl<'a> Checked<'a> {
     /// The program's options on this number of warps, where it asks for no more thread blocks than fit.
     fn options(&self, warps: Option<u32>) -> Options {
         let schedule = self.program.schedule;
-        let most = MULTIPROCESSOR_WARPS / warps.or(schedule.warps).unwrap_or(1);
+        let resident = Target::GPUS.iter().map(|target| target.gpu.resident_warps);
+        let most = resident.min().unwrap_or(0) / warps.or(schedule.warps).unwrap_or(1);
         Options {
             bounds: self.program.bounds,
             schedule: Schedule {

@@ -95,6 +95,18 @@ fn the_schedule_states_the_depth() {
 }
 
 #[test]
+fn without_asynchronous_copies_nothing_runs_ahead() {
+    let func = verify::block(parse(&rows(3), "test.bir").expect("parses")).expect("verifies");
+    let mut target = Target::SM_80;
+    target.gpu.asynchronous_copies = false;
+    let options = Options::default();
+    let func = pipeline::compile(func, &target, &options, &facts(), &mut pipeline::unobserved);
+    let func = func.expect("compiles");
+    assert_eq!(count(&func, |op| matches!(op, Op::StartCopy { .. })), 0);
+    assert!(count(&func, |op| matches!(op, Op::LaneLoad { .. })) > 0);
+}
+
+#[test]
 fn a_pipeline_that_does_not_fit_is_shallower() {
     let large = rows(8).replace("1024", "16384");
     let func = lowered(&large, 8, 0);
