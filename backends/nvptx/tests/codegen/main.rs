@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use exactile_core::builder::Builder;
 use exactile_core::ir::{Access, DType, Func, Op, Shape, Stage, Type, Value};
+use exactile_core::passes::legalise;
 use exactile_core::target::Target;
 use exactile_core::verify;
 use exactile_nvptx::{Assembled, Assembler, Ptx, emit};
@@ -19,12 +20,13 @@ fn compile(name: &str, fill: impl FnOnce(&mut Builder)) -> Ptx {
     emit(&verified(name, 1, fill), &Target::SM_90A, name).expect("the function compiles")
 }
 
-/// A verified lane function.
+/// A verified lane function, whose ops the backend takes.
 fn verified(name: &str, warps: u32, fill: impl FnOnce(&mut Builder)) -> verify::LaneFunc {
     let mut builder = Builder::new(name, Stage::Lane);
     builder.func_mut().warps = warps;
     fill(&mut builder);
-    let func: Func = builder.finish().expect("the function builds");
+    let mut func: Func = builder.finish().expect("the function builds");
+    legalise::legalise(&mut func);
     verify::lane(func).expect("the function is valid")
 }
 
