@@ -286,7 +286,8 @@ impl Generator {
     fn places(&mut self, shape: Shape, start: Value) -> Value {
         let elements = shape.elements() as i64;
         let mut strides: Vec<i64> = shape.strides().iter().map(|&it| it as i64).collect();
-        match self.random.below(9) {
+        match self.random.below(11) {
+            9 | 10 => self.scalar_places(shape, strides, start),
             // Equal places: the highest element wins.
             8 if self.random.one_in(2) => {
                 let index = self.index_tile(shape);
@@ -333,6 +334,32 @@ impl Generator {
             }
             _ => self.strided_tile(shape, &strides, start),
         }
+    }
+
+    /// Rows and columns that scalars keep apart, or let meet.
+    fn scalar_places(&mut self, shape: Shape, mut strides: Vec<i64>, start: Value) -> Value {
+        let last = |axis: usize| shape.extent(axis) as i64 - 1;
+        if !strides.is_empty() && self.random.one_in(2) {
+            let axis = self.random.below(strides.len());
+            let others: i64 = (0..strides.len())
+                .filter(|&other| other != axis)
+                .map(|other| strides[other] * last(other))
+                .sum();
+            let room = Self::width(shape) as i64 - 1 - others;
+            strides[axis] = match (self.random.below(3), last(axis)) {
+                // Beyond what code relies on; no element is that far away.
+                (2, 0) => self.random.pick(&[1 << 41, i64::MIN, i64::MAX]),
+                (2, last) => self.random.pick(&[1, -1]) * (room / last),
+                _ => self.random.between(-2, 2),
+            };
+        }
+        let reaches = strides.iter().enumerate();
+        let low: i64 = reaches
+            .map(|(axis, stride)| (stride * last(axis)).min(0))
+            .sum();
+        let first = self.builder.index(-low);
+        let start = self.builder.add(start, first);
+        self.scalar_strided_tile(shape, &strides, start)
     }
 
     /// The elements that [`Self::places`] needs at most.
@@ -394,11 +421,19 @@ impl Generator {
         self.builder.emit(atomic, &[]);
     }
 
-    /// A random mask, or all places below some limit.
+    /// A random mask, or all places below some limit, or all coordinates along an axis.
     fn store_mask(&mut self, offsets: Value, start: Value) -> Value {
         let shape = self.builder.ty(offsets).shape;
         if self.random.one_in(2) {
             return self.make(DType::Bool, shape, 1);
+        }
+        if !shape.is_scalar() && self.random.one_in(2) {
+            let axis = self.random.below(shape.rank());
+            let count = self.random.between(0, shape.extent(axis) as i64 + 1);
+            let count = self.scalar_parameter(Literal::from_bits(DType::I64, count as u64));
+            let along = self.along_axis(shape, axis, 1);
+            let end = self.builder.splat(count, shape);
+            return self.builder.lt(along, end);
         }
         let elements = shape.elements() as i64;
         let count = self.random.between(0, elements + 1);

@@ -220,13 +220,51 @@ impl Generator {
         sum
     }
 
+    /// The same with strides of which some are scalars that only the launch knows.
+    pub(super) fn scalar_strided_tile(
+        &mut self,
+        wanted: Shape,
+        strides: &[i64],
+        start: Value,
+    ) -> Value {
+        let mut sum = self.builder.splat(start, wanted);
+        for (axis, &stride) in strides.iter().enumerate() {
+            let along = if self.random.one_in(4) {
+                self.along_axis(wanted, axis, stride)
+            } else {
+                let stride = self.stride_parameter(stride);
+                self.along_axis_by(wanted, axis, Some(stride))
+            };
+            sum = self.builder.add(sum, along);
+        }
+        sum
+    }
+
+    /// A scalar that holds a stride, sometimes with what divides it.
+    fn stride_parameter(&mut self, stride: i64) -> Value {
+        let value = self.scalar_parameter(Literal::from_bits(DType::I64, stride as u64));
+        if self.random.one_in(2) {
+            let divisor = 1 << stride.trailing_zeros().min(4);
+            let func = self.builder.func_mut();
+            if let Some(parameter) = func.parameters.last_mut() {
+                parameter.divisor = divisor;
+            }
+        }
+        value
+    }
+
     /// The coordinate along `axis` times `stride`, in the wanted shape.
-    fn along_axis(&mut self, wanted: Shape, axis: usize, stride: i64) -> Value {
+    pub(super) fn along_axis(&mut self, wanted: Shape, axis: usize, stride: i64) -> Value {
+        let stride = (stride != 1).then(|| self.builder.index(stride));
+        self.along_axis_by(wanted, axis, stride)
+    }
+
+    fn along_axis_by(&mut self, wanted: Shape, axis: usize, stride: Option<Value>) -> Value {
         let end = wanted.extent(axis) as i64;
         let mut along = self.builder.value(Op::Arange { start: 0, end });
-        if stride != 1 {
+        if let Some(stride) = stride {
             let line = self.builder.ty(along).shape;
-            let factor = self.integers(stride, line);
+            let factor = self.builder.splat(stride, line);
             along = self.builder.mul(along, factor);
         }
         for position in 0..wanted.rank() {
