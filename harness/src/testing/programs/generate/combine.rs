@@ -56,9 +56,10 @@ impl Generator {
             }
             Combine::Closure => {
                 let source = self.make(dtype, shape, depth);
+                let outside = self.outside(dtype, depth);
                 let make = |generator: &mut Self, values: &[Value]| {
                     let mixed = generator.mix(values[0], values[1]);
-                    let last = generator.everyday(dtype);
+                    let last = outside.unwrap_or_else(|| generator.everyday(dtype));
                     vec![generator.any_binary(dtype, mixed, last)]
                 };
                 self.combining(&[source], along, make)[0]
@@ -69,14 +70,24 @@ impl Generator {
             Combine::Several => {
                 let second = self.random.pick(DType::ALL);
                 let sources = [dtype, second].map(|it| self.make(it, shape, depth));
+                let outside = self.outside(dtype, depth);
                 let make = |generator: &mut Self, values: &[Value]| {
-                    let first = generator.mix(values[0], values[2]);
+                    let mut first = generator.mix(values[0], values[2]);
+                    if let Some(outside) = outside {
+                        first = generator.any_binary(dtype, first, outside);
+                    }
                     let second = generator.mix(values[1], values[3]);
                     vec![first, second]
                 };
                 self.combining(&sources, along, make)[0]
             }
         }
+    }
+
+    /// A scalar for a region to capture, sometimes.
+    fn outside(&mut self, dtype: DType, depth: u32) -> Option<Value> {
+        let captures = self.random.one_in(3);
+        captures.then(|| self.make(dtype, Shape::SCALAR, depth))
     }
 
     fn combining(

@@ -150,7 +150,11 @@ impl Generator {
         let body = self.region(&parameters, |generator, values| {
             let mut next = generator.next_values(&values[1..], depth);
             if generator.random.one_in(3) {
-                let row = generator.row(dtype, shape, values[0], indices);
+                let row = if generator.random.one_in(3) {
+                    generator.row_of_branch(dtype, shape, values[0], indices)
+                } else {
+                    generator.row(dtype, shape, values[0], indices)
+                };
                 next[0] = match generator.any_op(dtype) {
                     Some(Target::Binary(op, _)) => generator.builder.binary(op, next[0], row),
                     Some(_) | None => row,
@@ -172,6 +176,40 @@ impl Generator {
         let results = self.builder.results(inst).to_vec();
         self.scope.extend(&results);
         results[0]
+    }
+
+    /// A row that a branch in a loop loads, or one of two.
+    fn row_of_branch(
+        &mut self,
+        dtype: DType,
+        shape: Shape,
+        index: Value,
+        indices: (i64, i64),
+    ) -> Value {
+        let condition = if self.random.one_in(2) {
+            let limit = self.random.between(indices.0, indices.1);
+            let limit = self.builder.index(limit);
+            self.builder.lt(index, limit)
+        } else {
+            self.condition()
+        };
+        self.nesting += 1;
+        let otherwise = self.random.one_in(2);
+        let on_true = self.region(&[], |generator, _| {
+            vec![generator.row(dtype, shape, index, indices)]
+        });
+        let on_false = self.region(&[], |generator, _| match otherwise {
+            true => vec![generator.row(dtype, shape, index, indices)],
+            false => vec![generator.make(dtype, shape, 1)],
+        });
+        self.nesting -= 1;
+        let op = Op::If {
+            condition,
+            on_true,
+            on_false,
+        };
+        let inst = self.builder.emit(op, &[]);
+        self.builder.results(inst)[0]
     }
 
     pub(super) fn while_loop(&mut self, dtype: DType, shape: Shape, depth: u32) -> Value {
