@@ -11,6 +11,7 @@ mod filetests;
 mod language;
 mod launch;
 mod lookup;
+mod meeting;
 mod memory;
 mod npy;
 mod ops;
