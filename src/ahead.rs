@@ -214,6 +214,9 @@ pub fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
+/// What jobs have in common that come to the same code. The numbers decide whether stores meet.
+type Work<'a> = (&'a LaunchKey, Needed, &'a [Option<Literal>]);
+
 /// What the threads of [`compile_all`] share.
 struct Crew<'a> {
     device: &'a Device,
@@ -222,7 +225,7 @@ struct Crew<'a> {
     begin: Instant,
     next: AtomicUsize,
     ready: AtomicBool,
-    outcomes: Mutex<HashMap<(&'a LaunchKey, Needed), Arc<OnceLock<Outcome>>>>,
+    outcomes: Mutex<HashMap<Work<'a>, Arc<OnceLock<Outcome>>>>,
 }
 
 impl<'a> Crew<'a> {
@@ -263,7 +266,8 @@ impl<'a> Crew<'a> {
 
     fn outcome(&self, job: &'a Job) -> Arc<OnceLock<Outcome>> {
         let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(outcomes.entry((&job.request.key, job.needed)).or_default())
+        let work = (&job.request.key, job.needed, &job.numbers[..]);
+        Arc::clone(outcomes.entry(work).or_default())
     }
 }
 

@@ -128,8 +128,10 @@ fn launches_compiled_ahead_are_told_apart() {
             ended += 1;
         });
         assert_eq!(ended, sets.len());
+        let codes = costs(&device).codes;
         for row in [0, 64, 16, 64, 0] {
             subject.check(&device, [row, 1]);
         }
+        assert_eq!(costs(&device).codes, codes, "{device}, {subject:?}");
     }
 }

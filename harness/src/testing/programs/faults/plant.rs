@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use exactile_core::ir::{
-    BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, TernaryOp, Type, Value,
+    BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, RawOp, TernaryOp, Type, Value,
 };
 
 use super::super::edit::{insert_before, remove, replace};
@@ -219,31 +219,53 @@ pub(super) fn wrap_shifts(func: &mut Func, _random: &mut Random) -> bool {
     let shifts = sites(func, |op| {
         matches!(
             op,
-            Op::Binary {
-                op: BinaryOp::Shl | BinaryOp::Shr,
+            Op::Raw {
+                op: RawOp::Shl | RawOp::Shr,
                 ..
             }
         )
     });
-    for &inst in &shifts {
-        let Op::Binary { op, lhs, rhs } = *func.op(inst) else {
+    let mut planted = false;
+    for inst in shifts {
+        let Op::Raw { op, lhs, rhs } = *func.op(inst) else {
             continue;
         };
         let ty = func.ty(rhs);
         let Some(dtype) = ty.dtype() else {
             continue;
         };
+        let (amount, is_guarded) = without_guard(func, inst, rhs);
+        planted |= is_guarded;
         let value = Literal::from_bits(dtype, u64::from(dtype.bits() - 1));
         let limit = add_before(func, inst, Op::Constant { value }, ty);
         let and = Op::Binary {
             op: BinaryOp::And,
-            lhs: rhs,
+            lhs: amount,
             rhs: limit,
         };
         let rhs = add_before(func, inst, and, ty);
-        func.inst_mut(inst).op = Op::Binary { op, lhs, rhs };
+        func.inst_mut(inst).op = Op::Raw { op, lhs, rhs };
     }
-    !shifts.is_empty()
+    planted
+}
+
+/// The amount of a raw shift as it was written, and whether it had a guard, which is gone: one that
+/// holds the amount below the width, or one that takes the shifted number for such amounts alone.
+fn without_guard(func: &mut Func, shift: Inst, amount: Value) -> (Value, bool) {
+    if let Some(inst) = func.definitions()[amount]
+        && let Op::Select { on_true, .. } = *func.op(inst)
+    {
+        return (on_true, true);
+    }
+    let shifted = func.inst(shift).results[0];
+    let of_shifted = |op: &Op| matches!(*op, Op::Select { on_true, .. } if on_true == shifted);
+    let guards = sites(func, of_shifted);
+    for &guard in &guards {
+        if let Op::Select { on_false, .. } = &mut func.inst_mut(guard).op {
+            *on_false = shifted;
+        }
+    }
+    (amount, !guards.is_empty())
 }
 
 pub(super) fn wrong_vector_element(func: &mut Func, random: &mut Random) -> bool {
