@@ -1,8 +1,11 @@
-//! Inputs that nobody wrote: mutated texts and generated programs, until the time is over.
+//! Inputs that nobody wrote, until the time is over: mutated texts and NPY files, generated programs,
+//! launches by several threads at once.
 //!
 //! Nothing may panic. Text that verifies survives printing; what the interpreter runs in a bounded
 //! number of steps has the same bits as machine code and in lanes.
 
+mod files;
+mod launches;
 mod mutate;
 mod text;
 
@@ -14,6 +17,12 @@ use super::programs::{self, ProgramsOptions};
 
 /// One case in so many is a generated program, which takes as long as many texts.
 const PROGRAMS: u64 = 64;
+
+/// One case in so many is a set of launches by several threads, which takes as long as many programs.
+const LAUNCHES: u64 = 1024;
+
+/// One case in so many is an NPY file.
+const FILES: u64 = 8;
 
 /// An input that went wrong.
 #[derive(Clone, Debug)]
@@ -51,8 +60,12 @@ pub fn run(seed: u64, time: Duration, only: Option<u64>) -> Report {
     };
     for index in only.unwrap_or(0).. {
         let mut random = Random::stream(seed, index);
-        let found = if index % PROGRAMS == PROGRAMS - 1 {
+        let found = if index % LAUNCHES == LAUNCHES / 2 {
+            launches::case(&mut random)
+        } else if index % PROGRAMS == PROGRAMS - 1 {
             program(&mut random)
+        } else if index % FILES == FILES / 2 {
+            files::case(&mut random)
         } else {
             text::case(&corpus, &mut random, &mut report.ran)
         };
