@@ -3,6 +3,7 @@
 //! Machine integers wrap, and so do these functions: 64-bit ones are true modulo 2^64. Narrower arithmetic
 //! counts only where ranges show that it does not wrap.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::int_range::{Range, ranges};
@@ -103,6 +104,8 @@ pub struct Affine<'a> {
     ranges: EntityMap<Value, Option<Range>>,
     /// For each value that a counted loop carries, the first and the next one.
     loops: BTreeMap<Value, (Value, Value)>,
+    /// How many values lie between the offsets and the one that is looked at.
+    depth: Cell<i64>,
 }
 
 impl<'a> Affine<'a> {
@@ -114,6 +117,7 @@ impl<'a> Affine<'a> {
             definitions: func.definitions(),
             ranges: ranges(func),
             loops: carried_values(func),
+            depth: Cell::new(0),
         }
     }
 
@@ -132,13 +136,16 @@ impl<'a> Affine<'a> {
         if let Some(steps) = assumed.get(&value) {
             return Some(steps.clone());
         }
-        if assumed.len() > LONGEST_CHAIN as usize {
+        if self.depth.get() >= i64::from(LONGEST_CHAIN) {
             return None;
         }
-        let Some(inst) = self.definitions[value] else {
-            return self.carried_steps(value, assumed);
+        self.depth.update(|depth| depth + 1);
+        let steps = match self.definitions[value] {
+            Some(inst) => self.steps_by(inst, value, assumed),
+            None => self.carried_steps(value, assumed),
         };
-        let steps = self.steps_by(inst, value, assumed)?;
+        self.depth.update(|depth| depth - 1);
+        let steps = steps?;
         assumed.insert(value, steps.clone());
         Some(steps)
     }
@@ -221,18 +228,19 @@ impl<'a> Affine<'a> {
 
     /// A scalar, or the element of a tile of equal numbers, as a sum of products.
     #[must_use]
-    pub fn uniform(&self, value: Value) -> Step {
-        let op = self.definitions[value].map(|inst| self.func.op(inst));
-        let constant = match op {
-            Some(Op::Constant { value }) => value.integer(),
-            Some(
-                Op::Splat { x }
-                | Op::Broadcast { x }
-                | Op::ExpandDims { x, .. }
-                | Op::Reshape { x }
-                | Op::Transpose { x, .. },
-            ) => return self.uniform(*x),
-            _ => None,
+    pub fn uniform(&self, mut value: Value) -> Step {
+        let constant = loop {
+            match self.definitions[value].map(|inst| self.func.op(inst)) {
+                Some(Op::Constant { value }) => break value.integer(),
+                Some(
+                    Op::Splat { x }
+                    | Op::Broadcast { x }
+                    | Op::ExpandDims { x, .. }
+                    | Op::Reshape { x }
+                    | Op::Transpose { x, .. },
+                ) => value = *x,
+                _ => break None,
+            }
         };
         match constant.and_then(|number| i64::try_from(number).ok()) {
             Some(number) => Step::known(number),

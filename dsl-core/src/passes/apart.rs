@@ -274,15 +274,17 @@ impl Analysis<'_> {
     fn bounds(&self, mask: Value, below: &mut [Vec<(Expression, i128)>]) {
         let comparisons = self.comparisons(mask);
         let zero = |value: Value| self.affine.uniform(value).is_zero();
-        let natural: BTreeSet<Value> = comparisons
+        // Of one index, along the same axes of the mask.
+        let natural: BTreeSet<(Value, &[usize])> = comparisons
             .iter()
             .filter(|ordered| ordered.may_equal && zero(ordered.smaller))
-            .map(|ordered| ordered.larger)
+            .map(|ordered| (ordered.larger, &ordered.axes[..]))
             .collect();
         for ordered in &comparisons {
             let index = ordered.smaller;
             let low = self.ranges[index].map(|range| range.low);
-            if !natural.contains(&index) && low.is_none_or(|low| low < 0) {
+            let is_natural = natural.contains(&(index, &ordered.axes[..]));
+            if !is_natural && low.is_none_or(|low| low < 0) {
                 continue;
             }
             let steps = self
@@ -292,7 +294,10 @@ impl Analysis<'_> {
             let Some((steps, bound)) = steps else {
                 continue;
             };
-            let mut moving = (0..steps.len()).filter(|&axis| !steps[axis].is_zero());
+            // An axis of extent 1 has a step that nothing takes, and may be repeated by a broadcast.
+            let shape = self.func.ty(index).shape;
+            let is_moving = |&axis: &usize| shape.extent(axis) > 1 && !steps[axis].is_zero();
+            let mut moving = (0..steps.len()).filter(is_moving);
             let (Some(axis), None) = (moving.next(), moving.next()) else {
                 continue;
             };

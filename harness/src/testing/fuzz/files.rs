@@ -82,7 +82,9 @@ fn file(random: &mut Random) -> Vec<u8> {
     for _ in 0..=random.below(3) {
         let at = random.below(bytes.len());
         let other = random.below(bytes.len());
-        match random.below(6) {
+        // A change needs a byte, and leaves one.
+        let most = if bytes.len() > 1 { 6 } else { 3 };
+        match random.below(most) {
             0 => bytes[at] = random.bits() as u8,
             1 => bytes[at] = random.pick(b"(){}[],:'\"\\L0198 \n|<>FTfuib"),
             2 => bytes[at] ^= 1 << random.below(8),
