@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::{Diagnostics, Loc};
 use exactile_core::facts::Facts;
-use exactile_core::ir::{Axis, Func, Literal, Op};
+use exactile_core::ir::{Axis, Func, Literal, Op, op};
 use exactile_core::passes::apart::Conditions;
 use exactile_core::passes::proof::accesses_ignore_memory;
 use exactile_core::pipeline;
@@ -69,18 +69,19 @@ impl Code {
         func.all_insts().into_iter().find_map(|inst| {
             let data = func.inst(inst);
             match data.op {
-                Op::CheckBounds { base, site, .. } | Op::StopOutside { base, site, .. }
+                Op::CheckBounds(op::CheckBounds { base, site, .. })
+                | Op::StopOutside(op::StopOutside { base, site, .. })
                     if u64::try_from(site) == Ok(wanted) =>
                 {
                     let parameter = func.parameter_index(base)?;
                     Some((data.loc.clone(), Accessed::Parameter(parameter)))
                 }
-                Op::CheckIndex {
+                Op::CheckIndex(op::CheckIndex {
                     axis, extent, site, ..
-                }
-                | Op::StopIndex {
+                })
+                | Op::StopIndex(op::StopIndex {
                     axis, extent, site, ..
-                } if u64::try_from(site) == Ok(wanted) => {
+                }) if u64::try_from(site) == Ok(wanted) => {
                     Some((data.loc.clone(), Accessed::Axis(axis, extent)))
                 }
                 _ => None,

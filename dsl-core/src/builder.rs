@@ -7,7 +7,7 @@ use crate::ir::infer::{infer, result_count};
 use crate::ir::{
     Access, Approximate, Axis, BinaryOp, CompareOp, DType, Direction, Func, Function, Inst,
     Literal, MAX_DEPTH, Op, Order, Parameter, RawOp, Region, Shape, Space, Stage, TernaryOp, Type,
-    UnaryOp, Value,
+    UnaryOp, Value, op,
 };
 
 /// Appends instructions at the end of the current region.
@@ -145,7 +145,7 @@ impl Builder {
         let outer = self.enter(region);
         let values = self.parameters(region);
         let yielded = fill(self, &values);
-        self.emit(Op::Yield { values: yielded }, &[]);
+        self.emit(Op::Yield(op::Yield { values: yielded }), &[]);
         self.enter(outer);
         region
     }
@@ -190,9 +190,9 @@ impl Builder {
 
     /// A value that was already reported as wrong.
     pub fn poison(&mut self) -> Value {
-        let op = Op::Constant {
+        let op = Op::Constant(op::Constant {
             value: Literal::from_bits(DType::Bool, 0),
-        };
+        });
         let inst = self.func.add_inst(op, &[Type::POISON], self.loc.clone());
         self.func.region_mut(self.region).insts.push(inst);
         self.func.inst(inst).results[0]
@@ -201,7 +201,7 @@ impl Builder {
     /// A scalar, tile or vector filled with `literal`.
     pub fn filled(&mut self, literal: Literal, shape: Shape) -> Value {
         self.declared(
-            Op::Constant { value: literal },
+            Op::Constant(op::Constant { value: literal }),
             Type::tile(literal.dtype, shape),
         )
     }
@@ -254,46 +254,46 @@ impl Builder {
 
     /// An elementwise op of one operand.
     pub fn unary(&mut self, op: UnaryOp, x: Value) -> Value {
-        self.value(Op::Unary { op, x })
+        self.value(Op::Unary(op::Unary { op, x }))
     }
 
     /// An elementwise function that has a definition.
     pub fn function(&mut self, op: Function, x: Value) -> Value {
-        self.value(Op::Function { op, x })
+        self.value(Op::Function(op::Function { op, x }))
     }
 
     /// An elementwise function of the device's own.
     pub fn approximate(&mut self, op: Approximate, x: Value) -> Value {
-        self.value(Op::Approximate { op, x })
+        self.value(Op::Approximate(op::Approximate { op, x }))
     }
 
     /// An elementwise op of two operands.
     pub fn binary(&mut self, op: BinaryOp, lhs: Value, rhs: Value) -> Value {
-        self.value(Op::Binary { op, lhs, rhs })
+        self.value(Op::Binary(op::Binary { op, lhs, rhs }))
     }
 
     /// An elementwise op of two operands, as the machine has it.
     pub fn raw(&mut self, op: RawOp, lhs: Value, rhs: Value) -> Value {
-        self.value(Op::Raw { op, lhs, rhs })
+        self.value(Op::Raw(op::Raw { op, lhs, rhs }))
     }
 
     /// An elementwise comparison.
     pub fn compare(&mut self, op: CompareOp, lhs: Value, rhs: Value) -> Value {
-        self.value(Op::Compare { op, lhs, rhs })
+        self.value(Op::Compare(op::Compare { op, lhs, rhs }))
     }
 
     /// An elementwise op of three operands.
     pub fn ternary(&mut self, op: TernaryOp, a: Value, b: Value, c: Value) -> Value {
-        self.value(Op::Ternary { op, a, b, c })
+        self.value(Op::Ternary(op::Ternary { op, a, b, c }))
     }
 
     /// `on_true` where the condition holds, else `on_false`.
     pub fn select(&mut self, condition: Value, on_true: Value, on_false: Value) -> Value {
-        self.value(Op::Select {
+        self.value(Op::Select(op::Select {
             condition,
             on_true,
             on_false,
-        })
+        }))
     }
 
     /// Converts each number.
@@ -302,13 +302,13 @@ impl Builder {
         if ty.dtype() == Some(dtype) {
             return x;
         }
-        self.declared(Op::Cast { x }, ty.with_dtype(dtype))
+        self.declared(Op::Cast(op::Cast { x }), ty.with_dtype(dtype))
     }
 
     /// Reinterprets the bits of each number.
     pub fn bitcast(&mut self, x: Value, dtype: DType) -> Value {
         let ty = self.ty(x).with_dtype(dtype);
-        self.declared(Op::Bitcast { x }, ty)
+        self.declared(Op::Bitcast(op::Bitcast { x }), ty)
     }
 
     /// Repeats a scalar.
@@ -317,22 +317,22 @@ impl Builder {
             return x;
         }
         let ty = self.ty(x).with_shape(shape);
-        self.declared(Op::Splat { x }, ty)
+        self.declared(Op::Splat(op::Splat { x }), ty)
     }
 
     /// The index along `axis` of each element of a tile (`i64`).
     pub fn index_along(&mut self, axis: usize, shape: Shape) -> Value {
         let end = shape.extent(axis) as i64;
-        let mut index = self.value(Op::Arange { start: 0, end });
+        let mut index = self.value(Op::Arange(op::Arange { start: 0, end }));
         for other in (0..shape.rank()).filter(|&other| other != axis) {
             let axis = Axis(other as u8);
-            index = self.value(Op::ExpandDims { x: index, axis });
+            index = self.value(Op::ExpandDims(op::ExpandDims { x: index, axis }));
         }
         let ty = Type::tile(DType::I64, shape);
         if self.ty(index) == ty {
             return index;
         }
-        self.declared(Op::Broadcast { x: index }, ty)
+        self.declared(Op::Broadcast(op::Broadcast { x: index }), ty)
     }
 
     /// The index along `axis` in the narrowest unsigned type that holds it.
@@ -356,12 +356,12 @@ impl Builder {
     ) -> Vec<Value> {
         let combine = self.combiner(sources, combine);
         let inst = self.emit(
-            Op::Reduce {
+            Op::Reduce(op::Reduce {
                 sources: sources.to_vec(),
                 axis: Axis(u8::try_from(axis).unwrap_or(u8::MAX)),
                 order,
                 combine,
-            },
+            }),
             &[],
         );
         self.func.inst(inst).results.clone()
@@ -377,13 +377,13 @@ impl Builder {
     ) -> Vec<Value> {
         let combine = self.combiner(sources, combine);
         let inst = self.emit(
-            Op::Scan {
+            Op::Scan(op::Scan {
                 sources: sources.to_vec(),
                 axis: Axis(u8::try_from(axis).unwrap_or(u8::MAX)),
                 order,
                 direction,
                 combine,
-            },
+            }),
             &[],
         );
         self.func.inst(inst).results.clone()
@@ -419,14 +419,14 @@ impl Builder {
             body(builder, values[0], &values[1..])
         });
         let (lower, upper) = bounds;
-        let op = Op::For {
+        let op = Op::For(op::For {
             lower,
             upper,
             init: init.to_vec(),
             step,
             stages: 1,
             body: region,
-        };
+        });
         let inst = self.emit(op, &[]);
         self.func.inst(inst).results.clone()
     }
@@ -441,11 +441,11 @@ impl Builder {
         let on_true = self.region_with(&[], |builder, _| on_true(builder));
         let on_false = self.region_with(&[], |builder, _| on_false(builder));
         let inst = self.emit(
-            Op::If {
+            Op::If(op::If {
                 condition,
                 on_true,
                 on_false,
-            },
+            }),
             &[],
         );
         self.func.inst(inst).results.clone()
@@ -466,7 +466,7 @@ macro_rules! define_methods {
         impl Builder {
             $(#[doc = $doc])*
             pub fn $method(&mut self, $($field: Value),*) -> Value {
-                self.value(Op::$Variant { op: $Family::$Op, $($field),* })
+                self.value(Op::$Variant(op::$Variant { op: $Family::$Op, $($field),* }))
             }
         }
     };

@@ -241,11 +241,11 @@ mod tests {
     }
 
     fn is_function(op: &Op) -> bool {
-        matches!(op, Op::Function { .. })
+        matches!(op, Op::Function(_))
     }
 
     fn is_approximate(op: &Op) -> bool {
-        matches!(op, Op::Approximate { .. })
+        matches!(op, Op::Approximate(_))
     }
 
     const FUNCTIONS: &str = "func @f block (%x: ptr<f16>, %y: ptr<f16> write) {

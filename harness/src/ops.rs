@@ -51,13 +51,15 @@ pub fn rows() -> Vec<OpRow> {
         Function "derived" [block];
         Approximate "approximate" [block lane];
     }
-    rows.extend(STRUCTURAL.iter().map(|(name, meaning, stages)| OpRow {
-        name,
-        stages: stages.iter().map(|stage| stage.word()).collect(),
-        types: None,
-        kind: None,
-        meaning: meaning.trim(),
-    }));
+    for (stages, structural) in STRUCTURAL {
+        rows.extend(structural.iter().map(|(name, meaning)| OpRow {
+            name,
+            stages: stages.iter().map(|stage| stage.word()).collect(),
+            types: None,
+            kind: None,
+            meaning: meaning.trim(),
+        }));
+    }
     rows
 }
 

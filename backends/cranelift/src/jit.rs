@@ -11,7 +11,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
-use exactile_core::ir::{Op, Space};
+use exactile_core::ir::{Op, Space, op};
 use exactile_core::verify::LaneFunc;
 
 use crate::Error;
@@ -115,7 +115,7 @@ pub fn clif(func: &LaneFunc) -> Result<String, Error> {
 fn scratch_bytes(func: &LaneFunc) -> usize {
     let ends = func.all_insts().into_iter().filter_map(|inst| {
         let data = func.inst(inst);
-        let Op::Alloc { offset, count } = data.op else {
+        let Op::Alloc(op::Alloc { offset, count }) = data.op else {
             return None;
         };
         let (dtype, space) = func.ty(*data.results.first()?).pointee()?;
@@ -135,12 +135,12 @@ fn has_many_branches(func: &LaneFunc) -> bool {
         let op = func.op(inst);
         let masked = matches!(
             op,
-            Op::LaneLoad { mask: Some(_), .. }
-                | Op::LaneStore { mask: Some(_), .. }
-                | Op::LaneAtomic { mask: Some(_), .. }
+            Op::LaneLoad(op::LaneLoad { mask: Some(_), .. })
+                | Op::LaneStore(op::LaneStore { mask: Some(_), .. })
+                | Op::LaneAtomic(op::LaneAtomic { mask: Some(_), .. })
         );
-        let checks = matches!(op, Op::CheckBounds { .. } | Op::CheckIndex { .. });
-        masked || checks || matches!(op, Op::For { .. } | Op::While { .. } | Op::If { .. })
+        let checks = matches!(op, Op::CheckBounds(_) | Op::CheckIndex(_));
+        masked || checks || matches!(op, Op::For(_) | Op::While(_) | Op::If(_))
     });
     branches.count() > MANY_BRANCHES
 }

@@ -3,7 +3,7 @@
 use exactile_core::backend::{Argument, LaunchError};
 use exactile_core::builder::Builder;
 use exactile_core::ir::{
-    Access, BinaryOp, CompareOp, DType, Op, Stage, TernaryOp, Type, UnaryOp, Value,
+    Access, BinaryOp, CompareOp, DType, Op, Stage, TernaryOp, Type, UnaryOp, Value, op,
 };
 use exactile_core::verify::{self, LaneFunc};
 use exactile_core::{pipeline, semantics};
@@ -120,25 +120,25 @@ fn elementwise(
         let mut operands = Vec::new();
         for (&base, &dtype) in bases.iter().zip(inputs) {
             let align = i64::from(dtype.bytes());
-            let op = Op::LaneLoad {
+            let op = Op::LaneLoad(op::LaneLoad {
                 base,
                 offset,
                 mask: None,
                 other: None,
                 align,
-            };
+            });
             operands.push(builder.declared(op, Type::vector(dtype, lanes)));
         }
         let value = body(builder, &operands);
         let align = i64::from(output.bytes());
         builder.emit(
-            Op::LaneStore {
+            Op::LaneStore(op::LaneStore {
                 base: out,
                 offset,
                 value,
                 mask: None,
                 align,
-            },
+            }),
             &[],
         );
         Vec::new()

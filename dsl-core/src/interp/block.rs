@@ -11,7 +11,7 @@ use super::{Fault, FaultKind};
 use crate::backend::{Argument, LaunchError};
 use crate::diagnostic::Loc;
 use crate::entity::EntityMap;
-use crate::ir::{Func, Grid, Inst, Op, Region, Shape, Value};
+use crate::ir::{Func, Grid, Inst, Op, Region, Shape, Value, op};
 use crate::semantics::dot::{Extents, dot};
 use crate::verify::BlockFunc;
 
@@ -171,7 +171,7 @@ impl<'a> Machine<'a> {
             self.values[parameter] = argument.clone();
         }
         for &inst in &data.insts {
-            if let Op::Yield { values } = func.op(inst) {
+            if let Op::Yield(op::Yield { values }) = func.op(inst) {
                 return Ok(self.read_all(values));
             }
             self.spend(inst)?;
@@ -192,7 +192,7 @@ impl<'a> Machine<'a> {
         let results = data.results.iter();
         let elements = results.map(|&value| self.shape(value).elements()).max();
         let each = match &data.op {
-            Op::Dot { a, .. } => self.shape(*a).extent(1),
+            Op::Dot(op::Dot { a, .. }) => self.shape(*a).extent(1),
             _ => 1,
         };
         let taken = (elements.unwrap_or(1) * each) as u64;
@@ -213,72 +213,72 @@ impl<'a> Machine<'a> {
             return Ok(vec![result]);
         }
         match &data.op {
-            Op::ProgramId { axis } => {
+            Op::ProgramId(op::ProgramId { axis }) => {
                 let coordinates = program_coordinates(self.grid, self.program);
                 Ok(vec![Elements::uniform(coordinates[axis.index()])])
             }
-            Op::NumPrograms { axis } => {
+            Op::NumPrograms(op::NumPrograms { axis }) => {
                 Ok(vec![Elements::uniform(u64::from(self.grid[axis.index()]))])
             }
-            Op::Arange { start, end } => {
+            Op::Arange(op::Arange { start, end }) => {
                 let elements = (*start..*end).map(i64::cast_unsigned).collect();
                 Ok(vec![Elements::new(elements)])
             }
-            Op::Load { .. } => self.load(inst).map(|result| vec![result]),
-            Op::Store { .. } | Op::AtomicReduce { .. } => self.store(inst).map(|()| Vec::new()),
-            Op::Reduce { .. } => self.reduce(inst),
-            Op::Scan { .. } => self.scan(inst),
-            Op::Sort { .. } => Ok(self.sort(inst)),
-            Op::Dot { .. } => Ok(vec![self.dot(inst)]),
-            Op::Histogram { .. } => Ok(vec![self.histogram(inst)]),
-            Op::Gather { .. } => Ok(vec![self.gather(inst)]),
-            Op::For { .. } => self.for_loop(inst),
-            Op::While { .. } => self.while_loop(inst),
-            Op::If {
+            Op::Load(_) => self.load(inst).map(|result| vec![result]),
+            Op::Store(_) | Op::AtomicReduce(_) => self.store(inst).map(|()| Vec::new()),
+            Op::Reduce(_) => self.reduce(inst),
+            Op::Scan(_) => self.scan(inst),
+            Op::Sort(_) => Ok(self.sort(inst)),
+            Op::Dot(_) => Ok(vec![self.dot(inst)]),
+            Op::Histogram(_) => Ok(vec![self.histogram(inst)]),
+            Op::Gather(_) => Ok(vec![self.gather(inst)]),
+            Op::For(_) => self.for_loop(inst),
+            Op::While(_) => self.while_loop(inst),
+            Op::If(op::If {
                 condition,
                 on_true,
                 on_false,
-            } => {
+            }) => {
                 let taken = self.values[*condition].scalar() != 0;
                 self.region(if taken { *on_true } else { *on_false }, &[])
             }
-            Op::Constant { .. }
-            | Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Ternary { .. }
-            | Op::Compare { .. }
-            | Op::Function { .. }
-            | Op::Approximate { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. }
-            | Op::Select { .. }
-            | Op::Splat { .. }
-            | Op::Broadcast { .. }
-            | Op::ExpandDims { .. }
-            | Op::Reshape { .. }
-            | Op::Transpose { .. }
-            | Op::Yield { .. } => unreachable!("broken invariant: `{mnemonic}` was handled"),
-            Op::Raw { .. }
-            | Op::LaneId {}
-            | Op::WarpId {}
-            | Op::Alloc { .. }
-            | Op::LaneLoad { .. }
-            | Op::LaneStore { .. }
-            | Op::LaneAtomic { .. }
-            | Op::CheckBounds { .. }
-            | Op::StopOutside { .. }
-            | Op::StopIndex { .. }
-            | Op::InBounds { .. }
-            | Op::CheckIndex { .. }
-            | Op::ShuffleXor { .. }
-            | Op::ShuffleIndex { .. }
-            | Op::Barrier {}
-            | Op::StartCopy { .. }
-            | Op::GroupCopies {}
-            | Op::WaitCopies { .. }
-            | Op::Extract { .. }
-            | Op::Vector { .. }
-            | Op::ShuffleVector { .. } => {
+            Op::Constant(_)
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Ternary(_)
+            | Op::Compare(_)
+            | Op::Function(_)
+            | Op::Approximate(_)
+            | Op::Cast(_)
+            | Op::Bitcast(_)
+            | Op::Select(_)
+            | Op::Splat(_)
+            | Op::Broadcast(_)
+            | Op::ExpandDims(_)
+            | Op::Reshape(_)
+            | Op::Transpose(_)
+            | Op::Yield(_) => unreachable!("broken invariant: `{mnemonic}` was handled"),
+            Op::Raw(_)
+            | Op::LaneId(op::LaneId {})
+            | Op::WarpId(op::WarpId {})
+            | Op::Alloc(_)
+            | Op::LaneLoad(_)
+            | Op::LaneStore(_)
+            | Op::LaneAtomic(_)
+            | Op::CheckBounds(_)
+            | Op::StopOutside(_)
+            | Op::StopIndex(_)
+            | Op::InBounds(_)
+            | Op::CheckIndex(_)
+            | Op::ShuffleXor(_)
+            | Op::ShuffleIndex(_)
+            | Op::Barrier(op::Barrier {})
+            | Op::StartCopy(_)
+            | Op::GroupCopies(op::GroupCopies {})
+            | Op::WaitCopies(_)
+            | Op::Extract(_)
+            | Op::Vector(_)
+            | Op::ShuffleVector(_) => {
                 unreachable!("broken invariant: `{mnemonic}` is no block op")
             }
         }
@@ -287,12 +287,14 @@ impl<'a> Machine<'a> {
     fn shape_op(&self, inst: Inst) -> Option<Elements> {
         let data = self.func.inst(inst);
         match &data.op {
-            Op::Splat { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } => Some(self.read(*x)),
-            Op::Broadcast { x } => {
+            Op::Splat(op::Splat { x })
+            | Op::ExpandDims(op::ExpandDims { x, .. })
+            | Op::Reshape(op::Reshape { x }) => Some(self.read(*x)),
+            Op::Broadcast(op::Broadcast { x }) => {
                 let to = self.shape(data.results[0]);
                 Some(tile::broadcast(&self.values[*x], self.shape(*x), to))
             }
-            Op::Transpose { x, permutation } => Some(tile::transpose(
+            Op::Transpose(op::Transpose { x, permutation }) => Some(tile::transpose(
                 &self.values[*x],
                 self.shape(*x),
                 permutation,
@@ -302,12 +304,12 @@ impl<'a> Machine<'a> {
     }
 
     fn load(&mut self, inst: Inst) -> Result<Elements, Fault> {
-        let Op::Load {
+        let Op::Load(op::Load {
             base,
             offsets,
             mask,
             other,
-        } = self.func.op(inst)
+        }) = self.func.op(inst)
         else {
             unreachable!("broken invariant: called for `load`")
         };
@@ -336,24 +338,24 @@ impl<'a> Machine<'a> {
 
     fn store(&mut self, inst: Inst) -> Result<(), Fault> {
         let op = self.func.op(inst);
-        let (Op::Store {
+        let (Op::Store(op::Store {
             base,
             offsets,
             value,
             mask,
-        }
-        | Op::AtomicReduce {
+        })
+        | Op::AtomicReduce(op::AtomicReduce {
             base,
             offsets,
             value,
             mask,
             ..
-        }) = op
+        })) = op
         else {
             unreachable!("broken invariant: called for `store` and `atomic_reduce`")
         };
         let combined = match op {
-            Op::AtomicReduce { op, .. } => Some(*op),
+            Op::AtomicReduce(op::AtomicReduce { op, .. }) => Some(*op),
             _ => None,
         };
         let count = self.shape(*offsets).elements();
@@ -399,12 +401,12 @@ impl<'a> Machine<'a> {
     }
 
     fn dot(&self, inst: Inst) -> Elements {
-        let Op::Dot {
+        let Op::Dot(op::Dot {
             a,
             b,
             accumulator,
             precision,
-        } = self.func.op(inst)
+        }) = self.func.op(inst)
         else {
             unreachable!("broken invariant: called for `dot`")
         };
@@ -421,14 +423,14 @@ impl<'a> Machine<'a> {
     }
 
     fn for_loop(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
-        let Op::For {
+        let Op::For(op::For {
             lower,
             upper,
             init,
             step,
             body,
             ..
-        } = self.func.op(inst)
+        }) = self.func.op(inst)
         else {
             unreachable!("broken invariant: called for `for`")
         };
@@ -444,7 +446,7 @@ impl<'a> Machine<'a> {
     }
 
     fn while_loop(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
-        let Op::While { init, before, body } = self.func.op(inst) else {
+        let Op::While(op::While { init, before, body }) = self.func.op(inst) else {
             unreachable!("broken invariant: called for `while`")
         };
         let mut carried = self.read_all(init);

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::ir::{DType, Func, Op, Value};
+use crate::ir::{DType, Func, Op, Value, op};
 use crate::semantics;
 
 /// The bits of each element: one entry for each, or a single entry when all are equal.
@@ -75,51 +75,51 @@ pub(super) fn elementwise(
     read: impl Fn(Value) -> Elements,
 ) -> Option<Elements> {
     Some(match op {
-        Op::Constant { value } => Elements::uniform(value.bits),
-        Op::Unary { op, x } => {
+        Op::Constant(op::Constant { value }) => Elements::uniform(value.bits),
+        Op::Unary(op::Unary { op, x }) => {
             let dtype = dtype(func, *x);
             map([read(*x)], |[x]| semantics::unary(*op, dtype, x))
         }
-        Op::Function { op, x } => {
+        Op::Function(op::Function { op, x }) => {
             let dtype = dtype(func, *x);
             map([read(*x)], |[x]| semantics::function(*op, dtype, x))
         }
-        Op::Approximate { op, x } => {
+        Op::Approximate(op::Approximate { op, x }) => {
             let dtype = dtype(func, *x);
             map([read(*x)], |[x]| semantics::approximate(*op, dtype, x))
         }
-        Op::Binary { op, lhs, rhs } => {
+        Op::Binary(op::Binary { op, lhs, rhs }) => {
             let dtype = dtype(func, *lhs);
             map([read(*lhs), read(*rhs)], |[lhs, rhs]| {
                 semantics::binary(*op, dtype, lhs, rhs)
             })
         }
-        Op::Ternary { op, a, b, c } => {
+        Op::Ternary(op::Ternary { op, a, b, c }) => {
             let dtype = dtype(func, *a);
             let operands = [read(*a), read(*b), read(*c)];
             map(operands, |[a, b, c]| {
                 semantics::ternary(*op, dtype, a, b, c)
             })
         }
-        Op::Compare { op, lhs, rhs } => {
+        Op::Compare(op::Compare { op, lhs, rhs }) => {
             let dtype = dtype(func, *lhs);
             map([read(*lhs), read(*rhs)], |[lhs, rhs]| {
                 u64::from(semantics::compare(*op, dtype, lhs, rhs))
             })
         }
-        Op::Cast { x } => {
+        Op::Cast(op::Cast { x }) => {
             let (from, to) = (dtype(func, *x), dtype(func, result[0]));
             map([read(*x)], |[x]| semantics::cast(from, to, x))
         }
-        Op::Bitcast { x } => {
+        Op::Bitcast(op::Bitcast { x }) => {
             let (from, to) = (dtype(func, *x), dtype(func, result[0]));
             map([read(*x)], |[x]| semantics::bitcast(from, to, x))
         }
-        Op::Select {
+        Op::Select(op::Select {
             condition,
             on_true,
             on_false,
-        } => map(
+        }) => map(
             [read(*condition), read(*on_true), read(*on_false)],
             |[condition, on_true, on_false]| if condition != 0 { on_true } else { on_false },
         ),

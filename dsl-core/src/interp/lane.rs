@@ -16,7 +16,7 @@ use super::memory::{Slot, bind, program_coordinates, program_count};
 use super::{Fault, FaultKind};
 use crate::backend::{Argument, LaunchError};
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{Func, Grid, Inst, Op, Region, Space, Value};
+use crate::ir::{Func, Grid, Inst, Op, Region, Space, Value, op};
 use crate::target::{BoundsError, WARP_LANES};
 use crate::verify::LaneFunc;
 
@@ -172,7 +172,7 @@ impl<'a> Machine<'a> {
             self.values[parameter] = argument.clone();
         }
         for &inst in &data.insts {
-            if let Op::Yield { values } = func.op(inst) {
+            if let Op::Yield(op::Yield { values }) = func.op(inst) {
                 return Ok(self.read_all(values));
             }
             let results = self.inst(inst, mask)?;
@@ -196,72 +196,72 @@ impl<'a> Machine<'a> {
             return Ok(vec![result]);
         }
         match &data.op {
-            Op::Raw { op, lhs, rhs } => self.raw(inst, *op, (*lhs, *rhs), mask),
-            Op::LaneLoad { .. } => self.load(inst, mask).map(|result| vec![result]),
-            Op::LaneStore { .. } => self.store(inst, mask).map(|()| Vec::new()),
-            Op::LaneAtomic { .. } => self.combine(inst, mask).map(|()| Vec::new()),
-            Op::CheckBounds { .. } | Op::CheckIndex { .. } => Ok(self.check(inst, mask)),
-            Op::StopOutside { .. } | Op::StopIndex { .. } => self.stop(inst, mask),
-            Op::InBounds {
+            Op::Raw(op::Raw { op, lhs, rhs }) => self.raw(inst, *op, (*lhs, *rhs), mask),
+            Op::LaneLoad(_) => self.load(inst, mask).map(|result| vec![result]),
+            Op::LaneStore(_) => self.store(inst, mask).map(|()| Vec::new()),
+            Op::LaneAtomic(_) => self.combine(inst, mask).map(|()| Vec::new()),
+            Op::CheckBounds(_) | Op::CheckIndex(_) => Ok(self.check(inst, mask)),
+            Op::StopOutside(_) | Op::StopIndex(_) => self.stop(inst, mask),
+            Op::InBounds(op::InBounds {
                 base,
                 offset,
                 count,
-            } => Ok(vec![self.in_bounds((*base, *offset), *count, mask)]),
-            Op::StartCopy { .. } => self.start_copy(inst, mask).map(|()| Vec::new()),
-            Op::GroupCopies {} => {
+            }) => Ok(vec![self.in_bounds((*base, *offset), *count, mask)]),
+            Op::StartCopy(_) => self.start_copy(inst, mask).map(|()| Vec::new()),
+            Op::GroupCopies(op::GroupCopies {}) => {
                 self.group_copies(mask);
                 Ok(Vec::new())
             }
-            Op::WaitCopies { pending } => {
+            Op::WaitCopies(op::WaitCopies { pending }) => {
                 let waited = self.wait_copies(inst, *pending, mask);
                 waited.map(|()| Vec::new())
             }
-            Op::ShuffleXor { .. } | Op::ShuffleIndex { .. } => {
+            Op::ShuffleXor(_) | Op::ShuffleIndex(_) => {
                 self.shuffle(inst, mask).map(|result| vec![result])
             }
-            Op::Barrier {} => {
+            Op::Barrier(op::Barrier {}) => {
                 self.converged(inst, mask, self.lanes)?;
                 self.report.barriers += 1;
                 self.epoch += 1;
                 Ok(Vec::new())
             }
-            Op::For { .. } => self.for_loop(inst, mask),
-            Op::While { .. } => self.while_loop(inst, mask),
-            Op::If { .. } => self.branch(inst, mask),
-            Op::Constant { .. }
-            | Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Ternary { .. }
-            | Op::Compare { .. }
-            | Op::Approximate { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. }
-            | Op::Select { .. }
-            | Op::ProgramId { .. }
-            | Op::NumPrograms { .. }
-            | Op::Splat { .. }
-            | Op::LaneId {}
-            | Op::WarpId {}
-            | Op::Alloc { .. }
-            | Op::Extract { .. }
-            | Op::Vector { .. }
-            | Op::ShuffleVector { .. }
-            | Op::Yield { .. } => unreachable!("broken invariant: `{mnemonic}` was handled"),
-            Op::Function { .. }
-            | Op::Arange { .. }
-            | Op::Broadcast { .. }
-            | Op::ExpandDims { .. }
-            | Op::Reshape { .. }
-            | Op::Transpose { .. }
-            | Op::Load { .. }
-            | Op::Store { .. }
-            | Op::AtomicReduce { .. }
-            | Op::Reduce { .. }
-            | Op::Scan { .. }
-            | Op::Sort { .. }
-            | Op::Dot { .. }
-            | Op::Histogram { .. }
-            | Op::Gather { .. } => {
+            Op::For(_) => self.for_loop(inst, mask),
+            Op::While(_) => self.while_loop(inst, mask),
+            Op::If(_) => self.branch(inst, mask),
+            Op::Constant(_)
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Ternary(_)
+            | Op::Compare(_)
+            | Op::Approximate(_)
+            | Op::Cast(_)
+            | Op::Bitcast(_)
+            | Op::Select(_)
+            | Op::ProgramId(_)
+            | Op::NumPrograms(_)
+            | Op::Splat(_)
+            | Op::LaneId(op::LaneId {})
+            | Op::WarpId(op::WarpId {})
+            | Op::Alloc(_)
+            | Op::Extract(_)
+            | Op::Vector(_)
+            | Op::ShuffleVector(_)
+            | Op::Yield(_) => unreachable!("broken invariant: `{mnemonic}` was handled"),
+            Op::Function(_)
+            | Op::Arange(_)
+            | Op::Broadcast(_)
+            | Op::ExpandDims(_)
+            | Op::Reshape(_)
+            | Op::Transpose(_)
+            | Op::Load(_)
+            | Op::Store(_)
+            | Op::AtomicReduce(_)
+            | Op::Reduce(_)
+            | Op::Scan(_)
+            | Op::Sort(_)
+            | Op::Dot(_)
+            | Op::Histogram(_)
+            | Op::Gather(_) => {
                 unreachable!("broken invariant: `{mnemonic}` is no lane op")
             }
         }
@@ -274,27 +274,29 @@ impl<'a> Machine<'a> {
             Elements::new((0..lanes).map(|lane| of(lane) as u64).collect())
         };
         Some(match &data.op {
-            Op::ProgramId { axis } => {
+            Op::ProgramId(op::ProgramId { axis }) => {
                 Elements::uniform(program_coordinates(self.grid, self.program)[axis.index()])
             }
-            Op::NumPrograms { axis } => Elements::uniform(u64::from(self.grid[axis.index()])),
-            Op::LaneId {} => per_lane(&|lane| lane % WARP_LANES as usize),
-            Op::WarpId {} => per_lane(&|lane| lane / WARP_LANES as usize),
-            Op::Alloc { .. } => Elements::uniform(inst.index() as u64),
-            Op::Splat { x } => {
+            Op::NumPrograms(op::NumPrograms { axis }) => {
+                Elements::uniform(u64::from(self.grid[axis.index()]))
+            }
+            Op::LaneId(op::LaneId {}) => per_lane(&|lane| lane % WARP_LANES as usize),
+            Op::WarpId(op::WarpId {}) => per_lane(&|lane| lane / WARP_LANES as usize),
+            Op::Alloc(_) => Elements::uniform(inst.index() as u64),
+            Op::Splat(op::Splat { x }) => {
                 let width = self.width(data.results[0]);
                 self.values[*x].gather(self.places(width).map(|(_, lane)| lane))
             }
-            Op::Extract { vector, index } => {
+            Op::Extract(op::Extract { vector, index }) => {
                 let first = *index as usize * lanes;
                 self.values[*vector].gather(first..first + lanes)
             }
-            Op::Vector { elements } => {
+            Op::Vector(op::Vector { elements }) => {
                 let places = self.places(elements.len());
                 let picked = places.map(|(element, lane)| self.values[elements[element]].get(lane));
                 Elements::new(picked.collect())
             }
-            Op::ShuffleVector { a, b, indices } => {
+            Op::ShuffleVector(op::ShuffleVector { a, b, indices }) => {
                 let width = self.width(*a);
                 let places = self.places(indices.len());
                 let picked = places.map(|(element, lane)| match indices[element] as usize {
@@ -320,11 +322,11 @@ impl<'a> Machine<'a> {
         let warp = WARP_LANES as usize;
         self.converged(inst, mask, warp)?;
         let (x, source): (Value, Box<dyn Fn(usize) -> i64>) = match self.func.op(inst) {
-            Op::ShuffleXor { x, lane_mask } => {
+            Op::ShuffleXor(op::ShuffleXor { x, lane_mask }) => {
                 let lane_mask = *lane_mask;
                 (*x, Box::new(move |lane| (lane % warp) as i64 ^ lane_mask))
             }
-            Op::ShuffleIndex { x, source_lane } => {
+            Op::ShuffleIndex(op::ShuffleIndex { x, source_lane }) => {
                 let source = self.read(*source_lane);
                 (
                     *x,
@@ -350,11 +352,11 @@ impl<'a> Machine<'a> {
     }
 
     fn branch(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        let Op::If {
+        let Op::If(op::If {
             condition,
             on_true,
             on_false,
-        } = self.func.op(inst)
+        }) = self.func.op(inst)
         else {
             unreachable!("broken invariant: called for `if`")
         };
@@ -387,14 +389,14 @@ impl<'a> Machine<'a> {
     }
 
     fn for_loop(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        let Op::For {
+        let Op::For(op::For {
             lower,
             upper,
             init,
             step,
             body,
             ..
-        } = self.func.op(inst)
+        }) = self.func.op(inst)
         else {
             unreachable!("broken invariant: called for `for`")
         };
@@ -420,7 +422,7 @@ impl<'a> Machine<'a> {
     }
 
     fn while_loop(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        let Op::While { init, before, body } = self.func.op(inst) else {
+        let Op::While(op::While { init, before, body }) = self.func.op(inst) else {
             unreachable!("broken invariant: called for `while`")
         };
         let mut carried = self.read_all(init);
@@ -442,7 +444,7 @@ impl<'a> Machine<'a> {
 
 fn allocation(func: &Func, inst: Inst) -> Option<Allocation> {
     let data = func.inst(inst);
-    let Op::Alloc { offset, count } = data.op else {
+    let Op::Alloc(op::Alloc { offset, count }) = data.op else {
         return None;
     };
     let (dtype, space) = func.ty(data.results[0]).pointee()?;

@@ -1,6 +1,6 @@
 //! A function: arenas of values, instructions and regions.
 
-use super::{Op, Stage, Trait, Type};
+use super::{Op, Stage, Trait, Type, op};
 use crate::diagnostic::Loc;
 use crate::entity::{EntityMap, entity};
 
@@ -221,7 +221,7 @@ impl Func {
             .last()
             .map(|&inst| &self.insts[inst].op)
         {
-            Some(Op::Yield { values }) => values,
+            Some(Op::Yield(op::Yield { values })) => values,
             _ => &[],
         }
     }
@@ -275,14 +275,14 @@ impl Func {
     /// instructions.
     pub fn is_pure(&self, inst: Inst) -> bool {
         let op = &self.insts[inst].op;
-        let mut pure = !matches!(op, Op::While { .. });
+        let mut pure = !matches!(op, Op::While(_));
         if op.regions().is_empty() {
             return op.is(Trait::pure);
         }
         for region in op.regions() {
             self.walk(region, &mut |nested| {
                 let op = &self.insts[nested].op;
-                let owns = !op.regions().is_empty() && !matches!(op, Op::While { .. });
+                let owns = !op.regions().is_empty() && !matches!(op, Op::While(_));
                 pure &= owns || op.is(Trait::terminator) || op.is(Trait::pure);
             });
         }

@@ -33,14 +33,3 @@ pub use number::Number;
 pub use op::{Op, Rule, Trait};
 pub use scalar_ops::{Accepts, BinaryOp, CompareOp, RawOp, TernaryOp, UnaryOp};
 pub use types::{Class, DType, Element, MAX_ELEMENTS, MAX_RANK, Shape, Space, Type};
-
-/// Spells a stage of the op table.
-macro_rules! stage {
-    (block) => {
-        $crate::ir::Stage::Block
-    };
-    (lane) => {
-        $crate::ir::Stage::Lane
-    };
-}
-pub(crate) use stage;

@@ -3,8 +3,8 @@
 use super::field::{Field, FieldReader, FieldWriter, ReadError, Values};
 use super::ops::for_each_op;
 use super::{
-    Approximate, AtomicOp, Axis, BinaryOp, CompareOp, Direction, Function, Indices, Literal, Order,
-    Precision, RawOp, Region, SortOrder, Stage, TernaryOp, UnaryOp, Value,
+    AtomicOp, Axis, BinaryOp, CompareOp, Direction, Indices, Literal, Order, Precision, RawOp,
+    Region, SortOrder, Stage, TernaryOp, UnaryOp, Value,
 };
 
 /// A property of an op that passes ask for.
@@ -82,158 +82,148 @@ pub enum Rule {
     shuffle_vector,
 }
 
-macro_rules! define_op {
-    ($($(#[doc = $doc:literal])* $Variant:ident $mnemonic:literal { $($field:ident : $Kind:ty),* $(,)? }
-        -> $rule:ident in [$($stage:ident)*] is [$($trait:ident)*];)*) => {
+/// The fields of an op, in the order of the text form.
+trait Fields {
+    fn visit_operands(&self, visit: &mut dyn FnMut(Value));
+    fn map_operands(&mut self, map: &mut dyn FnMut(Value) -> Value);
+    fn visit_regions(&self, visit: &mut dyn FnMut(Region));
+    fn map_regions(&mut self, map: &mut dyn FnMut(Region) -> Region);
+    fn write(&self, writer: &mut dyn FieldWriter);
+}
+
+/// A struct for each op with its own shape, and the enum of all ops.
+macro_rules! define_structs {
+    (families { $($(#[doc = $family_doc:literal])* $Family:ident($Which:ty) { $($family_field:ident),* } -> $family_rule:ident;)* }
+        $($(#[doc = $doc:literal])* $Variant:ident $mnemonic:literal { $($field:ident : $Kind:ty),* $(,)? }
+        -> $rule:ident is [$($trait:ident)*];)*) => {
         /// What an instruction does.
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
         pub enum Op {
-            /// An elementwise op of one operand.
-            Unary { #[doc = "the op"] op: UnaryOp, #[doc = "the operand"] x: Value },
-            /// An elementwise op of two operands.
-            Binary { #[doc = "the op"] op: BinaryOp, #[doc = "left"] lhs: Value, #[doc = "right"] rhs: Value },
-            /// An elementwise op of three operands.
-            Ternary { #[doc = "the op"] op: TernaryOp, #[doc = "first"] a: Value, #[doc = "second"] b: Value, #[doc = "third"] c: Value },
-            /// An elementwise comparison.
-            Compare { #[doc = "the op"] op: CompareOp, #[doc = "left"] lhs: Value, #[doc = "right"] rhs: Value },
-            /// An elementwise op of two operands, as the machine has it.
-            Raw { #[doc = "the op"] op: RawOp, #[doc = "left"] lhs: Value, #[doc = "right"] rhs: Value },
-            /// An elementwise function that has a definition over primitives.
-            Function { #[doc = "the function"] op: Function, #[doc = "the operand"] x: Value },
-            /// An elementwise function of the device's own.
-            Approximate { #[doc = "the function"] op: Approximate, #[doc = "the operand"] x: Value },
-            $($(#[doc = $doc])* $Variant { $(#[doc = "See the op's documentation."] $field: $Kind),* }),*
+            $($(#[doc = $family_doc])* $Family($Family),)*
+            $($(#[doc = $doc])* $Variant($Variant)),*
         }
 
-        /// Row data of the ops with their own shape: mnemonic, documentation, stages.
-        pub const STRUCTURAL: &[(&str, &str, &[Stage])] = &[
-            $(($mnemonic, concat!($($doc),*), &[$(super::stage!($stage)),*])),*
-        ];
+        $(
+            $(#[doc = $family_doc])*
+            #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+            pub struct $Family {
+                #[doc = "Which one."]
+                pub op: $Which,
+                $(#[doc = "An operand."] pub $family_field: Value),*
+            }
+
+            impl $Family {
+                fn read(mnemonic: &str, reader: &mut dyn FieldReader) -> Option<Result<Op, ReadError>> {
+                    let op = <$Which>::from_mnemonic(mnemonic)?;
+                    let mut read = || Ok(Op::$Family(Self { op, $($family_field: reader.operand()?),* }));
+                    Some(read())
+                }
+            }
+
+            impl Fields for $Family {
+                fn visit_operands(&self, visit: &mut dyn FnMut(Value)) {
+                    $(visit(self.$family_field);)*
+                }
+                fn map_operands(&mut self, map: &mut dyn FnMut(Value) -> Value) {
+                    $(self.$family_field = map(self.$family_field);)*
+                }
+                fn visit_regions(&self, _visit: &mut dyn FnMut(Region)) {}
+                fn map_regions(&mut self, _map: &mut dyn FnMut(Region) -> Region) {}
+                fn write(&self, writer: &mut dyn FieldWriter) {
+                    $(writer.operand(self.$family_field);)*
+                }
+            }
+        )*
+
+        $(
+            $(#[doc = $doc])*
+            #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+            pub struct $Variant { $(#[doc = "See the op's documentation."] pub $field: $Kind),* }
+
+            impl $Variant {
+                fn read(reader: &mut dyn FieldReader) -> Result<Op, ReadError> {
+                    let _ = &reader;
+                    Ok(Op::$Variant(Self { $($field: Field::read(stringify!($field), reader)?),* }))
+                }
+            }
+
+            impl Fields for $Variant {
+                fn visit_operands(&self, visit: &mut dyn FnMut(Value)) {
+                    let _ = &visit;
+                    $(Field::values(&self.$field, visit);)*
+                }
+                fn map_operands(&mut self, map: &mut dyn FnMut(Value) -> Value) {
+                    let _ = &map;
+                    $(Field::map_values(&mut self.$field, map);)*
+                }
+                fn visit_regions(&self, visit: &mut dyn FnMut(Region)) {
+                    let _ = &visit;
+                    $(Field::regions(&self.$field, visit);)*
+                }
+                fn map_regions(&mut self, map: &mut dyn FnMut(Region) -> Region) {
+                    let _ = &map;
+                    $(Field::map_regions(&mut self.$field, map);)*
+                }
+                fn write(&self, writer: &mut dyn FieldWriter) {
+                    let _ = &writer;
+                    $(Field::write(&self.$field, stringify!($field), writer);)*
+                }
+            }
+        )*
 
         impl Op {
-            /// The name in the text form.
-            pub fn mnemonic(&self) -> &'static str {
+            fn fields(&self) -> &dyn Fields {
                 match self {
-                    Self::Unary { op, .. } => op.mnemonic(),
-                    Self::Binary { op, .. } => op.mnemonic(),
-                    Self::Ternary { op, .. } => op.mnemonic(),
-                    Self::Compare { op, .. } => op.mnemonic(),
-                    Self::Raw { op, .. } => op.mnemonic(),
-                    Self::Function { op, .. } => op.mnemonic(),
-                    Self::Approximate { op, .. } => op.mnemonic(),
-                    $(Self::$Variant { .. } => $mnemonic),*
+                    $(Self::$Family(it) => it,)*
+                    $(Self::$Variant(it) => it),*
                 }
             }
 
-            /// How the result types follow.
-            pub fn rule(&self) -> Rule {
+            fn fields_mut(&mut self) -> &mut dyn Fields {
                 match self {
-                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } => Rule::like_first,
-                    Self::Raw { .. } | Self::Function { .. } | Self::Approximate { .. } => Rule::like_first,
-                    Self::Compare { .. } => Rule::compare,
-                    $(Self::$Variant { .. } => Rule::$rule),*
+                    $(Self::$Family(it) => it,)*
+                    $(Self::$Variant(it) => it),*
                 }
             }
 
-            /// Whether the op has the property.
-            pub fn is(&self, asked: Trait) -> bool {
+            fn row(&self) -> (&'static str, Rule, &'static [Trait]) {
+                const ELEMENTWISE: &[Trait] = &[Trait::pure, Trait::elementwise, Trait::pointwise];
                 match self {
-                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
-                    | Self::Raw { .. } | Self::Function { .. } | Self::Approximate { .. } => {
-                        matches!(asked, Trait::pure | Trait::elementwise | Trait::pointwise)
-                    }
-                    $(Self::$Variant { .. } => [$(Trait::$trait),*].contains(&asked)),*
+                    $(Self::$Family(it) => (it.op.mnemonic(), Rule::$family_rule, ELEMENTWISE),)*
+                    $(Self::$Variant(_) => ($mnemonic, Rule::$rule, &[$(Trait::$trait),*])),*
                 }
             }
 
-            /// Whether the op is legal in functions of `stage`.
-            pub fn is_legal_in(&self, stage: Stage) -> bool {
-                match self {
-                    Self::Function { .. } => stage == Stage::Block,
-                    Self::Raw { .. } => stage == Stage::Lane,
-                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
-                    | Self::Approximate { .. } => true,
-                    $(Self::$Variant { .. } => [$(super::stage!($stage)),*].contains(&stage)),*
-                }
-            }
-
-            /// Calls `visit` with each operand, in the order of the text form.
-            pub fn visit_operands(&self, visit: &mut dyn FnMut(Value)) {
-                match self {
-                    Self::Unary { x, .. } | Self::Function { x, .. } | Self::Approximate { x, .. } => visit(*x),
-                    Self::Binary { lhs, rhs, .. } | Self::Compare { lhs, rhs, .. } | Self::Raw { lhs, rhs, .. } => { visit(*lhs); visit(*rhs); }
-                    Self::Ternary { a, b, c, .. } => { visit(*a); visit(*b); visit(*c); }
-                    $(Self::$Variant { $($field),* } => { $(Field::values($field, visit);)* let _ = &visit; }),*
-                }
-            }
-
-            /// Replaces each operand.
-            pub fn map_operands(&mut self, map: &mut dyn FnMut(Value) -> Value) {
-                match self {
-                    Self::Unary { x, .. } | Self::Function { x, .. } | Self::Approximate { x, .. } => *x = map(*x),
-                    Self::Binary { lhs, rhs, .. } | Self::Compare { lhs, rhs, .. } | Self::Raw { lhs, rhs, .. } => { *lhs = map(*lhs); *rhs = map(*rhs); }
-                    Self::Ternary { a, b, c, .. } => { *a = map(*a); *b = map(*b); *c = map(*c); }
-                    $(Self::$Variant { $($field),* } => { $(Field::map_values($field, map);)* let _ = &map; }),*
-                }
-            }
-
-            /// Calls `visit` with each region.
-            pub fn visit_regions(&self, visit: &mut dyn FnMut(Region)) {
-                match self {
-                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
-                    | Self::Raw { .. } | Self::Function { .. } | Self::Approximate { .. } => {}
-                    $(Self::$Variant { $($field),* } => { $(Field::regions($field, visit);)* let _ = &visit; }),*
-                }
-            }
-
-            /// Replaces each region.
-            pub fn map_regions(&mut self, map: &mut dyn FnMut(Region) -> Region) {
-                match self {
-                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
-                    | Self::Raw { .. } | Self::Function { .. } | Self::Approximate { .. } => {}
-                    $(Self::$Variant { $($field),* } => { $(Field::map_regions($field, map);)* let _ = &map; }),*
-                }
-            }
-
-            /// Writes the fields.
-            pub fn write_fields(&self, writer: &mut dyn FieldWriter) {
-                match self {
-                    Self::Unary { .. } | Self::Binary { .. } | Self::Ternary { .. } | Self::Compare { .. }
-                    | Self::Raw { .. } | Self::Function { .. } | Self::Approximate { .. } => {
-                        self.visit_operands(&mut |value| writer.operand(value));
-                    }
-                    $(Self::$Variant { $($field),* } => { $(Field::write($field, stringify!($field), writer);)* let _ = &writer; }),*
-                }
-            }
-
-            #[expect(clippy::redundant_closure_call, reason = "`?` ends the reading of one op")]
             /// Reads the fields of the op named `mnemonic`; `None` when there is no such op.
             pub fn read(mnemonic: &str, reader: &mut dyn FieldReader) -> Option<Result<Self, ReadError>> {
-                if let Some(op) = UnaryOp::from_mnemonic(mnemonic) {
-                    return Some(reader.operand().map(|x| Self::Unary { op, x }));
-                }
-                if let Some(op) = Function::from_mnemonic(mnemonic) {
-                    return Some(reader.operand().map(|x| Self::Function { op, x }));
-                }
-                if let Some(op) = Approximate::from_mnemonic(mnemonic) {
-                    return Some(reader.operand().map(|x| Self::Approximate { op, x }));
-                }
-                if let Some(op) = BinaryOp::from_mnemonic(mnemonic) {
-                    return Some(read_pair(reader).map(|(lhs, rhs)| Self::Binary { op, lhs, rhs }));
-                }
-                if let Some(op) = RawOp::from_mnemonic(mnemonic) {
-                    return Some(read_pair(reader).map(|(lhs, rhs)| Self::Raw { op, lhs, rhs }));
-                }
-                if let Some(op) = CompareOp::from_mnemonic(mnemonic) {
-                    return Some(read_pair(reader).map(|(lhs, rhs)| Self::Compare { op, lhs, rhs }));
-                }
-                if let Some(op) = TernaryOp::from_mnemonic(mnemonic) {
-                    return Some(read_pair(reader).and_then(|(a, b)| {
-                        reader.operand().map(|c| Self::Ternary { op, a, b, c })
-                    }));
-                }
                 match mnemonic {
-                    $($mnemonic => Some((|| Ok(Self::$Variant { $($field: <$Kind as Field>::read(stringify!($field), reader)?),* }))()),)*
+                    $($mnemonic => Some($Variant::read(reader)),)*
+                    _ => None$(.or_else(|| $Family::read(mnemonic, reader)))*,
+                }
+            }
+        }
+    };
+}
+
+/// The ops of a stage: a view of [`Op`] that has no others.
+macro_rules! define_stage {
+    ($(#[doc = $doc:literal])* $Stage:ident $method:ident [$($Family:ident)*]
+        $($(#[doc = $row:literal])* $Variant:ident $mnemonic:literal { $($field:ident : $Kind:ty),* $(,)? }
+        -> $rule:ident is [$($trait:ident)*];)*) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug)]
+        #[expect(missing_docs, reason = "the variants of `Op`")]
+        pub enum $Stage<'a> {
+            $($Family(&'a $Family),)*
+            $($Variant(&'a $Variant),)*
+        }
+
+        impl Op {
+            $(#[doc = $doc])*
+            pub fn $method(&self) -> Option<$Stage<'_>> {
+                match self {
+                    $(Self::$Family(it) => Some($Stage::$Family(it)),)*
+                    $(Self::$Variant(it) => Some($Stage::$Variant(it)),)*
                     _ => None,
                 }
             }
@@ -241,13 +231,105 @@ macro_rules! define_op {
     };
 }
 
-fn read_pair(reader: &mut dyn FieldReader) -> Result<(Value, Value), ReadError> {
-    Ok((reader.operand()?, reader.operand()?))
+macro_rules! rows {
+    ($($(#[doc = $doc:literal])* $Variant:ident $mnemonic:literal { $($fields:tt)* }
+        -> $rule:ident is [$($trait:ident)*];)*) => {
+        &[$(($mnemonic, concat!($($doc),*))),*]
+    };
+}
+
+type Rows = &'static [(&'static str, &'static str)];
+
+macro_rules! define_op {
+    (both { $($both:tt)* } block { $($block:tt)* } lane { $($lane:tt)* }) => {
+        define_structs! {
+            families {
+                /// An elementwise op of one operand.
+                Unary(UnaryOp) { x } -> like_first;
+                /// An elementwise op of two operands.
+                Binary(BinaryOp) { lhs, rhs } -> like_first;
+                /// An elementwise op of three operands.
+                Ternary(TernaryOp) { a, b, c } -> like_first;
+                /// An elementwise comparison.
+                Compare(CompareOp) { lhs, rhs } -> compare;
+                /// An elementwise op of two operands, as the machine has it.
+                Raw(RawOp) { lhs, rhs } -> like_first;
+                /// An elementwise function that has a definition over primitives.
+                Function(super::Function) { x } -> like_first;
+                /// An elementwise function of the device's own.
+                Approximate(super::Approximate) { x } -> like_first;
+            }
+            $($both)* $($block)* $($lane)*
+        }
+        define_stage! {
+            /// The op as one of the block stage; `None` for those of lanes only.
+            BlockOp block [Unary Binary Ternary Compare Function Approximate] $($both)* $($block)*
+        }
+        define_stage! {
+            /// The op as one of the lane stage; `None` for those of tiles only.
+            LaneOp lane [Unary Binary Ternary Compare Raw Approximate] $($both)* $($lane)*
+        }
+
+        /// Mnemonic and documentation of the ops with their own shape, and their stages.
+        pub const STRUCTURAL: &[(&[Stage], Rows)] = &[
+            (&[Stage::Block, Stage::Lane], rows! { $($both)* }),
+            (&[Stage::Block], rows! { $($block)* }),
+            (&[Stage::Lane], rows! { $($lane)* }),
+        ];
+    };
 }
 
 for_each_op!(define_op);
 
 impl Op {
+    /// The name in the text form.
+    pub fn mnemonic(&self) -> &'static str {
+        self.row().0
+    }
+
+    /// How the result types follow.
+    pub fn rule(&self) -> Rule {
+        self.row().1
+    }
+
+    /// Whether the op has the property.
+    pub fn is(&self, asked: Trait) -> bool {
+        self.row().2.contains(&asked)
+    }
+
+    /// Whether the op is legal in functions of `stage`.
+    pub fn is_legal_in(&self, stage: Stage) -> bool {
+        match stage {
+            Stage::Block => self.block().is_some(),
+            Stage::Lane => self.lane().is_some(),
+        }
+    }
+
+    /// Calls `visit` with each operand, in the order of the text form.
+    pub fn visit_operands(&self, visit: &mut dyn FnMut(Value)) {
+        self.fields().visit_operands(visit);
+    }
+
+    /// Replaces each operand.
+    pub fn map_operands(&mut self, map: &mut dyn FnMut(Value) -> Value) {
+        self.fields_mut().map_operands(map);
+    }
+
+    /// Calls `visit` with each region.
+    pub fn visit_regions(&self, visit: &mut dyn FnMut(Region)) {
+        self.fields().visit_regions(visit);
+    }
+
+    /// Replaces each region.
+    pub fn map_regions(&mut self, map: &mut dyn FnMut(Region) -> Region) {
+        self.fields_mut().map_regions(map);
+    }
+
+    /// Writes the fields.
+    pub fn write_fields(&self, writer: &mut dyn FieldWriter) {
+        self.fields().write(writer);
+    }
+
     /// The operands, in the order of the text form.
     pub fn operands(&self) -> Vec<Value> {
         let mut operands = Vec::new();
@@ -259,10 +341,7 @@ impl Op {
     pub fn is_checked(&self) -> bool {
         matches!(
             self,
-            Self::Load { .. }
-                | Self::Store { .. }
-                | Self::AtomicReduce { .. }
-                | Self::Gather { .. }
+            Self::Load(_) | Self::Store(_) | Self::AtomicReduce(_) | Self::Gather(_)
         )
     }
 
@@ -281,9 +360,11 @@ pub fn all_mnemonics() -> Vec<&'static str> {
     let ternary = TernaryOp::ALL.iter().map(|op| op.mnemonic());
     let compare = CompareOp::ALL.iter().map(|op| op.mnemonic());
     let raw = RawOp::ALL.iter().map(|op| op.mnemonic());
-    let functions = Function::ALL.iter().map(|op| op.mnemonic());
-    let approximate = Approximate::ALL.iter().map(|op| op.mnemonic());
-    let structural = STRUCTURAL.iter().map(|row| row.0);
+    let functions = super::Function::ALL.iter().map(|op| op.mnemonic());
+    let approximate = super::Approximate::ALL.iter().map(|op| op.mnemonic());
+    let structural = STRUCTURAL
+        .iter()
+        .flat_map(|(_, rows)| rows.iter().map(|row| row.0));
     unary
         .chain(binary)
         .chain(ternary)

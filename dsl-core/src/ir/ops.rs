@@ -19,131 +19,137 @@
 /// Calls `$m!` with one row per op: doc, variant, mnemonic, fields, result rule, stages, traits.
 macro_rules! for_each_op {
     ($m:ident) => { $m! {
-        /// A scalar, tile or vector filled with one literal.
-        Constant "constant" { value: Literal } -> declared in [block lane] is [pure pointwise];
-        /// Position of this program along a grid axis (0, 1 or 2).
-        ProgramId "program_id" { axis: Axis } -> index in [block lane] is [pure];
-        /// Extent of the grid along an axis (0, 1 or 2).
-        NumPrograms "num_programs" { axis: Axis } -> index in [block lane] is [pure];
-        /// The integers `start..end`; their number is a power of two.
-        Arange "arange" { start: i64, end: i64 } -> arange in [block] is [pure pointwise];
-        /// Converts each number. Rounds once to nearest even; float to integer saturates and NaN
-        /// gives 0; to `bool` means nonzero.
-        Cast "cast" { x: Value } -> declared in [block lane] is [pure elementwise pointwise];
-        /// Reinterprets the bits as a type of the same width; a float NaN reads as the positive
-        /// canonical NaN.
-        Bitcast "bitcast" { x: Value } -> declared in [block lane] is [pure elementwise pointwise];
-        /// `on_true` where the condition holds, else `on_false`; both are evaluated.
-        Select "select" { condition: Value, on_true: Value, on_false: Value } -> select in [block lane] is [pure elementwise pointwise];
-        /// Repeats a scalar.
-        Splat "splat" { x: Value } -> declared in [block lane] is [pure pointwise];
-        /// Repeats along the axes whose extent is 1.
-        Broadcast "broadcast" { x: Value } -> declared in [block] is [pure pointwise];
-        /// Inserts an axis of extent 1.
-        ExpandDims "expand_dims" { x: Value, axis: Axis } -> expand_dims in [block] is [pure pointwise];
-        /// Another shape, the same row-major order of elements.
-        Reshape "reshape" { x: Value } -> declared in [block] is [pure pointwise];
-        /// Permutes axes: axis `i` of the result is axis `permutation[i]` of `x`.
-        Transpose "transpose" { x: Value, permutation: Indices } -> transpose in [block] is [pure pointwise];
-        /// Reads `base[offsets]` where the mask holds; elsewhere `other`, or zero bits without it.
-        Load "load" { base: Value, offsets: Value, mask: Option<Value>, other: Option<Value> } -> load in [block] is [reads];
-        /// Writes `base[offsets]` where the mask holds. Of two equal offsets the higher element
-        /// index wins.
-        Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value> } -> store in [block] is [writes];
-        /// Combines `value` into `base[offsets]` where the mask holds, each element in one step that
-        /// nothing divides. Equal offsets all count, of a program and of several, in no stated order.
-        AtomicReduce "atomic_reduce" { base: Value, offsets: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> store in [block] is [writes];
-        /// Combines along an axis in the order named. Several sources are combined together:
-        /// the region takes the lower operand of every source, then the higher, and yields one
-        /// value for each. `tree` is the balanced binary tree over the axis, adjacent pairs first,
-        /// lower index on the left; `any` leaves the order open.
-        Reduce "reduce" { sources: Values, axis: Axis, order: Order, combine: Region } -> reduce in [block] is [pure];
-        /// Prefixes along an axis: element `i` is `reduce` of the elements up to and including `i`,
-        /// in the same order and with the same combiner. `tree` combines right-nested the complete
-        /// aligned subtrees that the prefix is made of, the largest on the left: at level `k` an
-        /// element whose index has bit `k` takes the last prefix of the half below as its left
-        /// operand. `direction=reverse` is the scan of the reversed axis.
-        Scan "scan" { sources: Values, axis: Axis, order: Order, direction: Direction, combine: Region } -> scan in [block] is [pure];
-        /// The first `count` elements along an axis, in order. The first `keys` sources decide, an
-        /// earlier one before a later one; the other sources move along; elements that agree in
-        /// all keys keep their order. Numbers go by value, -0 < +0, NaN after all numbers, false
-        /// before true; `descending` turns the order of the keys round. A NaN among the keys is
-        /// given as the positive canonical NaN. `count` is a power of two.
-        Sort "sort" { sources: Values, keys: i64, axis: Axis, direction: SortOrder, count: i64 } -> sort in [block] is [pure];
-        /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`: the chain
-        /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`.
-        Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> dot in [block] is [pure];
-        /// How many elements of `x`, among those where the mask holds, equal each of `0..bins`, as
-        /// `i32`. Others are not counted.
-        Histogram "histogram" { x: Value, mask: Option<Value>, bins: i64 } -> histogram in [block] is [pure];
-        /// Elements of `x` by their indices along the axis, the other coordinates being those of the
-        /// index. An index out of range means the nearest in range, and is an error of checked
-        /// launches, which report a `u64` beyond the greatest `i64` as that.
-        Gather "gather" { x: Value, indices: Value, axis: Axis } -> gather in [block] is [];
-        /// Runs the region for `lower, lower + step, ..` below `upper`. The region takes the index
-        /// and the carried values and yields the next ones. `step` is positive; `stages` is a
-        /// pipelining hint and never changes results.
-        For "for" { lower: Value, upper: Value, init: Values, step: i64, stages: i64, body: Region } -> carried in [block lane] is [];
-        /// One of two regions, which take nothing and yield the results.
-        If "if" { condition: Value, on_true: Region, on_false: Region } -> yielded in [block lane] is [];
-        /// While `before` yields true first, runs `body` on the carried values that it yields next.
-        /// Both take the carried values.
-        While "while" { init: Values, before: Region, body: Region } -> carried in [block lane] is [];
-        /// Ends a region, handing values to the op that owns it.
-        Yield "yield" { values: Values } -> none in [block lane] is [terminator];
-        /// Index of this lane in its warp, 0..32 (`i32`).
-        LaneId "lane_id" {} -> index32 in [lane] is [pure];
-        /// Index of this warp in its thread block (`i32`).
-        WarpId "warp_id" {} -> index32 in [lane] is [pure];
-        /// A buffer of `count` elements that starts at byte `offset` of the shared or scratch
-        /// memory of this program. Buffers may overlap on purpose. Contents start undefined.
-        Alloc "alloc" { offset: i64, count: i64 } -> declared in [lane] is [pure];
-        /// Reads a scalar or consecutive elements from `base[offset]`, aligned to `align` bytes.
-        /// Without the mask nothing is read and the result is `other`, or zero bits.
-        LaneLoad "lane_load" { base: Value, offset: Value, mask: Option<Value>, other: Option<Value>, align: i64 } -> declared in [lane] is [reads];
-        /// Writes a scalar or consecutive elements to `base[offset]`, aligned to `align` bytes.
-        LaneStore "lane_store" { base: Value, offset: Value, value: Value, mask: Option<Value>, align: i64 } -> none in [lane] is [writes];
-        /// Combines a scalar into `base[offset]` in one step that nothing divides.
-        LaneAtomic "lane_atomic" { base: Value, offset: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none in [lane] is [writes];
-        /// The mask, and that `offset .. offset + count` lies inside the argument `base`. Where
-        /// the mask holds and an offset does not, records the error (program, `site`, `element`)
-        /// for the first of the `count` elements that is outside; `element` counts up with the
-        /// offset. Of several errors of a launch the least is kept.
-        CheckBounds "check_bounds" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> condition in [lane] is [writes];
-        /// Records the error that `check_bounds` would, then ends the program if any of its lanes
-        /// has recorded one. All lanes take part.
-        StopOutside "stop_outside" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> none in [lane] is [convergent writes];
-        /// Whether `offset .. offset + count` lies inside the argument `base`. Records nothing.
-        InBounds "in_bounds" { base: Value, offset: Value, count: i64 } -> condition in [lane] is [pure];
-        /// Records the error (program, `site`, `element`) where `index` (`i64`) is not in
-        /// `0..extent`; `axis` names the place in its message.
-        CheckIndex "check_index" { index: Value, element: Value, axis: Axis, extent: i64, site: i64 } -> none in [lane] is [writes];
-        /// Records the error that `check_index` would where the mask holds, then ends the program if
-        /// any of its lanes has recorded one. All lanes take part.
-        StopIndex "stop_index" { index: Value, element: Value, mask: Option<Value>, axis: Axis, extent: i64, site: i64 } -> none in [lane] is [convergent writes];
-        /// The value that lane `lane_id ^ lane_mask` holds. All lanes of the warp take part.
-        ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> like_first in [lane] is [convergent];
-        /// The value that lane `source_lane` (`i32`, 0..32) holds. All lanes of the warp take part.
-        ShuffleIndex "shuffle_index" { x: Value, source_lane: Value } -> like_first in [lane] is [convergent];
-        /// Waits for all lanes of the thread block and orders their shared and global memory
-        /// accesses. All lanes take part.
-        Barrier "barrier" {} -> none in [lane] is [convergent writes];
-        /// Starts to copy `count` consecutive elements from `source[source_offset]`, global, to
-        /// `target[offset]`, shared: 4, 8 or 16 bytes, aligned to as much on both sides. Without the
-        /// mask nothing is read and zero bits are written. Until the copy is complete, nobody may
-        /// touch its elements or write its source.
-        StartCopy "start_copy" { target: Value, offset: Value, source: Value, source_offset: Value, mask: Option<Value>, count: i64 } -> none in [lane] is [reads writes];
-        /// Makes a group of the copies that this lane has started since its last group.
-        GroupCopies "group_copies" {} -> none in [lane] is [writes];
-        /// Waits until all groups of copies of this lane but the last `pending` are complete. Their
-        /// elements are then visible to this lane, and after a barrier to the others.
-        WaitCopies "wait_copies" { pending: i64 } -> none in [lane] is [writes];
-        /// One element of a vector.
-        Extract "extract" { vector: Value, index: i64 } -> extract in [lane] is [pure];
-        /// A vector from its elements, lowest first.
-        Vector "vector" { elements: Values } -> vector in [lane] is [pure];
-        /// Picks elements from `a` followed by `b`.
-        ShuffleVector "shuffle_vector" { a: Value, b: Value, indices: Indices } -> shuffle_vector in [lane] is [pure];
+        both {
+            /// A scalar, tile or vector filled with one literal.
+            Constant "constant" { value: Literal } -> declared is [pure pointwise];
+            /// Position of this program along a grid axis (0, 1 or 2).
+            ProgramId "program_id" { axis: Axis } -> index is [pure];
+            /// Extent of the grid along an axis (0, 1 or 2).
+            NumPrograms "num_programs" { axis: Axis } -> index is [pure];
+            /// Converts each number. Rounds once to nearest even; float to integer saturates and NaN
+            /// gives 0; to `bool` means nonzero.
+            Cast "cast" { x: Value } -> declared is [pure elementwise pointwise];
+            /// Reinterprets the bits as a type of the same width; a float NaN reads as the positive
+            /// canonical NaN.
+            Bitcast "bitcast" { x: Value } -> declared is [pure elementwise pointwise];
+            /// `on_true` where the condition holds, else `on_false`; both are evaluated.
+            Select "select" { condition: Value, on_true: Value, on_false: Value } -> select is [pure elementwise pointwise];
+            /// Repeats a scalar.
+            Splat "splat" { x: Value } -> declared is [pure pointwise];
+            /// Runs the region for `lower, lower + step, ..` below `upper`. The region takes the index
+            /// and the carried values and yields the next ones. `step` is positive; `stages` is a
+            /// pipelining hint and never changes results.
+            For "for" { lower: Value, upper: Value, init: Values, step: i64, stages: i64, body: Region } -> carried is [];
+            /// One of two regions, which take nothing and yield the results.
+            If "if" { condition: Value, on_true: Region, on_false: Region } -> yielded is [];
+            /// While `before` yields true first, runs `body` on the carried values that it yields next.
+            /// Both take the carried values.
+            While "while" { init: Values, before: Region, body: Region } -> carried is [];
+            /// Ends a region, handing values to the op that owns it.
+            Yield "yield" { values: Values } -> none is [terminator];
+        }
+        block {
+            /// The integers `start..end`; their number is a power of two.
+            Arange "arange" { start: i64, end: i64 } -> arange is [pure pointwise];
+            /// Repeats along the axes whose extent is 1.
+            Broadcast "broadcast" { x: Value } -> declared is [pure pointwise];
+            /// Inserts an axis of extent 1.
+            ExpandDims "expand_dims" { x: Value, axis: Axis } -> expand_dims is [pure pointwise];
+            /// Another shape, the same row-major order of elements.
+            Reshape "reshape" { x: Value } -> declared is [pure pointwise];
+            /// Permutes axes: axis `i` of the result is axis `permutation[i]` of `x`.
+            Transpose "transpose" { x: Value, permutation: Indices } -> transpose is [pure pointwise];
+            /// Reads `base[offsets]` where the mask holds; elsewhere `other`, or zero bits without it.
+            Load "load" { base: Value, offsets: Value, mask: Option<Value>, other: Option<Value> } -> load is [reads];
+            /// Writes `base[offsets]` where the mask holds. Of two equal offsets the higher element
+            /// index wins.
+            Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value> } -> store is [writes];
+            /// Combines `value` into `base[offsets]` where the mask holds, each element in one step that
+            /// nothing divides. Equal offsets all count, of a program and of several, in no stated order.
+            AtomicReduce "atomic_reduce" { base: Value, offsets: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> store is [writes];
+            /// Combines along an axis in the order named. Several sources are combined together:
+            /// the region takes the lower operand of every source, then the higher, and yields one
+            /// value for each. `tree` is the balanced binary tree over the axis, adjacent pairs first,
+            /// lower index on the left; `any` leaves the order open.
+            Reduce "reduce" { sources: Values, axis: Axis, order: Order, combine: Region } -> reduce is [pure];
+            /// Prefixes along an axis: element `i` is `reduce` of the elements up to and including `i`,
+            /// in the same order and with the same combiner. `tree` combines right-nested the complete
+            /// aligned subtrees that the prefix is made of, the largest on the left: at level `k` an
+            /// element whose index has bit `k` takes the last prefix of the half below as its left
+            /// operand. `direction=reverse` is the scan of the reversed axis.
+            Scan "scan" { sources: Values, axis: Axis, order: Order, direction: Direction, combine: Region } -> scan is [pure];
+            /// The first `count` elements along an axis, in order. The first `keys` sources decide, an
+            /// earlier one before a later one; the other sources move along; elements that agree in
+            /// all keys keep their order. Numbers go by value, -0 < +0, NaN after all numbers, false
+            /// before true; `descending` turns the order of the keys round. A NaN among the keys is
+            /// given as the positive canonical NaN. `count` is a power of two.
+            Sort "sort" { sources: Values, keys: i64, axis: Axis, direction: SortOrder, count: i64 } -> sort is [pure];
+            /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`: the chain
+            /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`.
+            Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> dot is [pure];
+            /// How many elements of `x`, among those where the mask holds, equal each of `0..bins`, as
+            /// `i32`. Others are not counted.
+            Histogram "histogram" { x: Value, mask: Option<Value>, bins: i64 } -> histogram is [pure];
+            /// Elements of `x` by their indices along the axis, the other coordinates being those of the
+            /// index. An index out of range means the nearest in range, and is an error of checked
+            /// launches, which report a `u64` beyond the greatest `i64` as that.
+            Gather "gather" { x: Value, indices: Value, axis: Axis } -> gather is [];
+        }
+        lane {
+            /// Index of this lane in its warp, 0..32 (`i32`).
+            LaneId "lane_id" {} -> index32 is [pure];
+            /// Index of this warp in its thread block (`i32`).
+            WarpId "warp_id" {} -> index32 is [pure];
+            /// A buffer of `count` elements that starts at byte `offset` of the shared or scratch
+            /// memory of this program. Buffers may overlap on purpose. Contents start undefined.
+            Alloc "alloc" { offset: i64, count: i64 } -> declared is [pure];
+            /// Reads a scalar or consecutive elements from `base[offset]`, aligned to `align` bytes.
+            /// Without the mask nothing is read and the result is `other`, or zero bits.
+            LaneLoad "lane_load" { base: Value, offset: Value, mask: Option<Value>, other: Option<Value>, align: i64 } -> declared is [reads];
+            /// Writes a scalar or consecutive elements to `base[offset]`, aligned to `align` bytes.
+            LaneStore "lane_store" { base: Value, offset: Value, value: Value, mask: Option<Value>, align: i64 } -> none is [writes];
+            /// Combines a scalar into `base[offset]` in one step that nothing divides.
+            LaneAtomic "lane_atomic" { base: Value, offset: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];
+            /// The mask, and that `offset .. offset + count` lies inside the argument `base`. Where
+            /// the mask holds and an offset does not, records the error (program, `site`, `element`)
+            /// for the first of the `count` elements that is outside; `element` counts up with the
+            /// offset. Of several errors of a launch the least is kept.
+            CheckBounds "check_bounds" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> condition is [writes];
+            /// Records the error that `check_bounds` would, then ends the program if any of its lanes
+            /// has recorded one. All lanes take part.
+            StopOutside "stop_outside" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> none is [convergent writes];
+            /// Whether `offset .. offset + count` lies inside the argument `base`. Records nothing.
+            InBounds "in_bounds" { base: Value, offset: Value, count: i64 } -> condition is [pure];
+            /// Records the error (program, `site`, `element`) where `index` (`i64`) is not in
+            /// `0..extent`; `axis` names the place in its message.
+            CheckIndex "check_index" { index: Value, element: Value, axis: Axis, extent: i64, site: i64 } -> none is [writes];
+            /// Records the error that `check_index` would where the mask holds, then ends the program if
+            /// any of its lanes has recorded one. All lanes take part.
+            StopIndex "stop_index" { index: Value, element: Value, mask: Option<Value>, axis: Axis, extent: i64, site: i64 } -> none is [convergent writes];
+            /// The value that lane `lane_id ^ lane_mask` holds. All lanes of the warp take part.
+            ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> like_first is [convergent];
+            /// The value that lane `source_lane` (`i32`, 0..32) holds. All lanes of the warp take part.
+            ShuffleIndex "shuffle_index" { x: Value, source_lane: Value } -> like_first is [convergent];
+            /// Waits for all lanes of the thread block and orders their shared and global memory
+            /// accesses. All lanes take part.
+            Barrier "barrier" {} -> none is [convergent writes];
+            /// Starts to copy `count` consecutive elements from `source[source_offset]`, global, to
+            /// `target[offset]`, shared: 4, 8 or 16 bytes, aligned to as much on both sides. Without the
+            /// mask nothing is read and zero bits are written. Until the copy is complete, nobody may
+            /// touch its elements or write its source.
+            StartCopy "start_copy" { target: Value, offset: Value, source: Value, source_offset: Value, mask: Option<Value>, count: i64 } -> none is [reads writes];
+            /// Makes a group of the copies that this lane has started since its last group.
+            GroupCopies "group_copies" {} -> none is [writes];
+            /// Waits until all groups of copies of this lane but the last `pending` are complete. Their
+            /// elements are then visible to this lane, and after a barrier to the others.
+            WaitCopies "wait_copies" { pending: i64 } -> none is [writes];
+            /// One element of a vector.
+            Extract "extract" { vector: Value, index: i64 } -> extract is [pure];
+            /// A vector from its elements, lowest first.
+            Vector "vector" { elements: Values } -> vector is [pure];
+            /// Picks elements from `a` followed by `b`.
+            ShuffleVector "shuffle_vector" { a: Value, b: Value, indices: Indices } -> shuffle_vector is [pure];
+        }
     }};
 }
 pub(crate) use for_each_op;

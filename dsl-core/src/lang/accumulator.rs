@@ -15,7 +15,7 @@ use super::context::{self, Context, Handle};
 use super::element::Numeric;
 use super::tile::{DeviceValue, Scalar, Tile, axis_of};
 use crate::builder::Builder;
-use crate::ir::{CompareOp, DType, Direction, Literal, Op, Value};
+use crate::ir::{CompareOp, DType, Direction, Literal, Op, Value, op};
 
 /// Levels that are updated by selects: seven of eight tiles reach no higher one.
 const SELECTED: usize = 3;
@@ -222,7 +222,11 @@ impl<T: Numeric> SumAccumulator<T> {
                 subtree = context.builder.select(occupied, subtree, nothing);
             }
             let axis = axis_of(axis);
-            subtrees.push(context.builder.value(Op::ExpandDims { x: subtree, axis }));
+            subtrees.push(
+                context
+                    .builder
+                    .value(Op::ExpandDims(op::ExpandDims { x: subtree, axis })),
+            );
         }
         subtrees
     }
@@ -279,7 +283,7 @@ fn add_all(builder: &mut Builder, subtrees: &[Value], mut sums: Value) -> Value 
     for &x in subtrees {
         let subtree = match builder.ty(x).shape == ty.shape {
             true => x,
-            false => builder.declared(Op::Broadcast { x }, ty),
+            false => builder.declared(Op::Broadcast(op::Broadcast { x }), ty),
         };
         sums = builder.add(subtree, sums);
     }

@@ -16,7 +16,7 @@ use super::element::{Element, Int, Numeric};
 use super::memory::Stored;
 use super::ptr::{Address, PtrMut, PtrMutTile};
 use super::tile::IntoTile;
-use crate::ir::{AtomicOp, Op};
+use crate::ir::{AtomicOp, Op, op};
 
 /// Integers that memory combines: those of 32 and 64 bits.
 #[diagnostic::on_unimplemented(
@@ -81,13 +81,13 @@ fn combine<T: Element>(address: Address, op: AtomicOp, value: impl IntoTile<T>) 
         if context.ty(offsets).is_poison() || context.ty(value).is_poison() {
             return None;
         }
-        let atomic = Op::AtomicReduce {
+        let atomic = Op::AtomicReduce(op::AtomicReduce {
             base,
             offsets,
             value,
             mask: None,
             op,
-        };
+        });
         Some(context.builder.emit(atomic, &[]))
     });
     Stored {

@@ -6,7 +6,7 @@ use super::carry::{Carried, Carry, Host, Opaque, Slot};
 use super::context::{self, Context, Handle};
 use super::frame::{Snapshot, assign, reject_changed, reject_opaque};
 use super::tile::{DeviceValue, Scalar};
-use crate::ir::{Op, Region, Type, Value};
+use crate::ir::{Op, Region, Type, Value, op};
 
 /// What decides an `if` or `while`: a host `bool` while tracing, a `Scalar<bool>` on the device.
 #[diagnostic::on_unimplemented(
@@ -211,18 +211,18 @@ impl If {
         for (&region, values) in self.regions.iter().zip([left, right]) {
             context.builder.enter(region);
             let values = places.iter().map(|&place| values[place]).collect();
-            context.builder.emit(Op::Yield { values }, &[]);
+            context.builder.emit(Op::Yield(op::Yield { values }), &[]);
         }
         if let Some(outer) = self.outer {
             context.builder.enter(outer);
         }
         if let [on_true, on_false] = self.regions[..] {
             let condition = context.value(condition);
-            let op = Op::If {
+            let op = Op::If(op::If {
                 condition,
                 on_true,
                 on_false,
-            };
+            });
             let inst = context.builder.emit(op, &types);
             let results = context.builder.results(inst).to_vec();
             for (place, result) in places.into_iter().zip(results) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::Entity;
-use crate::ir::{DType, Func, Literal, Op, Shape, Stage, Type, Value};
+use crate::ir::{DType, Func, Literal, Op, Shape, Stage, Type, Value, op};
 
 thread_local! {
     static CONTEXT: RefCell<Option<Context>> = const { RefCell::new(None) };
@@ -203,9 +203,10 @@ impl Context {
             return self.builder.splat(value, shape);
         }
         match common_shape(ty.shape, shape) {
-            Ok(common) if common == shape => self
-                .builder
-                .declared(Op::Broadcast { x: value }, ty.with_shape(shape)),
+            Ok(common) if common == shape => self.builder.declared(
+                Op::Broadcast(op::Broadcast { x: value }),
+                ty.with_shape(shape),
+            ),
             _ => {
                 let found = ty.shape;
                 self.builder.error(format!(

@@ -14,7 +14,7 @@ use super::frame::{
     Snapshot, carried_types, reject_changed, reject_opaque, replaced, same_type, substitute,
 };
 use super::tile::{DeviceValue, Scalar};
-use crate::ir::{BinaryOp, DType, Op, Region, Type, Value};
+use crate::ir::{BinaryOp, DType, Op, Region, Type, Value, op};
 
 /// A scalar or host integer as an index.
 #[diagnostic::on_unimplemented(
@@ -383,7 +383,9 @@ impl DeviceLoop {
                     yielded.push(value);
                 }
             }
-            context.builder.emit(Op::Yield { values: yielded }, &[]);
+            context
+                .builder
+                .emit(Op::Yield(op::Yield { values: yielded }), &[]);
             substitute(context, body.region, &unchanged);
             context.builder.enter(body.outer);
             let results = self.emit(context, init, body.region);
@@ -420,14 +422,14 @@ impl DeviceLoop {
             }
             (Step::Device(_), None) => return Vec::new(),
         };
-        let op = Op::For {
+        let op = Op::For(op::For {
             lower,
             upper,
             init,
             step,
             stages: self.range.stages,
             body,
-        };
+        });
         let inst = context.builder.emit(op, &[]);
         context.builder.results(inst).to_vec()
     }

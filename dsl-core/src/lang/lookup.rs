@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::context;
 use super::element::{Element, Int};
 use super::tile::{DeviceValue, Tile, axis_of};
-use crate::ir::Op;
+use crate::ir::{Op, op};
 
 /// How many elements of `x` equal each of `0..bins`: a tile of `bins` counts. Elements outside are
 /// not counted. `bins` is a power of two.
@@ -38,7 +38,9 @@ fn count<T: Int>(x: Tile<T>, mask: Option<Tile<bool>>, bins: usize) -> Tile<i32>
             context.broadcast("histogram_masked", mask, shape)
         });
         let bins = i64::try_from(bins).unwrap_or(i64::MAX);
-        context.builder.value(Op::Histogram { x, mask, bins })
+        context
+            .builder
+            .value(Op::Histogram(op::Histogram { x, mask, bins }))
     }))
 }
 
@@ -57,6 +59,8 @@ pub fn gather<T: Element, I: Int>(x: Tile<T>, indices: Tile<I>, axis: usize) -> 
     Tile::from_handle(context::emit(Location::caller(), |context| {
         let (x, indices) = (context.value(x.handle()), context.value(indices.handle()));
         let axis = axis_of(axis);
-        context.builder.value(Op::Gather { x, indices, axis })
+        context
+            .builder
+            .value(Op::Gather(op::Gather { x, indices, axis }))
     }))
 }

@@ -8,7 +8,7 @@ use super::operators::{Elementwise, binary};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile, map};
 use crate::ir::functions::for_each_function_family;
 use crate::ir::scalar_ops::for_each_scalar_family;
-use crate::ir::{BinaryOp, Class, Op, Precision};
+use crate::ir::{BinaryOp, Class, Op, Precision, op};
 
 /// The functions and methods of the rows that say so, with the rows' names and documentation.
 macro_rules! surface {
@@ -133,12 +133,12 @@ pub fn dot<T: Float, A: Float>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>) -> 
             return context.builder.poison();
         }
         let (a, b) = (context.cast(a, A::DTYPE), context.cast(b, A::DTYPE));
-        context.builder.value(Op::Dot {
+        context.builder.value(Op::Dot(op::Dot {
             a,
             b,
             accumulator,
             precision: Precision::Ieee,
-        })
+        }))
     })
 }
 

@@ -10,7 +10,7 @@ use super::element::{Element, HostNumber, LiteralOf};
 use super::ptr::{Address, Ptr, PtrMut, PtrMutTile, PtrTile};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Func, Inst, Op, Trait, Value};
+use crate::ir::{Func, Inst, Op, Trait, Value, op};
 
 /// Where `load` reads: pointers, and tiles of tensors.
 #[diagnostic::on_unimplemented(
@@ -104,7 +104,8 @@ impl Stored {
         context::with(Location::caller(), |context| {
             let mask = mask.into_value(context);
             let Some(inst) = self.inst else { return };
-            let (Op::Store { offsets, .. } | Op::AtomicReduce { offsets, .. }) =
+            let (Op::Store(op::Store { offsets, .. })
+            | Op::AtomicReduce(op::AtomicReduce { offsets, .. })) =
                 *context.builder.func().op(inst)
             else {
                 return;
@@ -112,7 +113,9 @@ impl Stored {
             let shape = context.ty(offsets).shape;
             let condition = context.broadcast("mask", mask, shape);
             context.again("mask", inst, |op| {
-                if let Op::Store { mask, .. } | Op::AtomicReduce { mask, .. } = op {
+                if let Op::Store(op::Store { mask, .. })
+                | Op::AtomicReduce(op::AtomicReduce { mask, .. }) = op
+                {
                     *mask = Some(condition);
                 }
             });
@@ -128,7 +131,7 @@ macro_rules! masks {
             #[track_caller]
             pub fn mask(self, mask: impl $Mask) -> Self {
                 self.reload("mask", |context| mask.into_value(context), |op, value| {
-                    if let Op::Load { mask, .. } = op {
+                    if let Op::Load(op::Load { mask, .. }) = op {
                         *mask = Some(value);
                     }
                 })
@@ -138,7 +141,7 @@ macro_rules! masks {
             #[track_caller]
             pub fn other(self, other: impl IntoTile<T>) -> Self {
                 self.reload("other", |context| other.into_value(context), |op, value| {
-                    if let Op::Load { other, .. } = op {
+                    if let Op::Load(op::Load { other, .. }) = op {
                         *other = Some(value);
                     }
                 })
@@ -190,12 +193,12 @@ impl Context {
         let base = self.value(address.base);
         let offsets = address.offset(self);
         let inst = self.builder.emit(
-            Op::Load {
+            Op::Load(op::Load {
                 base,
                 offsets,
                 mask: None,
                 other: None,
-            },
+            }),
             &[],
         );
         self.builder.results(inst)[0]
@@ -211,12 +214,12 @@ impl Context {
             return None;
         }
         let inst = self.builder.emit(
-            Op::Store {
+            Op::Store(op::Store {
                 base,
                 offsets,
                 value,
                 mask: None,
-            },
+            }),
             &[],
         );
         Some(inst)
@@ -236,7 +239,7 @@ impl Context {
         let func = self.builder.func();
         let insts = &func.region(self.builder.region()).insts;
         let found = insts.iter().rev().copied().find(|&inst| {
-            matches!(func.op(inst), Op::Load { .. }) && func.inst(inst).results.contains(&load)
+            matches!(func.op(inst), Op::Load(_)) && func.inst(inst).results.contains(&load)
         });
         let Some(inst) = found else {
             self.misplaced(what, "load");

@@ -10,7 +10,7 @@ use super::context::{self, Context, Handle};
 use super::element::{Element, Int, Numeric};
 use super::math::ordered;
 use super::tile::{DeviceValue, Scalar, Tile, axis_of, map};
-use crate::ir::{BinaryOp, CompareOp, DType, Op, Order, Region, Type, Value};
+use crate::ir::{BinaryOp, CompareOp, DType, Op, Order, Region, Type, Value, op};
 
 /// Tiles that a reduction combines together: one tile, or a tuple of tiles of one shape.
 pub trait Reducible: Copy {
@@ -147,11 +147,13 @@ pub fn reduce_masked<S: Reducible>(
 
 /// The op that reduces along `axis`.
 fn reduction(axis: usize) -> impl FnOnce(Vec<Value>, Region) -> Op {
-    move |sources, combine| Op::Reduce {
-        sources,
-        axis: axis_of(axis),
-        order: Order::Tree,
-        combine,
+    move |sources, combine| {
+        Op::Reduce(op::Reduce {
+            sources,
+            axis: axis_of(axis),
+            order: Order::Tree,
+            combine,
+        })
     }
 }
 
@@ -236,7 +238,7 @@ impl Open {
         let results = context::with(location, |context| {
             let values = combined.iter().map(|&value| context.value(value));
             let values: Vec<Value> = values.collect();
-            context.builder.emit(Op::Yield { values }, &[]);
+            context.builder.emit(Op::Yield(op::Yield { values }), &[]);
             context.builder.enter(self.outer);
             let sources = self.sources.iter().map(|&tile| context.value(tile));
             let op = make(sources.collect(), self.region);

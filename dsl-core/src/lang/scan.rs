@@ -11,7 +11,7 @@ use super::element::Numeric;
 use super::math::ordered;
 use super::reduce::{Reducible, traced};
 use super::tile::{Tile, axis_of, map};
-use crate::ir::{BinaryOp, DType, Direction, Op, Order, Value};
+use crate::ir::{BinaryOp, DType, Direction, Op, Order, Value, op};
 
 /// The prefixes along `axis` under a closure over scalars, lower index on the left.
 ///
@@ -49,12 +49,14 @@ fn directed<S: Reducible>(
     let Some((open, combined)) = traced(what, location, source, combine) else {
         return source;
     };
-    let results = open.close(location, &combined, |sources, combine| Op::Scan {
-        sources,
-        axis: axis_of(axis),
-        order: Order::Tree,
-        direction,
-        combine,
+    let results = open.close(location, &combined, |sources, combine| {
+        Op::Scan(op::Scan {
+            sources,
+            axis: axis_of(axis),
+            order: Order::Tree,
+            direction,
+            combine,
+        })
     });
     S::from_handles(&results)
 }

@@ -10,7 +10,7 @@ use super::context::{self, Context};
 use super::element::Element;
 use super::reduce::Reducible;
 use super::tile::{DeviceValue, Tile, axis_of, map};
-use crate::ir::{Op, SortOrder, Value};
+use crate::ir::{Op, SortOrder, Value, op};
 
 /// What to sort by and how much to keep.
 #[derive(Clone, Copy)]
@@ -44,13 +44,13 @@ impl Context {
             ));
             return None;
         }
-        let op = Op::Sort {
+        let op = Op::Sort(op::Sort {
             sources,
             keys,
             axis: axis_of(axis),
             direction: request.direction,
             count: count as i64,
-        };
+        });
         let inst = self.builder.emit(op, &[]);
         Some(self.builder.results(inst).to_vec())
     }

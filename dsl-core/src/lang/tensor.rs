@@ -11,7 +11,7 @@ use super::kernel::KernelParameter;
 use super::kernel::sealed::Sealed;
 use super::memory::{Source, Target};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile, axis_of};
-use crate::ir::{Access, CompareOp, Op, Parameter, Shape, Space, Type, Value};
+use crate::ir::{Access, CompareOp, Op, Parameter, Shape, Space, Type, Value, op};
 
 macro_rules! tensors {
     ($($(#[doc = $doc:literal])* $Name:ident $View:ident $Placed:ident $access:ident;)*) => { $(
@@ -238,12 +238,12 @@ impl Place {
         Tile::from_handle(context::emit(Location::caller(), |context| {
             let [base, offsets, mask] =
                 [self.base, self.offsets, self.inside].map(|handle| context.value(handle));
-            context.builder.value(Op::Load {
+            context.builder.value(Op::Load(op::Load {
                 base,
                 offsets,
                 mask: Some(mask),
                 other: None,
-            })
+            }))
         }))
     }
 
@@ -259,12 +259,12 @@ impl Place {
                 return;
             }
             context.builder.emit(
-                Op::Store {
+                Op::Store(op::Store {
                     base,
                     offsets,
                     value,
                     mask: Some(mask),
-                },
+                }),
                 &[],
             );
         });
@@ -312,13 +312,17 @@ fn along(
     [start, extent, stride]: [Value; 3],
 ) -> (Value, Value) {
     let end = shape.extent(axis) as i64;
-    let steps = context.builder.value(Op::Arange { start: 0, end });
+    let steps = context
+        .builder
+        .value(Op::Arange(op::Arange { start: 0, end }));
     let (start, steps) = context.broadcast_pair("tile", start, steps);
     let mut index = context.builder.add(start, steps);
     for other in 0..shape.rank() {
         if other != axis {
             let axis = axis_of(other);
-            index = context.builder.value(Op::ExpandDims { x: index, axis });
+            index = context
+                .builder
+                .value(Op::ExpandDims(op::ExpandDims { x: index, axis }));
         }
     }
     let (index, extent) = context.broadcast_pair("tile", index, extent);

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::context::{self, Context, Handle};
 use super::element::{Element, HostNumber, LiteralOf};
-use crate::ir::{Axis, Op, Value};
+use crate::ir::{Axis, Op, Value, op};
 
 /// An n-dimensional value of a program. Every extent is a power of two; the shape is known when the
 /// kernel is traced.
@@ -98,7 +98,9 @@ impl<T: Element> Tile<T> {
     pub fn expand(self, axis: usize) -> Self {
         map(self, |context, x| {
             let axis = axis_of(axis);
-            context.builder.value(Op::ExpandDims { x, axis })
+            context
+                .builder
+                .value(Op::ExpandDims(op::ExpandDims { x, axis }))
         })
     }
 
@@ -110,7 +112,7 @@ impl<T: Element> Tile<T> {
                 return context.builder.poison();
             };
             let ty = context.ty(x).with_shape(shape);
-            context.builder.declared(Op::Reshape { x }, ty)
+            context.builder.declared(Op::Reshape(op::Reshape { x }), ty)
         })
     }
 
@@ -139,7 +141,9 @@ impl<T: Element> Tile<T> {
             }
             let mut permutation: Vec<u32> = (0..rank).collect();
             permutation.swap(rank as usize - 2, rank as usize - 1);
-            context.builder.value(Op::Transpose { x, permutation })
+            context
+                .builder
+                .value(Op::Transpose(op::Transpose { x, permutation }))
         })
     }
 
@@ -152,7 +156,9 @@ impl<T: Element> Tile<T> {
                 .iter()
                 .map(|&axis| u32::try_from(axis).unwrap_or(u32::MAX))
                 .collect();
-            context.builder.value(Op::Transpose { x, permutation })
+            context
+                .builder
+                .value(Op::Transpose(op::Transpose { x, permutation }))
         })
     }
 
@@ -229,7 +235,7 @@ impl<T: Element, L: HostNumber + LiteralOf<T>> IntoTile<T> for L {
 pub fn program_id(axis: usize) -> Scalar<i64> {
     Scalar::from_handle(context::emit(Location::caller(), |context| {
         let axis = axis_of(axis);
-        context.builder.value(Op::ProgramId { axis })
+        context.builder.value(Op::ProgramId(op::ProgramId { axis }))
     }))
 }
 
@@ -238,7 +244,9 @@ pub fn program_id(axis: usize) -> Scalar<i64> {
 pub fn num_programs(axis: usize) -> Scalar<i64> {
     Scalar::from_handle(context::emit(Location::caller(), |context| {
         let axis = axis_of(axis);
-        context.builder.value(Op::NumPrograms { axis })
+        context
+            .builder
+            .value(Op::NumPrograms(op::NumPrograms { axis }))
     }))
 }
 
@@ -248,7 +256,7 @@ pub fn arange(start: usize, end: usize) -> Tile<i64> {
     Tile::from_handle(context::emit(Location::caller(), |context| {
         let bound = |bound: usize| i64::try_from(bound).unwrap_or(i64::MAX);
         let (start, end) = (bound(start), bound(end));
-        context.builder.value(Op::Arange { start, end })
+        context.builder.value(Op::Arange(op::Arange { start, end }))
     }))
 }
 

@@ -9,7 +9,7 @@ use super::context;
 use super::frame::{
     Snapshot, carried_types, reject_changed, reject_opaque, replaced, same_type, substitute,
 };
-use crate::ir::{Op, Region, Value};
+use crate::ir::{Op, Region, Value, op};
 
 /// A `while` while it is traced.
 ///
@@ -201,14 +201,16 @@ impl While {
             }
             for (&region, values) in trial.regions.iter().zip(yields) {
                 context.builder.enter(region);
-                context.builder.emit(Op::Yield { values }, &[]);
+                context.builder.emit(Op::Yield(op::Yield { values }), &[]);
             }
             for (&region, unchanged) in trial.regions.iter().zip(&unchanged) {
                 substitute(context, region, unchanged);
             }
             context.builder.enter(trial.outer);
             let [before, body] = trial.regions;
-            let inst = context.builder.emit(Op::While { init, before, body }, &[]);
+            let inst = context
+                .builder
+                .emit(Op::While(op::While { init, before, body }), &[]);
             let mut results = context.builder.results(inst).to_vec().into_iter();
             let last: Vec<Value> = trial
                 .entry

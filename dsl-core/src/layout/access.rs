@@ -2,7 +2,7 @@
 
 use super::contiguity::Contiguity;
 use super::linear::{LinearLayout, dim_offset};
-use crate::ir::{Func, Inst, Op, Shape, Value};
+use crate::ir::{Func, Inst, Op, Shape, Value, op};
 use crate::target::LANE_BITS;
 
 /// Log2 of the bytes of the widest access.
@@ -27,24 +27,24 @@ impl TileAccess {
     #[must_use]
     pub fn of(func: &Func, inst: Inst) -> Option<TileAccess> {
         match func.op(inst) {
-            Op::Load {
+            Op::Load(op::Load {
                 base,
                 offsets,
                 mask,
                 ..
-            }
-            | Op::Store {
+            })
+            | Op::Store(op::Store {
                 base,
                 offsets,
                 mask,
                 ..
-            }
-            | Op::AtomicReduce {
+            })
+            | Op::AtomicReduce(op::AtomicReduce {
                 base,
                 offsets,
                 mask,
                 ..
-            } => Some(TileAccess {
+            }) => Some(TileAccess {
                 base: *base,
                 offsets: *offsets,
                 mask: *mask,

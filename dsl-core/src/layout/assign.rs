@@ -16,7 +16,7 @@ use super::reduction::ReductionSteps;
 use super::sorting::sort_steps;
 use super::{IndexMap, LayoutError, LinearLayout};
 use crate::entity::EntityMap;
-use crate::ir::{DType, Func, Inst, Op, Region, Shape, Trait, Value};
+use crate::ir::{DType, Func, Inst, Op, Region, Shape, Trait, Value, op};
 use crate::semantics::reduction::evaluation_order;
 use crate::target::Schedule;
 
@@ -81,7 +81,8 @@ pub fn assign(func: &Func, schedule: &Schedule) -> Result<Assignment, LayoutErro
     assigner.follow_broadcasts()?;
     let mut stores = BTreeMap::new();
     for &inst in &assigner.insts {
-        if let Op::Store { value, .. } | Op::AtomicReduce { value, .. } = func.op(inst)
+        if let Op::Store(op::Store { value, .. }) | Op::AtomicReduce(op::AtomicReduce { value, .. }) =
+            func.op(inst)
             && let Some(layout) = assigner.store(inst, *value)?
         {
             stores.insert(inst, layout);
@@ -114,10 +115,12 @@ pub fn view(
     let operand = |x: &Value| dim_bits(&func.ty(*x).shape);
     let to = dim_bits(result);
     let (x, map) = match op {
-        Op::Broadcast { x } => (x, IndexMap::broadcast(&operand(x), &to)?),
-        Op::ExpandDims { x, axis } => (x, IndexMap::expand_dims(&operand(x), axis.index())?),
-        Op::Reshape { x } => (x, IndexMap::reshape(&to, &operand(x))?),
-        Op::Transpose { x, permutation } => {
+        Op::Broadcast(op::Broadcast { x }) => (x, IndexMap::broadcast(&operand(x), &to)?),
+        Op::ExpandDims(op::ExpandDims { x, axis }) => {
+            (x, IndexMap::expand_dims(&operand(x), axis.index())?)
+        }
+        Op::Reshape(op::Reshape { x }) => (x, IndexMap::reshape(&to, &operand(x))?),
+        Op::Transpose(op::Transpose { x, permutation }) => {
             let permutation: Vec<usize> = permutation.iter().map(|&axis| axis as usize).collect();
             (x, IndexMap::transpose(&operand(x), &permutation)?)
         }
@@ -198,12 +201,12 @@ impl Assigner<'_> {
             for &result in &data.results {
                 let layout = match &data.op {
                     _ if self.func.ty(result).is_scalar() => self.default_layout(result),
-                    Op::Load {
+                    Op::Load(op::Load {
                         base,
                         offsets,
                         mask,
                         ..
-                    } => {
+                    }) => {
                         let access = TileAccess {
                             base: *base,
                             offsets: *offsets,
@@ -211,8 +214,8 @@ impl Assigner<'_> {
                         };
                         self.preferred(&access)
                     }
-                    Op::Histogram { .. } => self.default_layout(result),
-                    Op::Dot { .. } => {
+                    Op::Histogram(_) => self.default_layout(result),
+                    Op::Dot(_) => {
                         let bits = dim_bits(&self.shape(result));
                         Rc::new(dot_layout(&bits, self.warp_bits))
                     }
@@ -259,7 +262,7 @@ impl Assigner<'_> {
         let parameters = |region: Region| self.func.region(region).parameters.clone();
         let yielded = |region: Region| self.func.yielded(region).to_vec();
         match &data.op {
-            Op::For { init, body, .. } => {
+            Op::For(op::For { init, body, .. }) => {
                 let (inner, next) = (parameters(*body), yielded(*body));
                 let mut list = vec![(inner[0], Vec::new())];
                 for (index, &result) in data.results.iter().enumerate() {
@@ -269,7 +272,7 @@ impl Assigner<'_> {
                 }
                 list
             }
-            Op::While { init, before, body } => {
+            Op::While(op::While { init, before, body }) => {
                 let (first, second) = (parameters(*before), parameters(*body));
                 let next = yielded(*body);
                 let mut list = Vec::new();
@@ -280,9 +283,9 @@ impl Assigner<'_> {
                 }
                 list
             }
-            Op::If {
+            Op::If(op::If {
                 on_true, on_false, ..
-            } => {
+            }) => {
                 let pairs = yielded(*on_true).into_iter().zip(yielded(*on_false));
                 data.results
                     .iter()
@@ -292,10 +295,10 @@ impl Assigner<'_> {
             }
             op => {
                 let mut sources = match op {
-                    Op::Gather { indices, .. } => vec![*indices],
+                    Op::Gather(op::Gather { indices, .. }) => vec![*indices],
                     op => op.operands(),
                 };
-                if !matches!(op, Op::Reduce { .. }) {
+                if !matches!(op, Op::Reduce(_)) {
                     sources.sort_by_key(|&source| self.distance(source));
                 }
                 data.results
@@ -311,7 +314,7 @@ impl Assigner<'_> {
     fn distance(&self, value: Value) -> u32 {
         match (self.origins[value], self.definition(value)) {
             (Origin::Computed, _) => 0,
-            (Origin::View, Some(Op::Broadcast { .. })) => 2,
+            (Origin::View, Some(Op::Broadcast(_))) => 2,
             (Origin::View, _) => 1,
             (Origin::Cheap, _) => 3,
         }
@@ -350,13 +353,13 @@ impl Assigner<'_> {
         layout: Rc<LinearLayout>,
     ) -> Result<Rc<LinearLayout>, LayoutError> {
         let (sources, axis, order, combine) = match self.func.op(inst) {
-            Op::Reduce {
+            Op::Reduce(op::Reduce {
                 sources,
                 axis,
                 order,
                 combine,
-            } => (sources, axis, order, combine),
-            Op::Sort { axis, count, .. } => {
+            }) => (sources, axis, order, combine),
+            Op::Sort(op::Sort { axis, count, .. }) => {
                 let (_, plan) = sort_steps(&layout, axis.index(), count.trailing_zeros())?;
                 return Ok(Rc::new(plan.result));
             }
@@ -391,8 +394,7 @@ impl Assigner<'_> {
         for index in 0..self.insts.len() {
             let inst = self.insts[index];
             let data = self.func.inst(inst);
-            let tile =
-                matches!(data.op, Op::Load { .. }) && !self.func.ty(data.results[0]).is_scalar();
+            let tile = matches!(data.op, Op::Load(_)) && !self.func.ty(data.results[0]).is_scalar();
             if tile
                 && let Some((chain, layout)) =
                     self.demand(data.results[0], &uses, &mut fruitless)?

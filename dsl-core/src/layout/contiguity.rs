@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 pub use super::runs::{AxisFacts, Facts};
 use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, CompareOp, Func, Inst, Literal, Op, Region, Shape, Value};
+use crate::ir::{BinaryOp, CompareOp, Func, Inst, Literal, Op, Region, Shape, Value, op};
 
 /// The divisor of zero: larger than any run.
 const ENDLESS: u32 = 40;
@@ -75,13 +75,13 @@ impl Analysis<'_> {
         let func = self.func;
         let results = &func.inst(inst).results;
         match func.op(inst) {
-            Op::For {
+            Op::For(op::For {
                 lower,
                 init,
                 step,
                 body,
                 ..
-            } => {
+            }) => {
                 let parameters = func.region(*body).parameters.clone();
                 let first = self.of(*lower).scalar_divisor;
                 let divisor = first.min(step.trailing_zeros());
@@ -95,14 +95,14 @@ impl Analysis<'_> {
                 self.carried(init, &parameters[1..], &[(*body, 0)]);
                 self.copy(&parameters[1..], results);
             }
-            Op::While { init, before, body } => {
+            Op::While(op::While { init, before, body }) => {
                 let parameters = func.region(*before).parameters.clone();
                 self.carried(init, &parameters, &[(*before, 1), (*body, 0)]);
                 self.copy(&parameters, results);
             }
-            Op::If {
+            Op::If(op::If {
                 on_true, on_false, ..
-            } => {
+            }) => {
                 self.region(*on_true);
                 self.region(*on_false);
                 let pairs = func.yielded(*on_true).iter().zip(func.yielded(*on_false));
@@ -112,7 +112,7 @@ impl Analysis<'_> {
                     self.set(result, facts);
                 }
             }
-            Op::Reduce { .. } | Op::Scan { .. } | Op::Sort { .. } => {}
+            Op::Reduce(_) | Op::Scan(_) | Op::Sort(_) => {}
             op => {
                 if let &[result] = results.as_slice() {
                     let facts = self.transfer(op, result);
@@ -160,20 +160,20 @@ impl Analysis<'_> {
         let rank = shape.rank();
         let bits = |axis: usize| shape.extent(axis).trailing_zeros();
         match op {
-            Op::Constant { value } => filled(literal_divisor(*value), rank, bits),
-            Op::Splat { x } => filled(self.of(*x).scalar_divisor, rank, bits),
-            Op::Arange { start, .. } => each_axis(rank, 0, |axis| AxisFacts {
+            Op::Constant(op::Constant { value }) => filled(literal_divisor(*value), rank, bits),
+            Op::Splat(op::Splat { x }) => filled(self.of(*x).scalar_divisor, rank, bits),
+            Op::Arange(op::Arange { start, .. }) => each_axis(rank, 0, |axis| AxisFacts {
                 contiguous: bits(axis),
                 divisor: start.trailing_zeros().min(ENDLESS),
                 ..AxisFacts::default()
             }),
-            Op::Binary { op, lhs, rhs } => self.binary(*op, *lhs, *rhs),
-            Op::Compare { op, lhs, rhs } => self.compare(*op, *lhs, *rhs),
-            Op::Select {
+            Op::Binary(op::Binary { op, lhs, rhs }) => self.binary(*op, *lhs, *rhs),
+            Op::Compare(op::Compare { op, lhs, rhs }) => self.compare(*op, *lhs, *rhs),
+            Op::Select(op::Select {
                 condition,
                 on_true,
                 on_false,
-            } => {
+            }) => {
                 let joined = self.of(*on_true).join(&self.of(*on_false));
                 let condition = self.of(*condition);
                 each_axis(rank, joined.scalar_divisor, |axis| {
@@ -187,12 +187,11 @@ impl Analysis<'_> {
                     }
                 })
             }
-            Op::Cast { x } => self.cast(*x, result),
-            Op::Broadcast { .. }
-            | Op::ExpandDims { .. }
-            | Op::Reshape { .. }
-            | Op::Transpose { .. } => self.shape_op(op, result),
-            Op::Unary { .. } | Op::Ternary { .. } | Op::Approximate { .. } => {
+            Op::Cast(op::Cast { x }) => self.cast(*x, result),
+            Op::Broadcast(_) | Op::ExpandDims(_) | Op::Reshape(_) | Op::Transpose(_) => {
+                self.shape_op(op, result)
+            }
+            Op::Unary(_) | Op::Ternary(_) | Op::Approximate(_) => {
                 // Equal operands give equal results.
                 let operands: Vec<Facts> = op
                     .operands()
@@ -217,7 +216,7 @@ impl Analysis<'_> {
         let rank = shape.rank();
         let bits = |axis: usize| shape.extent(axis).trailing_zeros();
         match op {
-            Op::Broadcast { x } => {
+            Op::Broadcast(op::Broadcast { x }) => {
                 let from = self.of(*x);
                 let source = self.func.ty(*x).shape;
                 each_axis(rank, 0, |axis| {
@@ -229,7 +228,7 @@ impl Analysis<'_> {
                     }
                 })
             }
-            Op::ExpandDims { x, axis } => {
+            Op::ExpandDims(op::ExpandDims { x, axis }) => {
                 let from = self.of(*x);
                 let inserted = axis.index();
                 // What divides every number divides those along the new axis too.
@@ -244,11 +243,11 @@ impl Analysis<'_> {
                     std::cmp::Ordering::Greater => from.axis(axis - 1),
                 })
             }
-            Op::Transpose { x, permutation } => {
+            Op::Transpose(op::Transpose { x, permutation }) => {
                 let from = self.of(*x);
                 each_axis(rank, 0, |axis| from.axis(permutation[axis] as usize))
             }
-            Op::Reshape { x } => self.reshape(*x, result),
+            Op::Reshape(op::Reshape { x }) => self.reshape(*x, result),
             _ => Facts::unknown(rank),
         }
     }

@@ -1,7 +1,7 @@
 //! Which tiles are made where they are used, and which are computed once.
 
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{Func, Inst, Op, Trait, Value};
+use crate::ir::{Func, Inst, Op, Trait, Value, op};
 use crate::passes::long_sums::LONGEST_CHAIN;
 
 /// How a tile comes into being.
@@ -60,11 +60,11 @@ pub(super) fn origins(func: &Func, insts: &[Inst]) -> Origins {
 
 fn origin(op: &Op, origins: &EntityMap<Value, Origin>) -> Origin {
     match op {
-        Op::Constant { .. } | Op::Arange { .. } | Op::Splat { .. } => Origin::Cheap,
-        Op::Broadcast { x }
-        | Op::ExpandDims { x, .. }
-        | Op::Reshape { x }
-        | Op::Transpose { x, .. } => match origins[*x] {
+        Op::Constant(_) | Op::Arange(_) | Op::Splat(_) => Origin::Cheap,
+        Op::Broadcast(op::Broadcast { x })
+        | Op::ExpandDims(op::ExpandDims { x, .. })
+        | Op::Reshape(op::Reshape { x })
+        | Op::Transpose(op::Transpose { x, .. }) => match origins[*x] {
             Origin::Cheap => Origin::Cheap,
             Origin::View | Origin::Computed => Origin::View,
         },

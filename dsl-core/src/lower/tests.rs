@@ -4,7 +4,7 @@ use crate::backend::Argument;
 use crate::builder::Builder;
 use crate::facts::Facts;
 use crate::interp;
-use crate::ir::{Access, Axis, BinaryOp, DType, Literal, Op, Shape, Stage, Type, Value};
+use crate::ir::{Access, Axis, BinaryOp, DType, Literal, Op, Shape, Stage, Type, Value, op};
 use crate::pipeline::{self, unobserved};
 use crate::target::{Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};
@@ -36,12 +36,12 @@ fn step(builder: &mut Builder, kind: Step, [x, y, n, at]: [Value; 4], state: &mu
     let shape = builder.ty(*value).shape;
     let load = |builder: &mut Builder, offsets, mask| {
         let other = None;
-        builder.value(Op::Load {
+        builder.value(Op::Load(op::Load {
             base: x,
             offsets,
             mask,
             other,
-        })
+        }))
     };
     match kind {
         Step::Compute => *value = builder.add(*value, *value),
@@ -62,14 +62,14 @@ fn step(builder: &mut Builder, kind: Step, [x, y, n, at]: [Value; 4], state: &mu
         Step::View => {
             let turned = Shape::new(&[4, EXTENT / 4]).expect("is a shape");
             let ty = Type::tile(DType::I32, turned);
-            let rows = builder.declared(Op::Reshape { x: *value }, ty);
+            let rows = builder.declared(Op::Reshape(op::Reshape { x: *value }), ty);
             let permutation = vec![1, 0];
-            let columns = builder.value(Op::Transpose {
+            let columns = builder.value(Op::Transpose(op::Transpose {
                 x: rows,
                 permutation,
-            });
+            }));
             let ty = Type::tile(DType::I32, shape);
-            *value = builder.declared(Op::Reshape { x: columns }, ty);
+            *value = builder.declared(Op::Reshape(op::Reshape { x: columns }), ty);
         }
         Step::Branch => {
             let zero = builder.index(0);
@@ -80,12 +80,12 @@ fn step(builder: &mut Builder, kind: Step, [x, y, n, at]: [Value; 4], state: &mu
         Step::Store => {
             let one = builder.bits_like(*offsets, DType::I64, 1);
             *offsets = builder.binary(BinaryOp::Add, *offsets, one);
-            let op = Op::Store {
+            let op = Op::Store(op::Store {
                 base: y,
                 offsets: *offsets,
                 value: *value,
                 mask: None,
-            };
+            });
             builder.emit(op, &[]);
         }
     }
@@ -98,27 +98,27 @@ fn kernel(kind: Step, steps: usize) -> BlockFunc {
     let n = builder.scalar_parameter("n", DType::I64);
     let shape = Shape::new(&[EXTENT]).expect("is a shape");
     let at = builder.index_along(0, shape);
-    let program = builder.value(Op::ProgramId { axis: Axis(0) });
+    let program = builder.value(Op::ProgramId(op::ProgramId { axis: Axis(0) }));
     let program = builder.splat(program, shape);
     let at = builder.add(at, program);
-    let loaded = builder.value(Op::Load {
+    let loaded = builder.value(Op::Load(op::Load {
         base: x,
         offsets: at,
         mask: None,
         other: None,
-    });
+    }));
     let end = builder.splat(n, shape);
     let mask = builder.lt(at, end);
     let mut state = [loaded, at, mask];
     for _ in 0..steps {
         step(&mut builder, kind, [x, y, n, at], &mut state);
     }
-    let op = Op::Store {
+    let op = Op::Store(op::Store {
         base: y,
         offsets: at,
         value: state[0],
         mask: None,
-    };
+    });
     builder.emit(op, &[]);
     verify::block(builder.finish().expect("is well typed")).expect("is valid")
 }

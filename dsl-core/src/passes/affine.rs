@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::int_range::{Range, ranges};
 use super::long_sums::LONGEST_CHAIN;
 use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, Func, Inst, Op, Region, Shape, Value};
+use crate::ir::{BinaryOp, Func, Inst, Op, Region, Shape, Value, op};
 
 /// The most products that a step adds up, and the most factors of one.
 const MOST_TERMS: usize = 8;
@@ -158,10 +158,12 @@ impl<'a> Affine<'a> {
     ) -> Option<Steps> {
         let shape = self.func.ty(value).shape;
         match self.func.op(inst) {
-            Op::Constant { .. } | Op::Splat { .. } => Some(vec![Step::default(); shape.rank()]),
-            Op::Arange { .. } => Some(vec![Step::known(1)]),
-            Op::Cast { x } if self.keeps_numbers(*x, value) => self.steps_from(*x, assumed),
-            Op::Binary { op, lhs, rhs } if self.is_exact(value) => {
+            Op::Constant(_) | Op::Splat(_) => Some(vec![Step::default(); shape.rank()]),
+            Op::Arange(_) => Some(vec![Step::known(1)]),
+            Op::Cast(op::Cast { x }) if self.keeps_numbers(*x, value) => {
+                self.steps_from(*x, assumed)
+            }
+            Op::Binary(op::Binary { op, lhs, rhs }) if self.is_exact(value) => {
                 let left = self.steps_from(*lhs, assumed)?;
                 let right = self.steps_from(*rhs, assumed)?;
                 let minus = Step::known(-1);
@@ -182,7 +184,7 @@ impl<'a> Affine<'a> {
                         .then_some(left),
                 }
             }
-            Op::Broadcast { x } => {
+            Op::Broadcast(op::Broadcast { x }) => {
                 let from = self.func.ty(*x).shape;
                 let steps = self.steps_from(*x, assumed)?;
                 let kept = |(axis, step): (usize, Step)| {
@@ -194,12 +196,12 @@ impl<'a> Affine<'a> {
                 };
                 Some(steps.into_iter().enumerate().map(kept).collect())
             }
-            Op::ExpandDims { x, axis } => {
+            Op::ExpandDims(op::ExpandDims { x, axis }) => {
                 let mut steps = self.steps_from(*x, assumed)?;
                 steps.insert(axis.index(), Step::default());
                 Some(steps)
             }
-            Op::Transpose { x, permutation } => {
+            Op::Transpose(op::Transpose { x, permutation }) => {
                 let steps = self.steps_from(*x, assumed)?;
                 Some(
                     permutation
@@ -208,11 +210,11 @@ impl<'a> Affine<'a> {
                         .collect(),
                 )
             }
-            Op::Reshape { x } => {
+            Op::Reshape(op::Reshape { x }) => {
                 let steps = self.steps_from(*x, assumed)?;
                 reshaped(&self.func.ty(*x).shape, &steps, &shape)
             }
-            Op::For { body, .. } => {
+            Op::For(op::For { body, .. }) => {
                 let position = self
                     .func
                     .inst(inst)
@@ -231,13 +233,13 @@ impl<'a> Affine<'a> {
     pub fn uniform(&self, mut value: Value) -> Step {
         let constant = loop {
             match self.definitions[value].map(|inst| self.func.op(inst)) {
-                Some(Op::Constant { value }) => break value.integer(),
+                Some(Op::Constant(op::Constant { value })) => break value.integer(),
                 Some(
-                    Op::Splat { x }
-                    | Op::Broadcast { x }
-                    | Op::ExpandDims { x, .. }
-                    | Op::Reshape { x }
-                    | Op::Transpose { x, .. },
+                    Op::Splat(op::Splat { x })
+                    | Op::Broadcast(op::Broadcast { x })
+                    | Op::ExpandDims(op::ExpandDims { x, .. })
+                    | Op::Reshape(op::Reshape { x })
+                    | Op::Transpose(op::Transpose { x, .. }),
                 ) => value = *x,
                 _ => break None,
             }
@@ -295,7 +297,7 @@ fn carried_values(func: &Func) -> BTreeMap<Value, (Value, Value)> {
         }
     };
     for inst in func.all_insts() {
-        if let Op::For { init, body, .. } = func.op(inst) {
+        if let Op::For(op::For { init, body, .. }) = func.op(inst) {
             add(init, *body);
         }
     }

@@ -10,7 +10,7 @@ use super::affine::{Affine, Step};
 use super::expression::Expression;
 use super::int_range::{Range, ranges_where};
 use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Literal, MAX_RANK, Op, Region, Value};
+use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Literal, MAX_RANK, Op, Region, Value, op};
 
 /// What a launch knows of the integers among its arguments where a condition holds: then offsets of
 /// ordinary kernels do not wrap.
@@ -187,16 +187,16 @@ impl Analysis<'_> {
         let func = self.func;
         for &inst in &func.region(region).insts {
             match func.op(inst) {
-                Op::Store { offsets, mask, .. } => {
+                Op::Store(op::Store { offsets, mask, .. }) => {
                     if let Some(apart) = self.store(*offsets, *mask) {
                         self.found.insert(inst, apart);
                     }
                 }
-                Op::If {
+                Op::If(op::If {
                     condition,
                     on_true,
                     on_false,
-                } => {
+                }) => {
                     let outside = self.runs.len();
                     let taken = self.comparisons(*condition);
                     let runs = taken.iter().filter_map(|ordered| self.least(ordered));
@@ -315,27 +315,27 @@ impl Analysis<'_> {
         let mut found = Vec::new();
         while let Some((value, axes)) = pending.pop() {
             match self.definitions[value].map(|inst| self.func.op(inst)) {
-                Some(Op::Binary {
+                Some(Op::Binary(op::Binary {
                     op: BinaryOp::And,
                     lhs,
                     rhs,
-                }) => {
+                })) => {
                     pending.extend([(*lhs, axes.clone()), (*rhs, axes)]);
                 }
-                Some(Op::Broadcast { x }) => pending.push((*x, axes)),
-                Some(Op::ExpandDims { x, axis }) => {
+                Some(Op::Broadcast(op::Broadcast { x })) => pending.push((*x, axes)),
+                Some(Op::ExpandDims(op::ExpandDims { x, axis })) => {
                     let mut axes = axes;
                     axes.remove(axis.index());
                     pending.push((*x, axes));
                 }
-                Some(Op::Transpose { x, permutation }) => {
+                Some(Op::Transpose(op::Transpose { x, permutation })) => {
                     let mut before = axes.clone();
                     for (&from, &axis) in permutation.iter().zip(&axes) {
                         before[from as usize] = axis;
                     }
                     pending.push((*x, before));
                 }
-                Some(Op::Compare { op, lhs, rhs })
+                Some(Op::Compare(op::Compare { op, lhs, rhs }))
                     if self.func.ty(*lhs).dtype() == Some(DType::I64) =>
                 {
                     let (smaller, larger, may_equal) = match op {

@@ -3,7 +3,7 @@
 use super::dce::retain_carried;
 use super::rewrite::replace_uses;
 use crate::entity::EntityMap;
-use crate::ir::{Func, Inst, Op, Value};
+use crate::ir::{Func, Inst, Op, Value, op};
 
 /// Replaces a carried value that each iteration hands on unchanged by its initial value.
 pub fn drop_unchanged(func: &mut Func) {
@@ -37,7 +37,7 @@ struct Replaced {
 fn unchanged(func: &Func, inst: Inst) -> Option<Vec<Option<Replaced>>> {
     let data = func.inst(inst);
     match &data.op {
-        Op::For { init, body, .. } => {
+        Op::For(op::For { init, body, .. }) => {
             let parameters = &func.region(*body).parameters[1..];
             let yielded = func.yielded(*body);
             let each = init.iter().enumerate().map(|(index, &by)| {
@@ -49,7 +49,7 @@ fn unchanged(func: &Func, inst: Inst) -> Option<Vec<Option<Replaced>>> {
             });
             Some(each.collect())
         }
-        Op::While { init, before, body } => {
+        Op::While(op::While { init, before, body }) => {
             let outer = &func.region(*before).parameters;
             let inner = &func.region(*body).parameters;
             let tested = &func.yielded(*before)[1..];
@@ -63,9 +63,9 @@ fn unchanged(func: &Func, inst: Inst) -> Option<Vec<Option<Replaced>>> {
             });
             Some(each.collect())
         }
-        Op::If {
+        Op::If(op::If {
             on_true, on_false, ..
-        } => {
+        }) => {
             let pairs = func.yielded(*on_true).iter().zip(func.yielded(*on_false));
             let each = pairs.zip(&data.results).map(|((&a, &b), &result)| {
                 (a == b).then(|| Replaced {

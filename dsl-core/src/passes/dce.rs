@@ -1,7 +1,7 @@
 //! Removes instructions whose results nothing needs.
 
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{Func, Inst, Op, Region, Value};
+use crate::ir::{Func, Inst, Op, Region, Value, op};
 
 /// Removes pure instructions without uses, and carried values and results that only feed
 /// themselves.
@@ -76,8 +76,8 @@ impl Liveness<'_> {
             }
         };
         match data.op {
-            Op::For { body, .. } => learn(body, 1),
-            Op::While { before, body, .. } => {
+            Op::For(op::For { body, .. }) => learn(body, 1),
+            Op::While(op::While { before, body, .. }) => {
                 learn(before, 0);
                 learn(body, 0);
             }
@@ -98,19 +98,19 @@ impl Liveness<'_> {
         }
         let func = self.func;
         match func.op(inst) {
-            Op::Yield { .. } => {}
-            Op::For { lower, upper, .. } => {
+            Op::Yield(_) => {}
+            Op::For(op::For { lower, upper, .. }) => {
                 self.set(*lower);
                 self.set(*upper);
             }
-            Op::While { before, .. } => self.set(func.yielded(*before)[0]),
-            Op::If { condition, .. } => self.set(*condition),
-            Op::Reduce {
+            Op::While(op::While { before, .. }) => self.set(func.yielded(*before)[0]),
+            Op::If(op::If { condition, .. }) => self.set(*condition),
+            Op::Reduce(op::Reduce {
                 sources, combine, ..
-            }
-            | Op::Scan {
+            })
+            | Op::Scan(op::Scan {
                 sources, combine, ..
-            } => {
+            }) => {
                 let needed = sources.iter().chain(func.yielded(*combine));
                 needed.for_each(|&value| self.set(value));
             }
@@ -122,13 +122,13 @@ impl Liveness<'_> {
     fn carry(&mut self, inst: Inst, index: usize) {
         let func = self.func;
         match func.op(inst) {
-            Op::For { init, body, .. } => {
+            Op::For(op::For { init, body, .. }) => {
                 let parameter = func.region(*body).parameters[index + 1];
                 for value in [init[index], func.yielded(*body)[index], parameter] {
                     self.set(value);
                 }
             }
-            Op::While { init, before, body } => {
+            Op::While(op::While { init, before, body }) => {
                 let tested = func.yielded(*before)[index + 1];
                 let next = func.yielded(*body)[index];
                 let outer = func.region(*before).parameters[index];
@@ -137,9 +137,9 @@ impl Liveness<'_> {
                     self.set(value);
                 }
             }
-            Op::If {
+            Op::If(op::If {
                 on_true, on_false, ..
-            } => {
+            }) => {
                 for region in [on_true, on_false] {
                     self.set(func.yielded(*region)[index]);
                 }
@@ -156,7 +156,7 @@ fn remove_insts(func: &mut Func, region: Region, live: &EntityMap<Value, bool>) 
     for inst in insts {
         let data = func.inst(inst);
         let used = data.results.iter().any(|&value| live[value]);
-        let terminator = matches!(data.op, Op::Yield { .. });
+        let terminator = matches!(data.op, Op::Yield(_));
         if !used && !terminator && func.is_pure(inst) {
             removed = true;
             continue;
@@ -175,7 +175,7 @@ fn drop_results(func: &mut Func, live: &EntityMap<Value, bool>) -> bool {
     for inst in func.all_insts() {
         let data = func.inst(inst);
         let keep: Vec<bool> = match &data.op {
-            Op::For { body, .. } => {
+            Op::For(op::For { body, .. }) => {
                 let parameters = &func.region(*body).parameters[1..];
                 data.results
                     .iter()
@@ -183,7 +183,7 @@ fn drop_results(func: &mut Func, live: &EntityMap<Value, bool>) -> bool {
                     .map(|(&a, &b)| live[a] || live[b])
                     .collect()
             }
-            Op::While { before, .. } => {
+            Op::While(op::While { before, .. }) => {
                 let parameters = &func.region(*before).parameters;
                 data.results
                     .iter()
@@ -191,7 +191,7 @@ fn drop_results(func: &mut Func, live: &EntityMap<Value, bool>) -> bool {
                     .map(|(&a, &b)| live[a] || live[b])
                     .collect()
             }
-            Op::If { .. } => data.results.iter().map(|&value| live[value]).collect(),
+            Op::If(_) => data.results.iter().map(|&value| live[value]).collect(),
             _ => continue,
         };
         if keep.iter().all(|&keep| keep) {
@@ -207,21 +207,21 @@ fn drop_results(func: &mut Func, live: &EntityMap<Value, bool>) -> bool {
 pub(super) fn retain_carried(func: &mut Func, inst: Inst, keep: &[bool]) {
     let mut op = func.op(inst).clone();
     match &mut op {
-        Op::For { init, body, .. } => {
+        Op::For(op::For { init, body, .. }) => {
             retain(init, keep, 0);
             retain(&mut func.region_mut(*body).parameters, keep, 1);
             retain_yield(func, *body, keep, 0);
         }
-        Op::While { init, before, body } => {
+        Op::While(op::While { init, before, body }) => {
             retain(init, keep, 0);
             retain(&mut func.region_mut(*before).parameters, keep, 0);
             retain(&mut func.region_mut(*body).parameters, keep, 0);
             retain_yield(func, *before, keep, 1);
             retain_yield(func, *body, keep, 0);
         }
-        Op::If {
+        Op::If(op::If {
             on_true, on_false, ..
-        } => {
+        }) => {
             retain_yield(func, *on_true, keep, 0);
             retain_yield(func, *on_false, keep, 0);
         }
@@ -242,7 +242,7 @@ fn retain(values: &mut Vec<Value>, keep: &[bool], skip: usize) {
 
 fn retain_yield(func: &mut Func, region: Region, keep: &[bool], skip: usize) {
     if let Some(&last) = func.region(region).insts.last()
-        && let Op::Yield { values } = &mut func.inst_mut(last).op
+        && let Op::Yield(op::Yield { values }) = &mut func.inst_mut(last).op
     {
         retain(values, keep, skip);
     }

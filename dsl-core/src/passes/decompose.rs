@@ -2,7 +2,7 @@
 
 use super::float_range;
 use super::rewrite::rewrite;
-use crate::ir::{Func, Op, Value};
+use crate::ir::{Func, Op, Value, op};
 use crate::semantics::derived::{Domain, define, define_exact};
 
 /// Replaces each function by its definition over primitives: what both backends compute.
@@ -11,7 +11,9 @@ pub fn decompose(func: &mut Func) {
     rewrite(
         func,
         &mut |rewriter, inst| match *rewriter.builder.func().op(inst) {
-            Op::Function { op, x } => Some(vec![define(&mut rewriter.builder, op, x, domain(x))]),
+            Op::Function(op::Function { op, x }) => {
+                Some(vec![define(&mut rewriter.builder, op, x, domain(x))])
+            }
             _ => None,
         },
     );
@@ -24,7 +26,7 @@ pub fn decompose_approximate(func: &mut Func) {
     rewrite(
         func,
         &mut |rewriter, inst| match *rewriter.builder.func().op(inst) {
-            Op::Approximate { op, x } => {
+            Op::Approximate(op::Approximate { op, x }) => {
                 let exact = define_exact(&mut rewriter.builder, op, x, domain(x));
                 Some(vec![exact])
             }

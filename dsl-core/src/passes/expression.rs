@@ -1,7 +1,7 @@
 //! Integers that the arguments of a launch decide, as the host computes them.
 
 use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Value};
+use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Value, op};
 use crate::semantics;
 
 /// The most ops of an expression: what takes more is not worth the time of a launch.
@@ -79,16 +79,16 @@ impl Reader<'_> {
             return Some(Expression { dtype, node });
         };
         let node = match self.func.op(inst) {
-            Op::Constant { value } => Node::Constant(value.bits),
-            Op::Binary { op, lhs, rhs } => {
+            Op::Constant(op::Constant { value }) => Node::Constant(value.bits),
+            Op::Binary(op::Binary { op, lhs, rhs }) => {
                 Node::Binary(*op, Box::new([self.read(*lhs)?, self.read(*rhs)?]))
             }
-            Op::Cast { x } => Node::Cast(Box::new(self.read(*x)?)),
-            Op::Splat { x }
-            | Op::Broadcast { x }
-            | Op::ExpandDims { x, .. }
-            | Op::Reshape { x }
-            | Op::Transpose { x, .. } => return self.read(*x),
+            Op::Cast(op::Cast { x }) => Node::Cast(Box::new(self.read(*x)?)),
+            Op::Splat(op::Splat { x })
+            | Op::Broadcast(op::Broadcast { x })
+            | Op::ExpandDims(op::ExpandDims { x, .. })
+            | Op::Reshape(op::Reshape { x })
+            | Op::Transpose(op::Transpose { x, .. }) => return self.read(*x),
             _ => return None,
         };
         Some(Expression { dtype, node })

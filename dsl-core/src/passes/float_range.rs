@@ -6,7 +6,7 @@
 
 use crate::entity::EntityMap;
 use crate::ir::{
-    Axis, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, TernaryOp, UnaryOp, Value,
+    Axis, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, TernaryOp, UnaryOp, Value, op,
 };
 use crate::semantics::reduction::only_op;
 
@@ -117,28 +117,28 @@ impl Ranges {
             ..self.0[*value]
         };
         let result = match op {
-            Op::Unary { .. } => return false,
-            Op::Binary {
+            Op::Unary(_) => return false,
+            Op::Binary(op::Binary {
                 op: BinaryOp::Add,
                 lhs,
                 rhs,
-            } => number(lhs).sum(number(rhs)),
-            Op::Binary {
+            }) => number(lhs).sum(number(rhs)),
+            Op::Binary(op::Binary {
                 op: BinaryOp::Sub,
                 lhs,
                 rhs,
-            } => number(lhs).sum(number(rhs).negated()),
-            Op::Binary {
+            }) => number(lhs).sum(number(rhs).negated()),
+            Op::Binary(op::Binary {
                 op: BinaryOp::Mul,
                 lhs,
                 rhs,
-            } => number(lhs).product(number(rhs)),
-            Op::Ternary {
+            }) => number(lhs).product(number(rhs)),
+            Op::Ternary(op::Ternary {
                 op: TernaryOp::Fma,
                 a,
                 b,
                 c,
-            } => number(a).product(number(b)).sum(number(c)),
+            }) => number(a).product(number(b)).sum(number(c)),
             _ => return true,
         };
         result.nan
@@ -190,19 +190,21 @@ fn bounds_from_above(
             }
         };
         match definitions[value].map(|inst| func.op(inst)) {
-            Some(Op::Splat { x }) => follow(*x, Some(Axis(0))),
-            Some(Op::Broadcast { x }) => follow(*x, reduced),
-            Some(Op::ExpandDims { x, axis }) if reduced.is_none() => follow(*x, Some(*axis)),
-            Some(Op::Binary { op, lhs, rhs }) if greater(*op) => {
+            Some(Op::Splat(op::Splat { x })) => follow(*x, Some(Axis(0))),
+            Some(Op::Broadcast(op::Broadcast { x })) => follow(*x, reduced),
+            Some(Op::ExpandDims(op::ExpandDims { x, axis })) if reduced.is_none() => {
+                follow(*x, Some(*axis))
+            }
+            Some(Op::Binary(op::Binary { op, lhs, rhs })) if greater(*op) => {
                 follow(*lhs, reduced);
                 follow(*rhs, reduced);
             }
-            Some(Op::Reduce {
+            Some(Op::Reduce(op::Reduce {
                 sources,
                 axis,
                 combine,
                 ..
-            }) if sources[..] == [x]
+            })) if sources[..] == [x]
                 && reduced == Some(*axis)
                 && only_op(func, *combine).is_some_and(greater) =>
             {
@@ -221,14 +223,16 @@ fn range(
     inst: Inst,
 ) -> Range {
     match func.op(inst) {
-        Op::Constant { value } => constant(*value),
-        Op::Splat { x } | Op::Broadcast { x } | Op::Reshape { x } => ranges[*x],
-        Op::Unary { op, x } => match op {
+        Op::Constant(op::Constant { value }) => constant(*value),
+        Op::Splat(op::Splat { x })
+        | Op::Broadcast(op::Broadcast { x })
+        | Op::Reshape(op::Reshape { x }) => ranges[*x],
+        Op::Unary(op::Unary { op, x }) => match op {
             UnaryOp::Neg => ranges[*x].negated(),
             UnaryOp::Abs => ranges[*x].magnitude(),
             _ => ANYTHING,
         },
-        Op::Binary { op, lhs, rhs } => match op {
+        Op::Binary(op::Binary { op, lhs, rhs }) => match op {
             BinaryOp::Add => ranges[*lhs].sum(ranges[*rhs]),
             BinaryOp::Sub if bounds_from_above(func, definitions, *rhs, *lhs) => Range {
                 high: 0.0,
@@ -238,17 +242,17 @@ fn range(
             BinaryOp::Mul => ranges[*lhs].product(ranges[*rhs]),
             _ => ANYTHING,
         },
-        Op::Ternary {
+        Op::Ternary(op::Ternary {
             op: TernaryOp::Fma,
             a,
             b,
             c,
-        } => ranges[*a].product(ranges[*b]).sum(ranges[*c]),
-        Op::Select {
+        }) => ranges[*a].product(ranges[*b]).sum(ranges[*c]),
+        Op::Select(op::Select {
             condition,
             on_true,
             on_false,
-        } => {
+        }) => {
             let condition = definitions[*condition].map(|inst| func.op(inst));
             chosen(condition, ranges, *on_true, *on_false)
         }
@@ -277,16 +281,16 @@ fn chosen(
 ) -> Range {
     let (x, y) = (ranges[on_true], ranges[on_false]);
     let (lesser, greater) = match condition {
-        Some(Op::Compare {
+        Some(Op::Compare(op::Compare {
             op: CompareOp::Lt,
             lhs,
             rhs,
-        }) => (*lhs, *rhs),
-        Some(Op::Compare {
+        })) => (*lhs, *rhs),
+        Some(Op::Compare(op::Compare {
             op: CompareOp::Gt,
             lhs,
             rhs,
-        }) => (*rhs, *lhs),
+        })) => (*rhs, *lhs),
         _ => return x.union(y),
     };
     if (lesser, greater) == (on_true, on_false) {
@@ -310,7 +314,7 @@ fn chosen(
 
 #[cfg(test)]
 mod tests {
-    use crate::ir::Op;
+    use crate::ir::{Op, op};
     use crate::text::parse;
 
     const LESS_MAXIMUM: &str = "func @f block (%x: ptr<f32>, %y: ptr<f32> write) {
@@ -334,7 +338,7 @@ mod tests {
         let found = super::not_positive(&func);
         let insts = func.all_insts();
         let stored = insts.iter().find_map(|&inst| match func.op(inst) {
-            Op::Store { value, .. } => Some(*value),
+            Op::Store(op::Store { value, .. }) => Some(*value),
             _ => None,
         });
         found[stored.expect("stores")]

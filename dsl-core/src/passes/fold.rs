@@ -1,7 +1,7 @@
 //! Computes elementwise ops on constants, by the one meaning that they have.
 
 use super::rewrite::{Rewriter, rewrite};
-use crate::ir::{Func, Inst, Literal, Op, Value};
+use crate::ir::{Func, Inst, Literal, Op, Value, op};
 use crate::semantics::{binary, bitcast, canonical, cast, compare, function, ternary, unary};
 
 /// Replaces each elementwise op whose operands are constants by its result. Approximate ops stay:
@@ -26,31 +26,31 @@ fn value(rewriter: &Rewriter, inst: Inst) -> Option<u64> {
     let data = rewriter.builder.func().inst(inst);
     let to = || rewriter.builder.ty(data.results[0]).dtype();
     match &data.op {
-        Op::Unary { op, x } => {
+        Op::Unary(op::Unary { op, x }) => {
             let x = known(x)?;
             Some(unary(*op, x.dtype, x.bits))
         }
-        Op::Function { op, x } => {
+        Op::Function(op::Function { op, x }) => {
             let x = known(x)?;
             Some(function(*op, x.dtype, x.bits))
         }
-        Op::Binary { op, lhs, rhs } => {
+        Op::Binary(op::Binary { op, lhs, rhs }) => {
             let (lhs, rhs) = (known(lhs)?, known(rhs)?);
             Some(binary(*op, lhs.dtype, lhs.bits, rhs.bits))
         }
-        Op::Ternary { op, a, b, c } => {
+        Op::Ternary(op::Ternary { op, a, b, c }) => {
             let (a, b, c) = (known(a)?, known(b)?, known(c)?);
             Some(ternary(*op, a.dtype, a.bits, b.bits, c.bits))
         }
-        Op::Compare { op, lhs, rhs } => {
+        Op::Compare(op::Compare { op, lhs, rhs }) => {
             let (lhs, rhs) = (known(lhs)?, known(rhs)?);
             Some(u64::from(compare(*op, lhs.dtype, lhs.bits, rhs.bits)))
         }
-        Op::Cast { x } => {
+        Op::Cast(op::Cast { x }) => {
             let x = known(x)?;
             Some(cast(x.dtype, to()?, x.bits))
         }
-        Op::Bitcast { x } => {
+        Op::Bitcast(op::Bitcast { x }) => {
             let x = known(x)?;
             Some(bitcast(x.dtype, to()?, x.bits))
         }

@@ -5,7 +5,7 @@
 
 use super::rewrite::{Rewriter, rewrite};
 use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, Class, DType, Func, Inst, Literal, Op, Region, Value};
+use crate::ir::{BinaryOp, Class, DType, Func, Inst, Literal, Op, Region, Value, op};
 
 /// The integers `low..=high`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -173,9 +173,9 @@ impl Analysis<'_> {
         let (func, op) = (self.func, self.func.op(inst));
         let results = &func.inst(inst).results;
         match op {
-            Op::For {
+            Op::For(op::For {
                 lower, upper, body, ..
-            } => {
+            }) => {
                 for &parameter in &func.region(*body).parameters {
                     self.set(parameter, None);
                 }
@@ -189,9 +189,9 @@ impl Analysis<'_> {
                 self.region(*body);
                 results.iter().for_each(|&result| self.set(result, None));
             }
-            Op::If {
+            Op::If(op::If {
                 on_true, on_false, ..
-            } => {
+            }) => {
                 self.nested(*on_true);
                 self.nested(*on_false);
                 let [yes, no] = [on_true, on_false].map(|region| func.yielded(*region));
@@ -222,27 +222,33 @@ impl Analysis<'_> {
             ranges.try_fold(first, |all, range| Some(all.union(range?)))
         };
         match op {
-            Op::Constant { value } => value.integer().map(|value| Range::new(value, value)),
-            Op::Arange { start, end } => Some(Range::new((*start).into(), i128::from(*end) - 1)),
-            Op::LaneId {} => Some(Range::new(0, 31)),
-            Op::WarpId {} => Some(Range::new(0, i128::from(self.func.warps.max(1)) - 1)),
+            Op::Constant(op::Constant { value }) => {
+                value.integer().map(|value| Range::new(value, value))
+            }
+            Op::Arange(op::Arange { start, end }) => {
+                Some(Range::new((*start).into(), i128::from(*end) - 1))
+            }
+            Op::LaneId(op::LaneId {}) => Some(Range::new(0, 31)),
+            Op::WarpId(op::WarpId {}) => {
+                Some(Range::new(0, i128::from(self.func.warps.max(1)) - 1))
+            }
             // The extents of a grid are 32-bit numbers.
-            Op::ProgramId { .. } | Op::NumPrograms { .. } => Some(Range::new(0, u32::MAX.into())),
-            Op::Cast { x }
-            | Op::Splat { x }
-            | Op::Broadcast { x }
-            | Op::ExpandDims { x, .. }
-            | Op::Reshape { x }
-            | Op::Transpose { x, .. }
-            | Op::ShuffleXor { x, .. }
-            | Op::ShuffleIndex { x, .. }
-            | Op::Extract { vector: x, .. } => of(*x),
-            Op::Vector { elements } => either(&mut elements.iter().copied()),
-            Op::ShuffleVector { a, b, .. } => either(&mut [*a, *b].into_iter()),
-            Op::Select {
+            Op::ProgramId(_) | Op::NumPrograms(_) => Some(Range::new(0, u32::MAX.into())),
+            Op::Cast(op::Cast { x })
+            | Op::Splat(op::Splat { x })
+            | Op::Broadcast(op::Broadcast { x })
+            | Op::ExpandDims(op::ExpandDims { x, .. })
+            | Op::Reshape(op::Reshape { x })
+            | Op::Transpose(op::Transpose { x, .. })
+            | Op::ShuffleXor(op::ShuffleXor { x, .. })
+            | Op::ShuffleIndex(op::ShuffleIndex { x, .. })
+            | Op::Extract(op::Extract { vector: x, .. }) => of(*x),
+            Op::Vector(op::Vector { elements }) => either(&mut elements.iter().copied()),
+            Op::ShuffleVector(op::ShuffleVector { a, b, .. }) => either(&mut [*a, *b].into_iter()),
+            Op::Select(op::Select {
                 on_true, on_false, ..
-            } => either(&mut [*on_true, *on_false].into_iter()),
-            Op::Binary { op, lhs, rhs } => {
+            }) => either(&mut [*on_true, *on_false].into_iter()),
+            Op::Binary(op::Binary { op, lhs, rhs }) => {
                 let bits = self.func.ty(result).dtype()?.bits();
                 of(*lhs)?.combine(*op, of(*rhs)?, bits)
             }
@@ -255,7 +261,7 @@ impl Analysis<'_> {
 pub fn narrow_comparisons(func: &mut Func) {
     let ranges = ranges(func);
     rewrite(func, &mut |rewriter, inst| {
-        let Op::Compare { op, lhs, rhs } = *rewriter.builder.func().op(inst) else {
+        let Op::Compare(op::Compare { op, lhs, rhs }) = *rewriter.builder.func().op(inst) else {
             return None;
         };
         let wide = |value: Value| {
@@ -288,11 +294,11 @@ fn apart(
     sum: Value,
     bound: Value,
 ) -> Option<[Value; 2]> {
-    let Some(&Op::Binary {
+    let Some(&Op::Binary(op::Binary {
         op: BinaryOp::Add,
         lhs: base,
         rhs: distance,
-    }) = rewriter.definition(sum)
+    })) = rewriter.definition(sum)
     else {
         return None;
     };
@@ -320,20 +326,20 @@ fn apart(
 /// integer, or through some masks, of which low bits depend on low bits alone.
 fn narrowed(rewriter: &mut Rewriter, value: Value, masks: usize) -> Value {
     match rewriter.definition(value).cloned() {
-        Some(Op::Constant { value: literal }) => {
+        Some(Op::Constant(op::Constant { value: literal })) => {
             let shape = rewriter.builder.ty(value).shape;
             let low = Literal::from_bits(DType::I32, literal.bits & u64::from(u32::MAX));
             rewriter.builder.filled(low, shape)
         }
-        Some(Op::Binary {
+        Some(Op::Binary(op::Binary {
             op: BinaryOp::And,
             lhs,
             rhs,
-        }) if rewriter.constant(rhs).is_some() && masks < MOST_MASKS => {
+        })) if rewriter.constant(rhs).is_some() && masks < MOST_MASKS => {
             let [lhs, rhs] = [lhs, rhs].map(|value| narrowed(rewriter, value, masks + 1));
             rewriter.builder.and(lhs, rhs)
         }
-        Some(Op::Cast { x }) if rewriter.builder.ty(x).dtype() == Some(DType::I32) => x,
+        Some(Op::Cast(op::Cast { x })) if rewriter.builder.ty(x).dtype() == Some(DType::I32) => x,
         _ => rewriter.builder.cast(value, DType::I32),
     }
 }
@@ -429,7 +435,7 @@ mod tests {
         tidy(&mut func);
         let func = verify::lane(func).expect("is valid after");
         let wide = |inst: &Inst| match *func.op(*inst) {
-            Op::Compare { lhs, .. } => func.ty(lhs).dtype() == Some(DType::I64),
+            Op::Compare(op::Compare { lhs, .. }) => func.ty(lhs).dtype() == Some(DType::I64),
             _ => false,
         };
         func.all_insts().iter().filter(|inst| wide(inst)).count()

@@ -6,20 +6,20 @@
 
 use super::rewrite::{Rewriter, rewrite};
 use crate::builder::Builder;
-use crate::ir::{BinaryOp, CompareOp, DType, Func, Literal, Op, RawOp, Value};
+use crate::ir::{BinaryOp, CompareOp, DType, Func, Literal, Op, RawOp, Value, op};
 
 /// Replaces each op that a machine leaves undefined for some operands by the machine's own and guards
 /// around it.
 pub fn legalise(func: &mut Func) {
     let meets = |op: &Op| match op {
-        Op::Binary { op, lhs, .. } => needs_guard(*op, func.ty(*lhs).dtype()),
+        Op::Binary(op::Binary { op, lhs, .. }) => needs_guard(*op, func.ty(*lhs).dtype()),
         _ => false,
     };
     if !func.all_insts().iter().any(|&inst| meets(func.op(inst))) {
         return;
     }
     rewrite(func, &mut |rewriter, inst| {
-        let Op::Binary { op, lhs, rhs } = *rewriter.builder.func().op(inst) else {
+        let Op::Binary(op::Binary { op, lhs, rhs }) = *rewriter.builder.func().op(inst) else {
             return None;
         };
         let dtype = rewriter.builder.ty(lhs).dtype()?;
@@ -42,8 +42,8 @@ pub fn needs_guard(op: BinaryOp, dtype: Option<DType>) -> bool {
 /// The number that fills `value`, if it is known.
 fn constant(rewriter: &Rewriter, value: Value) -> Option<Literal> {
     match rewriter.definition(value)? {
-        Op::Constant { value } => Some(*value),
-        Op::Splat { x } => constant(rewriter, *x),
+        Op::Constant(op::Constant { value }) => Some(*value),
+        Op::Splat(op::Splat { x }) => constant(rewriter, *x),
         _ => None,
     }
 }

@@ -18,7 +18,7 @@ fn region(func: &mut Func, of: Region) {
         for &inner in &nested {
             region(func, inner);
         }
-        if matches!(func.op(inst), Op::For { .. } | Op::While { .. }) {
+        if matches!(func.op(inst), Op::For(_) | Op::While(_)) {
             for &inner in &nested {
                 kept.extend(hoist(func, inner));
             }
@@ -34,7 +34,7 @@ fn hoist(func: &mut Func, from: Region) -> Vec<Inst> {
     let insts = std::mem::take(&mut func.region_mut(from).insts);
     let (mut hoisted, mut kept) = (Vec::new(), Vec::new());
     for inst in insts {
-        let invariant = !matches!(func.op(inst), Op::Yield { .. })
+        let invariant = !matches!(func.op(inst), Op::Yield(_))
             && func.is_pure(inst)
             && !depends(func, inst, &variant);
         if invariant {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::rewrite::{Rewriter, rewrite};
-use crate::ir::{BinaryOp, Class, Func, Inst, Op, Shape, Value};
+use crate::ir::{BinaryOp, Class, Func, Inst, Op, Shape, Value, op};
 
 /// The most ops on the way to what is not made where it is used: walks along such ops may recurse.
 pub const LONGEST_CHAIN: u32 = 128;
@@ -49,7 +49,7 @@ pub fn shorten_sums(func: &mut Func) {
 
 fn link(rewriter: &Rewriter, links: &BTreeMap<Value, Link>, inst: Inst) -> Option<(Value, Link)> {
     let data = rewriter.builder.func().inst(inst);
-    let Op::Binary { op, lhs, rhs } = data.op else {
+    let Op::Binary(op::Binary { op, lhs, rhs }) = data.op else {
         return None;
     };
     let result = data.results[0];
@@ -78,15 +78,17 @@ fn link(rewriter: &Rewriter, links: &BTreeMap<Value, Link>, inst: Inst) -> Optio
 fn is_uniform(rewriter: &Rewriter, value: Value) -> bool {
     matches!(
         rewriter.definition(value),
-        Some(Op::Constant { .. } | Op::Splat { .. })
+        Some(Op::Constant(_) | Op::Splat(_))
     )
 }
 
 /// The number that a tile repeats.
 fn number(rewriter: &mut Rewriter, repeated: Value) -> Value {
     match rewriter.definition(repeated) {
-        Some(&Op::Splat { x }) => x,
-        Some(&Op::Constant { value }) => rewriter.builder.filled(value, Shape::SCALAR),
+        Some(&Op::Splat(op::Splat { x })) => x,
+        Some(&Op::Constant(op::Constant { value })) => {
+            rewriter.builder.filled(value, Shape::SCALAR)
+        }
         Some(_) | None => unreachable!("broken invariant: see `is_uniform`"),
     }
 }

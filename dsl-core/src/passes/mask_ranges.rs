@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::builder::Builder;
 use crate::entity::Entity;
-use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Op, Type, Value};
+use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Op, Type, Value, op};
 
 /// The instruction that defines each value, also of those that splitting makes.
 #[derive(Default)]
@@ -54,7 +54,9 @@ pub(super) struct Ranges<'a> {
 impl Ranges<'_> {
     /// A scalar that is true only if the comparison holds for every element.
     pub(super) fn comparison(&mut self, value: Value) -> Option<Value> {
-        let &Op::Compare { op, lhs, rhs } = self.definitions.op(self.builder.func(), value)? else {
+        let &Op::Compare(op::Compare { op, lhs, rhs }) =
+            self.definitions.op(self.builder.func(), value)?
+        else {
             return None;
         };
         if self.builder.ty(lhs).dtype() != Some(DType::I64) || self.builder.ty(lhs).is_scalar() {
@@ -131,12 +133,14 @@ impl Ranges<'_> {
             return None;
         }
         match self.definitions.op(self.builder.func(), value)? {
-            Op::Splat { x }
-            | Op::Broadcast { x }
-            | Op::ExpandDims { x, .. }
-            | Op::Reshape { x }
-            | Op::Transpose { x, .. } => Some(*x).filter(|x| !self.known.contains_key(x)),
-            Op::Binary { lhs, rhs, .. } => match self.known.get(lhs) {
+            Op::Splat(op::Splat { x })
+            | Op::Broadcast(op::Broadcast { x })
+            | Op::ExpandDims(op::ExpandDims { x, .. })
+            | Op::Reshape(op::Reshape { x })
+            | Op::Transpose(op::Transpose { x, .. }) => {
+                Some(*x).filter(|x| !self.known.contains_key(x))
+            }
+            Op::Binary(op::Binary { lhs, rhs, .. }) => match self.known.get(lhs) {
                 None => Some(*lhs),
                 Some(None) => None,
                 Some(Some(_)) => Some(*rhs).filter(|rhs| !self.known.contains_key(rhs)),
@@ -163,7 +167,7 @@ impl Ranges<'_> {
         }
         let op = self.definitions.op(self.builder.func(), value)?.clone();
         match op {
-            Op::Constant { value } => {
+            Op::Constant(op::Constant { value }) => {
                 let constant = i64::try_from(value.integer()?).ok()?;
                 Some(Range {
                     base: None,
@@ -171,17 +175,17 @@ impl Ranges<'_> {
                     high: constant,
                 })
             }
-            Op::Arange { start, end } => Some(Range {
+            Op::Arange(op::Arange { start, end }) => Some(Range {
                 base: None,
                 low: start,
                 high: end - 1,
             }),
-            Op::Splat { x }
-            | Op::Broadcast { x }
-            | Op::ExpandDims { x, .. }
-            | Op::Reshape { x }
-            | Op::Transpose { x, .. } => of(self, x),
-            Op::Binary { op, lhs, rhs } => {
+            Op::Splat(op::Splat { x })
+            | Op::Broadcast(op::Broadcast { x })
+            | Op::ExpandDims(op::ExpandDims { x, .. })
+            | Op::Reshape(op::Reshape { x })
+            | Op::Transpose(op::Transpose { x, .. }) => of(self, x),
+            Op::Binary(op::Binary { op, lhs, rhs }) => {
                 let (left, right) = (of(self, lhs)?, of(self, rhs)?);
                 self.combine(op, left, right)
             }
@@ -191,7 +195,7 @@ impl Ranges<'_> {
 
     fn constant(&self, value: Value) -> Option<i64> {
         match self.definitions.op(self.builder.func(), value) {
-            Some(Op::Constant { value }) => i64::try_from(value.integer()?).ok(),
+            Some(Op::Constant(op::Constant { value })) => i64::try_from(value.integer()?).ok(),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use super::float_range::{Ranges, ranges};
 use super::rewrite::rewrite;
 use crate::builder::Builder;
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Op, TernaryOp, UnaryOp, Value};
+use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Op, TernaryOp, UnaryOp, Value, op};
 
 /// Writes the canonical NaN into every read of a float's bits that can tell one NaN from another.
 ///
@@ -23,7 +23,7 @@ pub fn canonical_reads(func: &mut Func) {
         return;
     }
     rewrite(func, &mut |rewriter, inst| {
-        let Op::Bitcast { x } = *rewriter.builder.func().op(inst) else {
+        let Op::Bitcast(op::Bitcast { x }) = *rewriter.builder.func().op(inst) else {
             return None;
         };
         let result = rewriter.builder.func().inst(inst).results[0];
@@ -81,7 +81,7 @@ fn seen_reads(func: &Func) -> EntityMap<Value, bool> {
         .all_insts()
         .into_iter()
         .filter_map(|inst| match (func.op(inst), &func.inst(inst).results[..]) {
-            (Op::Bitcast { x }, &[bits]) if is_float(func, *x) => Some((bits, *x)),
+            (Op::Bitcast(op::Bitcast { x }), &[bits]) if is_float(func, *x) => Some((bits, *x)),
             _ => None,
         })
         .collect();
@@ -154,11 +154,13 @@ impl<'a> Reading<'a> {
             for &user in &self.users[integer] {
                 let results = &self.func.inst(user).results;
                 match self.func.op(user) {
-                    Op::Binary { op, .. } if is_bitwise(*op) => integers.extend(results),
-                    Op::Raw { op, .. } if is_bitwise(op.defined()) => integers.extend(results),
-                    Op::Bitcast { .. } if is_float(self.func, results[0]) => {
-                        floats.push(results[0])
+                    Op::Binary(op::Binary { op, .. }) if is_bitwise(*op) => {
+                        integers.extend(results)
                     }
+                    Op::Raw(op::Raw { op, .. }) if is_bitwise(op.defined()) => {
+                        integers.extend(results)
+                    }
+                    Op::Bitcast(_) if is_float(self.func, results[0]) => floats.push(results[0]),
                     _ => return None,
                 }
             }
@@ -235,12 +237,12 @@ impl<'a> Reading<'a> {
 /// Whether an op of floats is NaN where any operand is.
 const fn spreads_nan(op: &Op) -> bool {
     match op {
-        Op::Unary { op, .. } => matches!(op, UnaryOp::Neg | UnaryOp::Abs),
-        Op::Binary { op, .. } => matches!(
+        Op::Unary(op::Unary { op, .. }) => matches!(op, UnaryOp::Neg | UnaryOp::Abs),
+        Op::Binary(op::Binary { op, .. }) => matches!(
             op,
             BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div
         ),
-        Op::Ternary { op, .. } => matches!(op, TernaryOp::Fma),
+        Op::Ternary(op::Ternary { op, .. }) => matches!(op, TernaryOp::Fma),
         _ => false,
     }
 }
@@ -256,7 +258,7 @@ const fn is_bitwise(op: BinaryOp) -> bool {
 mod tests {
     use super::{canonical_reads, seen_reads};
     use crate::builder::Builder;
-    use crate::ir::{DType, Func, Function, Op, Stage};
+    use crate::ir::{DType, Func, Function, Op, Stage, op};
     use crate::semantics::derived::{Domain, define};
     use crate::text::parse;
     use crate::verify;
@@ -265,7 +267,7 @@ mod tests {
     fn reads(func: &Func) -> (usize, usize) {
         let canonical = seen_reads(func);
         let reads = func.all_insts().into_iter().filter_map(|inst| {
-            let Op::Bitcast { x } = *func.op(inst) else {
+            let Op::Bitcast(op::Bitcast { x }) = *func.op(inst) else {
                 return None;
             };
             let float = func.ty(x).dtype().is_some_and(DType::is_float);

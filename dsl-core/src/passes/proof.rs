@@ -6,7 +6,7 @@
 //! they run without checks.
 
 use crate::entity::EntityMap;
-use crate::ir::{Func, Inst, InstData, Op, Order, Region, Trait, Value};
+use crate::ir::{Func, Inst, InstData, Op, Order, Region, Trait, Value, op};
 use crate::target::Determinism;
 
 /// Whether no access of a block function, compiled at this level, depends on memory.
@@ -46,13 +46,13 @@ impl Analysis<'_> {
     fn inst(&mut self, inst: Inst, controlled: bool) {
         let data = self.func.inst(inst);
         match &data.op {
-            Op::For {
+            Op::For(op::For {
                 lower,
                 upper,
                 init,
                 body,
                 ..
-            } => {
+            }) => {
                 let trips = controlled || self.loaded[*lower] || self.loaded[*upper];
                 let parameters = &self.func.region(*body).parameters;
                 if let Some((&index, carried)) = parameters.split_first() {
@@ -64,7 +64,7 @@ impl Analysis<'_> {
                 self.flow(init, &data.results, trips);
                 self.flow(self.func.yielded(*body), &data.results, trips);
             }
-            Op::While { init, before, body } => {
+            Op::While(op::While { init, before, body }) => {
                 let (condition, next) = match self.func.yielded(*before).split_first() {
                     Some((&condition, next)) => (self.loaded[condition], next),
                     None => (true, &[][..]),
@@ -79,25 +79,26 @@ impl Analysis<'_> {
                 self.region(*body, trips);
                 self.flow(next, &data.results, trips);
             }
-            Op::If {
+            Op::If(op::If {
                 condition,
                 on_true,
                 on_false,
-            } => {
+            }) => {
                 let taken = controlled || self.loaded[*condition];
                 for region in [on_true, on_false] {
                     self.region(*region, taken);
                     self.flow(self.func.yielded(*region), &data.results, taken);
                 }
             }
-            Op::Load { offsets, mask, .. } => {
+            Op::Load(op::Load { offsets, mask, .. }) => {
                 self.access(controlled, *offsets, *mask);
                 self.flow(&[], &data.results, true);
             }
-            Op::Store { offsets, mask, .. } | Op::AtomicReduce { offsets, mask, .. } => {
+            Op::Store(op::Store { offsets, mask, .. })
+            | Op::AtomicReduce(op::AtomicReduce { offsets, mask, .. }) => {
                 self.access(controlled, *offsets, *mask);
             }
-            Op::Gather { x, indices, .. } => {
+            Op::Gather(op::Gather { x, indices, .. }) => {
                 self.access(controlled, *indices, None);
                 let any = self.loaded[*x] || self.loaded[*indices];
                 self.flow(&[], &data.results, any);
@@ -127,7 +128,7 @@ impl Analysis<'_> {
 
     /// Whether checked and unchecked code may combine in another order, to another result.
     fn is_open(&self, op: &Op) -> bool {
-        let (Op::Reduce { order, .. } | Op::Scan { order, .. }) = op else {
+        let (Op::Reduce(op::Reduce { order, .. }) | Op::Scan(op::Scan { order, .. })) = op else {
             return false;
         };
         *order == Order::Any || self.determinism == Determinism::NotGuaranteed

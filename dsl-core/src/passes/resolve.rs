@@ -2,7 +2,7 @@
 
 use super::rewrite::rewrite;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::{DType, Func, Op, Order};
+use crate::ir::{DType, Func, Op, Order, op};
 use crate::semantics::derived::define_approximate;
 use crate::target::Determinism;
 
@@ -50,18 +50,20 @@ impl Violation {
 
 fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation> {
     match op {
-        Op::Reduce {
+        Op::Reduce(op::Reduce {
             order: Order::Any, ..
-        }
-        | Op::Scan {
+        })
+        | Op::Scan(op::Scan {
             order: Order::Any, ..
-        } if determinism >= Determinism::ScheduleInvariant => {
+        }) if determinism >= Determinism::ScheduleInvariant => {
             Violation::because("leaves its order to the schedule")
         }
-        Op::Approximate { .. } if determinism == Determinism::Exact => {
+        Op::Approximate(_) if determinism == Determinism::Exact => {
             Violation::because("differs between devices")
         }
-        Op::AtomicReduce { value, .. } if func.ty(*value).dtype().is_some_and(DType::is_float) => {
+        Op::AtomicReduce(op::AtomicReduce { value, .. })
+            if func.ty(*value).dtype().is_some_and(DType::is_float) =>
+        {
             Some(Violation {
                 reason: "adds floats in the order of arrival",
                 note: Some(
@@ -76,14 +78,16 @@ fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation
 
 fn relax(func: &mut Func) {
     for inst in func.all_insts() {
-        if let Op::Reduce { order, .. } | Op::Scan { order, .. } = &mut func.inst_mut(inst).op {
+        if let Op::Reduce(op::Reduce { order, .. }) | Op::Scan(op::Scan { order, .. }) =
+            &mut func.inst_mut(inst).op
+        {
             *order = Order::Any;
         }
     }
     rewrite(
         func,
         &mut |rewriter, inst| match *rewriter.builder.func().op(inst) {
-            Op::Function { op, x } => {
+            Op::Function(op::Function { op, x }) => {
                 define_approximate(&mut rewriter.builder, op, x).map(|value| vec![value])
             }
             _ => None,

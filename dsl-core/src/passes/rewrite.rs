@@ -2,7 +2,7 @@
 //! own.
 
 use crate::builder::Builder;
-use crate::ir::{Func, Inst, Literal, Op, Region, Stage, Value};
+use crate::ir::{Func, Inst, Literal, Op, Region, Stage, Value, op};
 
 /// What a rewriting rule sees: a builder that appends before the instruction at hand.
 pub struct Rewriter {
@@ -27,7 +27,7 @@ impl Rewriter {
     /// The literal that fills `value`, if it is a constant.
     pub fn constant(&self, value: Value) -> Option<Literal> {
         match self.definition(value) {
-            Some(Op::Constant { value }) => Some(*value),
+            Some(Op::Constant(op::Constant { value })) => Some(*value),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Local rewrites that keep every bit of every result. `x + 0.0` stays: it turns -0 into +0.
 
 use super::rewrite::{Rewriter, rewrite};
-use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Type, Value};
+use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Type, Value, op};
 
 /// Applies the rules below once to each instruction, operands first.
 pub fn simplify(func: &mut Func) {
@@ -18,20 +18,20 @@ fn access(rewriter: &mut Rewriter, inst: Inst) -> Option<Vec<Value>> {
         .first()
         .map(|&result| rewriter.builder.ty(result));
     match data.op.clone() {
-        Op::Load {
+        Op::Load(op::Load {
             base,
             offsets,
             mask: Some(mask),
             other,
-        } => {
+        }) => {
             let ty = ty?;
             if rewriter.constant(mask)?.bits != 0 {
-                let op = Op::Load {
+                let op = Op::Load(op::Load {
                     base,
                     offsets,
                     mask: None,
                     other: None,
-                };
+                });
                 return Some(vec![rewriter.builder.value(op)]);
             }
             let zero = Literal::from_bits(ty.dtype()?, 0);
@@ -39,40 +39,40 @@ fn access(rewriter: &mut Rewriter, inst: Inst) -> Option<Vec<Value>> {
                 other.unwrap_or_else(|| rewriter.builder.filled(zero, ty.shape)),
             ])
         }
-        Op::Store {
+        Op::Store(op::Store {
             base,
             offsets,
             value,
             mask: Some(mask),
-        } => {
+        }) => {
             if rewriter.constant(mask)?.bits != 0 {
                 rewriter.builder.emit(
-                    Op::Store {
+                    Op::Store(op::Store {
                         base,
                         offsets,
                         value,
                         mask: None,
-                    },
+                    }),
                     &[],
                 );
             }
             Some(Vec::new())
         }
-        Op::AtomicReduce {
+        Op::AtomicReduce(op::AtomicReduce {
             base,
             offsets,
             value,
             mask: Some(mask),
             op,
-        } => {
+        }) => {
             if rewriter.constant(mask)?.bits != 0 {
-                let op = Op::AtomicReduce {
+                let op = Op::AtomicReduce(op::AtomicReduce {
                     base,
                     offsets,
                     value,
                     mask: None,
                     op,
-                };
+                });
                 rewriter.builder.emit(op, &[]);
             }
             Some(Vec::new())
@@ -88,22 +88,24 @@ fn rule(rewriter: &mut Rewriter, inst: Inst) -> Option<Value> {
     };
     let ty = rewriter.builder.ty(result);
     match data.op {
-        Op::Splat { x } | Op::Broadcast { x } | Op::Reshape { x } => repeat(rewriter, x, ty),
-        Op::ExpandDims { x, .. } => uniform(rewriter, x, ty),
-        Op::Transpose { x, permutation } => {
+        Op::Splat(op::Splat { x })
+        | Op::Broadcast(op::Broadcast { x })
+        | Op::Reshape(op::Reshape { x }) => repeat(rewriter, x, ty),
+        Op::ExpandDims(op::ExpandDims { x, .. }) => uniform(rewriter, x, ty),
+        Op::Transpose(op::Transpose { x, permutation }) => {
             if permutation.iter().copied().eq(0..permutation.len() as u32) {
                 return Some(x);
             }
             uniform(rewriter, x, ty)
         }
-        Op::Cast { x } if rewriter.builder.ty(x) == ty => Some(x),
-        Op::Bitcast { x } if rewriter.builder.ty(x) == ty && !is_float(ty) => Some(x),
-        Op::Binary { op, lhs, rhs } => binary(rewriter, op, lhs, rhs),
-        Op::Select {
+        Op::Cast(op::Cast { x }) if rewriter.builder.ty(x) == ty => Some(x),
+        Op::Bitcast(op::Bitcast { x }) if rewriter.builder.ty(x) == ty && !is_float(ty) => Some(x),
+        Op::Binary(op::Binary { op, lhs, rhs }) => binary(rewriter, op, lhs, rhs),
+        Op::Select(op::Select {
             condition,
             on_true,
             on_false,
-        } => {
+        }) => {
             if on_true == on_false {
                 return Some(on_true);
             }
@@ -125,8 +127,8 @@ fn is_float(ty: Type) -> bool {
 /// A value with the same element everywhere, in another shape.
 fn uniform(rewriter: &mut Rewriter, x: Value, ty: Type) -> Option<Value> {
     match rewriter.definition(x)?.clone() {
-        Op::Constant { value } => Some(rewriter.builder.filled(value, ty.shape)),
-        Op::Splat { x } => Some(rewriter.builder.splat(x, ty.shape)),
+        Op::Constant(op::Constant { value }) => Some(rewriter.builder.filled(value, ty.shape)),
+        Op::Splat(op::Splat { x }) => Some(rewriter.builder.splat(x, ty.shape)),
         _ => None,
     }
 }

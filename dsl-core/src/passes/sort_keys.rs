@@ -6,7 +6,7 @@
 
 use super::rewrite::{Rewriter, rewrite};
 use crate::builder::Builder;
-use crate::ir::{Class, DType, Func, Inst, Op, SortOrder, Value};
+use crate::ir::{Class, DType, Func, Inst, Op, SortOrder, Value, op};
 
 /// Rewrites each `sort` into one of integer keys.
 pub fn sort_keys(func: &mut Func) {
@@ -28,13 +28,13 @@ struct Packed {
 }
 
 fn sorted(rewriter: &mut Rewriter, inst: Inst) -> Option<Vec<Value>> {
-    let Op::Sort {
+    let Op::Sort(op::Sort {
         sources,
         keys,
         axis,
         direction,
         count,
-    } = rewriter.builder.func().op(inst).clone()
+    }) = rewriter.builder.func().op(inst).clone()
     else {
         return None;
     };
@@ -54,13 +54,13 @@ fn sorted(rewriter: &mut Rewriter, inst: Inst) -> Option<Vec<Value>> {
         .iter()
         .map(|group| group.value)
         .chain(payloads.iter().copied());
-    let op = Op::Sort {
+    let op = Op::Sort(op::Sort {
         sources: sources.collect(),
         keys: packed.len() as i64,
         axis,
         direction: SortOrder::Ascending,
         count,
-    };
+    });
     let sort = builder.emit(op, &[]);
     let results = builder.results(sort).to_vec();
     let (groups, moved) = results.split_at(packed.len());

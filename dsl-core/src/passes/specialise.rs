@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Loc;
 use crate::facts::{Facts, Known};
-use crate::ir::{Func, Literal, Op};
+use crate::ir::{Func, Literal, Op, op};
 
 /// Writes what is known of the arguments into the function: divisors into the parameters, a constant
 /// for the uses of a parameter that is 1.
@@ -29,7 +29,11 @@ fn replace_by_one(func: &mut Func, parameter: usize) {
     };
     let uses = func.all_insts();
     let ty = func.ty(value);
-    let constant = func.add_inst(Op::Constant { value: literal }, &[ty], Loc::none());
+    let constant = func.add_inst(
+        Op::Constant(op::Constant { value: literal }),
+        &[ty],
+        Loc::none(),
+    );
     let one = func.inst(constant).results[0];
     for inst in uses {
         let op = &mut func.inst_mut(inst).op;

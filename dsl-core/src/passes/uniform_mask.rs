@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::duplicate::duplicate;
 use super::mask_ranges::{Definitions, Ranges};
 use crate::builder::Builder;
-use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Stage, Trait, Value};
+use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Stage, Trait, Value, op};
 
 /// Splits each region whose accesses are masked by provable comparisons into two versions.
 pub fn split_uniform_masks(func: &mut Func) {
@@ -32,10 +32,12 @@ fn region(func: &mut Func, of: Region, definitions: &mut Definitions) {
     definitions.learn(func);
     for inst in func.region(inside).insts.clone() {
         match func.op(inst).clone() {
-            Op::For { body, .. } | Op::While { body, .. } => region(func, body, definitions),
-            Op::If {
+            Op::For(op::For { body, .. }) | Op::While(op::While { body, .. }) => {
+                region(func, body, definitions)
+            }
+            Op::If(op::If {
                 on_true, on_false, ..
-            } => {
+            }) => {
                 region(func, on_true, definitions);
                 region(func, on_false, definitions);
             }
@@ -112,15 +114,15 @@ fn pure_first(func: &Func, of: Region) -> (Vec<Inst>, Vec<Inst>) {
 fn mask_leaves(func: &Func, insts: &[Inst], definitions: &Definitions) -> BTreeSet<Value> {
     let mut pending = Vec::new();
     let mut visit = |inst: Inst| {
-        if let Op::Load {
+        if let Op::Load(op::Load {
             mask: Some(mask), ..
-        }
-        | Op::Store {
+        })
+        | Op::Store(op::Store {
             mask: Some(mask), ..
-        }
-        | Op::AtomicReduce {
+        })
+        | Op::AtomicReduce(op::AtomicReduce {
             mask: Some(mask), ..
-        } = func.op(inst)
+        }) = func.op(inst)
         {
             pending.push(*mask);
         }
@@ -137,18 +139,18 @@ fn mask_leaves(func: &Func, insts: &[Inst], definitions: &Definitions) -> BTreeS
             continue;
         }
         match definitions.op(func, value) {
-            Some(Op::Binary {
+            Some(Op::Binary(op::Binary {
                 op: BinaryOp::And,
                 lhs,
                 rhs,
-            }) => pending.extend([*lhs, *rhs]),
+            })) => pending.extend([*lhs, *rhs]),
             Some(
-                Op::Broadcast { x }
-                | Op::ExpandDims { x, .. }
-                | Op::Reshape { x }
-                | Op::Transpose { x, .. },
+                Op::Broadcast(op::Broadcast { x })
+                | Op::ExpandDims(op::ExpandDims { x, .. })
+                | Op::Reshape(op::Reshape { x })
+                | Op::Transpose(op::Transpose { x, .. }),
             ) => pending.push(*x),
-            Some(Op::Compare { .. }) => {
+            Some(Op::Compare(_)) => {
                 leaves.insert(value);
             }
             _ => {}
@@ -206,19 +208,19 @@ fn branch(
     if terminator.is_none() {
         for region in [unchecked, checked] {
             builder.enter(region);
-            builder.emit(Op::Yield { values: Vec::new() }, &[]);
+            builder.emit(Op::Yield(op::Yield { values: Vec::new() }), &[]);
         }
     }
     builder.enter(outer);
-    let op = Op::If {
+    let op = Op::If(op::If {
         condition,
         on_true: unchecked,
         on_false: checked,
-    };
+    });
     let inst = builder.emit(op, &[]);
     if terminator.is_some() {
         let values = builder.results(inst).to_vec();
-        builder.emit(Op::Yield { values }, &[]);
+        builder.emit(Op::Yield(op::Yield { values }), &[]);
     }
     unchecked
 }

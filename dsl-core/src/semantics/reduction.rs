@@ -1,7 +1,7 @@
 //! The order in which a reduction or a scan combines, which the interpreter follows, and what the
 //! lowerings ask of a combiner: its op, its identity, and in which order it is evaluated.
 
-use crate::ir::{BinaryOp, DType, Func, Literal, Op, Order, Region};
+use crate::ir::{BinaryOp, DType, Func, Literal, Op, Order, Region, op};
 
 /// The levels of a reduction along one axis.
 ///
@@ -61,7 +61,7 @@ pub fn only_op(func: &Func, combine: Region) -> Option<BinaryOp> {
     };
     let inst = func.inst(*inst);
     match &inst.op {
-        Op::Binary { op, lhs, rhs }
+        Op::Binary(op::Binary { op, lhs, rhs })
             if (lhs, rhs) == (first, second)
                 && func.yielded(combine) == inst.results.as_slice() =>
         {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::Entity;
 use crate::ir::infer::infer;
-use crate::ir::{Access, Func, Inst, MAX_DEPTH, Op, Region, Space, Stage, Trait, Type, Value};
+use crate::ir::{Access, Func, Inst, MAX_DEPTH, Op, Region, Space, Stage, Trait, Type, Value, op};
 use crate::target::{MAX_OCCUPANCY, MAX_WARPS};
 
 /// The most parameters of a function.
@@ -187,7 +187,7 @@ impl Checker<'_> {
         }
         self.types(inst);
         self.memory(inst);
-        if self.stage == Stage::Block && matches!(op, Op::Reduce { .. } | Op::Scan { .. }) {
+        if self.stage == Stage::Block && matches!(op, Op::Reduce(_) | Op::Scan(_)) {
             self.combiner(inst);
         }
     }
@@ -217,7 +217,7 @@ impl Checker<'_> {
                     self.type_of_stage(inst, ty);
                 }
                 let pointer = found.iter().any(|ty| ty.pointee().is_some());
-                if pointer && !matches!(data.op, Op::Alloc { .. }) {
+                if pointer && !matches!(data.op, Op::Alloc(_)) {
                     let name = data.op.mnemonic();
                     self.error(inst, format!("`{name}` cannot give a pointer"));
                 }
@@ -241,15 +241,17 @@ impl Checker<'_> {
 
     fn memory(&mut self, inst: Inst) {
         let (base, writes) = match self.func.op(inst) {
-            Op::Load { base, .. } | Op::LaneLoad { base, .. } => (*base, false),
-            Op::Store { base, .. }
-            | Op::AtomicReduce { base, .. }
-            | Op::LaneStore { base, .. }
-            | Op::LaneAtomic { base, .. } => (*base, true),
-            Op::CheckBounds { base, .. }
-            | Op::StopOutside { base, .. }
-            | Op::InBounds { base, .. } => (*base, false),
-            Op::StartCopy { source, .. } => (*source, false),
+            Op::Load(op::Load { base, .. }) | Op::LaneLoad(op::LaneLoad { base, .. }) => {
+                (*base, false)
+            }
+            Op::Store(op::Store { base, .. })
+            | Op::AtomicReduce(op::AtomicReduce { base, .. })
+            | Op::LaneStore(op::LaneStore { base, .. })
+            | Op::LaneAtomic(op::LaneAtomic { base, .. }) => (*base, true),
+            Op::CheckBounds(op::CheckBounds { base, .. })
+            | Op::StopOutside(op::StopOutside { base, .. })
+            | Op::InBounds(op::InBounds { base, .. }) => (*base, false),
+            Op::StartCopy(op::StartCopy { source, .. }) => (*source, false),
             _ => return,
         };
         let Some((_, space)) = self.func.ty(base).pointee() else {

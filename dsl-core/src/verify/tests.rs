@@ -4,19 +4,23 @@ use super::block;
 use crate::builder::Builder;
 use crate::diagnostic::Loc;
 use crate::entity::Entity;
-use crate::ir::{Access, DType, Func, Inst, Literal, Op, Region, Shape, Stage};
+use crate::ir::{Access, DType, Func, Inst, Literal, Op, Region, Shape, Stage, op};
 
 /// A branch into `region` at the end of `outer`.
 fn branch(func: &mut Func, outer: Region, region: Region) -> Inst {
     let condition = func.arguments()[0];
     let on_false = func.add_region();
-    let end = func.add_inst(Op::Yield { values: Vec::new() }, &[], Loc::none());
+    let end = func.add_inst(
+        Op::Yield(op::Yield { values: Vec::new() }),
+        &[],
+        Loc::none(),
+    );
     func.region_mut(on_false).insts.push(end);
-    let op = Op::If {
+    let op = Op::If(op::If {
         condition,
         on_true: region,
         on_false,
-    };
+    });
     let inst = func.add_inst(op, &[], Loc::none());
     func.region_mut(outer).insts.push(inst);
     inst
@@ -93,7 +97,10 @@ fn a_tile_of_pointers_is_none() {
     let pointer = builder.pointer_parameter("x", DType::F32, Access::Read);
     let ty = builder.ty(pointer);
     let shape = Shape::new(&[1]).expect("a shape");
-    builder.declared(Op::Reshape { x: pointer }, ty.with_shape(shape));
+    builder.declared(
+        Op::Reshape(op::Reshape { x: pointer }),
+        ty.with_shape(shape),
+    );
     refused(
         builder.finish().expect("has types"),
         "`reshape` cannot give a pointer",

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::InstBuilder;
-use exactile_core::ir::{BinaryOp, DType, Op, Space, Value};
+use exactile_core::ir::{BinaryOp, DType, Op, Space, Value, op};
 
 use super::Codegen;
 
@@ -132,7 +132,7 @@ impl Codegen<'_> {
             }
             loops += usize::from(self.loops.iter().any(|around| around.index == value));
             let op = self.definitions[value].map(|inst| self.func.op(inst));
-            if loops > 1 || matches!(op, Some(Op::ProgramId { .. })) {
+            if loops > 1 || matches!(op, Some(Op::ProgramId(_))) {
                 return true;
             }
             left.extend(op.map(Op::operands).unwrap_or_default());
@@ -143,11 +143,11 @@ impl Codegen<'_> {
     /// The constant that a sum adds last.
     fn added(&self, sum: Value) -> i64 {
         let op = self.definitions[sum].map(|inst| self.func.op(inst));
-        let Some(Op::Binary {
+        let Some(Op::Binary(op::Binary {
             op: BinaryOp::Add,
             rhs,
             ..
-        }) = op
+        })) = op
         else {
             return 0;
         };
@@ -173,7 +173,7 @@ impl Codegen<'_> {
             return Some(Slope::Known(1));
         }
         let op = self.definitions[value].map(|inst| self.func.op(inst));
-        let Some(&Op::Binary { op, lhs, rhs }) = op else {
+        let Some(&Op::Binary(op::Binary { op, lhs, rhs })) = op else {
             return Some(Slope::Known(0));
         };
         let left = self.slope(lhs, index, known)?;

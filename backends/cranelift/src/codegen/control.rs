@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder};
-use exactile_core::ir::{Op, Region, Type, Value};
+use exactile_core::ir::{Op, Region, Type, Value, op};
 
 use super::Codegen;
 use super::ahead::Loop;
@@ -15,20 +15,22 @@ use crate::Error;
 impl Codegen<'_> {
     pub(super) fn control(&mut self, op: &Op, results: &[Value]) -> Result<(), Error> {
         match op {
-            Op::For {
+            Op::For(op::For {
                 lower,
                 upper,
                 init,
                 step,
                 body,
                 ..
-            } => self.for_loop((*lower, *upper), *step, init, *body, results),
-            Op::If {
+            }) => self.for_loop((*lower, *upper), *step, init, *body, results),
+            Op::If(op::If {
                 condition,
                 on_true,
                 on_false,
-            } => self.branch(*condition, *on_true, *on_false, results),
-            Op::While { init, before, body } => self.while_loop(init, *before, *body, results),
+            }) => self.branch(*condition, *on_true, *on_false, results),
+            Op::While(op::While { init, before, body }) => {
+                self.while_loop(init, *before, *body, results)
+            }
             op => Err(Error::Unsupported(op.mnemonic())),
         }
     }

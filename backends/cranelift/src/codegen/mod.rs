@@ -17,7 +17,7 @@ use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use exactile_core::entity::EntityMap;
-use exactile_core::ir::{Axis, DType, Func, Inst, Literal, Op, Region, Type, Value};
+use exactile_core::ir::{Axis, DType, Func, Inst, Literal, Op, Region, Type, Value, op};
 use exactile_core::passes::legalise;
 use exactile_core::verify::LaneFunc;
 
@@ -166,8 +166,8 @@ impl Codegen<'_> {
     /// The literal that fills `value`, if it is a constant or repeats one.
     fn constant(&self, value: Value) -> Option<Literal> {
         match self.func.op(self.definitions[value]?) {
-            Op::Constant { value } => Some(*value),
-            Op::Splat { x } => self.constant(*x),
+            Op::Constant(op::Constant { value }) => Some(*value),
+            Op::Splat(op::Splat { x }) => self.constant(*x),
             _ => None,
         }
     }
@@ -177,49 +177,49 @@ impl Codegen<'_> {
         let results = &data.results;
         let ty = results.first().map(|&result| self.ty(result));
         let repr = match (&data.op, ty) {
-            (Op::For { .. } | Op::If { .. } | Op::While { .. }, _) => {
+            (Op::For(_) | Op::If(_) | Op::While(_), _) => {
                 return self.control(&data.op, results);
             }
             (
-                Op::LaneStore {
+                Op::LaneStore(op::LaneStore {
                     base,
                     offset,
                     value,
                     mask,
                     ..
-                },
+                }),
                 _,
             ) => {
                 self.store(*base, *offset, *value, *mask);
                 return Ok(());
             }
             (
-                Op::LaneAtomic {
+                Op::LaneAtomic(op::LaneAtomic {
                     base,
                     offset,
                     value,
                     mask,
                     op,
-                },
+                }),
                 _,
             ) => {
                 self.combine(*op, (*base, *offset), *value, *mask);
                 return Ok(());
             }
             (
-                Op::CheckIndex {
+                Op::CheckIndex(op::CheckIndex {
                     index,
                     element,
                     extent,
                     site,
                     ..
-                },
+                }),
                 _,
             ) => {
                 self.check_index(*index, *element, *extent, *site);
                 return Ok(());
             }
-            (Op::Yield { .. }, _) => return Ok(()),
+            (Op::Yield(_), _) => return Ok(()),
             (_, None) => return Err(Error::Unsupported(data.op.mnemonic())),
             (op, Some(ty)) => self.value(op, results[0], ty)?,
         };
@@ -231,77 +231,79 @@ impl Codegen<'_> {
     fn value(&mut self, op: &Op, result: Value, ty: Type) -> Result<Repr, Error> {
         let lanes = ty.shape.elements();
         Ok(match op {
-            Op::Constant { value } => self.filled(*value, ty),
-            Op::ProgramId { axis } => Repr::Scalar(self.coordinates[axis.index()]),
-            Op::NumPrograms { axis: Axis(axis) } => {
+            Op::Constant(op::Constant { value }) => self.filled(*value, ty),
+            Op::ProgramId(op::ProgramId { axis }) => Repr::Scalar(self.coordinates[axis.index()]),
+            Op::NumPrograms(op::NumPrograms { axis: Axis(axis) }) => {
                 let offset = GRID_OFFSET + i32::from(*axis) * 8;
                 let (flags, context) = (memory::flags(), self.entry.context);
                 let ins = self.builder.ins();
                 Repr::Scalar(ins.load(clif::types::I64, flags, context, offset))
             }
-            Op::Splat { x } => self.splat(*x, lanes),
-            Op::Unary { op, x } => self.unary(*op, self.dtype(*x), lanes, &self.repr(*x)),
-            Op::Binary { op, lhs, rhs } if !legalise::needs_guard(*op, ty.dtype()) => {
+            Op::Splat(op::Splat { x }) => self.splat(*x, lanes),
+            Op::Unary(op::Unary { op, x }) => {
+                self.unary(*op, self.dtype(*x), lanes, &self.repr(*x))
+            }
+            Op::Binary(op::Binary { op, lhs, rhs }) if !legalise::needs_guard(*op, ty.dtype()) => {
                 self.binary(*op, ty, *lhs, *rhs)
             }
-            Op::Raw { op, lhs, rhs } => self.raw(*op, ty, *lhs, *rhs),
-            Op::Ternary { op, a, b, c } => {
+            Op::Raw(op::Raw { op, lhs, rhs }) => self.raw(*op, ty, *lhs, *rhs),
+            Op::Ternary(op::Ternary { op, a, b, c }) => {
                 let operands = [self.repr(*a), self.repr(*b), self.repr(*c)];
                 self.ternary(*op, ty, &operands)
             }
-            Op::Compare { op, lhs, rhs } => self.compare(*op, *lhs, *rhs, lanes),
-            Op::Select {
+            Op::Compare(op::Compare { op, lhs, rhs }) => self.compare(*op, *lhs, *rhs, lanes),
+            Op::Select(op::Select {
                 condition,
                 on_true,
                 on_false,
-            } => {
+            }) => {
                 let (on_true, on_false) = (self.repr(*on_true), self.repr(*on_false));
                 let condition = self.repr(*condition);
                 self.select(ty, &condition, &on_true, &on_false)
             }
-            Op::Cast { x } => self.cast(*x, ty),
-            Op::Bitcast { x } => self.bitcast(result, *x),
-            Op::Alloc { offset, .. } => {
+            Op::Cast(op::Cast { x }) => self.cast(*x, ty),
+            Op::Bitcast(op::Bitcast { x }) => self.bitcast(result, *x),
+            Op::Alloc(op::Alloc { offset, .. }) => {
                 if !matches!(ty.pointee(), Some((_, exactile_core::ir::Space::Scratch))) {
                     return Err(Error::Unsupported("shared memory"));
                 }
                 Repr::Scalar(self.builder.ins().iadd_imm_s(self.scratch, *offset))
             }
-            Op::LaneLoad {
+            Op::LaneLoad(op::LaneLoad {
                 base,
                 offset,
                 mask,
                 other,
                 ..
-            } => self.load(*base, *offset, *mask, *other, ty),
-            Op::InBounds {
+            }) => self.load(*base, *offset, *mask, *other, ty),
+            Op::InBounds(op::InBounds {
                 base,
                 offset,
                 count,
-            } => Repr::Scalar(match self.is_inside((*base, *offset), *count) {
+            }) => Repr::Scalar(match self.is_inside((*base, *offset), *count) {
                 Some((inside, _)) => inside,
                 None => self.bits(clif::types::I8, 1),
             }),
-            Op::CheckBounds {
+            Op::CheckBounds(op::CheckBounds {
                 base,
                 offset,
                 element,
                 mask,
                 count,
                 site,
-            } => self.check_bounds((*base, *offset), *element, *mask, *count, *site),
-            Op::Extract { vector, index } => {
+            }) => self.check_bounds((*base, *offset), *element, *mask, *count, *site),
+            Op::Extract(op::Extract { vector, index }) => {
                 let lane = self.extract(&self.repr(*vector), self.dtype(*vector), *index as usize);
                 Repr::Scalar(lane)
             }
-            Op::Vector { elements } => {
+            Op::Vector(op::Vector { elements }) => {
                 let singles: Vec<clif::Value> = elements
                     .iter()
                     .map(|&element| self.single(element))
                     .collect();
                 self.gather(self.dtype(elements[0]), &singles)
             }
-            Op::ShuffleVector { a, b, indices } => self.shuffle(*a, *b, indices),
+            Op::ShuffleVector(op::ShuffleVector { a, b, indices }) => self.shuffle(*a, *b, indices),
             op => return Err(Error::Unsupported(op.mnemonic())),
         })
     }

@@ -3,7 +3,7 @@
 //! An unmasked access is an LLVM load or store. A masked one is inline PTX with a predicate: a
 //! branch around each access would keep the assembler from having many in flight.
 
-use exactile_core::ir::{Access, DType, Inst, Op, Space, Value};
+use exactile_core::ir::{Access, DType, Inst, Op, Space, Value, op};
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue};
 
@@ -43,13 +43,13 @@ impl Piece<'_> {
 impl<'c> Emitter<'_, 'c> {
     /// Emits `lane_load`.
     pub(super) fn lane_load(&mut self, inst: Inst, op: &Op) -> Result<()> {
-        let Op::LaneLoad {
+        let Op::LaneLoad(op::LaneLoad {
             base,
             offset,
             mask,
             other,
             align,
-        } = op
+        }) = op
         else {
             return Err(Error::Unsupported(op.mnemonic().to_string()));
         };
@@ -76,13 +76,13 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Emits `lane_store`.
     pub(super) fn lane_store(&mut self, op: &Op) -> Result<()> {
-        let Op::LaneStore {
+        let Op::LaneStore(op::LaneStore {
             base,
             offset,
             value,
             mask,
             align,
-        } = op
+        }) = op
         else {
             return Err(Error::Unsupported(op.mnemonic().to_string()));
         };

@@ -1,6 +1,6 @@
 //! Elementwise ops: dispatch over the families, and comparisons.
 
-use exactile_core::ir::{BinaryOp, CompareOp, DType, Inst, Op, TernaryOp, UnaryOp};
+use exactile_core::ir::{BinaryOp, CompareOp, DType, Inst, Op, TernaryOp, UnaryOp, op};
 use inkwell::values::{BasicValueEnum, InstructionOpcode, IntValue, Operand};
 use inkwell::{FloatPredicate, IntPredicate};
 
@@ -12,13 +12,15 @@ impl<'c> Emitter<'_, 'c> {
     /// Emits an elementwise op, a constant, a select or a splat.
     pub(super) fn elementwise(&mut self, inst: Inst, op: &Op) -> Result<()> {
         let elements = match op {
-            Op::Constant { value } => vec![self.literal(*value)?; self.result_elements(inst)],
-            Op::Splat { x } => vec![self.values[*x][0]; self.result_elements(inst)],
-            Op::Select {
+            Op::Constant(op::Constant { value }) => {
+                vec![self.literal(*value)?; self.result_elements(inst)]
+            }
+            Op::Splat(op::Splat { x }) => vec![self.values[*x][0]; self.result_elements(inst)],
+            Op::Select(op::Select {
                 condition,
                 on_true,
                 on_false,
-            } => {
+            }) => {
                 let (condition, on_true, on_false) = (
                     self.get(*condition),
                     self.get(*on_true),
@@ -91,22 +93,26 @@ impl<'c> Emitter<'_, 'c> {
         let lanes: Vec<Elements<'c>> = operands.iter().map(|&value| self.get(value)).collect();
         (0..lanes[0].len())
             .map(|lane| match op {
-                Op::Unary { op, .. } => self.unary(*op, dtype, lanes[0][lane]),
-                Op::Approximate { op, .. } => {
+                Op::Unary(op::Unary { op, .. }) => self.unary(*op, dtype, lanes[0][lane]),
+                Op::Approximate(op::Approximate { op, .. }) => {
                     let result = self.approximate(*op, lanes[0][lane].into_float_value())?;
                     Ok(result.into())
                 }
-                Op::Binary { op, .. } => self.binary(*op, dtype, lanes[0][lane], lanes[1][lane]),
-                Op::Raw { op, .. } => {
+                Op::Binary(op::Binary { op, .. }) => {
+                    self.binary(*op, dtype, lanes[0][lane], lanes[1][lane])
+                }
+                Op::Raw(op::Raw { op, .. }) => {
                     let operands = (lanes[0][lane], lanes[1][lane]);
                     let (lhs, rhs) = (operands.0.into_int_value(), operands.1.into_int_value());
                     Ok(self.raw(*op, dtype, lhs, rhs)?.into())
                 }
-                Op::Ternary { op, .. } => {
+                Op::Ternary(op::Ternary { op, .. }) => {
                     let operands = [lanes[0][lane], lanes[1][lane], lanes[2][lane]];
                     self.ternary(*op, dtype, operands)
                 }
-                Op::Compare { op, .. } => self.compare(*op, dtype, lanes[0][lane], lanes[1][lane]),
+                Op::Compare(op::Compare { op, .. }) => {
+                    self.compare(*op, dtype, lanes[0][lane], lanes[1][lane])
+                }
                 _ => Err(Error::Unsupported(op.mnemonic().to_string())),
             })
             .collect()

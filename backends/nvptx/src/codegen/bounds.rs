@@ -1,6 +1,6 @@
 //! `stop_outside` and `stop_index`: the comparison in line, the report of an error in a cold function.
 
-use exactile_core::ir::{Op, Value};
+use exactile_core::ir::{Op, Value, op};
 use inkwell::attributes::AttributeLoc;
 use inkwell::basic_block::BasicBlock;
 use inkwell::module::Linkage;
@@ -56,14 +56,14 @@ impl<'c> Emitter<'_, 'c> {
     /// Emits `stop_outside`. Nothing is alive where the report is called, so that it costs the rest of
     /// the kernel no register.
     pub(super) fn stop_outside(&mut self, op: &Op) -> Result<()> {
-        let Op::StopOutside {
+        let Op::StopOutside(op::StopOutside {
             base,
             offset,
             element,
             mask,
             count,
             site,
-        } = op
+        }) = op
         else {
             return Err(Error::Unsupported(op.mnemonic().to_string()));
         };
@@ -80,14 +80,14 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Emits `stop_index`.
     pub(super) fn stop_index(&mut self, op: &Op) -> Result<()> {
-        let Op::StopIndex {
+        let Op::StopIndex(op::StopIndex {
             index,
             element,
             mask,
             extent,
             site,
             ..
-        } = op
+        }) = op
         else {
             return Err(Error::Unsupported(op.mnemonic().to_string()));
         };
@@ -170,7 +170,7 @@ impl<'c> Emitter<'_, 'c> {
     fn starts_copies(&self) -> bool {
         let insts = self.func.all_insts();
         let mut insts = insts.iter();
-        insts.any(|&inst| matches!(self.func.op(inst), Op::StartCopy { .. }))
+        insts.any(|&inst| matches!(self.func.op(inst), Op::StartCopy(_)))
     }
 
     /// The number of elements behind a parameter.

@@ -1,6 +1,6 @@
 //! Structured control flow: `for`, `if` and `while` as blocks and phis.
 
-use exactile_core::ir::{Inst, Op, Region, Value};
+use exactile_core::ir::{Inst, Op, Region, Value, op};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValueEnum, PhiValue};
@@ -16,20 +16,22 @@ impl<'c> Emitter<'_, 'c> {
     /// Emits an op that owns regions.
     pub(super) fn control(&mut self, inst: Inst, op: &Op) -> Result<()> {
         match op {
-            Op::For {
+            Op::For(op::For {
                 lower,
                 upper,
                 init,
                 step,
                 body,
                 ..
-            } => self.for_loop(inst, (*lower, *upper), init, *step, *body),
-            Op::If {
+            }) => self.for_loop(inst, (*lower, *upper), init, *step, *body),
+            Op::If(op::If {
                 condition,
                 on_true,
                 on_false,
-            } => self.if_else(inst, *condition, *on_true, *on_false),
-            Op::While { init, before, body } => self.while_loop(inst, init, *before, *body),
+            }) => self.if_else(inst, *condition, *on_true, *on_false),
+            Op::While(op::While { init, before, body }) => {
+                self.while_loop(inst, init, *before, *body)
+            }
             _ => Err(Error::Unsupported(op.mnemonic().to_string())),
         }
     }

@@ -1,6 +1,6 @@
 //! Asynchronous copies from global to shared memory.
 
-use exactile_core::ir::{DType, Op, Value};
+use exactile_core::ir::{DType, Op, Value, op};
 use inkwell::values::PointerValue;
 
 use super::Emitter;
@@ -11,14 +11,14 @@ impl<'c> Emitter<'_, 'c> {
     /// Emits `start_copy`. Copies of 16 bytes pass by the first-level cache; without the mask the
     /// hardware reads nothing and fills with zeros.
     pub(super) fn start_copy(&self, op: &Op) -> Result<()> {
-        let Op::StartCopy {
+        let Op::StartCopy(op::StartCopy {
             target,
             offset,
             source,
             source_offset,
             mask,
             count,
-        } = *op
+        }) = *op
         else {
             return Err(Error::Unsupported(op.mnemonic().to_string()));
         };

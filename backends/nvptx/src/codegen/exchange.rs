@@ -1,6 +1,6 @@
 //! What lanes do together: shuffles and barriers. Also packing of elements into 32-bit words.
 
-use exactile_core::ir::{DType, Inst, Op};
+use exactile_core::ir::{DType, Inst, Op, op};
 use inkwell::values::{BasicValueEnum, IntValue};
 
 use super::Emitter;
@@ -17,8 +17,12 @@ impl<'c> Emitter<'_, 'c> {
     /// Emits `shuffle_xor` and `shuffle_index`, one instruction for each 32 bits.
     pub(super) fn shuffle(&mut self, inst: Inst, op: &Op) -> Result<()> {
         let (name, x, selector) = match op {
-            Op::ShuffleXor { x, lane_mask } => ("bfly", *x, self.int(32, *lane_mask).into()),
-            Op::ShuffleIndex { x, source_lane } => ("idx", *x, self.values[*source_lane][0]),
+            Op::ShuffleXor(op::ShuffleXor { x, lane_mask }) => {
+                ("bfly", *x, self.int(32, *lane_mask).into())
+            }
+            Op::ShuffleIndex(op::ShuffleIndex { x, source_lane }) => {
+                ("idx", *x, self.values[*source_lane][0])
+            }
             _ => return Err(Error::Unsupported(op.mnemonic().to_string())),
         };
         let name = format!("llvm.nvvm.shfl.sync.{name}.i32");

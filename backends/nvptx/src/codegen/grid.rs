@@ -1,6 +1,6 @@
 //! Where a lane is: program, warp and lane indices.
 
-use exactile_core::ir::{Axis, Inst, Op};
+use exactile_core::ir::{Axis, Inst, Op, op};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 
@@ -84,7 +84,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn thread_index(&mut self, inst: Inst, op: &Op) -> Result<()> {
         let thread = self.special_register("tid.x")?;
         let index = match op {
-            Op::LaneId {} => self.builder.build_and(thread, self.int(32, 31), "")?,
+            Op::LaneId(op::LaneId {}) => self.builder.build_and(thread, self.int(32, 31), "")?,
             _ => self
                 .builder
                 .build_right_shift(thread, self.int(32, 5), false, "")?,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use exactile_core::entity::EntityMap;
-use exactile_core::ir::{Access, DType, Element, Func, Inst, Op, Space, Type, Value};
+use exactile_core::ir::{Access, DType, Element, Func, Inst, Op, Space, Type, Value, op};
 use exactile_core::target::{MAX_WARPS, Target, WARP_LANES};
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
@@ -186,7 +186,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 fn shared_bytes(func: &Func, target: &Target) -> Result<u32> {
     let mut total = 0i64;
     for inst in func.all_insts() {
-        let Op::Alloc { offset, count } = func.op(inst) else {
+        let Op::Alloc(op::Alloc { offset, count }) = func.op(inst) else {
             continue;
         };
         let result = func.inst(inst).results[0];
@@ -212,10 +212,7 @@ fn hidden_parameters(func: &Func, options: EmitOptions) -> Vec<Hidden> {
     let mut hidden = Vec::new();
     let is_check = |inst: &Inst| {
         let op = func.op(*inst);
-        matches!(
-            op,
-            Op::StopOutside { .. } | Op::InBounds { .. } | Op::StopIndex { .. }
-        )
+        matches!(op, Op::StopOutside(_) | Op::InBounds(_) | Op::StopIndex(_))
     };
     if func.all_insts().iter().any(is_check) {
         let pointers = func.arguments().iter().enumerate();
@@ -284,13 +281,12 @@ fn exclusive_parameters(func: &Func) -> BTreeSet<usize> {
     let insts = func.all_insts();
     let has_barrier = insts
         .iter()
-        .any(|&inst| matches!(func.op(inst), Op::Barrier {}));
+        .any(|&inst| matches!(func.op(inst), Op::Barrier(op::Barrier {})));
     let written = |index: usize| {
         let base: Value = func.arguments()[index];
         insts.iter().any(|&inst| match func.op(inst) {
-            Op::LaneStore { base: target, .. } | Op::LaneAtomic { base: target, .. } => {
-                *target == base
-            }
+            Op::LaneStore(op::LaneStore { base: target, .. })
+            | Op::LaneAtomic(op::LaneAtomic { base: target, .. }) => *target == base,
             _ => false,
         })
     };

@@ -20,7 +20,7 @@ mod kernel;
 mod value;
 
 use exactile_core::entity::EntityMap;
-use exactile_core::ir::{Func, Inst, Op, Value};
+use exactile_core::ir::{Func, Inst, Op, Value, op};
 use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 use inkwell::builder::Builder;
@@ -155,62 +155,60 @@ impl<'c> Emitter<'_, 'c> {
         let func = self.func;
         let op = func.op(inst);
         match op {
-            Op::Unary { .. } | Op::Binary { .. } | Op::Ternary { .. } | Op::Compare { .. } => {
+            Op::Unary(_) | Op::Binary(_) | Op::Ternary(_) | Op::Compare(_) => {
                 self.elementwise(inst, op)
             }
-            Op::Raw { .. }
-            | Op::Approximate { .. }
-            | Op::Constant { .. }
-            | Op::Select { .. }
-            | Op::Splat { .. } => self.elementwise(inst, op),
-            Op::Cast { x } => self.cast(inst, *x),
-            Op::Bitcast { x } => self.bitcast(inst, *x),
-            Op::Extract { .. } | Op::Vector { .. } | Op::ShuffleVector { .. } => {
+            Op::Raw(_) | Op::Approximate(_) | Op::Constant(_) | Op::Select(_) | Op::Splat(_) => {
+                self.elementwise(inst, op)
+            }
+            Op::Cast(op::Cast { x }) => self.cast(inst, *x),
+            Op::Bitcast(op::Bitcast { x }) => self.bitcast(inst, *x),
+            Op::Extract(_) | Op::Vector(_) | Op::ShuffleVector(_) => {
                 self.regroup(inst, op);
                 Ok(())
             }
-            Op::ProgramId { axis } => self.program_id(inst, *axis),
-            Op::NumPrograms { axis } => self.num_programs(inst, *axis),
-            Op::LaneId {} | Op::WarpId {} => self.thread_index(inst, op),
-            Op::For { .. } | Op::If { .. } | Op::While { .. } => self.control(inst, op),
-            Op::Yield { .. } => Ok(()),
-            Op::Alloc { offset, .. } => self.alloc(inst, *offset),
-            Op::LaneLoad { .. } => self.lane_load(inst, op),
-            Op::LaneStore { .. } => self.lane_store(op),
-            Op::LaneAtomic { .. } => self.lane_atomic(op),
-            Op::StopOutside { .. } => self.stop_outside(op),
-            Op::InBounds {
+            Op::ProgramId(op::ProgramId { axis }) => self.program_id(inst, *axis),
+            Op::NumPrograms(op::NumPrograms { axis }) => self.num_programs(inst, *axis),
+            Op::LaneId(op::LaneId {}) | Op::WarpId(op::WarpId {}) => self.thread_index(inst, op),
+            Op::For(_) | Op::If(_) | Op::While(_) => self.control(inst, op),
+            Op::Yield(_) => Ok(()),
+            Op::Alloc(op::Alloc { offset, .. }) => self.alloc(inst, *offset),
+            Op::LaneLoad(_) => self.lane_load(inst, op),
+            Op::LaneStore(_) => self.lane_store(op),
+            Op::LaneAtomic(_) => self.lane_atomic(op),
+            Op::StopOutside(_) => self.stop_outside(op),
+            Op::InBounds(op::InBounds {
                 base,
                 offset,
                 count,
-            } => {
+            }) => {
                 let (inside, _) = self.is_inside((*base, *offset), *count)?;
                 self.define(inst, vec![inside.into()]);
                 Ok(())
             }
-            Op::StopIndex { .. } => self.stop_index(op),
-            Op::ShuffleXor { .. } | Op::ShuffleIndex { .. } => self.shuffle(inst, op),
-            Op::Barrier {} => self.barrier(),
-            Op::StartCopy { .. } => self.start_copy(op),
-            Op::GroupCopies {} => self.group_copies(),
-            Op::WaitCopies { pending } => self.wait_copies(*pending),
-            Op::Function { .. }
-            | Op::CheckBounds { .. }
-            | Op::CheckIndex { .. }
-            | Op::Arange { .. }
-            | Op::Broadcast { .. }
-            | Op::ExpandDims { .. }
-            | Op::Reshape { .. }
-            | Op::Transpose { .. }
-            | Op::Load { .. }
-            | Op::Store { .. }
-            | Op::AtomicReduce { .. }
-            | Op::Reduce { .. }
-            | Op::Scan { .. }
-            | Op::Sort { .. }
-            | Op::Dot { .. }
-            | Op::Histogram { .. }
-            | Op::Gather { .. } => Err(Error::Unsupported(op.mnemonic().to_string())),
+            Op::StopIndex(_) => self.stop_index(op),
+            Op::ShuffleXor(_) | Op::ShuffleIndex(_) => self.shuffle(inst, op),
+            Op::Barrier(op::Barrier {}) => self.barrier(),
+            Op::StartCopy(_) => self.start_copy(op),
+            Op::GroupCopies(op::GroupCopies {}) => self.group_copies(),
+            Op::WaitCopies(op::WaitCopies { pending }) => self.wait_copies(*pending),
+            Op::Function(_)
+            | Op::CheckBounds(_)
+            | Op::CheckIndex(_)
+            | Op::Arange(_)
+            | Op::Broadcast(_)
+            | Op::ExpandDims(_)
+            | Op::Reshape(_)
+            | Op::Transpose(_)
+            | Op::Load(_)
+            | Op::Store(_)
+            | Op::AtomicReduce(_)
+            | Op::Reduce(_)
+            | Op::Scan(_)
+            | Op::Sort(_)
+            | Op::Dot(_)
+            | Op::Histogram(_)
+            | Op::Gather(_) => Err(Error::Unsupported(op.mnemonic().to_string())),
         }
     }
 }

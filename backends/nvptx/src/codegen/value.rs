@@ -1,6 +1,6 @@
 //! LLVM types of data types, constants, and small builders that every family uses.
 
-use exactile_core::ir::{DType, Inst, Literal, Op};
+use exactile_core::ir::{DType, Inst, Literal, Op, op};
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FloatType, IntType};
@@ -210,9 +210,13 @@ impl<'c> Emitter<'_, 'c> {
     /// `extract`, `vector` and `shuffle_vector`: other groups of the same elements.
     pub(super) fn regroup(&mut self, inst: Inst, op: &Op) {
         let elements = match op {
-            Op::Extract { vector, index } => vec![self.values[*vector][*index as usize]],
-            Op::Vector { elements } => elements.iter().flat_map(|&value| self.get(value)).collect(),
-            Op::ShuffleVector { a, b, indices } => {
+            Op::Extract(op::Extract { vector, index }) => {
+                vec![self.values[*vector][*index as usize]]
+            }
+            Op::Vector(op::Vector { elements }) => {
+                elements.iter().flat_map(|&value| self.get(value)).collect()
+            }
+            Op::ShuffleVector(op::ShuffleVector { a, b, indices }) => {
                 let both = [self.get(*a), self.get(*b)].concat();
                 indices.iter().map(|&index| both[index as usize]).collect()
             }

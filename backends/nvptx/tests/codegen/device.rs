@@ -1,7 +1,7 @@
 //! Kernels on a GPU, where there is one; elsewhere the driver's absence is a clear error.
 
 use exactile_core::builder::Builder;
-use exactile_core::ir::{Access, Axis, DType, Literal, Op, Space, Type};
+use exactile_core::ir::{Access, Axis, DType, Literal, Op, Space, Type, op};
 use exactile_core::target::BoundsError;
 use exactile_nvptx::{Context, Driver, Error, KernelArgument};
 
@@ -45,10 +45,10 @@ fn double(builder: &mut Builder) {
     let input = aligned(builder, "x", DType::F32, Access::Read);
     let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
     let lane = lane_offset(builder, 4);
-    let mut program = builder.value(Op::ProgramId { axis: Axis(2) });
+    let mut program = builder.value(Op::ProgramId(op::ProgramId { axis: Axis(2) }));
     for axis in [1, 0] {
-        let extent = builder.value(Op::NumPrograms { axis: Axis(axis) });
-        let index = builder.value(Op::ProgramId { axis: Axis(axis) });
+        let extent = builder.value(Op::NumPrograms(op::NumPrograms { axis: Axis(axis) }));
+        let index = builder.value(Op::ProgramId(op::ProgramId { axis: Axis(axis) }));
         let start = builder.mul(program, extent);
         program = builder.add(start, index);
     }
@@ -56,14 +56,14 @@ fn double(builder: &mut Builder) {
     let start = builder.mul(program, size);
     let offset = builder.add(start, lane);
     for (base, site) in [(input, 0), (output, 1)] {
-        let stop = Op::StopOutside {
+        let stop = Op::StopOutside(op::StopOutside {
             base,
             offset,
             element: lane,
             mask: None,
             count: 4,
             site,
-        };
+        });
         builder.emit(stop, &[]);
     }
     let x = load(builder, input, offset, 4);
@@ -125,17 +125,17 @@ fn warps_exchange_through_large_shared_memory() {
         let scale = builder.scalar_parameter("scale", DType::F32);
         let ty = Type::pointer(DType::F32, Space::Shared);
         let shared = builder.declared(
-            Op::Alloc {
+            Op::Alloc(op::Alloc {
                 offset: 65536,
                 count: 16384,
-            },
+            }),
             ty,
         );
         assert_eq!(
             builder.ty(shared).pointee(),
             Some((DType::F32, Space::Shared))
         );
-        let warp = builder.value(Op::WarpId {});
+        let warp = builder.value(Op::WarpId(op::WarpId {}));
         let warp = builder.cast(warp, DType::I64);
         let warp_lanes = builder.index(32);
         let start = builder.mul(warp, warp_lanes);
@@ -143,11 +143,11 @@ fn warps_exchange_through_large_shared_memory() {
         let offset = builder.add(start, lane);
         let x = load(builder, input, offset, 1);
         store(builder, shared, offset, x);
-        builder.emit(Op::Barrier {}, &[]);
+        builder.emit(Op::Barrier(op::Barrier {}), &[]);
         let last = builder.index(255);
         let other = builder.sub(last, offset);
         let x = load(builder, shared, other, 1);
-        let x = builder.value(Op::ShuffleXor { x, lane_mask: 1 });
+        let x = builder.value(Op::ShuffleXor(op::ShuffleXor { x, lane_mask: 1 }));
         let x = builder.mul(x, scale);
         store(builder, output, offset, x);
     });

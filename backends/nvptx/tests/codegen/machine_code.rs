@@ -1,6 +1,6 @@
 //! What the machine code holds: vector accesses, no spills, no surprises.
 
-use exactile_core::ir::{Access, DType, Op, Space, Type};
+use exactile_core::ir::{Access, DType, Op, Space, Type, op};
 use exactile_core::target::Target;
 
 use crate::{aligned, assemble, compile, count, lane_offset, load, store, verified};
@@ -45,24 +45,24 @@ fn masked_vectors_become_predicated_accesses() {
             let distance = builder.index(part * 128);
             let offset = builder.add(start, distance);
             let mask = builder.lt(offset, limit);
-            let op = Op::LaneLoad {
+            let op = Op::LaneLoad(op::LaneLoad {
                 base: input,
                 offset,
                 mask: Some(mask),
                 other: None,
                 align: 16,
-            };
+            });
             let x = builder.declared(op, Type::vector(DType::F32, 4));
             loaded.push((offset, mask, x));
         }
         for (offset, mask, value) in loaded {
-            let op = Op::LaneStore {
+            let op = Op::LaneStore(op::LaneStore {
                 base: output,
                 offset,
                 value,
                 mask: Some(mask),
                 align: 16,
-            };
+            });
             builder.emit(op, &[]);
         }
     });
@@ -87,16 +87,16 @@ fn shared_memory_may_exceed_the_static_limit() {
         let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
         let ty = Type::pointer(DType::F32, Space::Shared);
         let shared = builder.declared(
-            Op::Alloc {
+            Op::Alloc(op::Alloc {
                 offset: 65536,
                 count: 16384,
-            },
+            }),
             ty,
         );
         let offset = lane_offset(builder, 4);
         let x = load(builder, output, offset, 4);
         store(builder, shared, offset, x);
-        builder.emit(Op::Barrier {}, &[]);
+        builder.emit(Op::Barrier(op::Barrier {}), &[]);
         let back = builder.index(124);
         let other = builder.sub(back, offset);
         let x = load(builder, shared, other, 4);
@@ -123,7 +123,7 @@ fn lanes_that_write_for_each_other_keep_their_order() {
         let back = builder.index(31);
         let mirrored = builder.sub(back, offset);
         store(builder, memory, mirrored, x);
-        builder.emit(Op::Barrier {}, &[]);
+        builder.emit(Op::Barrier(op::Barrier {}), &[]);
         let own = load(builder, memory, offset, 1);
         let sum = builder.add(own, x);
         store(builder, memory, offset, sum);

@@ -9,7 +9,7 @@ mod ops;
 use std::path::{Path, PathBuf};
 
 use exactile_core::builder::Builder;
-use exactile_core::ir::{Access, DType, Func, Op, Shape, Stage, Type, Value};
+use exactile_core::ir::{Access, DType, Func, Op, Shape, Stage, Type, Value, op};
 use exactile_core::passes::legalise;
 use exactile_core::target::Target;
 use exactile_core::verify;
@@ -54,13 +54,13 @@ fn count(assembled: &Assembled, mnemonic: &str) -> usize {
 fn load(builder: &mut Builder, base: Value, offset: Value, count: usize) -> Value {
     let (dtype, _) = builder.ty(base).pointee().expect("a pointer");
     let align = (count * dtype.bytes() as usize).min(16) as i64;
-    let op = Op::LaneLoad {
+    let op = Op::LaneLoad(op::LaneLoad {
         base,
         offset,
         mask: None,
         other: None,
         align,
-    };
+    });
     builder.declared(op, Type::vector(dtype, count))
 }
 
@@ -68,19 +68,19 @@ fn load(builder: &mut Builder, base: Value, offset: Value, count: usize) -> Valu
 fn store(builder: &mut Builder, base: Value, offset: Value, value: Value) {
     let ty = builder.ty(value);
     let bytes = ty.shape.elements() * ty.dtype().map_or(1, |dtype| dtype.bytes()) as usize;
-    let op = Op::LaneStore {
+    let op = Op::LaneStore(op::LaneStore {
         base,
         offset,
         value,
         mask: None,
         align: bytes.min(16) as i64,
-    };
+    });
     builder.emit(op, &[]);
 }
 
 /// `lane_id * scale` as `i64`.
 fn lane_offset(builder: &mut Builder, scale: i64) -> Value {
-    let lane = builder.value(Op::LaneId {});
+    let lane = builder.value(Op::LaneId(op::LaneId {}));
     let lane = builder.cast(lane, DType::I64);
     let scale = builder.index(scale);
     builder.mul(lane, scale)

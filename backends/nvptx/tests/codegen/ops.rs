@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use exactile_core::builder::Builder;
 use exactile_core::ir::{
     Access, Approximate, Axis, BinaryOp, CompareOp, DType, Literal, Op, Space, TernaryOp, Type,
-    UnaryOp, Value,
+    UnaryOp, Value, op,
 };
 use exactile_core::target::Target;
 use exactile_nvptx::{EmitOptions, GridMapping, emit_with};
@@ -119,21 +119,21 @@ fn masked(
     let ty = Type::vector(dtype, count);
     let other = builder.filled(Literal::from_f64(dtype, 1.0), ty.shape);
     for other in [None, Some(other)] {
-        let op = Op::LaneLoad {
+        let op = Op::LaneLoad(op::LaneLoad {
             base,
             offset,
             mask: Some(mask),
             other,
             align,
-        };
+        });
         let value = builder.declared(op, ty);
-        let op = Op::LaneStore {
+        let op = Op::LaneStore(op::LaneStore {
             base,
             offset,
             value,
             mask: Some(mask),
             align,
-        };
+        });
         builder.emit(op, &[]);
     }
 }
@@ -145,10 +145,10 @@ fn masked_accesses_of_every_width_assemble() {
             let global = aligned(builder, "x", dtype, Access::ReadWrite);
             let ty = Type::pointer(dtype, Space::Shared);
             let shared = builder.declared(
-                Op::Alloc {
+                Op::Alloc(op::Alloc {
                     offset: 0,
                     count: 4096,
-                },
+                }),
                 ty,
             );
             let limit = builder.scalar_parameter("limit", DType::I64);
@@ -175,14 +175,14 @@ fn shuffles_of_every_type_assemble() {
             let input = aligned(builder, "x", dtype, Access::Read);
             let output = aligned(builder, "y", dtype, Access::ReadWrite);
             let offset = lane_offset(builder, 32);
-            let source = builder.value(Op::LaneId {});
+            let source = builder.value(Op::LaneId(op::LaneId {}));
             let three = builder.int32(3);
             let source = builder.xor(source, three);
             for count in [1, 2, 4, 8, 16] {
                 let x = load(builder, input, offset, count);
-                let x = builder.value(Op::ShuffleXor { x, lane_mask: 5 });
+                let x = builder.value(Op::ShuffleXor(op::ShuffleXor { x, lane_mask: 5 }));
                 let source_lane = source;
-                let x = builder.value(Op::ShuffleIndex { x, source_lane });
+                let x = builder.value(Op::ShuffleIndex(op::ShuffleIndex { x, source_lane }));
                 store(builder, output, offset, x);
             }
         });
@@ -198,30 +198,33 @@ fn vectors_and_grid_positions_assemble() {
         let output = aligned(builder, "y", DType::I64, Access::ReadWrite);
         let mut elements = Vec::new();
         for axis in 0..3 {
-            elements.push(builder.value(Op::ProgramId { axis: Axis(axis) }));
-            elements.push(builder.value(Op::NumPrograms { axis: Axis(axis) }));
+            elements.push(builder.value(Op::ProgramId(op::ProgramId { axis: Axis(axis) })));
+            elements.push(builder.value(Op::NumPrograms(op::NumPrograms { axis: Axis(axis) })));
         }
-        let warp = builder.value(Op::WarpId {});
+        let warp = builder.value(Op::WarpId(op::WarpId {}));
         elements.push(builder.cast(warp, DType::I64));
         elements.push(builder.index(7));
-        let vector = builder.value(Op::Vector { elements });
+        let vector = builder.value(Op::Vector(op::Vector { elements }));
         let indices = vec![0, 8, 3, 15];
-        let picked = builder.value(Op::ShuffleVector {
+        let picked = builder.value(Op::ShuffleVector(op::ShuffleVector {
             a: vector,
             b: vector,
             indices,
-        });
-        let last = builder.value(Op::Extract {
+        }));
+        let last = builder.value(Op::Extract(op::Extract {
             vector: picked,
             index: 3,
-        });
-        let repeated = builder.declared(Op::Splat { x: last }, Type::vector(DType::I64, 4));
+        }));
+        let repeated = builder.declared(
+            Op::Splat(op::Splat { x: last }),
+            Type::vector(DType::I64, 4),
+        );
         let sum = builder.add(picked, repeated);
         let offset = lane_offset(builder, 4);
         store(builder, output, offset, sum);
         let ones = builder.filled(Literal::from_bits(DType::I64, 1), lanes(2));
         store(builder, output, offset, ones);
-        builder.emit(Op::Barrier {}, &[]);
+        builder.emit(Op::Barrier(op::Barrier {}), &[]);
     };
     for grid in [GridMapping::Direct, GridMapping::Linear] {
         let func = verified("positions", 4, fill);
@@ -270,7 +273,7 @@ fn control_flow_assembles() {
             vec![half, root]
         });
         let init = vec![n, sums[0]];
-        let inst = builder.emit(Op::While { init, before, body }, &[]);
+        let inst = builder.emit(Op::While(op::While { init, before, body }), &[]);
         let value = builder.results(inst)[1];
         store(builder, output, at, value);
     });
@@ -284,16 +287,18 @@ fn bounds_checks_assemble() {
         let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
         let limit = builder.scalar_parameter("limit", DType::I64);
         let offset = lane_offset(builder, 4);
-        let element = builder.value(Op::LaneId {});
+        let element = builder.value(Op::LaneId(op::LaneId {}));
         let inside = builder.lt(offset, limit);
         for (site, base) in [input, output].into_iter().enumerate() {
-            let stop = |mask| Op::StopOutside {
-                base,
-                offset,
-                element,
-                mask,
-                count: 4,
-                site: site as i64,
+            let stop = |mask| {
+                Op::StopOutside(op::StopOutside {
+                    base,
+                    offset,
+                    element,
+                    mask,
+                    count: 4,
+                    site: site as i64,
+                })
             };
             builder.emit(stop(None), &[]);
             builder.emit(stop(Some(inside)), &[]);

@@ -3,11 +3,11 @@
 use super::Machine;
 use crate::interp::FaultKind;
 use crate::interp::elements::{Elements, dtype};
-use crate::ir::{Inst, Literal, Op, unflatten};
+use crate::ir::{Inst, Literal, Op, op, unflatten};
 
 impl Machine<'_> {
     pub(super) fn histogram(&self, inst: Inst) -> Elements {
-        let Op::Histogram { x, mask, bins } = self.func.op(inst) else {
+        let Op::Histogram(op::Histogram { x, mask, bins }) = self.func.op(inst) else {
             unreachable!("broken invariant: called for `histogram`")
         };
         let dtype = dtype(self.func, *x);
@@ -26,7 +26,7 @@ impl Machine<'_> {
     }
 
     pub(super) fn gather(&mut self, inst: Inst) -> Elements {
-        let Op::Gather { x, indices, axis } = self.func.op(inst) else {
+        let Op::Gather(op::Gather { x, indices, axis }) = self.func.op(inst) else {
             unreachable!("broken invariant: called for `gather`")
         };
         let (from, to) = (self.shape(*x), self.shape(*indices));

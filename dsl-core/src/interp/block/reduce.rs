@@ -3,17 +3,17 @@
 use super::super::Fault;
 use super::super::elements::Elements;
 use super::Machine;
-use crate::ir::{Direction, Inst, Op, Region, Trait};
+use crate::ir::{Direction, Inst, Op, Region, Trait, op};
 use crate::semantics::reduction::ReductionPlan;
 
 impl Machine<'_> {
     pub(super) fn reduce(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
-        let Op::Reduce {
+        let Op::Reduce(op::Reduce {
             sources,
             axis,
             order,
             combine,
-        } = self.func.op(inst)
+        }) = self.func.op(inst)
         else {
             unreachable!("broken invariant: called for `reduce`")
         };
@@ -47,7 +47,7 @@ impl Machine<'_> {
         let insts = &self.func.region(region).insts;
         let straight = insts.iter().all(|&inst| {
             let op = self.func.op(inst);
-            op.is(Trait::elementwise) || matches!(op, Op::Constant { .. } | Op::Yield { .. })
+            op.is(Trait::elementwise) || matches!(op, Op::Constant(_) | Op::Yield(_))
         });
         if straight || operands.iter().all(Elements::is_uniform) {
             return self.region(region, operands);
@@ -66,13 +66,13 @@ impl Machine<'_> {
     }
 
     pub(super) fn scan(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
-        let Op::Scan {
+        let Op::Scan(op::Scan {
             sources,
             axis,
             order,
             direction,
             combine,
-        } = self.func.op(inst)
+        }) = self.func.op(inst)
         else {
             unreachable!("broken invariant: called for `scan`")
         };

@@ -7,7 +7,7 @@ use crate::interp::lane_memory::{self, Accessor, Allocation, Arena};
 use crate::interp::mask::Mask;
 use crate::interp::memory::{Buffer, Slot};
 use crate::interp::{Fault, FaultKind};
-use crate::ir::{DType, Inst, Op, Space, Value};
+use crate::ir::{DType, Inst, Op, Space, Value, op};
 use crate::target::BoundsError;
 
 /// The memory behind a pointer.
@@ -113,13 +113,13 @@ impl<'a> Machine<'a> {
 
     pub(super) fn load(&mut self, inst: Inst, mask: &Mask) -> Result<Elements, Fault> {
         let data = self.func.inst(inst);
-        let Op::LaneLoad {
+        let Op::LaneLoad(op::LaneLoad {
             base,
             offset,
             mask: operand,
             other,
             align,
-        } = &data.op
+        }) = &data.op
         else {
             unreachable!("broken invariant: called for `lane_load`")
         };
@@ -143,13 +143,13 @@ impl<'a> Machine<'a> {
     }
 
     pub(super) fn store(&mut self, inst: Inst, mask: &Mask) -> Result<(), Fault> {
-        let Op::LaneStore {
+        let Op::LaneStore(op::LaneStore {
             base,
             offset,
             value,
             mask: operand,
             align,
-        } = self.func.op(inst)
+        }) = self.func.op(inst)
         else {
             unreachable!("broken invariant: called for `lane_store`")
         };
@@ -173,13 +173,13 @@ impl<'a> Machine<'a> {
     }
 
     pub(super) fn combine(&mut self, inst: Inst, mask: &Mask) -> Result<(), Fault> {
-        let Op::LaneAtomic {
+        let Op::LaneAtomic(op::LaneAtomic {
             base,
             offset,
             value,
             mask: operand,
             op,
-        } = self.func.op(inst)
+        }) = self.func.op(inst)
         else {
             unreachable!("broken invariant: called for `lane_atomic`")
         };
@@ -200,7 +200,7 @@ impl<'a> Machine<'a> {
 
     /// Records what a check finds; the results of its op.
     pub(super) fn check(&mut self, inst: Inst, mask: &Mask) -> Vec<Elements> {
-        if matches!(self.func.op(inst), Op::CheckIndex { .. }) {
+        if matches!(self.func.op(inst), Op::CheckIndex(_)) {
             self.check_index(inst, mask);
             return Vec::new();
         }
@@ -211,7 +211,7 @@ impl<'a> Machine<'a> {
     pub(super) fn stop(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
         self.converged(inst, mask, self.lanes)?;
         self.stopped = match self.func.op(inst) {
-            Op::StopIndex { .. } => self.check_index(inst, mask),
+            Op::StopIndex(_) => self.check_index(inst, mask),
             _ => self.check_bounds(inst, mask).1,
         };
         Ok(Vec::new())
@@ -219,22 +219,22 @@ impl<'a> Machine<'a> {
 
     /// The lanes that may access, and whether an access is out of bounds.
     fn check_bounds(&mut self, inst: Inst, mask: &Mask) -> (Elements, bool) {
-        let (Op::CheckBounds {
+        let (Op::CheckBounds(op::CheckBounds {
             base,
             offset,
             element,
             mask: operand,
             count,
             site,
-        }
-        | Op::StopOutside {
+        })
+        | Op::StopOutside(op::StopOutside {
             base,
             offset,
             element,
             mask: operand,
             count,
             site,
-        }) = self.func.op(inst)
+        })) = self.func.op(inst)
         else {
             unreachable!("broken invariant: called for checks of bounds")
         };
@@ -291,21 +291,21 @@ impl<'a> Machine<'a> {
     /// Whether an index is out of range.
     fn check_index(&mut self, inst: Inst, mask: &Mask) -> bool {
         let (index, element, operand, extent, site) = match self.func.op(inst) {
-            Op::CheckIndex {
+            Op::CheckIndex(op::CheckIndex {
                 index,
                 element,
                 extent,
                 site,
                 ..
-            } => (index, element, None, extent, site),
-            Op::StopIndex {
+            }) => (index, element, None, extent, site),
+            Op::StopIndex(op::StopIndex {
                 index,
                 element,
                 mask,
                 extent,
                 site,
                 ..
-            } => (index, element, *mask, extent, site),
+            }) => (index, element, *mask, extent, site),
             _ => unreachable!("broken invariant: called for checks of indices"),
         };
         let mut refused = false;

@@ -7,18 +7,18 @@ use crate::interp::lane_memory;
 use crate::interp::mask::Mask;
 use crate::interp::memory::Slot;
 use crate::interp::{Fault, FaultKind};
-use crate::ir::{Inst, Op, Value};
+use crate::ir::{Inst, Op, Value, op};
 
 impl Machine<'_> {
     pub(super) fn start_copy(&mut self, inst: Inst, mask: &Mask) -> Result<(), Fault> {
-        let Op::StartCopy {
+        let Op::StartCopy(op::StartCopy {
             target,
             offset,
             source,
             source_offset,
             mask: operand,
             count,
-        } = *self.func.op(inst)
+        }) = *self.func.op(inst)
         else {
             unreachable!("broken invariant: called for `start_copy`")
         };

@@ -1,15 +1,15 @@
 //! Type rules of ops that own regions, and of `dot`.
 
 use super::expect::{expect, number, region_types};
-use crate::ir::{Axis, DType, Func, Op, Precision, Region, Type, Value};
+use crate::ir::{Axis, DType, Func, Op, Precision, Region, Type, Value, op};
 
 pub(super) fn infer_reduce(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
-    let Op::Reduce {
+    let Op::Reduce(op::Reduce {
         sources,
         axis,
         combine,
         ..
-    } = op
+    }) = op
     else {
         return Ok(Vec::new());
     };
@@ -22,12 +22,12 @@ pub(super) fn infer_reduce(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
 }
 
 pub(super) fn infer_scan(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
-    let Op::Scan {
+    let Op::Scan(op::Scan {
         sources,
         axis,
         combine,
         ..
-    } = op
+    }) = op
     else {
         return Ok(Vec::new());
     };
@@ -83,14 +83,14 @@ fn check_yield(func: &Func, op: &Op, region: Region, expected: &[Type]) -> Resul
 
 pub(super) fn check_loop(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
     match op {
-        Op::For {
+        Op::For(op::For {
             lower,
             upper,
             init,
             step,
             body,
             ..
-        } => {
+        }) => {
             expect(op, "lower bound", func.ty(*lower), Type::INDEX)?;
             expect(op, "upper bound", func.ty(*upper), Type::INDEX)?;
             if *step < 1 {
@@ -107,7 +107,7 @@ pub(super) fn check_loop(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
             check_yield(func, op, *body, &carried)?;
             Ok(carried)
         }
-        Op::While { init, before, body } => {
+        Op::While(op::While { init, before, body }) => {
             let carried = region_types(func, init);
             for region in [before, body] {
                 let parameters = region_types(func, &func.region(*region).parameters);
@@ -131,11 +131,11 @@ pub(super) fn check_loop(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
 }
 
 pub(super) fn check_if(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
-    let Op::If {
+    let Op::If(op::If {
         condition,
         on_true,
         on_false,
-    } = op
+    }) = op
     else {
         return Ok(Vec::new());
     };

@@ -2,7 +2,7 @@
 
 use super::expect::{expect, number};
 use super::memory::check_lane_access;
-use crate::ir::{Func, Op, Space, Type, Value};
+use crate::ir::{Func, Op, Space, Type, Value, op};
 
 /// The most bytes of shared memory: more than any machine has.
 const MAX_SHARED: i64 = 1 << 24;
@@ -19,26 +19,28 @@ pub(super) fn check_declared(func: &Func, op: &Op, declared: Type) -> Result<(),
         ))
     };
     match op {
-        Op::Constant { value } => expect(op, "result", declared, declared.with_dtype(value.dtype)),
-        Op::Cast { x } => {
+        Op::Constant(op::Constant { value }) => {
+            expect(op, "result", declared, declared.with_dtype(value.dtype))
+        }
+        Op::Cast(op::Cast { x }) => {
             number(op, ty(x))?;
             number(op, declared)?;
             expect(op, "result", declared, declared.with_shape(ty(x).shape))
         }
-        Op::Bitcast { x } => {
+        Op::Bitcast(op::Bitcast { x }) => {
             let (from, to) = (number(op, ty(x))?, number(op, declared)?);
             if from.bits() != to.bits() || ty(x).shape != declared.shape {
                 return shape_error(ty(x));
             }
             Ok(())
         }
-        Op::Splat { x } => {
+        Op::Splat(op::Splat { x }) => {
             if !ty(x).is_scalar() || number(op, ty(x))? != number(op, declared)? {
                 return shape_error(ty(x));
             }
             Ok(())
         }
-        Op::Broadcast { x } => {
+        Op::Broadcast(op::Broadcast { x }) => {
             let (from, to) = (ty(x).shape, declared.shape);
             let fits = from.rank() == to.rank()
                 && from
@@ -52,7 +54,7 @@ pub(super) fn check_declared(func: &Func, op: &Op, declared: Type) -> Result<(),
                 shape_error(ty(x))
             }
         }
-        Op::Reshape { x } => {
+        Op::Reshape(op::Reshape { x }) => {
             let fits = ty(x).shape.elements() == declared.shape.elements();
             if fits && ty(x).element == declared.element {
                 Ok(())
@@ -60,17 +62,17 @@ pub(super) fn check_declared(func: &Func, op: &Op, declared: Type) -> Result<(),
                 shape_error(ty(x))
             }
         }
-        Op::LaneLoad {
+        Op::LaneLoad(op::LaneLoad {
             base,
             offset,
             mask,
             other,
             align,
-        } => {
+        }) => {
             check_lane_access(func, op, *base, *offset, declared, *mask, *align)?;
             other.map_or(Ok(()), |other| expect(op, "`other`", ty(&other), declared))
         }
-        Op::Alloc { offset, count } => check_alloc(declared, *offset, *count),
+        Op::Alloc(op::Alloc { offset, count }) => check_alloc(declared, *offset, *count),
         _ => Err(format!("`{}` has no declared type", op.mnemonic())),
     }
 }

@@ -1,7 +1,7 @@
 //! Type rules of memory accesses.
 
 use super::expect::{at_least, check_mask, expect, pointer, scalar_index};
-use crate::ir::{AtomicOp, DType, Func, Op, Space, Type, Value};
+use crate::ir::{AtomicOp, DType, Func, Op, Space, Type, Value, op};
 
 /// The most groups of copies that a wait may leave.
 const MAX_PENDING: i64 = 31;
@@ -11,12 +11,12 @@ const MAX_ALIGN: i64 = 1 << 31;
 
 /// The pointee in the shape of the offsets.
 pub(super) fn infer_load(func: &Func, op: &Op) -> Result<Type, String> {
-    let Op::Load {
+    let Op::Load(op::Load {
         base,
         offsets,
         mask,
         other,
-    } = op
+    }) = op
     else {
         return Ok(Type::POISON);
     };
@@ -42,19 +42,19 @@ fn access_type(op: &Op, offsets: Type, dtype: DType) -> Result<Type, String> {
 }
 
 pub(super) fn check_store(func: &Func, op: &Op) -> Result<(), String> {
-    let (Op::Store {
+    let (Op::Store(op::Store {
         base,
         offsets,
         value,
         mask,
-    }
-    | Op::AtomicReduce {
+    })
+    | Op::AtomicReduce(op::AtomicReduce {
         base,
         offsets,
         value,
         mask,
         ..
-    }) = op
+    })) = op
     else {
         return Ok(());
     };
@@ -67,7 +67,9 @@ pub(super) fn check_store(func: &Func, op: &Op) -> Result<(), String> {
 
 /// That an atomic op can combine memory of this type.
 fn check_atomic(op: &Op, dtype: DType) -> Result<(), String> {
-    let (Op::AtomicReduce { op: kind, .. } | Op::LaneAtomic { op: kind, .. }) = op else {
+    let (Op::AtomicReduce(op::AtomicReduce { op: kind, .. })
+    | Op::LaneAtomic(op::LaneAtomic { op: kind, .. })) = op
+    else {
         return Ok(());
     };
     if kind.admits(dtype) {
@@ -85,13 +87,13 @@ fn check_atomic(op: &Op, dtype: DType) -> Result<(), String> {
 }
 
 fn check_lane_atomic(func: &Func, op: &Op) -> Result<(), String> {
-    let Op::LaneAtomic {
+    let Op::LaneAtomic(op::LaneAtomic {
         base,
         offset,
         value,
         mask,
         ..
-    } = op
+    }) = op
     else {
         return Ok(());
     };
@@ -108,56 +110,56 @@ fn check_lane_atomic(func: &Func, op: &Op) -> Result<(), String> {
 /// Ops of the lane stage without a result.
 pub(super) fn check_lane_effect(func: &Func, op: &Op) -> Result<(), String> {
     match op {
-        Op::LaneStore {
+        Op::LaneStore(op::LaneStore {
             base,
             offset,
             value,
             mask,
             align,
-        } => check_lane_access(func, op, *base, *offset, func.ty(*value), *mask, *align),
-        Op::LaneAtomic { .. } => check_lane_atomic(func, op),
-        Op::CheckIndex {
+        }) => check_lane_access(func, op, *base, *offset, func.ty(*value), *mask, *align),
+        Op::LaneAtomic(_) => check_lane_atomic(func, op),
+        Op::CheckIndex(op::CheckIndex {
             index,
             element,
             extent,
             site,
             ..
-        } => {
+        }) => {
             expect(op, "index", func.ty(*index), Type::INDEX)?;
             at_least(op, "extent", *extent, 1)?;
             at_least(op, "site", *site, 0)?;
             scalar_index(op, "element", func.ty(*element))
         }
-        Op::StopIndex {
+        Op::StopIndex(op::StopIndex {
             index,
             element,
             mask,
             extent,
             site,
             ..
-        } => {
+        }) => {
             expect(op, "index", func.ty(*index), Type::INDEX)?;
             at_least(op, "extent", *extent, 1)?;
             at_least(op, "site", *site, 0)?;
             scalar_index(op, "element", func.ty(*element))?;
             mask.map_or(Ok(()), |mask| expect(op, "mask", func.ty(mask), Type::BOOL))
         }
-        Op::StopOutside {
+        Op::StopOutside(op::StopOutside {
             base,
             offset,
             element,
             mask,
             count,
             site,
-        } => {
+        }) => {
             at_least(op, "count", *count, 1)?;
             at_least(op, "site", *site, 0)?;
             check_outside(func, op, [*base, *offset, *element], *mask)
         }
-        Op::StartCopy { .. } => check_copy(func, op),
-        Op::WaitCopies { pending } if !(0..=MAX_PENDING).contains(pending) => Err(format!(
-            "`wait_copies` leaves {pending} groups, expected 0 to {MAX_PENDING}"
-        )),
+        Op::StartCopy(_) => check_copy(func, op),
+        Op::WaitCopies(op::WaitCopies { pending }) if !(0..=MAX_PENDING).contains(pending) => Err(
+            format!("`wait_copies` leaves {pending} groups, expected 0 to {MAX_PENDING}"),
+        ),
         _ => Ok(()),
     }
 }
@@ -176,14 +178,14 @@ pub(super) fn check_outside(
 }
 
 fn check_copy(func: &Func, op: &Op) -> Result<(), String> {
-    let Op::StartCopy {
+    let Op::StartCopy(op::StartCopy {
         target,
         offset,
         source,
         source_offset,
         mask,
         count,
-    } = op
+    }) = op
     else {
         return Ok(());
     };

@@ -11,7 +11,7 @@ mod memory;
 mod sort;
 mod value;
 
-use super::{Func, Op, Rule, Type};
+use super::{Func, Op, Rule, Type, op};
 use control::{check_if, check_loop, infer_reduce, infer_scan};
 use declared::check_declared;
 use memory::{check_lane_effect, check_store};
@@ -67,23 +67,23 @@ pub fn infer(func: &Func, op: &Op, declared: &[Type]) -> Result<Vec<Type>, Strin
 /// The number of results of `op`, whatever their types.
 pub fn result_count(op: &Op, declared: &[Type]) -> usize {
     match op {
-        Op::Reduce { sources, .. } | Op::Scan { sources, .. } | Op::Sort { sources, .. } => {
-            sources.len()
-        }
-        Op::For { init, .. } | Op::While { init, .. } => init.len(),
-        Op::If { .. } => declared.len(),
-        Op::Store { .. }
-        | Op::AtomicReduce { .. }
-        | Op::LaneStore { .. }
-        | Op::LaneAtomic { .. }
-        | Op::CheckIndex { .. }
-        | Op::StopOutside { .. }
-        | Op::StopIndex { .. }
-        | Op::Barrier {}
-        | Op::StartCopy { .. }
-        | Op::GroupCopies {}
-        | Op::WaitCopies { .. }
-        | Op::Yield { .. } => 0,
+        Op::Reduce(op::Reduce { sources, .. })
+        | Op::Scan(op::Scan { sources, .. })
+        | Op::Sort(op::Sort { sources, .. }) => sources.len(),
+        Op::For(op::For { init, .. }) | Op::While(op::While { init, .. }) => init.len(),
+        Op::If(_) => declared.len(),
+        Op::Store(_)
+        | Op::AtomicReduce(_)
+        | Op::LaneStore(_)
+        | Op::LaneAtomic(_)
+        | Op::CheckIndex(_)
+        | Op::StopOutside(_)
+        | Op::StopIndex(_)
+        | Op::Barrier(op::Barrier {})
+        | Op::StartCopy(_)
+        | Op::GroupCopies(op::GroupCopies {})
+        | Op::WaitCopies(_)
+        | Op::Yield(_) => 0,
         _ => 1,
     }
 }

@@ -1,16 +1,16 @@
 //! The type rule of `sort`.
 
 use super::expect::{expect, number};
-use crate::ir::{Func, Op, Shape, Type};
+use crate::ir::{Func, Op, Shape, Type, op};
 
 pub(super) fn infer_sort(func: &Func, op: &Op) -> Result<Vec<Type>, String> {
-    let Op::Sort {
+    let Op::Sort(op::Sort {
         sources,
         keys,
         axis,
         count,
         ..
-    } = op
+    }) = op
     else {
         return Ok(Vec::new());
     };

@@ -5,24 +5,24 @@ use super::expect::{expect, number};
 use super::lane::infer_lane;
 use super::lookup::{infer_gather, infer_histogram};
 use super::memory::infer_load;
-use crate::ir::{Accepts, DType, Func, MAX_RANK, Op, Shape, Type, Value};
+use crate::ir::{Accepts, DType, Func, MAX_RANK, Op, Shape, Type, Value, op};
 
 /// The type of the one result.
 pub(super) fn infer_one(func: &Func, op: &Op) -> Result<Type, String> {
     let ty = |value: &Value| func.ty(*value);
     match op {
-        Op::ProgramId { axis } | Op::NumPrograms { axis } => {
+        Op::ProgramId(op::ProgramId { axis }) | Op::NumPrograms(op::NumPrograms { axis }) => {
             if axis.0 > 2 {
                 return Err(format!("grid axis `{}` is not 0, 1 or 2", axis.0));
             }
             Ok(Type::INDEX)
         }
-        Op::Compare { lhs, .. } => Ok(ty(lhs).with_dtype(DType::Bool)),
-        Op::Select {
+        Op::Compare(op::Compare { lhs, .. }) => Ok(ty(lhs).with_dtype(DType::Bool)),
+        Op::Select(op::Select {
             condition,
             on_true,
             on_false,
-        } => {
+        }) => {
             let result = ty(on_true);
             expect(op, "the second alternative", ty(on_false), result)?;
             expect(
@@ -33,18 +33,26 @@ pub(super) fn infer_one(func: &Func, op: &Op) -> Result<Type, String> {
             )?;
             number(op, result).map(|_| result)
         }
-        Op::Arange { .. } | Op::ExpandDims { .. } | Op::Transpose { .. } => infer_shape(func, op),
-        Op::Load { .. } => infer_load(func, op),
-        Op::Dot {
+        Op::Arange(_) | Op::ExpandDims(_) | Op::Transpose(_) => infer_shape(func, op),
+        Op::Load(_) => infer_load(func, op),
+        Op::Dot(op::Dot {
             a,
             b,
             accumulator,
             precision,
-        } => infer_dot(op, [ty(a), ty(b), ty(accumulator)], *precision),
-        Op::Histogram { x, mask, bins } => infer_histogram(func, op, (*x, *mask), *bins),
-        Op::Gather { x, indices, axis } => infer_gather(func, op, (*x, *indices), *axis),
-        Op::Unary { x, .. } | Op::Binary { lhs: x, .. } | Op::Ternary { a: x, .. } => Ok(ty(x)),
-        Op::Function { x, .. } | Op::Approximate { x, .. } | Op::Raw { lhs: x, .. } => Ok(ty(x)),
+        }) => infer_dot(op, [ty(a), ty(b), ty(accumulator)], *precision),
+        Op::Histogram(op::Histogram { x, mask, bins }) => {
+            infer_histogram(func, op, (*x, *mask), *bins)
+        }
+        Op::Gather(op::Gather { x, indices, axis }) => {
+            infer_gather(func, op, (*x, *indices), *axis)
+        }
+        Op::Unary(op::Unary { x, .. })
+        | Op::Binary(op::Binary { lhs: x, .. })
+        | Op::Ternary(op::Ternary { a: x, .. }) => Ok(ty(x)),
+        Op::Function(op::Function { x, .. })
+        | Op::Approximate(op::Approximate { x, .. })
+        | Op::Raw(op::Raw { lhs: x, .. }) => Ok(ty(x)),
         _ => infer_lane(func, op),
     }
 }
@@ -52,7 +60,7 @@ pub(super) fn infer_one(func: &Func, op: &Op) -> Result<Type, String> {
 fn infer_shape(func: &Func, op: &Op) -> Result<Type, String> {
     let ty = |value: &Value| func.ty(*value);
     match op {
-        Op::Arange { start, end } => {
+        Op::Arange(op::Arange { start, end }) => {
             let count = end
                 .checked_sub(*start)
                 .and_then(|count| usize::try_from(count).ok());
@@ -60,7 +68,7 @@ fn infer_shape(func: &Func, op: &Op) -> Result<Type, String> {
                 .map_err(|reason| format!("`arange` from {start} to {end}: {reason}"))?;
             Ok(Type::tile(DType::I64, shape))
         }
-        Op::ExpandDims { x, axis } => {
+        Op::ExpandDims(op::ExpandDims { x, axis }) => {
             let mut dims = ty(x).shape.dims();
             if axis.index() > dims.len() || dims.len() == MAX_RANK {
                 return Err(format!(
@@ -72,7 +80,7 @@ fn infer_shape(func: &Func, op: &Op) -> Result<Type, String> {
             dims.insert(axis.index(), 1);
             Ok(ty(x).with_shape(Shape::new(&dims)?))
         }
-        Op::Transpose { x, permutation } => {
+        Op::Transpose(op::Transpose { x, permutation }) => {
             let dims = ty(x).shape.dims();
             let mut sorted = permutation.clone();
             sorted.sort_unstable();
@@ -94,13 +102,13 @@ fn infer_shape(func: &Func, op: &Op) -> Result<Type, String> {
 
 pub(super) fn check_elementwise(func: &Func, op: &Op) -> Result<(), String> {
     let (mnemonic, accepts): (&str, Accepts) = match op {
-        Op::Unary { op, .. } => (op.mnemonic(), op.accepts()),
-        Op::Binary { op, .. } => (op.mnemonic(), op.accepts()),
-        Op::Ternary { op, .. } => (op.mnemonic(), op.accepts()),
-        Op::Compare { op, .. } => (op.mnemonic(), op.accepts()),
-        Op::Raw { op, .. } => (op.mnemonic(), op.accepts()),
-        Op::Function { op, .. } => (op.mnemonic(), op.accepts()),
-        Op::Approximate { op, .. } => (op.mnemonic(), op.accepts()),
+        Op::Unary(op::Unary { op, .. }) => (op.mnemonic(), op.accepts()),
+        Op::Binary(op::Binary { op, .. }) => (op.mnemonic(), op.accepts()),
+        Op::Ternary(op::Ternary { op, .. }) => (op.mnemonic(), op.accepts()),
+        Op::Compare(op::Compare { op, .. }) => (op.mnemonic(), op.accepts()),
+        Op::Raw(op::Raw { op, .. }) => (op.mnemonic(), op.accepts()),
+        Op::Function(op::Function { op, .. }) => (op.mnemonic(), op.accepts()),
+        Op::Approximate(op::Approximate { op, .. }) => (op.mnemonic(), op.accepts()),
         _ => return Ok(()),
     };
     let operands = op.operands();

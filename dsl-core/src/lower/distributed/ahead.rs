@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::order::Effect;
-use crate::ir::{Func, Inst, Op, Region, Trait, Value};
+use crate::ir::{Func, Inst, Op, Region, Trait, Value, op};
 
 /// What is computed ahead of the iterations of a loop.
 #[derive(Debug, Default)]
@@ -38,12 +38,12 @@ impl Ahead {
         body.enter(body.body, None);
         let mut ahead = Self::default();
         for &inst in body.parents.keys() {
-            let Op::Load {
+            let Op::Load(op::Load {
                 base,
                 offsets,
                 mask,
                 ..
-            } = func.op(inst)
+            }) = func.op(inst)
             else {
                 continue;
             };
@@ -92,9 +92,9 @@ impl Body<'_> {
             for &result in &func.inst(inst).results {
                 self.definitions.insert(result, inst);
             }
-            if let Op::If {
+            if let Op::If(op::If {
                 on_true, on_false, ..
-            } = func.op(inst)
+            }) = func.op(inst)
             {
                 self.enter(*on_true, Some(inst));
                 self.enter(*on_false, Some(inst));
@@ -140,7 +140,7 @@ impl Body<'_> {
         if need.slice.contains(&parent) {
             return true;
         }
-        let Op::If { condition, .. } = self.func.op(parent) else {
+        let Op::If(op::If { condition, .. }) = self.func.op(parent) else {
             return false;
         };
         need.slice.insert(parent);
@@ -150,5 +150,5 @@ impl Body<'_> {
 
 /// Whether lanes compute the op each for itself.
 fn is_arithmetic(op: &Op) -> bool {
-    op.is(Trait::pointwise) || matches!(op, Op::ProgramId { .. } | Op::NumPrograms { .. })
+    op.is(Trait::pointwise) || matches!(op, Op::ProgramId(_) | Op::NumPrograms(_))
 }

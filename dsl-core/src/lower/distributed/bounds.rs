@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use super::point::Known;
 use super::tile::Scope;
 use super::{Lowering, Result};
-use crate::ir::{CompareOp, DType, Inst, Literal, Op, Shape, Trait, Type, Value};
+use crate::ir::{CompareOp, DType, Inst, Literal, Op, Shape, Trait, Type, Value, op};
 use crate::layout::access::TileAccess;
 use crate::layout::assign::Origin;
 use crate::layout::{LinearLayout, ThreadMap};
@@ -94,11 +94,11 @@ impl Lowering<'_> {
             }
             Ok(())
         })?;
-        let op = Op::If {
+        let op = Op::If(op::If {
             condition,
             on_true,
             on_false,
-        };
+        });
         self.builder.emit(op, &[]);
         Ok(())
     }
@@ -114,7 +114,7 @@ impl Lowering<'_> {
 
     /// Whether an instruction checks anything where it stands.
     fn has_checks(&self, inst: Inst) -> bool {
-        let mut found = matches!(self.block.op(inst), Op::Gather { .. });
+        let mut found = matches!(self.block.op(inst), Op::Gather(_));
         for region in self.block.op(inst).regions() {
             self.block.walk(region, &mut |inner| {
                 found |= self.block.op(inner).is_checked()
@@ -163,10 +163,12 @@ impl Lowering<'_> {
         let low = self.builder.index(reach.low);
         let offset = self.builder.add(first, low);
         let count = reach.count;
-        let within = |offset| Op::InBounds {
-            base,
-            offset,
-            count,
+        let within = |offset| {
+            Op::InBounds(op::InBounds {
+                base,
+                offset,
+                count,
+            })
         };
         let mut inside = self.builder.value(within(offset));
         if reach.scalars.is_empty() {
@@ -226,14 +228,14 @@ impl Lowering<'_> {
             }
             let op = self.definitions[value].map(|inst| self.block.op(inst));
             match op.filter(|_| ty.dtype() == Some(DType::I64)) {
-                Some(Op::Constant { .. } | Op::Splat { .. } | Op::Arange { .. }) => {}
+                Some(Op::Constant(_) | Op::Splat(_) | Op::Arange(_)) => {}
                 Some(
-                    Op::Broadcast { x }
-                    | Op::ExpandDims { x, .. }
-                    | Op::Transpose { x, .. }
-                    | Op::Reshape { x },
+                    Op::Broadcast(op::Broadcast { x })
+                    | Op::ExpandDims(op::ExpandDims { x, .. })
+                    | Op::Transpose(op::Transpose { x, .. })
+                    | Op::Reshape(op::Reshape { x }),
                 ) => pending.push(*x),
-                Some(Op::Binary { lhs, rhs, .. }) => pending.extend([*lhs, *rhs]),
+                Some(Op::Binary(op::Binary { lhs, rhs, .. })) => pending.extend([*lhs, *rhs]),
                 _ => return false,
             }
         }
@@ -265,7 +267,7 @@ impl Lowering<'_> {
         let fine = self.builder.not(outside);
         let on = self.builder.and(more, fine);
         let values = vec![on, element, offset];
-        self.builder.emit(Op::Yield { values }, &[]);
+        self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.scopes.pop();
         self.builder.enter(outer);
         let body = self.builder.region_with(&carried, |builder, values| {
@@ -273,7 +275,9 @@ impl Lowering<'_> {
             vec![builder.add(values[0], threads), values[1]]
         });
         let init = vec![first, none];
-        let inst_of_loop = self.builder.emit(Op::While { init, before, body }, &[]);
+        let inst_of_loop = self
+            .builder
+            .emit(Op::While(op::While { init, before, body }), &[]);
         let [element, offset] = [0, 1].map(|at| self.builder.results(inst_of_loop)[at]);
         let end = self.builder.int32(elements);
         let wrong = self.builder.lt(element, end);
@@ -293,11 +297,11 @@ impl Lowering<'_> {
         let coordinates = self.split_index(&shape, element);
         let mut known = Known::new();
         let offset = self.element_at(tile.offsets, &coordinates, &mut known)?;
-        let inside = self.builder.value(Op::InBounds {
+        let inside = self.builder.value(Op::InBounds(op::InBounds {
             base,
             offset,
             count: 1,
-        });
+        }));
         let mut outside = self.builder.not(inside);
         if let Some(mask) = tile.mask {
             let mask = self.element_at(mask, &coordinates, &mut known)?;
@@ -314,14 +318,14 @@ impl Lowering<'_> {
         (element, offset, count): (Value, Value, i64),
         wrong: Value,
     ) {
-        let stop = Op::StopOutside {
+        let stop = Op::StopOutside(op::StopOutside {
             base: self.bound(tile.base).registers[0],
             offset,
             element,
             mask: Some(wrong),
             count,
             site: self.sites.get(&inst).copied().unwrap_or_default(),
-        };
+        });
         let here = self.builder.loc().clone();
         self.builder.set_loc(self.block.inst(inst).loc.clone());
         self.builder.emit(stop, &[]);
@@ -331,7 +335,8 @@ impl Lowering<'_> {
     /// Each lane looks at the elements that it accesses.
     fn stop_by_registers(&mut self, inst: Inst, tile: &TileAccess) -> Result<()> {
         let layout = match *self.block.op(inst) {
-            Op::Store { value, .. } | Op::AtomicReduce { value, .. } => {
+            Op::Store(op::Store { value, .. })
+            | Op::AtomicReduce(op::AtomicReduce { value, .. }) => {
                 self.stored_layout(inst, value)?
             }
             _ => self.assigned(self.block.inst(inst).results[0]),
@@ -342,11 +347,11 @@ impl Lowering<'_> {
         let firsts = access.vectors().iter().map(|vector| vector[0] as usize);
         let mut tests = Vec::new();
         for first in firsts {
-            let inside = self.builder.value(Op::InBounds {
+            let inside = self.builder.value(Op::InBounds(op::InBounds {
                 base,
                 offset: access.offsets()[first],
                 count,
-            });
+            }));
             let outside = self.builder.not(inside);
             let mask = access.masks().map(|masks| masks[first]);
             tests.push((first, self.both(mask, outside)));
@@ -381,18 +386,19 @@ impl Lowering<'_> {
                 .map(|(own, least)| self.builder.select(taken, own, least))
                 .collect();
         }
-        self.builder.emit(Op::Yield { values: least }, &[]);
+        self.builder
+            .emit(Op::Yield(op::Yield { values: least }), &[]);
         self.scopes.pop();
         let on_false = self.builder.new_region(&[]);
         self.builder.enter(on_false);
         let values = vec![self.builder.index(0); 2];
-        self.builder.emit(Op::Yield { values }, &[]);
+        self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.builder.enter(outer);
-        let op = Op::If {
+        let op = Op::If(op::If {
             condition: any,
             on_true,
             on_false,
-        };
+        });
         let inst = self.builder.emit(op, &[Type::INDEX; 2]);
         let [element, offset] = [0, 1].map(|at| self.builder.results(inst)[at]);
         Wrong {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result};
-use crate::ir::{BinaryOp, DType, Inst, Op, Space, Type, Value};
+use crate::ir::{BinaryOp, DType, Inst, Op, Space, Type, Value, op};
 use crate::layout::access::TileAccess;
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::{LANE_BITS, WARP_LANES};
@@ -103,7 +103,7 @@ impl Lowering<'_> {
         let offset = (self.buffers.end as u64).next_multiple_of(16) as i64;
         self.buffers.end = offset + count * i64::from(dtype.bytes());
         let ty = Type::pointer(dtype, Space::Shared);
-        let op = Op::Alloc { offset, count };
+        let op = Op::Alloc(op::Alloc { offset, count });
         let inst = self.builder.emit_unchecked(op, &[ty]);
         self.buffers.allocations.push(inst);
         self.builder.results(inst)[0]
@@ -149,13 +149,13 @@ impl Lowering<'_> {
         let mut registers: Vec<Option<Value>> = vec![None; layout.registers() as usize];
         for (number, vector) in (0..).zip(self.copied_vectors(&tile, layout)) {
             let distance = self.builder.index(number * place.step());
-            let op = Op::LaneLoad {
+            let op = Op::LaneLoad(op::LaneLoad {
                 base,
                 offset: self.builder.add(offset, distance),
                 mask: None,
                 other: None,
                 align: place.width * i64::from(place.dtype.bytes()),
-            };
+            });
             let ty = Type::vector(place.dtype, vector.len());
             let loaded = self.builder.declared(op, ty);
             for (register, value) in vector.iter().zip(self.scatter(loaded, vector.len())) {

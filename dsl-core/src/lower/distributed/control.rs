@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
-use crate::ir::{Inst, Op, Region, Trait, Type, Value};
+use crate::ir::{Inst, Op, Region, Trait, Type, Value, op};
 use crate::layout::LinearLayout;
 use crate::layout::assign::Origin;
 
@@ -36,63 +36,63 @@ impl Lowering<'_> {
             return Ok(());
         }
         match &data.op {
-            Op::Load {
+            Op::Load(op::Load {
                 base,
                 offsets,
                 mask,
                 other,
-            } => self.load(inst, *base, *offsets, (*mask, *other)),
-            Op::Store {
+            }) => self.load(inst, *base, *offsets, (*mask, *other)),
+            Op::Store(op::Store {
                 base,
                 offsets,
                 value,
                 mask,
-            } => self.store(inst, *base, *offsets, (*value, *mask)),
-            Op::AtomicReduce { .. } => self.atomic_reduce(inst),
-            Op::Reduce {
+            }) => self.store(inst, *base, *offsets, (*value, *mask)),
+            Op::AtomicReduce(_) => self.atomic_reduce(inst),
+            Op::Reduce(op::Reduce {
                 sources,
                 axis,
                 order,
                 combine,
-            } => self.reduce(&data.results, sources, axis.index(), (*order, *combine)),
-            Op::Scan {
+            }) => self.reduce(&data.results, sources, axis.index(), (*order, *combine)),
+            Op::Scan(op::Scan {
                 sources,
                 axis,
                 direction,
                 combine,
                 ..
-            } => self.scan(&data.results, sources, axis.index(), (*direction, *combine)),
-            Op::Sort { .. } => self.sort(&data.results, &data.op),
-            Op::Dot {
+            }) => self.scan(&data.results, sources, axis.index(), (*direction, *combine)),
+            Op::Sort(_) => self.sort(&data.results, &data.op),
+            Op::Dot(op::Dot {
                 a,
                 b,
                 accumulator,
                 precision,
-            } => self.dot(data.results[0], [*a, *b, *accumulator], *precision),
-            Op::Histogram { .. } => self.histogram(inst),
-            Op::Gather { x, indices, axis } => {
+            }) => self.dot(data.results[0], [*a, *b, *accumulator], *precision),
+            Op::Histogram(_) => self.histogram(inst),
+            Op::Gather(op::Gather { x, indices, axis }) => {
                 self.gather_along(inst, (*x, *indices), axis.index())
             }
-            Op::For { .. } => self.for_loop(inst),
-            Op::While { init, before, body } => {
+            Op::For(_) => self.for_loop(inst),
+            Op::While(op::While { init, before, body }) => {
                 self.while_loop(&data.results, init, (*before, *body))
             }
-            Op::If {
+            Op::If(op::If {
                 condition,
                 on_true,
                 on_false,
-            } => self.branch(&data.results, *condition, (*on_true, *on_false)),
-            Op::Yield { .. } => Ok(()),
-            Op::Constant { .. } | Op::ProgramId { .. } | Op::NumPrograms { .. } => {
+            }) => self.branch(&data.results, *condition, (*on_true, *on_false)),
+            Op::Yield(_) => Ok(()),
+            Op::Constant(_) | Op::ProgramId(_) | Op::NumPrograms(_) => {
                 self.scalar_op(&data.op, data.results[0]);
                 Ok(())
             }
             op if op.is(Trait::elementwise) => self.computed(op, data.results[0]),
-            Op::Broadcast { .. }
-            | Op::ExpandDims { .. }
-            | Op::Reshape { .. }
-            | Op::Transpose { .. }
-            | Op::Splat { .. } => self.placed_view(data.results[0]),
+            Op::Broadcast(_)
+            | Op::ExpandDims(_)
+            | Op::Reshape(_)
+            | Op::Transpose(_)
+            | Op::Splat(_) => self.placed_view(data.results[0]),
             op => Err(self.error(format!("`{}` cannot be lowered for a GPU", op.mnemonic()))),
         }
     }
@@ -110,7 +110,7 @@ impl Lowering<'_> {
     /// Whether the op that defines a value emits nothing where it stands: the value is made where it
     /// is used, or counters stand for it.
     fn is_lazy(&self, op: &Op, value: Value) -> bool {
-        let in_place = matches!(op, Op::Binary { .. }) && self.residents.root(value).is_some();
+        let in_place = matches!(op, Op::Binary(_)) && self.residents.root(value).is_some();
         in_place || self.assignment.origin(value) != Origin::Computed
     }
 
@@ -188,7 +188,7 @@ impl Lowering<'_> {
         self.insts(region)?;
         let ends = self.in_registers(block.yielded(region));
         let values = self.flatten(&ends, yielded)?;
-        self.builder.emit(Op::Yield { values }, &[]);
+        self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.scopes.pop();
         self.builder.enter(outer);
         Ok(lane)
@@ -196,7 +196,7 @@ impl Lowering<'_> {
 
     fn for_loop(&mut self, inst: Inst) -> Result<()> {
         let block = self.block;
-        let Op::For { init, body, .. } = block.op(inst) else {
+        let Op::For(op::For { init, body, .. }) = block.op(inst) else {
             return Ok(());
         };
         let parameters = &block.region(*body).parameters[1..];
@@ -230,14 +230,14 @@ impl Lowering<'_> {
     fn plain_loop(&mut self, inst: Inst) -> Result<()> {
         let block = self.block;
         let data = block.inst(inst);
-        let Op::For {
+        let Op::For(op::For {
             lower,
             upper,
             init,
             step,
             stages,
             body,
-        } = &data.op
+        }) = &data.op
         else {
             return Ok(());
         };
@@ -252,14 +252,14 @@ impl Lowering<'_> {
         let entered = self.enter_loop(&[*body]);
         let region = self.region(*body, &types, &inner, &layouts)?;
         self.leave_loop(&entered);
-        let op = Op::For {
+        let op = Op::For(op::For {
             lower: bounds.0,
             upper: bounds.1,
             init: first,
             step: *step,
             stages: *stages,
             body: region,
-        };
+        });
         self.finish(op, &results, &layouts);
         Ok(())
     }
@@ -280,11 +280,11 @@ impl Lowering<'_> {
         let body = self.region(regions.1, &types, &layouts, &layouts)?;
         self.leave_loop(&entered);
         self.finish(
-            Op::While {
+            Op::While(op::While {
                 init: first,
                 before,
                 body,
-            },
+            }),
             results,
             &layouts,
         );
@@ -312,11 +312,11 @@ impl Lowering<'_> {
         self.pending.merge(&after_true);
         self.buffers.end = self.buffers.end.max(end_true);
         self.finish(
-            Op::If {
+            Op::If(op::If {
                 condition,
                 on_true,
                 on_false,
-            },
+            }),
             results,
             &layouts,
         );

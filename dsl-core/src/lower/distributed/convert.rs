@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result, SCRATCH_BYTES};
-use crate::ir::{CompareOp, DType, Op, Type, Value};
+use crate::ir::{CompareOp, DType, Op, Type, Value, op};
 use crate::layout::{
     Conversion, ConversionLimits, LaneSource, LinearLayout, SharedAccess, SharedPlan, SharedSide,
     ShufflePlan, ThreadMap,
@@ -46,13 +46,14 @@ impl Lowering<'_> {
             let x = sent[round.sent as usize];
             received.push(match &round.from {
                 LaneSource::Same => x,
-                LaneSource::Xor(flipped) => self.builder.value(Op::ShuffleXor {
+                LaneSource::Xor(flipped) => self.builder.value(Op::ShuffleXor(op::ShuffleXor {
                     x,
                     lane_mask: i64::from(*flipped),
-                }),
+                })),
                 LaneSource::Index { map, constant } => {
                     let source_lane = self.thread_value_with(map, *constant);
-                    self.builder.value(Op::ShuffleIndex { x, source_lane })
+                    self.builder
+                        .value(Op::ShuffleIndex(op::ShuffleIndex { x, source_lane }))
                 }
             });
         }
@@ -119,13 +120,13 @@ impl Lowering<'_> {
                 let value = self.gather(source, &access.registers);
                 let (offset, align) = self.place(&store, &access);
                 self.builder.emit(
-                    Op::LaneStore {
+                    Op::LaneStore(op::LaneStore {
                         base,
                         offset,
                         value,
                         mask,
                         align,
-                    },
+                    }),
                     &[],
                 );
             }
@@ -134,13 +135,13 @@ impl Lowering<'_> {
                 let mask = self.active(&load, &access);
                 let (offset, align) = self.place(&load, &access);
                 let lanes = access.registers.len();
-                let op = Op::LaneLoad {
+                let op = Op::LaneLoad(op::LaneLoad {
                     base,
                     offset,
                     mask,
                     other: None,
                     align,
-                };
+                });
                 let vector = self.builder.declared(op, Type::vector(dtype, lanes));
                 let elements = self.scatter(vector, lanes);
                 for (&register, element) in access.registers.iter().zip(elements) {

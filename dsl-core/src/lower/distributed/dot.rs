@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
-use crate::ir::{DType, Literal, Op, Precision, Shape, TernaryOp, Type, Value};
+use crate::ir::{DType, Literal, Op, Precision, Shape, TernaryOp, Type, Value, op};
 use crate::layout::access::{dim_bits, dot_layout};
 use crate::layout::matrix::apply;
 use crate::layout::{LinearLayout, ThreadMap};
@@ -138,13 +138,13 @@ impl Lowering<'_> {
             let offset = self.thread_offset(&map, registers[first as usize]);
             let align = i64::from(dtype.bytes()) << vector.len();
             self.builder.emit(
-                Op::LaneStore {
+                Op::LaneStore(op::LaneStore {
                     base,
                     offset,
                     value,
                     mask: owner,
                     align,
-                },
+                }),
                 &[],
             );
         }
@@ -164,17 +164,17 @@ impl Lowering<'_> {
         let parameters = self.builder.parameters(body);
         let block = parameters[0];
         let values = self.unrolled(operands, &parameters[1..], 1 << UNROLLED_BITS, Some(block));
-        self.builder.emit(Op::Yield { values }, &[]);
+        self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.scopes.pop();
         self.builder.enter(outer);
-        let op = Op::For {
+        let op = Op::For(op::For {
             lower: self.builder.index(0),
             upper: self.builder.index(1 << (steps - UNROLLED_BITS)),
             init: accumulators.to_vec(),
             step: 1,
             stages: 1,
             body,
-        };
+        });
         let inst = self.builder.emit(op, &[]);
         self.builder.results(inst).to_vec()
     }
@@ -229,13 +229,13 @@ impl Lowering<'_> {
                 offset = self.builder.add(offset, start);
             }
             let lanes = 1_usize << operand.vector_bits;
-            let op = Op::LaneLoad {
+            let op = Op::LaneLoad(op::LaneLoad {
                 base: operand.base,
                 offset,
                 mask: None,
                 other: None,
                 align: i64::from(operand.dtype.bytes()) * lanes as i64,
-            };
+            });
             let vector = self
                 .builder
                 .declared(op, Type::vector(operand.dtype, lanes));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result};
-use crate::ir::{DType, Op, Trait, Type, Value};
+use crate::ir::{DType, Op, Trait, Type, Value, op};
 use crate::layout::LinearLayout;
 
 impl Lowering<'_> {
@@ -13,15 +13,15 @@ impl Lowering<'_> {
     pub(super) fn cheap(&mut self, value: Value, layout: &Rc<LinearLayout>) -> Result<Registers> {
         let op = self.definition(value)?;
         match &op {
-            Op::Constant { value: literal } => {
+            Op::Constant(op::Constant { value: literal }) => {
                 let constant = self.builder.filled(*literal, crate::ir::Shape::SCALAR);
                 Ok(vec![constant; layout.registers() as usize].into())
             }
-            Op::Splat { x } => {
+            Op::Splat(op::Splat { x }) => {
                 let scalar = self.scalar(*x)?;
                 Ok(vec![scalar; layout.registers() as usize].into())
             }
-            Op::Arange { start, .. } => Ok(self.arange(*start, layout)),
+            Op::Arange(op::Arange { start, .. }) => Ok(self.arange(*start, layout)),
             op if op.is(Trait::elementwise) => {
                 let dtype = self.dtype(value)?;
                 self.elementwise(op, dtype, layout)

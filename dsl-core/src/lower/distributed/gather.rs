@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result};
-use crate::ir::{Axis, BinaryOp, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value};
+use crate::ir::{Axis, BinaryOp, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value, op};
 use crate::layout::access::dim_bits;
 use crate::layout::{Holder, LinearLayout, Point, ThreadMap};
 use crate::target::Bounds;
@@ -136,14 +136,14 @@ impl Lowering<'_> {
             tests.push((register, outside));
         }
         let wrong = self.least_wrong(indices, layout, &tests);
-        let stop = Op::StopIndex {
+        let stop = Op::StopIndex(op::StopIndex {
             index: wrong.offset,
             element: wrong.element,
             mask: Some(wrong.any),
             axis: Axis(axis as u8),
             extent,
             site,
-        };
+        });
         self.builder.emit(stop, &[]);
     }
 
@@ -172,9 +172,9 @@ impl Lowering<'_> {
                         .fold(fixed, |sum, (_, (register, _))| sum | 1 << register);
                     let x = source[chosen as usize];
                     match lane {
-                        Some(source_lane) => {
-                            self.builder.value(Op::ShuffleIndex { x, source_lane })
-                        }
+                        Some(source_lane) => self
+                            .builder
+                            .value(Op::ShuffleIndex(op::ShuffleIndex { x, source_lane })),
                         None => x,
                     }
                 })
@@ -263,13 +263,13 @@ impl Lowering<'_> {
         for (&index, &first) in wanted.iter().zip(&firsts) {
             let loaded = known.get(&(index, first)).copied().unwrap_or_else(|| {
                 let along = self.builder.shl(index, amount);
-                let op = Op::LaneLoad {
+                let op = Op::LaneLoad(op::LaneLoad {
                     base,
                     offset: self.builder.add(first, along),
                     mask: None,
                     other: None,
                     align: size,
-                };
+                });
                 self.builder.declared(op, Type::scalar(dtype))
             });
             known.insert((index, first), loaded);
@@ -298,13 +298,13 @@ impl Lowering<'_> {
                 continue;
             }
             let registers: Vec<u32> = (first..first + (1 << run)).collect();
-            let op = Op::LaneStore {
+            let op = Op::LaneStore(op::LaneStore {
                 base,
                 offset: offsets[first as usize],
                 value: self.gather(values, &registers),
                 mask: owner,
                 align: i64::from(dtype.bytes()) << run,
-            };
+            });
             self.builder.emit(op, &[]);
         }
         Ok(())

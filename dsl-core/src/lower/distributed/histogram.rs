@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result, SCRATCH_BYTES};
 use crate::ir::{
-    AtomicOp, BinaryOp, Class, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value,
+    AtomicOp, BinaryOp, Class, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value, op,
 };
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::{LANE_BITS, WARP_LANES};
@@ -53,7 +53,7 @@ fn copies(bins: i64, counters: i64) -> u32 {
 impl Lowering<'_> {
     pub(super) fn histogram(&mut self, inst: Inst) -> Result<()> {
         let block = self.block;
-        let Op::Histogram { x, mask, bins } = *block.op(inst) else {
+        let Op::Histogram(op::Histogram { x, mask, bins }) = *block.op(inst) else {
             return Ok(());
         };
         let result = block.inst(inst).results[0];
@@ -144,13 +144,13 @@ impl Lowering<'_> {
                 let limit = self.builder.index(count);
                 self.builder.compare(CompareOp::Lt, offset, limit)
             });
-            let op = Op::LaneStore {
+            let op = Op::LaneStore(op::LaneStore {
                 base: counters.base,
                 offset,
                 value,
                 mask,
                 align: 16,
-            };
+            });
             self.builder.emit(op, &[]);
         }
     }
@@ -186,13 +186,13 @@ impl Lowering<'_> {
                 offset = self.builder.shl(offset, amount);
                 offset = self.builder.or(offset, copy);
             }
-            let op = Op::LaneAtomic {
+            let op = Op::LaneAtomic(op::LaneAtomic {
                 base: counters.base,
                 offset,
                 value: one,
                 mask: None,
                 op: AtomicOp::Add,
-            };
+            });
             self.builder.emit(op, &[]);
         }
     }
@@ -242,13 +242,13 @@ impl Lowering<'_> {
             let mut parts: Vec<Value> = init.iter().map(|init| init[register]).collect();
             for copy in (0..1_i64 << counters.copy_bits).step_by(width as usize) {
                 let distance = self.builder.index(copy);
-                let op = Op::LaneLoad {
+                let op = Op::LaneLoad(op::LaneLoad {
                     base: counters.base,
                     offset: self.builder.add(first, distance),
                     mask: None,
                     other: None,
                     align: 4 * width,
-                };
+                });
                 let ty = Type::vector(DType::I32, width as usize);
                 let loaded = self.builder.declared(op, ty);
                 parts.extend(self.scatter(loaded, width as usize));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Lowering, Result};
-use crate::ir::{DType, Op, Region, Type, Value};
+use crate::ir::{DType, Op, Region, Type, Value, op};
 use crate::layout::{Point, ThreadMap};
 use crate::target::LANE_BITS;
 
@@ -98,7 +98,10 @@ impl Lowering<'_> {
             let lane_mask = 1 << bit;
             let other: Vec<Value> = send
                 .iter()
-                .map(|&x| self.builder.value(Op::ShuffleXor { x, lane_mask }))
+                .map(|&x| {
+                    self.builder
+                        .value(Op::ShuffleXor(op::ShuffleXor { x, lane_mask }))
+                })
                 .collect();
             let combined = if combiner.commutative {
                 self.combine(combiner, &keep, &other)?
@@ -162,13 +165,13 @@ impl Lowering<'_> {
             let offset = self.thread_offset(&store, index as u32 * slots as u32);
             for (&(base, dtype), &value) in buffers.iter().zip(values) {
                 let align = i64::from(dtype.bytes());
-                let op = Op::LaneStore {
+                let op = Op::LaneStore(op::LaneStore {
                     base,
                     offset,
                     value,
                     mask: owner,
                     align,
-                };
+                });
                 self.builder.emit(op, &[]);
             }
         }
@@ -201,13 +204,13 @@ impl Lowering<'_> {
             .iter()
             .map(|&(base, dtype)| {
                 let align = i64::from(dtype.bytes());
-                let op = Op::LaneLoad {
+                let op = Op::LaneLoad(op::LaneLoad {
                     base,
                     offset,
                     mask: None,
                     other: None,
                     align,
-                };
+                });
                 self.builder.declared(op, Type::scalar(dtype))
             })
             .collect()

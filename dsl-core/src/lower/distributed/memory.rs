@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::order::{Effect, Touch};
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result};
-use crate::ir::{DType, Func, Inst, Op, Type, Value};
+use crate::ir::{DType, Func, Inst, Op, Type, Value, op};
 use crate::layout::access::TileAccess;
 use crate::layout::contiguity::Contiguity;
 use crate::layout::{Holder, LinearLayout};
@@ -106,13 +106,13 @@ impl Lowering<'_> {
         self.where_ragged(access, &types, &mut |lowering, rests| {
             let mut registers = registers.clone();
             for &(register, mask) in rests {
-                let op = Op::LaneLoad {
+                let op = Op::LaneLoad(op::LaneLoad {
                     base: access.base,
                     offset: access.offsets[register],
                     mask: Some(mask),
                     other: Some(registers[register]),
                     align: i64::from(access.dtype.bytes()),
-                };
+                });
                 registers[register] = lowering.builder.declared(op, Type::scalar(access.dtype));
             }
             registers
@@ -152,16 +152,16 @@ impl Lowering<'_> {
                 }
             }
             let values = emit(self, &rests);
-            self.builder.emit(Op::Yield { values }, &[]);
+            self.builder.emit(Op::Yield(op::Yield { values }), &[]);
             self.builder.enter(outer);
             region
         });
         let [on_true, on_false] = regions;
-        let op = Op::If {
+        let op = Op::If(op::If {
             condition: any,
             on_true,
             on_false,
-        };
+        });
         let inst = self.builder.emit_unchecked(op, types);
         self.builder.results(inst).to_vec()
     }
@@ -170,8 +170,10 @@ impl Lowering<'_> {
     fn is_zero(&self, value: Value) -> bool {
         let op = self.definitions[value].map(|inst| self.block.op(inst));
         match op {
-            Some(Op::Constant { value }) => value.bits == 0,
-            Some(Op::Splat { x } | Op::Broadcast { x }) => self.is_zero(*x),
+            Some(Op::Constant(op::Constant { value })) => value.bits == 0,
+            Some(Op::Splat(op::Splat { x }) | Op::Broadcast(op::Broadcast { x })) => {
+                self.is_zero(*x)
+            }
             _ => false,
         }
     }
@@ -183,13 +185,13 @@ impl Lowering<'_> {
         lanes: usize,
         (mask, other): (Option<Value>, Option<Value>),
     ) -> Vec<Value> {
-        let op = Op::LaneLoad {
+        let op = Op::LaneLoad(op::LaneLoad {
             base: access.base,
             offset: access.offsets[register],
             mask,
             other,
             align: i64::from(access.dtype.bytes()) * lanes as i64,
-        };
+        });
         let loaded = self.builder.declared(op, Type::vector(access.dtype, lanes));
         self.scatter(loaded, lanes)
     }
@@ -219,25 +221,25 @@ impl Lowering<'_> {
         );
         let owner = self.all_zero(layout.free_bits());
         for vector in &access.vectors {
-            let op = Op::LaneStore {
+            let op = Op::LaneStore(op::LaneStore {
                 base: access.base,
                 offset: access.offsets[vector[0] as usize],
                 value: self.gather(&values, vector),
                 mask: self.owned_mask(access.whole(vector), owner),
                 align: i64::from(access.dtype.bytes()) * vector.len() as i64,
-            };
+            });
             self.builder.emit(op, &[]);
         }
         if access.ragged {
             self.where_ragged(&access, &[], &mut |lowering, rests| {
                 for &(register, mask) in rests {
-                    let op = Op::LaneStore {
+                    let op = Op::LaneStore(op::LaneStore {
                         base: access.base,
                         offset: access.offsets[register],
                         value: values[register],
                         mask: lowering.owned_mask(Some(mask), owner),
                         align: i64::from(access.dtype.bytes()),
-                    };
+                    });
                     lowering.builder.emit(op, &[]);
                 }
                 Vec::new()
@@ -269,7 +271,7 @@ impl Lowering<'_> {
     /// Combines every element once: the owner's copy of one that several lanes or registers hold.
     pub(super) fn atomic_reduce(&mut self, inst: Inst) -> Result<()> {
         let block = self.block;
-        let (Some(tile), Op::AtomicReduce { value, op, .. }) =
+        let (Some(tile), Op::AtomicReduce(op::AtomicReduce { value, op, .. })) =
             (TileAccess::of(block, inst), block.op(inst))
         else {
             return Ok(());
@@ -294,13 +296,13 @@ impl Lowering<'_> {
                 continue;
             }
             let mask = self.owned_mask(access.whole(vector), owner);
-            let atomic = Op::LaneAtomic {
+            let atomic = Op::LaneAtomic(op::LaneAtomic {
                 base: access.base,
                 offset: access.offsets[register as usize],
                 value: values[register as usize],
                 mask,
                 op,
-            };
+            });
             self.builder.emit(atomic, &[]);
         }
         Ok(())
@@ -380,9 +382,9 @@ impl Lowering<'_> {
             &[register] => registers[register as usize],
             chosen => {
                 let elements = chosen.iter().map(|&register| registers[register as usize]);
-                let op = Op::Vector {
+                let op = Op::Vector(op::Vector {
                     elements: elements.collect(),
-                };
+                });
                 self.builder.value(op)
             }
         }
@@ -393,7 +395,7 @@ impl Lowering<'_> {
         if lanes == 1 {
             return vec![vector];
         }
-        let extract = |index| Op::Extract { vector, index };
+        let extract = |index| Op::Extract(op::Extract { vector, index });
         (0..lanes as i64)
             .map(|index| self.builder.value(extract(index)))
             .collect()

@@ -41,7 +41,7 @@ use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::entity::EntityMap;
 use crate::facts::Facts;
-use crate::ir::{Func, Inst, Op, Stage, Value};
+use crate::ir::{Func, Inst, Op, Stage, Value, op};
 use crate::layout::assign::{Assignment, assign};
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::affine::Affine;
@@ -223,7 +223,7 @@ impl<'a> Lowering<'a> {
         let mut scratch = 0;
         for inst in func.all_insts() {
             let data = func.inst(inst);
-            if let Op::Alloc { offset, count } = data.op
+            if let Op::Alloc(op::Alloc { offset, count }) = data.op
                 && let Some((dtype, _)) = func.ty(data.results[0]).pointee()
                 && !apart.contains(&inst)
             {
@@ -232,7 +232,7 @@ impl<'a> Lowering<'a> {
         }
         let start = (scratch as u64).next_multiple_of(16) as i64;
         for inst in buffers {
-            if let Op::Alloc { offset, .. } = &mut func.inst_mut(inst).op {
+            if let Op::Alloc(op::Alloc { offset, .. }) = &mut func.inst_mut(inst).op {
                 *offset += start;
             }
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Lowering;
-use crate::ir::{AtomicOp, Op, Region, Value};
+use crate::ir::{AtomicOp, Op, Region, Value, op};
 use crate::layout::LinearLayout;
 
 /// How much shared memory is spent on not waiting.
@@ -36,9 +36,11 @@ impl Effect {
     /// The base and the effect of an op that accesses memory.
     pub(super) fn of(op: &Op) -> Option<(Value, Effect)> {
         match op {
-            Op::Load { base, .. } => Some((*base, Effect::Reads)),
-            Op::Store { base, .. } => Some((*base, Effect::Writes)),
-            Op::AtomicReduce { base, op, .. } => Some((*base, Effect::Combines(*op))),
+            Op::Load(op::Load { base, .. }) => Some((*base, Effect::Reads)),
+            Op::Store(op::Store { base, .. }) => Some((*base, Effect::Writes)),
+            Op::AtomicReduce(op::AtomicReduce { base, op, .. }) => {
+                Some((*base, Effect::Combines(*op)))
+            }
             _ => None,
         }
     }
@@ -123,7 +125,7 @@ impl Pending {
 impl Lowering<'_> {
     /// Emits a barrier.
     pub(super) fn barrier(&mut self) {
-        self.builder.emit(Op::Barrier {}, &[]);
+        self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
         self.pending = Pending::default();
     }
 

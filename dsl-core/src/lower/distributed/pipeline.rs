@@ -14,7 +14,7 @@ use super::control::Layouts;
 use super::order::{Effect, Touch};
 use super::tile::Scope;
 use super::{Lowering, Result};
-use crate::ir::{BinaryOp, CompareOp, Inst, Op, Region, Type, Value};
+use crate::ir::{BinaryOp, CompareOp, Inst, Op, Region, Type, Value, op};
 use crate::layout::access::TileAccess;
 
 /// The deepest pipeline.
@@ -62,14 +62,14 @@ impl Lowering<'_> {
     /// Plans the pipeline of a loop, if it is to have one and has loads for it.
     pub(super) fn pipeline(&mut self, inst: Inst) -> Result<Option<Pipeline>> {
         let block = self.block;
-        let &Op::For {
+        let &Op::For(op::For {
             upper,
             ref init,
             step,
             stages,
             body,
             ..
-        } = block.op(inst)
+        }) = block.op(inst)
         else {
             return Ok(None);
         };
@@ -116,9 +116,9 @@ impl Lowering<'_> {
                     .expect("broken invariant: loads that run ahead are wide enough");
                 let base = self.buffer(place, pipeline.stages);
                 pipeline.buffers.insert(inst, (base, place));
-            } else if let Op::If {
+            } else if let Op::If(op::If {
                 on_true, on_false, ..
-            } = block.op(inst)
+            }) = block.op(inst)
                 && pipeline.ahead.slice.contains(&inst)
             {
                 self.allocate(pipeline, *on_true);
@@ -154,12 +154,12 @@ impl Lowering<'_> {
     pub(super) fn pipelined_loop(&mut self, inst: Inst, pipeline: &Pipeline) -> Result<()> {
         let block = self.block;
         let data = block.inst(inst);
-        let Op::For {
+        let Op::For(op::For {
             lower,
             init,
             stages,
             ..
-        } = &data.op
+        }) = &data.op
         else {
             return Ok(());
         };
@@ -189,18 +189,18 @@ impl Lowering<'_> {
         let ends = self.in_registers(block.yielded(pipeline.body));
         let mut values = self.flatten(&ends, &layouts)?;
         values.extend(last);
-        self.builder.emit(Op::Yield { values }, &[]);
+        self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.scopes.pop();
         self.builder.enter(outer);
         self.leave_loop(&entered);
-        let op = Op::For {
+        let op = Op::For(op::For {
             lower,
             upper: pipeline.upper,
             init,
             step: pipeline.step,
             stages: *stages,
             body,
-        };
+        });
         let emitted = self.builder.emit_unchecked(op, &types[1..]);
         let flat = self.builder.results(emitted).to_vec();
         self.unflatten(&results, &layouts, &flat[..first.len()]);
@@ -247,7 +247,8 @@ impl Lowering<'_> {
         let before = self.builder.select(is_first, last, before);
         let state = self.start_copies(pipeline, &State::of(state), before)?;
         let pending = pipeline.stages - 1;
-        self.builder.emit(Op::WaitCopies { pending }, &[]);
+        self.builder
+            .emit(Op::WaitCopies(op::WaitCopies { pending }), &[]);
         for (&load, &(base, place)) in &pipeline.buffers {
             let offset = self.lane_start(place, slot);
             let staged = Staged {
@@ -279,13 +280,13 @@ impl Lowering<'_> {
         let carried = self.flatten(&pipeline.next, &pipeline.layouts)?;
         let on_true = self.nested(|this| this.copies(pipeline, pipeline.body, slot))?;
         let on_false = self.nested(|_| Ok(()))?;
-        let op = Op::If {
+        let op = Op::If(op::If {
             condition: state.runs,
             on_true,
             on_false,
-        };
+        });
         self.builder.emit(op, &[]);
-        self.builder.emit(Op::GroupCopies {}, &[]);
+        self.builder.emit(Op::GroupCopies(op::GroupCopies {}), &[]);
         self.scopes.pop();
         let step = self.builder.index(pipeline.step);
         let index = self.builder.add(state.index, step);
@@ -308,7 +309,8 @@ impl Lowering<'_> {
         self.scopes.push(Scope::default());
         let filled = fill(self);
         self.pending.merge(&before);
-        self.builder.emit(Op::Yield { values: Vec::new() }, &[]);
+        self.builder
+            .emit(Op::Yield(op::Yield { values: Vec::new() }), &[]);
         self.scopes.pop();
         self.builder.enter(outer);
         filled.map(|()| region)
@@ -318,7 +320,7 @@ impl Lowering<'_> {
     fn addresses(&mut self, pipeline: &Pipeline, region: Region) -> Result<()> {
         let block = self.block;
         for &inst in &block.region(region).insts {
-            if pipeline.ahead.slice.contains(&inst) && !matches!(block.op(inst), Op::If { .. }) {
+            if pipeline.ahead.slice.contains(&inst) && !matches!(block.op(inst), Op::If(_)) {
                 self.builder.set_loc(block.inst(inst).loc.clone());
                 self.inst(inst)?;
             }
@@ -334,11 +336,11 @@ impl Lowering<'_> {
             if let Some(&(base, place)) = pipeline.buffers.get(&inst) {
                 let start = self.lane_start(place, slot);
                 self.copy(inst, base, start, place)?;
-            } else if let Op::If {
+            } else if let Op::If(op::If {
                 condition,
                 on_true,
                 on_false,
-            } = *block.op(inst)
+            }) = *block.op(inst)
                 && pipeline.ahead.slice.contains(&inst)
             {
                 let condition = self.scalar(condition)?;
@@ -348,11 +350,11 @@ impl Lowering<'_> {
                         this.copies(pipeline, branch, slot)
                     })
                 });
-                let op = Op::If {
+                let op = Op::If(op::If {
                     condition,
                     on_true: on_true?,
                     on_false: on_false?,
-                };
+                });
                 self.builder.emit(op, &[]);
             }
         }
@@ -369,14 +371,14 @@ impl Lowering<'_> {
         for (number, vector) in (0..).zip(self.copied_vectors(&tile, &layout)) {
             let first = vector[0] as usize;
             let distance = self.builder.index(number * place.step());
-            let op = Op::StartCopy {
+            let op = Op::StartCopy(op::StartCopy {
                 target,
                 offset: self.builder.add(start, distance),
                 source: access.base(),
                 source_offset: access.offsets()[first],
                 mask: access.masks().map(|masks| masks[first]),
                 count: place.width,
-            };
+            });
             self.builder.emit(op, &[]);
         }
         Ok(())

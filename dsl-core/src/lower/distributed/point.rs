@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Lowering, Result};
-use crate::ir::{DType, Op, Shape, Trait, Type, Value};
+use crate::ir::{DType, Op, Shape, Trait, Type, Value, op};
 
 /// The elements that are known already, by tile and coordinates.
 pub(super) type Known = BTreeMap<(Value, Vec<Value>), Value>;
@@ -25,12 +25,12 @@ impl Lowering<'_> {
         }
         let op = self.definition(tile)?;
         let element = match &op {
-            Op::Constant { value } => self.builder.filled(*value, Shape::SCALAR),
-            Op::Arange { start, .. } => {
+            Op::Constant(op::Constant { value }) => self.builder.filled(*value, Shape::SCALAR),
+            Op::Arange(op::Arange { start, .. }) => {
                 let start = self.builder.index(*start);
                 self.builder.add(coordinates[0], start)
             }
-            Op::Splat { x } => self.scalar(*x)?,
+            Op::Splat(op::Splat { x }) => self.scalar(*x)?,
             op if op.is(Trait::elementwise) => self.computed_at(tile, op, coordinates, known)?,
             op => {
                 let before = self.coordinates_before(op, tile, coordinates);
@@ -71,7 +71,7 @@ impl Lowering<'_> {
         coordinates: &[Value],
     ) -> Option<(Value, Vec<Value>)> {
         match op {
-            Op::Broadcast { x } => {
+            Op::Broadcast(op::Broadcast { x }) => {
                 let from = self.block.ty(*x).shape;
                 let zero = self.builder.index(0);
                 let kept = |(axis, &at): (usize, &Value)| {
@@ -79,19 +79,19 @@ impl Lowering<'_> {
                 };
                 Some((*x, coordinates.iter().enumerate().map(kept).collect()))
             }
-            Op::ExpandDims { x, axis } => {
+            Op::ExpandDims(op::ExpandDims { x, axis }) => {
                 let mut before = coordinates.to_vec();
                 before.remove(axis.index());
                 Some((*x, before))
             }
-            Op::Transpose { x, permutation } => {
+            Op::Transpose(op::Transpose { x, permutation }) => {
                 let mut before = coordinates.to_vec();
                 for (&from, &at) in permutation.iter().zip(coordinates) {
                     before[from as usize] = at;
                 }
                 Some((*x, before))
             }
-            Op::Reshape { x } => {
+            Op::Reshape(op::Reshape { x }) => {
                 let flat = self.flat_index(&self.block.ty(tile).shape, coordinates);
                 let before = self.split_index(&self.block.ty(*x).shape, flat);
                 Some((*x, before))

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ir::{BinaryOp, Func, Inst, Op, Region, Value};
+use crate::ir::{BinaryOp, Func, Inst, Op, Region, Value, op};
 
 /// The carried counts of a function.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ impl Residents {
         let tracer = Tracer::new(func);
         let mut found = Self::default();
         for inst in func.all_insts() {
-            let Op::For { body, .. } = func.op(inst) else {
+            let Op::For(op::For { body, .. }) = func.op(inst) else {
                 continue;
             };
             for (position, &root) in func.region(*body).parameters[1..].iter().enumerate() {
@@ -109,29 +109,29 @@ impl<'a> Tracer<'a> {
             let (next, direct) = self.only_user(value, region)?;
             let results = &self.func.inst(next).results;
             value = match self.func.op(next) {
-                Op::Yield { values } if direct => {
+                Op::Yield(op::Yield { values }) if direct => {
                     return values.iter().position(|&yielded| yielded == value);
                 }
-                Op::Binary {
+                Op::Binary(op::Binary {
                     op: BinaryOp::Add,
                     lhs,
                     rhs,
-                } if direct => {
+                }) if direct => {
                     let counts = if *lhs == value { *rhs } else { *lhs };
                     self.is_spent_on(counts, next)?;
                     way.values.insert(counts);
                     way.counts = true;
                     results[0]
                 }
-                Op::For { init, body, .. } if direct => {
+                Op::For(op::For { init, body, .. }) if direct => {
                     let position = init.iter().position(|&carried| carried == value)?;
                     let parameter = self.func.region(*body).parameters[position + 1];
                     let end = self.follow(parameter, *body, way)?;
                     *results.get(end).filter(|_| end == position)?
                 }
-                Op::If {
+                Op::If(op::If {
                     on_true, on_false, ..
-                } if !direct => {
+                }) if !direct => {
                     let end = self.follow(value, *on_true, way)?;
                     let other = self.follow(value, *on_false, way)?;
                     *results.get(end).filter(|_| end == other)?
@@ -175,7 +175,7 @@ impl<'a> Tracer<'a> {
             .get(&counts)
             .is_some_and(|users| users[..] == [user]);
         let here = self.region_of.get(&inst) == self.region_of.get(&user);
-        let histogram = matches!(self.func.op(inst), Op::Histogram { .. });
+        let histogram = matches!(self.func.op(inst), Op::Histogram(_));
         (once && here && histogram).then_some(())
     }
 }

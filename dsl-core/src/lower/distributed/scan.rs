@@ -11,7 +11,7 @@ use std::rc::Rc;
 use super::level::Combiner;
 use super::tile::Tile;
 use super::{Lowering, Result};
-use crate::ir::{BinaryOp, DType, Direction, Literal, Op, Region, Type, Value};
+use crate::ir::{BinaryOp, DType, Direction, Literal, Op, Region, Type, Value, op};
 use crate::layout::scan::{ScanLevels, ScanStep, scan_steps};
 use crate::layout::{LinearLayout, Point, ThreadMap};
 use crate::semantics::reduction::{identity, only_op};
@@ -227,7 +227,8 @@ impl Lowering<'_> {
                 return x;
             }
             let source_lane = this.thread_value_with(&map, constant);
-            this.builder.value(Op::ShuffleIndex { x, source_lane })
+            this.builder
+                .value(Op::ShuffleIndex(op::ShuffleIndex { x, source_lane }))
         };
         last.into_iter()
             .map(|line| {
@@ -312,13 +313,13 @@ impl Lowering<'_> {
             let offset = self.thread_offset(&store, line as u32 * meeting.slots);
             for (&(base, dtype), &value) in buffers.iter().zip(values) {
                 let align = i64::from(dtype.bytes());
-                let op = Op::LaneStore {
+                let op = Op::LaneStore(op::LaneStore {
                     base,
                     offset,
                     value,
                     mask,
                     align,
-                };
+                });
                 self.builder.emit(op, &[]);
             }
         }
@@ -407,13 +408,13 @@ impl Lowering<'_> {
             let width = count.min(LOAD_BYTES / dtype.bytes() as usize);
             for start in (0..count).step_by(width) {
                 let offset = self.thread_offset(map, first + start as u32);
-                let op = Op::LaneLoad {
+                let op = Op::LaneLoad(op::LaneLoad {
                     base,
                     offset,
                     mask: None,
                     other: None,
                     align: width as i64 * i64::from(dtype.bytes()),
-                };
+                });
                 let vector = self.builder.declared(op, Type::vector(dtype, width));
                 for (at, value) in self.scatter(vector, width).into_iter().enumerate() {
                     loaded[start + at].push(value);

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::memory::Access;
 use super::tile::{Registers, Scope};
 use super::{Lowering, Result};
-use crate::ir::{AtomicOp, CompareOp, DType, Inst, Literal, Op, Shape, Space, Type, Value};
+use crate::ir::{AtomicOp, CompareOp, DType, Inst, Literal, Op, Shape, Space, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::{LANE_BITS, WARP_LANES};
 
@@ -139,13 +139,15 @@ impl Lowering<'_> {
         self.scopes.push(Scope::default());
         let state = self.builder.parameters(before).to_vec();
         let values = self.decide_round(&table, access.offsets(), &keys, &state, (start, bytes));
-        self.builder.emit(Op::Yield { values }, &[]);
+        self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.scopes.pop();
         self.builder.enter(outer);
         let body = self
             .builder
             .region_with(&types, |_, values| values.to_vec());
-        let rounds = self.builder.emit(Op::While { init, before, body }, &[]);
+        let rounds = self
+            .builder
+            .emit(Op::While(op::While { init, before, body }), &[]);
         let stores = &self.builder.results(rounds)[registers..2 * registers];
         *access.masks_mut() = Some(Rc::from(stores));
         access.split();
@@ -250,13 +252,13 @@ impl Lowering<'_> {
 
     /// Raises an entry of the table of the highest to `key`.
     fn raise(&mut self, table: &Table, place: Value, key: Value, mask: Option<Value>) {
-        let op = Op::LaneAtomic {
+        let op = Op::LaneAtomic(op::LaneAtomic {
             base: table.highest,
             offset: place,
             value: key,
             mask,
             op: AtomicOp::Max,
-        };
+        });
         self.builder.emit(op, &[]);
     }
 
@@ -265,31 +267,32 @@ impl Lowering<'_> {
             Some((dtype, _)) => dtype,
             None => unreachable!("broken invariant: a table is memory"),
         };
-        let op = Op::LaneLoad {
+        let op = Op::LaneLoad(op::LaneLoad {
             base,
             offset,
             mask: masked.map(|(mask, _)| mask),
             other: masked.map(|(_, other)| other),
             align: i64::from(dtype.bytes()),
-        };
+        });
         self.builder.declared(op, Type::scalar(dtype))
     }
 
     fn store_entry(&mut self, base: Value, offset: Value, value: Value, mask: Option<Value>) {
         let dtype = self.builder.ty(value).dtype();
-        let op = Op::LaneStore {
+        let op = Op::LaneStore(op::LaneStore {
             base,
             offset,
             value,
             mask,
             align: dtype.map_or(1, |dtype| i64::from(dtype.bytes())),
-        };
+        });
         self.builder.emit(op, &[]);
     }
 
     /// A buffer in the scratch area of shared memory.
     pub(super) fn scratch(&mut self, dtype: DType, offset: i64, count: i64) -> Value {
         let ty = Type::pointer(dtype, Space::Shared);
-        self.builder.declared(Op::Alloc { offset, count }, ty)
+        self.builder
+            .declared(Op::Alloc(op::Alloc { offset, count }), ty)
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::tile::Tile;
 use super::{Lowering, Result};
-use crate::ir::{DType, Op, Value};
+use crate::ir::{DType, Op, Value, op};
 use crate::layout::sorting::{Meeting, SortStep, sort_steps};
 use crate::layout::{Holder, LinearLayout, ThreadMap};
 use crate::lower::ordered::{less, lesser, ordered, pick};
@@ -22,13 +22,13 @@ struct Lines {
 
 impl Lowering<'_> {
     pub(super) fn sort(&mut self, results: &[Value], op: &Op) -> Result<()> {
-        let Op::Sort {
+        let Op::Sort(op::Sort {
             sources,
             keys,
             axis,
             count,
             ..
-        } = op
+        }) = op
         else {
             return Ok(());
         };
@@ -89,9 +89,10 @@ impl Lowering<'_> {
             return other.clone();
         }
         let lane_mask = i64::from(meeting.lanes);
-        let shuffled = other
-            .iter()
-            .map(|&x| self.builder.value(Op::ShuffleXor { x, lane_mask }));
+        let shuffled = other.iter().map(|&x| {
+            self.builder
+                .value(Op::ShuffleXor(op::ShuffleXor { x, lane_mask }))
+        });
         shuffled.collect()
     }
 

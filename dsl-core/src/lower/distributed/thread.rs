@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Lowering;
-use crate::ir::{CompareOp, DType, Op, Value};
+use crate::ir::{CompareOp, DType, Op, Value, op};
 use crate::layout::{LinearLayout, Point, ThreadMap};
 
 /// Which number a shift reads.
@@ -17,14 +17,18 @@ impl Lowering<'_> {
     fn lane_id(&mut self) -> Value {
         match self.lane {
             Some(lane) => lane,
-            None => *self.lane.insert(self.builder.value(Op::LaneId {})),
+            None => *self
+                .lane
+                .insert(self.builder.value(Op::LaneId(op::LaneId {}))),
         }
     }
 
     fn warp_id(&mut self) -> Value {
         match self.warp {
             Some(warp) => warp,
-            None => *self.warp.insert(self.builder.value(Op::WarpId {})),
+            None => *self
+                .warp
+                .insert(self.builder.value(Op::WarpId(op::WarpId {}))),
         }
     }
 

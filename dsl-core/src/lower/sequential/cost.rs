@@ -1,28 +1,28 @@
 //! What elements cost to compute: rough counts, which decide speed and never bits.
 
 use super::plan::Planner;
-use crate::ir::{BinaryOp, DType, Op, TernaryOp, Type, UnaryOp, Value};
+use crate::ir::{BinaryOp, DType, Op, TernaryOp, Type, UnaryOp, Value, op};
 
 impl Planner<'_> {
     pub(super) fn is_affine(&self, op: &Op, ty: Type) -> bool {
         let known = |value: &Value| self.affine.contains(value);
         match op {
-            Op::Constant { .. } | Op::Arange { .. } | Op::Splat { .. } => true,
-            Op::Broadcast { x }
-            | Op::ExpandDims { x, .. }
-            | Op::Reshape { x }
-            | Op::Transpose { x, .. } => known(x),
-            Op::Binary {
+            Op::Constant(_) | Op::Arange(_) | Op::Splat(_) => true,
+            Op::Broadcast(op::Broadcast { x })
+            | Op::ExpandDims(op::ExpandDims { x, .. })
+            | Op::Reshape(op::Reshape { x })
+            | Op::Transpose(op::Transpose { x, .. }) => known(x),
+            Op::Binary(op::Binary {
                 op: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul,
                 lhs,
                 rhs,
-            } => ty.dtype() == Some(DType::I64) && known(lhs) && known(rhs),
-            Op::Binary {
+            }) => ty.dtype() == Some(DType::I64) && known(lhs) && known(rhs),
+            Op::Binary(op::Binary {
                 op: BinaryOp::And,
                 lhs,
                 rhs,
-            } => ty.dtype() == Some(DType::Bool) && known(lhs) && known(rhs),
-            Op::Compare { lhs, rhs, .. } => {
+            }) => ty.dtype() == Some(DType::Bool) && known(lhs) && known(rhs),
+            Op::Compare(op::Compare { lhs, rhs, .. }) => {
                 self.func.ty(*lhs).dtype() == Some(DType::I64) && known(lhs) && known(rhs)
             }
             _ => false,
@@ -35,11 +35,11 @@ impl Planner<'_> {
         let float = operand.is_some_and(DType::is_float);
         let half = matches!(operand, Some(DType::F16 | DType::BF16));
         let cost = match op {
-            Op::Unary { op, .. } => match op {
+            Op::Unary(op::Unary { op, .. }) => match op {
                 UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => 1,
                 UnaryOp::Sqrt => 8,
             },
-            Op::Binary { op, .. } => match op {
+            Op::Binary(op::Binary { op, .. }) => match op {
                 BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => 1,
                 BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => 1,
                 BinaryOp::Div if float => 6,
@@ -49,20 +49,20 @@ impl Planner<'_> {
                 BinaryOp::Minimum | BinaryOp::Maximum => 1,
                 BinaryOp::Shl | BinaryOp::Shr => 3,
             },
-            Op::Ternary {
+            Op::Ternary(op::Ternary {
                 op: TernaryOp::Fma, ..
-            } => 1,
-            Op::Cast { .. } if half => 4,
-            Op::Load { offsets, mask, .. } => {
+            }) => 1,
+            Op::Cast(_) if half => 4,
+            Op::Load(op::Load { offsets, mask, .. }) => {
                 let gather = if self.affine.contains(offsets) { 2 } else { 16 };
                 gather + if mask.is_some() { 2 } else { 0 }
             }
-            Op::Gather { .. } => 16,
-            Op::Splat { .. }
-            | Op::Broadcast { .. }
-            | Op::ExpandDims { .. }
-            | Op::Reshape { .. }
-            | Op::Transpose { .. } => 0,
+            Op::Gather(_) => 16,
+            Op::Splat(_)
+            | Op::Broadcast(_)
+            | Op::ExpandDims(_)
+            | Op::Reshape(_)
+            | Op::Transpose(_) => 0,
             _ => 1,
         };
         if half { cost + 6 } else { cost }

@@ -2,7 +2,7 @@
 
 use super::index::{Coordinate, Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
-use crate::ir::{DType, Inst, Literal, Op, Shape, Value};
+use crate::ir::{DType, Inst, Literal, Op, Shape, Value, op};
 
 /// Rows of the result that are computed together.
 const ROWS: usize = 4;
@@ -26,9 +26,9 @@ fn at(row: (Scalar, i64), column: (Scalar, i64), lanes: usize) -> Index {
 
 impl Lowerer<'_> {
     pub(super) fn dot(&mut self, inst: Inst) {
-        let Op::Dot {
+        let Op::Dot(op::Dot {
             a, b, accumulator, ..
-        } = *self.source.op(inst)
+        }) = *self.source.op(inst)
         else {
             unreachable!("broken invariant: a dot");
         };

@@ -4,7 +4,7 @@ use super::index::{Coordinate, Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
 use super::pull::Pulled;
 use super::statements::LANES;
-use crate::ir::{BinaryOp, Class, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value};
+use crate::ir::{BinaryOp, Class, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value, op};
 use crate::target::Bounds;
 
 /// Counters of one bin, which neighbouring elements take in turns: an increment waits for the one
@@ -15,7 +15,7 @@ impl Lowerer<'_> {
     /// Increments counters in scratch memory, a spare one for elements that do not count, and adds
     /// the copies up.
     pub(super) fn histogram(&mut self, inst: Inst) {
-        let Op::Histogram { x, mask, bins } = *self.source.op(inst) else {
+        let Op::Histogram(op::Histogram { x, mask, bins }) = *self.source.op(inst) else {
             unreachable!("broken invariant: a histogram");
         };
         let result = self.source.inst(inst).results[0];
@@ -43,22 +43,22 @@ impl Lowerer<'_> {
                 let first = ((lane % COPIES) * rows) as i64;
                 let offset = this.add(Scalar::Emitted(bin), Scalar::Known(first));
                 let offset = this.value(offset);
-                let op = Op::LaneLoad {
+                let op = Op::LaneLoad(op::LaneLoad {
                     base: counters.pointer,
                     offset,
                     mask: None,
                     other: None,
                     align: 4,
-                };
+                });
                 let count = this.builder.declared(op, Type::scalar(DType::I32));
                 let value = this.builder.add(count, one);
-                let op = Op::LaneStore {
+                let op = Op::LaneStore(op::LaneStore {
                     base: counters.pointer,
                     offset,
                     value,
                     mask: None,
                     align: 4,
-                };
+                });
                 this.builder.emit(op, &[]);
             }
         });
@@ -115,7 +115,7 @@ impl Lowerer<'_> {
 
     /// The elements of a `gather`: vectors of indices that are all inside need no other care.
     pub(super) fn gather(&mut self, inst: Inst, index: &Index) -> Pulled {
-        let Op::Gather { x, indices, axis } = *self.source.op(inst) else {
+        let Op::Gather(op::Gather { x, indices, axis }) = *self.source.op(inst) else {
             unreachable!("broken invariant: a gather");
         };
         let extent = self.shape(x).extent(axis.index()) as i64;
@@ -180,11 +180,11 @@ impl Lowerer<'_> {
 
     /// Elements by any indices, which are checked and clamped.
     fn gather_each(&mut self, inst: Inst, index: &Index, indices: &Pulled) -> Pulled {
-        let Op::Gather {
+        let Op::Gather(op::Gather {
             x,
             indices: tile,
             axis,
-        } = *self.source.op(inst)
+        }) = *self.source.op(inst)
         else {
             unreachable!("broken invariant: a gather");
         };
@@ -196,13 +196,13 @@ impl Lowerer<'_> {
             let wanted = self.builder.nearest_index(wanted);
             if self.bounds == Bounds::Checked {
                 let element = self.add(first, Scalar::Known(element));
-                let check = Op::CheckIndex {
+                let check = Op::CheckIndex(op::CheckIndex {
                     index: wanted,
                     element: self.value(element),
                     axis,
                     extent,
                     site: self.sites[&inst],
-                };
+                });
                 self.builder.emit(check, &[]);
             }
             let (least, greatest) = (
@@ -224,7 +224,7 @@ impl Lowerer<'_> {
 
     /// The element of one lane.
     fn gathered(&mut self, inst: Inst, index: &Index, lane: usize, wanted: Value) -> Value {
-        let Op::Gather { x, axis, .. } = *self.source.op(inst) else {
+        let Op::Gather(op::Gather { x, axis, .. }) = *self.source.op(inst) else {
             unreachable!("broken invariant: a gather");
         };
         let mut place = index.lane(lane);
@@ -239,7 +239,10 @@ impl Lowerer<'_> {
     fn joined(&mut self, parts: Vec<Value>) -> Pulled {
         match parts[..] {
             [part] => Pulled::Uniform(Scalar::Emitted(part)),
-            _ => Pulled::Vector(self.builder.value(Op::Vector { elements: parts })),
+            _ => Pulled::Vector(
+                self.builder
+                    .value(Op::Vector(op::Vector { elements: parts })),
+            ),
         }
     }
 }

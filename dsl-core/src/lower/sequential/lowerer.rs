@@ -7,7 +7,7 @@ use super::plan::Plan;
 use super::pull::Pulled;
 use super::scratch::{Buffer, Scratch};
 use crate::builder::Builder;
-use crate::ir::{DType, Func, Inst, Literal, Op, Region, Shape, Space, Type, Value};
+use crate::ir::{DType, Func, Inst, Literal, Op, Region, Shape, Space, Type, Value, op};
 use crate::target::Bounds;
 
 /// How a value of the block function is had in the lane function.
@@ -84,7 +84,7 @@ impl<'a> Lowerer<'a> {
         let loc = self.builder.loc().clone();
         let ty = Type::scalar(literal.dtype);
         let func = self.builder.func_mut();
-        let inst = func.add_inst(Op::Constant { value: literal }, &[ty], loc);
+        let inst = func.add_inst(Op::Constant(op::Constant { value: literal }), &[ty], loc);
         let value = func.inst(inst).results[0];
         self.constants.insert(literal, (value, inst));
         value
@@ -180,7 +180,8 @@ impl<'a> Lowerer<'a> {
         self.memo.push(BTreeMap::new());
         let values = self.builder.parameters(region);
         let yielded = fill(self, &values);
-        self.builder.emit(Op::Yield { values: yielded }, &[]);
+        self.builder
+            .emit(Op::Yield(op::Yield { values: yielded }), &[]);
         self.memo.pop();
         self.builder.enter(outer);
         region
@@ -200,14 +201,14 @@ impl<'a> Lowerer<'a> {
         let body = self.in_region(&parameters, &mut |this, values| {
             body(this, values[0], &values[1..])
         });
-        let op = Op::For {
+        let op = Op::For(op::For {
             lower,
             upper,
             init: init.to_vec(),
             step,
             stages: 1,
             body,
-        };
+        });
         let inst = self.builder.emit(op, &[]);
         self.builder.results(inst).to_vec()
     }
@@ -221,11 +222,11 @@ impl<'a> Lowerer<'a> {
     ) -> Vec<Value> {
         let on_true = self.in_region(&[], &mut |this, _| on_true(this));
         let on_false = self.in_region(&[], &mut |this, _| on_false(this));
-        let op = Op::If {
+        let op = Op::If(op::If {
             condition,
             on_true,
             on_false,
-        };
+        });
         let inst = self.builder.emit(op, &[]);
         self.builder.results(inst).to_vec()
     }
@@ -269,7 +270,7 @@ impl<'a> Lowerer<'a> {
         let loc = self.builder.loc().clone();
         let ty = Type::pointer(dtype, Space::Scratch);
         let func = self.builder.func_mut();
-        let alloc = func.add_inst(Op::Alloc { offset: 0, count }, &[ty], loc);
+        let alloc = func.add_inst(Op::Alloc(op::Alloc { offset: 0, count }), &[ty], loc);
         let pointer = func.inst(alloc).results[0];
         let bytes = count as u64 * u64::from(dtype.bytes());
         let id = self.scratch.add(alloc, bytes);

@@ -3,7 +3,7 @@
 use super::index::{Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
 use super::pull::Pulled;
-use crate::ir::{BinaryOp, CompareOp, DType, Op, Value};
+use crate::ir::{BinaryOp, CompareOp, DType, Op, Value, op};
 
 /// The least and the greatest of some indices: `base + least` and `base + greatest`.
 struct Ends {
@@ -17,26 +17,26 @@ impl Lowerer<'_> {
     pub(super) fn all_true(&mut self, mask: Value, index: &Index) -> Option<Value> {
         if let Some(Binding::Inline(inst)) = self.bindings.get(&mask) {
             match self.source.op(*inst).clone() {
-                Op::Binary {
+                Op::Binary(op::Binary {
                     op: BinaryOp::And,
                     lhs,
                     rhs,
-                } => {
+                }) => {
                     let lhs = self.all_true(lhs, index)?;
                     let rhs = self.all_true(rhs, index)?;
                     return Some(self.builder.and(lhs, rhs));
                 }
-                Op::Broadcast { x } => {
+                Op::Broadcast(op::Broadcast { x }) => {
                     let index = index.before_broadcast(self.shape(x));
                     return self.all_true(x, &index);
                 }
-                Op::ExpandDims { x, axis } => {
+                Op::ExpandDims(op::ExpandDims { x, axis }) => {
                     return self.all_true(x, &index.without(axis.index()));
                 }
-                Op::Transpose { x, permutation } => {
+                Op::Transpose(op::Transpose { x, permutation }) => {
                     return self.all_true(x, &index.before_transpose(&permutation));
                 }
-                Op::Compare { op, lhs, rhs } if self.dtype(lhs) == DType::I64 => {
+                Op::Compare(op::Compare { op, lhs, rhs }) if self.dtype(lhs) == DType::I64 => {
                     let lhs = self.ends(lhs, index)?;
                     let rhs = self.ends(rhs, index)?;
                     return self.compare_ends(op, &lhs, &rhs);

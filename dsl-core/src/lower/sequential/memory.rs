@@ -4,7 +4,7 @@ use super::index::{Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
 use super::pull::Pulled;
 use super::scratch::Buffer;
-use crate::ir::{DType, Inst, Op, Type, Value};
+use crate::ir::{DType, Inst, Op, Type, Value, op};
 use crate::target::Bounds;
 
 /// What the elements of one access have in common.
@@ -93,14 +93,14 @@ impl Lowerer<'_> {
         };
         let element = self.add(*element, Scalar::Known(lanes[first]));
         let element = self.value(element);
-        let op = Op::CheckBounds {
+        let op = Op::CheckBounds(op::CheckBounds {
             base: access.base,
             offset,
             element,
             mask,
             count: count as i64,
             site: *site,
-        };
+        });
         Some(self.builder.value(op))
     }
 
@@ -114,13 +114,13 @@ impl Lowerer<'_> {
     ) -> Value {
         let offset = self.value(offset);
         let mask = self.guard(access, offset, lanes, mask);
-        let op = Op::LaneLoad {
+        let op = Op::LaneLoad(op::LaneLoad {
             base: access.base,
             offset,
             mask,
             other: other.filter(|_| mask.is_some()),
             align: i64::from(access.dtype.bytes()),
-        };
+        });
         let ty = Type::vector(access.dtype, lanes.1);
         self.builder.declared(op, ty)
     }
@@ -135,29 +135,31 @@ impl Lowerer<'_> {
     ) {
         let offset = self.value(offset);
         let mask = self.guard(access, offset, lanes, mask);
-        let op = Op::LaneStore {
+        let op = Op::LaneStore(op::LaneStore {
             base: access.base,
             offset,
             value,
             mask,
             align: i64::from(access.dtype.bytes()),
-        };
+        });
         self.builder.emit(op, &[]);
     }
 
     /// Joins the parts of a vector.
     fn concatenate(&mut self, mut parts: Vec<Value>) -> Value {
         if self.builder.ty(parts[0]).is_scalar() && parts.len() > 1 {
-            return self.builder.value(Op::Vector { elements: parts });
+            return self
+                .builder
+                .value(Op::Vector(op::Vector { elements: parts }));
         }
         while parts.len() > 1 {
             let lanes = self.builder.ty(parts[0]).shape.elements() as u32;
             let join = |pair: &[Value]| {
-                self.builder.value(Op::ShuffleVector {
+                self.builder.value(Op::ShuffleVector(op::ShuffleVector {
                     a: pair[0],
                     b: pair[1],
                     indices: (0..2 * lanes).collect(),
-                })
+                }))
             };
             parts = parts.chunks(2).map(join).collect();
         }
@@ -171,13 +173,15 @@ impl Lowerer<'_> {
         }
         if count == 1 {
             let index = first as i64;
-            return self.builder.value(Op::Extract { vector, index });
+            return self
+                .builder
+                .value(Op::Extract(op::Extract { vector, index }));
         }
-        self.builder.value(Op::ShuffleVector {
+        self.builder.value(Op::ShuffleVector(op::ShuffleVector {
             a: vector,
             b: vector,
             indices: (first as u32..(first + count) as u32).collect(),
-        })
+        }))
     }
 
     /// Reads all lanes, or none of them where `mask` is false.
@@ -232,12 +236,12 @@ impl Lowerer<'_> {
 
     /// The elements of a `load`.
     pub(super) fn load(&mut self, inst: Inst, index: &Index) -> Pulled {
-        let Op::Load {
+        let Op::Load(op::Load {
             base,
             offsets,
             mask,
             other,
-        } = *self.source.op(inst)
+        }) = *self.source.op(inst)
         else {
             unreachable!("broken invariant: a load");
         };
@@ -298,12 +302,12 @@ impl Lowerer<'_> {
 
     /// Writes the elements of a `store` at an index.
     pub(super) fn store(&mut self, inst: Inst, index: &Index) {
-        let Op::Store {
+        let Op::Store(op::Store {
             base,
             offsets,
             value,
             mask,
-        } = *self.source.op(inst)
+        }) = *self.source.op(inst)
         else {
             unreachable!("broken invariant: a store");
         };
@@ -337,13 +341,13 @@ impl Lowerer<'_> {
 
     /// Combines the elements of an `atomic_reduce` at an index into memory, one by one.
     pub(super) fn atomic_reduce(&mut self, inst: Inst, index: &Index) {
-        let Op::AtomicReduce {
+        let Op::AtomicReduce(op::AtomicReduce {
             base,
             offsets,
             value,
             mask,
             op,
-        } = *self.source.op(inst)
+        }) = *self.source.op(inst)
         else {
             unreachable!("broken invariant: an atomic");
         };
@@ -359,13 +363,13 @@ impl Lowerer<'_> {
             let mask = mask.as_ref().map(|mask| self.lane(mask, lane));
             let mask = mask.map(|mask| self.value(mask));
             let mask = self.guard(&access, offset, (lane, 1), mask);
-            let atomic = Op::LaneAtomic {
+            let atomic = Op::LaneAtomic(op::LaneAtomic {
                 base: access.base,
                 offset,
                 value,
                 mask,
                 op,
-            };
+            });
             self.builder.emit(atomic, &[]);
         }
     }

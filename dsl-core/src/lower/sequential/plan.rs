@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::statements::LANES;
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{Func, Inst, Op, Region, Trait, Value};
+use crate::ir::{Func, Inst, Op, Region, Trait, Value, op};
 use crate::passes::long_sums::LONGEST_CHAIN;
 use crate::target::Bounds;
 
@@ -120,7 +120,7 @@ pub(super) struct Planner<'a> {
 
 /// Whether a tile that the op makes can be computed element by element.
 fn is_inline(op: &Op) -> bool {
-    op.is(Trait::pointwise) || matches!(op, Op::Load { .. } | Op::Gather { .. })
+    op.is(Trait::pointwise) || matches!(op, Op::Load(_) | Op::Gather(_))
 }
 
 impl Planner<'_> {
@@ -138,7 +138,7 @@ impl Planner<'_> {
             for nested in op.regions() {
                 self.func.walk(nested, &mut |_| length += 1);
             }
-            let repeats = matches!(op, Op::For { .. } | Op::While { .. });
+            let repeats = matches!(op, Op::For(_) | Op::While(_));
             if repeats {
                 loops.push((order, order + length));
             }
@@ -155,12 +155,12 @@ impl Planner<'_> {
     fn survey(&mut self, inst: Inst) {
         let op = self.func.op(inst);
         match op {
-            Op::Store { base, .. } | Op::AtomicReduce { base, .. } => {
+            Op::Store(op::Store { base, .. }) | Op::AtomicReduce(op::AtomicReduce { base, .. }) => {
                 let order = self.places[&inst].order;
                 self.stores.entry(*base).or_default().push(order);
             }
-            Op::Dot { a, b, .. } => self.needed.extend([*a, *b]),
-            Op::Gather { x, .. } => self.needed.extend([*x]),
+            Op::Dot(op::Dot { a, b, .. }) => self.needed.extend([*a, *b]),
+            Op::Gather(op::Gather { x, .. }) => self.needed.extend([*x]),
             _ => {}
         }
         let Some(&result) = self.func.inst(inst).results.first() else {
@@ -185,7 +185,7 @@ impl Planner<'_> {
             self.costs[result.index()] = 0;
             return;
         }
-        let masked = matches!(op, Op::Load { mask: Some(_), .. } | Op::Gather { .. });
+        let masked = matches!(op, Op::Load(op::Load { mask: Some(_), .. }) | Op::Gather(_));
         let mut operands = op.operands().into_iter();
         if masked || operands.any(|operand| self.branching.contains(&operand)) {
             self.branching.insert(result);
@@ -210,7 +210,7 @@ impl Planner<'_> {
         }
         let mut found = BTreeMap::new();
         for &inst in &insts {
-            let Op::For { body, .. } = self.func.op(inst) else {
+            let Op::For(op::For { body, .. }) = self.func.op(inst) else {
                 continue;
             };
             let parameters = &self.func.region(*body).parameters[1..];
@@ -230,7 +230,7 @@ impl Planner<'_> {
             return false;
         };
         let place = &self.places[&inst];
-        if !matches!(self.func.op(inst), Op::If { .. }) || place.region != body.index() {
+        if !matches!(self.func.op(inst), Op::If(_)) || place.region != body.index() {
             return false;
         }
         let mut end = place.order;
@@ -267,8 +267,8 @@ impl Planner<'_> {
                 same_place: true,
             }]
         });
-        let same_place = op.is(Trait::elementwise)
-            || matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Yield { .. });
+        let same_place =
+            op.is(Trait::elementwise) || matches!(op, Op::Load(_) | Op::Store(_) | Op::Yield(_));
         for operand in op.operands() {
             if self.func.ty(operand).is_scalar() {
                 continue;
@@ -289,7 +289,7 @@ impl Planner<'_> {
 
     /// How often a broadcast asks for one element of its operand: whole vectors share it.
     fn repeats(&self, op: &Op, operand: Value, inst: Inst) -> u64 {
-        let Op::Broadcast { .. } = op else { return 1 };
+        let Op::Broadcast(_) = op else { return 1 };
         let to = self.func.ty(self.func.inst(inst).results[0]).shape;
         let from = self.func.ty(operand).shape;
         let mut repeats = to.elements() / from.elements();
@@ -324,7 +324,7 @@ impl Planner<'_> {
                 return true;
             }
         }
-        if let Op::Load { base, offsets, .. } = op
+        if let Op::Load(op::Load { base, offsets, .. }) = op
             && self.is_overwritten(inst, *base, *offsets, uses)
         {
             return true;

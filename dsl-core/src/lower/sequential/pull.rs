@@ -2,7 +2,7 @@
 
 use super::index::{Coordinate, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
-use crate::ir::{BinaryOp, DType, Inst, Literal, Op, Shape, Type, Value};
+use crate::ir::{BinaryOp, DType, Inst, Literal, Op, Shape, Type, Value, op};
 
 /// The elements of a tile at the lanes of an index.
 #[derive(Clone, Debug)]
@@ -80,37 +80,34 @@ impl Lowerer<'_> {
     fn pull_op(&mut self, inst: Inst, index: &Index) -> Pulled {
         let op = self.source.op(inst).clone();
         match &op {
-            Op::Constant { value } => Pulled::Uniform(self.literal(*value)),
-            Op::ProgramId { .. } | Op::NumPrograms { .. } => {
+            Op::Constant(op::Constant { value }) => Pulled::Uniform(self.literal(*value)),
+            Op::ProgramId(_) | Op::NumPrograms(_) => {
                 Pulled::Uniform(Scalar::Emitted(self.builder.value(op)))
             }
-            Op::Arange { start, .. } => {
+            Op::Arange(op::Arange { start, .. }) => {
                 let coordinate = &index.coordinates[0];
                 let base = self.add(coordinate.base, Scalar::Known(*start));
                 Pulled::Affine(base, coordinate.lanes.clone())
             }
-            Op::Splat { x } => self.pull(*x, &scalar_index()),
-            Op::Broadcast { x } => {
-                let before = index.before_broadcast(self.shape(*x));
-                self.pull(*x, &before)
-            }
-            Op::ExpandDims { x, axis } => self.pull(*x, &index.without(axis.index())),
-            Op::Transpose { x, permutation } => self.pull(*x, &index.before_transpose(permutation)),
-            Op::Reshape { x } => {
+            Op::Splat(op::Splat { x }) => self.pull(*x, &scalar_index()),
+            Op::Broadcast(it) => self.pull(it.x, &index.before_broadcast(self.shape(it.x))),
+            Op::ExpandDims(it) => self.pull(it.x, &index.without(it.axis.index())),
+            Op::Transpose(it) => self.pull(it.x, &index.before_transpose(&it.permutation)),
+            Op::Reshape(it) => {
                 let result = self.source.inst(inst).results[0];
-                let before = self.before_reshape(index, self.shape(*x), self.shape(result));
-                self.pull(*x, &before)
+                let before = self.before_reshape(index, self.shape(it.x), self.shape(result));
+                self.pull(it.x, &before)
             }
-            Op::Load { .. } => self.load(inst, index),
-            Op::Gather { .. } => self.gather(inst, index),
-            Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Ternary { .. }
-            | Op::Compare { .. }
-            | Op::Approximate { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. }
-            | Op::Select { .. } => {
+            Op::Load(_) => self.load(inst, index),
+            Op::Gather(_) => self.gather(inst, index),
+            Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Ternary(_)
+            | Op::Compare(_)
+            | Op::Approximate(_)
+            | Op::Cast(_)
+            | Op::Bitcast(_)
+            | Op::Select(_) => {
                 let result = self.dtype(self.source.inst(inst).results[0]);
                 let operands: Vec<(Pulled, DType)> = op
                     .operands()
@@ -119,39 +116,39 @@ impl Lowerer<'_> {
                     .collect();
                 self.apply(&op, result, operands, index.lanes)
             }
-            Op::Function { .. }
-            | Op::Store { .. }
-            | Op::AtomicReduce { .. }
-            | Op::Reduce { .. }
-            | Op::Scan { .. }
-            | Op::Sort { .. }
-            | Op::Dot { .. }
-            | Op::Histogram { .. }
-            | Op::For { .. }
-            | Op::If { .. }
-            | Op::While { .. }
-            | Op::Yield { .. }
-            | Op::LaneId {}
-            | Op::WarpId {}
-            | Op::Raw { .. }
-            | Op::Alloc { .. }
-            | Op::LaneLoad { .. }
-            | Op::LaneStore { .. }
-            | Op::LaneAtomic { .. }
-            | Op::CheckBounds { .. }
-            | Op::StopOutside { .. }
-            | Op::StopIndex { .. }
-            | Op::InBounds { .. }
-            | Op::CheckIndex { .. }
-            | Op::ShuffleXor { .. }
-            | Op::ShuffleIndex { .. }
-            | Op::Barrier {}
-            | Op::StartCopy { .. }
-            | Op::GroupCopies {}
-            | Op::WaitCopies { .. }
-            | Op::Extract { .. }
-            | Op::Vector { .. }
-            | Op::ShuffleVector { .. } => {
+            Op::Function(_)
+            | Op::Store(_)
+            | Op::AtomicReduce(_)
+            | Op::Reduce(_)
+            | Op::Scan(_)
+            | Op::Sort(_)
+            | Op::Dot(_)
+            | Op::Histogram(_)
+            | Op::For(_)
+            | Op::If(_)
+            | Op::While(_)
+            | Op::Yield(_)
+            | Op::LaneId(op::LaneId {})
+            | Op::WarpId(op::WarpId {})
+            | Op::Raw(_)
+            | Op::Alloc(_)
+            | Op::LaneLoad(_)
+            | Op::LaneStore(_)
+            | Op::LaneAtomic(_)
+            | Op::CheckBounds(_)
+            | Op::StopOutside(_)
+            | Op::StopIndex(_)
+            | Op::InBounds(_)
+            | Op::CheckIndex(_)
+            | Op::ShuffleXor(_)
+            | Op::ShuffleIndex(_)
+            | Op::Barrier(op::Barrier {})
+            | Op::StartCopy(_)
+            | Op::GroupCopies(op::GroupCopies {})
+            | Op::WaitCopies(_)
+            | Op::Extract(_)
+            | Op::Vector(_)
+            | Op::ShuffleVector(_) => {
                 unreachable!("broken invariant: `{}` is not inlined", op.mnemonic())
             }
         }
@@ -165,7 +162,8 @@ impl Lowerer<'_> {
         operands: Vec<(Pulled, DType)>,
         lanes: usize,
     ) -> Pulled {
-        if let (Op::Binary { op, .. }, [(a, DType::I64), (b, DType::I64)]) = (op, &operands[..])
+        if let (Op::Binary(op::Binary { op, .. }), [(a, DType::I64), (b, DType::I64)]) =
+            (op, &operands[..])
             && let Some(folded) = self.index_arithmetic(*op, a, b)
         {
             return self.normal(folded);
@@ -252,7 +250,7 @@ impl Lowerer<'_> {
                     .iter()
                     .map(|&lane| self.constant(Literal::from_bits(DType::I64, lane as u64)))
                     .collect();
-                let own = self.builder.value(Op::Vector { elements });
+                let own = self.builder.value(Op::Vector(op::Vector { elements }));
                 if *base == Scalar::Known(0) {
                     return own;
                 }
@@ -270,10 +268,10 @@ impl Lowerer<'_> {
             Pulled::Affine(base, own) => self.add(*base, Scalar::Known(own[lane])),
             Pulled::Vector(vector) => {
                 let index = lane as i64;
-                Scalar::Emitted(self.builder.value(Op::Extract {
+                Scalar::Emitted(self.builder.value(Op::Extract(op::Extract {
                     vector: *vector,
                     index,
-                }))
+                })))
             }
         }
     }

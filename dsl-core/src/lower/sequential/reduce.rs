@@ -10,7 +10,7 @@ use super::pull::Pulled;
 use super::scratch::Buffer;
 use super::statements::LANES;
 use super::tree::Reduction;
-use crate::ir::{DType, Inst, Op, Order, Shape, Value};
+use crate::ir::{DType, Inst, Op, Order, Shape, Value, op};
 use crate::semantics::reduction::evaluation_order;
 
 /// Where a pass reads.
@@ -72,12 +72,12 @@ fn width(reduction: &Reduction, partials: Shape, cheap: bool) -> Width {
 
 impl Lowerer<'_> {
     pub(super) fn reduce(&mut self, inst: Inst) {
-        let Op::Reduce {
+        let Op::Reduce(op::Reduce {
             sources,
             axis,
             order,
             combine,
-        } = self.source.op(inst).clone()
+        }) = self.source.op(inst).clone()
         else {
             unreachable!("broken invariant: a reduce");
         };

@@ -12,7 +12,7 @@ use super::pull::Pulled;
 use super::scratch::Buffer;
 use super::statements::LANES;
 use super::tree::Reduction;
-use crate::ir::{Direction, Inst, Literal, Op, Shape, Type, Value};
+use crate::ir::{Direction, Inst, Literal, Op, Shape, Type, Value, op};
 use crate::semantics::reduction::{identity, only_op};
 
 /// Bytes of the elements that a block holds in registers.
@@ -128,13 +128,13 @@ impl Lowerer<'_> {
     }
 
     fn scan_plan(&mut self, inst: Inst) -> Scan {
-        let Op::Scan {
+        let Op::Scan(op::Scan {
             sources,
             axis,
             direction,
             combine,
             ..
-        } = self.source.op(inst).clone()
+        }) = self.source.op(inst).clone()
         else {
             unreachable!("broken invariant: a scan");
         };
@@ -212,7 +212,9 @@ impl Lowerer<'_> {
             let rest = this.builder.shr(values[0], one);
             vec![rest, this.builder.add(values[1], one)]
         });
-        let inst = self.builder.emit(Op::While { init, before, body }, &[]);
+        let inst = self
+            .builder
+            .emit(Op::While(op::While { init, before, body }), &[]);
         Scalar::Emitted(self.builder.results(inst)[1])
     }
 
@@ -313,7 +315,9 @@ impl Lowerer<'_> {
             };
             let indices = (0..lanes).map(|lane| last(lane).unwrap_or(lanes + lane) as u32);
             let indices = indices.collect();
-            let picked = self.builder.value(Op::ShuffleVector { a, b, indices });
+            let picked = self
+                .builder
+                .value(Op::ShuffleVector(op::ShuffleVector { a, b, indices }));
             own.push(Pulled::Vector(a));
             lower.push(Pulled::Vector(picked));
         }
@@ -330,7 +334,9 @@ impl Lowerer<'_> {
                 None => (lanes + lane) as u32,
             });
             let indices = indices.collect();
-            let value = self.builder.value(Op::ShuffleVector { a, b, indices });
+            let value = self
+                .builder
+                .value(Op::ShuffleVector(op::ShuffleVector { a, b, indices }));
             mixed.push(Pulled::Vector(value));
         }
         mixed

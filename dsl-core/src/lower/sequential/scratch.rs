@@ -1,6 +1,6 @@
 //! Buffers in a worker's scratch memory, and which of them share bytes.
 
-use crate::ir::{DType, Func, Inst, Op, Shape, Value};
+use crate::ir::{DType, Func, Inst, Op, Shape, Value, op};
 
 /// Buffers start at multiples of this many bytes.
 const ALIGNMENT: u64 = 64;
@@ -86,7 +86,8 @@ impl Scratch {
                 }
                 offset = offset.max(end.next_multiple_of(ALIGNMENT));
             }
-            if let Op::Alloc { offset: slot, .. } = &mut func.inst_mut(lifetime.alloc).op {
+            if let Op::Alloc(op::Alloc { offset: slot, .. }) = &mut func.inst_mut(lifetime.alloc).op
+            {
                 *slot = offset as i64;
             }
             placed.push((offset, lifetime));

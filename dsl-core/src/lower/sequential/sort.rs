@@ -8,7 +8,7 @@
 use super::index::Scalar;
 use super::lowerer::{Binding, Lowerer};
 use super::scratch::Buffer;
-use crate::ir::{Inst, Op, Shape, Type, Value};
+use crate::ir::{Inst, Op, Shape, Type, Value, op};
 use crate::lower::ordered::{lesser, ordered};
 
 /// Bytes of a vector.
@@ -47,13 +47,13 @@ impl Line {
 
 impl Lowerer<'_> {
     pub(super) fn sort(&mut self, inst: Inst) {
-        let Op::Sort {
+        let Op::Sort(op::Sort {
             sources,
             keys,
             axis,
             count,
             ..
-        } = self.source.op(inst).clone()
+        }) = self.source.op(inst).clone()
         else {
             unreachable!("broken invariant: a sort");
         };
@@ -370,11 +370,11 @@ impl Lowerer<'_> {
             for index in 0..half {
                 for first in [0, lanes / 2] {
                     let zipped = (first..first + lanes / 2).flat_map(|lane| [lane, lanes + lane]);
-                    next.push(self.builder.value(Op::ShuffleVector {
+                    next.push(self.builder.value(Op::ShuffleVector(op::ShuffleVector {
                         a: vectors[index],
                         b: vectors[index + half],
                         indices: zipped.map(|lane| lane as u32).collect(),
-                    }));
+                    })));
                 }
             }
             vectors = next;
@@ -406,7 +406,8 @@ impl Lowerer<'_> {
         let pairs = first.iter().zip(second);
         let shuffled = pairs.map(|(&a, &b)| {
             let indices = indices.to_vec();
-            self.builder.value(Op::ShuffleVector { a, b, indices })
+            self.builder
+                .value(Op::ShuffleVector(op::ShuffleVector { a, b, indices }))
         });
         shuffled.collect()
     }
@@ -414,13 +415,13 @@ impl Lowerer<'_> {
     fn read(&mut self, line: &Line, start: Scalar, place: i64) -> Vec<Value> {
         let offset = self.place(line, start, place);
         let loaded = line.buffers.iter().map(|buffer| {
-            let op = Op::LaneLoad {
+            let op = Op::LaneLoad(op::LaneLoad {
                 base: buffer.pointer,
                 offset,
                 mask: None,
                 other: None,
                 align: line.lanes as i64 * i64::from(buffer.dtype.bytes()),
-            };
+            });
             let ty = Type::vector(buffer.dtype, line.lanes);
             self.builder.declared(op, ty)
         });
@@ -443,13 +444,13 @@ impl Lowerer<'_> {
 
     fn put(&mut self, buffer: &Buffer, offset: Scalar, value: Value, lanes: usize) {
         let offset = self.value(offset);
-        let op = Op::LaneStore {
+        let op = Op::LaneStore(op::LaneStore {
             base: buffer.pointer,
             offset,
             value,
             mask: None,
             align: lanes as i64 * i64::from(buffer.dtype.bytes()),
-        };
+        });
         self.builder.emit(op, &[]);
     }
 }

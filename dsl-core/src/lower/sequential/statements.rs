@@ -6,7 +6,7 @@ use super::index::{Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
 use super::pull::{Pulled, scalar_index};
 use super::scratch::Buffer;
-use crate::ir::{Inst, Op, Region, Shape, Type, Value};
+use crate::ir::{Inst, Op, Region, Shape, Type, Value, op};
 
 /// Elements of the vectors that loop nests work on.
 pub(super) const LANES: usize = 8;
@@ -32,16 +32,16 @@ impl Lowerer<'_> {
 
     fn statement(&mut self, inst: Inst) {
         match self.source.op(inst) {
-            Op::Store { .. } | Op::AtomicReduce { .. } => self.store_tile(inst),
-            Op::Reduce { .. } => self.reduce(inst),
-            Op::Scan { .. } => self.scan(inst),
-            Op::Sort { .. } => self.sort(inst),
-            Op::Dot { .. } => self.dot(inst),
-            Op::Histogram { .. } => self.histogram(inst),
-            Op::For { .. } => self.for_loop(inst),
-            Op::If { .. } => self.if_else(inst),
-            Op::While { .. } => self.while_loop(inst),
-            Op::Yield { .. } => {}
+            Op::Store(_) | Op::AtomicReduce(_) => self.store_tile(inst),
+            Op::Reduce(_) => self.reduce(inst),
+            Op::Scan(_) => self.scan(inst),
+            Op::Sort(_) => self.sort(inst),
+            Op::Dot(_) => self.dot(inst),
+            Op::Histogram(_) => self.histogram(inst),
+            Op::For(_) => self.for_loop(inst),
+            Op::If(_) => self.if_else(inst),
+            Op::While(_) => self.while_loop(inst),
+            Op::Yield(_) => {}
             _ => self.bind_elements(inst),
         }
     }
@@ -72,10 +72,12 @@ impl Lowerer<'_> {
 
     fn store_tile(&mut self, inst: Inst) {
         let op = self.source.op(inst);
-        let (Op::Store { offsets, .. } | Op::AtomicReduce { offsets, .. }) = op else {
+        let (Op::Store(op::Store { offsets, .. })
+        | Op::AtomicReduce(op::AtomicReduce { offsets, .. })) = op
+        else {
             unreachable!("broken invariant: a store");
         };
-        let combines = matches!(op, Op::AtomicReduce { .. });
+        let combines = matches!(op, Op::AtomicReduce(_));
         let (cover, lanes) = Self::cover(self.shape(*offsets));
         self.nest(&cover, &mut |this, bases| {
             let index = cover.index(bases, 0, lanes);
@@ -262,14 +264,14 @@ impl Lowerer<'_> {
     }
 
     fn for_loop(&mut self, inst: Inst) {
-        let Op::For {
+        let Op::For(op::For {
             lower,
             upper,
             init,
             step,
             body,
             ..
-        } = self.source.op(inst).clone()
+        }) = self.source.op(inst).clone()
         else {
             unreachable!("broken invariant: a for");
         };
@@ -296,7 +298,7 @@ impl Lowerer<'_> {
     }
 
     fn while_loop(&mut self, inst: Inst) {
-        let Op::While { init, before, body } = self.source.op(inst).clone() else {
+        let Op::While(op::While { init, before, body }) = self.source.op(inst).clone() else {
             unreachable!("broken invariant: a while");
         };
         let (slots, scalars) = self.start_loop(&init);
@@ -313,11 +315,11 @@ impl Lowerer<'_> {
         });
         self.scratch.end_loop(start);
         let [before, body] = &mut regions;
-        let op = Op::While {
+        let op = Op::While(op::While {
             init: scalars,
             before: *before,
             body: *body,
-        };
+        });
         let emitted = self.builder.emit(op, &[]);
         let results = self.builder.results(emitted).to_vec();
         let values = self.source.inst(inst).results.clone();
@@ -325,11 +327,11 @@ impl Lowerer<'_> {
     }
 
     fn if_else(&mut self, inst: Inst) {
-        let Op::If {
+        let Op::If(op::If {
             condition,
             on_true,
             on_false,
-        } = *self.source.op(inst)
+        }) = *self.source.op(inst)
         else {
             unreachable!("broken invariant: an if");
         };
@@ -343,11 +345,11 @@ impl Lowerer<'_> {
                 this.end_region(region, 0, &slots)
             })
         });
-        let op = Op::If {
+        let op = Op::If(op::If {
             condition,
             on_true,
             on_false,
-        };
+        });
         let emitted = self.builder.emit(op, &[]);
         let results = self.builder.results(emitted).to_vec();
         self.bind_slots(&values, &slots, &results);

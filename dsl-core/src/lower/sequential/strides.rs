@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::plan::{Planner, Use};
-use crate::ir::{BinaryOp, Class, DType, Inst, Op, Value};
+use crate::ir::{BinaryOp, Class, DType, Inst, Op, Value, op};
 use crate::passes::long_sums::LONGEST_CHAIN;
 
 /// The steps that were found, or that there are none.
@@ -12,9 +12,9 @@ type Known = BTreeMap<Value, Option<Vec<i64>>>;
 impl Planner<'_> {
     /// Whether a store writes each element only where that same element was read.
     pub(super) fn is_in_place(&self, used: &Use, store: Inst, offsets: Value) -> bool {
-        let Op::Store {
+        let Op::Store(op::Store {
             offsets: written, ..
-        } = self.func.op(store)
+        }) = self.func.op(store)
         else {
             return false;
         };
@@ -59,14 +59,14 @@ impl Planner<'_> {
         let zeros = vec![0; shape.rank()];
         let op = self.func.op(self.definitions[value]?);
         match op {
-            Op::Constant { .. } | Op::Splat { .. } => Some(zeros),
-            Op::Arange { .. } => Some(vec![1]),
-            Op::ExpandDims { x, axis } => {
+            Op::Constant(_) | Op::Splat(_) => Some(zeros),
+            Op::Arange(_) => Some(vec![1]),
+            Op::ExpandDims(op::ExpandDims { x, axis }) => {
                 let mut strides = self.strides(*x, known)?;
                 strides.insert(axis.index(), 0);
                 Some(strides)
             }
-            Op::Broadcast { x } => {
+            Op::Broadcast(op::Broadcast { x }) => {
                 let mut strides = self.strides(*x, known)?;
                 for (axis, stride) in strides.iter_mut().enumerate() {
                     if self.func.ty(*x).shape.extent(axis) == 1 {
@@ -75,12 +75,14 @@ impl Planner<'_> {
                 }
                 Some(strides)
             }
-            Op::Transpose { x, permutation } => {
+            Op::Transpose(op::Transpose { x, permutation }) => {
                 let strides = self.strides(*x, known)?;
                 let permuted = permutation.iter().map(|&axis| strides[axis as usize]);
                 Some(permuted.collect())
             }
-            Op::Binary { op, lhs, rhs } if self.func.ty(value).dtype() == Some(DType::I64) => {
+            Op::Binary(op::Binary { op, lhs, rhs })
+                if self.func.ty(value).dtype() == Some(DType::I64) =>
+            {
                 let combine: fn(i64, i64) -> Option<i64> = match op {
                     BinaryOp::Add => i64::checked_add,
                     BinaryOp::Sub => i64::checked_sub,
@@ -103,11 +105,11 @@ impl Planner<'_> {
         known: &mut Known,
     ) -> Option<Vec<i64>> {
         let constant = |value: Value| match self.func.op(self.definitions[value]?) {
-            Op::Constant { value } if value.dtype.class() == Class::Signed => {
+            Op::Constant(op::Constant { value }) if value.dtype.class() == Class::Signed => {
                 Some(value.bits as i64)
             }
-            Op::Splat { x } => match self.func.op(self.definitions[*x]?) {
-                Op::Constant { value } => Some(value.bits as i64),
+            Op::Splat(op::Splat { x }) => match self.func.op(self.definitions[*x]?) {
+                Op::Constant(op::Constant { value }) => Some(value.bits as i64),
                 _ => None,
             },
             _ => None,

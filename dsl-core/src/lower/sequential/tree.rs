@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::index::Scalar;
 use super::lowerer::{Binding, Lowerer};
 use super::pull::{Pulled, scalar_index};
-use crate::ir::{DType, Inst, Op, Region, Trait, Value};
+use crate::ir::{DType, Inst, Op, Region, Trait, Value, op};
 
 /// What a `reduce` or `scan` combines, and how neighbours lie in vectors.
 #[derive(Clone, Debug)]
@@ -31,9 +31,7 @@ impl Lowerer<'_> {
         let insts = &self.source.region(reduction.combine).insts;
         let simple = |inst: &Inst| {
             let op = self.source.op(*inst);
-            op.is(Trait::elementwise)
-                || op.is(Trait::terminator)
-                || matches!(op, Op::Constant { .. })
+            op.is(Trait::elementwise) || op.is(Trait::terminator) || matches!(op, Op::Constant(_))
         };
         if insts.iter().all(simple) {
             return self.combine_vectors(reduction.combine, operands, lanes);
@@ -53,9 +51,9 @@ impl Lowerer<'_> {
                 column.push(self.value(number));
             }
         }
-        let joined = columns
-            .into_iter()
-            .map(|elements| Pulled::Vector(self.builder.value(Op::Vector { elements })));
+        let joined = columns.into_iter().map(|elements| {
+            Pulled::Vector(self.builder.value(Op::Vector(op::Vector { elements })))
+        });
         joined.collect()
     }
 
@@ -72,8 +70,8 @@ impl Lowerer<'_> {
         for &inst in &data.insts {
             let op = source.op(inst).clone();
             let pulled = match &op {
-                Op::Constant { value } => Pulled::Uniform(self.literal(*value)),
-                Op::Yield { .. } => continue,
+                Op::Constant(op::Constant { value }) => Pulled::Uniform(self.literal(*value)),
+                Op::Yield(_) => continue,
                 _ => {
                     let operands = op
                         .operands()
@@ -119,7 +117,8 @@ impl Lowerer<'_> {
     fn evens_and_odds(&mut self, a: Value, b: Value, lanes: usize) -> (Value, Value) {
         let [evens, odds] = [0, 1].map(|first| {
             let indices = (0..lanes as u32).map(|lane| 2 * lane + first).collect();
-            self.builder.value(Op::ShuffleVector { a, b, indices })
+            self.builder
+                .value(Op::ShuffleVector(op::ShuffleVector { a, b, indices }))
         });
         (evens, odds)
     }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::{Domain, define, define_exact};
 use crate::builder::Builder;
 use crate::entity::Entity;
-use crate::ir::{Approximate, DType, Func, Function, Inst, Literal, Op, Stage, Value};
+use crate::ir::{Approximate, DType, Func, Function, Inst, Literal, Op, Stage, Value, op};
 use crate::semantics::{binary, bitcast, cast, compare, ternary, unary};
 
 /// The definition of a derived function of a data type, ready to run on numbers.
@@ -48,7 +48,7 @@ impl Definition {
             let data = func.inst(inst);
             let defined = data.results[0].index();
             match &data.op {
-                Op::Constant { value } => start[defined] = value.bits,
+                Op::Constant(op::Constant { value }) => start[defined] = value.bits,
                 op if live[defined] => {
                     op.visit_operands(&mut |operand| live[operand.index()] = true);
                     steps.push(inst);
@@ -94,17 +94,21 @@ fn apply(op: &Op, to: DType, at: &dyn Fn(&Value) -> Literal) -> u64 {
     let dtype = |value| at(value).dtype;
     let bits = |value| at(value).bits;
     match op {
-        Op::Unary { op, x } => unary(*op, dtype(x), bits(x)),
-        Op::Binary { op, lhs, rhs } => binary(*op, dtype(lhs), bits(lhs), bits(rhs)),
-        Op::Ternary { op, a, b, c } => ternary(*op, dtype(a), bits(a), bits(b), bits(c)),
-        Op::Compare { op, lhs, rhs } => u64::from(compare(*op, dtype(lhs), bits(lhs), bits(rhs))),
-        Op::Cast { x } => cast(dtype(x), to, bits(x)),
-        Op::Bitcast { x } => bitcast(dtype(x), to, bits(x)),
-        Op::Select {
+        Op::Unary(op::Unary { op, x }) => unary(*op, dtype(x), bits(x)),
+        Op::Binary(op::Binary { op, lhs, rhs }) => binary(*op, dtype(lhs), bits(lhs), bits(rhs)),
+        Op::Ternary(op::Ternary { op, a, b, c }) => {
+            ternary(*op, dtype(a), bits(a), bits(b), bits(c))
+        }
+        Op::Compare(op::Compare { op, lhs, rhs }) => {
+            u64::from(compare(*op, dtype(lhs), bits(lhs), bits(rhs)))
+        }
+        Op::Cast(op::Cast { x }) => cast(dtype(x), to, bits(x)),
+        Op::Bitcast(op::Bitcast { x }) => bitcast(dtype(x), to, bits(x)),
+        Op::Select(op::Select {
             condition,
             on_true,
             on_false,
-        } => bits(if bits(condition) != 0 {
+        }) => bits(if bits(condition) != 0 {
             on_true
         } else {
             on_false

@@ -1,7 +1,7 @@
 //! Makes a failing program smaller while it still fails.
 
 use exactile_core::facts::Facts;
-use exactile_core::ir::{Func, Inst, Literal, Op, Type, Value};
+use exactile_core::ir::{Func, Inst, Literal, Op, Type, Value, op};
 use exactile_core::passes::dce;
 use exactile_core::target::Schedule;
 use exactile_core::verify;
@@ -136,7 +136,7 @@ impl Search<'_> {
         let func = &self.program.func;
         let insts = func.all_insts().into_iter();
         insts
-            .filter(|&inst| matches!(func.op(inst), Op::Store { .. } | Op::AtomicReduce { .. }))
+            .filter(|&inst| matches!(func.op(inst), Op::Store(_) | Op::AtomicReduce(_)))
             .collect()
     }
 
@@ -160,7 +160,7 @@ impl Search<'_> {
             return false;
         }
         let data = func.inst(inst).clone();
-        if matches!(data.op, Op::Constant { .. }) || data.results.is_empty() {
+        if matches!(data.op, Op::Constant(_)) || data.results.is_empty() {
             return false;
         }
         for operand in data.op.operands() {
@@ -190,7 +190,7 @@ impl Search<'_> {
                 .iter()
                 .filter_map(|&ty| {
                     let value = Literal::from_f64(ty.dtype()?, number);
-                    Some(func.add_inst(Op::Constant { value }, &[ty], loc.clone()))
+                    Some(func.add_inst(Op::Constant(op::Constant { value }), &[ty], loc.clone()))
                 })
                 .collect();
             let values: Vec<Value> = constants
@@ -250,7 +250,7 @@ impl Search<'_> {
 
 #[cfg(test)]
 mod tests {
-    use exactile_core::ir::{BinaryOp, Op};
+    use exactile_core::ir::{BinaryOp, Op, op};
 
     use super::super::run::ProgramsOptions;
     use super::super::subject::Checked;
@@ -262,10 +262,10 @@ mod tests {
         let divides = |op: &Op| {
             matches!(
                 op,
-                Op::Binary {
+                Op::Binary(op::Binary {
                     op: BinaryOp::Div,
                     ..
-                }
+                })
             )
         };
         let judge = |program: &super::Program| {

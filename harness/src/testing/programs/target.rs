@@ -2,7 +2,7 @@
 
 use exactile_core::ir::{
     AtomicOp, BinaryOp, Class, CompareOp, DType, Func, Function, Inst, Op, Region, TernaryOp,
-    UnaryOp,
+    UnaryOp, op,
 };
 
 /// How the region of a reduction or a scan combines.
@@ -312,23 +312,30 @@ impl Target {
             .first()
             .and_then(|&value| func.ty(value).dtype());
         match &data.op {
-            Op::Unary { op, .. } => Some(Self::Unary(*op, result?)),
-            Op::Function { op, .. } => Some(Self::Function(*op, result?)),
-            Op::Binary { op, .. } => Some(Self::Binary(*op, result?)),
-            Op::Ternary { op, .. } => Some(Self::Ternary(*op, result?)),
-            Op::Compare { op, lhs, .. } => Some(Self::Compare(*op, func.ty(*lhs).dtype()?)),
-            Op::Cast { x } => Some(Self::Cast(func.ty(*x).dtype()?, result?)),
-            Op::Bitcast { x } => Some(Self::Bitcast(func.ty(*x).dtype()?, result?)),
+            Op::Unary(op::Unary { op, .. }) => Some(Self::Unary(*op, result?)),
+            Op::Function(op::Function { op, .. }) => Some(Self::Function(*op, result?)),
+            Op::Binary(op::Binary { op, .. }) => Some(Self::Binary(*op, result?)),
+            Op::Ternary(op::Ternary { op, .. }) => Some(Self::Ternary(*op, result?)),
+            Op::Compare(op::Compare { op, lhs, .. }) => {
+                Some(Self::Compare(*op, func.ty(*lhs).dtype()?))
+            }
+            Op::Cast(op::Cast { x }) => Some(Self::Cast(func.ty(*x).dtype()?, result?)),
+            Op::Bitcast(op::Bitcast { x }) => Some(Self::Bitcast(func.ty(*x).dtype()?, result?)),
             op => structure(func, op)
                 .and_then(|structure| match op {
-                    Op::Store { value, .. } | Op::AtomicReduce { value, .. } => {
+                    Op::Store(op::Store { value, .. })
+                    | Op::AtomicReduce(op::AtomicReduce { value, .. }) => {
                         Some((structure, func.ty(*value).dtype()?))
                     }
-                    Op::Histogram { x, .. } => Some((structure, func.ty(*x).dtype()?)),
-                    Op::Reduce { sources, .. } | Op::Scan { sources, .. } => {
+                    Op::Histogram(op::Histogram { x, .. }) => {
+                        Some((structure, func.ty(*x).dtype()?))
+                    }
+                    Op::Reduce(op::Reduce { sources, .. }) | Op::Scan(op::Scan { sources, .. }) => {
                         Some((structure, func.ty(*sources.first()?).dtype()?))
                     }
-                    Op::While { init, .. } => Some((structure, func.ty(*init.last()?).dtype()?)),
+                    Op::While(op::While { init, .. }) => {
+                        Some((structure, func.ty(*init.last()?).dtype()?))
+                    }
                     _ => Some((structure, result?)),
                 })
                 .map(|(structure, dtype)| Self::Structure(structure, dtype)),
@@ -338,36 +345,38 @@ impl Target {
 
 fn structure(func: &Func, op: &Op) -> Option<Structure> {
     Some(match op {
-        Op::Constant { .. } => Structure::Constant,
-        Op::Select { .. } => Structure::Select,
-        Op::Splat { .. } => Structure::Splat,
-        Op::Broadcast { .. } => Structure::Broadcast,
-        Op::ExpandDims { .. } => Structure::ExpandDims,
-        Op::Reshape { .. } => Structure::Reshape,
-        Op::Transpose { .. } => Structure::Transpose,
-        Op::Load { mask: None, .. } => Structure::Load,
-        Op::Load { other: None, .. } => Structure::LoadMasked,
-        Op::Load { .. } => Structure::LoadOther,
-        Op::Store { mask: None, .. } => Structure::Store,
-        Op::Store { .. } => Structure::StoreMasked,
-        Op::AtomicReduce { op, .. } => Structure::Atomic(*op),
-        Op::For { init, .. } if func.ty(*init.first()?).is_scalar() => Structure::ForScalar,
-        Op::For { .. } => Structure::ForTile,
-        Op::While { .. } => Structure::While,
-        Op::If { .. } => Structure::If,
-        Op::Reduce {
+        Op::Constant(_) => Structure::Constant,
+        Op::Select(_) => Structure::Select,
+        Op::Splat(_) => Structure::Splat,
+        Op::Broadcast(_) => Structure::Broadcast,
+        Op::ExpandDims(_) => Structure::ExpandDims,
+        Op::Reshape(_) => Structure::Reshape,
+        Op::Transpose(_) => Structure::Transpose,
+        Op::Load(op::Load { mask: None, .. }) => Structure::Load,
+        Op::Load(op::Load { other: None, .. }) => Structure::LoadMasked,
+        Op::Load(_) => Structure::LoadOther,
+        Op::Store(op::Store { mask: None, .. }) => Structure::Store,
+        Op::Store(_) => Structure::StoreMasked,
+        Op::AtomicReduce(op::AtomicReduce { op, .. }) => Structure::Atomic(*op),
+        Op::For(op::For { init, .. }) if func.ty(*init.first()?).is_scalar() => {
+            Structure::ForScalar
+        }
+        Op::For(_) => Structure::ForTile,
+        Op::While(_) => Structure::While,
+        Op::If(_) => Structure::If,
+        Op::Reduce(op::Reduce {
             sources, combine, ..
-        } => Structure::Reduce(combiner(func, sources.len(), *combine)),
-        Op::Scan {
+        }) => Structure::Reduce(combiner(func, sources.len(), *combine)),
+        Op::Scan(op::Scan {
             sources, combine, ..
-        } => Structure::Scan(combiner(func, sources.len(), *combine)),
-        Op::Sort { .. } => Structure::Sort,
-        Op::Dot { .. } => Structure::Dot,
-        Op::Histogram { .. } => Structure::Histogram,
-        Op::Gather { .. } => Structure::Gather,
-        Op::Arange { .. } => Structure::Arange,
-        Op::ProgramId { .. } => Structure::ProgramId,
-        Op::NumPrograms { .. } => Structure::NumPrograms,
+        }) => Structure::Scan(combiner(func, sources.len(), *combine)),
+        Op::Sort(_) => Structure::Sort,
+        Op::Dot(_) => Structure::Dot,
+        Op::Histogram(_) => Structure::Histogram,
+        Op::Gather(_) => Structure::Gather,
+        Op::Arange(_) => Structure::Arange,
+        Op::ProgramId(_) => Structure::ProgramId,
+        Op::NumPrograms(_) => Structure::NumPrograms,
         _ => return None,
     })
 }
@@ -376,7 +385,9 @@ fn combiner(func: &Func, sources: usize, region: Region) -> Combine {
     let data = func.region(region);
     match (&data.insts[..], &data.parameters[..]) {
         ([inst, _], &[lower, higher]) if sources == 1 => match *func.op(*inst) {
-            Op::Binary { op, lhs, rhs } if (lhs, rhs) == (lower, higher) => Combine::Op(op),
+            Op::Binary(op::Binary { op, lhs, rhs }) if (lhs, rhs) == (lower, higher) => {
+                Combine::Op(op)
+            }
             _ => Combine::Closure,
         },
         _ if sources == 1 => Combine::Closure,

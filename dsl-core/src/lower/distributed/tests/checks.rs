@@ -1,6 +1,7 @@
 //! Bounds: what checks report, what they leave alone, and that nothing else is touched.
 
 use super::*;
+use crate::ir::op;
 use crate::target::BoundsError;
 
 fn lowered(source: &str, warps: u32, bounds: Bounds) -> verify::LaneFunc {
@@ -103,8 +104,8 @@ fn a_tail_that_no_vector_divides_is_loaded_in_vectors() {
         let widths = |loads: bool| {
             let insts = lowered.all_insts().into_iter();
             let found = insts.filter_map(|inst| match *lowered.op(inst) {
-                Op::LaneLoad { .. } if loads => Some(lowered.ty(lowered.inst(inst).results[0])),
-                Op::LaneStore { value, .. } if !loads => Some(lowered.ty(value)),
+                Op::LaneLoad(_) if loads => Some(lowered.ty(lowered.inst(inst).results[0])),
+                Op::LaneStore(op::LaneStore { value, .. }) if !loads => Some(lowered.ty(value)),
                 _ => None,
             });
             found.map(|ty| ty.shape.elements()).max()
@@ -167,11 +168,11 @@ fn the_way_to_an_error_is_not_on_the_way_of_the_others() {
         let insts = lowered.all_insts();
         let accesses = insts.iter().filter(|&&inst| {
             let op = lowered.op(inst);
-            matches!(op, Op::LaneLoad { .. } | Op::LaneStore { .. })
+            matches!(op, Op::LaneLoad(_) | Op::LaneStore(_))
         });
         let stops = insts
             .iter()
-            .filter(|&&inst| matches!(lowered.op(inst), Op::StopOutside { .. }));
+            .filter(|&&inst| matches!(lowered.op(inst), Op::StopOutside(_)));
         (accesses.count(), stops.count())
     };
     let (unchecked, none) = count(Bounds::Unchecked);

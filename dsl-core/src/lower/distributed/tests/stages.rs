@@ -1,7 +1,7 @@
 //! Loops whose loads run ahead: how many copies, how much memory, and what stays synchronous.
 
 use super::*;
-use crate::ir::Op;
+use crate::ir::{Op, op};
 
 fn count(func: &Func, wanted: impl Fn(&Op) -> bool) -> usize {
     let insts = func.all_insts().into_iter();
@@ -11,7 +11,7 @@ fn count(func: &Func, wanted: impl Fn(&Op) -> bool) -> usize {
 fn shared_bytes(func: &Func) -> i64 {
     let insts = func.all_insts().into_iter();
     let ends = insts.filter_map(|inst| match *func.op(inst) {
-        Op::Alloc { offset, count } => {
+        Op::Alloc(op::Alloc { offset, count }) => {
             let (dtype, _) = func.ty(func.inst(inst).results[0]).pointee()?;
             Some(offset + count * i64::from(dtype.bytes()))
         }
@@ -60,16 +60,19 @@ fn rows(stages: i64) -> String {
 fn each_stage_has_a_buffer_and_no_barrier() {
     for stages in 1..=4 {
         let func = lowered(&rows(stages), 4, 0);
-        let copies = count(&func, |op| matches!(op, Op::StartCopy { .. }));
+        let copies = count(&func, |op| matches!(op, Op::StartCopy(_)));
         // Two vectors of four numbers for each lane and stage.
         let expected = if stages == 1 { 0 } else { 2 * stages };
         assert_eq!(copies as i64, expected, "{}", &*func);
         let bytes = if stages == 1 { 0 } else { 4096 * stages };
         assert_eq!(shared_bytes(&func), bytes);
-        assert_eq!(count(&func, |op| matches!(op, Op::Barrier {})), 0);
+        assert_eq!(
+            count(&func, |op| matches!(op, Op::Barrier(op::Barrier {}))),
+            0
+        );
         let loads = count(
             &func,
-            |op| matches!(op, Op::LaneLoad { base, .. } if func.parameter_index(*base).is_some()),
+            |op| matches!(op, Op::LaneLoad(op::LaneLoad { base, .. }) if func.parameter_index(*base).is_some()),
         );
         assert_eq!(loads, if stages == 1 { 2 } else { 0 });
         let given = [
@@ -87,7 +90,7 @@ fn each_stage_has_a_buffer_and_no_barrier() {
 fn the_schedule_states_the_depth() {
     let copies = |stages, schedule| {
         let func = lowered(&rows(stages), 4, schedule);
-        count(&func, |op| matches!(op, Op::StartCopy { .. }))
+        count(&func, |op| matches!(op, Op::StartCopy(_)))
     };
     assert_eq!(copies(1, 3), 6);
     assert_eq!(copies(4, 1), 0);
@@ -102,8 +105,8 @@ fn without_asynchronous_copies_nothing_runs_ahead() {
     let options = Options::default();
     let func = pipeline::compile(func, &target, &options, &facts(), &mut pipeline::unobserved);
     let func = func.expect("compiles");
-    assert_eq!(count(&func, |op| matches!(op, Op::StartCopy { .. })), 0);
-    assert!(count(&func, |op| matches!(op, Op::LaneLoad { .. })) > 0);
+    assert_eq!(count(&func, |op| matches!(op, Op::StartCopy(_))), 0);
+    assert!(count(&func, |op| matches!(op, Op::LaneLoad(_))) > 0);
 }
 
 #[test]
@@ -119,7 +122,7 @@ fn loads_of_what_the_loop_stores_stay() {
     let aliased = rows(3).replace("yield [%e]", "store %x, %o, %e\n yield [%e]");
     let aliased = aliased.replace("%x: ptr<f32> divisor", "%x: ptr<f32> write divisor");
     let func = lowered(&aliased, 4, 0);
-    assert_eq!(count(&func, |op| matches!(op, Op::StartCopy { .. })), 0);
+    assert_eq!(count(&func, |op| matches!(op, Op::StartCopy(_))), 0);
 }
 
 #[test]
@@ -145,5 +148,5 @@ fn loads_at_loaded_places_stay() {
       }";
     let func = lowered(source, 1, 0);
     // One vector of two offsets for each lane, twice; nothing else runs ahead.
-    assert_eq!(count(&func, |op| matches!(op, Op::StartCopy { .. })), 2);
+    assert_eq!(count(&func, |op| matches!(op, Op::StartCopy(_))), 2);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use exactile_core::ir::{
-    BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, RawOp, TernaryOp, Type, Value,
+    BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, RawOp, TernaryOp, Type, Value, op,
 };
 
 use super::super::edit::{insert_before, remove, replace};
@@ -32,17 +32,19 @@ pub(super) fn keep_operands(func: &mut Func, _random: &mut Random) -> bool {
     let definitions = func.definitions();
     let shuffle_of = |value: Value, own: Value| {
         let inst = definitions[value];
-        inst.is_some_and(|inst| matches!(func.op(inst), Op::ShuffleXor { x, .. } if *x == own))
+        inst.is_some_and(
+            |inst| matches!(func.op(inst), Op::ShuffleXor(op::ShuffleXor { x, .. }) if *x == own),
+        )
     };
     let exchanged = |op: &Op| match *op {
-        Op::Select {
+        Op::Select(op::Select {
             on_true, on_false, ..
-        } => shuffle_of(on_true, on_false) || shuffle_of(on_false, on_true),
+        }) => shuffle_of(on_true, on_false) || shuffle_of(on_false, on_true),
         _ => false,
     };
     let selects = sites(func, exchanged);
     for &inst in &selects {
-        if let Op::Select { on_false, .. } = *func.op(inst) {
+        if let Op::Select(op::Select { on_false, .. }) = *func.op(inst) {
             replace(func, inst, &[on_false]);
         }
     }
@@ -50,17 +52,17 @@ pub(super) fn keep_operands(func: &mut Func, _random: &mut Random) -> bool {
 }
 
 pub(super) fn wrong_lane_mask(func: &mut Func, random: &mut Random) -> bool {
-    let Some(inst) = one(func, random, |op| matches!(op, Op::ShuffleXor { .. })) else {
+    let Some(inst) = one(func, random, |op| matches!(op, Op::ShuffleXor(_))) else {
         return false;
     };
-    if let Op::ShuffleXor { lane_mask, .. } = &mut func.inst_mut(inst).op {
+    if let Op::ShuffleXor(op::ShuffleXor { lane_mask, .. }) = &mut func.inst_mut(inst).op {
         *lane_mask = if *lane_mask == 1 { 2 } else { *lane_mask / 2 };
     }
     true
 }
 
 pub(super) fn drop_barrier(func: &mut Func, random: &mut Random) -> bool {
-    let Some(inst) = one(func, random, |op| matches!(op, Op::Barrier {})) else {
+    let Some(inst) = one(func, random, |op| matches!(op, Op::Barrier(op::Barrier {}))) else {
         return false;
     };
     remove(func, &[inst]);
@@ -68,7 +70,7 @@ pub(super) fn drop_barrier(func: &mut Func, random: &mut Random) -> bool {
 }
 
 pub(super) fn drop_wait(func: &mut Func, random: &mut Random) -> bool {
-    let Some(inst) = one(func, random, |op| matches!(op, Op::WaitCopies { .. })) else {
+    let Some(inst) = one(func, random, |op| matches!(op, Op::WaitCopies(_))) else {
         return false;
     };
     remove(func, &[inst]);
@@ -76,10 +78,10 @@ pub(super) fn drop_wait(func: &mut Func, random: &mut Random) -> bool {
 }
 
 pub(super) fn late_wait(func: &mut Func, random: &mut Random) -> bool {
-    let Some(inst) = one(func, random, |op| matches!(op, Op::WaitCopies { .. })) else {
+    let Some(inst) = one(func, random, |op| matches!(op, Op::WaitCopies(_))) else {
         return false;
     };
-    if let Op::WaitCopies { pending } = &mut func.inst_mut(inst).op {
+    if let Op::WaitCopies(op::WaitCopies { pending }) = &mut func.inst_mut(inst).op {
         *pending += 1;
     }
     true
@@ -90,17 +92,17 @@ pub(super) fn start_too_many(func: &mut Func, _random: &mut Random) -> bool {
         let mut found = false;
         for region in func.op(inst).regions() {
             func.walk(region, &mut |inner| {
-                found |= matches!(func.op(inner), Op::StartCopy { .. });
+                found |= matches!(func.op(inner), Op::StartCopy(_));
             });
         }
         found
     };
-    let guards = sites(func, |op| matches!(op, Op::If { .. }));
+    let guards = sites(func, |op| matches!(op, Op::If(_)));
     let guards: Vec<Inst> = guards.into_iter().filter(|&it| starts(func, it)).collect();
     for &inst in &guards {
         let value = Literal::from_bits(DType::Bool, 1);
-        let always = add_before(func, inst, Op::Constant { value }, Type::BOOL);
-        if let Op::If { condition, .. } = &mut func.inst_mut(inst).op {
+        let always = add_before(func, inst, Op::Constant(op::Constant { value }), Type::BOOL);
+        if let Op::If(op::If { condition, .. }) = &mut func.inst_mut(inst).op {
             *condition = always;
         }
     }
@@ -112,7 +114,9 @@ fn mask_parts(func: &Func) -> BTreeSet<Value> {
     let definitions = func.definitions();
     let mut pending: Vec<Value> = Vec::new();
     for inst in func.all_insts() {
-        if let Op::LaneLoad { mask, .. } | Op::LaneStore { mask, .. } = func.op(inst) {
+        if let Op::LaneLoad(op::LaneLoad { mask, .. }) | Op::LaneStore(op::LaneStore { mask, .. }) =
+            func.op(inst)
+        {
             pending.extend(mask);
         }
     }
@@ -124,12 +128,12 @@ fn mask_parts(func: &Func) -> BTreeSet<Value> {
         let Some(inst) = definitions[value] else {
             continue;
         };
-        if let op @ (Op::Binary {
+        if let op @ (Op::Binary(op::Binary {
             op: BinaryOp::And, ..
-        }
-        | Op::CheckBounds { .. }
-        | Op::Extract { .. }
-        | Op::Splat { .. }) = func.op(inst)
+        })
+        | Op::CheckBounds(_)
+        | Op::Extract(_)
+        | Op::Splat(_)) = func.op(inst)
         {
             op.visit_operands(&mut |operand| {
                 if func.ty(operand).dtype() == Some(DType::Bool) {
@@ -146,7 +150,7 @@ pub(super) fn loose_mask(func: &mut Func, _random: &mut Random) -> bool {
     let mut planted = false;
     for inst in func.all_insts() {
         let masks = func.inst(inst).results.iter().any(|it| parts.contains(it));
-        if let Op::Compare { op, .. } = &mut func.inst_mut(inst).op
+        if let Op::Compare(op::Compare { op, .. }) = &mut func.inst_mut(inst).op
             && masks
             && *op == CompareOp::Lt
         {
@@ -160,19 +164,21 @@ pub(super) fn loose_mask(func: &mut Func, _random: &mut Random) -> bool {
 pub(super) fn drop_plus_zero(func: &mut Func, _random: &mut Random) -> bool {
     let definitions = func.definitions();
     let zero = |value: Value| match definitions[value].map(|inst| func.op(inst)) {
-        Some(Op::Constant { value }) => value.is_positive_zero() && value.dtype.is_float(),
-        Some(Op::Splat { x }) => matches!(
+        Some(Op::Constant(op::Constant { value })) => {
+            value.is_positive_zero() && value.dtype.is_float()
+        }
+        Some(Op::Splat(op::Splat { x })) => matches!(
             definitions[*x].map(|inst| func.op(inst)),
-            Some(Op::Constant { value }) if value.is_positive_zero() && value.dtype.is_float()
+            Some(Op::Constant(op::Constant { value })) if value.is_positive_zero() && value.dtype.is_float()
         ),
         Some(_) | None => false,
     };
     let additions = sites(
         func,
-        |op| matches!(op, Op::Binary { op: BinaryOp::Add, rhs, .. } if zero(*rhs)),
+        |op| matches!(op, Op::Binary(op::Binary { op: BinaryOp::Add, rhs, .. }) if zero(*rhs)),
     );
     for &inst in &additions {
-        if let Op::Binary { lhs, .. } = *func.op(inst) {
+        if let Op::Binary(op::Binary { lhs, .. }) = *func.op(inst) {
             replace(func, inst, &[lhs]);
         }
     }
@@ -180,12 +186,12 @@ pub(super) fn drop_plus_zero(func: &mut Func, _random: &mut Random) -> bool {
 }
 
 pub(super) fn swap_select(func: &mut Func, random: &mut Random) -> bool {
-    let Some(inst) = one(func, random, |op| matches!(op, Op::Select { .. })) else {
+    let Some(inst) = one(func, random, |op| matches!(op, Op::Select(_))) else {
         return false;
     };
-    if let Op::Select {
+    if let Op::Select(op::Select {
         on_true, on_false, ..
-    } = &mut func.inst_mut(inst).op
+    }) = &mut func.inst_mut(inst).op
     {
         std::mem::swap(on_true, on_false);
     }
@@ -200,7 +206,7 @@ pub(super) fn ignore_nan(func: &mut Func, _random: &mut Random) -> bool {
             .results
             .first()
             .and_then(|&it| func.ty(it).dtype());
-        if let Op::Binary { op, .. } = &mut func.inst_mut(inst).op
+        if let Op::Binary(op::Binary { op, .. }) = &mut func.inst_mut(inst).op
             && dtype.is_some_and(DType::is_float)
         {
             let changed = match *op {
@@ -219,15 +225,15 @@ pub(super) fn wrap_shifts(func: &mut Func, _random: &mut Random) -> bool {
     let shifts = sites(func, |op| {
         matches!(
             op,
-            Op::Raw {
+            Op::Raw(op::Raw {
                 op: RawOp::Shl | RawOp::Shr,
                 ..
-            }
+            })
         )
     });
     let mut planted = false;
     for inst in shifts {
-        let Op::Raw { op, lhs, rhs } = *func.op(inst) else {
+        let Op::Raw(op::Raw { op, lhs, rhs }) = *func.op(inst) else {
             continue;
         };
         let ty = func.ty(rhs);
@@ -237,14 +243,14 @@ pub(super) fn wrap_shifts(func: &mut Func, _random: &mut Random) -> bool {
         let (amount, is_guarded) = without_guard(func, inst, rhs);
         planted |= is_guarded;
         let value = Literal::from_bits(dtype, u64::from(dtype.bits() - 1));
-        let limit = add_before(func, inst, Op::Constant { value }, ty);
-        let and = Op::Binary {
+        let limit = add_before(func, inst, Op::Constant(op::Constant { value }), ty);
+        let and = Op::Binary(op::Binary {
             op: BinaryOp::And,
             lhs: amount,
             rhs: limit,
-        };
+        });
         let rhs = add_before(func, inst, and, ty);
-        func.inst_mut(inst).op = Op::Raw { op, lhs, rhs };
+        func.inst_mut(inst).op = Op::Raw(op::Raw { op, lhs, rhs });
     }
     planted
 }
@@ -253,15 +259,16 @@ pub(super) fn wrap_shifts(func: &mut Func, _random: &mut Random) -> bool {
 /// holds the amount below the width, or one that takes the shifted number for such amounts alone.
 fn without_guard(func: &mut Func, shift: Inst, amount: Value) -> (Value, bool) {
     if let Some(inst) = func.definitions()[amount]
-        && let Op::Select { on_true, .. } = *func.op(inst)
+        && let Op::Select(op::Select { on_true, .. }) = *func.op(inst)
     {
         return (on_true, true);
     }
     let shifted = func.inst(shift).results[0];
-    let of_shifted = |op: &Op| matches!(*op, Op::Select { on_true, .. } if on_true == shifted);
+    let of_shifted =
+        |op: &Op| matches!(*op, Op::Select(op::Select { on_true, .. }) if on_true == shifted);
     let guards = sites(func, of_shifted);
     for &guard in &guards {
-        if let Op::Select { on_false, .. } = &mut func.inst_mut(guard).op {
+        if let Op::Select(op::Select { on_false, .. }) = &mut func.inst_mut(guard).op {
             *on_false = shifted;
         }
     }
@@ -270,28 +277,30 @@ fn without_guard(func: &mut Func, shift: Inst, amount: Value) -> (Value, bool) {
 
 pub(super) fn wrong_vector_element(func: &mut Func, random: &mut Random) -> bool {
     let wanted = |op: &Op| {
-        matches!(op, Op::Extract { .. } | Op::ShuffleVector { .. })
-            || matches!(op, Op::Vector { elements } if elements.len() > 1)
+        matches!(op, Op::Extract(_) | Op::ShuffleVector(_))
+            || matches!(op, Op::Vector(op::Vector { elements }) if elements.len() > 1)
     };
     let Some(inst) = one(func, random, wanted) else {
         return false;
     };
     match &mut func.inst_mut(inst).op {
-        Op::Extract { index, .. } => *index ^= 1,
-        Op::ShuffleVector { indices, .. } => indices.reverse(),
-        Op::Vector { elements } => elements.swap(0, 1),
+        Op::Extract(op::Extract { index, .. }) => *index ^= 1,
+        Op::ShuffleVector(op::ShuffleVector { indices, .. }) => indices.reverse(),
+        Op::Vector(op::Vector { elements }) => elements.swap(0, 1),
         _ => return false,
     }
     true
 }
 
 pub(super) fn shift_offset(func: &mut Func, random: &mut Random) -> bool {
-    let wanted = |op: &Op| matches!(op, Op::LaneLoad { .. } | Op::LaneStore { .. });
+    let wanted = |op: &Op| matches!(op, Op::LaneLoad(_) | Op::LaneStore(_));
     let Some(inst) = one(func, random, wanted) else {
         return false;
     };
     let offset = match func.op(inst) {
-        Op::LaneLoad { offset, .. } | Op::LaneStore { offset, .. } => *offset,
+        Op::LaneLoad(op::LaneLoad { offset, .. }) | Op::LaneStore(op::LaneStore { offset, .. }) => {
+            *offset
+        }
         _ => return false,
     };
     let ty = func.ty(offset);
@@ -299,14 +308,15 @@ pub(super) fn shift_offset(func: &mut Func, random: &mut Random) -> bool {
         return false;
     };
     let value = Literal::from_bits(dtype, 1);
-    let one = add_before(func, inst, Op::Constant { value }, ty);
-    let add = Op::Binary {
+    let one = add_before(func, inst, Op::Constant(op::Constant { value }), ty);
+    let add = Op::Binary(op::Binary {
         op: BinaryOp::Add,
         lhs: offset,
         rhs: one,
-    };
+    });
     let moved = add_before(func, inst, add, ty);
-    if let Op::LaneLoad { offset, .. } | Op::LaneStore { offset, .. } = &mut func.inst_mut(inst).op
+    if let Op::LaneLoad(op::LaneLoad { offset, .. }) | Op::LaneStore(op::LaneStore { offset, .. }) =
+        &mut func.inst_mut(inst).op
     {
         *offset = moved;
     }
@@ -317,28 +327,28 @@ pub(super) fn split_fma(func: &mut Func, _random: &mut Random) -> bool {
     let fused = sites(func, |op| {
         matches!(
             op,
-            Op::Ternary {
+            Op::Ternary(op::Ternary {
                 op: TernaryOp::Fma,
                 ..
-            }
+            })
         )
     });
     for &inst in &fused {
-        let Op::Ternary { a, b, c, .. } = *func.op(inst) else {
+        let Op::Ternary(op::Ternary { a, b, c, .. }) = *func.op(inst) else {
             continue;
         };
         let ty = func.ty(a);
-        let multiply = Op::Binary {
+        let multiply = Op::Binary(op::Binary {
             op: BinaryOp::Mul,
             lhs: a,
             rhs: b,
-        };
+        });
         let product = add_before(func, inst, multiply, ty);
-        func.inst_mut(inst).op = Op::Binary {
+        func.inst_mut(inst).op = Op::Binary(op::Binary {
             op: BinaryOp::Add,
             lhs: product,
             rhs: c,
-        };
+        });
     }
     !fused.is_empty()
 }
@@ -348,9 +358,9 @@ fn lane_dependent(func: &Func) -> BTreeSet<Value> {
     let mut dependent = BTreeSet::new();
     for inst in func.all_insts() {
         let op = func.op(inst);
-        let mut depends = matches!(op, Op::LaneId {} | Op::WarpId {});
+        let mut depends = matches!(op, Op::LaneId(op::LaneId {}) | Op::WarpId(op::WarpId {}));
         op.visit_operands(&mut |value| depends |= dependent.contains(&value));
-        if depends && !matches!(op, Op::LaneLoad { .. }) {
+        if depends && !matches!(op, Op::LaneLoad(_)) {
             dependent.extend(&func.inst(inst).results);
         }
     }
@@ -360,15 +370,15 @@ fn lane_dependent(func: &Func) -> BTreeSet<Value> {
 pub(super) fn store_replicas(func: &mut Func, _random: &mut Random) -> bool {
     let dependent = lane_dependent(func);
     let guarded = sites(func, |op| match op {
-        Op::LaneStore {
+        Op::LaneStore(op::LaneStore {
             mask: Some(mask),
             offset,
             ..
-        } => dependent.contains(mask) && !dependent.contains(offset),
+        }) => dependent.contains(mask) && !dependent.contains(offset),
         _ => false,
     });
     for &inst in &guarded {
-        if let Op::LaneStore { mask, .. } = &mut func.inst_mut(inst).op {
+        if let Op::LaneStore(op::LaneStore { mask, .. }) = &mut func.inst_mut(inst).op {
             *mask = None;
         }
     }
@@ -376,18 +386,18 @@ pub(super) fn store_replicas(func: &mut Func, _random: &mut Random) -> bool {
 }
 
 pub(super) fn double_rounding(func: &mut Func, _random: &mut Random) -> bool {
-    let casts = sites(func, |op| matches!(op, Op::Cast { .. }));
+    let casts = sites(func, |op| matches!(op, Op::Cast(_)));
     let mut planted = false;
     for inst in casts {
-        let Op::Cast { x } = *func.op(inst) else {
+        let Op::Cast(op::Cast { x }) = *func.op(inst) else {
             continue;
         };
         let (from, to) = (func.ty(x), func.ty(func.inst(inst).results[0]));
         let narrow = matches!(to.dtype(), Some(DType::F16 | DType::BF16));
         if from.dtype() == Some(DType::F64) && narrow {
             let middle = from.with_dtype(DType::F32);
-            let x = add_before(func, inst, Op::Cast { x }, middle);
-            func.inst_mut(inst).op = Op::Cast { x };
+            let x = add_before(func, inst, Op::Cast(op::Cast { x }), middle);
+            func.inst_mut(inst).op = Op::Cast(op::Cast { x });
             planted = true;
         }
     }
@@ -396,8 +406,8 @@ pub(super) fn double_rounding(func: &mut Func, _random: &mut Random) -> bool {
 
 pub(super) fn swap_carried(func: &mut Func, _random: &mut Random) -> bool {
     let mut planted = false;
-    for inst in sites(func, |op| matches!(op, Op::For { .. })) {
-        let Op::For { body, .. } = *func.op(inst) else {
+    for inst in sites(func, |op| matches!(op, Op::For(_))) {
+        let Op::For(op::For { body, .. }) = *func.op(inst) else {
             continue;
         };
         let yielded = func.yielded(body).to_vec();
@@ -407,7 +417,7 @@ pub(super) fn swap_carried(func: &mut Func, _random: &mut Random) -> bool {
         });
         let last = func.region(body).insts.last().copied();
         if let (Some((first, second)), Some(last)) = (swapped, last)
-            && let Op::Yield { values } = &mut func.inst_mut(last).op
+            && let Op::Yield(op::Yield { values }) = &mut func.inst_mut(last).op
         {
             values.swap(first, second);
             planted = true;
@@ -420,16 +430,16 @@ pub(super) fn swap_subtraction(func: &mut Func, random: &mut Random) -> bool {
     let wanted = |op: &Op| {
         matches!(
             op,
-            Op::Binary {
+            Op::Binary(op::Binary {
                 op: BinaryOp::Sub,
                 ..
-            }
+            })
         )
     };
     let Some(inst) = one(func, random, wanted) else {
         return false;
     };
-    if let Op::Binary { lhs, rhs, .. } = &mut func.inst_mut(inst).op {
+    if let Op::Binary(op::Binary { lhs, rhs, .. }) = &mut func.inst_mut(inst).op {
         std::mem::swap(lhs, rhs);
     }
     true

@@ -1,7 +1,8 @@
 //! Reductions, scans and matrix products.
 
 use exactile_core::ir::{
-    Axis, CompareOp, DType, Direction, Literal, Op, Order, Precision, Shape, SortOrder, Type, Value,
+    Axis, CompareOp, DType, Direction, Literal, Op, Order, Precision, Shape, SortOrder, Type,
+    Value, op,
 };
 
 use super::super::target::{Combine, Target};
@@ -106,19 +107,19 @@ impl Generator {
         self.combiner = outer;
         let (sources, axis, order) = (sources.to_vec(), Axis(axis as u8), Order::Tree);
         let op = match direction {
-            None => Op::Reduce {
+            None => Op::Reduce(op::Reduce {
                 sources,
                 axis,
                 order,
                 combine,
-            },
-            Some(direction) => Op::Scan {
+            }),
+            Some(direction) => Op::Scan(op::Scan {
                 sources,
                 axis,
                 order,
                 direction,
                 combine,
-            },
+            }),
         };
         let inst = self.builder.emit(op, &[]);
         let results = self.builder.results(inst).to_vec();
@@ -199,13 +200,13 @@ impl Generator {
             let other = self.random.pick(DType::ALL);
             sources.push(self.make(other, source_shape, depth));
         }
-        let op = Op::Sort {
+        let op = Op::Sort(op::Sort {
             keys: 1 + self.random.below(sources.len()) as i64,
             sources,
             axis: Axis(axis as u8),
             direction: self.random.pick(SortOrder::ALL),
             count,
-        };
+        });
         let inst = self.builder.emit(op, &[]);
         let results = self.builder.results(inst).to_vec();
         self.scope.extend(&results[1..]);
@@ -240,11 +241,11 @@ impl Generator {
             [left, right, shape].map(|shape| self.make(dtype, shape, depth))
         };
         let [a, b, accumulator] = operands;
-        self.builder.value(Op::Dot {
+        self.builder.value(Op::Dot(op::Dot {
             a,
             b,
             accumulator,
             precision: Precision::Ieee,
-        })
+        }))
     }
 }

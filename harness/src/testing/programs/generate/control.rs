@@ -1,6 +1,6 @@
 //! Loops and branches.
 
-use exactile_core::ir::{DType, Literal, Op, Shape, Type, Value};
+use exactile_core::ir::{DType, Literal, Op, Shape, Type, Value, op};
 
 use super::super::target::Target;
 use super::super::values::{Fill, literal};
@@ -23,11 +23,11 @@ impl Generator {
             } else {
                 (filled, empty)
             };
-            Op::If {
+            Op::If(op::If {
                 condition,
                 on_true,
                 on_false,
-            }
+            })
         } else {
             let (lower, upper, step, _) = self.bounds();
             self.nesting += 1;
@@ -35,14 +35,14 @@ impl Generator {
                 fill(generator);
                 Vec::new()
             });
-            Op::For {
+            Op::For(op::For {
                 lower,
                 upper,
                 init: Vec::new(),
                 step,
                 stages: 1,
                 body,
-            }
+            })
         };
         self.nesting -= 1;
         self.builder.emit(op, &[]);
@@ -164,14 +164,14 @@ impl Generator {
         });
         self.nesting -= 1;
         let stages = self.random.between(0, 4);
-        let op = Op::For {
+        let op = Op::For(op::For {
             lower,
             upper,
             init,
             step,
             stages,
             body,
-        };
+        });
         let inst = self.builder.emit(op, &[]);
         let results = self.builder.results(inst).to_vec();
         self.scope.extend(&results);
@@ -203,11 +203,11 @@ impl Generator {
             false => vec![generator.make(dtype, shape, 1)],
         });
         self.nesting -= 1;
-        let op = Op::If {
+        let op = Op::If(op::If {
             condition,
             on_true,
             on_false,
-        };
+        });
         let inst = self.builder.emit(op, &[]);
         self.builder.results(inst)[0]
     }
@@ -248,7 +248,9 @@ impl Generator {
             yielded
         });
         self.nesting -= 1;
-        let inst = self.builder.emit(Op::While { init, before, body }, &[]);
+        let inst = self
+            .builder
+            .emit(Op::While(op::While { init, before, body }), &[]);
         let results = self.builder.results(inst).to_vec();
         self.scope.extend(&results);
         results[results.len() - 1]
@@ -269,11 +271,11 @@ impl Generator {
             })
         });
         self.nesting -= 1;
-        let op = Op::If {
+        let op = Op::If(op::If {
             condition,
             on_true,
             on_false,
-        };
+        });
         let inst = self.builder.emit(op, &[]);
         let results = self.builder.results(inst).to_vec();
         self.scope.extend(&results);

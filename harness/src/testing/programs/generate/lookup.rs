@@ -1,6 +1,6 @@
 //! Counts and gathers.
 
-use exactile_core::ir::{Axis, DType, Op, Shape, Type, Value};
+use exactile_core::ir::{Axis, DType, Op, Shape, Type, Value, op};
 
 use super::super::values::Fill;
 use super::Generator;
@@ -32,14 +32,14 @@ impl Generator {
             vec![generator.builder.add(sum, counts)]
         });
         self.nesting -= 1;
-        let op = Op::For {
+        let op = Op::For(op::For {
             lower,
             upper,
             init: vec![init],
             step,
             stages: 1,
             body,
-        };
+        });
         let inst = self.builder.emit(op, &[]);
         self.builder.results(inst)[0]
     }
@@ -53,11 +53,11 @@ impl Generator {
             vec![generator.builder.add(counts, sum)]
         });
         let on_false = self.region(&[], |_, _| vec![sum]);
-        let op = Op::If {
+        let op = Op::If(op::If {
             condition,
             on_true,
             on_false,
-        };
+        });
         let ty = self.builder.ty(sum);
         let inst = self.builder.emit(op, &[ty]);
         self.builder.results(inst)[0]
@@ -73,7 +73,8 @@ impl Generator {
         };
         let masked = self.random.one_in(2);
         let mask = masked.then(|| self.make(DType::Bool, shape, depth.min(1)));
-        self.builder.value(Op::Histogram { x, mask, bins })
+        self.builder
+            .value(Op::Histogram(op::Histogram { x, mask, bins }))
     }
 
     /// Elements of a tile by indices in range.
@@ -97,6 +98,7 @@ impl Generator {
             self.builder.and(index, limit)
         };
         let axis = Axis(axis as u8);
-        self.builder.value(Op::Gather { x, indices, axis })
+        self.builder
+            .value(Op::Gather(op::Gather { x, indices, axis }))
     }
 }

@@ -1,7 +1,7 @@
 //! Loads and stores that stay in bounds, and stores that no other program touches.
 
 use exactile_core::ir::{
-    Access, AtomicOp, DType, Literal, Op, Parameter, Shape, Space, Type, Value,
+    Access, AtomicOp, DType, Literal, Op, Parameter, Shape, Space, Type, Value, op,
 };
 
 use super::super::arguments::Contents;
@@ -74,12 +74,12 @@ impl Generator {
     pub(super) fn filled_load(&mut self, dtype: DType, shape: Shape, fill: Fill) -> Value {
         let input = self.new_input(dtype, shape.elements(), fill);
         let offsets = self.index_tile(shape);
-        self.builder.value(Op::Load {
+        self.builder.value(Op::Load(op::Load {
             base: input.value,
             offsets,
             mask: None,
             other: None,
-        })
+        }))
     }
 
     /// Offsets that are affine in the coordinates and the program, and how many elements they
@@ -121,12 +121,12 @@ impl Generator {
             let below = (length as u64).min(1 << (dtype.bits() - 1));
             let (at, needed) = self.affine(shape);
             let indices = self.new_input(dtype, needed, Fill::Below(below));
-            let loaded = self.builder.value(Op::Load {
+            let loaded = self.builder.value(Op::Load(op::Load {
                 base: indices.value,
                 offsets: at,
                 mask: None,
                 other: None,
-            });
+            }));
             return (self.builder.cast(loaded, DType::I64), length);
         }
         let index = if self.random.one_in(2) {
@@ -183,12 +183,12 @@ impl Generator {
             });
         }
         let other = (kind == Structure::LoadOther).then(|| self.make(dtype, shape, deeper));
-        self.builder.value(Op::Load {
+        self.builder.value(Op::Load(op::Load {
             base: input.value,
             offsets,
             mask,
             other,
-        })
+        }))
     }
 
     /// A load of another row in each iteration of a loop: what pipelines start ahead.
@@ -217,12 +217,12 @@ impl Generator {
         let input = self.input(dtype, short);
         let mask = masked.then(|| self.below_length(offsets, input));
         let other = (masked && self.random.one_in(2)).then(|| self.make(dtype, shape, 0));
-        self.builder.value(Op::Load {
+        self.builder.value(Op::Load(op::Load {
             base: input.value,
             offsets,
             mask,
             other,
-        })
+        }))
     }
 
     /// `offsets < length of input`, the length being a parameter or a constant.
@@ -377,12 +377,12 @@ impl Generator {
         let offsets = self.places(ty.shape, segment.start);
         let mask = masked.then(|| self.store_mask(offsets, segment.start));
         self.builder.emit(
-            Op::Store {
+            Op::Store(op::Store {
                 base: segment.base,
                 offsets,
                 value,
                 mask,
-            },
+            }),
             &[],
         );
     }
@@ -411,13 +411,13 @@ impl Generator {
         let shape = self.builder.ty(offsets).shape;
         let masked = self.random.one_in(3);
         let mask = masked.then(|| self.make(DType::Bool, shape, 1));
-        let atomic = Op::AtomicReduce {
+        let atomic = Op::AtomicReduce(op::AtomicReduce {
             base,
             offsets,
             value,
             mask,
             op,
-        };
+        });
         self.builder.emit(atomic, &[]);
     }
 
@@ -454,12 +454,12 @@ impl Generator {
         let mut loaded = value;
         for _ in 0..rounds {
             let to = self.places(ty.shape, segment.start);
-            let op = Op::Store {
+            let op = Op::Store(op::Store {
                 base: segment.base,
                 offsets: to,
                 value: loaded,
                 mask: None,
-            };
+            });
             self.builder.emit(op, &[]);
             let op = self.random.pick(AtomicOp::ALL);
             if op.admits(dtype) && !dtype.is_float() && self.random.one_in(3) {
@@ -467,12 +467,12 @@ impl Generator {
                 self.combine(op, segment.base, offsets, loaded);
             }
             let from = self.places(ty.shape, segment.start);
-            loaded = self.builder.value(Op::Load {
+            loaded = self.builder.value(Op::Load(op::Load {
                 base: segment.base,
                 offsets: from,
                 mask: None,
                 other: None,
-            });
+            }));
         }
         self.scope.push(loaded);
         loaded

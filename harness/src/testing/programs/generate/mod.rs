@@ -15,7 +15,7 @@ use exactile_core::builder::Builder;
 use exactile_core::facts::Facts;
 use exactile_core::ir::{
     BinaryOp, CompareOp, DType, Grid, Literal, Op, Parameter, Region, Shape, Stage, Type, UnaryOp,
-    Value,
+    Value, op,
 };
 use exactile_core::target::{Bounds, Schedule};
 use exactile_core::verify::{self, BlockFunc};
@@ -438,15 +438,16 @@ impl Generator {
             Structure::Arange => {
                 let start = self.random.between(-9, 9);
                 let end = start + shape.elements() as i64;
-                self.builder.value(Op::Arange { start, end })
+                self.builder.value(Op::Arange(op::Arange { start, end }))
             }
             Structure::ProgramId => {
                 let axis = self.grid_axis();
-                self.builder.value(Op::ProgramId { axis })
+                self.builder.value(Op::ProgramId(op::ProgramId { axis }))
             }
             Structure::NumPrograms => {
                 let axis = self.grid_axis();
-                self.builder.value(Op::NumPrograms { axis })
+                self.builder
+                    .value(Op::NumPrograms(op::NumPrograms { axis }))
             }
         }
     }
@@ -463,7 +464,8 @@ impl Generator {
         let values = self.builder.parameters(region);
         self.scope.extend(&values);
         let yielded = fill(self, &values);
-        self.builder.emit(Op::Yield { values: yielded }, &[]);
+        self.builder
+            .emit(Op::Yield(op::Yield { values: yielded }), &[]);
         self.scope.truncate(visible);
         self.builder.enter(outer);
         region

@@ -1,7 +1,7 @@
 //! Shapes, index tiles and the ops that change a shape.
 
 use exactile_core::builder::Builder;
-use exactile_core::ir::{Axis, DType, Grid, Literal, Op, Shape, Type, Value};
+use exactile_core::ir::{Axis, DType, Grid, Literal, Op, Shape, Type, Value, op};
 
 use super::super::target::{Combine, Structure, Target};
 use super::Generator;
@@ -12,11 +12,11 @@ const RANK: usize = 3;
 /// The linear index of the program: axis 0 is fastest.
 pub(super) fn linear_program(builder: &mut Builder, grid: Grid) -> Value {
     let axes = [0, 1, 2].map(Axis);
-    let mut linear = builder.value(Op::ProgramId { axis: axes[0] });
+    let mut linear = builder.value(Op::ProgramId(op::ProgramId { axis: axes[0] }));
     let mut stride = i64::from(grid[0]);
     for (axis, extent) in axes.into_iter().zip(grid).skip(1) {
         if extent > 1 {
-            let position = builder.value(Op::ProgramId { axis });
+            let position = builder.value(Op::ProgramId(op::ProgramId { axis }));
             let factor = builder.index(stride);
             let term = builder.mul(position, factor);
             linear = builder.add(linear, term);
@@ -123,7 +123,7 @@ impl Generator {
         match structure {
             Structure::Splat => {
                 let x = self.make(dtype, Shape::SCALAR, depth);
-                self.builder.declared(Op::Splat { x }, ty)
+                self.builder.declared(Op::Splat(op::Splat { x }), ty)
             }
             Structure::Broadcast => {
                 let mut dims = wanted.dims();
@@ -135,7 +135,8 @@ impl Generator {
                     }
                 }
                 let x = self.make(dtype, shape(&dims), depth);
-                self.builder.declared(Op::Broadcast { x }, ty)
+                self.builder
+                    .declared(Op::Broadcast(op::Broadcast { x }), ty)
             }
             Structure::ExpandDims => {
                 let unit = wanted.extents().iter().enumerate();
@@ -143,7 +144,8 @@ impl Generator {
                 let axis = self.random.pick(&unit);
                 let x = self.make(dtype, wanted.without(axis), depth);
                 let axis = Axis(axis as u8);
-                self.builder.value(Op::ExpandDims { x, axis })
+                self.builder
+                    .value(Op::ExpandDims(op::ExpandDims { x, axis }))
             }
             Structure::Transpose => {
                 let mut permutation: Vec<u32> = (0..wanted.rank() as u32).collect();
@@ -153,12 +155,13 @@ impl Generator {
                     dims[from as usize] = wanted.extent(axis);
                 }
                 let x = self.make(dtype, shape(&dims), depth);
-                self.builder.value(Op::Transpose { x, permutation })
+                self.builder
+                    .value(Op::Transpose(op::Transpose { x, permutation }))
             }
             _ => {
                 let from = self.same_elements(wanted);
                 let x = self.make(dtype, from, depth);
-                self.builder.declared(Op::Reshape { x }, ty)
+                self.builder.declared(Op::Reshape(op::Reshape { x }), ty)
             }
         }
     }
@@ -197,9 +200,11 @@ impl Generator {
     pub(super) fn index_tile(&mut self, wanted: Shape) -> Value {
         if !wanted.is_scalar() && self.random.one_in(3) {
             let end = wanted.elements() as i64;
-            let flat = self.builder.value(Op::Arange { start: 0, end });
+            let flat = self.builder.value(Op::Arange(op::Arange { start: 0, end }));
             let ty = Type::tile(DType::I64, wanted);
-            return self.builder.declared(Op::Reshape { x: flat }, ty);
+            return self
+                .builder
+                .declared(Op::Reshape(op::Reshape { x: flat }), ty);
         }
         let strides: Vec<i64> = wanted
             .strides()
@@ -261,7 +266,7 @@ impl Generator {
 
     fn along_axis_by(&mut self, wanted: Shape, axis: usize, stride: Option<Value>) -> Value {
         let end = wanted.extent(axis) as i64;
-        let mut along = self.builder.value(Op::Arange { start: 0, end });
+        let mut along = self.builder.value(Op::Arange(op::Arange { start: 0, end }));
         if let Some(stride) = stride {
             let line = self.builder.ty(along).shape;
             let factor = self.builder.splat(stride, line);
@@ -270,13 +275,16 @@ impl Generator {
         for position in 0..wanted.rank() {
             if position != axis {
                 let axis = Axis(position as u8);
-                along = self.builder.value(Op::ExpandDims { x: along, axis });
+                along = self
+                    .builder
+                    .value(Op::ExpandDims(op::ExpandDims { x: along, axis }));
             }
         }
         if self.builder.ty(along).shape == wanted {
             return along;
         }
         let ty = Type::tile(DType::I64, wanted);
-        self.builder.declared(Op::Broadcast { x: along }, ty)
+        self.builder
+            .declared(Op::Broadcast(op::Broadcast { x: along }), ty)
     }
 }
