@@ -1,9 +1,12 @@
 //! `exactile selftest`: the test suites that need no checkout of the sources.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
 use clap::{Args, Subcommand};
 use exactile::Device;
 use exactile::{Error, Result};
-use exactile_harness::testing::programs::{self, ProgramsOptions};
+use exactile_harness::testing::programs::{self, Event, ProgramsOptions};
 use exactile_harness::testing::{determinism, filetests, fuzz};
 
 use super::math::Math;
@@ -108,6 +111,9 @@ struct Programs {
     /// How many programs
     #[arg(long, default_value_t = ProgramsOptions::default().count)]
     count: usize,
+    /// The index of the first program
+    #[arg(long, value_name = "INDEX", default_value_t = ProgramsOptions::default().from)]
+    from: usize,
     /// The seed of the run
     #[arg(long, default_value_t = ProgramsOptions::default().seed)]
     seed: u64,
@@ -127,16 +133,16 @@ struct Programs {
 
 impl Programs {
     fn execute(&self) -> Result<()> {
-        let progress = Progress::start(&format!("selftest programs: {}", self.count));
-        let report = programs::run(ProgramsOptions {
+        let options = ProgramsOptions {
             seed: self.seed,
+            from: self.from,
             count: self.count,
             only: self.only,
             warps: self.warps.clone(),
             shrink: !self.no_shrink,
             ..ProgramsOptions::default()
-        });
-        drop(progress);
+        };
+        let report = Self::run(options)?;
         if self.coverage {
             super::print(&format!("{}\n\n", report.coverage))?;
         }
@@ -149,6 +155,41 @@ impl Programs {
                 report.failures.len()
             )))
         }
+    }
+
+    /// Runs the programs and prints each failure when it is found.
+    fn run(options: ProgramsOptions) -> Result<programs::Report> {
+        let count = options.only.map_or(options.count, |_| 1);
+        let progress = Progress::start(&format!("selftest programs: {count}"));
+        let (ended, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let broken = Mutex::new(Ok(()));
+        let print = |text: String| {
+            if let Err(error) = progress.print(&text) {
+                *broken.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
+            }
+        };
+        let report = programs::run(options, &|event| match event {
+            Event::Failing(failure) => {
+                let (title, message) = (failure.title(), &failure.message);
+                print(format!("{title}: {message}\nmaking it smaller\n"));
+            }
+            Event::Failed(failure) => {
+                failed.fetch_add(1, Ordering::Relaxed);
+                print(format!("{failure}\n\n"));
+            }
+            Event::Slow(slow) => print(format!("slow so far: {slow}\n")),
+            Event::Ended => {
+                let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
+                let failed = failed.load(Ordering::Relaxed);
+                progress.say(format!(
+                    "selftest programs: {ended} of {count}, {failed} failures"
+                ));
+            }
+        });
+        broken
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)?;
+        Ok(report)
     }
 }
 

@@ -1,13 +1,17 @@
 //! Random programs, which every way to run a kernel must agree on.
 
-use exactile_harness::testing::programs::{ProgramsOptions, faults, run};
+use exactile_harness::testing::programs::{Event, ProgramsOptions, faults, run};
 
 /// How often the standard run must contain each op on each data type.
 const ENOUGH: usize = 20;
 
 #[test]
 fn every_way_to_run_a_program_gives_the_same_bits() {
-    let report = run(ProgramsOptions::default());
+    let report = run(ProgramsOptions::default(), &|event| {
+        if let Event::Failed(failure) = event {
+            println!("{failure}\n");
+        }
+    });
     println!("{}\n{report}", report.coverage);
     assert!(report.passed(), "{report}");
     let rare = report.coverage.below(ENOUGH);

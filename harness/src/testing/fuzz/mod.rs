@@ -88,11 +88,12 @@ pub fn run(seed: u64, time: Duration, only: Option<u64>) -> Report {
 
 /// A generated program, run every way there is.
 fn program(random: &mut Random) -> Option<(String, String)> {
-    let report = programs::run(ProgramsOptions {
+    let options = ProgramsOptions {
         seed: random.bits(),
         count: 1,
         ..ProgramsOptions::default()
-    });
+    };
+    let report = programs::run(options, &|_| {});
     let failure = report.failures.first()?;
     Some((failure.message.clone(), failure.to_string()))
 }

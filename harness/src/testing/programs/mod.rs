@@ -6,11 +6,14 @@ mod edit;
 pub mod faults;
 pub mod generate;
 pub mod random;
+mod report;
 pub mod run;
 mod shrink;
 pub mod subject;
 pub mod target;
 pub mod values;
+mod watch;
 
 pub(crate) use run::guarded;
-pub use run::{Failure, ProgramsOptions, Report, run};
+pub use run::{Event, Failure, Listener, ProgramsOptions, Report, run};
+pub use watch::{Slow, Stage};

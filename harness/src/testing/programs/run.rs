@@ -1,21 +1,23 @@
 //! Runs random programs every way there is and compares bits with the interpreter.
 
-use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use rayon::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use super::arguments::Difference;
 use super::coverage::Coverage;
 use super::generate::{Limits, Program, generate};
 use super::shrink;
 use super::subject::{Checked, Subject};
+use super::watch::{Slow, Stage, Watch};
 
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct ProgramsOptions {
     /// The seed of the run.
     pub seed: u64,
+    /// The index of the first program.
+    pub from: usize,
     /// How many programs.
     pub count: usize,
     /// Run only the program with this index.
@@ -32,6 +34,7 @@ impl Default for ProgramsOptions {
     fn default() -> Self {
         Self {
             seed: 1,
+            from: 0,
             count: 820,
             only: None,
             warps: Vec::new(),
@@ -59,12 +62,16 @@ pub struct Failure {
 pub struct Report {
     /// The options of the run.
     pub options: ProgramsOptions,
+    /// How many programs were run.
+    pub programs: usize,
     /// Why the GPU was left out, if it was.
     pub skipped: Option<String>,
     /// Programs that differ, in order.
     pub failures: Vec<Failure>,
     /// The ops and data types that occurred.
     pub coverage: Coverage,
+    /// The programs that took longest, slowest first.
+    pub slowest: Vec<Slow>,
 }
 
 impl Report {
@@ -74,77 +81,122 @@ impl Report {
     }
 }
 
-/// Runs the programs of `options`.
-pub fn run(options: ProgramsOptions) -> Report {
-    let skipped = Subject::available(&options.warps).1;
-    let indices: Vec<usize> = match options.only {
-        Some(index) => vec![index],
-        None => (0..options.count).collect(),
+/// What a run says while it goes on.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// A program is wrong, and is made smaller next if the options say so.
+    Failing(&'a Failure),
+    /// What is reported of a program that is wrong.
+    Failed(&'a Failure),
+    /// A program goes on for longer than most.
+    Slow(Slow),
+    /// A program has ended.
+    Ended,
+}
+
+/// Hears of a run from all of its threads.
+pub type Listener<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+
+/// Runs the programs of `options` on all threads, in order.
+pub fn run(options: ProgramsOptions, listener: Listener<'_>) -> Report {
+    let indices = match options.only {
+        Some(index) => index..index.saturating_add(1),
+        None => options.from..options.from.saturating_add(options.count),
     };
-    let results: Vec<(Coverage, Vec<Failure>)> = indices
-        .into_par_iter()
-        .map(|index| run_one(&options, index))
-        .collect();
-    let mut coverage = Coverage::default();
-    let mut failures = Vec::new();
-    for (covered, failed) in results {
-        coverage.add(&covered);
-        failures.extend(failed);
-    }
+    let programs = indices.len();
+    let next = AtomicUsize::new(indices.start);
+    let watch = Watch::default();
+    let work = || {
+        let (mut coverage, mut failures) = (Coverage::default(), Vec::new());
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= indices.end {
+                return (coverage, failures);
+            }
+            watch.start(index);
+            failures.extend(run_one(&options, index, &mut coverage, (&watch, listener)));
+            watch.end(index);
+            listener(Event::Ended);
+        }
+    };
+    // Not the threads on which machine code runs: one that waited there would take up other programs.
+    let threads = rayon::current_num_threads().min(programs);
+    let (coverage, mut failures) = watch.over(listener, || {
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let mut all = (Coverage::default(), Vec::new());
+            for thread in threads {
+                let (coverage, failures) = thread.join().unwrap_or_else(|it| resume_unwind(it));
+                all.0.add(&coverage);
+                all.1.extend(failures);
+            }
+            all
+        })
+    });
+    failures.sort_by_key(|failure| (failure.index, failure.subject));
     Report {
+        skipped: Subject::available(&options.warps).1,
         options,
-        skipped,
+        programs,
         failures,
         coverage,
+        slowest: watch.slowest(),
     }
 }
 
-fn run_one(options: &ProgramsOptions, index: usize) -> (Coverage, Vec<Failure>) {
+fn run_one(
+    options: &ProgramsOptions,
+    index: usize,
+    coverage: &mut Coverage,
+    (watch, listener): (&Watch, Listener<'_>),
+) -> Vec<Failure> {
     let program = generate(options.seed, index, options.limits);
-    let mut coverage = Coverage::default();
     coverage.record(&program.func);
+    watch.turn(index, Stage::Interpreter);
+    let failed = |subject, message| {
+        let program = program.clone();
+        Failure {
+            index,
+            subject,
+            message,
+            program,
+        }
+    };
     let checked = match guarded(|| Checked::new(&program)) {
         Ok(checked) => checked,
         Err(message) => {
-            let failure = Failure {
-                index,
-                subject: None,
-                message,
-                program: program.clone(),
-            };
-            return (coverage, vec![failure]);
+            let failure = failed(None, message);
+            listener(Event::Failed(&failure));
+            return vec![failure];
         }
     };
-    let own = program
-        .schedule
-        .warps
-        .map_or(Vec::new(), |warps| vec![warps]);
+    let own = program.schedule.warps.as_slice();
     let warps = match options.warps[..] {
-        [] => &own,
+        [] => own,
         [..] => &options.warps,
     };
     let (subjects, _) = Subject::available(warps);
     let failures = subjects.into_iter().filter_map(|subject| {
+        watch.turn(index, Stage::Subject(subject));
         let message = verdict(&program, &checked, subject)?;
-        let (program, message) = if options.shrink {
-            shrink::shrink(options, index, &|program| failure(program, subject))
-                .unwrap_or((program.clone(), message))
-        } else {
-            (program.clone(), message)
-        };
-        Some(Failure {
-            index,
-            subject: Some(subject),
-            message,
-            program,
-        })
+        let mut failure = failed(Some(subject), message);
+        if options.shrink {
+            listener(Event::Failing(&failure));
+            watch.turn(index, Stage::Shrinking);
+            let judge = |program: &Program| verdict_of(program, subject);
+            if let Some((program, message)) = shrink::shrink(options, index, &judge) {
+                failure.program = program;
+                failure.message = message;
+            }
+        }
+        listener(Event::Failed(&failure));
+        Some(failure)
     });
-    let failures = failures.collect();
-    (coverage, failures)
+    failures.collect()
 }
 
 /// What is wrong with `subject`'s run of the program, if anything is.
-fn failure(program: &Program, subject: Subject) -> Option<String> {
+fn verdict_of(program: &Program, subject: Subject) -> Option<String> {
     let checked = guarded(|| Checked::new(program)).ok()?;
     verdict(program, &checked, subject)
 }
@@ -184,57 +236,33 @@ fn describe(program: &Program, difference: &Difference) -> String {
     )
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.subject {
-            Some(subject) => write!(f, "program {} on {subject}: ", self.index)?,
-            None => write!(f, "program {} on the interpreter: ", self.index)?,
-        }
-        writeln!(f, "{}", self.message)?;
-        let Program {
-            grid,
-            bounds,
-            schedule,
-            facts,
-            ..
-        } = &self.program;
-        writeln!(f, "; grid={grid:?} {bounds:?} {schedule:?}")?;
-        writeln!(f, "; {facts:?}")?;
-        for (parameter, contents) in self
-            .program
-            .func
-            .parameters
-            .iter()
-            .zip(&self.program.arguments)
-        {
-            writeln!(f, "; {} = {contents}", parameter.name)?;
-        }
-        write!(f, "{}", *self.program.func)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for failure in &self.failures {
-            writeln!(f, "{failure}\n")?;
-        }
-        if let Some(reason) = &self.skipped {
-            writeln!(f, "SKIPPED the GPU: {reason}")?;
-        }
-        let (subjects, _) = Subject::available(&self.options.warps);
-        let subjects: Vec<String> = subjects.iter().map(ToString::to_string).collect();
-        let programs = self.options.only.map_or(self.options.count, |_| 1);
-        write!(
-            f,
-            "{programs} programs of seed {}, each run by the interpreter and as {}{}: {} failures",
-            self.options.seed,
-            subjects.join(", "),
-            if self.options.warps.is_empty() {
-                ", a random number of warps"
-            } else {
-                ""
+    use super::{Event, Limits, ProgramsOptions, run};
+
+    #[test]
+    fn a_run_takes_its_programs_once_each() {
+        let options = ProgramsOptions {
+            from: 5,
+            count: 7,
+            limits: Limits {
+                elements: 4,
+                targets: 4,
             },
-            self.failures.len()
-        )
+            ..ProgramsOptions::default()
+        };
+        let ended = Mutex::new(0);
+        let report = run(options, &|event| {
+            if let Event::Ended = event {
+                *ended.lock().expect("no thread panics") += 1;
+            }
+        });
+        assert!(report.passed());
+        assert_eq!(ended.into_inner().expect("no thread panics"), 7);
+        let slowest: Vec<usize> = report.slowest.iter().map(|slow| slow.index).collect();
+        assert_eq!(slowest.len(), 3);
+        assert!(slowest.iter().all(|index| (5..12).contains(index)));
     }
 }

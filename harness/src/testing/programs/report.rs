@@ -1,0 +1,69 @@
+//! What a run of random programs prints.
+
+use std::fmt;
+
+use super::generate::Program;
+use super::run::{Failure, Report};
+use super::subject::Subject;
+
+impl Failure {
+    /// The program and the way that it was run.
+    pub fn title(&self) -> String {
+        let index = self.index;
+        match self.subject {
+            Some(subject) => format!("program {index} on {subject}"),
+            None => format!("program {index} on the interpreter"),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.title(), self.message)?;
+        let Program {
+            grid,
+            bounds,
+            schedule,
+            facts,
+            ..
+        } = &self.program;
+        writeln!(f, "; grid={grid:?} {bounds:?} {schedule:?}")?;
+        writeln!(f, "; {facts:?}")?;
+        for (parameter, contents) in self
+            .program
+            .func
+            .parameters
+            .iter()
+            .zip(&self.program.arguments)
+        {
+            writeln!(f, "; {} = {contents}", parameter.name)?;
+        }
+        write!(f, "{}", *self.program.func)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(reason) = &self.skipped {
+            writeln!(f, "SKIPPED the GPU: {reason}")?;
+        }
+        let (subjects, _) = Subject::available(&self.options.warps);
+        let subjects: Vec<String> = subjects.iter().map(ToString::to_string).collect();
+        for slow in &self.slowest {
+            writeln!(f, "slow: {slow}")?;
+        }
+        write!(
+            f,
+            "{} programs of seed {}, each run by the interpreter and as {}{}: {} failures",
+            self.programs,
+            self.options.seed,
+            subjects.join(", "),
+            if self.options.warps.is_empty() {
+                ", a random number of warps"
+            } else {
+                ""
+            },
+            self.failures.len()
+        )
+    }
+}
