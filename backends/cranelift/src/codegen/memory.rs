@@ -6,7 +6,7 @@ use cranelift_codegen::ir::types::{I8, I8X16, I16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{
     BlockArg, InstBuilder, InstructionData, MemFlagsData, Opcode, ValueDef,
 };
-use exactile_core::ir::{DType, Literal, Type, Value};
+use exactile_core::ir::{DType, Literal, Op, Type, Value};
 
 use super::Codegen;
 use super::lanes::{Repr, lane_type, mask_type, piece_type};
@@ -21,15 +21,26 @@ impl Codegen<'_> {
         let (start, offset) = (self.single(base), self.index(offset));
         let size = i64::from(dtype.bytes());
         // A constant part becomes part of the access; neighbours then share the rest.
-        let Some((varying, constant)) = self.constant_apart(offset) else {
-            let bytes = self.builder.ins().imul_imm_s(offset, size);
-            return self.builder.ins().iadd(start, bytes);
-        };
+        let (varying, constant) = self.constant_apart(offset).unwrap_or((offset, 0));
         let bytes = self.builder.ins().imul_imm_s(varying, size);
         let address = self.builder.ins().iadd(start, bytes);
-        self.builder
-            .ins()
-            .iadd_imm_s(address, constant.wrapping_mul(size))
+        match constant
+            .wrapping_mul(size)
+            .wrapping_add(self.placed_at(base))
+        {
+            0 => address,
+            constant => self.builder.ins().iadd_imm_s(address, constant),
+        }
+    }
+
+    /// The byte of the scratch memory where a buffer starts; 0 for what has its own address.
+    fn placed_at(&self, base: Value) -> i64 {
+        let defined = self.definitions[base].map(|inst| self.func.op(inst));
+        if let Some(Op::Alloc(it)) = defined {
+            it.offset
+        } else {
+            0
+        }
     }
 
     /// What a constant is added to, and the constant.

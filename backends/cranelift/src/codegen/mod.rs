@@ -46,6 +46,7 @@ pub(crate) fn translate(
         builder,
         helpers,
         values: EntityMap::filled(func.value_count(), None),
+        made_in: EntityMap::filled(func.value_count(), None),
         definitions: func.definitions(),
         entry: Entry {
             context: clif::Value::from_u32(0),
@@ -84,6 +85,8 @@ struct Codegen<'a> {
     builder: FunctionBuilder<'a>,
     helpers: Helpers,
     values: EntityMap<Value, Option<Repr>>,
+    /// The block in which a constant was made last.
+    made_in: EntityMap<Value, Option<clif::Block>>,
     definitions: EntityMap<Value, Option<Inst>>,
     entry: Entry,
     coordinates: [clif::Value; 3],
@@ -172,8 +175,27 @@ impl Codegen<'_> {
         }
     }
 
+    /// Makes the constants among an instruction's operands anew in each block that uses them: one made at
+    /// the entry would be alive through all code.
+    fn make_constants(&mut self, op: &Op) {
+        op.visit_operands(&mut |operand| {
+            let defined = self.definitions[operand].map(|inst| self.func.op(inst));
+            let block = self.builder.current_block();
+            if let Some(Op::Constant(it)) = defined
+                && self.made_in[operand] != block
+            {
+                self.values[operand] = Some(self.filled(it.value, self.ty(operand)));
+                self.made_in[operand] = block;
+            }
+        });
+    }
+
     fn inst(&mut self, inst: Inst) -> Result<(), Error> {
         let data = self.func.inst(inst);
+        if matches!(data.op, Op::Constant(_)) {
+            return Ok(());
+        }
+        self.make_constants(&data.op);
         let results = &data.results;
         let ty = results.first().map(|&result| self.ty(result));
         let repr = match (&data.op, ty) {
@@ -231,7 +253,6 @@ impl Codegen<'_> {
     fn value(&mut self, op: &Op, result: Value, ty: Type) -> Result<Repr, Error> {
         let lanes = ty.shape.elements();
         Ok(match op {
-            Op::Constant(op::Constant { value }) => self.filled(*value, ty),
             Op::ProgramId(op::ProgramId { axis }) => Repr::Scalar(self.coordinates[axis.index()]),
             Op::NumPrograms(op::NumPrograms { axis: Axis(axis) }) => {
                 let offset = GRID_OFFSET + i32::from(*axis) * 8;
@@ -263,11 +284,12 @@ impl Codegen<'_> {
             }
             Op::Cast(op::Cast { x }) => self.cast(*x, ty),
             Op::Bitcast(op::Bitcast { x }) => self.bitcast(result, *x),
-            Op::Alloc(op::Alloc { offset, .. }) => {
+            Op::Alloc(_) => {
                 if !matches!(ty.pointee(), Some((_, exactile_core::ir::Space::Scratch))) {
                     return Err(Error::Unsupported("shared memory"));
                 }
-                Repr::Scalar(self.builder.ins().iadd_imm_s(self.scratch, *offset))
+                // Each access adds the offset: a start for each buffer would be alive through all code.
+                Repr::Scalar(self.scratch)
             }
             Op::LaneLoad(op::LaneLoad {
                 base,
