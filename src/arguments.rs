@@ -23,15 +23,19 @@ pub trait Argument<'a, P> {
 #[derive(Default)]
 pub struct BoundArguments<'a> {
     pub(crate) list: Vec<Bound<'a>>,
+    /// Where a tensor begins, and its rank.
+    pub(crate) tensors: Vec<(usize, u32)>,
 }
 
-impl BoundArguments<'_> {
+impl<'a> BoundArguments<'a> {
     fn number(&mut self, number: impl Number) {
         self.list.push(Bound::Scalar(number.literal()));
     }
 
-    /// Extents and strides in the order in which a tensor parameter declares them.
-    fn layout<const RANK: usize>(&mut self, layout: Extents<RANK>) {
+    /// Memory, then extents and strides in the order in which a tensor parameter declares them.
+    fn tensor<const RANK: usize>(&mut self, memory: Bound<'a>, layout: Extents<RANK>) {
+        self.tensors.push((self.list.len(), RANK as u32));
+        self.list.push(memory);
         for value in layout.extents.into_iter().chain(layout.strides) {
             // A view fits its buffer, so only the stride of an axis of extent 1 can be too large;
             // it never counts.
@@ -57,10 +61,8 @@ impl<'a, T: Element + Number, const RANK: usize> Argument<'a, Tensor<T, RANK>>
     for TensorView<'a, T, RANK>
 {
     fn bind(self, bound: &mut BoundArguments<'a>) {
-        bound
-            .list
-            .push(Bound::Read(self.buffer.device(), self.buffer.storage()));
-        bound.layout(self.layout);
+        let memory = Bound::Read(self.buffer.device(), self.buffer.storage());
+        bound.tensor(memory, self.layout);
     }
 }
 
@@ -69,8 +71,7 @@ impl<'a, T: Element + Number, const RANK: usize> Argument<'a, TensorMut<T, RANK>
 {
     fn bind(self, bound: &mut BoundArguments<'a>) {
         let (device, storage) = self.buffer.parts_mut();
-        bound.list.push(Bound::ReadWrite(device, storage));
-        bound.layout(self.layout);
+        bound.tensor(Bound::ReadWrite(device, storage), self.layout);
     }
 }
 

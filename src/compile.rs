@@ -113,6 +113,13 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// Whether each parameter that relies on a tensor's extents is given a tensor of its rank.
+    pub(crate) fn takes(&self, tensors: &[(usize, u32)]) -> bool {
+        let parameters = self.block.parameters.iter().enumerate();
+        let mut wanted = parameters.filter(|(_, parameter)| parameter.view > 0);
+        wanted.all(|(index, parameter)| tensors.contains(&(index, parameter.view)))
+    }
+
     /// Runs the passes over what `trace` gives. The bounds of `options` do not matter here.
     pub(crate) fn new(
         device: &Device,

@@ -19,6 +19,7 @@ use exactile_cranelift::StandardFloats;
 
 use crate::ahead::{Needed, Request};
 use crate::arguments::Arguments;
+use crate::arguments::BoundArguments;
 use crate::bound::Bound;
 use crate::buffer::Storage;
 use crate::cache::Identity;
@@ -49,13 +50,17 @@ impl<P> Kernel<P> {
     ) -> Result<()> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let arguments = arguments.bind_all().list;
+        let BoundArguments {
+            list: arguments,
+            tensors,
+        } = arguments.bind_all();
         let request = self.request(&arguments);
         if device.is_recording() {
             device.note(request.job(&arguments, self.tracer(), Needed::Safe));
             return Ok(());
         }
         let prepared = request.prepared(device, || self.trace())?;
+        self.check_tensors(&prepared, &tensors)?;
         let launch = Proven::of(grid, &arguments);
         if device.trusts_proofs() && prepared.proofs.hold(&launch) {
             let code = code_for(device, &prepared, Bounds::Unchecked, &arguments)?;
@@ -81,16 +86,31 @@ impl<P> Kernel<P> {
     ) -> Result<()> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let arguments = arguments.bind_all().list;
+        let BoundArguments {
+            list: arguments,
+            tensors,
+        } = arguments.bind_all();
         let request = self.request(&arguments);
         if device.is_recording() {
             device.note(request.job(&arguments, self.tracer(), Needed::Unchecked));
             return Ok(());
         }
         let prepared = request.prepared(device, || self.trace())?;
+        self.check_tensors(&prepared, &tensors)?;
         let code = code_for(device, &prepared, Bounds::Unchecked, &arguments)?;
         // SAFETY: handed on to the caller.
         unsafe { run(device, &code, grid, arguments) }
+    }
+
+    /// A source that was not made by the macro may say one thing and declare another.
+    fn check_tensors(&self, prepared: &Prepared, tensors: &[(usize, u32)]) -> Result<()> {
+        if prepared.takes(tensors) {
+            return Ok(());
+        }
+        Err(arguments_error(
+            self.name(),
+            "the kernel takes a tensor where it is given none",
+        ))
     }
 
     fn request(&self, arguments: &[Bound<'_>]) -> Request {

@@ -134,7 +134,7 @@ impl TextKernel {
     fn without_views(&self) -> Result<BlockFunc> {
         let mut func = self.func.clone().into_inner();
         for parameter in &mut func.parameters {
-            parameter.view = false;
+            parameter.view = 0;
         }
         verify::block(func).map_err(|diagnostics| Error::Compile {
             kernel: self.func.name.clone(),

@@ -155,3 +155,124 @@ fn errors_of_equal_kernels_name_their_own_files() {
         }
     }
 }
+
+/// Reads a tile of a tensor at `start` under a mask of its own.
+#[kernel]
+fn masked_tile(x: Tensor<f32, 1>, y: PtrMut<f32>, start: i64) {
+    let all = arange(0, 8) >= 0;
+    store(
+        y + arange(0, 8),
+        load(x.tile([8]).at_offset([start])).mask(all),
+    );
+}
+
+#[test]
+fn a_mask_behind_a_tile_joins_the_tensors_own() {
+    for device in [Device::interpreter(), Device::lanes(), Device::cpu()] {
+        let x = Buffer::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0]).expect("fits");
+        let mut y = Buffer::<f32>::zeros(&device, 8).expect("fits");
+        for (start, first) in [
+            (0i64, 1.0f32),
+            (3, 4.0),
+            (4, 0.0),
+            (1 << 40, 0.0),
+            (-1, 0.0),
+        ] {
+            let view = x.view([4]).expect("fits");
+            let kernel = masked_tile(Default::default());
+            kernel
+                .launch(&device, 1, (view, &mut y, start))
+                .expect("reads nothing outside");
+            assert_eq!(y.to_vec().expect("is there")[0], first, "{start}");
+        }
+    }
+}
+
+/// A kernel that says it takes numbers, and declares a tensor.
+#[test]
+fn a_tensor_is_given_as_a_tensor() {
+    use exactile::__private::{KernelHeader, KernelIdentity, KernelSource, Loc};
+    use exactile_core::lang::KernelParameter;
+
+    type Declared = (Ptr<f32>, i64, i64, PtrMut<f32>);
+    let header = KernelHeader {
+        name: "forged",
+        location: Loc::new("here", 1, 1),
+        identity: KernelIdentity::new::<u8, ()>(1),
+        config: String::new(),
+        warps: 0,
+        stages: 0,
+        occupancy: 0,
+    };
+    let source: KernelSource<Declared> = KernelSource::new(header, || {
+        let x = <Tensor<f32, 1> as KernelParameter>::declare("x");
+        let y = <PtrMut<f32> as KernelParameter>::declare("y");
+        store(y + arange(0, 8), load(x.tile([8]).at_offset([1i64 << 40])));
+    });
+    let device = Device::cpu();
+    let x = Buffer::from_slice(&device, &[1.0f32]).expect("fits");
+    let mut y = Buffer::<f32>::zeros(&device, 8).expect("fits");
+    let launched = Kernel::from(source).launch(&device, 1, (&x, i64::MAX, 1i64, &mut y));
+    let message = launched.expect_err("forges extents").to_string();
+    assert!(message.contains("takes a tensor"), "{message}");
+}
+
+type Keeper = Box<dyn Fn() + Send>;
+static LATER: Mutex<Vec<Keeper>> = Mutex::new(Vec::new());
+
+#[kernel]
+fn keeps_stores(y: PtrMut<f32>) {
+    for _ in 0..40usize {
+        let stored = Mutex::new(Some(store(y + arange(0, 8), 1.0)));
+        let later = move || {
+            if let Some(stored) = stored.lock().expect("no panic").take() {
+                stored.mask(true);
+            }
+        };
+        LATER.lock().expect("no panic").push(Box::new(later));
+    }
+}
+
+#[kernel]
+fn stores_a_tile<const SKIPPED: usize>(y: TensorMut<f32, 1>, start: i64) {
+    y.tile([8]).at_offset([start]).store(full([8], 7.0));
+    if let Some(later) = LATER.lock().expect("no panic").get(SKIPPED) {
+        later();
+    }
+}
+
+#[test]
+fn a_store_of_another_trace_takes_no_mask() {
+    keeps_stores(Default::default())
+        .check()
+        .expect("is a kernel");
+    for skipped in 0..40 {
+        let kernel = stores_a_tile(stores_a_tile::Config::new(skipped));
+        let message = kernel.check().expect_err("masks a kept store").to_string();
+        assert!(message.contains("does not directly follow"), "{message}");
+    }
+}
+
+#[kernel]
+fn captures(x: Ptr<i64>, y: PtrMut<f32>) {
+    let s = load(x + 0);
+    let offset = reduce(arange(0, 2), 0, |_, _| s);
+    store(y + offset, 1.0);
+}
+
+#[test]
+fn a_captured_number_proves_nothing() {
+    for device in [Device::cpu(), Device::lanes(), Device::interpreter()] {
+        let mut y = Buffer::<f32>::zeros(&device, 4).expect("fits");
+        let mut launch = |at: i64| {
+            let x = Buffer::from_slice(&device, &[at])?;
+            captures(Default::default()).launch(&device, 1, (&x, &mut y))
+        };
+        launch(0).expect("is inside");
+        launch(0).expect("is inside");
+        for at in [100, 1 << 36, -1] {
+            let outside = matches!(launch(at), Err(Error::OutOfBounds { .. }));
+            assert!(outside, "{device}: {at}");
+        }
+    }
+}

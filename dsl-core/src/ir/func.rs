@@ -36,9 +36,10 @@ pub struct Parameter {
     /// A known divisor: bytes of the address of a pointer, or of the value of an integer. The
     /// launch checks it.
     pub divisor: u32,
-    /// Whether every access is in bounds because the kernel reaches the memory through a tile
-    /// view only, whose extents the launch checks against the buffer.
-    pub view: bool,
+    /// For memory that the kernel reaches through tiles of a tensor only, each of which masks what lies
+    /// outside: the rank of the tensor, whose extents and strides are the parameters that follow. The
+    /// launch sees to it that they fit the buffer, so no access needs a check. 0 for all else.
+    pub view: u32,
 }
 
 impl Parameter {
@@ -48,7 +49,7 @@ impl Parameter {
             name: name.to_string(),
             access,
             divisor: 1,
-            view: false,
+            view: 0,
         }
     }
 }

@@ -72,14 +72,14 @@ targets!(PtrMut PtrMutTile);
 
 #[track_caller]
 fn combine<T: Element>(address: Address, op: AtomicOp, value: impl IntoTile<T>) -> Stored {
-    let inst = context::with(Location::caller(), |context| {
+    let stored = context::with(Location::caller(), |context| {
         let value = value.into_value(context);
         let base = context.value(address.base);
         let offsets = address.offset(context);
         let shape = context.ty(offsets).shape;
         let value = context.broadcast(op.word(), value, shape);
         if context.ty(offsets).is_poison() || context.ty(value).is_poison() {
-            return None;
+            return context.stored(None);
         }
         let atomic = Op::AtomicReduce(op::AtomicReduce {
             base,
@@ -88,11 +88,10 @@ fn combine<T: Element>(address: Address, op: AtomicOp, value: impl IntoTile<T>) 
             mask: None,
             op,
         });
-        Some(context.builder.emit(atomic, &[]))
+        let inst = context.builder.emit(atomic, &[]);
+        context.stored(Some(inst))
     });
-    Stored {
-        inst: inst.flatten(),
-    }
+    stored.unwrap_or_default()
 }
 
 macro_rules! atomics {

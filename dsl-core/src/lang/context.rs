@@ -116,6 +116,11 @@ impl Context {
         });
     }
 
+    /// The number of this trace, which no other of this thread has.
+    pub(crate) fn trace(&self) -> u64 {
+        self.trace
+    }
+
     /// A value of this trace as a handle.
     pub(crate) fn handle(&self, value: Value) -> Handle {
         Handle {

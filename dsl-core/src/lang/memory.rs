@@ -55,8 +55,10 @@ pub fn store<D: Target>(target: D, value: impl IntoTile<D::Element>) -> D::Store
 }
 
 /// A store or an atomic that was just made, which a mask may follow.
+#[derive(Default)]
 pub struct Stored {
-    pub(super) inst: Option<Inst>,
+    inst: Option<Inst>,
+    trace: u64,
 }
 
 macro_rules! sources {
@@ -86,11 +88,12 @@ macro_rules! targets {
             type Stored = Stored;
             #[track_caller]
             fn write(self, value: impl IntoTile<T>) -> Stored {
-                let inst = context::with(Location::caller(), |context| {
+                let stored = context::with(Location::caller(), |context| {
                     let value = value.into_value(context);
-                    context.store(self.address(), value)
+                    let inst = context.store(self.address(), value);
+                    context.stored(inst)
                 });
-                Stored { inst: inst.flatten() }
+                stored.unwrap_or_default()
             }
         }
     )* };
@@ -104,6 +107,9 @@ impl Stored {
         context::with(Location::caller(), |context| {
             let mask = mask.into_value(context);
             let Some(inst) = self.inst else { return };
+            if self.trace != context.trace() {
+                return context.misplaced("mask", "store");
+            }
             let (Op::Store(op::Store { offsets, .. })
             | Op::AtomicReduce(op::AtomicReduce { offsets, .. })) =
                 *context.builder.func().op(inst)
@@ -112,6 +118,7 @@ impl Stored {
             };
             let shape = context.ty(offsets).shape;
             let condition = context.broadcast("mask", mask, shape);
+            let condition = context.joined(inst, condition);
             context.again("mask", inst, |op| {
                 if let Op::Store(op::Store { mask, .. })
                 | Op::AtomicReduce(op::AtomicReduce { mask, .. }) = op
@@ -126,42 +133,49 @@ impl Stored {
 macro_rules! masks {
     ($($Kind:ident: $Mask:path;)*) => { $(
         impl<T: Element> $Kind<T> {
-            /// Directly behind `load`: reads only where `mask` holds; elsewhere the result is
-            /// `other`, or +0 without it.
+            /// Directly behind `load`: reads only where `mask` holds, and any mask before it; elsewhere
+            /// the result is `other`, or +0 without it.
             #[track_caller]
             pub fn mask(self, mask: impl $Mask) -> Self {
-                self.reload("mask", |context| mask.into_value(context), |op, value| {
-                    if let Op::Load(op::Load { mask, .. }) = op {
-                        *mask = Some(value);
-                    }
-                })
+                self.reload(Part::Mask, |context| mask.into_value(context))
             }
 
             /// Behind `load(..).mask(..)`: the result where the mask does not hold.
             #[track_caller]
             pub fn other(self, other: impl IntoTile<T>) -> Self {
-                self.reload("other", |context| other.into_value(context), |op, value| {
-                    if let Op::Load(op::Load { other, .. }) = op {
-                        *other = Some(value);
-                    }
-                })
+                self.reload(Part::Other, |context| other.into_value(context))
             }
 
             #[track_caller]
             fn reload(
                 self,
-                what: &str,
+                part: Part,
                 value: impl FnOnce(&mut Context) -> Value,
-                set: impl FnOnce(&mut Op, Value),
             ) -> Self {
                 Self::from_handle(context::emit(Location::caller(), |context| {
                     let value = value(context);
                     let load = context.value(self.handle());
-                    context.reload(what, load, value, set)
+                    context.reload(part, load, value)
                 }))
             }
         }
     )* };
+}
+
+/// What follows a load.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Mask,
+    Other,
+}
+
+impl Part {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Mask => "mask",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// A mask of one scalar access: a scalar condition or a host `bool`.
@@ -225,13 +239,28 @@ impl Context {
         Some(inst)
     }
 
-    fn reload(
-        &mut self,
-        what: &str,
-        load: Value,
-        value: Value,
-        set: impl FnOnce(&mut Op, Value),
-    ) -> Value {
+    /// A store or an atomic of this trace.
+    pub(super) fn stored(&self, inst: Option<Inst>) -> Stored {
+        let trace = self.trace();
+        Stored { inst, trace }
+    }
+
+    /// A condition together with the mask that the access has already, as one of a tensor does.
+    fn joined(&mut self, access: Inst, condition: Value) -> Value {
+        let (Op::Load(op::Load { mask, .. })
+        | Op::Store(op::Store { mask, .. })
+        | Op::AtomicReduce(op::AtomicReduce { mask, .. })) = *self.builder.func().op(access)
+        else {
+            return condition;
+        };
+        match mask {
+            Some(mask) => self.builder.and(mask, condition),
+            None => condition,
+        }
+    }
+
+    fn reload(&mut self, part: Part, load: Value, value: Value) -> Value {
+        let what = part.word();
         let ty = self.ty(load);
         if ty.is_poison() || self.ty(value).is_poison() {
             return load;
@@ -245,8 +274,16 @@ impl Context {
             self.misplaced(what, "load");
             return load;
         };
-        let value = self.broadcast(what, value, ty.shape);
-        match self.again(what, inst, |op| set(op, value)) {
+        let mut value = self.broadcast(what, value, ty.shape);
+        if part == Part::Mask {
+            value = self.joined(inst, value);
+        }
+        let again = self.again(what, inst, |op| match (op, part) {
+            (Op::Load(load), Part::Mask) => load.mask = Some(value),
+            (Op::Load(load), Part::Other) => load.other = Some(value),
+            (_, Part::Mask | Part::Other) => {}
+        });
+        match again {
             Some(inst) => self.builder.results(inst)[0],
             None => load,
         }

@@ -59,7 +59,7 @@ macro_rules! tensors {
                 let location = Location::caller();
                 let base = context::emit(location, |context| {
                     let mut parameter = Parameter::new(name, Access::$access);
-                    parameter.view = true;
+                    parameter.view = RANK as u32;
                     let ty = Type::pointer(T::DTYPE, Space::Global);
                     context.builder.parameter(parameter, ty)
                 });

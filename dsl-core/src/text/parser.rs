@@ -187,7 +187,8 @@ impl<'a> Parser<'a> {
             if self.eat("write") {
                 parameter.access = Access::ReadWrite;
             } else if self.eat("view") {
-                parameter.view = true;
+                self.expect("=")?;
+                parameter.view = self.integer("the rank of a tensor")?;
             } else if self.eat("divisor") {
                 self.expect("=")?;
                 parameter.divisor = self.integer("a divisor")?;

@@ -189,13 +189,19 @@ impl Codegen<'_> {
     }
 
     fn scaled(&mut self, slope: Slope, factor: Value) -> Slope {
-        if let (Slope::Known(slope), Some(factor)) = (slope, self.constant(factor)) {
-            return Slope::Known(slope.wrapping_mul(factor.bits as i64));
-        }
-        let factor = self.single(factor);
-        Slope::Emitted(match slope {
-            Slope::Known(slope) => self.builder.ins().imul_imm_s(factor, slope),
-            Slope::Emitted(slope) => self.builder.ins().imul(slope, factor),
+        // A constant is no operand of the access, so none need be there.
+        let known = self.constant(factor).map(|literal| literal.bits as i64);
+        Slope::Emitted(match (slope, known) {
+            (Slope::Known(slope), Some(factor)) => return Slope::Known(slope.wrapping_mul(factor)),
+            (Slope::Emitted(slope), Some(factor)) => self.builder.ins().imul_imm_s(slope, factor),
+            (Slope::Known(slope), None) => {
+                let factor = self.single(factor);
+                self.builder.ins().imul_imm_s(factor, slope)
+            }
+            (Slope::Emitted(slope), None) => {
+                let factor = self.single(factor);
+                self.builder.ins().imul(slope, factor)
+            }
         })
     }
 }

@@ -107,7 +107,7 @@ impl Lowering<'_> {
     fn to_check(&self, inst: Inst) -> Option<TileAccess> {
         let tile = TileAccess::of(self.block, inst)?;
         let argument = self.block.parameter_index(tile.base)?;
-        let view = self.block.parameters[argument].view;
+        let view = self.block.parameters[argument].view > 0;
         let wanted = self.bounds == Bounds::Checked && !view && self.staged(inst).is_none();
         wanted.then_some(tile)
     }

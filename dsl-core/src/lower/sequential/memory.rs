@@ -65,7 +65,7 @@ impl Lowerer<'_> {
         let view = self
             .source
             .parameter_index(base)
-            .is_some_and(|parameter| self.source.parameters[parameter].view);
+            .is_some_and(|parameter| self.source.parameters[parameter].view > 0);
         let check = match self.bounds {
             Bounds::Checked if !view => {
                 let (element, lanes) = self.flat(index, self.shape(offsets));
