@@ -22,7 +22,8 @@ pub struct ProgramsOptions {
     pub count: usize,
     /// Run only the program with this index.
     pub only: Option<usize>,
-    /// The numbers of warps to distribute every program over; none leaves each to its own number.
+    /// The numbers of warps to distribute every program over, more where its tiles are large; none leaves each
+    /// to its own number.
     pub warps: Vec<u32>,
     /// How large programs may become.
     pub limits: Limits,
@@ -170,12 +171,15 @@ fn run_one(
             return vec![failure];
         }
     };
-    let own = program.schedule.warps.as_slice();
-    let warps = match options.warps[..] {
-        [] => own,
-        [..] => &options.warps,
+    let mut warps = match options.warps[..] {
+        [] => program.schedule.warps.into_iter().collect(),
+        [..] => options.warps.clone(),
     };
-    let (subjects, _) = Subject::available(warps);
+    warps
+        .iter_mut()
+        .for_each(|it| *it = (*it).max(program.least_warps()));
+    warps.dedup();
+    let (subjects, _) = Subject::available(&warps);
     let failures = subjects.into_iter().filter_map(|subject| {
         watch.turn(index, Stage::Subject(subject));
         let message = verdict(&program, &checked, subject)?;

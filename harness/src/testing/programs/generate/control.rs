@@ -6,6 +6,9 @@ use super::super::target::Target;
 use super::super::values::{Fill, literal};
 use super::Generator;
 
+/// By how many programs the number of trips differs: a power of two.
+const TURNS: usize = 4;
+
 impl Generator {
     /// Runs `fill` inside a branch or a loop of its own.
     pub(super) fn wrapped(&mut self, fill: impl FnOnce(&mut Self)) {
@@ -64,7 +67,15 @@ impl Generator {
         }
     }
 
-    /// Bounds and step of a loop of at most six trips, possibly none.
+    /// The linear index of the program, below [`TURNS`].
+    fn turn(&mut self) -> Value {
+        if self.programs() <= TURNS {
+            return self.program;
+        }
+        let last = self.builder.index(TURNS as i64 - 1);
+        self.builder.and(self.program, last)
+    }
+
     /// Bounds and step of a loop, and between which numbers its index stays.
     pub(super) fn bounds(&mut self) -> (Value, Value, i64, (i64, i64)) {
         let first = self.random.between(-3, 3);
@@ -79,10 +90,11 @@ impl Generator {
             }
             _ => {
                 let most = self.builder.index(first + reach.min(3));
-                self.builder.add(self.program, most)
+                let turn = self.turn();
+                self.builder.add(turn, most)
             }
         };
-        let last = first + reach.max(1).max(self.programs() as i64 + 2);
+        let last = first + reach.max(1).max(self.programs().min(TURNS) as i64 + 2);
         (lower, upper, step, (first, last))
     }
 
@@ -221,7 +233,8 @@ impl Generator {
         let trips = self.random.between(0, 5);
         let limit = if self.random.one_in(2) {
             let trips = self.builder.index(trips.min(3));
-            self.builder.add(trips, self.program)
+            let turn = self.turn();
+            self.builder.add(trips, turn)
         } else {
             self.scalar_parameter(Literal::from_bits(DType::I64, trips as u64))
         };

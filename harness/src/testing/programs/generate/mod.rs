@@ -7,9 +7,12 @@
 
 mod combine;
 mod control;
+mod launch;
 mod lookup;
 mod memory;
 mod shapes;
+#[cfg(test)]
+mod tests;
 
 use exactile_core::builder::Builder;
 use exactile_core::facts::Facts;
@@ -17,78 +20,29 @@ use exactile_core::ir::{
     BinaryOp, CompareOp, DType, Grid, Literal, Op, Parameter, Region, Shape, Stage, Type, UnaryOp,
     Value, op,
 };
-use exactile_core::target::{Bounds, Schedule};
-use exactile_core::verify::{self, BlockFunc};
+use exactile_core::target::Bounds;
+use exactile_core::verify;
 
+pub use self::launch::{Limits, Program};
+use self::launch::{Size, random_schedule};
 use self::memory::{Input, Output};
 use super::arguments::Contents;
 use super::random::Random;
 use super::target::{Structure, Target};
 use super::values::{Fill, literal};
 
-/// A program with everything that a launch needs.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// The kernel.
-    pub func: BlockFunc,
-    /// The launch grid.
-    pub grid: Grid,
-    /// Whether lowered code checks accesses that are known to be in bounds.
-    pub bounds: Bounds,
-    /// How lowered code is laid out.
-    pub schedule: Schedule,
-    /// What lowered code may rely on; true of the arguments.
-    pub facts: Facts,
-    /// The arguments before the launch.
-    pub arguments: Vec<Contents>,
-}
-
-/// How large programs may become.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Elements of a tile.
-    pub elements: usize,
-    /// Ops to be covered that one program takes.
-    pub targets: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            elements: 256,
-            targets: 36,
-        }
-    }
-}
-
 /// Program number `index` of the run with this seed.
 pub fn generate(seed: u64, index: usize, limits: Limits) -> Program {
     let mut targets = Target::all();
     Random::new(seed).shuffle(&mut targets);
     let start = index * limits.targets;
-    let mut limits = limits;
-    if index % LARGE == LARGE - 1 {
-        limits.elements *= 8;
-    }
+    let size = Size::of(index);
+    let limits = size.limits(limits);
     let dealt = (start..start + limits.targets).map(|at| targets[at % targets.len()]);
-    let mut generator = Generator::new(Random::stream(seed, index as u64), limits);
+    let mut generator = Generator::new(Random::stream(seed, index as u64), limits, size);
     generator.targets = dealt.collect();
     generator.program()
 }
-
-/// Numbers of warps, as often as they are tried: many lanes take long to interpret.
-const WARPS: &[u32] = &[1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 16, 32];
-
-fn random_schedule(random: &mut Random) -> Schedule {
-    Schedule {
-        warps: Some(random.pick(WARPS)),
-        stages: random.below(5) as u32,
-        occupancy: random.pick(&[0, 1, 2, 4]),
-    }
-}
-
-/// One program of so many has tiles of eight times the size.
-const LARGE: usize = 24;
 
 /// How deep operands nest below a statement.
 const DEPTH: u32 = 3;
@@ -119,18 +73,9 @@ struct Generator {
 }
 
 impl Generator {
-    fn new(mut random: Random, limits: Limits) -> Self {
+    fn new(mut random: Random, limits: Limits, size: Size) -> Self {
         let mut builder = Builder::new("random", Stage::Block);
-        let grids = [
-            [1, 1, 1],
-            [2, 1, 1],
-            [3, 1, 1],
-            [4, 1, 1],
-            [2, 2, 1],
-            [1, 2, 1],
-            [1, 1, 3],
-        ];
-        let grid = random.pick(&grids);
+        let grid = random.pick(size.grids());
         let program = shapes::linear_program(&mut builder, grid);
         let mut generator = Self {
             builder,
@@ -152,6 +97,9 @@ impl Generator {
             let shape = generator.random_shape();
             generator.palette.push(shape);
         }
+        if size == Size::Huge {
+            generator.palette[0] = generator.largest_shape();
+        }
         generator
     }
 
@@ -164,7 +112,7 @@ impl Generator {
         let bounds = self.random.pick(&[Bounds::Checked, Bounds::Unchecked]);
         let schedule = random_schedule(&mut self.random);
         let facts = self.arguments.iter().map(|it| it.known(&mut self.random));
-        Program {
+        let mut program = Program {
             func: func.expect("broken invariant: generated programs are valid"),
             grid: self.grid,
             bounds,
@@ -174,7 +122,10 @@ impl Generator {
                 apart: false,
             },
             arguments: self.arguments,
-        }
+        };
+        let least = program.least_warps();
+        program.schedule.warps = schedule.warps.map(|warps| warps.max(least));
+        program
     }
 
     /// Makes `target` and stores what it gives, sometimes inside a branch or a loop.
@@ -469,29 +420,5 @@ impl Generator {
         self.scope.truncate(visible);
         self.builder.enter(outer);
         region
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Limits, generate};
-
-    #[test]
-    fn a_program_depends_on_its_seed_and_index_alone() {
-        let text = |seed, index| generate(seed, index, Limits::default()).func.to_string();
-        assert_eq!(text(5, 3), text(5, 3));
-        assert_ne!(text(5, 3), text(5, 4));
-        assert_ne!(text(5, 3), text(6, 3));
-    }
-
-    #[test]
-    fn tiles_of_one_element_are_enough_for_a_program() {
-        for index in 0..30 {
-            let limits = Limits {
-                elements: 1,
-                ..Limits::default()
-            };
-            generate(1, index, limits);
-        }
     }
 }

@@ -166,6 +166,11 @@ impl Generator {
         }
     }
 
+    /// A random shape of as many elements as a tile may have.
+    pub(super) fn largest_shape(&mut self) -> Shape {
+        self.same_elements(shape(&[self.limits.elements]))
+    }
+
     /// A random shape with as many elements.
     fn same_elements(&mut self, wanted: Shape) -> Shape {
         let bits = wanted.elements().ilog2();

@@ -1,0 +1,121 @@
+//! How large a program is, and how it is launched.
+
+use exactile_core::facts::Facts;
+use exactile_core::ir::Grid;
+use exactile_core::target::{Bounds, Schedule};
+use exactile_core::verify::BlockFunc;
+
+use super::super::arguments::Contents;
+use super::super::random::Random;
+
+/// A program with everything that a launch needs.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The kernel.
+    pub func: BlockFunc,
+    /// The launch grid.
+    pub grid: Grid,
+    /// Whether lowered code checks accesses that are known to be in bounds.
+    pub bounds: Bounds,
+    /// How lowered code is laid out.
+    pub schedule: Schedule,
+    /// What lowered code may rely on; true of the arguments.
+    pub facts: Facts,
+    /// The arguments before the launch.
+    pub arguments: Vec<Contents>,
+}
+
+/// How large programs may become.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Elements of a tile.
+    pub elements: usize,
+    /// Ops to be covered that one program takes.
+    pub targets: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            elements: 256,
+            targets: 36,
+        }
+    }
+}
+
+/// What a program has more of than most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Size {
+    /// Nothing.
+    Usual,
+    /// Tiles of eight times the size.
+    Large,
+    /// Tiles of 64 times the size, in few ops.
+    Huge,
+    /// Programs of the grid, with small tiles.
+    Wide,
+}
+
+impl Size {
+    pub(super) fn of(index: usize) -> Self {
+        match index % 96 {
+            23 | 47 | 71 => Self::Large,
+            95 => Self::Huge,
+            11 | 59 => Self::Wide,
+            _ => Self::Usual,
+        }
+    }
+
+    pub(super) fn limits(self, limits: Limits) -> Limits {
+        let Limits { elements, targets } = limits;
+        let (elements, targets) = match self {
+            Self::Usual => (elements, targets),
+            Self::Large => (8 * elements, targets),
+            Self::Huge => (64 * elements, targets.div_ceil(8)),
+            Self::Wide => (elements.div_ceil(16), targets),
+        };
+        Limits { elements, targets }
+    }
+
+    pub(super) fn grids(self) -> &'static [Grid] {
+        match self {
+            Self::Usual | Self::Large => &[
+                [1, 1, 1],
+                [2, 1, 1],
+                [3, 1, 1],
+                [4, 1, 1],
+                [2, 2, 1],
+                [1, 2, 1],
+                [1, 1, 3],
+            ],
+            Self::Huge => &[[1, 1, 1], [2, 1, 1]],
+            Self::Wide => &[[37, 1, 1], [1, 24, 1], [5, 3, 2]],
+        }
+    }
+}
+
+/// Numbers of warps, as often as they are tried: many lanes take long to interpret.
+pub(super) const WARPS: &[u32] = &[1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 16, 32];
+
+/// Elements of a tile that a warp holds at most: code for more takes long to compile.
+const ELEMENTS_OF_WARP: usize = 2048;
+
+impl Program {
+    /// The fewest warps that the program's tiles are distributed over.
+    pub fn least_warps(&self) -> u32 {
+        let func = &self.func;
+        let insts = func.all_insts().into_iter();
+        let results = insts.flat_map(|inst| &func.inst(inst).results);
+        let sizes = results.map(|&value| func.ty(value).shape.elements());
+        let warps = sizes.max().unwrap_or(1).div_ceil(ELEMENTS_OF_WARP);
+        u32::try_from(warps).unwrap_or(u32::MAX)
+    }
+}
+
+pub(super) fn random_schedule(random: &mut Random) -> Schedule {
+    Schedule {
+        warps: Some(random.pick(WARPS)),
+        stages: random.below(5) as u32,
+        occupancy: random.pick(&[0, 1, 2, 4]),
+    }
+}

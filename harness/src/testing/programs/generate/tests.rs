@@ -1,0 +1,80 @@
+//! What the programs of a run have between them.
+
+use std::collections::BTreeSet;
+
+use exactile_core::facts::Known;
+use exactile_core::ir::{Op, Shape};
+
+use super::launch::WARPS;
+use super::{Limits, Program, generate};
+
+#[test]
+fn a_program_depends_on_its_seed_and_index_alone() {
+    let text = |seed, index| generate(seed, index, Limits::default()).func.to_string();
+    assert_eq!(text(5, 3), text(5, 3));
+    assert_ne!(text(5, 3), text(5, 4));
+    assert_ne!(text(5, 3), text(6, 3));
+}
+
+#[test]
+fn tiles_of_one_element_are_enough_for_a_program() {
+    for index in 0..30 {
+        let limits = Limits {
+            elements: 1,
+            ..Limits::default()
+        };
+        generate(1, index, limits);
+    }
+}
+
+/// The shapes of all results of a program.
+fn shapes(program: &Program) -> Vec<Shape> {
+    let func = &program.func;
+    let insts = func.all_insts().into_iter();
+    let results = insts.flat_map(|inst| &func.inst(inst).results);
+    results.map(|&value| func.ty(value).shape).collect()
+}
+
+#[test]
+fn launches_differ_in_all_that_they_can() {
+    let programs: Vec<Program> = (0..480)
+        .map(|index| generate(3, index, Limits::default()))
+        .collect();
+    let schedules = programs.iter().map(|program| program.schedule);
+    let warps: BTreeSet<_> = schedules.clone().filter_map(|it| it.warps).collect();
+    assert_eq!(warps, WARPS.iter().copied().collect());
+    let stages: BTreeSet<u32> = schedules.clone().map(|it| it.stages).collect();
+    assert_eq!(stages, (0..5).collect());
+    let occupancy: BTreeSet<u32> = schedules.map(|it| it.occupancy).collect();
+    assert_eq!(occupancy, [0, 1, 2, 4].into());
+
+    let mut known: Vec<Known> = Vec::new();
+    let mut loops = BTreeSet::new();
+    let (mut strided, mut large) = (0, 0);
+    for program in &programs {
+        known.extend(&program.facts.arguments);
+        let parameters = program.func.parameters.iter();
+        strided += parameters
+            .filter(|it| it.divisor > 1 && it.name.starts_with('s'))
+            .count();
+        let elements = shapes(program).iter().map(|shape| shape.elements()).max();
+        large += usize::from(elements == Some(64 * Limits::default().elements));
+        for inst in program.func.all_insts() {
+            if let Op::For(it) = program.func.op(inst) {
+                loops.insert(it.stages);
+            }
+        }
+    }
+    assert!(
+        [Known::One, Known::Divisor(1), Known::Divisor(16)]
+            .iter()
+            .all(|it| known.contains(it))
+    );
+    assert_eq!(loops, (0..5).collect());
+    assert!(strided > 100, "{strided} strides have a divisor");
+    assert_eq!(large, 5, "programs with the largest tiles");
+    let wide = programs
+        .iter()
+        .filter(|it| it.grid.iter().product::<u32>() > 16);
+    assert_eq!(wide.count(), 10);
+}
