@@ -18,6 +18,7 @@ pub mod layout;
 pub mod lower;
 pub mod passes;
 pub mod pipeline;
+pub mod random;
 pub mod semantics;
 pub mod target;
 pub mod text;

@@ -8,6 +8,7 @@ use exactile::prelude::*;
 use exactile::text_kernel::{TextArgument, TextKernel};
 use exactile::{Array, Options};
 use exactile_core::ir::{DType, Literal};
+use exactile_core::random::Random;
 
 pub(super) fn devices() -> Vec<Device> {
     vec![Device::interpreter(), Device::lanes(), Device::cpu()]
@@ -19,16 +20,10 @@ pub(super) fn upload<T: exactile::Number>(device: &Device, numbers: &[T]) -> Buf
 
 /// Numbers of both signs and many magnitudes, so that every order of adding shows.
 pub(super) fn noise(count: usize) -> Vec<f32> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = Random::new(1);
     (0..count)
         .map(|_| {
-            let bits = next();
+            let bits = random.bits();
             let magnitude = f32::from_bits(((bits >> 40) as u32 & 0x7f_ffff) | 0x3f80_0000);
             let sign = if bits & 1 == 0 { 1.0 } else { -1.0 };
             sign * magnitude * [1e-3, 1.0, 1e3, 1e6][(bits >> 1) as usize & 3]

@@ -1,6 +1,7 @@
 //! Sorting on every device of the host, against the standard library.
 
 use exactile::prelude::*;
+use exactile_core::random::Random;
 
 #[kernel]
 fn everything<const N: usize>(x: Ptr<f32>, sorted: PtrMut<f32>, order: PtrMut<i64>) {
@@ -41,14 +42,8 @@ fn devices() -> Vec<Device> {
 }
 
 fn noise(count: usize) -> Vec<u64> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let next = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    (0..count).map(next).collect()
+    let mut random = Random::new(1);
+    (0..count).map(|_| random.bits()).collect()
 }
 
 /// The indices in stable order.

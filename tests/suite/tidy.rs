@@ -46,7 +46,7 @@ const LEVELS: &[&[&str]] = &[
 
 /// The rooms of `dsl-core`, lowest floor first. A room uses its own floor and those below.
 const FLOORS: &[&[&str]] = &[
-    &["entity", "diagnostic"],
+    &["entity", "diagnostic", "random"],
     &["ir", "target", "facts"],
     &["builder", "text", "verify"],
     &["semantics", "lang"],

@@ -5,6 +5,7 @@ use exactile_core::builder::Builder;
 use exactile_core::ir::{
     Access, BinaryOp, CompareOp, DType, Op, Stage, TernaryOp, Type, UnaryOp, Value, op,
 };
+use exactile_core::random::Random;
 use exactile_core::verify::{self, LaneFunc};
 use exactile_core::{pipeline, semantics};
 
@@ -14,16 +15,8 @@ mod stack;
 
 const LANES: &[usize] = &[1, 2, 4, 8];
 
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 /// Edge cases of a type, then random bits, then small numbers; `count` in all.
-fn samples(dtype: DType, count: usize, state: &mut u64) -> Vec<u64> {
+fn samples(dtype: DType, count: usize, random: &mut Random) -> Vec<u64> {
     let edges: &[f64] = &[
         0.0,
         -0.0,
@@ -69,9 +62,9 @@ fn samples(dtype: DType, count: usize, state: &mut u64) -> Vec<u64> {
     ]);
     samples.extend([0x7f80_0001, 0x7c01, 0x7f81].map(|bits| bits & dtype.mask()));
     while samples.len() < count {
-        let random = next(state);
-        let small = random >> 60 == 0;
-        samples.push(if small { random & 0x3f } else { random } & dtype.mask());
+        let bits = random.bits();
+        let small = bits >> 60 == 0;
+        samples.push(if small { bits & 0x3f } else { bits } & dtype.mask());
     }
     samples
 }
@@ -156,10 +149,10 @@ fn check(
     meaning: &dyn Fn(&[u64]) -> u64,
 ) {
     let count = 512;
-    let mut state = 7;
+    let mut random = Random::new(7);
     let values: Vec<Vec<u64>> = inputs
         .iter()
-        .map(|&dtype| samples(dtype, count, &mut state))
+        .map(|&dtype| samples(dtype, count, &mut random))
         .collect();
     let mut shuffled = values.clone();
     for (index, values) in shuffled.iter_mut().enumerate().skip(1) {

@@ -1,58 +1,45 @@
 //! Runs conversion plans on a simulated thread block and counts bank conflicts.
 
 use crate::layout::{Conversion, ConversionLimits, LinearLayout, Point, SharedPlan, ShufflePlan};
+use crate::random::Random;
 
-/// A small seeded generator (xorshift64*), so that every run sees the same layouts.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % limit
+/// A layout that reaches every element, with free bits and, sometimes, mixed columns.
+fn random_layout(
+    random: &mut Random,
+    dim_bits: &[u32],
+    lanes: usize,
+    warps: usize,
+) -> LinearLayout {
+    let bits = dim_bits.iter().sum::<u32>() as usize;
+    let least = bits.saturating_sub(lanes + warps);
+    let registers = least + random.below(3);
+    let mut columns: Vec<u64> = (0..bits).map(|bit| 1 << bit).collect();
+    columns.resize(registers + lanes + warps, 0);
+    let kind = random.below(4);
+    if kind > 0 {
+        random.shuffle(&mut columns);
     }
-
-    fn shuffle<T>(&mut self, list: &mut [T]) {
-        for end in (1..list.len()).rev() {
-            let other = self.below(end as u64 + 1) as usize;
-            list.swap(end, other);
-        }
-    }
-
-    /// A layout that reaches every element, with free bits and, sometimes, mixed columns.
-    fn layout(&mut self, dim_bits: &[u32], lanes: usize, warps: usize) -> LinearLayout {
-        let bits = dim_bits.iter().sum::<u32>() as usize;
-        let least = bits.saturating_sub(lanes + warps);
-        let registers = least + self.below(3) as usize;
-        let mut columns: Vec<u64> = (0..bits).map(|bit| 1 << bit).collect();
-        columns.resize(registers + lanes + warps, 0);
-        let kind = self.below(4);
-        if kind > 0 {
-            self.shuffle(&mut columns);
-        }
-        if kind == 2 {
-            // Invertible row operations keep the rank.
-            for _ in 0..bits {
-                let (from, to) = (self.below(bits as u64), self.below(bits as u64));
-                if from != to {
-                    for column in &mut columns {
-                        *column ^= (*column >> from & 1) << to;
-                    }
+    if kind == 2 {
+        // Invertible row operations keep the rank.
+        for _ in 0..bits {
+            let (from, to) = (random.below(bits), random.below(bits));
+            if from != to {
+                for column in &mut columns {
+                    *column ^= (*column >> from & 1) << to;
                 }
             }
         }
-        if kind == 3 && bits > 0 {
-            // Copies that are not zero columns.
-            let fill = self.below(1 << bits);
-            if let Some(free) = columns.iter_mut().find(|column| **column == 0) {
-                *free = fill;
-            }
-        }
-        let warp = columns.split_off(registers + lanes);
-        let lane = columns.split_off(registers);
-        LinearLayout::new(dim_bits.to_vec(), columns, lane, warp).expect("a valid layout")
     }
+    if kind == 3 && bits > 0 {
+        // Copies that are not zero columns.
+        let fill = random.below(1 << bits) as u64;
+        if let Some(free) = columns.iter_mut().find(|column| **column == 0) {
+            *free = fill;
+        }
+    }
+    let warp = columns.split_off(registers + lanes);
+    let lane = columns.split_off(registers);
+    LinearLayout::new(dim_bits.to_vec(), columns, lane, warp).expect("a valid layout")
 }
 
 /// The registers of a block, by register, lane and warp.
@@ -250,14 +237,14 @@ fn check(from: &LinearLayout, to: &LinearLayout, limits: &ConversionLimits) -> &
 
 #[test]
 fn random_pairs_convert_without_bank_conflicts() {
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut random = Random::new(1);
     let mut kinds = std::collections::BTreeMap::<&str, u32>::new();
     for case in 0..4000 {
         let dim_bits: Vec<u32> = (0..1 + random.below(3))
             .map(|_| random.below(5) as u32)
             .collect();
         let warps = (case % 5) as usize;
-        let from = random.layout(&dim_bits, 5, warps);
+        let from = random_layout(&mut random, &dim_bits, 5, warps);
         let to = match random.below(4) {
             0 => {
                 // Related layouts: registers reordered, or lanes among themselves.
@@ -280,7 +267,7 @@ fn random_pairs_convert_without_bank_conflicts() {
                 )
                 .expect("a valid layout")
             }
-            _ => random.layout(&dim_bits, 5, warps),
+            _ => random_layout(&mut random, &dim_bits, 5, warps),
         };
         let bytes = 1 << random.below(4);
         let scratch = match random.below(3) {

@@ -1,6 +1,7 @@
 //! Inputs that are the same everywhere.
 
 use exactile_core::ir::{Literal, Number};
+use exactile_core::random::Random;
 use rayon::prelude::*;
 
 fn number<T: Number>(value: f64) -> T {
@@ -17,21 +18,12 @@ pub fn uniform<T: Number>(seed: u64, len: usize, first: f64, last: f64) -> Vec<T
     (0..len)
         .into_par_iter()
         .map(|index| {
-            let start = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let bits = mix(start.wrapping_add(index as u64));
+            let bits = Random::new(index as u64).skip(seed).bits();
             // 53 bits make a number below 1 exactly.
             let unit = (bits >> 11) as f64 / (1u64 << 53) as f64;
             number(first + (last - first) * unit)
         })
         .collect()
-}
-
-/// The finaliser of SplitMix64: a permutation of 64-bit numbers that looks random.
-fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// `len` numbers from `first` to `last` at equal distances, each rounded once from `f64`.

@@ -328,6 +328,8 @@ impl<'a> Cursor<'a> {
 
 #[cfg(test)]
 mod tests {
+    use exactile_core::random::Random;
+
     use super::*;
 
     fn parse(text: &str) -> Result<Header, String> {
@@ -411,13 +413,8 @@ mod tests {
     #[test]
     fn mutants_are_refused_or_mean_what_they_say() {
         let good = b"{'descr': '>f8', 'fortran_order': True, 'shape': (12, 3L, 456,), }    \n";
-        let mut state = 0x9e37_79b9_7f4a_7c15u64;
-        let mut random = |below: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as usize % below
-        };
+        let mut numbers = Random::new(1);
+        let mut random = |bound: usize| numbers.below(bound);
         let mut accepted = 0;
         for _ in 0..100_000 {
             let mut text = good.to_vec();

@@ -7,6 +7,7 @@ use crate::interp::lane::Report;
 use crate::interp::{block, lane};
 use crate::ir::{Access, DType, Func, Grid, Literal, Op};
 use crate::pipeline;
+use crate::random::Random;
 use crate::target::{Bounds, Options, Schedule, Target};
 use crate::text::parse;
 use crate::verify::{self, BlockFunc, LaneFunc};
@@ -67,13 +68,10 @@ enum Given {
     Random(usize, u64),
 }
 
-fn random_bytes(dtype: DType, count: usize, limit: u64, state: &mut u64) -> Vec<u8> {
+fn random_bytes(dtype: DType, count: usize, limit: u64, random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..count {
-        *state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let number = *state >> 33;
+        let number = random.bits() >> 33;
         let literal = if dtype.is_float() {
             Literal::from_f64(dtype, (number as f64 / f64::from(1_u32 << 30) - 1.0) * 4.0)
         } else {
@@ -90,13 +88,13 @@ fn with_arguments<T>(
     given: &[Given],
     launch: impl FnOnce(&mut [Argument<'_>]) -> T,
 ) -> (T, Vec<Vec<u8>>) {
-    let mut state = 42;
+    let mut random = Random::new(42);
     let mut aligned: Vec<Vec<u128>> = Vec::new();
     let mut lengths = Vec::new();
     for (&value, given) in func.arguments().iter().zip(given) {
         let bytes = match (func.ty(value).pointee(), given) {
             (Some((dtype, _)), Given::Random(count, limit)) => {
-                random_bytes(dtype, *count, *limit, &mut state)
+                random_bytes(dtype, *count, *limit, &mut random)
             }
             _ => Vec::new(),
         };

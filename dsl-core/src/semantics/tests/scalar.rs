@@ -2,34 +2,22 @@
 //! for the rest.
 
 use crate::ir::{BinaryOp, CompareOp, DType, TernaryOp, UnaryOp};
+use crate::random::Random;
 use crate::semantics::{binary, bitcast, canonical, cast, compare, ternary, unary};
 
-/// A small generator (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A bit pattern of `dtype`: uniform, near a power of two, or small.
-    fn pattern(&mut self, dtype: DType) -> u64 {
-        let bits = self.next();
-        let shape = self.next();
-        let bits = match shape % 4 {
-            0 => bits >> (shape / 4 % 64),
-            1 => (bits >> (shape / 4 % 64)).wrapping_neg(),
-            2 => (1u64 << (shape / 4 % 64))
-                .wrapping_add(bits % 5)
-                .wrapping_sub(2),
-            _ => bits,
-        };
-        bits & dtype.mask()
-    }
+/// A bit pattern of `dtype`: uniform, near a power of two, or small.
+fn pattern(random: &mut Random, dtype: DType) -> u64 {
+    let bits = random.bits();
+    let shape = random.bits();
+    let bits = match shape % 4 {
+        0 => bits >> (shape / 4 % 64),
+        1 => (bits >> (shape / 4 % 64)).wrapping_neg(),
+        2 => (1u64 << (shape / 4 % 64))
+            .wrapping_add(bits % 5)
+            .wrapping_sub(2),
+        _ => bits,
+    };
+    bits & dtype.mask()
 }
 
 const INTEGERS: [DType; 8] = [
@@ -126,7 +114,7 @@ fn sixteen_bit_floats_widen_exactly() {
 
 #[test]
 fn floats_narrow_with_one_rounding() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for dtype in SMALL_FLOATS {
         for bits in 0..0xffffu64 {
             // The point between two neighbours, and its own neighbours in f64.
@@ -148,13 +136,13 @@ fn floats_narrow_with_one_rounding() {
             }
         }
         for _ in 0..200_000 {
-            let wide = random.pattern(DType::F64);
+            let wide = pattern(&mut random, DType::F64);
             let found = cast(DType::F64, dtype, wide);
             assert!(
                 is_nearest16(dtype, found, f64::from_bits(wide)),
                 "{wide:#x} {found:#x}"
             );
-            let single = random.pattern(DType::F32);
+            let single = pattern(&mut random, DType::F32);
             let found = cast(DType::F32, dtype, single);
             let value = f64::from(f32::from_bits(single as u32));
             assert!(is_nearest16(dtype, found, value), "{single:#x} {found:#x}");
@@ -164,9 +152,9 @@ fn floats_narrow_with_one_rounding() {
 
 #[test]
 fn f32_narrows_like_the_half_crate() {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for _ in 0..400_000 {
-        let bits = random.pattern(DType::F32);
+        let bits = pattern(&mut random, DType::F32);
         let value = f32::from_bits(bits as u32);
         if value.is_nan() {
             continue;
@@ -194,10 +182,10 @@ fn integer(dtype: DType, bits: u64) -> i128 {
 
 #[test]
 fn integers_round_once_to_floats() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for from in INTEGERS {
         for _ in 0..40_000 {
-            let bits = random.pattern(from);
+            let bits = pattern(&mut random, from);
             let value = integer(from, bits);
             for to in SMALL_FLOATS {
                 let found = cast(from, to, bits);
@@ -237,10 +225,10 @@ fn integers_round_once_to_floats() {
 
 #[test]
 fn floats_saturate_to_integers() {
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     for from in [DType::F16, DType::BF16, DType::F32, DType::F64] {
         for _ in 0..40_000 {
-            let bits = random.pattern(from);
+            let bits = pattern(&mut random, from);
             let value = f64::from_bits(cast(from, DType::F64, bits));
             for to in INTEGERS {
                 let found = integer(to, cast(from, to, bits));
@@ -268,10 +256,10 @@ fn floats_saturate_to_integers() {
 
 #[test]
 fn sixteen_bit_arithmetic_rounds_the_exact_result_once() {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for dtype in SMALL_FLOATS {
         for _ in 0..200_000 {
-            let (a, b) = (random.pattern(dtype), random.pattern(dtype));
+            let (a, b) = (pattern(&mut random, dtype), pattern(&mut random, dtype));
             let (x, y) = (value16(dtype, a), value16(dtype, b));
             // Products are exact in f64. Sums are when the exponents are near; quotients and far
             // sums need no more than the 53 bits that f64 keeps.
@@ -312,10 +300,10 @@ fn fma_of_16_bit_floats_goes_through_f32() {
     let tiny = 0x0001;
     let found = ternary(TernaryOp::Fma, DType::F16, a, a, tiny);
     assert_eq!(found, one_and(2));
-    let mut random = Random(6);
+    let mut random = Random::new(6);
     for dtype in SMALL_FLOATS {
         for _ in 0..100_000 {
-            let [a, b, c] = std::array::from_fn(|_| random.pattern(dtype));
+            let [a, b, c] = std::array::from_fn(|_| pattern(&mut random, dtype));
             let [x, y, z] = [a, b, c].map(|bits| value16(dtype, bits) as f32);
             let expected = f64::from(x.mul_add(y, z));
             assert!(is_nearest16(
@@ -354,11 +342,11 @@ fn minimum_and_maximum_order_zeros_and_treat_nan_as_told() {
 
 #[test]
 fn integer_arithmetic_wraps_and_never_traps() {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for dtype in INTEGERS {
         let wrap = |value: i128| value as u64 & dtype.mask();
         for _ in 0..20_000 {
-            let (a, b) = (random.pattern(dtype), random.pattern(dtype));
+            let (a, b) = (pattern(&mut random, dtype), pattern(&mut random, dtype));
             let (x, y) = (integer(dtype, a), integer(dtype, b));
             let check = |op, expected: u64| {
                 assert_eq!(binary(op, dtype, a, b), expected, "{dtype} {op:?} {x} {y}");

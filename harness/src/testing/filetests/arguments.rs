@@ -3,6 +3,7 @@
 use exactile_core::backend::Argument;
 use exactile_core::interp::memory::{read_number, write_number};
 use exactile_core::ir::{Access, Class, DType, Func, Literal};
+use exactile_core::random::Random;
 use exactile_core::semantics::canonical;
 use exactile_core::text::number::{format, parse};
 
@@ -123,13 +124,9 @@ fn elements(dtype: DType, text: &str) -> Result<Vec<u64>, String> {
 
 /// Numbers that look random: all bits of integers; floats in -8..8.
 fn random(dtype: DType, count: usize, seed: usize) -> Vec<u64> {
-    let mut state = seed as u64;
+    let mut random = Random::new(seed as u64);
     let numbers = (0..count).map(|_| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
+        let bits = random.bits();
         match dtype.class() {
             Class::Float => {
                 let value = bits.cast_signed() as f64 / (1u64 << 60) as f64;

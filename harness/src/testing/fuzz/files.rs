@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::npy;
 use crate::testing::programs::guarded;
-use crate::testing::programs::random::Random;
+use exactile_core::random::Random;
 
 /// Any file of a few kilobytes is read in less.
 const TIME: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use exactile_kernels::Setting;
 
 use crate::cases::subjects::{Size, subjects};
 use crate::testing::programs::guarded;
-use crate::testing::programs::random::Random;
+use exactile_core::random::Random;
 
 const THREADS: usize = 6;
 const KERNELS: usize = 3;

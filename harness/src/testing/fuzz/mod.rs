@@ -12,8 +12,8 @@ mod text;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::programs::random::Random;
 use super::programs::{self, ProgramsOptions};
+use exactile_core::random::Random;
 
 /// One case in so many is a generated program, which takes as long as many texts.
 const PROGRAMS: u64 = 64;

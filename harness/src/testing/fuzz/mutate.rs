@@ -2,7 +2,7 @@
 
 use exactile_core::ir::op::all_mnemonics;
 
-use crate::testing::programs::random::Random;
+use exactile_core::random::Random;
 
 /// Numbers at the ends of ranges.
 const NUMBERS: &[&str] = &[

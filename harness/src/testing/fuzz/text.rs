@@ -13,9 +13,9 @@ use crate::testing::filetests::EMBEDDED;
 use crate::testing::programs::arguments::Contents;
 use crate::testing::programs::generate::Program;
 use crate::testing::programs::guarded;
-use crate::testing::programs::random::Random;
 use crate::testing::programs::subject::{Checked, Subject};
 use crate::testing::programs::values::{Fill, literal};
+use exactile_core::random::Random;
 
 /// The most elements of a tile and the most steps of a launch: larger ones take time and find the same.
 const ELEMENTS: usize = 4096;

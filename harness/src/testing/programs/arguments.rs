@@ -8,9 +8,9 @@ use exactile_core::interp::memory::{read_number, write_number};
 use exactile_core::ir::{Access, DType, Literal};
 use exactile_core::text::number;
 
-use super::random::Random;
 use super::values::{Fill, literal};
 use exactile::internals::HostMemory;
+use exactile_core::random::Random;
 
 /// Bytes of an argument.
 #[derive(Clone, Debug)]

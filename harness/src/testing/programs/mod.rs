@@ -5,7 +5,6 @@ pub mod coverage;
 mod edit;
 pub mod faults;
 pub mod generate;
-pub mod random;
 mod report;
 pub mod run;
 mod shrink;

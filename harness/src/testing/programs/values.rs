@@ -2,7 +2,7 @@
 
 use exactile_core::ir::{Class, DType, Literal};
 
-use super::random::Random;
+use exactile_core::random::Random;
 
 /// Which numbers to draw.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

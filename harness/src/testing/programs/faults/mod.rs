@@ -11,9 +11,9 @@ use exactile_core::ir::Func;
 use exactile_core::verify::{self, LaneFunc};
 
 use super::generate::{Program, generate};
-use super::random::Random;
 use super::run::{ProgramsOptions, judged};
 use super::subject::{Checked, Subject};
+use exactile_core::random::Random;
 
 /// A bug that a lowering could have.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use exactile_core::ir::{
 };
 
 use super::super::edit::{insert_before, remove, replace};
-use super::super::random::Random;
+use exactile_core::random::Random;
 
 fn sites(func: &Func, wanted: impl Fn(&Op) -> bool) -> Vec<Inst> {
     let insts = func.all_insts().into_iter();

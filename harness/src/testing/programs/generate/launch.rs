@@ -6,7 +6,7 @@ use exactile_core::target::{Bounds, Schedule};
 use exactile_core::verify::BlockFunc;
 
 use super::super::arguments::Contents;
-use super::super::random::Random;
+use exactile_core::random::Random;
 
 /// A program with everything that a launch needs.
 #[derive(Clone, Debug)]

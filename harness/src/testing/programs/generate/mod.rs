@@ -27,9 +27,9 @@ pub use self::launch::{Limits, Program};
 use self::launch::{Size, random_schedule};
 use self::memory::{Input, Output};
 use super::arguments::Contents;
-use super::random::Random;
 use super::target::{Structure, Target};
 use super::values::{Fill, literal};
+use exactile_core::random::Random;
 
 /// Program number `index` of the run with this seed.
 pub fn generate(seed: u64, index: usize, limits: Limits) -> Program {

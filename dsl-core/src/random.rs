@@ -1,5 +1,8 @@
 //! Random numbers that depend on a seed alone: SplitMix64.
 
+/// By how much the state moves from number to number: 2^64 through the golden ratio, made odd.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random {
@@ -18,9 +21,15 @@ impl Random {
         Self::new(random.bits())
     }
 
+    /// The stream without its next `count` numbers.
+    pub fn skip(self, count: u64) -> Self {
+        let passed = count.wrapping_mul(STEP);
+        Self::new(self.state.wrapping_add(passed))
+    }
+
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.state = self.state.wrapping_add(STEP);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -53,5 +62,23 @@ impl Random {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Random;
+
+    #[test]
+    fn the_sequence_is_that_of_splitmix64() {
+        let mut random = Random::new(1_234_567);
+        let found = [0; 3].map(|_| random.bits());
+        let published = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+        ];
+        assert_eq!(found, published);
+        assert_eq!(Random::new(1_234_567).skip(2).bits(), published[2]);
     }
 }
