@@ -1,13 +1,18 @@
 //! `exactile selftest`: the test suites that need no checkout of the sources.
 
+use std::env;
+use std::io::{self, Write};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use exactile::Device;
 use exactile::{Error, Result};
+use exactile_harness::testing::fuzz::{self, FuzzOptions, Said};
 use exactile_harness::testing::programs::{self, Event, ProgramsOptions};
-use exactile_harness::testing::{determinism, filetests, fuzz};
+use exactile_harness::testing::{determinism, filetests};
 
 use super::math::Math;
 use super::progress::Progress;
@@ -224,25 +229,46 @@ impl Faults {
     }
 }
 
-/// Mutates texts and generates programs until the time is over: nothing may panic, and what the
-/// interpreter runs must have the same bits everywhere
+/// Mutates texts and generates programs until the time is over: nothing may panic, end the process or hang, and
+/// what the interpreter runs must have the same bits everywhere
 #[derive(Args)]
 struct Fuzz {
     /// The seed of the run
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = FuzzOptions::default().seed)]
     seed: u64,
+    /// The index of the first case
+    #[arg(long, value_name = "INDEX", default_value_t = FuzzOptions::default().from)]
+    from: u64,
     /// How long to go on
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = FuzzOptions::default().time.as_secs())]
     seconds: u64,
+    /// How long a case may take
+    #[arg(long, value_name = "SECONDS", default_value_t = FuzzOptions::default().case_time.as_secs())]
+    case_seconds: u64,
     /// Run only the case with this index
     #[arg(long)]
     only: Option<u64>,
+    /// Run the cases in this process and print what it is at, for the one that started it
+    #[arg(long, hide = true)]
+    child: bool,
 }
 
 impl Fuzz {
     fn execute(&self) -> Result<()> {
-        let time = std::time::Duration::from_secs(self.seconds);
-        let report = fuzz::run(self.seed, time, self.only);
+        let options = FuzzOptions {
+            seed: self.seed,
+            from: self.from,
+            only: self.only,
+            time: Duration::from_secs(self.seconds),
+            case_time: Duration::from_secs(self.case_seconds),
+        };
+        if self.child {
+            let say = |said| writeln!(io::stdout(), "{}", serde_json::to_string(&said)?);
+            // Whoever listened is gone.
+            let _ = fuzz::run_cases(&options, &mut { say });
+            return Ok(());
+        }
+        let report = Self::run(&options)?;
         super::print(&format!("{report}\n"))?;
         if report.findings.is_empty() {
             Ok(())
@@ -250,5 +276,37 @@ impl Fuzz {
             let found = report.findings.len();
             Err(Error::Mismatch(format!("{found} findings")))
         }
+    }
+
+    /// Runs the cases in other processes and prints each finding when it is made.
+    fn run(options: &FuzzOptions) -> Result<fuzz::Report> {
+        let broken =
+            |error: io::Error| Error::Invalid(format!("the process of the cases: {error}"));
+        let program = env::current_exe().map_err(broken)?;
+        let process = |options: &FuzzOptions| {
+            let mut command = Command::new(&program);
+            command.args(["selftest", "fuzz", "--child"]);
+            command.args(["--seed", &options.seed.to_string()]);
+            command.args(["--from", &options.from.to_string()]);
+            command.args(["--seconds", &options.time.as_secs().to_string()]);
+            if let Some(only) = options.only {
+                command.args(["--only", &only.to_string()]);
+            }
+            command
+        };
+        let progress = Progress::start("selftest fuzz");
+        let mut printed = Ok(());
+        let report = fuzz::run(options, &process, &mut |said| match said {
+            Said::Started(index) => progress.say(format!("selftest fuzz: case {index}")),
+            Said::Ended(_) => {}
+            Said::Found(finding) => {
+                let next = progress.print(&format!("{finding}\n\n"));
+                if printed.is_ok() {
+                    printed = next;
+                }
+            }
+        });
+        printed?;
+        report.map_err(broken)
     }
 }

@@ -30,18 +30,23 @@ pub(super) fn corpus() -> Vec<String> {
     files.filter(|text| text.len() < 4000).collect()
 }
 
+/// A mutated text.
+pub(super) fn source(corpus: &[String], random: &mut Random) -> String {
+    mutated(&corpus[random.below(corpus.len())], random)
+}
+
 /// Tries one mutated text; what is wrong with it, if anything is, and the text made smaller.
 pub(super) fn case(
     corpus: &[String],
     random: &mut Random,
-    ran: &mut u64,
+    ran: &mut bool,
 ) -> Option<(String, String)> {
-    let source = mutated(&corpus[random.below(corpus.len())], random);
+    let source = source(corpus, random);
     let seed = random.bits();
     let judge = |source: &str| guarded(|| judged(source, seed));
     let message = match judge(&source) {
         Ok(outcome) => {
-            *ran += u64::from(outcome == Tried::Ran);
+            *ran = outcome == Tried::Ran;
             return None;
         }
         Err(message) => message,
