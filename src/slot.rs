@@ -89,10 +89,12 @@ impl<T> Drop for Making<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
+
+    use exactile_core::random::Random;
 
     use super::*;
 
@@ -135,6 +137,53 @@ mod tests {
                 begin.wait();
                 assert_eq!(slot.get_or_make(|| Ok(3)).expect("is made"), 3);
             });
+        }
+    }
+
+    /// Threads that need it at once; whoever makes it may fail, panic or need it itself first.
+    #[test]
+    fn one_makes_it_at_a_time_whatever_befalls_the_others() {
+        for round in 0..200 {
+            let (slot, inside, made) = (Slot::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+            let (begin, failures) = (Barrier::new(6), AtomicUsize::new(0));
+            let work = |thread: u64| {
+                let mut random = Random::stream(round, thread);
+                begin.wait();
+                loop {
+                    let end = random.below(4);
+                    let make = || {
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two make it");
+                        assert_eq!(made.load(Ordering::SeqCst), 0, "it is made again");
+                        thread::yield_now();
+                        let needs_itself = end == 1 && slot.get_or_make(|| Ok(0)).is_err();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        match end {
+                            0 => resume_unwind(Box::new("on purpose")),
+                            1 | 2 => {
+                                assert!(end == 2 || needs_itself, "it waits for itself");
+                                Err(Error::Invalid("on purpose".to_string()))
+                            }
+                            _ => Ok(made.fetch_add(1, Ordering::SeqCst) + 7),
+                        }
+                    };
+                    match catch_unwind(AssertUnwindSafe(|| slot.get_or_make(make))) {
+                        Ok(Ok(value)) => return assert_eq!(value, 7),
+                        Ok(Err(error)) => {
+                            assert!(error.to_string().contains("on purpose"), "{error}")
+                        }
+                        Err(panic) => assert_eq!(panic.downcast_ref(), Some(&"on purpose")),
+                    }
+                    failures.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            thread::scope(|scope| {
+                for thread in 0..6 {
+                    let work = &work;
+                    scope.spawn(move || work(thread));
+                }
+            });
+            assert!(slot.is_made());
+            assert_eq!(made.into_inner(), 1, "after {failures:?} failures");
         }
     }
 

@@ -6,8 +6,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::ir::infer::{infer, result_count};
 use crate::ir::{
     Access, Approximate, Axis, BinaryOp, CompareOp, DType, Direction, Func, Function, Inst,
-    Literal, MAX_DEPTH, Op, Order, Parameter, RawOp, Region, Shape, Space, Stage, TernaryOp, Type,
-    UnaryOp, Value, op,
+    Literal, Op, Order, Parameter, RawOp, Region, Shape, Space, Stage, TernaryOp, Type, UnaryOp,
+    Value, most_depth, op,
 };
 
 /// Appends instructions at the end of the current region.
@@ -120,8 +120,9 @@ impl Builder {
         let region = self.func.add_region();
         let depth = self.depths.get(&self.region).map_or(1, |depth| depth + 1);
         self.depths.insert(region, depth);
-        if depth == MAX_DEPTH + 1 {
-            self.error(format!("regions nest more than {MAX_DEPTH} deep"));
+        let most = most_depth(self.func.stage);
+        if depth == most + 1 {
+            self.error(format!("regions nest more than {most} deep"));
         }
         for &ty in parameters {
             self.func.add_region_parameter(region, ty);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use exactile::autotune::{TuneKey, Tuner, Verdict, Workload, with_output};
 use exactile::prelude::*;
-use exactile::{Array, Comparable, Determinism, Result};
+use exactile::{Array, Comparable, Determinism, DeviceKind, Result};
 
 /// Configuration `(value, microseconds)`: writes the value after waiting.
 struct Fake {
@@ -216,4 +216,46 @@ fn candidates_that_do_not_compile_keep_their_reason() {
         matches!(&second.1, Verdict::Failed(found) if *found == reason.to_string()),
         "{second:?}"
     );
+}
+
+#[test]
+fn candidates_beyond_a_limit_fail_and_the_rest_goes_on() {
+    for device in [Device::cpu(), Device::lanes()] {
+        let numbers = exactile_harness::demo::random::<f32>(1, ROWS * COLUMNS);
+        let x = Buffer::from_slice(&device, &numbers).expect("fits");
+        let launch = |out: &mut Buffer<f32>, &(block, warps): &(usize, u32)| {
+            let kernel = tree_sum(tree_sum::Config {
+                warps,
+                ..tree_sum::Config::new(block)
+            });
+            kernel.launch(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
+        };
+        let mut golden = Buffer::zeros(&device, ROWS).expect("fits");
+        launch(&mut golden, &(64, 1)).expect("runs");
+        let golden = [golden.to_array().expect("is on the host")];
+        let mut workload = with_output(Buffer::zeros(&device, ROWS).expect("fits"), launch);
+        // Too many elements for a tile, for memory and for a number; warps that no block has.
+        let beyond = [
+            (1 << 25, 1),
+            (1 << 62, 1),
+            (usize::MAX, 1),
+            (64, 64),
+            (64, 3),
+        ];
+        let on_lanes = device.kind() == DeviceKind::Lanes;
+        let candidates: Vec<(usize, u32)> = beyond.into_iter().chain([(128, 1)]).collect();
+        let level = Determinism::Exact;
+        let tuned = Tuner::forgetful()
+            .tune(&device, &key(), level, &candidates, &golden, &mut workload)
+            .expect("one is right");
+        assert_eq!(tuned.trials.len(), candidates.len());
+        for (candidate, verdict) in &tuned.trials {
+            let fails = beyond.contains(candidate) && (on_lanes || candidate.1 == 1);
+            assert_eq!(
+                matches!(verdict, Verdict::Failed(reason) if !reason.is_empty()),
+                fails,
+                "{candidate:?}: {verdict:?}"
+            );
+        }
+    }
 }

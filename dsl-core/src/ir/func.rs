@@ -76,8 +76,20 @@ pub struct InstData {
     pub site: Option<u32>,
 }
 
-/// The most regions inside one another; the body of the function does not count.
+/// The most regions inside one another in a kernel that somebody wrote; the body of the function does not count.
 pub const MAX_DEPTH: usize = 256;
+
+/// By how much passes and lowerings together nest deeper at most.
+const ADDED_DEPTH: usize = 8;
+
+/// The most regions inside one another where a function of this stage is written or made. Passes of the block
+/// stage may add to it.
+pub fn most_depth(stage: Stage) -> usize {
+    match stage {
+        Stage::Block => MAX_DEPTH,
+        Stage::Lane => MAX_DEPTH + ADDED_DEPTH,
+    }
+}
 
 /// A kernel in one stage of the IR.
 ///

@@ -27,7 +27,9 @@ pub use attr::{
     unflatten,
 };
 pub use field::Values;
-pub use func::{Access, Func, Inst, InstData, MAX_DEPTH, Parameter, Region, RegionData, Value};
+pub use func::{
+    Access, Func, Inst, InstData, MAX_DEPTH, Parameter, Region, RegionData, Value, most_depth,
+};
 pub use functions::{Approximate, Function};
 pub use number::Number;
 pub use op::{Op, Rule, Trait};

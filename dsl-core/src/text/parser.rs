@@ -8,8 +8,8 @@ use super::number;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::ir::field::{FieldReader, ReadError};
 use crate::ir::{
-    Access, DType, Element, Func, Literal, MAX_DEPTH, Op, Parameter, Region, Shape, Space, Stage,
-    Type, Value,
+    Access, DType, Element, Func, Literal, Op, Parameter, Region, Shape, Space, Stage, Type, Value,
+    most_depth,
 };
 
 /// Parses one function; `file` names the text in locations. All syntax errors that can be told
@@ -213,6 +213,7 @@ impl<'a> Parser<'a> {
     fn insts(&mut self) -> Parsed<()> {
         let mut region = self.func.body();
         let mut open = Vec::new();
+        let most = most_depth(self.func.stage);
         loop {
             let mut start = self.peek();
             let read = if self.eat("}") {
@@ -231,8 +232,8 @@ impl<'a> Parser<'a> {
             });
             match read {
                 Ok(None) => {}
-                Ok(Some(_)) if open.len() == MAX_DEPTH => {
-                    let message = format!("regions nest more than {MAX_DEPTH} deep");
+                Ok(Some(_)) if open.len() == most => {
+                    let message = format!("regions nest more than {most} deep");
                     return Err(ReadError(message));
                 }
                 Ok(Some((inner, owner))) => {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::Entity;
 use crate::ir::infer::infer;
-use crate::ir::{Access, Func, Inst, MAX_DEPTH, Op, Region, Space, Stage, Trait, Type, Value, op};
+use crate::ir::{Access, Func, Inst, Op, Region, Space, Stage, Trait, Type, Value, most_depth, op};
 use crate::target::{MAX_OCCUPANCY, MAX_WARPS};
 
 /// The most parameters of a function.
@@ -103,6 +103,8 @@ impl Checker<'_> {
         let func = self.func;
         let mut owned = BTreeSet::from([func.body()]);
         let mut open = vec![(func.body(), 0)];
+        // Passes of the block stage nest deeper too.
+        let most = most_depth(Stage::Lane);
         while let Some((region, depth)) = open.pop() {
             for &inst in &func.region(region).insts {
                 if inst.index() >= func.inst_count() {
@@ -119,8 +121,8 @@ impl Checker<'_> {
                         self.error(inst, "a region has two owners".to_string());
                         return false;
                     }
-                    if depth == MAX_DEPTH {
-                        self.error(inst, format!("regions nest more than {MAX_DEPTH} deep"));
+                    if depth == most {
+                        self.error(inst, format!("regions nest more than {most} deep"));
                         return false;
                     }
                     open.push((nested, depth + 1));

@@ -49,7 +49,7 @@ fn regions_that_nest_without_end_are_refused() {
         }
         assert_eq!(func.all_insts().len(), 200_000);
         assert!(func.is_pure(func.all_insts()[0]));
-        refused(func, "regions nest more than 256 deep");
+        refused(func, "regions nest more than 264 deep");
     };
     let thread = std::thread::Builder::new().stack_size(256 << 10);
     let thread = thread.spawn(work).expect("a thread starts");
