@@ -169,3 +169,18 @@ fn the_ops_are_listed() {
     assert_eq!(rows.len(), exactile_core::ir::op::all_mnemonics().len());
     assert!(rows.iter().any(|row| row["name"] == "reduce"));
 }
+
+#[test]
+fn the_fuzzer_runs_cases_in_another_process() {
+    let folder = Folder::new("fuzz");
+    let output = folder.run(&["selftest", "fuzz", "--seconds", "1", "--seed", "3"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        text.contains("cases of seed 3") && text.contains(": 0 findings"),
+        "{text}"
+    );
+    let output = folder.run(&["selftest", "fuzz", "--only", "7"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("1 cases of seed 1"), "{text}");
+}

@@ -74,11 +74,11 @@ const INNERMOST: &[(usize, &str)] = &[
 fn nest(depth: usize, (own, innermost): (usize, &str)) -> String {
     let branches = depth - own;
     let mut text = String::from(
-        "func @nest block (%c: bool, %n: i64, %x: ptr<i64>, %y: ptr<i64> write) {
+        "func @nest block (%deep: bool, %n: i64, %x: ptr<i64>, %y: ptr<i64> write) {
   %i = arange start=0, end=8 : tile<8xi64>
   %splat = splat %n : tile<8xi64>\n",
     );
-    text.push_str(&"if %c () {\n".repeat(branches));
+    text.push_str(&"if %deep () {\n".repeat(branches));
     text.push_str(innermost);
     text.push_str(&"\nyield []\n} () {\nyield []\n}\n".repeat(branches));
     text.push_str("}\n");
@@ -90,7 +90,7 @@ fn run(kernel: &TextKernel, device: &Device) -> Vec<i64> {
     let out = Array::zeros(DType::I64, &[8]).expect("fits");
     let mut arguments = BTreeMap::from([
         (
-            "c".to_string(),
+            "deep".to_string(),
             TextArgument::Scalar(Literal::from_bits(DType::Bool, 1)),
         ),
         (
