@@ -4,14 +4,16 @@ mod lookup;
 
 use std::collections::BTreeMap;
 
-use super::elements::{Elements, elementwise};
-use super::memory::{Slot, bind, program_coordinates, program_count};
+use super::elements::{Elements, dtype, elementwise, map};
+use super::memory::{Buffer, Slot, bind, program_coordinates, program_count};
 use super::tile;
 use super::{Fault, FaultKind};
 use crate::backend::{Argument, LaunchError};
 use crate::diagnostic::Loc;
 use crate::entity::EntityMap;
-use crate::ir::{Func, Grid, Inst, Op, Region, Shape, Value, op};
+use crate::ir::op::{BlockOp, ShapeOp};
+use crate::ir::{Func, Grid, Inst, Op, Region, Shape, Trait, Value, op};
+use crate::semantics;
 use crate::semantics::dot::{Extents, dot};
 use crate::verify::BlockFunc;
 
@@ -87,7 +89,7 @@ pub(super) fn launch_fault(func: &Func, error: LaunchError) -> Fault {
 }
 
 struct Machine<'a> {
-    func: &'a Func,
+    func: &'a BlockFunc,
     grid: Grid,
     program: u64,
     memory: Vec<Slot<'a>>,
@@ -113,7 +115,7 @@ struct Refused {
 }
 
 impl<'a> Machine<'a> {
-    fn new(func: &'a Func, grid: Grid, memory: Vec<Slot<'a>>) -> Self {
+    fn new(func: &'a BlockFunc, grid: Grid, memory: Vec<Slot<'a>>) -> Self {
         let mut values = EntityMap::filled(func.value_count(), Elements::uniform(0));
         for (index, (&value, slot)) in func.arguments().iter().zip(&memory).enumerate() {
             values[value] = match slot {
@@ -155,6 +157,11 @@ impl<'a> Machine<'a> {
         self.values[value].scalar().cast_signed()
     }
 
+    /// The elements of an operand, or these bits where there is none.
+    fn read_or(&self, value: Option<Value>, bits: u64) -> Elements {
+        value.map_or(Elements::uniform(bits), |value| self.read(value))
+    }
+
     fn shape(&self, value: Value) -> Shape {
         self.func.ty(value).shape
     }
@@ -165,18 +172,17 @@ impl<'a> Machine<'a> {
 
     /// Runs a region; returns what it yields.
     fn region(&mut self, region: Region, arguments: &[Elements]) -> Result<Vec<Elements>, Fault> {
-        let func = self.func;
-        let data = func.region(region);
+        let data = self.func.region(region);
         for (&parameter, argument) in data.parameters.iter().zip(arguments) {
             self.values[parameter] = argument.clone();
         }
         for &inst in &data.insts {
-            if let Op::Yield(op::Yield { values }) = func.op(inst) {
-                return Ok(self.read_all(values));
+            if self.func.op(inst).is(Trait::terminator) {
+                return self.inst(inst);
             }
             self.spend(inst)?;
             let results = self.inst(inst)?;
-            for (&value, result) in func.inst(inst).results.iter().zip(results) {
+            for (&value, result) in self.func.inst(inst).results.iter().zip(results) {
                 self.values[value] = result;
             }
         }
@@ -191,9 +197,10 @@ impl<'a> Machine<'a> {
         let data = self.func.inst(inst);
         let results = data.results.iter();
         let elements = results.map(|&value| self.shape(value).elements()).max();
-        let each = match &data.op {
-            Op::Dot(op::Dot { a, .. }) => self.shape(*a).extent(1),
-            _ => 1,
+        let each = if let Op::Dot(op::Dot { a, .. }) = &data.op {
+            self.shape(*a).extent(1)
+        } else {
+            1
         };
         let taken = (elements.unwrap_or(1) * each) as u64;
         let Some(left) = left.checked_sub(taken) else {
@@ -204,121 +211,62 @@ impl<'a> Machine<'a> {
     }
 
     fn inst(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
-        let (func, data) = (self.func, self.func.inst(inst));
-        let mnemonic = data.op.mnemonic();
-        if let Some(result) = elementwise(func, &data.op, &data.results, |value| self.read(value)) {
-            return Ok(vec![result]);
-        }
-        if let Some(result) = self.shape_op(inst) {
-            return Ok(vec![result]);
-        }
-        match &data.op {
-            Op::ProgramId(op::ProgramId { axis }) => {
-                let coordinates = program_coordinates(self.grid, self.program);
-                Ok(vec![Elements::uniform(coordinates[axis.index()])])
+        let func = self.func;
+        let results = &func.inst(inst).results;
+        let result = match func.block_op(inst) {
+            BlockOp::Elementwise(op) => elementwise(func, op, results[0], |value| self.read(value)),
+            BlockOp::Function(op::Function { op, x }) => {
+                let dtype = dtype(func, *x);
+                map([self.read(*x)], |[x]| semantics::function(*op, dtype, x))
             }
-            Op::NumPrograms(op::NumPrograms { axis }) => {
-                Ok(vec![Elements::uniform(u64::from(self.grid[axis.index()]))])
+            BlockOp::Constant(op::Constant { value }) => Elements::uniform(value.bits),
+            BlockOp::ProgramId(op::ProgramId { axis }) => {
+                Elements::uniform(program_coordinates(self.grid, self.program)[axis.index()])
             }
-            Op::Arange(op::Arange { start, end }) => {
-                let elements = (*start..*end).map(i64::cast_unsigned).collect();
-                Ok(vec![Elements::new(elements)])
+            BlockOp::NumPrograms(op::NumPrograms { axis }) => {
+                Elements::uniform(u64::from(self.grid[axis.index()]))
             }
-            Op::Load(_) => self.load(inst).map(|result| vec![result]),
-            Op::Store(_) | Op::AtomicReduce(_) => self.store(inst).map(|()| Vec::new()),
-            Op::Reduce(_) => self.reduce(inst),
-            Op::Scan(_) => self.scan(inst),
-            Op::Sort(_) => Ok(self.sort(inst)),
-            Op::Dot(_) => Ok(vec![self.dot(inst)]),
-            Op::Histogram(_) => Ok(vec![self.histogram(inst)]),
-            Op::Gather(_) => Ok(vec![self.gather(inst)]),
-            Op::For(_) => self.for_loop(inst),
-            Op::While(_) => self.while_loop(inst),
-            Op::If(op::If {
-                condition,
-                on_true,
-                on_false,
-            }) => {
-                let taken = self.values[*condition].scalar() != 0;
-                self.region(if taken { *on_true } else { *on_false }, &[])
+            BlockOp::Arange(op::Arange { start, end }) => {
+                Elements::new((*start..*end).map(i64::cast_unsigned).collect())
             }
-            Op::Constant(_)
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Ternary(_)
-            | Op::Compare(_)
-            | Op::Function(_)
-            | Op::Approximate(_)
-            | Op::Cast(_)
-            | Op::Bitcast(_)
-            | Op::Select(_)
-            | Op::Splat(_)
-            | Op::Broadcast(_)
-            | Op::ExpandDims(_)
-            | Op::Reshape(_)
-            | Op::Transpose(_)
-            | Op::Yield(_) => unreachable!("broken invariant: `{mnemonic}` was handled"),
-            Op::Raw(_)
-            | Op::LaneId(op::LaneId {})
-            | Op::WarpId(op::WarpId {})
-            | Op::Alloc(_)
-            | Op::LaneLoad(_)
-            | Op::LaneStore(_)
-            | Op::LaneAtomic(_)
-            | Op::CheckBounds(_)
-            | Op::StopOutside(_)
-            | Op::StopIndex(_)
-            | Op::InBounds(_)
-            | Op::CheckIndex(_)
-            | Op::ShuffleXor(_)
-            | Op::ShuffleIndex(_)
-            | Op::Barrier(op::Barrier {})
-            | Op::StartCopy(_)
-            | Op::GroupCopies(op::GroupCopies {})
-            | Op::WaitCopies(_)
-            | Op::Extract(_)
-            | Op::Vector(_)
-            | Op::ShuffleVector(_) => {
-                unreachable!("broken invariant: `{mnemonic}` is no block op")
+            BlockOp::Splat(op::Splat { x }) => self.read(*x),
+            BlockOp::ShapeOp(op) => self.moved(op, self.shape(results[0])),
+            BlockOp::Load(op) => self.load(inst, op)?,
+            BlockOp::Store(op) => return self.store(inst, op).map(|()| Vec::new()),
+            BlockOp::AtomicReduce(op) => return self.atomic_reduce(inst, op).map(|()| Vec::new()),
+            BlockOp::Reduce(op) => return self.reduce(op),
+            BlockOp::Scan(op) => return self.scan(op),
+            BlockOp::Sort(op) => return Ok(self.sort(op)),
+            BlockOp::Dot(op) => self.dot(op),
+            BlockOp::Histogram(op) => self.histogram(op),
+            BlockOp::Gather(op) => self.gather(inst, op),
+            BlockOp::For(op) => return self.for_loop(op),
+            BlockOp::While(op) => return self.while_loop(inst, op),
+            BlockOp::If(op) => {
+                let taken = self.values[op.condition].scalar() != 0;
+                return self.region(if taken { op.on_true } else { op.on_false }, &[]);
             }
-        }
-    }
-
-    fn shape_op(&self, inst: Inst) -> Option<Elements> {
-        let data = self.func.inst(inst);
-        match &data.op {
-            Op::Splat(op::Splat { x })
-            | Op::ExpandDims(op::ExpandDims { x, .. })
-            | Op::Reshape(op::Reshape { x }) => Some(self.read(*x)),
-            Op::Broadcast(op::Broadcast { x }) => {
-                let to = self.shape(data.results[0]);
-                Some(tile::broadcast(&self.values[*x], self.shape(*x), to))
-            }
-            Op::Transpose(op::Transpose { x, permutation }) => Some(tile::transpose(
-                &self.values[*x],
-                self.shape(*x),
-                permutation,
-            )),
-            _ => None,
-        }
-    }
-
-    fn load(&mut self, inst: Inst) -> Result<Elements, Fault> {
-        let Op::Load(op::Load {
-            base,
-            offsets,
-            mask,
-            other,
-        }) = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `load`")
+            BlockOp::Yield(op::Yield { values }) => return Ok(self.read_all(values)),
         };
-        let count = self.shape(*offsets).elements();
-        let offsets = self.read(*offsets);
-        let mask = mask.map_or(Elements::uniform(1), |mask| self.read(mask));
-        let other = other.map_or(Elements::uniform(0), |other| self.read(other));
+        Ok(vec![result])
+    }
+
+    fn moved(&self, op: ShapeOp<'_>, to: Shape) -> Elements {
+        let (x, from) = (&self.values[op.x()], self.shape(op.x()));
+        match op {
+            ShapeOp::ExpandDims(_) | ShapeOp::Reshape(_) => x.clone(),
+            ShapeOp::Broadcast(_) => tile::broadcast(x, from, to),
+            ShapeOp::Transpose(op) => tile::transpose(x, from, &op.permutation),
+        }
+    }
+
+    fn load(&mut self, inst: Inst, op: &op::Load) -> Result<Elements, Fault> {
+        let count = self.shape(op.offsets).elements();
+        let offsets = self.read(op.offsets);
+        let mask = self.read_or(op.mask, 1);
+        let other = self.read_or(op.other, 0);
         let program = self.program;
-        let buffer = self.buffer(*base);
+        let buffer = self.buffer(op.base);
         let mut refused = None;
         let loaded: Result<Vec<u64>, FaultKind> = (0..count)
             .map(|element| {
@@ -336,48 +284,48 @@ impl<'a> Machine<'a> {
             .map_err(|kind| self.fault(inst, kind))
     }
 
-    fn store(&mut self, inst: Inst) -> Result<(), Fault> {
-        let op = self.func.op(inst);
-        let (Op::Store(op::Store {
-            base,
-            offsets,
-            value,
-            mask,
-        })
-        | Op::AtomicReduce(op::AtomicReduce {
-            base,
-            offsets,
-            value,
-            mask,
-            ..
-        })) = op
-        else {
-            unreachable!("broken invariant: called for `store` and `atomic_reduce`")
-        };
-        let combined = match op {
-            Op::AtomicReduce(op::AtomicReduce { op, .. }) => Some(*op),
-            _ => None,
-        };
-        let count = self.shape(*offsets).elements();
-        let (offsets, value) = (self.read(*offsets), self.read(*value));
-        let mask = mask.map_or(Elements::uniform(1), |mask| self.read(mask));
+    fn store(&mut self, inst: Inst, op: &op::Store) -> Result<(), Fault> {
         let program = self.program;
-        let buffer = self.buffer(*base);
+        self.write(
+            inst,
+            op.base,
+            (op.offsets, op.value, op.mask),
+            &|buffer, index, element, bits| buffer.store(program, index, element, bits),
+        )
+    }
+
+    fn atomic_reduce(&mut self, inst: Inst, op: &op::AtomicReduce) -> Result<(), Fault> {
+        let program = self.program;
+        self.write(
+            inst,
+            op.base,
+            (op.offsets, op.value, op.mask),
+            &|buffer, index, element, bits| buffer.combine((program, element), index, op.op, bits),
+        )
+    }
+
+    /// Writes in ascending order: of two equal offsets the higher element wins. `write` takes offset,
+    /// element and bits.
+    fn write(
+        &mut self,
+        inst: Inst,
+        base: Value,
+        (offsets, value, mask): (Value, Value, Option<Value>),
+        write: &dyn Fn(&mut Buffer<'_>, i64, u64, u64) -> Result<(), FaultKind>,
+    ) -> Result<(), Fault> {
+        let count = self.shape(offsets).elements();
+        let (offsets, value, mask) = (self.read(offsets), self.read(value), self.read_or(mask, 1));
+        let buffer = self.buffer(base);
         let mut refused = None;
-        // In ascending order: of two equal offsets the higher element wins.
-        let stored = (0..count)
+        let written = (0..count)
             .filter(|&element| mask.get(element) != 0)
             .try_for_each(|element| {
                 let index = offsets.get(element).cast_signed();
-                let (who, bits) = ((program, element as u64), value.get(element));
-                let stored = match combined {
-                    Some(op) => buffer.combine(who, index, op, bits),
-                    None => buffer.store(who.0, index, who.1, bits),
-                };
-                go_on(stored, &mut refused, ())
+                let written = write(buffer, index, element as u64, value.get(element));
+                go_on(written, &mut refused, ())
             });
         self.refuse(inst, refused);
-        stored.map_err(|kind| self.fault(inst, kind))
+        written.map_err(|kind| self.fault(inst, kind))
     }
 
     /// Keeps an access out of bounds if it is the least so far.
@@ -392,7 +340,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn buffer(&mut self, base: Value) -> &mut super::memory::Buffer<'a> {
+    fn buffer(&mut self, base: Value) -> &mut Buffer<'a> {
         let index = self.values[base].scalar() as usize;
         match &mut self.memory[index] {
             Slot::Buffer(buffer) => buffer,
@@ -400,63 +348,40 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn dot(&self, inst: Inst) -> Elements {
-        let Op::Dot(op::Dot {
-            a,
-            b,
-            accumulator,
-            precision,
-        }) = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `dot`")
-        };
-        let (left, right) = (self.shape(*a), self.shape(*b));
+    fn dot(&self, op: &op::Dot) -> Elements {
+        let (left, right) = (self.shape(op.a), self.shape(op.b));
         let extents = Extents {
             m: left.extent(0),
             k: left.extent(1),
             n: right.extent(1),
         };
-        let dtype = super::elements::dtype(self.func, *a);
-        let [a, b, c] = [a, b, accumulator].map(|&value| self.read(value));
+        let dtype = dtype(self.func, op.a);
+        let [a, b, c] = [op.a, op.b, op.accumulator].map(|value| self.read(value));
         let operands: [&dyn Fn(usize) -> u64; 3] = [&|i| a.get(i), &|i| b.get(i), &|i| c.get(i)];
-        Elements::new(dot(*precision, dtype, extents, operands))
+        Elements::new(dot(op.precision, dtype, extents, operands))
     }
 
-    fn for_loop(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
-        let Op::For(op::For {
-            lower,
-            upper,
-            init,
-            step,
-            body,
-            ..
-        }) = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `for`")
-        };
-        let upper = self.index(*upper);
-        let mut index = Some(self.index(*lower));
-        let mut carried = self.read_all(init);
+    fn for_loop(&mut self, op: &op::For) -> Result<Vec<Elements>, Fault> {
+        let upper = self.index(op.upper);
+        let mut index = Some(self.index(op.lower));
+        let mut carried = self.read_all(&op.init);
         while let Some(now) = index.filter(|&now| now < upper) {
             carried.insert(0, Elements::uniform(now.cast_unsigned()));
-            carried = self.region(*body, &carried)?;
-            index = now.checked_add(*step);
+            carried = self.region(op.body, &carried)?;
+            index = now.checked_add(op.step);
         }
         Ok(carried)
     }
 
-    fn while_loop(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
-        let Op::While(op::While { init, before, body }) = self.func.op(inst) else {
-            unreachable!("broken invariant: called for `while`")
-        };
-        let mut carried = self.read_all(init);
+    fn while_loop(&mut self, inst: Inst, op: &op::While) -> Result<Vec<Elements>, Fault> {
+        let mut carried = self.read_all(&op.init);
         for _ in 0..WHILE_LIMIT {
-            let mut next = self.region(*before, &carried)?;
+            let mut next = self.region(op.before, &carried)?;
             let goes_on = next.remove(0).scalar() != 0;
             if !goes_on {
                 return Ok(next);
             }
-            carried = self.region(*body, &next)?;
+            carried = self.region(op.body, &next)?;
         }
         Err(self.fault(inst, FaultKind::Endless(WHILE_LIMIT)))
     }

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::ir::{DType, Func, Op, Value, op};
+use crate::ir::op::Elementwise;
+use crate::ir::{DType, Func, Value, op};
 use crate::semantics;
 
 /// The bits of each element: one entry for each, or a single entry when all are equal.
@@ -54,7 +55,11 @@ impl Elements {
     }
 }
 
-fn map<const N: usize>(operands: [Elements; N], apply: impl Fn([u64; N]) -> u64) -> Elements {
+/// Applies a function to each element.
+pub(super) fn map<const N: usize>(
+    operands: [Elements; N],
+    apply: impl Fn([u64; N]) -> u64,
+) -> Elements {
     let count = operands.iter().map(Elements::len).max().unwrap_or(1);
     let elements = (0..count).map(|index| apply(operands.each_ref().map(|x| x.get(index))));
     Elements::new(elements.collect())
@@ -67,55 +72,50 @@ pub(super) fn dtype(func: &Func, value: Value) -> DType {
         .expect("broken invariant: a verified operand is a number")
 }
 
-/// The result of an elementwise op or `constant`; `None` for other ops.
+/// The result of an elementwise op.
 pub(super) fn elementwise(
     func: &Func,
-    op: &Op,
-    result: &[Value],
+    op: Elementwise<'_>,
+    result: Value,
     read: impl Fn(Value) -> Elements,
-) -> Option<Elements> {
-    Some(match op {
-        Op::Constant(op::Constant { value }) => Elements::uniform(value.bits),
-        Op::Unary(op::Unary { op, x }) => {
+) -> Elements {
+    match op {
+        Elementwise::Unary(op::Unary { op, x }) => {
             let dtype = dtype(func, *x);
             map([read(*x)], |[x]| semantics::unary(*op, dtype, x))
         }
-        Op::Function(op::Function { op, x }) => {
-            let dtype = dtype(func, *x);
-            map([read(*x)], |[x]| semantics::function(*op, dtype, x))
-        }
-        Op::Approximate(op::Approximate { op, x }) => {
+        Elementwise::Approximate(op::Approximate { op, x }) => {
             let dtype = dtype(func, *x);
             map([read(*x)], |[x]| semantics::approximate(*op, dtype, x))
         }
-        Op::Binary(op::Binary { op, lhs, rhs }) => {
+        Elementwise::Binary(op::Binary { op, lhs, rhs }) => {
             let dtype = dtype(func, *lhs);
             map([read(*lhs), read(*rhs)], |[lhs, rhs]| {
                 semantics::binary(*op, dtype, lhs, rhs)
             })
         }
-        Op::Ternary(op::Ternary { op, a, b, c }) => {
+        Elementwise::Ternary(op::Ternary { op, a, b, c }) => {
             let dtype = dtype(func, *a);
             let operands = [read(*a), read(*b), read(*c)];
             map(operands, |[a, b, c]| {
                 semantics::ternary(*op, dtype, a, b, c)
             })
         }
-        Op::Compare(op::Compare { op, lhs, rhs }) => {
+        Elementwise::Compare(op::Compare { op, lhs, rhs }) => {
             let dtype = dtype(func, *lhs);
             map([read(*lhs), read(*rhs)], |[lhs, rhs]| {
                 u64::from(semantics::compare(*op, dtype, lhs, rhs))
             })
         }
-        Op::Cast(op::Cast { x }) => {
-            let (from, to) = (dtype(func, *x), dtype(func, result[0]));
+        Elementwise::Cast(op::Cast { x }) => {
+            let (from, to) = (dtype(func, *x), dtype(func, result));
             map([read(*x)], |[x]| semantics::cast(from, to, x))
         }
-        Op::Bitcast(op::Bitcast { x }) => {
-            let (from, to) = (dtype(func, *x), dtype(func, result[0]));
+        Elementwise::Bitcast(op::Bitcast { x }) => {
+            let (from, to) = (dtype(func, *x), dtype(func, result));
             map([read(*x)], |[x]| semantics::bitcast(from, to, x))
         }
-        Op::Select(op::Select {
+        Elementwise::Select(op::Select {
             condition,
             on_true,
             on_false,
@@ -123,6 +123,5 @@ pub(super) fn elementwise(
             [read(*condition), read(*on_true), read(*on_false)],
             |[condition, on_true, on_false]| if condition != 0 { on_true } else { on_false },
         ),
-        _ => return None,
-    })
+    }
 }

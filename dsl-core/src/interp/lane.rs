@@ -16,7 +16,8 @@ use super::memory::{Slot, bind, program_coordinates, program_count};
 use super::{Fault, FaultKind};
 use crate::backend::{Argument, LaunchError};
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{Func, Grid, Inst, Op, Region, Space, Value, op};
+use crate::ir::op::LaneOp;
+use crate::ir::{Func, Grid, Inst, Op, Region, Space, Trait, Value, op};
 use crate::target::{BoundsError, WARP_LANES};
 use crate::verify::LaneFunc;
 
@@ -83,7 +84,7 @@ pub fn run_programs(
 }
 
 struct Machine<'a> {
-    func: &'a Func,
+    func: &'a LaneFunc,
     grid: Grid,
     program: u64,
     lanes: usize,
@@ -99,7 +100,7 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    fn new(func: &'a Func, grid: Grid, slots: Vec<Slot<'a>>) -> Self {
+    fn new(func: &'a LaneFunc, grid: Grid, slots: Vec<Slot<'a>>) -> Self {
         let lanes = (func.warps * WARP_LANES).max(1) as usize;
         let mut sizes = [0, 0];
         for inst in func.all_insts() {
@@ -172,10 +173,10 @@ impl<'a> Machine<'a> {
             self.values[parameter] = argument.clone();
         }
         for &inst in &data.insts {
-            if let Op::Yield(op::Yield { values }) = func.op(inst) {
-                return Ok(self.read_all(values));
-            }
             let results = self.inst(inst, mask)?;
+            if func.op(inst).is(Trait::terminator) {
+                return Ok(results);
+            }
             for (&value, result) in func.inst(inst).results.iter().zip(results) {
                 self.values[value] = result;
             }
@@ -187,126 +188,84 @@ impl<'a> Machine<'a> {
     }
 
     fn inst(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        let (func, data) = (self.func, self.func.inst(inst));
-        let mnemonic = data.op.mnemonic();
-        if let Some(result) = elementwise(func, &data.op, &data.results, |value| self.read(value)) {
-            return Ok(vec![result]);
-        }
-        if let Some(result) = self.pure_op(inst) {
-            return Ok(vec![result]);
-        }
-        match &data.op {
-            Op::Raw(op::Raw { op, lhs, rhs }) => self.raw(inst, *op, (*lhs, *rhs), mask),
-            Op::LaneLoad(_) => self.load(inst, mask).map(|result| vec![result]),
-            Op::LaneStore(_) => self.store(inst, mask).map(|()| Vec::new()),
-            Op::LaneAtomic(_) => self.combine(inst, mask).map(|()| Vec::new()),
-            Op::CheckBounds(_) | Op::CheckIndex(_) => Ok(self.check(inst, mask)),
-            Op::StopOutside(_) | Op::StopIndex(_) => self.stop(inst, mask),
-            Op::InBounds(op::InBounds {
-                base,
-                offset,
-                count,
-            }) => Ok(vec![self.in_bounds((*base, *offset), *count, mask)]),
-            Op::StartCopy(_) => self.start_copy(inst, mask).map(|()| Vec::new()),
-            Op::GroupCopies(op::GroupCopies {}) => {
-                self.group_copies(mask);
-                Ok(Vec::new())
-            }
-            Op::WaitCopies(op::WaitCopies { pending }) => {
-                let waited = self.wait_copies(inst, *pending, mask);
-                waited.map(|()| Vec::new())
-            }
-            Op::ShuffleXor(_) | Op::ShuffleIndex(_) => {
-                self.shuffle(inst, mask).map(|result| vec![result])
-            }
-            Op::Barrier(op::Barrier {}) => {
-                self.converged(inst, mask, self.lanes)?;
-                self.report.barriers += 1;
-                self.epoch += 1;
-                Ok(Vec::new())
-            }
-            Op::For(_) => self.for_loop(inst, mask),
-            Op::While(_) => self.while_loop(inst, mask),
-            Op::If(_) => self.branch(inst, mask),
-            Op::Constant(_)
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Ternary(_)
-            | Op::Compare(_)
-            | Op::Approximate(_)
-            | Op::Cast(_)
-            | Op::Bitcast(_)
-            | Op::Select(_)
-            | Op::ProgramId(_)
-            | Op::NumPrograms(_)
-            | Op::Splat(_)
-            | Op::LaneId(op::LaneId {})
-            | Op::WarpId(op::WarpId {})
-            | Op::Alloc(_)
-            | Op::Extract(_)
-            | Op::Vector(_)
-            | Op::ShuffleVector(_)
-            | Op::Yield(_) => unreachable!("broken invariant: `{mnemonic}` was handled"),
-            Op::Function(_)
-            | Op::Arange(_)
-            | Op::Broadcast(_)
-            | Op::ExpandDims(_)
-            | Op::Reshape(_)
-            | Op::Transpose(_)
-            | Op::Load(_)
-            | Op::Store(_)
-            | Op::AtomicReduce(_)
-            | Op::Reduce(_)
-            | Op::Scan(_)
-            | Op::Sort(_)
-            | Op::Dot(_)
-            | Op::Histogram(_)
-            | Op::Gather(_) => {
-                unreachable!("broken invariant: `{mnemonic}` is no lane op")
-            }
-        }
-    }
-
-    fn pure_op(&self, inst: Inst) -> Option<Elements> {
-        let data = self.func.inst(inst);
-        let lanes = self.lanes;
-        let per_lane = |of: &dyn Fn(usize) -> usize| {
-            Elements::new((0..lanes).map(|lane| of(lane) as u64).collect())
-        };
-        Some(match &data.op {
-            Op::ProgramId(op::ProgramId { axis }) => {
+        let func = self.func;
+        let results = &func.inst(inst).results;
+        let result = match func.lane_op(inst) {
+            LaneOp::Elementwise(op) => elementwise(func, op, results[0], |value| self.read(value)),
+            LaneOp::Raw(op) => self.raw(inst, op, mask)?,
+            LaneOp::Constant(op::Constant { value }) => Elements::uniform(value.bits),
+            LaneOp::ProgramId(op::ProgramId { axis }) => {
                 Elements::uniform(program_coordinates(self.grid, self.program)[axis.index()])
             }
-            Op::NumPrograms(op::NumPrograms { axis }) => {
+            LaneOp::NumPrograms(op::NumPrograms { axis }) => {
                 Elements::uniform(u64::from(self.grid[axis.index()]))
             }
-            Op::LaneId(op::LaneId {}) => per_lane(&|lane| lane % WARP_LANES as usize),
-            Op::WarpId(op::WarpId {}) => per_lane(&|lane| lane / WARP_LANES as usize),
-            Op::Alloc(_) => Elements::uniform(inst.index() as u64),
-            Op::Splat(op::Splat { x }) => {
-                let width = self.width(data.results[0]);
-                self.values[*x].gather(self.places(width).map(|(_, lane)| lane))
+            LaneOp::LaneId(op::LaneId {}) => self.each_lane(|lane| lane % WARP_LANES as usize),
+            LaneOp::WarpId(op::WarpId {}) => self.each_lane(|lane| lane / WARP_LANES as usize),
+            LaneOp::Alloc(_) => Elements::uniform(inst.index() as u64),
+            LaneOp::Splat(op::Splat { x }) => {
+                let places = self.places(self.width(results[0]));
+                self.values[*x].gather(places.map(|(_, lane)| lane))
             }
-            Op::Extract(op::Extract { vector, index }) => {
-                let first = *index as usize * lanes;
-                self.values[*vector].gather(first..first + lanes)
+            LaneOp::Extract(op::Extract { vector, index }) => {
+                let first = *index as usize * self.lanes;
+                self.values[*vector].gather(first..first + self.lanes)
             }
-            Op::Vector(op::Vector { elements }) => {
-                let places = self.places(elements.len());
-                let picked = places.map(|(element, lane)| self.values[elements[element]].get(lane));
-                Elements::new(picked.collect())
+            LaneOp::Vector(op) => self.vector(op),
+            LaneOp::ShuffleVector(op) => self.shuffle_vector(op),
+            LaneOp::LaneLoad(op) => self.load(inst, op, mask)?,
+            LaneOp::InBounds(op) => self.in_bounds(op, mask),
+            LaneOp::CheckBounds(op) => self.check_bounds(op, mask),
+            LaneOp::ShuffleXor(op::ShuffleXor { x, lane_mask }) => {
+                let from =
+                    self.each_lane(|lane| (lane % WARP_LANES as usize) ^ *lane_mask as usize);
+                self.shuffle(inst, *x, &from, mask)?
             }
-            Op::ShuffleVector(op::ShuffleVector { a, b, indices }) => {
-                let width = self.width(*a);
-                let places = self.places(indices.len());
-                let picked = places.map(|(element, lane)| match indices[element] as usize {
+            LaneOp::ShuffleIndex(op::ShuffleIndex { x, source_lane }) => {
+                self.shuffle(inst, *x, &self.read(*source_lane), mask)?
+            }
+            LaneOp::For(op) => return self.for_loop(inst, op, mask),
+            LaneOp::While(op) => return self.while_loop(inst, op, mask),
+            LaneOp::If(op) => return self.branch(inst, op, mask),
+            LaneOp::Yield(op::Yield { values }) => return Ok(self.read_all(values)),
+            LaneOp::LaneStore(op) => return self.store(inst, op, mask),
+            LaneOp::LaneAtomic(op) => return self.combine(inst, op, mask),
+            LaneOp::CheckIndex(op) => return Ok(self.check_index(op, mask)),
+            LaneOp::StopOutside(op) => return self.stop_outside(inst, op, mask),
+            LaneOp::StopIndex(op) => return self.stop_index(inst, op, mask),
+            LaneOp::StartCopy(op) => return self.start_copy(inst, op, mask),
+            LaneOp::GroupCopies(op::GroupCopies {}) => return Ok(self.group_copies(mask)),
+            LaneOp::WaitCopies(op) => return self.wait_copies(inst, op, mask),
+            LaneOp::Barrier(op::Barrier {}) => return self.barrier(inst, mask),
+        };
+        Ok(vec![result])
+    }
+    fn each_lane(&self, of: impl Fn(usize) -> usize) -> Elements {
+        Elements::new((0..self.lanes).map(|lane| of(lane) as u64).collect())
+    }
+
+    fn vector(&self, op::Vector { elements }: &op::Vector) -> Elements {
+        let places = self.places(elements.len());
+        let picked = places.map(|(element, lane)| self.values[elements[element]].get(lane));
+        Elements::new(picked.collect())
+    }
+
+    fn shuffle_vector(&self, op::ShuffleVector { a, b, indices }: &op::ShuffleVector) -> Elements {
+        let (width, lanes) = (self.width(*a), self.lanes);
+        let picked =
+            self.places(indices.len())
+                .map(|(element, lane)| match indices[element] as usize {
                     index if index < width => self.values[*a].get(index * lanes + lane),
                     index => self.values[*b].get((index - width) * lanes + lane),
                 });
-                Elements::new(picked.collect())
-            }
-            _ => return None,
-        })
+        Elements::new(picked.collect())
+    }
+
+    fn barrier(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
+        self.converged(inst, mask, self.lanes)?;
+        self.report.barriers += 1;
+        self.epoch += 1;
+        Ok(Vec::new())
     }
 
     /// An error unless all lanes of each group of `group` lanes take part, or none.
@@ -318,23 +277,17 @@ impl<'a> Machine<'a> {
         })
     }
 
-    fn shuffle(&mut self, inst: Inst, mask: &Mask) -> Result<Elements, Fault> {
+    /// The value of `x` in the lanes of the warp that `from` names.
+    fn shuffle(
+        &mut self,
+        inst: Inst,
+        x: Value,
+        from: &Elements,
+        mask: &Mask,
+    ) -> Result<Elements, Fault> {
         let warp = WARP_LANES as usize;
         self.converged(inst, mask, warp)?;
-        let (x, source): (Value, Box<dyn Fn(usize) -> i64>) = match self.func.op(inst) {
-            Op::ShuffleXor(op::ShuffleXor { x, lane_mask }) => {
-                let lane_mask = *lane_mask;
-                (*x, Box::new(move |lane| (lane % warp) as i64 ^ lane_mask))
-            }
-            Op::ShuffleIndex(op::ShuffleIndex { x, source_lane }) => {
-                let source = self.read(*source_lane);
-                (
-                    *x,
-                    Box::new(move |lane| i64::from(source.get(lane) as u32 as i32)),
-                )
-            }
-            op => unreachable!("broken invariant: `{}` is no shuffle", op.mnemonic()),
-        };
+        let source = |lane: usize| i64::from(from.get(lane) as u32 as i32);
         for lane in mask.lanes() {
             let source_lane = source(lane);
             if source_lane < 0 || source_lane >= warp.min(self.lanes) as i64 {
@@ -351,15 +304,12 @@ impl<'a> Machine<'a> {
         Ok(self.values[x].gather(places))
     }
 
-    fn branch(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        let Op::If(op::If {
+    fn branch(&mut self, inst: Inst, op: &op::If, mask: &Mask) -> Result<Vec<Elements>, Fault> {
+        let op::If {
             condition,
             on_true,
             on_false,
-        }) = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `if`")
-        };
+        } = op;
         let condition = self.read(*condition);
         let (on, off) = (mask.and(&condition, true), mask.and(&condition, false));
         match (on.any(), off.any()) {
@@ -388,21 +338,10 @@ impl<'a> Machine<'a> {
             .collect()
     }
 
-    fn for_loop(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        let Op::For(op::For {
-            lower,
-            upper,
-            init,
-            step,
-            body,
-            ..
-        }) = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `for`")
-        };
-        let upper = self.read(*upper);
-        let mut index = self.read(*lower);
-        let mut carried = self.read_all(init);
+    fn for_loop(&mut self, inst: Inst, op: &op::For, mask: &Mask) -> Result<Vec<Elements>, Fault> {
+        let upper = self.read(op.upper);
+        let mut index = self.read(op.lower);
+        let mut carried = self.read_all(&op.init);
         let mut active = mask.clone();
         loop {
             active =
@@ -411,9 +350,9 @@ impl<'a> Machine<'a> {
                 return Ok(carried);
             }
             let arguments = [vec![index.clone()], carried.clone()].concat();
-            let next = self.region(*body, &arguments, &active)?;
+            let next = self.region(op.body, &arguments, &active)?;
             carried = self.merge_all(inst, &active, &next, &carried);
-            let stepped = |lane: usize| index.get(lane).cast_signed().checked_add(*step);
+            let stepped = |lane: usize| index.get(lane).cast_signed().checked_add(op.step);
             active = active.filter(|lane| stepped(lane).is_some());
             let entries = if index.is_uniform() { 1 } else { self.lanes };
             let bits = (0..entries).map(|lane| stepped(lane).unwrap_or(0).cast_unsigned());
@@ -421,22 +360,24 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn while_loop(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        let Op::While(op::While { init, before, body }) = self.func.op(inst) else {
-            unreachable!("broken invariant: called for `while`")
-        };
-        let mut carried = self.read_all(init);
+    fn while_loop(
+        &mut self,
+        inst: Inst,
+        op: &op::While,
+        mask: &Mask,
+    ) -> Result<Vec<Elements>, Fault> {
+        let mut carried = self.read_all(&op.init);
         let mut results = carried.clone();
         let mut active = mask.clone();
         for _ in 0..WHILE_LIMIT {
-            let mut next = self.region(*before, &carried, &active)?;
+            let mut next = self.region(op.before, &carried, &active)?;
             let condition = next.remove(0);
             results = self.merge_all(inst, &active, &next, &results);
             active = active.and(&condition, true);
             if !active.any() || self.stopped {
                 return Ok(results);
             }
-            carried = self.region(*body, &next, &active)?;
+            carried = self.region(op.body, &next, &active)?;
         }
         Err(self.fault(inst, FaultKind::Endless(WHILE_LIMIT)))
     }

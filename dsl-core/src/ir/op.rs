@@ -205,26 +205,27 @@ macro_rules! define_structs {
     };
 }
 
-/// The ops of a stage: a view of [`Op`] that has no others.
-macro_rules! define_stage {
-    ($(#[doc = $doc:literal])* $Stage:ident $method:ident [$($Family:ident)*]
+/// A view of [`Op`] that has some of its variants only.
+macro_rules! define_view {
+    ($(#[doc = $doc:literal])* $View:ident $method:ident [$($Family:ident)*] [$($Inner:ident $inner:ident)*]
         $($(#[doc = $row:literal])* $Variant:ident $mnemonic:literal { $($field:ident : $Kind:ty),* $(,)? }
         -> $rule:ident is [$($trait:ident)*];)*) => {
         $(#[doc = $doc])*
         #[derive(Clone, Copy, Debug)]
         #[expect(missing_docs, reason = "the variants of `Op`")]
-        pub enum $Stage<'a> {
+        pub enum $View<'a> {
+            $($Inner($Inner<'a>),)*
             $($Family(&'a $Family),)*
             $($Variant(&'a $Variant),)*
         }
 
         impl Op {
             $(#[doc = $doc])*
-            pub fn $method(&self) -> Option<$Stage<'_>> {
+            pub fn $method(&self) -> Option<$View<'_>> {
                 match self {
-                    $(Self::$Family(it) => Some($Stage::$Family(it)),)*
-                    $(Self::$Variant(it) => Some($Stage::$Variant(it)),)*
-                    _ => None,
+                    $(Self::$Family(it) => Some($View::$Family(it)),)*
+                    $(Self::$Variant(it) => Some($View::$Variant(it)),)*
+                    _ => None$(.or_else(|| self.$inner().map($View::$Inner)))*,
                 }
             }
         }
@@ -241,7 +242,8 @@ macro_rules! rows {
 type Rows = &'static [(&'static str, &'static str)];
 
 macro_rules! define_op {
-    (both { $($both:tt)* } block { $($block:tt)* } lane { $($lane:tt)* }) => {
+    (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } both { $($both:tt)* } block { $($block:tt)* }
+        lane { $($lane:tt)* }) => {
         define_structs! {
             families {
                 /// An elementwise op of one operand.
@@ -259,27 +261,47 @@ macro_rules! define_op {
                 /// An elementwise function of the device's own.
                 Approximate(super::Approximate) { x } -> like_first;
             }
-            $($both)* $($block)* $($lane)*
+            $($elementwise)* $($shape)* $($both)* $($block)* $($lane)*
         }
-        define_stage! {
+        define_view! {
+            /// The op as one that works on each element alone, in either stage; `None` for others.
+            Elementwise elementwise [Unary Binary Ternary Compare Approximate] [] $($elementwise)*
+        }
+        define_view! {
+            /// The op as one that gives a tile the elements of another; `None` for others.
+            ShapeOp shape [] [] $($shape)*
+        }
+        define_view! {
             /// The op as one of the block stage; `None` for those of lanes only.
-            BlockOp block [Unary Binary Ternary Compare Function Approximate] $($both)* $($block)*
+            BlockOp block [Function] [Elementwise elementwise ShapeOp shape] $($both)* $($block)*
         }
-        define_stage! {
+        define_view! {
             /// The op as one of the lane stage; `None` for those of tiles only.
-            LaneOp lane [Unary Binary Ternary Compare Raw Approximate] $($both)* $($lane)*
+            LaneOp lane [Raw] [Elementwise elementwise] $($both)* $($lane)*
         }
 
         /// Mnemonic and documentation of the ops with their own shape, and their stages.
         pub const STRUCTURAL: &[(&[Stage], Rows)] = &[
-            (&[Stage::Block, Stage::Lane], rows! { $($both)* }),
-            (&[Stage::Block], rows! { $($block)* }),
+            (&[Stage::Block, Stage::Lane], rows! { $($both)* $($elementwise)* }),
+            (&[Stage::Block], rows! { $($shape)* $($block)* }),
             (&[Stage::Lane], rows! { $($lane)* }),
         ];
     };
 }
 
 for_each_op!(define_op);
+
+impl ShapeOp<'_> {
+    /// The tile whose elements the op gives.
+    pub fn x(self) -> Value {
+        match self {
+            Self::Broadcast(op) => op.x,
+            Self::ExpandDims(op) => op.x,
+            Self::Reshape(op) => op.x,
+            Self::Transpose(op) => op.x,
+        }
+    }
+}
 
 impl Op {
     /// The name in the text form.

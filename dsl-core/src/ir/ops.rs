@@ -19,13 +19,7 @@
 /// Calls `$m!` with one row per op: doc, variant, mnemonic, fields, result rule, stages, traits.
 macro_rules! for_each_op {
     ($m:ident) => { $m! {
-        both {
-            /// A scalar, tile or vector filled with one literal.
-            Constant "constant" { value: Literal } -> declared is [pure pointwise];
-            /// Position of this program along a grid axis (0, 1 or 2).
-            ProgramId "program_id" { axis: Axis } -> index is [pure];
-            /// Extent of the grid along an axis (0, 1 or 2).
-            NumPrograms "num_programs" { axis: Axis } -> index is [pure];
+        elementwise {
             /// Converts each number. Rounds once to nearest even; float to integer saturates and NaN
             /// gives 0; to `bool` means nonzero.
             Cast "cast" { x: Value } -> declared is [pure elementwise pointwise];
@@ -34,6 +28,24 @@ macro_rules! for_each_op {
             Bitcast "bitcast" { x: Value } -> declared is [pure elementwise pointwise];
             /// `on_true` where the condition holds, else `on_false`; both are evaluated.
             Select "select" { condition: Value, on_true: Value, on_false: Value } -> select is [pure elementwise pointwise];
+        }
+        shape {
+            /// Repeats along the axes whose extent is 1.
+            Broadcast "broadcast" { x: Value } -> declared is [pure pointwise];
+            /// Inserts an axis of extent 1.
+            ExpandDims "expand_dims" { x: Value, axis: Axis } -> expand_dims is [pure pointwise];
+            /// Another shape, the same row-major order of elements.
+            Reshape "reshape" { x: Value } -> declared is [pure pointwise];
+            /// Permutes axes: axis `i` of the result is axis `permutation[i]` of `x`.
+            Transpose "transpose" { x: Value, permutation: Indices } -> transpose is [pure pointwise];
+        }
+        both {
+            /// A scalar, tile or vector filled with one literal.
+            Constant "constant" { value: Literal } -> declared is [pure pointwise];
+            /// Position of this program along a grid axis (0, 1 or 2).
+            ProgramId "program_id" { axis: Axis } -> index is [pure];
+            /// Extent of the grid along an axis (0, 1 or 2).
+            NumPrograms "num_programs" { axis: Axis } -> index is [pure];
             /// Repeats a scalar.
             Splat "splat" { x: Value } -> declared is [pure pointwise];
             /// Runs the region for `lower, lower + step, ..` below `upper`. The region takes the index
@@ -51,14 +63,6 @@ macro_rules! for_each_op {
         block {
             /// The integers `start..end`; their number is a power of two.
             Arange "arange" { start: i64, end: i64 } -> arange is [pure pointwise];
-            /// Repeats along the axes whose extent is 1.
-            Broadcast "broadcast" { x: Value } -> declared is [pure pointwise];
-            /// Inserts an axis of extent 1.
-            ExpandDims "expand_dims" { x: Value, axis: Axis } -> expand_dims is [pure pointwise];
-            /// Another shape, the same row-major order of elements.
-            Reshape "reshape" { x: Value } -> declared is [pure pointwise];
-            /// Permutes axes: axis `i` of the result is axis `permutation[i]` of `x`.
-            Transpose "transpose" { x: Value, permutation: Indices } -> transpose is [pure pointwise];
             /// Reads `base[offsets]` where the mask holds; elsewhere `other`, or zero bits without it.
             Load "load" { base: Value, offsets: Value, mask: Option<Value>, other: Option<Value> } -> load is [reads];
             /// Writes `base[offsets]` where the mask holds. Of two equal offsets the higher element

@@ -7,10 +7,11 @@ mod tests;
 use std::ops::Deref;
 
 use crate::diagnostic::Diagnostics;
-use crate::ir::{Func, Stage};
+use crate::ir::op::{BlockOp, LaneOp};
+use crate::ir::{Func, Inst, Stage};
 
 macro_rules! proven {
-    ($(#[doc = $doc:literal])* $Name:ident, $check:ident, $stage:ident) => {
+    ($(#[doc = $doc:literal])* $Name:ident, $check:ident, $stage:ident, $StageOp:ident, $stage_op:ident) => {
         $(#[doc = $doc])*
         #[derive(Clone, Debug)]
         pub struct $Name(Func);
@@ -19,6 +20,11 @@ macro_rules! proven {
             /// The function, to change; it must be verified again.
             pub fn into_inner(self) -> Func {
                 self.0
+            }
+
+            /// The op of an instruction that the body reaches.
+            pub fn $stage_op(&self, inst: Inst) -> $StageOp<'_> {
+                self.0.op(inst).$check().expect("broken invariant: a verified op is one of its stage")
             }
         }
 
@@ -38,9 +44,9 @@ macro_rules! proven {
 
 proven!(
     /// A function proven valid at stage block.
-    BlockFunc, block, Block
+    BlockFunc, block, Block, BlockOp, block_op
 );
 proven!(
     /// A function proven valid at stage lane: what a backend takes.
-    LaneFunc, lane, Lane
+    LaneFunc, lane, Lane, LaneOp, lane_op
 );

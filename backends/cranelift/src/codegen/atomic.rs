@@ -4,7 +4,7 @@ use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, I32, I64};
 use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData};
-use exactile_core::ir::{AtomicOp, Class, DType, Value};
+use exactile_core::ir::{AtomicOp, Class, DType, op};
 
 use super::Codegen;
 use super::lanes::lane_type;
@@ -12,21 +12,15 @@ use super::memory::flags;
 
 impl Codegen<'_> {
     /// Combines a scalar into memory where the scalar mask is true.
-    pub(super) fn combine(
-        &mut self,
-        op: AtomicOp,
-        (base, offset): (Value, Value),
-        value: Value,
-        mask: Option<Value>,
-    ) {
-        let after = self.enter_masked(mask);
-        let dtype = self.dtype(value);
-        let address = self.address(base, offset, dtype);
-        let value = self.single(value);
+    pub(super) fn combine(&mut self, op: &op::LaneAtomic) {
+        let after = self.enter_masked(op.mask);
+        let dtype = self.dtype(op.value);
+        let address = self.address(op.base, op.offset, dtype);
+        let value = self.single(op.value);
         if dtype.is_float() {
             self.add_float(dtype, address, value);
         } else {
-            let (ty, op) = (lane_type(dtype), machine_op(op, dtype));
+            let (ty, op) = (lane_type(dtype), machine_op(op.op, dtype));
             self.builder
                 .ins()
                 .atomic_rmw(ty, flags(), op, address, value);

@@ -244,8 +244,7 @@ impl Codegen<'_> {
     }
 
     /// The bits as another type of the same width.
-    pub(super) fn bitcast(&mut self, result: Value, x: Value) -> Repr {
-        let ty = self.func.ty(result);
+    pub(super) fn bitcast(&mut self, ty: Type, x: Value) -> Repr {
         let from = self.dtype(x);
         let to = ty.dtype().unwrap_or(from);
         let repr = self.repr(x);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder};
-use exactile_core::ir::{Op, Region, Type, Value, op};
+use exactile_core::ir::{Type, Value, op};
 
 use super::Codegen;
 use super::ahead::Loop;
@@ -13,28 +13,6 @@ use super::lanes::Repr;
 use crate::Error;
 
 impl Codegen<'_> {
-    pub(super) fn control(&mut self, op: &Op, results: &[Value]) -> Result<(), Error> {
-        match op {
-            Op::For(op::For {
-                lower,
-                upper,
-                init,
-                step,
-                body,
-                ..
-            }) => self.for_loop((*lower, *upper), *step, init, *body, results),
-            Op::If(op::If {
-                condition,
-                on_true,
-                on_false,
-            }) => self.branch(*condition, *on_true, *on_false, results),
-            Op::While(op::While { init, before, body }) => {
-                self.while_loop(init, *before, *body, results)
-            }
-            op => Err(Error::Unsupported(op.mnemonic())),
-        }
-    }
-
     /// A new block with parameters for values of these types.
     fn block_for(&mut self, values: &[Value]) -> clif::Block {
         let block = self.builder.create_block();
@@ -68,14 +46,12 @@ impl Codegen<'_> {
         arguments
     }
 
-    fn for_loop(
-        &mut self,
-        bounds: (Value, Value),
-        step: i64,
-        init: &[Value],
-        body: Region,
-        results: &[Value],
-    ) -> Result<(), Error> {
+    pub(super) fn for_loop(&mut self, op: &op::For, results: &[Value]) -> Result<(), Error> {
+        let op::For {
+            init, step, body, ..
+        } = op;
+        let (step, body) = (*step, *body);
+        let bounds = (op.lower, op.upper);
         let (lower, upper) = (self.single(bounds.0), self.single(bounds.1));
         let parameters = self.func.region(body).parameters.clone();
         let inside = self.block_for(&parameters);
@@ -122,14 +98,8 @@ impl Codegen<'_> {
         self.loops.push(around);
     }
 
-    fn branch(
-        &mut self,
-        condition: Value,
-        on_true: Region,
-        on_false: Region,
-        results: &[Value],
-    ) -> Result<(), Error> {
-        let condition = self.single(condition);
+    pub(super) fn branch(&mut self, op: &op::If, results: &[Value]) -> Result<(), Error> {
+        let condition = self.single(op.condition);
         let (then, otherwise) = (self.builder.create_block(), self.builder.create_block());
         let after = self.block_for(results);
         self.builder
@@ -137,7 +107,7 @@ impl Codegen<'_> {
             .brif(condition, then, &[], otherwise, &[]);
         let before = self.asked.clone();
         let mut asked = BTreeMap::new();
-        for (block, region) in [(then, on_true), (otherwise, on_false)] {
+        for (block, region) in [(then, op.on_true), (otherwise, op.on_false)] {
             self.builder.switch_to_block(block);
             self.asked.clone_from(&before);
             self.region(region)?;
@@ -151,13 +121,9 @@ impl Codegen<'_> {
         Ok(())
     }
 
-    fn while_loop(
-        &mut self,
-        init: &[Value],
-        before: Region,
-        body: Region,
-        results: &[Value],
-    ) -> Result<(), Error> {
+    pub(super) fn while_loop(&mut self, op: &op::While, results: &[Value]) -> Result<(), Error> {
+        let op::While { init, before, body } = op;
+        let (before, body) = (*before, *body);
         let tested = self.func.region(before).parameters.clone();
         let carried = self.func.region(body).parameters.clone();
         let header = self.block_for(&tested);

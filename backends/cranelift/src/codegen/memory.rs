@@ -6,7 +6,7 @@ use cranelift_codegen::ir::types::{I8, I8X16, I16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{
     BlockArg, InstBuilder, InstructionData, MemFlagsData, Opcode, ValueDef,
 };
-use exactile_core::ir::{DType, Literal, Op, Type, Value};
+use exactile_core::ir::{DType, Literal, Op, Type, Value, op};
 
 use super::Codegen;
 use super::lanes::{Repr, lane_type, mask_type, piece_type};
@@ -77,22 +77,16 @@ impl Codegen<'_> {
     }
 
     /// A load; where the scalar mask is false, `other` or zero.
-    pub(super) fn load(
-        &mut self,
-        base: Value,
-        offset: Value,
-        mask: Option<Value>,
-        other: Option<Value>,
-        ty: Type,
-    ) -> Repr {
+    pub(super) fn load(&mut self, op: &op::LaneLoad, ty: Type) -> Repr {
+        let (base, offset) = (op.base, op.offset);
         let dtype = ty.dtype().unwrap_or(DType::I64);
         self.prefetch((base, offset), dtype, ty.shape.elements(), false);
-        let Some(mask) = mask else {
+        let Some(mask) = op.mask else {
             let address = self.address(base, offset, dtype);
             return self.load_from(address, dtype, ty.shape.elements());
         };
         let condition = self.single(mask);
-        let otherwise = match other {
+        let otherwise = match op.other {
             Some(other) => self.repr(other),
             None => self.filled(Literal::from_bits(dtype, 0), ty),
         };
@@ -165,7 +159,14 @@ impl Codegen<'_> {
     }
 
     /// A store where the scalar mask is true.
-    pub(super) fn store(&mut self, base: Value, offset: Value, value: Value, mask: Option<Value>) {
+    pub(super) fn store(&mut self, op: &op::LaneStore) {
+        let op::LaneStore {
+            base,
+            offset,
+            value,
+            mask,
+            ..
+        } = *op;
         let after = self.enter_masked(mask);
         let ty = self.ty(value);
         let dtype = self.dtype(value);
@@ -238,7 +239,8 @@ impl Codegen<'_> {
     /// launch can make too short.
     pub(super) fn is_inside(
         &mut self,
-        (base, offset): (Value, Value),
+        base: Value,
+        offset: Value,
         count: i64,
     ) -> Option<(clif::Value, clif::Value)> {
         let length = self.lengths[base]?;
@@ -256,19 +258,13 @@ impl Codegen<'_> {
     }
 
     /// The mask and that the whole access is in bounds; a violation is recorded.
-    pub(super) fn check_bounds(
-        &mut self,
-        access: (Value, Value),
-        element: Value,
-        mask: Option<Value>,
-        count: i64,
-        site: i64,
-    ) -> Repr {
-        let Some((inside, length)) = self.is_inside(access, count) else {
+    pub(super) fn check_bounds(&mut self, op: &op::CheckBounds) -> Repr {
+        let mask = op.mask;
+        let Some((inside, length)) = self.is_inside(op.base, op.offset, op.count) else {
             let always = self.bits(I8, 1);
             return Repr::Scalar(mask.map_or(always, |mask| self.single(mask)));
         };
-        let offset = self.index(access.1);
+        let offset = self.index(op.offset);
         let outside = self.builder.ins().bxor_imm_u(inside, 1);
         let (effective, wrong) = match mask.map(|mask| self.single(mask)) {
             Some(mask) => (
@@ -277,19 +273,19 @@ impl Codegen<'_> {
             ),
             None => (inside, outside),
         };
-        self.report_where(wrong, (element, site), (offset, length));
+        self.report_where(wrong, (op.element, op.site), (offset, length));
         Repr::Scalar(effective)
     }
 
     /// Reports an index that is not below its extent.
-    pub(super) fn check_index(&mut self, index: Value, element: Value, extent: i64, site: i64) {
-        let index = self.single(index);
-        let wrong = self
-            .builder
-            .ins()
-            .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, index, extent);
-        let extent = self.bits(I64, extent as u64);
-        self.report_where(wrong, (element, site), (index, extent));
+    pub(super) fn check_index(&mut self, op: &op::CheckIndex) {
+        let index = self.single(op.index);
+        let wrong =
+            self.builder
+                .ins()
+                .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, index, op.extent);
+        let extent = self.bits(I64, op.extent as u64);
+        self.report_where(wrong, (op.element, op.site), (index, extent));
     }
 
     /// Records an access of what has `length` elements where `wrong` holds.

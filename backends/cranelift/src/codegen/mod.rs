@@ -17,7 +17,8 @@ use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use exactile_core::entity::EntityMap;
-use exactile_core::ir::{Axis, DType, Func, Inst, Literal, Op, Region, Type, Value, op};
+use exactile_core::ir::op::{Elementwise, LaneOp};
+use exactile_core::ir::{Axis, DType, Inst, Literal, Op, Region, Space, Type, Value, op};
 use exactile_core::passes::legalise;
 use exactile_core::verify::LaneFunc;
 
@@ -81,7 +82,7 @@ struct Entry {
 }
 
 struct Codegen<'a> {
-    func: &'a Func,
+    func: &'a LaneFunc,
     builder: FunctionBuilder<'a>,
     helpers: Helpers,
     values: EntityMap<Value, Option<Repr>>,
@@ -191,142 +192,108 @@ impl Codegen<'_> {
     }
 
     fn inst(&mut self, inst: Inst) -> Result<(), Error> {
-        let data = self.func.inst(inst);
-        if matches!(data.op, Op::Constant(_)) {
-            return Ok(());
-        }
-        self.make_constants(&data.op);
-        let results = &data.results;
+        let func = self.func;
+        self.make_constants(func.op(inst));
+        let results = &func.inst(inst).results;
         let ty = results.first().map(|&result| self.ty(result));
-        let repr = match (&data.op, ty) {
-            (Op::For(_) | Op::If(_) | Op::While(_), _) => {
-                return self.control(&data.op, results);
+        let ty = ty.unwrap_or(Type::BOOL);
+        let repr = match func.lane_op(inst) {
+            LaneOp::Elementwise(op) => self.elementwise(op, ty)?,
+            LaneOp::Raw(op) => self.raw(op.op, ty, op.lhs, op.rhs),
+            LaneOp::ProgramId(op) => Repr::Scalar(self.coordinates[op.axis.index()]),
+            LaneOp::NumPrograms(op) => self.num_programs(op.axis),
+            LaneOp::Splat(op) => self.splat(op.x, ty.shape.elements()),
+            LaneOp::Alloc(_) => self.alloc(ty)?,
+            LaneOp::LaneLoad(op) => self.load(op, ty),
+            LaneOp::InBounds(op) => {
+                let inside = self.is_inside(op.base, op.offset, op.count);
+                Repr::Scalar(match inside {
+                    Some((inside, _)) => inside,
+                    None => self.bits(clif::types::I8, 1),
+                })
             }
-            (
-                Op::LaneStore(op::LaneStore {
-                    base,
-                    offset,
-                    value,
-                    mask,
-                    ..
-                }),
-                _,
-            ) => {
-                self.store(*base, *offset, *value, *mask);
-                return Ok(());
+            LaneOp::CheckBounds(op) => self.check_bounds(op),
+            LaneOp::Extract(op) => {
+                let (vector, dtype) = (self.repr(op.vector), self.dtype(op.vector));
+                Repr::Scalar(self.extract(&vector, dtype, op.index as usize))
             }
-            (
-                Op::LaneAtomic(op::LaneAtomic {
-                    base,
-                    offset,
-                    value,
-                    mask,
-                    op,
-                }),
-                _,
-            ) => {
-                self.combine(*op, (*base, *offset), *value, *mask);
-                return Ok(());
-            }
-            (
-                Op::CheckIndex(op::CheckIndex {
-                    index,
-                    element,
-                    extent,
-                    site,
-                    ..
-                }),
-                _,
-            ) => {
-                self.check_index(*index, *element, *extent, *site);
-                return Ok(());
-            }
-            (Op::Yield(_), _) => return Ok(()),
-            (_, None) => return Err(Error::Unsupported(data.op.mnemonic())),
-            (op, Some(ty)) => self.value(op, results[0], ty)?,
-        };
-        self.values[results[0]] = Some(repr);
-        Ok(())
-    }
-
-    /// The value of an instruction with one result.
-    fn value(&mut self, op: &Op, result: Value, ty: Type) -> Result<Repr, Error> {
-        let lanes = ty.shape.elements();
-        Ok(match op {
-            Op::ProgramId(op::ProgramId { axis }) => Repr::Scalar(self.coordinates[axis.index()]),
-            Op::NumPrograms(op::NumPrograms { axis: Axis(axis) }) => {
-                let offset = GRID_OFFSET + i32::from(*axis) * 8;
-                let (flags, context) = (memory::flags(), self.entry.context);
-                let ins = self.builder.ins();
-                Repr::Scalar(ins.load(clif::types::I64, flags, context, offset))
-            }
-            Op::Splat(op::Splat { x }) => self.splat(*x, lanes),
-            Op::Unary(op::Unary { op, x }) => {
-                self.unary(*op, self.dtype(*x), lanes, &self.repr(*x))
-            }
-            Op::Binary(op::Binary { op, lhs, rhs }) if !legalise::needs_guard(*op, ty.dtype()) => {
-                self.binary(*op, ty, *lhs, *rhs)
-            }
-            Op::Raw(op::Raw { op, lhs, rhs }) => self.raw(*op, ty, *lhs, *rhs),
-            Op::Ternary(op::Ternary { op, a, b, c }) => {
-                let operands = [self.repr(*a), self.repr(*b), self.repr(*c)];
-                self.ternary(*op, ty, &operands)
-            }
-            Op::Compare(op::Compare { op, lhs, rhs }) => self.compare(*op, *lhs, *rhs, lanes),
-            Op::Select(op::Select {
-                condition,
-                on_true,
-                on_false,
-            }) => {
-                let (on_true, on_false) = (self.repr(*on_true), self.repr(*on_false));
-                let condition = self.repr(*condition);
-                self.select(ty, &condition, &on_true, &on_false)
-            }
-            Op::Cast(op::Cast { x }) => self.cast(*x, ty),
-            Op::Bitcast(op::Bitcast { x }) => self.bitcast(result, *x),
-            Op::Alloc(_) => {
-                if !matches!(ty.pointee(), Some((_, exactile_core::ir::Space::Scratch))) {
-                    return Err(Error::Unsupported("shared memory"));
-                }
-                // Each access adds the offset: a start for each buffer would be alive through all code.
-                Repr::Scalar(self.scratch)
-            }
-            Op::LaneLoad(op::LaneLoad {
-                base,
-                offset,
-                mask,
-                other,
-                ..
-            }) => self.load(*base, *offset, *mask, *other, ty),
-            Op::InBounds(op::InBounds {
-                base,
-                offset,
-                count,
-            }) => Repr::Scalar(match self.is_inside((*base, *offset), *count) {
-                Some((inside, _)) => inside,
-                None => self.bits(clif::types::I8, 1),
-            }),
-            Op::CheckBounds(op::CheckBounds {
-                base,
-                offset,
-                element,
-                mask,
-                count,
-                site,
-            }) => self.check_bounds((*base, *offset), *element, *mask, *count, *site),
-            Op::Extract(op::Extract { vector, index }) => {
-                let lane = self.extract(&self.repr(*vector), self.dtype(*vector), *index as usize);
-                Repr::Scalar(lane)
-            }
-            Op::Vector(op::Vector { elements }) => {
+            LaneOp::Vector(op::Vector { elements }) => {
                 let singles: Vec<clif::Value> = elements
                     .iter()
                     .map(|&element| self.single(element))
                     .collect();
                 self.gather(self.dtype(elements[0]), &singles)
             }
-            Op::ShuffleVector(op::ShuffleVector { a, b, indices }) => self.shuffle(*a, *b, indices),
-            op => return Err(Error::Unsupported(op.mnemonic())),
+            LaneOp::ShuffleVector(op) => self.shuffle(op.a, op.b, &op.indices),
+            LaneOp::LaneStore(op) => {
+                self.store(op);
+                return Ok(());
+            }
+            LaneOp::LaneAtomic(op) => {
+                self.combine(op);
+                return Ok(());
+            }
+            LaneOp::CheckIndex(op) => {
+                self.check_index(op);
+                return Ok(());
+            }
+            LaneOp::For(op) => return self.for_loop(op, results),
+            LaneOp::If(op) => return self.branch(op, results),
+            LaneOp::While(op) => return self.while_loop(op, results),
+            LaneOp::Constant(_) | LaneOp::Yield(_) => return Ok(()),
+            LaneOp::LaneId(_)
+            | LaneOp::WarpId(_)
+            | LaneOp::StopOutside(_)
+            | LaneOp::StopIndex(_)
+            | LaneOp::ShuffleXor(_)
+            | LaneOp::ShuffleIndex(_)
+            | LaneOp::Barrier(_)
+            | LaneOp::StartCopy(_)
+            | LaneOp::GroupCopies(_)
+            | LaneOp::WaitCopies(_) => {
+                return Err(Error::Unsupported(func.op(inst).mnemonic()));
+            }
+        };
+        self.values[results[0]] = Some(repr);
+        Ok(())
+    }
+
+    fn elementwise(&mut self, op: Elementwise<'_>, ty: Type) -> Result<Repr, Error> {
+        let lanes = ty.shape.elements();
+        Ok(match op {
+            Elementwise::Unary(op) => self.unary(op.op, self.dtype(op.x), lanes, &self.repr(op.x)),
+            Elementwise::Binary(op) if legalise::needs_guard(op.op, ty.dtype()) => {
+                return Err(Error::Unsupported(op.op.mnemonic()));
+            }
+            Elementwise::Binary(op) => self.binary(op.op, ty, op.lhs, op.rhs),
+            Elementwise::Ternary(op) => {
+                let operands = [self.repr(op.a), self.repr(op.b), self.repr(op.c)];
+                self.ternary(op.op, ty, &operands)
+            }
+            Elementwise::Compare(op) => self.compare(op.op, op.lhs, op.rhs, lanes),
+            Elementwise::Select(op) => {
+                let (on_true, on_false) = (self.repr(op.on_true), self.repr(op.on_false));
+                let condition = self.repr(op.condition);
+                self.select(ty, &condition, &on_true, &on_false)
+            }
+            Elementwise::Cast(op) => self.cast(op.x, ty),
+            Elementwise::Bitcast(op) => self.bitcast(ty, op.x),
+            Elementwise::Approximate(op) => return Err(Error::Unsupported(op.op.mnemonic())),
         })
+    }
+
+    fn num_programs(&mut self, Axis(axis): Axis) -> Repr {
+        let offset = GRID_OFFSET + i32::from(axis) * 8;
+        let (flags, context) = (memory::flags(), self.entry.context);
+        let ins = self.builder.ins();
+        Repr::Scalar(ins.load(clif::types::I64, flags, context, offset))
+    }
+
+    /// Each access adds the offset: a start for each buffer would be alive through all code.
+    fn alloc(&self, ty: Type) -> Result<Repr, Error> {
+        if !matches!(ty.pointee(), Some((_, Space::Scratch))) {
+            return Err(Error::Unsupported("shared memory"));
+        }
+        Ok(Repr::Scalar(self.scratch))
     }
 }

@@ -3,7 +3,7 @@
 //! An unmasked access is an LLVM load or store. A masked one is inline PTX with a predicate: a
 //! branch around each access would keep the assembler from having many in flight.
 
-use exactile_core::ir::{Access, DType, Inst, Op, Space, Value, op};
+use exactile_core::ir::{Access, DType, Inst, Space, Value, op};
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue};
 
@@ -41,18 +41,15 @@ impl Piece<'_> {
 }
 
 impl<'c> Emitter<'_, 'c> {
-    /// Emits `lane_load`.
-    pub(super) fn lane_load(&mut self, inst: Inst, op: &Op) -> Result<()> {
-        let Op::LaneLoad(op::LaneLoad {
+    /// The elements of a `lane_load`.
+    pub(super) fn lane_load(&self, inst: Inst, op: &op::LaneLoad) -> Result<Elements<'c>> {
+        let op::LaneLoad {
             base,
             offset,
             mask,
             other,
             align,
-        }) = op
-        else {
-            return Err(Error::Unsupported(op.mnemonic().to_string()));
-        };
+        } = op;
         let target = self.target(*base, *align)?;
         let ty = self.func.ty(self.func.inst(inst).results[0]);
         let count = ty.shape.elements();
@@ -70,22 +67,18 @@ impl<'c> Emitter<'_, 'c> {
                 Some((mask, None)) => self.masked_load(&target, &piece, mask, &otherwise[range])?,
             });
         }
-        self.define(inst, elements);
-        Ok(())
+        Ok(elements)
     }
 
     /// Emits `lane_store`.
-    pub(super) fn lane_store(&mut self, op: &Op) -> Result<()> {
-        let Op::LaneStore(op::LaneStore {
+    pub(super) fn lane_store(&self, op: &op::LaneStore) -> Result<()> {
+        let op::LaneStore {
             base,
             offset,
             value,
             mask,
             align,
-        }) = op
-        else {
-            return Err(Error::Unsupported(op.mnemonic().to_string()));
-        };
+        } = op;
         let target = self.target(*base, *align)?;
         let elements = self.get(*value);
         let mask = mask.map(|mask| self.values[mask][0].into_int_value());

@@ -1,6 +1,7 @@
 //! Elementwise ops: dispatch over the families, and comparisons.
 
-use exactile_core::ir::{BinaryOp, CompareOp, DType, Inst, Op, TernaryOp, UnaryOp, op};
+use exactile_core::ir::op::Elementwise;
+use exactile_core::ir::{BinaryOp, CompareOp, DType, TernaryOp, UnaryOp, Value, op};
 use inkwell::values::{BasicValueEnum, InstructionOpcode, IntValue, Operand};
 use inkwell::{FloatPredicate, IntPredicate};
 
@@ -9,34 +10,59 @@ use super::value::Elements;
 use crate::error::{Error, Result};
 
 impl<'c> Emitter<'_, 'c> {
-    /// Emits an elementwise op, a constant, a select or a splat.
-    pub(super) fn elementwise(&mut self, inst: Inst, op: &Op) -> Result<()> {
-        let elements = match op {
-            Op::Constant(op::Constant { value }) => {
-                vec![self.literal(*value)?; self.result_elements(inst)]
+    /// The elements of an elementwise op.
+    pub(super) fn elementwise(&self, op: Elementwise<'_>, result: Value) -> Result<Elements<'c>> {
+        match op {
+            Elementwise::Unary(op) => self.each([op.x], |dtype, [x]| self.unary(op.op, dtype, x)),
+            Elementwise::Approximate(op) => self.each([op.x], |_, [x]| {
+                Ok(self.approximate(op.op, x.into_float_value())?.into())
+            }),
+            Elementwise::Binary(op) => self.each([op.lhs, op.rhs], |dtype, [lhs, rhs]| {
+                self.binary(op.op, dtype, lhs, rhs)
+            }),
+            Elementwise::Ternary(op) => self.each([op.a, op.b, op.c], |dtype, operands| {
+                self.ternary(op.op, dtype, operands)
+            }),
+            Elementwise::Compare(op) => self.each([op.lhs, op.rhs], |dtype, [lhs, rhs]| {
+                self.compare(op.op, dtype, lhs, rhs)
+            }),
+            Elementwise::Select(op) => {
+                let operands = [op.condition, op.on_true, op.on_false];
+                self.each(operands, |_, [condition, yes, no]| {
+                    self.select(condition.into_int_value(), yes, no)
+                })
             }
-            Op::Splat(op::Splat { x }) => vec![self.values[*x][0]; self.result_elements(inst)],
-            Op::Select(op::Select {
-                condition,
-                on_true,
-                on_false,
-            }) => {
-                let (condition, on_true, on_false) = (
-                    self.get(*condition),
-                    self.get(*on_true),
-                    self.get(*on_false),
-                );
-                let choices = condition.iter().zip(on_true.iter().zip(&on_false));
-                choices
-                    .map(|(condition, (&yes, &no))| {
-                        self.select(condition.into_int_value(), yes, no)
-                    })
-                    .collect::<Result<Elements<'c>>>()?
+            Elementwise::Cast(op) => {
+                let to = self.dtype(result)?;
+                self.each([op.x], |from, [x]| self.convert(from, to, x))
             }
-            _ => self.family(op)?,
-        };
-        self.define(inst, elements);
-        Ok(())
+            Elementwise::Bitcast(op) => {
+                let target = self.element_type(self.dtype(result)?);
+                self.each([op.x], |_, [x]| {
+                    Ok(self.builder.build_bit_cast(x, target, "")?)
+                })
+            }
+        }
+    }
+
+    pub(super) fn raw(&self, op: &op::Raw) -> Result<Elements<'c>> {
+        self.each([op.lhs, op.rhs], |dtype, [lhs, rhs]| {
+            let (lhs, rhs) = (lhs.into_int_value(), rhs.into_int_value());
+            Ok(self.raw_integer(op.op, dtype, lhs, rhs)?.into())
+        })
+    }
+
+    /// What an op gives for each element; it is told the data type of the first operand.
+    fn each<const N: usize>(
+        &self,
+        operands: [Value; N],
+        emit: impl Fn(DType, [BasicValueEnum<'c>; N]) -> Result<BasicValueEnum<'c>>,
+    ) -> Result<Elements<'c>> {
+        let dtype = self.dtype(operands[0])?;
+        let operands = operands.map(|value| self.get(value));
+        (0..operands[0].len())
+            .map(|element| emit(dtype, operands.each_ref().map(|operand| operand[element])))
+            .collect()
     }
 
     /// One of two elements. The lesser or greater of two 64-bit integers, by their comparison, is
@@ -74,48 +100,6 @@ impl<'c> Emitter<'_, 'c> {
         .try_as_basic_value()
         .basic()
         .ok_or_else(|| Error::Llvm("`selp` has no result".to_string()))
-    }
-
-    fn result_elements(&self, inst: Inst) -> usize {
-        self.func
-            .ty(self.func.inst(inst).results[0])
-            .shape
-            .elements()
-    }
-
-    fn family(&mut self, op: &Op) -> Result<Elements<'c>> {
-        let operands = op.operands();
-        let dtype = self
-            .func
-            .ty(operands[0])
-            .dtype()
-            .ok_or_else(|| Error::Unsupported(op.mnemonic().to_string()))?;
-        let lanes: Vec<Elements<'c>> = operands.iter().map(|&value| self.get(value)).collect();
-        (0..lanes[0].len())
-            .map(|lane| match op {
-                Op::Unary(op::Unary { op, .. }) => self.unary(*op, dtype, lanes[0][lane]),
-                Op::Approximate(op::Approximate { op, .. }) => {
-                    let result = self.approximate(*op, lanes[0][lane].into_float_value())?;
-                    Ok(result.into())
-                }
-                Op::Binary(op::Binary { op, .. }) => {
-                    self.binary(*op, dtype, lanes[0][lane], lanes[1][lane])
-                }
-                Op::Raw(op::Raw { op, .. }) => {
-                    let operands = (lanes[0][lane], lanes[1][lane]);
-                    let (lhs, rhs) = (operands.0.into_int_value(), operands.1.into_int_value());
-                    Ok(self.raw(*op, dtype, lhs, rhs)?.into())
-                }
-                Op::Ternary(op::Ternary { op, .. }) => {
-                    let operands = [lanes[0][lane], lanes[1][lane], lanes[2][lane]];
-                    self.ternary(*op, dtype, operands)
-                }
-                Op::Compare(op::Compare { op, .. }) => {
-                    self.compare(*op, dtype, lanes[0][lane], lanes[1][lane])
-                }
-                _ => Err(Error::Unsupported(op.mnemonic().to_string())),
-            })
-            .collect()
     }
 
     fn unary(

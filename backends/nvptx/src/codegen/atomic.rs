@@ -3,7 +3,7 @@
 //! They are inline PTX: of an atomic sum of floats LLVM makes a loop, and of a masked atomic a
 //! branch. Order is relaxed: kernels order accesses by barriers and their own ends alone.
 
-use exactile_core::ir::{AtomicOp, Class, DType, Op, Space, op};
+use exactile_core::ir::{AtomicOp, Class, DType, Space, op};
 use inkwell::values::BasicMetadataValueEnum;
 
 use super::Emitter;
@@ -12,17 +12,14 @@ use crate::memory::element_address;
 
 impl Emitter<'_, '_> {
     /// Emits `lane_atomic`.
-    pub(super) fn lane_atomic(&mut self, op: &Op) -> Result<()> {
-        let Op::LaneAtomic(op::LaneAtomic {
+    pub(super) fn lane_atomic(&self, op: &op::LaneAtomic) -> Result<()> {
+        let op::LaneAtomic {
             base,
             offset,
             value,
             mask,
             op: kind,
-        }) = op
-        else {
-            return Err(Error::Unsupported(op.mnemonic().to_string()));
-        };
+        } = op;
         let place = match self.func.ty(*base).pointee() {
             Some((_, Space::Global)) => "gpu.global",
             Some((_, Space::Shared)) => "cta.shared",

@@ -32,7 +32,8 @@ impl<'c> Emitter<'_, 'c> {
     /// unsigned one. Nothing is computed of the length alone: in a loop it would take a register.
     pub(super) fn is_inside(
         &mut self,
-        (base, offset): (Value, Value),
+        base: Value,
+        offset: Value,
         count: i64,
     ) -> Result<(IntValue<'c>, IntValue<'c>)> {
         let length = self.length(base)?;
@@ -55,57 +56,38 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Emits `stop_outside`. Nothing is alive where the report is called, so that it costs the rest of
     /// the kernel no register.
-    pub(super) fn stop_outside(&mut self, op: &Op) -> Result<()> {
-        let Op::StopOutside(op::StopOutside {
-            base,
-            offset,
-            element,
-            mask,
-            count,
-            site,
-        }) = op
-        else {
-            return Err(Error::Unsupported(op.mnemonic().to_string()));
-        };
-        let (inside, length) = self.is_inside((*base, *offset), *count)?;
-        let offset = self.index(*offset)?;
-        let element = self.index(*element)?;
-        let mut wrong = self.builder.build_not(inside, "")?;
-        if let Some(mask) = mask {
-            let mask = self.values[*mask][0].into_int_value();
-            wrong = self.builder.build_and(mask, wrong, "")?;
-        }
-        self.stop_where(wrong, [self.int(64, *site), element, offset, length])
+    pub(super) fn stop_outside(&mut self, op: &op::StopOutside) -> Result<()> {
+        let (inside, length) = self.is_inside(op.base, op.offset, op.count)?;
+        let offset = self.index(op.offset)?;
+        let element = self.index(op.element)?;
+        let wrong = self.builder.build_not(inside, "")?;
+        let access = [self.int(64, op.site), element, offset, length];
+        self.stop_where(op.mask, wrong, access)
     }
 
     /// Emits `stop_index`.
-    pub(super) fn stop_index(&mut self, op: &Op) -> Result<()> {
-        let Op::StopIndex(op::StopIndex {
-            index,
-            element,
-            mask,
-            extent,
-            site,
-            ..
-        }) = op
-        else {
-            return Err(Error::Unsupported(op.mnemonic().to_string()));
-        };
-        let (index, element) = (self.index(*index)?, self.index(*element)?);
-        let extent = self.int(64, *extent);
-        let mut wrong = self
+    pub(super) fn stop_index(&mut self, op: &op::StopIndex) -> Result<()> {
+        let (index, element) = (self.index(op.index)?, self.index(op.element)?);
+        let extent = self.int(64, op.extent);
+        let wrong = self
             .builder
             .build_int_compare(IntPredicate::UGE, index, extent, "")?;
-        if let Some(mask) = mask {
-            let mask = self.values[*mask][0].into_int_value();
-            wrong = self.builder.build_and(mask, wrong, "")?;
-        }
-        self.stop_where(wrong, [self.int(64, *site), element, index, extent])
+        let access = [self.int(64, op.site), element, index, extent];
+        self.stop_where(op.mask, wrong, access)
     }
 
-    /// Where `wrong` holds, reports site, element and offset of an access, given the length; then ends
-    /// the thread block if it holds in any lane.
-    fn stop_where(&mut self, wrong: IntValue<'c>, access: [IntValue<'c>; 4]) -> Result<()> {
+    /// Where the mask and `wrong` hold, reports site, element and offset of an access, given the
+    /// length; then ends the thread block if both hold in any lane.
+    fn stop_where(
+        &mut self,
+        mask: Option<Value>,
+        mut wrong: IntValue<'c>,
+        access: [IntValue<'c>; 4],
+    ) -> Result<()> {
+        if let Some(mask) = mask {
+            let mask = self.values[mask][0].into_int_value();
+            wrong = self.builder.build_and(mask, wrong, "")?;
+        }
         let name = "llvm.nvvm.barrier.cta.red.or.aligned.all";
         let arguments = [self.int(32, 0).into(), wrong.into()];
         let any = self.intrinsic_value(name, &[], &arguments)?;

@@ -1,46 +1,20 @@
 //! Conversions: each rounds once, saturates where the contract says so, and hides NaN payloads.
 
-use exactile_core::ir::{Class, DType, Inst, Value};
+use exactile_core::ir::{Class, DType};
 use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
 use inkwell::{FloatPredicate, IntPredicate};
 
 use super::Emitter;
-use super::value::Elements;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 impl<'c> Emitter<'_, 'c> {
-    /// Emits `cast`.
-    pub(super) fn cast(&mut self, inst: Inst, x: Value) -> Result<()> {
-        let (from, to) = self.dtypes(inst, x)?;
-        let elements = self
-            .get(x)
-            .into_iter()
-            .map(|element| self.convert(from, to, element))
-            .collect::<Result<Elements<'c>>>()?;
-        self.define(inst, elements);
-        Ok(())
-    }
-
-    /// Emits `bitcast`.
-    pub(super) fn bitcast(&mut self, inst: Inst, x: Value) -> Result<()> {
-        let (_, to) = self.dtypes(inst, x)?;
-        let target = self.element_type(to);
-        let elements = self
-            .get(x)
-            .into_iter()
-            .map(|element| Ok(self.builder.build_bit_cast(element, target, "")?))
-            .collect::<Result<Elements<'c>>>()?;
-        self.define(inst, elements);
-        Ok(())
-    }
-
-    fn dtypes(&self, inst: Inst, x: Value) -> Result<(DType, DType)> {
-        let result = self.func.inst(inst).results[0];
-        let pair = self.func.ty(x).dtype().zip(self.func.ty(result).dtype());
-        pair.ok_or_else(|| Error::Unsupported("conversion of a pointer".to_string()))
-    }
-
-    fn convert(&self, from: DType, to: DType, x: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>> {
+    /// `x`, of data type `from`, as one of data type `to`.
+    pub(super) fn convert(
+        &self,
+        from: DType,
+        to: DType,
+        x: BasicValueEnum<'c>,
+    ) -> Result<BasicValueEnum<'c>> {
         match (from.class(), to.class()) {
             (Class::Float, Class::Float) => {
                 Ok(self.float_to_float(from, to, x.into_float_value())?.into())

@@ -1,6 +1,6 @@
 //! Structured control flow: `for`, `if` and `while` as blocks and phis.
 
-use exactile_core::ir::{Inst, Op, Region, Value, op};
+use exactile_core::ir::{Inst, Region, Value, op};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValueEnum, PhiValue};
@@ -13,29 +13,6 @@ use crate::error::{Error, Result};
 type Phis<'c> = Vec<Vec<PhiValue<'c>>>;
 
 impl<'c> Emitter<'_, 'c> {
-    /// Emits an op that owns regions.
-    pub(super) fn control(&mut self, inst: Inst, op: &Op) -> Result<()> {
-        match op {
-            Op::For(op::For {
-                lower,
-                upper,
-                init,
-                step,
-                body,
-                ..
-            }) => self.for_loop(inst, (*lower, *upper), init, *step, *body),
-            Op::If(op::If {
-                condition,
-                on_true,
-                on_false,
-            }) => self.if_else(inst, *condition, *on_true, *on_false),
-            Op::While(op::While { init, before, body }) => {
-                self.while_loop(inst, init, *before, *body)
-            }
-            _ => Err(Error::Unsupported(op.mnemonic().to_string())),
-        }
-    }
-
     fn block(&self, name: &str) -> BasicBlock<'c> {
         self.context.append_basic_block(self.kernel, name)
     }
@@ -79,17 +56,10 @@ impl<'c> Emitter<'_, 'c> {
 
     /// The loop counts trips, computed once without overflow: so a bound near the greatest integer
     /// ends the loop, and LLVM sees the trip count.
-    fn for_loop(
-        &mut self,
-        inst: Inst,
-        bounds: (Value, Value),
-        init: &[Value],
-        step: i64,
-        body: Region,
-    ) -> Result<()> {
-        let lower = self.values[bounds.0][0].into_int_value();
-        let upper = self.values[bounds.1][0].into_int_value();
-        let init = self.all(init);
+    pub(super) fn for_loop(&mut self, inst: Inst, op: &op::For) -> Result<()> {
+        let lower = self.values[op.lower][0].into_int_value();
+        let upper = self.values[op.upper][0].into_int_value();
+        let init = self.all(&op.init);
         let runs = self
             .builder
             .build_int_compare(IntPredicate::SLT, lower, upper, "")?;
@@ -103,20 +73,22 @@ impl<'c> Emitter<'_, 'c> {
         let last = self.builder.build_int_sub(distance, self.int(64, 1), "")?;
         let last_trip = self
             .builder
-            .build_int_unsigned_div(last, self.int(64, step), "")?;
+            .build_int_unsigned_div(last, self.int(64, op.step), "")?;
         self.builder.build_unconditional_branch(header)?;
 
         self.builder.position_at_end(header);
         let counters = [lower.into(), self.int(64, 0).into()].map(|start| vec![start]);
         let counters = self.phis(&counters, preheader)?;
         let carried = self.phis(&init, preheader)?;
-        let parameters = self.func.region(body).parameters.clone();
+        let parameters = self.func.region(op.body).parameters.clone();
         self.bind(&parameters[..1], &results(&counters)[..1]);
         self.bind(&parameters[1..], &results(&carried));
-        let next = self.region(body)?;
+        let next = self.region(op.body)?;
         let index = counters[0][0].as_basic_value().into_int_value();
         let trip = counters[1][0].as_basic_value().into_int_value();
-        let next_index = self.builder.build_int_add(index, self.int(64, step), "")?;
+        let next_index = self
+            .builder
+            .build_int_add(index, self.int(64, op.step), "")?;
         let next_trip = self.builder.build_int_nuw_add(trip, self.int(64, 1), "")?;
         let done = self
             .builder
@@ -137,14 +109,8 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    fn if_else(
-        &mut self,
-        inst: Inst,
-        condition: Value,
-        on_true: Region,
-        on_false: Region,
-    ) -> Result<()> {
-        let condition = self.values[condition][0].into_int_value();
+    pub(super) fn if_else(&mut self, inst: Inst, op: &op::If) -> Result<()> {
+        let condition = self.values[op.condition][0].into_int_value();
         let (yes, no, join) = (
             self.block("if.true"),
             self.block("if.false"),
@@ -152,11 +118,11 @@ impl<'c> Emitter<'_, 'c> {
         );
         self.builder.build_conditional_branch(condition, yes, no)?;
         self.builder.position_at_end(yes);
-        let from_yes = self.region(on_true)?;
+        let from_yes = self.region(op.on_true)?;
         let end_of_yes = self.current()?;
         self.builder.build_unconditional_branch(join)?;
         self.builder.position_at_end(no);
-        let from_no = self.region(on_false)?;
+        let from_no = self.region(op.on_false)?;
         let end_of_no = self.current()?;
         self.builder.build_unconditional_branch(join)?;
         self.builder.position_at_end(join);
@@ -166,14 +132,9 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    fn while_loop(
-        &mut self,
-        inst: Inst,
-        init: &[Value],
-        before: Region,
-        body: Region,
-    ) -> Result<()> {
-        let init = self.all(init);
+    pub(super) fn while_loop(&mut self, inst: Inst, op: &op::While) -> Result<()> {
+        let op::While { before, body, .. } = *op;
+        let init = self.all(&op.init);
         let entry = self.current()?;
         let (header, inner, exit) = (
             self.block("while"),

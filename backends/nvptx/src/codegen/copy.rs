@@ -1,6 +1,6 @@
 //! Asynchronous copies from global to shared memory.
 
-use exactile_core::ir::{DType, Op, Value, op};
+use exactile_core::ir::{DType, Value, op};
 use inkwell::values::PointerValue;
 
 use super::Emitter;
@@ -10,20 +10,17 @@ use crate::memory::element_address;
 impl<'c> Emitter<'_, 'c> {
     /// Emits `start_copy`. Copies of 16 bytes pass by the first-level cache; without the mask the
     /// hardware reads nothing and fills with zeros.
-    pub(super) fn start_copy(&self, op: &Op) -> Result<()> {
-        let Op::StartCopy(op::StartCopy {
+    pub(super) fn start_copy(&self, op: &op::StartCopy) -> Result<()> {
+        let op::StartCopy {
             target,
             offset,
             source,
             source_offset,
             mask,
             count,
-        }) = *op
-        else {
-            return Err(Error::Unsupported(op.mnemonic().to_string()));
-        };
-        let unsupported = || Error::Unsupported(op.mnemonic().to_string());
-        let (dtype, _) = self.func.ty(source).pointee().ok_or_else(unsupported)?;
+        } = *op;
+        let dtype = self.func.ty(source).pointee().map(|(dtype, _)| dtype);
+        let dtype = dtype.ok_or_else(|| Error::Llvm("a copy of no memory".to_string()))?;
         let bytes = count * i64::from(dtype.bytes());
         let cache = if bytes == 16 { "cg" } else { "ca" };
         let name = format!("llvm.nvvm.cp.async.{cache}.shared.global.{bytes}");

@@ -1,11 +1,11 @@
 //! What lanes do together: shuffles and barriers. Also packing of elements into 32-bit words.
 
-use exactile_core::ir::{DType, Inst, Op, op};
+use exactile_core::ir::{DType, Value};
 use inkwell::values::{BasicValueEnum, IntValue};
 
 use super::Emitter;
 use super::value::Elements;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Every lane of the warp takes part.
 const FULL_WARP: i64 = -1;
@@ -14,23 +14,15 @@ const FULL_WARP: i64 = -1;
 const LAST_LANE: i64 = 31;
 
 impl<'c> Emitter<'_, 'c> {
-    /// Emits `shuffle_xor` and `shuffle_index`, one instruction for each 32 bits.
-    pub(super) fn shuffle(&mut self, inst: Inst, op: &Op) -> Result<()> {
-        let (name, x, selector) = match op {
-            Op::ShuffleXor(op::ShuffleXor { x, lane_mask }) => {
-                ("bfly", *x, self.int(32, *lane_mask).into())
-            }
-            Op::ShuffleIndex(op::ShuffleIndex { x, source_lane }) => {
-                ("idx", *x, self.values[*source_lane][0])
-            }
-            _ => return Err(Error::Unsupported(op.mnemonic().to_string())),
-        };
-        let name = format!("llvm.nvvm.shfl.sync.{name}.i32");
-        let dtype = self
-            .func
-            .ty(x)
-            .dtype()
-            .ok_or_else(|| Error::Unsupported("shuffle of a pointer".to_string()))?;
+    /// The elements of `x` that other lanes hold, one instruction for each 32 bits.
+    pub(super) fn shuffle(
+        &self,
+        mode: &str,
+        x: Value,
+        selector: BasicValueEnum<'c>,
+    ) -> Result<Elements<'c>> {
+        let name = format!("llvm.nvvm.shfl.sync.{mode}.i32");
+        let dtype = self.dtype(x)?;
         let (warp, last) = (self.int(32, FULL_WARP), self.int(32, LAST_LANE));
         let elements = self.get(x);
         let mut words = Vec::new();
@@ -41,9 +33,7 @@ impl<'c> Emitter<'_, 'c> {
                     .into_int_value(),
             );
         }
-        let exchanged = self.elements_of(dtype, elements.len(), &words)?;
-        self.define(inst, exchanged);
-        Ok(())
+        self.elements_of(dtype, elements.len(), &words)
     }
 
     /// Emits `barrier`: for the thread block, with order of shared and global memory.
@@ -59,21 +49,14 @@ impl<'c> Emitter<'_, 'c> {
         dtype: DType,
         element: BasicValueEnum<'c>,
     ) -> Result<IntValue<'c>> {
-        match dtype {
-            DType::Bool => {
-                let byte = self.context.i8_type();
-                Ok(self
-                    .builder
-                    .build_int_z_extend(element.into_int_value(), byte, "")?)
-            }
-            _ => {
-                let ty = self.int_type(dtype.bits());
-                Ok(self
-                    .builder
-                    .build_bit_cast(element, ty, "")?
-                    .into_int_value())
-            }
+        if dtype == DType::Bool {
+            let (bit, byte) = (element.into_int_value(), self.context.i8_type());
+            return Ok(self.builder.build_int_z_extend(bit, byte, "")?);
         }
+        let bits = self
+            .builder
+            .build_bit_cast(element, self.int_type(dtype.bits()), "")?;
+        Ok(bits.into_int_value())
     }
 
     /// One element from its bits in memory.
@@ -82,12 +65,11 @@ impl<'c> Emitter<'_, 'c> {
         dtype: DType,
         bits: BasicValueEnum<'c>,
     ) -> Result<BasicValueEnum<'c>> {
-        match dtype {
-            DType::Bool => self.byte_to_bool(bits),
-            _ => Ok(self
-                .builder
-                .build_bit_cast(bits, self.element_type(dtype), "")?),
+        if dtype == DType::Bool {
+            return self.byte_to_bool(bits);
         }
+        let element = self.element_type(dtype);
+        Ok(self.builder.build_bit_cast(bits, element, "")?)
     }
 
     /// The elements in 32-bit words, lowest first; the last word is filled with zero bits.

@@ -1,6 +1,5 @@
 //! Where a lane is: program, warp and lane indices.
 
-use exactile_core::ir::{Axis, Inst, Op, op};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 
@@ -68,28 +67,18 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    pub(super) fn program_id(&mut self, inst: Inst, axis: Axis) -> Result<()> {
-        let index = self.program_index(axis.index())?;
-        self.define(inst, vec![index.into()]);
-        Ok(())
-    }
-
-    pub(super) fn num_programs(&mut self, inst: Inst, axis: Axis) -> Result<()> {
-        let extent = self.grid_extent(axis.index())?;
-        self.define(inst, vec![extent.into()]);
-        Ok(())
-    }
-
-    /// Emits `lane_id` and `warp_id`: thread blocks have one axis.
-    pub(super) fn thread_index(&mut self, inst: Inst, op: &Op) -> Result<()> {
+    /// The index of the lane in its warp: thread blocks have one axis.
+    pub(super) fn lane_id(&self) -> Result<IntValue<'c>> {
         let thread = self.special_register("tid.x")?;
-        let index = match op {
-            Op::LaneId(op::LaneId {}) => self.builder.build_and(thread, self.int(32, 31), "")?,
-            _ => self
-                .builder
-                .build_right_shift(thread, self.int(32, 5), false, "")?,
-        };
-        self.define(inst, vec![index.into()]);
-        Ok(())
+        Ok(self.builder.build_and(thread, self.int(32, 31), "")?)
+    }
+
+    /// The index of the warp in its thread block.
+    pub(super) fn warp_id(&self) -> Result<IntValue<'c>> {
+        let thread = self.special_register("tid.x")?;
+        let distance = self.int(32, 5);
+        Ok(self
+            .builder
+            .build_right_shift(thread, distance, false, "")?)
     }
 }

@@ -82,7 +82,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// The machine's own instruction.
-    pub(super) fn raw(
+    pub(super) fn raw_integer(
         &self,
         op: RawOp,
         dtype: DType,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::{Access, DType, Element, Func, Inst, Op, Space, Type, Value, op};
 use exactile_core::target::{MAX_WARPS, Target, WARP_LANES};
+use exactile_core::verify::LaneFunc;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
@@ -33,7 +34,7 @@ const MAX_ALIGN: u32 = 256;
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits the kernel; the texts of the result are still empty.
     pub(super) fn run(
-        func: &'a Func,
+        func: &'a LaneFunc,
         context: &'c Context,
         module: &'a Module<'c>,
         name: &str,
@@ -171,14 +172,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Emits `alloc`: a fixed address in the shared array.
-    pub(super) fn alloc(&mut self, inst: Inst, offset: i64) -> Result<()> {
+    pub(super) fn alloc(&self, op: &op::Alloc) -> Result<PointerValue<'c>> {
         let base = self
             .shared
             .ok_or_else(|| Error::Unsupported("alloc of scratch memory".to_string()))?;
-        let offset = self.int(64, offset);
-        let address = element_address(&self.builder, self.context.i8_type(), base, offset)?;
-        self.define(inst, vec![address.into()]);
-        Ok(())
+        let (offset, byte) = (self.int(64, op.offset), self.context.i8_type());
+        Ok(element_address(&self.builder, byte, base, offset)?)
     }
 }
 

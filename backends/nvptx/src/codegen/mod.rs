@@ -20,7 +20,8 @@ mod kernel;
 mod value;
 
 use exactile_core::entity::EntityMap;
-use exactile_core::ir::{Func, Inst, Op, Value, op};
+use exactile_core::ir::op::LaneOp;
+use exactile_core::ir::{Inst, Value, op};
 use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 use inkwell::builder::Builder;
@@ -116,7 +117,7 @@ struct HiddenValues<'c> {
 
 /// Emits one kernel.
 struct Emitter<'a, 'c> {
-    func: &'a Func,
+    func: &'a LaneFunc,
     context: &'c Context,
     module: &'a Module<'c>,
     builder: Builder<'c>,
@@ -153,62 +154,56 @@ impl<'c> Emitter<'_, 'c> {
 
     fn inst(&mut self, inst: Inst) -> Result<()> {
         let func = self.func;
-        let op = func.op(inst);
-        match op {
-            Op::Unary(_) | Op::Binary(_) | Op::Ternary(_) | Op::Compare(_) => {
-                self.elementwise(inst, op)
+        let elements = match func.lane_op(inst) {
+            LaneOp::Elementwise(op) => self.elementwise(op, func.inst(inst).results[0])?,
+            LaneOp::Raw(op) => self.raw(op)?,
+            LaneOp::Constant(op) => vec![self.literal(op.value)?; self.result_elements(inst)],
+            LaneOp::Splat(op) => vec![self.values[op.x][0]; self.result_elements(inst)],
+            LaneOp::Extract(op) => vec![self.values[op.vector][op.index as usize]],
+            LaneOp::Vector(op::Vector { elements }) => {
+                elements.iter().flat_map(|&value| self.get(value)).collect()
             }
-            Op::Raw(_) | Op::Approximate(_) | Op::Constant(_) | Op::Select(_) | Op::Splat(_) => {
-                self.elementwise(inst, op)
+            LaneOp::ShuffleVector(op) => {
+                let both = [self.get(op.a), self.get(op.b)].concat();
+                let picked = op.indices.iter();
+                picked.map(|&index| both[index as usize]).collect()
             }
-            Op::Cast(op::Cast { x }) => self.cast(inst, *x),
-            Op::Bitcast(op::Bitcast { x }) => self.bitcast(inst, *x),
-            Op::Extract(_) | Op::Vector(_) | Op::ShuffleVector(_) => {
-                self.regroup(inst, op);
-                Ok(())
+            LaneOp::ProgramId(op) => vec![self.program_index(op.axis.index())?.into()],
+            LaneOp::NumPrograms(op) => vec![self.grid_extent(op.axis.index())?.into()],
+            LaneOp::LaneId(op::LaneId {}) => vec![self.lane_id()?.into()],
+            LaneOp::WarpId(op::WarpId {}) => vec![self.warp_id()?.into()],
+            LaneOp::Alloc(op) => vec![self.alloc(op)?.into()],
+            LaneOp::LaneLoad(op) => self.lane_load(inst, op)?,
+            LaneOp::InBounds(op) => vec![self.is_inside(op.base, op.offset, op.count)?.0.into()],
+            LaneOp::ShuffleXor(op) => {
+                let lane_mask = self.int(32, op.lane_mask).into();
+                self.shuffle("bfly", op.x, lane_mask)?
             }
-            Op::ProgramId(op::ProgramId { axis }) => self.program_id(inst, *axis),
-            Op::NumPrograms(op::NumPrograms { axis }) => self.num_programs(inst, *axis),
-            Op::LaneId(op::LaneId {}) | Op::WarpId(op::WarpId {}) => self.thread_index(inst, op),
-            Op::For(_) | Op::If(_) | Op::While(_) => self.control(inst, op),
-            Op::Yield(_) => Ok(()),
-            Op::Alloc(op::Alloc { offset, .. }) => self.alloc(inst, *offset),
-            Op::LaneLoad(_) => self.lane_load(inst, op),
-            Op::LaneStore(_) => self.lane_store(op),
-            Op::LaneAtomic(_) => self.lane_atomic(op),
-            Op::StopOutside(_) => self.stop_outside(op),
-            Op::InBounds(op::InBounds {
-                base,
-                offset,
-                count,
-            }) => {
-                let (inside, _) = self.is_inside((*base, *offset), *count)?;
-                self.define(inst, vec![inside.into()]);
-                Ok(())
+            LaneOp::ShuffleIndex(op) => {
+                self.shuffle("idx", op.x, self.values[op.source_lane][0])?
             }
-            Op::StopIndex(_) => self.stop_index(op),
-            Op::ShuffleXor(_) | Op::ShuffleIndex(_) => self.shuffle(inst, op),
-            Op::Barrier(op::Barrier {}) => self.barrier(),
-            Op::StartCopy(_) => self.start_copy(op),
-            Op::GroupCopies(op::GroupCopies {}) => self.group_copies(),
-            Op::WaitCopies(op::WaitCopies { pending }) => self.wait_copies(*pending),
-            Op::Function(_)
-            | Op::CheckBounds(_)
-            | Op::CheckIndex(_)
-            | Op::Arange(_)
-            | Op::Broadcast(_)
-            | Op::ExpandDims(_)
-            | Op::Reshape(_)
-            | Op::Transpose(_)
-            | Op::Load(_)
-            | Op::Store(_)
-            | Op::AtomicReduce(_)
-            | Op::Reduce(_)
-            | Op::Scan(_)
-            | Op::Sort(_)
-            | Op::Dot(_)
-            | Op::Histogram(_)
-            | Op::Gather(_) => Err(Error::Unsupported(op.mnemonic().to_string())),
-        }
+            LaneOp::For(op) => return self.for_loop(inst, op),
+            LaneOp::If(op) => return self.if_else(inst, op),
+            LaneOp::While(op) => return self.while_loop(inst, op),
+            LaneOp::Yield(_) => return Ok(()),
+            LaneOp::LaneStore(op) => return self.lane_store(op),
+            LaneOp::LaneAtomic(op) => return self.lane_atomic(op),
+            LaneOp::StopOutside(op) => return self.stop_outside(op),
+            LaneOp::StopIndex(op) => return self.stop_index(op),
+            LaneOp::Barrier(op::Barrier {}) => return self.barrier(),
+            LaneOp::StartCopy(op) => return self.start_copy(op),
+            LaneOp::GroupCopies(op::GroupCopies {}) => return self.group_copies(),
+            LaneOp::WaitCopies(op) => return self.wait_copies(op.pending),
+            LaneOp::CheckBounds(_) | LaneOp::CheckIndex(_) => {
+                return Err(Error::Unsupported(func.op(inst).mnemonic().to_string()));
+            }
+        };
+        self.define(inst, elements);
+        Ok(())
+    }
+
+    fn result_elements(&self, inst: Inst) -> usize {
+        let result = self.func.inst(inst).results[0];
+        self.func.ty(result).shape.elements()
     }
 }

@@ -1,6 +1,6 @@
 //! LLVM types of data types, constants, and small builders that every family uses.
 
-use exactile_core::ir::{DType, Inst, Literal, Op, op};
+use exactile_core::ir::{DType, Literal, Value};
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FloatType, IntType};
@@ -15,6 +15,13 @@ use crate::error::{Error, Result};
 pub(super) type Elements<'c> = Vec<BasicValueEnum<'c>>;
 
 impl<'c> Emitter<'_, 'c> {
+    /// The data type of a value of numbers.
+    pub(super) fn dtype(&self, value: Value) -> Result<DType> {
+        let ty = self.func.ty(value);
+        ty.dtype()
+            .ok_or_else(|| Error::Unsupported(format!("arithmetic on `{ty}`")))
+    }
+
     /// The integer type of this many bits.
     pub(super) fn int_type(&self, bits: u32) -> IntType<'c> {
         match bits {
@@ -205,24 +212,6 @@ impl<'c> Emitter<'_, 'c> {
                 Ok(self.builder.build_extract_element(vector, index, "")?)
             })
             .collect()
-    }
-
-    /// `extract`, `vector` and `shuffle_vector`: other groups of the same elements.
-    pub(super) fn regroup(&mut self, inst: Inst, op: &Op) {
-        let elements = match op {
-            Op::Extract(op::Extract { vector, index }) => {
-                vec![self.values[*vector][*index as usize]]
-            }
-            Op::Vector(op::Vector { elements }) => {
-                elements.iter().flat_map(|&value| self.get(value)).collect()
-            }
-            Op::ShuffleVector(op::ShuffleVector { a, b, indices }) => {
-                let both = [self.get(*a), self.get(*b)].concat();
-                indices.iter().map(|&index| both[index as usize]).collect()
-            }
-            _ => Vec::new(),
-        };
-        self.define(inst, elements);
     }
 }
 

@@ -3,15 +3,12 @@
 use super::Machine;
 use crate::interp::FaultKind;
 use crate::interp::elements::{Elements, dtype};
-use crate::ir::{Inst, Literal, Op, op, unflatten};
+use crate::ir::{Inst, Literal, op, unflatten};
 
 impl Machine<'_> {
-    pub(super) fn histogram(&self, inst: Inst) -> Elements {
-        let Op::Histogram(op::Histogram { x, mask, bins }) = self.func.op(inst) else {
-            unreachable!("broken invariant: called for `histogram`")
-        };
+    pub(super) fn histogram(&self, op::Histogram { x, mask, bins }: &op::Histogram) -> Elements {
         let dtype = dtype(self.func, *x);
-        let mask = mask.map_or(Elements::uniform(1), |mask| self.read(mask));
+        let mask = self.read_or(*mask, 1);
         let mut counts = vec![0u64; *bins as usize];
         for element in 0..self.shape(*x).elements() {
             let number = Literal::from_bits(dtype, self.values[*x].get(element)).integer();
@@ -25,10 +22,11 @@ impl Machine<'_> {
         Elements::new(counts)
     }
 
-    pub(super) fn gather(&mut self, inst: Inst) -> Elements {
-        let Op::Gather(op::Gather { x, indices, axis }) = self.func.op(inst) else {
-            unreachable!("broken invariant: called for `gather`")
-        };
+    pub(super) fn gather(
+        &mut self,
+        inst: Inst,
+        op::Gather { x, indices, axis }: &op::Gather,
+    ) -> Elements {
         let (from, to) = (self.shape(*x), self.shape(*indices));
         let extent = from.extent(axis.index()) as i64;
         let (read, indices_type) = (self.read(*indices), dtype(self.func, *indices));

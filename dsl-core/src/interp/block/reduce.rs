@@ -3,20 +3,17 @@
 use super::super::Fault;
 use super::super::elements::Elements;
 use super::Machine;
-use crate::ir::{Direction, Inst, Op, Region, Trait, op};
+use crate::ir::{Direction, Op, Region, Trait, op};
 use crate::semantics::reduction::ReductionPlan;
 
 impl Machine<'_> {
-    pub(super) fn reduce(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
-        let Op::Reduce(op::Reduce {
+    pub(super) fn reduce(&mut self, op: &op::Reduce) -> Result<Vec<Elements>, Fault> {
+        let op::Reduce {
             sources,
             axis,
             order,
             combine,
-        }) = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `reduce`")
-        };
+        } = op;
         let shape = self.shape(sources[0]);
         let extent = shape.extent(axis.index());
         let inner: usize = shape.dims()[axis.index() + 1..].iter().product();
@@ -65,17 +62,14 @@ impl Machine<'_> {
         Ok(results.into_iter().map(Elements::new).collect())
     }
 
-    pub(super) fn scan(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
-        let Op::Scan(op::Scan {
+    pub(super) fn scan(&mut self, op: &op::Scan) -> Result<Vec<Elements>, Fault> {
+        let op::Scan {
             sources,
             axis,
             order,
             direction,
             combine,
-        }) = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `scan`")
-        };
+        } = op;
         let shape = self.shape(sources[0]);
         let extent = shape.extent(axis.index());
         let inner: usize = shape.dims()[axis.index() + 1..].iter().product();

@@ -5,23 +5,20 @@ use std::cmp::Ordering;
 use super::Machine;
 use crate::interp::elements::{Elements, dtype};
 use crate::interp::tile;
-use crate::ir::{DType, Inst, Op, SortOrder, op};
+use crate::ir::{DType, SortOrder, op};
 use crate::semantics::canonical;
 use crate::semantics::order::total_order;
 
 impl Machine<'_> {
     /// Sorts the places along the axis, stably, and takes the elements of the first of them.
-    pub(super) fn sort(&self, inst: Inst) -> Vec<Elements> {
-        let Op::Sort(op::Sort {
+    pub(super) fn sort(&self, op: &op::Sort) -> Vec<Elements> {
+        let op::Sort {
             sources,
             keys,
             axis,
             direction,
             count,
-        }) = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `sort`")
-        };
+        } = op;
         let columns: Vec<(Elements, DType)> = sources
             .iter()
             .map(|&source| (self.read(source), dtype(self.func, source)))

@@ -7,7 +7,7 @@ use crate::interp::lane_memory::{self, Accessor, Allocation, Arena};
 use crate::interp::mask::Mask;
 use crate::interp::memory::{Buffer, Slot};
 use crate::interp::{Fault, FaultKind};
-use crate::ir::{DType, Inst, Op, Space, Value, op};
+use crate::ir::{DType, Inst, Space, Value, op};
 use crate::target::BoundsError;
 
 /// The memory behind a pointer.
@@ -111,19 +111,21 @@ impl<'a> Machine<'a> {
         }
     }
 
-    pub(super) fn load(&mut self, inst: Inst, mask: &Mask) -> Result<Elements, Fault> {
-        let data = self.func.inst(inst);
-        let Op::LaneLoad(op::LaneLoad {
+    pub(super) fn load(
+        &mut self,
+        inst: Inst,
+        op: &op::LaneLoad,
+        mask: &Mask,
+    ) -> Result<Elements, Fault> {
+        let op::LaneLoad {
             base,
             offset,
             mask: operand,
             other,
             align,
-        }) = &data.op
-        else {
-            unreachable!("broken invariant: called for `lane_load`")
-        };
-        let (width, lanes) = (self.width(data.results[0]), self.lanes);
+        } = op;
+        let result = self.func.inst(inst).results[0];
+        let (width, lanes) = (self.width(result), self.lanes);
         let other = other.map_or(Elements::uniform(0), |other| self.read(other));
         let offsets = self.offsets(*offset, *operand, mask);
         self.begin_access(inst, *base, &offsets, (width, *align))?;
@@ -142,17 +144,19 @@ impl<'a> Machine<'a> {
         Ok(Elements::new(result))
     }
 
-    pub(super) fn store(&mut self, inst: Inst, mask: &Mask) -> Result<(), Fault> {
-        let Op::LaneStore(op::LaneStore {
+    pub(super) fn store(
+        &mut self,
+        inst: Inst,
+        op: &op::LaneStore,
+        mask: &Mask,
+    ) -> Result<Vec<Elements>, Fault> {
+        let op::LaneStore {
             base,
             offset,
             value,
             mask: operand,
             align,
-        }) = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `lane_store`")
-        };
+        } = op;
         let (width, lanes) = (self.width(*value), self.lanes);
         let offsets = self.offsets(*offset, *operand, mask);
         self.begin_access(inst, *base, &offsets, (width, *align))?;
@@ -169,20 +173,22 @@ impl<'a> Machine<'a> {
                 stored.map_err(|kind| self.fault(inst, kind))?;
             }
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
-    pub(super) fn combine(&mut self, inst: Inst, mask: &Mask) -> Result<(), Fault> {
-        let Op::LaneAtomic(op::LaneAtomic {
+    pub(super) fn combine(
+        &mut self,
+        inst: Inst,
+        op: &op::LaneAtomic,
+        mask: &Mask,
+    ) -> Result<Vec<Elements>, Fault> {
+        let op::LaneAtomic {
             base,
             offset,
             value,
             mask: operand,
             op,
-        }) = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `lane_atomic`")
-        };
+        } = op;
         let offsets = self.offsets(*offset, *operand, mask);
         let align = i64::from(dtype(self.func, *value).bytes());
         self.begin_access(inst, *base, &offsets, (1, align))?;
@@ -195,54 +201,42 @@ impl<'a> Machine<'a> {
             };
             combined.map_err(|kind| self.fault(inst, kind))?;
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
-    /// Records what a check finds; the results of its op.
-    pub(super) fn check(&mut self, inst: Inst, mask: &Mask) -> Vec<Elements> {
-        if matches!(self.func.op(inst), Op::CheckIndex(_)) {
-            self.check_index(inst, mask);
-            return Vec::new();
-        }
-        vec![self.check_bounds(inst, mask).0]
+    pub(super) fn check_bounds(&mut self, op: &op::CheckBounds, mask: &Mask) -> Elements {
+        let offsets = self.offsets(op.offset, op.mask, mask);
+        self.check(op.base, &offsets, op.count, (op.element, op.site))
+            .0
     }
 
     /// Records what a check finds, and ends the program if there is something.
-    pub(super) fn stop(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
+    pub(super) fn stop_outside(
+        &mut self,
+        inst: Inst,
+        op: &op::StopOutside,
+        mask: &Mask,
+    ) -> Result<Vec<Elements>, Fault> {
         self.converged(inst, mask, self.lanes)?;
-        self.stopped = match self.func.op(inst) {
-            Op::StopIndex(_) => self.check_index(inst, mask),
-            _ => self.check_bounds(inst, mask).1,
-        };
+        let offsets = self.offsets(op.offset, op.mask, mask);
+        let (_, refused) = self.check(op.base, &offsets, op.count, (op.element, op.site));
+        self.stopped = refused;
         Ok(Vec::new())
     }
 
     /// The lanes that may access, and whether an access is out of bounds.
-    fn check_bounds(&mut self, inst: Inst, mask: &Mask) -> (Elements, bool) {
-        let (Op::CheckBounds(op::CheckBounds {
-            base,
-            offset,
-            element,
-            mask: operand,
-            count,
-            site,
-        })
-        | Op::StopOutside(op::StopOutside {
-            base,
-            offset,
-            element,
-            mask: operand,
-            count,
-            site,
-        })) = self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for checks of bounds")
-        };
-        let length = self.length(*base);
+    fn check(
+        &mut self,
+        base: Value,
+        offsets: &[(usize, i64)],
+        count: i64,
+        (element, site): (Value, i64),
+    ) -> (Elements, bool) {
+        let length = self.length(base);
         let mut refused = false;
         let mut result = vec![0; self.lanes];
-        for (lane, first) in self.offsets(*offset, *operand, mask) {
-            if is_inside(first, *count, length) {
+        for &(lane, first) in offsets {
+            if is_inside(first, count, length) {
                 result[lane] = 1;
                 continue;
             }
@@ -250,27 +244,21 @@ impl<'a> Machine<'a> {
             // The first of the elements that is outside.
             let inside = (i128::from(length) - i128::from(first)).max(0) as u64;
             let skipped = if first < 0 { 0 } else { inside };
-            let error = BoundsError {
+            self.keep_least(BoundsError {
                 program: self.program,
                 site: site.cast_unsigned(),
-                element: self.values[*element].get(lane).wrapping_add(skipped),
+                element: self.values[element].get(lane).wrapping_add(skipped),
                 offset: first + skipped.cast_signed(),
-            };
-            self.keep_least(error);
+            });
         }
         (Elements::new(result), refused)
     }
 
-    pub(super) fn in_bounds(
-        &mut self,
-        (base, offset): (Value, Value),
-        count: i64,
-        mask: &Mask,
-    ) -> Elements {
-        let length = self.length(base);
+    pub(super) fn in_bounds(&mut self, op: &op::InBounds, mask: &Mask) -> Elements {
+        let length = self.length(op.base);
         let mut result = vec![0; self.lanes];
-        for (lane, first) in self.offsets(offset, None, mask) {
-            result[lane] = u64::from(is_inside(first, count, length));
+        for (lane, first) in self.offsets(op.offset, None, mask) {
+            result[lane] = u64::from(is_inside(first, op.count, length));
         }
         Elements::new(result)
     }
@@ -288,39 +276,44 @@ impl<'a> Machine<'a> {
         self.report.out_of_bounds = Some(known.map_or(error, |least| least.min(error)));
     }
 
+    pub(super) fn check_index(&mut self, op: &op::CheckIndex, mask: &Mask) -> Vec<Elements> {
+        let indices = self.offsets(op.index, None, mask);
+        self.check_indices(&indices, op.extent, (op.element, op.site));
+        Vec::new()
+    }
+
+    /// Records what a check finds, and ends the program if there is something.
+    pub(super) fn stop_index(
+        &mut self,
+        inst: Inst,
+        op: &op::StopIndex,
+        mask: &Mask,
+    ) -> Result<Vec<Elements>, Fault> {
+        self.converged(inst, mask, self.lanes)?;
+        let indices = self.offsets(op.index, op.mask, mask);
+        self.stopped = self.check_indices(&indices, op.extent, (op.element, op.site));
+        Ok(Vec::new())
+    }
+
     /// Whether an index is out of range.
-    fn check_index(&mut self, inst: Inst, mask: &Mask) -> bool {
-        let (index, element, operand, extent, site) = match self.func.op(inst) {
-            Op::CheckIndex(op::CheckIndex {
-                index,
-                element,
-                extent,
-                site,
-                ..
-            }) => (index, element, None, extent, site),
-            Op::StopIndex(op::StopIndex {
-                index,
-                element,
-                mask,
-                extent,
-                site,
-                ..
-            }) => (index, element, *mask, extent, site),
-            _ => unreachable!("broken invariant: called for checks of indices"),
-        };
-        let mut refused = false;
-        for (lane, offset) in self.offsets(*index, operand, mask) {
-            if !(0..*extent).contains(&offset) {
-                refused = true;
-                self.keep_least(BoundsError {
-                    program: self.program,
-                    site: site.cast_unsigned(),
-                    element: self.values[*element].get(lane),
-                    offset,
-                });
-            }
-        }
-        refused
+    fn check_indices(
+        &mut self,
+        indices: &[(usize, i64)],
+        extent: i64,
+        (element, site): (Value, i64),
+    ) -> bool {
+        let wrong = indices
+            .iter()
+            .filter(|(_, index)| !(0..extent).contains(index));
+        let wrong = wrong.map(|&(lane, offset)| BoundsError {
+            program: self.program,
+            site: site.cast_unsigned(),
+            element: self.values[element].get(lane),
+            offset,
+        });
+        let least = wrong.min();
+        least.into_iter().for_each(|least| self.keep_least(least));
+        least.is_some()
     }
 }
 

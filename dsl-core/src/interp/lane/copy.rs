@@ -3,25 +3,28 @@
 use super::{Machine, allocation};
 use crate::entity::Entity;
 use crate::interp::copies::Copied;
+use crate::interp::elements::Elements;
 use crate::interp::lane_memory;
 use crate::interp::mask::Mask;
 use crate::interp::memory::Slot;
 use crate::interp::{Fault, FaultKind};
-use crate::ir::{Inst, Op, Value, op};
+use crate::ir::{Inst, Value, op};
 
 impl Machine<'_> {
-    pub(super) fn start_copy(&mut self, inst: Inst, mask: &Mask) -> Result<(), Fault> {
-        let Op::StartCopy(op::StartCopy {
+    pub(super) fn start_copy(
+        &mut self,
+        inst: Inst,
+        op: &op::StartCopy,
+        mask: &Mask,
+    ) -> Result<Vec<Elements>, Fault> {
+        let op::StartCopy {
             target,
             offset,
             source,
             source_offset,
             mask: operand,
             count,
-        }) = *self.func.op(inst)
-        else {
-            unreachable!("broken invariant: called for `start_copy`")
-        };
+        } = *op;
         let local = Inst::new(self.values[target].scalar() as usize);
         let allocation = allocation(self.func, local)
             .expect("broken invariant: a verified target is an allocation");
@@ -47,7 +50,7 @@ impl Machine<'_> {
                 started.map_err(|kind| self.fault(inst, kind))?;
             }
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     fn start_element(&mut self, lane: usize, mut copied: Copied) -> Result<(), FaultKind> {
@@ -64,23 +67,24 @@ impl Machine<'_> {
         Ok(())
     }
 
-    pub(super) fn group_copies(&mut self, mask: &Mask) {
+    pub(super) fn group_copies(&mut self, mask: &Mask) -> Vec<Elements> {
         mask.lanes().for_each(|lane| self.copies.close_group(lane));
+        Vec::new()
     }
 
     pub(super) fn wait_copies(
         &mut self,
         inst: Inst,
-        pending: i64,
+        op::WaitCopies { pending }: &op::WaitCopies,
         mask: &Mask,
-    ) -> Result<(), Fault> {
+    ) -> Result<Vec<Elements>, Fault> {
         for lane in mask.lanes() {
             for copied in self.copies.complete(lane, pending.cast_unsigned()) {
                 let finished = self.finish_element(lane, copied);
                 finished.map_err(|kind| self.fault(inst, kind))?;
             }
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     fn finish_element(&mut self, lane: usize, copied: Copied) -> Result<(), FaultKind> {

@@ -4,7 +4,7 @@ use super::Machine;
 use crate::interp::elements::{Elements, dtype};
 use crate::interp::mask::Mask;
 use crate::interp::{Fault, FaultKind};
-use crate::ir::{Inst, RawOp, Value};
+use crate::ir::{Inst, RawOp, op};
 use crate::semantics;
 
 impl Machine<'_> {
@@ -13,10 +13,10 @@ impl Machine<'_> {
     pub(super) fn raw(
         &self,
         inst: Inst,
-        op: RawOp,
-        (lhs, rhs): (Value, Value),
+        op::Raw { op, lhs, rhs }: &op::Raw,
         mask: &Mask,
-    ) -> Result<Vec<Elements>, Fault> {
+    ) -> Result<Elements, Fault> {
+        let (op, lhs, rhs) = (*op, *lhs, *rhs);
         let dtype = dtype(self.func, lhs);
         let width = self.width(lhs);
         let (x, y) = (self.read(lhs), self.read(rhs));
@@ -34,7 +34,6 @@ impl Machine<'_> {
                 (None, _) => Ok(!semantics::binary(op.defined(), dtype, x, y) & dtype.mask()),
             }
         });
-        let results: Result<Vec<u64>, Fault> = results.collect();
-        Ok(vec![Elements::new(results?)])
+        results.collect::<Result<_, _>>().map(Elements::new)
     }
 }
