@@ -133,12 +133,7 @@ const MANY_BRANCHES: usize = 1024;
 fn has_many_branches(func: &LaneFunc) -> bool {
     let branches = func.all_insts().into_iter().filter(|&inst| {
         let op = func.op(inst);
-        let masked = matches!(
-            op,
-            Op::LaneLoad(op::LaneLoad { mask: Some(_), .. })
-                | Op::LaneStore(op::LaneStore { mask: Some(_), .. })
-                | Op::LaneAtomic(op::LaneAtomic { mask: Some(_), .. })
-        );
+        let masked = op.access().is_some_and(|access| access.mask.is_some());
         let checks = matches!(op, Op::CheckBounds(_) | Op::CheckIndex(_));
         masked || checks || matches!(op, Op::For(_) | Op::While(_) | Op::If(_))
     });

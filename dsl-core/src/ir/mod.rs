@@ -10,6 +10,7 @@
 //! elementwise families, [`ops`] for the rest. The printed text of a function determines its results' bits: flags are
 //! resolved into ops and attributes before anything else happens.
 
+pub mod access;
 pub mod attr;
 pub mod field;
 pub mod func;
@@ -22,6 +23,7 @@ pub mod round;
 pub mod scalar_ops;
 pub mod types;
 
+pub use access::{Effect, MemoryAccess};
 pub use attr::{
     AtomicOp, Axis, Direction, Grid, Indices, Literal, Order, Precision, SortOrder, Stage,
     unflatten,

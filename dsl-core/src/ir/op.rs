@@ -359,14 +359,6 @@ impl Op {
         operands
     }
 
-    /// Whether checked launches check what the op accesses: each such op is a site.
-    pub fn is_checked(&self) -> bool {
-        matches!(
-            self,
-            Self::Load(_) | Self::Store(_) | Self::AtomicReduce(_) | Self::Gather(_)
-        )
-    }
-
     /// The regions, in the order of the text form.
     pub fn regions(&self) -> Vec<Region> {
         let mut regions = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::contiguity::Contiguity;
 use super::linear::{LinearLayout, dim_offset};
-use crate::ir::{Func, Inst, Op, Shape, Value, op};
+use crate::ir::{Func, MemoryAccess, Shape};
 use crate::target::LANE_BITS;
 
 /// Log2 of the bytes of the widest access.
@@ -11,48 +11,7 @@ const ACCESS_BYTE_BITS: u32 = 4;
 /// Bytes of memory that a GPU moves at once.
 const SECTOR_BYTES: u64 = 32;
 
-/// The operands of a load or store that decide its layout.
-#[derive(Clone, Copy, Debug)]
-pub struct TileAccess {
-    /// The pointer.
-    pub base: Value,
-    /// The element offsets.
-    pub offsets: Value,
-    /// The mask.
-    pub mask: Option<Value>,
-}
-
-impl TileAccess {
-    /// The access that an instruction makes.
-    #[must_use]
-    pub fn of(func: &Func, inst: Inst) -> Option<TileAccess> {
-        match func.op(inst) {
-            Op::Load(op::Load {
-                base,
-                offsets,
-                mask,
-                ..
-            })
-            | Op::Store(op::Store {
-                base,
-                offsets,
-                mask,
-                ..
-            })
-            | Op::AtomicReduce(op::AtomicReduce {
-                base,
-                offsets,
-                mask,
-                ..
-            }) => Some(TileAccess {
-                base: *base,
-                offsets: *offsets,
-                mask: *mask,
-            }),
-            _ => None,
-        }
-    }
-
+impl MemoryAccess {
     /// The axes, the one along which offsets count up furthest first.
     #[must_use]
     pub fn order(&self, func: &Func, contiguity: &Contiguity) -> Vec<usize> {
@@ -87,7 +46,7 @@ impl TileAccess {
     /// element by element is best off in a layout that the others should share.
     fn all_aligned(func: &Func, contiguity: &Contiguity) -> bool {
         let insts = func.all_insts();
-        let mut tiles = insts.iter().filter_map(|&inst| TileAccess::of(func, inst));
+        let mut tiles = insts.iter().filter_map(|&inst| func.op(inst).access());
         tiles.all(|tile| {
             let order = tile.order(func, contiguity);
             order.first().is_none_or(|&axis| {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::access::{TileAccess, access_layout, dim_bits, dot_layout, is_coalesced, warp_bits_for};
+use super::access::{access_layout, dim_bits, dot_layout, is_coalesced, warp_bits_for};
 use super::contiguity::Contiguity;
 pub use super::origin::Origin;
 use super::origin::origins;
@@ -16,7 +16,7 @@ use super::reduction::ReductionSteps;
 use super::sorting::sort_steps;
 use super::{IndexMap, LayoutError, LinearLayout};
 use crate::entity::EntityMap;
-use crate::ir::{DType, Func, Inst, Op, Region, Shape, Trait, Value, op};
+use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Region, Shape, Trait, Value, op};
 use crate::semantics::reduction::evaluation_order;
 use crate::target::Schedule;
 
@@ -81,9 +81,8 @@ pub fn assign(func: &Func, schedule: &Schedule) -> Result<Assignment, LayoutErro
     assigner.follow_broadcasts()?;
     let mut stores = BTreeMap::new();
     for &inst in &assigner.insts {
-        if let Op::Store(op::Store { value, .. }) | Op::AtomicReduce(op::AtomicReduce { value, .. }) =
-            func.op(inst)
-            && let Some(layout) = assigner.store(inst, *value)?
+        if let Some(value) = func.op(inst).access().and_then(|access| access.value)
+            && let Some(layout) = assigner.store(inst, value)?
         {
             stores.insert(inst, layout);
         }
@@ -152,7 +151,7 @@ impl Assigner<'_> {
 
     fn find_vectors(&mut self) {
         for &inst in &self.insts {
-            let Some(access) = TileAccess::of(self.func, inst) else {
+            let Some(access) = self.func.op(inst).access() else {
                 continue;
             };
             let Some(&axis) = access.order(self.func, &self.contiguity).first() else {
@@ -167,7 +166,7 @@ impl Assigner<'_> {
         }
     }
 
-    fn preferred(&self, access: &TileAccess) -> Rc<LinearLayout> {
+    fn preferred(&self, access: &MemoryAccess) -> Rc<LinearLayout> {
         let order = access.order(self.func, &self.contiguity);
         self.ordered(&self.shape(access.offsets), &order)
     }
@@ -201,19 +200,7 @@ impl Assigner<'_> {
             for &result in &data.results {
                 let layout = match &data.op {
                     _ if self.func.ty(result).is_scalar() => self.default_layout(result),
-                    Op::Load(op::Load {
-                        base,
-                        offsets,
-                        mask,
-                        ..
-                    }) => {
-                        let access = TileAccess {
-                            base: *base,
-                            offsets: *offsets,
-                            mask: *mask,
-                        };
-                        self.preferred(&access)
-                    }
+                    Op::Load(op) => self.preferred(&op.access()),
                     Op::Histogram(_) => self.default_layout(result),
                     Op::Dot(_) => {
                         let bits = dim_bits(&self.shape(result));
@@ -454,7 +441,7 @@ impl Assigner<'_> {
     /// A store writes in the layout of its value, or else of its offsets, unless lanes would then
     /// touch more memory.
     fn store(&self, inst: Inst, value: Value) -> Result<Option<Rc<LinearLayout>>, LayoutError> {
-        let Some(access) = TileAccess::of(self.func, inst) else {
+        let Some(access) = self.func.op(inst).access() else {
             return Ok(None);
         };
         let preferred = self.preferred(&access);

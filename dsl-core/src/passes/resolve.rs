@@ -61,9 +61,7 @@ fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation
         Op::Approximate(_) if determinism == Determinism::Exact => {
             Violation::because("differs between devices")
         }
-        Op::AtomicReduce(op::AtomicReduce { value, .. })
-            if func.ty(*value).dtype().is_some_and(DType::is_float) =>
-        {
+        Op::AtomicReduce(op) if func.ty(op.value).dtype().is_some_and(DType::is_float) => {
             Some(Violation {
                 reason: "adds floats in the order of arrival",
                 note: Some(

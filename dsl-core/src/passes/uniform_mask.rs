@@ -114,18 +114,7 @@ fn pure_first(func: &Func, of: Region) -> (Vec<Inst>, Vec<Inst>) {
 fn mask_leaves(func: &Func, insts: &[Inst], definitions: &Definitions) -> BTreeSet<Value> {
     let mut pending = Vec::new();
     let mut visit = |inst: Inst| {
-        if let Op::Load(op::Load {
-            mask: Some(mask), ..
-        })
-        | Op::Store(op::Store {
-            mask: Some(mask), ..
-        })
-        | Op::AtomicReduce(op::AtomicReduce {
-            mask: Some(mask), ..
-        }) = func.op(inst)
-        {
-            pending.push(*mask);
-        }
+        pending.extend(func.op(inst).access().and_then(|access| access.mask));
     };
     for &inst in insts {
         visit(inst);
@@ -138,22 +127,20 @@ fn mask_leaves(func: &Func, insts: &[Inst], definitions: &Definitions) -> BTreeS
         if !seen.insert(value) {
             continue;
         }
-        match definitions.op(func, value) {
-            Some(Op::Binary(op::Binary {
-                op: BinaryOp::And,
-                lhs,
-                rhs,
-            })) => pending.extend([*lhs, *rhs]),
-            Some(
-                Op::Broadcast(op::Broadcast { x })
-                | Op::ExpandDims(op::ExpandDims { x, .. })
-                | Op::Reshape(op::Reshape { x })
-                | Op::Transpose(op::Transpose { x, .. }),
-            ) => pending.push(*x),
-            Some(Op::Compare(_)) => {
-                leaves.insert(value);
-            }
-            _ => {}
+        let Some(op) = definitions.op(func, value) else {
+            continue;
+        };
+        if let Some(shape) = op.shape() {
+            pending.push(shape.x());
+        } else if let Op::Binary(op::Binary {
+            op: BinaryOp::And,
+            lhs,
+            rhs,
+        }) = op
+        {
+            pending.extend([*lhs, *rhs]);
+        } else if matches!(op, Op::Compare(_)) {
+            leaves.insert(value);
         }
     }
     leaves

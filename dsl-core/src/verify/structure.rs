@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::Entity;
 use crate::ir::infer::infer;
-use crate::ir::{Access, Func, Inst, Op, Region, Space, Stage, Trait, Type, Value, most_depth, op};
+use crate::ir::{
+    Access, Effect, Func, Inst, Op, Region, Space, Stage, Trait, Type, Value, most_depth, op,
+};
 use crate::target::{MAX_OCCUPANCY, MAX_WARPS};
 
 /// The most parameters of a function.
@@ -242,19 +244,18 @@ impl Checker<'_> {
     }
 
     fn memory(&mut self, inst: Inst) {
-        let (base, writes) = match self.func.op(inst) {
-            Op::Load(op::Load { base, .. }) | Op::LaneLoad(op::LaneLoad { base, .. }) => {
-                (*base, false)
-            }
-            Op::Store(op::Store { base, .. })
-            | Op::AtomicReduce(op::AtomicReduce { base, .. })
-            | Op::LaneStore(op::LaneStore { base, .. })
-            | Op::LaneAtomic(op::LaneAtomic { base, .. }) => (*base, true),
+        let op = self.func.op(inst);
+        let access = op.access();
+        let writes = access.is_some_and(|access| access.effect != Effect::Reads);
+        let base = access.map(|access| access.base);
+        let (Some(base), writes) = (match op {
             Op::CheckBounds(op::CheckBounds { base, .. })
             | Op::StopOutside(op::StopOutside { base, .. })
-            | Op::InBounds(op::InBounds { base, .. }) => (*base, false),
-            Op::StartCopy(op::StartCopy { source, .. }) => (*source, false),
-            _ => return,
+            | Op::InBounds(op::InBounds { base, .. })
+            | Op::StartCopy(op::StartCopy { source: base, .. }) => (Some(*base), false),
+            _ => (base, writes),
+        }) else {
+            return;
         };
         let Some((_, space)) = self.func.ty(base).pointee() else {
             return;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use exactile_core::entity::EntityMap;
-use exactile_core::ir::{Access, DType, Element, Func, Inst, Op, Space, Type, Value, op};
+use exactile_core::ir::{Access, DType, Effect, Element, Func, Inst, Op, Space, Type, Value, op};
 use exactile_core::target::{MAX_WARPS, Target, WARP_LANES};
 use exactile_core::verify::LaneFunc;
 use inkwell::attributes::AttributeLoc;
@@ -283,11 +283,8 @@ fn exclusive_parameters(func: &Func) -> BTreeSet<usize> {
         .any(|&inst| matches!(func.op(inst), Op::Barrier(op::Barrier {})));
     let written = |index: usize| {
         let base: Value = func.arguments()[index];
-        insts.iter().any(|&inst| match func.op(inst) {
-            Op::LaneStore(op::LaneStore { base: target, .. })
-            | Op::LaneAtomic(op::LaneAtomic { base: target, .. }) => *target == base,
-            _ => false,
-        })
+        let mut accesses = insts.iter().filter_map(|&inst| func.op(inst).access());
+        accesses.any(|access| access.base == base && access.effect != Effect::Reads)
     };
     (0..func.parameters.len())
         .filter(|&index| !has_barrier || !written(index))

@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::order::Effect;
-use crate::ir::{Func, Inst, Op, Region, Trait, Value, op};
+use crate::ir::{Effect, Func, Inst, Op, Region, Trait, Value, op};
 
 /// What is computed ahead of the iterations of a loop.
 #[derive(Debug, Default)]
@@ -25,9 +24,9 @@ impl Ahead {
     pub(super) fn find(func: &Func, body: Region, wanted: &dyn Fn(Inst) -> bool) -> Self {
         let mut written = BTreeSet::new();
         func.walk(body, &mut |inst| {
-            if let Some((base, Effect::Writes | Effect::Combines(_))) = Effect::of(func.op(inst)) {
-                written.insert(base);
-            }
+            let access = func.op(inst).access();
+            let writes = access.filter(|access| access.effect != Effect::Reads);
+            written.extend(writes.map(|access| access.base));
         });
         let mut body = Body {
             func,
@@ -38,20 +37,14 @@ impl Ahead {
         body.enter(body.body, None);
         let mut ahead = Self::default();
         for &inst in body.parents.keys() {
-            let Op::Load(op::Load {
-                base,
-                offsets,
-                mask,
-                ..
-            }) = func.op(inst)
-            else {
+            let Op::Load(load) = func.op(inst) else {
                 continue;
             };
-            if written.contains(base) || !wanted(inst) {
+            if written.contains(&load.base) || !wanted(inst) {
                 continue;
             }
             let mut need = Need::default();
-            let operands = [Some(*offsets), *mask];
+            let operands = [Some(load.offsets), load.mask];
             let found = operands
                 .into_iter()
                 .flatten()

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use super::point::Known;
 use super::tile::Scope;
 use super::{Lowering, Result};
+use crate::ir::MemoryAccess;
 use crate::ir::{CompareOp, DType, Inst, Literal, Op, Shape, Trait, Type, Value, op};
-use crate::layout::access::TileAccess;
 use crate::layout::assign::Origin;
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::passes::long_sums::LONGEST_CHAIN;
@@ -44,7 +44,7 @@ pub(super) struct Wrong {
 /// An access that scalars may show to be in bounds.
 struct Shown {
     inst: Inst,
-    tile: TileAccess,
+    tile: MemoryAccess,
     inside: Value,
 }
 
@@ -104,8 +104,8 @@ impl Lowering<'_> {
     }
 
     /// The access of an instruction that is checked: one that ran ahead has been.
-    fn to_check(&self, inst: Inst) -> Option<TileAccess> {
-        let tile = TileAccess::of(self.block, inst)?;
+    fn to_check(&self, inst: Inst) -> Option<MemoryAccess> {
+        let tile = self.block.op(inst).access()?;
         let argument = self.block.parameter_index(tile.base)?;
         let view = self.block.parameters[argument].view > 0;
         let wanted = self.bounds == Bounds::Checked && !view && self.staged(inst).is_none();
@@ -227,16 +227,15 @@ impl Lowering<'_> {
                 continue;
             }
             let op = self.definitions[value].map(|inst| self.block.op(inst));
-            match op.filter(|_| ty.dtype() == Some(DType::I64)) {
-                Some(Op::Constant(_) | Op::Splat(_) | Op::Arange(_)) => {}
-                Some(
-                    Op::Broadcast(op::Broadcast { x })
-                    | Op::ExpandDims(op::ExpandDims { x, .. })
-                    | Op::Transpose(op::Transpose { x, .. })
-                    | Op::Reshape(op::Reshape { x }),
-                ) => pending.push(*x),
-                Some(Op::Binary(op::Binary { lhs, rhs, .. })) => pending.extend([*lhs, *rhs]),
-                _ => return false,
+            let Some(op) = op.filter(|_| ty.dtype() == Some(DType::I64)) else {
+                return false;
+            };
+            if let Some(shape) = op.shape() {
+                pending.push(shape.x());
+            } else if let Op::Binary(op::Binary { lhs, rhs, .. }) = op {
+                pending.extend([*lhs, *rhs]);
+            } else if !matches!(op, Op::Constant(_) | Op::Splat(_) | Op::Arange(_)) {
+                return false;
             }
         }
         true
@@ -244,7 +243,7 @@ impl Lowering<'_> {
 
     /// Each lane looks at some elements of the tile, one after the other, computing their offsets and
     /// masks anew.
-    fn stop_by_elements(&mut self, inst: Inst, tile: &TileAccess) -> Result<()> {
+    fn stop_by_elements(&mut self, inst: Inst, tile: &MemoryAccess) -> Result<()> {
         let base = self.bound(tile.base).registers[0];
         let elements = self.block.ty(tile.offsets).shape.elements() as i32;
         let threads = (WARP_LANES << self.assignment.warp_bits) as i32;
@@ -289,7 +288,7 @@ impl Lowering<'_> {
     fn element_is_outside(
         &mut self,
         base: Value,
-        tile: &TileAccess,
+        tile: &MemoryAccess,
         element: Value,
     ) -> Result<(Value, Value)> {
         let shape = self.block.ty(tile.offsets).shape;
@@ -314,7 +313,7 @@ impl Lowering<'_> {
     fn stop(
         &mut self,
         inst: Inst,
-        tile: &TileAccess,
+        tile: &MemoryAccess,
         (element, offset, count): (Value, Value, i64),
         wrong: Value,
     ) {
@@ -333,13 +332,10 @@ impl Lowering<'_> {
     }
 
     /// Each lane looks at the elements that it accesses.
-    fn stop_by_registers(&mut self, inst: Inst, tile: &TileAccess) -> Result<()> {
-        let layout = match *self.block.op(inst) {
-            Op::Store(op::Store { value, .. })
-            | Op::AtomicReduce(op::AtomicReduce { value, .. }) => {
-                self.stored_layout(inst, value)?
-            }
-            _ => self.assigned(self.block.inst(inst).results[0]),
+    fn stop_by_registers(&mut self, inst: Inst, tile: &MemoryAccess) -> Result<()> {
+        let layout = match tile.value {
+            Some(value) => self.stored_layout(inst, value)?,
+            None => self.assigned(self.block.inst(inst).results[0]),
         };
         let mut access = self.access(tile, &layout)?;
         access.divide_ragged();

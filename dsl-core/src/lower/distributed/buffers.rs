@@ -7,7 +7,6 @@ use std::rc::Rc;
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result};
 use crate::ir::{BinaryOp, DType, Inst, Op, Space, Type, Value, op};
-use crate::layout::access::TileAccess;
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::{LANE_BITS, WARP_LANES};
 
@@ -74,7 +73,7 @@ impl Place {
 impl Lowering<'_> {
     /// The shape of the buffers of a load; `None` where its accesses are too narrow for copies.
     pub(super) fn copy_place(&self, load: Inst) -> Option<Place> {
-        let tile = TileAccess::of(self.block, load)?;
+        let tile = self.block.op(load).access()?;
         let result = self.block.inst(load).results[0];
         let (dtype, _) = self.block.ty(tile.base).pointee()?;
         if self.block.ty(result).is_scalar() {
@@ -144,7 +143,10 @@ impl Lowering<'_> {
             place,
         } = staged;
         let result = self.block.inst(load).results[0];
-        let tile = TileAccess::of(self.block, load)
+        let tile = self
+            .block
+            .op(load)
+            .access()
             .ok_or_else(|| self.error("only loads can run ahead"))?;
         let mut registers: Vec<Option<Value>> = vec![None; layout.registers() as usize];
         for (number, vector) in (0..).zip(self.copied_vectors(&tile, layout)) {

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
-use crate::ir::{Inst, Op, Region, Trait, Type, Value, op};
+use crate::ir::op::BlockOp;
+use crate::ir::{Inst, Op, Region, Type, Value, op};
 use crate::layout::LinearLayout;
 use crate::layout::assign::Origin;
 
@@ -35,65 +36,30 @@ impl Lowering<'_> {
         if !data.results.is_empty() && data.results.iter().all(lazy) {
             return Ok(());
         }
-        match &data.op {
-            Op::Load(op::Load {
-                base,
-                offsets,
-                mask,
-                other,
-            }) => self.load(inst, *base, *offsets, (*mask, *other)),
-            Op::Store(op::Store {
-                base,
-                offsets,
-                value,
-                mask,
-            }) => self.store(inst, *base, *offsets, (*value, *mask)),
-            Op::AtomicReduce(_) => self.atomic_reduce(inst),
-            Op::Reduce(op::Reduce {
-                sources,
-                axis,
-                order,
-                combine,
-            }) => self.reduce(&data.results, sources, axis.index(), (*order, *combine)),
-            Op::Scan(op::Scan {
-                sources,
-                axis,
-                direction,
-                combine,
-                ..
-            }) => self.scan(&data.results, sources, axis.index(), (*direction, *combine)),
-            Op::Sort(_) => self.sort(&data.results, &data.op),
-            Op::Dot(op::Dot {
-                a,
-                b,
-                accumulator,
-                precision,
-            }) => self.dot(data.results[0], [*a, *b, *accumulator], *precision),
-            Op::Histogram(_) => self.histogram(inst),
-            Op::Gather(op::Gather { x, indices, axis }) => {
-                self.gather_along(inst, (*x, *indices), axis.index())
-            }
-            Op::For(_) => self.for_loop(inst),
-            Op::While(op::While { init, before, body }) => {
-                self.while_loop(&data.results, init, (*before, *body))
-            }
-            Op::If(op::If {
-                condition,
-                on_true,
-                on_false,
-            }) => self.branch(&data.results, *condition, (*on_true, *on_false)),
-            Op::Yield(_) => Ok(()),
-            Op::Constant(_) | Op::ProgramId(_) | Op::NumPrograms(_) => {
-                self.scalar_op(&data.op, data.results[0]);
+        let results = &data.results;
+        match block.block_op(inst) {
+            BlockOp::Load(op) => self.load(inst, op),
+            BlockOp::Store(op) => self.store(inst, op),
+            BlockOp::AtomicReduce(op) => self.atomic_reduce(inst, op),
+            BlockOp::Reduce(op) => self.reduce(results, op),
+            BlockOp::Scan(op) => self.scan(results, op),
+            BlockOp::Sort(op) => self.sort(results, op),
+            BlockOp::Dot(op) => self.dot(results[0], op),
+            BlockOp::Histogram(op) => self.histogram(results[0], op),
+            BlockOp::Gather(op) => self.gather_along(inst, op),
+            BlockOp::For(op) => self.for_loop(inst, op),
+            BlockOp::While(op) => self.while_loop(results, op),
+            BlockOp::If(op) => self.branch(results, op),
+            BlockOp::Yield(_) => Ok(()),
+            BlockOp::Constant(_) | BlockOp::ProgramId(_) | BlockOp::NumPrograms(_) => {
+                self.scalar_op(&data.op, results[0]);
                 Ok(())
             }
-            op if op.is(Trait::elementwise) => self.computed(op, data.results[0]),
-            Op::Broadcast(_)
-            | Op::ExpandDims(_)
-            | Op::Reshape(_)
-            | Op::Transpose(_)
-            | Op::Splat(_) => self.placed_view(data.results[0]),
-            op => Err(self.error(format!("`{}` cannot be lowered for a GPU", op.mnemonic()))),
+            // No function is left, or the verifier finds it among the ops of the lane.
+            BlockOp::Elementwise(_) | BlockOp::Function(_) => self.computed(&data.op, results[0]),
+            BlockOp::ShapeOp(_) | BlockOp::Splat(_) | BlockOp::Arange(_) => {
+                self.placed_view(results[0])
+            }
         }
     }
 
@@ -194,12 +160,9 @@ impl Lowering<'_> {
         Ok(lane)
     }
 
-    fn for_loop(&mut self, inst: Inst) -> Result<()> {
+    fn for_loop(&mut self, inst: Inst, op: &op::For) -> Result<()> {
         let block = self.block;
-        let Op::For(op::For { init, body, .. }) = block.op(inst) else {
-            return Ok(());
-        };
-        let parameters = &block.region(*body).parameters[1..];
+        let parameters = &block.region(op.body).parameters[1..];
         let carried = parameters.iter().enumerate();
         let roots: Vec<(usize, Value)> = carried
             .map(|(position, &parameter)| (position, parameter))
@@ -208,13 +171,13 @@ impl Lowering<'_> {
         for &(_, root) in &roots {
             self.begin_resident(root)?;
         }
-        match self.pipeline(inst)? {
-            Some(pipeline) => self.pipelined_loop(inst, &pipeline)?,
-            None => self.plain_loop(inst)?,
+        match self.pipeline(inst, op)? {
+            Some(pipeline) => self.pipelined_loop(inst, op, &pipeline)?,
+            None => self.plain_loop(inst, op)?,
         }
         for (position, root) in roots {
             let result = block.inst(inst).results[position];
-            self.end_resident(root, init[position], result)?;
+            self.end_resident(root, op.init[position], result)?;
         }
         Ok(())
     }
@@ -227,57 +190,43 @@ impl Lowering<'_> {
         kept.map(|(&value, _)| value).collect()
     }
 
-    fn plain_loop(&mut self, inst: Inst) -> Result<()> {
+    fn plain_loop(&mut self, inst: Inst, op: &op::For) -> Result<()> {
         let block = self.block;
-        let data = block.inst(inst);
-        let Op::For(op::For {
-            lower,
-            upper,
-            init,
-            step,
-            stages,
-            body,
-        }) = &data.op
-        else {
-            return Ok(());
-        };
-        let results = self.carried(*body, &data.results);
+        let op::For {
+            step, stages, body, ..
+        } = *op;
+        let results = self.carried(body, &block.inst(inst).results);
         let layouts = self.layouts(&results);
-        let bounds = (self.scalar(*lower)?, self.scalar(*upper)?);
-        let first = self.flatten(&self.carried(*body, init), &layouts)?;
+        let bounds = (self.scalar(op.lower)?, self.scalar(op.upper)?);
+        let first = self.flatten(&self.carried(body, &op.init), &layouts)?;
         let mut inner = vec![self.scalar_layout()];
         inner.extend(layouts.iter().cloned());
-        let parameters = self.in_registers(&block.region(*body).parameters);
+        let parameters = self.in_registers(&block.region(body).parameters);
         let types = self.flat_types(&parameters, &inner);
-        let entered = self.enter_loop(&[*body]);
-        let region = self.region(*body, &types, &inner, &layouts)?;
+        let entered = self.enter_loop(&[body]);
+        let region = self.region(body, &types, &inner, &layouts)?;
         self.leave_loop(&entered);
         let op = Op::For(op::For {
             lower: bounds.0,
             upper: bounds.1,
             init: first,
-            step: *step,
-            stages: *stages,
+            step,
+            stages,
             body: region,
         });
         self.finish(op, &results, &layouts);
         Ok(())
     }
 
-    fn while_loop(
-        &mut self,
-        results: &[Value],
-        init: &[Value],
-        regions: (Region, Region),
-    ) -> Result<()> {
+    fn while_loop(&mut self, results: &[Value], op: &op::While) -> Result<()> {
         let layouts = self.layouts(results);
-        let first = self.flatten(init, &layouts)?;
+        let first = self.flatten(&op.init, &layouts)?;
         let types = self.flat_types(results, &layouts);
         let mut tested = vec![self.scalar_layout()];
         tested.extend(layouts.iter().cloned());
-        let entered = self.enter_loop(&[regions.0, regions.1]);
-        let before = self.region(regions.0, &types, &layouts, &tested)?;
-        let body = self.region(regions.1, &types, &layouts, &layouts)?;
+        let entered = self.enter_loop(&[op.before, op.body]);
+        let before = self.region(op.before, &types, &layouts, &tested)?;
+        let body = self.region(op.body, &types, &layouts, &layouts)?;
         self.leave_loop(&entered);
         self.finish(
             Op::While(op::While {
@@ -291,24 +240,19 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn branch(
-        &mut self,
-        results: &[Value],
-        condition: Value,
-        regions: (Region, Region),
-    ) -> Result<()> {
+    fn branch(&mut self, results: &[Value], op: &op::If) -> Result<()> {
         let results = &self.in_registers(results);
         let layouts = self.layouts(results);
-        let condition = self.scalar(condition)?;
+        let condition = self.scalar(op.condition)?;
         let before = (self.pending.clone(), self.buffers.end);
-        let on_true = self.region(regions.0, &[], &Vec::new(), &layouts)?;
+        let on_true = self.region(op.on_true, &[], &Vec::new(), &layouts)?;
         let after_true = std::mem::replace(&mut self.pending, before.0);
         let end_true = self.buffers.end;
         if self.depth == 0 {
             // A program takes one branch, once.
             self.buffers.end = before.1;
         }
-        let on_false = self.region(regions.1, &[], &Vec::new(), &layouts)?;
+        let on_false = self.region(op.on_false, &[], &Vec::new(), &layouts)?;
         self.pending.merge(&after_true);
         self.buffers.end = self.buffers.end.max(end_true);
         self.finish(

@@ -35,15 +35,13 @@ struct Operand {
 }
 
 impl Lowering<'_> {
-    pub(super) fn dot(
-        &mut self,
-        result: Value,
-        [a, b, accumulator]: [Value; 3],
-        precision: Precision,
-    ) -> Result<()> {
-        match precision {
-            Precision::Ieee => {}
-        }
+    pub(super) fn dot(&mut self, result: Value, op: &op::Dot) -> Result<()> {
+        let op::Dot {
+            a,
+            b,
+            accumulator,
+            precision: Precision::Ieee,
+        } = *op;
         let dtype = self.dtype(result)?;
         let bits = |value: Value| dim_bits(&self.block.ty(value).shape);
         let (rows, columns, steps) = (bits(result)[0], bits(result)[1], bits(a)[1]);

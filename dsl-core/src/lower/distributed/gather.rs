@@ -60,12 +60,8 @@ struct Shuffled {
 }
 
 impl Lowering<'_> {
-    pub(super) fn gather_along(
-        &mut self,
-        inst: Inst,
-        (x, indices): (Value, Value),
-        axis: usize,
-    ) -> Result<()> {
+    pub(super) fn gather_along(&mut self, inst: Inst, op: &op::Gather) -> Result<()> {
+        let (x, indices, axis) = (op.x, op.indices, op.axis.index());
         let result = self.block.inst(inst).results[0];
         let layout = self.assigned(result);
         let map = Correspondence {

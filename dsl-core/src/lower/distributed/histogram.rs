@@ -9,9 +9,7 @@ use std::rc::Rc;
 
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result, SCRATCH_BYTES};
-use crate::ir::{
-    AtomicOp, BinaryOp, Class, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value, op,
-};
+use crate::ir::{AtomicOp, BinaryOp, Class, CompareOp, DType, Literal, Op, Shape, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::{LANE_BITS, WARP_LANES};
 
@@ -51,12 +49,9 @@ fn copies(bins: i64, counters: i64) -> u32 {
 }
 
 impl Lowering<'_> {
-    pub(super) fn histogram(&mut self, inst: Inst) -> Result<()> {
+    pub(super) fn histogram(&mut self, result: Value, op: &op::Histogram) -> Result<()> {
         let block = self.block;
-        let Op::Histogram(op::Histogram { x, mask, bins }) = *block.op(inst) else {
-            return Ok(());
-        };
-        let result = block.inst(inst).results[0];
+        let op::Histogram { x, mask, bins } = *op;
         // Before the counters are in the scratch area, which a conversion may use too.
         let numbers = self.numbers(x, mask)?;
         if let Some(root) = self.residents.root(result) {

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::order::{Effect, Touch};
+use super::order::Touch;
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result};
-use crate::ir::{DType, Func, Inst, Op, Type, Value, op};
-use crate::layout::access::TileAccess;
+use crate::ir::{DType, Effect, Func, Inst, MemoryAccess, Op, Type, Value, op};
 use crate::layout::contiguity::Contiguity;
 use crate::layout::{Holder, LinearLayout};
 
@@ -26,20 +25,10 @@ pub(super) struct Access {
 }
 
 impl Lowering<'_> {
-    pub(super) fn load(
-        &mut self,
-        inst: Inst,
-        base: Value,
-        offsets: Value,
-        (mask, other): (Option<Value>, Option<Value>),
-    ) -> Result<()> {
+    pub(super) fn load(&mut self, inst: Inst, op: &op::Load) -> Result<()> {
         let result = self.block.inst(inst).results[0];
         let layout = self.assigned(result);
-        let access = TileAccess {
-            base,
-            offsets,
-            mask,
-        };
+        let (mask, other) = (op.mask, op.other);
         if let Some(staged) = self.staged(inst) {
             let filled = match (mask, other) {
                 (Some(mask), Some(other)) if !self.is_zero(other) => {
@@ -50,11 +39,11 @@ impl Lowering<'_> {
             return self.load_staged(inst, staged, &layout, filled);
         }
         let other = other.map(|other| self.get(other, &layout)).transpose()?;
-        let access = self.access(&access, &layout)?;
+        let access = self.access(&op.access(), &layout)?;
         self.order_access(
             access.argument,
             Touch {
-                owned: self.owned(offsets, &layout),
+                owned: self.owned(op.offsets, &layout),
                 effect: Effect::Reads,
             },
         );
@@ -196,21 +185,16 @@ impl Lowering<'_> {
         self.scatter(loaded, lanes)
     }
 
-    pub(super) fn store(
-        &mut self,
-        inst: Inst,
-        base: Value,
-        offsets: Value,
-        (value, mask): (Value, Option<Value>),
-    ) -> Result<()> {
-        let layout = self.stored_layout(inst, value)?;
-        let tile = TileAccess {
-            base,
+    pub(super) fn store(&mut self, inst: Inst, op: &op::Store) -> Result<()> {
+        let op::Store {
             offsets,
+            value,
             mask,
-        };
+            ..
+        } = *op;
+        let layout = self.stored_layout(inst, value)?;
         let values = self.get(value, &layout)?;
-        let mut access = self.access(&tile, &layout)?;
+        let mut access = self.access(&op.access(), &layout)?;
         self.keep_highest(&mut access, (inst, offsets, mask), &layout)?;
         self.order_access(
             access.argument,
@@ -269,23 +253,17 @@ impl Lowering<'_> {
     }
 
     /// Combines every element once: the owner's copy of one that several lanes or registers hold.
-    pub(super) fn atomic_reduce(&mut self, inst: Inst) -> Result<()> {
-        let block = self.block;
-        let (Some(tile), Op::AtomicReduce(op::AtomicReduce { value, op, .. })) =
-            (TileAccess::of(block, inst), block.op(inst))
-        else {
-            return Ok(());
-        };
-        let (value, op) = (*value, *op);
+    pub(super) fn atomic_reduce(&mut self, inst: Inst, op: &op::AtomicReduce) -> Result<()> {
+        let op::AtomicReduce { offsets, value, .. } = *op;
         let layout = self.stored_layout(inst, value)?;
         let values = self.get(value, &layout)?;
-        let mut access = self.access(&tile, &layout)?;
+        let mut access = self.access(&op.access(), &layout)?;
         access.split();
         self.order_access(
             access.argument,
             Touch {
-                owned: self.owned(tile.offsets, &layout),
-                effect: Effect::Combines(op),
+                owned: self.owned(offsets, &layout),
+                effect: Effect::Combines(op.op),
             },
         );
         let free = layout.free_bits();
@@ -301,7 +279,7 @@ impl Lowering<'_> {
                 offset: access.offsets[register as usize],
                 value: values[register as usize],
                 mask,
-                op,
+                op: op.op,
             });
             self.builder.emit(atomic, &[]);
         }
@@ -311,7 +289,7 @@ impl Lowering<'_> {
     /// Prepares an access of a tile in `layout`.
     pub(super) fn access(
         &mut self,
-        tile: &TileAccess,
+        tile: &MemoryAccess,
         layout: &Rc<LinearLayout>,
     ) -> Result<Access> {
         let argument = self.block.parameter_index(tile.base);
@@ -331,20 +309,24 @@ impl Lowering<'_> {
 
     /// The registers of each access: as many neighbours along the contiguous axis as registers hold
     /// and one instruction may move.
-    fn vectors(&self, tile: &TileAccess, layout: &LinearLayout) -> Vec<Vec<u32>> {
-        self.vectors_of(tile, layout, TileAccess::vector_bits)
+    fn vectors(&self, tile: &MemoryAccess, layout: &LinearLayout) -> Vec<Vec<u32>> {
+        self.vectors_of(tile, layout, MemoryAccess::vector_bits)
     }
 
     /// The same for copies, of which each has one mask.
-    pub(super) fn copied_vectors(&self, tile: &TileAccess, layout: &LinearLayout) -> Vec<Vec<u32>> {
-        self.vectors_of(tile, layout, TileAccess::whole_bits)
+    pub(super) fn copied_vectors(
+        &self,
+        tile: &MemoryAccess,
+        layout: &LinearLayout,
+    ) -> Vec<Vec<u32>> {
+        self.vectors_of(tile, layout, MemoryAccess::whole_bits)
     }
 
     fn vectors_of(
         &self,
-        tile: &TileAccess,
+        tile: &MemoryAccess,
         layout: &LinearLayout,
-        most: fn(&TileAccess, &Func, &Contiguity, usize) -> u32,
+        most: fn(&MemoryAccess, &Func, &Contiguity, usize) -> u32,
     ) -> Vec<Vec<u32>> {
         let contiguity = &self.assignment.contiguity;
         let mut bits = Vec::new();

@@ -145,7 +145,7 @@ fn check_occupancy(target: &Target, occupancy: u32, warps: u32) -> std::result::
 
 /// The state of lowering one function.
 struct Lowering<'a> {
-    block: &'a Func,
+    block: &'a BlockFunc,
     builder: Builder,
     assignment: Assignment,
     definitions: EntityMap<Value, Option<Inst>>,
@@ -172,7 +172,12 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn new(block: &'a Func, target: &Target, options: &Options, assignment: Assignment) -> Self {
+    fn new(
+        block: &'a BlockFunc,
+        target: &Target,
+        options: &Options,
+        assignment: Assignment,
+    ) -> Self {
         let mut func = Func::new(&block.name, Stage::Lane);
         func.warps = 1 << assignment.warp_bits;
         func.occupancy = options.schedule.occupancy;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Lowering;
-use crate::ir::{AtomicOp, Op, Region, Value, op};
+use crate::ir::{Effect, Op, Region, Value, op};
 use crate::layout::LinearLayout;
 
 /// How much shared memory is spent on not waiting.
@@ -22,33 +22,6 @@ type Owned = Option<(Value, Rc<LinearLayout>)>;
 pub(super) struct Touch {
     pub(super) owned: Owned,
     pub(super) effect: Effect,
-}
-
-/// What an access does to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Effect {
-    Reads,
-    Writes,
-    Combines(AtomicOp),
-}
-
-impl Effect {
-    /// The base and the effect of an op that accesses memory.
-    pub(super) fn of(op: &Op) -> Option<(Value, Effect)> {
-        match op {
-            Op::Load(op::Load { base, .. }) => Some((*base, Effect::Reads)),
-            Op::Store(op::Store { base, .. }) => Some((*base, Effect::Writes)),
-            Op::AtomicReduce(op::AtomicReduce { base, op, .. }) => {
-                Some((*base, Effect::Combines(*op)))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether two accesses give the same in either order: reads do, and atomics of one op.
-    fn commutes(self, other: Effect) -> bool {
-        self == other && self != Effect::Writes
-    }
 }
 
 /// What lanes may have done since the last barrier.
@@ -175,13 +148,13 @@ impl Lowering<'_> {
         let block = self.block;
         for &region in regions {
             block.walk(region, &mut |inst| {
-                let Some((base, effect)) = Effect::of(block.op(inst)) else {
-                    return;
-                };
-                if let Some(argument) = block.parameter_index(base) {
+                let access = block.op(inst).access();
+                if let Some(access) = access
+                    && let Some(argument) = block.parameter_index(access.base)
+                {
                     let touch = Touch {
                         owned: None,
-                        effect,
+                        effect: access.effect,
                     };
                     self.pending.touch(argument, touch);
                 }

@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ahead::Ahead;
 use super::buffers::{Place, Staged};
 use super::control::Layouts;
-use super::order::{Effect, Touch};
+use super::order::Touch;
 use super::tile::Scope;
 use super::{Lowering, Result};
+use crate::ir::Effect;
 use crate::ir::{BinaryOp, CompareOp, Inst, Op, Region, Type, Value, op};
-use crate::layout::access::TileAccess;
 
 /// The deepest pipeline.
 pub(super) const MAX_STAGES: i64 = 8;
@@ -60,19 +60,17 @@ impl State {
 
 impl Lowering<'_> {
     /// Plans the pipeline of a loop, if it is to have one and has loads for it.
-    pub(super) fn pipeline(&mut self, inst: Inst) -> Result<Option<Pipeline>> {
-        let block = self.block;
-        let &Op::For(op::For {
+    pub(super) fn pipeline(&mut self, inst: Inst, op: &op::For) -> Result<Option<Pipeline>> {
+        let op::For {
             upper,
-            ref init,
+            init,
             step,
             stages,
             body,
             ..
-        }) = block.op(inst)
-        else {
-            return Ok(None);
-        };
+        } = op;
+        let (upper, step, stages, body) = (*upper, *step, *stages, *body);
+        let block = self.block;
         let stages = self.stages.unwrap_or(stages).min(self.buffers.most);
         if stages < 2 {
             return Ok(None);
@@ -151,23 +149,18 @@ impl Lowering<'_> {
     }
 
     /// Lowers a loop with a pipeline.
-    pub(super) fn pipelined_loop(&mut self, inst: Inst, pipeline: &Pipeline) -> Result<()> {
+    pub(super) fn pipelined_loop(
+        &mut self,
+        inst: Inst,
+        op: &op::For,
+        pipeline: &Pipeline,
+    ) -> Result<()> {
         let block = self.block;
-        let data = block.inst(inst);
-        let Op::For(op::For {
-            lower,
-            init,
-            stages,
-            ..
-        }) = &data.op
-        else {
-            return Ok(());
-        };
-        let results = self.carried(pipeline.body, &data.results);
+        let results = self.carried(pipeline.body, &block.inst(inst).results);
         let layouts = self.layouts(&results);
-        let lower = self.scalar(*lower)?;
-        let first = self.flatten(&self.carried(pipeline.body, init), &layouts)?;
-        let start = self.fill(pipeline, lower, init)?;
+        let lower = self.scalar(op.lower)?;
+        let first = self.flatten(&self.carried(pipeline.body, &op.init), &layouts)?;
+        let start = self.fill(pipeline, lower, &op.init)?;
         let mut init = first.clone();
         init.extend(start.flat());
         init.push(self.builder.int32(0));
@@ -198,7 +191,7 @@ impl Lowering<'_> {
             upper: pipeline.upper,
             init,
             step: pipeline.step,
-            stages: *stages,
+            stages: op.stages,
             body,
         });
         let emitted = self.builder.emit_unchecked(op, &types[1..]);
@@ -210,7 +203,7 @@ impl Lowering<'_> {
     /// Before the loop: starts the copies of all stages but one.
     fn fill(&mut self, pipeline: &Pipeline, lower: Value, init: &[Value]) -> Result<State> {
         for &load in &pipeline.ahead.loads {
-            let base = TileAccess::of(self.block, load).map(|tile| tile.base);
+            let base = self.block.op(load).access().map(|tile| tile.base);
             if let Some(argument) = base.and_then(|base| self.block.parameter_index(base)) {
                 let touch = Touch {
                     owned: None,
@@ -364,7 +357,10 @@ impl Lowering<'_> {
     fn copy(&mut self, load: Inst, target: Value, start: Value, place: Place) -> Result<()> {
         let result = self.block.inst(load).results[0];
         let layout = self.assigned(result);
-        let tile = TileAccess::of(self.block, load)
+        let tile = self
+            .block
+            .op(load)
+            .access()
             .ok_or_else(|| self.error("only loads can run ahead"))?;
         self.check(&[load], &mut BTreeSet::new())?;
         let access = self.access(&tile, &layout)?;

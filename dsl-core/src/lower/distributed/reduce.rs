@@ -5,24 +5,19 @@ use std::rc::Rc;
 use super::level::{Combiner, Partial};
 use super::tile::Tile;
 use super::{Lowering, Result};
-use crate::ir::{BinaryOp, Order, Region, Value};
+use crate::ir::{BinaryOp, Order, Value, op};
 use crate::layout::LinearLayout;
 use crate::layout::reduction::{ReductionStep, ReductionSteps};
 use crate::semantics::reduction::{evaluation_order, only_op};
 
 impl Lowering<'_> {
-    pub(super) fn reduce(
-        &mut self,
-        results: &[Value],
-        sources: &[Value],
-        axis: usize,
-        (order, region): (Order, Region),
-    ) -> Result<()> {
+    pub(super) fn reduce(&mut self, results: &[Value], op: &op::Reduce) -> Result<()> {
+        let (sources, axis, region) = (&op.sources, op.axis.index(), op.combine);
         let mut dtypes = Vec::new();
         for &source in sources {
             dtypes.push(self.dtype(source)?);
         }
-        let order = evaluation_order(self.block, order, region, dtypes[0]);
+        let order = evaluation_order(self.block, op.order, region, dtypes[0]);
         let only = only_op(self.block, region);
         let combiner = Combiner {
             region,

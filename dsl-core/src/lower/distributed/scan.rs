@@ -11,7 +11,7 @@ use std::rc::Rc;
 use super::level::Combiner;
 use super::tile::Tile;
 use super::{Lowering, Result};
-use crate::ir::{BinaryOp, DType, Direction, Literal, Op, Region, Type, Value, op};
+use crate::ir::{BinaryOp, DType, Direction, Literal, Op, Type, Value, op};
 use crate::layout::scan::{ScanLevels, ScanStep, scan_steps};
 use crate::layout::{LinearLayout, Point, ThreadMap};
 use crate::semantics::reduction::{identity, only_op};
@@ -78,13 +78,8 @@ struct Meeting {
 }
 
 impl Lowering<'_> {
-    pub(super) fn scan(
-        &mut self,
-        results: &[Value],
-        sources: &[Value],
-        axis: usize,
-        (direction, region): (Direction, Region),
-    ) -> Result<()> {
+    pub(super) fn scan(&mut self, results: &[Value], op: &op::Scan) -> Result<()> {
+        let (sources, axis, region) = (&op.sources, op.axis.index(), op.combine);
         let mut dtypes = Vec::new();
         for &source in sources {
             dtypes.push(self.dtype(source)?);
@@ -97,7 +92,7 @@ impl Lowering<'_> {
                 commutative: only.is_some_and(BinaryOp::is_commutative),
                 dtypes,
             },
-            direction,
+            direction: op.direction,
         };
         let (layout, steps) = self.scan_layout(results[0], axis)?;
         let mut columns = Vec::new();

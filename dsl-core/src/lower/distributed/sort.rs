@@ -21,17 +21,14 @@ struct Lines {
 }
 
 impl Lowering<'_> {
-    pub(super) fn sort(&mut self, results: &[Value], op: &Op) -> Result<()> {
-        let Op::Sort(op::Sort {
+    pub(super) fn sort(&mut self, results: &[Value], op: &op::Sort) -> Result<()> {
+        let op::Sort {
             sources,
             keys,
             axis,
             count,
             ..
-        }) = op
-        else {
-            return Ok(());
-        };
+        } = op;
         let natural = self.natural(sources[0])?;
         let (layout, plan) = sort_steps(&natural, axis.index(), count.trailing_zeros())
             .map_err(|error| self.layout_error(&error))?;

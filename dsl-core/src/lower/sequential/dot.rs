@@ -2,7 +2,7 @@
 
 use super::index::{Coordinate, Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
-use crate::ir::{DType, Inst, Literal, Op, Shape, Value, op};
+use crate::ir::{DType, Inst, Literal, Shape, Value, op};
 
 /// Rows of the result that are computed together.
 const ROWS: usize = 4;
@@ -25,13 +25,10 @@ fn at(row: (Scalar, i64), column: (Scalar, i64), lanes: usize) -> Index {
 }
 
 impl Lowerer<'_> {
-    pub(super) fn dot(&mut self, inst: Inst) {
-        let Op::Dot(op::Dot {
+    pub(super) fn dot(&mut self, inst: Inst, op: &op::Dot) {
+        let op::Dot {
             a, b, accumulator, ..
-        }) = *self.source.op(inst)
-        else {
-            unreachable!("broken invariant: a dot");
-        };
+        } = *op;
         let result = self.source.inst(inst).results[0];
         let (dtype, shape) = (self.dtype(result), self.shape(result));
         let buffer = self.allocate(dtype, shape);

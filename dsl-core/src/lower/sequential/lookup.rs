@@ -14,10 +14,8 @@ const COPIES: usize = 4;
 impl Lowerer<'_> {
     /// Increments counters in scratch memory, a spare one for elements that do not count, and adds
     /// the copies up.
-    pub(super) fn histogram(&mut self, inst: Inst) {
-        let Op::Histogram(op::Histogram { x, mask, bins }) = *self.source.op(inst) else {
-            unreachable!("broken invariant: a histogram");
-        };
+    pub(super) fn histogram(&mut self, inst: Inst, op: &op::Histogram) {
+        let op::Histogram { x, mask, bins } = *op;
         let result = self.source.inst(inst).results[0];
         let from = self.shape(x);
         // The bin after the last is the spare one.
@@ -114,28 +112,26 @@ impl Lowerer<'_> {
     }
 
     /// The elements of a `gather`: vectors of indices that are all inside need no other care.
-    pub(super) fn gather(&mut self, inst: Inst, index: &Index) -> Pulled {
-        let Op::Gather(op::Gather { x, indices, axis }) = *self.source.op(inst) else {
-            unreachable!("broken invariant: a gather");
-        };
+    pub(super) fn gather(&mut self, inst: Inst, op: &op::Gather, index: &Index) -> Pulled {
+        let op::Gather { x, indices, axis } = *op;
         let extent = self.shape(x).extent(axis.index()) as i64;
         let pulled = self.pull(indices, index);
         if matches!(pulled, Pulled::Uniform(_)) {
-            return self.gather_each(inst, index, &pulled);
+            return self.gather_each(inst, op, index, &pulled);
         }
         let wanted = self.vector(&pulled, self.dtype(indices), index.lanes);
         let Some(inside) = self.all_below(wanted, extent) else {
-            return self.gather_inside(inst, index, &pulled);
+            return self.gather_inside(op, index, &pulled);
         };
         let pulled = Pulled::Vector(wanted);
         let gathered = self.branch(
             inside,
             &mut |this| {
-                let gathered = this.gather_inside(inst, index, &pulled);
+                let gathered = this.gather_inside(op, index, &pulled);
                 vec![this.vector(&gathered, this.dtype(x), index.lanes)]
             },
             &mut |this| {
-                let gathered = this.gather_each(inst, index, &pulled);
+                let gathered = this.gather_each(inst, op, index, &pulled);
                 vec![this.vector(&gathered, this.dtype(x), index.lanes)]
             },
         );
@@ -168,26 +164,29 @@ impl Lowerer<'_> {
     }
 
     /// Elements by indices that are inside.
-    fn gather_inside(&mut self, inst: Inst, index: &Index, indices: &Pulled) -> Pulled {
+    fn gather_inside(&mut self, op: &op::Gather, index: &Index, indices: &Pulled) -> Pulled {
         let mut parts = Vec::new();
         for lane in 0..index.lanes {
             let wanted = self.wanted(indices, lane);
             let wanted = self.builder.cast(wanted, DType::I64);
-            parts.push(self.gathered(inst, index, lane, wanted));
+            parts.push(self.gathered(op, index, lane, wanted));
         }
         self.joined(parts)
     }
 
     /// Elements by any indices, which are checked and clamped.
-    fn gather_each(&mut self, inst: Inst, index: &Index, indices: &Pulled) -> Pulled {
-        let Op::Gather(op::Gather {
+    fn gather_each(
+        &mut self,
+        inst: Inst,
+        op: &op::Gather,
+        index: &Index,
+        indices: &Pulled,
+    ) -> Pulled {
+        let op::Gather {
             x,
             indices: tile,
             axis,
-        }) = *self.source.op(inst)
-        else {
-            unreachable!("broken invariant: a gather");
-        };
+        } = *op;
         let extent = self.shape(x).extent(axis.index()) as i64;
         let (first, elements) = self.flat(index, self.shape(tile));
         let mut parts = Vec::new();
@@ -211,7 +210,7 @@ impl Lowerer<'_> {
             );
             let wanted = self.builder.binary(BinaryOp::Minimum, wanted, greatest);
             let wanted = self.builder.binary(BinaryOp::Maximum, wanted, least);
-            parts.push(self.gathered(inst, index, lane, wanted));
+            parts.push(self.gathered(op, index, lane, wanted));
         }
         self.joined(parts)
     }
@@ -223,16 +222,13 @@ impl Lowerer<'_> {
     }
 
     /// The element of one lane.
-    fn gathered(&mut self, inst: Inst, index: &Index, lane: usize, wanted: Value) -> Value {
-        let Op::Gather(op::Gather { x, axis, .. }) = *self.source.op(inst) else {
-            unreachable!("broken invariant: a gather");
-        };
+    fn gathered(&mut self, op: &op::Gather, index: &Index, lane: usize, wanted: Value) -> Value {
         let mut place = index.lane(lane);
-        place.coordinates[axis.index()] = Coordinate {
+        place.coordinates[op.axis.index()] = Coordinate {
             base: Scalar::Emitted(wanted),
             lanes: vec![0],
         };
-        let part = self.pull_scalar(x, &place);
+        let part = self.pull_scalar(op.x, &place);
         self.value(part)
     }
 

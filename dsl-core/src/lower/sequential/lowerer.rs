@@ -7,29 +7,44 @@ use super::plan::Plan;
 use super::pull::Pulled;
 use super::scratch::{Buffer, Scratch};
 use crate::builder::Builder;
-use crate::ir::{DType, Func, Inst, Literal, Op, Region, Shape, Space, Type, Value, op};
+use crate::ir::op::ShapeOp;
+use crate::ir::{DType, Inst, Literal, Op, Region, Shape, Space, Type, Value, op};
 use crate::target::Bounds;
+use crate::verify::BlockFunc;
 
 /// How a value of the block function is had in the lane function.
 #[derive(Clone, Debug)]
-pub(super) enum Binding {
+pub(super) enum Binding<'a> {
     /// A number.
     Scalar(Scalar),
-    /// A parameter that points.
-    Pointer(Value),
     /// Recomputed wherever an element is needed.
-    Inline(Inst),
+    Inline(Inst, Inline<'a>),
     /// Kept in scratch memory.
     Buffer(Buffer),
 }
 
+/// How the elements that an instruction makes are computed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Inline<'a> {
+    Constant(Literal),
+    Arange(&'a op::Arange),
+    Splat(Value),
+    Shape(ShapeOp<'a>),
+    Load(&'a op::Load),
+    Gather(&'a op::Gather),
+    /// The instruction's op on the elements of its operands at the same place.
+    Computed,
+}
+
 pub(super) struct Lowerer<'a> {
-    pub source: &'a Func,
+    pub source: &'a BlockFunc,
     pub builder: Builder,
     pub plan: Plan,
     pub bounds: Bounds,
     pub sites: BTreeMap<Inst, i64>,
-    pub bindings: BTreeMap<Value, Binding>,
+    pub bindings: BTreeMap<Value, Binding<'a>>,
+    /// The parameters that point.
+    pub pointers: BTreeMap<Value, Value>,
     pub scratch: Scratch,
     /// Elements already computed, by the region they are visible in.
     pub memo: Vec<BTreeMap<(Value, Index), Pulled>>,
@@ -37,7 +52,7 @@ pub(super) struct Lowerer<'a> {
 }
 
 impl<'a> Lowerer<'a> {
-    pub(super) fn new(source: &'a Func, builder: Builder, plan: Plan, bounds: Bounds) -> Self {
+    pub(super) fn new(source: &'a BlockFunc, builder: Builder, plan: Plan, bounds: Bounds) -> Self {
         Self {
             source,
             builder,
@@ -45,6 +60,7 @@ impl<'a> Lowerer<'a> {
             bounds,
             sites: crate::lower::access_sites(source),
             bindings: BTreeMap::new(),
+            pointers: BTreeMap::new(),
             scratch: Scratch::default(),
             memo: Vec::new(),
             constants: BTreeMap::new(),

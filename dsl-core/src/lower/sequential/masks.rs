@@ -1,8 +1,9 @@
 //! Vectors that a mask lets through whole: one scalar test instead of one for each lane.
 
 use super::index::{Index, Scalar};
-use super::lowerer::{Binding, Lowerer};
+use super::lowerer::{Binding, Inline, Lowerer};
 use super::pull::Pulled;
+use crate::ir::op::ShapeOp;
 use crate::ir::{BinaryOp, CompareOp, DType, Op, Value, op};
 
 /// The least and the greatest of some indices: `base + least` and `base + greatest`.
@@ -15,8 +16,8 @@ struct Ends {
 impl Lowerer<'_> {
     /// Whether the mask holds for every lane, as one scalar, where the ends of ranges tell.
     pub(super) fn all_true(&mut self, mask: Value, index: &Index) -> Option<Value> {
-        if let Some(Binding::Inline(inst)) = self.bindings.get(&mask) {
-            match self.source.op(*inst).clone() {
+        match self.bindings.get(&mask) {
+            Some(&Binding::Inline(inst, Inline::Computed)) => match *self.source.op(inst) {
                 Op::Binary(op::Binary {
                     op: BinaryOp::And,
                     lhs,
@@ -26,23 +27,18 @@ impl Lowerer<'_> {
                     let rhs = self.all_true(rhs, index)?;
                     return Some(self.builder.and(lhs, rhs));
                 }
-                Op::Broadcast(op::Broadcast { x }) => {
-                    let index = index.before_broadcast(self.shape(x));
-                    return self.all_true(x, &index);
-                }
-                Op::ExpandDims(op::ExpandDims { x, axis }) => {
-                    return self.all_true(x, &index.without(axis.index()));
-                }
-                Op::Transpose(op::Transpose { x, permutation }) => {
-                    return self.all_true(x, &index.before_transpose(&permutation));
-                }
                 Op::Compare(op::Compare { op, lhs, rhs }) if self.dtype(lhs) == DType::I64 => {
                     let lhs = self.ends(lhs, index)?;
                     let rhs = self.ends(rhs, index)?;
                     return self.compare_ends(op, &lhs, &rhs);
                 }
                 _ => {}
+            },
+            Some(&Binding::Inline(_, Inline::Shape(op))) if !matches!(op, ShapeOp::Reshape(_)) => {
+                let before = self.before(op, index, self.shape(mask));
+                return self.all_true(op.x(), &before);
             }
+            Some(Binding::Inline(..) | Binding::Scalar(_) | Binding::Buffer(_)) | None => {}
         }
         match self.pull(mask, index) {
             Pulled::Uniform(scalar) => Some(self.value(scalar)),

@@ -1,7 +1,7 @@
 //! Loads and stores: vectors where offsets run, single elements elsewhere, masks and checks.
 
 use super::index::{Index, Scalar};
-use super::lowerer::{Binding, Lowerer};
+use super::lowerer::Lowerer;
 use super::pull::Pulled;
 use super::scratch::Buffer;
 use crate::ir::{DType, Inst, Op, Type, Value, op};
@@ -45,16 +45,6 @@ impl Access {
 }
 
 impl Lowerer<'_> {
-    /// The pointer that a block value is.
-    fn pointer(&self, base: Value) -> Value {
-        match self.bindings.get(&base) {
-            Some(Binding::Pointer(pointer)) => *pointer,
-            Some(Binding::Scalar(_) | Binding::Inline(_) | Binding::Buffer(_)) | None => {
-                unreachable!("broken invariant: `{base}` is a pointer parameter")
-            }
-        }
-    }
-
     fn access(&mut self, inst: Inst, base: Value, offsets: Value, index: &Index) -> Access {
         let dtype = self
             .source
@@ -74,7 +64,7 @@ impl Lowerer<'_> {
             Bounds::Checked | Bounds::Unchecked => None,
         };
         Access {
-            base: self.pointer(base),
+            base: self.pointers[&base],
             dtype,
             check,
         }
@@ -235,16 +225,13 @@ impl Lowerer<'_> {
     }
 
     /// The elements of a `load`.
-    pub(super) fn load(&mut self, inst: Inst, index: &Index) -> Pulled {
-        let Op::Load(op::Load {
+    pub(super) fn load(&mut self, inst: Inst, op: &op::Load, index: &Index) -> Pulled {
+        let op::Load {
             base,
             offsets,
             mask,
             other,
-        }) = *self.source.op(inst)
-        else {
-            unreachable!("broken invariant: a load");
-        };
+        } = *op;
         let access = self.access(inst, base, offsets, index);
         let lanes = index.lanes;
         let offsets = self.pull(offsets, index);
@@ -301,16 +288,13 @@ impl Lowerer<'_> {
     }
 
     /// Writes the elements of a `store` at an index.
-    pub(super) fn store(&mut self, inst: Inst, index: &Index) {
-        let Op::Store(op::Store {
+    pub(super) fn store(&mut self, inst: Inst, op: &op::Store, index: &Index) {
+        let op::Store {
             base,
             offsets,
             value,
             mask,
-        }) = *self.source.op(inst)
-        else {
-            unreachable!("broken invariant: a store");
-        };
+        } = *op;
         let access = self.access(inst, base, offsets, index);
         let offsets = self.pull(offsets, index);
         let pulled = self.pull(value, index);
@@ -340,17 +324,14 @@ impl Lowerer<'_> {
     }
 
     /// Combines the elements of an `atomic_reduce` at an index into memory, one by one.
-    pub(super) fn atomic_reduce(&mut self, inst: Inst, index: &Index) {
-        let Op::AtomicReduce(op::AtomicReduce {
+    pub(super) fn atomic_reduce(&mut self, inst: Inst, op: &op::AtomicReduce, index: &Index) {
+        let op::AtomicReduce {
             base,
             offsets,
             value,
             mask,
             op,
-        }) = *self.source.op(inst)
-        else {
-            unreachable!("broken invariant: an atomic");
-        };
+        } = *op;
         let access = self.access(inst, base, offsets, index);
         let offsets = self.pull(offsets, index);
         let value = self.pull(value, index);

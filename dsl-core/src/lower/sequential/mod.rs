@@ -41,20 +41,21 @@ use lowerer::{Binding, Lowerer};
 /// loop nests over scratch memory. Derived ops must have been replaced by their definitions.
 pub(crate) fn lower(func: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> {
     let mut builder = Builder::new(&func.name, Stage::Lane);
-    let mut pointers: Vec<(Value, Value, Type)> = Vec::new();
+    let mut parameters: Vec<(Value, Value, Type)> = Vec::new();
     for (parameter, &value) in func.parameters.iter().zip(func.arguments()) {
         let ty = func.ty(value);
         let lowered = builder.parameter(parameter.clone(), ty);
-        pointers.push((value, lowered, ty));
+        parameters.push((value, lowered, ty));
     }
     let plan = plan::Plan::new(func, options.bounds);
     let mut lowerer = Lowerer::new(func, builder, plan, options.bounds);
-    for (value, lowered, ty) in pointers {
-        let binding = match ty.pointee() {
-            Some(_) => Binding::Pointer(lowered),
-            None => Binding::Scalar(index::Scalar::Emitted(lowered)),
-        };
-        lowerer.bindings.insert(value, binding);
+    for (value, lowered, ty) in parameters {
+        if ty.pointee().is_some() {
+            lowerer.pointers.insert(value, lowered);
+        } else {
+            let scalar = Binding::Scalar(index::Scalar::Emitted(lowered));
+            lowerer.bindings.insert(value, scalar);
+        }
     }
     lowerer.region(func.body());
     verify::lane(lowerer.finish().finish()?)

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::statements::LANES;
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{Func, Inst, Op, Region, Trait, Value, op};
+use crate::ir::{Effect, Func, Inst, Op, Region, Trait, Value, op};
 use crate::passes::long_sums::LONGEST_CHAIN;
 use crate::target::Bounds;
 
@@ -154,14 +154,15 @@ impl Planner<'_> {
     /// Costs and stores, operands before results.
     fn survey(&mut self, inst: Inst) {
         let op = self.func.op(inst);
-        match op {
-            Op::Store(op::Store { base, .. }) | Op::AtomicReduce(op::AtomicReduce { base, .. }) => {
-                let order = self.places[&inst].order;
-                self.stores.entry(*base).or_default().push(order);
-            }
-            Op::Dot(op::Dot { a, b, .. }) => self.needed.extend([*a, *b]),
-            Op::Gather(op::Gather { x, .. }) => self.needed.extend([*x]),
-            _ => {}
+        if let Some(access) = op.access()
+            && access.effect != Effect::Reads
+        {
+            let order = self.places[&inst].order;
+            self.stores.entry(access.base).or_default().push(order);
+        } else if let Op::Dot(op::Dot { a, b, .. }) = op {
+            self.needed.extend([*a, *b]);
+        } else if let Op::Gather(op::Gather { x, .. }) = op {
+            self.needed.insert(*x);
         }
         let Some(&result) = self.func.inst(inst).results.first() else {
             return;

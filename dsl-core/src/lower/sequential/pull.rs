@@ -1,7 +1,8 @@
 //! Elements on demand: what a tile holds at an index, computed there.
 
 use super::index::{Coordinate, Index, Scalar};
-use super::lowerer::{Binding, Lowerer};
+use super::lowerer::{Binding, Inline, Lowerer};
+use crate::ir::op::ShapeOp;
 use crate::ir::{BinaryOp, DType, Inst, Literal, Op, Shape, Type, Value, op};
 
 /// The elements of a tile at the lanes of an index.
@@ -21,24 +22,20 @@ impl Lowerer<'_> {
         if index.lanes > 1 && index.is_uniform() {
             return self.pull(value, &index.lane(0));
         }
-        if let Some(Binding::Scalar(scalar)) = self.bindings.get(&value) {
-            return Pulled::Uniform(*scalar);
-        }
         let key = (value, index.clone());
         if let Some(known) = self.memo.iter().rev().find_map(|scope| scope.get(&key)) {
             return known.clone();
         }
-        let pulled = match self.bindings.get(&value) {
-            Some(Binding::Buffer(buffer)) => {
+        let binding = self.bindings.get(&value);
+        let pulled = match binding.expect("broken invariant: a value is lowered before its uses") {
+            Binding::Scalar(scalar) => return Pulled::Uniform(*scalar),
+            Binding::Buffer(buffer) => {
                 let buffer = *buffer;
                 self.load_buffer(&buffer, index)
             }
-            Some(Binding::Inline(inst)) => {
-                let inst = *inst;
-                self.pull_inst(inst, index)
-            }
-            Some(Binding::Scalar(_) | Binding::Pointer(_)) | None => {
-                unreachable!("broken invariant: `{value}` is lowered before its uses")
+            Binding::Inline(inst, inline) => {
+                let (inst, inline) = (*inst, *inline);
+                self.pull_inst(inst, inline, index)
             }
         };
         let pulled = self.normal(pulled);
@@ -60,97 +57,50 @@ impl Lowerer<'_> {
 
     /// The one element of a scalar or of a tile at a single position.
     pub(super) fn pull_scalar(&mut self, value: Value, index: &Index) -> Scalar {
-        match self.pull(value, index) {
-            Pulled::Uniform(scalar) => scalar,
-            Pulled::Affine(..) | Pulled::Vector(_) => {
-                unreachable!("broken invariant: one lane is uniform")
-            }
-        }
+        let pulled = self.pull(value, index);
+        self.lane(&pulled, 0)
     }
 
     /// The elements that an instruction makes, under its own source line: a check in it names that.
-    pub(super) fn pull_inst(&mut self, inst: Inst, index: &Index) -> Pulled {
+    pub(super) fn pull_inst(&mut self, inst: Inst, inline: Inline<'_>, index: &Index) -> Pulled {
         let outer = self.builder.loc().clone();
         self.builder.set_loc(self.source.inst(inst).loc.clone());
-        let pulled = self.pull_op(inst, index);
+        let result = self.source.inst(inst).results[0];
+        let pulled = match inline {
+            Inline::Constant(literal) => Pulled::Uniform(self.literal(literal)),
+            Inline::Arange(op) => {
+                let coordinate = &index.coordinates[0];
+                let base = self.add(coordinate.base, Scalar::Known(op.start));
+                Pulled::Affine(base, coordinate.lanes.clone())
+            }
+            Inline::Splat(x) => self.pull(x, &scalar_index()),
+            Inline::Shape(op) => {
+                let before = self.before(op, index, self.shape(result));
+                self.pull(op.x(), &before)
+            }
+            Inline::Load(op) => self.load(inst, op, index),
+            Inline::Gather(op) => self.gather(inst, op, index),
+            Inline::Computed => {
+                let op = self.source.op(inst);
+                let operands = op.operands().into_iter();
+                let operands = operands
+                    .map(|operand| (self.pull(operand, index), self.dtype(operand)))
+                    .collect();
+                self.apply(op, self.dtype(result), operands, index.lanes)
+            }
+        };
         self.builder.set_loc(outer);
         pulled
     }
 
-    fn pull_op(&mut self, inst: Inst, index: &Index) -> Pulled {
-        let op = self.source.op(inst).clone();
-        match &op {
-            Op::Constant(op::Constant { value }) => Pulled::Uniform(self.literal(*value)),
-            Op::ProgramId(_) | Op::NumPrograms(_) => {
-                Pulled::Uniform(Scalar::Emitted(self.builder.value(op)))
-            }
-            Op::Arange(op::Arange { start, .. }) => {
-                let coordinate = &index.coordinates[0];
-                let base = self.add(coordinate.base, Scalar::Known(*start));
-                Pulled::Affine(base, coordinate.lanes.clone())
-            }
-            Op::Splat(op::Splat { x }) => self.pull(*x, &scalar_index()),
-            Op::Broadcast(it) => self.pull(it.x, &index.before_broadcast(self.shape(it.x))),
-            Op::ExpandDims(it) => self.pull(it.x, &index.without(it.axis.index())),
-            Op::Transpose(it) => self.pull(it.x, &index.before_transpose(&it.permutation)),
-            Op::Reshape(it) => {
-                let result = self.source.inst(inst).results[0];
-                let before = self.before_reshape(index, self.shape(it.x), self.shape(result));
-                self.pull(it.x, &before)
-            }
-            Op::Load(_) => self.load(inst, index),
-            Op::Gather(_) => self.gather(inst, index),
-            Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Ternary(_)
-            | Op::Compare(_)
-            | Op::Approximate(_)
-            | Op::Cast(_)
-            | Op::Bitcast(_)
-            | Op::Select(_) => {
-                let result = self.dtype(self.source.inst(inst).results[0]);
-                let operands: Vec<(Pulled, DType)> = op
-                    .operands()
-                    .into_iter()
-                    .map(|operand| (self.pull(operand, index), self.dtype(operand)))
-                    .collect();
-                self.apply(&op, result, operands, index.lanes)
-            }
-            Op::Function(_)
-            | Op::Store(_)
-            | Op::AtomicReduce(_)
-            | Op::Reduce(_)
-            | Op::Scan(_)
-            | Op::Sort(_)
-            | Op::Dot(_)
-            | Op::Histogram(_)
-            | Op::For(_)
-            | Op::If(_)
-            | Op::While(_)
-            | Op::Yield(_)
-            | Op::LaneId(op::LaneId {})
-            | Op::WarpId(op::WarpId {})
-            | Op::Raw(_)
-            | Op::Alloc(_)
-            | Op::LaneLoad(_)
-            | Op::LaneStore(_)
-            | Op::LaneAtomic(_)
-            | Op::CheckBounds(_)
-            | Op::StopOutside(_)
-            | Op::StopIndex(_)
-            | Op::InBounds(_)
-            | Op::CheckIndex(_)
-            | Op::ShuffleXor(_)
-            | Op::ShuffleIndex(_)
-            | Op::Barrier(op::Barrier {})
-            | Op::StartCopy(_)
-            | Op::GroupCopies(op::GroupCopies {})
-            | Op::WaitCopies(_)
-            | Op::Extract(_)
-            | Op::Vector(_)
-            | Op::ShuffleVector(_) => {
-                unreachable!("broken invariant: `{}` is not inlined", op.mnemonic())
-            }
+    /// Where the elements of a shape op, which gives a tile of shape `to`, are in its operand.
+    pub(super) fn before(&mut self, op: ShapeOp<'_>, index: &Index, to: Shape) -> Index {
+        let from = self.shape(op.x());
+        match op {
+            ShapeOp::Broadcast(_) => index.before_broadcast(from),
+            ShapeOp::ExpandDims(op) => index.without(op.axis.index()),
+            ShapeOp::Transpose(op) => index.before_transpose(&op.permutation),
+            ShapeOp::Reshape(_) => self.before_reshape(index, from, to),
         }
     }
 

@@ -10,7 +10,7 @@ use super::pull::Pulled;
 use super::scratch::Buffer;
 use super::statements::LANES;
 use super::tree::Reduction;
-use crate::ir::{DType, Inst, Op, Order, Shape, Value, op};
+use crate::ir::{DType, Inst, Order, Shape, Value, op};
 use crate::semantics::reduction::evaluation_order;
 
 /// Where a pass reads.
@@ -71,16 +71,13 @@ fn width(reduction: &Reduction, partials: Shape, cheap: bool) -> Width {
 }
 
 impl Lowerer<'_> {
-    pub(super) fn reduce(&mut self, inst: Inst) {
-        let Op::Reduce(op::Reduce {
+    pub(super) fn reduce(&mut self, inst: Inst, op: &op::Reduce) {
+        let op::Reduce {
             sources,
             axis,
             order,
             combine,
-        }) = self.source.op(inst).clone()
-        else {
-            unreachable!("broken invariant: a reduce");
-        };
+        } = op.clone();
         let axis = axis.index();
         let shape = self.shape(sources[0]);
         let reduction = Reduction {

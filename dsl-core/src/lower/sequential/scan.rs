@@ -88,8 +88,8 @@ impl Scan {
 }
 
 impl Lowerer<'_> {
-    pub(super) fn scan(&mut self, inst: Inst) {
-        let scan = self.scan_plan(inst);
+    pub(super) fn scan(&mut self, inst: Inst, op: &op::Scan) {
+        let scan = self.scan_plan(op);
         let axis = scan.axis;
         let dims = scan.shape().dims();
         let before = Cover {
@@ -127,17 +127,14 @@ impl Lowerer<'_> {
         }
     }
 
-    fn scan_plan(&mut self, inst: Inst) -> Scan {
-        let Op::Scan(op::Scan {
+    fn scan_plan(&mut self, op: &op::Scan) -> Scan {
+        let op::Scan {
             sources,
             axis,
             direction,
             combine,
             ..
-        }) = self.source.op(inst).clone()
-        else {
-            unreachable!("broken invariant: a scan");
-        };
+        } = op.clone();
         let axis = axis.index();
         let shape = self.shape(sources[0]);
         let dtypes: Vec<_> = sources.iter().map(|&source| self.dtype(source)).collect();

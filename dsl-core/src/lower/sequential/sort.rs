@@ -46,17 +46,14 @@ impl Line {
 }
 
 impl Lowerer<'_> {
-    pub(super) fn sort(&mut self, inst: Inst) {
-        let Op::Sort(op::Sort {
+    pub(super) fn sort(&mut self, inst: Inst, op: &op::Sort) {
+        let op::Sort {
             sources,
             keys,
             axis,
             count,
             ..
-        }) = self.source.op(inst).clone()
-        else {
-            unreachable!("broken invariant: a sort");
-        };
+        } = op.clone();
         let shape = self.shape(sources[0]);
         let mut permutation: Vec<u32> = (0..shape.rank() as u32).collect();
         let axis = permutation.remove(axis.index());

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::{Cover, Index, Scalar};
-use super::lowerer::{Binding, Lowerer};
+use super::lowerer::{Binding, Inline, Lowerer};
 use super::pull::{Pulled, scalar_index};
 use super::scratch::Buffer;
+use crate::ir::op::BlockOp;
 use crate::ir::{Inst, Op, Region, Shape, Type, Value, op};
 
 /// Elements of the vectors that loop nests work on.
@@ -18,7 +19,7 @@ struct Reads {
     buffers: BTreeMap<usize, bool>,
 }
 
-impl Lowerer<'_> {
+impl<'a> Lowerer<'a> {
     /// Lowers the instructions of a region.
     pub(super) fn region(&mut self, region: Region) {
         for &inst in &self.source.region(region).insts {
@@ -31,33 +32,59 @@ impl Lowerer<'_> {
     }
 
     fn statement(&mut self, inst: Inst) {
-        match self.source.op(inst) {
-            Op::Store(_) | Op::AtomicReduce(_) => self.store_tile(inst),
-            Op::Reduce(_) => self.reduce(inst),
-            Op::Scan(_) => self.scan(inst),
-            Op::Sort(_) => self.sort(inst),
-            Op::Dot(_) => self.dot(inst),
-            Op::Histogram(_) => self.histogram(inst),
-            Op::For(_) => self.for_loop(inst),
-            Op::If(_) => self.if_else(inst),
-            Op::While(_) => self.while_loop(inst),
-            Op::Yield(_) => {}
-            _ => self.bind_elements(inst),
-        }
+        let source = self.source;
+        let inline = match source.block_op(inst) {
+            BlockOp::Constant(op) => Inline::Constant(op.value),
+            BlockOp::Arange(op) => Inline::Arange(op),
+            BlockOp::Splat(op) => Inline::Splat(op.x),
+            BlockOp::ShapeOp(op) => Inline::Shape(op),
+            BlockOp::Load(op) => Inline::Load(op),
+            BlockOp::Gather(op) => Inline::Gather(op),
+            // No function is left, or the verifier finds it among the ops of the lane.
+            BlockOp::Elementwise(_)
+            | BlockOp::Function(_)
+            | BlockOp::ProgramId(_)
+            | BlockOp::NumPrograms(_) => Inline::Computed,
+            BlockOp::Store(op) => {
+                return self
+                    .each_element(op.offsets, &mut |this, index| this.store(inst, op, index));
+            }
+            BlockOp::AtomicReduce(op) => {
+                return self.each_element(op.offsets, &mut |this, index| {
+                    this.atomic_reduce(inst, op, index);
+                });
+            }
+            BlockOp::Reduce(op) => return self.reduce(inst, op),
+            BlockOp::Scan(op) => return self.scan(inst, op),
+            BlockOp::Sort(op) => return self.sort(inst, op),
+            BlockOp::Dot(op) => return self.dot(inst, op),
+            BlockOp::Histogram(op) => return self.histogram(inst, op),
+            BlockOp::For(op) => return self.for_loop(inst, op),
+            BlockOp::If(op) => return self.if_else(inst, op),
+            BlockOp::While(op) => return self.while_loop(inst, op),
+            BlockOp::Yield(_) => return,
+        };
+        self.bind_elements(inst, inline);
+    }
+
+    fn each_element(&mut self, tile: Value, visit: &mut dyn FnMut(&mut Self, &Index)) {
+        let (cover, lanes) = Self::cover(self.shape(tile));
+        self.nest(&cover, &mut |this, bases| {
+            visit(this, &cover.index(bases, 0, lanes));
+        });
     }
 
     /// Binds the result of an op that is computed element by element: numbers now, tiles where
     /// they are used, unless the plan keeps them.
-    fn bind_elements(&mut self, inst: Inst) {
+    fn bind_elements(&mut self, inst: Inst, inline: Inline<'a>) {
         let result = self.source.inst(inst).results[0];
         if self.source.ty(result).is_scalar() {
-            let Pulled::Uniform(scalar) = self.pull_inst(inst, &scalar_index()) else {
-                unreachable!("broken invariant: a scalar is uniform");
-            };
+            let pulled = self.pull_inst(inst, inline, &scalar_index());
+            let scalar = self.lane(&pulled, 0);
             self.bindings.insert(result, Binding::Scalar(scalar));
             return;
         }
-        self.bindings.insert(result, Binding::Inline(inst));
+        self.bindings.insert(result, Binding::Inline(inst, inline));
         if self.plan.is_kept(result) {
             let buffer = self.allocate(self.dtype(result), self.shape(result));
             self.fill(&buffer, &mut |this, index| this.pull(result, index));
@@ -68,25 +95,6 @@ impl Lowerer<'_> {
     fn cover(shape: Shape) -> (Cover, usize) {
         let lanes = LANES.min(shape.elements());
         (Cover::new(shape, lanes), lanes)
-    }
-
-    fn store_tile(&mut self, inst: Inst) {
-        let op = self.source.op(inst);
-        let (Op::Store(op::Store { offsets, .. })
-        | Op::AtomicReduce(op::AtomicReduce { offsets, .. })) = op
-        else {
-            unreachable!("broken invariant: a store");
-        };
-        let combines = matches!(op, Op::AtomicReduce(_));
-        let (cover, lanes) = Self::cover(self.shape(*offsets));
-        self.nest(&cover, &mut |this, bases| {
-            let index = cover.index(bases, 0, lanes);
-            if combines {
-                this.atomic_reduce(inst, &index);
-            } else {
-                this.store(inst, &index);
-            }
-        });
     }
 
     /// Writes every element of a buffer.
@@ -144,9 +152,7 @@ impl Lowerer<'_> {
                     self.scratch.touch(buffer.id);
                     Some(*buffer)
                 }
-                Some(Binding::Scalar(_) | Binding::Pointer(_) | Binding::Inline(_)) | None => {
-                    self.slots(&[value])[0]
-                }
+                Some(Binding::Scalar(_) | Binding::Inline(..)) | None => self.slots(&[value])[0],
             }
         };
         values.iter().map(slot).collect()
@@ -180,14 +186,14 @@ impl Lowerer<'_> {
             Some(Binding::Buffer(buffer)) => {
                 *read.buffers.entry(buffer.id).or_insert(true) &= same_place;
             }
-            Some(Binding::Inline(inst)) => {
+            Some(Binding::Inline(inst, _)) => {
                 let op = self.source.op(*inst);
                 let same_place = same_place && op.is(crate::ir::Trait::elementwise);
                 for operand in op.operands() {
                     self.buffers_read(operand, same_place, read);
                 }
             }
-            Some(Binding::Scalar(_) | Binding::Pointer(_)) | None => {}
+            Some(Binding::Scalar(_)) | None => {}
         }
     }
 
@@ -263,21 +269,11 @@ impl Lowerer<'_> {
         types.collect()
     }
 
-    fn for_loop(&mut self, inst: Inst) {
-        let Op::For(op::For {
-            lower,
-            upper,
-            init,
-            step,
-            body,
-            ..
-        }) = self.source.op(inst).clone()
-        else {
-            unreachable!("broken invariant: a for");
-        };
-        let (slots, scalars) = self.start_loop(&init);
-        let lower = self.pull_scalar(lower, &scalar_index());
-        let upper = self.pull_scalar(upper, &scalar_index());
+    fn for_loop(&mut self, inst: Inst, op: &op::For) {
+        let op::For { step, body, .. } = *op;
+        let (slots, scalars) = self.start_loop(&op.init);
+        let lower = self.pull_scalar(op.lower, &scalar_index());
+        let upper = self.pull_scalar(op.upper, &scalar_index());
         let start = self.scratch.tick();
         let parameters = self.source.region(body).parameters.clone();
         let results = self.count(
@@ -297,11 +293,9 @@ impl Lowerer<'_> {
         self.bind_slots(&values, &slots, &results);
     }
 
-    fn while_loop(&mut self, inst: Inst) {
-        let Op::While(op::While { init, before, body }) = self.source.op(inst).clone() else {
-            unreachable!("broken invariant: a while");
-        };
-        let (slots, scalars) = self.start_loop(&init);
+    fn while_loop(&mut self, inst: Inst, op: &op::While) {
+        let op::While { before, body, .. } = *op;
+        let (slots, scalars) = self.start_loop(&op.init);
         let types = Self::scalar_types(&scalars, self);
         let start = self.scratch.tick();
         let mut regions = [before, body].map(|region| {
@@ -326,20 +320,12 @@ impl Lowerer<'_> {
         self.bind_slots(&values, &slots, &results);
     }
 
-    fn if_else(&mut self, inst: Inst) {
-        let Op::If(op::If {
-            condition,
-            on_true,
-            on_false,
-        }) = *self.source.op(inst)
-        else {
-            unreachable!("broken invariant: an if");
-        };
+    fn if_else(&mut self, inst: Inst, op: &op::If) {
         let values = self.source.inst(inst).results.clone();
         let slots = self.result_slots(&values);
-        let condition = self.pull_scalar(condition, &scalar_index());
+        let condition = self.pull_scalar(op.condition, &scalar_index());
         let condition = self.value(condition);
-        let [on_true, on_false] = [on_true, on_false].map(|region| {
+        let [on_true, on_false] = [op.on_true, op.on_false].map(|region| {
             self.in_region(&[], &mut |this, _| {
                 this.region(region);
                 this.end_region(region, 0, &slots)

@@ -1,0 +1,82 @@
+//! What ops do with memory.
+
+use super::{AtomicOp, Op, Value, op};
+
+/// The access of an op to memory.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryAccess {
+    /// The pointer.
+    pub base: Value,
+    /// The offsets of the elements.
+    pub offsets: Value,
+    /// Where the access is made; `None` means everywhere.
+    pub mask: Option<Value>,
+    /// What is written or combined.
+    pub value: Option<Value>,
+    /// What happens to memory.
+    pub effect: Effect,
+}
+
+/// What an access does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    /// Reads it.
+    Reads,
+    /// Writes it.
+    Writes,
+    /// Combines with it.
+    Combines(AtomicOp),
+}
+
+impl Effect {
+    /// Whether two accesses give the same in either order: reads do, and atomics of one op.
+    pub fn commutes(self, other: Effect) -> bool {
+        self == other && self != Effect::Writes
+    }
+}
+
+macro_rules! accesses {
+    ($($Op:ident: $offsets:ident, $op:ident => $value:expr, $effect:expr;)*) => {
+        $(
+            impl op::$Op {
+                /// The access that the op makes.
+                pub fn access(&self) -> MemoryAccess {
+                    let $op = self;
+                    MemoryAccess {
+                        base: $op.base,
+                        offsets: $op.$offsets,
+                        mask: $op.mask,
+                        value: $value,
+                        effect: $effect,
+                    }
+                }
+            }
+        )*
+
+        impl Op {
+            /// The access of a load, a store or an atomic, of a tile or of a lane.
+            pub fn access(&self) -> Option<MemoryAccess> {
+                match self {
+                    $(Op::$Op(op) => Some(op.access()),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+accesses! {
+    Load: offsets, op => None, Effect::Reads;
+    LaneLoad: offset, op => None, Effect::Reads;
+    Store: offsets, op => Some(op.value), Effect::Writes;
+    LaneStore: offset, op => Some(op.value), Effect::Writes;
+    AtomicReduce: offsets, op => Some(op.value), Effect::Combines(op.op);
+    LaneAtomic: offset, op => Some(op.value), Effect::Combines(op.op);
+}
+
+impl Op {
+    /// Whether checked launches check what a block op accesses: each such op is a site.
+    pub fn is_checked(&self) -> bool {
+        self.block().is_some() && (self.access().is_some() || matches!(self, Op::Gather(_)))
+    }
+}
