@@ -12,6 +12,7 @@
 
 pub mod access;
 pub mod attr;
+pub mod carried;
 pub mod field;
 pub mod func;
 pub mod functions;
@@ -28,6 +29,7 @@ pub use attr::{
     AtomicOp, Axis, Direction, Grid, Indices, Literal, Order, Precision, SortOrder, Stage,
     unflatten,
 };
+pub use carried::Carried;
 pub use field::Values;
 pub use func::{
     Access, Func, Inst, InstData, MAX_DEPTH, Parameter, Region, RegionData, Value, most_depth,

@@ -16,7 +16,7 @@ use super::reduction::ReductionSteps;
 use super::sorting::sort_steps;
 use super::{IndexMap, LayoutError, LinearLayout};
 use crate::entity::EntityMap;
-use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Region, Shape, Trait, Value, op};
+use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Shape, Trait, Value, op};
 use crate::semantics::reduction::evaluation_order;
 use crate::target::Schedule;
 
@@ -246,54 +246,34 @@ impl Assigner<'_> {
     /// may take over, best first.
     fn followers(&self, inst: Inst) -> Vec<(Value, Vec<Value>)> {
         let data = self.func.inst(inst);
-        let parameters = |region: Region| self.func.region(region).parameters.clone();
-        let yielded = |region: Region| self.func.yielded(region).to_vec();
-        match &data.op {
-            Op::For(op::For { init, body, .. }) => {
-                let (inner, next) = (parameters(*body), yielded(*body));
-                let mut list = vec![(inner[0], Vec::new())];
-                for (index, &result) in data.results.iter().enumerate() {
-                    let carried = inner[index + 1];
-                    list.push((carried, vec![next[index], init[index]]));
-                    list.push((result, vec![carried]));
-                }
-                list
+        let op = &data.op;
+        if self.func.deciding(inst).is_none() {
+            let mut sources = match op {
+                Op::Gather(op::Gather { indices, .. }) => vec![*indices],
+                op => op.operands(),
+            };
+            if !matches!(op, Op::Reduce(_)) {
+                sources.sort_by_key(|&source| self.distance(source));
             }
-            Op::While(op::While { init, before, body }) => {
-                let (first, second) = (parameters(*before), parameters(*body));
-                let next = yielded(*body);
-                let mut list = Vec::new();
-                for (index, &result) in data.results.iter().enumerate() {
-                    list.push((first[index], vec![next[index], init[index]]));
-                    list.push((second[index], vec![first[index]]));
-                    list.push((result, vec![first[index]]));
-                }
-                list
-            }
-            Op::If(op::If {
-                on_true, on_false, ..
-            }) => {
-                let pairs = yielded(*on_true).into_iter().zip(yielded(*on_false));
-                data.results
-                    .iter()
-                    .copied()
-                    .zip(pairs.map(|(a, b)| vec![a, b]))
-                    .collect()
-            }
-            op => {
-                let mut sources = match op {
-                    Op::Gather(op::Gather { indices, .. }) => vec![*indices],
-                    op => op.operands(),
-                };
-                if !matches!(op, Op::Reduce(_)) {
-                    sources.sort_by_key(|&source| self.distance(source));
-                }
-                data.results
-                    .iter()
-                    .map(|&result| (result, sources.clone()))
-                    .collect()
-            }
+            let results = data.results.iter();
+            return results.map(|&result| (result, sources.clone())).collect();
         }
+        let mut list = Vec::new();
+        if let Op::For(op::For { body, .. }) = op {
+            list.push((self.func.region(*body).parameters[0], Vec::new()));
+        }
+        for carried in self.func.carried(inst) {
+            let mut parameters = carried.parameters.into_iter();
+            let Some(first) = parameters.next() else {
+                list.push((carried.result, carried.yielded));
+                continue;
+            };
+            let next = carried.yielded.last().copied();
+            list.push((first, next.into_iter().chain(carried.init).collect()));
+            let others = parameters.chain([carried.result]);
+            list.extend(others.map(|value| (value, vec![first])));
+        }
+        list
     }
 
     /// How far a value's layout is from one that was chosen for its shape: 0 for computed tiles, more

@@ -5,7 +5,8 @@ use std::cell::OnceCell;
 
 pub use super::runs::{AxisFacts, Facts};
 use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, CompareOp, Func, Inst, Literal, Op, Region, Shape, Value, op};
+use crate::ir::op::ShapeOp;
+use crate::ir::{BinaryOp, Carried, CompareOp, Func, Inst, Literal, Op, Region, Shape, Value, op};
 
 /// The divisor of zero: larger than any run.
 const ENDLESS: u32 = 40;
@@ -73,92 +74,68 @@ impl Analysis<'_> {
 
     fn inst(&mut self, inst: Inst) {
         let func = self.func;
-        let results = &func.inst(inst).results;
-        match func.op(inst) {
-            Op::For(op::For {
-                lower,
-                init,
-                step,
-                body,
-                ..
-            }) => {
-                let parameters = func.region(*body).parameters.clone();
-                let first = self.of(*lower).scalar_divisor;
-                let divisor = first.min(step.trailing_zeros());
-                self.set(
-                    parameters[0],
-                    Facts {
-                        axes: Vec::new(),
-                        scalar_divisor: divisor,
-                    },
-                );
-                self.carried(init, &parameters[1..], &[(*body, 0)]);
-                self.copy(&parameters[1..], results);
-            }
-            Op::While(op::While { init, before, body }) => {
-                let parameters = func.region(*before).parameters.clone();
-                self.carried(init, &parameters, &[(*before, 1), (*body, 0)]);
-                self.copy(&parameters, results);
-            }
-            Op::If(op::If {
-                on_true, on_false, ..
-            }) => {
-                self.region(*on_true);
-                self.region(*on_false);
-                let pairs = func.yielded(*on_true).iter().zip(func.yielded(*on_false));
-                let joined: Vec<Facts> =
-                    pairs.map(|(&a, &b)| self.of(a).join(&self.of(b))).collect();
-                for (&result, facts) in results.iter().zip(joined) {
-                    self.set(result, facts);
-                }
-            }
-            Op::Reduce(_) | Op::Scan(_) | Op::Sort(_) => {}
-            op => {
-                if let &[result] = results.as_slice() {
-                    let facts = self.transfer(op, result);
-                    self.set(result, facts);
-                }
-            }
+        let op = func.op(inst);
+        if func.deciding(inst).is_some() {
+            return self.control(inst);
+        }
+        for &result in &func.inst(inst).results {
+            let facts = if matches!(op, Op::Reduce(_) | Op::Scan(_) | Op::Sort(_)) {
+                Facts::unknown(func.ty(result).shape.rank())
+            } else {
+                self.transfer(op, result)
+            };
+            self.set(result, facts);
         }
     }
 
-    fn copy(&mut self, from: &[Value], to: &[Value]) {
-        for (&from, &to) in from.iter().zip(to) {
-            self.facts[to] = self.facts[from].clone();
+    /// Carried values start as their first value and lose what an iteration does not keep.
+    fn control(&mut self, inst: Inst) {
+        let func = self.func;
+        let op = func.op(inst);
+        if let Op::For(op::For {
+            lower, step, body, ..
+        }) = op
+        {
+            let divisor = self.of(*lower).scalar_divisor;
+            let index = Facts {
+                axes: Vec::new(),
+                scalar_divisor: divisor.min(step.trailing_zeros()),
+            };
+            self.set(func.region(*body).parameters[0], index);
         }
-    }
-
-    /// Carried values start as their first value and lose what an iteration does not keep; a region
-    /// is given with the number of values that it yields before the carried ones.
-    fn carried(&mut self, init: &[Value], parameters: &[Value], regions: &[(Region, usize)]) {
-        self.copy(init, parameters);
-        loop {
-            for &(region, _) in regions {
-                let own = self.func.region(region).parameters.clone();
-                let offset = own.len() - parameters.len();
-                self.copy(parameters, &own[offset..]);
+        let carried = func.carried(inst);
+        let flows: Vec<_> = carried.iter().flat_map(Carried::flows).collect();
+        let mut changed = true;
+        while changed {
+            for region in op.regions() {
+                self.merge(&flows);
                 self.region(region);
             }
-            let mut changed = false;
-            for &(region, skipped) in regions {
-                let yielded = self.func.yielded(region)[skipped..].to_vec();
-                for (&parameter, value) in parameters.iter().zip(yielded) {
-                    let (old, new) = (self.of(parameter), self.of(value));
-                    let joined = old.join(&new);
-                    changed |= joined != old;
-                    self.set(parameter, joined);
-                }
-            }
-            if !changed {
-                return;
-            }
+            changed = self.merge(&flows);
         }
+    }
+
+    /// Makes each value what holds of itself and of the values that flow into it, as far as they have
+    /// been reached. Whether one has changed.
+    fn merge(&mut self, flows: &[(Value, Vec<Value>)]) -> bool {
+        let mut changed = false;
+        for (value, sources) in flows {
+            let known = sources.iter().chain([value]);
+            let known = known.filter_map(|&source| self.facts[source].clone());
+            let joined = known.reduce(|a, b| a.join(&b));
+            changed |= joined != self.facts[*value];
+            self.facts[*value] = joined;
+        }
+        changed
     }
 
     fn transfer(&self, op: &Op, result: Value) -> Facts {
         let shape = self.func.ty(result).shape;
         let rank = shape.rank();
         let bits = |axis: usize| shape.extent(axis).trailing_zeros();
+        if let Some(op) = op.shape() {
+            return self.shape_op(op, result);
+        }
         match op {
             Op::Constant(op::Constant { value }) => filled(literal_divisor(*value), rank, bits),
             Op::Splat(op::Splat { x }) => filled(self.of(*x).scalar_divisor, rank, bits),
@@ -188,9 +165,6 @@ impl Analysis<'_> {
                 })
             }
             Op::Cast(op::Cast { x }) => self.cast(*x, result),
-            Op::Broadcast(_) | Op::ExpandDims(_) | Op::Reshape(_) | Op::Transpose(_) => {
-                self.shape_op(op, result)
-            }
             Op::Unary(_) | Op::Ternary(_) | Op::Approximate(_) => {
                 // Equal operands give equal results.
                 let operands: Vec<Facts> = op
@@ -211,12 +185,12 @@ impl Analysis<'_> {
         }
     }
 
-    fn shape_op(&self, op: &Op, result: Value) -> Facts {
+    fn shape_op(&self, op: ShapeOp<'_>, result: Value) -> Facts {
         let shape = self.func.ty(result).shape;
         let rank = shape.rank();
         let bits = |axis: usize| shape.extent(axis).trailing_zeros();
         match op {
-            Op::Broadcast(op::Broadcast { x }) => {
+            ShapeOp::Broadcast(op::Broadcast { x }) => {
                 let from = self.of(*x);
                 let source = self.func.ty(*x).shape;
                 each_axis(rank, 0, |axis| {
@@ -228,7 +202,7 @@ impl Analysis<'_> {
                     }
                 })
             }
-            Op::ExpandDims(op::ExpandDims { x, axis }) => {
+            ShapeOp::ExpandDims(op::ExpandDims { x, axis }) => {
                 let from = self.of(*x);
                 let inserted = axis.index();
                 // What divides every number divides those along the new axis too.
@@ -243,12 +217,11 @@ impl Analysis<'_> {
                     std::cmp::Ordering::Greater => from.axis(axis - 1),
                 })
             }
-            Op::Transpose(op::Transpose { x, permutation }) => {
+            ShapeOp::Transpose(op::Transpose { x, permutation }) => {
                 let from = self.of(*x);
                 each_axis(rank, 0, |axis| from.axis(permutation[axis] as usize))
             }
-            Op::Reshape(op::Reshape { x }) => self.reshape(*x, result),
-            _ => Facts::unknown(rank),
+            ShapeOp::Reshape(op::Reshape { x }) => self.reshape(*x, result),
         }
     }
 

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use super::int_range::{Range, ranges};
 use super::long_sums::LONGEST_CHAIN;
 use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, Func, Inst, Op, Region, Shape, Value, op};
+use crate::ir::op::ShapeOp;
+use crate::ir::{BinaryOp, Func, Inst, Op, Shape, Value, op};
 
 /// The most products that a step adds up, and the most factors of one.
 const MOST_TERMS: usize = 8;
@@ -214,15 +215,10 @@ impl<'a> Affine<'a> {
                 let steps = self.steps_from(*x, assumed)?;
                 reshaped(&self.func.ty(*x).shape, &steps, &shape)
             }
-            Op::For(op::For { body, .. }) => {
-                let position = self
-                    .func
-                    .inst(inst)
-                    .results
-                    .iter()
-                    .position(|&r| r == value)?;
-                let parameter = self.func.region(*body).parameters[position + 1];
-                self.steps_from(parameter, assumed)
+            Op::For(_) => {
+                let mut carried = self.func.carried(inst).into_iter();
+                let carried = carried.find(|carried| carried.result == value)?;
+                self.steps_from(carried.parameters[0], assumed)
             }
             _ => None,
         }
@@ -232,17 +228,18 @@ impl<'a> Affine<'a> {
     #[must_use]
     pub fn uniform(&self, mut value: Value) -> Step {
         let constant = loop {
-            match self.definitions[value].map(|inst| self.func.op(inst)) {
-                Some(Op::Constant(op::Constant { value })) => break value.integer(),
-                Some(
-                    Op::Splat(op::Splat { x })
-                    | Op::Broadcast(op::Broadcast { x })
-                    | Op::ExpandDims(op::ExpandDims { x, .. })
-                    | Op::Reshape(op::Reshape { x })
-                    | Op::Transpose(op::Transpose { x, .. }),
-                ) => value = *x,
-                _ => break None,
+            let Some(op) = self.definitions[value].map(|inst| self.func.op(inst)) else {
+                break None;
+            };
+            if let Op::Constant(op::Constant { value }) = op {
+                break value.integer();
             }
+            let repeated = match op {
+                Op::Splat(op::Splat { x }) => Some(*x),
+                op => op.shape().map(ShapeOp::x),
+            };
+            let Some(x) = repeated else { break None };
+            value = x;
         };
         match constant.and_then(|number| i64::try_from(number).ok()) {
             Some(number) => Step::known(number),
@@ -288,20 +285,12 @@ impl<'a> Affine<'a> {
 
 /// For each value that a counted loop carries, its first value and the one that an iteration gives.
 fn carried_values(func: &Func) -> BTreeMap<Value, (Value, Value)> {
-    let mut carried = BTreeMap::new();
-    let mut add = |init: &[Value], body: Region| {
-        let parameters = &func.region(body).parameters[1..];
-        let pairs = init.iter().zip(func.yielded(body));
-        for (&parameter, (&init, &next)) in parameters.iter().zip(pairs) {
-            carried.insert(parameter, (init, next));
-        }
-    };
-    for inst in func.all_insts() {
-        if let Op::For(op::For { init, body, .. }) = func.op(inst) {
-            add(init, *body);
-        }
-    }
+    let loops = func.all_insts().into_iter();
+    let loops = loops.filter(|&inst| matches!(func.op(inst), Op::For(_)));
+    let carried = loops.flat_map(|inst| func.carried(inst));
     carried
+        .filter_map(|it| Some((it.parameters[0], (it.init?, it.yielded[0]))))
+        .collect()
 }
 
 /// The steps of a tile in another shape, where that has any: extents of one come and go, and an axis

@@ -3,16 +3,15 @@
 use super::dce::retain_carried;
 use super::rewrite::replace_uses;
 use crate::entity::EntityMap;
-use crate::ir::{Func, Inst, Op, Value, op};
+use crate::ir::{Carried, Func, Value};
 
 /// Replaces a carried value that each iteration hands on unchanged by its initial value.
 pub fn drop_unchanged(func: &mut Func) {
     let mut substitutions: EntityMap<Value, Option<Value>> =
         EntityMap::filled(func.value_count(), None);
     for inst in func.all_insts() {
-        let Some(unchanged) = unchanged(func, inst) else {
-            continue;
-        };
+        let unchanged: Vec<Option<Replaced>> =
+            func.carried(inst).into_iter().map(unchanged).collect();
         let keep: Vec<bool> = unchanged.iter().map(Option::is_none).collect();
         if keep.iter().all(|&keep| keep) {
             continue;
@@ -34,47 +33,12 @@ struct Replaced {
     by: Value,
 }
 
-fn unchanged(func: &Func, inst: Inst) -> Option<Vec<Option<Replaced>>> {
-    let data = func.inst(inst);
-    match &data.op {
-        Op::For(op::For { init, body, .. }) => {
-            let parameters = &func.region(*body).parameters[1..];
-            let yielded = func.yielded(*body);
-            let each = init.iter().enumerate().map(|(index, &by)| {
-                let same = yielded[index] == parameters[index] || yielded[index] == by;
-                same.then(|| Replaced {
-                    values: vec![data.results[index], parameters[index]],
-                    by,
-                })
-            });
-            Some(each.collect())
-        }
-        Op::While(op::While { init, before, body }) => {
-            let outer = &func.region(*before).parameters;
-            let inner = &func.region(*body).parameters;
-            let tested = &func.yielded(*before)[1..];
-            let next = func.yielded(*body);
-            let each = init.iter().enumerate().map(|(index, &by)| {
-                let own = [outer[index], inner[index], by];
-                let same = (tested[index] == outer[index] || tested[index] == by)
-                    && own.contains(&next[index]);
-                let values = vec![data.results[index], outer[index], inner[index]];
-                same.then_some(Replaced { values, by })
-            });
-            Some(each.collect())
-        }
-        Op::If(op::If {
-            on_true, on_false, ..
-        }) => {
-            let pairs = func.yielded(*on_true).iter().zip(func.yielded(*on_false));
-            let each = pairs.zip(&data.results).map(|((&a, &b), &result)| {
-                (a == b).then(|| Replaced {
-                    values: vec![result],
-                    by: a,
-                })
-            });
-            Some(each.collect())
-        }
-        _ => None,
-    }
+/// A result of which no region makes anything new.
+fn unchanged(carried: Carried) -> Option<Replaced> {
+    let by = carried.init.or(carried.yielded.first().copied())?;
+    let mut values = carried.parameters;
+    let mut yielded = carried.yielded.iter();
+    let same = yielded.all(|next| *next == by || values.contains(next));
+    values.push(carried.result);
+    same.then_some(Replaced { values, by })
 }

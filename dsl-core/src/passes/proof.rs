@@ -6,7 +6,7 @@
 //! they run without checks.
 
 use crate::entity::EntityMap;
-use crate::ir::{Func, Inst, InstData, Op, Order, Region, Trait, Value, op};
+use crate::ir::{Carried, Func, Inst, InstData, Op, Order, Region, Trait, Value, op};
 use crate::target::Determinism;
 
 /// Whether no access of a block function, compiled at this level, depends on memory.
@@ -45,71 +45,36 @@ impl Analysis<'_> {
 
     fn inst(&mut self, inst: Inst, controlled: bool) {
         let data = self.func.inst(inst);
-        match &data.op {
-            Op::For(op::For {
-                lower,
-                upper,
-                init,
-                body,
-                ..
-            }) => {
-                let trips = controlled || self.loaded[*lower] || self.loaded[*upper];
-                let parameters = &self.func.region(*body).parameters;
-                if let Some((&index, carried)) = parameters.split_first() {
-                    self.mark(index, trips);
-                    self.flow(init, carried, trips);
-                    self.flow(self.func.yielded(*body), carried, trips);
-                }
-                self.region(*body, trips);
-                self.flow(init, &data.results, trips);
-                self.flow(self.func.yielded(*body), &data.results, trips);
-            }
-            Op::While(op::While { init, before, body }) => {
-                let (condition, next) = match self.func.yielded(*before).split_first() {
-                    Some((&condition, next)) => (self.loaded[condition], next),
-                    None => (true, &[][..]),
-                };
-                let trips = controlled || condition;
-                let [entry, work] =
-                    [before, body].map(|region| &self.func.region(*region).parameters);
-                self.flow(init, entry, trips);
-                self.flow(self.func.yielded(*body), entry, trips);
-                self.flow(next, work, trips);
-                self.region(*before, trips);
-                self.region(*body, trips);
-                self.flow(next, &data.results, trips);
-            }
-            Op::If(op::If {
-                condition,
-                on_true,
-                on_false,
-            }) => {
-                let taken = controlled || self.loaded[*condition];
-                for region in [on_true, on_false] {
-                    self.region(*region, taken);
-                    self.flow(self.func.yielded(*region), &data.results, taken);
-                }
-            }
-            Op::Load(op::Load { offsets, mask, .. }) => {
-                self.access(controlled, *offsets, *mask);
-                self.flow(&[], &data.results, true);
-            }
-            Op::Store(op::Store { offsets, mask, .. })
-            | Op::AtomicReduce(op::AtomicReduce { offsets, mask, .. }) => {
-                self.access(controlled, *offsets, *mask);
-            }
-            Op::Gather(op::Gather { x, indices, .. }) => {
-                self.access(controlled, *indices, None);
-                let any = self.loaded[*x] || self.loaded[*indices];
-                self.flow(&[], &data.results, any);
-            }
-            op => self.combined(data, op, controlled),
+        if let Some(deciding) = self.func.deciding(inst) {
+            let controlled = controlled || deciding.iter().any(|&value| self.loaded[value]);
+            self.control(inst, controlled);
+        } else if let Some(access) = data.op.access() {
+            self.access(controlled, access.offsets, access.mask);
+            self.mark_all(&data.results, true);
+        } else if let Op::Gather(op::Gather { x, indices, .. }) = data.op {
+            self.access(controlled, indices, None);
+            self.mark_all(&data.results, self.loaded[x] || self.loaded[indices]);
+        } else {
+            self.combined(data, controlled);
+        }
+    }
+
+    /// `controlled`: whether it depends on memory which regions run and how often.
+    fn control(&mut self, inst: Inst, controlled: bool) {
+        self.mark_all(&self.func.inst(inst).results, controlled);
+        for region in self.func.op(inst).regions() {
+            self.mark_all(&self.func.region(region).parameters, controlled);
+            self.region(region, controlled);
+        }
+        for (value, sources) in self.func.carried(inst).iter().flat_map(Carried::flows) {
+            self.mark(value, sources.iter().any(|&source| self.loaded[source]));
         }
     }
 
     /// What holds for any op: a result follows from all operands, from what the regions yield, which
     /// may be captured, and from the order if the schedule chooses it. A combiner takes its own results.
-    fn combined(&mut self, data: &InstData, op: &Op, controlled: bool) {
+    fn combined(&mut self, data: &InstData, controlled: bool) {
+        let op = &data.op;
         let operands = op.operands();
         let loaded = operands.iter().any(|&operand| self.loaded[operand]);
         let accesses = op.is(Trait::reads) || op.is(Trait::writes) || op.is_checked();
@@ -120,10 +85,10 @@ impl Analysis<'_> {
             any |= yielded.iter().any(|&value| self.loaded[value]);
         }
         for region in op.regions() {
-            self.flow(&[], &self.func.region(region).parameters, any);
+            self.mark_all(&self.func.region(region).parameters, any);
             self.region(region, controlled);
         }
-        self.flow(&[], &data.results, any);
+        self.mark_all(&data.results, any);
     }
 
     /// Whether checked and unchecked code may combine in another order, to another result.
@@ -139,14 +104,8 @@ impl Analysis<'_> {
         self.dependent |= controlled || self.loaded[offsets] || masked;
     }
 
-    /// Values that go from one list to the other, position by position; `all` marks every one.
-    fn flow(&mut self, from: &[Value], to: &[Value], all: bool) {
-        for (position, &target) in to.iter().enumerate() {
-            let source = from
-                .get(position)
-                .is_some_and(|&source| self.loaded[source]);
-            self.mark(target, all || source);
-        }
+    fn mark_all(&mut self, values: &[Value], loaded: bool) {
+        values.iter().for_each(|&value| self.mark(value, loaded));
     }
 
     fn mark(&mut self, value: Value, loaded: bool) {

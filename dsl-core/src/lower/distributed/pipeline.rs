@@ -63,13 +63,11 @@ impl Lowering<'_> {
     pub(super) fn pipeline(&mut self, inst: Inst, op: &op::For) -> Result<Option<Pipeline>> {
         let op::For {
             upper,
-            init,
             step,
             stages,
             body,
             ..
-        } = op;
-        let (upper, step, stages, body) = (*upper, *step, *stages, *body);
+        } = *op;
         let block = self.block;
         let stages = self.stages.unwrap_or(stages).min(self.buffers.most);
         if stages < 2 {
@@ -82,11 +80,11 @@ impl Lowering<'_> {
         let mut carried = Vec::new();
         let mut next = Vec::new();
         let mut layouts = Layouts::new();
-        debug_assert!(ahead.carried.iter().all(|&at| at < init.len()));
-        for &at in &ahead.carried {
-            carried.push(block.region(body).parameters[at + 1]);
-            next.push(block.yielded(body)[at]);
-            layouts.push(self.assigned(block.inst(inst).results[at]));
+        let all = block.carried(inst);
+        for each in ahead.carried.iter().map(|&at| &all[at]) {
+            carried.push(each.parameters[0]);
+            next.push(each.yielded[0]);
+            layouts.push(self.assigned(each.result));
         }
         let mut pipeline = Pipeline {
             body,

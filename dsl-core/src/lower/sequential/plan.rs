@@ -214,8 +214,8 @@ impl Planner<'_> {
             let Op::For(op::For { body, .. }) = self.func.op(inst) else {
                 continue;
             };
-            let parameters = &self.func.region(*body).parameters[1..];
-            for (&next, &carried) in self.func.yielded(*body).iter().zip(parameters) {
+            for each in self.func.carried(inst) {
+                let (next, carried) = (each.yielded[0], each.parameters[0]);
                 let tile = !self.func.ty(next).is_scalar() && operands[&next] == 1;
                 if tile && self.is_last_reader(*body, next, carried) {
                     found.insert(next, carried);
