@@ -229,13 +229,11 @@ impl Func {
 
     /// The values that the terminator of a nested region yields.
     pub fn yielded(&self, region: Region) -> &[Value] {
-        match self.regions[region]
-            .insts
-            .last()
-            .map(|&inst| &self.insts[inst].op)
-        {
-            Some(Op::Yield(op::Yield { values })) => values,
-            _ => &[],
+        let last = self.regions[region].insts.last();
+        if let Some(Op::Yield(op::Yield { values })) = last.map(|&inst| &self.insts[inst].op) {
+            values
+        } else {
+            &[]
         }
     }
 

@@ -16,6 +16,7 @@ use super::reduction::ReductionSteps;
 use super::sorting::sort_steps;
 use super::{IndexMap, LayoutError, LinearLayout};
 use crate::entity::EntityMap;
+use crate::ir::op::ShapeOp;
 use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Shape, Trait, Value, op};
 use crate::semantics::reduction::evaluation_order;
 use crate::target::Schedule;
@@ -111,21 +112,20 @@ pub fn view(
     op: &Op,
     result: &Shape,
 ) -> Result<Option<(Value, IndexMap)>, LayoutError> {
-    let operand = |x: &Value| dim_bits(&func.ty(*x).shape);
-    let to = dim_bits(result);
-    let (x, map) = match op {
-        Op::Broadcast(op::Broadcast { x }) => (x, IndexMap::broadcast(&operand(x), &to)?),
-        Op::ExpandDims(op::ExpandDims { x, axis }) => {
-            (x, IndexMap::expand_dims(&operand(x), axis.index())?)
-        }
-        Op::Reshape(op::Reshape { x }) => (x, IndexMap::reshape(&to, &operand(x))?),
-        Op::Transpose(op::Transpose { x, permutation }) => {
-            let permutation: Vec<usize> = permutation.iter().map(|&axis| axis as usize).collect();
-            (x, IndexMap::transpose(&operand(x), &permutation)?)
-        }
-        _ => return Ok(None),
+    let Some(op) = op.shape() else {
+        return Ok(None);
     };
-    Ok(Some((*x, map)))
+    let (from, to) = (dim_bits(&func.ty(op.x()).shape), dim_bits(result));
+    let map = match op {
+        ShapeOp::Broadcast(_) => IndexMap::broadcast(&from, &to)?,
+        ShapeOp::ExpandDims(op) => IndexMap::expand_dims(&from, op.axis.index())?,
+        ShapeOp::Reshape(_) => IndexMap::reshape(&to, &from)?,
+        ShapeOp::Transpose(op) => {
+            let axes = op.permutation.iter().map(|&axis| axis as usize);
+            IndexMap::transpose(&from, &axes.collect::<Vec<usize>>())?
+        }
+    };
+    Ok(Some((op.x(), map)))
 }
 
 struct Assigner<'a> {

@@ -1,7 +1,7 @@
 //! Which tiles are made where they are used, and which are computed once.
 
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{Func, Inst, Op, Trait, Value, op};
+use crate::ir::{Func, Inst, Op, Trait, Value};
 use crate::passes::long_sums::LONGEST_CHAIN;
 
 /// How a tile comes into being.
@@ -59,23 +59,20 @@ pub(super) fn origins(func: &Func, insts: &[Inst]) -> Origins {
 }
 
 fn origin(op: &Op, origins: &EntityMap<Value, Origin>) -> Origin {
-    match op {
-        Op::Constant(_) | Op::Arange(_) | Op::Splat(_) => Origin::Cheap,
-        Op::Broadcast(op::Broadcast { x })
-        | Op::ExpandDims(op::ExpandDims { x, .. })
-        | Op::Reshape(op::Reshape { x })
-        | Op::Transpose(op::Transpose { x, .. }) => match origins[*x] {
-            Origin::Cheap => Origin::Cheap,
-            Origin::View | Origin::Computed => Origin::View,
-        },
-        op if op.is(Trait::elementwise) => {
-            let cheap = |value: &Value| origins[*value] == Origin::Cheap;
-            if op.operands().iter().all(cheap) {
-                Origin::Cheap
-            } else {
-                Origin::Computed
-            }
-        }
-        _ => Origin::Computed,
+    let cheap = |value: &Value| origins[*value] == Origin::Cheap;
+    if matches!(op, Op::Constant(_) | Op::Arange(_) | Op::Splat(_)) {
+        return Origin::Cheap;
+    }
+    if let Some(shape) = op.shape() {
+        return if cheap(&shape.x()) {
+            Origin::Cheap
+        } else {
+            Origin::View
+        };
+    }
+    if op.is(Trait::elementwise) && op.operands().iter().all(cheap) {
+        Origin::Cheap
+    } else {
+        Origin::Computed
     }
 }

@@ -8,31 +8,25 @@ use crate::semantics::derived::{Domain, define, define_exact};
 /// Replaces each function by its definition over primitives: what both backends compute.
 pub fn decompose(func: &mut Func) {
     let domain = domains(func);
-    rewrite(
-        func,
-        &mut |rewriter, inst| match *rewriter.builder.func().op(inst) {
-            Op::Function(op::Function { op, x }) => {
-                Some(vec![define(&mut rewriter.builder, op, x, domain(x))])
-            }
-            _ => None,
-        },
-    );
+    rewrite(func, &mut |rewriter, inst| {
+        let Op::Function(op::Function { op, x }) = *rewriter.builder.func().op(inst) else {
+            return None;
+        };
+        Some(vec![define(&mut rewriter.builder, op, x, domain(x))])
+    });
 }
 
 /// Replaces each approximate function by the exact one that it approximates: for devices without
 /// instructions of their own.
 pub fn decompose_approximate(func: &mut Func) {
     let domain = domains(func);
-    rewrite(
-        func,
-        &mut |rewriter, inst| match *rewriter.builder.func().op(inst) {
-            Op::Approximate(op::Approximate { op, x }) => {
-                let exact = define_exact(&mut rewriter.builder, op, x, domain(x));
-                Some(vec![exact])
-            }
-            _ => None,
-        },
-    );
+    rewrite(func, &mut |rewriter, inst| {
+        let Op::Approximate(op::Approximate { op, x }) = *rewriter.builder.func().op(inst) else {
+            return None;
+        };
+        let exact = define_exact(&mut rewriter.builder, op, x, domain(x));
+        Some(vec![exact])
+    });
 }
 
 /// What is known of the values that `func` has now.

@@ -78,17 +78,17 @@ impl Reader<'_> {
             let node = Node::Argument(self.func.parameter_index(value)?);
             return Some(Expression { dtype, node });
         };
-        let node = match self.func.op(inst) {
+        let op = self.func.op(inst);
+        if let Some(shape) = op.shape() {
+            return self.read(shape.x());
+        }
+        let node = match op {
+            Op::Splat(op::Splat { x }) => return self.read(*x),
             Op::Constant(op::Constant { value }) => Node::Constant(value.bits),
             Op::Binary(op::Binary { op, lhs, rhs }) => {
                 Node::Binary(*op, Box::new([self.read(*lhs)?, self.read(*rhs)?]))
             }
             Op::Cast(op::Cast { x }) => Node::Cast(Box::new(self.read(*x)?)),
-            Op::Splat(op::Splat { x })
-            | Op::Broadcast(op::Broadcast { x })
-            | Op::ExpandDims(op::ExpandDims { x, .. })
-            | Op::Reshape(op::Reshape { x })
-            | Op::Transpose(op::Transpose { x, .. }) => return self.read(*x),
             _ => return None,
         };
         Some(Expression { dtype, node })

@@ -82,15 +82,12 @@ fn relax(func: &mut Func) {
             *order = Order::Any;
         }
     }
-    rewrite(
-        func,
-        &mut |rewriter, inst| match *rewriter.builder.func().op(inst) {
-            Op::Function(op::Function { op, x }) => {
-                define_approximate(&mut rewriter.builder, op, x).map(|value| vec![value])
-            }
-            _ => None,
-        },
-    );
+    rewrite(func, &mut |rewriter, inst| {
+        let Op::Function(op::Function { op, x }) = *rewriter.builder.func().op(inst) else {
+            return None;
+        };
+        define_approximate(&mut rewriter.builder, op, x).map(|value| vec![value])
+    });
 }
 
 #[cfg(test)]

@@ -26,10 +26,10 @@ impl Rewriter {
 
     /// The literal that fills `value`, if it is a constant.
     pub fn constant(&self, value: Value) -> Option<Literal> {
-        match self.definition(value) {
-            Some(Op::Constant(op::Constant { value })) => Some(*value),
-            _ => None,
-        }
+        let Op::Constant(op::Constant { value }) = self.definition(value)? else {
+            return None;
+        };
+        Some(*value)
     }
 
     fn substitute(&self, value: Value) -> Value {

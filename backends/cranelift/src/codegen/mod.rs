@@ -169,11 +169,14 @@ impl Codegen<'_> {
 
     /// The literal that fills `value`, if it is a constant or repeats one.
     fn constant(&self, value: Value) -> Option<Literal> {
-        match self.func.op(self.definitions[value]?) {
-            Op::Constant(op::Constant { value }) => Some(*value),
-            Op::Splat(op::Splat { x }) => self.constant(*x),
-            _ => None,
+        let op = self.func.op(self.definitions[value]?);
+        if let Op::Splat(op::Splat { x }) = op {
+            return self.constant(*x);
         }
+        let Op::Constant(op::Constant { value }) = op else {
+            return None;
+        };
+        Some(*value)
     }
 
     /// Makes the constants among an instruction's operands anew in each block that uses them: one made at

@@ -66,24 +66,33 @@ pub fn infer(func: &Func, op: &Op, declared: &[Type]) -> Result<Vec<Type>, Strin
 
 /// The number of results of `op`, whatever their types.
 pub fn result_count(op: &Op, declared: &[Type]) -> usize {
-    match op {
-        Op::Reduce(op::Reduce { sources, .. })
-        | Op::Scan(op::Scan { sources, .. })
-        | Op::Sort(op::Sort { sources, .. }) => sources.len(),
-        Op::For(op::For { init, .. }) | Op::While(op::While { init, .. }) => init.len(),
-        Op::If(_) => declared.len(),
-        Op::Store(_)
-        | Op::AtomicReduce(_)
-        | Op::LaneStore(_)
-        | Op::LaneAtomic(_)
-        | Op::CheckIndex(_)
-        | Op::StopOutside(_)
-        | Op::StopIndex(_)
-        | Op::Barrier(op::Barrier {})
-        | Op::StartCopy(_)
-        | Op::GroupCopies(op::GroupCopies {})
-        | Op::WaitCopies(_)
-        | Op::Yield(_) => 0,
-        _ => 1,
+    match op.rule() {
+        Rule::none | Rule::store => 0,
+        Rule::reduce | Rule::scan | Rule::sort => op.operands().len(),
+        Rule::yielded => declared.len(),
+        Rule::carried => {
+            if let Op::For(op::For { init, .. }) | Op::While(op::While { init, .. }) = op {
+                init.len()
+            } else {
+                0
+            }
+        }
+        Rule::declared
+        | Rule::index
+        | Rule::index32
+        | Rule::condition
+        | Rule::like_first
+        | Rule::compare
+        | Rule::arange
+        | Rule::select
+        | Rule::expand_dims
+        | Rule::transpose
+        | Rule::load
+        | Rule::dot
+        | Rule::histogram
+        | Rule::gather
+        | Rule::extract
+        | Rule::vector
+        | Rule::shuffle_vector => 1,
     }
 }
