@@ -220,13 +220,7 @@ impl Codegen<'_> {
                 let (vector, dtype) = (self.repr(op.vector), self.dtype(op.vector));
                 Repr::Scalar(self.extract(&vector, dtype, op.index as usize))
             }
-            LaneOp::Vector(op::Vector { elements }) => {
-                let singles: Vec<clif::Value> = elements
-                    .iter()
-                    .map(|&element| self.single(element))
-                    .collect();
-                self.gather(self.dtype(elements[0]), &singles)
-            }
+            LaneOp::Vector(op) => self.vector(op),
             LaneOp::ShuffleVector(op) => self.shuffle(op.a, op.b, &op.indices),
             LaneOp::LaneStore(op) => {
                 self.store(op);
@@ -283,6 +277,12 @@ impl Codegen<'_> {
             Elementwise::Bitcast(op) => self.bitcast(ty, op.x),
             Elementwise::Approximate(op) => return Err(Error::Unsupported(op.op.mnemonic())),
         })
+    }
+
+    fn vector(&mut self, op::Vector { elements }: &op::Vector) -> Repr {
+        let singles = elements.iter().map(|&element| self.single(element));
+        let singles: Vec<clif::Value> = singles.collect();
+        self.gather(self.dtype(elements[0]), &singles)
     }
 
     fn num_programs(&mut self, Axis(axis): Axis) -> Repr {
