@@ -50,5 +50,31 @@ pub(crate) fn write_ptx(module: &Module<'_>, machine: &TargetMachine) -> Result<
     let buffer = machine.write_to_memory_buffer(module, FileType::Assembly)?;
     let text = std::str::from_utf8(buffer.as_slice())
         .map_err(|error| Error::Llvm(format!("PTX is not UTF-8: {error}")))?;
-    Ok(text.trim_end_matches('\0').to_string())
+    Ok(widen_signs(text.trim_end_matches('\0')))
+}
+
+/// Replaces negations and absolute values of 16 bits by those of 32 bits.
+///
+/// `ptxas` 13.0 computes `neg.s16` and `abs.s16` in registers of 32 bits and takes what it gets for
+/// sign-extended, so that both make 32768 of -32768 where the result is compared or converted. LLVM
+/// makes them of many expressions, so they are replaced in its text.
+fn widen_signs(text: &str) -> String {
+    let mut widened = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        match narrow_sign(line) {
+            Some((op, target, source)) => widened.push_str(&format!(
+                "\t{{ .reg .b32 %wide; cvt.s32.s16 %wide, {source}; {op}.s32 %wide, %wide; \
+                 cvt.u16.u32 {target}, %wide; }}\n"
+            )),
+            None => widened.push_str(line),
+        }
+    }
+    widened
+}
+
+/// The op, the target and the source of a negation or an absolute value of 16 bits.
+fn narrow_sign(line: &str) -> Option<(&str, &str, &str)> {
+    let (op, operands) = line.trim().strip_suffix(';')?.split_once(".s16")?;
+    let (target, source) = operands.split_once(',')?;
+    matches!(op, "neg" | "abs").then_some((op, target.trim(), source.trim()))
 }
