@@ -50,31 +50,47 @@ pub(crate) fn write_ptx(module: &Module<'_>, machine: &TargetMachine) -> Result<
     let buffer = machine.write_to_memory_buffer(module, FileType::Assembly)?;
     let text = std::str::from_utf8(buffer.as_slice())
         .map_err(|error| Error::Llvm(format!("PTX is not UTF-8: {error}")))?;
-    Ok(widen_signs(text.trim_end_matches('\0')))
+    Ok(spell_signs(text.trim_end_matches('\0')))
 }
 
-/// Replaces negations and absolute values of 16 bits by those of 32 bits.
+/// Replaces the negations and absolute values that `ptxas` 13.0 gets wrong for the least integer.
 ///
-/// `ptxas` 13.0 computes `neg.s16` and `abs.s16` in registers of 32 bits and takes what it gets for
-/// sign-extended, so that both make 32768 of -32768 where the result is compared or converted. LLVM
-/// makes them of many expressions, so they are replaced in its text.
-fn widen_signs(text: &str) -> String {
-    let mut widened = String::with_capacity(text.len());
+/// It takes what `abs` makes for positive, and computes `neg` and `abs` of 16 bits in registers of 32
+/// bits that it takes for sign-extended. LLVM makes them of many expressions, so they are replaced in
+/// its text: an absolute value is the greater of a number and its negation.
+fn spell_signs(text: &str) -> String {
+    let mut spelt = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
-        match narrow_sign(line) {
-            Some((op, target, source)) => widened.push_str(&format!(
-                "\t{{ .reg .b32 %wide; cvt.s32.s16 %wide, {source}; {op}.s32 %wide, %wide; \
-                 cvt.u16.u32 {target}, %wide; }}\n"
-            )),
-            None => widened.push_str(line),
+        match sign(line) {
+            Some(sign) => spelt.push_str(&sign),
+            None => spelt.push_str(line),
         }
     }
-    widened
+    spelt
 }
 
-/// The op, the target and the source of a negation or an absolute value of 16 bits.
-fn narrow_sign(line: &str) -> Option<(&str, &str, &str)> {
-    let (op, operands) = line.trim().strip_suffix(';')?.split_once(".s16")?;
+/// What stands for a negation of 16 bits or an absolute value of an integer.
+fn sign(line: &str) -> Option<String> {
+    let (instruction, operands) = line
+        .trim()
+        .strip_suffix(';')?
+        .split_once(char::is_whitespace)?;
     let (target, source) = operands.split_once(',')?;
-    matches!(op, "neg" | "abs").then_some((op, target.trim(), source.trim()))
+    let (target, source) = (target.trim(), source.trim());
+    let (computed, bits) = match instruction {
+        "neg.s16" => ("neg.s32 %to, %from;", 16),
+        "abs.s16" => ("abs.s32 %to, %from;", 16),
+        "abs.s32" => ("neg.s32 %to, %from; max.s32 %to, %to, %from;", 32),
+        "abs.s64" => ("neg.s64 %to, %from; max.s64 %to, %to, %from;", 64),
+        _ => return None,
+    };
+    let wide = bits.max(32);
+    let (enter, leave) = match bits {
+        16 => ("cvt.s32.s16", "cvt.u16.u32"),
+        32 => ("mov.b32", "mov.b32"),
+        _ => ("mov.b64", "mov.b64"),
+    };
+    Some(format!(
+        "\t{{ .reg .b{wide} %from, %to; {enter} %from, {source}; {computed} {leave} {target}, %to; }}\n"
+    ))
 }
