@@ -302,10 +302,8 @@ mod tests {
         }
 
         fn launch(&mut self, block: usize, times: usize, warps: u32) -> Result<()> {
-            let kernel = scale(scale::Config {
-                warps,
-                ..scale::Config::new(block, times)
-            });
+            let schedule = crate::Schedule::AUTO.warps(warps);
+            let kernel = scale(scale::Config::new(block, times).scheduled(schedule));
             let grid = 100usize.div_ceil(block);
             kernel.launch(&self.device, grid, (&self.x, &mut self.y, 100))
         }
@@ -345,14 +343,14 @@ mod tests {
         let device = setup.device.clone();
         let mut other = Setup::new(device.clone());
         let jobs = device.record(|| {
-            setup.launch(16, 2, 0)?;
-            thread::scope(|scope| scope.spawn(|| other.launch(16, 3, 0)).join())
+            setup.launch(16, 2, 1)?;
+            thread::scope(|scope| scope.spawn(|| other.launch(16, 3, 1)).join())
                 .expect("does not panic")
         });
         assert_eq!(jobs.expect("both are right").len(), 1);
         assert_bits_equal(&setup.y, &[0.0f32; 100]);
         assert_bits_equal(&other.y, &[3.0f32; 100]);
-        setup.launch(16, 2, 0).expect("runs");
+        setup.launch(16, 2, 1).expect("runs");
         assert_bits_equal(&setup.y, &[2.0f32; 100]);
     }
 
@@ -364,7 +362,7 @@ mod tests {
         assert!(failed.is_err());
         let panics = std::panic::AssertUnwindSafe(|| device.record(|| panic!("on purpose")));
         assert!(std::panic::catch_unwind(panics).is_err());
-        setup.launch(8, 2, 0).expect("runs");
+        setup.launch(8, 2, 1).expect("runs");
         assert_bits_equal(&setup.y, &[2.0f32; 100]);
     }
 
@@ -399,7 +397,7 @@ mod tests {
     #[test]
     fn sets_that_fail_have_the_reason_of_a_launch() {
         let mut setup = Setup::new(Device::lanes());
-        let sets = [(16, 2, 0), (24, 2, 0), (16, 2, 3), (32, 2, 0), (24, 2, 0)];
+        let sets = [(16, 2, 1), (24, 2, 1), (16, 2, 3), (32, 2, 1), (24, 2, 1)];
         let outcomes = setup.compile(&sets.map(|settings| vec![settings]), None);
         for (index, (block, times, warps)) in sets.into_iter().enumerate() {
             let launched = setup.launch(block, times, warps);

@@ -55,7 +55,7 @@ pub use compile::StageTime;
 pub use device::{Device, DeviceKind};
 pub use error::{Error, Result};
 pub use exactile_core::ir::{DType, Number};
-pub use exactile_core::target::{Bounds, Determinism, Options, Schedule, Target};
+pub use exactile_core::target::{Bounds, Determinism, Options, Schedule, ScheduleField, Target};
 pub use exactile_macros::{device, kernel};
 pub use grid::IntoGrid;
 pub use half::{bf16, f16};

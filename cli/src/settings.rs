@@ -1,7 +1,7 @@
 //! The options of a compilation as command-line arguments.
 
-use clap::Args;
-use exactile::{Bounds, Determinism, IntoGrid, Options, Schedule};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use exactile::{Bounds, Determinism, IntoGrid, Options, Schedule, ScheduleField};
 
 /// How kernels are compiled.
 #[derive(Args, Clone)]
@@ -10,12 +10,8 @@ pub(crate) struct Settings {
     /// `run_to_run` or `not_guaranteed`
     #[arg(long, default_value = "exact", value_parser = determinism)]
     pub(crate) determinism: Determinism,
-    /// Warps of a thread block, a power of two up to 32; chosen from the tiles when absent
-    #[arg(long, value_parser = warps)]
-    pub(crate) warps: Option<u32>,
-    /// Thread blocks that a multiprocessor has registers for, at least; 0 leaves it to the assembler
-    #[arg(long, default_value_t = 0)]
-    pub(crate) occupancy: u32,
+    #[command(flatten)]
+    schedule: Scheduled,
 }
 
 impl Settings {
@@ -24,13 +20,52 @@ impl Settings {
         Options {
             determinism: self.determinism,
             bounds: Bounds::Checked,
-            schedule: Schedule {
-                warps: self.warps,
-                occupancy: self.occupancy,
-                ..Schedule::default()
-            },
+            schedule: self.schedule.0,
         }
     }
+}
+
+/// The schedule: an option for each of its fields.
+#[derive(Clone)]
+struct Scheduled(Schedule);
+
+impl FromArgMatches for Scheduled {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut scheduled = Self(Schedule::AUTO);
+        scheduled.update_from_arg_matches(matches)?;
+        Ok(scheduled)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for &field in ScheduleField::ALL {
+            if let Some(&value) = matches.get_one(field.row().name) {
+                self.0.set(field, Some(value));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Args for Scheduled {
+    fn augment_args(command: Command) -> Command {
+        command.args(ScheduleField::ALL.iter().map(|field| {
+            let row = field.row();
+            Arg::new(row.name)
+                .long(row.name)
+                .help(row.about.trim().trim_end_matches('.'))
+                .value_parser(|text: &str| scheduled(*field, text))
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn scheduled(field: ScheduleField, text: &str) -> Result<u32, String> {
+    let value = text.parse().map_err(|_| "expected a number".to_string())?;
+    field.check(value, &field.range())?;
+    Ok(value)
 }
 
 pub(crate) fn determinism(text: &str) -> Result<Determinism, String> {
@@ -48,13 +83,6 @@ pub(crate) fn determinism(text: &str) -> Result<Determinism, String> {
             let names: Vec<&str> = LEVELS.iter().map(|level| level.name()).collect();
             format!("expected `{}`", names.join("`, `"))
         })
-}
-
-fn warps(text: &str) -> Result<u32, String> {
-    text.parse()
-        .ok()
-        .filter(|warps: &u32| warps.is_power_of_two() && *warps <= exactile_core::target::MAX_WARPS)
-        .ok_or_else(|| "expected a power of two up to 32".to_string())
 }
 
 /// Extents such as `8`, `8,4` or `8,4,2`.

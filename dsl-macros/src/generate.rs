@@ -74,13 +74,8 @@ fn config_module(kernel: &Kernel) -> TokenStream {
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
             pub struct Config {
                 #(#fields)*
-                /// Warps of a thread block, a power of two up to 32; 0 lets the compiler choose.
-                pub warps: u32,
-                /// Depth of software pipelines; 0 leaves it to the loops.
-                pub stages: u32,
-                /// Thread blocks that a multiprocessor has registers for, at least: lanes get fewer
-                /// registers, and spill what does not fit; 0 leaves it to the assembler.
-                pub occupancy: u32,
+                /// How the work of a program is laid out.
+                pub schedule: ::exactile::Schedule,
             }
         }
     }
@@ -105,12 +100,11 @@ fn config_default(kernel: &Kernel) -> TokenStream {
             None => quote!(#field),
         }
     });
-    let zero = quote!(0);
-    let schedule_value =
-        |value: &Option<syn::Expr>| value.as_ref().map_or(zero.clone(), |value| quote!(#value));
-    let warps = schedule_value(&kernel.schedule.warps);
-    let stages = schedule_value(&kernel.schedule.stages);
-    let occupancy = schedule_value(&kernel.schedule.occupancy);
+    let schedule = kernel
+        .schedule
+        .iter()
+        .map(|(field, value)| quote!(.#field(#value)));
+    let schedule = quote!(::exactile::Schedule::AUTO #(#schedule)*);
     let default = required.is_empty().then(|| {
         quote! {
             impl ::core::default::Default for #name::Config {
@@ -125,18 +119,13 @@ fn config_default(kernel: &Kernel) -> TokenStream {
             /// Every field at its default; the arguments are the fields that have none.
             #[allow(clippy::too_many_arguments, reason = "one for each meta-parameter")]
             pub const fn new(#(#arguments),*) -> Self {
-                Self { #(#values,)* warps: #warps, stages: #stages, occupancy: #occupancy }
+                Self { #(#values,)* schedule: #schedule }
             }
 
             /// The same tile sizes on another schedule.
-            #[allow(clippy::missing_const_for_fn, clippy::needless_update, dead_code, reason = "generated for every kernel")]
-            pub fn scheduled(self, schedule: ::exactile::Schedule) -> Self {
-                Self {
-                    warps: schedule.warps.unwrap_or(0),
-                    stages: schedule.stages,
-                    occupancy: schedule.occupancy,
-                    ..self
-                }
+            #[allow(clippy::needless_update, dead_code, reason = "generated for every kernel")]
+            pub const fn scheduled(self, schedule: ::exactile::Schedule) -> Self {
+                Self { schedule, ..self }
             }
         }
         #default
@@ -185,9 +174,7 @@ fn function(kernel: &Kernel) -> TokenStream {
                         (#(::core::marker::PhantomData<#generic_names>,)*),
                     >(#config),
                     config: ::std::format!("{:?}", #config),
-                    warps: #config.warps,
-                    stages: #config.stages,
-                    occupancy: #config.occupancy,
+                    schedule: #config.schedule,
                 },
                 move || {
                     #(#values)*

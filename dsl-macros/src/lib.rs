@@ -24,8 +24,8 @@ use proc_macro2::TokenStream;
 ///
 /// Type parameters stay; each `const NAME: usize` parameter becomes a field of the generated
 /// `Config`, in snake case and with the default that `#[kernel(NAME = 128)]` gives, next to the
-/// schedule (`warps`, `stages`, `occupancy`). The call `name::<T>(config)` gives the kernel, which traces the
-/// body when it is compiled for a device.
+/// field `schedule`, of which `#[kernel(warps = 8)]` sets a default. The call `name::<T>(config)` gives
+/// the kernel, which traces the body when it is compiled for a device.
 #[proc_macro_attribute]
 pub fn kernel(
     arguments: proc_macro::TokenStream,

@@ -14,7 +14,8 @@ pub(crate) struct Kernel {
     /// Type parameters only, with their bounds.
     pub(crate) generics: Generics,
     pub(crate) metas: Vec<Meta>,
-    pub(crate) schedule: Schedule,
+    /// What the kernel asks of the fields of its schedule by default.
+    pub(crate) schedule: Vec<(Ident, Expr)>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) body: Block,
 }
@@ -26,14 +27,6 @@ pub(crate) struct Meta {
     pub(crate) field: Ident,
     pub(crate) ty: Type,
     pub(crate) default: Option<Expr>,
-}
-
-/// Defaults of the schedule's fields of `Config`.
-#[derive(Default)]
-pub(crate) struct Schedule {
-    pub(crate) warps: Option<Expr>,
-    pub(crate) stages: Option<Expr>,
-    pub(crate) occupancy: Option<Expr>,
 }
 
 /// A parameter that the launch passes.

@@ -8,7 +8,7 @@ use syn::{
 };
 
 use crate::context::Context;
-use crate::model::{Device, Kernel, Meta, Parameter, Schedule, Unsupported};
+use crate::model::{Device, Kernel, Meta, Parameter, Unsupported};
 
 /// Reads a `#[kernel(..)]` function; `None` when it is no function at all.
 pub(crate) fn kernel(
@@ -164,44 +164,39 @@ fn defaults(context: &Context, arguments: TokenStream) -> Vec<(Ident, Expr)> {
     defaults
 }
 
-/// The fields of `Config` that every kernel has.
-const SCHEDULE: [&str; 3] = ["warps", "stages", "occupancy"];
+/// The field of `Config` that every kernel has.
+const SCHEDULE: &str = "schedule";
 
+/// Gives the metas their defaults; what is left are those of the schedule. Only the compiler knows the
+/// schedule's fields, but they have no upper-case letter.
 fn assign_defaults(
     context: &Context,
     metas: &mut [Meta],
     defaults: Vec<(Ident, Expr)>,
-) -> Schedule {
-    let mut schedule = Schedule::default();
+) -> Vec<(Ident, Expr)> {
+    let mut schedule = Vec::new();
     for (name, value) in defaults {
         if let Some(meta) = metas.iter_mut().find(|meta| meta.name == name) {
             meta.default = Some(value);
-        } else if name == "warps" {
-            schedule.warps = Some(value);
-        } else if name == "stages" {
-            schedule.stages = Some(value);
-        } else if name == "occupancy" {
-            schedule.occupancy = Some(value);
+        } else if name == field_name(&name) {
+            schedule.push((name, value));
         } else {
-            let known: Vec<String> = metas
-                .iter()
-                .map(|meta| format!("`{}`", meta.name))
-                .collect();
-            let known = [known, SCHEDULE.map(|field| format!("`{field}`")).to_vec()].concat();
+            let known = metas.iter().map(|meta| format!("`{}`, ", meta.name));
+            let known: String = known.collect();
             context.error(
                 name.span(),
                 format!(
-                    "`{name}` is no const generic of this kernel, expected one of {}",
-                    known.join(", ")
+                    "`{name}` is no const generic of this kernel, expected {known}or a field of \
+                     the schedule"
                 ),
             );
         }
     }
     for meta in metas {
-        if SCHEDULE.iter().any(|field| meta.field == field) {
+        if meta.field == SCHEDULE {
             context.error(
                 meta.name.span(),
-                format!("`{}` is a field of every kernel's schedule", meta.field),
+                format!("`{SCHEDULE}` is a field of every kernel's `Config`"),
             );
         }
     }

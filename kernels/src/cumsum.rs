@@ -28,7 +28,7 @@ pub fn launch<T: Float + Number>(
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
     let block = setting.block_or(columns.next_power_of_two());
-    let config = cumsum::Config::new(block).scheduled(setting.schedule());
+    let config = cumsum::Config::new(block).scheduled(setting.schedule);
     let device = out.device().clone();
     cumsum::<T>(config).determinism(setting.determinism).launch(
         &device,

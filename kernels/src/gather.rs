@@ -36,7 +36,7 @@ pub fn launch<T: Numeric + Number>(
         check_shape(len, &[rows, columns])?;
     }
     let block = setting.block_or(columns.next_power_of_two());
-    let config = gather_rows::Config::new(block).scheduled(setting.schedule());
+    let config = gather_rows::Config::new(block).scheduled(setting.schedule);
     let device = out.device().clone();
     gather_rows::<T>(config)
         .determinism(setting.determinism)

@@ -30,10 +30,10 @@ pub fn clear<const BINS: usize>(out: PtrMut<i32>) {
 }
 
 /// Programs that fill a device: a GPU by their warps.
-fn programs(device: &Device, warps: u32) -> usize {
+fn programs(device: &Device, warps: Option<u32>) -> usize {
     let each = match warps {
-        0 => 6,
-        warps => (48 / warps as usize).clamp(1, 6),
+        None => 6,
+        Some(warps) => (48 / warps as usize).clamp(1, 6),
     };
     device.multiprocessors() * each
 }
@@ -52,10 +52,10 @@ pub fn launch(x: &Buffer<i32>, out: &mut Buffer<i32>, setting: &Setting) -> Resu
         block: setting.block_or(config.block),
         ..config
     }
-    .scheduled(setting.schedule());
+    .scheduled(setting.schedule);
     count(config).determinism(setting.determinism).launch(
         &device,
-        programs(&device, setting.warps),
+        programs(&device, setting.schedule.warps),
         (x, out, length),
     )
 }
@@ -76,5 +76,5 @@ pub fn reference(x: &[i32], bins: usize) -> Vec<i32> {
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
     let blocks = [4096, 2048, 8192, 1024, 16384];
-    space::space(&blocks, &[0], &[0], |block, _| block)
+    space::space(&blocks, &[0], &[None], |block, _| block)
 }

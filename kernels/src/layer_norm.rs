@@ -121,7 +121,7 @@ pub fn launch<T: Float + Number>(
     ] {
         check_shape(len, shape)?;
     }
-    let (device, schedule) = (out.device().clone(), setting.schedule());
+    let (device, schedule) = (out.device().clone(), setting.schedule);
     let block = setting.block_or(columns.next_power_of_two());
     let count = extent(columns)?;
     if setting.width == 0 {

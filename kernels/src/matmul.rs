@@ -51,7 +51,7 @@ pub fn launch<T: Float + Number>(
         bk: block / 2,
         ..matmul::Config::new()
     }
-    .scheduled(setting.schedule());
+    .scheduled(setting.schedule);
     let device = c.device().clone();
     let grid = (m.div_ceil(config.bm), n.div_ceil(config.bn));
     matmul::<T>(config).determinism(setting.determinism).launch(
@@ -73,5 +73,5 @@ pub fn reference(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    space::space(&[64, 32, 16], &[0], &[0], |block, _| block * block)
+    space::space(&[64, 32, 16], &[0], &[None], |block, _| block * block)
 }

@@ -46,7 +46,7 @@ pub fn launch<T: Float + Number>(
         columns: setting.width_or(columns_of(inner)),
         ..config
     }
-    .scheduled(setting.schedule());
+    .scheduled(setting.schedule);
     ensure(middle.div_ceil(config.rows) <= MOST_TILES, || {
         format!(
             "{middle} elements are more than {MOST_TILES} tiles of {}",
@@ -85,10 +85,8 @@ pub fn space([_, _, inner]: [usize; 3]) -> Vec<Setting> {
     space::space_by(
         &[128, 256, 512, 1024, 64, 32],
         &[0],
-        &[3, 0],
+        &[Some(3), None],
         |rows, _| rows * columns_of(inner),
-        |lane, setting| {
-            space::distance(lane, 32) + 0.2 * space::distance(setting.warps as usize, 8)
-        },
+        |lane, setting| space::distance(lane, 32) + 0.2 * space::distance(space::warps(setting), 8),
     )
 }

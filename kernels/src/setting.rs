@@ -1,23 +1,19 @@
 //! How a kernel is run: what a tuner varies, and the checks that all kernels share.
 
-use exactile::{Determinism, Error, Result, Schedule};
-use serde::Serialize;
+use exactile::{Determinism, Error, Result, Schedule, ScheduleField};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 /// How a kernel is run. The default leaves every choice to the kernel and the compiler.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Setting {
     /// The tile size that the kernel varies; 0 lets the kernel choose.
     pub block: usize,
     /// A second extent that a kernel may vary, such as rows of a tile; 0 lets the kernel choose.
     pub width: usize,
-    /// Warps of a thread block; 0 lets the compiler choose, and the CPU has none.
-    pub warps: u32,
-    /// Depth of software pipelines; 0 leaves it to the loops.
-    pub stages: u32,
-    /// Least number of thread blocks of a multiprocessor; 0 leaves it to the assembler.
-    pub occupancy: u32,
+    /// How the work of a program is laid out, of which a CPU takes no notice.
+    pub schedule: Schedule,
     /// The level promised.
-    #[serde(skip)]
     pub determinism: Determinism,
 }
 
@@ -31,15 +27,6 @@ impl Setting {
         }
     }
 
-    /// The part of it that every kernel's `Config` has.
-    pub fn schedule(&self) -> Schedule {
-        Schedule {
-            warps: (self.warps != 0).then_some(self.warps),
-            stages: self.stages,
-            occupancy: self.occupancy,
-        }
-    }
-
     /// The tile size, or the kernel's choice.
     pub(crate) fn block_or(&self, otherwise: usize) -> usize {
         chosen(self.block, otherwise)
@@ -48,6 +35,21 @@ impl Setting {
     /// The second extent, or the kernel's choice.
     pub(crate) fn width_or(&self, otherwise: usize) -> usize {
         chosen(self.width, otherwise)
+    }
+}
+
+/// One map of numbers, in which 0 stands for what is left to the kernel or the compiler. The level is
+/// no part of it.
+impl Serialize for Setting {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("block", &self.block)?;
+        map.serialize_entry("width", &self.width)?;
+        for &field in ScheduleField::ALL {
+            let value = self.schedule.get(field).unwrap_or(0);
+            map.serialize_entry(field.row().name, &value)?;
+        }
+        map.end()
     }
 }
 

@@ -74,7 +74,7 @@ pub fn launch<T: Float + Number>(
 ) -> Result<()> {
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
-    let (device, schedule) = (out.device().clone(), setting.schedule());
+    let (device, schedule) = (out.device().clone(), setting.schedule);
     let block = setting.block_or(columns.next_power_of_two());
     let together = block / columns.next_power_of_two();
     if together > 1 {

@@ -33,7 +33,7 @@ pub fn launch<T: Numeric + Number>(
         rows: setting.block_or(config.rows),
         ..config
     }
-    .scheduled(setting.schedule());
+    .scheduled(setting.schedule);
     let device = out.device().clone();
     let (view, sorted) = (x.view([rows, columns])?, out.view_mut([rows, columns])?);
     sort::<T>(config).determinism(setting.determinism).launch(
@@ -67,5 +67,5 @@ pub(crate) fn order(one: &f32, other: &f32) -> std::cmp::Ordering {
 
 /// The settings worth trying.
 pub fn space([_, columns]: [usize; 2]) -> Vec<Setting> {
-    space::space(&[1, 2, 4, 8, 16], &[0], &[0], |rows, _| rows * columns)
+    space::space(&[1, 2, 4, 8, 16], &[0], &[None], |rows, _| rows * columns)
 }

@@ -1,6 +1,8 @@
 //! What a tuner chooses from: settings that give a lane a fitting part of the tile, the likeliest
 //! first.
 
+use exactile::{Schedule, ScheduleField};
+
 use crate::setting::Setting;
 
 /// Elements of a tile that a lane may hold.
@@ -9,19 +11,21 @@ const LANE_ELEMENTS: std::ops::RangeInclusive<usize> = 1..=128;
 /// What a lane holds in code that streams well.
 const GOOD_LANE_ELEMENTS: usize = 16;
 
-/// Warps of a thread block.
-const WARPS: [u32; 6] = [1, 2, 4, 8, 16, 32];
-
 /// Every combination of extents and warps that gives a lane a fitting part of the tile; the
 /// likeliest first: those with a good part of it.
 pub(crate) fn space(
     blocks: &[usize],
     widths: &[usize],
-    stages: &[u32],
+    stages: &[Option<u32>],
     elements: impl Fn(usize, usize) -> usize,
 ) -> Vec<Setting> {
     let likely = |lane: usize, _: &Setting| distance(lane, GOOD_LANE_ELEMENTS);
     space_by(blocks, widths, stages, elements, likely)
+}
+
+/// The warps that a setting asks for.
+pub(crate) fn warps(setting: &Setting) -> usize {
+    setting.schedule.warps.map_or(1, |warps| warps as usize)
 }
 
 /// How many doublings lie between two numbers.
@@ -34,7 +38,7 @@ pub(crate) fn distance(one: usize, other: usize) -> f64 {
 pub(crate) fn space_by(
     blocks: &[usize],
     widths: &[usize],
-    stages: &[u32],
+    stages: &[Option<u32>],
     elements: impl Fn(usize, usize) -> usize,
     order: impl Fn(usize, &Setting) -> f64,
 ) -> Vec<Setting> {
@@ -43,17 +47,17 @@ pub(crate) fn space_by(
         .iter()
         .flat_map(|b| widths.iter().map(move |w| (b, w)))
     {
-        for (warps, &stages) in WARPS
-            .iter()
-            .flat_map(|w| stages.iter().map(move |s| (*w, s)))
-        {
+        let warps = ScheduleField::Warps.row().tries.iter();
+        for (&warps, &stages) in warps.flat_map(|w| stages.iter().map(move |s| (w, s))) {
             let lane = elements(block, width) / (32 * warps as usize);
             if LANE_ELEMENTS.contains(&lane) {
                 let setting = Setting {
                     block,
                     width,
-                    warps,
-                    stages,
+                    schedule: Schedule {
+                        stages,
+                        ..Schedule::AUTO.warps(warps)
+                    },
                     ..Setting::default()
                 };
                 settings.push((order(lane, &setting), setting));
@@ -67,7 +71,7 @@ pub(crate) fn space_by(
 /// For a kernel with one row in one tile.
 pub(crate) fn whole_rows(columns: usize) -> Vec<Setting> {
     let block = columns.next_power_of_two();
-    space(&[block], &[0], &[0], |block, _| block)
+    space(&[block], &[0], &[None], |block, _| block)
 }
 
 /// For a kernel with one row in one tile, by a program for each row or by some for each
@@ -94,14 +98,14 @@ fn rows_of(row: usize, blocks: &[usize]) -> Vec<Setting> {
     let candidates = space_by(
         blocks,
         &widths,
-        &[0],
+        &[None],
         |block, _| block,
         |lane, setting| {
             let kind = place(setting.width).unwrap_or_default() as f64;
             kind + 0.1 * distance(lane, 32)
         },
     );
-    let lane = |setting: &Setting| setting.block / (32 * setting.warps as usize);
+    let lane = |setting: &Setting| setting.block / (32 * warps(setting));
     let fitting = |setting: &Setting| {
         let alone = setting.block == row || setting.width == 0;
         alone && (setting.block < 256 || (8..=64).contains(&lane(setting)))
@@ -117,10 +121,10 @@ fn rows_of(row: usize, blocks: &[usize]) -> Vec<Setting> {
 fn crowded(setting: Setting, lane: usize) -> impl Iterator<Item = Setting> {
     const REGISTERS: usize = 65536;
     const BESIDE: usize = 16;
-    let most = (64 / setting.warps as usize).min(32);
-    let occupancy = (REGISTERS / (32 * setting.warps as usize * (lane + BESIDE))).min(most);
+    let most = (64 / warps(&setting)).min(32);
+    let occupancy = (REGISTERS / (32 * warps(&setting) * (lane + BESIDE))).min(most);
     let crowded = Setting {
-        occupancy: occupancy as u32,
+        schedule: setting.schedule.occupancy(occupancy as u32),
         ..setting
     };
     [setting, crowded]

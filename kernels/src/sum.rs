@@ -5,7 +5,7 @@
 //! one sum, whatever the tiles.
 
 use exactile::prelude::*;
-use exactile::{Number, Result};
+use exactile::{Number, Result, Schedule};
 
 use crate::setting::{Setting, check_shape, ensure};
 use crate::space;
@@ -93,7 +93,7 @@ pub fn rows<T: Float + Number>(
         tiles: columns.div_ceil(block),
         ..sum_rows::Config::new()
     }
-    .scheduled(setting.schedule());
+    .scheduled(setting.schedule);
     let device = out.device().clone();
     let arguments = (x.view([rows, columns])?, out.view_mut([rows])?);
     sum_rows::<T>(config)
@@ -128,7 +128,7 @@ pub fn columns<T: Float + Number>(
         tiles: PART_ROWS / block,
         ..sum_columns::Config::new()
     }
-    .scheduled(setting.schedule());
+    .scheduled(setting.schedule);
     let (device, count) = (out.device().clone(), rows.div_ceil(PART_ROWS));
     let grid = (columns.div_ceil(config.columns), count);
     let arguments = (x.view([rows, columns])?, parts.view_mut([count, columns])?);
@@ -175,7 +175,7 @@ pub fn all<T: Float + Number>(
         tiles: part / block,
         ..sum_parts::Config::new()
     }
-    .scheduled(setting.schedule());
+    .scheduled(setting.schedule);
     let arguments = (x.view([n])?, parts.view_mut([count])?);
     sum_parts::<T, f32>(config)
         .determinism(setting.determinism)
@@ -184,8 +184,7 @@ pub fn all<T: Float + Number>(
     let last = sum_parts::Config {
         block,
         tiles: count.next_power_of_two() / block,
-        warps: (block / 512).clamp(1, 32) as u32,
-        ..sum_parts::Config::new()
+        schedule: Schedule::AUTO.warps((block / 512).clamp(1, 32) as u32),
     };
     let arguments = (parts.view([count])?, out.view_mut([1])?);
     sum_parts::<f32, T>(last)
@@ -213,7 +212,7 @@ pub fn rows_space([_, columns]: [usize; 2]) -> Vec<Setting> {
     space::space(
         &[block, block / 2, block / 4],
         &[1, 2, 4],
-        &[0],
+        &[None],
         |block, width| block * width,
     )
 }
@@ -222,13 +221,13 @@ pub fn rows_space([_, columns]: [usize; 2]) -> Vec<Setting> {
 /// with others.
 pub fn columns_space() -> Vec<Setting> {
     let own = |lane: usize, setting: &Setting| {
-        let owned = space::distance(setting.width, 128 * setting.warps as usize);
+        let owned = space::distance(setting.width, 128 * space::warps(setting));
         space::distance(lane, 32) + 2.0 * owned
     };
     space::space_by(
         &[8, 16, 32, 64],
         &[32, 64, 128, 256, 512, 1024],
-        &[0],
+        &[None],
         |block, width| block * width,
         own,
     )
@@ -239,7 +238,7 @@ pub fn all_space() -> Vec<Setting> {
     space::space(
         &[8192, 4096, 2048, 1024, 16384],
         &[65536, 32768, 131_072],
-        &[0],
+        &[None],
         |block, _| block,
     )
 }

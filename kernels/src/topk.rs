@@ -47,7 +47,7 @@ pub fn launch<T: Numeric + Number>(
         k,
         ..config
     }
-    .scheduled(setting.schedule());
+    .scheduled(setting.schedule);
     let device = out.device().clone();
     let (view, greatest) = (x.view([rows, columns])?, out.view_mut([rows, k])?);
     topk::<T>(config).determinism(setting.determinism).launch(
@@ -73,7 +73,7 @@ pub fn launch_with_indices<T: Numeric + Number>(
         k,
         ..config
     }
-    .scheduled(setting.schedule());
+    .scheduled(setting.schedule);
     let device = out.device().clone();
     let arguments = (
         x.view([rows, columns])?,

@@ -30,7 +30,7 @@ pub fn launch<T: Numeric + Number>(
         block: setting.block_or(config.block),
         ..config
     }
-    .scheduled(setting.schedule());
+    .scheduled(setting.schedule);
     let device = out.device().clone();
     vector_add::<T>(config)
         .determinism(setting.determinism)
@@ -45,5 +45,5 @@ pub fn reference(x: &[f32], y: &[f32]) -> Vec<f32> {
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
     let blocks = [512, 1024, 2048, 4096, 8192];
-    space::space(&blocks, &[0], &[0], |block, _| block)
+    space::space(&blocks, &[0], &[None], |block, _| block)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use exactile::autotune::{TuneKey, Tuner, Verdict, Workload, with_output};
 use exactile::prelude::*;
-use exactile::{Array, Comparable, Determinism, DeviceKind, Result};
+use exactile::{Array, Comparable, Determinism, DeviceKind, Result, Schedule};
 
 /// Configuration `(value, microseconds)`: writes the value after waiting.
 struct Fake {
@@ -224,10 +224,8 @@ fn candidates_beyond_a_limit_fail_and_the_rest_goes_on() {
         let numbers = exactile_harness::demo::random::<f32>(1, ROWS * COLUMNS);
         let x = Buffer::from_slice(&device, &numbers).expect("fits");
         let launch = |out: &mut Buffer<f32>, &(block, warps): &(usize, u32)| {
-            let kernel = tree_sum(tree_sum::Config {
-                warps,
-                ..tree_sum::Config::new(block)
-            });
+            let schedule = Schedule::AUTO.warps(warps);
+            let kernel = tree_sum(tree_sum::Config::new(block).scheduled(schedule));
             kernel.launch(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
         };
         let mut golden = Buffer::zeros(&device, ROWS).expect("fits");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use exactile::{Array, bf16};
+use exactile::{Array, ScheduleField, bf16};
 use exactile_harness::npy;
 
 const SCALE: &str = "func @scale block (%x: ptr<bf16>, %y: ptr<f32> write, %n: i64) {
@@ -62,6 +62,26 @@ fn input(path: &Path) {
     let numbers: Vec<bf16> = (0..6).map(|i| bf16::from_f32(i as f32 - 2.5)).collect();
     let array = Array::from_slice(&[6], &numbers).expect("six elements");
     npy::write(path, &array).expect("the folder is writable");
+}
+
+#[test]
+fn every_field_of_the_schedule_is_an_option() {
+    let folder = Folder::new("schedule");
+    for &field in ScheduleField::ALL {
+        let row = field.row();
+        let option = format!("--{}", row.name);
+        let dump = ["dump", "scale.bir", "--stage", "lane", &option];
+        let least = field.range().start().to_string();
+        let output = folder.run(&[&dump[..], &[&least]].concat());
+        assert!(output.status.success(), "{option}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let stated = text.contains(&format!(" {}={least}", row.name));
+        assert!(stated || !row.kept, "{text}");
+        folder.fails(
+            &[&dump[..], &["0"]].concat(),
+            &format!("`{}` is 0", row.name),
+        );
+    }
 }
 
 #[test]

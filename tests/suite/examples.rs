@@ -213,10 +213,7 @@ impl Made {
     fn new(configuration: &Configuration, assembler: &Assembler) -> Result<Self, String> {
         let name = configuration.name.clone();
         let failed = |error: String| format!("{name}: {error}");
-        let schedule = Schedule {
-            warps: Some(configuration.warps),
-            ..Schedule::default()
-        };
+        let schedule = Schedule::AUTO.warps(configuration.warps);
         let options = Options {
             bounds: Bounds::Unchecked,
             schedule,

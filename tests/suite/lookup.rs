@@ -1,7 +1,7 @@
 //! Counts, gathers and atomics, executed on every device of the host.
 
 use exactile::prelude::*;
-use exactile::{Determinism, Error, assert_bits_equal};
+use exactile::{Determinism, Error, Schedule, assert_bits_equal};
 
 fn devices() -> Vec<Device> {
     vec![Device::interpreter(), Device::lanes(), Device::cpu()]
@@ -34,7 +34,7 @@ fn counts_are_the_same_for_every_tile_size_and_grid() {
         for (block, warps, programs) in [(64, 1, 1), (16, 1, 5), (512, 4, 2), (256, 8, 3)] {
             let config = count::Config {
                 block,
-                warps,
+                schedule: Schedule::AUTO.warps(warps),
                 ..count::Config::new(32)
             };
             let mut out = Buffer::<i32>::zeros(&device, 32).expect("fits");

@@ -3,7 +3,7 @@
 
 use exactile::internals::{compile_all, costs, record};
 use exactile::prelude::*;
-use exactile::{Result, assert_bits_equal};
+use exactile::{Result, Schedule, assert_bits_equal};
 
 const SIDE: usize = 32;
 
@@ -33,17 +33,12 @@ struct Subject {
 
 impl Subject {
     fn launch(self, device: &Device, y: &mut Buffer<i32>, strides: [usize; 2]) -> Result<()> {
+        let schedule = Schedule::AUTO.warps(self.warps);
         if self.by_pointer {
-            let kernel = through_pointer(through_pointer::Config {
-                warps: self.warps,
-                ..through_pointer::Config::new(SIDE)
-            });
+            let kernel = through_pointer(through_pointer::Config::new(SIDE).scheduled(schedule));
             return kernel.launch(device, 1, (&mut *y, strides[0] as i64));
         }
-        let kernel = through_view(through_view::Config {
-            warps: self.warps,
-            ..through_view::Config::new(SIDE)
-        });
+        let kernel = through_view(through_view::Config::new(SIDE).scheduled(schedule));
         kernel.launch(device, 1, (y.view_strided_mut([SIDE, SIDE], strides)?,))
     }
 

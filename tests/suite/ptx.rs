@@ -20,9 +20,8 @@ fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
     let program = generate(2, index, Limits::default());
     for (turn, warps) in [1, 4].into_iter().enumerate() {
         let schedule = Schedule {
-            warps: Some(warps),
             stages: program.schedule.stages,
-            ..Schedule::default()
+            ..Schedule::AUTO.warps(warps)
         };
         let options = Options {
             bounds: program.bounds,

@@ -1,5 +1,6 @@
 //! Sorting on every device of the host, against the standard library.
 
+use exactile::Schedule;
 use exactile::prelude::*;
 use exactile_core::random::Random;
 
@@ -80,11 +81,7 @@ fn floats_sort_in_the_total_order_and_stably() {
             let input = Buffer::from_slice(&device, &x).expect("fits");
             let mut sorted = Buffer::<f32>::zeros(&device, 2 * N).expect("fits");
             let mut order = Buffer::<i64>::zeros(&device, 2 * N).expect("fits");
-            let config = everything::Config {
-                warps,
-                ..everything::Config::new(N)
-            };
-            everything(config)
+            everything(everything::Config::new(N).scheduled(Schedule::AUTO.warps(warps)))
                 .launch(&device, 1, (&input, &mut sorted, &mut order))
                 .expect("runs");
             let want = [pick(&x, &up), pick(&x, &down)].concat();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use exactile::prelude::*;
 use exactile::text_kernel::{TextArgument, TextKernel};
-use exactile::{Error, Kernel};
+use exactile::{Error, Kernel, Schedule};
 
 fn computed(kernel: &Kernel<(Ptr<f32>, PtrMut<f32>)>, device: &Device) -> f32 {
     let x = Buffer::from_slice(device, &[12.0f32]).expect("fits");
@@ -200,9 +200,7 @@ fn a_tensor_is_given_as_a_tensor() {
         location: Loc::new("here", 1, 1),
         identity: KernelIdentity::new::<u8, ()>(1),
         config: String::new(),
-        warps: 0,
-        stages: 0,
-        occupancy: 0,
+        schedule: Schedule::AUTO,
     };
     let source: KernelSource<Declared> = KernelSource::new(header, || {
         let x = <Tensor<f32, 1> as KernelParameter>::declare("x");

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 
 #[kernel]
-async unsafe fn signature<'a, const SCALE: f32, const WARPS: usize>(
+async unsafe fn signature<'a, const SCALE: f32, const SCHEDULE: usize>(
     (x, y): (Ptr<f32>, Ptr<f32>),
     z: &'a Buffer<f32>,
 ) -> f32 {

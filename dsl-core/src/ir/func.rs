@@ -3,6 +3,7 @@
 use super::{Op, Stage, Trait, Type, op};
 use crate::diagnostic::Loc;
 use crate::entity::{EntityMap, entity};
+use crate::target::Schedule;
 
 entity!(
     /// An SSA value.
@@ -105,8 +106,8 @@ pub struct Func {
     pub parameters: Vec<Parameter>,
     /// Warps of a thread block that a lane function is made for; 0 means a CPU worker.
     pub warps: u32,
-    /// Thread blocks that a multiprocessor must have registers for; 0 where nothing is asked.
-    pub occupancy: u32,
+    /// What the assembler is asked for: of a lane function the fields of the schedule that it keeps.
+    pub schedule: Schedule,
     types: EntityMap<Value, Type>,
     insts: EntityMap<Inst, InstData>,
     regions: EntityMap<Region, RegionData>,
@@ -123,7 +124,7 @@ impl Func {
             stage,
             parameters: Vec::new(),
             warps: 0,
-            occupancy: 0,
+            schedule: Schedule::AUTO,
             types: EntityMap::new(),
             insts: EntityMap::new(),
             regions,

@@ -23,12 +23,8 @@ pub struct KernelHeader {
     pub identity: KernelIdentity,
     /// Its configuration, printed.
     pub config: String,
-    /// Warps of a thread block; 0 lets the compiler choose.
-    pub warps: u32,
-    /// Depth of software pipelines; 0 leaves it to the loops.
-    pub stages: u32,
-    /// Least number of thread blocks of a multiprocessor; 0 leaves it to the assembler.
-    pub occupancy: u32,
+    /// The schedule that its configuration asks for.
+    pub schedule: Schedule,
 }
 
 /// A kernel with its configuration, before it is compiled for anything.
@@ -94,11 +90,7 @@ impl<Parameters> KernelSource<Parameters> {
 
     /// The schedule that the configuration asks for.
     pub fn schedule(&self) -> Schedule {
-        Schedule {
-            warps: (self.header.warps != 0).then_some(self.header.warps),
-            stages: self.header.stages,
-            occupancy: self.header.occupancy,
-        }
+        self.header.schedule
     }
 
     /// Traces the body and verifies the result. All errors of the kernel come at once; a panic of

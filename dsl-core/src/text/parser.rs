@@ -11,6 +11,7 @@ use crate::ir::{
     Access, DType, Element, Func, Literal, Op, Parameter, Region, Shape, Space, Stage, Type, Value,
     most_depth,
 };
+use crate::target::ScheduleField;
 
 /// Parses one function; `file` names the text in locations. All syntax errors that can be told
 /// apart come at once.
@@ -153,9 +154,13 @@ impl<'a> Parser<'a> {
             self.expect("=")?;
             self.func.warps = self.integer("a number of warps")?;
         }
-        if self.eat("occupancy") {
-            self.expect("=")?;
-            self.func.occupancy = self.integer("a number of thread blocks")?;
+        for &field in ScheduleField::ALL {
+            let name = field.row().name;
+            if field.row().kept && self.eat(name) {
+                self.expect("=")?;
+                let value = self.integer(&format!("a number for `{name}`"))?;
+                self.func.schedule.set(field, Some(value));
+            }
         }
         self.expect("(")?;
         while !self.eat(")") {

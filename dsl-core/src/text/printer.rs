@@ -60,8 +60,8 @@ impl Printer<'_> {
         self.put(format_args!("func @{} {}", func.name, func.stage.word()));
         if func.stage == Stage::Lane {
             self.put(format_args!(" warps={}", func.warps));
-            if func.occupancy > 0 {
-                self.put(format_args!(" occupancy={}", func.occupancy));
+            for (field, value) in func.schedule.chosen() {
+                self.put(format_args!(" {}={value}", field.row().name));
             }
         }
         self.text.push_str(" (");

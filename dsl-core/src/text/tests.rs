@@ -2,6 +2,7 @@
 
 use super::parse;
 use crate::ir::MAX_DEPTH;
+use crate::target::{Schedule, ScheduleField};
 use crate::verify;
 
 /// Runs `work` on a thread with a small stack.
@@ -115,6 +116,32 @@ fn text_survives_a_round_trip() {
     let func = parse(LOOP, "loop.bir").expect("parses");
     assert_eq!(func.to_string(), LOOP);
     crate::verify::block(func).expect("verifies");
+}
+
+#[test]
+fn a_lane_function_states_what_the_assembler_is_asked_for() {
+    for &field in ScheduleField::ALL {
+        let name = field.row().name;
+        let (least, most) = field.range().into_inner();
+        let text = |value| format!("func @f lane warps=4 {name}={value} () {{\n}}\n");
+        if !field.row().kept {
+            continue;
+        }
+        let mut schedule = Schedule::AUTO;
+        schedule.set(field, Some(least));
+        let func = parse(&text(least), "f.bir").expect("parses");
+        assert_eq!((func.schedule, func.to_string()), (schedule, text(least)));
+        verify::lane(func).expect("is in range");
+        for value in [least - 1, most + 1] {
+            let error = verify::lane(parse(&text(value), "f.bir").expect("parses"));
+            let error = error.expect_err("is out of range").to_string();
+            assert!(error.contains(&format!("`{name}` is {value}")), "{error}");
+        }
+        let block = text(least).replace("lane warps=4", "block");
+        let error = verify::block(parse(&block, "f.bir").expect("parses"));
+        let error = error.expect_err("has no schedule").to_string();
+        assert!(error.contains("at the block stage"), "{error}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::ir::infer::infer;
 use crate::ir::{
     Access, Effect, Func, Inst, Op, Region, Space, Stage, Trait, Type, Value, most_depth, op,
 };
-use crate::target::{MAX_OCCUPANCY, MAX_WARPS};
+use crate::target::ScheduleField;
 
 /// The most parameters of a function.
 const MAX_PARAMETERS: usize = 1024;
@@ -45,8 +45,29 @@ impl Checker<'_> {
         self.diagnostics.push(Diagnostic::new(loc, message));
     }
 
+    /// Whether a lane function asks for what some GPU has, and a block function for nothing.
+    fn schedule(&self) -> Result<(), String> {
+        let (warps, schedule) = (self.func.warps, self.func.schedule);
+        let most = match self.stage {
+            Stage::Block => 0,
+            Stage::Lane => *ScheduleField::Warps.range().end(),
+        };
+        if warps > most {
+            return Err(format!("{warps} warps, expected at most {most}"));
+        }
+        for (field, value) in schedule.chosen() {
+            if self.stage == Stage::Block || !field.row().kept {
+                let (name, stage) = (field.row().name, self.stage.word());
+                return Err(format!("`{name}` at the {stage} stage"));
+            }
+            field.check(value, &field.range())?;
+        }
+        Ok(())
+    }
+
     fn function(&mut self) {
         let func = self.func;
+        let scheduled = self.schedule();
         let mut complain =
             |message: String| self.diagnostics.push(Diagnostic::new(Loc::none(), message));
         if func.stage != self.stage {
@@ -66,17 +87,8 @@ impl Checker<'_> {
                 func.name
             ));
         }
-        let (warps, occupancy) = (func.warps, func.occupancy);
-        let (most_warps, most_blocks) = match self.stage {
-            Stage::Block => (0, 0),
-            Stage::Lane => (MAX_WARPS, MAX_OCCUPANCY),
-        };
-        if warps > most_warps || occupancy > most_blocks {
-            complain(format!(
-                "`@{}` has {warps} warps and an occupancy of {occupancy}, expected at most \
-                 {most_warps} and {most_blocks}",
-                func.name
-            ));
+        if let Err(message) = scheduled {
+            complain(format!("`@{}`: {message}", func.name));
         }
         let mut names = BTreeSet::new();
         for (parameter, &value) in func.parameters.iter().zip(func.arguments()) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use exactile_core::target::Determinism;
+use exactile_core::target::{Determinism, Schedule};
 use serde_json::Value;
 
 use super::clock::{Clock, median};
@@ -302,9 +302,7 @@ fn candidates_for(kind: DeviceKind, candidates: &[Setting]) -> Vec<Setting> {
     for &candidate in candidates {
         let candidate = match kind {
             DeviceKind::Cpu | DeviceKind::Interpreter => Setting {
-                warps: 0,
-                stages: 0,
-                occupancy: 0,
+                schedule: Schedule::AUTO,
                 ..candidate
             },
             DeviceKind::Lanes | DeviceKind::Cuda(_) => candidate,

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::clock::Clock;
 use exactile::Buffer;
-use exactile::Result;
 use exactile::prelude::*;
 use exactile::{Device, DeviceKind};
+use exactile::{Result, Schedule};
 
 #[kernel(BLOCK = 1024)]
 fn copy<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
@@ -52,8 +52,7 @@ impl CopyRates {
         for &(block, warps) in configs {
             let kernel = copy(copy::Config {
                 block,
-                warps,
-                ..copy::Config::new()
+                schedule: Schedule::AUTO.warps(warps),
             });
             let grid = (n as usize).div_ceil(block);
             let mut launch = || kernel.launch(device, grid, (&x, &mut out, n as i32));

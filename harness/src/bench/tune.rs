@@ -228,6 +228,7 @@ mod tests {
     use super::*;
     use crate::demo::problem;
     use exactile::Buffer;
+    use exactile::Schedule;
     use exactile::prelude::*;
 
     const LEVELS: [Determinism; 2] = [Determinism::Exact, Determinism::NotGuaranteed];
@@ -248,10 +249,7 @@ mod tests {
         let out = Buffer::<f32>::zeros(device, 10).expect("fits");
         let device = device.clone();
         problem(out, move |out, setting: &Setting| {
-            let config = sums::Config {
-                warps: setting.warps,
-                ..sums::Config::new(setting.block)
-            };
+            let config = sums::Config::new(setting.block).scheduled(setting.schedule);
             // A grid that is too large is found by a launch alone.
             let grid = if setting.width == 0 { 10 } else { 11 };
             let kernel = sums(config).determinism(setting.determinism);
@@ -262,8 +260,8 @@ mod tests {
     fn candidates() -> Vec<Setting> {
         let setting = |(block, warps, width)| Setting {
             block,
-            warps,
             width,
+            schedule: Schedule::AUTO.warps(warps),
             ..Setting::default()
         };
         let all = [

@@ -1,6 +1,6 @@
 //! Judges a case: the interpreter on a sample of programs, then the golden run, then the device.
 
-use exactile_core::target::{Determinism, MAX_WARPS};
+use exactile_core::target::{Determinism, Schedule, ScheduleField};
 
 use exactile_kernels::Setting;
 
@@ -24,14 +24,17 @@ const WARPS: [u32; 3] = [1, 4, 8];
 /// The most elements of a tile that a lane is given here: code for more takes seconds to compile.
 const MAX_LANE_ELEMENTS: usize = 64;
 
-/// The warp counts to run a tile of so many elements with.
-fn warps_for(elements: usize) -> Vec<u32> {
+/// The schedules to run a tile of so many elements with.
+fn schedules_for(elements: usize) -> Vec<Schedule> {
     let least = (elements / MAX_LANE_ELEMENTS / 32).next_power_of_two() as u32;
     let mut warps: Vec<u32> = WARPS.into_iter().filter(|&warps| warps >= least).collect();
     if warps.is_empty() {
-        warps.push(least.min(MAX_WARPS));
+        warps.push(least.min(*ScheduleField::Warps.range().end()));
     }
     warps
+        .into_iter()
+        .map(|warps| Schedule::AUTO.warps(warps))
+        .collect()
 }
 
 /// Runs `case` on `device` under every setting and hands each row to `emit`.
@@ -53,14 +56,14 @@ pub fn judge(
         emit(row(case, device, &mut problem, first, &want, reference)?)?;
     }
     for &block in &case.blocks {
-        let warps = match device.kind() {
-            DeviceKind::Cpu | DeviceKind::Interpreter => vec![0],
-            DeviceKind::Lanes | DeviceKind::Cuda(_) => warps_for((case.elements)(block)),
+        let schedules = match device.kind() {
+            DeviceKind::Cpu | DeviceKind::Interpreter => vec![Schedule::AUTO],
+            DeviceKind::Lanes | DeviceKind::Cuda(_) => schedules_for((case.elements)(block)),
         };
-        for warps in warps {
+        for schedule in schedules {
             let setting = Setting {
                 block,
-                warps,
+                schedule,
                 determinism,
                 ..Setting::default()
             };

@@ -132,7 +132,7 @@ impl Row {
             self.kernel,
             self.dtype,
             self.config.block,
-            self.config.warps,
+            self.config.schedule.warps.unwrap_or(0),
             self.device,
             self.determinism,
             self.compile_ms,

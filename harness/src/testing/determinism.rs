@@ -2,9 +2,9 @@
 
 use crate::demo::linspace;
 use exactile::DeviceKind;
-use exactile::Result;
 use exactile::compare;
 use exactile::prelude::*;
+use exactile::{Result, Schedule};
 
 /// The sum of each row, accumulated over tiles of `BLOCK` columns.
 #[kernel]
@@ -98,11 +98,14 @@ impl Report {
     }
 }
 
-/// The warps worth trying on a device; 0 leaves the choice to the compiler.
-fn schedules(device: &Device) -> &'static [u32] {
+/// The schedules worth trying on a device.
+fn schedules(device: &Device) -> Vec<Schedule> {
+    let auto = Schedule::AUTO;
     match device.kind() {
-        DeviceKind::Cpu | DeviceKind::Interpreter => &[0],
-        DeviceKind::Lanes | DeviceKind::Cuda(_) => &[0, 1, 4, 8],
+        DeviceKind::Cpu | DeviceKind::Interpreter => vec![auto],
+        DeviceKind::Lanes | DeviceKind::Cuda(_) => {
+            vec![auto, auto.warps(1), auto.warps(4), auto.warps(8)]
+        }
     }
 }
 
@@ -136,23 +139,22 @@ fn inputs() -> Vec<(&'static str, Vec<f32>)> {
 }
 
 /// Sums of the first `rows` rows with tiles of `block` columns.
-fn sums(device: &Device, setting: (usize, u32, bool), rows: usize, x: &[f32]) -> Result<Vec<f32>> {
-    let (block, warps, at_once) = setting;
+fn sums(
+    device: &Device,
+    setting: (usize, Schedule, bool),
+    rows: usize,
+    x: &[f32],
+) -> Result<Vec<f32>> {
+    let (block, schedule, at_once) = setting;
     let x = Buffer::from_slice(device, &x[..rows * COLUMNS])?;
     let mut out = Buffer::<f32>::zeros(device, rows)?;
     let view = x.view([rows, COLUMNS])?;
     let out_view = out.view_mut([rows])?;
     if at_once {
-        let config = row_sums_at_once::Config {
-            warps,
-            ..row_sums_at_once::Config::new(block)
-        };
+        let config = row_sums_at_once::Config::new(block).scheduled(schedule);
         row_sums_at_once(config).launch(device, rows, (view, out_view))?;
     } else {
-        let config = row_sums::Config {
-            warps,
-            ..row_sums::Config::new(block)
-        };
+        let config = row_sums::Config::new(block).scheduled(schedule);
         row_sums(config).launch(device, rows, (view, out_view))?;
     }
     out.to_vec()
@@ -161,7 +163,7 @@ fn sums(device: &Device, setting: (usize, u32, bool), rows: usize, x: &[f32]) ->
 /// Prefix sums of the first `rows` rows, with tiles of `block` columns or at once.
 fn prefixes(
     device: &Device,
-    (block, warps, at_once): (usize, u32, bool),
+    (block, schedule, at_once): (usize, Schedule, bool),
     rows: usize,
     x: &[f32],
 ) -> Result<Vec<f32>> {
@@ -170,44 +172,44 @@ fn prefixes(
     let view = x.view([rows, COLUMNS])?;
     let out_view = out.view_mut([rows, COLUMNS])?;
     if at_once {
-        let config = row_prefixes_at_once::Config {
-            warps,
-            ..row_prefixes_at_once::Config::new(block)
-        };
+        let config = row_prefixes_at_once::Config::new(block).scheduled(schedule);
         row_prefixes_at_once(config).launch(device, rows, (view, out_view))?;
     } else {
-        let config = row_prefixes::Config {
-            warps,
-            ..row_prefixes::Config::new(block)
-        };
+        let config = row_prefixes::Config::new(block).scheduled(schedule);
         row_prefixes(config).launch(device, rows, (view, out_view))?;
     }
     out.to_vec()
 }
 
 /// Means over the middle axis of the first `outer` matrices with tiles of `block` rows.
-fn means(device: &Device, block: usize, warps: u32, outer: usize, x: &[f32]) -> Result<Vec<f32>> {
+fn means(
+    device: &Device,
+    block: usize,
+    schedule: Schedule,
+    outer: usize,
+    x: &[f32],
+) -> Result<Vec<f32>> {
     let x = Buffer::from_slice(device, &x[..outer * MIDDLE * 16])?;
     let mut out = Buffer::<f32>::zeros(device, outer * 16)?;
     let view = x.view([outer, MIDDLE, 16])?;
     let out_view = out.view_mut([outer, 16])?;
-    let config = middle_means::Config {
-        warps,
-        ..middle_means::Config::new(block)
-    };
+    let config = middle_means::Config::new(block).scheduled(schedule);
     middle_means(config).launch(device, outer, (view, out_view))?;
     out.to_vec()
 }
 
 /// The first `rows` rows in order, and their order, in tiles of `block` rows.
-fn sorted(device: &Device, block: usize, warps: u32, rows: usize, x: &[f32]) -> Result<Vec<f32>> {
+fn sorted(
+    device: &Device,
+    block: usize,
+    schedule: Schedule,
+    rows: usize,
+    x: &[f32],
+) -> Result<Vec<f32>> {
     let x = Buffer::from_slice(device, &x[..rows * SORTED])?;
     let mut out = Buffer::<f32>::zeros(device, rows * SORTED)?;
     let mut order = Buffer::<f32>::zeros(device, rows * SORTED)?;
-    let config = sorted_rows::Config {
-        warps,
-        ..sorted_rows::Config::new(block)
-    };
+    let config = sorted_rows::Config::new(block).scheduled(schedule);
     let shape = [rows, SORTED];
     let arguments = (x.view(shape)?, out.view_mut(shape)?, order.view_mut(shape)?);
     sorted_rows(config).launch(device, rows.div_ceil(block), arguments)?;
@@ -216,12 +218,12 @@ fn sorted(device: &Device, block: usize, warps: u32, rows: usize, x: &[f32]) -> 
 
 /// The rows of one input in order, on every device, in tiles of so many rows.
 fn check_sorts(report: &mut Report, devices: &[Device], (name, x): (&str, &[f32])) -> Result<()> {
-    let golden = sorted(&Device::cpu(), 4, 0, BATCH, x)?;
+    let golden = sorted(&Device::cpu(), 4, Schedule::AUTO, BATCH, x)?;
     for device in devices {
-        for &warps in schedules(device) {
+        for schedule in schedules(device) {
             for block in [1, 2, 8] {
-                let what = || format!("sorts of {name} on {device}, {block} rows, {warps} warps");
-                let found = sorted(device, block, warps, BATCH, x)?;
+                let what = || format!("sorts of {name} on {device}, {block} rows, {schedule:?}");
+                let found = sorted(device, block, schedule, BATCH, x)?;
                 report.check(what, &found, &golden)?;
             }
         }
@@ -235,8 +237,8 @@ pub fn run(devices: &[Device]) -> Result<Report> {
     let mut report = Report::default();
     let cpu = Device::cpu();
     for (name, x) in inputs() {
-        let golden_sums = sums(&cpu, (64, 0, false), BATCH, &x)?;
-        let golden_prefixes = prefixes(&cpu, (1024, 0, true), BATCH, &x)?;
+        let golden_sums = sums(&cpu, (64, Schedule::AUTO, false), BATCH, &x)?;
+        let golden_prefixes = prefixes(&cpu, (1024, Schedule::AUTO, true), BATCH, &x)?;
         let ends: Vec<f32> = golden_prefixes
             .chunks(COLUMNS)
             .map(|row| row[COLUMNS - 1])
@@ -246,14 +248,14 @@ pub fn run(devices: &[Device]) -> Result<Report> {
             &ends,
             &golden_sums,
         )?;
-        let golden_means = means(&cpu, 32, 0, BATCH, &x)?;
+        let golden_means = means(&cpu, 32, Schedule::AUTO, BATCH, &x)?;
         if x.iter().all(|value| *value == 0.0) {
             let zeros = vec![0.0; BATCH];
             report.check(|| format!("sums of {name} are +0"), &golden_sums, &zeros)?;
         }
         check_sorts(&mut report, devices, (name, &x))?;
         for device in devices {
-            for &warps in schedules(device) {
+            for schedule in schedules(device) {
                 for (block, at_once) in [
                     (32, false),
                     (64, false),
@@ -262,29 +264,27 @@ pub fn run(devices: &[Device]) -> Result<Report> {
                     (1024, true),
                     (2048, true),
                 ] {
-                    let what =
-                        || format!("sums of {name} on {device}, tile {block}, {warps} warps");
-                    let found = sums(device, (block, warps, at_once), BATCH, &x)?;
+                    let what = || format!("sums of {name} on {device}, tile {block}, {schedule:?}");
+                    let found = sums(device, (block, schedule, at_once), BATCH, &x)?;
                     report.check(what, &found, &golden_sums)?;
                 }
                 for (block, at_once) in [(32, false), (256, false), (1024, true), (2048, true)] {
-                    let what = || {
-                        format!("prefix sums of {name} on {device}, tile {block}, {warps} warps")
-                    };
-                    let found = prefixes(device, (block, warps, at_once), BATCH, &x)?;
+                    let what =
+                        || format!("prefix sums of {name} on {device}, tile {block}, {schedule:?}");
+                    let found = prefixes(device, (block, schedule, at_once), BATCH, &x)?;
                     report.check(what, &found, &golden_prefixes)?;
                 }
                 for block in [16, 32, 64, 256] {
                     let what =
-                        || format!("means of {name} on {device}, tile {block}, {warps} warps");
-                    let found = means(device, block, warps, BATCH, &x)?;
+                        || format!("means of {name} on {device}, tile {block}, {schedule:?}");
+                    let found = means(device, block, schedule, BATCH, &x)?;
                     report.check(what, &found, &golden_means)?;
                 }
             }
             let alone = || format!("the first row of {name} alone on {device}");
-            let found = sums(device, (64, 0, false), 1, &x)?;
+            let found = sums(device, (64, Schedule::AUTO, false), 1, &x)?;
             report.check(alone, &found, &golden_sums[..1])?;
-            let found = means(device, 32, 0, 1, &x)?;
+            let found = means(device, 32, Schedule::AUTO, 1, &x)?;
             report.check(alone, &found, &golden_means[..16])?;
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::{Access, DType, Effect, Element, Func, Inst, Op, Space, Type, Value, op};
-use exactile_core::target::{MAX_WARPS, Target, WARP_LANES};
+use exactile_core::target::{Target, WARP_LANES};
 use exactile_core::verify::LaneFunc;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
@@ -40,9 +40,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         name: &str,
         options: EmitOptions,
     ) -> Result<Ptx> {
-        if !(1..=MAX_WARPS).contains(&func.warps) {
+        let most_warps = options.target.gpu.most_warps;
+        if !(1..=most_warps).contains(&func.warps) {
             return Err(Error::Limit(format!(
-                "`@{}` is made for {} warps, expected 1 to {MAX_WARPS}",
+                "`@{}` is made for {} warps, expected 1 to {most_warps}",
                 func.name, func.warps
             )));
         }
@@ -91,16 +92,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn annotate(&self, threads: u32) {
         self.kernel.set_call_conventions(PTX_KERNEL);
-        let threads = threads.to_string();
-        let attribute = self
-            .context
-            .create_string_attribute("nvvm.reqntid", &threads);
-        self.kernel.add_attribute(AttributeLoc::Function, attribute);
-        if self.func.occupancy > 0 {
-            let blocks = self.func.occupancy.to_string();
-            let attribute = self
-                .context
-                .create_string_attribute("nvvm.minctasm", &blocks);
+        let asked = [
+            ("nvvm.reqntid", Some(threads)),
+            ("nvvm.minctasm", self.func.schedule.occupancy),
+        ];
+        for (name, value) in asked {
+            let Some(value) = value else { continue };
+            let value = value.to_string();
+            let attribute = self.context.create_string_attribute(name, &value);
             self.kernel.add_attribute(AttributeLoc::Function, attribute);
         }
         let nounwind = self.enum_attribute("nounwind");

@@ -9,11 +9,7 @@ use exactile_nvptx::{Assembled, Ptx, emit};
 use crate::{assemble, count};
 
 fn compile(source: &str, name: &str, warps: u32, bounds: Bounds) -> Ptx {
-    let schedule = Schedule {
-        warps: Some(warps),
-        ..Schedule::default()
-    };
-    compile_on(source, name, bounds, schedule)
+    compile_on(source, name, bounds, Schedule::AUTO.warps(warps))
 }
 
 fn compile_on(source: &str, name: &str, bounds: Bounds, schedule: Schedule) -> Ptx {
@@ -30,8 +26,12 @@ fn compile_on(source: &str, name: &str, bounds: Bounds, schedule: Schedule) -> P
     let observe = &mut pipeline::unobserved;
     let lane = pipeline::compile(func, &Target::SM_90A, &options, &facts, observe);
     let lane = lane.expect("compiles");
-    let (warps, occupancy) = (lane.warps, lane.occupancy);
-    let name = format!("{name}_{warps}_{occupancy}_{bounds:?}");
+    let kept: String = lane
+        .schedule
+        .chosen()
+        .map(|(field, value)| format!("{}{value}_", field.row().name))
+        .collect();
+    let name = format!("{name}_{}_{kept}{bounds:?}", lane.warps);
     emit(&lane, &Target::SM_90A, &name).unwrap_or_else(|error| panic!("{error}\n{}", *lane))
 }
 
@@ -242,21 +242,17 @@ fn an_occupancy_bounds_the_registers() {
         %o = div %v, %ss : tile<8192xf32>
         store %y, %i, %o
     }";
-    let registers = |occupancy: u32| {
-        let schedule = Schedule {
-            warps: Some(4),
-            occupancy,
-            ..Schedule::default()
-        };
-        let ptx = compile_on(source, "hold", Bounds::Unchecked, schedule);
-        assert_eq!(ptx.text().contains(".minnctapersm"), occupancy > 0);
+    let registers = |schedule: Schedule| {
+        let ptx = compile_on(source, "hold", Bounds::Unchecked, schedule.warps(4));
+        let bounded = schedule.occupancy.is_some();
+        assert_eq!(ptx.text().contains(".minnctapersm"), bounded);
         let report = assemble(&ptx)?.report;
         let used = report.split("Used ").nth(1)?.split(' ').next()?;
         Some(used.parse::<u32>().expect("a number"))
     };
     // 65536 registers for 5 blocks of 128 lanes, in units of 8.
-    if let Some(registers) = registers(5) {
+    if let Some(registers) = registers(Schedule::AUTO.occupancy(5)) {
         assert!(registers <= 96, "{registers}");
     }
-    registers(0);
+    registers(Schedule::AUTO);
 }

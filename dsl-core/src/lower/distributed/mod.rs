@@ -38,7 +38,7 @@ use std::rc::Rc;
 
 use super::access_sites;
 use crate::builder::Builder;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
 use crate::facts::Facts;
 use crate::ir::{Func, Inst, Op, Stage, Value, op};
@@ -46,7 +46,7 @@ use crate::layout::assign::{Assignment, assign};
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::affine::Affine;
 use crate::passes::apart::{self, Apart};
-use crate::target::{Bounds, LANE_BITS, MAX_WARPS, Options, Target};
+use crate::target::{Bounds, LANE_BITS, Options, Schedule, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};
 use buffers::Buffers;
 use histogram::Counters;
@@ -78,19 +78,11 @@ pub(crate) fn lower(
     options: &Options,
     facts: &Facts,
 ) -> std::result::Result<LaneFunc, Diagnostics> {
-    let warps = options.schedule.warps.unwrap_or(1);
-    if !warps.is_power_of_two() || warps > MAX_WARPS {
-        let message = format!("`{warps}` warps, expected a power of two up to {MAX_WARPS}");
-        return Err(Diagnostic::new(crate::diagnostic::Loc::none(), message).into());
-    }
-    let assignment = assign(block, &options.schedule)
-        .map_err(|error| Diagnostic::new(crate::diagnostic::Loc::none(), error.to_string()))?;
-    check_occupancy(
-        target,
-        options.schedule.occupancy,
-        1 << assignment.warp_bits,
-    )
-    .map_err(|message| Diagnostic::new(crate::diagnostic::Loc::none(), message))?;
+    let nowhere = |message: String| Diagnostic::new(Loc::none(), message);
+    options.schedule.check(&target.gpu).map_err(nowhere)?;
+    let assignment =
+        assign(block, &options.schedule).map_err(|error| nowhere(error.to_string()))?;
+    check_occupancy(target, &options.schedule, 1 << assignment.warp_bits).map_err(nowhere)?;
     // Without copies that go on beside other work, loads do not run ahead.
     let mut most = if target.gpu.asynchronous_copies {
         MAX_STAGES
@@ -133,8 +125,13 @@ fn stores_apart(block: &Func, facts: &Facts) -> BTreeSet<Inst> {
 }
 
 /// Whether a multiprocessor can hold as many thread blocks.
-fn check_occupancy(target: &Target, occupancy: u32, warps: u32) -> std::result::Result<(), String> {
+fn check_occupancy(
+    target: &Target,
+    schedule: &Schedule,
+    warps: u32,
+) -> std::result::Result<(), String> {
     let most = (target.gpu.resident_warps / warps).min(target.gpu.resident_blocks);
+    let occupancy = schedule.occupancy.unwrap_or(1);
     if occupancy <= most {
         return Ok(());
     }
@@ -180,7 +177,7 @@ impl<'a> Lowering<'a> {
     ) -> Self {
         let mut func = Func::new(&block.name, Stage::Lane);
         func.warps = 1 << assignment.warp_bits;
-        func.occupancy = options.schedule.occupancy;
+        func.schedule = options.schedule.kept();
         Self {
             block,
             builder: Builder::resume(func),
@@ -193,7 +190,7 @@ impl<'a> Lowering<'a> {
             bounds: options.bounds,
             scopes: vec![Scope::default()],
             pending: Pending::default(),
-            stages: (options.schedule.stages > 0).then(|| i64::from(options.schedule.stages)),
+            stages: options.schedule.stages.map(i64::from),
             buffers: Buffers::new(MAX_STAGES),
             depth: 0,
             residents: Residents::default(),

@@ -369,7 +369,11 @@ fn what_does_not_fit_is_an_error() {
         "{}",
         message(1)
     );
-    assert!(message(3).contains("`3` warps"), "{}", message(3));
+    assert!(
+        message(3).contains("`warps` is 3, expected a power of two"),
+        "{}",
+        message(3)
+    );
 }
 
 #[test]
@@ -465,7 +469,7 @@ fn an_occupancy_beyond_a_multiprocessor_is_refused() {
     let lowered = |occupancy| {
         let schedule = Schedule {
             warps: Some(8),
-            occupancy,
+            occupancy: Some(occupancy),
             ..Schedule::default()
         };
         let options = Options {
@@ -474,7 +478,7 @@ fn an_occupancy_beyond_a_multiprocessor_is_refused() {
         };
         lower(&func, &options).map_err(|errors| errors.to_string())
     };
-    assert_eq!(lowered(8).expect("fits").occupancy, 8);
+    assert_eq!(lowered(8).expect("fits").schedule.occupancy, Some(8));
     let error = lowered(9).expect_err("is too much");
     assert!(error.contains("at most 8 of 8 warps"), "{error}");
 }

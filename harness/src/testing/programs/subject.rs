@@ -185,7 +185,7 @@ impl<'a> Checked<'a> {
             bounds: self.program.bounds,
             schedule: Schedule {
                 warps: warps.or(schedule.warps),
-                occupancy: schedule.occupancy.min(most),
+                occupancy: schedule.occupancy.map(|blocks| blocks.min(most)),
                 ..schedule
             },
             ..Options::default()

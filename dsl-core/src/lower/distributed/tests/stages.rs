@@ -20,7 +20,7 @@ fn shared_bytes(func: &Func) -> i64 {
     ends.max().unwrap_or(0)
 }
 
-fn lowered(source: &str, warps: u32, stages: u32) -> LaneFunc {
+fn lowered(source: &str, warps: u32, stages: Option<u32>) -> LaneFunc {
     let func = parse(source, "test.bir").expect("parses");
     let func = verify::block(func).expect("verifies");
     let options = Options {
@@ -59,7 +59,7 @@ fn rows(stages: i64) -> String {
 #[test]
 fn each_stage_has_a_buffer_and_no_barrier() {
     for stages in 1..=4 {
-        let func = lowered(&rows(stages), 4, 0);
+        let func = lowered(&rows(stages), 4, None);
         let copies = count(&func, |op| matches!(op, Op::StartCopy(_)));
         // Two vectors of four numbers for each lane and stage.
         let expected = if stages == 1 { 0 } else { 2 * stages };
@@ -89,7 +89,7 @@ fn each_stage_has_a_buffer_and_no_barrier() {
 #[test]
 fn the_schedule_states_the_depth() {
     let copies = |stages, schedule| {
-        let func = lowered(&rows(stages), 4, schedule);
+        let func = lowered(&rows(stages), 4, Some(schedule));
         count(&func, |op| matches!(op, Op::StartCopy(_)))
     };
     assert_eq!(copies(1, 3), 6);
@@ -112,7 +112,7 @@ fn without_asynchronous_copies_nothing_runs_ahead() {
 #[test]
 fn a_pipeline_that_does_not_fit_is_shallower() {
     let large = rows(8).replace("1024", "16384");
-    let func = lowered(&large, 8, 0);
+    let func = lowered(&large, 8, None);
     // 64 KiB a stage.
     assert_eq!(shared_bytes(&func), 3 * 65536);
 }
@@ -121,7 +121,7 @@ fn a_pipeline_that_does_not_fit_is_shallower() {
 fn loads_of_what_the_loop_stores_stay() {
     let aliased = rows(3).replace("yield [%e]", "store %x, %o, %e\n yield [%e]");
     let aliased = aliased.replace("%x: ptr<f32> divisor", "%x: ptr<f32> write divisor");
-    let func = lowered(&aliased, 4, 0);
+    let func = lowered(&aliased, 4, None);
     assert_eq!(count(&func, |op| matches!(op, Op::StartCopy(_))), 0);
 }
 
@@ -146,7 +146,7 @@ fn loads_at_loaded_places_stay() {
         } : tile<64xf32>
         store %y, %i, %s
       }";
-    let func = lowered(source, 1, 0);
+    let func = lowered(source, 1, None);
     // One vector of two offsets for each lane, twice; nothing else runs ahead.
     assert_eq!(count(&func, |op| matches!(op, Op::StartCopy(_))), 2);
 }

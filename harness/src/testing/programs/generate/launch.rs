@@ -2,7 +2,7 @@
 
 use exactile_core::facts::Facts;
 use exactile_core::ir::Grid;
-use exactile_core::target::{Bounds, Schedule};
+use exactile_core::target::{Bounds, Schedule, ScheduleField};
 use exactile_core::verify::BlockFunc;
 
 use super::super::arguments::Contents;
@@ -95,7 +95,7 @@ impl Size {
 }
 
 /// Numbers of warps, as often as they are tried: many lanes take long to interpret.
-pub(super) const WARPS: &[u32] = &[1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 16, 32];
+const WARPS: &[u32] = &[1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 16, 32];
 
 /// Elements of a tile that a warp holds at most: code for more takes long to compile.
 const ELEMENTS_OF_WARP: usize = 2048;
@@ -113,9 +113,13 @@ impl Program {
 }
 
 pub(super) fn random_schedule(random: &mut Random) -> Schedule {
-    Schedule {
-        warps: Some(random.pick(WARPS)),
-        stages: random.below(5) as u32,
-        occupancy: random.pick(&[0, 1, 2, 4]),
+    let mut schedule = Schedule::AUTO.warps(random.pick(WARPS));
+    for &field in ScheduleField::ALL {
+        if schedule.get(field).is_none() {
+            let tries = field.row().tries;
+            let chosen = random.below(1 + tries.len()).checked_sub(1);
+            schedule.set(field, chosen.map(|index| tries[index]));
+        }
     }
+    schedule
 }

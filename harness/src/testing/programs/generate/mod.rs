@@ -110,15 +110,17 @@ impl Generator {
         self.fill_outputs();
         let func = self.builder.finish().and_then(verify::block);
         let bounds = self.random.pick(&[Bounds::Checked, Bounds::Unchecked]);
-        let schedule = random_schedule(&mut self.random);
         let facts = self.arguments.iter().map(|it| it.known(&mut self.random));
+        let facts = facts.collect();
+        // Last, so that a further field leaves the rest of every program as it is.
+        let schedule = random_schedule(&mut self.random);
         let mut program = Program {
             func: func.expect("broken invariant: generated programs are valid"),
             grid: self.grid,
             bounds,
             schedule,
             facts: Facts {
-                arguments: facts.collect(),
+                arguments: facts,
                 apart: false,
             },
             arguments: self.arguments,

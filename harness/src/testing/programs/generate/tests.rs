@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use exactile_core::facts::Known;
 use exactile_core::ir::{Op, Shape};
+use exactile_core::target::ScheduleField;
 
-use super::launch::WARPS;
 use super::{Limits, Program, generate};
 
 #[test]
@@ -41,12 +41,14 @@ fn launches_differ_in_all_that_they_can() {
         .map(|index| generate(3, index, Limits::default()))
         .collect();
     let schedules = programs.iter().map(|program| program.schedule);
-    let warps: BTreeSet<_> = schedules.clone().filter_map(|it| it.warps).collect();
-    assert_eq!(warps, WARPS.iter().copied().collect());
-    let stages: BTreeSet<u32> = schedules.clone().map(|it| it.stages).collect();
-    assert_eq!(stages, (0..5).collect());
-    let occupancy: BTreeSet<u32> = schedules.map(|it| it.occupancy).collect();
-    assert_eq!(occupancy, [0, 1, 2, 4].into());
+    for &field in ScheduleField::ALL {
+        let found: BTreeSet<_> = schedules.clone().map(|it| it.get(field)).collect();
+        let mut expected: BTreeSet<_> = field.row().tries.iter().copied().map(Some).collect();
+        if field != ScheduleField::Warps {
+            expected.insert(None);
+        }
+        assert_eq!(found, expected, "{field:?}");
+    }
 
     let mut known: Vec<Known> = Vec::new();
     let mut loops = BTreeSet::new();

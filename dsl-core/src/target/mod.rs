@@ -1,5 +1,9 @@
 //! What a kernel is compiled for and with: plain data.
 
+mod schedule;
+
+pub use schedule::{Schedule, ScheduleField, ScheduleRow, Values};
+
 /// Which changes leave the bits of results alone. Each level includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Determinism {
@@ -37,19 +41,6 @@ pub enum Bounds {
     Checked,
     /// None is: an access out of bounds is undefined behaviour.
     Unchecked,
-}
-
-/// How a program's work is laid out. Never changes bits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Schedule {
-    /// Warps of a thread block: a power of two up to 32; chosen from the tiles when absent.
-    pub warps: Option<u32>,
-    /// Depth of software pipelines; 0 leaves it to the loops.
-    pub stages: u32,
-    /// Thread blocks that a multiprocessor has registers for, at least: lanes get fewer registers, and
-    /// spill what does not fit. At most as many as the target holds; 0 leaves it to the assembler. A
-    /// CPU takes no notice.
-    pub occupancy: u32,
 }
 
 /// Everything but the kernel that a compilation depends on.
@@ -105,6 +96,8 @@ pub struct Gpu {
     pub ptx: u32,
     /// The most shared memory of a thread block, in bytes.
     pub shared_bytes: u32,
+    /// The most warps of a thread block.
+    pub most_warps: u32,
     /// Warps that a multiprocessor holds.
     pub resident_warps: u32,
     /// Thread blocks that a multiprocessor holds.
@@ -119,6 +112,7 @@ const NO_GPU: Gpu = Gpu {
     alone: false,
     ptx: 0,
     shared_bytes: 0,
+    most_warps: 0,
     resident_warps: 0,
     resident_blocks: 0,
     asynchronous_copies: false,
@@ -141,6 +135,7 @@ const fn gpu(
             alone: false,
             ptx: 86,
             shared_bytes: shared_kilobytes * 1024,
+            most_warps: 32,
             resident_warps,
             resident_blocks,
             asynchronous_copies: true,
@@ -228,12 +223,6 @@ impl Target {
     }
 }
 
-/// The greatest number of warps of a thread block, on every GPU.
-pub const MAX_WARPS: u32 = 32;
-
-/// The greatest number of thread blocks of a multiprocessor, of any GPU.
-pub const MAX_OCCUPANCY: u32 = 32;
-
 /// Log2 of the lanes of a warp, which lane IR has on every GPU.
 pub const LANE_BITS: u32 = 5;
 
@@ -248,7 +237,7 @@ pub struct BoundsError {
     pub program: u64,
     /// The access: the `site` of its `check_bounds`, numbered in program order.
     pub site: u64,
-    /// Row-major index of the element in its tile.
+    /// ScheduleRow-major index of the element in its tile.
     pub element: u64,
     /// The element offset that is out of bounds.
     pub offset: i64,
