@@ -98,8 +98,14 @@ const LANE: &[Stage] = &[
 
 /// What every lane function needs before a backend takes it, one written by hand as well.
 const FINISH: &[Stage] = &[
-    plain!("legalise", legalise::legalise),
     plain!("canonical_reads", nan_bits::canonical_reads),
+    Stage {
+        name: "legalise",
+        run: |func, context| {
+            legalise::legalise(func, &context.target.native);
+            Ok(())
+        },
+    },
 ];
 
 /// The names of all stages, in order.
@@ -191,9 +197,9 @@ pub fn lower(
 ///
 /// # Errors
 /// None for a valid function.
-pub fn finish(lane: LaneFunc) -> Result<LaneFunc, Diagnostics> {
+pub fn finish(lane: LaneFunc, target: &Target) -> Result<LaneFunc, Diagnostics> {
     let context = Context {
-        target: &Target::CPU,
+        target,
         options: &Options::default(),
         facts: &Facts::default(),
     };

@@ -9,7 +9,6 @@ pub(crate) enum ScalarCall {
     Unary(UnaryOp, DType),
     Binary(BinaryOp, DType),
     Ternary(TernaryOp, DType),
-    Cast(DType, DType),
 }
 
 fn position<T: PartialEq>(all: &[T], item: &T) -> i64 {
@@ -24,7 +23,6 @@ impl ScalarCall {
             Self::Unary(op, dtype) => (0, position(UnaryOp::ALL, &op), dtype),
             Self::Binary(op, dtype) => (1, position(BinaryOp::ALL, &op), dtype),
             Self::Ternary(op, dtype) => (2, position(TernaryOp::ALL, &op), dtype),
-            Self::Cast(from, to) => (3, position(DType::ALL, &to), from),
         };
         family | op << 8 | position(DType::ALL, &dtype) << 16
     }
@@ -36,7 +34,6 @@ impl ScalarCall {
             0 => UnaryOp::ALL.get(op).map(|&op| Self::Unary(op, dtype)),
             1 => BinaryOp::ALL.get(op).map(|&op| Self::Binary(op, dtype)),
             2 => TernaryOp::ALL.get(op).map(|&op| Self::Ternary(op, dtype)),
-            3 => DType::ALL.get(op).map(|&to| Self::Cast(dtype, to)),
             _ => None,
         }
     }
@@ -48,7 +45,6 @@ pub(crate) extern "C" fn scalar_call(code: i64, a: u64, b: u64, c: u64) -> u64 {
         Some(ScalarCall::Unary(op, dtype)) => semantics::unary(op, dtype, a),
         Some(ScalarCall::Binary(op, dtype)) => semantics::binary(op, dtype, a, b),
         Some(ScalarCall::Ternary(op, dtype)) => semantics::ternary(op, dtype, a, b, c),
-        Some(ScalarCall::Cast(from, to)) => semantics::cast(from, to, a),
         None => 0,
     }
 }
@@ -64,8 +60,8 @@ mod tests {
                 let call = ScalarCall::Unary(op, dtype);
                 assert_eq!(ScalarCall::decode(call.code()), Some(call));
             }
-            for &to in DType::ALL {
-                let call = ScalarCall::Cast(dtype, to);
+            for &op in BinaryOp::ALL {
+                let call = ScalarCall::Binary(op, dtype);
                 assert_eq!(ScalarCall::decode(call.code()), Some(call));
             }
         }

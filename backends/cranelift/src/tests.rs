@@ -6,6 +6,7 @@ use exactile_core::ir::{
     Access, BinaryOp, CompareOp, DType, Op, Stage, TernaryOp, Type, UnaryOp, Value, op,
 };
 use exactile_core::random::Random;
+use exactile_core::target::Target;
 use exactile_core::verify::{self, LaneFunc};
 use exactile_core::{pipeline, semantics};
 
@@ -137,7 +138,7 @@ fn elementwise(
         Vec::new()
     });
     let func = verify::lane(builder.finish().expect("is well typed")).expect("is valid");
-    let func = pipeline::finish(func).expect("stays valid");
+    let func = pipeline::finish(func, &Target::CPU).expect("stays valid");
     compile(&func).unwrap_or_else(|error| panic!("{error}\n{}", *func))
 }
 

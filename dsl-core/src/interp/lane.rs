@@ -193,6 +193,7 @@ impl<'a> Machine<'a> {
         let result = match func.lane_op(inst) {
             LaneOp::Elementwise(op) => elementwise(func, op, results[0], |value| self.read(value)),
             LaneOp::Raw(op) => self.raw(inst, op, mask)?,
+            LaneOp::RawCast(op) => self.raw_cast(inst, op, mask)?,
             LaneOp::Constant(op::Constant { value }) => Elements::uniform(value.bits),
             LaneOp::ProgramId(op::ProgramId { axis }) => {
                 Elements::uniform(program_coordinates(self.grid, self.program)[axis.index()])

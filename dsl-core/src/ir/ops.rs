@@ -147,6 +147,10 @@ macro_rules! for_each_op {
             /// Waits until all groups of copies of this lane but the last `pending` are complete. Their
             /// elements are then visible to this lane, and after a barrier to the others.
             WaitCopies "wait_copies" { pending: i64 } -> none is [writes];
+            /// The integer of 32 or 64 bits of an `f32` or `f64`, by the machine's own instruction, truncated
+            /// and saturated. Undefined for NaN: the lane interpreter stops there. What `legalise` makes of
+            /// `cast`, and no one else.
+            RawCast "raw_cast" { x: Value } -> declared is [pure];
             /// One element of a vector.
             Extract "extract" { vector: Value, index: i64 } -> extract is [pure];
             /// A vector from its elements, lowest first.

@@ -117,6 +117,17 @@ impl DType {
         }
     }
 
+    /// The unsigned integers of the same width.
+    pub const fn unsigned(self) -> Self {
+        match self.bits() {
+            1 => Self::Bool,
+            8 => Self::U8,
+            16 => Self::U16,
+            32 => Self::U32,
+            _ => Self::U64,
+        }
+    }
+
     /// The type in which arithmetic of this type is done: `f32` for `f16` and `bf16`, else itself.
     pub const fn compute(self) -> Self {
         match self {

@@ -4,6 +4,8 @@ mod schedule;
 
 pub use schedule::{Schedule, ScheduleField, ScheduleRow, Values};
 
+use crate::ir::DType;
+
 /// Which changes leave the bits of results alone. Each level includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Determinism {
@@ -72,6 +74,57 @@ pub enum Approximations {
     Absent,
 }
 
+/// What a machine does in one step and in the exact meaning of the op. Every machine has the rest of
+/// the arithmetic of integers, `f32` and `f64`, and conversions among these and from and to `f16` and
+/// `bf16`; `legalise` makes all else of that.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Native {
+    /// The floats of `minimum` and `maximum`.
+    pub extrema: &'static [DType],
+    /// The floats of `minnum` and `maxnum`.
+    pub number_extrema: &'static [DType],
+    /// From which floats to which integers it converts, NaN to 0; the rest is saturated, and of NaN
+    /// undefined.
+    pub to_integers: &'static [(DType, DType)],
+    /// The floats that integers of every width round to.
+    pub from_integers: &'static [DType],
+    /// The floats that `f64` rounds to.
+    pub from_f64: &'static [DType],
+}
+
+/// Cranelift's instructions.
+const NATIVE_CPU: Native = Native {
+    extrema: &[DType::F32, DType::F64],
+    number_extrema: &[],
+    to_integers: &[
+        (DType::F32, DType::I32),
+        (DType::F32, DType::U32),
+        (DType::F32, DType::I64),
+        (DType::F32, DType::U64),
+        (DType::F64, DType::I32),
+        (DType::F64, DType::U32),
+        (DType::F64, DType::I64),
+        (DType::F64, DType::U64),
+    ],
+    from_integers: &[DType::F32, DType::F64],
+    from_f64: &[DType::F32],
+};
+
+/// PTX orders -0 < +0, but devices have no minimum of `f64`. Integers go to `bf16` by way of wider floats:
+/// devices before 9.0 would round twice, and LLVM 22 reads a sign-extended `bool` as unsigned.
+const fn native_gpu(capability: (u32, u32)) -> Native {
+    Native {
+        extrema: &[DType::F32],
+        number_extrema: &[DType::F32],
+        to_integers: &[(DType::F32, DType::I32), (DType::F32, DType::U32)],
+        from_integers: &[DType::F16, DType::F32, DType::F64],
+        from_f64: match capability.0 {
+            ..9 => &[DType::F16, DType::F32],
+            9.. => &[DType::F16, DType::BF16, DType::F32],
+        },
+    }
+}
+
 /// A machine that code is made for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Target {
@@ -81,6 +134,8 @@ pub struct Target {
     pub distribution: Distribution,
     /// Whether it has approximate instructions.
     pub approximations: Approximations,
+    /// What it has beyond what every machine has.
+    pub native: Native,
     /// Of a GPU.
     pub gpu: Gpu,
 }
@@ -130,6 +185,7 @@ const fn gpu(
         name,
         distribution: Distribution::Distributed,
         approximations: Approximations::Native,
+        native: native_gpu(capability),
         gpu: Gpu {
             capability,
             alone: false,
@@ -149,6 +205,7 @@ impl Target {
         name: "cpu",
         distribution: Distribution::Sequential,
         approximations: Approximations::Absent,
+        native: NATIVE_CPU,
         gpu: NO_GPU,
     };
     /// A100.

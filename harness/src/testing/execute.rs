@@ -143,7 +143,7 @@ pub fn compile(
             let observe = &mut pipeline::unobserved;
             pipeline::compile(func.clone(), target, options, facts, observe)
         }
-        Proven::Lane(func) => pipeline::finish(func.clone()),
+        Proven::Lane(func) => pipeline::finish(func.clone(), target),
     };
     compiled.map_err(|error| error.to_string())
 }

@@ -79,11 +79,6 @@ impl Codegen<'_> {
         if let Some(pieces) = native {
             return Repr::Vector(pieces);
         }
-        if is_half(dtype) {
-            let wide = self.widen(dtype, x, lanes);
-            let value = self.unary(op, DType::F32, lanes, &wide);
-            return self.narrow(dtype, &value, lanes);
-        }
         self.per_lane(&[(dtype, x.clone())], dtype, lanes, &mut |codegen, lane| {
             codegen.unary_scalar(op, dtype, lane[0])
         })
@@ -112,7 +107,7 @@ impl Codegen<'_> {
             BinaryOp::And => ins.band(x, y),
             BinaryOp::Or => ins.bor(x, y),
             BinaryOp::Xor => ins.bxor(x, y),
-            BinaryOp::Minimum | BinaryOp::Maximum if lane_bits == 64 => {
+            BinaryOp::Minimum | BinaryOp::Maximum if vector && lane_bits == 64 => {
                 let order = if op == BinaryOp::Minimum {
                     CompareOp::Lt
                 } else {
@@ -131,7 +126,6 @@ impl Codegen<'_> {
     }
 
     fn float_piece(&mut self, op: BinaryOp, x: clif::Value, y: clif::Value) -> Option<clif::Value> {
-        let vector = self.builder.func.dfg.value_type(x).is_vector();
         let ins = self.builder.ins();
         Some(match op {
             BinaryOp::Add => ins.fadd(x, y),
@@ -140,47 +134,10 @@ impl Codegen<'_> {
             BinaryOp::Div => ins.fdiv(x, y),
             BinaryOp::Minimum => ins.fmin(x, y),
             BinaryOp::Maximum => ins.fmax(x, y),
-            BinaryOp::Minnum | BinaryOp::Maxnum if vector => self.extremum(op, x, y),
-            BinaryOp::Minnum => {
-                let smaller = ins.fmin(x, y);
-                self.skip_nan(x, y, smaller)
-            }
-            BinaryOp::Maxnum => {
-                let larger = ins.fmax(x, y);
-                self.skip_nan(x, y, larger)
-            }
+            BinaryOp::Minnum | BinaryOp::Maxnum => return None,
             BinaryOp::Rem | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => return None,
             BinaryOp::Shl | BinaryOp::Shr => return None,
         })
-    }
-
-    /// `both`, unless one operand is NaN: then the other.
-    fn skip_nan(&mut self, x: clif::Value, y: clif::Value, both: clif::Value) -> clif::Value {
-        let y_is_nan = self.builder.ins().fcmp(FloatCC::Unordered, y, y);
-        let without_y = self.choose(y_is_nan, x, both);
-        let x_is_nan = self.builder.ins().fcmp(FloatCC::Unordered, x, x);
-        self.choose(x_is_nan, y, without_y)
-    }
-
-    /// `minnum` or `maxnum` of pieces. The instruction gives its second operand where one is NaN
-    /// and for equal zeros: in both orders it yields both operands then, and the bits of two zeros
-    /// combine to the right sign.
-    fn extremum(&mut self, op: BinaryOp, x: clif::Value, y: clif::Value) -> clif::Value {
-        let (first, second) = (self.winner(op, x, y), self.winner(op, y, x));
-        let both = match op {
-            BinaryOp::Minnum => self.builder.ins().bor(first, second),
-            _ => self.builder.ins().band(first, second),
-        };
-        self.skip_nan(x, y, both)
-    }
-
-    /// `x` where it is less (`minnum`) or greater than `y`, else `y`: one instruction.
-    fn winner(&mut self, op: BinaryOp, x: clif::Value, y: clif::Value) -> clif::Value {
-        let wins = match op {
-            BinaryOp::Minnum => self.builder.ins().fcmp(FloatCC::LessThan, x, y),
-            _ => self.builder.ins().fcmp(FloatCC::LessThan, y, x),
-        };
-        self.choose(wins, x, y)
     }
 
     /// `on_true` where a condition of the same lane width holds.
@@ -225,11 +182,6 @@ impl Codegen<'_> {
                 return Repr::Mask(*bytes, pieces);
             }
             _ => {}
-        }
-        if is_half(dtype) {
-            let (wide_x, wide_y) = (self.widen(dtype, x, lanes), self.widen(dtype, y, lanes));
-            let value = self.binary_repr(op, DType::F32, lanes, &wide_x, &wide_y);
-            return self.narrow(dtype, &value, lanes);
         }
         let pairs = x.pieces().iter().zip(y.pieces());
         let native: Option<Vec<clif::Value>> = pairs
@@ -303,13 +255,6 @@ impl Codegen<'_> {
         if let [Repr::Scalar(a), Repr::Scalar(b), Repr::Scalar(c)] = *operands {
             return Repr::Scalar(self.ternary_scalar(op, dtype, [a, b, c]));
         }
-        if is_half(dtype) {
-            let wide = operands
-                .each_ref()
-                .map(|operand| self.widen(dtype, operand, lanes));
-            let value = self.ternary_repr(op, DType::F32, lanes, &wide);
-            return self.narrow(dtype, &value, lanes);
-        }
         let TernaryOp::Fma = op;
         if self.has_fma {
             let [a, b, c] = operands.each_ref().map(Repr::pieces);
@@ -351,24 +296,31 @@ impl Codegen<'_> {
                 .map(|&piece| self.builder.ins().bnot(piece));
             return Repr::Mask(*bytes, same.collect());
         }
-        if is_half(dtype) {
-            let (x, y) = (self.widen(dtype, x, lanes), self.widen(dtype, y, lanes));
-            return self.compare_repr(op, DType::F32, &x, &y, lanes);
-        }
         let pairs = x.pieces().iter().zip(y.pieces());
         let masks = pairs.map(|(&x, &y)| {
-            // Minimum and maximum instructions are recognised from "less than" alone.
-            if dtype.is_float() && op == CompareOp::Gt {
-                self.builder.ins().fcmp(FloatCC::LessThan, y, x)
-            } else if dtype.is_float() {
-                self.builder.ins().fcmp(float_condition(op), x, y)
-            } else {
-                self.builder
-                    .ins()
-                    .icmp(integer_condition(op, dtype.is_signed()), x, y)
+            if dtype.is_float() {
+                return self.compare_floats(op, x, y);
             }
+            let condition = integer_condition(op, dtype.is_signed());
+            self.builder.ins().icmp(condition, x, y)
         });
         Repr::Mask(lane_type(dtype).bytes(), masks.collect())
+    }
+
+    /// A comparison of scalars or pieces. Minimum and maximum instructions are recognised from "less
+    /// than" alone, and a scalar that differs from itself takes one test instead of two.
+    pub(super) fn compare_floats(
+        &mut self,
+        op: CompareOp,
+        x: clif::Value,
+        y: clif::Value,
+    ) -> clif::Value {
+        let ins = self.builder.ins();
+        match op {
+            CompareOp::Gt => ins.fcmp(FloatCC::LessThan, y, x),
+            CompareOp::Ne if x == y => ins.fcmp(FloatCC::Unordered, x, y),
+            op => ins.fcmp(float_condition(op), x, y),
+        }
     }
 
     pub(super) fn select(

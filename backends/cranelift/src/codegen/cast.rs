@@ -1,15 +1,13 @@
-//! Conversions between data types.
+//! Conversions between data types, of those that a machine has.
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::InstBuilder;
-use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F32X4, F64, I8X16, I32, I32X4, I64};
-use exactile_core::ir::{CompareOp, DType, Literal, Type, Value};
+use cranelift_codegen::ir::types::{F32, F32X4, F64, I8X16, I32X4};
+use exactile_core::ir::{DType, Literal, Type, Value};
 
 use super::Codegen;
 use super::half_float::is_half;
 use super::lanes::{Repr, lane_type, piece_type};
-use crate::runtime::ScalarCall;
 
 impl Codegen<'_> {
     pub(super) fn cast(&mut self, x: Value, ty: Type) -> Repr {
@@ -36,16 +34,10 @@ impl Codegen<'_> {
             });
             return Repr::Vector(pieces.collect());
         }
-        if to == DType::Bool {
-            let shape = Type::vector(from, lanes);
-            let zero = self.filled(Literal::from_bits(from, 0), shape);
-            return self.compare_repr(CompareOp::Ne, from, x, &zero, lanes);
-        }
         if is_half(from) {
-            let wide = self.widen(from, x, lanes);
-            return self.cast_repr(DType::F32, to, &wide, lanes);
+            return self.widen(from, x, lanes);
         }
-        if is_half(to) && from == DType::F32 {
+        if is_half(to) {
             return self.narrow(to, x, lanes);
         }
         if from.is_integer() && to.is_integer() {
@@ -157,36 +149,19 @@ impl Codegen<'_> {
         if from == to {
             return x;
         }
-        if to == DType::Bool {
-            return self.is_nonzero(from, x);
-        }
         if is_half(from) {
-            let wide = self.widen_scalar(from, x);
-            return self.cast_scalar(DType::F32, to, wide);
+            return self.widen_scalar(from, x);
+        }
+        if is_half(to) {
+            return self.narrow_scalar(to, x);
         }
         match (from.is_float(), to.is_float()) {
             (false, false) => self.resize_integer(from, to, x),
             (false, true) => self.float_from_integer(from, to, x),
             (true, false) => self.integer_from_float(to, x),
-            (true, true) => match to {
-                DType::F64 => self.builder.ins().fpromote(F64, x),
-                DType::F32 => self.builder.ins().fdemote(F32, x),
-                _ if from == DType::F32 => self.narrow_scalar(to, x),
-                _ => self.call_scalar(ScalarCall::Cast(from, to), &[(from, x)], to),
-            },
+            (true, true) if to == DType::F64 => self.builder.ins().fpromote(F64, x),
+            (true, true) => self.builder.ins().fdemote(F32, x),
         }
-    }
-
-    fn is_nonzero(&mut self, from: DType, x: clif::Value) -> clif::Value {
-        if is_half(from) {
-            let magnitude = self.builder.ins().band_imm_s(x, 0x7fff);
-            return self.builder.ins().icmp_imm_s(IntCC::NotEqual, magnitude, 0);
-        }
-        if from.is_float() {
-            let zero = self.bits(lane_type(from), 0);
-            return self.builder.ins().fcmp(FloatCC::NotEqual, x, zero);
-        }
-        self.builder.ins().icmp_imm_s(IntCC::NotEqual, x, 0)
     }
 
     fn resize_integer(&mut self, from: DType, to: DType, x: clif::Value) -> clif::Value {
@@ -203,13 +178,6 @@ impl Codegen<'_> {
     }
 
     fn float_from_integer(&mut self, from: DType, to: DType, x: clif::Value) -> clif::Value {
-        if is_half(to) {
-            if from.bytes() <= 2 {
-                let wide = self.float_from_integer(from, DType::F32, x);
-                return self.narrow_scalar(to, wide);
-            }
-            return self.call_scalar(ScalarCall::Cast(from, to), &[(from, x)], to);
-        }
         let target = lane_type(to);
         match from {
             DType::U64 => self.builder.ins().fcvt_from_uint(target, x),
@@ -223,23 +191,9 @@ impl Codegen<'_> {
 
     /// Truncates, saturates, and maps NaN to 0.
     fn integer_from_float(&mut self, to: DType, x: clif::Value) -> clif::Value {
-        match to {
-            DType::I64 => self.builder.ins().fcvt_to_sint_sat(I64, x),
-            DType::U64 => self.builder.ins().fcvt_to_uint_sat(I64, x),
-            DType::I32 => self.builder.ins().fcvt_to_sint_sat(I32, x),
-            DType::U32 => self.builder.ins().fcvt_to_uint_sat(I32, x),
-            _ => {
-                let wide = self.builder.ins().fcvt_to_sint_sat(I32, x);
-                let (least, greatest) = match to.is_signed() {
-                    true => (-(1i64 << (to.bits() - 1)), (1i64 << (to.bits() - 1)) - 1),
-                    false => (0, (1i64 << to.bits()) - 1),
-                };
-                let least = self.bits(I32, least as u64);
-                let greatest = self.bits(I32, greatest as u64);
-                let raised = self.builder.ins().smax(wide, least);
-                let clamped = self.builder.ins().smin(raised, greatest);
-                self.builder.ins().ireduce(lane_type(to), clamped)
-            }
+        match to.is_signed() {
+            true => self.builder.ins().fcvt_to_sint_sat(lane_type(to), x),
+            false => self.builder.ins().fcvt_to_uint_sat(lane_type(to), x),
         }
     }
 

@@ -20,6 +20,7 @@ use exactile_core::entity::EntityMap;
 use exactile_core::ir::op::{Elementwise, LaneOp};
 use exactile_core::ir::{Axis, DType, Inst, Literal, Op, Region, Space, Type, Value, op};
 use exactile_core::passes::legalise;
+use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 
 use crate::Error;
@@ -196,6 +197,9 @@ impl Codegen<'_> {
 
     fn inst(&mut self, inst: Inst) -> Result<(), Error> {
         let func = self.func;
+        if !legalise::is_legal(func, inst, &Target::CPU.native) {
+            return Err(Error::Unsupported(func.op(inst).mnemonic()));
+        }
         self.make_constants(func.op(inst));
         let results = &func.inst(inst).results;
         let ty = results.first().map(|&result| self.ty(result));
@@ -203,6 +207,7 @@ impl Codegen<'_> {
         let repr = match func.lane_op(inst) {
             LaneOp::Elementwise(op) => self.elementwise(op, ty)?,
             LaneOp::Raw(op) => self.raw(op.op, ty, op.lhs, op.rhs),
+            LaneOp::RawCast(op) => self.cast(op.x, ty),
             LaneOp::ProgramId(op) => Repr::Scalar(self.coordinates[op.axis.index()]),
             LaneOp::NumPrograms(op) => self.num_programs(op.axis),
             LaneOp::Splat(op) => self.splat(op.x, ty.shape.elements()),
@@ -259,9 +264,6 @@ impl Codegen<'_> {
         let lanes = ty.shape.elements();
         Ok(match op {
             Elementwise::Unary(op) => self.unary(op.op, self.dtype(op.x), lanes, &self.repr(op.x)),
-            Elementwise::Binary(op) if legalise::needs_guard(op.op, ty.dtype()) => {
-                return Err(Error::Unsupported(op.op.mnemonic()));
-            }
             Elementwise::Binary(op) => self.binary(op.op, ty, op.lhs, op.rhs),
             Elementwise::Ternary(op) => {
                 let operands = [self.repr(op.a), self.repr(op.b), self.repr(op.c)];

@@ -6,7 +6,6 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use exactile_core::ir::{BinaryOp, CompareOp, DType, RawOp, TernaryOp, UnaryOp};
 
 use super::Codegen;
-use super::half_float::is_half;
 use crate::runtime::ScalarCall;
 
 /// The integer condition of a comparison.
@@ -69,11 +68,6 @@ impl Codegen<'_> {
         if let Some(value) = self.unary_piece(op, dtype, x) {
             return value;
         }
-        if is_half(dtype) {
-            let wide = self.widen_scalar(dtype, x);
-            let value = self.unary_scalar(op, DType::F32, wide);
-            return self.narrow_scalar(dtype, value);
-        }
         self.call_scalar(ScalarCall::Unary(op, dtype), &[(dtype, x)], dtype)
     }
 
@@ -84,30 +78,11 @@ impl Codegen<'_> {
         x: clif::Value,
         y: clif::Value,
     ) -> clif::Value {
-        if is_half(dtype) {
-            let (wide_x, wide_y) = (self.widen_scalar(dtype, x), self.widen_scalar(dtype, y));
-            let value = self.binary_scalar(op, DType::F32, wide_x, wide_y);
-            return self.narrow_scalar(dtype, value);
+        if let Some(value) = self.binary_piece(op, dtype, x, y) {
+            return value;
         }
-        match op {
-            BinaryOp::Minimum | BinaryOp::Maximum if dtype.is_integer() => {
-                let order = if op == BinaryOp::Minimum {
-                    CompareOp::Lt
-                } else {
-                    CompareOp::Gt
-                };
-                let condition = integer_condition(order, dtype.is_signed());
-                let first = self.builder.ins().icmp(condition, x, y);
-                self.builder.ins().select(first, x, y)
-            }
-            op => match self.binary_piece(op, dtype, x, y) {
-                Some(value) => value,
-                None => {
-                    let operands = [(dtype, x), (dtype, y)];
-                    self.call_scalar(ScalarCall::Binary(op, dtype), &operands, dtype)
-                }
-            },
-        }
+        let operands = [(dtype, x), (dtype, y)];
+        self.call_scalar(ScalarCall::Binary(op, dtype), &operands, dtype)
     }
 
     /// The machine's own instruction.
@@ -136,11 +111,6 @@ impl Codegen<'_> {
         dtype: DType,
         operands: [clif::Value; 3],
     ) -> clif::Value {
-        if is_half(dtype) {
-            let wide = operands.map(|operand| self.widen_scalar(dtype, operand));
-            let value = self.ternary_scalar(op, DType::F32, wide);
-            return self.narrow_scalar(dtype, value);
-        }
         let [a, b, c] = operands;
         match op {
             TernaryOp::Fma if self.has_fma => self.builder.ins().fma(a, b, c),
@@ -158,12 +128,8 @@ impl Codegen<'_> {
         x: clif::Value,
         y: clif::Value,
     ) -> clif::Value {
-        if is_half(dtype) {
-            let (x, y) = (self.widen_scalar(dtype, x), self.widen_scalar(dtype, y));
-            return self.builder.ins().fcmp(float_condition(op), x, y);
-        }
         if dtype.is_float() {
-            return self.builder.ins().fcmp(float_condition(op), x, y);
+            return self.compare_floats(op, x, y);
         }
         self.builder
             .ins()

@@ -32,10 +32,7 @@ impl<'c> Emitter<'_, 'c> {
                     self.select(condition.into_int_value(), yes, no)
                 })
             }
-            Elementwise::Cast(op) => {
-                let to = self.dtype(result)?;
-                self.each([op.x], |from, [x]| self.convert(from, to, x))
-            }
+            Elementwise::Cast(op) => self.cast(op.x, result),
             Elementwise::Bitcast(op) => {
                 let target = self.element_type(self.dtype(result)?);
                 self.each([op.x], |_, [x]| {
@@ -43,6 +40,12 @@ impl<'c> Emitter<'_, 'c> {
                 })
             }
         }
+    }
+
+    /// The elements of `x` as those of `result`.
+    pub(super) fn cast(&self, x: Value, result: Value) -> Result<Elements<'c>> {
+        let to = self.dtype(result)?;
+        self.each([x], |from, [x]| self.convert(from, to, x))
     }
 
     pub(super) fn raw(&self, op: &op::Raw) -> Result<Elements<'c>> {
@@ -131,8 +134,6 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// `llvm.fma` in the compute type: for `f16` and `bf16` the `f32` result is rounded once more,
-    /// which a native half-precision fma would not do.
     fn ternary(
         &self,
         op: TernaryOp,
@@ -140,13 +141,8 @@ impl<'c> Emitter<'_, 'c> {
         operands: [BasicValueEnum<'c>; 3],
     ) -> Result<BasicValueEnum<'c>> {
         let TernaryOp::Fma = op;
-        let mut wide = Vec::with_capacity(3);
-        for operand in operands {
-            wide.push(self.widen(dtype, operand.into_float_value())?.into());
-        }
-        let ty = self.float_type(dtype.compute());
-        let result = self.intrinsic_value("llvm.fma", &[ty.into()], &wide)?;
-        Ok(self.narrow(dtype, result.into_float_value())?.into())
+        let ty = self.float_type(dtype);
+        self.intrinsic_value("llvm.fma", &[ty.into()], &operands.map(Into::into))
     }
 
     fn compare(
@@ -157,8 +153,7 @@ impl<'c> Emitter<'_, 'c> {
         rhs: BasicValueEnum<'c>,
     ) -> Result<BasicValueEnum<'c>> {
         if dtype.is_float() {
-            let lhs = self.widen(dtype, lhs.into_float_value())?;
-            let rhs = self.widen(dtype, rhs.into_float_value())?;
+            let (lhs, rhs) = (lhs.into_float_value(), rhs.into_float_value());
             let predicate = float_predicate(op);
             return Ok(self
                 .builder

@@ -1,11 +1,10 @@
-//! Conversions: each rounds once, saturates where the contract says so, and hides NaN payloads.
+//! Conversions, of those that the target has in one step.
 
 use exactile_core::ir::{Class, DType};
-use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
-use inkwell::{FloatPredicate, IntPredicate};
+use inkwell::values::{BasicValueEnum, FloatValue, InstructionOpcode, IntValue};
 
 use super::Emitter;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 impl<'c> Emitter<'_, 'c> {
     /// `x`, of data type `from`, as one of data type `to`.
@@ -19,31 +18,16 @@ impl<'c> Emitter<'_, 'c> {
             (Class::Float, Class::Float) => {
                 Ok(self.float_to_float(from, to, x.into_float_value())?.into())
             }
-            (Class::Float, Class::Bool) => {
-                let wide = self.widen(from, x.into_float_value())?;
-                let zero = wide.get_type().const_zero();
-                let nonzero =
-                    self.builder
-                        .build_float_compare(FloatPredicate::UNE, wide, zero, "")?;
-                Ok(nonzero.into())
-            }
-            (Class::Float, Class::Signed | Class::Unsigned) => {
+            (Class::Float, Class::Bool | Class::Signed | Class::Unsigned) => {
                 self.float_to_integer(from, to, x.into_float_value())
             }
             (Class::Bool | Class::Signed | Class::Unsigned, Class::Float) => {
                 Ok(self.integer_to_float(from, to, x.into_int_value())?.into())
             }
-            (Class::Bool | Class::Signed | Class::Unsigned, Class::Bool) => {
-                let x = x.into_int_value();
-                let zero = x.get_type().const_zero();
-                Ok(self
-                    .builder
-                    .build_int_compare(IntPredicate::NE, x, zero, "")?
-                    .into())
-            }
-            (Class::Bool | Class::Signed | Class::Unsigned, Class::Signed | Class::Unsigned) => {
-                Ok(self.resize(from, to.bits(), x.into_int_value())?.into())
-            }
+            (
+                Class::Bool | Class::Signed | Class::Unsigned,
+                Class::Bool | Class::Signed | Class::Unsigned,
+            ) => Ok(self.resize(from, to.bits(), x.into_int_value())?.into()),
         }
     }
 
@@ -62,32 +46,56 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     fn float_to_float(&self, from: DType, to: DType, x: FloatValue<'c>) -> Result<FloatValue<'c>> {
-        if from == to {
-            return Ok(x);
-        }
         let target = self.float_type(to);
-        let x = self.widen(from, x)?;
-        match (from.compute(), to) {
-            (DType::F32, DType::F64) => Ok(self.builder.build_float_ext(x, target, "")?),
-            (from, to) if from == to => Ok(x),
-            _ => Ok(self.builder.build_float_trunc(x, target, "")?),
+        if from == to {
+            Ok(x)
+        } else if to.bits() > from.bits() {
+            Ok(self.builder.build_float_ext(x, target, "")?)
+        } else if to == DType::BF16 && is_of_integer(x) {
+            self.round_apart(from, x)
+        } else {
+            Ok(self.builder.build_float_trunc(x, target, "")?)
         }
     }
 
+    /// `x` as a `bf16`, by PTX's own instruction and out of LLVM's sight: LLVM 22 would join it with the
+    /// conversion of an integer before it, which rounds twice on devices before 9.0 and reads a
+    /// sign-extended condition as unsigned.
+    fn round_apart(&self, from: DType, x: FloatValue<'c>) -> Result<FloatValue<'c>> {
+        let (text, constraints) = match from {
+            DType::F64 => ("cvt.rn.bf16.f64 $0, $1;", "=h,d"),
+            _ => ("cvt.rn.bf16.f32 $0, $1;", "=h,f"),
+        };
+        let bits = self.inline_ptx(
+            Some(self.context.i16_type().into()),
+            text.to_string(),
+            constraints.to_string(),
+            &[x.into()],
+            false,
+        )?;
+        let bits = bits.try_as_basic_value().basic();
+        let bits = bits.ok_or_else(|| Error::Llvm(format!("`{text}` has no result")))?;
+        let rounded = self
+            .builder
+            .build_bit_cast(bits, self.context.bf16_type(), "")?;
+        Ok(rounded.into_float_value())
+    }
+
+    /// PTX saturates, and makes 0 of NaN for integers of 32 bits and `f32` (PTX ISA 9.7.9).
     fn float_to_integer(
         &self,
         from: DType,
         to: DType,
         x: FloatValue<'c>,
     ) -> Result<BasicValueEnum<'c>> {
-        let name = if to.is_signed() {
-            "llvm.fptosi.sat"
-        } else {
-            "llvm.fptoui.sat"
+        let source = if from == DType::F64 { "d" } else { "f" };
+        let target = match (to.is_signed(), to.bits()) {
+            (true, 64) => "ll",
+            (true, _) => "i",
+            (false, 64) => "ull",
+            (false, _) => "ui",
         };
-        let x = self.widen(from, x)?;
-        let overloads = [self.element_type(to), x.get_type().into()];
-        self.intrinsic_value(name, &overloads, &[x.into()])
+        self.intrinsic_value(&format!("llvm.nvvm.{source}2{target}.rz"), &[], &[x.into()])
     }
 
     fn integer_to_float(&self, from: DType, to: DType, x: IntValue<'c>) -> Result<FloatValue<'c>> {
@@ -99,4 +107,15 @@ impl<'c> Emitter<'_, 'c> {
             Ok(self.builder.build_unsigned_int_to_float(x, target, "")?)
         }
     }
+}
+
+/// Whether `x` is made of an integer.
+fn is_of_integer(x: FloatValue<'_>) -> bool {
+    x.as_instruction().is_some_and(|made| {
+        let opcode = made.get_opcode();
+        matches!(
+            opcode,
+            InstructionOpcode::SIToFP | InstructionOpcode::UIToFP
+        )
+    })
 }

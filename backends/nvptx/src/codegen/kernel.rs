@@ -62,6 +62,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             program: None,
             shared: None,
             report: None,
+            native: options.target.native,
             end: None,
         };
         emitter.annotate(threads);

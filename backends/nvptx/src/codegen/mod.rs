@@ -22,7 +22,8 @@ mod value;
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::op::LaneOp;
 use exactile_core::ir::{Inst, Value, op};
-use exactile_core::target::Target;
+use exactile_core::passes::legalise;
+use exactile_core::target::{Native, Target};
 use exactile_core::verify::LaneFunc;
 use inkwell::builder::Builder;
 use inkwell::context::Context;
@@ -128,6 +129,7 @@ struct Emitter<'a, 'c> {
     program: Option<[IntValue<'c>; 3]>,
     shared: Option<PointerValue<'c>>,
     report: Option<FunctionValue<'c>>,
+    native: Native,
     /// Where checks that fail go, made once.
     end: Option<bounds::End<'c>>,
 }
@@ -154,9 +156,13 @@ impl<'c> Emitter<'_, 'c> {
 
     fn inst(&mut self, inst: Inst) -> Result<()> {
         let func = self.func;
+        if !legalise::is_legal(func, inst, &self.native) {
+            return Err(Error::Unsupported(func.op(inst).mnemonic().to_string()));
+        }
         let elements = match func.lane_op(inst) {
             LaneOp::Elementwise(op) => self.elementwise(op, func.inst(inst).results[0])?,
             LaneOp::Raw(op) => self.raw(op)?,
+            LaneOp::RawCast(op) => self.cast(op.x, func.inst(inst).results[0])?,
             LaneOp::Constant(op) => vec![self.literal(op.value)?; self.result_elements(inst)],
             LaneOp::Splat(op) => vec![self.values[op.x][0]; self.result_elements(inst)],
             LaneOp::Extract(op) => vec![self.values[op.vector][op.index as usize]],

@@ -5,7 +5,7 @@ use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FloatType, IntType};
 use inkwell::values::{
-    BasicMetadataValueEnum, BasicValueEnum, CallSiteValue, FloatValue, IntValue, VectorValue,
+    BasicMetadataValueEnum, BasicValueEnum, CallSiteValue, IntValue, VectorValue,
 };
 
 use super::Emitter;
@@ -172,18 +172,6 @@ impl<'c> Emitter<'_, 'c> {
         Ok(self
             .choose(condition, on_true.into(), on_false.into())?
             .into_int_value())
-    }
-
-    /// [`Self::choose`] of floats.
-    pub(super) fn choose_float(
-        &self,
-        condition: IntValue<'c>,
-        on_true: FloatValue<'c>,
-        on_false: FloatValue<'c>,
-    ) -> Result<FloatValue<'c>> {
-        Ok(self
-            .choose(condition, on_true.into(), on_false.into())?
-            .into_float_value())
     }
 
     /// An LLVM vector of scalars of one type; there is at least one.

@@ -47,7 +47,7 @@ fn half_precision_fma_rounds_twice() {
     }
 }
 
-/// Conversions in one step: through `f32` they would round twice.
+/// Conversions in one step, or after an exact one: through `f32` wide numbers would round twice.
 #[test]
 fn narrowing_rounds_once() {
     let cases = [
@@ -55,10 +55,12 @@ fn narrowing_rounds_once() {
         (DType::U64, DType::F16, "cvt.rn.f16.u64"),
         (DType::I32, DType::F16, "cvt.rn.f16.s32"),
         (DType::U32, DType::F16, "cvt.rn.f16.u32"),
-        (DType::I64, DType::BF16, "cvt.rn.bf16.s64"),
-        (DType::U64, DType::BF16, "cvt.rn.bf16.u64"),
-        (DType::I32, DType::BF16, "cvt.rn.bf16.s32"),
-        (DType::U32, DType::BF16, "cvt.rn.bf16.u32"),
+        (DType::I64, DType::BF16, "cvt.rn.bf16.f64"),
+        (DType::U64, DType::BF16, "cvt.rn.bf16.f64"),
+        (DType::I32, DType::BF16, "cvt.rn.bf16.f64"),
+        (DType::U32, DType::BF16, "cvt.rn.bf16.f64"),
+        (DType::I16, DType::BF16, "cvt.rn.bf16.f32"),
+        (DType::U16, DType::BF16, "cvt.rn.bf16.f32"),
         (DType::F64, DType::F16, "cvt.rn.f16.f64"),
         (DType::F64, DType::BF16, "cvt.rn.bf16.f64"),
     ];
@@ -76,6 +78,8 @@ fn narrowing_rounds_once() {
             "{instruction}:\n{}",
             ptx.text()
         );
+        let through_f32 = ptx.text().contains("cvt.rn.f32");
+        assert_eq!(through_f32, from.bits() == 16, "{}", ptx.text());
         assemble(&ptx);
     }
 }

@@ -26,7 +26,7 @@ fn verified(name: &str, warps: u32, fill: impl FnOnce(&mut Builder)) -> verify::
     builder.func_mut().warps = warps;
     fill(&mut builder);
     let mut func: Func = builder.finish().expect("the function builds");
-    legalise::legalise(&mut func);
+    legalise::legalise(&mut func, &Target::SM_90A.native);
     verify::lane(func).expect("the function is valid")
 }
 

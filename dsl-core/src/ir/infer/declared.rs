@@ -27,6 +27,15 @@ pub(super) fn check_declared(func: &Func, op: &Op, declared: Type) -> Result<(),
             number(op, declared)?;
             expect(op, "result", declared, declared.with_shape(ty(x).shape))
         }
+        Op::RawCast(op::RawCast { x }) => {
+            let (from, to) = (number(op, ty(x))?, number(op, declared)?);
+            let is_float = from.is_float() && from.compute() == from;
+            let is_integer = to.is_integer() && to.bits() >= 32;
+            if !is_float || !is_integer || ty(x).shape != declared.shape {
+                return shape_error(ty(x));
+            }
+            Ok(())
+        }
         Op::Bitcast(op::Bitcast { x }) => {
             let (from, to) = (number(op, ty(x))?, number(op, declared)?);
             if from.bits() != to.bits() || ty(x).shape != declared.shape {

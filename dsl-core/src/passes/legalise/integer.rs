@@ -1,51 +1,36 @@
-//! Guards what machines leave undefined: division by 0, quotients that overflow, shifts by the width
-//! and beyond. The last pass over lane IR, and the only place with these guards.
-//!
-//! What a row defines and every backend's target has as one instruction needs none: conversions of
-//! floats to integers saturate natively, and each backend has its own way to a minimum of floats.
+//! Integers: division by 0, quotients that overflow, shifts by the width and beyond.
 
-use super::rewrite::{Rewriter, rewrite};
 use crate::builder::Builder;
-use crate::ir::{BinaryOp, CompareOp, DType, Func, Literal, Op, RawOp, Value, op};
+use crate::ir::{BinaryOp, CompareOp, DType, Literal, RawOp, Value};
 
-/// Replaces each op that a machine leaves undefined for some operands by the machine's own and guards
-/// around it.
-pub fn legalise(func: &mut Func) {
-    let meets = |op: &Op| match op {
-        Op::Binary(op::Binary { op, lhs, .. }) => needs_guard(*op, func.ty(*lhs).dtype()),
-        _ => false,
+/// `op` by the machine's own instruction, with guards around it unless `known`, the number that fills the
+/// second operand, makes them needless.
+pub(super) fn guarded(
+    builder: &mut Builder,
+    (op, dtype): (RawOp, DType),
+    operands: (Value, Value),
+    known: Option<Literal>,
+) -> Value {
+    match op {
+        RawOp::Div | RawOp::Rem => divide(builder, (op, dtype), operands, known),
+        RawOp::Shl | RawOp::Shr => shift(builder, (op, dtype), operands, known),
+    }
+}
+
+/// The integers of a range that holds 0 nearest to those of `x`.
+pub(super) fn clamp(builder: &mut Builder, x: Value, (least, greatest): (i64, i64)) -> Value {
+    let Some(dtype) = builder.ty(x).dtype() else {
+        return x;
     };
-    if !func.all_insts().iter().any(|&inst| meets(func.op(inst))) {
-        return;
-    }
-    rewrite(func, &mut |rewriter, inst| {
-        let Op::Binary(op::Binary { op, lhs, rhs }) = *rewriter.builder.func().op(inst) else {
-            return None;
-        };
-        let dtype = rewriter.builder.ty(lhs).dtype()?;
-        let raw = op.raw().filter(|_| dtype.is_integer())?;
-        let known = constant(rewriter, rhs);
-        let builder = &mut rewriter.builder;
-        let guarded = match raw {
-            RawOp::Div | RawOp::Rem => divide(builder, (raw, dtype), (lhs, rhs), known),
-            RawOp::Shl | RawOp::Shr => shift(builder, (raw, dtype), (lhs, rhs), known),
-        };
-        Some(vec![guarded])
-    });
-}
-
-/// Whether `op` on `dtype` stands in no function that was legalised.
-pub fn needs_guard(op: BinaryOp, dtype: Option<DType>) -> bool {
-    op.raw().is_some() && dtype.is_some_and(|dtype| dtype.is_integer())
-}
-
-/// The number that fills `value`, if it is known.
-fn constant(rewriter: &Rewriter, value: Value) -> Option<Literal> {
-    match rewriter.definition(value)? {
-        Op::Constant(op::Constant { value }) => Some(*value),
-        Op::Splat(op::Splat { x }) => constant(rewriter, *x),
-        _ => None,
-    }
+    let raised = match dtype.is_signed() {
+        true => {
+            let least = builder.bits_like(x, dtype, least.cast_unsigned());
+            builder.binary(BinaryOp::Maximum, x, least)
+        }
+        false => x,
+    };
+    let greatest = builder.bits_like(x, dtype, greatest.cast_unsigned());
+    builder.binary(BinaryOp::Minimum, raised, greatest)
 }
 
 /// Divides by 1 where the divisor is 0 or the quotient overflows: the least integer / 1 is itself and
@@ -93,7 +78,7 @@ fn shift(
     if known.is_some_and(|it| it.bits < width) {
         return builder.raw(op, lhs, rhs);
     }
-    let unsigned = unsigned(dtype);
+    let unsigned = dtype.unsigned();
     let amount = match dtype == unsigned {
         true => rhs,
         false => builder.bitcast(rhs, unsigned),
@@ -108,14 +93,4 @@ fn shift(
     let shifted = builder.raw(op, lhs, rhs);
     let zero = builder.bits_like(lhs, dtype, 0);
     builder.select(fits, shifted, zero)
-}
-
-/// The unsigned integers of the same width.
-const fn unsigned(dtype: DType) -> DType {
-    match dtype.bits() {
-        8 => DType::U8,
-        16 => DType::U16,
-        32 => DType::U32,
-        _ => DType::U64,
-    }
 }

@@ -1,0 +1,120 @@
+//! Makes what machines have of what the ops mean: guards around a machine's own division and shift,
+//! minima of floats, conversions that round once. The last pass over lane IR, and the only place with
+//! such guards: a backend writes down instructions.
+//!
+//! What a target does itself in the exact meaning is a row of its [`Native`], and stays as it is.
+
+mod conversion;
+mod extremum;
+mod integer;
+#[cfg(test)]
+mod tests;
+
+use super::rewrite::{Rewriter, rewrite};
+use crate::builder::Builder;
+use crate::ir::op::{Elementwise, LaneOp};
+use crate::ir::{DType, Func, Inst, Literal, Op, UnaryOp, Value, op};
+use crate::target::Native;
+
+/// Replaces each op that the machine does not have by others that it has.
+///
+/// It reads bits of floats that may be NaN, whose bits no result depends on: passes that make those
+/// canonical come before.
+pub fn legalise(func: &mut Func, native: &Native) {
+    let insts = func.all_insts();
+    if insts.iter().all(|&inst| is_legal(func, inst, native)) {
+        return;
+    }
+    rewrite(func, &mut |rewriter, inst| {
+        let func = rewriter.builder.func();
+        if is_legal(func, inst, native) {
+            return None;
+        }
+        let op = func.op(inst).clone();
+        let to = func.ty(func.inst(inst).results[0]).dtype()?;
+        replacement(rewriter, &op, to, native).map(|value| vec![value])
+    });
+}
+
+/// Whether the machine has this op of a lane function: what is not may stand in no function that a
+/// backend is given.
+pub fn is_legal(func: &Func, inst: Inst, native: &Native) -> bool {
+    let Some(LaneOp::Elementwise(op)) = func.op(inst).lane() else {
+        return true;
+    };
+    let dtype = |value: Value| func.ty(value).dtype();
+    let computes = |value: Value| dtype(value).is_none_or(|dtype| dtype.compute() == dtype);
+    match op {
+        Elementwise::Unary(op::Unary { op, x }) => match op {
+            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not => true,
+            UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil => computes(*x),
+        },
+        Elementwise::Binary(op::Binary { op, lhs, .. }) => match dtype(*lhs) {
+            Some(dtype) if dtype.is_float() => {
+                dtype.compute() == dtype && extremum::is_legal(*op, dtype, native)
+            }
+            Some(_) => op.raw().is_none(),
+            None => true,
+        },
+        Elementwise::Ternary(op::Ternary { a: x, .. })
+        | Elementwise::Compare(op::Compare { lhs: x, .. }) => computes(*x),
+        Elementwise::Cast(op::Cast { x }) => {
+            let to = dtype(func.inst(inst).results[0]);
+            match (dtype(*x), to) {
+                (Some(from), Some(to)) => conversion::is_legal(from, to, native),
+                (None, _) | (_, None) => true,
+            }
+        }
+        Elementwise::Approximate(_) | Elementwise::Select(_) | Elementwise::Bitcast(_) => true,
+    }
+}
+
+/// What stands for an op that the machine does not have, whose result is of type `to`.
+fn replacement(rewriter: &mut Rewriter, op: &Op, to: DType, native: &Native) -> Option<Value> {
+    let known = match op {
+        Op::Binary(op::Binary { rhs, .. }) => constant(rewriter, *rhs),
+        _ => None,
+    };
+    let builder = &mut rewriter.builder;
+    if let Op::Cast(op::Cast { x }) = *op {
+        return Some(conversion::convert(builder, x, to, native));
+    }
+    let dtype = builder.ty(*op.operands().first()?).dtype()?;
+    if dtype.compute() != dtype {
+        return in_compute_type(builder, op, to, native);
+    }
+    let Op::Binary(op::Binary { op, lhs, rhs }) = *op else {
+        return None;
+    };
+    Some(match op.raw().filter(|_| dtype.is_integer()) {
+        Some(raw) => integer::guarded(builder, (raw, dtype), (lhs, rhs), known),
+        None => extremum::extremum(builder, op, (lhs, rhs), native),
+    })
+}
+
+/// The op on operands in the type in which those of a narrow float are computed, and one rounding.
+fn in_compute_type(builder: &mut Builder, op: &Op, to: DType, native: &Native) -> Option<Value> {
+    let mut wide = op.clone();
+    wide.map_operands(&mut |operand| match builder.ty(operand).dtype() {
+        Some(dtype) => conversion::convert(builder, operand, dtype.compute(), native),
+        None => operand,
+    });
+    let result = match wide {
+        Op::Binary(op::Binary { op, lhs, rhs })
+            if !extremum::is_legal(op, builder.ty(lhs).dtype()?, native) =>
+        {
+            extremum::extremum(builder, op, (lhs, rhs), native)
+        }
+        wide => builder.value(wide),
+    };
+    Some(conversion::convert(builder, result, to, native))
+}
+
+/// The number that fills `value`, if it is known.
+fn constant(rewriter: &Rewriter, value: Value) -> Option<Literal> {
+    match rewriter.definition(value)? {
+        Op::Constant(op::Constant { value }) => Some(*value),
+        Op::Splat(op::Splat { x }) => constant(rewriter, *x),
+        _ => None,
+    }
+}
