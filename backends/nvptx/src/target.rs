@@ -50,47 +50,106 @@ pub(crate) fn write_ptx(module: &Module<'_>, machine: &TargetMachine) -> Result<
     let buffer = machine.write_to_memory_buffer(module, FileType::Assembly)?;
     let text = std::str::from_utf8(buffer.as_slice())
         .map_err(|error| Error::Llvm(format!("PTX is not UTF-8: {error}")))?;
-    Ok(spell_signs(text.trim_end_matches('\0')))
+    Ok(mend(text.trim_end_matches('\0')))
 }
 
-/// Replaces the negations and absolute values that `ptxas` 13.0 gets wrong for the least integer.
+/// Replaces the instructions of LLVM that `ptxas` 13.0 makes wrong code of, by others of equal meaning.
 ///
-/// It takes what `abs` makes for positive, and computes `neg` and `abs` of 16 bits in registers of 32
-/// bits that it takes for sign-extended. LLVM makes them of many expressions, so they are replaced in
-/// its text: an absolute value is the greater of a number and its negation.
-fn spell_signs(text: &str) -> String {
-    let mut spelt = String::with_capacity(text.len());
+/// They are replaced in the text because LLVM makes them of many expressions.
+fn mend(text: &str) -> String {
+    let mut mended = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
-        match sign(line) {
-            Some(sign) => spelt.push_str(&sign),
-            None => spelt.push_str(line),
+        match replacement(line) {
+            Some(replacement) => {
+                mended.push_str("\t{ ");
+                mended.push_str(&replacement);
+                mended.push_str(" }\n");
+            }
+            None => mended.push_str(line),
         }
     }
-    spelt
+    mended
 }
 
-/// What stands for a negation of 16 bits or an absolute value of an integer.
-fn sign(line: &str) -> Option<String> {
+/// What stands for an instruction that `ptxas` gets wrong.
+///
+/// - It takes the absolute value of the least integer for positive: the greater of a number and its
+///   negation is the same, and not taken for anything.
+/// - It negates 16 bits in a register of 32 that it takes for sign-extended.
+/// - It loses the high half of a register of the uniform datapath that is split to be stored by bytes.
+fn replacement(line: &str) -> Option<String> {
     let (instruction, operands) = line
         .trim()
         .strip_suffix(';')?
         .split_once(char::is_whitespace)?;
-    let (target, source) = operands.split_once(',')?;
+    let (target, source) = operands.rsplit_once(',')?;
     let (target, source) = (target.trim(), source.trim());
-    let (computed, bits) = match instruction {
-        "neg.s16" => ("neg.s32 %to, %from;", 16),
-        "abs.s16" => ("abs.s32 %to, %from;", 16),
-        "abs.s32" => ("neg.s32 %to, %from; max.s32 %to, %to, %from;", 32),
-        "abs.s64" => ("neg.s64 %to, %from; max.s64 %to, %to, %from;", 64),
-        _ => return None,
-    };
-    let wide = bits.max(32);
-    let (enter, leave) = match bits {
-        16 => ("cvt.s32.s16", "cvt.u16.u32"),
-        32 => ("mov.b32", "mov.b32"),
-        _ => ("mov.b64", "mov.b64"),
-    };
-    Some(format!(
-        "\t{{ .reg .b{wide} %from, %to; {enter} %from, {source}; {computed} {leave} {target}, %to; }}\n"
-    ))
+    match instruction {
+        "neg.s16" => Some(in_32_bits("neg.s32 %wide, %wide;", target, source)),
+        "abs.s16" => Some(in_32_bits("abs.s32 %wide, %wide;", target, source)),
+        "abs.s32" | "abs.s64" => {
+            let dtype = &instruction[4..];
+            Some(format!(
+                ".reg .{dtype} %minus; neg.{dtype} %minus, {source}; max.{dtype} {target}, {source}, %minus;"
+            ))
+        }
+        "mov.b32" => {
+            let (low, high) = target
+                .strip_prefix('{')?
+                .strip_suffix('}')?
+                .split_once(',')?;
+            let (low, high) = (low.trim(), high.trim());
+            let taken = |half: &str, from: &str| match half {
+                "_" => String::new(),
+                half => format!(" cvt.u16.u32 {half}, {from};"),
+            };
+            Some(format!(
+                ".reg .b32 %high; shr.u32 %high, {source}, 16;{}{}",
+                taken(low, source),
+                taken(high, "%high")
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// An operation on a number of 16 bits, `%wide`, in a register of 32.
+fn in_32_bits(operation: &str, target: &str, source: &str) -> String {
+    format!(
+        ".reg .b32 %wide; cvt.s32.s16 %wide, {source}; {operation} cvt.u16.u32 {target}, %wide;"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mend;
+
+    #[test]
+    fn wrongly_assembled_instructions_are_replaced() {
+        let replaced = [
+            (
+                "\tneg.s16 \t%rs2, %rs1;\n",
+                "\t{ .reg .b32 %wide; cvt.s32.s16 %wide, %rs1; neg.s32 %wide, %wide; \
+                 cvt.u16.u32 %rs2, %wide; }\n",
+            ),
+            (
+                "\tabs.s64 \t%rd1, %rd1;\n",
+                "\t{ .reg .s64 %minus; neg.s64 %minus, %rd1; max.s64 %rd1, %rd1, %minus; }\n",
+            ),
+            (
+                "\tmov.b32 \t{%rs1, %rs2}, %r3;\n",
+                "\t{ .reg .b32 %high; shr.u32 %high, %r3, 16; cvt.u16.u32 %rs1, %r3; \
+                 cvt.u16.u32 %rs2, %high; }\n",
+            ),
+            (
+                "\tmov.b32 \t{_, %rs2}, %r3;\n",
+                "\t{ .reg .b32 %high; shr.u32 %high, %r3, 16; cvt.u16.u32 %rs2, %high; }\n",
+            ),
+        ];
+        for (line, expected) in replaced {
+            assert_eq!(mend(line), expected);
+        }
+        let kept = "\tneg.s32 \t%r2, %r1;\n\tmov.b32 \t%r1, {%rs1, %rs2};\n\tabs.f32 \t%r1, %r2;\n";
+        assert_eq!(mend(kept), kept);
+    }
 }
