@@ -152,6 +152,11 @@ impl Func {
         self.types.len()
     }
 
+    /// All values ever made, in the order of their making.
+    pub fn values(&self) -> impl Iterator<Item = Value> + use<> {
+        self.types.keys()
+    }
+
     /// The number of instructions ever made.
     pub fn inst_count(&self) -> usize {
         self.insts.len()

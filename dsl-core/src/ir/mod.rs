@@ -13,6 +13,7 @@
 pub mod access;
 pub mod attr;
 pub mod carried;
+pub mod dataflow;
 pub mod field;
 pub mod func;
 pub mod functions;

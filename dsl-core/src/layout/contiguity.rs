@@ -4,9 +4,9 @@
 use std::cell::OnceCell;
 
 pub use super::runs::{AxisFacts, Facts};
-use crate::entity::EntityMap;
+use crate::ir::dataflow::{Analysis, Facts as Known, solve};
 use crate::ir::op::ShapeOp;
-use crate::ir::{BinaryOp, Carried, CompareOp, Func, Inst, Literal, Op, Region, Shape, Value, op};
+use crate::ir::{BinaryOp, CompareOp, Func, Inst, Literal, Op, Shape, Value, op};
 
 /// The divisor of zero: larger than any run.
 const ENDLESS: u32 = 40;
@@ -14,7 +14,7 @@ const ENDLESS: u32 = 40;
 /// Facts about every value of a block function.
 #[derive(Clone, Debug)]
 pub struct Contiguity {
-    facts: EntityMap<Value, Option<Facts>>,
+    facts: Known<Facts>,
     aligned: OnceCell<bool>,
 }
 
@@ -22,17 +22,8 @@ impl Contiguity {
     /// Analyses a block function.
     #[must_use]
     pub fn analyse(func: &Func) -> Self {
-        let mut analysis = Analysis {
-            func,
-            facts: EntityMap::filled(func.value_count(), None),
-        };
-        for (parameter, &value) in func.parameters.iter().zip(func.arguments()) {
-            let divisor = parameter.divisor.trailing_zeros().min(ENDLESS);
-            analysis.facts[value] = Some(filled(divisor, 0, |_| 0));
-        }
-        analysis.region(func.body());
         Self {
-            facts: analysis.facts,
+            facts: solve(func, &Runs { func }),
             aligned: OnceCell::new(),
         }
     }
@@ -45,91 +36,55 @@ impl Contiguity {
     /// What is known about a value.
     #[must_use]
     pub fn of(&self, value: Value) -> Facts {
-        self.facts.get(value).cloned().flatten().unwrap_or_default()
+        self.facts.get(value).cloned().unwrap_or_default()
     }
 }
 
-struct Analysis<'a> {
+struct Runs<'a> {
     func: &'a Func,
-    facts: EntityMap<Value, Option<Facts>>,
 }
 
-impl Analysis<'_> {
-    fn of(&self, value: Value) -> Facts {
-        let rank = self.func.ty(value).shape.rank();
-        self.facts[value]
-            .clone()
-            .unwrap_or_else(|| Facts::unknown(rank))
+impl Analysis for Runs<'_> {
+    type Fact = Facts;
+
+    fn unknown(&self, value: Value) -> Facts {
+        Facts::unknown(self.func.ty(value).shape.rank())
     }
 
-    fn region(&mut self, region: Region) {
-        for &inst in &self.func.region(region).insts {
-            self.inst(inst);
-        }
+    fn join(&self, _: Value, a: &Facts, b: &Facts) -> Facts {
+        a.join(b)
     }
 
-    fn set(&mut self, value: Value, facts: Facts) {
-        self.facts[value] = Some(facts);
+    fn argument(&self, position: usize, _: Value) -> Facts {
+        let divisor = self.func.parameters[position].divisor.trailing_zeros();
+        filled(divisor.min(ENDLESS), 0, |_| 0)
     }
 
-    fn inst(&mut self, inst: Inst) {
+    fn result(&self, known: &Known<Facts>, inst: Inst, result: Value) -> Facts {
         let func = self.func;
-        let op = func.op(inst);
-        if func.deciding(inst).is_some() {
-            return self.control(inst);
-        }
-        for &result in &func.inst(inst).results {
-            let facts = if matches!(op, Op::Reduce(_) | Op::Scan(_) | Op::Sort(_)) {
-                Facts::unknown(func.ty(result).shape.rank())
-            } else {
-                self.transfer(op, result)
-            };
-            self.set(result, facts);
-        }
+        Transfer { func, known }.result(func.op(inst), result)
     }
 
-    /// Carried values start as their first value and lose what an iteration does not keep.
-    fn control(&mut self, inst: Inst) {
-        let func = self.func;
-        let op = func.op(inst);
-        if let Op::For(op::For {
-            lower, step, body, ..
-        }) = op
-        {
-            let divisor = self.of(*lower).scalar_divisor;
-            let index = Facts {
-                axes: Vec::new(),
-                scalar_divisor: divisor.min(step.trailing_zeros()),
-            };
-            self.set(func.region(*body).parameters[0], index);
-        }
-        let carried = func.carried(inst);
-        let flows: Vec<_> = carried.iter().flat_map(Carried::flows).collect();
-        let mut changed = true;
-        while changed {
-            for region in op.regions() {
-                self.merge(&flows);
-                self.region(region);
-            }
-            changed = self.merge(&flows);
+    fn index(&self, known: &Known<Facts>, of: &op::For, _: Value) -> Facts {
+        Facts {
+            axes: Vec::new(),
+            scalar_divisor: known[of.lower].scalar_divisor.min(of.step.trailing_zeros()),
         }
     }
+}
 
-    /// Makes each value what holds of itself and of the values that flow into it, as far as they have
-    /// been reached. Whether one has changed.
-    fn merge(&mut self, flows: &[(Value, Vec<Value>)]) -> bool {
-        let mut changed = false;
-        for (value, sources) in flows {
-            let known = sources.iter().chain([value]);
-            let known = known.filter_map(|&source| self.facts[source].clone());
-            let joined = known.reduce(|a, b| a.join(&b));
-            changed |= joined != self.facts[*value];
-            self.facts[*value] = joined;
-        }
-        changed
+/// What an instruction makes of what is known of its operands.
+struct Transfer<'a> {
+    func: &'a Func,
+    known: &'a Known<Facts>,
+}
+
+impl Transfer<'_> {
+    fn of(&self, value: Value) -> &Facts {
+        &self.known[value]
     }
 
-    fn transfer(&self, op: &Op, result: Value) -> Facts {
+    fn result(&self, op: &Op, result: Value) -> Facts {
         let shape = self.func.ty(result).shape;
         let rank = shape.rank();
         let bits = |axis: usize| shape.extent(axis).trailing_zeros();
@@ -151,7 +106,7 @@ impl Analysis<'_> {
                 on_true,
                 on_false,
             }) => {
-                let joined = self.of(*on_true).join(&self.of(*on_false));
+                let joined = self.of(*on_true).join(self.of(*on_false));
                 let condition = self.of(*condition);
                 each_axis(rank, joined.scalar_divisor, |axis| {
                     let (runs, same) = (joined.axis(axis), condition.axis(axis).constant);
@@ -167,7 +122,7 @@ impl Analysis<'_> {
             Op::Cast(op::Cast { x }) => self.cast(*x, result),
             Op::Unary(_) | Op::Ternary(_) | Op::Approximate(_) => {
                 // Equal operands give equal results.
-                let operands: Vec<Facts> = op
+                let operands: Vec<&Facts> = op
                     .operands()
                     .iter()
                     .map(|&operand| self.of(operand))

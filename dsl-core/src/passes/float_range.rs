@@ -1,10 +1,11 @@
-//! What floats can be: a range for each value, in program order.
+//! What floats can be: a range for each value.
 //!
 //! A backend asks before it reads the bits of a float: a value that is never NaN needs no
 //! canonicalising. The definitions of `exp` and its kin are written so that the answer is yes. And the
 //! argument of `exp(x - max(x))` is never positive, which saves its upward scaling.
 
 use crate::entity::EntityMap;
+use crate::ir::dataflow::{Analysis, Facts, solve};
 use crate::ir::{
     Axis, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, TernaryOp, UnaryOp, Value, op,
 };
@@ -98,7 +99,7 @@ impl Range {
 }
 
 /// The ranges of the values of a function.
-pub(super) struct Ranges(EntityMap<Value, Range>);
+pub(super) struct Ranges(Facts<Range>);
 
 /// What the floats of a function may be.
 pub(super) fn ranges(func: &Func) -> Ranges {
@@ -154,17 +155,35 @@ pub fn not_positive(func: &Func) -> EntityMap<Value, bool> {
     found
 }
 
-fn value_ranges(func: &Func) -> EntityMap<Value, Range> {
-    let mut ranges = EntityMap::filled(func.value_count(), ANYTHING);
+fn value_ranges(func: &Func) -> Facts<Range> {
     let definitions = func.definitions();
-    for inst in func.all_insts() {
-        if let [result] = func.inst(inst).results[..]
-            && func.ty(result).dtype() != Some(DType::F16)
-        {
-            ranges[result] = range(func, &definitions, &ranges, inst);
+    solve(func, &Floats { func, definitions })
+}
+
+struct Floats<'a> {
+    func: &'a Func,
+    definitions: EntityMap<Value, Option<Inst>>,
+}
+
+impl Analysis for Floats<'_> {
+    type Fact = Range;
+
+    fn unknown(&self, _: Value) -> Range {
+        ANYTHING
+    }
+
+    fn join(&self, _: Value, a: &Range, b: &Range) -> Range {
+        a.union(*b)
+    }
+
+    fn result(&self, facts: &Facts<Range>, inst: Inst, result: Value) -> Range {
+        let single = self.func.inst(inst).results.len() == 1;
+        if single && self.func.ty(result).dtype() != Some(DType::F16) {
+            range(self.func, &self.definitions, facts, inst)
+        } else {
+            ANYTHING
         }
     }
-    ranges
 }
 
 /// Whether every element of `upper` is at least that of `x` at its place, wherever both are numbers:
@@ -219,7 +238,7 @@ fn bounds_from_above(
 fn range(
     func: &Func,
     definitions: &EntityMap<Value, Option<Inst>>,
-    ranges: &EntityMap<Value, Range>,
+    ranges: &Facts<Range>,
     inst: Inst,
 ) -> Range {
     match func.op(inst) {
@@ -273,12 +292,7 @@ fn constant(literal: Literal) -> Range {
 }
 
 /// The range of a selection, sharper where it limits a value by a comparison with the limit.
-fn chosen(
-    condition: Option<&Op>,
-    ranges: &EntityMap<Value, Range>,
-    on_true: Value,
-    on_false: Value,
-) -> Range {
+fn chosen(condition: Option<&Op>, ranges: &Facts<Range>, on_true: Value, on_false: Value) -> Range {
     let (x, y) = (ranges[on_true], ranges[on_false]);
     let (lesser, greater) = match condition {
         Some(Op::Compare(op::Compare {

@@ -1,11 +1,11 @@
-//! What integers can be: a range for each value, in program order.
+//! What integers can be: a range for each value.
 //!
 //! Indices are 64-bit integers, and a GPU takes two instructions for most of what it does with one.
 //! Comparisons of numbers that fit 32 bits are made at 32 bits: the numbers compared are the same.
 
 use super::rewrite::{Rewriter, rewrite};
-use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, Class, DType, Func, Inst, Literal, Op, Region, Value, op};
+use crate::ir::dataflow::{Analysis, Facts, solve};
+use crate::ir::{BinaryOp, Class, DType, Func, Inst, Literal, Op, Value, op};
 
 /// The integers `low..=high`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,102 +120,64 @@ impl Range {
 
 /// The range of each value that is an integer or a `bool`.
 #[must_use]
-pub fn ranges(func: &Func) -> EntityMap<Value, Option<Range>> {
+pub fn ranges(func: &Func) -> Facts<Option<Range>> {
     ranges_where(func, None)
 }
 
 /// The same where the integers among the arguments are known to be in `arguments`.
 #[must_use]
-pub fn ranges_where(func: &Func, arguments: Option<Range>) -> EntityMap<Value, Option<Range>> {
-    let mut analysis = Analysis {
-        func,
-        ranges: EntityMap::filled(func.value_count(), None),
-    };
-    for &parameter in func.arguments() {
-        let whole = func.ty(parameter).dtype().and_then(Range::of);
-        let both = whole.zip(arguments);
-        analysis.set(
-            parameter,
-            both.and_then(|(whole, known)| whole.overlap(known)),
-        );
-    }
-    analysis.region(func.body());
-    analysis.ranges
+pub fn ranges_where(func: &Func, arguments: Option<Range>) -> Facts<Option<Range>> {
+    solve(func, &Integers { func, arguments })
 }
 
-struct Analysis<'a> {
+struct Integers<'a> {
     func: &'a Func,
-    ranges: EntityMap<Value, Option<Range>>,
+    arguments: Option<Range>,
 }
 
-impl Analysis<'_> {
+impl Analysis for Integers<'_> {
+    type Fact = Option<Range>;
+
+    fn unknown(&self, value: Value) -> Option<Range> {
+        self.func.ty(value).dtype().and_then(Range::of)
+    }
+
+    fn join(&self, _: Value, a: &Option<Range>, b: &Option<Range>) -> Option<Range> {
+        a.zip(*b).map(|(a, b)| a.union(b))
+    }
+
+    fn argument(&self, _: usize, value: Value) -> Option<Range> {
+        let whole = self.unknown(value)?;
+        let known = self.arguments.and_then(|known| whole.overlap(known));
+        Some(known.unwrap_or(whole))
+    }
+
+    fn result(&self, facts: &Facts<Option<Range>>, inst: Inst, result: Value) -> Option<Range> {
+        self.fitting(result, self.range(facts, self.func.op(inst), result))
+    }
+
+    /// An index that runs is below the upper bound.
+    fn index(&self, facts: &Facts<Option<Range>>, of: &op::For, index: Value) -> Option<Range> {
+        let bounds = facts[of.lower].zip(facts[of.upper]);
+        let range =
+            bounds.map(|(lower, upper)| Range::new(lower.low, lower.low.max(upper.high - 1)));
+        self.fitting(index, range)
+    }
+}
+
+impl Integers<'_> {
     /// Takes a range only if it holds no number that the type has not: then nothing wrapped.
-    fn set(&mut self, value: Value, range: Option<Range>) {
-        let whole = self.func.ty(value).dtype().and_then(Range::of);
-        let fits = |range: &Range| whole.is_some_and(|whole| range.is_within(whole));
-        self.ranges[value] = range.filter(fits).or(whole);
+    fn fitting(&self, value: Value, range: Option<Range>) -> Option<Range> {
+        let whole = self.unknown(value)?;
+        Some(
+            range
+                .filter(|range| range.is_within(whole))
+                .unwrap_or(whole),
+        )
     }
 
-    fn region(&mut self, region: Region) {
-        for &inst in &self.func.region(region).insts {
-            self.inst(inst);
-        }
-    }
-
-    fn nested(&mut self, region: Region) {
-        for &parameter in &self.func.region(region).parameters {
-            self.set(parameter, None);
-        }
-        self.region(region);
-    }
-
-    fn inst(&mut self, inst: Inst) {
-        let (func, op) = (self.func, self.func.op(inst));
-        let results = &func.inst(inst).results;
-        match op {
-            Op::For(op::For {
-                lower, upper, body, ..
-            }) => {
-                for &parameter in &func.region(*body).parameters {
-                    self.set(parameter, None);
-                }
-                let index = func.region(*body).parameters.first();
-                let bounds = self.ranges[*lower].zip(self.ranges[*upper]);
-                if let (Some(&index), Some((lower, upper))) = (index, bounds) {
-                    // An index that runs is below the upper bound.
-                    let high = lower.low.max(upper.high - 1);
-                    self.set(index, Some(Range::new(lower.low, high)));
-                }
-                self.region(*body);
-                results.iter().for_each(|&result| self.set(result, None));
-            }
-            Op::If(op::If {
-                on_true, on_false, ..
-            }) => {
-                self.nested(*on_true);
-                self.nested(*on_false);
-                let [yes, no] = [on_true, on_false].map(|region| func.yielded(*region));
-                for (&result, (&yes, &no)) in results.iter().zip(yes.iter().zip(no)) {
-                    let either = self.ranges[yes].zip(self.ranges[no]);
-                    self.set(result, either.map(|(yes, no)| yes.union(no)));
-                }
-            }
-            _ => {
-                for region in op.regions() {
-                    self.nested(region);
-                }
-                if let [result] = results[..] {
-                    let range = self.range(op, result);
-                    self.set(result, range);
-                } else {
-                    results.iter().for_each(|&result| self.set(result, None));
-                }
-            }
-        }
-    }
-
-    fn range(&self, op: &Op, result: Value) -> Option<Range> {
-        let of = |value: Value| self.ranges[value];
+    fn range(&self, facts: &Facts<Option<Range>>, op: &Op, result: Value) -> Option<Range> {
+        let of = |value: Value| facts[value];
         let either = |values: &mut dyn Iterator<Item = Value>| {
             let mut ranges = values.map(of);
             let first = ranges.next()??;
@@ -290,7 +252,7 @@ pub fn narrow_comparisons(func: &mut Func) {
 /// registers while masks wait for a loop.
 fn apart(
     rewriter: &mut Rewriter,
-    ranges: &EntityMap<Value, Option<Range>>,
+    ranges: &Facts<Option<Range>>,
     sum: Value,
     bound: Value,
 ) -> Option<[Value; 2]> {
@@ -411,6 +373,39 @@ mod tests {
             let left = ranges.iter();
             left.flat_map(move |&left| ranges.iter().map(move |&right| (op, left, right)))
         })
+    }
+
+    /// What a loop carries is what its iterations keep it to, and anything where they may not end.
+    #[test]
+    fn loops_are_gone_through_until_nothing_weakens() {
+        let stored = |next: &str| {
+            let source = format!(
+                "func @f block (%y: ptr<i64> write, %n: i64) {{
+                   %zero = constant value=i64(0) : i64
+                   %seven = constant value=i64(7) : i64
+                   %d = for %zero, %n, [%zero], step=1, stages=1 (%i: i64, %p: i64) {{
+                     %e = for %zero, %n, [%p], step=1, stages=1 (%j: i64, %q: i64) {{
+                       %t = {next} : i64
+                       yield [%t]
+                     }} : i64
+                     yield [%e]
+                   }} : i64
+                   store %y, %zero, %d
+                 }}"
+            );
+            let func = parse(&source, "test.bir").expect("parses");
+            let found = super::ranges(&func);
+            let insts = func.all_insts();
+            let stored = insts.iter().find_map(|&inst| match func.op(inst) {
+                Op::Store(op::Store { value, .. }) => Some(*value),
+                _ => None,
+            });
+            found[stored.expect("stores")].expect("is an integer")
+        };
+        assert_eq!(stored("and %j, %seven"), Range::new(0, 7));
+        assert_eq!(stored("maximum %q, %seven"), Range::new(0, 7));
+        let whole = Range::of(DType::I64).expect("is an integer");
+        assert_eq!(stored("add %q, %seven"), whole);
     }
 
     /// The comparisons that are left at 64 bits.

@@ -5,92 +5,61 @@
 //! an error then proves every later launch with the same of these, whatever the memory holds, and
 //! they run without checks.
 
-use crate::entity::EntityMap;
-use crate::ir::{Carried, Func, Inst, InstData, Op, Order, Region, Trait, Value, op};
+use crate::ir::dataflow::{Analysis, Facts, solve};
+use crate::ir::{Func, Inst, Op, Order, Region, Trait, Value, op};
 use crate::target::Determinism;
 
 /// Whether no access of a block function, compiled at this level, depends on memory.
 pub fn accesses_ignore_memory(func: &Func, determinism: Determinism) -> bool {
-    let mut analysis = Analysis {
-        func,
-        determinism,
-        loaded: EntityMap::filled(func.value_count(), false),
-        changed: true,
-        dependent: false,
-    };
-    while analysis.changed {
-        analysis.changed = false;
-        analysis.region(func.body(), false);
-    }
-    !analysis.dependent
+    let loaded = solve(func, &Loaded { func, determinism });
+    !Accesses { func, loaded }.depend_in(func.body(), false)
 }
 
-/// Which values follow from loaded numbers, or from an order that is left open. Grows until nothing
-/// changes.
-struct Analysis<'a> {
+/// Which values follow from loaded numbers, or from an order that is left open.
+struct Loaded<'a> {
     func: &'a Func,
     determinism: Determinism,
-    loaded: EntityMap<Value, bool>,
-    changed: bool,
-    dependent: bool,
 }
 
-impl Analysis<'_> {
-    /// `controlled`: whether the region runs depends on memory.
-    fn region(&mut self, region: Region, controlled: bool) {
-        for &inst in &self.func.region(region).insts {
-            self.inst(inst, controlled);
-        }
+impl Analysis for Loaded<'_> {
+    type Fact = bool;
+
+    fn unknown(&self, _: Value) -> bool {
+        true
     }
 
-    fn inst(&mut self, inst: Inst, controlled: bool) {
-        let data = self.func.inst(inst);
-        if let Some(deciding) = self.func.deciding(inst) {
-            let controlled = controlled || deciding.iter().any(|&value| self.loaded[value]);
-            self.control(inst, controlled);
-        } else if let Some(access) = data.op.access() {
-            self.access(controlled, access.offsets, access.mask);
-            self.mark_all(&data.results, true);
-        } else if let Op::Gather(op::Gather { x, indices, .. }) = data.op {
-            self.access(controlled, indices, None);
-            self.mark_all(&data.results, self.loaded[x] || self.loaded[indices]);
-        } else {
-            self.combined(data, controlled);
-        }
+    fn join(&self, _: Value, a: &bool, b: &bool) -> bool {
+        *a || *b
     }
 
-    /// `controlled`: whether it depends on memory which regions run and how often.
-    fn control(&mut self, inst: Inst, controlled: bool) {
-        self.mark_all(&self.func.inst(inst).results, controlled);
-        for region in self.func.op(inst).regions() {
-            self.mark_all(&self.func.region(region).parameters, controlled);
-            self.region(region, controlled);
-        }
-        for (value, sources) in self.func.carried(inst).iter().flat_map(Carried::flows) {
-            self.mark(value, sources.iter().any(|&source| self.loaded[source]));
-        }
+    fn argument(&self, _: usize, _: Value) -> bool {
+        false
     }
 
     /// What holds for any op: a result follows from all operands, from what the regions yield, which
-    /// may be captured, and from the order if the schedule chooses it. A combiner takes its own results.
-    fn combined(&mut self, data: &InstData, controlled: bool) {
-        let op = &data.op;
-        let operands = op.operands();
-        let loaded = operands.iter().any(|&operand| self.loaded[operand]);
-        let accesses = op.is(Trait::reads) || op.is(Trait::writes) || op.is_checked();
-        self.dependent |= accesses && (controlled || loaded);
-        let mut any = loaded || op.is(Trait::reads) || self.is_open(op);
-        for region in op.regions() {
-            let yielded = self.func.yielded(region);
-            any |= yielded.iter().any(|&value| self.loaded[value]);
-        }
-        for region in op.regions() {
-            self.mark_all(&self.func.region(region).parameters, any);
-            self.region(region, controlled);
-        }
-        self.mark_all(&data.results, any);
+    /// may be captured, and from the order if the schedule chooses it.
+    fn result(&self, loaded: &Facts<bool>, inst: Inst, result: Value) -> bool {
+        let regions = self.func.op(inst).regions().into_iter();
+        let mut yielded = regions.flat_map(|region| self.func.yielded(region));
+        self.combined(loaded, inst, result) || yielded.any(|&value| loaded[value])
     }
 
+    fn index(&self, loaded: &Facts<bool>, of: &op::For, _: Value) -> bool {
+        loaded[of.lower] || loaded[of.upper]
+    }
+
+    fn combined(&self, loaded: &Facts<bool>, inst: Inst, _: Value) -> bool {
+        let op = self.func.op(inst);
+        let reads = op.access().is_some() || op.is(Trait::reads);
+        reads || self.is_open(op) || any(loaded, &op.operands())
+    }
+
+    fn decided(&self, loaded: &Facts<bool>, by: Value) -> Option<bool> {
+        Some(loaded[by])
+    }
+}
+
+impl Loaded<'_> {
     /// Whether checked and unchecked code may combine in another order, to another result.
     fn is_open(&self, op: &Op) -> bool {
         let (Op::Reduce(op::Reduce { order, .. }) | Op::Scan(op::Scan { order, .. })) = op else {
@@ -98,21 +67,44 @@ impl Analysis<'_> {
         };
         *order == Order::Any || self.determinism == Determinism::NotGuaranteed
     }
+}
+fn any(loaded: &Facts<bool>, values: &[Value]) -> bool {
+    values.iter().any(|&value| loaded[value])
+}
 
-    fn access(&mut self, controlled: bool, offsets: Value, mask: Option<Value>) {
-        let masked = mask.is_some_and(|mask| self.loaded[mask]);
-        self.dependent |= controlled || self.loaded[offsets] || masked;
+/// The accesses of a function of which it is known what follows from loaded numbers.
+struct Accesses<'a> {
+    func: &'a Func,
+    loaded: Facts<bool>,
+}
+
+impl Accesses<'_> {
+    /// Whether an access in the region depends on memory; `controlled`: whether the region runs does.
+    fn depend_in(&self, region: Region, controlled: bool) -> bool {
+        let insts = &self.func.region(region).insts;
+        insts.iter().any(|&inst| {
+            let deciding = self.func.deciding(inst).unwrap_or_default();
+            let inside = controlled || any(&self.loaded, &deciding);
+            let regions = self.func.op(inst).regions();
+            self.depends(inst, controlled)
+                || regions
+                    .into_iter()
+                    .any(|region| self.depend_in(region, inside))
+        })
     }
 
-    fn mark_all(&mut self, values: &[Value], loaded: bool) {
-        values.iter().for_each(|&value| self.mark(value, loaded));
-    }
-
-    fn mark(&mut self, value: Value, loaded: bool) {
-        if loaded && !self.loaded[value] {
-            self.loaded[value] = true;
-            self.changed = true;
-        }
+    fn depends(&self, inst: Inst, controlled: bool) -> bool {
+        let op = self.func.op(inst);
+        let moved_by = if let Some(access) = op.access() {
+            access.mask.into_iter().chain([access.offsets]).collect()
+        } else if let Op::Gather(op::Gather { indices, .. }) = op {
+            vec![*indices]
+        } else if op.is(Trait::reads) || op.is(Trait::writes) || op.is_checked() {
+            op.operands()
+        } else {
+            return false;
+        };
+        controlled || any(&self.loaded, &moved_by)
     }
 }
 
