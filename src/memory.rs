@@ -3,12 +3,13 @@
 use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
 
+use exactile_core::target::Target;
 use memmap2::MmapMut;
 
 use crate::error::{Error, Result};
 
-/// Bytes of a cache line and of the widest vector.
-const ALIGNMENT: usize = 64;
+/// Bytes of a cache line.
+const LINE: usize = Target::CPU.line_bytes as usize;
 
 /// From so many bytes on, memory is mapped and asks for huge pages: streaming through small ones
 /// spends its time on address translation.
@@ -48,13 +49,13 @@ impl HostMemory {
             return Ok(Self { storage, len });
         }
         let refused = || Error::Memory { bytes: len };
-        let padded = len.checked_add(ALIGNMENT).ok_or_else(refused)?;
+        let padded = len.checked_add(LINE).ok_or_else(refused)?;
         // A vector of zeros that does not fit would end the process.
         let mut heap = Vec::new();
         heap.try_reserve_exact(padded).map_err(|_| refused())?;
         heap.resize(padded, 0);
-        let misalignment = heap.as_ptr().addr() % ALIGNMENT;
-        let storage = Storage::Heap(heap, (ALIGNMENT - misalignment) % ALIGNMENT);
+        let misalignment = heap.as_ptr().addr() % LINE;
+        let storage = Storage::Heap(heap, (LINE - misalignment) % LINE);
         Ok(Self { storage, len })
     }
 

@@ -178,7 +178,7 @@ pub fn lower(
     observe: &mut Observer<'_>,
 ) -> Result<LaneFunc, Diagnostics> {
     let lane = match target.distribution {
-        Distribution::Sequential => sequential::lower(block, options)?,
+        Distribution::Sequential => sequential::lower(block, target, options)?,
         Distribution::Distributed => distributed::lower(block, target, options, facts)?,
     };
     observe(LOWER, &lane);

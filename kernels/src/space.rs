@@ -1,7 +1,7 @@
 //! What a tuner chooses from: settings that give a lane a fitting part of the tile, the likeliest
 //! first.
 
-use exactile::{Schedule, ScheduleField};
+use exactile::{Schedule, ScheduleField, Target};
 
 use crate::setting::Setting;
 
@@ -119,10 +119,11 @@ fn rows_of(row: usize, blocks: &[usize]) -> Vec<Setting> {
 /// A setting as it is, and one in which a lane has few registers beside those of its elements, so that
 /// a multiprocessor holds more programs.
 fn crowded(setting: Setting, lane: usize) -> impl Iterator<Item = Setting> {
-    const REGISTERS: usize = 65536;
     const BESIDE: usize = 16;
-    let most = (64 / warps(&setting)).min(32);
-    let occupancy = (REGISTERS / (32 * warps(&setting) * (lane + BESIDE))).min(most);
+    let gpu = Target::SM_90A.gpu;
+    let most = (gpu.resident_warps as usize / warps(&setting)).min(gpu.resident_blocks as usize);
+    let fitting = gpu.registers as usize / (32 * warps(&setting) * (lane + BESIDE));
+    let occupancy = fitting.min(most);
     let crowded = Setting {
         schedule: setting.schedule.occupancy(occupancy as u32),
         ..setting

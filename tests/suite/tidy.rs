@@ -58,6 +58,39 @@ const FLOORS: &[&[&str]] = &[
     &["pipeline"],
 ];
 
+/// The rooms that ask the target about the machine.
+const MACHINELESS: &[&str] = &[
+    "dsl-core/src/layout/",
+    "dsl-core/src/lower/",
+    "dsl-core/src/passes/",
+    "backends/cranelift/src/",
+    "backends/nvptx/src/",
+];
+
+/// What a constant of a machine has in its name.
+const OF_MACHINES: &[&str] = &[
+    "ALIGN",
+    "ALIGNMENT",
+    "BANK",
+    "BANKS",
+    "BYTE",
+    "BYTES",
+    "CACHE",
+    "LANE",
+    "LANES",
+    "LINE",
+    "LINES",
+    "REGISTER",
+    "REGISTERS",
+    "SECTOR",
+    "VECTOR",
+    "WARP",
+    "WARPS",
+];
+
+/// The positions of the three kinds of bits in a list, which are no numbers of a machine.
+const POSITIONS: &str = "dsl-core/src/layout/sorting.rs";
+
 /// Every file that git knows or would add, relative to the root, with its text.
 fn files() -> BTreeMap<String, String> {
     let output = Command::new("git")
@@ -277,6 +310,30 @@ fn rooms_use_lower_floors_only() {
                     problems.push(format!("{name}: `{room}` uses `{used}`, a higher floor"));
                 }
                 Some(_) | None => {}
+            }
+        }
+    }
+    assert_none(problems);
+}
+
+/// Every `const` of an integer or of an array of them counts, outside of tests, by the words of its name.
+#[test]
+fn machines_are_described_by_the_target_alone() {
+    let mut problems = Vec::new();
+    for (name, text) in rust_files() {
+        let test = name.contains("/tests") || name.ends_with("tests.rs") || name == POSITIONS;
+        if test || !MACHINELESS.iter().any(|room| name.starts_with(room)) {
+            continue;
+        }
+        let production = text.split("#[cfg(test)]").next().unwrap_or("");
+        for line in production.lines() {
+            let words = line.split_once("const ").map_or("", |(_, rest)| rest);
+            let (constant, kind) = words.split_once(": ").unwrap_or_default();
+            let kind = kind.trim_start_matches(['[', '&']);
+            let number = ["u8", "u16", "u32", "u64", "usize", "i32", "i64"];
+            let number = number.iter().any(|number| kind.starts_with(number));
+            if number && constant.split('_').any(|word| OF_MACHINES.contains(&word)) {
+                problems.push(format!("{name}: `{constant}` belongs to `Target`"));
             }
         }
     }

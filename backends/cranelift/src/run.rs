@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use exactile_core::backend::{Argument, LaunchError, check_arguments};
 use exactile_core::ir::Grid;
-use exactile_core::target::BoundsError;
+use exactile_core::target::{BoundsError, Target};
 use rayon::prelude::*;
 
 use crate::environment::StandardFloats;
@@ -78,7 +78,10 @@ pub(crate) extern "C" fn out_of_bounds(
     }
 }
 
-const SCRATCH_ALIGNMENT: usize = 64;
+/// Scratch memory starts at a line.
+const fn line() -> usize {
+    Target::CPU.line_bytes as usize
+}
 
 /// Scratch memory of one worker.
 struct Scratch {
@@ -88,15 +91,13 @@ struct Scratch {
 impl Scratch {
     fn new(size: usize) -> Self {
         Self {
-            bytes: vec![0; size + SCRATCH_ALIGNMENT],
+            bytes: vec![0; size + line()],
         }
     }
 
     fn start(&mut self) -> *mut u8 {
         let address = self.bytes.as_mut_ptr();
-        let padding = address
-            .align_offset(SCRATCH_ALIGNMENT)
-            .min(SCRATCH_ALIGNMENT);
+        let padding = address.align_offset(line()).min(line());
         self.bytes[padding..].as_mut_ptr()
     }
 }

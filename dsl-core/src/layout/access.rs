@@ -3,13 +3,7 @@
 use super::contiguity::Contiguity;
 use super::linear::{LinearLayout, dim_offset};
 use crate::ir::{Func, MemoryAccess, Shape};
-use crate::target::LANE_BITS;
-
-/// Log2 of the bytes of the widest access.
-const ACCESS_BYTE_BITS: u32 = 4;
-
-/// Bytes of memory that a GPU moves at once.
-const SECTOR_BYTES: u64 = 32;
+use crate::target::{LANE_BITS, Target};
 
 impl MemoryAccess {
     /// The axes, the one along which offsets count up furthest first.
@@ -22,29 +16,42 @@ impl MemoryAccess {
     }
 
     /// Log2 of the number of consecutive elements along `axis` that one access may move: they are
-    /// consecutive in memory, are aligned, and fit 16 bytes. Their masks hold up to one of them.
+    /// consecutive in memory, are aligned, and fit a vector of the target. Their masks hold up to one of them.
     #[must_use]
-    pub fn vector_bits(&self, func: &Func, contiguity: &Contiguity, axis: usize) -> u32 {
-        let whole = self.whole_bits(func, contiguity, axis);
+    pub fn vector_bits(
+        &self,
+        func: &Func,
+        contiguity: &Contiguity,
+        axis: usize,
+        target: &Target,
+    ) -> u32 {
+        let whole = self.whole_bits(func, contiguity, axis, target);
         let mask = self.mask.map(|mask| contiguity.of(mask).axis(axis));
         let falling = mask.map_or(0, |mask| mask.falling());
-        if falling > whole && contiguity.remembered(|| Self::all_aligned(func, contiguity)) {
-            return self.bits(func, contiguity, axis, falling);
+        if falling > whole && contiguity.remembered(|| Self::all_aligned(func, contiguity, target))
+        {
+            return self.bits(func, contiguity, axis, falling, target);
         }
         whole
     }
 
     /// The same for elements that share their mask.
     #[must_use]
-    pub fn whole_bits(&self, func: &Func, contiguity: &Contiguity, axis: usize) -> u32 {
+    pub fn whole_bits(
+        &self,
+        func: &Func,
+        contiguity: &Contiguity,
+        axis: usize,
+        target: &Target,
+    ) -> u32 {
         let mask = self.mask.map(|mask| contiguity.of(mask).axis(axis));
         let masked = mask.map_or(u32::MAX, |mask| mask.constant);
-        self.bits(func, contiguity, axis, masked)
+        self.bits(func, contiguity, axis, masked, target)
     }
 
     /// Whether every masked access of runs would do with vectors but for its mask. One that goes
     /// element by element is best off in a layout that the others should share.
-    fn all_aligned(func: &Func, contiguity: &Contiguity) -> bool {
+    fn all_aligned(func: &Func, contiguity: &Contiguity, target: &Target) -> bool {
         let insts = func.all_insts();
         let mut tiles = insts.iter().filter_map(|&inst| func.op(inst).access());
         tiles.all(|tile| {
@@ -52,12 +59,19 @@ impl MemoryAccess {
             order.first().is_none_or(|&axis| {
                 let runs = contiguity.of(tile.offsets).axis(axis).contiguous > 0;
                 let masked = tile.mask.is_some() && runs;
-                !masked || tile.bits(func, contiguity, axis, u32::MAX) > 0
+                !masked || tile.bits(func, contiguity, axis, u32::MAX, target) > 0
             })
         })
     }
 
-    fn bits(&self, func: &Func, contiguity: &Contiguity, axis: usize, masked: u32) -> u32 {
+    fn bits(
+        &self,
+        func: &Func,
+        contiguity: &Contiguity,
+        axis: usize,
+        masked: u32,
+        target: &Target,
+    ) -> u32 {
         let Some((dtype, _)) = func.ty(self.base).pointee() else {
             return 0;
         };
@@ -67,7 +81,7 @@ impl MemoryAccess {
             .map_or(0, |index| func.parameters[index].divisor.trailing_zeros());
         let facts = contiguity.of(self.offsets).axis(axis);
         let most = facts.contiguous.min(masked);
-        let most = most.min(ACCESS_BYTE_BITS - element);
+        let most = most.min(target.vector_bytes.ilog2() - element);
         let fits = |bits: &u32| facts.divisor_of_runs(*bits) >= *bits && base >= element + bits;
         (1..=most).rev().find(fits).unwrap_or(0)
     }
@@ -120,16 +134,22 @@ pub fn access_layout(
 }
 
 /// Whether a store in layout `found` touches memory as one in `preferred` does: lanes walk the axis
-/// of these index bits, in which memory is contiguous, and no farther apart than a sector.
+/// of these index bits, in which memory is contiguous, and no farther apart than `line_bytes`.
 #[must_use]
-pub fn is_coalesced(found: &LinearLayout, preferred: &LinearLayout, axis: u64, bytes: u32) -> bool {
+pub fn is_coalesced(
+    found: &LinearLayout,
+    preferred: &LinearLayout,
+    axis: u64,
+    bytes: u32,
+    line_bytes: u32,
+) -> bool {
     let first = |layout: &LinearLayout| layout.lane_columns().first().copied().unwrap_or(0);
     let (found, preferred) = (first(found), first(preferred));
     if found == 0 || preferred & axis == 0 {
         return true;
     }
     let step = (found & axis) >> axis.trailing_zeros();
-    step != 0 && (found <= preferred || step * u64::from(bytes) <= SECTOR_BYTES)
+    step != 0 && (found <= preferred || step * u64::from(bytes) <= u64::from(line_bytes))
 }
 
 /// The layout of the accumulator of a dot: each lane owns blocks of up to 4 x 4 elements, lanes form

@@ -19,7 +19,7 @@ use crate::entity::EntityMap;
 use crate::ir::op::ShapeOp;
 use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Shape, Trait, Value, op};
 use crate::semantics::reduction::evaluation_order;
-use crate::target::Schedule;
+use crate::target::{Schedule, Target};
 
 /// The layouts of a function.
 #[derive(Clone, Debug)]
@@ -57,7 +57,11 @@ impl Assignment {
 ///
 /// # Errors
 /// When a tile is too large for layouts.
-pub fn assign(func: &Func, schedule: &Schedule) -> Result<Assignment, LayoutError> {
+pub fn assign(
+    func: &Func,
+    target: &Target,
+    schedule: &Schedule,
+) -> Result<Assignment, LayoutError> {
     let warp_bits = schedule
         .warps
         .map_or_else(|| warp_bits_for(func), u32::trailing_zeros);
@@ -65,6 +69,7 @@ pub fn assign(func: &Func, schedule: &Schedule) -> Result<Assignment, LayoutErro
     let origins = origins(func, &insts);
     let mut assigner = Assigner {
         func,
+        target,
         insts,
         definitions: func.definitions(),
         contiguity: Contiguity::analyse(func),
@@ -130,6 +135,7 @@ pub fn view(
 
 struct Assigner<'a> {
     func: &'a Func,
+    target: &'a Target,
     insts: Vec<Inst>,
     definitions: EntityMap<Value, Option<Inst>>,
     contiguity: Contiguity,
@@ -157,7 +163,7 @@ impl Assigner<'_> {
             let Some(&axis) = access.order(self.func, &self.contiguity).first() else {
                 continue;
             };
-            let bits = access.vector_bits(self.func, &self.contiguity, axis);
+            let bits = access.vector_bits(self.func, &self.contiguity, axis, self.target);
             let widest = self
                 .vectors
                 .entry((self.shape(access.offsets), axis))
@@ -433,7 +439,7 @@ impl Assigner<'_> {
             return Ok(None);
         };
         let bytes = self.func.ty(value).dtype().map_or(1, DType::bytes);
-        let same = is_coalesced(&found, &preferred, mask, bytes);
+        let same = is_coalesced(&found, &preferred, mask, bytes, self.target.line_bytes);
         Ok((!same).then_some(preferred))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::layout::{Conversion, ConversionLimits, LinearLayout, Point, SharedPlan, ShufflePlan};
 use crate::random::Random;
+use crate::target::Target;
 
 /// A layout that reaches every element, with free bits and, sometimes, mixed columns.
 fn random_layout(
@@ -235,6 +236,14 @@ fn check(from: &LinearLayout, to: &LinearLayout, limits: &ConversionLimits) -> &
     kind
 }
 
+/// Limits of a GPU with so many bytes of scratch memory.
+fn limits(element_bytes: u32, scratch_bytes: u32) -> ConversionLimits {
+    ConversionLimits {
+        scratch_bytes,
+        ..ConversionLimits::new(element_bytes, &Target::SM_80)
+    }
+}
+
 #[test]
 fn random_pairs_convert_without_bank_conflicts() {
     let mut random = Random::new(1);
@@ -274,7 +283,7 @@ fn random_pairs_convert_without_bank_conflicts() {
             0 => bytes << random.below(8),
             _ => 1 << 16,
         };
-        let limits = ConversionLimits::new(bytes, scratch);
+        let limits = limits(bytes, scratch);
         *kinds.entry(check(&from, &to, &limits)).or_default() += 1;
     }
     for kind in ["registers", "shuffle", "shared"] {
@@ -290,15 +299,12 @@ fn a_transposed_tile_moves_in_vectors_where_both_sides_hold_them() {
     // 64x64 f32, 4 warps: both sides hold 4 consecutive elements of a row.
     let from = LinearLayout::blocked(&[6, 6], &[0, 2], &[1, 4], &[2, 0], &[1, 0]).expect("from");
     let to = LinearLayout::blocked(&[6, 6], &[0, 2], &[5, 0], &[0, 2], &[0, 1]).expect("to");
-    let plan = Conversion::plan_shared(&from, &to, &ConversionLimits::new(4, 1 << 16));
+    let plan = Conversion::plan_shared(&from, &to, &limits(4, 1 << 16));
     assert_eq!(plan.map(|plan| plan.vector_bits), Ok(2));
-    assert_eq!(
-        check(&from, &to, &ConversionLimits::new(4, 1 << 16)),
-        "shared"
-    );
+    assert_eq!(check(&from, &to, &limits(4, 1 << 16)), "shared");
     // A quarter of the tile at a time keeps the vectors; one element at a time cannot.
     for (scratch, vector) in [(4096, 2), (8, 1), (4, 0)] {
-        let limits = ConversionLimits::new(4, scratch);
+        let limits = limits(4, scratch);
         let plan = Conversion::plan_shared(&from, &to, &limits).expect("a plan");
         assert_eq!(plan.vector_bits, vector);
         check(&from, &to, &limits);
@@ -309,14 +315,13 @@ fn a_transposed_tile_moves_in_vectors_where_both_sides_hold_them() {
 fn bad_pairs_are_errors() {
     let layout =
         |bits: &[u32], warps| LinearLayout::replicated(bits.to_vec(), 5, warps).expect("ok");
-    let limits = ConversionLimits::new(4, 1024);
-    assert!(Conversion::plan(&layout(&[3], 0), &layout(&[4], 0), &limits).is_err());
-    assert!(Conversion::plan(&layout(&[3], 0), &layout(&[3], 1), &limits).is_err());
+    let most = limits(4, 1024);
+    assert!(Conversion::plan(&layout(&[3], 0), &layout(&[4], 0), &most).is_err());
+    assert!(Conversion::plan(&layout(&[3], 0), &layout(&[3], 1), &most).is_err());
     let one_lane = LinearLayout::blocked(&[3], &[0], &[5], &[0], &[0]).expect("ok");
     let small = ConversionLimits {
-        element_bytes: 8,
-        scratch_bytes: 4,
         max_shuffles: 0,
+        ..limits(8, 4)
     };
     assert!(Conversion::plan(&one_lane, &layout(&[3], 0), &small).is_err());
     let odd = ConversionLimits {

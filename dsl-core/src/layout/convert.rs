@@ -5,6 +5,7 @@ use super::linear::LinearLayout;
 use super::matrix::apply;
 pub use super::shared::{SharedAccess, SharedPlan, SharedSide};
 pub use super::shuffle::{LaneSource, ShufflePlan, ShuffleRound};
+use crate::target::Target;
 
 /// What a conversion may use, and how large its elements are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,19 +15,25 @@ pub struct ConversionLimits {
     /// The shared memory that the conversion may use, in bytes. Less than a tile means several
     /// rounds.
     pub scratch_bytes: u32,
+    /// The widest access in bytes.
+    pub vector_bytes: u32,
+    /// The bytes that all banks deliver at once.
+    pub bank_bytes: u32,
     /// The largest number of shuffled elements per lane for which shuffles are preferred to shared
     /// memory.
     pub max_shuffles: u32,
 }
 
 impl ConversionLimits {
-    /// Limits that suit current GPUs: up to 16 shuffled words and the given scratch memory.
+    /// Limits that suit a GPU: up to 16 shuffled words.
     #[must_use]
-    pub fn new(element_bytes: u32, scratch_bytes: u32) -> ConversionLimits {
+    pub fn new(element_bytes: u32, target: &Target) -> ConversionLimits {
         let max_shuffles = 16 / element_bytes.div_ceil(4).max(1);
         ConversionLimits {
             element_bytes,
-            scratch_bytes,
+            scratch_bytes: target.gpu.exchange_bytes,
+            vector_bytes: target.vector_bytes,
+            bank_bytes: target.gpu.bank_bytes,
             max_shuffles,
         }
     }

@@ -1,6 +1,7 @@
 //! Layouts carried across shape ops and reductions, and the algebra of layouts.
 
 use crate::layout::{Conversion, ConversionLimits, Holder, IndexMap, LinearLayout, Point};
+use crate::target::Target;
 
 /// A layout with rows over warps and lanes, and vectors of four along the last dimension.
 fn rows(dim_bits: &[u32]) -> LinearLayout {
@@ -103,7 +104,11 @@ fn reduce_reshape_reshape_broadcast_of_1_8_4() {
     let asked = check_push(&broadcast, &rows(&[0, 3, 2]));
     check_pull(&broadcast, &column);
     for scratch in [4, 8, 16, 32, 1024] {
-        let plan = Conversion::plan_shared(&column, &asked, &ConversionLimits::new(4, scratch));
+        let limits = ConversionLimits {
+            scratch_bytes: scratch,
+            ..ConversionLimits::new(4, &Target::SM_80)
+        };
+        let plan = Conversion::plan_shared(&column, &asked, &limits);
         let plan = plan.expect("a plan");
         assert!(plan.vector_bits <= plan.scratch_bits);
         assert!(4 << plan.scratch_bits <= scratch);

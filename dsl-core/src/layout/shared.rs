@@ -9,11 +9,6 @@ use super::convert::{ConversionLimits, ThreadMap, images};
 use super::linear::{LinearLayout, Point};
 use super::matrix::{Span, apply};
 
-/// Log2 of the bytes that all banks deliver at once: 32 banks of 4 bytes.
-const BANK_BYTE_BITS: u32 = 7;
-/// Log2 of the widest access in bytes.
-const ACCESS_BYTE_BITS: u32 = 4;
-
 /// One access of one side: a vector of registers and where it lies in the scratch memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedAccess {
@@ -131,7 +126,7 @@ impl SharedPlan {
                 })?;
         let bits = source.tile_bits();
         let scratch_bits = bits.min(capacity);
-        let basis = Basis::choose(source, destination, bytes.ilog2(), scratch_bits);
+        let basis = Basis::choose(source, destination, limits, scratch_bits);
         let map = basis.coordinate_map(bits);
         let owner = source.free_bits();
         let (_, loaded) = destination.without_register_copies();
@@ -211,9 +206,10 @@ impl Basis {
     fn choose(
         source: &LinearLayout,
         destination: &LinearLayout,
-        element_bits: u32,
+        limits: &ConversionLimits,
         scratch_bits: u32,
     ) -> Basis {
+        let element_bits = limits.element_bytes.ilog2();
         let threads = [
             source.lane_columns(),
             destination.lane_columns(),
@@ -224,7 +220,9 @@ impl Basis {
         // The vector may not share a direction with any lane or warp: the position inside a vector
         // then depends on the register only.
         let shared = Span::intersection(source.register_columns(), destination.register_columns());
-        let most = ACCESS_BYTE_BITS
+        let most = limits
+            .vector_bytes
+            .ilog2()
             .saturating_sub(element_bits)
             .min(scratch_bits) as usize;
         let mut vector = Span::extension(&threads, &shared);
@@ -235,7 +233,7 @@ impl Basis {
         let (kept, round) = rest.split_at(scratch_bits as usize - vector.len());
         // Lanes that access memory together: as many as the banks serve at once.
         let width = vector.len() as u32;
-        let bank_bits = (BANK_BYTE_BITS - element_bits).saturating_sub(width);
+        let bank_bits = (limits.bank_bytes.ilog2() - element_bits).saturating_sub(width);
         let together = |layout: &LinearLayout| {
             let lanes = layout.lane_columns();
             Span::intersection(&lanes[..lanes.len().min(bank_bits as usize)], kept)

@@ -136,6 +136,12 @@ pub struct Target {
     pub approximations: Approximations,
     /// What it has beyond what every machine has.
     pub native: Native,
+    /// Bytes of the widest vector that one instruction of a thread moves or computes.
+    pub vector_bytes: u32,
+    /// Bytes that memory moves at once: a cache line of a CPU, a sector of a GPU.
+    pub line_bytes: u32,
+    /// Elements of the vectors that loop nests work on, of any type; 1 where lanes hold the elements.
+    pub nest_lanes: usize,
     /// Of a GPU.
     pub gpu: Gpu,
 }
@@ -151,14 +157,27 @@ pub struct Gpu {
     pub ptx: u32,
     /// The most shared memory of a thread block, in bytes.
     pub shared_bytes: u32,
+    /// Bytes that all banks of shared memory deliver at once.
+    pub bank_bytes: u32,
+    /// Bytes of shared memory that one exchange between lanes takes at most: what needs more takes rounds.
+    pub exchange_bytes: u32,
+    /// Bytes of shared memory up to which an exchange takes a place of its own, so that nobody waits.
+    pub apart_bytes: i64,
+    /// Registers of a lane that one tile may take.
+    pub tile_registers: u32,
+    /// Registers of a multiprocessor.
+    pub registers: u32,
+    /// The fewest and the most registers that a thread can be held to.
+    pub thread_registers: (u32, u32),
     /// The most warps of a thread block.
     pub most_warps: u32,
     /// Warps that a multiprocessor holds.
     pub resident_warps: u32,
     /// Thread blocks that a multiprocessor holds.
     pub resident_blocks: u32,
-    /// Whether loads can go to shared memory while other work goes on.
-    pub asynchronous_copies: bool,
+    /// The sizes in bytes of copies to shared memory that go on beside other work; none where there are
+    /// no such copies.
+    pub copy_bytes: &'static [i64],
 }
 
 /// The machine of a CPU has none of this.
@@ -167,10 +186,16 @@ const NO_GPU: Gpu = Gpu {
     alone: false,
     ptx: 0,
     shared_bytes: 0,
+    bank_bytes: 0,
+    exchange_bytes: 0,
+    apart_bytes: 0,
+    tile_registers: 0,
+    registers: 0,
+    thread_registers: (0, 0),
     most_warps: 0,
     resident_warps: 0,
     resident_blocks: 0,
-    asynchronous_copies: false,
+    copy_bytes: &[],
 };
 
 /// From CUDA's table of compute capabilities. PTX 8.6 has all instructions used here.
@@ -186,15 +211,24 @@ const fn gpu(
         distribution: Distribution::Distributed,
         approximations: Approximations::Native,
         native: native_gpu(capability),
+        vector_bytes: 16,
+        line_bytes: 32,
+        nest_lanes: 1,
         gpu: Gpu {
             capability,
             alone: false,
             ptx: 86,
             shared_bytes: shared_kilobytes * 1024,
+            bank_bytes: 128,
+            exchange_bytes: 32 * 1024,
+            apart_bytes: 8 * 1024,
+            tile_registers: 1024,
+            registers: 65536,
+            thread_registers: (24, 255),
             most_warps: 32,
             resident_warps,
             resident_blocks,
-            asynchronous_copies: true,
+            copy_bytes: &[4, 8, 16],
         },
     }
 }
@@ -206,6 +240,9 @@ impl Target {
         distribution: Distribution::Sequential,
         approximations: Approximations::Absent,
         native: NATIVE_CPU,
+        vector_bytes: 16,
+        line_bytes: 64,
+        nest_lanes: 8,
         gpu: NO_GPU,
     };
     /// A100.

@@ -9,20 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::InstBuilder;
 use exactile_core::ir::{BinaryOp, DType, Op, Space, Value, op};
+use exactile_core::target::Target;
 
 use super::Codegen;
-
-/// Bytes of a cache line.
-const LINE: i64 = 64;
 
 /// Bytes between an access and what is asked for: what arrives while so much is worked on.
 const AHEAD: i64 = 4096;
 
 /// Bytes of a loop along consecutive addresses after which more of them are likely.
 const LONG: i64 = 8192;
-
-/// Bytes of the least access that counts as part of a stream.
-const LEAST: i64 = 16;
 
 /// The most values that an offset is followed through.
 const MOST_VALUES: usize = 256;
@@ -66,8 +61,11 @@ impl Codegen<'_> {
         let (base, offset) = access;
         let size = i64::from(dtype.bytes());
         let global = matches!(self.ty(base).pointee(), Some((_, Space::Global)));
-        let begins_line = self.added(offset).wrapping_mul(size) % LINE == 0;
-        let stream = lanes as i64 * size >= LEAST && self.dtype(offset) == DType::I64;
+        let begins_line =
+            self.added(offset).wrapping_mul(size) % i64::from(Target::CPU.line_bytes) == 0;
+        // A stream is one of whole vectors.
+        let whole = lanes as i64 * size >= i64::from(Target::CPU.vector_bytes);
+        let stream = whole && self.dtype(offset) == DType::I64;
         let (Some(helper), Some(innermost)) = (self.helpers.prefetch, self.loops.last()) else {
             return;
         };

@@ -12,9 +12,6 @@ use super::value::Elements;
 use crate::error::{Error, Result};
 use crate::memory::element_address;
 
-/// The widest access in bytes.
-const MAX_BYTES: u32 = 16;
-
 /// What a masked access is told about its memory.
 struct Target {
     dtype: DType,
@@ -104,7 +101,8 @@ impl<'c> Emitter<'_, 'c> {
             Space::Shared => "shared",
             Space::Scratch => return Err(unsupported()),
         };
-        let align = u32::try_from(align).unwrap_or(MAX_BYTES).min(MAX_BYTES);
+        let most = self.target.vector_bytes;
+        let align = u32::try_from(align).unwrap_or(most).min(most);
         Ok(Target {
             dtype,
             space,

@@ -1,17 +1,12 @@
 //! What lanes do together: shuffles and barriers. Also packing of elements into 32-bit words.
 
 use exactile_core::ir::{DType, Value};
+use exactile_core::target::WARP_LANES;
 use inkwell::values::{BasicValueEnum, IntValue};
 
 use super::Emitter;
 use super::value::Elements;
 use crate::error::Result;
-
-/// Every lane of the warp takes part.
-const FULL_WARP: i64 = -1;
-
-/// The last lane, as shuffles encode the bounds of their segment.
-const LAST_LANE: i64 = 31;
 
 impl<'c> Emitter<'_, 'c> {
     /// The elements of `x` that other lanes hold, one instruction for each 32 bits.
@@ -23,7 +18,8 @@ impl<'c> Emitter<'_, 'c> {
     ) -> Result<Elements<'c>> {
         let name = format!("llvm.nvvm.shfl.sync.{mode}.i32");
         let dtype = self.dtype(x)?;
-        let (warp, last) = (self.int(32, FULL_WARP), self.int(32, LAST_LANE));
+        // Every lane takes part, and the segment goes up to the last one.
+        let (warp, last) = (self.int(32, -1), self.int(32, i64::from(WARP_LANES) - 1));
         let elements = self.get(x);
         let mut words = Vec::new();
         for word in self.words_of(dtype, &elements)? {

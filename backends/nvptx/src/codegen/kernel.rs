@@ -25,11 +25,8 @@ const PTX_KERNEL: u32 = 71;
 const GLOBAL: u16 = 1;
 const SHARED: u16 = 3;
 
-/// The alignment of shared memory, so that every access of 16 bytes and swizzle starts well.
-const SHARED_ALIGN: u32 = 128;
-
-/// The greatest alignment that a parameter's divisor is taken to promise.
-const MAX_ALIGN: u32 = 256;
+/// The most bytes of alignment that a parameter's divisor is taken to promise.
+const MOST_PROMISED: u32 = 256;
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits the kernel; the texts of the result are still empty.
@@ -53,6 +50,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let kernel = declare(func, context, module, name, &hidden)?;
         let mut emitter = Emitter {
             func,
+            target: options.target,
             context,
             module,
             builder: context.create_builder(),
@@ -71,7 +69,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             .position_at_end(context.append_basic_block(kernel, "entry"));
         emitter.bind_parameters(&hidden)?;
         if shared_bytes > 0 {
-            emitter.shared = Some(declare_shared(context, module));
+            emitter.shared = Some(declare_shared(context, module, &options.target));
         }
         emitter.split_linear_grid()?;
         emitter.insts(&func.region(func.body()).insts)?;
@@ -124,7 +122,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 add(self.enum_attribute("noalias"));
             }
             let align = 1 << parameter.divisor.max(1).trailing_zeros();
-            add(self.enum_attribute_value("align", u64::from(align.min(MAX_ALIGN))));
+            add(self.enum_attribute_value("align", u64::from(align.min(MOST_PROMISED))));
         }
     }
 
@@ -264,11 +262,17 @@ fn argument_type(context: &Context, dtype: DType) -> BasicTypeEnum<'_> {
 }
 
 /// The `$` keeps it apart from kernels. One array of unknown length, so that a launch may ask for more than 48 KiB.
-fn declare_shared<'c>(context: &'c Context, module: &Module<'c>) -> PointerValue<'c> {
+///
+/// It starts at the first bank, so that every vector and every swizzle does.
+fn declare_shared<'c>(
+    context: &'c Context,
+    module: &Module<'c>,
+    target: &Target,
+) -> PointerValue<'c> {
     let ty = context.i8_type().array_type(0);
     let global = module.add_global(ty, Some(AddressSpace::from(SHARED)), "exactile$shared");
     global.set_linkage(Linkage::External);
-    global.set_alignment(SHARED_ALIGN);
+    global.set_alignment(target.gpu.bank_bytes);
     global.as_pointer_value()
 }
 

@@ -119,6 +119,7 @@ struct HiddenValues<'c> {
 /// Emits one kernel.
 struct Emitter<'a, 'c> {
     func: &'a LaneFunc,
+    target: Target,
     context: &'c Context,
     module: &'a Module<'c>,
     builder: Builder<'c>,

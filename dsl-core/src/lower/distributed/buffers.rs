@@ -10,9 +10,6 @@ use crate::ir::{BinaryOp, DType, Inst, Op, Space, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::{LANE_BITS, WARP_LANES};
 
-/// The sizes in bytes that asynchronous copies have.
-const COPY_BYTES: [i64; 3] = [4, 8, 16];
-
 /// Shared memory outside the scratch area.
 #[derive(Debug)]
 pub(super) struct Buffers {
@@ -87,7 +84,8 @@ impl Lowering<'_> {
             copies: vectors.len() as i64,
             threads: i64::from(WARP_LANES << self.assignment.warp_bits),
         };
-        COPY_BYTES
+        let sizes = self.target.gpu.copy_bytes;
+        sizes
             .contains(&(width * i64::from(dtype.bytes())))
             .then_some(place)
     }

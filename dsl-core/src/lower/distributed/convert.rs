@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::tile::{Registers, Tile};
-use super::{Lowering, Result, SCRATCH_BYTES};
+use super::{Lowering, Result};
 use crate::ir::{CompareOp, DType, Op, Type, Value, op};
 use crate::layout::{
     Conversion, ConversionLimits, LaneSource, LinearLayout, SharedAccess, SharedPlan, SharedSide,
@@ -24,7 +24,7 @@ impl Lowering<'_> {
         dtype: DType,
         layout: &Rc<LinearLayout>,
     ) -> Result<Registers> {
-        let limits = ConversionLimits::new(dtype.bytes(), SCRATCH_BYTES);
+        let limits = ConversionLimits::new(dtype.bytes(), self.target);
         let plan = Conversion::plan(&tile.layout, layout, &limits)
             .map_err(|error| self.layout_error(&error))?;
         let source = &tile.registers;

@@ -17,9 +17,6 @@ use crate::layout::{LinearLayout, ThreadMap};
 /// Log2 of the steps of k that are written out; more steps are a loop.
 const UNROLLED_BITS: u32 = 5;
 
-/// Log2 of the bytes of the widest access.
-const ACCESS_BYTE_BITS: u32 = 4;
-
 /// An operand in shared memory, as lanes read it for one k.
 struct Operand {
     base: Value,
@@ -49,10 +46,10 @@ impl Lowering<'_> {
         // The second operand starts where a vector may.
         let behind_a = (u64::from(dtype.bytes()) << (rows + steps)).next_multiple_of(16);
         let bytes = behind_a + (u64::from(dtype.bytes()) << (columns + steps));
-        if bytes > u64::from(self.shared_bytes) {
+        if bytes > u64::from(self.target.gpu.shared_bytes) {
             let message = format!(
                 "`dot` takes {bytes} bytes of shared memory, expected at most {}",
-                self.shared_bytes
+                self.target.gpu.shared_bytes
             );
             return Err(self.error(message).note("use smaller tiles"));
         }
@@ -77,10 +74,12 @@ impl Lowering<'_> {
             .collect();
         let mut column_places = places_b[..columns as usize].to_vec();
         column_places.resize((columns + rows) as usize, 0);
+        let vector_bytes = self.target.vector_bytes;
         let left = operand(
             &layout,
             base_a,
             dtype,
+            vector_bytes,
             &row_places,
             &places_a[..steps as usize],
         );
@@ -88,6 +87,7 @@ impl Lowering<'_> {
             &layout,
             base_b,
             dtype,
+            vector_bytes,
             &column_places,
             &places_b[columns as usize..],
         );
@@ -111,7 +111,7 @@ impl Lowering<'_> {
         let others: u32 = map.support();
         // Register bits that hold the lowest offset bits make a vector.
         let mut vector = Vec::new();
-        for bit in 0..ACCESS_BYTE_BITS.saturating_sub(dtype.bytes().ilog2()) {
+        for bit in 0..(self.target.vector_bytes / dtype.bytes()).ilog2() {
             let holders: Vec<usize> = (0..columns.len())
                 .filter(|&column| columns[column] >> bit & 1 == 1)
                 .collect();
@@ -290,12 +290,13 @@ fn operand(
     layout: &LinearLayout,
     base: Value,
     dtype: DType,
+    vector_bytes: u32,
     places: &[u64],
     steps: &[u64],
 ) -> Operand {
     let (map, registers) = place_map(layout, places);
     let columns = place_columns(layout.register_columns(), places);
-    let most = ACCESS_BYTE_BITS.saturating_sub(dtype.bytes().ilog2());
+    let most = (vector_bytes / dtype.bytes()).ilog2();
     let support = map.support();
     let step_bits = steps.iter().fold(0, |bits, &step| bits | step);
     let whole = |bit: &u32| {

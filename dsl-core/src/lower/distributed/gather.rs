@@ -237,11 +237,11 @@ impl Lowering<'_> {
     ) -> Result<Vec<Value>> {
         let dtype = self.dtype(x)?;
         let (count, size) = (1_i64 << natural.tile_bits(), i64::from(dtype.bytes()));
-        if count * size > i64::from(self.shared_bytes) {
+        if count * size > i64::from(self.target.gpu.shared_bytes) {
             let message = format!(
                 "a gather takes {} bytes of shared memory, expected at most {}",
                 count * size,
-                self.shared_bytes
+                self.target.gpu.shared_bytes
             );
             return Err(self.error(message).note("use a smaller tile"));
         }

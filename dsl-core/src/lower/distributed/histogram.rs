@@ -8,13 +8,13 @@
 use std::rc::Rc;
 
 use super::tile::{Registers, Tile};
-use super::{Lowering, Result, SCRATCH_BYTES};
+use super::{Lowering, Result};
 use crate::ir::{AtomicOp, BinaryOp, Class, CompareOp, DType, Literal, Op, Shape, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::{LANE_BITS, WARP_LANES};
 
-/// Counters of one 16-byte access.
-const VECTOR: i64 = 4;
+/// Bytes of a counter.
+const COUNTER: i64 = 4;
 
 /// Elements of a tile for each counter that is cleared and added up with it.
 const ELEMENTS_PER_COUNTER: i64 = 8;
@@ -36,19 +36,25 @@ struct Numbers {
     layout: Rc<LinearLayout>,
 }
 
-/// How many counters, in whole vectors.
-fn size(bins: i64, copy_bits: u32) -> i64 {
-    let counters = (bins + 1) << copy_bits;
-    (counters as u64).next_multiple_of(VECTOR as u64) as i64
-}
-
-/// Log2 of the most copies, up to one for each lane, of which there are at most `counters`.
-fn copies(bins: i64, counters: i64) -> u32 {
-    let most = counters.min(i64::from(SCRATCH_BYTES) / 4) / bins;
+/// Log2 of the most copies, up to one for each lane, of which there are at most `counters` and which
+/// take at most `bytes`.
+fn copies(bins: i64, counters: i64, bytes: u32) -> u32 {
+    let most = counters.min(i64::from(bytes) / COUNTER) / bins;
     (most.max(1) as u64).ilog2().min(WARP_LANES.ilog2())
 }
 
 impl Lowering<'_> {
+    /// How many counters one access moves.
+    fn counters_of_access(&self) -> i64 {
+        i64::from(self.target.vector_bytes) / COUNTER
+    }
+
+    /// How many counters, in whole vectors.
+    fn counters_of(&self, bins: i64, copy_bits: u32) -> i64 {
+        let counters = (bins + 1) << copy_bits;
+        (counters as u64).next_multiple_of(self.counters_of_access() as u64) as i64
+    }
+
     pub(super) fn histogram(&mut self, result: Value, op: &op::Histogram) -> Result<()> {
         let block = self.block;
         let op::Histogram { x, mask, bins } = *op;
@@ -60,8 +66,12 @@ impl Lowering<'_> {
             return Ok(());
         }
         let elements = block.ty(x).shape.elements() as i64;
-        let copy_bits = copies(bins, elements / ELEMENTS_PER_COUNTER);
-        let count = size(bins, copy_bits);
+        let copy_bits = copies(
+            bins,
+            elements / ELEMENTS_PER_COUNTER,
+            self.target.gpu.exchange_bytes,
+        );
+        let count = self.counters_of(bins, copy_bits);
         self.check_counters(bins, count)?;
         let start = self.begin_shared(count * 4);
         let counters = Counters {
@@ -78,13 +88,13 @@ impl Lowering<'_> {
 
     fn check_counters(&self, bins: i64, count: i64) -> Result<()> {
         let bytes = count * 4;
-        if bytes <= i64::from(self.shared_bytes) {
+        if bytes <= i64::from(self.target.gpu.shared_bytes) {
             return Ok(());
         }
         let message = format!(
             "a histogram of {bins} bins takes {bytes} bytes of shared memory, expected at most \
              {}",
-            self.shared_bytes
+            self.target.gpu.shared_bytes
         );
         Err(self
             .error(message)
@@ -94,8 +104,8 @@ impl Lowering<'_> {
     /// Begins the counters that stay in place while a loop runs, all zero.
     pub(super) fn begin_resident(&mut self, root: Value) -> Result<()> {
         let bins = self.block.ty(root).shape.elements() as i64;
-        let copy_bits = copies(bins, i64::MAX);
-        let count = size(bins, copy_bits);
+        let copy_bits = copies(bins, i64::MAX, self.target.gpu.exchange_bytes);
+        let count = self.counters_of(bins, copy_bits);
         self.check_counters(bins, count)?;
         self.begin_dedicated();
         let counters = Counters {
@@ -118,21 +128,22 @@ impl Lowering<'_> {
 
     /// Sets all counters to zero, the lanes of the block taking vectors in turns.
     fn clear(&mut self, counters: &Counters) {
+        let vector = self.counters_of_access();
         let warp_bits = self.assignment.warp_bits;
         let thread = ThreadMap {
             lane: (0..LANE_BITS)
-                .map(|bit| VECTOR as u32 * (1 << bit))
+                .map(|bit| vector as u32 * (1 << bit))
                 .collect(),
             warp: (0..warp_bits)
-                .map(|bit| VECTOR as u32 * (WARP_LANES << bit))
+                .map(|bit| vector as u32 * (WARP_LANES << bit))
                 .collect(),
         };
-        let vector = Shape::new(&[VECTOR as usize]).expect("broken invariant: a power of two");
+        let shape = Shape::new(&[vector as usize]).expect("broken invariant: a power of two");
         let value = self
             .builder
-            .filled(Literal::from_bits(DType::I32, 0), vector);
-        let step = VECTOR * i64::from(WARP_LANES << warp_bits);
-        let count = size(counters.bins, counters.copy_bits);
+            .filled(Literal::from_bits(DType::I32, 0), shape);
+        let step = vector * i64::from(WARP_LANES << warp_bits);
+        let count = self.counters_of(counters.bins, counters.copy_bits);
         for first in (0..count).step_by(step as usize) {
             let offset = self.thread_offset(&thread, first as u32);
             let mask = (first + step > count).then(|| {
@@ -229,7 +240,7 @@ impl Lowering<'_> {
         let layout = self.assigned(result);
         let init = init.map(|init| self.get(init, &layout)).transpose()?;
         let places = self.indices(&layout, (1 << layout.tile_bits()) - 1);
-        let width = (1_i64 << counters.copy_bits).min(VECTOR);
+        let width = (1_i64 << counters.copy_bits).min(self.counters_of_access());
         let mut registers = Vec::new();
         for (register, &place) in places.iter().enumerate() {
             let amount = self.builder.index(i64::from(counters.copy_bits));

@@ -228,10 +228,10 @@ impl Lowering<'_> {
             .iter()
             .map(|dtype| count * i64::from(dtype.bytes()))
             .sum();
-        if bytes > i64::from(self.shared_bytes) {
+        if bytes > i64::from(self.target.gpu.shared_bytes) {
             let message = format!(
                 "a reduction or scan takes {bytes} bytes of shared memory, expected at most {}",
-                self.shared_bytes
+                self.target.gpu.shared_bytes
             );
             return Err(self.error(message).note("use a smaller tile"));
         }

@@ -9,6 +9,7 @@ use super::{Lowering, Result};
 use crate::ir::{DType, Effect, Func, Inst, MemoryAccess, Op, Type, Value, op};
 use crate::layout::contiguity::Contiguity;
 use crate::layout::{Holder, LinearLayout};
+use crate::target::Target;
 
 /// One load or store of a tile, ready to be made vector by vector.
 #[derive(Clone)]
@@ -326,12 +327,12 @@ impl Lowering<'_> {
         &self,
         tile: &MemoryAccess,
         layout: &LinearLayout,
-        most: fn(&MemoryAccess, &Func, &Contiguity, usize) -> u32,
+        most: fn(&MemoryAccess, &Func, &Contiguity, usize, &Target) -> u32,
     ) -> Vec<Vec<u32>> {
         let contiguity = &self.assignment.contiguity;
         let mut bits = Vec::new();
         if let Some(&axis) = tile.order(self.block, contiguity).first() {
-            let most = most(tile, self.block, contiguity, axis);
+            let most = most(tile, self.block, contiguity, axis, self.target);
             let lowest = layout.dim_mask(axis).map_or(0, u64::trailing_zeros);
             for bit in lowest..lowest + most {
                 let Holder::Register(register) = layout.holder(bit) else {

@@ -58,12 +58,6 @@ use tile::{Scope, Tile};
 /// An error at a place of the source.
 type Result<T> = std::result::Result<T, Diagnostic>;
 
-/// The most registers of a lane that one tile may take.
-const MAX_REGISTERS: u32 = 1024;
-
-/// Bytes of shared memory that a conversion or a reduction uses at once.
-const SCRATCH_BYTES: u32 = 32 * 1024;
-
 /// Lowers a block function to what one lane of a thread block does.
 ///
 /// Derived ops must be gone. The schedule decides the number of warps, the bounds option whether
@@ -81,13 +75,13 @@ pub(crate) fn lower(
     let nowhere = |message: String| Diagnostic::new(Loc::none(), message);
     options.schedule.check(&target.gpu).map_err(nowhere)?;
     let assignment =
-        assign(block, &options.schedule).map_err(|error| nowhere(error.to_string()))?;
+        assign(block, target, &options.schedule).map_err(|error| nowhere(error.to_string()))?;
     check_occupancy(target, &options.schedule, 1 << assignment.warp_bits).map_err(nowhere)?;
     // Without copies that go on beside other work, loads do not run ahead.
-    let mut most = if target.gpu.asynchronous_copies {
-        MAX_STAGES
-    } else {
+    let mut most = if target.gpu.copy_bytes.is_empty() {
         1
+    } else {
+        MAX_STAGES
     };
     let shared_bytes = target.gpu.shared_bytes;
     let mut residents = Residents::find(block);
@@ -150,8 +144,7 @@ struct Lowering<'a> {
     affine: Affine<'a>,
     /// The stores that write no element twice.
     apart: BTreeSet<Inst>,
-    /// The most shared memory of a thread block.
-    shared_bytes: u32,
+    target: &'a Target,
     bounds: Bounds,
     /// What is bound and known in the regions around the current instruction, innermost last.
     scopes: Vec<Scope>,
@@ -171,7 +164,7 @@ struct Lowering<'a> {
 impl<'a> Lowering<'a> {
     fn new(
         block: &'a BlockFunc,
-        target: &Target,
+        target: &'a Target,
         options: &Options,
         assignment: Assignment,
     ) -> Self {
@@ -186,7 +179,7 @@ impl<'a> Lowering<'a> {
             sites: access_sites(block),
             affine: Affine::new(block),
             apart: BTreeSet::new(),
-            shared_bytes: target.gpu.shared_bytes,
+            target,
             bounds: options.bounds,
             scopes: vec![Scope::default()],
             pending: Pending::default(),

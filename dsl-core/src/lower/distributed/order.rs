@@ -11,9 +11,6 @@ use super::Lowering;
 use crate::ir::{Effect, Op, Region, Value, op};
 use crate::layout::LinearLayout;
 
-/// How much shared memory is spent on not waiting.
-const NEARBY_BYTES: i64 = 8 * 1024;
-
 /// The offsets of an access and their layout, when these give each address to one lane.
 type Owned = Option<(Value, Rc<LinearLayout>)>;
 
@@ -116,8 +113,8 @@ impl Lowering<'_> {
         match self.pending.shared {
             Shared::Nothing => return 0,
             Shared::Bytes { start, .. } if bytes <= start => return 0,
-            Shared::Bytes { end, .. } if end + bytes <= NEARBY_BYTES => {
-                return (end as u64).next_multiple_of(16) as i64;
+            Shared::Bytes { end, .. } if end + bytes <= self.target.gpu.apart_bytes => {
+                return (end as u64).next_multiple_of(self.target.vector_bytes.into()) as i64;
             }
             Shared::Bytes { .. } | Shared::Everything => {}
         }

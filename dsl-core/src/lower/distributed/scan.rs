@@ -17,9 +17,6 @@ use crate::layout::{LinearLayout, Point, ThreadMap};
 use crate::semantics::reduction::{identity, only_op};
 use crate::target::LANE_BITS;
 
-/// Bytes that one load from shared memory moves at most.
-const LOAD_BYTES: usize = 16;
-
 /// What a scan combines with, and which way.
 struct Scan {
     combiner: Combiner,
@@ -400,7 +397,7 @@ impl Lowering<'_> {
     ) -> Vec<Vec<Value>> {
         let mut loaded = vec![Vec::new(); count];
         for &(base, dtype) in buffers {
-            let width = count.min(LOAD_BYTES / dtype.bytes() as usize);
+            let width = count.min((self.target.vector_bytes / dtype.bytes()) as usize);
             for start in (0..count).step_by(width) {
                 let offset = self.thread_offset(map, first + start as u32);
                 let op = Op::LaneLoad(op::LaneLoad {

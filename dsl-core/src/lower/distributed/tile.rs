@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Lowering, MAX_REGISTERS, Result};
+use super::{Lowering, Result};
 use crate::entity::Entity;
 use crate::ir::{DType, Op, Value};
 use crate::layout::access::{access_layout, dim_bits};
@@ -79,7 +79,7 @@ impl Lowering<'_> {
         {
             return Ok(Rc::clone(known));
         }
-        if layout.registers() > MAX_REGISTERS {
+        if layout.registers() > self.target.gpu.tile_registers {
             return Err(self.too_large(layout));
         }
         let registers = match self.assignment.origin(value) {
@@ -106,7 +106,8 @@ impl Lowering<'_> {
         let (found, shape) = (layout.registers(), layout.shape());
         self.error(format!(
             "a tile of shape {shape:?} takes {found} registers of each lane, expected at most \
-             {MAX_REGISTERS}"
+             {}",
+            self.target.gpu.tile_registers
         ))
         .note("use a smaller tile or more warps")
     }

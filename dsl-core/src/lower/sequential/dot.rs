@@ -7,8 +7,8 @@ use crate::ir::{DType, Inst, Literal, Shape, Value, op};
 /// Rows of the result that are computed together.
 const ROWS: usize = 4;
 
-/// Bytes of a row that are computed together.
-const ROW_BYTES: usize = 32;
+/// Vectors of a row that are computed together.
+const COLUMNS: usize = 2;
 
 /// Steps of the chain in one iteration.
 const UNROLLED: usize = 4;
@@ -33,7 +33,8 @@ impl Lowerer<'_> {
         let (dtype, shape) = (self.dtype(result), self.shape(result));
         let buffer = self.allocate(dtype, shape);
         let rows = ROWS.min(shape.extent(0));
-        let columns = (ROW_BYTES / dtype.bytes() as usize).min(shape.extent(1));
+        let columns =
+            (COLUMNS * (self.target.vector_bytes / dtype.bytes()) as usize).min(shape.extent(1));
         let cover = Cover {
             shape,
             steps: vec![rows as i64, columns as i64],

@@ -3,7 +3,6 @@
 use super::index::{Coordinate, Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
 use super::pull::Pulled;
-use super::statements::LANES;
 use crate::ir::{BinaryOp, Class, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value, op};
 use crate::target::Bounds;
 
@@ -29,7 +28,7 @@ impl Lowerer<'_> {
         });
         self.scratch.tick();
         let one = self.constant(Literal::from_bits(DType::I32, 1));
-        let lanes = LANES.min(from.elements());
+        let lanes = self.target.nest_lanes.min(from.elements());
         let cover = Cover::new(from, lanes);
         self.nest(&cover, &mut |this, bases| {
             let index = cover.index(bases, 0, lanes);

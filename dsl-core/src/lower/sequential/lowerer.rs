@@ -9,7 +9,7 @@ use super::scratch::{Buffer, Scratch};
 use crate::builder::Builder;
 use crate::ir::op::ShapeOp;
 use crate::ir::{DType, Inst, Literal, Op, Region, Shape, Space, Type, Value, op};
-use crate::target::Bounds;
+use crate::target::{Bounds, Target};
 use crate::verify::BlockFunc;
 
 /// How a value of the block function is had in the lane function.
@@ -38,6 +38,7 @@ pub(super) enum Inline<'a> {
 
 pub(super) struct Lowerer<'a> {
     pub source: &'a BlockFunc,
+    pub target: &'a Target,
     pub builder: Builder,
     pub plan: Plan,
     pub bounds: Bounds,
@@ -52,9 +53,16 @@ pub(super) struct Lowerer<'a> {
 }
 
 impl<'a> Lowerer<'a> {
-    pub(super) fn new(source: &'a BlockFunc, builder: Builder, plan: Plan, bounds: Bounds) -> Self {
+    pub(super) fn new(
+        source: &'a BlockFunc,
+        target: &'a Target,
+        builder: Builder,
+        plan: Plan,
+        bounds: Bounds,
+    ) -> Self {
         Self {
             source,
+            target,
             builder,
             plan,
             bounds,
@@ -69,7 +77,8 @@ impl<'a> Lowerer<'a> {
 
     /// Puts buffers and constants at the start of the body and gives buffers their bytes.
     pub(super) fn finish(mut self) -> Builder {
-        self.scratch.place(self.builder.func_mut());
+        self.scratch
+            .place(self.builder.func_mut(), self.target.line_bytes);
         let mut insts: Vec<Inst> = self.constants.values().map(|&(_, inst)| inst).collect();
         insts.sort_unstable();
         insts.extend(self.scratch.allocs());

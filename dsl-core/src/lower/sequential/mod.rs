@@ -32,14 +32,18 @@ mod tests;
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
 use crate::ir::{Stage, Type, Value};
-use crate::target::Options;
+use crate::target::{Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};
 
 use lowerer::{Binding, Lowerer};
 
 /// Lowers a kernel to the work of one CPU thread: a lane function with `warps` 0, whose tiles are
 /// loop nests over scratch memory. Derived ops must have been replaced by their definitions.
-pub(crate) fn lower(func: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> {
+pub(crate) fn lower(
+    func: &BlockFunc,
+    target: &Target,
+    options: &Options,
+) -> Result<LaneFunc, Diagnostics> {
     let mut builder = Builder::new(&func.name, Stage::Lane);
     let mut parameters: Vec<(Value, Value, Type)> = Vec::new();
     for (parameter, &value) in func.parameters.iter().zip(func.arguments()) {
@@ -47,8 +51,8 @@ pub(crate) fn lower(func: &BlockFunc, options: &Options) -> Result<LaneFunc, Dia
         let lowered = builder.parameter(parameter.clone(), ty);
         parameters.push((value, lowered, ty));
     }
-    let plan = plan::Plan::new(func, options.bounds);
-    let mut lowerer = Lowerer::new(func, builder, plan, options.bounds);
+    let plan = plan::Plan::new(func, target, options.bounds);
+    let mut lowerer = Lowerer::new(func, target, builder, plan, options.bounds);
     for (value, lowered, ty) in parameters {
         if ty.pointee().is_some() {
             lowerer.pointers.insert(value, lowered);

@@ -6,11 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::statements::LANES;
 use crate::entity::{Entity, EntityMap};
 use crate::ir::{Effect, Func, Inst, Op, Region, Trait, Value, op};
 use crate::passes::long_sums::LONGEST_CHAIN;
-use crate::target::Bounds;
+use crate::target::{Bounds, Target};
 
 /// One op that needs a tile's elements.
 #[derive(Clone, Copy, Debug)]
@@ -66,9 +65,10 @@ impl Plan {
         self.costs[value.index()]
     }
 
-    pub(super) fn new(func: &Func, bounds: Bounds) -> Self {
+    pub(super) fn new(func: &Func, target: &Target, bounds: Bounds) -> Self {
         let mut planner = Planner {
             func,
+            target,
             bounds,
             places: BTreeMap::new(),
             stores: BTreeMap::new(),
@@ -100,6 +100,7 @@ impl Plan {
 
 pub(super) struct Planner<'a> {
     pub(super) func: &'a Func,
+    target: &'a Target,
     bounds: Bounds,
     places: BTreeMap<Inst, Place>,
     /// The places of what writes through each pointer, in order.
@@ -295,7 +296,7 @@ impl Planner<'_> {
         let from = self.func.ty(operand).shape;
         let mut repeats = to.elements() / from.elements();
         if from.rank() > 0 && from.extent(from.rank() - 1) < to.extent(to.rank() - 1) {
-            repeats = (repeats / LANES).max(1);
+            repeats = (repeats / self.target.nest_lanes).max(1);
         }
         repeats as u64
     }

@@ -8,10 +8,10 @@ use super::index::{Coordinate, Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
 use super::pull::Pulled;
 use super::scratch::Buffer;
-use super::statements::LANES;
 use super::tree::Reduction;
 use crate::ir::{DType, Inst, Order, Shape, Value, op};
 use crate::semantics::reduction::evaluation_order;
+use crate::target::Target;
 
 /// Where a pass reads.
 enum Input {
@@ -20,12 +20,6 @@ enum Input {
     /// The partial results of the pass before.
     Partials(Vec<Buffer>),
 }
-
-/// Bytes of a machine register.
-const REGISTER_BYTES: usize = 16;
-
-/// Bytes of a cache line.
-const LINE_BYTES: usize = 64;
 
 /// Instructions of an element that is little more than loaded.
 const CHEAP: u64 = 3;
@@ -51,17 +45,18 @@ fn with_extent(shape: Shape, axis: usize, extent: usize) -> Shape {
 /// A tree of cheap leaves works on single registers: all its leaves are loaded before the first two
 /// are combined, and sixteen fit the machine. What lies in other places than along the axis is taken
 /// by whole cache lines.
-fn width(reduction: &Reduction, partials: Shape, cheap: bool) -> Width {
+fn width(target: &Target, reduction: &Reduction, partials: Shape, cheap: bool) -> Width {
     let bytes = |dtype: &DType| dtype.bytes() as usize;
     let widest = reduction.dtypes.iter().map(bytes).max().unwrap_or(1);
     let alike = reduction.dtypes.iter().all(|dtype| bytes(dtype) == widest);
+    let lanes = target.nest_lanes;
     let span = match reduction.along_vector {
-        false if cheap => LANES.max(LINE_BYTES / widest),
-        _ => LANES,
+        false if cheap => lanes.max(target.line_bytes as usize / widest),
+        _ => lanes,
     };
     let lanes = match cheap && alike {
-        true => LANES.min(REGISTER_BYTES / widest),
-        false => LANES,
+        true => lanes.min(target.vector_bytes as usize / widest),
+        false => lanes,
     };
     let span = span.min(partials.elements());
     Width {
@@ -88,7 +83,10 @@ impl Lowerer<'_> {
         let results = self.source.inst(inst).results.clone();
         let dtype = reduction.dtypes[0];
         let free = evaluation_order(self.source, order, combine, dtype) == Order::Any;
-        if free && reduction.along_vector && shape.extent(axis) >= 2 * LANES * ACCUMULATORS {
+        if free
+            && reduction.along_vector
+            && shape.extent(axis) >= 2 * self.target.nest_lanes * ACCUMULATORS
+        {
             return self.accumulate(&reduction, &sources, shape, &results);
         }
         self.reduce_by_passes(&reduction, sources, (shape, axis), &results);
@@ -132,7 +130,7 @@ impl Lowerer<'_> {
                 Input::Tiles(_) => cost <= CHEAP && !branching,
                 Input::Partials(_) => true,
             };
-            let width = width(reduction, reduced, cheap);
+            let width = width(self.target, reduction, reduced, cheap);
             self.pass(reduction, &input, (shape, axis, taken), width, &partials);
             self.scratch.tick();
             if levels == 0 {
@@ -174,7 +172,7 @@ impl Lowerer<'_> {
         let count = shape.elements();
         let cover = Cover::new(shape, count);
         let bases = vec![Scalar::Known(0); shape.rank()];
-        let lanes = LANES.min(count);
+        let lanes = self.target.nest_lanes.min(count);
         let vectors = self.tree(reduction, lanes, (0, count / lanes), &mut |this, leaf| {
             this.fetch(input, &cover.index(&bases, leaf * lanes, lanes))
         });
@@ -290,17 +288,21 @@ impl Lowerer<'_> {
         (shape, bases): (Shape, &[Scalar]),
     ) -> Vec<Scalar> {
         let axis = shape.rank() - 1;
-        let step = LANES * ACCUMULATORS;
+        let step = self.target.nest_lanes * ACCUMULATORS;
         let mut steps = vec![1; shape.rank()];
         steps[axis] = step as i64;
         let cover = Cover { shape, steps };
         let take = |this: &mut Self, bases: &[Scalar]| -> Vec<Value> {
             let mut taken = Vec::new();
             for accumulator in 0..ACCUMULATORS {
-                let index = cover.index(bases, accumulator * LANES, LANES);
+                let index = cover.index(
+                    bases,
+                    accumulator * self.target.nest_lanes,
+                    self.target.nest_lanes,
+                );
                 for &source in sources {
                     let pulled = this.pull(source, &index);
-                    taken.push(this.vector(&pulled, this.dtype(source), LANES));
+                    taken.push(this.vector(&pulled, this.dtype(source), self.target.nest_lanes));
                 }
             }
             taken
@@ -333,7 +335,7 @@ impl Lowerer<'_> {
             vectors = self.combine_values(reduction, &vectors, other);
         }
         let vectors = vectors.into_iter().map(Pulled::Vector).collect();
-        self.across(reduction, vectors, LANES)
+        self.across(reduction, vectors, self.target.nest_lanes)
     }
 
     fn combine_values(
@@ -345,11 +347,16 @@ impl Lowerer<'_> {
         let wrap = |values: &[Value]| -> Vec<Pulled> {
             values.iter().copied().map(Pulled::Vector).collect()
         };
-        let combined = self.combine(reduction, &wrap(lower), &wrap(higher), LANES);
+        let combined = self.combine(
+            reduction,
+            &wrap(lower),
+            &wrap(higher),
+            self.target.nest_lanes,
+        );
         combined
             .iter()
             .zip(&reduction.dtypes)
-            .map(|(pulled, &dtype)| self.vector(pulled, dtype, LANES))
+            .map(|(pulled, &dtype)| self.vector(pulled, dtype, self.target.nest_lanes))
             .collect()
     }
 }

@@ -10,13 +10,12 @@ use super::index::{Coordinate, Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
 use super::pull::Pulled;
 use super::scratch::Buffer;
-use super::statements::LANES;
 use super::tree::Reduction;
 use crate::ir::{Direction, Inst, Literal, Op, Shape, Type, Value, op};
 use crate::semantics::reduction::{identity, only_op};
 
-/// Bytes of the elements that a block holds in registers.
-const BLOCK_BYTES: usize = 128;
+/// Machine registers that a block holds its elements in.
+const HELD: usize = 8;
 /// The most vectors of a block.
 const VECTORS: usize = 4;
 
@@ -147,17 +146,18 @@ impl Lowerer<'_> {
             _ => VECTORS,
         };
         let bytes: usize = dtypes.iter().map(|dtype| dtype.bytes() as usize).sum();
-        let fitting = (BLOCK_BYTES / (bytes * LANES)).clamp(1, most);
+        let fitting = (HELD * self.target.vector_bytes as usize / (bytes * self.target.nest_lanes))
+            .clamp(1, most);
         let wanted = 1 << fitting.ilog2();
         let dims = shape.dims();
         let along_vector = axis + 1 == dims.len();
         let (cover, lanes, vectors) = if along_vector {
-            let lanes = LANES.min(shape.elements());
+            let lanes = self.target.nest_lanes.min(shape.elements());
             let vectors = wanted.min(shape.elements() / lanes);
             (Cover::new(shape, lanes * vectors), lanes, vectors)
         } else {
             let inner = part(&dims[axis + 1..]);
-            let lanes = LANES.min(inner.elements());
+            let lanes = self.target.nest_lanes.min(inner.elements());
             let vectors = wanted.min(dims[axis]);
             let mut steps = vec![1; axis];
             steps.push(vectors as i64);

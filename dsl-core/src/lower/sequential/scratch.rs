@@ -2,9 +2,6 @@
 
 use crate::ir::{DType, Func, Inst, Op, Shape, Value, op};
 
-/// Buffers start at multiples of this many bytes.
-const ALIGNMENT: u64 = 64;
-
 /// A tile in scratch memory, row-major.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Buffer {
@@ -68,8 +65,9 @@ impl Scratch {
         }
     }
 
-    /// Gives each buffer its bytes: the lowest that no buffer alive at the same time has.
-    pub(super) fn place(&self, func: &mut Func) {
+    /// Gives each buffer its bytes: the lowest that no buffer alive at the same time has, from the start of
+    /// a line on.
+    pub(super) fn place(&self, func: &mut Func, line_bytes: u32) {
         let mut placed: Vec<(u64, &Lifetime)> = Vec::new();
         for lifetime in &self.lifetimes {
             // Later buffers begin later.
@@ -84,7 +82,7 @@ impl Scratch {
                 if offset + lifetime.bytes <= start {
                     break;
                 }
-                offset = offset.max(end.next_multiple_of(ALIGNMENT));
+                offset = offset.max(end.next_multiple_of(line_bytes.into()));
             }
             if let Op::Alloc(op::Alloc { offset: slot, .. }) = &mut func.inst_mut(lifetime.alloc).op
             {

@@ -11,9 +11,6 @@ use super::scratch::Buffer;
 use crate::ir::{Inst, Op, Shape, Type, Value, op};
 use crate::lower::ordered::{lesser, ordered};
 
-/// Bytes of a vector.
-const VECTOR_BYTES: usize = 16;
-
 /// Index bits that are compared in one pass over memory.
 const PASS_BITS: u32 = 3;
 
@@ -106,7 +103,8 @@ impl Lowerer<'_> {
     fn sort_lines(&mut self, buffers: &[Buffer], keys: usize, extent: usize, outputs: &[Buffer]) {
         let elements = buffers[0].shape.elements();
         let widest = buffers.iter().map(|buffer| buffer.dtype.bytes() as usize);
-        let lanes = (VECTOR_BYTES / widest.max().unwrap_or(1)).min(elements);
+        let vector_bytes = self.target.vector_bytes as usize;
+        let lanes = (vector_bytes / widest.max().unwrap_or(1)).min(elements);
         let kept = outputs[0].shape.extent(outputs[0].shape.rank() - 1);
         let across = lanes.min(extent).trailing_zeros();
         let step = extent.max(lanes) as i64;

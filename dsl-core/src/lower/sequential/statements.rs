@@ -9,9 +9,6 @@ use super::scratch::Buffer;
 use crate::ir::op::BlockOp;
 use crate::ir::{Inst, Op, Region, Shape, Type, Value, op};
 
-/// Elements of the vectors that loop nests work on.
-pub(super) const LANES: usize = 8;
-
 /// What [`Lowerer::buffers_read`] has found.
 #[derive(Default)]
 struct Reads {
@@ -68,7 +65,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn each_element(&mut self, tile: Value, visit: &mut dyn FnMut(&mut Self, &Index)) {
-        let (cover, lanes) = Self::cover(self.shape(tile));
+        let (cover, lanes) = self.cover(self.shape(tile));
         self.nest(&cover, &mut |this, bases| {
             visit(this, &cover.index(bases, 0, lanes));
         });
@@ -92,8 +89,8 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn cover(shape: Shape) -> (Cover, usize) {
-        let lanes = LANES.min(shape.elements());
+    fn cover(&self, shape: Shape) -> (Cover, usize) {
+        let lanes = self.target.nest_lanes.min(shape.elements());
         (Cover::new(shape, lanes), lanes)
     }
 
@@ -103,7 +100,7 @@ impl<'a> Lowerer<'a> {
         buffer: &Buffer,
         elements: &mut dyn FnMut(&mut Self, &Index) -> Pulled,
     ) {
-        let (cover, lanes) = Self::cover(buffer.shape);
+        let (cover, lanes) = self.cover(buffer.shape);
         self.nest(&cover, &mut |this, bases| {
             let index = cover.index(bases, 0, lanes);
             let pulled = elements(this, &index);
@@ -115,7 +112,7 @@ impl<'a> Lowerer<'a> {
     /// Writes tiles of one shape in one loop nest. At each position all are computed before one is
     /// written, so they may be computed from each other's old elements at that position.
     fn fill_together(&mut self, shape: Shape, tiles: &[(Buffer, Value)]) {
-        let (cover, lanes) = Self::cover(shape);
+        let (cover, lanes) = self.cover(shape);
         self.nest(&cover, &mut |this, bases| {
             let index = cover.index(bases, 0, lanes);
             let elements: Vec<Value> = tiles

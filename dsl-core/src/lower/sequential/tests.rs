@@ -2,7 +2,7 @@
 
 use crate::backend::Argument;
 use crate::interp;
-use crate::target::{Bounds, Options};
+use crate::target::{Bounds, Options, Target};
 use crate::text::parse;
 use crate::verify::{self, BlockFunc, LaneFunc};
 
@@ -18,7 +18,7 @@ fn lowered(func: &BlockFunc, bounds: Bounds) -> LaneFunc {
         bounds,
         ..Options::default()
     };
-    super::lower(func, &options).unwrap_or_else(|errors| panic!("{errors}"))
+    super::lower(func, &Target::CPU, &options).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// Memory that holds 3, 10, 17 ..

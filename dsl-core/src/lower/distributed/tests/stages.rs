@@ -101,7 +101,7 @@ fn the_schedule_states_the_depth() {
 fn without_asynchronous_copies_nothing_runs_ahead() {
     let func = verify::block(parse(&rows(3), "test.bir").expect("parses")).expect("verifies");
     let mut target = Target::SM_80;
-    target.gpu.asynchronous_copies = false;
+    target.gpu.copy_bytes = &[];
     let options = Options::default();
     let func = pipeline::compile(func, &target, &options, &facts(), &mut pipeline::unobserved);
     let func = func.expect("compiles");
