@@ -141,18 +141,7 @@ pub(crate) fn literal_at(dtype: DType, bytes: &[u8], index: usize) -> Literal {
     let bits = u64::from_le_bytes(raw);
     match dtype {
         DType::Bool => Literal::from_bits(dtype, u64::from(bits != 0)),
-        DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64
-        | DType::F16
-        | DType::BF16
-        | DType::F32
-        | DType::F64 => Literal::from_bits(dtype, bits),
+        dtype => Literal::from_bits(dtype, bits),
     }
 }
 

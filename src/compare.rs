@@ -46,39 +46,17 @@ impl Tolerance {
     /// `bf16`, 1e-7 for `f64`, both absolute and relative; integers and `bool` must be equal. A
     /// unit in the last place of `bf16` is up to 2^-7 of the number: less would refuse neighbours.
     pub const fn standard(dtype: DType) -> Self {
-        match dtype {
-            DType::F16 => Self::new(1e-3, 1e-3),
-            DType::BF16 => Self::new(8e-3, 8e-3),
-            DType::F32 => Self::new(1e-5, 1e-5),
-            DType::F64 => Self::new(1e-7, 1e-7),
-            DType::Bool
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64 => Self::new(0.0, 0.0),
+        match dtype.format() {
+            Some(format) => Self::new(format.tolerance.0, format.tolerance.1),
+            None => Self::new(0.0, 0.0),
         }
     }
 
     /// The tolerance of PyTorch's `assert_close` for `dtype`.
     pub const fn pytorch(dtype: DType) -> Self {
-        match dtype {
-            DType::F16 => Self::new(1e-5, 1e-3),
-            DType::BF16 => Self::new(1e-5, 1.6e-2),
-            DType::F32 => Self::new(1e-5, 1.3e-6),
-            DType::F64 => Self::new(1e-7, 1e-7),
-            DType::Bool
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64 => Self::new(0.0, 0.0),
+        match dtype.format() {
+            Some(format) => Self::new(format.pytorch.0, format.pytorch.1),
+            None => Self::new(0.0, 0.0),
         }
     }
 

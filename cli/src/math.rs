@@ -86,6 +86,6 @@ fn function(text: &str) -> Result<MathFunction, String> {
 
 fn dtype(text: &str) -> Result<DType, String> {
     DType::from_name(text)
-        .filter(|dtype| matches!(dtype, DType::F16 | DType::BF16 | DType::F32))
-        .ok_or_else(|| "expected `f16`, `bf16` or `f32`".to_string())
+        .filter(|dtype| dtype.is_float() && dtype.bits() <= 32)
+        .ok_or_else(|| "expected a float of at most 32 bits, such as `f32`".to_string())
 }

@@ -160,9 +160,10 @@ fn argument((ty, _): (Type, Access), name: &str, value: &str) -> Result<TextArgu
     }
 }
 
-/// A file's array as the kernel's type: a `bf16` array is stored as `u16`.
+/// A file's array as the kernel's type: files hold the floats that NumPy has not, such as `bf16`, as
+/// integers.
 fn stored_as(array: Array, dtype: DType) -> Result<Array> {
-    if array.dtype() == DType::U16 && dtype == DType::BF16 {
+    if array.dtype() != dtype && array.dtype().npy() == dtype.npy() {
         return Array::from_bytes(dtype, array.shape(), array.bytes());
     }
     Ok(array)

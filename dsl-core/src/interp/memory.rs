@@ -11,22 +11,22 @@ use crate::semantics;
 /// Reads the number of type `dtype` at the start of `bytes`: its bits, zero above the width. Any
 /// nonzero `bool` byte reads as true.
 pub fn read_number(dtype: DType, bytes: &[u8]) -> u64 {
-    match dtype {
-        DType::Bool => u64::from(bytes[0] != 0),
-        DType::I8 | DType::U8 => u64::from(bytes[0]),
-        DType::I16 | DType::U16 | DType::F16 | DType::BF16 => u16::read_from(bytes).to_bits(),
-        DType::I32 | DType::U32 | DType::F32 => u32::read_from(bytes).to_bits(),
-        DType::I64 | DType::U64 | DType::F64 => u64::read_from(bytes),
+    match (dtype, dtype.bytes()) {
+        (DType::Bool, _) => u64::from(bytes[0] != 0),
+        (_, 1) => u64::from(bytes[0]),
+        (_, 2) => u16::read_from(bytes).to_bits(),
+        (_, 4) => u32::read_from(bytes).to_bits(),
+        _ => u64::read_from(bytes),
     }
 }
 
 /// Writes a number of type `dtype` to the start of `bytes`.
 pub fn write_number(dtype: DType, bytes: &mut [u8], bits: u64) {
-    match dtype {
-        DType::Bool | DType::I8 | DType::U8 => bytes[0] = bits as u8,
-        DType::I16 | DType::U16 | DType::F16 | DType::BF16 => (bits as u16).write_to(bytes),
-        DType::I32 | DType::U32 | DType::F32 => (bits as u32).write_to(bytes),
-        DType::I64 | DType::U64 | DType::F64 => bits.write_to(bytes),
+    match dtype.bytes() {
+        1 => bytes[0] = bits as u8,
+        2 => (bits as u16).write_to(bytes),
+        4 => (bits as u32).write_to(bytes),
+        _ => bits.write_to(bytes),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Attributes of ops: what the text form writes as `name=value`.
 
-use super::round::{bf16_from_f64, f16_from_f64};
-use super::{BinaryOp, DType, Shape};
+use super::{BinaryOp, Class, DType, Shape, round};
 
 macro_rules! keyword_attribute {
     ($(#[$doc:meta])* $Name:ident { $($(#[$variant_doc:meta])* $Variant:ident $word:literal),* $(,)? }) => {
@@ -92,16 +91,10 @@ impl AtomicOp {
 
     /// Whether memory of this type can be combined.
     pub const fn admits(self, dtype: DType) -> bool {
-        match dtype {
-            DType::I32 | DType::U32 | DType::I64 | DType::U64 => true,
-            DType::F32 | DType::F64 => matches!(self, Self::Add),
-            DType::Bool
-            | DType::I8
-            | DType::I16
-            | DType::U8
-            | DType::U16
-            | DType::F16
-            | DType::BF16 => false,
+        match dtype.class() {
+            Class::Signed | Class::Unsigned => dtype.bits() >= 32,
+            Class::Float => !dtype.is_narrow_float() && matches!(self, Self::Add),
+            Class::Bool => false,
         }
     }
 }
@@ -148,20 +141,20 @@ impl Literal {
     /// The number nearest to `value` (floats round to nearest even, integers truncate and
     /// saturate, `bool` is nonzero).
     pub fn from_f64(dtype: DType, value: f64) -> Self {
-        let bits = match dtype {
-            DType::Bool => u64::from(value != 0.0),
-            DType::I8 => value as i8 as u64,
-            DType::I16 => value as i16 as u64,
-            DType::I32 => value as i32 as u64,
-            DType::I64 => value as i64 as u64,
-            DType::U8 => u64::from(value as u8),
-            DType::U16 => u64::from(value as u16),
-            DType::U32 => u64::from(value as u32),
-            DType::U64 => value as u64,
-            DType::F16 => f16_from_f64(value),
-            DType::BF16 => bf16_from_f64(value),
-            DType::F32 => u64::from((value as f32).to_bits()),
-            DType::F64 => value.to_bits(),
+        let bits = match (dtype, dtype.class()) {
+            (_, Class::Bool) => u64::from(value != 0.0),
+            (_, Class::Signed) => {
+                let greatest = (dtype.mask() >> 1).cast_signed();
+                (value as i64)
+                    .clamp(-greatest - 1, greatest)
+                    .cast_unsigned()
+            }
+            (_, Class::Unsigned) => (value as u64).min(dtype.mask()),
+            (DType::F64, _) => value.to_bits(),
+            (DType::F32, _) => u64::from((value as f32).to_bits()),
+            (_, Class::Float) => dtype
+                .format()
+                .map_or(0, |format| round::round(format, value)),
         };
         Self::from_bits(dtype, bits)
     }
@@ -170,9 +163,9 @@ impl Literal {
     pub fn from_integer(dtype: DType, value: i128) -> Option<Self> {
         let bits = dtype.bits();
         let (least, greatest) = match dtype.class() {
-            super::Class::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
-            super::Class::Unsigned | super::Class::Bool => (0, (1i128 << bits) - 1),
-            super::Class::Float => return None,
+            Class::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            Class::Unsigned | Class::Bool => (0, (1i128 << bits) - 1),
+            Class::Float => return None,
         };
         (least..=greatest)
             .contains(&value)
@@ -182,31 +175,21 @@ impl Literal {
     /// The value of an integer or `bool`, sign-extended; `None` for floats.
     pub const fn integer(self) -> Option<i128> {
         match self.dtype.class() {
-            super::Class::Signed => {
+            Class::Signed => {
                 let shift = 64 - self.dtype.bits();
                 Some((((self.bits << shift) as i64) >> shift) as i128)
             }
-            super::Class::Unsigned | super::Class::Bool => Some(self.bits as i128),
-            super::Class::Float => None,
+            Class::Unsigned | Class::Bool => Some(self.bits as i128),
+            Class::Float => None,
         }
     }
 
     /// The value of a float, exactly; `None` for integers.
     pub fn float(self) -> Option<f64> {
         match self.dtype {
-            DType::F16 => Some(half::f16::from_bits(self.bits as u16).to_f64()),
-            DType::BF16 => Some(half::bf16::from_bits(self.bits as u16).to_f64()),
-            DType::F32 => Some(f64::from(f32::from_bits(self.bits as u32))),
             DType::F64 => Some(f64::from_bits(self.bits)),
-            DType::Bool
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64 => None,
+            DType::F32 => Some(f64::from(f32::from_bits(self.bits as u32))),
+            dtype => dtype.format().map(|format| round::exact(format, self.bits)),
         }
     }
 

@@ -14,6 +14,7 @@ pub mod access;
 pub mod attr;
 pub mod carried;
 pub mod dataflow;
+pub mod dtype;
 pub mod field;
 pub mod func;
 pub mod functions;
@@ -31,6 +32,7 @@ pub use attr::{
     unflatten,
 };
 pub use carried::Carried;
+pub use dtype::{Class, DType, FloatFormat};
 pub use field::Values;
 pub use func::{
     Access, Func, Inst, InstData, MAX_DEPTH, Parameter, Region, RegionData, Value, most_depth,
@@ -39,4 +41,4 @@ pub use functions::{Approximate, Function};
 pub use number::Number;
 pub use op::{Op, Rule, Trait};
 pub use scalar_ops::{Accepts, BinaryOp, CompareOp, RawOp, TernaryOp, UnaryOp};
-pub use types::{Class, DType, Element, MAX_ELEMENTS, MAX_RANK, Shape, Space, Type};
+pub use types::{Element, MAX_ELEMENTS, MAX_RANK, Shape, Space, Type};

@@ -1,41 +1,6 @@
-//! Rounds exact numbers to the 16-bit float formats, once, to nearest even.
+//! Rounds exact numbers to narrow float formats, once, to nearest even, and reads such numbers.
 
-use super::DType;
-
-/// A binary format: explicit significand bits and the exponent of its least normal number.
-struct Format {
-    significand: u32,
-    least_exponent: i64,
-    infinity: u64,
-    nan: u64,
-    sign: u64,
-}
-
-const F16: Format = Format {
-    significand: 10,
-    least_exponent: -14,
-    infinity: 0x7c00,
-    nan: DType::F16.canonical_nan(),
-    sign: 0x8000,
-};
-
-const BF16: Format = Format {
-    significand: 7,
-    least_exponent: -126,
-    infinity: 0x7f80,
-    nan: DType::BF16.canonical_nan(),
-    sign: 0x8000,
-};
-
-/// The bits of the `f16` nearest to `value`, ties to even; NaN becomes the canonical NaN.
-pub fn f16_from_f64(value: f64) -> u64 {
-    round(&F16, value)
-}
-
-/// The bits of the `bf16` nearest to `value`, ties to even; NaN becomes the canonical NaN.
-pub fn bf16_from_f64(value: f64) -> u64 {
-    round(&BF16, value)
-}
+use super::FloatFormat;
 
 /// The `f64` nearest to `value` toward zero, its last bit set if anything was cut off. Rounding
 /// the result to a format of at most 51 significant bits gives what rounding `value` would.
@@ -49,27 +14,52 @@ pub fn f64_to_odd(value: i128) -> f64 {
     if value < 0 { -rounded } else { rounded }
 }
 
-fn round(format: &Format, value: f64) -> u64 {
+/// The bits of the number of `format`, of fewer bits than `f64`, nearest to `value`, ties to even; NaN
+/// becomes the canonical NaN.
+pub fn round(format: &FloatFormat, value: f64) -> u64 {
     let bits = value.to_bits();
-    let sign = (bits >> 63) * format.sign;
+    let sign = (bits >> 63) << (format.exponent + format.mantissa);
     if value.is_nan() {
-        return format.nan;
+        return format.canonical_nan();
     }
     if value.is_infinite() {
-        return sign | format.infinity;
+        return sign | format.overflow();
     }
     let biased = (bits >> 52) & 0x7ff;
     if biased == 0 {
-        // Zero, or a subnormal f64: far below half of the least subnormal of both formats.
+        // Zero, or a subnormal f64: far below half of the least subnormal of a narrower format.
         return sign;
     }
     let significand = (bits & ((1 << 52) - 1)) | (1 << 52);
-    let exponent = biased as i64 - 1023;
-    let shown = exponent.max(format.least_exponent);
-    let shift = (shown - exponent + 52 - i64::from(format.significand)).min(60) as u32;
+    let exponent = biased as i32 - 1023;
+    let shown = exponent.max(format.least_exponent());
+    let shift = (shown - exponent + 52 - format.mantissa as i32).min(60) as u32;
     let odd = (significand >> shift) & 1;
     let rounded = (significand + (1 << (shift - 1)) - 1 + odd) >> shift;
     // The leading bit of a normal number adds one to the exponent field; so does a carry.
-    let magnitude = (((shown - format.least_exponent) as u64) << format.significand) + rounded;
-    sign | magnitude.min(format.infinity)
+    let field = (shown - format.least_exponent()) as u64;
+    let magnitude = (field << format.mantissa) + rounded;
+    sign | magnitude.min(format.overflow())
+}
+
+/// The value of a number of `format`, of fewer bits than `f64`; a NaN keeps its sign and its payload, and
+/// is quiet.
+pub fn exact(format: &FloatFormat, bits: u64) -> f64 {
+    let magnitude = bits & ((1 << (format.exponent + format.mantissa)) - 1);
+    let sign = (bits >> (format.exponent + format.mantissa)) << 63;
+    let fraction = magnitude & ((1 << format.mantissa) - 1);
+    let places = fraction << (52 - format.mantissa);
+    let field = magnitude >> format.mantissa;
+    let power = |exponent: i32| ((exponent + 1023) as u64) << 52;
+    let value = if magnitude > format.overflow() {
+        f64::NAN.to_bits() & !(1 << 63) | places
+    } else if format.has_infinity && magnitude == format.overflow() {
+        f64::INFINITY.to_bits()
+    } else if field == 0 {
+        let unit = f64::from_bits(power(format.least_exponent() - format.mantissa as i32));
+        (fraction as f64 * unit).to_bits()
+    } else {
+        power(field as i32 - format.bias()) | places
+    };
+    f64::from_bits(sign | value)
 }

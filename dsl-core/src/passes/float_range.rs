@@ -26,7 +26,7 @@ const ANYTHING: Range = Range {
 };
 
 /// Bounds beyond this are infinite: what they bound may overflow. It is far below the range of every
-/// type but `f16`, which is left out.
+/// type but of those with a small exponent, such as `f16`, which are left out.
 const LIMIT: f64 = 1e30;
 
 /// How many values are searched for the greatest one of a row.
@@ -178,12 +178,17 @@ impl Analysis for Floats<'_> {
 
     fn result(&self, facts: &Facts<Range>, inst: Inst, result: Value) -> Range {
         let single = self.func.inst(inst).results.len() == 1;
-        if single && self.func.ty(result).dtype() != Some(DType::F16) {
+        if single && !self.func.ty(result).dtype().is_some_and(is_small) {
             range(self.func, &self.definitions, facts, inst)
         } else {
             ANYTHING
         }
     }
+}
+
+/// Whether numbers of a float may overflow below [`LIMIT`].
+fn is_small(dtype: DType) -> bool {
+    dtype.format().is_some_and(|format| format.exponent < 8)
 }
 
 /// Whether every element of `upper` is at least that of `x` at its place, wherever both are numbers:

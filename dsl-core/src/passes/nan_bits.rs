@@ -11,7 +11,7 @@ use super::float_range::{Ranges, ranges};
 use super::rewrite::rewrite;
 use crate::builder::Builder;
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Op, TernaryOp, UnaryOp, Value, op};
+use crate::ir::{BinaryOp, CompareOp, Func, Inst, Op, TernaryOp, UnaryOp, Value, op};
 
 /// Writes the canonical NaN into every read of a float's bits that can tell one NaN from another.
 ///
@@ -44,31 +44,18 @@ pub fn canonical_reads(func: &mut Func) {
 /// The bits of `x` as an unsigned integer, those of NaN canonical.
 fn canonical_bits(builder: &mut Builder, x: Value) -> Option<Value> {
     let dtype = builder.ty(x).dtype()?;
-    let (integer, infinity) = match dtype {
-        DType::F16 => (DType::U16, Some(0x7c00)),
-        DType::BF16 => (DType::U16, Some(0x7f80)),
-        DType::F32 => (DType::U32, None),
-        DType::F64 => (DType::U64, None),
-        DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64 => return None,
-    };
+    let format = dtype.format()?;
+    let integer = dtype.unsigned();
     let bits = builder.bitcast(x, integer);
-    let is_nan = match infinity {
-        // Machines compare 16-bit floats as wider ones, which takes a conversion.
-        Some(infinity) => {
-            let all_but_sign = builder.bits_like(bits, integer, 0x7fff);
+    let is_nan = match dtype.is_narrow_float() {
+        // Machines compare narrow floats as wider ones, which takes a conversion.
+        true => {
+            let all_but_sign = builder.bits_like(bits, integer, integer.mask() >> 1);
             let magnitude = builder.and(bits, all_but_sign);
-            let infinity = builder.bits_like(bits, integer, infinity);
-            builder.compare(CompareOp::Gt, magnitude, infinity)
+            let overflow = builder.bits_like(bits, integer, format.overflow());
+            builder.compare(CompareOp::Gt, magnitude, overflow)
         }
-        None => builder.compare(CompareOp::Ne, x, x),
+        false => builder.compare(CompareOp::Ne, x, x),
     };
     let canonical = builder.bits_like(bits, integer, dtype.canonical_nan());
     Some(builder.select(is_nan, canonical, bits))

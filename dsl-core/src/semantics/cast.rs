@@ -1,7 +1,7 @@
 //! Conversions between numbers: of values, rounding once, and of bits.
 
-use crate::ir::round::{bf16_from_f64, f16_from_f64, f64_to_odd};
-use crate::ir::{DType, Literal};
+use crate::ir::round::f64_to_odd;
+use crate::ir::{Class, DType, Literal};
 
 /// Converts the value. Float to float and integer to float round once to nearest even; float to
 /// integer truncates, saturates, and maps NaN to 0; integer to integer keeps the low bits; to
@@ -29,20 +29,10 @@ pub fn canonical(dtype: DType, x: u64) -> u64 {
 }
 
 fn from_integer(to: DType, value: i128) -> u64 {
-    let bits = match to {
-        DType::Bool => u64::from(value != 0),
-        DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64 => value as u64,
-        DType::F16 => f16_from_f64(f64_to_odd(value)),
-        DType::BF16 => bf16_from_f64(f64_to_odd(value)),
-        DType::F32 => u64::from((value as f32).to_bits()),
-        DType::F64 => (value as f64).to_bits(),
-    };
-    bits & to.mask()
+    match to.class() {
+        Class::Bool => u64::from(value != 0),
+        Class::Signed | Class::Unsigned => value as u64 & to.mask(),
+        Class::Float if to == DType::F64 => (value as f64).to_bits(),
+        Class::Float => Literal::from_f64(to, f64_to_odd(value)).bits,
+    }
 }

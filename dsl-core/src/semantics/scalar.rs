@@ -1,6 +1,6 @@
 //! The meaning of the elementwise families on bits.
 //!
-//! `f16` and `bf16` arithmetic is the `f32` operation, then one rounding.
+//! Arithmetic of narrow floats is the `f32` operation, then one rounding.
 
 use super::cast::cast;
 use crate::ir::{BinaryOp, CompareOp, DType, Literal, RawOp, TernaryOp, UnaryOp};
@@ -100,17 +100,7 @@ fn in_float<const N: usize>(
             let result = single(operands.map(|bits| f32::from_bits(bits as u32)));
             u64::from(result.to_bits())
         }
-        DType::F16
-        | DType::BF16
-        | DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64 => {
+        _ => {
             let widen = |bits| f32::from_bits(cast(dtype, DType::F32, bits) as u32);
             let result = single(operands.map(widen));
             cast(DType::F32, dtype, u64::from(result.to_bits()))

@@ -76,20 +76,8 @@ impl Header {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         const PREFIX: usize = 10;
         let order = if self.big_endian { '>' } else { '<' };
-        let kind = match self.dtype {
-            DType::Bool => "|b1".to_string(),
-            DType::I8 => "|i1".to_string(),
-            DType::U8 => "|u1".to_string(),
-            DType::I16 => format!("{order}i2"),
-            DType::I32 => format!("{order}i4"),
-            DType::I64 => format!("{order}i8"),
-            DType::U16 | DType::BF16 => format!("{order}u2"),
-            DType::U32 => format!("{order}u4"),
-            DType::U64 => format!("{order}u8"),
-            DType::F16 => format!("{order}f2"),
-            DType::F32 => format!("{order}f4"),
-            DType::F64 => format!("{order}f8"),
-        };
+        let order = if self.dtype.bytes() == 1 { '|' } else { order };
+        let kind = format!("{order}{}", self.dtype.npy());
         let fortran = if self.fortran_order { "True" } else { "False" };
         let extents: Vec<String> = self.shape.iter().map(ToString::to_string).collect();
         let comma = if extents.len() == 1 { "," } else { "" };
@@ -191,20 +179,9 @@ impl<'a> Cursor<'a> {
         let Some((&order, kind)) = quoted.split_first() else {
             return self.refuse_at(place, "no data type");
         };
-        let dtype = match kind {
-            b"b1" => DType::Bool,
-            b"i1" => DType::I8,
-            b"i2" => DType::I16,
-            b"i4" => DType::I32,
-            b"i8" => DType::I64,
-            b"u1" => DType::U8,
-            b"u2" => DType::U16,
-            b"u4" => DType::U32,
-            b"u8" => DType::U64,
-            b"f2" => DType::F16,
-            b"f4" => DType::F32,
-            b"f8" => DType::F64,
-            _ => return self.refuse_at(place, "an unsupported data type"),
+        let found = DType::ALL.iter().find(|it| it.npy().as_bytes() == kind);
+        let Some(&dtype) = found else {
+            return self.refuse_at(place, "an unsupported data type");
         };
         match (order, dtype.bytes()) {
             (b'|', 1) | (b'<', _) => Ok((dtype, false)),

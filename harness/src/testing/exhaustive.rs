@@ -72,7 +72,7 @@ impl MathFunction {
 pub struct MathOptions {
     /// The functions; all when empty.
     pub functions: Vec<MathFunction>,
-    /// The data types, each `f16`, `bf16` or `f32`.
+    /// The data types: floats of at most 32 bits.
     pub dtypes: Vec<DType>,
     /// Devices whose results must equal those of the CPU in every bit.
     pub devices: Vec<Device>,
@@ -131,15 +131,11 @@ pub fn math(options: &MathOptions, progress: &mut dyn FnMut(&MathRow)) -> Result
 /// A kernel that makes the inputs from their bits and stores the results: for those in `domain` by the
 /// definition for that domain.
 fn source(function: MathFunction, domain: Domain, dtype: DType) -> Result<String> {
-    let bits = match dtype {
-        DType::F16 | DType::BF16 => DType::U16,
-        DType::F32 => DType::U32,
-        _ => {
-            return Err(Error::Invalid(format!(
-                "`{dtype}` has too many inputs to try them all"
-            )));
-        }
-    };
+    if !dtype.is_float() || dtype.bits() > 32 {
+        let message = format!("`{dtype}` has too many inputs to try them all");
+        return Err(Error::Invalid(message));
+    }
+    let bits = dtype.unsigned();
     let index = format!("tile<{BLOCK}xi64>");
     let (name, tile) = (function.mnemonic(), format!("tile<{BLOCK}x{dtype}>"));
     let result = match domain {

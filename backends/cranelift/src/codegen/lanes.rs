@@ -11,7 +11,7 @@ use super::Codegen;
 /// A lane value in CLIF.
 #[derive(Clone, Debug)]
 pub(super) enum Repr {
-    /// A scalar or pointer. A `bool` is 0 or 1 in `i8`; `f16` and `bf16` are their bits in `i16`.
+    /// A scalar or pointer. A `bool` is 0 or 1 in `i8`; narrow floats are their bits.
     Scalar(clif::Value),
     /// A vector of numbers, 128 bits a piece; lanes past the end of the last piece are arbitrary.
     Vector(Vec<clif::Value>),
@@ -31,13 +31,13 @@ impl Repr {
 
 /// The CLIF type of one lane.
 pub(super) const fn lane_type(dtype: DType) -> clif::Type {
-    match dtype {
-        DType::Bool | DType::I8 | DType::U8 => I8,
-        DType::I16 | DType::U16 | DType::F16 | DType::BF16 => I16,
-        DType::I32 | DType::U32 => I32,
-        DType::I64 | DType::U64 => I64,
-        DType::F32 => F32,
-        DType::F64 => F64,
+    match (dtype, dtype.bytes()) {
+        (DType::F32, _) => F32,
+        (DType::F64, _) => F64,
+        (_, 1) => I8,
+        (_, 2) => I16,
+        (_, 4) => I32,
+        _ => I64,
     }
 }
 

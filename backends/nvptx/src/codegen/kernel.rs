@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 
 use exactile_core::entity::EntityMap;
-use exactile_core::ir::{Access, DType, Effect, Element, Func, Inst, Op, Space, Type, Value, op};
+use exactile_core::ir::{Access, Effect, Element, Func, Inst, Op, Space, Type, Value, op};
 use exactile_core::target::{Target, WARP_LANES};
 use exactile_core::verify::LaneFunc;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
-use inkwell::types::{BasicMetadataTypeEnum, BasicTypeEnum};
+use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 
+use super::value::memory_type;
 use super::{EmitOptions, Emitter, GridMapping, HiddenValues};
 use crate::error::{Error, Result};
 use crate::memory::element_address;
@@ -234,7 +235,7 @@ fn declare<'c>(
     let mut types: Vec<BasicMetadataTypeEnum<'c>> = Vec::new();
     for &argument in func.arguments() {
         types.push(match func.ty(argument).element {
-            Element::Number(dtype) => argument_type(context, dtype).into(),
+            Element::Number(dtype) => memory_type(context, dtype).into(),
             Element::Pointer(..) => pointer.into(),
             Element::Poison => return Err(Error::Unsupported("a poisoned parameter".to_string())),
         });
@@ -246,19 +247,6 @@ fn declare<'c>(
     }));
     let ty = context.void_type().fn_type(&types, false);
     Ok(module.add_function(name, ty, None))
-}
-
-fn argument_type(context: &Context, dtype: DType) -> BasicTypeEnum<'_> {
-    match dtype {
-        DType::Bool | DType::I8 | DType::U8 => context.i8_type().into(),
-        DType::I16 | DType::U16 => context.i16_type().into(),
-        DType::I32 | DType::U32 => context.i32_type().into(),
-        DType::I64 | DType::U64 => context.i64_type().into(),
-        DType::F16 => context.f16_type().into(),
-        DType::BF16 => context.bf16_type().into(),
-        DType::F32 => context.f32_type().into(),
-        DType::F64 => context.f64_type().into(),
-    }
 }
 
 /// The `$` keeps it apart from kernels. One array of unknown length, so that a launch may ask for more than 48 KiB.

@@ -2,6 +2,7 @@
 
 use exactile_core::ir::{DType, Literal, Value};
 use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FloatType, IntType};
 use inkwell::values::{
@@ -24,49 +25,22 @@ impl<'c> Emitter<'_, 'c> {
 
     /// The integer type of this many bits.
     pub(super) fn int_type(&self, bits: u32) -> IntType<'c> {
-        match bits {
-            1 => self.context.bool_type(),
-            8 => self.context.i8_type(),
-            16 => self.context.i16_type(),
-            32 => self.context.i32_type(),
-            _ => self.context.i64_type(),
-        }
+        int_type(self.context, bits)
     }
 
-    /// The float type of a float `dtype`.
+    /// The float type of a `dtype` that the machine has; `f32` of another.
     pub(super) fn float_type(&self, dtype: DType) -> FloatType<'c> {
-        match dtype {
-            DType::F16 => self.context.f16_type(),
-            DType::BF16 => self.context.bf16_type(),
-            DType::F64 => self.context.f64_type(),
-            DType::F32
-            | DType::Bool
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64 => self.context.f32_type(),
-        }
+        float_type(self.context, dtype).unwrap_or(self.context.f32_type())
     }
 
     /// The type of one element in registers.
     pub(super) fn element_type(&self, dtype: DType) -> BasicTypeEnum<'c> {
-        if dtype.is_float() {
-            self.float_type(dtype).into()
-        } else {
-            self.int_type(dtype.bits()).into()
-        }
+        element_type(self.context, dtype)
     }
 
     /// The type of one element in memory: a `bool` is a byte.
     pub(super) fn memory_type(&self, dtype: DType) -> BasicTypeEnum<'c> {
-        match dtype {
-            DType::Bool => self.context.i8_type().into(),
-            _ => self.element_type(dtype),
-        }
+        memory_type(self.context, dtype)
     }
 
     /// An integer constant.
@@ -79,12 +53,8 @@ impl<'c> Emitter<'_, 'c> {
         let integer = self
             .int_type(literal.dtype.bits())
             .const_int(literal.bits, false);
-        if !literal.dtype.is_float() {
-            return Ok(integer.into());
-        }
-        Ok(self
-            .builder
-            .build_bit_cast(integer, self.float_type(literal.dtype), "")?)
+        let ty = self.element_type(literal.dtype);
+        Ok(self.builder.build_bit_cast(integer, ty, "")?)
     }
 
     /// Calls an LLVM intrinsic.
@@ -200,6 +170,42 @@ impl<'c> Emitter<'_, 'c> {
                 Ok(self.builder.build_extract_element(vector, index, "")?)
             })
             .collect()
+    }
+}
+
+fn int_type(context: &Context, bits: u32) -> IntType<'_> {
+    match bits {
+        1 => context.bool_type(),
+        8 => context.i8_type(),
+        16 => context.i16_type(),
+        32 => context.i32_type(),
+        _ => context.i64_type(),
+    }
+}
+
+/// The floats that machines have; another is its bits.
+fn float_type(context: &Context, dtype: DType) -> Option<FloatType<'_>> {
+    match dtype {
+        DType::F16 => Some(context.f16_type()),
+        DType::BF16 => Some(context.bf16_type()),
+        DType::F32 => Some(context.f32_type()),
+        DType::F64 => Some(context.f64_type()),
+        _ => None,
+    }
+}
+
+fn element_type(context: &Context, dtype: DType) -> BasicTypeEnum<'_> {
+    match float_type(context, dtype) {
+        Some(float) => float.into(),
+        None => int_type(context, dtype.bits()).into(),
+    }
+}
+
+/// The type of one element in memory and among the arguments: a `bool` is a byte.
+pub(super) fn memory_type(context: &Context, dtype: DType) -> BasicTypeEnum<'_> {
+    match dtype {
+        DType::Bool => context.i8_type().into(),
+        dtype => element_type(context, dtype),
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn check_declared(func: &Func, op: &Op, declared: Type) -> Result<(),
         }
         Op::RawCast(op::RawCast { x }) => {
             let (from, to) = (number(op, ty(x))?, number(op, declared)?);
-            let is_float = from.is_float() && from.compute() == from;
+            let is_float = from.is_float() && !from.is_narrow_float();
             let is_integer = to.is_integer() && to.bits() >= 32;
             if !is_float || !is_integer || ty(x).shape != declared.shape {
                 return shape_error(ty(x));

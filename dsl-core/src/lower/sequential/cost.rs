@@ -33,7 +33,7 @@ impl Planner<'_> {
     pub(super) fn own_cost(&self, op: &Op) -> u64 {
         let operand = op.operands().first().and_then(|&x| self.func.ty(x).dtype());
         let float = operand.is_some_and(DType::is_float);
-        let half = matches!(operand, Some(DType::F16 | DType::BF16));
+        let half = operand.is_some_and(DType::is_narrow_float);
         let cost = match op {
             Op::Unary(op::Unary { op, .. }) => match op {
                 UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => 1,

@@ -13,7 +13,7 @@ pub(super) fn is_legal(from: DType, to: DType, native: &Native) -> bool {
     match (from.class(), to.class()) {
         (Class::Bool | Class::Signed | Class::Unsigned, Class::Signed | Class::Unsigned) => true,
         (_, Class::Bool) => false,
-        (Class::Bool, Class::Float) => to.compute() == to,
+        (Class::Bool, Class::Float) => !to.is_narrow_float(),
         (Class::Signed | Class::Unsigned, Class::Float) => native.from_integers.contains(&to),
         (Class::Float, Class::Signed | Class::Unsigned) => native.to_integers.contains(&(from, to)),
         (Class::Float, Class::Float) => match (from, to) {
@@ -40,7 +40,7 @@ pub(super) fn convert(builder: &mut Builder, x: Value, to: DType, native: &Nativ
     match (from.class(), to.class()) {
         (_, Class::Bool) => is_nonzero(builder, x, from),
         (Class::Float, Class::Float | Class::Signed | Class::Unsigned)
-            if from.compute() != from =>
+            if from.is_narrow_float() =>
         {
             through(builder, from.compute())
         }
@@ -95,10 +95,10 @@ const fn range(dtype: DType) -> (i64, i64) {
 
 /// Whether a number is not zero; NaN is not.
 fn is_nonzero(builder: &mut Builder, x: Value, dtype: DType) -> Value {
-    let (x, dtype) = match dtype.compute() == dtype {
-        true => (x, dtype),
+    let (x, dtype) = match dtype.is_narrow_float() {
+        false => (x, dtype),
         // Machines compare narrow floats as wider ones, which takes a conversion.
-        false => {
+        true => {
             let unsigned = dtype.unsigned();
             let bits = builder.bitcast(x, unsigned);
             let all_but_sign = builder.bits_like(bits, unsigned, unsigned.mask() >> 1);

@@ -43,7 +43,7 @@ pub fn is_legal(func: &Func, inst: Inst, native: &Native) -> bool {
         return true;
     };
     let dtype = |value: Value| func.ty(value).dtype();
-    let computes = |value: Value| dtype(value).is_none_or(|dtype| dtype.compute() == dtype);
+    let computes = |value: Value| !dtype(value).is_some_and(DType::is_narrow_float);
     match op {
         Elementwise::Unary(op::Unary { op, x }) => match op {
             UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not => true,
@@ -51,7 +51,7 @@ pub fn is_legal(func: &Func, inst: Inst, native: &Native) -> bool {
         },
         Elementwise::Binary(op::Binary { op, lhs, .. }) => match dtype(*lhs) {
             Some(dtype) if dtype.is_float() => {
-                dtype.compute() == dtype && extremum::is_legal(*op, dtype, native)
+                !dtype.is_narrow_float() && extremum::is_legal(*op, dtype, native)
             }
             Some(_) => op.raw().is_none(),
             None => true,
@@ -80,7 +80,7 @@ fn replacement(rewriter: &mut Rewriter, op: &Op, to: DType, native: &Native) -> 
         return Some(conversion::convert(builder, x, to, native));
     }
     let dtype = builder.ty(*op.operands().first()?).dtype()?;
-    if dtype.compute() != dtype {
+    if dtype.is_narrow_float() {
         return in_compute_type(builder, op, to, native);
     }
     let Op::Binary(op::Binary { op, lhs, rhs }) = *op else {

@@ -19,17 +19,7 @@ impl Format {
         match dtype {
             DType::F32 => Some(Self::Single),
             DType::F64 => Some(Self::Double),
-            DType::Bool
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64
-            | DType::F16
-            | DType::BF16 => None,
+            _ => None,
         }
     }
 

@@ -40,23 +40,9 @@ pub(super) fn erf(x: f64) -> f64 {
 /// One unit in the last place of `dtype` at `value`: the distance of neighbours in its binade, the
 /// least subnormal at and near zero. `None` unless `dtype` is a float.
 pub fn ulp(dtype: DType, value: f64) -> Option<f64> {
-    let (places, least_exponent) = match dtype {
-        DType::F16 => (10, -14),
-        DType::BF16 => (7, -126),
-        DType::F32 => (23, -126),
-        DType::F64 => (52, -1022),
-        DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64 => return None,
-    };
-    let exponent = ((value.abs().to_bits() >> 52) as i32 - 1023).max(least_exponent);
-    Some(power_of_two(exponent - places))
+    let format = dtype.format()?;
+    let exponent = ((value.abs().to_bits() >> 52) as i32 - 1023).max(format.least_exponent());
+    Some(power_of_two(exponent - format.mantissa as i32))
 }
 
 /// `2^exponent` from the least subnormal to the greatest power.
@@ -92,20 +78,6 @@ pub fn ulp_error(dtype: DType, found: u64, expected: f64, rest: f64) -> Option<f
 
 /// The greatest finite number of a float type.
 fn greatest(dtype: DType) -> Option<f64> {
-    let bits = match dtype {
-        DType::F16 => 0x7bff,
-        DType::BF16 => 0x7f7f,
-        DType::F32 => u64::from(f32::MAX.to_bits()),
-        DType::F64 => f64::MAX.to_bits(),
-        DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64 => return None,
-    };
+    let bits = dtype.format()?.greatest();
     Literal::from_bits(dtype, bits).float()
 }

@@ -105,22 +105,8 @@ fn integer_edge(random: &mut Random, dtype: DType) -> u64 {
 }
 
 /// The number of fraction bits in memory.
-const fn fraction_bits(dtype: DType) -> u32 {
-    match dtype {
-        DType::F16 => 10,
-        DType::BF16 => 7,
-        DType::F32 => 23,
-        DType::F64
-        | DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64 => 52,
-    }
+fn fraction_bits(dtype: DType) -> u32 {
+    dtype.format().map_or(52, |format| format.mantissa)
 }
 
 /// A number of `width` bits below its leading one that lies halfway between two numbers with a

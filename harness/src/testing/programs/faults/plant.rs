@@ -393,7 +393,7 @@ pub(super) fn double_rounding(func: &mut Func, _random: &mut Random) -> bool {
             continue;
         };
         let (from, to) = (func.ty(x), func.ty(func.inst(inst).results[0]));
-        let narrow = matches!(to.dtype(), Some(DType::F16 | DType::BF16));
+        let narrow = to.dtype().is_some_and(DType::is_narrow_float);
         if from.dtype() == Some(DType::F64) && narrow {
             let middle = from.with_dtype(DType::F32);
             let x = add_before(func, inst, Op::Cast(op::Cast { x }), middle);
