@@ -120,6 +120,14 @@ schedule! {
         kept: true,
         tries: [1, 2, 4],
     }
+    /// Registers that a thread may use, at most: what does not fit spills; otherwise it is left to the
+    /// assembler.
+    Registers registers {
+        values: All,
+        range: |gpu| gpu.thread_registers.0..=gpu.thread_registers.1,
+        kept: true,
+        tries: [32, 64, 128],
+    }
 }
 
 impl ScheduleField {

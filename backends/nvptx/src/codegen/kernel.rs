@@ -92,9 +92,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn annotate(&self, threads: u32) {
         self.kernel.set_call_conventions(PTX_KERNEL);
+        // The assembler takes the number at its word, even where the thread block then fits nowhere.
+        let fitting = self.target.gpu.registers / threads;
+        let schedule = self.func.schedule;
         let asked = [
             ("nvvm.reqntid", Some(threads)),
-            ("nvvm.minctasm", self.func.schedule.occupancy),
+            ("nvvm.minctasm", schedule.occupancy),
+            (
+                "nvvm.maxnreg",
+                schedule.registers.map(|most| most.min(fitting)),
+            ),
         ];
         for (name, value) in asked {
             let Some(value) = value else { continue };

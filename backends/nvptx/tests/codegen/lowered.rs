@@ -229,30 +229,76 @@ fn a_pipelined_loop_copies_asynchronously_without_barriers() {
     }
 }
 
+/// Holds 64 elements a lane of 4 warps.
+const HOLD: &str = "func @hold block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16) {
+    %i = arange start=0, end=8192 : tile<8192xi64>
+    %v = load %x, %i : tile<8192xf32>
+    %s = reduce [%v], axis=0, order=tree (%a: f32, %b: f32) {
+        %c = add %a, %b : f32
+        yield [%c]
+    } : f32
+    %ss = splat %s : tile<8192xf32>
+    %o = div %v, %ss : tile<8192xf32>
+    store %y, %i, %o
+}";
+
+/// The registers that `HOLD` takes, where there is an assembler; its PTX must have this line, or no line
+/// that begins so if the rest is empty.
+fn registers(schedule: Schedule, (directive, value): (&str, &str)) -> Option<u32> {
+    let ptx = compile_on(HOLD, "hold", Bounds::Unchecked, schedule);
+    let stated = ptx
+        .text()
+        .lines()
+        .find_map(|line| line.strip_prefix(directive));
+    assert_eq!(stated.unwrap_or_default().trim(), value, "{}", ptx.text());
+    let report = assemble(&ptx)?.report;
+    let used = report.split("Used ").nth(1)?.split(' ').next()?;
+    Some(used.parse::<u32>().expect("a number"))
+}
+
 #[test]
 fn an_occupancy_bounds_the_registers() {
-    let source = "func @hold block (%x: ptr<f32> divisor=16, %y: ptr<f32> write divisor=16) {
-        %i = arange start=0, end=8192 : tile<8192xi64>
-        %v = load %x, %i : tile<8192xf32>
-        %s = reduce [%v], axis=0, order=tree (%a: f32, %b: f32) {
-            %c = add %a, %b : f32
-            yield [%c]
-        } : f32
-        %ss = splat %s : tile<8192xf32>
-        %o = div %v, %ss : tile<8192xf32>
-        store %y, %i, %o
-    }";
-    let registers = |schedule: Schedule| {
-        let ptx = compile_on(source, "hold", Bounds::Unchecked, schedule.warps(4));
-        let bounded = schedule.occupancy.is_some();
-        assert_eq!(ptx.text().contains(".minnctapersm"), bounded);
-        let report = assemble(&ptx)?.report;
-        let used = report.split("Used ").nth(1)?.split(' ').next()?;
-        Some(used.parse::<u32>().expect("a number"))
-    };
+    let schedule = Schedule::AUTO.warps(4);
     // 65536 registers for 5 blocks of 128 lanes, in units of 8.
-    if let Some(registers) = registers(Schedule::AUTO.occupancy(5)) {
+    if let Some(registers) = registers(schedule.occupancy(5), (".minnctapersm", "5")) {
         assert!(registers <= 96, "{registers}");
     }
-    registers(Schedule::AUTO);
+    registers(schedule, (".minnctapersm", ""));
+}
+
+#[test]
+fn threads_use_no_more_registers_than_asked_for() {
+    let schedule = Schedule::AUTO.warps(4);
+    let free = registers(schedule, (".maxnreg", ""));
+    let held = registers(schedule.registers(40), (".maxnreg", "40"));
+    if let (Some(free), Some(held)) = (free, held) {
+        assert!(free > 40 && held <= 40, "{free} and {held}");
+    }
+    // 1024 lanes have 64 each.
+    registers(schedule.warps(32).registers(255), (".maxnreg", "64"));
+
+    let func = || verify::block(parse(HOLD, "kernel.bir").expect("parses")).expect("is valid");
+    let compiled = |target: &Target, schedule| {
+        let options = Options {
+            schedule,
+            ..Options::default()
+        };
+        pipeline::compile(
+            func(),
+            target,
+            &options,
+            &Facts::default(),
+            &mut pipeline::unobserved,
+        )
+        .map(|lane| lane.to_string())
+        .map_err(|errors| errors.to_string())
+    };
+    for registers in [23, 256] {
+        let schedule = schedule.registers(registers);
+        let error = compiled(&Target::SM_90A, schedule).expect_err("is out of range");
+        let expected = format!("`registers` is {registers}, expected a number from 24 to 255");
+        assert!(error.contains(&expected), "{error}");
+        let cpu = |schedule| compiled(&Target::CPU, schedule).expect("takes no notice");
+        assert_eq!(cpu(schedule), cpu(Schedule::AUTO));
+    }
 }
