@@ -24,7 +24,7 @@ use exactile_core::verify::{self, BlockFunc, LaneFunc};
 const NO_GPU_BACKEND: &str = "a build without the feature `nvptx` has no GPU backend";
 
 /// Where a function runs.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// The interpreter of the function's stage: the specification.
     Interpreter,
@@ -34,6 +34,8 @@ pub enum Place {
     Worker,
     /// The lane interpreter, on what is made for a GPU with this number of warps.
     Lanes {
+        /// The GPU.
+        gpu: Target,
         /// Warps of the thread block.
         warps: u32,
     },
@@ -60,7 +62,7 @@ impl Place {
     pub fn target(self) -> Target {
         match self {
             Self::Interpreter | Self::Cpu | Self::Worker => Target::CPU,
-            Self::Lanes { .. } => Target::SM_90A.interpreted(),
+            Self::Lanes { gpu, .. } => gpu.interpreted(),
             #[cfg(feature = "nvptx")]
             Self::Cuda { .. } => cuda::target(),
             #[cfg(not(feature = "nvptx"))]
@@ -72,7 +74,7 @@ impl Place {
     pub fn warps(self) -> Option<u32> {
         match self {
             Self::Interpreter | Self::Cpu | Self::Worker => None,
-            Self::Lanes { warps } | Self::Cuda { warps } => Some(warps),
+            Self::Lanes { warps, .. } | Self::Cuda { warps } => Some(warps),
         }
     }
 }
@@ -83,7 +85,7 @@ impl fmt::Display for Place {
             Self::Interpreter => f.write_str("interp"),
             Self::Cpu => f.write_str("cpu"),
             Self::Worker => f.write_str("lanes of a CPU worker"),
-            Self::Lanes { warps } => write!(f, "lanes warps={warps}"),
+            Self::Lanes { gpu, warps } => write!(f, "lanes warps={warps} of {}", gpu.name),
             Self::Cuda { warps } => write!(f, "cuda warps={warps}"),
         }
     }

@@ -11,7 +11,7 @@ use exactile_core::diagnostic::Diagnostics;
 use exactile_core::facts::Facts;
 use exactile_core::ir::Func;
 use exactile_core::ir::op::all_mnemonics;
-use exactile_core::target::{Bounds, Options, Schedule, Target};
+use exactile_core::target::{Bounds, Options, Schedule};
 use exactile_core::{passes, text};
 
 use super::arguments;
@@ -213,7 +213,8 @@ impl Checker<'_> {
             Command::RunLanes(warps) => {
                 self.cover(func, Kind::RunLanes);
                 for &warps in warps {
-                    self.run_at(proven, Place::Lanes { warps });
+                    let gpu = self.file.gpu;
+                    self.run_at(proven, Place::Lanes { gpu, warps });
                 }
             }
             Command::RunCuda(warps) => {
@@ -229,7 +230,8 @@ impl Checker<'_> {
             }
             Command::LowerDistributed(warps) => {
                 let heading = format!("lower distribution=distributed warps={warps}");
-                self.lowered(&heading, proven, Place::Lanes { warps: *warps });
+                let (gpu, warps) = (self.file.gpu, *warps);
+                self.lowered(&heading, proven, Place::Lanes { gpu, warps });
             }
             Command::Ptx => self.ptx(proven),
         }
@@ -415,7 +417,7 @@ impl Checker<'_> {
 
     fn ptx(&mut self, proven: &Proven) {
         let options = self.options(Some(4), Bounds::Unchecked);
-        let target = Target::SM_90A;
+        let target = self.file.gpu;
         let lane = execute::compile(proven, &target, &options, &Facts::default());
         let ptx = match lane.and_then(|lane| execute::ptx(&lane, &target)) {
             Ok(Some(ptx)) => ptx,

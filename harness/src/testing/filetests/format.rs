@@ -1,6 +1,6 @@
 //! The parts of a filetest: commands, functions, runs and what is expected of them.
 
-use exactile_core::target::Determinism;
+use exactile_core::target::{Determinism, Target};
 
 /// Something to do with every function of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,6 +75,8 @@ pub(super) struct ExpectedText {
 pub(super) struct File {
     pub(super) commands: Vec<Command>,
     pub(super) determinism: Determinism,
+    /// What tiles are distributed and PTX is made for.
+    pub(super) gpu: Target,
     pub(super) chunks: Vec<Chunk>,
 }
 
@@ -119,6 +121,7 @@ pub(super) fn read(source: &str) -> Result<File, String> {
     let mut file = File {
         commands: Vec::new(),
         determinism: Determinism::Exact,
+        gpu: Target::SM_90A,
         chunks: Vec::new(),
     };
     let lines: Vec<&str> = source.lines().collect();
@@ -131,6 +134,9 @@ pub(super) fn read(source: &str) -> Result<File, String> {
         } else if let Some(name) = line.strip_prefix("options determinism=") {
             let unknown = || fail(format!("unknown determinism level `{name}`"));
             file.determinism = determinism(name).ok_or_else(unknown)?;
+        } else if let Some(name) = line.strip_prefix("options target=") {
+            let gpu = Target::GPUS.iter().find(|gpu| gpu.name == name);
+            file.gpu = *gpu.ok_or_else(|| fail(format!("unknown GPU `{name}`")))?;
         } else if line.starts_with("func ") {
             let end = (at..lines.len())
                 .find(|&end| lines[end].starts_with('}'))

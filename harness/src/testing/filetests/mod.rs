@@ -17,7 +17,8 @@
 //! Commands come first and hold for every function of the file: `test roundtrip`, `test verify`,
 //! `test interp`, `test run cpu`, `test run lanes warps=1,4`, `test run cuda warps=1,4`,
 //! `test pass=NAME`, `test lower distribution=sequential`,
-//! `test lower distribution=distributed warps=4`, `test ptx`; and `options determinism=NAME`.
+//! `test lower distribution=distributed warps=4`, `test ptx`; `options determinism=NAME`; and
+//! `options target=sm_80`, the GPU of lanes, lowering and PTX where it is not `sm_90a`.
 //! Below a function stand its runs, each with what it gives or how it `fails:`, written by blessing
 //! from the interpreter alone; `; ptx: text` and `; no ptx: text`; and after `; after pass=NAME:`
 //! the text expected. `; error: message` at the end of a line states an error there.

@@ -4,7 +4,7 @@ use exactile_core::backend::Argument;
 use exactile_core::facts::Facts;
 use exactile_core::interp::block;
 use exactile_core::ir::{Func, Stage};
-use exactile_core::target::{Bounds, Schedule};
+use exactile_core::target::{Bounds, Schedule, Target};
 use exactile_core::text;
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
 
@@ -128,6 +128,7 @@ fn run(func: BlockFunc, seed: u64) -> Result<Tried, String> {
         grid: [1 + random.below(3) as u32, 1, 1],
         bounds: Bounds::Checked,
         schedule: Schedule::default(),
+        gpu: random.pick(Target::GPUS),
         facts: Facts::default(),
         arguments: arguments(&func, &mut random),
         func,

@@ -24,10 +24,11 @@ impl fmt::Display for Failure {
             grid,
             bounds,
             schedule,
+            gpu,
             facts,
             ..
         } = &self.program;
-        writeln!(f, "; grid={grid:?} {bounds:?} {schedule:?}")?;
+        writeln!(f, "; grid={grid:?} {bounds:?} {schedule:?} {}", gpu.name)?;
         writeln!(f, "; {facts:?}")?;
         for (parameter, contents) in self
             .program

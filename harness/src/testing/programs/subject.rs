@@ -31,7 +31,7 @@ pub enum Subject {
     Sequential,
     /// Machine code for the CPU.
     Cpu,
-    /// The interpreter of lanes, on tiles distributed over this many warps.
+    /// The interpreter of lanes, on tiles distributed over this many warps of the program's GPU.
     Distributed(u32),
     /// The GPU, with this many warps.
     Cuda(u32),
@@ -108,7 +108,10 @@ impl<'a> Checked<'a> {
             Subject::Prepared => interpret(program, self.prepared()?)?,
             Subject::Sequential => self.execute(self.worker()?, Place::Worker)?,
             Subject::Cpu => self.execute(self.worker()?, Place::Cpu)?,
-            Subject::Distributed(warps) => self.distributed(Place::Lanes { warps })?,
+            Subject::Distributed(warps) => {
+                let gpu = program.gpu;
+                self.distributed(Place::Lanes { gpu, warps })?
+            }
             Subject::Cuda(warps) => self.distributed(Place::Cuda { warps })?,
         };
         Ok(difference(&self.want, &got))
@@ -133,7 +136,8 @@ impl<'a> Checked<'a> {
             Subject::Cpu | Subject::Cuda(_) => None,
             Subject::Sequential => Some(self.worker().cloned()),
             Subject::Distributed(warps) => {
-                let place = Place::Lanes { warps };
+                let gpu = self.program.gpu;
+                let place = Place::Lanes { gpu, warps };
                 Some(self.compiled(&place.target(), place.warps()))
             }
         }

@@ -2,7 +2,7 @@
 
 use exactile_core::facts::Facts;
 use exactile_core::ir::Grid;
-use exactile_core::target::{Bounds, Schedule, ScheduleField};
+use exactile_core::target::{Bounds, Schedule, ScheduleField, Target};
 use exactile_core::verify::BlockFunc;
 
 use super::super::arguments::Contents;
@@ -19,6 +19,8 @@ pub struct Program {
     pub bounds: Bounds,
     /// How lowered code is laid out.
     pub schedule: Schedule,
+    /// The GPU that code for lanes is made for.
+    pub gpu: Target,
     /// What lowered code may rely on; true of the arguments.
     pub facts: Facts,
     /// The arguments before the launch.

@@ -114,11 +114,13 @@ impl Generator {
         let facts = facts.collect();
         // Last, so that a further field leaves the rest of every program as it is.
         let schedule = random_schedule(&mut self.random);
+        let gpu = self.random.pick(exactile_core::target::Target::GPUS);
         let mut program = Program {
             func: func.expect("broken invariant: generated programs are valid"),
             grid: self.grid,
             bounds,
             schedule,
+            gpu,
             facts: Facts {
                 arguments: facts,
                 apart: false,
