@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use exactile_core::backend::LaunchError;
 use exactile_core::diagnostic::{Diagnostics, Loc};
 use exactile_core::interp::Fault;
 use exactile_core::ir::DType;
+use exactile_core::launch::LaunchError;
 use thiserror::Error;
 
 /// A result of this crate.

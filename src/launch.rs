@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use exactile_core::backend::{Argument, LaunchError};
 use exactile_core::diagnostic::Loc;
 use exactile_core::interp::memory::{program_coordinates, program_count};
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::Grid;
 use exactile_core::lang::is_tracing;
+use exactile_core::launch::{Argument, LaunchError};
 use exactile_core::target::{Bounds, BoundsError};
 use exactile_core::verify::BlockFunc;
 use exactile_cranelift::StandardFloats;

@@ -6,7 +6,6 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
-pub mod backend;
 pub mod builder;
 pub mod diagnostic;
 pub mod entity;
@@ -14,6 +13,7 @@ pub mod facts;
 pub mod interp;
 pub mod ir;
 pub mod lang;
+pub mod launch;
 pub mod layout;
 pub mod lower;
 pub mod passes;

@@ -50,7 +50,7 @@ const FLOORS: &[&[&str]] = &[
     &["ir", "target", "facts"],
     &["builder", "text", "verify"],
     &["semantics", "lang"],
-    &["backend"],
+    &["launch"],
     &["passes"],
     &["interp"],
     &["layout"],

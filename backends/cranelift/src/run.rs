@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use exactile_core::backend::{Argument, LaunchError, check_arguments};
 use exactile_core::ir::Grid;
+use exactile_core::launch::{Argument, LaunchError, check_arguments};
 use exactile_core::target::{BoundsError, Target};
 use rayon::prelude::*;
 

@@ -1,10 +1,10 @@
 //! Every elementwise op and conversion against its one definition, as scalars and as vectors.
 
-use exactile_core::backend::{Argument, LaunchError};
 use exactile_core::builder::Builder;
 use exactile_core::ir::{
     Access, BinaryOp, CompareOp, DType, Op, Stage, TernaryOp, Type, UnaryOp, Value, op,
 };
+use exactile_core::launch::{Argument, LaunchError};
 use exactile_core::random::Random;
 use exactile_core::target::Target;
 use exactile_core::verify::{self, LaneFunc};

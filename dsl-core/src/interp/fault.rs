@@ -4,8 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::backend::LaunchError;
 use crate::diagnostic::Loc;
+use crate::launch::LaunchError;
 
 /// A fault with its place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -14,10 +14,10 @@ use super::lane_memory::{Allocation, Arena};
 use super::mask::Mask;
 use super::memory::{Slot, bind, program_coordinates, program_count};
 use super::{Fault, FaultKind};
-use crate::backend::{Argument, LaunchError};
 use crate::entity::{Entity, EntityMap};
 use crate::ir::op::LaneOp;
 use crate::ir::{Func, Grid, Inst, Op, Region, Space, Trait, Value, op};
+use crate::launch::{Argument, LaunchError};
 use crate::target::{BoundsError, WARP_LANES};
 use crate::verify::LaneFunc;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::FaultKind;
 use super::race::Shadow;
-use crate::backend::{Argument, LaunchError, check_arguments};
 use crate::ir::{Access, AtomicOp, DType, Func, Grid, Number, Space};
+use crate::launch::{Argument, LaunchError, check_arguments};
 use crate::semantics;
 
 /// Reads the number of type `dtype` at the start of `bytes`: its bits, zero above the width. Any

@@ -1,10 +1,10 @@
 //! Straight-line code of any length: no walk recurses along it, and it does not grow on the way.
 
-use crate::backend::Argument;
 use crate::builder::Builder;
 use crate::facts::Facts;
 use crate::interp;
 use crate::ir::{Access, Axis, BinaryOp, DType, Literal, Op, Shape, Stage, Type, Value, op};
+use crate::launch::Argument;
 use crate::pipeline::{self, unobserved};
 use crate::target::{Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};

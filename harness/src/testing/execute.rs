@@ -10,11 +10,11 @@ mod cuda;
 
 use std::fmt;
 
-use exactile_core::backend::{Argument, LaunchError};
 use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Report;
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::{Func, Grid, Stage};
+use exactile_core::launch::{Argument, LaunchError};
 use exactile_core::passes::apart::Conditions;
 use exactile_core::pipeline;
 use exactile_core::target::{BoundsError, Options, Target};

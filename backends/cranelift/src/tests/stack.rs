@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
-use exactile_core::backend::Argument;
+use exactile_core::launch::Argument;
 
 use super::{lane_function, run};
 use crate::Threads;

@@ -1,4 +1,4 @@
-//! Shared memory outside the scratch area: where pipelines keep what lanes have copied, and loops
+//! Shared memory outside the exchange area: where pipelines keep what lanes have copied, and loops
 //! their counters.
 
 use std::collections::BTreeMap;
@@ -10,14 +10,14 @@ use crate::ir::{BinaryOp, DType, Inst, Op, Space, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::{LANE_BITS, WARP_LANES};
 
-/// Shared memory outside the scratch area.
+/// Shared memory outside the exchange area.
 #[derive(Debug)]
 pub(super) struct Buffers {
     /// The most stages of a loop.
     pub(super) most: i64,
     /// Bytes taken.
     pub(super) end: i64,
-    /// Allocations, whose offsets count from where scratch memory will end.
+    /// Allocations, whose offsets count from where the exchange area will end.
     pub(super) allocations: Vec<Inst>,
     /// Where the loads of the current loop read.
     pub(super) staged: BTreeMap<Inst, Staged>,
@@ -95,7 +95,7 @@ impl Lowering<'_> {
         self.dedicated(place.dtype, place.elements() * stages)
     }
 
-    /// A new buffer outside the scratch area.
+    /// A new buffer outside the exchange area.
     pub(super) fn dedicated(&mut self, dtype: DType, count: i64) -> Value {
         let offset = (self.buffers.end as u64).next_multiple_of(16) as i64;
         self.buffers.end = offset + count * i64::from(dtype.bytes());

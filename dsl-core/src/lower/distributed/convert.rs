@@ -94,7 +94,7 @@ impl Lowering<'_> {
         let count = 1_i64 << plan.scratch_bits;
         let bytes = count * i64::from(dtype.bytes());
         let start = self.begin_shared(bytes);
-        let base = self.scratch(dtype, start, count);
+        let base = self.shared(dtype, start, count);
         let owner = self.all_zero(plan.owner);
         let (store, load) = (
             Side {

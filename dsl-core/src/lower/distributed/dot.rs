@@ -62,8 +62,8 @@ impl Lowering<'_> {
         }
         let bytes = bytes as i64;
         let start = self.begin_shared(bytes);
-        let base_a = self.scratch(dtype, start, 1 << (rows + steps));
-        let base_b = self.scratch(dtype, start + behind_a as i64, 1 << (columns + steps));
+        let base_a = self.shared(dtype, start, 1 << (rows + steps));
+        let base_b = self.shared(dtype, start + behind_a as i64, 1 << (columns + steps));
         let (places_a, places_b) = (left_places(rows, steps), right_places(columns, steps));
         self.stage(&tiles[0], base_a, dtype, &places_a);
         self.stage(&tiles[1], base_b, dtype, &places_b);

@@ -247,7 +247,7 @@ impl Lowering<'_> {
         }
         let source = self.get(x, natural)?;
         let start = self.begin_shared(count * size);
-        let base = self.scratch(dtype, start, count);
+        let base = self.shared(dtype, start, count);
         self.store_tile(base, &source, natural)?;
         self.publish_shared(start, count * size);
         let firsts = self.images(layout, &|flat| map.to_source(flat));

@@ -58,7 +58,7 @@ impl Lowering<'_> {
     pub(super) fn histogram(&mut self, result: Value, op: &op::Histogram) -> Result<()> {
         let block = self.block;
         let op::Histogram { x, mask, bins } = *op;
-        // Before the counters are in the scratch area, which a conversion may use too.
+        // Before the counters are in the exchange area, which a conversion may use too.
         let numbers = self.numbers(x, mask)?;
         if let Some(root) = self.residents.root(result) {
             let counters = self.counters[&root];
@@ -75,7 +75,7 @@ impl Lowering<'_> {
         self.check_counters(bins, count)?;
         let start = self.begin_shared(count * 4);
         let counters = Counters {
-            base: self.scratch(DType::I32, start, count),
+            base: self.shared(DType::I32, start, count),
             bins,
             copy_bits,
         };

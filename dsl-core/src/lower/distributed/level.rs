@@ -242,7 +242,7 @@ impl Lowering<'_> {
         let mut offset = start;
         for source in order {
             let dtype = combiner.dtypes[source];
-            placed[source] = Some((self.scratch(dtype, offset, count), dtype));
+            placed[source] = Some((self.shared(dtype, offset, count), dtype));
             offset += count * i64::from(dtype.bytes());
         }
         Ok((placed.into_iter().flatten().collect(), start, bytes))

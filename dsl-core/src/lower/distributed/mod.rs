@@ -210,22 +210,22 @@ impl<'a> Lowering<'a> {
         self.insts(self.block.body())
     }
 
-    /// Puts what has shared memory of its own behind the scratch area; returns the bytes of both.
+    /// Puts what has shared memory of its own behind the exchange area; returns the bytes of both.
     fn place_buffers(&mut self) -> i64 {
         let buffers = std::mem::take(&mut self.buffers.allocations);
         let apart: BTreeSet<Inst> = buffers.iter().copied().collect();
         let func = self.builder.func_mut();
-        let mut scratch = 0;
+        let mut exchanged = 0;
         for inst in func.all_insts() {
             let data = func.inst(inst);
             if let Op::Alloc(op::Alloc { offset, count }) = data.op
                 && let Some((dtype, _)) = func.ty(data.results[0]).pointee()
                 && !apart.contains(&inst)
             {
-                scratch = scratch.max(offset + count * i64::from(dtype.bytes()));
+                exchanged = exchanged.max(offset + count * i64::from(dtype.bytes()));
             }
         }
-        let start = (scratch as u64).next_multiple_of(16) as i64;
+        let start = (exchanged as u64).next_multiple_of(self.target.vector_bytes.into()) as i64;
         for inst in buffers {
             if let Op::Alloc(op::Alloc { offset, .. }) = &mut func.inst_mut(inst).op {
                 *offset += start;

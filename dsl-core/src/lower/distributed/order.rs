@@ -26,11 +26,11 @@ pub(super) struct Touch {
 pub(super) struct Pending {
     /// The effects on each argument, with what owns the addresses of all accesses that have them.
     global: BTreeMap<(usize, Effect), Owned>,
-    /// The scratch area of shared memory that lanes may still read.
+    /// The exchange area of shared memory that lanes may still read.
     shared: Shared,
 }
 
-/// A part of the scratch area, in bytes.
+/// A part of the exchange area, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Shared {
     /// Nothing of it.
@@ -107,7 +107,7 @@ impl Lowering<'_> {
         self.pending.touch(argument, touch);
     }
 
-    /// Before storing `bytes` bytes to the scratch area: finds a place that nobody reads any more,
+    /// Before storing `bytes` bytes to the exchange area: finds a place that nobody reads any more,
     /// waiting only if there is none nearby. Returns its offset.
     pub(super) fn begin_shared(&mut self, bytes: i64) -> i64 {
         match self.pending.shared {
@@ -122,7 +122,7 @@ impl Lowering<'_> {
         0
     }
 
-    /// Before storing to shared memory outside the scratch area: waits where a part of the program
+    /// Before storing to shared memory outside the exchange area: waits where a part of the program
     /// that is repeated may still read it.
     pub(super) fn begin_dedicated(&mut self) {
         if self.pending.shared == Shared::Everything {
@@ -130,7 +130,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Between the stores to the scratch area and the loads from it.
+    /// Between the stores to the exchange area and the loads from it.
     pub(super) fn publish_shared(&mut self, offset: i64, bytes: i64) {
         self.barrier();
         self.pending.shared = Shared::Bytes {

@@ -109,8 +109,8 @@ impl Lowering<'_> {
         let bytes = slots * 12 + 4;
         let start = self.begin_shared(bytes);
         let table = Table {
-            shown: self.scratch(DType::I64, start, slots),
-            highest: self.scratch(DType::I32, start + slots * 8, slots + 1),
+            shown: self.shared(DType::I64, start, slots),
+            highest: self.shared(DType::I32, start + slots * 8, slots + 1),
             slots,
             owner: self.all_zero(layout.free_bits()),
         };
@@ -289,8 +289,8 @@ impl Lowering<'_> {
         self.builder.emit(op, &[]);
     }
 
-    /// A buffer in the scratch area of shared memory.
-    pub(super) fn scratch(&mut self, dtype: DType, offset: i64, count: i64) -> Value {
+    /// A buffer in the exchange area of shared memory.
+    pub(super) fn shared(&mut self, dtype: DType, offset: i64, count: i64) -> Value {
         let ty = Type::pointer(dtype, Space::Shared);
         self.builder
             .declared(Op::Alloc(op::Alloc { offset, count }), ty)

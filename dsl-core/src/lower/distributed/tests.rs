@@ -1,11 +1,11 @@
 //! Lowered functions run in lockstep and must give the bits of the block interpreter.
 
-use crate::backend::Argument;
 use crate::diagnostic::Diagnostics;
 use crate::facts::Facts;
 use crate::interp::lane::Report;
 use crate::interp::{block, lane};
 use crate::ir::{Access, DType, Func, Grid, Literal, Op};
+use crate::launch::Argument;
 use crate::pipeline;
 use crate::random::Random;
 use crate::target::{Bounds, Options, Schedule, Target};

@@ -1,7 +1,7 @@
 //! What lowering makes of small kernels, and that it computes what the block interpreter says.
 
-use crate::backend::Argument;
 use crate::interp;
+use crate::launch::Argument;
 use crate::target::{Bounds, Options, Target};
 use crate::text::parse;
 use crate::verify::{self, BlockFunc, LaneFunc};

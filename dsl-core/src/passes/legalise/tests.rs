@@ -1,10 +1,10 @@
 //! What stands for an op has its bits, whatever the machine has.
 
 use super::{is_legal, legalise};
-use crate::backend::Argument;
 use crate::interp::lane;
 use crate::interp::memory::{read_number, write_number};
 use crate::ir::{BinaryOp, DType};
+use crate::launch::Argument;
 use crate::random::Random;
 use crate::semantics::{binary, canonical, cast};
 use crate::target::{Native, Target};

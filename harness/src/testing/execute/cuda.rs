@@ -7,8 +7,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use exactile_core::backend::{Argument, check_arguments};
 use exactile_core::ir::Grid;
+use exactile_core::launch::{Argument, check_arguments};
 use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 use exactile_nvptx::KernelArgument;

@@ -1,8 +1,8 @@
 //! The arguments of `; run:` lines and the contents of `; gives:` lines.
 
-use exactile_core::backend::Argument;
 use exactile_core::interp::memory::{read_number, write_number};
 use exactile_core::ir::{Access, Class, DType, Func, Literal};
+use exactile_core::launch::Argument;
 use exactile_core::random::Random;
 use exactile_core::semantics::canonical;
 use exactile_core::text::number::{format, parse};

@@ -1,9 +1,9 @@
 //! Mutated functions: parsed, verified, printed, compiled and run.
 
-use exactile_core::backend::Argument;
 use exactile_core::facts::Facts;
 use exactile_core::interp::block;
 use exactile_core::ir::{Func, Stage};
+use exactile_core::launch::Argument;
 use exactile_core::target::{Bounds, Schedule, Target};
 use exactile_core::text;
 use exactile_core::verify::{self, BlockFunc, LaneFunc};

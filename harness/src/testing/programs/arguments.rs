@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use exactile_core::backend::Argument;
 use exactile_core::facts::Known;
 use exactile_core::interp::memory::{read_number, write_number};
 use exactile_core::ir::{Access, DType, Literal};
+use exactile_core::launch::Argument;
 use exactile_core::text::number;
 
 use super::values::{Fill, literal};

@@ -8,8 +8,8 @@
 use std::cell::OnceCell;
 use std::fmt;
 
-use exactile_core::backend::Argument;
 use exactile_core::interp;
+use exactile_core::launch::Argument;
 use exactile_core::target::{Options, Schedule, Target};
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
 use exactile_core::{passes, pipeline, text};
