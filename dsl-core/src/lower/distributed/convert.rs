@@ -112,23 +112,7 @@ impl Lowering<'_> {
                 self.barrier();
             }
             for access in plan.stores(round) {
-                let when = self.active(&store, &access);
-                let mask = match (when, owner) {
-                    (Some(when), owner) => Some(self.both(owner, when)),
-                    (None, owner) => owner,
-                };
-                let value = self.gather(source, &access.registers);
-                let (offset, align) = self.place(&store, &access);
-                self.builder.emit(
-                    Op::LaneStore(op::LaneStore {
-                        base,
-                        offset,
-                        value,
-                        mask,
-                        align,
-                    }),
-                    &[],
-                );
+                self.store_access(base, (&store, &access), source, owner);
             }
             self.publish_shared(start, bytes);
             for access in plan.loads(round) {
@@ -160,6 +144,30 @@ impl Lowering<'_> {
                     .expect("broken invariant: the rounds of a conversion load every register")
             })
             .collect()
+    }
+
+    fn store_access(
+        &mut self,
+        base: Value,
+        (side, access): (&Side<'_>, &SharedAccess),
+        source: &[Value],
+        owner: Option<Value>,
+    ) {
+        let when = self.active(side, access);
+        let mask = match (when, owner) {
+            (Some(when), owner) => Some(self.both(owner, when)),
+            (None, owner) => owner,
+        };
+        let value = self.gather(source, &access.registers);
+        let (offset, align) = self.place(side, access);
+        let op = Op::LaneStore(op::LaneStore {
+            base,
+            offset,
+            value,
+            mask,
+            align,
+        });
+        self.builder.emit(op, &[]);
     }
 
     /// The condition under which an access happens; `None` when it always does.

@@ -44,7 +44,8 @@ impl Lowering<'_> {
         let (rows, columns, steps) = (bits(result)[0], bits(result)[1], bits(a)[1]);
         let layout = Rc::new(dot_layout(&bits(result), self.assignment.warp_bits));
         // The second operand starts where a vector may.
-        let behind_a = (u64::from(dtype.bytes()) << (rows + steps)).next_multiple_of(16);
+        let behind_a = u64::from(dtype.bytes()) << (rows + steps);
+        let behind_a = behind_a.next_multiple_of(self.target.vector_bytes.into());
         let bytes = behind_a + (u64::from(dtype.bytes()) << (columns + steps));
         if bytes > u64::from(self.target.gpu.shared_bytes) {
             let message = format!(
@@ -69,28 +70,15 @@ impl Lowering<'_> {
         self.stage(&tiles[1], base_b, dtype, &places_b);
         self.publish_shared(start, bytes);
         // Rows are the high bits of both the accumulator and `a`; columns the low bits of both.
-        let row_places: Vec<u64> = std::iter::repeat_n(0, columns as usize)
-            .chain(places_a[steps as usize..].to_vec())
-            .collect();
+        let row_places = [&vec![0; columns as usize], &places_a[steps as usize..]].concat();
         let mut column_places = places_b[..columns as usize].to_vec();
         column_places.resize((columns + rows) as usize, 0);
         let vector_bytes = self.target.vector_bytes;
-        let left = operand(
-            &layout,
-            base_a,
-            dtype,
-            vector_bytes,
-            &row_places,
-            &places_a[..steps as usize],
-        );
-        let right = operand(
-            &layout,
-            base_b,
-            dtype,
-            vector_bytes,
-            &column_places,
-            &places_b[columns as usize..],
-        );
+        let reader = |base, places: &[u64], steps: &[u64]| {
+            operand(&layout, base, dtype, vector_bytes, places, steps)
+        };
+        let left = reader(base_a, &row_places, &places_a[..steps as usize]);
+        let right = reader(base_b, &column_places, &places_b[columns as usize..]);
         let sums = self.steps(&[left, right], &accumulators, steps);
         let zero = self
             .builder

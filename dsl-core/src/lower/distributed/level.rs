@@ -163,17 +163,7 @@ impl Lowering<'_> {
         let registers = std::mem::take(partial);
         for (index, values) in registers.values().enumerate() {
             let offset = self.thread_offset(&store, index as u32 * slots as u32);
-            for (&(base, dtype), &value) in buffers.iter().zip(values) {
-                let align = i64::from(dtype.bytes());
-                let op = Op::LaneStore(op::LaneStore {
-                    base,
-                    offset,
-                    value,
-                    mask: owner,
-                    align,
-                });
-                self.builder.emit(op, &[]);
-            }
+            self.store_slot(&buffers, offset, values, owner);
         }
         self.publish_shared(start, bytes);
         for (index, &register) in registers.keys().enumerate() {
@@ -188,15 +178,33 @@ impl Lowering<'_> {
                 tree.push(self.load_slot(&buffers, offset));
             }
             while tree.len() > 1 {
-                let mut next = Vec::new();
-                for pair in tree.chunks(2) {
-                    next.push(self.combine(combiner, &pair[0], &pair[1])?);
-                }
-                tree = next;
+                let pairs = tree.chunks(2);
+                let next = pairs.map(|pair| self.combine(combiner, &pair[0], &pair[1]));
+                tree = next.collect::<Result<_>>()?;
             }
             partial.insert(register, tree.swap_remove(0));
         }
         Ok(())
+    }
+
+    /// Stores one value to each buffer.
+    fn store_slot(
+        &mut self,
+        buffers: &[(Value, DType)],
+        offset: Value,
+        values: &[Value],
+        mask: Option<Value>,
+    ) {
+        for (&(base, dtype), &value) in buffers.iter().zip(values) {
+            let op = Op::LaneStore(op::LaneStore {
+                base,
+                offset,
+                value,
+                mask,
+                align: i64::from(dtype.bytes()),
+            });
+            self.builder.emit(op, &[]);
+        }
     }
 
     fn load_slot(&mut self, buffers: &[(Value, DType)], offset: Value) -> Vec<Value> {

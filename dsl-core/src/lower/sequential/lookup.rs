@@ -11,6 +11,26 @@ use crate::target::Bounds;
 const COPIES: usize = 4;
 
 impl Lowerer<'_> {
+    fn increment(&mut self, base: Value, offset: Value, one: Value) {
+        let op = Op::LaneLoad(op::LaneLoad {
+            base,
+            offset,
+            mask: None,
+            other: None,
+            align: 4,
+        });
+        let count = self.builder.declared(op, Type::scalar(DType::I32));
+        let value = self.builder.add(count, one);
+        let op = Op::LaneStore(op::LaneStore {
+            base,
+            offset,
+            value,
+            mask: None,
+            align: 4,
+        });
+        self.builder.emit(op, &[]);
+    }
+
     /// Increments counters in scratch memory, a spare one for elements that do not count, and adds
     /// the copies up.
     pub(super) fn histogram(&mut self, inst: Inst, op: &op::Histogram) {
@@ -40,23 +60,7 @@ impl Lowerer<'_> {
                 let first = ((lane % COPIES) * rows) as i64;
                 let offset = this.add(Scalar::Emitted(bin), Scalar::Known(first));
                 let offset = this.value(offset);
-                let op = Op::LaneLoad(op::LaneLoad {
-                    base: counters.pointer,
-                    offset,
-                    mask: None,
-                    other: None,
-                    align: 4,
-                });
-                let count = this.builder.declared(op, Type::scalar(DType::I32));
-                let value = this.builder.add(count, one);
-                let op = Op::LaneStore(op::LaneStore {
-                    base: counters.pointer,
-                    offset,
-                    value,
-                    mask: None,
-                    align: 4,
-                });
-                this.builder.emit(op, &[]);
+                this.increment(counters.pointer, offset, one);
             }
         });
         self.scratch.touch(counters.id);

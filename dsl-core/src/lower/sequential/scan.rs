@@ -11,7 +11,7 @@ use super::lowerer::{Binding, Lowerer};
 use super::pull::Pulled;
 use super::scratch::Buffer;
 use super::tree::Reduction;
-use crate::ir::{Direction, Inst, Literal, Op, Shape, Type, Value, op};
+use crate::ir::{DType, Direction, Inst, Literal, Op, Shape, Type, Value, op};
 use crate::semantics::reduction::{identity, only_op};
 
 /// Machine registers that a block holds its elements in.
@@ -126,6 +126,22 @@ impl Lowerer<'_> {
         }
     }
 
+    /// How many vectors a block holds, if the tile has as many.
+    fn wanted_vectors(&self, sources: &[Value], dtypes: &[DType]) -> usize {
+        let cost: u64 = sources.iter().map(|&source| self.plan.cost(source)).sum();
+        let branching = sources.iter().any(|&source| self.plan.is_branching(source));
+        let most = match cost {
+            _ if branching => 1,
+            41.. => 1,
+            13.. => 2,
+            _ => VECTORS,
+        };
+        let bytes: usize = dtypes.iter().map(|dtype| dtype.bytes() as usize).sum();
+        let held = HELD * self.target.vector_bytes as usize;
+        let fitting = (held / (bytes * self.target.nest_lanes)).clamp(1, most);
+        1 << fitting.ilog2()
+    }
+
     fn scan_plan(&mut self, op: &op::Scan) -> Scan {
         let op::Scan {
             sources,
@@ -137,18 +153,7 @@ impl Lowerer<'_> {
         let axis = axis.index();
         let shape = self.shape(sources[0]);
         let dtypes: Vec<_> = sources.iter().map(|&source| self.dtype(source)).collect();
-        let cost: u64 = sources.iter().map(|&source| self.plan.cost(source)).sum();
-        let branching = sources.iter().any(|&source| self.plan.is_branching(source));
-        let most = match cost {
-            _ if branching => 1,
-            41.. => 1,
-            13.. => 2,
-            _ => VECTORS,
-        };
-        let bytes: usize = dtypes.iter().map(|dtype| dtype.bytes() as usize).sum();
-        let fitting = (HELD * self.target.vector_bytes as usize / (bytes * self.target.nest_lanes))
-            .clamp(1, most);
-        let wanted = 1 << fitting.ilog2();
+        let wanted = self.wanted_vectors(&sources, &dtypes);
         let dims = shape.dims();
         let along_vector = axis + 1 == dims.len();
         let (cover, lanes, vectors) = if along_vector {
