@@ -170,6 +170,36 @@ fn wrong_arguments_are_clear_errors() {
     );
 }
 
+/// Two programs write one element, which ends a run whose grid would not fit into memory as a list.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_widest_grid_needs_little_memory() {
+    let folder = Folder::new("grid");
+    let kernel = "func @k block (%y: ptr<i32> write) {
+  %i = constant value=i64(0) : i64
+  %p = program_id axis=0 : i64
+  %v = cast %p : i32
+  store %y, %i, %v
+}
+";
+    std::fs::write(folder.path("k.bir"), kernel).expect("the folder is writable");
+    for device in ["interp", "lanes"] {
+        let run = format!(
+            "ulimit -v 1000000; exec '{}' run k.bir --grid 4294967295 --device {device} \
+             --out y=@out.npy:i32[1]",
+            env!("CARGO_BIN_EXE_exactile")
+        );
+        let output = Command::new("bash")
+            .current_dir(&folder.0)
+            .args(["-c", &run])
+            .output()
+            .expect("bash starts");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains("which program 0 wrote"), "{message}");
+    }
+}
+
 #[test]
 fn syntax_errors_name_the_place() {
     let folder = Folder::new("syntax");

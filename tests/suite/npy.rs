@@ -201,3 +201,33 @@ fn wrong_files_are_errors() {
     std::fs::write(&text, "not an array").expect("the folder is writable");
     assert!(matches!(npy::read(&text), Err(Error::Format { .. })));
 }
+
+/// Whoever reads while others write sees one of the arrays, whole.
+#[test]
+fn threads_write_one_file_whole() {
+    let folder = file("threads_npy");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("the folder is writable");
+    let path = folder.join("one.npy");
+    let array = |thread: usize| {
+        let numbers = vec![thread as i64; 1000 * (thread + 1)];
+        Array::from_slice(&[numbers.len()], &numbers).expect("as many as the shape says")
+    };
+    npy::write(&path, &array(0)).expect("the folder is writable");
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let path = &path;
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    npy::write(path, &array(thread)).expect("the folder is writable");
+                    let read = npy::read(path).expect("is whole");
+                    let numbers = read.to_vec::<i64>().expect("are integers");
+                    let first = usize::try_from(numbers[0]).expect("is a thread");
+                    assert_eq!(read.bytes(), array(first).bytes());
+                }
+            });
+        }
+    });
+    let left = std::fs::read_dir(&folder).expect("the folder is there");
+    assert_eq!(left.count(), 1, "partial files are left");
+}

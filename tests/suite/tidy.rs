@@ -32,6 +32,7 @@ const UNSAFE_FILES: &[&str] = &[
     "harness/src/testing/filetests/check.rs",
     "harness/src/testing/programs/subject.rs",
     "src/launch.rs",
+    "src/launch/tests.rs",
 ];
 
 /// The packages, lowest level first. A package uses those of lower levels.
@@ -394,6 +395,19 @@ fn crates_depend_one_way() {
         }
     }
     assert_none(problems);
+}
+
+/// Bindings of a later CUDA ask a driver for functions that it does not have, and panic.
+#[test]
+fn the_bindings_of_cuda_are_of_the_least_driver() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("is there");
+    let line = manifest.lines().find(|line| line.starts_with("cudarc ="));
+    let version = line.and_then(|line| line.split("\"cuda-").nth(1)?.split('"').next());
+    let source = fs::read_to_string(root().join("backends/nvptx/src/target.rs")).expect("is there");
+    let least = source.split("LEAST_DRIVER: i32 = ").nth(1);
+    let least = least.and_then(|rest| rest.split(';').next());
+    assert!(version.is_some(), "`cudarc` states no version of CUDA");
+    assert_eq!(version, least, "`cudarc` and `LEAST_DRIVER`");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Numbers as text: floats in hexadecimal so that every bit survives, decimals accepted.
 
-use crate::ir::{Class, DType, Literal};
+use crate::ir::{Class, DType, Literal, round};
 
 /// The number without its type: `-5`, `true`, `0x1.8p0`, `inf`, `nan`, or `bits:0x7f800001` for a
 /// NaN that is not the canonical one.
@@ -12,8 +12,12 @@ pub fn format(literal: Literal) -> String {
     }
 }
 
+/// By arithmetic on integers and normal numbers alone: a host library may have had subnormals dropped.
 fn format_float(literal: Literal) -> String {
-    let value = literal.float().unwrap_or(0.0);
+    let value = match literal.dtype.format() {
+        Some(format) if literal.dtype != DType::F64 => round::exact(format, literal.bits),
+        Some(_) | None => f64::from_bits(literal.bits),
+    };
     if value.is_nan() {
         return if literal.bits == literal.dtype.canonical_nan() {
             "nan".to_string()
@@ -25,10 +29,10 @@ fn format_float(literal: Literal) -> String {
     if value.is_infinite() {
         return format!("{sign}inf");
     }
-    if value == 0.0 {
+    let bits = value.abs().to_bits();
+    if bits == 0 {
         return format!("{sign}0x0p0");
     }
-    let bits = value.abs().to_bits();
     let (mut exponent, mut fraction) = ((bits >> 52) as i64 - 1023, bits & ((1 << 52) - 1));
     if exponent == -1023 {
         let shift = fraction.leading_zeros() - 11;
