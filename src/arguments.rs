@@ -1,5 +1,6 @@
 //! Which values a launch takes for the parameters of a kernel's signature.
 
+use exactile_core::for_each_number;
 use exactile_core::ir::Number;
 use exactile_core::lang::{Element, Ptr, PtrMut, Scalar, Tensor, TensorMut};
 
@@ -90,7 +91,7 @@ macro_rules! numbers {
         }
     )* };
 }
-numbers!(bool i8 i16 i32 i64 u8 u16 u32 u64 half::f16 half::bf16 f32 f64);
+for_each_number!(numbers);
 
 /// The tuple of arguments for the tuple of parameters.
 pub trait Arguments<'a, P> {

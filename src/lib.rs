@@ -54,11 +54,11 @@ pub use compare::{
 pub use compile::StageTime;
 pub use device::{Device, DeviceKind};
 pub use error::{Error, Result};
+pub use exactile_core::ir::floats::*;
 pub use exactile_core::ir::{DType, Number};
 pub use exactile_core::target::{Bounds, Determinism, Options, Schedule, ScheduleField, Target};
 pub use exactile_macros::{device, kernel};
 pub use grid::IntoGrid;
-pub use half::{bf16, f16};
 pub use kernel::Kernel;
 pub use listing::ListingStage;
 pub use tensor::{Extents, TensorView, TensorViewMut};

@@ -13,6 +13,7 @@ mod launch;
 mod lookup;
 mod meeting;
 mod memory;
+mod narrow_floats;
 mod nesting;
 mod npy;
 mod ops;

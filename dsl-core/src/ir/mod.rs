@@ -16,6 +16,7 @@ pub mod carried;
 pub mod dataflow;
 pub mod dtype;
 pub mod field;
+pub mod floats;
 pub mod func;
 pub mod functions;
 pub mod infer;

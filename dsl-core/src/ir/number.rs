@@ -57,6 +57,16 @@ macro_rules! numbers {
     )*};
 }
 
+/// Calls `$m!` with the Rust type of every data type.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_number {
+    ($m:ident) => {
+        $m!(bool i8 i16 i32 i64 u8 u16 u32 u64 half::f16 half::bf16 f32 f64);
+    };
+}
+pub use for_each_number;
+
 numbers! {
     bool, Bool, 1, u8, |x| u8::from(x), |bits| bits != 0;
     i8, I8, 1, u8, |x| x.cast_unsigned(), |bits| bits.cast_signed();

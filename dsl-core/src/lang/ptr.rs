@@ -9,6 +9,7 @@ use super::element::{Element, HostNumber, LiteralOf};
 use super::kernel::KernelParameter;
 use super::kernel::sealed::Sealed;
 use super::tile::{DeviceValue, Scalar, Tile};
+use crate::ir::number::for_each_number;
 use crate::ir::{Access, BinaryOp, DType, Number, Value};
 
 /// An element offset from the start of an argument. Without offset it is the start itself.
@@ -217,7 +218,7 @@ macro_rules! scalar_parameters {
         }
     )* };
 }
-scalar_parameters!(bool i8 i16 i32 i64 u8 u16 u32 u64 half::f16 half::bf16 f32 f64);
+for_each_number!(scalar_parameters);
 
 impl<T: Element> Sealed for Scalar<T> {}
 impl<T: Element + KernelParameter<Handle = Scalar<T>>> KernelParameter for Scalar<T> {

@@ -75,10 +75,12 @@ pub enum Approximations {
 }
 
 /// What a machine does in one step and in the exact meaning of the op. Every machine has the rest of
-/// the arithmetic of integers, `f32` and `f64`, and conversions among these and from and to `f16` and
-/// `bf16`; `legalise` makes all else of that.
+/// the arithmetic of integers, `f32` and `f64`, and conversions among these; `legalise` makes all else
+/// of that.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Native {
+    /// The floats that it converts from and to `f32`; others are their bits.
+    pub floats: &'static [DType],
     /// The floats of `minimum` and `maximum`.
     pub extrema: &'static [DType],
     /// The floats of `minnum` and `maxnum`.
@@ -92,8 +94,18 @@ pub struct Native {
     pub from_f64: &'static [DType],
 }
 
+impl Native {
+    /// Whether the machine has numbers of this type, and not their bits alone.
+    pub(crate) fn holds(&self, dtype: DType) -> bool {
+        !dtype.is_float() || self.floats.contains(&dtype)
+    }
+}
+
+const FLOATS: &[DType] = &[DType::F16, DType::BF16, DType::F32, DType::F64];
+
 /// Cranelift's instructions.
 const NATIVE_CPU: Native = Native {
+    floats: FLOATS,
     extrema: &[DType::F32, DType::F64],
     number_extrema: &[],
     to_integers: &[
@@ -114,6 +126,7 @@ const NATIVE_CPU: Native = Native {
 /// devices before 9.0 would round twice, and LLVM 22 reads a sign-extended `bool` as unsigned.
 const fn native_gpu(capability: (u32, u32)) -> Native {
     Native {
+        floats: FLOATS,
         extrema: &[DType::F32],
         number_extrema: &[DType::F32],
         to_integers: &[(DType::F32, DType::I32), (DType::F32, DType::U32)],

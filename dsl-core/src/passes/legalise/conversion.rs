@@ -1,6 +1,7 @@
 //! Conversions in steps that machines have: each rounds once in all, and saturates where it should.
 
 use super::integer::clamp;
+use super::narrow;
 use crate::builder::Builder;
 use crate::ir::{BinaryOp, Class, CompareOp, DType, Literal, Op, UnaryOp, Value, op};
 use crate::target::Native;
@@ -17,8 +18,8 @@ pub(super) fn is_legal(from: DType, to: DType, native: &Native) -> bool {
         (Class::Signed | Class::Unsigned, Class::Float) => native.from_integers.contains(&to),
         (Class::Float, Class::Signed | Class::Unsigned) => native.to_integers.contains(&(from, to)),
         (Class::Float, Class::Float) => match (from, to) {
-            (_, DType::F32) => true,
-            (DType::F32, _) => true,
+            (from, DType::F32) => native.holds(from),
+            (DType::F32, to) => native.holds(to),
             (DType::F64, to) => native.from_f64.contains(&to),
             (_, _) => false,
         },
@@ -37,6 +38,11 @@ pub(super) fn convert(builder: &mut Builder, x: Value, to: DType, native: &Nativ
         let wide = convert(builder, x, between, native);
         convert(builder, wide, to, native)
     };
+    match (from.format(), to.format()) {
+        (Some(format), _) if to == DType::F32 => return narrow::widen(builder, x, from, format),
+        (_, Some(format)) if from == DType::F32 => return narrow::narrow(builder, x, to, format),
+        _ => {}
+    }
     match (from.class(), to.class()) {
         (_, Class::Bool) => is_nonzero(builder, x, from),
         (Class::Float, Class::Float | Class::Signed | Class::Unsigned)

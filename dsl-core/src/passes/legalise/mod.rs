@@ -7,6 +7,7 @@
 mod conversion;
 mod extremum;
 mod integer;
+mod narrow;
 #[cfg(test)]
 mod tests;
 
@@ -46,7 +47,8 @@ pub fn is_legal(func: &Func, inst: Inst, native: &Native) -> bool {
     let computes = |value: Value| !dtype(value).is_some_and(DType::is_narrow_float);
     match op {
         Elementwise::Unary(op::Unary { op, x }) => match op {
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not => true,
+            UnaryOp::Not => true,
+            UnaryOp::Neg | UnaryOp::Abs => dtype(*x).is_none_or(|dtype| native.holds(dtype)),
             UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil => computes(*x),
         },
         Elementwise::Binary(op::Binary { op, lhs, .. }) => match dtype(*lhs) {
@@ -80,6 +82,11 @@ fn replacement(rewriter: &mut Rewriter, op: &Op, to: DType, native: &Native) -> 
         return Some(conversion::convert(builder, x, to, native));
     }
     let dtype = builder.ty(*op.operands().first()?).dtype()?;
+    if let Op::Unary(op::Unary { op, x }) = *op
+        && matches!(op, UnaryOp::Neg | UnaryOp::Abs)
+    {
+        return Some(narrow::with_sign(builder, op, x, dtype));
+    }
     if dtype.is_narrow_float() {
         return in_compute_type(builder, op, to, native);
     }

@@ -3,10 +3,10 @@
 use super::{is_legal, legalise};
 use crate::interp::lane;
 use crate::interp::memory::{read_number, write_number};
-use crate::ir::{BinaryOp, DType};
+use crate::ir::{BinaryOp, DType, UnaryOp};
 use crate::launch::Argument;
 use crate::random::Random;
-use crate::semantics::{binary, canonical, cast};
+use crate::semantics::{binary, canonical, cast, unary};
 use crate::target::{Native, Target};
 use crate::text::parse;
 use crate::verify;
@@ -15,6 +15,7 @@ const LANES: usize = 32;
 
 /// A machine with the least that any has.
 const BARE: Native = Native {
+    floats: &[DType::F32, DType::F64],
     extrema: &[],
     number_extrema: &[],
     to_integers: &[],
@@ -103,6 +104,18 @@ fn conversions_keep_their_meaning() {
     for &from in DType::ALL {
         for &to in DType::ALL {
             check("%r = cast %a", (from, to), &|x, _| cast(from, to, x));
+        }
+    }
+}
+
+#[test]
+fn unary_ops_keep_their_meaning() {
+    for &dtype in DType::ALL {
+        for &op in UnaryOp::ALL {
+            if op.accepts().admits(dtype) {
+                let body = format!("%r = {} %a", op.mnemonic());
+                check(&body, (dtype, dtype), &|x, _| unary(op, dtype, x));
+            }
         }
     }
 }

@@ -57,16 +57,20 @@ fn power_of_two(exponent: i32) -> f64 {
 /// How far the number `found` of `dtype` is from `expected + rest`, in units in the last place.
 ///
 /// NaN for NaN, an equal infinity, and an infinity where the value is at most a unit below the
-/// range are 0 apart; other disagreements about NaN or infinity are infinitely far. `None` unless
-/// `dtype` is a float.
+/// range are 0 apart; other disagreements about NaN or infinity are infinitely far. A type without
+/// infinities is expected to give its greatest number in their place. `None` unless `dtype` is a float.
 pub fn ulp_error(dtype: DType, found: u64, expected: f64, rest: f64) -> Option<f64> {
     let found = Literal::from_bits(dtype, found).float()?;
+    let greatest = greatest(dtype)?;
+    let expected = match dtype.format()?.has_infinity {
+        true => expected,
+        false => expected.clamp(-greatest, greatest),
+    };
     let unit = ulp(dtype, expected)?;
     if found.is_nan() || expected.is_nan() {
         let same = found.is_nan() && expected.is_nan();
         return Some(if same { 0.0 } else { f64::INFINITY });
     }
-    let greatest = greatest(dtype)?;
     if found.is_infinite() || expected.is_infinite() {
         let limit = greatest - ulp(dtype, greatest)?;
         let same = found.is_sign_positive() == expected.is_sign_positive();

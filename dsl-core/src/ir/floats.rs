@@ -1,0 +1,3 @@
+//! The floats that Rust has not.
+
+pub use half::{bf16, f16};
