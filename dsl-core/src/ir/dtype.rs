@@ -49,6 +49,12 @@ dtypes! {
     U32 "u32" 32 Unsigned "u4";
     /// 64-bit unsigned.
     U64 "u64" 64 Unsigned "u8";
+    /// E4M3 of the OCP 8-bit floating point specification: no infinity, one NaN of each sign; what is
+    /// above 448 becomes 448, infinities too.
+    F8E4M3 "f8e4m3" 8 Float "u1" {
+        exponent: 4, mantissa: 3, has_infinity: false, compute: Self::F32,
+        tolerance: (6.25e-2, 1.25e-1), pytorch: (1e-5, 1.25e-1),
+    };
     /// IEEE binary16.
     F16 "f16" 16 Float "f2" {
         exponent: 5, mantissa: 10, has_infinity: true, compute: Self::F32,

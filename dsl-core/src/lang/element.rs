@@ -1,11 +1,12 @@
 //! The Rust types of numbers, and which host numbers may stand for them.
 
+use crate::ir::floats::F8E4M3;
 use crate::ir::{DType, Literal, Number};
 
 /// A type of number that a tile can hold.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no element type of a kernel",
-    note = "element types are `bool`, the integers, `f16`, `bf16`, `f32` and `f64`"
+    note = "element types are `bool`, the integers, `F8E4M3`, `f16`, `bf16`, `f32` and `f64`"
 )]
 pub trait Element: Number {}
 
@@ -15,7 +16,7 @@ pub trait Numeric: Element {}
 /// Floating-point types.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no float",
-    note = "floats are `f16`, `bf16`, `f32` and `f64`"
+    note = "floats are `F8E4M3`, `f16`, `bf16`, `f32` and `f64`"
 )]
 pub trait Float: Numeric {}
 
@@ -47,6 +48,7 @@ elements! {
     u16: Numeric Int Bits;
     u32: Numeric Int Bits;
     u64: Numeric Int Bits;
+    F8E4M3: Numeric Float;
     half::f16: Numeric Float;
     half::bf16: Numeric Float;
     f32: Numeric Float;
