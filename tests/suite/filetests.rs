@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use exactile_core::ir::op::{STRUCTURAL, all_mnemonics};
-use exactile_core::ir::{Approximate, Stage};
+use exactile_core::ir::Approximate;
+use exactile_core::ir::op::{WARP_OPS, WORKER_OPS, all_mnemonics};
 use exactile_harness::testing::filetests::{self, Kind, Report};
 
 fn root() -> PathBuf {
@@ -110,32 +110,12 @@ fn generated_filetests_are_fresh() {
     }
 }
 
-/// Ops that mean something for the lanes of a warp only.
-const WARP_OPS: &[&str] = &[
-    "lane_id",
-    "warp_id",
-    "shuffle_xor",
-    "shuffle_index",
-    "barrier",
-    "start_copy",
-    "group_copies",
-    "wait_copies",
-    "stop_outside",
-    "stop_index",
-];
-
-/// Ops that mean something for a worker of a CPU only.
-const WORKER_OPS: &[&str] = &["check_bounds", "check_index"];
-
 #[test]
 fn every_op_has_each_kind_of_filetest() {
     let report = report();
     let approximate = |mnemonic: &str| Approximate::from_mnemonic(mnemonic).is_some();
-    let lane_only = |mnemonic: &str| {
-        STRUCTURAL.iter().any(|(stages, rows)| {
-            !stages.contains(&Stage::Block) && rows.iter().any(|(name, _)| *name == mnemonic)
-        })
-    };
+    let among = |rows: &[(&str, &str)], mnemonic| rows.iter().any(|(name, _)| *name == mnemonic);
+    let is_index = |mnemonic: &str| ["lane_id", "warp_id"].contains(&mnemonic);
     let mut missing = Vec::new();
     for mnemonic in all_mnemonics() {
         for kind in [
@@ -148,11 +128,11 @@ fn every_op_has_each_kind_of_filetest() {
             Kind::RunCuda,
         ] {
             let needless = match kind {
-                Kind::RunCpu => WARP_OPS.contains(&mnemonic),
+                Kind::RunCpu => among(WARP_OPS, mnemonic),
                 // The device's own instruction gives bits of its own.
                 Kind::RunLanes => approximate(mnemonic),
-                Kind::RunCuda => approximate(mnemonic) || WORKER_OPS.contains(&mnemonic),
-                Kind::VerifyError => lane_only(mnemonic) && WARP_OPS[..2].contains(&mnemonic),
+                Kind::RunCuda => approximate(mnemonic) || among(WORKER_OPS, mnemonic),
+                Kind::VerifyError => is_index(mnemonic),
                 Kind::Roundtrip | Kind::Verify | Kind::Interp => false,
             };
             if !needless && !report.covered.contains(&(mnemonic, kind)) {

@@ -15,7 +15,7 @@ use super::mask::Mask;
 use super::memory::{Slot, bind, program_coordinates, program_count};
 use super::{Fault, FaultKind};
 use crate::entity::{Entity, EntityMap};
-use crate::ir::op::LaneOp;
+use crate::ir::op::{LaneOp, WorkerOp};
 use crate::ir::{Func, Grid, Inst, Op, Region, Space, Trait, Value, op};
 use crate::launch::{Argument, LaunchError};
 use crate::target::{BoundsError, WARP_LANES};
@@ -201,8 +201,6 @@ impl<'a> Machine<'a> {
             LaneOp::NumPrograms(op::NumPrograms { axis }) => {
                 Elements::uniform(u64::from(self.grid[axis.index()]))
             }
-            LaneOp::LaneId(op::LaneId {}) => self.each_lane(|lane| lane % WARP_LANES as usize),
-            LaneOp::WarpId(op::WarpId {}) => self.each_lane(|lane| lane / WARP_LANES as usize),
             LaneOp::Alloc(_) => Elements::uniform(inst.index() as u64),
             LaneOp::Splat(op::Splat { x }) => {
                 let places = self.places(self.width(results[0]));
@@ -216,31 +214,19 @@ impl<'a> Machine<'a> {
             LaneOp::ShuffleVector(op) => self.shuffle_vector(op),
             LaneOp::LaneLoad(op) => self.load(inst, op, mask)?,
             LaneOp::InBounds(op) => self.in_bounds(op, mask),
-            LaneOp::CheckBounds(op) => self.check_bounds(op, mask),
-            LaneOp::ShuffleXor(op::ShuffleXor { x, lane_mask }) => {
-                let from =
-                    self.each_lane(|lane| (lane % WARP_LANES as usize) ^ *lane_mask as usize);
-                self.shuffle(inst, *x, &from, mask)?
-            }
-            LaneOp::ShuffleIndex(op::ShuffleIndex { x, source_lane }) => {
-                self.shuffle(inst, *x, &self.read(*source_lane), mask)?
-            }
+            LaneOp::WarpOp(op) => return self.warp(inst, op, mask),
+            LaneOp::WorkerOp(WorkerOp::CheckBounds(op)) => self.check_bounds(op, mask),
+            LaneOp::WorkerOp(WorkerOp::CheckIndex(op)) => return Ok(self.check_index(op, mask)),
             LaneOp::For(op) => return self.for_loop(inst, op, mask),
             LaneOp::While(op) => return self.while_loop(inst, op, mask),
             LaneOp::If(op) => return self.branch(inst, op, mask),
             LaneOp::Yield(op::Yield { values }) => return Ok(self.read_all(values)),
             LaneOp::LaneStore(op) => return self.store(inst, op, mask),
             LaneOp::LaneAtomic(op) => return self.combine(inst, op, mask),
-            LaneOp::CheckIndex(op) => return Ok(self.check_index(op, mask)),
-            LaneOp::StopOutside(op) => return self.stop_outside(inst, op, mask),
-            LaneOp::StopIndex(op) => return self.stop_index(inst, op, mask),
-            LaneOp::StartCopy(op) => return self.start_copy(inst, op, mask),
-            LaneOp::GroupCopies(op::GroupCopies {}) => return Ok(self.group_copies(mask)),
-            LaneOp::WaitCopies(op) => return self.wait_copies(inst, op, mask),
-            LaneOp::Barrier(op::Barrier {}) => return self.barrier(inst, mask),
         };
         Ok(vec![result])
     }
+
     fn each_lane(&self, of: impl Fn(usize) -> usize) -> Elements {
         Elements::new((0..self.lanes).map(|lane| of(lane) as u64).collect())
     }
@@ -260,49 +246,6 @@ impl<'a> Machine<'a> {
                     index => self.values[*b].get((index - width) * lanes + lane),
                 });
         Elements::new(picked.collect())
-    }
-
-    fn barrier(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        self.converged(inst, mask, self.lanes)?;
-        self.report.barriers += 1;
-        self.epoch += 1;
-        Ok(Vec::new())
-    }
-
-    /// An error unless all lanes of each group of `group` lanes take part, or none.
-    fn converged(&self, inst: Inst, mask: &Mask, group: usize) -> Result<(), Fault> {
-        mask.missing(group).map_or(Ok(()), |lane| {
-            let mnemonic = self.func.op(inst).mnemonic();
-            let lane = lane as u64;
-            Err(self.fault(inst, FaultKind::Divergent { mnemonic, lane }))
-        })
-    }
-
-    /// The value of `x` in the lanes of the warp that `from` names.
-    fn shuffle(
-        &mut self,
-        inst: Inst,
-        x: Value,
-        from: &Elements,
-        mask: &Mask,
-    ) -> Result<Elements, Fault> {
-        let warp = WARP_LANES as usize;
-        self.converged(inst, mask, warp)?;
-        let source = |lane: usize| i64::from(from.get(lane) as u32 as i32);
-        for lane in mask.lanes() {
-            let source_lane = source(lane);
-            if source_lane < 0 || source_lane >= warp.min(self.lanes) as i64 {
-                let lane = lane as u64;
-                return Err(self.fault(inst, FaultKind::NoSuchLane { lane, source_lane }));
-            }
-        }
-        let (width, lanes) = (self.width(x), self.lanes);
-        self.report.shuffles += (width * (mask.lanes().count() / warp)) as u64;
-        let places = self.places(width).map(|(element, lane)| {
-            let from = source(lane).clamp(0, warp as i64 - 1) as usize;
-            element * lanes + lane / warp * warp + from
-        });
-        Ok(self.values[x].gather(places))
     }
 
     fn branch(&mut self, inst: Inst, op: &op::If, mask: &Mask) -> Result<Vec<Elements>, Fault> {
@@ -403,3 +346,4 @@ mod copy;
 mod raw;
 #[cfg(test)]
 mod tests;
+mod warp;

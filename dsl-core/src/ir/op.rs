@@ -243,7 +243,7 @@ type Rows = &'static [(&'static str, &'static str)];
 
 macro_rules! define_op {
     (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } both { $($both:tt)* } block { $($block:tt)* }
-        lane { $($lane:tt)* }) => {
+        lane { $($lane:tt)* } warp { $($warp:tt)* } worker { $($worker:tt)* }) => {
         define_structs! {
             families {
                 /// An elementwise op of one operand.
@@ -261,7 +261,7 @@ macro_rules! define_op {
                 /// An elementwise function of the device's own.
                 Approximate(super::Approximate) { x } -> like_first;
             }
-            $($elementwise)* $($shape)* $($both)* $($block)* $($lane)*
+            $($elementwise)* $($shape)* $($both)* $($block)* $($lane)* $($warp)* $($worker)*
         }
         define_view! {
             /// The op as one that works on each element alone, in either stage; `None` for others.
@@ -276,15 +276,31 @@ macro_rules! define_op {
             BlockOp block [Function] [Elementwise elementwise ShapeOp shape] $($both)* $($block)*
         }
         define_view! {
-            /// The op as one of the lane stage; `None` for those of tiles only.
-            LaneOp lane [Raw] [Elementwise elementwise] $($both)* $($lane)*
+            /// The op as one of the lanes of a GPU, which a CPU does not have; `None` for others.
+            WarpOp warp [] [] $($warp)*
         }
+        define_view! {
+            /// The op as one of a worker of a CPU, which a GPU does not have; `None` for others.
+            WorkerOp worker [] [] $($worker)*
+        }
+        define_view! {
+            /// The op as one of the lane stage; `None` for those of tiles only.
+            LaneOp lane [Raw] [Elementwise elementwise WarpOp warp WorkerOp worker] $($both)* $($lane)*
+        }
+
+        /// Mnemonic and documentation of the ops of [`WarpOp`].
+        pub const WARP_OPS: Rows = rows! { $($warp)* };
+
+        /// Mnemonic and documentation of the ops of [`WorkerOp`].
+        pub const WORKER_OPS: Rows = rows! { $($worker)* };
 
         /// Mnemonic and documentation of the ops with their own shape, and their stages.
         pub const STRUCTURAL: &[(&[Stage], Rows)] = &[
             (&[Stage::Block, Stage::Lane], rows! { $($both)* $($elementwise)* }),
             (&[Stage::Block], rows! { $($shape)* $($block)* }),
             (&[Stage::Lane], rows! { $($lane)* }),
+            (&[Stage::Lane], WARP_OPS),
+            (&[Stage::Lane], WORKER_OPS),
         ];
     };
 }

@@ -3,7 +3,8 @@
 //! # Stages
 //! *Block* ops work on tiles: one instruction is the work of a whole program. *Lane* ops are what
 //! one worker does: a CPU thread that runs a program, or one lane of a warp. Values of a lane
-//! function are scalars and short vectors (rank 1).
+//! function are scalars and short vectors (rank 1). Some lane ops are for one of the two only: those of
+//! *warps* and those of *workers*.
 //!
 //! # Memory
 //! A pointer is the start of an array and never moves: an access names `base` and an element
@@ -100,10 +101,6 @@ macro_rules! for_each_op {
             Gather "gather" { x: Value, indices: Value, axis: Axis } -> gather is [];
         }
         lane {
-            /// Index of this lane in its warp, 0..32 (`i32`).
-            LaneId "lane_id" {} -> index32 is [pure];
-            /// Index of this warp in its thread block (`i32`).
-            WarpId "warp_id" {} -> index32 is [pure];
             /// A buffer of `count` elements that starts at byte `offset` of the shared or scratch
             /// memory of this program. Buffers may overlap on purpose. Contents start undefined.
             Alloc "alloc" { offset: i64, count: i64 } -> declared is [pure];
@@ -114,19 +111,27 @@ macro_rules! for_each_op {
             LaneStore "lane_store" { base: Value, offset: Value, value: Value, mask: Option<Value>, align: i64 } -> none is [writes];
             /// Combines a scalar into `base[offset]` in one step that nothing divides.
             LaneAtomic "lane_atomic" { base: Value, offset: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];
-            /// The mask, and that `offset .. offset + count` lies inside the argument `base`. Where
-            /// the mask holds and an offset does not, records the error (program, `site`, `element`)
-            /// for the first of the `count` elements that is outside; `element` counts up with the
-            /// offset. Of several errors of a launch the least is kept.
-            CheckBounds "check_bounds" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> condition is [writes];
+            /// Whether `offset .. offset + count` lies inside the argument `base`. Records nothing.
+            InBounds "in_bounds" { base: Value, offset: Value, count: i64 } -> condition is [pure];
+            /// The integer of 32 or 64 bits of an `f32` or `f64`, by the machine's own instruction, truncated
+            /// and saturated. Undefined for NaN: the lane interpreter stops there. What `legalise` makes of
+            /// `cast`, and no one else.
+            RawCast "raw_cast" { x: Value } -> declared is [pure];
+            /// One element of a vector.
+            Extract "extract" { vector: Value, index: i64 } -> extract is [pure];
+            /// A vector from its elements, lowest first.
+            Vector "vector" { elements: Values } -> vector is [pure];
+            /// Picks elements from `a` followed by `b`.
+            ShuffleVector "shuffle_vector" { a: Value, b: Value, indices: Indices } -> shuffle_vector is [pure];
+        }
+        warp {
+            /// Index of this lane in its warp, 0..32 (`i32`).
+            LaneId "lane_id" {} -> index32 is [pure];
+            /// Index of this warp in its thread block (`i32`).
+            WarpId "warp_id" {} -> index32 is [pure];
             /// Records the error that `check_bounds` would, then ends the program if any of its lanes
             /// has recorded one. All lanes take part.
             StopOutside "stop_outside" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> none is [convergent writes];
-            /// Whether `offset .. offset + count` lies inside the argument `base`. Records nothing.
-            InBounds "in_bounds" { base: Value, offset: Value, count: i64 } -> condition is [pure];
-            /// Records the error (program, `site`, `element`) where `index` (`i64`) is not in
-            /// `0..extent`; `axis` names the place in its message.
-            CheckIndex "check_index" { index: Value, element: Value, axis: Axis, extent: i64, site: i64 } -> none is [writes];
             /// Records the error that `check_index` would where the mask holds, then ends the program if
             /// any of its lanes has recorded one. All lanes take part.
             StopIndex "stop_index" { index: Value, element: Value, mask: Option<Value>, axis: Axis, extent: i64, site: i64 } -> none is [convergent writes];
@@ -147,16 +152,16 @@ macro_rules! for_each_op {
             /// Waits until all groups of copies of this lane but the last `pending` are complete. Their
             /// elements are then visible to this lane, and after a barrier to the others.
             WaitCopies "wait_copies" { pending: i64 } -> none is [writes];
-            /// The integer of 32 or 64 bits of an `f32` or `f64`, by the machine's own instruction, truncated
-            /// and saturated. Undefined for NaN: the lane interpreter stops there. What `legalise` makes of
-            /// `cast`, and no one else.
-            RawCast "raw_cast" { x: Value } -> declared is [pure];
-            /// One element of a vector.
-            Extract "extract" { vector: Value, index: i64 } -> extract is [pure];
-            /// A vector from its elements, lowest first.
-            Vector "vector" { elements: Values } -> vector is [pure];
-            /// Picks elements from `a` followed by `b`.
-            ShuffleVector "shuffle_vector" { a: Value, b: Value, indices: Indices } -> shuffle_vector is [pure];
+        }
+        worker {
+            /// The mask, and that `offset .. offset + count` lies inside the argument `base`. Where
+            /// the mask holds and an offset does not, records the error (program, `site`, `element`)
+            /// for the first of the `count` elements that is outside; `element` counts up with the
+            /// offset. Of several errors of a launch the least is kept.
+            CheckBounds "check_bounds" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> condition is [writes];
+            /// Records the error (program, `site`, `element`) where `index` (`i64`) is not in
+            /// `0..extent`; `axis` names the place in its message.
+            CheckIndex "check_index" { index: Value, element: Value, axis: Axis, extent: i64, site: i64 } -> none is [writes];
         }
     }};
 }

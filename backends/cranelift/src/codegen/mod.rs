@@ -17,7 +17,7 @@ use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use exactile_core::entity::EntityMap;
-use exactile_core::ir::op::{Elementwise, LaneOp};
+use exactile_core::ir::op::{Elementwise, LaneOp, WorkerOp};
 use exactile_core::ir::{Axis, DType, Inst, Literal, Op, Region, Space, Type, Value, op};
 use exactile_core::passes::legalise;
 use exactile_core::target::Target;
@@ -220,7 +220,7 @@ impl Codegen<'_> {
                     None => self.bits(clif::types::I8, 1),
                 })
             }
-            LaneOp::CheckBounds(op) => self.check_bounds(op),
+            LaneOp::WorkerOp(WorkerOp::CheckBounds(op)) => self.check_bounds(op),
             LaneOp::Extract(op) => {
                 let (vector, dtype) = (self.repr(op.vector), self.dtype(op.vector));
                 Repr::Scalar(self.extract(&vector, dtype, op.index as usize))
@@ -235,7 +235,7 @@ impl Codegen<'_> {
                 self.combine(op);
                 return Ok(());
             }
-            LaneOp::CheckIndex(op) => {
+            LaneOp::WorkerOp(WorkerOp::CheckIndex(op)) => {
                 self.check_index(op);
                 return Ok(());
             }
@@ -243,18 +243,7 @@ impl Codegen<'_> {
             LaneOp::If(op) => return self.branch(op, results),
             LaneOp::While(op) => return self.while_loop(op, results),
             LaneOp::Constant(_) | LaneOp::Yield(_) => return Ok(()),
-            LaneOp::LaneId(_)
-            | LaneOp::WarpId(_)
-            | LaneOp::StopOutside(_)
-            | LaneOp::StopIndex(_)
-            | LaneOp::ShuffleXor(_)
-            | LaneOp::ShuffleIndex(_)
-            | LaneOp::Barrier(_)
-            | LaneOp::StartCopy(_)
-            | LaneOp::GroupCopies(_)
-            | LaneOp::WaitCopies(_) => {
-                return Err(Error::Unsupported(func.op(inst).mnemonic()));
-            }
+            LaneOp::WarpOp(_) => return Err(Error::Unsupported(func.op(inst).mnemonic())),
         };
         self.values[results[0]] = Some(repr);
         Ok(())

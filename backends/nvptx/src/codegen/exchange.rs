@@ -1,6 +1,7 @@
-//! What lanes do together: shuffles and barriers. Also packing of elements into 32-bit words.
+//! What the lanes of a GPU do together: shuffles and barriers. Also packing of elements into 32-bit words.
 
-use exactile_core::ir::{DType, Value};
+use exactile_core::ir::op::WarpOp;
+use exactile_core::ir::{DType, Inst, Value, op};
 use exactile_core::target::WARP_LANES;
 use inkwell::values::{BasicValueEnum, IntValue};
 
@@ -9,13 +10,30 @@ use super::value::Elements;
 use crate::error::Result;
 
 impl<'c> Emitter<'_, 'c> {
+    pub(super) fn warp(&mut self, inst: Inst, op: WarpOp<'_>) -> Result<()> {
+        let elements = match op {
+            WarpOp::LaneId(op::LaneId {}) => vec![self.lane_id()?.into()],
+            WarpOp::WarpId(op::WarpId {}) => vec![self.warp_id()?.into()],
+            WarpOp::ShuffleXor(op) => {
+                let lane_mask = self.int(32, op.lane_mask).into();
+                self.shuffle("bfly", op.x, lane_mask)?
+            }
+            WarpOp::ShuffleIndex(op) => {
+                self.shuffle("idx", op.x, self.values[op.source_lane][0])?
+            }
+            WarpOp::StopOutside(op) => return self.stop_outside(op),
+            WarpOp::StopIndex(op) => return self.stop_index(op),
+            WarpOp::Barrier(op::Barrier {}) => return self.barrier(),
+            WarpOp::StartCopy(op) => return self.start_copy(op),
+            WarpOp::GroupCopies(op::GroupCopies {}) => return self.group_copies(),
+            WarpOp::WaitCopies(op) => return self.wait_copies(op.pending),
+        };
+        self.define(inst, elements);
+        Ok(())
+    }
+
     /// The elements of `x` that other lanes hold, one instruction for each 32 bits.
-    pub(super) fn shuffle(
-        &self,
-        mode: &str,
-        x: Value,
-        selector: BasicValueEnum<'c>,
-    ) -> Result<Elements<'c>> {
+    fn shuffle(&self, mode: &str, x: Value, selector: BasicValueEnum<'c>) -> Result<Elements<'c>> {
         let name = format!("llvm.nvvm.shfl.sync.{mode}.i32");
         let dtype = self.dtype(x)?;
         // Every lane takes part, and the segment goes up to the last one.
@@ -33,7 +51,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Emits `barrier`: for the thread block, with order of shared and global memory.
-    pub(super) fn barrier(&mut self) -> Result<()> {
+    fn barrier(&mut self) -> Result<()> {
         let name = "llvm.nvvm.barrier.cta.sync.aligned.all";
         self.intrinsic(name, &[], &[self.int(32, 0).into()])?;
         Ok(())

@@ -177,31 +177,17 @@ impl<'c> Emitter<'_, 'c> {
             }
             LaneOp::ProgramId(op) => vec![self.program_index(op.axis.index())?.into()],
             LaneOp::NumPrograms(op) => vec![self.grid_extent(op.axis.index())?.into()],
-            LaneOp::LaneId(op::LaneId {}) => vec![self.lane_id()?.into()],
-            LaneOp::WarpId(op::WarpId {}) => vec![self.warp_id()?.into()],
             LaneOp::Alloc(op) => vec![self.alloc(op)?.into()],
             LaneOp::LaneLoad(op) => self.lane_load(inst, op)?,
             LaneOp::InBounds(op) => vec![self.is_inside(op.base, op.offset, op.count)?.0.into()],
-            LaneOp::ShuffleXor(op) => {
-                let lane_mask = self.int(32, op.lane_mask).into();
-                self.shuffle("bfly", op.x, lane_mask)?
-            }
-            LaneOp::ShuffleIndex(op) => {
-                self.shuffle("idx", op.x, self.values[op.source_lane][0])?
-            }
+            LaneOp::WarpOp(op) => return self.warp(inst, op),
             LaneOp::For(op) => return self.for_loop(inst, op),
             LaneOp::If(op) => return self.if_else(inst, op),
             LaneOp::While(op) => return self.while_loop(inst, op),
             LaneOp::Yield(_) => return Ok(()),
             LaneOp::LaneStore(op) => return self.lane_store(op),
             LaneOp::LaneAtomic(op) => return self.lane_atomic(op),
-            LaneOp::StopOutside(op) => return self.stop_outside(op),
-            LaneOp::StopIndex(op) => return self.stop_index(op),
-            LaneOp::Barrier(op::Barrier {}) => return self.barrier(),
-            LaneOp::StartCopy(op) => return self.start_copy(op),
-            LaneOp::GroupCopies(op::GroupCopies {}) => return self.group_copies(),
-            LaneOp::WaitCopies(op) => return self.wait_copies(op.pending),
-            LaneOp::CheckBounds(_) | LaneOp::CheckIndex(_) => {
+            LaneOp::WorkerOp(_) => {
                 return Err(Error::Unsupported(func.op(inst).mnemonic().to_string()));
             }
         };
