@@ -139,6 +139,9 @@ macro_rules! for_each_op {
             ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> like_first is [convergent];
             /// The value that lane `source_lane` (`i32`, 0..32) holds. All lanes of the warp take part.
             ShuffleIndex "shuffle_index" { x: Value, source_lane: Value } -> like_first is [convergent];
+            /// What all lanes of the warp hold, combined: `i32` or `u32`. Every lane gets it. All lanes of the
+            /// warp take part.
+            WarpReduce "warp_reduce" { x: Value, op: AtomicOp } -> like_first is [convergent];
             /// Waits for all lanes of the thread block and orders their shared and global memory
             /// accesses. All lanes take part.
             Barrier "barrier" {} -> none is [convergent writes];

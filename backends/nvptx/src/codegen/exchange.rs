@@ -1,7 +1,7 @@
-//! What the lanes of a GPU do together: shuffles and barriers. Also packing of elements into 32-bit words.
+//! What the lanes of a GPU do together: shuffles, sums and barriers. Also packing of elements into 32-bit words.
 
 use exactile_core::ir::op::WarpOp;
-use exactile_core::ir::{DType, Inst, Value, op};
+use exactile_core::ir::{AtomicOp, Class, DType, Inst, Value, op};
 use exactile_core::target::WARP_LANES;
 use inkwell::values::{BasicValueEnum, IntValue};
 
@@ -21,6 +21,7 @@ impl<'c> Emitter<'_, 'c> {
             WarpOp::ShuffleIndex(op) => {
                 self.shuffle("idx", op.x, self.values[op.source_lane][0])?
             }
+            WarpOp::WarpReduce(op) => self.warp_reduce(op)?,
             WarpOp::StopOutside(op) => return self.stop_outside(op),
             WarpOp::StopIndex(op) => return self.stop_index(op),
             WarpOp::Barrier(op::Barrier {}) => return self.barrier(),
@@ -48,6 +49,18 @@ impl<'c> Emitter<'_, 'c> {
             );
         }
         self.elements_of(dtype, elements.len(), &words)
+    }
+
+    /// One instruction for each element.
+    fn warp_reduce(&self, op::WarpReduce { x, op }: &op::WarpReduce) -> Result<Elements<'c>> {
+        let is_signed = self.dtype(*x)?.class() == Class::Signed;
+        let by_sign = matches!(op, AtomicOp::Min | AtomicOp::Max);
+        let unsigned = if by_sign && !is_signed { "u" } else { "" };
+        let name = format!("llvm.nvvm.redux.sync.{unsigned}{}", op.word());
+        let warp = self.int(32, -1).into();
+        let elements = self.get(*x).into_iter();
+        let combined = elements.map(|x| self.intrinsic_value(&name, &[], &[x.into(), warp]));
+        combined.collect()
     }
 
     /// Emits `barrier`: for the thread block, with order of shared and global memory.

@@ -1,11 +1,14 @@
 //! What the lanes of a thread block do together, and what they ask of their place in it.
 
+use std::iter::repeat_n;
+
 use super::Machine;
-use crate::interp::elements::Elements;
+use crate::interp::elements::{Elements, dtype};
 use crate::interp::mask::Mask;
 use crate::interp::{Fault, FaultKind};
 use crate::ir::op::WarpOp;
 use crate::ir::{Inst, Value, op};
+use crate::semantics;
 use crate::target::WARP_LANES;
 
 impl Machine<'_> {
@@ -26,6 +29,7 @@ impl Machine<'_> {
             WarpOp::ShuffleIndex(op::ShuffleIndex { x, source_lane }) => {
                 self.shuffle(inst, *x, &self.read(*source_lane), mask)?
             }
+            WarpOp::WarpReduce(op) => self.warp_reduce(inst, op, mask)?,
             WarpOp::StopOutside(op) => return self.stop_outside(inst, op, mask),
             WarpOp::StopIndex(op) => return self.stop_index(inst, op, mask),
             WarpOp::StartCopy(op) => return self.start_copy(inst, op, mask),
@@ -77,5 +81,24 @@ impl Machine<'_> {
             element * lanes + lane / warp * warp + from
         });
         Ok(self.values[x].gather(places))
+    }
+
+    /// What all lanes of a warp hold of each element, combined, in each of them.
+    fn warp_reduce(
+        &self,
+        inst: Inst,
+        op::WarpReduce { x, op }: &op::WarpReduce,
+        mask: &Mask,
+    ) -> Result<Elements, Fault> {
+        let warp = (WARP_LANES as usize).min(self.lanes);
+        self.converged(inst, mask, warp)?;
+        let (held, dtype) = (&self.values[*x], dtype(self.func, *x));
+        let both = |a, b| semantics::binary(op.binary(), dtype, a, b);
+        let mut results = Vec::new();
+        for first in (0..self.width(*x) * self.lanes).step_by(warp) {
+            let all = (first..first + warp).map(|place| held.get(place));
+            results.extend(repeat_n(all.reduce(both).unwrap_or(0), warp));
+        }
+        Ok(Elements::new(results))
     }
 }

@@ -66,6 +66,12 @@ pub(super) fn infer_lane(func: &Func, op: &Op) -> Result<Type, String> {
                 None => Ok(ty(a).with_shape(Shape::new(&[indices.len()])?)),
             }
         }
+        Op::WarpReduce(op::WarpReduce { x, .. }) => match number(op, ty(x))? {
+            DType::I32 | DType::U32 => Ok(ty(x)),
+            dtype => Err(format!(
+                "`warp_reduce` takes `i32` or `u32`, found `{dtype}`"
+            )),
+        },
         Op::ShuffleXor(op::ShuffleXor { x, lane_mask }) => {
             if (1..32).contains(lane_mask) {
                 Ok(ty(x))
