@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Lowering, Result};
-use crate::ir::{DType, Op, Region, Type, Value, op};
+use crate::ir::{AtomicOp, Class, DType, Op, Region, Type, Value, op};
 use crate::layout::{Point, ThreadMap};
 use crate::target::LANE_BITS;
 
@@ -114,6 +114,17 @@ impl Lowering<'_> {
             partial.insert(register, combined);
         }
         Ok(())
+    }
+
+    /// Combines what all lanes of each warp hold of one source of integers, in words.
+    pub(super) fn across_warp(&mut self, partial: &mut Partial, op: AtomicOp, dtype: DType) {
+        let is_signed = dtype.class() == Class::Signed;
+        let word = if is_signed { DType::I32 } else { DType::U32 };
+        for value in partial.values_mut().flatten() {
+            let x = self.builder.cast(*value, word);
+            let combined = self.builder.value(Op::WarpReduce(op::WarpReduce { x, op }));
+            *value = self.builder.cast(combined, dtype);
+        }
     }
 
     fn choose(&mut self, condition: Value, on_true: &[Value], on_false: &[Value]) -> Vec<Value> {

@@ -5,10 +5,11 @@ use std::rc::Rc;
 use super::level::{Combiner, Partial};
 use super::tile::Tile;
 use super::{Lowering, Result};
-use crate::ir::{BinaryOp, Order, Value, op};
+use crate::ir::{AtomicOp, BinaryOp, DType, Order, Value, op};
 use crate::layout::LinearLayout;
 use crate::layout::reduction::{ReductionStep, ReductionSteps};
 use crate::semantics::reduction::{evaluation_order, only_op};
+use crate::target::LANE_BITS;
 
 impl Lowering<'_> {
     pub(super) fn reduce(&mut self, results: &[Value], op: &op::Reduce) -> Result<()> {
@@ -33,19 +34,7 @@ impl Lowering<'_> {
         let mut partial: Partial = (0..layout.registers())
             .map(|register| (register, values(register)))
             .collect();
-        for step in &plan.steps {
-            match step {
-                ReductionStep::Registers(bit) => {
-                    self.across_registers(&mut partial, *bit, &combiner)?;
-                }
-                ReductionStep::Lanes { lane, divided } => {
-                    self.across_lanes(&mut partial, (*lane, *divided), &combiner)?;
-                }
-                ReductionStep::Warps { bits, equal } => {
-                    self.across_warps(&mut partial, (bits, *equal), &combiner)?;
-                }
-            }
-        }
+        self.reduction_steps(&mut partial, &plan.steps, &combiner)?;
         let reduced = Rc::new(plan.result);
         for (position, &result) in results.iter().enumerate() {
             let registers = partial.values().map(|values| values[position]).collect();
@@ -56,6 +45,35 @@ impl Lowering<'_> {
                     registers,
                 },
             );
+        }
+        Ok(())
+    }
+
+    fn reduction_steps(
+        &mut self,
+        partial: &mut Partial,
+        mut steps: &[ReductionStep],
+        combiner: &Combiner,
+    ) -> Result<()> {
+        let dtype = combiner.dtypes[0];
+        let only = only_op(self.block, combiner.region);
+        let warp_op = only.and_then(|only| warp_op(only, dtype));
+        while let Some((step, rest)) = steps.split_first() {
+            if let (Some(op), Some(later)) = (warp_op, after_warp(steps)) {
+                self.across_warp(partial, op, dtype);
+                steps = later;
+                continue;
+            }
+            steps = rest;
+            match step {
+                ReductionStep::Registers(bit) => self.across_registers(partial, *bit, combiner)?,
+                ReductionStep::Lanes { lane, divided } => {
+                    self.across_lanes(partial, (*lane, *divided), combiner)?;
+                }
+                ReductionStep::Warps { bits, equal } => {
+                    self.across_warps(partial, (bits, *equal), combiner)?;
+                }
+            }
         }
         Ok(())
     }
@@ -78,4 +96,18 @@ impl Lowering<'_> {
         }
         Err(self.error("a reduction over mixed index bits"))
     }
+}
+
+/// The op by which one instruction combines what the lanes of a warp hold, if there is one.
+fn warp_op(only: BinaryOp, dtype: DType) -> Option<AtomicOp> {
+    let in_word = !dtype.is_float() && dtype.bits() <= 32;
+    let mut ops = AtomicOp::ALL.iter().copied();
+    ops.find(|op| in_word && op.binary() == only)
+}
+
+/// What is left after the first steps, if these combine whole warps.
+fn after_warp(steps: &[ReductionStep]) -> Option<&[ReductionStep]> {
+    let (first, later) = steps.split_at_checked(LANE_BITS as usize)?;
+    let is_undivided = |step| matches!(step, &ReductionStep::Lanes { divided: None, .. });
+    first.iter().all(is_undivided).then_some(later)
 }
