@@ -1,6 +1,7 @@
 //! What control flow hands on, position by position.
 
-use super::{Func, Inst, Op, Region, Value, op};
+use super::op::Control;
+use super::{Func, Inst, Region, Value};
 
 /// A result of control flow with everything that it may come from.
 #[derive(Clone, Debug)]
@@ -37,15 +38,12 @@ impl Func {
     /// What an instruction hands on, one for each result; nothing where it is not control flow.
     pub fn carried(&self, inst: Inst) -> Vec<Carried> {
         // Each region with the parameters and the yielded values that come before the carried ones.
-        let (init, regions): (&[Value], Vec<(Region, usize, usize)>) = match self.op(inst) {
-            Op::For(op::For { init, body, .. }) => (init, vec![(*body, 1, 0)]),
-            Op::While(op::While { init, before, body }) => {
-                (init, vec![(*before, 0, 1), (*body, 0, 0)])
-            }
-            Op::If(op::If {
-                on_true, on_false, ..
-            }) => (&[], vec![(*on_true, 0, 0), (*on_false, 0, 0)]),
-            _ => return Vec::new(),
+        let (init, regions): (&[Value], Vec<(Region, usize, usize)>) = match self.op(inst).control()
+        {
+            Some(Control::For(op)) => (&op.init, vec![(op.body, 1, 0)]),
+            Some(Control::While(op)) => (&op.init, vec![(op.before, 0, 1), (op.body, 0, 0)]),
+            Some(Control::If(op)) => (&[], vec![(op.on_true, 0, 0), (op.on_false, 0, 0)]),
+            None => return Vec::new(),
         };
         let at = |values: &[Value], position: usize| values.get(position).copied();
         let results = self.inst(inst).results.iter().enumerate();
@@ -64,13 +62,15 @@ impl Func {
 
     /// What decides which regions of control flow run and how often; `None` for other instructions.
     pub fn deciding(&self, inst: Inst) -> Option<Vec<Value>> {
-        match self.op(inst) {
-            Op::For(op::For { lower, upper, .. }) => Some(vec![*lower, *upper]),
-            Op::While(op::While { before, .. }) => {
-                Some(self.yielded(*before).first().copied().into_iter().collect())
-            }
-            Op::If(op::If { condition, .. }) => Some(vec![*condition]),
-            _ => None,
-        }
+        Some(match self.op(inst).control()? {
+            Control::For(op) => vec![op.lower, op.upper],
+            Control::While(op) => self
+                .yielded(op.before)
+                .first()
+                .copied()
+                .into_iter()
+                .collect(),
+            Control::If(op) => vec![op.condition],
+        })
     }
 }

@@ -40,6 +40,6 @@ pub use func::{
 };
 pub use functions::{Approximate, Function};
 pub use number::Number;
-pub use op::{Op, Rule, Trait};
+pub use op::{Op, Results, Trait};
 pub use scalar_ops::{Accepts, BinaryOp, CompareOp, RawOp, TernaryOp, UnaryOp};
 pub use types::{Element, MAX_ELEMENTS, MAX_RANK, Shape, Space, Type};

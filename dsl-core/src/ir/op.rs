@@ -3,8 +3,8 @@
 use super::field::{Field, FieldReader, FieldWriter, ReadError, Values};
 use super::ops::for_each_op;
 use super::{
-    AtomicOp, Axis, BinaryOp, CompareOp, Direction, Indices, Literal, Order, Precision, RawOp,
-    Region, SortOrder, Stage, TernaryOp, UnaryOp, Value,
+    Accepts, AtomicOp, Axis, BinaryOp, CompareOp, Direction, Indices, Literal, Order, Precision,
+    RawOp, Region, SortOrder, Stage, TernaryOp, UnaryOp, Value,
 };
 
 /// A property of an op that passes ask for.
@@ -28,58 +28,22 @@ pub enum Trait {
     terminator,
 }
 
-/// How the types of the results follow from an op.
+/// How many results an op has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(non_camel_case_types, reason = "spelled as in the op table")]
-pub enum Rule {
-    /// Stated where the op is made; checked against the operands.
-    declared,
-    /// No result.
+pub enum Results {
+    /// None.
     none,
-    /// `i64`.
-    index,
-    /// `i32`.
-    index32,
-    /// `bool`.
-    condition,
-    /// The type of the first operand.
-    like_first,
-    /// `bool` in the shape of the first operand.
-    compare,
-    /// `end - start` indices.
-    arange,
-    /// The type of both alternatives.
-    select,
-    /// One more axis.
-    expand_dims,
-    /// Permuted axes.
-    transpose,
-    /// The pointee in the shape of the offsets.
-    load,
-    /// No result; the operands must agree.
-    store,
-    /// The sources without the axis.
-    reduce,
-    /// The types of the sources.
-    scan,
-    /// The sources with a shorter axis.
-    sort,
-    /// The accumulator's type.
-    dot,
-    /// `i32` for each bin.
-    histogram,
-    /// The number in the shape of the indices.
-    gather,
-    /// The types of the carried values.
+    /// One, whose type follows from the operands.
+    one,
+    /// One, whose type is stated where the op is made and checked against the operands.
+    stated,
+    /// One for each source.
+    sources,
+    /// One for each carried value.
     carried,
-    /// The types that the first region yields.
+    /// One for each value that the first region yields.
     yielded,
-    /// The element of a vector.
-    extract,
-    /// A vector of the elements.
-    vector,
-    /// As many elements as indices.
-    shuffle_vector,
 }
 
 /// The fields of an op, in the order of the text form.
@@ -93,9 +57,9 @@ trait Fields {
 
 /// A struct for each op with its own shape, and the enum of all ops.
 macro_rules! define_structs {
-    (families { $($(#[doc = $family_doc:literal])* $Family:ident($Which:ty) { $($family_field:ident),* } -> $family_rule:ident;)* }
+    (families { $($(#[doc = $family_doc:literal])* $Family:ident($Which:ty) { $($family_field:ident),* } -> $family_results:ident;)* }
         $($(#[doc = $doc:literal])* $Variant:ident $mnemonic:literal { $($field:ident : $Kind:ty),* $(,)? }
-        -> $rule:ident is [$($trait:ident)*];)*) => {
+        -> $results:ident is [$($trait:ident)*];)*) => {
         /// What an instruction does.
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
         pub enum Op {
@@ -186,11 +150,19 @@ macro_rules! define_structs {
                 }
             }
 
-            fn row(&self) -> (&'static str, Rule, &'static [Trait]) {
+            fn row(&self) -> (&'static str, Results, &'static [Trait]) {
                 const ELEMENTWISE: &[Trait] = &[Trait::pure, Trait::elementwise, Trait::pointwise];
                 match self {
-                    $(Self::$Family(it) => (it.op.mnemonic(), Rule::$family_rule, ELEMENTWISE),)*
-                    $(Self::$Variant(_) => ($mnemonic, Rule::$rule, &[$(Trait::$trait),*])),*
+                    $(Self::$Family(it) => (it.op.mnemonic(), Results::$family_results, ELEMENTWISE),)*
+                    $(Self::$Variant(_) => ($mnemonic, Results::$results, &[$(Trait::$trait),*])),*
+                }
+            }
+
+            /// The data types of the operands, all of one type, of an op of a family; `None` for others.
+            pub fn accepts(&self) -> Option<Accepts> {
+                match self {
+                    $(Self::$Family(it) => Some(it.op.accepts()),)*
+                    $(Self::$Variant(_) => None),*
                 }
             }
 
@@ -209,7 +181,7 @@ macro_rules! define_structs {
 macro_rules! define_view {
     ($(#[doc = $doc:literal])* $View:ident $method:ident [$($Family:ident)*] [$($Inner:ident $inner:ident)*]
         $($(#[doc = $row:literal])* $Variant:ident $mnemonic:literal { $($field:ident : $Kind:ty),* $(,)? }
-        -> $rule:ident is [$($trait:ident)*];)*) => {
+        -> $results:ident is [$($trait:ident)*];)*) => {
         $(#[doc = $doc])*
         #[derive(Clone, Copy, Debug)]
         #[expect(missing_docs, reason = "the variants of `Op`")]
@@ -234,7 +206,7 @@ macro_rules! define_view {
 
 macro_rules! rows {
     ($($(#[doc = $doc:literal])* $Variant:ident $mnemonic:literal { $($fields:tt)* }
-        -> $rule:ident is [$($trait:ident)*];)*) => {
+        -> $results:ident is [$($trait:ident)*];)*) => {
         &[$(($mnemonic, concat!($($doc),*))),*]
     };
 }
@@ -242,26 +214,27 @@ macro_rules! rows {
 type Rows = &'static [(&'static str, &'static str)];
 
 macro_rules! define_op {
-    (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } both { $($both:tt)* } block { $($block:tt)* }
-        lane { $($lane:tt)* } warp { $($warp:tt)* } worker { $($worker:tt)* }) => {
+    (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } both { $($both:tt)* }
+        control { $($control:tt)* } block { $($block:tt)* } lane { $($lane:tt)* }
+        warp { $($warp:tt)* } worker { $($worker:tt)* }) => {
         define_structs! {
             families {
                 /// An elementwise op of one operand.
-                Unary(UnaryOp) { x } -> like_first;
+                Unary(UnaryOp) { x } -> one;
                 /// An elementwise op of two operands.
-                Binary(BinaryOp) { lhs, rhs } -> like_first;
+                Binary(BinaryOp) { lhs, rhs } -> one;
                 /// An elementwise op of three operands.
-                Ternary(TernaryOp) { a, b, c } -> like_first;
+                Ternary(TernaryOp) { a, b, c } -> one;
                 /// An elementwise comparison.
-                Compare(CompareOp) { lhs, rhs } -> compare;
+                Compare(CompareOp) { lhs, rhs } -> one;
                 /// An elementwise op of two operands, as the machine has it.
-                Raw(RawOp) { lhs, rhs } -> like_first;
+                Raw(RawOp) { lhs, rhs } -> one;
                 /// An elementwise function that has a definition over primitives.
-                Function(super::Function) { x } -> like_first;
+                Function(super::Function) { x } -> one;
                 /// An elementwise function of the device's own.
-                Approximate(super::Approximate) { x } -> like_first;
+                Approximate(super::Approximate) { x } -> one;
             }
-            $($elementwise)* $($shape)* $($both)* $($block)* $($lane)* $($warp)* $($worker)*
+            $($elementwise)* $($shape)* $($both)* $($control)* $($block)* $($lane)* $($warp)* $($worker)*
         }
         define_view! {
             /// The op as one that works on each element alone, in either stage; `None` for others.
@@ -272,8 +245,13 @@ macro_rules! define_op {
             ShapeOp shape [] [] $($shape)*
         }
         define_view! {
+            /// The op as one that decides which of its regions run; `None` for others.
+            Control control [] [] $($control)*
+        }
+        define_view! {
             /// The op as one of the block stage; `None` for those of lanes only.
-            BlockOp block [Function] [Elementwise elementwise ShapeOp shape] $($both)* $($block)*
+            BlockOp block [Function] [Elementwise elementwise ShapeOp shape]
+                $($both)* $($control)* $($block)*
         }
         define_view! {
             /// The op as one of the lanes of a GPU, which a CPU does not have; `None` for others.
@@ -285,7 +263,8 @@ macro_rules! define_op {
         }
         define_view! {
             /// The op as one of the lane stage; `None` for those of tiles only.
-            LaneOp lane [Raw] [Elementwise elementwise WarpOp warp WorkerOp worker] $($both)* $($lane)*
+            LaneOp lane [Raw] [Elementwise elementwise WarpOp warp WorkerOp worker]
+                $($both)* $($control)* $($lane)*
         }
 
         /// Mnemonic and documentation of the ops of [`WarpOp`].
@@ -296,7 +275,7 @@ macro_rules! define_op {
 
         /// Mnemonic and documentation of the ops with their own shape, and their stages.
         pub const STRUCTURAL: &[(&[Stage], Rows)] = &[
-            (&[Stage::Block, Stage::Lane], rows! { $($both)* $($elementwise)* }),
+            (&[Stage::Block, Stage::Lane], rows! { $($both)* $($control)* $($elementwise)* }),
             (&[Stage::Block], rows! { $($shape)* $($block)* }),
             (&[Stage::Lane], rows! { $($lane)* }),
             (&[Stage::Lane], WARP_OPS),
@@ -325,8 +304,8 @@ impl Op {
         self.row().0
     }
 
-    /// How the result types follow.
-    pub fn rule(&self) -> Rule {
+    /// How many results there are.
+    pub fn results(&self) -> Results {
         self.row().1
     }
 

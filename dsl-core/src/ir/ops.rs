@@ -17,38 +17,42 @@
 //! [`super::scalar_ops`] and follow the compiler's errors: the type rule in `infer`, the meaning in
 //! `interp`, the lowering, the backends. Then write its filetests.
 
-/// Calls `$m!` with one row per op: doc, variant, mnemonic, fields, result rule, stages, traits.
+/// Calls `$m!` with one row per op: doc, variant, mnemonic, fields, results, traits; the group says the stages.
 macro_rules! for_each_op {
     ($m:ident) => { $m! {
         elementwise {
             /// Converts each number. Rounds once to nearest even; float to integer saturates and NaN
             /// gives 0; to `bool` means nonzero.
-            Cast "cast" { x: Value } -> declared is [pure elementwise pointwise];
+            Cast "cast" { x: Value } -> stated is [pure elementwise pointwise];
             /// Reinterprets the bits as a type of the same width; a float NaN reads as the positive
             /// canonical NaN.
-            Bitcast "bitcast" { x: Value } -> declared is [pure elementwise pointwise];
+            Bitcast "bitcast" { x: Value } -> stated is [pure elementwise pointwise];
             /// `on_true` where the condition holds, else `on_false`; both are evaluated.
-            Select "select" { condition: Value, on_true: Value, on_false: Value } -> select is [pure elementwise pointwise];
+            Select "select" { condition: Value, on_true: Value, on_false: Value } -> one is [pure elementwise pointwise];
         }
         shape {
             /// Repeats along the axes whose extent is 1.
-            Broadcast "broadcast" { x: Value } -> declared is [pure pointwise];
+            Broadcast "broadcast" { x: Value } -> stated is [pure pointwise];
             /// Inserts an axis of extent 1.
-            ExpandDims "expand_dims" { x: Value, axis: Axis } -> expand_dims is [pure pointwise];
+            ExpandDims "expand_dims" { x: Value, axis: Axis } -> one is [pure pointwise];
             /// Another shape, the same row-major order of elements.
-            Reshape "reshape" { x: Value } -> declared is [pure pointwise];
+            Reshape "reshape" { x: Value } -> stated is [pure pointwise];
             /// Permutes axes: axis `i` of the result is axis `permutation[i]` of `x`.
-            Transpose "transpose" { x: Value, permutation: Indices } -> transpose is [pure pointwise];
+            Transpose "transpose" { x: Value, permutation: Indices } -> one is [pure pointwise];
         }
         both {
             /// A scalar, tile or vector filled with one literal.
-            Constant "constant" { value: Literal } -> declared is [pure pointwise];
+            Constant "constant" { value: Literal } -> stated is [pure pointwise];
             /// Position of this program along a grid axis (0, 1 or 2).
-            ProgramId "program_id" { axis: Axis } -> index is [pure];
+            ProgramId "program_id" { axis: Axis } -> one is [pure];
             /// Extent of the grid along an axis (0, 1 or 2).
-            NumPrograms "num_programs" { axis: Axis } -> index is [pure];
+            NumPrograms "num_programs" { axis: Axis } -> one is [pure];
             /// Repeats a scalar.
-            Splat "splat" { x: Value } -> declared is [pure pointwise];
+            Splat "splat" { x: Value } -> stated is [pure pointwise];
+            /// Ends a region, handing values to the op that owns it.
+            Yield "yield" { values: Values } -> none is [terminator];
+        }
+        control {
             /// Runs the region for `lower, lower + step, ..` below `upper`. The region takes the index
             /// and the carried values and yields the next ones. `step` is positive; `stages` is a
             /// pipelining hint and never changes results.
@@ -58,77 +62,75 @@ macro_rules! for_each_op {
             /// While `before` yields true first, runs `body` on the carried values that it yields next.
             /// Both take the carried values.
             While "while" { init: Values, before: Region, body: Region } -> carried is [];
-            /// Ends a region, handing values to the op that owns it.
-            Yield "yield" { values: Values } -> none is [terminator];
         }
         block {
             /// The integers `start..end`; their number is a power of two.
-            Arange "arange" { start: i64, end: i64 } -> arange is [pure pointwise];
+            Arange "arange" { start: i64, end: i64 } -> one is [pure pointwise];
             /// Reads `base[offsets]` where the mask holds; elsewhere `other`, or zero bits without it.
-            Load "load" { base: Value, offsets: Value, mask: Option<Value>, other: Option<Value> } -> load is [reads];
+            Load "load" { base: Value, offsets: Value, mask: Option<Value>, other: Option<Value> } -> one is [reads];
             /// Writes `base[offsets]` where the mask holds. Of two equal offsets the higher element
             /// index wins.
-            Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value> } -> store is [writes];
+            Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value> } -> none is [writes];
             /// Combines `value` into `base[offsets]` where the mask holds, each element in one step that
             /// nothing divides. Equal offsets all count, of a program and of several, in no stated order.
-            AtomicReduce "atomic_reduce" { base: Value, offsets: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> store is [writes];
+            AtomicReduce "atomic_reduce" { base: Value, offsets: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];
             /// Combines along an axis in the order named. Several sources are combined together:
             /// the region takes the lower operand of every source, then the higher, and yields one
             /// value for each. `tree` is the balanced binary tree over the axis, adjacent pairs first,
             /// lower index on the left; `any` leaves the order open.
-            Reduce "reduce" { sources: Values, axis: Axis, order: Order, combine: Region } -> reduce is [pure];
+            Reduce "reduce" { sources: Values, axis: Axis, order: Order, combine: Region } -> sources is [pure];
             /// Prefixes along an axis: element `i` is `reduce` of the elements up to and including `i`,
             /// in the same order and with the same combiner. `tree` combines right-nested the complete
             /// aligned subtrees that the prefix is made of, the largest on the left: at level `k` an
             /// element whose index has bit `k` takes the last prefix of the half below as its left
             /// operand. `direction=reverse` is the scan of the reversed axis.
-            Scan "scan" { sources: Values, axis: Axis, order: Order, direction: Direction, combine: Region } -> scan is [pure];
+            Scan "scan" { sources: Values, axis: Axis, order: Order, direction: Direction, combine: Region } -> sources is [pure];
             /// The first `count` elements along an axis, in order. The first `keys` sources decide, an
             /// earlier one before a later one; the other sources move along; elements that agree in
             /// all keys keep their order. Numbers go by value, -0 < +0, NaN after all numbers, false
             /// before true; `descending` turns the order of the keys round. A NaN among the keys is
             /// given as the positive canonical NaN. `count` is a power of two.
-            Sort "sort" { sources: Values, keys: i64, axis: Axis, direction: SortOrder, count: i64 } -> sort is [pure];
+            Sort "sort" { sources: Values, keys: i64, axis: Axis, direction: SortOrder, count: i64 } -> sources is [pure];
             /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`: the chain
             /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`.
-            Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> dot is [pure];
+            Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [pure];
             /// How many elements of `x`, among those where the mask holds, equal each of `0..bins`, as
             /// `i32`. Others are not counted.
-            Histogram "histogram" { x: Value, mask: Option<Value>, bins: i64 } -> histogram is [pure];
+            Histogram "histogram" { x: Value, mask: Option<Value>, bins: i64 } -> one is [pure];
             /// Elements of `x` by their indices along the axis, the other coordinates being those of the
             /// index. An index out of range means the nearest in range, and is an error of checked
             /// launches, which report a `u64` beyond the greatest `i64` as that.
-            Gather "gather" { x: Value, indices: Value, axis: Axis } -> gather is [];
+            Gather "gather" { x: Value, indices: Value, axis: Axis } -> one is [];
         }
         lane {
             /// A buffer of `count` elements that starts at byte `offset` of the shared or scratch
             /// memory of this program. Buffers may overlap on purpose. Contents start undefined.
-            Alloc "alloc" { offset: i64, count: i64 } -> declared is [pure];
+            Alloc "alloc" { offset: i64, count: i64 } -> stated is [pure];
             /// Reads a scalar or consecutive elements from `base[offset]`, aligned to `align` bytes.
             /// Without the mask nothing is read and the result is `other`, or zero bits.
-            LaneLoad "lane_load" { base: Value, offset: Value, mask: Option<Value>, other: Option<Value>, align: i64 } -> declared is [reads];
+            LaneLoad "lane_load" { base: Value, offset: Value, mask: Option<Value>, other: Option<Value>, align: i64 } -> stated is [reads];
             /// Writes a scalar or consecutive elements to `base[offset]`, aligned to `align` bytes.
             LaneStore "lane_store" { base: Value, offset: Value, value: Value, mask: Option<Value>, align: i64 } -> none is [writes];
             /// Combines a scalar into `base[offset]` in one step that nothing divides.
             LaneAtomic "lane_atomic" { base: Value, offset: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];
             /// Whether `offset .. offset + count` lies inside the argument `base`. Records nothing.
-            InBounds "in_bounds" { base: Value, offset: Value, count: i64 } -> condition is [pure];
+            InBounds "in_bounds" { base: Value, offset: Value, count: i64 } -> one is [pure];
             /// The integer of 32 or 64 bits of an `f32` or `f64`, by the machine's own instruction, truncated
             /// and saturated. Undefined for NaN: the lane interpreter stops there. What `legalise` makes of
             /// `cast`, and no one else.
-            RawCast "raw_cast" { x: Value } -> declared is [pure];
+            RawCast "raw_cast" { x: Value } -> stated is [pure];
             /// One element of a vector.
-            Extract "extract" { vector: Value, index: i64 } -> extract is [pure];
+            Extract "extract" { vector: Value, index: i64 } -> one is [pure];
             /// A vector from its elements, lowest first.
-            Vector "vector" { elements: Values } -> vector is [pure];
+            Vector "vector" { elements: Values } -> one is [pure];
             /// Picks elements from `a` followed by `b`.
-            ShuffleVector "shuffle_vector" { a: Value, b: Value, indices: Indices } -> shuffle_vector is [pure];
+            ShuffleVector "shuffle_vector" { a: Value, b: Value, indices: Indices } -> one is [pure];
         }
         warp {
             /// Index of this lane in its warp, 0..32 (`i32`).
-            LaneId "lane_id" {} -> index32 is [pure];
+            LaneId "lane_id" {} -> one is [pure];
             /// Index of this warp in its thread block (`i32`).
-            WarpId "warp_id" {} -> index32 is [pure];
+            WarpId "warp_id" {} -> one is [pure];
             /// Records the error that `check_bounds` would, then ends the program if any of its lanes
             /// has recorded one. All lanes take part.
             StopOutside "stop_outside" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> none is [convergent writes];
@@ -136,12 +138,12 @@ macro_rules! for_each_op {
             /// any of its lanes has recorded one. All lanes take part.
             StopIndex "stop_index" { index: Value, element: Value, mask: Option<Value>, axis: Axis, extent: i64, site: i64 } -> none is [convergent writes];
             /// The value that lane `lane_id ^ lane_mask` holds. All lanes of the warp take part.
-            ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> like_first is [convergent];
+            ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> one is [convergent];
             /// The value that lane `source_lane` (`i32`, 0..32) holds. All lanes of the warp take part.
-            ShuffleIndex "shuffle_index" { x: Value, source_lane: Value } -> like_first is [convergent];
+            ShuffleIndex "shuffle_index" { x: Value, source_lane: Value } -> one is [convergent];
             /// What all lanes of the warp hold, combined: `i32` or `u32`. Every lane gets it. All lanes of the
             /// warp take part.
-            WarpReduce "warp_reduce" { x: Value, op: AtomicOp } -> like_first is [convergent];
+            WarpReduce "warp_reduce" { x: Value, op: AtomicOp } -> one is [convergent];
             /// Waits for all lanes of the thread block and orders their shared and global memory
             /// accesses. All lanes take part.
             Barrier "barrier" {} -> none is [convergent writes];
@@ -161,7 +163,7 @@ macro_rules! for_each_op {
             /// the mask holds and an offset does not, records the error (program, `site`, `element`)
             /// for the first of the `count` elements that is outside; `element` counts up with the
             /// offset. Of several errors of a launch the least is kept.
-            CheckBounds "check_bounds" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> condition is [writes];
+            CheckBounds "check_bounds" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> one is [writes];
             /// Records the error (program, `site`, `element`) where `index` (`i64`) is not in
             /// `0..extent`; `axis` names the place in its message.
             CheckIndex "check_index" { index: Value, element: Value, axis: Axis, extent: i64, site: i64 } -> none is [writes];

@@ -2,52 +2,72 @@
 
 use crate::ir::{DType, Func, Op, Space, Type, Value};
 
-pub(super) fn expect(op: &Op, what: &str, found: Type, expected: Type) -> Result<(), String> {
-    if found == expected || found.is_poison() || expected.is_poison() {
-        return Ok(());
+/// An op whose types are asked for, and the function that its operands are of.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    pub(super) func: &'a Func,
+    pub(super) op: &'a Op,
+}
+
+impl Rules<'_> {
+    pub(super) fn ty(self, value: Value) -> Type {
+        self.func.ty(value)
     }
-    Err(format!(
-        "{what} of `{}` is `{found}`, expected `{expected}`",
-        op.mnemonic()
-    ))
-}
 
-pub(super) fn number(op: &Op, ty: Type) -> Result<DType, String> {
-    ty.dtype()
-        .ok_or_else(|| format!("`{}` takes numbers, found `{ty}`", op.mnemonic()))
-}
-
-pub(super) fn pointer(op: &Op, ty: Type) -> Result<(DType, Space), String> {
-    ty.pointee()
-        .ok_or_else(|| format!("base of `{}` is `{ty}`, expected a pointer", op.mnemonic()))
-}
-
-pub(super) fn scalar_index(op: &Op, what: &str, ty: Type) -> Result<(), String> {
-    if ty.is_scalar() && matches!(ty.dtype(), Some(DType::I64 | DType::I32)) {
-        return Ok(());
+    pub(super) fn types(self, values: &[Value]) -> Vec<Type> {
+        values.iter().map(|&value| self.ty(value)).collect()
     }
-    Err(format!(
-        "{what} of `{}` is `{ty}`, expected `i64` or `i32`",
-        op.mnemonic()
-    ))
-}
 
-pub(super) fn check_mask(op: &Op, like: Type, mask: Option<Type>) -> Result<(), String> {
-    mask.map_or(Ok(()), |mask| {
-        expect(op, "mask", mask, like.with_dtype(DType::Bool))
-    })
-}
-
-pub(super) fn region_types(func: &Func, values: &[Value]) -> Vec<Type> {
-    values.iter().map(|&value| func.ty(value)).collect()
-}
-
-pub(super) fn at_least(op: &Op, what: &str, found: i64, least: i64) -> Result<(), String> {
-    if found >= least {
-        return Ok(());
+    pub(super) fn name(self) -> &'static str {
+        self.op.mnemonic()
     }
-    Err(format!(
-        "{what} of `{}` is {found}, expected at least {least}",
-        op.mnemonic()
-    ))
+
+    pub(super) fn expect(self, what: &str, found: Type, expected: Type) -> Result<(), String> {
+        if found == expected || found.is_poison() || expected.is_poison() {
+            return Ok(());
+        }
+        Err(format!(
+            "{what} of `{}` is `{found}`, expected `{expected}`",
+            self.name()
+        ))
+    }
+
+    pub(super) fn number(self, ty: Type) -> Result<DType, String> {
+        ty.dtype()
+            .ok_or_else(|| format!("`{}` takes numbers, found `{ty}`", self.name()))
+    }
+
+    pub(super) fn pointer(self, base: Value) -> Result<(DType, Space), String> {
+        let ty = self.ty(base);
+        ty.pointee()
+            .ok_or_else(|| format!("base of `{}` is `{ty}`, expected a pointer", self.name()))
+    }
+
+    pub(super) fn scalar_index(self, what: &str, value: Value) -> Result<(), String> {
+        let ty = self.ty(value);
+        if ty.is_scalar() && matches!(ty.dtype(), Some(DType::I64 | DType::I32)) {
+            return Ok(());
+        }
+        Err(format!(
+            "{what} of `{}` is `{ty}`, expected `i64` or `i32`",
+            self.name()
+        ))
+    }
+
+    /// A mask of the shape of `like`.
+    pub(super) fn mask(self, like: Type, mask: Option<Value>) -> Result<(), String> {
+        mask.map_or(Ok(()), |mask| {
+            self.expect("mask", self.ty(mask), like.with_dtype(DType::Bool))
+        })
+    }
+
+    pub(super) fn at_least(self, what: &str, found: i64, least: i64) -> Result<(), String> {
+        if found >= least {
+            return Ok(());
+        }
+        Err(format!(
+            "{what} of `{}` is {found}, expected at least {least}",
+            self.name()
+        ))
+    }
 }

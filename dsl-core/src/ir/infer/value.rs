@@ -1,132 +1,110 @@
-//! Type rules of ops whose one result follows from the operands.
+//! Type rules of ops on numbers whose one result follows from the operands.
 
-use super::control::infer_dot;
-use super::expect::{expect, number};
-use super::lane::infer_lane;
-use super::lookup::{infer_gather, infer_histogram};
-use super::memory::infer_load;
-use crate::ir::{Accepts, DType, Func, MAX_RANK, Op, Shape, Type, Value, op};
+use super::expect::Rules;
+use crate::ir::{Axis, DType, MAX_RANK, Precision, Shape, Type, op};
 
-/// The type of the one result.
-pub(super) fn infer_one(func: &Func, op: &Op) -> Result<Type, String> {
-    let ty = |value: &Value| func.ty(*value);
-    match op {
-        Op::ProgramId(op::ProgramId { axis }) | Op::NumPrograms(op::NumPrograms { axis }) => {
-            if axis.0 > 2 {
-                return Err(format!("grid axis `{}` is not 0, 1 or 2", axis.0));
-            }
-            Ok(Type::INDEX)
+impl Rules<'_> {
+    /// The type of all operands.
+    pub(super) fn family(self) -> Result<Type, String> {
+        let name = self.name();
+        let accepts = self.op.accepts();
+        let accepts = accepts.expect("broken invariant: the op is of a family");
+        let operands = self.types(&self.op.operands());
+        let first = operands[0];
+        if !first.dtype().is_some_and(|dtype| accepts.admits(dtype)) {
+            return Err(format!(
+                "`{name}` takes {}, found `{first}`",
+                accepts.words()
+            ));
         }
-        Op::Compare(op::Compare { lhs, .. }) => Ok(ty(lhs).with_dtype(DType::Bool)),
-        Op::Select(op::Select {
-            condition,
-            on_true,
-            on_false,
-        }) => {
-            let result = ty(on_true);
-            expect(op, "the second alternative", ty(on_false), result)?;
-            expect(
-                op,
-                "the condition",
-                ty(condition),
-                result.with_dtype(DType::Bool),
-            )?;
-            number(op, result).map(|_| result)
+        match operands.iter().find(|&&ty| ty != first) {
+            Some(other) => Err(format!(
+                "operands of `{name}` differ: `{first}` and `{other}`"
+            )),
+            None => Ok(first),
         }
-        Op::Arange(_) | Op::ExpandDims(_) | Op::Transpose(_) => infer_shape(func, op),
-        Op::Load(_) => infer_load(func, op),
-        Op::Dot(op::Dot {
-            a,
-            b,
-            accumulator,
-            precision,
-        }) => infer_dot(op, [ty(a), ty(b), ty(accumulator)], *precision),
-        Op::Histogram(op::Histogram { x, mask, bins }) => {
-            infer_histogram(func, op, (*x, *mask), *bins)
-        }
-        Op::Gather(op::Gather { x, indices, axis }) => {
-            infer_gather(func, op, (*x, *indices), *axis)
-        }
-        Op::Unary(op::Unary { x, .. })
-        | Op::Binary(op::Binary { lhs: x, .. })
-        | Op::Ternary(op::Ternary { a: x, .. }) => Ok(ty(x)),
-        Op::Function(op::Function { x, .. })
-        | Op::Approximate(op::Approximate { x, .. })
-        | Op::Raw(op::Raw { lhs: x, .. }) => Ok(ty(x)),
-        _ => infer_lane(func, op),
     }
-}
 
-fn infer_shape(func: &Func, op: &Op) -> Result<Type, String> {
-    let ty = |value: &Value| func.ty(*value);
-    match op {
-        Op::Arange(op::Arange { start, end }) => {
-            let count = end
-                .checked_sub(*start)
-                .and_then(|count| usize::try_from(count).ok());
-            let shape = Shape::new(&[count.unwrap_or(0)])
-                .map_err(|reason| format!("`arange` from {start} to {end}: {reason}"))?;
-            Ok(Type::tile(DType::I64, shape))
-        }
-        Op::ExpandDims(op::ExpandDims { x, axis }) => {
-            let mut dims = ty(x).shape.dims();
-            if axis.index() > dims.len() || dims.len() == MAX_RANK {
-                return Err(format!(
-                    "`expand_dims` cannot insert axis {} into {}",
-                    axis.0,
-                    ty(x)
-                ));
-            }
-            dims.insert(axis.index(), 1);
-            Ok(ty(x).with_shape(Shape::new(&dims)?))
-        }
-        Op::Transpose(op::Transpose { x, permutation }) => {
-            let dims = ty(x).shape.dims();
-            let mut sorted = permutation.clone();
-            sorted.sort_unstable();
-            if !sorted.iter().copied().eq(0..dims.len() as u32) {
-                return Err(format!(
-                    "{permutation:?} does not permute the axes of {}",
-                    ty(x)
-                ));
-            }
-            let permuted: Vec<usize> = permutation
-                .iter()
-                .map(|&axis| dims[axis as usize])
-                .collect();
-            Ok(ty(x).with_shape(Shape::new(&permuted)?))
-        }
-        _ => Err(format!("`{}` has no inferred type", op.mnemonic())),
+    pub(super) fn select(self, op: &op::Select) -> Result<Type, String> {
+        let result = self.ty(op.on_true);
+        self.expect("the second alternative", self.ty(op.on_false), result)?;
+        let condition = result.with_dtype(DType::Bool);
+        self.expect("the condition", self.ty(op.condition), condition)?;
+        self.number(result).map(|_| result)
     }
-}
 
-pub(super) fn check_elementwise(func: &Func, op: &Op) -> Result<(), String> {
-    let (mnemonic, accepts): (&str, Accepts) = match op {
-        Op::Unary(op::Unary { op, .. }) => (op.mnemonic(), op.accepts()),
-        Op::Binary(op::Binary { op, .. }) => (op.mnemonic(), op.accepts()),
-        Op::Ternary(op::Ternary { op, .. }) => (op.mnemonic(), op.accepts()),
-        Op::Compare(op::Compare { op, .. }) => (op.mnemonic(), op.accepts()),
-        Op::Raw(op::Raw { op, .. }) => (op.mnemonic(), op.accepts()),
-        Op::Function(op::Function { op, .. }) => (op.mnemonic(), op.accepts()),
-        Op::Approximate(op::Approximate { op, .. }) => (op.mnemonic(), op.accepts()),
-        _ => return Ok(()),
-    };
-    let operands = op.operands();
-    let first = func.ty(operands[0]);
-    if !first.dtype().is_some_and(|dtype| accepts.admits(dtype)) {
-        return Err(format!(
-            "`{mnemonic}` takes {}, found `{first}`",
-            accepts.words()
-        ));
+    pub(super) fn grid(self, axis: Axis) -> Result<Type, String> {
+        if axis.0 > 2 {
+            return Err(format!("grid axis `{}` is not 0, 1 or 2", axis.0));
+        }
+        Ok(Type::INDEX)
     }
-    match operands
-        .iter()
-        .map(|&value| func.ty(value))
-        .find(|&ty| ty != first)
-    {
-        Some(other) => Err(format!(
-            "operands of `{mnemonic}` differ: `{first}` and `{other}`"
-        )),
-        None => Ok(()),
+
+    /// `end - start` indices.
+    pub(super) fn arange(self, op: &op::Arange) -> Result<Type, String> {
+        let op::Arange { start, end } = op;
+        let count = end
+            .checked_sub(*start)
+            .and_then(|count| usize::try_from(count).ok());
+        let shape = Shape::new(&[count.unwrap_or(0)])
+            .map_err(|reason| format!("`arange` from {start} to {end}: {reason}"))?;
+        Ok(Type::tile(DType::I64, shape))
+    }
+
+    /// One more axis.
+    pub(super) fn expand_dims(self, op: &op::ExpandDims) -> Result<Type, String> {
+        let (x, axis) = (self.ty(op.x), op.axis);
+        let mut dims = x.shape.dims();
+        if axis.index() > dims.len() || dims.len() == MAX_RANK {
+            return Err(format!(
+                "`expand_dims` cannot insert axis {} into {x}",
+                axis.0
+            ));
+        }
+        dims.insert(axis.index(), 1);
+        Ok(x.with_shape(Shape::new(&dims)?))
+    }
+
+    /// Permuted axes.
+    pub(super) fn transpose(self, op: &op::Transpose) -> Result<Type, String> {
+        let (x, permutation) = (self.ty(op.x), &op.permutation);
+        let dims = x.shape.dims();
+        let mut sorted = permutation.clone();
+        sorted.sort_unstable();
+        if !sorted.iter().copied().eq(0..dims.len() as u32) {
+            return Err(format!("{permutation:?} does not permute the axes of {x}"));
+        }
+        let permuted: Vec<usize> = permutation
+            .iter()
+            .map(|&axis| dims[axis as usize])
+            .collect();
+        Ok(x.with_shape(Shape::new(&permuted)?))
+    }
+
+    /// The accumulator's type.
+    pub(super) fn dot(self, op: &op::Dot) -> Result<Type, String> {
+        let [a, b, accumulator] = [op.a, op.b, op.accumulator].map(|operand| self.ty(operand));
+        let Precision::Ieee = op.precision;
+        let dtype = self.number(a)?;
+        if !matches!(dtype, DType::F32 | DType::F64) {
+            return Err(format!(
+                "`dot` with precision `ieee` takes f32 or f64, found `{a}`"
+            ));
+        }
+        let shapes = [a.shape.dims(), b.shape.dims(), accumulator.shape.dims()];
+        let [[m, k], [k2, n], [m2, n2]] = [&shapes[0][..], &shapes[1][..], &shapes[2][..]] else {
+            return Err(format!(
+                "`dot` takes matrices, found `{a}`, `{b}` and `{accumulator}`"
+            ));
+        };
+        if k != k2 || m != m2 || n != n2 {
+            return Err(format!("`dot` cannot add `{a}` x `{b}` to `{accumulator}`"));
+        }
+        if b.dtype() != Some(dtype) || accumulator.dtype() != Some(dtype) {
+            return Err(format!(
+                "operands of `dot` differ: `{a}`, `{b}` and `{accumulator}`"
+            ));
+        }
+        Ok(accumulator)
     }
 }
