@@ -1,8 +1,11 @@
 //! Computes elementwise ops on constants, by the one meaning that they have.
 
+use std::collections::BTreeMap;
+
 use super::rewrite::{Rewriter, rewrite};
+use crate::ir::op::Elementwise;
 use crate::ir::{Func, Inst, Literal, Op, Value, op};
-use crate::semantics::{binary, bitcast, canonical, cast, compare, function, ternary, unary};
+use crate::semantics::{canonical, elementwise, function};
 
 /// Replaces each elementwise op whose operands are constants by its result. Approximate ops stay:
 /// their result is the device's.
@@ -22,40 +25,23 @@ pub fn fold(func: &mut Func) {
 
 /// The bits of every element of the result, if they are known.
 fn value(rewriter: &Rewriter, inst: Inst) -> Option<u64> {
-    let known = |value: &Value| rewriter.constant(*value);
     let data = rewriter.builder.func().inst(inst);
-    let to = || rewriter.builder.ty(data.results[0]).dtype();
-    match &data.op {
-        Op::Unary(op::Unary { op, x }) => {
-            let x = known(x)?;
-            Some(unary(*op, x.dtype, x.bits))
-        }
-        Op::Function(op::Function { op, x }) => {
-            let x = known(x)?;
-            Some(function(*op, x.dtype, x.bits))
-        }
-        Op::Binary(op::Binary { op, lhs, rhs }) => {
-            let (lhs, rhs) = (known(lhs)?, known(rhs)?);
-            Some(binary(*op, lhs.dtype, lhs.bits, rhs.bits))
-        }
-        Op::Ternary(op::Ternary { op, a, b, c }) => {
-            let (a, b, c) = (known(a)?, known(b)?, known(c)?);
-            Some(ternary(*op, a.dtype, a.bits, b.bits, c.bits))
-        }
-        Op::Compare(op::Compare { op, lhs, rhs }) => {
-            let (lhs, rhs) = (known(lhs)?, known(rhs)?);
-            Some(u64::from(compare(*op, lhs.dtype, lhs.bits, rhs.bits)))
-        }
-        Op::Cast(op::Cast { x }) => {
-            let x = known(x)?;
-            Some(cast(x.dtype, to()?, x.bits))
-        }
-        Op::Bitcast(op::Bitcast { x }) => {
-            let x = known(x)?;
-            Some(bitcast(x.dtype, to()?, x.bits))
-        }
-        _ => None,
+    if let Op::Function(op::Function { op, x }) = &data.op {
+        let x = rewriter.constant(*x)?;
+        return Some(function(*op, x.dtype, x.bits));
     }
+    let op = data.op.elementwise()?;
+    // A selection hands on the bits of a NaN, which are not its own to choose.
+    if matches!(op, Elementwise::Approximate(_) | Elementwise::Select(_)) {
+        return None;
+    }
+    let operands = data.op.operands().into_iter();
+    let known: Option<BTreeMap<Value, Literal>> = operands
+        .map(|operand| Some((operand, rewriter.constant(operand)?)))
+        .collect();
+    let known = known?;
+    let to = rewriter.builder.ty(data.results[0]).dtype()?;
+    Some(elementwise(op, to, &|operand| known[&operand]))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 pub mod cast;
 pub mod derived;
 pub mod dot;
+pub mod elementwise;
 pub mod oracle;
 pub mod order;
 pub mod reduction;
@@ -15,6 +16,7 @@ pub mod scalar;
 
 pub use cast::{bitcast, canonical, cast};
 pub use derived::evaluate::{approximate, function};
+pub use elementwise::elementwise;
 pub use scalar::{binary, compare, raw, ternary, unary};
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::{Domain, define, define_exact};
 use crate::builder::Builder;
 use crate::entity::Entity;
 use crate::ir::{Approximate, DType, Func, Function, Inst, Literal, Op, Stage, Value, op};
-use crate::semantics::{binary, bitcast, cast, compare, ternary, unary};
+use crate::semantics::{cast, elementwise};
 
 /// The definition of a derived function of a data type, ready to run on numbers.
 #[derive(Debug)]
@@ -47,13 +47,12 @@ impl Definition {
         for &inst in func.region(func.body()).insts.iter().rev() {
             let data = func.inst(inst);
             let defined = data.results[0].index();
-            match &data.op {
-                Op::Constant(op::Constant { value }) => start[defined] = value.bits,
-                op if live[defined] => {
-                    op.visit_operands(&mut |operand| live[operand.index()] = true);
-                    steps.push(inst);
-                }
-                _ => {}
+            if let Op::Constant(op::Constant { value }) = &data.op {
+                start[defined] = value.bits;
+            } else if live[defined] {
+                let mark = &mut |operand: Value| live[operand.index()] = true;
+                data.op.visit_operands(mark);
+                steps.push(inst);
             }
         }
         steps.reverse();
@@ -78,42 +77,16 @@ impl Definition {
         for &inst in &self.steps {
             let data = func.inst(inst);
             let result = data.results[0];
-            let at = |value: &Value| {
-                let dtype = func.ty(*value).dtype();
+            let at = |value: Value| {
+                let dtype = func.ty(value).dtype();
                 let dtype = dtype.expect("broken invariant: definitions hold numbers");
                 Literal::from_bits(dtype, values[value.index()])
             };
-            values[result.index()] = apply(&data.op, at(&result).dtype, &at);
+            let op = data.op.elementwise();
+            let op = op.expect("broken invariant: definitions hold elementwise ops");
+            values[result.index()] = elementwise(op, at(result).dtype, &at);
         }
         values[self.result.index()]
-    }
-}
-
-/// An elementwise op.
-fn apply(op: &Op, to: DType, at: &dyn Fn(&Value) -> Literal) -> u64 {
-    let dtype = |value| at(value).dtype;
-    let bits = |value| at(value).bits;
-    match op {
-        Op::Unary(op::Unary { op, x }) => unary(*op, dtype(x), bits(x)),
-        Op::Binary(op::Binary { op, lhs, rhs }) => binary(*op, dtype(lhs), bits(lhs), bits(rhs)),
-        Op::Ternary(op::Ternary { op, a, b, c }) => {
-            ternary(*op, dtype(a), bits(a), bits(b), bits(c))
-        }
-        Op::Compare(op::Compare { op, lhs, rhs }) => {
-            u64::from(compare(*op, dtype(lhs), bits(lhs), bits(rhs)))
-        }
-        Op::Cast(op::Cast { x }) => cast(dtype(x), to, bits(x)),
-        Op::Bitcast(op::Bitcast { x }) => bitcast(dtype(x), to, bits(x)),
-        Op::Select(op::Select {
-            condition,
-            on_true,
-            on_false,
-        }) => bits(if bits(condition) != 0 {
-            on_true
-        } else {
-            on_false
-        }),
-        op => unreachable!("broken invariant: `{}` is in no definition", op.mnemonic()),
     }
 }
 
