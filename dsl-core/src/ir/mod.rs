@@ -21,6 +21,7 @@ pub mod func;
 pub mod functions;
 pub mod infer;
 pub mod number;
+pub mod numbers;
 pub mod op;
 pub mod ops;
 pub mod round;

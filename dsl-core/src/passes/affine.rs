@@ -158,89 +158,68 @@ impl<'a> Affine<'a> {
         assumed: &mut BTreeMap<Value, Steps>,
     ) -> Option<Steps> {
         let shape = self.func.ty(value).shape;
-        match self.func.op(inst) {
-            Op::Constant(_) | Op::Splat(_) => Some(vec![Step::default(); shape.rank()]),
-            Op::Arange(_) => Some(vec![Step::known(1)]),
-            Op::Cast(op::Cast { x }) if self.keeps_numbers(*x, value) => {
-                self.steps_from(*x, assumed)
+        let op = self.func.op(inst);
+        if let Some(op) = op.shape() {
+            let from = self.func.ty(op.x()).shape;
+            let steps = self.steps_from(op.x(), assumed)?;
+            if let ShapeOp::Reshape(_) = op {
+                return reshaped(&from, &steps, &shape);
             }
-            Op::Binary(op::Binary { op, lhs, rhs }) if self.is_exact(value) => {
-                let left = self.steps_from(*lhs, assumed)?;
-                let right = self.steps_from(*rhs, assumed)?;
-                let minus = Step::known(-1);
-                let mut pairs = left.iter().zip(&right);
-                match op {
-                    BinaryOp::Add => pairs.map(|(a, b)| a.plus(b)).collect(),
-                    BinaryOp::Sub => pairs.map(|(a, b)| a.plus(&b.times(&minus)?)).collect(),
-                    BinaryOp::Mul if right.iter().all(Step::is_zero) => {
-                        let factor = self.uniform(*rhs);
-                        left.iter().map(|step| step.times(&factor)).collect()
-                    }
-                    BinaryOp::Mul if left.iter().all(Step::is_zero) => {
-                        let factor = self.uniform(*lhs);
-                        right.iter().map(|step| step.times(&factor)).collect()
-                    }
-                    _ => pairs
-                        .all(|(a, b)| a.is_zero() && b.is_zero())
-                        .then_some(left),
-                }
-            }
-            Op::Broadcast(op::Broadcast { x }) => {
-                let from = self.func.ty(*x).shape;
-                let steps = self.steps_from(*x, assumed)?;
-                let kept = |(axis, step): (usize, Step)| {
-                    if from.extent(axis) == 1 {
-                        Step::default()
-                    } else {
-                        step
-                    }
-                };
-                Some(steps.into_iter().enumerate().map(kept).collect())
-            }
-            Op::ExpandDims(op::ExpandDims { x, axis }) => {
-                let mut steps = self.steps_from(*x, assumed)?;
-                steps.insert(axis.index(), Step::default());
-                Some(steps)
-            }
-            Op::Transpose(op::Transpose { x, permutation }) => {
-                let steps = self.steps_from(*x, assumed)?;
-                Some(
-                    permutation
-                        .iter()
-                        .map(|&axis| steps[axis as usize].clone())
-                        .collect(),
-                )
-            }
-            Op::Reshape(op::Reshape { x }) => {
-                let steps = self.steps_from(*x, assumed)?;
-                reshaped(&self.func.ty(*x).shape, &steps, &shape)
-            }
-            Op::For(_) => {
-                let mut carried = self.func.carried(inst).into_iter();
-                let carried = carried.find(|carried| carried.result == value)?;
-                self.steps_from(carried.parameters[0], assumed)
-            }
-            _ => None,
+            return op.along(&from, steps, Step::default());
+        }
+        if let Op::Binary(op) = op
+            && self.is_exact(value)
+        {
+            return self.combined(op, assumed);
+        }
+        if let Op::Cast(op::Cast { x }) = op
+            && self.keeps_numbers(*x, value)
+        {
+            return self.steps_from(*x, assumed);
+        }
+        if let Op::For(_) = op {
+            let mut carried = self.func.carried(inst).into_iter();
+            let carried = carried.find(|carried| carried.result == value)?;
+            return self.steps_from(carried.parameters[0], assumed);
+        }
+        if let Op::Arange(_) = op {
+            return Some(vec![Step::known(1)]);
+        }
+        matches!(op, Op::Constant(_) | Op::Splat(_)).then(|| vec![Step::default(); shape.rank()])
+    }
+
+    fn combined(&self, op: &op::Binary, assumed: &mut BTreeMap<Value, Steps>) -> Option<Steps> {
+        let left = self.steps_from(op.lhs, assumed)?;
+        let right = self.steps_from(op.rhs, assumed)?;
+        let mut pairs = left.iter().zip(&right);
+        if op.op == BinaryOp::Add {
+            pairs.map(|(a, b)| a.plus(b)).collect()
+        } else if op.op == BinaryOp::Sub {
+            let minus = Step::known(-1);
+            pairs.map(|(a, b)| a.plus(&b.times(&minus)?)).collect()
+        } else if op.op == BinaryOp::Mul && right.iter().all(Step::is_zero) {
+            let factor = self.uniform(op.rhs);
+            left.iter().map(|step| step.times(&factor)).collect()
+        } else if op.op == BinaryOp::Mul && left.iter().all(Step::is_zero) {
+            let factor = self.uniform(op.lhs);
+            right.iter().map(|step| step.times(&factor)).collect()
+        } else {
+            let still = pairs.all(|(a, b)| a.is_zero() && b.is_zero());
+            still.then_some(left)
         }
     }
 
     /// A scalar, or the element of a tile of equal numbers, as a sum of products.
     #[must_use]
     pub fn uniform(&self, mut value: Value) -> Step {
-        let constant = loop {
-            let Some(op) = self.definitions[value].map(|inst| self.func.op(inst)) else {
-                break None;
-            };
+        let mut constant = None;
+        while let Some(op) = self.definitions[value].map(|inst| self.func.op(inst)) {
             if let Op::Constant(op::Constant { value }) = op {
-                break value.integer();
+                constant = value.integer();
             }
-            let repeated = match op {
-                Op::Splat(op::Splat { x }) => Some(*x),
-                op => op.shape().map(ShapeOp::x),
-            };
-            let Some(x) = repeated else { break None };
+            let Some(x) = op.rearranged() else { break };
             value = x;
-        };
+        }
         match constant.and_then(|number| i64::try_from(number).ok()) {
             Some(number) => Step::known(number),
             None => Step::term(vec![value], 1),

@@ -79,17 +79,17 @@ impl Reader<'_> {
             return Some(Expression { dtype, node });
         };
         let op = self.func.op(inst);
-        if let Some(shape) = op.shape() {
-            return self.read(shape.x());
+        if let Some(x) = op.rearranged() {
+            return self.read(x);
         }
-        let node = match op {
-            Op::Splat(op::Splat { x }) => return self.read(*x),
-            Op::Constant(op::Constant { value }) => Node::Constant(value.bits),
-            Op::Binary(op::Binary { op, lhs, rhs }) => {
-                Node::Binary(*op, Box::new([self.read(*lhs)?, self.read(*rhs)?]))
-            }
-            Op::Cast(op::Cast { x }) => Node::Cast(Box::new(self.read(*x)?)),
-            _ => return None,
+        let node = if let Op::Constant(op::Constant { value }) = op {
+            Node::Constant(value.bits)
+        } else if let Op::Binary(op::Binary { op, lhs, rhs }) = op {
+            Node::Binary(*op, Box::new([self.read(*lhs)?, self.read(*rhs)?]))
+        } else if let Op::Cast(op::Cast { x }) = op {
+            Node::Cast(Box::new(self.read(*x)?))
+        } else {
+            return None;
         };
         Some(Expression { dtype, node })
     }

@@ -117,32 +117,8 @@ impl Ranges {
             nan: false,
             ..self.0[*value]
         };
-        let result = match op {
-            Op::Unary(_) => return false,
-            Op::Binary(op::Binary {
-                op: BinaryOp::Add,
-                lhs,
-                rhs,
-            }) => number(lhs).sum(number(rhs)),
-            Op::Binary(op::Binary {
-                op: BinaryOp::Sub,
-                lhs,
-                rhs,
-            }) => number(lhs).sum(number(rhs).negated()),
-            Op::Binary(op::Binary {
-                op: BinaryOp::Mul,
-                lhs,
-                rhs,
-            }) => number(lhs).product(number(rhs)),
-            Op::Ternary(op::Ternary {
-                op: TernaryOp::Fma,
-                a,
-                b,
-                c,
-            }) => number(a).product(number(b)).sum(number(c)),
-            _ => return true,
-        };
-        result.nan
+        let result = arithmetic(op, number);
+        !matches!(op, Op::Unary(_)) && result.is_none_or(|result| result.nan)
     }
 }
 
@@ -246,41 +222,56 @@ fn range(
     ranges: &Facts<Range>,
     inst: Inst,
 ) -> Range {
-    match func.op(inst) {
-        Op::Constant(op::Constant { value }) => constant(*value),
-        Op::Splat(op::Splat { x })
-        | Op::Broadcast(op::Broadcast { x })
-        | Op::Reshape(op::Reshape { x }) => ranges[*x],
-        Op::Unary(op::Unary { op, x }) => match op {
-            UnaryOp::Neg => ranges[*x].negated(),
-            UnaryOp::Abs => ranges[*x].magnitude(),
-            _ => ANYTHING,
-        },
-        Op::Binary(op::Binary { op, lhs, rhs }) => match op {
-            BinaryOp::Add => ranges[*lhs].sum(ranges[*rhs]),
-            BinaryOp::Sub if bounds_from_above(func, definitions, *rhs, *lhs) => Range {
-                high: 0.0,
-                ..ANYTHING
-            },
-            BinaryOp::Sub => ranges[*lhs].sum(ranges[*rhs].negated()),
-            BinaryOp::Mul => ranges[*lhs].product(ranges[*rhs]),
-            _ => ANYTHING,
-        },
-        Op::Ternary(op::Ternary {
-            op: TernaryOp::Fma,
-            a,
-            b,
-            c,
-        }) => ranges[*a].product(ranges[*b]).sum(ranges[*c]),
-        Op::Select(op::Select {
-            condition,
-            on_true,
-            on_false,
-        }) => {
-            let condition = definitions[*condition].map(|inst| func.op(inst));
-            chosen(condition, ranges, *on_true, *on_false)
-        }
-        _ => ANYTHING,
+    let op = func.op(inst);
+    if let Op::Constant(op::Constant { value }) = op {
+        return constant(*value);
+    }
+    if let Some(x) = op.rearranged() {
+        return ranges[x];
+    }
+    if let Op::Select(op) = op {
+        let condition = definitions[op.condition].map(|inst| func.op(inst));
+        return chosen(condition, ranges, op.on_true, op.on_false);
+    }
+    if let Op::Binary(op::Binary {
+        op: BinaryOp::Sub,
+        lhs,
+        rhs,
+    }) = op
+        && bounds_from_above(func, definitions, *rhs, *lhs)
+    {
+        return Range {
+            high: 0.0,
+            ..ANYTHING
+        };
+    }
+    arithmetic(op, |x| ranges[*x]).unwrap_or(ANYTHING)
+}
+
+/// What arithmetic makes of operands in these ranges; nothing where this analysis has no rule.
+fn arithmetic(op: &Op, of: impl Fn(&Value) -> Range) -> Option<Range> {
+    if let Op::Unary(op::Unary { op, x }) = op {
+        return match op {
+            UnaryOp::Neg => Some(of(x).negated()),
+            UnaryOp::Abs => Some(of(x).magnitude()),
+            UnaryOp::Not | UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil => None,
+        };
+    }
+    if let Op::Binary(op::Binary { op, lhs, rhs }) = op {
+        return match op {
+            BinaryOp::Add => Some(of(lhs).sum(of(rhs))),
+            BinaryOp::Sub => Some(of(lhs).sum(of(rhs).negated())),
+            BinaryOp::Mul => Some(of(lhs).product(of(rhs))),
+            BinaryOp::Div | BinaryOp::Rem | BinaryOp::Shl | BinaryOp::Shr => None,
+            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Minnum | BinaryOp::Maxnum => None,
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => None,
+        };
+    }
+    let Op::Ternary(op::Ternary { op, a, b, c }) = op else {
+        return None;
+    };
+    match op {
+        TernaryOp::Fma => Some(of(a).product(of(b)).sum(of(c))),
     }
 }
 
@@ -333,7 +324,6 @@ fn chosen(condition: Option<&Op>, ranges: &Facts<Range>, on_true: Value, on_fals
 
 #[cfg(test)]
 mod tests {
-    use crate::ir::{Op, op};
     use crate::text::parse;
 
     const LESS_MAXIMUM: &str = "func @f block (%x: ptr<f32>, %y: ptr<f32> write) {
@@ -356,10 +346,7 @@ mod tests {
         let func = parse(source, "test.bir").expect("parses");
         let found = super::not_positive(&func);
         let insts = func.all_insts();
-        let stored = insts.iter().find_map(|&inst| match func.op(inst) {
-            Op::Store(op::Store { value, .. }) => Some(*value),
-            _ => None,
-        });
+        let stored = insts.iter().find_map(|&inst| func.op(inst).access()?.value);
         found[stored.expect("stores")]
     }
 

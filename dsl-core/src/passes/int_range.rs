@@ -113,7 +113,8 @@ impl Range {
             BinaryOp::Rem if self.low >= 0 && other.low > 0 => {
                 Some(Self::new(0, self.high.min(other.high - 1)))
             }
-            _ => None,
+            BinaryOp::Or | BinaryOp::Xor | BinaryOp::And | BinaryOp::Div | BinaryOp::Rem => None,
+            BinaryOp::Minnum | BinaryOp::Maxnum => None,
         }
     }
 }
@@ -177,45 +178,32 @@ impl Integers<'_> {
     }
 
     fn range(&self, facts: &Facts<Option<Range>>, op: &Op, result: Value) -> Option<Range> {
-        let of = |value: Value| facts[value];
-        let either = |values: &mut dyn Iterator<Item = Value>| {
-            let mut ranges = values.map(of);
-            let first = ranges.next()??;
-            ranges.try_fold(first, |all, range| Some(all.union(range?)))
-        };
-        match op {
-            Op::Constant(op::Constant { value }) => {
-                value.integer().map(|value| Range::new(value, value))
-            }
-            Op::Arange(op::Arange { start, end }) => {
-                Some(Range::new((*start).into(), i128::from(*end) - 1))
-            }
-            Op::LaneId(op::LaneId {}) => Some(Range::new(0, 31)),
-            Op::WarpId(op::WarpId {}) => {
-                Some(Range::new(0, i128::from(self.func.warps.max(1)) - 1))
-            }
-            // The extents of a grid are 32-bit numbers.
-            Op::ProgramId(_) | Op::NumPrograms(_) => Some(Range::new(0, u32::MAX.into())),
-            Op::Cast(op::Cast { x })
-            | Op::Splat(op::Splat { x })
-            | Op::Broadcast(op::Broadcast { x })
-            | Op::ExpandDims(op::ExpandDims { x, .. })
-            | Op::Reshape(op::Reshape { x })
-            | Op::Transpose(op::Transpose { x, .. })
-            | Op::ShuffleXor(op::ShuffleXor { x, .. })
-            | Op::ShuffleIndex(op::ShuffleIndex { x, .. })
-            | Op::Extract(op::Extract { vector: x, .. }) => of(*x),
-            Op::Vector(op::Vector { elements }) => either(&mut elements.iter().copied()),
-            Op::ShuffleVector(op::ShuffleVector { a, b, .. }) => either(&mut [*a, *b].into_iter()),
-            Op::Select(op::Select {
-                on_true, on_false, ..
-            }) => either(&mut [*on_true, *on_false].into_iter()),
-            Op::Binary(op::Binary { op, lhs, rhs }) => {
-                let bits = self.func.ty(result).dtype()?.bits();
-                of(*lhs)?.combine(*op, of(*rhs)?, bits)
-            }
-            _ => None,
+        if let Op::Constant(op::Constant { value }) = op {
+            return value.integer().map(|value| Range::new(value, value));
         }
+        if let Op::Binary(op::Binary { op, lhs, rhs }) = op {
+            let bits = self.func.ty(result).dtype()?.bits();
+            return facts[*lhs]?.combine(*op, facts[*rhs]?, bits);
+        }
+        if let Op::Cast(op::Cast { x }) = op {
+            return facts[*x];
+        }
+        if let Op::Arange(op::Arange { start, end }) = op {
+            return Some(Range::new((*start).into(), i128::from(*end) - 1));
+        }
+        if let Op::LaneId(_) = op {
+            return Some(Range::new(0, 31));
+        }
+        if let Op::WarpId(_) = op {
+            return Some(Range::new(0, i128::from(self.func.warps.max(1)) - 1));
+        }
+        // The extents of a grid are 32-bit numbers.
+        if let Op::ProgramId(_) | Op::NumPrograms(_) = op {
+            return Some(Range::new(0, u32::MAX.into()));
+        }
+        let mut picked = op.picked_from().into_iter().map(|from| facts[from]);
+        let first = picked.next()??;
+        picked.try_fold(first, |all, range| Some(all.union(range?)))
     }
 }
 
@@ -321,13 +309,10 @@ mod tests {
             let literal = move |value| Literal::from_integer(dtype, value);
             (range.low..=range.high).filter_map(literal)
         };
-        let ends = |dtype| match dtype {
-            DType::I8 => [-128, -127, -3, -1, 0, 1, 4, 7, 126, 127],
-            _ => [0, 1, 2, 3, 7, 8, 100, 128, 254, 255],
-        };
-        for dtype in [DType::I8, DType::U8] {
+        let signed = [-128, -127, -3, -1, 0, 1, 4, 7, 126, 127];
+        let unsigned = [0, 1, 2, 3, 7, 8, 100, 128, 254, 255];
+        for (dtype, ends) in [(DType::I8, signed), (DType::U8, unsigned)] {
             let whole = Range::of(dtype).expect("is an integer");
-            let ends = ends(dtype);
             let ranges = ends.iter().enumerate().flat_map(|(at, &low)| {
                 let highs = ends[at..]
                     .iter()
@@ -396,10 +381,7 @@ mod tests {
             let func = parse(&source, "test.bir").expect("parses");
             let found = super::ranges(&func);
             let insts = func.all_insts();
-            let stored = insts.iter().find_map(|&inst| match func.op(inst) {
-                Op::Store(op::Store { value, .. }) => Some(*value),
-                _ => None,
-            });
+            let stored = insts.iter().find_map(|&inst| func.op(inst).access()?.value);
             found[stored.expect("stores")].expect("is an integer")
         };
         assert_eq!(stored("and %j, %seven"), Range::new(0, 7));
@@ -429,10 +411,8 @@ mod tests {
         narrow_comparisons(&mut func);
         tidy(&mut func);
         let func = verify::lane(func).expect("is valid after");
-        let wide = |inst: &Inst| match *func.op(*inst) {
-            Op::Compare(op::Compare { lhs, .. }) => func.ty(lhs).dtype() == Some(DType::I64),
-            _ => false,
-        };
+        let is_wide = |value: Value| func.ty(value).dtype() == Some(DType::I64);
+        let wide = |inst: &Inst| matches!(*func.op(*inst), Op::Compare(op::Compare { lhs, .. }) if is_wide(lhs));
         func.all_insts().iter().filter(|inst| wide(inst)).count()
     }
 

@@ -39,6 +39,21 @@ pub(super) struct Range {
     high: i64,
 }
 
+impl Range {
+    fn exactly(number: i64) -> Self {
+        Self {
+            base: None,
+            low: number,
+            high: number,
+        }
+    }
+
+    /// The one number that it is.
+    fn known(self) -> Option<i64> {
+        (self.base.is_none() && self.low == self.high).then_some(self.low)
+    }
+}
+
 /// The most values outside a region that its comparisons are followed through.
 const OUTSIDE: usize = 256;
 
@@ -132,65 +147,46 @@ impl Ranges<'_> {
         if self.known.contains_key(&value) || self.builder.ty(value) == Type::INDEX {
             return None;
         }
-        match self.definitions.op(self.builder.func(), value)? {
-            Op::Splat(op::Splat { x })
-            | Op::Broadcast(op::Broadcast { x })
-            | Op::ExpandDims(op::ExpandDims { x, .. })
-            | Op::Reshape(op::Reshape { x })
-            | Op::Transpose(op::Transpose { x, .. }) => {
-                Some(*x).filter(|x| !self.known.contains_key(x))
-            }
-            Op::Binary(op::Binary { lhs, rhs, .. }) => match self.known.get(lhs) {
-                None => Some(*lhs),
-                Some(None) => None,
-                Some(Some(_)) => Some(*rhs).filter(|rhs| !self.known.contains_key(rhs)),
-            },
-            _ => None,
+        let op = self.definitions.op(self.builder.func(), value)?;
+        if let Some(x) = op.rearranged() {
+            return Some(x).filter(|x| !self.known.contains_key(x));
+        }
+        let Op::Binary(op::Binary { lhs, rhs, .. }) = op else {
+            return None;
+        };
+        match self.known.get(lhs) {
+            None => Some(*lhs),
+            Some(None) => None,
+            Some(Some(_)) => Some(*rhs).filter(|rhs| !self.known.contains_key(rhs)),
         }
     }
 
     fn new_range(&mut self, value: Value) -> Option<Range> {
         let of = |ranges: &Self, value: Value| ranges.known.get(&value).copied().flatten();
         if self.builder.ty(value) == Type::INDEX {
-            return Some(match self.constant(value) {
-                Some(constant) => Range {
-                    base: None,
-                    low: constant,
-                    high: constant,
-                },
-                None => Range {
-                    base: Some(value),
-                    low: 0,
-                    high: 0,
-                },
-            });
+            let constant = self.constant(value).map(Range::exactly);
+            return Some(constant.unwrap_or(Range {
+                base: Some(value),
+                low: 0,
+                high: 0,
+            }));
         }
         let op = self.definitions.op(self.builder.func(), value)?.clone();
-        match op {
-            Op::Constant(op::Constant { value }) => {
-                let constant = i64::try_from(value.integer()?).ok()?;
-                Some(Range {
-                    base: None,
-                    low: constant,
-                    high: constant,
-                })
-            }
-            Op::Arange(op::Arange { start, end }) => Some(Range {
+        if let Some(x) = op.rearranged() {
+            return of(self, x);
+        }
+        if let Op::Binary(op::Binary { op, lhs, rhs }) = op {
+            let (left, right) = (of(self, lhs)?, of(self, rhs)?);
+            return self.combine(op, left, right);
+        }
+        if let Op::Arange(op::Arange { start, end }) = op {
+            return Some(Range {
                 base: None,
                 low: start,
                 high: end - 1,
-            }),
-            Op::Splat(op::Splat { x })
-            | Op::Broadcast(op::Broadcast { x })
-            | Op::ExpandDims(op::ExpandDims { x, .. })
-            | Op::Reshape(op::Reshape { x })
-            | Op::Transpose(op::Transpose { x, .. }) => of(self, x),
-            Op::Binary(op::Binary { op, lhs, rhs }) => {
-                let (left, right) = (of(self, lhs)?, of(self, rhs)?);
-                self.combine(op, left, right)
-            }
-            _ => None,
+            });
         }
+        self.constant(value).map(Range::exactly)
     }
 
     fn constant(&self, value: Value) -> Option<i64> {
@@ -216,24 +212,10 @@ impl Ranges<'_> {
                 high: left.high.checked_sub(right.low)?,
             }),
             BinaryOp::Mul => {
-                let (range, factor) = match (left, right) {
-                    (
-                        range,
-                        Range {
-                            base: None,
-                            low,
-                            high,
-                        },
-                    ) if low == high => (range, low),
-                    (
-                        Range {
-                            base: None,
-                            low,
-                            high,
-                        },
-                        range,
-                    ) if low == high => (range, low),
-                    _ => return None,
+                let (range, factor) = match (left.known(), right.known()) {
+                    (_, Some(factor)) => (left, factor),
+                    (Some(factor), None) => (right, factor),
+                    (None, None) => return None,
                 };
                 if factor < 0 {
                     return None;
@@ -249,7 +231,9 @@ impl Ranges<'_> {
                     high: range.high.checked_mul(factor)?,
                 })
             }
-            _ => None,
+            BinaryOp::Sub | BinaryOp::Div | BinaryOp::Rem | BinaryOp::Shl | BinaryOp::Shr => None,
+            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Minnum | BinaryOp::Maxnum => None,
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => None,
         }
     }
 }

@@ -12,73 +12,31 @@ pub fn simplify(func: &mut Func) {
 
 /// An access whose mask is the same everywhere.
 fn access(rewriter: &mut Rewriter, inst: Inst) -> Option<Vec<Value>> {
-    let data = rewriter.builder.func().inst(inst);
-    let ty = data
-        .results
-        .first()
-        .map(|&result| rewriter.builder.ty(result));
-    match data.op.clone() {
-        Op::Load(op::Load {
-            base,
-            offsets,
-            mask: Some(mask),
-            other,
-        }) => {
-            let ty = ty?;
-            if rewriter.constant(mask)?.bits != 0 {
-                let op = Op::Load(op::Load {
-                    base,
-                    offsets,
-                    mask: None,
-                    other: None,
-                });
-                return Some(vec![rewriter.builder.value(op)]);
-            }
-            let zero = Literal::from_bits(ty.dtype()?, 0);
-            Some(vec![
-                other.unwrap_or_else(|| rewriter.builder.filled(zero, ty.shape)),
-            ])
-        }
-        Op::Store(op::Store {
-            base,
-            offsets,
-            value,
-            mask: Some(mask),
-        }) => {
-            if rewriter.constant(mask)?.bits != 0 {
-                rewriter.builder.emit(
-                    Op::Store(op::Store {
-                        base,
-                        offsets,
-                        value,
-                        mask: None,
-                    }),
-                    &[],
-                );
-            }
-            Some(Vec::new())
-        }
-        Op::AtomicReduce(op::AtomicReduce {
-            base,
-            offsets,
-            value,
-            mask: Some(mask),
-            op,
-        }) => {
-            if rewriter.constant(mask)?.bits != 0 {
-                let op = Op::AtomicReduce(op::AtomicReduce {
-                    base,
-                    offsets,
-                    value,
-                    mask: None,
-                    op,
-                });
-                rewriter.builder.emit(op, &[]);
-            }
-            Some(Vec::new())
-        }
-        _ => None,
+    let data = rewriter.builder.func().inst(inst).clone();
+    let mut op = data.op;
+    let (Op::Load(op::Load { mask, .. })
+    | Op::Store(op::Store { mask, .. })
+    | Op::AtomicReduce(op::AtomicReduce { mask, .. })) = &mut op
+    else {
+        return None;
+    };
+    let holds = rewriter.constant(mask.take()?)?.bits != 0;
+    let other = if let Op::Load(op) = &mut op {
+        op.other.take()
+    } else {
+        None
+    };
+    if holds {
+        let inst = rewriter.builder.emit(op, &[]);
+        return Some(rewriter.builder.results(inst).to_vec());
     }
+    let Some(&result) = data.results.first() else {
+        return Some(Vec::new());
+    };
+    let ty = rewriter.builder.ty(result);
+    let zero = Literal::from_bits(ty.dtype()?, 0);
+    let other = other.unwrap_or_else(|| rewriter.builder.filled(zero, ty.shape));
+    Some(vec![other])
 }
 
 fn rule(rewriter: &mut Rewriter, inst: Inst) -> Option<Value> {
@@ -87,57 +45,56 @@ fn rule(rewriter: &mut Rewriter, inst: Inst) -> Option<Value> {
         return None;
     };
     let ty = rewriter.builder.ty(result);
-    match data.op {
-        Op::Splat(op::Splat { x })
-        | Op::Broadcast(op::Broadcast { x })
-        | Op::Reshape(op::Reshape { x }) => repeat(rewriter, x, ty),
-        Op::ExpandDims(op::ExpandDims { x, .. }) => uniform(rewriter, x, ty),
-        Op::Transpose(op::Transpose { x, permutation }) => {
-            if permutation.iter().copied().eq(0..permutation.len() as u32) {
-                return Some(x);
-            }
-            uniform(rewriter, x, ty)
-        }
-        Op::Cast(op::Cast { x }) if rewriter.builder.ty(x) == ty => Some(x),
-        Op::Bitcast(op::Bitcast { x }) if rewriter.builder.ty(x) == ty && !is_float(ty) => Some(x),
-        Op::Binary(op::Binary { op, lhs, rhs }) => binary(rewriter, op, lhs, rhs),
-        Op::Select(op::Select {
-            condition,
-            on_true,
-            on_false,
-        }) => {
-            if on_true == on_false {
-                return Some(on_true);
-            }
-            let condition = rewriter.constant(condition)?;
-            Some(if condition.bits != 0 {
-                on_true
-            } else {
-                on_false
-            })
-        }
-        _ => None,
+    if let Op::Transpose(op::Transpose { x, permutation }) = &data.op
+        && permutation.iter().copied().eq(0..permutation.len() as u32)
+    {
+        return Some(*x);
     }
+    if let Some(x) = data.op.rearranged() {
+        return repeat(rewriter, x, ty, &data.op);
+    }
+    if let Op::Cast(op::Cast { x }) = data.op {
+        return (rewriter.builder.ty(x) == ty).then_some(x);
+    }
+    if let Op::Bitcast(op::Bitcast { x }) = data.op {
+        return (rewriter.builder.ty(x) == ty && !is_float(ty)).then_some(x);
+    }
+    if let Op::Binary(op::Binary { op, lhs, rhs }) = data.op {
+        return binary(rewriter, op, lhs, rhs);
+    }
+    let Op::Select(op::Select {
+        condition,
+        on_true,
+        on_false,
+    }) = data.op
+    else {
+        return None;
+    };
+    if on_true == on_false {
+        return Some(on_true);
+    }
+    let holds = rewriter.constant(condition)?.bits != 0;
+    Some(if holds { on_true } else { on_false })
 }
 
 fn is_float(ty: Type) -> bool {
     ty.dtype().is_some_and(DType::is_float)
 }
 
-/// A value with the same element everywhere, in another shape.
-fn uniform(rewriter: &mut Rewriter, x: Value, ty: Type) -> Option<Value> {
-    match rewriter.definition(x)?.clone() {
-        Op::Constant(op::Constant { value }) => Some(rewriter.builder.filled(value, ty.shape)),
-        Op::Splat(op::Splat { x }) => Some(rewriter.builder.splat(x, ty.shape)),
-        _ => None,
-    }
-}
-
-fn repeat(rewriter: &mut Rewriter, x: Value, ty: Type) -> Option<Value> {
-    if rewriter.builder.ty(x) == ty {
+/// A value with the same element everywhere, or one that a splat, broadcast or reshape leaves alone.
+fn repeat(rewriter: &mut Rewriter, x: Value, ty: Type, op: &Op) -> Option<Value> {
+    let moves = matches!(op, Op::Transpose(_) | Op::ExpandDims(_));
+    if rewriter.builder.ty(x) == ty && !moves {
         return Some(x);
     }
-    uniform(rewriter, x, ty)
+    let repeated = rewriter.definition(x)?;
+    if let Op::Constant(op::Constant { value }) = *repeated {
+        return Some(rewriter.builder.filled(value, ty.shape));
+    }
+    let Op::Splat(op::Splat { x }) = *repeated else {
+        return None;
+    };
+    Some(rewriter.builder.splat(x, ty.shape))
 }
 
 /// Laws of integers and `bool`, and `x * 1`, which is exact for floats too.
@@ -172,6 +129,8 @@ fn binary(rewriter: &mut Rewriter, op: BinaryOp, lhs: Value, rhs: Value) -> Opti
         BinaryOp::Or if ones(right) || lhs == rhs => Some(rhs),
         BinaryOp::Or if ones(left) => Some(lhs),
         BinaryOp::Div if one(right) => Some(lhs),
-        _ => None,
+        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem => None,
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => None,
+        BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Minnum | BinaryOp::Maxnum => None,
     }
 }

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use super::order::Touch;
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result};
-use crate::ir::{DType, Effect, Func, Inst, MemoryAccess, Op, Type, Value, op};
+use crate::ir::numbers::filling;
+use crate::ir::{DType, Effect, Func, Inst, Literal, MemoryAccess, Op, Type, Value, op};
 use crate::layout::contiguity::Contiguity;
 use crate::layout::{Holder, LinearLayout};
 use crate::target::Target;
@@ -158,14 +159,8 @@ impl Lowering<'_> {
 
     /// Whether a tile is filled with zero bits.
     fn is_zero(&self, value: Value) -> bool {
-        let op = self.definitions[value].map(|inst| self.block.op(inst));
-        match op {
-            Some(Op::Constant(op::Constant { value })) => value.bits == 0,
-            Some(Op::Splat(op::Splat { x }) | Op::Broadcast(op::Broadcast { x })) => {
-                self.is_zero(*x)
-            }
-            _ => false,
-        }
+        let definition = |value: Value| self.definitions[value].map(|inst| self.block.op(inst));
+        filling(value, definition).is_some_and(Literal::is_positive_zero)
     }
 
     fn load_vector(

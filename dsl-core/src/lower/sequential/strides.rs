@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::plan::{Planner, Use};
-use crate::ir::{BinaryOp, Class, DType, Inst, Op, Value, op};
+use crate::ir::numbers::filling;
+use crate::ir::{BinaryOp, DType, Inst, Op, Value, op};
 use crate::passes::long_sums::LONGEST_CHAIN;
 
 /// The steps that were found, or that there are none.
@@ -56,46 +57,35 @@ impl Planner<'_> {
 
     fn strides_from(&self, value: Value, known: &mut Known) -> Option<Vec<i64>> {
         let shape = self.func.ty(value).shape;
-        let zeros = vec![0; shape.rank()];
         let op = self.func.op(self.definitions[value]?);
-        match op {
-            Op::Constant(_) | Op::Splat(_) => Some(zeros),
-            Op::Arange(_) => Some(vec![1]),
-            Op::ExpandDims(op::ExpandDims { x, axis }) => {
-                let mut strides = self.strides(*x, known)?;
-                strides.insert(axis.index(), 0);
-                Some(strides)
-            }
-            Op::Broadcast(op::Broadcast { x }) => {
-                let mut strides = self.strides(*x, known)?;
-                for (axis, stride) in strides.iter_mut().enumerate() {
-                    if self.func.ty(*x).shape.extent(axis) == 1 {
-                        *stride = 0;
-                    }
-                }
-                Some(strides)
-            }
-            Op::Transpose(op::Transpose { x, permutation }) => {
-                let strides = self.strides(*x, known)?;
-                let permuted = permutation.iter().map(|&axis| strides[axis as usize]);
-                Some(permuted.collect())
-            }
-            Op::Binary(op::Binary { op, lhs, rhs })
-                if self.func.ty(value).dtype() == Some(DType::I64) =>
-            {
-                let combine: fn(i64, i64) -> Option<i64> = match op {
-                    BinaryOp::Add => i64::checked_add,
-                    BinaryOp::Sub => i64::checked_sub,
-                    _ => return self.scaled_strides(*op, (*lhs, *rhs), known),
-                };
-                let (lhs, rhs) = (self.strides(*lhs, known)?, self.strides(*rhs, known)?);
-                lhs.into_iter()
-                    .zip(rhs)
-                    .map(|(a, b)| combine(a, b))
-                    .collect()
-            }
-            _ => None,
+        if matches!(op, Op::Constant(_) | Op::Splat(_)) {
+            return Some(vec![0; shape.rank()]);
         }
+        if let Op::Arange(_) = op {
+            return Some(vec![1]);
+        }
+        if let Some(op) = op.shape() {
+            let strides = self.strides(op.x(), known)?;
+            return op.along(&self.func.ty(op.x()).shape, strides, 0);
+        }
+        let Op::Binary(op::Binary { op, lhs, rhs }) = op else {
+            return None;
+        };
+        if self.func.ty(value).dtype() != Some(DType::I64) {
+            return None;
+        }
+        let combine: fn(i64, i64) -> Option<i64> = if *op == BinaryOp::Add {
+            i64::checked_add
+        } else if *op == BinaryOp::Sub {
+            i64::checked_sub
+        } else {
+            return self.scaled_strides(*op, (*lhs, *rhs), known);
+        };
+        let (lhs, rhs) = (self.strides(*lhs, known)?, self.strides(*rhs, known)?);
+        lhs.into_iter()
+            .zip(rhs)
+            .map(|(a, b)| combine(a, b))
+            .collect()
     }
 
     fn scaled_strides(
@@ -104,16 +94,8 @@ impl Planner<'_> {
         (lhs, rhs): (Value, Value),
         known: &mut Known,
     ) -> Option<Vec<i64>> {
-        let constant = |value: Value| match self.func.op(self.definitions[value]?) {
-            Op::Constant(op::Constant { value }) if value.dtype.class() == Class::Signed => {
-                Some(value.bits as i64)
-            }
-            Op::Splat(op::Splat { x }) => match self.func.op(self.definitions[*x]?) {
-                Op::Constant(op::Constant { value }) => Some(value.bits as i64),
-                _ => None,
-            },
-            _ => None,
-        };
+        let definition = |value: Value| self.definitions[value].map(|inst| self.func.op(inst));
+        let constant = |value: Value| filling(value, definition).map(|literal| literal.bits as i64);
         if op != BinaryOp::Mul {
             return None;
         }

@@ -13,8 +13,9 @@ mod tests;
 
 use super::rewrite::{Rewriter, rewrite};
 use crate::builder::Builder;
+use crate::ir::numbers::filling;
 use crate::ir::op::{Elementwise, LaneOp};
-use crate::ir::{DType, Func, Inst, Literal, Op, UnaryOp, Value, op};
+use crate::ir::{DType, Func, Inst, Op, UnaryOp, Value, op};
 use crate::target::Native;
 
 /// Replaces each op that the machine does not have by others that it has.
@@ -73,10 +74,6 @@ pub fn is_legal(func: &Func, inst: Inst, native: &Native) -> bool {
 
 /// What stands for an op that the machine does not have, whose result is of type `to`.
 fn replacement(rewriter: &mut Rewriter, op: &Op, to: DType, native: &Native) -> Option<Value> {
-    let known = match op {
-        Op::Binary(op::Binary { rhs, .. }) => constant(rewriter, *rhs),
-        _ => None,
-    };
     let builder = &mut rewriter.builder;
     if let Op::Cast(op::Cast { x }) = *op {
         return Some(conversion::convert(builder, x, to, native));
@@ -94,7 +91,10 @@ fn replacement(rewriter: &mut Rewriter, op: &Op, to: DType, native: &Native) -> 
         return None;
     };
     Some(match op.raw().filter(|_| dtype.is_integer()) {
-        Some(raw) => integer::guarded(builder, (raw, dtype), (lhs, rhs), known),
+        Some(raw) => {
+            let known = filling(rhs, |value| rewriter.definition(value));
+            integer::guarded(&mut rewriter.builder, (raw, dtype), (lhs, rhs), known)
+        }
         None => extremum::extremum(builder, op, (lhs, rhs), native),
     })
 }
@@ -106,22 +106,12 @@ fn in_compute_type(builder: &mut Builder, op: &Op, to: DType, native: &Native) -
         Some(dtype) => conversion::convert(builder, operand, dtype.compute(), native),
         None => operand,
     });
-    let result = match wide {
-        Op::Binary(op::Binary { op, lhs, rhs })
-            if !extremum::is_legal(op, builder.ty(lhs).dtype()?, native) =>
-        {
-            extremum::extremum(builder, op, (lhs, rhs), native)
-        }
-        wide => builder.value(wide),
+    let result = if let Op::Binary(op::Binary { op, lhs, rhs }) = wide
+        && !extremum::is_legal(op, builder.ty(lhs).dtype()?, native)
+    {
+        extremum::extremum(builder, op, (lhs, rhs), native)
+    } else {
+        builder.value(wide)
     };
     Some(conversion::convert(builder, result, to, native))
-}
-
-/// The number that fills `value`, if it is known.
-fn constant(rewriter: &Rewriter, value: Value) -> Option<Literal> {
-    match rewriter.definition(value)? {
-        Op::Constant(op::Constant { value }) => Some(*value),
-        Op::Splat(op::Splat { x }) => constant(rewriter, *x),
-        _ => None,
-    }
 }
