@@ -186,11 +186,14 @@ impl Literal {
 
     /// The value of a float, exactly; `None` for integers.
     pub fn float(self) -> Option<f64> {
-        match self.dtype {
-            DType::F64 => Some(f64::from_bits(self.bits)),
-            DType::F32 => Some(f64::from(f32::from_bits(self.bits as u32))),
-            dtype => dtype.format().map(|format| round::exact(format, self.bits)),
+        if self.dtype == DType::F64 {
+            return Some(f64::from_bits(self.bits));
         }
+        if self.dtype == DType::F32 {
+            return Some(f64::from(f32::from_bits(self.bits as u32)));
+        }
+        let format = self.dtype.format()?;
+        Some(round::exact(format, self.bits))
     }
 
     /// Whether this is the zero whose bits are all zero.

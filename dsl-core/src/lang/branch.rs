@@ -94,7 +94,7 @@ impl If {
         Self {
             decision: match decision {
                 Decision::Device(_) if !traced => Decision::Host(true),
-                other => other,
+                Decision::Device(_) | Decision::Host(_) => decision,
             },
             location,
             regions: Vec::new(),

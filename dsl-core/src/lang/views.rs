@@ -4,7 +4,7 @@
 //! tensor parameter promises is read off the finished trace.
 
 use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, CompareOp, Func, Inst, Op, Value, op};
+use crate::ir::{BinaryOp, CompareOp, Func, Inst, MemoryAccess, Op, Value, op};
 
 /// Takes the promise from each tensor with an access that does not keep it: its accesses are then
 /// checked like those through pointers.
@@ -29,12 +29,12 @@ struct Trace<'a> {
 impl Trace<'_> {
     /// The tensor whose promise `inst` breaks.
     fn breaks(&self, inst: Inst) -> Option<usize> {
-        let (base, offsets, mask) = match self.func.op(inst) {
-            Op::Load(it) => (it.base, it.offsets, it.mask),
-            Op::Store(it) => (it.base, it.offsets, it.mask),
-            Op::AtomicReduce(it) => (it.base, it.offsets, it.mask),
-            _ => return None,
-        };
+        let MemoryAccess {
+            base,
+            offsets,
+            mask,
+            ..
+        } = self.func.op(inst).access()?;
         let parameter = self.func.parameter_index(base)?;
         let rank = self.func.parameters[parameter].view as usize;
         let kept = rank == 0 || mask.is_some_and(|mask| self.is_inside(parameter, offsets, mask));

@@ -204,17 +204,17 @@ impl Assigner<'_> {
         for &inst in &self.insts {
             let data = self.func.inst(inst);
             for &result in &data.results {
-                let layout = match &data.op {
-                    _ if self.func.ty(result).is_scalar() => self.default_layout(result),
-                    Op::Load(op) => self.preferred(&op.access()),
-                    Op::Histogram(_) => self.default_layout(result),
-                    Op::Dot(_) => {
-                        let bits = dim_bits(&self.shape(result));
-                        Rc::new(dot_layout(&bits, self.warp_bits))
-                    }
-                    _ => continue,
+                let scalar = self.func.ty(result).is_scalar();
+                self.layouts[result] = if scalar || matches!(data.op, Op::Histogram(_)) {
+                    Some(self.default_layout(result))
+                } else if let Op::Load(op) = &data.op {
+                    Some(self.preferred(&op.access()))
+                } else if let Op::Dot(_) = &data.op {
+                    let bits = dim_bits(&self.shape(result));
+                    Some(Rc::new(dot_layout(&bits, self.warp_bits)))
+                } else {
+                    continue;
                 };
-                self.layouts[result] = Some(layout);
             }
         }
     }
@@ -254,9 +254,10 @@ impl Assigner<'_> {
         let data = self.func.inst(inst);
         let op = &data.op;
         if self.func.deciding(inst).is_none() {
-            let mut sources = match op {
-                Op::Gather(op::Gather { indices, .. }) => vec![*indices],
-                op => op.operands(),
+            let mut sources = if let Op::Gather(op::Gather { indices, .. }) = op {
+                vec![*indices]
+            } else {
+                op.operands()
             };
             if !matches!(op, Op::Reduce(_)) {
                 sources.sort_by_key(|&source| self.distance(source));
@@ -325,18 +326,19 @@ impl Assigner<'_> {
         inst: Inst,
         layout: Rc<LinearLayout>,
     ) -> Result<Rc<LinearLayout>, LayoutError> {
-        let (sources, axis, order, combine) = match self.func.op(inst) {
-            Op::Reduce(op::Reduce {
-                sources,
-                axis,
-                order,
-                combine,
-            }) => (sources, axis, order, combine),
-            Op::Sort(op::Sort { axis, count, .. }) => {
-                let (_, plan) = sort_steps(&layout, axis.index(), count.trailing_zeros())?;
-                return Ok(Rc::new(plan.result));
-            }
-            _ => return Ok(layout),
+        let op = self.func.op(inst);
+        if let Op::Sort(op::Sort { axis, count, .. }) = op {
+            let (_, plan) = sort_steps(&layout, axis.index(), count.trailing_zeros())?;
+            return Ok(Rc::new(plan.result));
+        }
+        let Op::Reduce(op::Reduce {
+            sources,
+            axis,
+            order,
+            combine,
+        }) = op
+        else {
+            return Ok(layout);
         };
         let Some(dtype) = sources
             .first()

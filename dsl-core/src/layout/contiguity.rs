@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 pub use super::runs::{AxisFacts, Facts};
 use crate::ir::dataflow::{Analysis, Facts as Known, solve};
-use crate::ir::op::ShapeOp;
+use crate::ir::op::{Elementwise, ShapeOp};
 use crate::ir::{BinaryOp, CompareOp, Func, Inst, Literal, Op, Shape, Value, op};
 
 /// The divisor of zero: larger than any run.
@@ -91,53 +91,53 @@ impl Transfer<'_> {
         if let Some(op) = op.shape() {
             return self.shape_op(op, result);
         }
-        match op {
-            Op::Constant(op::Constant { value }) => filled(literal_divisor(*value), rank, bits),
-            Op::Splat(op::Splat { x }) => filled(self.of(*x).scalar_divisor, rank, bits),
-            Op::Arange(op::Arange { start, .. }) => each_axis(rank, 0, |axis| AxisFacts {
+        if let Op::Constant(op::Constant { value }) = op {
+            return filled(literal_divisor(*value), rank, bits);
+        }
+        if let Op::Splat(op::Splat { x }) = op {
+            return filled(self.of(*x).scalar_divisor, rank, bits);
+        }
+        if let Op::Arange(op::Arange { start, .. }) = op {
+            return each_axis(rank, 0, |axis| AxisFacts {
                 contiguous: bits(axis),
                 divisor: start.trailing_zeros().min(ENDLESS),
                 ..AxisFacts::default()
-            }),
-            Op::Binary(op::Binary { op, lhs, rhs }) => self.binary(*op, *lhs, *rhs),
-            Op::Compare(op::Compare { op, lhs, rhs }) => self.compare(*op, *lhs, *rhs),
-            Op::Select(op::Select {
-                condition,
-                on_true,
-                on_false,
-            }) => {
-                let joined = self.of(*on_true).join(self.of(*on_false));
-                let condition = self.of(*condition);
-                each_axis(rank, joined.scalar_divisor, |axis| {
-                    let (runs, same) = (joined.axis(axis), condition.axis(axis).constant);
-                    let contiguous = runs.contiguous.min(same);
+            });
+        }
+        match op.elementwise() {
+            Some(Elementwise::Binary(op)) => self.binary(op.op, op.lhs, op.rhs),
+            Some(Elementwise::Compare(op)) => self.compare(op.op, op.lhs, op.rhs),
+            Some(Elementwise::Select(op)) => self.select(op, rank),
+            Some(Elementwise::Cast(op)) => self.cast(op.x, result),
+            Some(Elementwise::Unary(_) | Elementwise::Ternary(_) | Elementwise::Approximate(_)) => {
+                // Equal operands give equal results.
+                let operands = op.operands();
+                let operands: Vec<&Facts> = operands.iter().map(|&x| self.of(x)).collect();
+                each_axis(rank, 0, |axis| {
+                    let constant = operands.iter().map(|facts| facts.axis(axis).constant);
                     AxisFacts {
-                        contiguous,
-                        constant: runs.constant.min(same),
-                        divisor: runs.divisor_of_runs(contiguous),
+                        constant: constant.min().unwrap_or(0),
                         ..AxisFacts::default()
                     }
                 })
             }
-            Op::Cast(op::Cast { x }) => self.cast(*x, result),
-            Op::Unary(_) | Op::Ternary(_) | Op::Approximate(_) => {
-                // Equal operands give equal results.
-                let operands: Vec<&Facts> = op
-                    .operands()
-                    .iter()
-                    .map(|&operand| self.of(operand))
-                    .collect();
-                each_axis(rank, 0, |axis| AxisFacts {
-                    constant: operands
-                        .iter()
-                        .map(|facts| facts.axis(axis).constant)
-                        .min()
-                        .unwrap_or(0),
-                    ..AxisFacts::default()
-                })
-            }
-            _ => Facts::unknown(rank),
+            Some(Elementwise::Bitcast(_)) | None => Facts::unknown(rank),
         }
+    }
+
+    fn select(&self, op: &op::Select, rank: usize) -> Facts {
+        let joined = self.of(op.on_true).join(self.of(op.on_false));
+        let condition = self.of(op.condition);
+        each_axis(rank, joined.scalar_divisor, |axis| {
+            let (runs, same) = (joined.axis(axis), condition.axis(axis).constant);
+            let contiguous = runs.contiguous.min(same);
+            AxisFacts {
+                contiguous,
+                constant: runs.constant.min(same),
+                divisor: runs.divisor_of_runs(contiguous),
+                ..AxisFacts::default()
+            }
+        })
     }
 
     fn shape_op(&self, op: ShapeOp<'_>, result: Value) -> Facts {
@@ -217,9 +217,10 @@ impl Transfer<'_> {
                 each_axis(rank, a.scalar_divisor.min(b.scalar_divisor), |axis| {
                     let (a, b) = (a.axis(axis), b.axis(axis));
                     let left = a.contiguous.min(b.constant);
-                    let right = match op {
-                        BinaryOp::Sub => 0,
-                        _ => a.constant.min(b.contiguous),
+                    let right = if op == BinaryOp::Sub {
+                        0
+                    } else {
+                        a.constant.min(b.contiguous)
                     };
                     let contiguous = left.max(right);
                     AxisFacts {

@@ -186,30 +186,23 @@ impl Analysis<'_> {
     fn region(&mut self, region: Region) {
         let func = self.func;
         for &inst in &func.region(region).insts {
-            match func.op(inst) {
-                Op::Store(op::Store { offsets, mask, .. }) => {
-                    if let Some(apart) = self.store(*offsets, *mask) {
-                        self.found.insert(inst, apart);
-                    }
-                }
-                Op::If(op::If {
-                    condition,
-                    on_true,
-                    on_false,
-                }) => {
-                    let outside = self.runs.len();
-                    let taken = self.comparisons(*condition);
-                    let runs = taken.iter().filter_map(|ordered| self.least(ordered));
-                    let mut runs: Vec<_> = runs.collect();
-                    self.runs.append(&mut runs);
-                    self.region(*on_true);
-                    self.runs.truncate(outside);
-                    self.region(*on_false);
-                }
-                op => op
-                    .regions()
-                    .into_iter()
-                    .for_each(|inner| self.region(inner)),
+            let op = func.op(inst);
+            if let Op::Store(op::Store { offsets, mask, .. }) = op
+                && let Some(apart) = self.store(*offsets, *mask)
+            {
+                self.found.insert(inst, apart);
+            }
+            let outside = self.runs.len();
+            if let Op::If(op::If { condition, .. }) = op {
+                let taken = self.comparisons(*condition);
+                let runs = taken.iter().filter_map(|ordered| self.least(ordered));
+                let mut runs: Vec<_> = runs.collect();
+                self.runs.append(&mut runs);
+            }
+            for inner in op.regions() {
+                self.region(inner);
+                // Of a branch the first region alone runs where the condition holds.
+                self.runs.truncate(outside);
             }
         }
     }

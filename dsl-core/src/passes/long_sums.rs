@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::rewrite::{Rewriter, rewrite};
-use crate::ir::{BinaryOp, Class, Func, Inst, Op, Shape, Value, op};
+use crate::ir::{BinaryOp, Func, Inst, Op, Shape, Value, op};
 
 /// The most ops on the way to what is not made where it is used: walks along such ops may recurse.
 pub const LONGEST_CHAIN: u32 = 128;
@@ -54,11 +54,14 @@ fn link(rewriter: &Rewriter, links: &BTreeMap<Value, Link>, inst: Inst) -> Optio
     };
     let result = data.results[0];
     let ty = rewriter.builder.ty(result);
-    let integer = matches!(ty.dtype()?.class(), Class::Signed | Class::Unsigned);
-    let (before, number) = match op {
-        BinaryOp::Add | BinaryOp::Sub if is_uniform(rewriter, rhs) => (lhs, rhs),
-        BinaryOp::Add if is_uniform(rewriter, lhs) => (rhs, lhs),
-        _ => return None,
+    let integer = ty.dtype()?.is_integer();
+    let adds = matches!(op, BinaryOp::Add | BinaryOp::Sub);
+    let (before, number) = if adds && is_uniform(rewriter, rhs) {
+        (lhs, rhs)
+    } else if op == BinaryOp::Add && is_uniform(rewriter, lhs) {
+        (rhs, lhs)
+    } else {
+        return None;
     };
     if !integer || ty.is_scalar() {
         return None;

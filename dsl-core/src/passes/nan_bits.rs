@@ -140,15 +140,20 @@ impl<'a> Reading<'a> {
             }
             for &user in &self.users[integer] {
                 let results = &self.func.inst(user).results;
-                match self.func.op(user) {
-                    Op::Binary(op::Binary { op, .. }) if is_bitwise(*op) => {
-                        integers.extend(results)
-                    }
-                    Op::Raw(op::Raw { op, .. }) if is_bitwise(op.defined()) => {
-                        integers.extend(results)
-                    }
-                    Op::Bitcast(_) if is_float(self.func, results[0]) => floats.push(results[0]),
-                    _ => return None,
+                let op = self.func.op(user);
+                let defined = if let Op::Raw(op::Raw { op, .. }) = op {
+                    Some(op.defined())
+                } else if let Op::Binary(op::Binary { op, .. }) = op {
+                    Some(*op)
+                } else {
+                    None
+                };
+                if defined.is_some_and(is_bitwise) {
+                    integers.extend(results);
+                } else if matches!(op, Op::Bitcast(_)) && is_float(self.func, results[0]) {
+                    floats.push(results[0]);
+                } else {
+                    return None;
                 }
             }
         }
@@ -223,15 +228,19 @@ impl<'a> Reading<'a> {
 
 /// Whether an op of floats is NaN where any operand is.
 const fn spreads_nan(op: &Op) -> bool {
-    match op {
-        Op::Unary(op::Unary { op, .. }) => matches!(op, UnaryOp::Neg | UnaryOp::Abs),
-        Op::Binary(op::Binary { op, .. }) => matches!(
-            op,
-            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div
-        ),
-        Op::Ternary(op::Ternary { op, .. }) => matches!(op, TernaryOp::Fma),
-        _ => false,
-    }
+    matches!(
+        op,
+        Op::Unary(op::Unary {
+            op: UnaryOp::Neg | UnaryOp::Abs,
+            ..
+        }) | Op::Binary(op::Binary {
+            op: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div,
+            ..
+        }) | Op::Ternary(op::Ternary {
+            op: TernaryOp::Fma,
+            ..
+        })
+    )
 }
 
 const fn is_bitwise(op: BinaryOp) -> bool {

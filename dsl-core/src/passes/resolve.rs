@@ -2,7 +2,7 @@
 
 use super::rewrite::rewrite;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::{DType, Func, Op, Order, op};
+use crate::ir::{DType, Effect, Func, MemoryAccess, Op, Order, op};
 use crate::semantics::derived::define_approximate;
 use crate::target::Determinism;
 
@@ -49,29 +49,28 @@ impl Violation {
 }
 
 fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation> {
-    match op {
-        Op::Reduce(op::Reduce {
-            order: Order::Any, ..
-        })
-        | Op::Scan(op::Scan {
-            order: Order::Any, ..
-        }) if determinism >= Determinism::ScheduleInvariant => {
-            Violation::because("leaves its order to the schedule")
-        }
-        Op::Approximate(_) if determinism == Determinism::Exact => {
-            Violation::because("differs between devices")
-        }
-        Op::AtomicReduce(op) if func.ty(op.value).dtype().is_some_and(DType::is_float) => {
-            Some(Violation {
-                reason: "adds floats in the order of arrival",
-                note: Some(
-                    "store partial sums and add them in a second kernel, use integers, or ask for \
-                     `Determinism::NotGuaranteed`",
-                ),
-            })
-        }
-        _ => None,
+    let orders_floats = |access: MemoryAccess| {
+        let dtype = access.value.and_then(|value| func.ty(value).dtype());
+        matches!(access.effect, Effect::Combines(_)) && dtype.is_some_and(DType::is_float)
+    };
+    if let Op::Reduce(op::Reduce { order, .. }) | Op::Scan(op::Scan { order, .. }) = op
+        && *order == Order::Any
+        && determinism >= Determinism::ScheduleInvariant
+    {
+        return Violation::because("leaves its order to the schedule");
     }
+    if matches!(op, Op::Approximate(_)) && determinism == Determinism::Exact {
+        return Violation::because("differs between devices");
+    }
+    op.access()
+        .filter(|&access| orders_floats(access))
+        .map(|_| Violation {
+            reason: "adds floats in the order of arrival",
+            note: Some(
+                "store partial sums and add them in a second kernel, use integers, or ask for \
+             `Determinism::NotGuaranteed`",
+            ),
+        })
 }
 
 fn relax(func: &mut Func) {

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::duplicate::duplicate;
 use super::mask_ranges::{Definitions, Ranges};
 use crate::builder::Builder;
+use crate::ir::op::Control;
 use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Stage, Trait, Value, op};
 
 /// Splits each region whose accesses are masked by provable comparisons into two versions.
@@ -31,17 +32,14 @@ fn region(func: &mut Func, of: Region, definitions: &mut Definitions) {
     let inside = split(func, of, definitions).unwrap_or(of);
     definitions.learn(func);
     for inst in func.region(inside).insts.clone() {
-        match func.op(inst).clone() {
-            Op::For(op::For { body, .. }) | Op::While(op::While { body, .. }) => {
-                region(func, body, definitions)
-            }
-            Op::If(op::If {
-                on_true, on_false, ..
-            }) => {
-                region(func, on_true, definitions);
-                region(func, on_false, definitions);
-            }
-            _ => {}
+        let inner = match func.op(inst).control() {
+            Some(Control::For(op)) => vec![op.body],
+            Some(Control::While(op)) => vec![op.body],
+            Some(Control::If(op)) => vec![op.on_true, op.on_false],
+            None => Vec::new(),
+        };
+        for inner in inner {
+            region(func, inner, definitions);
         }
     }
 }

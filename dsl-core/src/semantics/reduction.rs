@@ -60,15 +60,11 @@ pub fn only_op(func: &Func, combine: Region) -> Option<BinaryOp> {
         return None;
     };
     let inst = func.inst(*inst);
-    match &inst.op {
-        Op::Binary(op::Binary { op, lhs, rhs })
-            if (lhs, rhs) == (first, second)
-                && func.yielded(combine) == inst.results.as_slice() =>
-        {
-            Some(*op)
-        }
-        _ => None,
-    }
+    let Op::Binary(op::Binary { op, lhs, rhs }) = &inst.op else {
+        return None;
+    };
+    let is_only = (lhs, rhs) == (first, second) && func.yielded(combine) == inst.results.as_slice();
+    is_only.then_some(*op)
 }
 
 /// Whether any order of combining with `op` gives the same bits, NaN payloads aside.

@@ -94,18 +94,16 @@ fn in_float<const N: usize>(
     single: impl FnOnce([f32; N]) -> f32,
     double: impl FnOnce([f64; N]) -> f64,
 ) -> u64 {
-    match dtype {
-        DType::F64 => double(operands.map(f64::from_bits)).to_bits(),
-        DType::F32 => {
-            let result = single(operands.map(|bits| f32::from_bits(bits as u32)));
-            u64::from(result.to_bits())
-        }
-        _ => {
-            let widen = |bits| f32::from_bits(cast(dtype, DType::F32, bits) as u32);
-            let result = single(operands.map(widen));
-            cast(DType::F32, dtype, u64::from(result.to_bits()))
-        }
+    if dtype == DType::F64 {
+        return double(operands.map(f64::from_bits)).to_bits();
     }
+    if dtype == DType::F32 {
+        let result = single(operands.map(|bits| f32::from_bits(bits as u32)));
+        return u64::from(result.to_bits());
+    }
+    let widen = |bits| f32::from_bits(cast(dtype, DType::F32, bits) as u32);
+    let result = single(operands.map(widen));
+    cast(DType::F32, dtype, u64::from(result.to_bits()))
 }
 
 /// The float ops in one width.

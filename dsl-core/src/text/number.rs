@@ -91,13 +91,11 @@ fn parse_float(dtype: DType, text: &str) -> Option<Literal> {
             },
         ));
     }
-    match dtype {
-        DType::F32 => {
-            let value: f32 = text.parse().ok()?;
-            Some(Literal::from_bits(dtype, u64::from(value.to_bits())))
-        }
-        _ => Some(Literal::from_f64(dtype, text.parse().ok()?)),
+    if dtype == DType::F32 {
+        let value: f32 = text.parse().ok()?;
+        return Some(Literal::from_bits(dtype, u64::from(value.to_bits())));
     }
+    Some(Literal::from_f64(dtype, text.parse().ok()?))
 }
 
 fn parse_hexadecimal(text: &str) -> Option<f64> {

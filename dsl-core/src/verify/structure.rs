@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::Entity;
 use crate::ir::infer::infer;
 use crate::ir::{
-    Access, Effect, Func, Inst, Op, Region, Space, Stage, Trait, Type, Value, most_depth, op,
+    Access, Effect, Func, Inst, Op, Region, Space, Stage, Trait, Type, Value, most_depth,
 };
 use crate::target::ScheduleField;
 
@@ -259,31 +259,18 @@ impl Checker<'_> {
         let op = self.func.op(inst);
         let access = op.access();
         let writes = access.is_some_and(|access| access.effect != Effect::Reads);
-        let base = access.map(|access| access.base);
-        let (Some(base), writes) = (match op {
-            Op::CheckBounds(op::CheckBounds { base, .. })
-            | Op::StopOutside(op::StopOutside { base, .. })
-            | Op::InBounds(op::InBounds { base, .. })
-            | Op::StartCopy(op::StartCopy { source: base, .. }) => (Some(*base), false),
-            _ => (base, writes),
-        }) else {
-            return;
-        };
-        let Some((_, space)) = self.func.ty(base).pointee() else {
-            return;
-        };
-        if space != Space::Global {
-            return;
-        }
-        match self.func.parameter_index(base) {
-            None => self.error(inst, format!("base `{base}` is not a parameter")),
-            Some(index) => {
-                let Some(parameter) = self.func.parameters.get(index) else {
-                    return;
-                };
-                if writes && parameter.access == Access::Read {
-                    let name = parameter.name.clone();
-                    self.error(inst, format!("store through read-only parameter `{name}`"));
+        for base in op.operands() {
+            if !matches!(self.func.ty(base).pointee(), Some((_, Space::Global))) {
+                continue;
+            }
+            match self.func.parameter_index(base) {
+                None => self.error(inst, format!("base `{base}` is not a parameter")),
+                Some(index) => {
+                    let parameter = self.func.parameters.get(index);
+                    let parameter = parameter.filter(|it| writes && it.access == Access::Read);
+                    if let Some(name) = parameter.map(|it| it.name.clone()) {
+                        self.error(inst, format!("store through read-only parameter `{name}`"));
+                    }
                 }
             }
         }

@@ -43,7 +43,7 @@ impl Codegen<'_> {
             return match op {
                 UnaryOp::Neg => Some(self.builder.ins().bxor(x, sign)),
                 UnaryOp::Abs => Some(self.builder.ins().band_not(x, sign)),
-                _ => None,
+                UnaryOp::Not | UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil => None,
             };
         }
         let wide_vector = ty.is_vector() && ty.lane_bits() == 64;
@@ -316,10 +316,12 @@ impl Codegen<'_> {
         y: clif::Value,
     ) -> clif::Value {
         let ins = self.builder.ins();
-        match op {
-            CompareOp::Gt => ins.fcmp(FloatCC::LessThan, y, x),
-            CompareOp::Ne if x == y => ins.fcmp(FloatCC::Unordered, x, y),
-            op => ins.fcmp(float_condition(op), x, y),
+        if op == CompareOp::Gt {
+            ins.fcmp(FloatCC::LessThan, y, x)
+        } else if op == CompareOp::Ne && x == y {
+            ins.fcmp(FloatCC::Unordered, x, y)
+        } else {
+            ins.fcmp(float_condition(op), x, y)
         }
     }
 

@@ -179,14 +179,11 @@ impl Codegen<'_> {
 
     fn float_from_integer(&mut self, from: DType, to: DType, x: clif::Value) -> clif::Value {
         let target = lane_type(to);
-        match from {
-            DType::U64 => self.builder.ins().fcvt_from_uint(target, x),
-            DType::I64 => self.builder.ins().fcvt_from_sint(target, x),
-            _ => {
-                let wide = self.resize_integer(from, DType::I64, x);
-                self.builder.ins().fcvt_from_sint(target, wide)
-            }
+        if from == DType::U64 {
+            return self.builder.ins().fcvt_from_uint(target, x);
         }
+        let wide = self.resize_integer(from, DType::I64, x);
+        self.builder.ins().fcvt_from_sint(target, wide)
     }
 
     /// Truncates, saturates, and maps NaN to 0.

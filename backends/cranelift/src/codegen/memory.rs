@@ -57,13 +57,14 @@ impl Codegen<'_> {
         else {
             return None;
         };
-        match defined(added)? {
-            InstructionData::UnaryImm {
-                opcode: Opcode::Iconst,
-                imm,
-            } => Some((varying, imm.bits())),
-            _ => None,
-        }
+        let InstructionData::UnaryImm {
+            opcode: Opcode::Iconst,
+            imm,
+        } = defined(added)?
+        else {
+            return None;
+        };
+        Some((varying, imm.bits()))
     }
 
     /// A scalar index as `i64`.

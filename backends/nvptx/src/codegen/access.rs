@@ -154,9 +154,10 @@ impl<'c> Emitter<'_, 'c> {
         if let Some(load) = loaded.as_instruction_value() {
             load.set_alignment(piece.count as u32 * target.dtype.bytes())?;
         }
-        let elements = match loaded {
-            BasicValueEnum::VectorValue(vector) => self.unpack(vector)?,
-            scalar => vec![scalar],
+        let elements = if let BasicValueEnum::VectorValue(vector) = loaded {
+            self.unpack(vector)?
+        } else {
+            vec![loaded]
         };
         if target.dtype != DType::Bool {
             return Ok(elements);
@@ -234,11 +235,12 @@ impl<'c> Emitter<'_, 'c> {
             .try_as_basic_value()
             .basic()
             .ok_or_else(|| Error::Llvm("a masked load has no result".to_string()))?;
-        let words = match loaded {
-            BasicValueEnum::StructValue(words) => (0..count)
+        let words = if let BasicValueEnum::StructValue(words) = loaded {
+            (0..count)
                 .map(|index| Ok(self.builder.build_extract_value(words, index, "")?))
-                .collect::<Result<Elements<'c>>>()?,
-            word => vec![word],
+                .collect::<Result<Elements<'c>>>()?
+        } else {
+            vec![loaded]
         };
         self.elements_of_registers(target.dtype, piece.count, &words)
     }

@@ -62,9 +62,10 @@ impl<'c> Emitter<'_, 'c> {
     /// conversion of an integer before it, which rounds twice on devices before 9.0 and reads a
     /// sign-extended condition as unsigned.
     fn round_apart(&self, from: DType, x: FloatValue<'c>) -> Result<FloatValue<'c>> {
-        let (text, constraints) = match from {
-            DType::F64 => ("cvt.rn.bf16.f64 $0, $1;", "=h,d"),
-            _ => ("cvt.rn.bf16.f32 $0, $1;", "=h,f"),
+        let (text, constraints) = if from == DType::F64 {
+            ("cvt.rn.bf16.f64 $0, $1;", "=h,d")
+        } else {
+            ("cvt.rn.bf16.f32 $0, $1;", "=h,f")
         };
         let bits = self.inline_ptx(
             Some(self.context.i16_type().into()),

@@ -64,9 +64,10 @@ impl<'c> Emitter<'_, 'c> {
             BinaryOp::Sub => Ok(self.builder.build_float_sub(lhs, rhs, "")?),
             BinaryOp::Mul => Ok(self.builder.build_float_mul(lhs, rhs, "")?),
             BinaryOp::Div => Ok(self.builder.build_float_div(lhs, rhs, "")?),
-            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Minnum | BinaryOp::Maxnum => {
-                self.extremum(op, dtype, lhs, rhs)
-            }
+            BinaryOp::Minimum => self.extremum("llvm.minimum", dtype, lhs, rhs),
+            BinaryOp::Maximum => self.extremum("llvm.maximum", dtype, lhs, rhs),
+            BinaryOp::Minnum => self.extremum("llvm.minimumnum", dtype, lhs, rhs),
+            BinaryOp::Maxnum => self.extremum("llvm.maximumnum", dtype, lhs, rhs),
             BinaryOp::Rem
             | BinaryOp::And
             | BinaryOp::Or
@@ -79,17 +80,11 @@ impl<'c> Emitter<'_, 'c> {
     /// PTX `min` and `max` order -0 < +0.
     fn extremum(
         &self,
-        op: BinaryOp,
+        name: &str,
         dtype: DType,
         lhs: FloatValue<'c>,
         rhs: FloatValue<'c>,
     ) -> Result<FloatValue<'c>> {
-        let name = match op {
-            BinaryOp::Minimum => "llvm.minimum",
-            BinaryOp::Maximum => "llvm.maximum",
-            BinaryOp::Minnum => "llvm.minimumnum",
-            _ => "llvm.maximumnum",
-        };
         let ty = self.float_type(dtype).into();
         let result = self.intrinsic_value(name, &[ty], &[lhs.into(), rhs.into()])?;
         Ok(result.into_float_value())

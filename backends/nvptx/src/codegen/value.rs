@@ -147,10 +147,13 @@ impl<'c> Emitter<'_, 'c> {
     /// An LLVM vector of scalars of one type; there is at least one.
     pub(super) fn pack(&self, elements: &[BasicValueEnum<'c>]) -> Result<VectorValue<'c>> {
         let lanes = elements.len() as u32;
-        let ty = match elements[0].get_type() {
-            BasicTypeEnum::FloatType(ty) => ty.vec_type(lanes),
-            BasicTypeEnum::IntType(ty) => ty.vec_type(lanes),
-            other => return Err(Error::Llvm(format!("no vector of `{other}`"))),
+        let element = elements[0].get_type();
+        let ty = if let BasicTypeEnum::FloatType(ty) = element {
+            ty.vec_type(lanes)
+        } else if let BasicTypeEnum::IntType(ty) = element {
+            ty.vec_type(lanes)
+        } else {
+            return Err(Error::Llvm(format!("no vector of `{element}`")));
         };
         let mut vector = ty.get_poison();
         for (index, &element) in elements.iter().enumerate() {
@@ -190,7 +193,8 @@ fn float_type(context: &Context, dtype: DType) -> Option<FloatType<'_>> {
         DType::BF16 => Some(context.bf16_type()),
         DType::F32 => Some(context.f32_type()),
         DType::F64 => Some(context.f64_type()),
-        _ => None,
+        DType::Bool | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 | DType::F8E4M3 => None,
     }
 }
 
@@ -203,19 +207,23 @@ fn element_type(context: &Context, dtype: DType) -> BasicTypeEnum<'_> {
 
 /// The type of one element in memory and among the arguments: a `bool` is a byte.
 pub(super) fn memory_type(context: &Context, dtype: DType) -> BasicTypeEnum<'_> {
-    match dtype {
-        DType::Bool => context.i8_type().into(),
-        dtype => element_type(context, dtype),
+    if dtype == DType::Bool {
+        return context.i8_type().into();
     }
+    element_type(context, dtype)
 }
 
 fn argument_type<'c>(argument: &BasicMetadataValueEnum<'c>) -> Result<BasicMetadataTypeEnum<'c>> {
-    match argument {
-        BasicMetadataValueEnum::IntValue(value) => Ok(value.get_type().into()),
-        BasicMetadataValueEnum::FloatValue(value) => Ok(value.get_type().into()),
-        BasicMetadataValueEnum::PointerValue(value) => Ok(value.get_type().into()),
-        _ => Err(Error::Llvm(
-            "inline PTX takes numbers and pointers".to_string(),
-        )),
+    if let BasicMetadataValueEnum::IntValue(value) = argument {
+        return Ok(value.get_type().into());
     }
+    if let BasicMetadataValueEnum::FloatValue(value) = argument {
+        return Ok(value.get_type().into());
+    }
+    if let BasicMetadataValueEnum::PointerValue(value) = argument {
+        return Ok(value.get_type().into());
+    }
+    Err(Error::Llvm(
+        "inline PTX takes numbers and pointers".to_string(),
+    ))
 }

@@ -12,22 +12,22 @@ impl Lowering<'_> {
     /// The registers of a cheap tile.
     pub(super) fn cheap(&mut self, value: Value, layout: &Rc<LinearLayout>) -> Result<Registers> {
         let op = self.definition(value)?;
-        match &op {
-            Op::Constant(op::Constant { value: literal }) => {
-                let constant = self.builder.filled(*literal, crate::ir::Shape::SCALAR);
-                Ok(vec![constant; layout.registers() as usize].into())
-            }
-            Op::Splat(op::Splat { x }) => {
-                let scalar = self.scalar(*x)?;
-                Ok(vec![scalar; layout.registers() as usize].into())
-            }
-            Op::Arange(op::Arange { start, .. }) => Ok(self.arange(*start, layout)),
-            op if op.is(Trait::elementwise) => {
-                let dtype = self.dtype(value)?;
-                self.elementwise(op, dtype, layout)
-            }
-            _ => self.viewed(value, layout),
+        let registers = layout.registers() as usize;
+        if let Op::Constant(op::Constant { value: literal }) = op {
+            let constant = self.builder.filled(literal, crate::ir::Shape::SCALAR);
+            return Ok(vec![constant; registers].into());
         }
+        if let Op::Splat(op::Splat { x }) = op {
+            return Ok(vec![self.scalar(x)?; registers].into());
+        }
+        if let Op::Arange(op::Arange { start, .. }) = op {
+            return Ok(self.arange(start, layout));
+        }
+        if op.is(Trait::elementwise) {
+            let dtype = self.dtype(value)?;
+            return self.elementwise(&op, dtype, layout);
+        }
+        self.viewed(value, layout)
     }
 
     /// The integers from `start`, one for each element.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Lowering, Result};
+use crate::ir::op::ShapeOp;
 use crate::ir::{DType, Op, Shape, Trait, Type, Value, op};
 
 /// The elements that are known already, by tile and coordinates.
@@ -24,21 +25,20 @@ impl Lowering<'_> {
             return Ok(element);
         }
         let op = self.definition(tile)?;
-        let element = match &op {
-            Op::Constant(op::Constant { value }) => self.builder.filled(*value, Shape::SCALAR),
-            Op::Arange(op::Arange { start, .. }) => {
-                let start = self.builder.index(*start);
-                self.builder.add(coordinates[0], start)
-            }
-            Op::Splat(op::Splat { x }) => self.scalar(*x)?,
-            op if op.is(Trait::elementwise) => self.computed_at(tile, op, coordinates, known)?,
-            op => {
-                let before = self.coordinates_before(op, tile, coordinates);
-                let (operand, before) = before.ok_or_else(|| {
-                    self.error(format!("an element of `{}` is unknown", op.mnemonic()))
-                })?;
-                self.element_at(operand, &before, known)?
-            }
+        let element = if let Op::Constant(op::Constant { value }) = op {
+            self.builder.filled(value, Shape::SCALAR)
+        } else if let Op::Arange(op::Arange { start, .. }) = op {
+            let start = self.builder.index(start);
+            self.builder.add(coordinates[0], start)
+        } else if let Op::Splat(op::Splat { x }) = op {
+            self.scalar(x)?
+        } else if let Some(shape) = op.shape() {
+            let before = self.coordinates_before(shape, tile, coordinates);
+            self.element_at(shape.x(), &before, known)?
+        } else if op.is(Trait::elementwise) {
+            self.computed_at(tile, &op, coordinates, known)?
+        } else {
+            return Err(self.error(format!("an element of `{}` is unknown", op.mnemonic())));
         };
         known.insert(key, element);
         Ok(element)
@@ -63,41 +63,38 @@ impl Lowering<'_> {
         Ok(self.builder.results(inst)[0])
     }
 
-    /// For a shape op its operand and where the element is there.
+    /// Where the element is in the operand of a shape op.
     fn coordinates_before(
         &mut self,
-        op: &Op,
+        op: ShapeOp<'_>,
         tile: Value,
         coordinates: &[Value],
-    ) -> Option<(Value, Vec<Value>)> {
+    ) -> Vec<Value> {
+        let from = self.block.ty(op.x()).shape;
+        let mut before = coordinates.to_vec();
         match op {
-            Op::Broadcast(op::Broadcast { x }) => {
-                let from = self.block.ty(*x).shape;
+            ShapeOp::Broadcast(_) => {
                 let zero = self.builder.index(0);
-                let kept = |(axis, &at): (usize, &Value)| {
-                    if from.extent(axis) == 1 { zero } else { at }
-                };
-                Some((*x, coordinates.iter().enumerate().map(kept).collect()))
+                for (axis, at) in before.iter_mut().enumerate() {
+                    if from.extent(axis) == 1 {
+                        *at = zero;
+                    }
+                }
             }
-            Op::ExpandDims(op::ExpandDims { x, axis }) => {
-                let mut before = coordinates.to_vec();
-                before.remove(axis.index());
-                Some((*x, before))
+            ShapeOp::ExpandDims(op) => {
+                before.remove(op.axis.index());
             }
-            Op::Transpose(op::Transpose { x, permutation }) => {
-                let mut before = coordinates.to_vec();
-                for (&from, &at) in permutation.iter().zip(coordinates) {
+            ShapeOp::Transpose(op) => {
+                for (&from, &at) in op.permutation.iter().zip(coordinates) {
                     before[from as usize] = at;
                 }
-                Some((*x, before))
             }
-            Op::Reshape(op::Reshape { x }) => {
+            ShapeOp::Reshape(_) => {
                 let flat = self.flat_index(&self.block.ty(tile).shape, coordinates);
-                let before = self.split_index(&self.block.ty(*x).shape, flat);
-                Some((*x, before))
+                before = self.split_index(&from, flat);
             }
-            _ => None,
         }
+        before
     }
 
     /// The row-major index of an element.

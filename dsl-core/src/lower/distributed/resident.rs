@@ -108,36 +108,33 @@ impl<'a> Tracer<'a> {
             way.values.insert(value);
             let (next, direct) = self.only_user(value, region)?;
             let results = &self.func.inst(next).results;
-            value = match self.func.op(next) {
-                Op::Yield(op::Yield { values }) if direct => {
-                    return values.iter().position(|&yielded| yielded == value);
-                }
-                Op::Binary(op::Binary {
-                    op: BinaryOp::Add,
-                    lhs,
-                    rhs,
-                }) if direct => {
-                    let counts = if *lhs == value { *rhs } else { *lhs };
-                    self.is_spent_on(counts, next)?;
-                    way.values.insert(counts);
-                    way.counts = true;
-                    results[0]
-                }
-                Op::For(op::For { init, body, .. }) if direct => {
-                    let position = init.iter().position(|&carried| carried == value)?;
-                    let parameter = self.func.region(*body).parameters[position + 1];
-                    let end = self.follow(parameter, *body, way)?;
-                    *results.get(end).filter(|_| end == position)?
-                }
-                Op::If(op::If {
-                    on_true, on_false, ..
-                }) if !direct => {
-                    let end = self.follow(value, *on_true, way)?;
-                    let other = self.follow(value, *on_false, way)?;
-                    *results.get(end).filter(|_| end == other)?
-                }
-                _ => return None,
-            };
+            let op = self.func.op(next);
+            if !direct {
+                let Op::If(branch) = op else { return None };
+                let end = self.follow(value, branch.on_true, way)?;
+                let other = self.follow(value, branch.on_false, way)?;
+                value = *results.get(end).filter(|_| end == other)?;
+            } else if let Op::Yield(op::Yield { values }) = op {
+                return values.iter().position(|&yielded| yielded == value);
+            } else if let Op::For(op::For { init, body, .. }) = op {
+                let position = init.iter().position(|&carried| carried == value)?;
+                let parameter = self.func.region(*body).parameters[position + 1];
+                let end = self.follow(parameter, *body, way)?;
+                value = *results.get(end).filter(|_| end == position)?;
+            } else if let Op::Binary(op::Binary {
+                op: BinaryOp::Add,
+                lhs,
+                rhs,
+            }) = op
+            {
+                let counts = if *lhs == value { *rhs } else { *lhs };
+                self.is_spent_on(counts, next)?;
+                way.values.insert(counts);
+                way.counts = true;
+                value = results[0];
+            } else {
+                return None;
+            }
         }
     }
 

@@ -146,10 +146,7 @@ impl Lowerer<'_> {
     fn all_below(&mut self, vector: Value, extent: i64) -> Option<Value> {
         let ty = self.builder.ty(vector);
         let dtype = ty.dtype().expect("broken invariant: indices are numbers");
-        let sign = match dtype.class() {
-            Class::Signed => 1 << (dtype.bits() - 1),
-            _ => 0,
-        };
+        let sign = u64::from(dtype.is_signed()) << (dtype.bits() - 1);
         let outside = (!(extent as u64 - 1) | sign) & dtype.mask();
         if outside == 0 {
             return None;

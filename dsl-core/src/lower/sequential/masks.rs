@@ -17,23 +17,26 @@ impl Lowerer<'_> {
     /// Whether the mask holds for every lane, as one scalar, where the ends of ranges tell.
     pub(super) fn all_true(&mut self, mask: Value, index: &Index) -> Option<Value> {
         match self.bindings.get(&mask) {
-            Some(&Binding::Inline(inst, Inline::Computed)) => match *self.source.op(inst) {
-                Op::Binary(op::Binary {
+            Some(&Binding::Inline(inst, Inline::Computed)) => {
+                let op = self.source.op(inst);
+                if let &Op::Binary(op::Binary {
                     op: BinaryOp::And,
                     lhs,
                     rhs,
-                }) => {
+                }) = op
+                {
                     let lhs = self.all_true(lhs, index)?;
                     let rhs = self.all_true(rhs, index)?;
                     return Some(self.builder.and(lhs, rhs));
                 }
-                Op::Compare(op::Compare { op, lhs, rhs }) if self.dtype(lhs) == DType::I64 => {
+                if let &Op::Compare(op::Compare { op, lhs, rhs }) = op
+                    && self.dtype(lhs) == DType::I64
+                {
                     let lhs = self.ends(lhs, index)?;
                     let rhs = self.ends(rhs, index)?;
                     return self.compare_ends(op, &lhs, &rhs);
                 }
-                _ => {}
-            },
+            }
             Some(&Binding::Inline(_, Inline::Shape(op))) if !matches!(op, ShapeOp::Reshape(_)) => {
                 let before = self.before(op, index, self.shape(mask));
                 return self.all_true(op.x(), &before);

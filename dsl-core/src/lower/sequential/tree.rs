@@ -69,26 +69,24 @@ impl Lowerer<'_> {
             data.parameters.iter().copied().zip(operands).collect();
         for &inst in &data.insts {
             let op = source.op(inst).clone();
-            let pulled = match &op {
-                Op::Constant(op::Constant { value }) => Pulled::Uniform(self.literal(*value)),
-                Op::Yield(_) => continue,
-                _ => {
-                    let operands = op
-                        .operands()
-                        .into_iter()
-                        .map(|operand| {
-                            let pulled = match known.get(&operand) {
-                                Some(pulled) => pulled.clone(),
-                                None => self.pull(operand, &scalar_index()),
-                            };
-                            (pulled, self.dtype(operand))
-                        })
-                        .collect();
-                    let result = self.dtype(source.inst(inst).results[0]);
-                    self.apply(&op, result, operands, lanes)
-                }
+            let Some(&result) = source.inst(inst).results.first() else {
+                continue;
             };
-            known.insert(source.inst(inst).results[0], pulled);
+            let pulled = if let Op::Constant(op::Constant { value }) = op {
+                Pulled::Uniform(self.literal(value))
+            } else {
+                let operands = op.operands().into_iter();
+                let operands = operands.map(|operand| {
+                    let pulled = match known.get(&operand) {
+                        Some(pulled) => pulled.clone(),
+                        None => self.pull(operand, &scalar_index()),
+                    };
+                    (pulled, self.dtype(operand))
+                });
+                let operands = operands.collect();
+                self.apply(&op, self.dtype(result), operands, lanes)
+            };
+            known.insert(result, pulled);
         }
         let yielded = source.yielded(region).iter();
         yielded

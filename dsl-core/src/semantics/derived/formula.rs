@@ -16,10 +16,12 @@ pub(super) enum Format {
 impl Format {
     /// The format of a type that functions are computed in.
     pub(super) const fn of(dtype: DType) -> Option<Self> {
-        match dtype {
-            DType::F32 => Some(Self::Single),
-            DType::F64 => Some(Self::Double),
-            _ => None,
+        if matches!(dtype, DType::F32) {
+            Some(Self::Single)
+        } else if matches!(dtype, DType::F64) {
+            Some(Self::Double)
+        } else {
+            None
         }
     }
 

@@ -89,10 +89,12 @@ pub fn accuracy() -> impl Iterator<Item = Accuracy> {
         let floats = DType::ALL.iter().filter(|dtype| dtype.is_float());
         floats.map(move |&dtype| {
             let [single, double] = meaning(op).max_ulp;
-            let (max_ulp, domain) = match dtype {
-                DType::F64 => (double, "2 million arguments"),
-                DType::F32 => (single, "every bit pattern"),
-                _ => (NARROW_MAX_ULP, "every bit pattern"),
+            let (max_ulp, domain) = if dtype == DType::F64 {
+                (double, "2 million arguments")
+            } else if dtype == DType::F32 {
+                (single, "every bit pattern")
+            } else {
+                (NARROW_MAX_ULP, "every bit pattern")
             };
             Accuracy {
                 op,

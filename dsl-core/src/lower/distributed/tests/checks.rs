@@ -1,7 +1,7 @@
 //! Bounds: what checks report, what they leave alone, and that nothing else is touched.
 
 use super::*;
-use crate::ir::op;
+use crate::ir::Effect;
 use crate::target::BoundsError;
 
 fn lowered(source: &str, warps: u32, bounds: Bounds) -> verify::LaneFunc {
@@ -103,12 +103,14 @@ fn a_tail_that_no_vector_divides_is_loaded_in_vectors() {
         let lowered = lowered(&rows_for(n, stride), 1, Bounds::Unchecked);
         let widths = |loads: bool| {
             let insts = lowered.all_insts().into_iter();
-            let found = insts.filter_map(|inst| match *lowered.op(inst) {
-                Op::LaneLoad(_) if loads => Some(lowered.ty(lowered.inst(inst).results[0])),
-                Op::LaneStore(op::LaneStore { value, .. }) if !loads => Some(lowered.ty(value)),
-                _ => None,
+            let accesses = insts.filter_map(|inst| Some((inst, lowered.op(inst).access()?)));
+            let chosen = accesses.filter(|(_, access)| (access.effect == Effect::Reads) == loads);
+            let moved = chosen.map(|(inst, access)| {
+                access
+                    .value
+                    .unwrap_or_else(|| lowered.inst(inst).results[0])
             });
-            found.map(|ty| ty.shape.elements()).max()
+            moved.map(|value| lowered.ty(value).shape.elements()).max()
         };
         for loads in [true, false] {
             assert_eq!(widths(loads), Some(widest), "{n} of {stride}");

@@ -10,12 +10,12 @@ fn count(func: &Func, wanted: impl Fn(&Op) -> bool) -> usize {
 
 fn shared_bytes(func: &Func) -> i64 {
     let insts = func.all_insts().into_iter();
-    let ends = insts.filter_map(|inst| match *func.op(inst) {
-        Op::Alloc(op::Alloc { offset, count }) => {
-            let (dtype, _) = func.ty(func.inst(inst).results[0]).pointee()?;
-            Some(offset + count * i64::from(dtype.bytes()))
-        }
-        _ => None,
+    let ends = insts.filter_map(|inst| {
+        let Op::Alloc(op::Alloc { offset, count }) = func.op(inst) else {
+            return None;
+        };
+        let (dtype, _) = func.ty(func.inst(inst).results[0]).pointee()?;
+        Some(offset + count * i64::from(dtype.bytes()))
     });
     ends.max().unwrap_or(0)
 }
