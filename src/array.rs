@@ -139,10 +139,9 @@ pub(crate) fn literal_at(dtype: DType, bytes: &[u8], index: usize) -> Literal {
     let mut raw = [0; 8];
     raw[..size].copy_from_slice(&bytes[index * size..(index + 1) * size]);
     let bits = u64::from_le_bytes(raw);
-    match dtype {
-        DType::Bool => Literal::from_bits(dtype, u64::from(bits != 0)),
-        dtype => Literal::from_bits(dtype, bits),
-    }
+    let is_bool = dtype == DType::Bool;
+    let bits = if is_bool { u64::from(bits != 0) } else { bits };
+    Literal::from_bits(dtype, bits)
 }
 
 #[cfg(target_endian = "big")]

@@ -68,24 +68,24 @@ impl Code {
         let func = self.lane()?;
         func.all_insts().into_iter().find_map(|inst| {
             let data = func.inst(inst);
-            match data.op {
-                Op::CheckBounds(op::CheckBounds { base, site, .. })
-                | Op::StopOutside(op::StopOutside { base, site, .. })
-                    if u64::try_from(site) == Ok(wanted) =>
-                {
-                    let parameter = func.parameter_index(base)?;
-                    Some((data.loc.clone(), Accessed::Parameter(parameter)))
-                }
-                Op::CheckIndex(op::CheckIndex {
-                    axis, extent, site, ..
-                })
-                | Op::StopIndex(op::StopIndex {
-                    axis, extent, site, ..
-                }) if u64::try_from(site) == Ok(wanted) => {
-                    Some((data.loc.clone(), Accessed::Axis(axis, extent)))
-                }
-                _ => None,
+            if let Op::CheckBounds(op::CheckBounds { base, site, .. })
+            | Op::StopOutside(op::StopOutside { base, site, .. }) = data.op
+                && u64::try_from(site) == Ok(wanted)
+            {
+                let parameter = func.parameter_index(base)?;
+                return Some((data.loc.clone(), Accessed::Parameter(parameter)));
             }
+            if let Op::CheckIndex(op::CheckIndex {
+                axis, extent, site, ..
+            })
+            | Op::StopIndex(op::StopIndex {
+                axis, extent, site, ..
+            }) = data.op
+                && u64::try_from(site) == Ok(wanted)
+            {
+                return Some((data.loc.clone(), Accessed::Axis(axis, extent)));
+            }
+            None
         })
     }
 }

@@ -77,9 +77,10 @@ fn bytes_of(line: &str) -> Vec<u8> {
 /// What NumPy put into the files of rank 2: 1 to 6, or three `True` among six.
 fn numbers(dtype: DType) -> Array {
     let shape = [2, 3];
-    let numbers = match dtype {
-        DType::Bool => [1.0, 0.0, 1.0, 0.0, 0.0, 1.0],
-        _ => [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+    let numbers = if dtype == DType::Bool {
+        [1.0, 0.0, 1.0, 0.0, 0.0, 1.0]
+    } else {
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     };
     let bits = numbers.map(|number| Literal::from_f64(dtype, number).bits.to_le_bytes());
     let bytes: Vec<u8> = bits

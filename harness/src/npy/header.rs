@@ -97,14 +97,13 @@ impl Header {
 }
 
 fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> Result<(), Refusal> {
-    reader
-        .read_exact(bytes)
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => {
-                Refusal::Malformed("the file ends within its header".to_string())
-            }
-            _ => Refusal::Read(error),
-        })
+    reader.read_exact(bytes).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            Refusal::Malformed("the file ends within its header".to_string())
+        } else {
+            Refusal::Read(error)
+        }
+    })
 }
 
 /// A place in the text of a header.

@@ -1,9 +1,11 @@
 //! What a random program must contain: one op on one data type, the unit of coverage.
 
+use exactile_core::ir::op::{BlockOp, Elementwise, ShapeOp};
 use exactile_core::ir::{
-    AtomicOp, BinaryOp, Class, CompareOp, DType, Func, Function, Inst, Op, Region, TernaryOp,
-    UnaryOp, op,
+    AtomicOp, BinaryOp, Class, CompareOp, DType, Func, Function, Inst, Region, TernaryOp, UnaryOp,
+    Value, op,
 };
+use exactile_core::semantics::reduction::only_op;
 
 /// How the region of a reduction or a scan combines.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -307,90 +309,83 @@ impl Target {
     /// What `inst` covers; `None` for ops that coverage does not count.
     pub fn of(func: &Func, inst: Inst) -> Option<Self> {
         let data = func.inst(inst);
-        let result = data
-            .results
-            .first()
-            .and_then(|&value| func.ty(value).dtype());
-        match &data.op {
-            Op::Unary(op::Unary { op, .. }) => Some(Self::Unary(*op, result?)),
-            Op::Function(op::Function { op, .. }) => Some(Self::Function(*op, result?)),
-            Op::Binary(op::Binary { op, .. }) => Some(Self::Binary(*op, result?)),
-            Op::Ternary(op::Ternary { op, .. }) => Some(Self::Ternary(*op, result?)),
-            Op::Compare(op::Compare { op, lhs, .. }) => {
-                Some(Self::Compare(*op, func.ty(*lhs).dtype()?))
-            }
-            Op::Cast(op::Cast { x }) => Some(Self::Cast(func.ty(*x).dtype()?, result?)),
-            Op::Bitcast(op::Bitcast { x }) => Some(Self::Bitcast(func.ty(*x).dtype()?, result?)),
-            op => structure(func, op)
-                .and_then(|structure| match op {
-                    Op::Store(op::Store { value, .. })
-                    | Op::AtomicReduce(op::AtomicReduce { value, .. }) => {
-                        Some((structure, func.ty(*value).dtype()?))
-                    }
-                    Op::Histogram(op::Histogram { x, .. }) => {
-                        Some((structure, func.ty(*x).dtype()?))
-                    }
-                    Op::Reduce(op::Reduce { sources, .. }) | Op::Scan(op::Scan { sources, .. }) => {
-                        Some((structure, func.ty(*sources.first()?).dtype()?))
-                    }
-                    Op::While(op::While { init, .. }) => {
-                        Some((structure, func.ty(*init.last()?).dtype()?))
-                    }
-                    _ => Some((structure, result?)),
-                })
-                .map(|(structure, dtype)| Self::Structure(structure, dtype)),
+        let of = |value: Value| func.ty(value).dtype();
+        let result = data.results.first().and_then(|&value| of(value));
+        let op = data.op.block()?;
+        if let BlockOp::Function(op) = op {
+            return Some(Self::Function(op.op, result?));
         }
+        if let BlockOp::Elementwise(op) = op {
+            return match op {
+                Elementwise::Unary(op) => Some(Self::Unary(op.op, result?)),
+                Elementwise::Binary(op) => Some(Self::Binary(op.op, result?)),
+                Elementwise::Ternary(op) => Some(Self::Ternary(op.op, result?)),
+                Elementwise::Compare(op) => Some(Self::Compare(op.op, of(op.lhs)?)),
+                Elementwise::Cast(op) => Some(Self::Cast(of(op.x)?, result?)),
+                Elementwise::Bitcast(op) => Some(Self::Bitcast(of(op.x)?, result?)),
+                Elementwise::Select(_) => Some(Self::Structure(Structure::Select, result?)),
+                Elementwise::Approximate(_) => None,
+            };
+        }
+        let moved = data.op.access().and_then(|access| access.value);
+        let dtype = moved.or(counted(op)).map_or(result, of);
+        Some(Self::Structure(structure(func, op)?, dtype?))
     }
 }
 
-fn structure(func: &Func, op: &Op) -> Option<Structure> {
+/// The operand whose data type counts, where that is not the result's.
+fn counted(op: BlockOp<'_>) -> Option<Value> {
+    if let BlockOp::Histogram(op) = op {
+        return Some(op.x);
+    }
+    if let BlockOp::While(op) = op {
+        return op.init.last().copied();
+    }
+    if let BlockOp::Reduce(op::Reduce { sources, .. }) | BlockOp::Scan(op::Scan { sources, .. }) =
+        op
+    {
+        return sources.first().copied();
+    }
+    None
+}
+
+fn structure(func: &Func, op: BlockOp<'_>) -> Option<Structure> {
     Some(match op {
-        Op::Constant(_) => Structure::Constant,
-        Op::Select(_) => Structure::Select,
-        Op::Splat(_) => Structure::Splat,
-        Op::Broadcast(_) => Structure::Broadcast,
-        Op::ExpandDims(_) => Structure::ExpandDims,
-        Op::Reshape(_) => Structure::Reshape,
-        Op::Transpose(_) => Structure::Transpose,
-        Op::Load(op::Load { mask: None, .. }) => Structure::Load,
-        Op::Load(op::Load { other: None, .. }) => Structure::LoadMasked,
-        Op::Load(_) => Structure::LoadOther,
-        Op::Store(op::Store { mask: None, .. }) => Structure::Store,
-        Op::Store(_) => Structure::StoreMasked,
-        Op::AtomicReduce(op::AtomicReduce { op, .. }) => Structure::Atomic(*op),
-        Op::For(op::For { init, .. }) if func.ty(*init.first()?).is_scalar() => {
-            Structure::ForScalar
-        }
-        Op::For(_) => Structure::ForTile,
-        Op::While(_) => Structure::While,
-        Op::If(_) => Structure::If,
-        Op::Reduce(op::Reduce {
-            sources, combine, ..
-        }) => Structure::Reduce(combiner(func, sources.len(), *combine)),
-        Op::Scan(op::Scan {
-            sources, combine, ..
-        }) => Structure::Scan(combiner(func, sources.len(), *combine)),
-        Op::Sort(_) => Structure::Sort,
-        Op::Dot(_) => Structure::Dot,
-        Op::Histogram(_) => Structure::Histogram,
-        Op::Gather(_) => Structure::Gather,
-        Op::Arange(_) => Structure::Arange,
-        Op::ProgramId(_) => Structure::ProgramId,
-        Op::NumPrograms(_) => Structure::NumPrograms,
-        _ => return None,
+        BlockOp::Elementwise(_) | BlockOp::Function(_) | BlockOp::Yield(_) => return None,
+        BlockOp::Constant(_) => Structure::Constant,
+        BlockOp::Splat(_) => Structure::Splat,
+        BlockOp::ShapeOp(op) => match op {
+            ShapeOp::Broadcast(_) => Structure::Broadcast,
+            ShapeOp::ExpandDims(_) => Structure::ExpandDims,
+            ShapeOp::Reshape(_) => Structure::Reshape,
+            ShapeOp::Transpose(_) => Structure::Transpose,
+        },
+        BlockOp::Load(op::Load { mask: None, .. }) => Structure::Load,
+        BlockOp::Load(op::Load { other: None, .. }) => Structure::LoadMasked,
+        BlockOp::Load(_) => Structure::LoadOther,
+        BlockOp::Store(op::Store { mask: None, .. }) => Structure::Store,
+        BlockOp::Store(_) => Structure::StoreMasked,
+        BlockOp::AtomicReduce(op) => Structure::Atomic(op.op),
+        BlockOp::For(op) if func.ty(*op.init.first()?).is_scalar() => Structure::ForScalar,
+        BlockOp::For(_) => Structure::ForTile,
+        BlockOp::While(_) => Structure::While,
+        BlockOp::If(_) => Structure::If,
+        BlockOp::Reduce(op) => Structure::Reduce(combiner(func, op.sources.len(), op.combine)),
+        BlockOp::Scan(op) => Structure::Scan(combiner(func, op.sources.len(), op.combine)),
+        BlockOp::Sort(_) => Structure::Sort,
+        BlockOp::Dot(_) => Structure::Dot,
+        BlockOp::Histogram(_) => Structure::Histogram,
+        BlockOp::Gather(_) => Structure::Gather,
+        BlockOp::Arange(_) => Structure::Arange,
+        BlockOp::ProgramId(_) => Structure::ProgramId,
+        BlockOp::NumPrograms(_) => Structure::NumPrograms,
     })
 }
 
 fn combiner(func: &Func, sources: usize, region: Region) -> Combine {
-    let data = func.region(region);
-    match (&data.insts[..], &data.parameters[..]) {
-        ([inst, _], &[lower, higher]) if sources == 1 => match *func.op(*inst) {
-            Op::Binary(op::Binary { op, lhs, rhs }) if (lhs, rhs) == (lower, higher) => {
-                Combine::Op(op)
-            }
-            _ => Combine::Closure,
-        },
-        _ if sources == 1 => Combine::Closure,
-        _ => Combine::Several,
+    match only_op(func, region) {
+        Some(op) => Combine::Op(op),
+        None if sources == 1 => Combine::Closure,
+        None => Combine::Several,
     }
 }

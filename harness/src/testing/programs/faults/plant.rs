@@ -36,12 +36,8 @@ pub(super) fn keep_operands(func: &mut Func, _random: &mut Random) -> bool {
             |inst| matches!(func.op(inst), Op::ShuffleXor(op::ShuffleXor { x, .. }) if *x == own),
         )
     };
-    let exchanged = |op: &Op| match *op {
-        Op::Select(op::Select {
-            on_true, on_false, ..
-        }) => shuffle_of(on_true, on_false) || shuffle_of(on_false, on_true),
-        _ => false,
-    };
+    let either = |a: Value, b: Value| shuffle_of(a, b) || shuffle_of(b, a);
+    let exchanged = |op: &Op| matches!(op, Op::Select(op) if either(op.on_true, op.on_false));
     let selects = sites(func, exchanged);
     for &inst in &selects {
         if let Op::Select(op::Select { on_false, .. }) = *func.op(inst) {
@@ -209,13 +205,13 @@ pub(super) fn ignore_nan(func: &mut Func, _random: &mut Random) -> bool {
         if let Op::Binary(op::Binary { op, .. }) = &mut func.inst_mut(inst).op
             && dtype.is_some_and(DType::is_float)
         {
-            let changed = match *op {
-                BinaryOp::Minimum => BinaryOp::Minnum,
-                BinaryOp::Maximum => BinaryOp::Maxnum,
-                other => other,
-            };
-            planted |= changed != *op;
-            *op = changed;
+            if *op == BinaryOp::Minimum {
+                *op = BinaryOp::Minnum;
+                planted = true;
+            } else if *op == BinaryOp::Maximum {
+                *op = BinaryOp::Maxnum;
+                planted = true;
+            }
         }
     }
     planted
@@ -283,11 +279,13 @@ pub(super) fn wrong_vector_element(func: &mut Func, random: &mut Random) -> bool
     let Some(inst) = one(func, random, wanted) else {
         return false;
     };
-    match &mut func.inst_mut(inst).op {
-        Op::Extract(op::Extract { index, .. }) => *index ^= 1,
-        Op::ShuffleVector(op::ShuffleVector { indices, .. }) => indices.reverse(),
-        Op::Vector(op::Vector { elements }) => elements.swap(0, 1),
-        _ => return false,
+    let op = &mut func.inst_mut(inst).op;
+    if let Op::Extract(op::Extract { index, .. }) = op {
+        *index ^= 1;
+    } else if let Op::ShuffleVector(op::ShuffleVector { indices, .. }) = op {
+        indices.reverse();
+    } else if let Op::Vector(op::Vector { elements }) = op {
+        elements.swap(0, 1);
     }
     true
 }
@@ -297,11 +295,8 @@ pub(super) fn shift_offset(func: &mut Func, random: &mut Random) -> bool {
     let Some(inst) = one(func, random, wanted) else {
         return false;
     };
-    let offset = match func.op(inst) {
-        Op::LaneLoad(op::LaneLoad { offset, .. }) | Op::LaneStore(op::LaneStore { offset, .. }) => {
-            *offset
-        }
-        _ => return false,
+    let Some(offset) = func.op(inst).access().map(|access| access.offsets) else {
+        return false;
     };
     let ty = func.ty(offset);
     let Some(dtype) = ty.dtype() else {
@@ -369,14 +364,11 @@ fn lane_dependent(func: &Func) -> BTreeSet<Value> {
 
 pub(super) fn store_replicas(func: &mut Func, _random: &mut Random) -> bool {
     let dependent = lane_dependent(func);
-    let guarded = sites(func, |op| match op {
-        Op::LaneStore(op::LaneStore {
-            mask: Some(mask),
-            offset,
-            ..
-        }) => dependent.contains(mask) && !dependent.contains(offset),
-        _ => false,
-    });
+    let alone = |op: &op::LaneStore| {
+        let masked = op.mask.is_some_and(|mask| dependent.contains(&mask));
+        masked && !dependent.contains(&op.offset)
+    };
+    let guarded = sites(func, |op| matches!(op, Op::LaneStore(op) if alone(op)));
     for &inst in &guarded {
         if let Op::LaneStore(op::LaneStore { mask, .. }) = &mut func.inst_mut(inst).op {
             *mask = None;

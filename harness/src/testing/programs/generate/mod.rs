@@ -363,11 +363,11 @@ impl Generator {
                 let [on_true, on_false] = [0; 2].map(|_| self.make(dtype, shape, depth));
                 self.builder.select(condition, on_true, on_false)
             }
-            Structure::Splat
-            | Structure::Broadcast
-            | Structure::ExpandDims
-            | Structure::Reshape
-            | Structure::Transpose => self.reshaped(structure, dtype, shape, depth),
+            Structure::Splat => self.splat(dtype, shape, depth),
+            Structure::Broadcast => self.broadcast(dtype, shape, depth),
+            Structure::ExpandDims => self.expand_dims(dtype, shape, depth),
+            Structure::Reshape => self.reshape(dtype, shape, depth),
+            Structure::Transpose => self.transpose(dtype, shape, depth),
             Structure::Load | Structure::LoadMasked | Structure::LoadOther => {
                 self.load(dtype, shape, structure, depth)
             }

@@ -111,59 +111,59 @@ impl Generator {
         }
     }
 
-    /// A value of the wanted shape made from one of another shape.
-    pub(super) fn reshaped(
-        &mut self,
-        structure: Structure,
-        dtype: DType,
-        wanted: Shape,
-        depth: u32,
-    ) -> Value {
+    /// A scalar, repeated.
+    pub(super) fn splat(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
+        let x = self.make(dtype, Shape::SCALAR, depth);
         let ty = Type::tile(dtype, wanted);
-        match structure {
-            Structure::Splat => {
-                let x = self.make(dtype, Shape::SCALAR, depth);
-                self.builder.declared(Op::Splat(op::Splat { x }), ty)
-            }
-            Structure::Broadcast => {
-                let mut dims = wanted.dims();
-                let wide: Vec<usize> = (0..dims.len()).filter(|&axis| dims[axis] > 1).collect();
-                let forced = self.random.pick(&wide);
-                for axis in wide {
-                    if axis == forced || self.random.one_in(2) {
-                        dims[axis] = 1;
-                    }
-                }
-                let x = self.make(dtype, shape(&dims), depth);
-                self.builder
-                    .declared(Op::Broadcast(op::Broadcast { x }), ty)
-            }
-            Structure::ExpandDims => {
-                let unit = wanted.extents().iter().enumerate();
-                let unit: Vec<usize> = unit.filter(|it| *it.1 == 1).map(|it| it.0).collect();
-                let axis = self.random.pick(&unit);
-                let x = self.make(dtype, wanted.without(axis), depth);
-                let axis = Axis(axis as u8);
-                self.builder
-                    .value(Op::ExpandDims(op::ExpandDims { x, axis }))
-            }
-            Structure::Transpose => {
-                let mut permutation: Vec<u32> = (0..wanted.rank() as u32).collect();
-                self.random.shuffle(&mut permutation);
-                let mut dims = vec![0; wanted.rank()];
-                for (axis, &from) in permutation.iter().enumerate() {
-                    dims[from as usize] = wanted.extent(axis);
-                }
-                let x = self.make(dtype, shape(&dims), depth);
-                self.builder
-                    .value(Op::Transpose(op::Transpose { x, permutation }))
-            }
-            _ => {
-                let from = self.same_elements(wanted);
-                let x = self.make(dtype, from, depth);
-                self.builder.declared(Op::Reshape(op::Reshape { x }), ty)
+        self.builder.declared(Op::Splat(op::Splat { x }), ty)
+    }
+
+    /// A tile of fewer elements, repeated along some axes.
+    pub(super) fn broadcast(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
+        let mut dims = wanted.dims();
+        let wide: Vec<usize> = (0..dims.len()).filter(|&axis| dims[axis] > 1).collect();
+        let forced = self.random.pick(&wide);
+        for axis in wide {
+            if axis == forced || self.random.one_in(2) {
+                dims[axis] = 1;
             }
         }
+        let x = self.make(dtype, shape(&dims), depth);
+        let ty = Type::tile(dtype, wanted);
+        self.builder
+            .declared(Op::Broadcast(op::Broadcast { x }), ty)
+    }
+
+    /// A tile with one more axis.
+    pub(super) fn expand_dims(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
+        let unit = wanted.extents().iter().enumerate();
+        let unit: Vec<usize> = unit.filter(|it| *it.1 == 1).map(|it| it.0).collect();
+        let axis = self.random.pick(&unit);
+        let x = self.make(dtype, wanted.without(axis), depth);
+        let axis = Axis(axis as u8);
+        self.builder
+            .value(Op::ExpandDims(op::ExpandDims { x, axis }))
+    }
+
+    /// A tile with permuted axes.
+    pub(super) fn transpose(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
+        let mut permutation: Vec<u32> = (0..wanted.rank() as u32).collect();
+        self.random.shuffle(&mut permutation);
+        let mut dims = vec![0; wanted.rank()];
+        for (axis, &from) in permutation.iter().enumerate() {
+            dims[from as usize] = wanted.extent(axis);
+        }
+        let x = self.make(dtype, shape(&dims), depth);
+        self.builder
+            .value(Op::Transpose(op::Transpose { x, permutation }))
+    }
+
+    /// The elements of a tile of another shape.
+    pub(super) fn reshape(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
+        let from = self.same_elements(wanted);
+        let x = self.make(dtype, from, depth);
+        let ty = Type::tile(dtype, wanted);
+        self.builder.declared(Op::Reshape(op::Reshape { x }), ty)
     }
 
     /// A random shape of as many elements as a tile may have.
