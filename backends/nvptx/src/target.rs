@@ -77,7 +77,38 @@ fn mend(text: &str) -> String {
 ///   negation is the same, and not taken for anything.
 /// - It negates 16 bits in a register of 32 that it takes for sign-extended.
 /// - It loses the high half of a register of the uniform datapath that is split to be stored by bytes.
+/// - It converts a float to an integer where the low bits of its register are stored.
 fn replacement(line: &str) -> Option<String> {
+    narrow_store(line).or_else(|| arithmetic(line))
+}
+
+/// A store of the low bits of a wider register, by a register of the width of the store.
+fn narrow_store(line: &str) -> Option<String> {
+    let line = line.trim();
+    let store = line
+        .split_whitespace()
+        .find(|word| !word.starts_with('@'))?;
+    let bits: u32 = store
+        .strip_prefix("st.")?
+        .rsplit(".b")
+        .next()?
+        .parse()
+        .ok()?;
+    let (before, source) = line.strip_suffix(';')?.rsplit_once(", ")?;
+    let wide = match source
+        .trim_start_matches('%')
+        .trim_end_matches(|c: char| c.is_ascii_digit())
+    {
+        "rs" => 16,
+        "r" => 32,
+        "rd" => 64,
+        _ => return None,
+    };
+    (bits < wide)
+        .then(|| format!(".reg .b{bits} %low; cvt.u{bits}.u{wide} %low, {source}; {before}, %low;"))
+}
+
+fn arithmetic(line: &str) -> Option<String> {
     let (instruction, operands) = line
         .trim()
         .strip_suffix(';')?
@@ -149,6 +180,21 @@ mod tests {
         for (line, expected) in replaced {
             assert_eq!(mend(line), expected);
         }
+        let stores = [
+            (
+                "\tst.global.b8 \t[%rd1+64], %rs1;\n",
+                "\t{ .reg .b8 %low; cvt.u8.u16 %low, %rs1; st.global.b8 \t[%rd1+64], %low; }\n",
+            ),
+            (
+                "\t@!%p1 st.shared.b32 [%rd1], %rd2;\n",
+                "\t{ .reg .b32 %low; cvt.u32.u64 %low, %rd2; @!%p1 st.shared.b32 [%rd1], %low; }\n",
+            ),
+        ];
+        for (line, expected) in stores {
+            assert_eq!(mend(line), expected);
+        }
+        let whole = "\tst.global.b16 \t[%rd1], %rs1;\n\tst.global.v2.b8 \t[%rd1], {%rs1, %rs2};\n";
+        assert_eq!(mend(whole), whole);
         let kept = "\tneg.s32 \t%r2, %r1;\n\tmov.b32 \t%r1, {%rs1, %rs2};\n\tabs.f32 \t%r1, %r2;\n";
         assert_eq!(mend(kept), kept);
     }
