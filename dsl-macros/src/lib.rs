@@ -7,6 +7,7 @@
 //! it, and no output of these macros contains `unsafe`.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "the syntax of Rust is enums of another crate, of which a rule names a few"

@@ -17,7 +17,14 @@ const MAX_FUNCTION_LINES: usize = 80;
 const MAX_FACADE_LINES: usize = 5000;
 
 /// The packages that are for users: each public item says what it is.
-const PUBLIC: &[&str] = &["src", "dsl-core/src", "kernels/src"];
+const PUBLIC: &[&str] = &[
+    "src",
+    "dsl-macros/src",
+    "dsl-core/src",
+    "backends/cranelift/src",
+    "backends/nvptx/src",
+    "kernels/src",
+];
 
 /// The only files that may hold `unsafe`.
 const UNSAFE_FILES: &[&str] = &[

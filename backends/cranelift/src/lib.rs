@@ -5,6 +5,8 @@
 //! registers; what the instruction set lacks is done lane by lane, and what is rare calls the
 //! functions of [`exactile_core::semantics`] themselves.
 
+#![warn(missing_docs)]
+
 mod codegen;
 mod environment;
 mod jit;

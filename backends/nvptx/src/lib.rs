@@ -3,6 +3,8 @@
 //! [`emit`] turns a verified lane function into PTX text; it needs no GPU. [`Driver`] finds the
 //! devices at run time: nothing of CUDA is linked, so a program with this crate starts everywhere.
 
+#![warn(missing_docs)]
+
 mod assemble;
 mod codegen;
 mod driver;
