@@ -74,22 +74,7 @@ fn configurations() -> Vec<Configuration> {
         });
         add("vector_add", block, block, launched(&kernel));
     }
-    for block in [1024, 2048, 4096] {
-        let kernel = softmax::softmax::<f32>(softmax::softmax::Config::new(block));
-        add("softmax", block, block, launched(&kernel));
-        let kernel = softmax::softmax::<f16>(softmax::softmax::Config::new(block));
-        add("softmax_f16", block, block, launched(&kernel));
-        let config = softmax::softmax_loop::Config::new(block);
-        let kernel = softmax::softmax_loop::<f32>(config);
-        add("softmax_loop", block, block, launched(&kernel));
-        let kernel = softmax::softmax_loop::<f16>(config);
-        add("softmax_loop_f16", block, block, launched(&kernel));
-        let config = layer_norm::layer_norm_loop::Config::new(block);
-        let kernel = layer_norm::layer_norm_loop::<f32>(config);
-        add("layer_norm_loop", block, block, launched(&kernel));
-        let kernel = layer_norm::layer_norm::<f32>(layer_norm::layer_norm::Config::new(block));
-        add("layer_norm", block, block, launched(&kernel));
-    }
+    rows(&mut add);
     for block in [1024, 4096, 8192] {
         let kernel = cumsum::cumsum::<f32>(cumsum::cumsum::Config::new(block));
         add("cumsum", block, block, launched(&kernel));
@@ -124,6 +109,26 @@ fn configurations() -> Vec<Configuration> {
         );
     }
     list
+}
+
+/// Rows that are normalised.
+fn rows(add: &mut impl FnMut(&str, usize, usize, Launched)) {
+    for block in [1024, 2048, 4096] {
+        let kernel = softmax::softmax::<f32>(softmax::softmax::Config::new(block));
+        add("softmax", block, block, launched(&kernel));
+        let kernel = softmax::softmax::<f16>(softmax::softmax::Config::new(block));
+        add("softmax_f16", block, block, launched(&kernel));
+        let config = softmax::softmax_loop::Config::new(block);
+        let kernel = softmax::softmax_loop::<f32>(config);
+        add("softmax_loop", block, block, launched(&kernel));
+        let kernel = softmax::softmax_loop::<f16>(config);
+        add("softmax_loop_f16", block, block, launched(&kernel));
+        let config = layer_norm::layer_norm_loop::Config::new(block);
+        let kernel = layer_norm::layer_norm_loop::<f32>(config);
+        add("layer_norm_loop", block, block, launched(&kernel));
+        let kernel = layer_norm::layer_norm::<f32>(layer_norm::layer_norm::Config::new(block));
+        add("layer_norm", block, block, launched(&kernel));
+    }
 }
 
 /// Counts and gathers.

@@ -5,7 +5,7 @@
     reason = "executable memory is freed by hand and called through its address"
 )]
 
-use cranelift_codegen::ir::{AbiParam, types};
+use cranelift_codegen::ir::{AbiParam, Function, types};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -232,8 +232,37 @@ struct Defined {
     text: String,
 }
 
+fn failed(error: cranelift_module::ModuleError) -> Error {
+    Error::Codegen(format!("{error:?}"))
+}
+
+/// What kernels call.
+fn import_helpers(module: &mut JITModule, func: &mut Function) -> Result<Helpers, Error> {
+    let prefetch = define_prefetch(module)?.map(|ids| {
+        ids.map(|id| {
+            let function = module.declare_func_in_func(id, func);
+            // The memory of a module need not lie within the reach of a near call.
+            func.dfg.ext_funcs[function].colocated = false;
+            function
+        })
+    });
+    let mut import = |name: &str, parameters: usize, returns: bool| {
+        let mut signature = module.make_signature();
+        signature.params = vec![AbiParam::new(types::I64); parameters];
+        signature.returns = vec![AbiParam::new(types::I64); usize::from(returns)];
+        let id = module
+            .declare_function(name, Linkage::Import, &signature)
+            .map_err(failed)?;
+        Ok(module.declare_func_in_func(id, func))
+    };
+    Ok(Helpers {
+        scalar: import("exactile_scalar_call", 4, true)?,
+        out_of_bounds: import("exactile_out_of_bounds", 6, false)?,
+        prefetch,
+    })
+}
+
 fn define(module: &mut JITModule, func: &LaneFunc, describe: bool) -> Result<Defined, Error> {
-    let failed = |error: cranelift_module::ModuleError| Error::Codegen(format!("{error:?}"));
     let mut context = module.make_context();
     context.set_disasm(describe);
     let pointer = module.target_config().pointer_type();
@@ -245,28 +274,7 @@ fn define(module: &mut JITModule, func: &LaneFunc, describe: bool) -> Result<Def
             .push(AbiParam::new(types::I64));
     }
     debug_assert_eq!(pointer.bytes() as usize, size_of::<*const LaunchContext>());
-    let prefetch = define_prefetch(module)?.map(|ids| {
-        ids.map(|id| {
-            let function = module.declare_func_in_func(id, &mut context.func);
-            // The memory of a module need not lie within the reach of a near call.
-            context.func.dfg.ext_funcs[function].colocated = false;
-            function
-        })
-    });
-    let mut import = |name: &str, parameters: usize, returns: bool| {
-        let mut signature = module.make_signature();
-        signature.params = vec![AbiParam::new(types::I64); parameters];
-        signature.returns = vec![AbiParam::new(types::I64); usize::from(returns)];
-        let id = module
-            .declare_function(name, Linkage::Import, &signature)
-            .map_err(failed)?;
-        Ok(module.declare_func_in_func(id, &mut context.func))
-    };
-    let helpers = Helpers {
-        scalar: import("exactile_scalar_call", 4, true)?,
-        out_of_bounds: import("exactile_out_of_bounds", 6, false)?,
-        prefetch,
-    };
+    let helpers = import_helpers(module, &mut context.func)?;
     let mut frontend = FunctionBuilderContext::new();
     let builder = FunctionBuilder::new(&mut context.func, &mut frontend);
     codegen::translate(func, builder, helpers, module.isa())?;

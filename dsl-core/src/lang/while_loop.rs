@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::branch::{Condition, Decision};
 use super::carry::Slot;
-use super::context;
+use super::context::{self, Context};
 use super::frame::{
     Snapshot, carried_types, reject_changed, reject_opaque, replaced, same_type, substitute,
 };
@@ -173,32 +173,11 @@ impl While {
                 true => after.resolve(context),
                 false => trial.inside[1].clone(),
             };
-            let mut init = Vec::new();
-            let mut yields = [Vec::from_iter(trial.condition), Vec::new()];
-            let mut unchanged = [BTreeMap::new(), BTreeMap::new()];
-            for (index, &entry) in trial.entry.iter().enumerate() {
-                let parameters = [trial.inside[0][index], trial.inside[1][index]];
-                if parameters[0] == entry {
-                    continue;
-                }
-                let name = trial.before.names[index];
-                let tested = same_type(
-                    context,
-                    "condition",
-                    name,
-                    parameters[0],
-                    trial.tested[index],
-                );
-                let value = same_type(context, "body", name, parameters[1], next[index]);
-                if tested == parameters[0] && value == parameters[1] {
-                    unchanged[0].insert(parameters[0], entry);
-                    unchanged[1].insert(parameters[1], entry);
-                } else {
-                    init.push(entry);
-                    yields[0].push(tested);
-                    yields[1].push(value);
-                }
-            }
+            let Carried {
+                init,
+                yields,
+                unchanged,
+            } = Carried::of(&trial, &next, context);
             for (&region, values) in trial.regions.iter().zip(yields) {
                 context.builder.enter(region);
                 context.builder.emit(Op::Yield(op::Yield { values }), &[]);
@@ -229,6 +208,52 @@ impl While {
         });
         if let Some(snapshot) = snapshot {
             snapshot.restore(slots);
+        }
+    }
+}
+
+/// What a loop carries.
+struct Carried {
+    init: Vec<Value>,
+    /// What each region hands on: of the condition, that first.
+    yields: [Vec<Value>; 2],
+    /// In each region the parameters of values that no region changes, with the values.
+    unchanged: [BTreeMap<Value, Value>; 2],
+}
+
+impl Carried {
+    /// Carried are the values that the condition or the body changes, where `next` is what the body makes.
+    fn of(trial: &Trial, next: &[Value], context: &mut Context) -> Self {
+        let mut init = Vec::new();
+        let mut yields = [Vec::from_iter(trial.condition), Vec::new()];
+        let mut unchanged = [BTreeMap::new(), BTreeMap::new()];
+        for (index, &entry) in trial.entry.iter().enumerate() {
+            let parameters = [trial.inside[0][index], trial.inside[1][index]];
+            if parameters[0] == entry {
+                continue;
+            }
+            let name = trial.before.names[index];
+            let tested = same_type(
+                context,
+                "condition",
+                name,
+                parameters[0],
+                trial.tested[index],
+            );
+            let value = same_type(context, "body", name, parameters[1], next[index]);
+            if tested == parameters[0] && value == parameters[1] {
+                unchanged[0].insert(parameters[0], entry);
+                unchanged[1].insert(parameters[1], entry);
+            } else {
+                init.push(entry);
+                yields[0].push(tested);
+                yields[1].push(value);
+            }
+        }
+        Self {
+            init,
+            yields,
+            unchanged,
         }
     }
 }

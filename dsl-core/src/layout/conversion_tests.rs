@@ -178,6 +178,12 @@ fn run_shared(plan: &SharedPlan, bytes: u32, mut source: Block, to: &LinearLayou
         }
     }
     assert_eq!(stored, 1 << to.tile_bits(), "each element is stored once");
+    take_loaded(plan, &mut destination, to);
+    destination
+}
+
+/// Gives each register of the destination what was loaded for it.
+fn take_loaded(plan: &SharedPlan, destination: &mut Block, to: &LinearLayout) {
     for register in 0..to.registers() {
         destination.each(|block, lane, warp| {
             let from = Point {
@@ -193,7 +199,6 @@ fn run_shared(plan: &SharedPlan, bytes: u32, mut source: Block, to: &LinearLayou
             }) = value;
         });
     }
-    destination
 }
 
 /// Runs the plan and compares every register with what its layout says. Returns the kind of plan.

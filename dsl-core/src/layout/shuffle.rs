@@ -75,24 +75,7 @@ impl ShufflePlan {
         // In round t, lane l receives for destination register t ^ C l. C is zero unless one source
         // lane has to offer several registers at once.
         let choice = gather.spread()?;
-        let spread = |column: &(u64, u64), lane: usize| {
-            let extra = choice.get(lane).copied().unwrap_or(0);
-            let from = |part: fn(&(u64, u64)) -> u64| {
-                gather
-                    .register
-                    .iter()
-                    .enumerate()
-                    .filter(|(bit, _)| extra >> bit & 1 == 1)
-                    .fold(part(column), |sum, (_, column)| sum ^ part(column))
-            };
-            (from(|column| column.0), from(|column| column.1))
-        };
-        let lanes: Vec<(u64, u64)> = gather
-            .lane
-            .iter()
-            .enumerate()
-            .map(|(lane, column)| spread(column, lane))
-            .collect();
+        let lanes = gather.lanes(&choice);
         // The register wanted from a source lane, as a function of that lane. Lanes that share a
         // source lane want the same register, so any preimage will do.
         let reached: Vec<u64> = lanes.iter().map(|column| column.1).collect();
@@ -119,19 +102,11 @@ impl ShufflePlan {
             .iter()
             .map(|&(register, lane)| register ^ select(lane))
             .collect();
-        let mut rounds: Vec<ShuffleRound> = Vec::new();
-        let mut received = Vec::new();
-        for number in 0..u64::from(destination.registers()) {
-            let round = ShuffleRound {
-                sent: apply(&offered, number) as u32,
-                from: lane_source(&moves, apply(&offsets, number) as u32),
-            };
-            let known = rounds.iter().position(|other| *other == round);
-            received.push(known.unwrap_or(rounds.len()) as u32);
-            if known.is_none() {
-                rounds.push(round);
-            }
-        }
+        let all = (0..u64::from(destination.registers())).map(|number| ShuffleRound {
+            sent: apply(&offered, number) as u32,
+            from: lane_source(&moves, apply(&offsets, number) as u32),
+        });
+        let (rounds, received) = different(all);
         let destination_select = ThreadMap {
             lane: choice.iter().map(|&registers| registers as u32).collect(),
             warp: vec![0; gather.warp.len()],
@@ -195,6 +170,19 @@ impl Gather {
         })
     }
 
+    /// The source register and lane that each lane bit adds, with those of the registers of its choice.
+    fn lanes(&self, choice: &[u64]) -> Vec<(u64, u64)> {
+        let spread = |(lane, column): (usize, &(u64, u64))| {
+            let extra = choice.get(lane).copied().unwrap_or(0);
+            let chosen = |&(bit, _): &(usize, &(u64, u64))| extra >> bit & 1 == 1;
+            let chosen = self.register.iter().enumerate().filter(chosen);
+            chosen.fold(*column, |sum, (_, column)| {
+                (sum.0 ^ column.0, sum.1 ^ column.1)
+            })
+        };
+        self.lane.iter().enumerate().map(spread).collect()
+    }
+
     /// The destination registers that each lane bit shifts a round by, so that a source lane never
     /// has to offer two registers in one round; `None` when there is no such choice.
     fn spread(&self) -> Option<Vec<u64>> {
@@ -218,6 +206,20 @@ impl Gather {
         }
         Some(choice)
     }
+}
+
+/// Each round once, and for each of `all` the place of it.
+fn different(all: impl Iterator<Item = ShuffleRound>) -> (Vec<ShuffleRound>, Vec<u32>) {
+    let mut rounds: Vec<ShuffleRound> = Vec::new();
+    let mut places = Vec::new();
+    for round in all {
+        let known = rounds.iter().position(|other| *other == round);
+        places.push(known.unwrap_or(rounds.len()) as u32);
+        if known.is_none() {
+            rounds.push(round);
+        }
+    }
+    (rounds, places)
 }
 
 /// The simplest form of the source lane `moves(lane, warp) ^ constant`.

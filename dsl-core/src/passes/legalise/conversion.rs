@@ -72,21 +72,33 @@ pub(super) fn convert(builder: &mut Builder, x: Value, to: DType, native: &Nativ
             let clamped = clamp(builder, wide, range(to));
             builder.cast(clamped, to)
         }
-        (Class::Signed | Class::Unsigned, _) => match from.bits() {
-            ..=16 => through(builder, DType::F32),
-            17.. if Literal::from_f64(to, FAR as f64) == Literal::from_f64(to, f64::MAX) => {
-                let near = clamp(builder, x, (-FAR, FAR));
-                let near = builder.cast(near, DType::I32);
-                let wide = convert(builder, near, DType::F32, native);
-                convert(builder, wide, to, native)
-            }
-            17..=32 => through(builder, DType::F64),
-            33.. => {
-                let x = sticky(builder, x, from);
-                let wide = convert(builder, x, DType::F64, native);
-                convert(builder, wide, to, native)
-            }
-        },
+        (Class::Signed | Class::Unsigned, _) => from_integer(builder, (x, from), to, native),
+    }
+}
+
+/// An integer as a float that the machine does not make of it.
+fn from_integer(
+    builder: &mut Builder,
+    (x, from): (Value, DType),
+    to: DType,
+    native: &Native,
+) -> Value {
+    let through = |builder: &mut Builder, x: Value, between: DType| {
+        let wide = convert(builder, x, between, native);
+        convert(builder, wide, to, native)
+    };
+    match from.bits() {
+        ..=16 => through(builder, x, DType::F32),
+        17.. if Literal::from_f64(to, FAR as f64) == Literal::from_f64(to, f64::MAX) => {
+            let near = clamp(builder, x, (-FAR, FAR));
+            let near = builder.cast(near, DType::I32);
+            through(builder, near, DType::F32)
+        }
+        17..=32 => through(builder, x, DType::F64),
+        33.. => {
+            let x = sticky(builder, x, from);
+            through(builder, x, DType::F64)
+        }
     }
 }
 
