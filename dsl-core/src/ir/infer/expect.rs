@@ -37,6 +37,18 @@ impl Rules<'_> {
             .ok_or_else(|| format!("`{}` takes numbers, found `{ty}`", self.name()))
     }
 
+    /// The type of an operand that is a number of one of these types.
+    pub(super) fn one_of(self, x: Value, admitted: &[DType]) -> Result<Type, String> {
+        let ty = self.ty(x);
+        let dtype = self.number(ty)?;
+        if admitted.contains(&dtype) {
+            return Ok(ty);
+        }
+        let names: Vec<String> = admitted.iter().map(|dtype| format!("`{dtype}`")).collect();
+        let (name, admitted) = (self.name(), names.join(" or "));
+        Err(format!("`{name}` takes {admitted}, found `{dtype}`"))
+    }
+
     pub(super) fn pointer(self, base: Value) -> Result<(DType, Space), String> {
         let ty = self.ty(base);
         ty.pointee()

@@ -15,17 +15,6 @@ impl Rules<'_> {
         }
     }
 
-    pub(super) fn warp_reduce(self, op: &op::WarpReduce) -> Result<Type, String> {
-        let x = self.ty(op.x);
-        let dtype = self.number(x)?;
-        if matches!(dtype, DType::I32 | DType::U32) {
-            return Ok(x);
-        }
-        Err(format!(
-            "`warp_reduce` takes `i32` or `u32`, found `{dtype}`"
-        ))
-    }
-
     pub(super) fn shuffle_index(self, op: &op::ShuffleIndex) -> Result<Type, String> {
         let lane = Type::scalar(DType::I32);
         self.expect("source lane", self.ty(op.source_lane), lane)?;

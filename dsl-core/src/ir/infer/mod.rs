@@ -73,7 +73,7 @@ fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, String> {
         Op::StartCopy(it) => none(rules.start_copy(it)),
         Op::WaitCopies(it) => none(rules.wait_copies(it)),
         Op::ShuffleXor(it) => one(rules.shuffle_xor(it)),
-        Op::WarpReduce(it) => one(rules.warp_reduce(it)),
+        Op::WarpReduce(it) => one(rules.one_of(it.x, &[DType::I32, DType::U32])),
         Op::ShuffleIndex(it) => one(rules.shuffle_index(it)),
         Op::Extract(it) => one(rules.extract(it)),
         Op::Vector(it) => one(rules.vector(it)),
