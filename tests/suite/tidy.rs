@@ -11,7 +11,7 @@ use syn::visit::Visit;
 use crate::root;
 
 const MAX_FILE_LINES: usize = 500;
-const MAX_FUNCTION_LINES: usize = 80;
+const MAX_FUNCTION_LINES: usize = 60;
 
 /// Lines of the facade: what a launch needs, and nothing that judges or measures.
 const MAX_FACADE_LINES: usize = 5000;
