@@ -1,0 +1,116 @@
+//! The rule of each op; those of the lane stage's own ops on numbers, with which most new ops stand.
+
+use super::expect::Rules;
+use crate::ir::{DType, Op, Shape, Type, op};
+
+/// The one list of all ops outside of the table: each names its rule.
+pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, String> {
+    let one = |ty: Result<Type, String>| ty.map(|ty| vec![ty]);
+    let none = |checked: Result<(), String>| checked.map(|()| Vec::new());
+    let stated = |check: &dyn Fn(Type) -> Result<(), String>| rules.stated(declared, check);
+    match rules.op {
+        Op::Unary(_) | Op::Binary(_) | Op::Ternary(_) => one(rules.family()),
+        Op::Raw(_) | Op::Function(_) | Op::Approximate(_) => one(rules.family()),
+        Op::Compare(_) => one(rules.family().map(|x| x.with_dtype(DType::Bool))),
+        Op::Select(it) => one(rules.select(it)),
+        Op::Constant(it) => stated(&|to| rules.expect("result", to, to.with_dtype(it.value.dtype))),
+        Op::Cast(it) => stated(&|to| rules.cast(it, to)),
+        Op::RawCast(it) => stated(&|to| rules.raw_cast(it, to)),
+        Op::Bitcast(it) => stated(&|to| rules.bitcast(it, to)),
+        Op::Splat(it) => stated(&|to| rules.splat(it, to)),
+        Op::Broadcast(it) => stated(&|to| rules.broadcast(it, to)),
+        Op::Reshape(it) => stated(&|to| rules.reshape(it, to)),
+        Op::LaneLoad(it) => stated(&|to| rules.lane_load(it, to)),
+        Op::Alloc(it) => stated(&|to| rules.alloc(it, to)),
+        Op::ExpandDims(it) => one(rules.expand_dims(it)),
+        Op::Transpose(it) => one(rules.transpose(it)),
+        Op::Arange(it) => one(rules.arange(it)),
+        Op::ProgramId(op::ProgramId { axis }) => one(rules.grid(*axis)),
+        Op::NumPrograms(op::NumPrograms { axis }) => one(rules.grid(*axis)),
+        Op::Load(it) => one(rules.load(it)),
+        Op::Dot(it) => one(rules.dot(it)),
+        Op::Histogram(it) => one(rules.histogram(it)),
+        Op::Gather(it) => one(rules.gather(it)),
+        Op::Store(it) => none(rules.access(&it.access()).map(|_| ())),
+        Op::AtomicReduce(it) => none(rules.atomic_reduce(it)),
+        Op::Reduce(it) => rules.reduce(it),
+        Op::Scan(it) => rules.scan(it),
+        Op::Sort(it) => rules.sort(it),
+        Op::For(it) => rules.counted_loop(it),
+        Op::While(it) => rules.while_loop(it),
+        Op::If(it) => rules.branch(it),
+        Op::Yield(_) | Op::Barrier(_) | Op::GroupCopies(_) => Ok(Vec::new()),
+        Op::LaneId(_) | Op::WarpId(_) => Ok(vec![Type::scalar(DType::I32)]),
+        Op::LaneStore(it) => none(rules.lane_access(&it.access(), rules.ty(it.value), it.align)),
+        Op::LaneAtomic(it) => none(rules.lane_atomic(it)),
+        Op::CheckBounds(it) => one(rules.check_bounds(it)),
+        Op::StopOutside(it) => none(rules.stop_outside(it)),
+        Op::InBounds(it) => one(rules.in_bounds(it)),
+        Op::CheckIndex(it) => none(rules.index([it.index, it.element], [it.extent, it.site])),
+        Op::StopIndex(it) => none(rules.stop_index(it)),
+        Op::StartCopy(it) => none(rules.start_copy(it)),
+        Op::WaitCopies(it) => none(rules.wait_copies(it)),
+        Op::ShuffleXor(it) => one(rules.shuffle_xor(it)),
+        Op::WarpReduce(it) => one(rules.one_of(it.x, &[DType::I32, DType::U32])),
+        Op::ShuffleIndex(it) => one(rules.shuffle_index(it)),
+        Op::Extract(it) => one(rules.extract(it)),
+        Op::Vector(it) => one(rules.vector(it)),
+        Op::ShuffleVector(it) => one(rules.shuffle_vector(it)),
+    }
+}
+
+impl Rules<'_> {
+    pub(super) fn shuffle_xor(self, op: &op::ShuffleXor) -> Result<Type, String> {
+        let lane_mask = op.lane_mask;
+        if (1..32).contains(&lane_mask) {
+            Ok(self.ty(op.x))
+        } else {
+            Err(format!(
+                "`shuffle_xor` lane mask `{lane_mask}` is not in 1..32"
+            ))
+        }
+    }
+
+    pub(super) fn shuffle_index(self, op: &op::ShuffleIndex) -> Result<Type, String> {
+        let lane = Type::scalar(DType::I32);
+        self.expect("source lane", self.ty(op.source_lane), lane)?;
+        Ok(self.ty(op.x))
+    }
+
+    /// The element of a vector.
+    pub(super) fn extract(self, op: &op::Extract) -> Result<Type, String> {
+        let (vector, index) = (self.ty(op.vector), op.index);
+        let shape = vector.shape;
+        if shape.rank() != 1 || !(0..shape.elements() as i64).contains(&index) {
+            return Err(format!("`extract` cannot take element {index} of {vector}"));
+        }
+        Ok(vector.with_shape(Shape::SCALAR))
+    }
+
+    /// A vector of the elements.
+    pub(super) fn vector(self, op: &op::Vector) -> Result<Type, String> {
+        let elements = self.types(&op.elements);
+        let Some(&first) = elements.first() else {
+            return Err("`vector` needs elements".to_string());
+        };
+        self.number(first)?;
+        for &element in &elements {
+            self.expect("an element", element, first)?;
+        }
+        Ok(first.with_shape(Shape::new(&[elements.len()])?))
+    }
+
+    /// As many elements as indices.
+    pub(super) fn shuffle_vector(self, op: &op::ShuffleVector) -> Result<Type, String> {
+        let op::ShuffleVector { a, b, indices } = op;
+        let a = self.ty(*a);
+        self.expect("the second vector", self.ty(*b), a)?;
+        let lanes = 2 * a.shape.elements() as u32;
+        match indices.iter().find(|&&index| index >= lanes) {
+            Some(index) => Err(format!(
+                "`shuffle_vector` index {index} is not below {lanes}"
+            )),
+            None => Ok(a.with_shape(Shape::new(&[indices.len()])?)),
+        }
+    }
+}
