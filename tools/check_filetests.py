@@ -14,9 +14,12 @@ import sys
 from fractions import Fraction
 
 WIDTH = {"bool": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32,
-         "u64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+         "u64": 64, "f8e4m3": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 # Fraction bits and exponent bias.
-FLOAT = {"f16": (10, 15), "bf16": (7, 127), "f32": (23, 127), "f64": (52, 1023)}
+FLOAT = {"f8e4m3": (3, 7), "f16": (10, 15), "bf16": (7, 127), "f32": (23, 127),
+         "f64": (52, 1023)}
+# Formats that have no infinity and one NaN, all bits set: what is too large becomes the greatest number.
+FINITE = {"f8e4m3"}
 WORD = (1 << 64) - 1
 
 
@@ -25,12 +28,17 @@ class Special(Exception):
 
 
 def infinity(dtype, sign):
+    """The bits of an infinity, or of what stands for one."""
     fraction, _ = FLOAT[dtype]
+    if dtype in FINITE:
+        return sign << (WIDTH[dtype] - 1) | (1 << (WIDTH[dtype] - 1)) - 2
     exponents = WIDTH[dtype] - 1 - fraction
     return sign << (WIDTH[dtype] - 1) | ((1 << exponents) - 1) << fraction
 
 
 def nan(dtype):
+    if dtype in FINITE:
+        return infinity(dtype, 0) + 1
     return infinity(dtype, 0) | 1 << (FLOAT[dtype][0] - 1)
 
 
@@ -40,7 +48,10 @@ def decode(dtype, bits):
     exponents = WIDTH[dtype] - 1 - fraction
     sign, exponent = bits >> (WIDTH[dtype] - 1), bits >> fraction & ((1 << exponents) - 1)
     significand = bits & ((1 << fraction) - 1)
-    if exponent == (1 << exponents) - 1:
+    if dtype in FINITE:
+        if bits | 1 << (WIDTH[dtype] - 1) == (1 << WIDTH[dtype]) - 1:
+            raise Special
+    elif exponent == (1 << exponents) - 1:
         if significand:
             raise Special
         return sign, math.inf
@@ -161,8 +172,8 @@ def float_bits(op, dtype, operands):
     if op in ("minnum", "maxnum"):
         kept = [bits for bits in operands if not is_nan(dtype, bits)]
         operands = kept * 2 if len(kept) == 1 else operands
-    # f16 and bf16: the f32 result, rounded once more.
-    wide = "f32" if dtype in ("f16", "bf16") else dtype
+    # Narrow floats: the f32 result, rounded once more.
+    wide = "f32" if WIDTH[dtype] < 32 else dtype
     try:
         result = encode(wide, *float_op(op, [decode(dtype, bits) for bits in operands]))
         return result if wide == dtype else encode(dtype, *decode(wide, result))

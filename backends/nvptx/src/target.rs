@@ -73,9 +73,9 @@ fn mend(text: &str) -> String {
 
 /// What stands for an instruction that `ptxas` gets wrong.
 ///
-/// - It takes the absolute value of the least integer for positive: the greater of a number and its
-///   negation is the same, and not taken for anything.
+/// - It takes the absolute value of the least integer for positive.
 /// - It negates 16 bits in a register of 32 that it takes for sign-extended.
+/// - It drops the negation where it makes one instruction of two maxima or minima and that.
 /// - It loses the high half of a register of the uniform datapath that is split to be stored by bytes.
 /// - It converts a float to an integer where the low bits of its register are stored.
 fn replacement(line: &str) -> Option<String> {
@@ -116,14 +116,17 @@ fn arithmetic(line: &str) -> Option<String> {
     let (target, source) = operands.rsplit_once(',')?;
     let (target, source) = (target.trim(), source.trim());
     match instruction {
-        "neg.s16" => Some(in_32_bits("neg.s32 %wide, %wide;", target, source)),
+        "neg.s16" => Some(in_32_bits(
+            "not.b32 %wide, %wide; add.s32 %wide, %wide, 1;",
+            target,
+            source,
+        )),
         "abs.s16" => Some(in_32_bits("abs.s32 %wide, %wide;", target, source)),
-        "abs.s32" | "abs.s64" => {
-            let dtype = &instruction[4..];
-            Some(format!(
-                ".reg .{dtype} %minus; neg.{dtype} %minus, {source}; max.{dtype} {target}, {source}, %minus;"
-            ))
-        }
+        "neg.s32" => Some(format!(
+            ".reg .b32 %not; not.b32 %not, {source}; add.s32 {target}, %not, 1;"
+        )),
+        "abs.s32" => Some(magnitude(32, target, source)),
+        "abs.s64" => Some(magnitude(64, target, source)),
         "mov.b32" => {
             let (low, high) = target
                 .strip_prefix('{')?
@@ -144,6 +147,15 @@ fn arithmetic(line: &str) -> Option<String> {
     }
 }
 
+/// The absolute value of an integer, by nothing that says so.
+fn magnitude(bits: u32, target: &str, source: &str) -> String {
+    let last = bits - 1;
+    format!(
+        ".reg .b{bits} %sign, %sum; shr.s{bits} %sign, {source}, {last}; \
+         add.s{bits} %sum, {source}, %sign; xor.b{bits} {target}, %sum, %sign;"
+    )
+}
+
 /// An operation on a number of 16 bits, `%wide`, in a register of 32.
 fn in_32_bits(operation: &str, target: &str, source: &str) -> String {
     format!(
@@ -160,12 +172,13 @@ mod tests {
         let replaced = [
             (
                 "\tneg.s16 \t%rs2, %rs1;\n",
-                "\t{ .reg .b32 %wide; cvt.s32.s16 %wide, %rs1; neg.s32 %wide, %wide; \
-                 cvt.u16.u32 %rs2, %wide; }\n",
+                "\t{ .reg .b32 %wide; cvt.s32.s16 %wide, %rs1; not.b32 %wide, %wide; \
+                 add.s32 %wide, %wide, 1; cvt.u16.u32 %rs2, %wide; }\n",
             ),
             (
                 "\tabs.s64 \t%rd1, %rd1;\n",
-                "\t{ .reg .s64 %minus; neg.s64 %minus, %rd1; max.s64 %rd1, %rd1, %minus; }\n",
+                "\t{ .reg .b64 %sign, %sum; shr.s64 %sign, %rd1, 63; add.s64 %sum, %rd1, %sign; \
+                 xor.b64 %rd1, %sum, %sign; }\n",
             ),
             (
                 "\tmov.b32 \t{%rs1, %rs2}, %r3;\n",
@@ -195,7 +208,8 @@ mod tests {
         }
         let whole = "\tst.global.b16 \t[%rd1], %rs1;\n\tst.global.v2.b8 \t[%rd1], {%rs1, %rs2};\n";
         assert_eq!(mend(whole), whole);
-        let kept = "\tneg.s32 \t%r2, %r1;\n\tmov.b32 \t%r1, {%rs1, %rs2};\n\tabs.f32 \t%r1, %r2;\n";
+        let kept =
+            "\tneg.s64 \t%rd2, %rd1;\n\tmov.b32 \t%r1, {%rs1, %rs2};\n\tabs.f32 \t%r1, %r2;\n";
         assert_eq!(mend(kept), kept);
     }
 }
