@@ -344,7 +344,7 @@ pub struct BoundsError {
     pub program: u64,
     /// The access: the `site` of its `check_bounds`, numbered in program order.
     pub site: u64,
-    /// ScheduleRow-major index of the element in its tile.
+    /// Row-major index of the element in its tile.
     pub element: u64,
     /// The element offset that is out of bounds.
     pub offset: i64,
