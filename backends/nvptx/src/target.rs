@@ -82,7 +82,7 @@ fn replacement(line: &str) -> Option<String> {
     narrow_store(line).or_else(|| arithmetic(line))
 }
 
-/// A store of the low bits of a wider register, by a register of the width of the store.
+/// A store of the low bits of wider registers, by registers of the width of the store.
 fn narrow_store(line: &str) -> Option<String> {
     let line = line.trim();
     let store = line
@@ -94,18 +94,37 @@ fn narrow_store(line: &str) -> Option<String> {
         .next()?
         .parse()
         .ok()?;
-    let (before, source) = line.strip_suffix(';')?.rsplit_once(", ")?;
-    let wide = match source
-        .trim_start_matches('%')
-        .trim_end_matches(|c: char| c.is_ascii_digit())
-    {
-        "rs" => 16,
-        "r" => 32,
-        "rd" => 64,
-        _ => return None,
+    let (before, stored) = line.strip_suffix(';')?.split_once("], ")?;
+    let list = stored
+        .strip_prefix('{')
+        .and_then(|list| list.strip_suffix('}'));
+    let sources: Vec<&str> = list.unwrap_or(stored).split(", ").collect();
+    if list.is_none() && sources.len() > 1 {
+        return None;
+    }
+    let mut narrowed = format!(".reg .b{bits} %low<{}>;", sources.len());
+    for (index, source) in sources.iter().enumerate() {
+        let wide = register_bits(source).filter(|&wide| bits < wide)?;
+        narrowed.push_str(&format!(" cvt.u{bits}.u{wide} %low{index}, {source};"));
+    }
+    let lows: Vec<String> = (0..sources.len())
+        .map(|index| format!("%low{index}"))
+        .collect();
+    let stored = match list {
+        Some(_) => format!("{{{}}}", lows.join(", ")),
+        None => lows.concat(),
     };
-    (bits < wide)
-        .then(|| format!(".reg .b{bits} %low; cvt.u{bits}.u{wide} %low, {source}; {before}, %low;"))
+    Some(format!("{narrowed} {before}], {stored};"))
+}
+
+/// The width of a register as LLVM names it; nothing for a number.
+fn register_bits(name: &str) -> Option<u32> {
+    match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
+        "%rs" => Some(16),
+        "%r" => Some(32),
+        "%rd" => Some(64),
+        _ => None,
+    }
 }
 
 fn arithmetic(line: &str) -> Option<String> {
@@ -196,17 +215,21 @@ mod tests {
         let stores = [
             (
                 "\tst.global.b8 \t[%rd1+64], %rs1;\n",
-                "\t{ .reg .b8 %low; cvt.u8.u16 %low, %rs1; st.global.b8 \t[%rd1+64], %low; }\n",
+                "\t{ .reg .b8 %low<1>; cvt.u8.u16 %low0, %rs1; st.global.b8 \t[%rd1+64], %low0; }\n",
             ),
             (
                 "\t@!%p1 st.shared.b32 [%rd1], %rd2;\n",
-                "\t{ .reg .b32 %low; cvt.u32.u64 %low, %rd2; @!%p1 st.shared.b32 [%rd1], %low; }\n",
+                "\t{ .reg .b32 %low<1>; cvt.u32.u64 %low0, %rd2; @!%p1 st.shared.b32 [%rd1], %low0; }\n",
             ),
         ];
         for (line, expected) in stores {
             assert_eq!(mend(line), expected);
         }
-        let whole = "\tst.global.b16 \t[%rd1], %rs1;\n\tst.global.v2.b8 \t[%rd1], {%rs1, %rs2};\n";
+        let bytes = "\tst.global.v2.b8 \t[%rd1], {%rs1, %rs2};\n";
+        let expected = "\t{ .reg .b8 %low<2>; cvt.u8.u16 %low0, %rs1; cvt.u8.u16 %low1, %rs2; \
+                        st.global.v2.b8 \t[%rd1], {%low0, %low1}; }\n";
+        assert_eq!(mend(bytes), expected);
+        let whole = "\tst.global.b16 \t[%rd1], %rs1;\n\tst.global.v2.b16 \t[%rd1], {%rs1, %rs2};\n";
         assert_eq!(mend(whole), whole);
         let kept =
             "\tneg.s64 \t%rd2, %rd1;\n\tmov.b32 \t%r1, {%rs1, %rs2};\n\tabs.f32 \t%r1, %r2;\n";
