@@ -125,8 +125,14 @@ impl Lowering<'_> {
 
     fn allocate_like(&mut self, pipeline: &mut Pipeline, region: Region, other: Region) {
         let block = self.block;
-        let mut free = Vec::new();
-        block.walk(other, &mut |inst| free.extend(pipeline.buffers.get(&inst)));
+        let mut free: Vec<(Value, Place)> = Vec::new();
+        block.walk(other, &mut |inst| {
+            if let Some(&buffer) = pipeline.buffers.get(&inst)
+                && !free.contains(&buffer)
+            {
+                free.push(buffer);
+            }
+        });
         let mut loads = Vec::new();
         block.walk(region, &mut |inst| {
             if pipeline.ahead.loads.contains(&inst) {
