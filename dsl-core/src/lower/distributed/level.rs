@@ -19,6 +19,16 @@ pub(super) struct Combiner {
     pub(super) dtypes: Vec<DType>,
 }
 
+impl Combiner {
+    /// Bytes of one element of every source.
+    fn bytes(&self) -> i64 {
+        self.dtypes
+            .iter()
+            .map(|dtype| i64::from(dtype.bytes()))
+            .sum()
+    }
+}
+
 impl Lowering<'_> {
     pub(super) fn combine(
         &mut self,
@@ -169,37 +179,55 @@ impl Lowering<'_> {
         }
         let load = ThreadMap { lane, warp: others };
         let slots = 1_i64 << (kept.len() + warps_kept.len());
-        let (buffers, start, bytes) = self.buffers(slots * partial.len() as i64, combiner)?;
         let owner = self.all_zero(equal);
-        let registers = std::mem::take(partial);
-        for (index, values) in registers.values().enumerate() {
-            let offset = self.thread_offset(&store, index as u32 * slots as u32);
-            self.store_slot(&buffers, offset, values, owner);
-        }
-        self.publish_shared(start, bytes);
-        for (index, &register) in registers.keys().enumerate() {
-            let mut tree: Vec<Vec<Value>> = Vec::new();
-            for leaf in 0..1_u32 << bits.len() {
-                let from = bits
-                    .iter()
-                    .enumerate()
-                    .filter(|(level, _)| leaf >> level & 1 == 1)
-                    .fold(0, |sum, (_, &bit)| sum | warp[bit as usize]);
-                let offset = self.thread_offset(&load, index as u32 * slots as u32 + from);
-                tree.push(self.load_slot(&buffers, offset));
+        let registers: Vec<(u32, Vec<Value>)> = std::mem::take(partial).into_iter().collect();
+        for registers in registers.chunks(self.together(slots, combiner)) {
+            let count = slots * registers.len() as i64;
+            let (buffers, start, bytes) = self.buffers(count, combiner)?;
+            for (index, (_, values)) in registers.iter().enumerate() {
+                let offset = self.thread_offset(&store, index as u32 * slots as u32);
+                self.store_slot(&buffers, offset, values, owner);
             }
-            while tree.len() > 1 {
-                let pairs = tree.chunks(2);
-                let next = pairs.map(|pair| self.combine(combiner, &pair[0], &pair[1]));
-                tree = next.collect::<Result<_>>()?;
+            self.publish_shared(start, bytes);
+            for (index, &(register, _)) in registers.iter().enumerate() {
+                let mut tree: Vec<Vec<Value>> = Vec::new();
+                for leaf in 0..1_u32 << bits.len() {
+                    let from = bits
+                        .iter()
+                        .enumerate()
+                        .filter(|(level, _)| leaf >> level & 1 == 1)
+                        .fold(0, |sum, (_, &bit)| sum | warp[bit as usize]);
+                    let offset = self.thread_offset(&load, index as u32 * slots as u32 + from);
+                    tree.push(self.load_slot(&buffers, offset));
+                }
+                partial.insert(register, self.combine_tree(combiner, tree)?);
             }
-            partial.insert(register, tree.swap_remove(0));
         }
         Ok(())
     }
 
+    /// How many registers of `slots` elements each shared memory holds at a time, at least one.
+    pub(super) fn together(&self, slots: i64, combiner: &Combiner) -> usize {
+        let space = i64::from(self.target.gpu.shared_bytes);
+        (space / (slots * combiner.bytes())).max(1) as usize
+    }
+
+    /// Combines neighbours until one is left.
+    pub(super) fn combine_tree(
+        &mut self,
+        combiner: &Combiner,
+        mut tree: Vec<Vec<Value>>,
+    ) -> Result<Vec<Value>> {
+        while tree.len() > 1 {
+            let pairs = tree.chunks(2);
+            let next = pairs.map(|pair| self.combine(combiner, &pair[0], &pair[1]));
+            tree = next.collect::<Result<_>>()?;
+        }
+        Ok(tree.swap_remove(0))
+    }
+
     /// Stores one value to each buffer.
-    fn store_slot(
+    pub(super) fn store_slot(
         &mut self,
         buffers: &[(Value, DType)],
         offset: Value,
@@ -242,11 +270,7 @@ impl Lowering<'_> {
         count: i64,
         combiner: &Combiner,
     ) -> Result<(Vec<(Value, DType)>, i64, i64)> {
-        let bytes = combiner
-            .dtypes
-            .iter()
-            .map(|dtype| count * i64::from(dtype.bytes()))
-            .sum();
+        let bytes = count * combiner.bytes();
         if bytes > i64::from(self.target.gpu.shared_bytes) {
             let message = format!(
                 "a reduction or scan takes {bytes} bytes of shared memory, expected at most {}",

@@ -294,50 +294,55 @@ impl Lowering<'_> {
         last: &[Vec<Value>],
     ) -> Result<Vec<Vec<Carry>>> {
         let meeting = self.meeting(scan, layout, step);
-        let slots = i64::from(meeting.slots);
-        let (buffers, start, bytes) = self.buffers(slots * last.len() as i64, &scan.combiner)?;
         let mask = self.thread_is(meeting.fixed, meeting.value);
         let store = ThreadMap {
             lane: meeting.lane.clone(),
             warp: meeting.warp.clone(),
         };
-        for (line, values) in last.iter().enumerate() {
-            let offset = self.thread_offset(&store, line as u32 * meeting.slots);
-            for (&(base, dtype), &value) in buffers.iter().zip(values) {
-                let align = i64::from(dtype.bytes());
-                let op = Op::LaneStore(op::LaneStore {
-                    base,
-                    offset,
-                    value,
-                    mask,
-                    align,
-                });
-                self.builder.emit(op, &[]);
+        let slots = i64::from(meeting.slots);
+        let mut carries = Vec::new();
+        for lines in last.chunks(self.together(slots, &scan.combiner)) {
+            let count = slots * lines.len() as i64;
+            let (buffers, start, bytes) = self.buffers(count, &scan.combiner)?;
+            for (line, values) in lines.iter().enumerate() {
+                let offset = self.thread_offset(&store, line as u32 * meeting.slots);
+                self.store_slot(&buffers, offset, values, mask);
+            }
+            self.publish_shared(start, bytes);
+            for line in 0..lines.len() as u32 {
+                let first = line * meeting.slots;
+                let from = (&buffers[..], first);
+                carries.push(self.carries_of_line(scan, &meeting, &step.levels, from)?);
             }
         }
-        self.publish_shared(start, bytes);
-        let mut carries = Vec::new();
-        for line in 0..last.len() as u32 {
-            let first = line * meeting.slots;
-            carries.push(match &step.levels {
-                ScanLevels::Warps(bits) => {
-                    self.carries_of_warps(scan, &meeting, bits, (&buffers, first))?
-                }
-                ScanLevels::Register(_) => {
-                    let lower = self.load_run(&buffers, (&store, first), 1).swap_remove(0);
-                    let taken_by = None;
-                    vec![Carry { lower, taken_by }]
-                }
-                ScanLevels::Lane(level) => {
-                    let lower = self.load_run(&buffers, (&store, first), 1).swap_remove(0);
-                    let lane = (0..LANE_BITS).map(|bit| u32::from(bit == *level)).collect();
-                    let warp = Vec::new();
-                    let taken_by = Some(ThreadMap { lane, warp });
-                    vec![Carry { lower, taken_by }]
-                }
-            });
-        }
         Ok(carries)
+    }
+
+    /// The carries of one line, from slot `first` on.
+    fn carries_of_line(
+        &mut self,
+        scan: &Scan,
+        meeting: &Meeting,
+        levels: &ScanLevels,
+        (buffers, first): (&[(Value, DType)], u32),
+    ) -> Result<Vec<Carry>> {
+        let taken_by = match levels {
+            ScanLevels::Warps(bits) => {
+                return self.carries_of_warps(scan, meeting, bits, (buffers, first));
+            }
+            ScanLevels::Register(_) => None,
+            ScanLevels::Lane(level) => {
+                let lane = (0..LANE_BITS).map(|bit| u32::from(bit == *level)).collect();
+                let warp = Vec::new();
+                Some(ThreadMap { lane, warp })
+            }
+        };
+        let map = ThreadMap {
+            lane: meeting.lane.clone(),
+            warp: meeting.warp.clone(),
+        };
+        let lower = self.load_run(buffers, (&map, first), 1).swap_remove(0);
+        Ok(vec![Carry { lower, taken_by }])
     }
 
     /// For each level the tree over what the warps of the lower half have stored.
@@ -367,18 +372,11 @@ impl Lowering<'_> {
             if scan.direction == Direction::Reverse {
                 tree.reverse();
             }
-            while tree.len() > 1 {
-                let mut next = Vec::new();
-                for pair in tree.chunks(2) {
-                    next.push(self.combine(&scan.combiner, &pair[0], &pair[1])?);
-                }
-                tree = next;
-            }
             let warp = (0..self.assignment.warp_bits)
                 .map(|other| u32::from(other == bit))
                 .collect();
             carries.push(Carry {
-                lower: tree.swap_remove(0),
+                lower: self.combine_tree(&scan.combiner, tree)?,
                 taken_by: Some(ThreadMap {
                     lane: Vec::new(),
                     warp,
