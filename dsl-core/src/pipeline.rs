@@ -10,7 +10,7 @@ use crate::ir::Func;
 use crate::lower::{distributed, sequential};
 use crate::passes::{
     decompose, int_range, legalise, long_sums, nan_bits, resolve, sort_keys, specialise, tidy,
-    uniform_mask,
+    uniform_mask, views,
 };
 use crate::target::{Approximations, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};
@@ -72,6 +72,7 @@ const BLOCK: &[Stage] = &[
         },
     },
     plain!("sort_keys", sort_keys::sort_keys),
+    plain!("views", views::views),
     plain!("tidy", tidy),
     plain!("shorten_sums", long_sums::shorten_sums),
     plain!("uniform_masks", uniform_mask::split_uniform_masks),

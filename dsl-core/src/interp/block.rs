@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use super::elements::{Elements, dtype, elementwise, map};
 use super::memory::{Buffer, Slot, bind, program_coordinates, program_count};
-use super::tile;
 use super::{Fault, FaultKind};
 use crate::diagnostic::Loc;
 use crate::entity::EntityMap;
@@ -230,7 +229,7 @@ impl<'a> Machine<'a> {
                 Elements::new((*start..*end).map(i64::cast_unsigned).collect())
             }
             BlockOp::Splat(op::Splat { x }) => self.read(*x),
-            BlockOp::ShapeOp(op) => self.moved(op, self.shape(results[0])),
+            BlockOp::ShapeOp(op) => self.viewed(op, self.shape(results[0])),
             BlockOp::Load(op) => self.load(inst, op)?,
             BlockOp::Store(op) => return self.store(inst, op).map(|()| Vec::new()),
             BlockOp::AtomicReduce(op) => return self.atomic_reduce(inst, op).map(|()| Vec::new()),
@@ -251,13 +250,12 @@ impl<'a> Machine<'a> {
         Ok(vec![result])
     }
 
-    fn moved(&self, op: ShapeOp<'_>, to: Shape) -> Elements {
-        let (x, from) = (&self.values[op.x()], self.shape(op.x()));
-        match op {
-            ShapeOp::ExpandDims(_) | ShapeOp::Reshape(_) => x.clone(),
-            ShapeOp::Broadcast(_) => tile::broadcast(x, from, to),
-            ShapeOp::Transpose(op) => tile::transpose(x, from, &op.permutation),
+    fn viewed(&self, op: ShapeOp<'_>, to: Shape) -> Elements {
+        let (x, map) = (&self.values[op.x()], op.map(&self.shape(op.x()), &to));
+        if map.is_identity() {
+            return x.clone();
         }
+        x.gather((0..to.elements() as u64).map(|flat| map.apply(flat) as usize))
     }
 
     fn load(&mut self, inst: Inst, op: &op::Load) -> Result<Elements, Fault> {

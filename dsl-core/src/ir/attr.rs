@@ -205,6 +205,9 @@ impl Literal {
 /// A list of small indices: a permutation of axes, or the lanes that a shuffle picks.
 pub type Indices = Vec<u32>;
 
+/// For each bit of an index the bit of another that it is, if any.
+pub type Bits = Vec<Option<u8>>;
+
 /// Extents of a launch grid: how many programs along each axis.
 pub type Grid = [u32; 3];
 

@@ -1,7 +1,7 @@
 //! Fields of op rows: how each kind of field is visited, written and read. Never per op.
 
 use super::{
-    AtomicOp, Axis, Direction, Indices, Literal, Order, Precision, Region, SortOrder, Value,
+    AtomicOp, Axis, Bits, Direction, Indices, Literal, Order, Precision, Region, SortOrder, Value,
 };
 
 /// Writes fields in the text form.
@@ -163,20 +163,31 @@ word_field! {
     SortOrder: |direction| direction.word().to_string(), SortOrder::from_word, "a direction: `ascending` or `descending`";
     Precision: |precision| precision.word().to_string(), Precision::from_word, "a precision: `ieee`";
     AtomicOp: |op| op.word().to_string(), AtomicOp::from_word, "an atomic op: `add`, `min`, `max`, `and`, `or` or `xor`";
-    Indices: write_indices, read_indices, "a list of indices such as `[1, 0]`";
+    Indices: write_indices, |text| read_list(text, |item| item.parse().ok()), "a list of indices such as `[1, 0]`";
+    Bits: write_bits, |text| read_list(text, read_bit), "a list of bits such as `[1, -, 0]`";
 }
 
 fn write_indices(indices: &Indices) -> String {
     format!("{indices:?}")
 }
 
-fn read_indices(text: &str) -> Option<Indices> {
+fn write_bits(bits: &Bits) -> String {
+    let item = |bit: &Option<u8>| bit.map_or("-".to_string(), |bit| bit.to_string());
+    let items: Vec<String> = bits.iter().map(item).collect();
+    format!("[{}]", items.join(", "))
+}
+
+fn read_bit(item: &str) -> Option<Option<u8>> {
+    match item {
+        "-" => Some(None),
+        _ => item.parse().ok().map(Some),
+    }
+}
+
+fn read_list<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     let inner = text.strip_prefix('[')?.strip_suffix(']')?.trim();
     if inner.is_empty() {
         return Some(Vec::new());
     }
-    inner
-        .split(',')
-        .map(|item| item.trim().parse().ok())
-        .collect()
+    inner.split(',').map(|text| item(text.trim())).collect()
 }

@@ -19,6 +19,7 @@ pub mod field;
 pub mod floats;
 pub mod func;
 pub mod functions;
+pub mod index_map;
 pub mod infer;
 pub mod number;
 pub mod numbers;
@@ -30,7 +31,7 @@ pub mod types;
 
 pub use access::{Effect, MemoryAccess};
 pub use attr::{
-    AtomicOp, Axis, Direction, Grid, Indices, Literal, Order, Precision, SortOrder, Stage,
+    AtomicOp, Axis, Bits, Direction, Grid, Indices, Literal, Order, Precision, SortOrder, Stage,
     unflatten,
 };
 pub use carried::Carried;
@@ -40,6 +41,7 @@ pub use func::{
     Access, Func, Inst, InstData, MAX_DEPTH, Parameter, Region, RegionData, Value, most_depth,
 };
 pub use functions::{Approximate, Function};
+pub use index_map::IndexMap;
 pub use number::Number;
 pub use op::{Op, Results, Trait};
 pub use scalar_ops::{Accepts, BinaryOp, CompareOp, RawOp, TernaryOp, UnaryOp};

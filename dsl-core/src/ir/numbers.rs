@@ -1,31 +1,44 @@
-//! Whose numbers an op gives.
+//! Whose numbers an op gives, and where they are there.
 
+use super::index_map::{IndexMap, dim_bits};
 use super::op::ShapeOp;
-use super::{Literal, Op, Shape, Value, op};
+use super::{Func, Inst, Literal, Op, Shape, Value, op};
 
 impl ShapeOp<'_> {
-    /// What holds along each axis of the result, where `of` holds along those of the operand, of shape
-    /// `from`: `new` along an axis that the op inserts or repeats. `None` for a reshape.
-    pub fn along<T: Clone>(self, from: &Shape, mut of: Vec<T>, new: T) -> Option<Vec<T>> {
+    /// The tile whose elements the op gives.
+    pub fn x(self) -> Value {
         match self {
-            Self::Broadcast(_) => {
-                for (axis, of) in of.iter_mut().enumerate() {
-                    if from.extent(axis) == 1 {
-                        *of = new.clone();
-                    }
-                }
-                Some(of)
-            }
-            Self::ExpandDims(op) => {
-                of.insert(op.axis.index(), new);
-                Some(of)
-            }
-            Self::Transpose(op) => {
-                let axes = op.permutation.iter();
-                Some(axes.map(|&axis| of[axis as usize].clone()).collect())
-            }
-            Self::Reshape(_) => None,
+            Self::Broadcast(op) => op.x,
+            Self::ExpandDims(op) => op.x,
+            Self::Reshape(op) => op.x,
+            Self::Transpose(op) => op.x,
+            Self::View(op) => op.x,
         }
+    }
+
+    /// Where the elements of the result, of shape `to`, are in the operand, of shape `from`.
+    pub fn map(self, from: &Shape, to: &Shape) -> IndexMap {
+        let (from, to) = (dim_bits(from), dim_bits(to));
+        match self {
+            Self::Broadcast(_) => IndexMap::broadcast(from, to),
+            Self::ExpandDims(_) | Self::Reshape(_) => IndexMap::reshape(to, from),
+            Self::Transpose(op) => IndexMap::transpose(from, &op.permutation),
+            Self::View(op) => {
+                let bits = op.bits.iter();
+                let columns = bits.map(|bit| bit.map_or(0, |bit| 1 << bit)).collect();
+                IndexMap::new(to, from, columns, op.offset.cast_unsigned())
+            }
+        }
+    }
+}
+
+impl Func {
+    /// The operand of a shape op, and where the elements of the result are in it.
+    pub fn view(&self, inst: Inst) -> Option<(Value, IndexMap)> {
+        let data = self.inst(inst);
+        let (op, result) = (data.op.shape()?, *data.results.first()?);
+        let map = op.map(&self.ty(op.x()).shape, &self.ty(result).shape);
+        Some((op.x(), map))
     }
 }
 

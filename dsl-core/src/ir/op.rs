@@ -3,8 +3,8 @@
 use super::field::{Field, FieldReader, FieldWriter, ReadError, Values};
 use super::ops::for_each_op;
 use super::{
-    Accepts, AtomicOp, Axis, BinaryOp, CompareOp, Direction, Indices, Literal, Order, Precision,
-    RawOp, Region, SortOrder, Stage, TernaryOp, UnaryOp, Value,
+    Accepts, AtomicOp, Axis, BinaryOp, Bits, CompareOp, Direction, Indices, Literal, Order,
+    Precision, RawOp, Region, SortOrder, Stage, TernaryOp, UnaryOp, Value,
 };
 
 /// A property of an op that passes ask for.
@@ -285,18 +285,6 @@ macro_rules! define_op {
 }
 
 for_each_op!(define_op);
-
-impl ShapeOp<'_> {
-    /// The tile whose elements the op gives.
-    pub fn x(self) -> Value {
-        match self {
-            Self::Broadcast(op) => op.x,
-            Self::ExpandDims(op) => op.x,
-            Self::Reshape(op) => op.x,
-            Self::Transpose(op) => op.x,
-        }
-    }
-}
 
 impl Op {
     /// The name in the text form.

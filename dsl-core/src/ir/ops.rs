@@ -39,6 +39,10 @@ macro_rules! for_each_op {
             Reshape "reshape" { x: Value } -> stated is [pure pointwise];
             /// Permutes axes: axis `i` of the result is axis `permutation[i]` of `x`.
             Transpose "transpose" { x: Value, permutation: Indices } -> one is [pure pointwise];
+            /// Elements of `x` by the bits of their row-major indices: bit `i` of an index of the result is
+            /// bit `bits[i]` of the index in `x`, or none of it (`-`). The other bits there are zero, and
+            /// `offset` is added by exclusive or. What every shape op is before it is lowered.
+            View "view" { x: Value, bits: Bits, offset: i64 } -> stated is [pure pointwise];
         }
         both {
             /// A scalar, tile or vector filled with one literal.

@@ -1,8 +1,9 @@
 //! Which layouts suit memory accesses, dots and tiles that nothing constrains.
 
 use super::contiguity::Contiguity;
-use super::linear::{LinearLayout, dim_offset};
-use crate::ir::{Func, MemoryAccess, Shape};
+use super::linear::LinearLayout;
+use crate::ir::index_map::dim_offset;
+use crate::ir::{Func, MemoryAccess};
 use crate::target::{LANE_BITS, Target};
 
 impl MemoryAccess {
@@ -85,16 +86,6 @@ impl MemoryAccess {
         let fits = |bits: &u32| facts.divisor_of_runs(*bits) >= *bits && base >= element + bits;
         (1..=most).rev().find(fits).unwrap_or(0)
     }
-}
-
-/// The log2 extents of a tile.
-#[must_use]
-pub fn dim_bits(shape: &Shape) -> Vec<u32> {
-    shape
-        .extents()
-        .iter()
-        .map(|extent| extent.trailing_zeros())
-        .collect()
 }
 
 /// The layout for memory accesses: vectors along the first axis of `order`, then lanes along the

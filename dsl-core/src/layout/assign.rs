@@ -8,16 +8,16 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::access::{access_layout, dim_bits, dot_layout, is_coalesced, warp_bits_for};
+use super::access::{access_layout, dot_layout, is_coalesced, warp_bits_for};
 use super::contiguity::Contiguity;
 pub use super::origin::Origin;
 use super::origin::origins;
 use super::reduction::ReductionSteps;
 use super::sorting::sort_steps;
-use super::{IndexMap, LayoutError, LinearLayout};
+use super::{LayoutError, LinearLayout};
 use crate::entity::EntityMap;
-use crate::ir::op::ShapeOp;
-use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Shape, Trait, Value, op};
+use crate::ir::index_map::dim_bits;
+use crate::ir::{DType, Func, IndexMap, Inst, MemoryAccess, Op, Shape, Trait, Value, op};
 use crate::semantics::reduction::evaluation_order;
 use crate::target::{Schedule, Target};
 
@@ -108,31 +108,6 @@ pub fn assign(
     })
 }
 
-/// The map from the element indices of a shape op's result to those of its operand.
-///
-/// # Errors
-/// Never for a verified function.
-pub fn view(
-    func: &Func,
-    op: &Op,
-    result: &Shape,
-) -> Result<Option<(Value, IndexMap)>, LayoutError> {
-    let Some(op) = op.shape() else {
-        return Ok(None);
-    };
-    let (from, to) = (dim_bits(&func.ty(op.x()).shape), dim_bits(result));
-    let map = match op {
-        ShapeOp::Broadcast(_) => IndexMap::broadcast(&from, &to)?,
-        ShapeOp::ExpandDims(op) => IndexMap::expand_dims(&from, op.axis.index())?,
-        ShapeOp::Reshape(_) => IndexMap::reshape(&to, &from)?,
-        ShapeOp::Transpose(op) => {
-            let axes = op.permutation.iter().map(|&axis| axis as usize);
-            IndexMap::transpose(&from, &axes.collect::<Vec<usize>>())?
-        }
-    };
-    Ok(Some((op.x(), map)))
-}
-
 struct Assigner<'a> {
     func: &'a Func,
     target: &'a Target,
@@ -149,10 +124,6 @@ struct Assigner<'a> {
 impl Assigner<'_> {
     fn shape(&self, value: Value) -> Shape {
         self.func.ty(value).shape
-    }
-
-    fn definition(&self, value: Value) -> Option<&Op> {
-        self.definitions[value].map(|inst| self.func.op(inst))
     }
 
     fn find_vectors(&mut self) {
@@ -284,11 +255,12 @@ impl Assigner<'_> {
     }
 
     /// How far a value's layout is from one that was chosen for its shape: 0 for computed tiles, more
-    /// through shape ops, most through broadcasts.
+    /// through shape ops, most through those that repeat elements.
     fn distance(&self, value: Value) -> u32 {
-        match (self.origins[value], self.definition(value)) {
+        let viewed = self.definitions[value].and_then(|inst| self.func.view(inst));
+        match (self.origins[value], viewed) {
             (Origin::Computed, _) => 0,
-            (Origin::View, Some(Op::Broadcast(_))) => 2,
+            (Origin::View, Some((_, map))) if map.columns().contains(&0) => 2,
             (Origin::View, _) => 1,
             (Origin::Cheap, _) => 3,
         }
@@ -305,19 +277,16 @@ impl Assigner<'_> {
 
     /// The layout of a computed value, or the one that a view of it has for free.
     fn known(&self, value: Value) -> Result<Option<Rc<LinearLayout>>, LayoutError> {
-        match (self.origins[value], self.definition(value)) {
-            (Origin::View, Some(op)) => {
-                let Some((operand, map)) = view(self.func, op, &self.shape(value))? else {
-                    return Ok(None);
-                };
-                let Some(layout) = self.known(operand)? else {
-                    return Ok(None);
-                };
-                map.pull(&layout).map(|layout| Some(Rc::new(layout)))
-            }
-            (Origin::Computed, _) => Ok(self.layouts[value].clone()),
-            (Origin::Cheap, _) | (Origin::View, None) => Ok(None),
+        if self.origins[value] == Origin::Computed {
+            return Ok(self.layouts[value].clone());
         }
+        let viewed = self.definitions[value].and_then(|inst| self.func.view(inst));
+        let Some((operand, map)) = viewed.filter(|_| self.origins[value] == Origin::View) else {
+            return Ok(None);
+        };
+        let layout = self.known(operand)?;
+        let pulled = layout.map(|layout| map.pull(&layout).map(Rc::new));
+        pulled.transpose()
     }
 
     /// What a reduction or a sort makes of the layout of its operand; other ops leave it alone.
@@ -350,7 +319,7 @@ impl Assigner<'_> {
         Ok(match ReductionSteps::plan(&layout, axis.index(), order)? {
             Some(plan) => Rc::new(plan.result),
             None => {
-                let map = IndexMap::reduce(layout.dim_bits(), axis.index())?;
+                let map = IndexMap::reduce(layout.dim_bits().to_vec(), axis.index());
                 Rc::new(map.push(&layout)?.0)
             }
         })
@@ -399,7 +368,7 @@ impl Assigner<'_> {
             let &[result] = self.func.inst(*user).results.as_slice() else {
                 break;
             };
-            if let Some((_, map)) = view(self.func, op, &self.shape(result))? {
+            if let Some((_, map)) = self.func.view(*user) {
                 grown |= self.shape(result).elements() > self.shape(value).elements();
                 maps.push(map);
             } else if !op.is(Trait::elementwise) {

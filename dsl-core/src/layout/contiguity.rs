@@ -5,8 +5,8 @@ use std::cell::OnceCell;
 
 pub use super::runs::{AxisFacts, Facts};
 use crate::ir::dataflow::{Analysis, Facts as Known, solve};
-use crate::ir::op::{Elementwise, ShapeOp};
-use crate::ir::{BinaryOp, CompareOp, Func, Inst, Literal, Op, Shape, Value, op};
+use crate::ir::op::Elementwise;
+use crate::ir::{BinaryOp, CompareOp, Func, IndexMap, Inst, Literal, Op, Value, op};
 
 /// The divisor of zero: larger than any run.
 const ENDLESS: u32 = 40;
@@ -62,7 +62,7 @@ impl Analysis for Runs<'_> {
 
     fn result(&self, known: &Known<Facts>, inst: Inst, result: Value) -> Facts {
         let func = self.func;
-        Transfer { func, known }.result(func.op(inst), result)
+        Transfer { func, known }.result(inst, result)
     }
 
     fn index(&self, known: &Known<Facts>, of: &op::For, _: Value) -> Facts {
@@ -84,12 +84,13 @@ impl Transfer<'_> {
         &self.known[value]
     }
 
-    fn result(&self, op: &Op, result: Value) -> Facts {
+    fn result(&self, inst: Inst, result: Value) -> Facts {
+        let op = self.func.op(inst);
         let shape = self.func.ty(result).shape;
         let rank = shape.rank();
         let bits = |axis: usize| shape.extent(axis).trailing_zeros();
-        if let Some(op) = op.shape() {
-            return self.shape_op(op, result);
+        if let Some((x, map)) = self.func.view(inst) {
+            return self.viewed(x, &map);
         }
         if let Op::Constant(op::Constant { value }) = op {
             return filled(literal_divisor(*value), rank, bits);
@@ -140,73 +141,41 @@ impl Transfer<'_> {
         })
     }
 
-    fn shape_op(&self, op: ShapeOp<'_>, result: Value) -> Facts {
-        let shape = self.func.ty(result).shape;
-        let rank = shape.rank();
-        let bits = |axis: usize| shape.extent(axis).trailing_zeros();
-        match op {
-            ShapeOp::Broadcast(op::Broadcast { x }) => {
-                let from = self.of(*x);
-                let source = self.func.ty(*x).shape;
-                each_axis(rank, 0, |axis| {
-                    let facts = from.axis(axis);
-                    let repeated = source.extent(axis) == 1;
-                    AxisFacts {
-                        constant: if repeated { bits(axis) } else { facts.constant },
-                        ..facts
-                    }
-                })
-            }
-            ShapeOp::ExpandDims(op::ExpandDims { x, axis }) => {
-                let from = self.of(*x);
-                let inserted = axis.index();
-                // What divides every number divides those along the new axis too.
-                let all = from.axes.iter().map(|facts| facts.divisor_of_runs(0)).max();
-                let divisor = all.unwrap_or(from.scalar_divisor);
-                each_axis(rank, 0, |axis| match axis.cmp(&inserted) {
-                    std::cmp::Ordering::Less => from.axis(axis),
-                    std::cmp::Ordering::Equal => AxisFacts {
-                        divisor,
-                        ..AxisFacts::default()
-                    },
-                    std::cmp::Ordering::Greater => from.axis(axis - 1),
-                })
-            }
-            ShapeOp::Transpose(op::Transpose { x, permutation }) => {
-                let from = self.of(*x);
-                each_axis(rank, 0, |axis| from.axis(permutation[axis] as usize))
-            }
-            ShapeOp::Reshape(op::Reshape { x }) => self.reshape(*x, result),
-        }
-    }
-
-    /// Runs along the fastest axis stay runs along the new fastest axis, as far as it reaches.
-    fn reshape(&self, x: Value, result: Value) -> Facts {
-        let (from, to) = (self.func.ty(x).shape, self.func.ty(result).shape);
-        let fastest = |shape: &Shape| (0..shape.rank()).rev().find(|&axis| shape.extent(axis) > 1);
+    /// Runs along an axis of the operand are runs along the axis whose lowest bits its lowest bits are, as
+    /// far as these go. Bits that are turned round end runs that count.
+    fn viewed(&self, x: Value, map: &IndexMap) -> Facts {
         let known = self.of(x);
-        let all = known
-            .axes
-            .iter()
-            .map(|facts| facts.divisor_of_runs(0))
-            .max();
+        // What divides every number divides those of each axis.
+        let all = known.axes.iter().map(|facts| facts.divisor_of_runs(0));
         let every = AxisFacts {
-            divisor: all.unwrap_or(known.scalar_divisor),
+            divisor: all.max().unwrap_or(known.scalar_divisor),
             ..AxisFacts::default()
         };
-        let Some((old, new)) = fastest(&from).zip(fastest(&to)) else {
-            return each_axis(to.rank(), every.divisor, |_| every);
-        };
-        let facts = known.axis(old);
-        let limit = to.extent(new).trailing_zeros();
-        let contiguous = facts.contiguous.min(limit);
-        let runs = AxisFacts {
-            contiguous,
-            constant: facts.constant.min(limit),
-            falling: facts.falling.min(limit),
-            divisor: facts.divisor_of_runs(contiguous),
-        };
-        each_axis(to.rank(), 0, |axis| if axis == new { runs } else { every })
+        each_axis(map.from_bits().len(), every.divisor, |axis| {
+            let columns = map.along(axis);
+            let length = |column: &dyn Fn(u64) -> u64| {
+                let run = (0..).zip(columns);
+                run.take_while(|&(bit, &found)| found == column(bit))
+                    .count() as u32
+            };
+            let Some(&first) = columns.first().filter(|&&first| first != 0) else {
+                let constant = length(&|_| 0);
+                return AxisFacts { constant, ..every };
+            };
+            let (source, 0) = map.place(first) else {
+                return every;
+            };
+            let limit = length(&|bit| first << bit);
+            let straight = (map.offset() / first).trailing_zeros().min(limit);
+            let facts = known.axis(source);
+            let contiguous = facts.contiguous.min(straight);
+            AxisFacts {
+                contiguous,
+                constant: facts.constant.min(limit),
+                falling: facts.falling.min(straight),
+                divisor: facts.divisor_of_runs(contiguous),
+            }
+        })
     }
 
     fn binary(&self, op: BinaryOp, lhs: Value, rhs: Value) -> Facts {

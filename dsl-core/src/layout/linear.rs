@@ -2,6 +2,7 @@
 
 use super::LayoutError;
 use super::matrix::{BitMatrix, Span, apply};
+use crate::ir::index_map::dim_offset;
 
 /// The largest log2 of an element count that a layout accepts.
 const MAX_TILE_BITS: u32 = 40;
@@ -414,11 +415,6 @@ impl LinearLayout {
         let warp = divide(&self.warp, &inner.warp).ok_or(LayoutError::NotDivisible)?;
         LinearLayout::new(outer_bits, register, lane, warp)
     }
-}
-
-/// The position of bit 0 of a dimension in the flat index.
-pub(super) fn dim_offset(dim_bits: &[u32], dim: usize) -> u32 {
-    dim_bits[dim + 1..].iter().sum()
 }
 
 /// The extents of a tile.

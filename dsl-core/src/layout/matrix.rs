@@ -1,5 +1,7 @@
 //! Linear algebra over GF(2): spans of bit vectors and small matrices stored by column.
 
+pub use crate::ir::index_map::apply;
+
 /// A set of independent bit vectors in echelon form, each remembered with the combination of
 /// inserted columns that gives it.
 ///
@@ -196,16 +198,6 @@ impl BitMatrix {
         }
         basis
     }
-}
-
-/// The sum of the columns that the bits of `input` select.
-#[must_use]
-pub fn apply(columns: &[u64], input: u64) -> u64 {
-    columns
-        .iter()
-        .enumerate()
-        .filter(|(bit, _)| input >> bit & 1 == 1)
-        .fold(0, |sum, (_, column)| sum ^ column)
 }
 
 #[cfg(test)]

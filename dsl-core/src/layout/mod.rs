@@ -11,7 +11,7 @@ pub mod contiguity;
 #[cfg(test)]
 mod conversion_tests;
 pub mod convert;
-pub mod index_map;
+mod index_map;
 pub mod linear;
 pub mod matrix;
 mod origin;
@@ -28,7 +28,6 @@ pub use convert::{
     Conversion, ConversionLimits, LaneSource, SharedAccess, SharedPlan, SharedSide, ShufflePlan,
     ShuffleRound, ThreadMap,
 };
-pub use index_map::IndexMap;
 pub use linear::{Holder, LinearLayout, Point};
 pub use matrix::{BitMatrix, Span};
 

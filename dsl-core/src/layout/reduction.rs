@@ -5,9 +5,9 @@
 //! own. That takes half the shuffles, and half the combines, of combining everything in both lanes;
 //! a register bit becomes a lane bit by it.
 
+use super::LayoutError;
 use super::linear::{Holder, LinearLayout, Point};
-use super::{IndexMap, LayoutError};
-use crate::ir::Order;
+use crate::ir::{IndexMap, Order};
 
 /// One step: what is combined with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +51,8 @@ impl ReductionSteps {
         axis: usize,
         order: Order,
     ) -> Result<Option<ReductionSteps>, LayoutError> {
-        let map = IndexMap::reduce(layout.dim_bits(), axis)?;
         let mask = layout.dim_mask(axis)?;
+        let map = IndexMap::reduce(layout.dim_bits().to_vec(), axis);
         let mut columns = Columns::of(layout, mask);
         let mut rest: Vec<u32> = (0..64).filter(|bit| mask >> bit & 1 == 1).collect();
         let mut steps = Vec::new();

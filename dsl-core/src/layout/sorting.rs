@@ -15,9 +15,11 @@
 
 use std::rc::Rc;
 
+use super::LayoutError;
 use super::access::access_layout;
-use super::linear::{Holder, LinearLayout, check_axis, dim_offset};
-use super::{IndexMap, LayoutError};
+use super::linear::{Holder, LinearLayout, check_axis};
+use crate::ir::IndexMap;
+use crate::ir::index_map::dim_offset;
 
 /// Which elements meet, and where the lesser one goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +129,7 @@ impl Network {
     /// The columns of a layout with the index bits renamed: registers get the lowest ones.
     fn start(layout: &LinearLayout, axis: usize) -> Result<Option<Network>, LayoutError> {
         check_axis(axis, layout.dim_bits().len())?;
-        let lines = IndexMap::reduce(layout.dim_bits(), axis)?;
+        let lines = IndexMap::reduce(layout.dim_bits().to_vec(), axis);
         let mask = layout.dim_mask(axis)?;
         let axis_bits = layout.dim_bits()[axis];
         let mut named = 0;

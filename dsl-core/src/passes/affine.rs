@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use super::int_range::{Range, ranges};
 use super::long_sums::LONGEST_CHAIN;
 use crate::entity::EntityMap;
-use crate::ir::op::ShapeOp;
-use crate::ir::{BinaryOp, Func, Inst, Op, Shape, Value, op};
+use crate::ir::{BinaryOp, Func, Inst, Op, Value, op};
 
 /// The most products that a step adds up, and the most factors of one.
 const MOST_TERMS: usize = 8;
@@ -159,13 +158,10 @@ impl<'a> Affine<'a> {
     ) -> Option<Steps> {
         let shape = self.func.ty(value).shape;
         let op = self.func.op(inst);
-        if let Some(op) = op.shape() {
-            let from = self.func.ty(op.x()).shape;
-            let steps = self.steps_from(op.x(), assumed)?;
-            if let ShapeOp::Reshape(_) = op {
-                return reshaped(&from, &steps, &shape);
-            }
-            return op.along(&from, steps, Step::default());
+        if let Some((x, map)) = self.func.view(inst) {
+            let steps = self.steps_from(x, assumed)?;
+            let times = |step: &Step, by| step.times(&Step::known(by));
+            return map.steps(&steps, &Step::default(), times);
         }
         if let Op::Binary(op) = op
             && self.is_exact(value)
@@ -270,31 +266,4 @@ fn carried_values(func: &Func) -> BTreeMap<Value, (Value, Value)> {
     carried
         .filter_map(|it| Some((it.parameters[0], (it.init?, it.yielded[0]))))
         .collect()
-}
-
-/// The steps of a tile in another shape, where that has any: extents of one come and go, and an axis
-/// is split.
-fn reshaped(from: &Shape, steps: &[Step], to: &Shape) -> Option<Steps> {
-    let mut old = (0..from.rank()).rev().filter(|&axis| from.extent(axis) > 1);
-    let mut result = vec![Step::default(); to.rank()];
-    let mut current: Option<(usize, Step)> = None;
-    for axis in (0..to.rank()).rev().filter(|&axis| to.extent(axis) > 1) {
-        let (left, step) = match current.take() {
-            Some(rest) => rest,
-            None => {
-                let axis = old.next()?;
-                (from.extent(axis), steps[axis].clone())
-            }
-        };
-        let extent = to.extent(axis);
-        if extent > left {
-            return None;
-        }
-        if extent < left {
-            let next = step.times(&Step::known(extent as i64))?;
-            current = Some((left / extent, next));
-        }
-        result[axis] = step;
-    }
-    Some(result)
 }

@@ -307,26 +307,21 @@ impl Analysis<'_> {
         let mut pending: Vec<(Value, Vec<usize>)> = vec![(mask, axes)];
         let mut found = Vec::new();
         while let Some((value, axes)) = pending.pop() {
-            match self.definitions[value].map(|inst| self.func.op(inst)) {
+            let definition = self.definitions[value];
+            if let Some((x, map)) = definition.and_then(|inst| self.func.view(inst)) {
+                // An axis of extent 1 is whichever.
+                let axis = |before: Option<usize>| before.map_or(0, |axis| axes[axis]);
+                let before = map.axes().into_iter();
+                pending.extend(before.map(|it| (x, it.into_iter().map(axis).collect())));
+                continue;
+            }
+            match definition.map(|inst| self.func.op(inst)) {
                 Some(Op::Binary(op::Binary {
                     op: BinaryOp::And,
                     lhs,
                     rhs,
                 })) => {
                     pending.extend([(*lhs, axes.clone()), (*rhs, axes)]);
-                }
-                Some(Op::Broadcast(op::Broadcast { x })) => pending.push((*x, axes)),
-                Some(Op::ExpandDims(op::ExpandDims { x, axis })) => {
-                    let mut axes = axes;
-                    axes.remove(axis.index());
-                    pending.push((*x, axes));
-                }
-                Some(Op::Transpose(op::Transpose { x, permutation })) => {
-                    let mut before = axes.clone();
-                    for (&from, &axis) in permutation.iter().zip(&axes) {
-                        before[from as usize] = axis;
-                    }
-                    pending.push((*x, before));
                 }
                 Some(Op::Compare(op::Compare { op, lhs, rhs }))
                     if self.func.ty(*lhs).dtype() == Some(DType::I64) =>

@@ -6,8 +6,9 @@
 
 use crate::entity::EntityMap;
 use crate::ir::dataflow::{Analysis, Facts, solve};
+use crate::ir::index_map::dim_bits;
 use crate::ir::{
-    Axis, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, TernaryOp, UnaryOp, Value, op,
+    BinaryOp, CompareOp, DType, Func, IndexMap, Inst, Literal, Op, TernaryOp, UnaryOp, Value, op,
 };
 use crate::semantics::reduction::only_op;
 
@@ -177,40 +178,44 @@ fn bounds_from_above(
     x: Value,
 ) -> bool {
     let greater = |op: BinaryOp| matches!(op, BinaryOp::Maxnum | BinaryOp::Maximum);
-    // Each with the axis that was reduced, where that is known.
-    let mut found: Vec<(Value, Option<Axis>)> = vec![(upper, None)];
+    // Each with where the elements of `upper` are in it.
+    let bits = dim_bits(&func.ty(upper).shape);
+    let mut found = vec![(upper, IndexMap::reshape(bits.clone(), bits.clone()))];
     let mut next = 0;
-    while let Some(&(value, reduced)) = found.get(next)
+    while let Some((value, map)) = found.get(next).cloned()
         && next < NEAREST
     {
         next += 1;
-        let mut follow = |value, reduced| {
-            if !found.contains(&(value, reduced)) {
-                found.push((value, reduced));
+        let Some(inst) = definitions[value] else {
+            continue;
+        };
+        let mut follow = |value: Value, map: IndexMap| {
+            if !found.contains(&(value, map.clone())) {
+                found.push((value, map));
             }
         };
-        match definitions[value].map(|inst| func.op(inst)) {
-            Some(Op::Splat(op::Splat { x })) => follow(*x, Some(Axis(0))),
-            Some(Op::Broadcast(op::Broadcast { x })) => follow(*x, reduced),
-            Some(Op::ExpandDims(op::ExpandDims { x, axis })) if reduced.is_none() => {
-                follow(*x, Some(*axis))
-            }
-            Some(Op::Binary(op::Binary { op, lhs, rhs })) if greater(*op) => {
-                follow(*lhs, reduced);
-                follow(*rhs, reduced);
-            }
-            Some(Op::Reduce(op::Reduce {
-                sources,
-                axis,
-                combine,
-                ..
-            })) if sources[..] == [x]
-                && reduced == Some(*axis)
-                && only_op(func, *combine).is_some_and(greater) =>
-            {
-                return true;
-            }
-            _ => {}
+        let op = func.op(inst);
+        if let Some((x, before)) = func.view(inst) {
+            follow(x, map.then(&before));
+        } else if let Op::Splat(op::Splat { x }) = op {
+            let columns = vec![0; map.columns().len()];
+            follow(*x, IndexMap::new(bits.clone(), Vec::new(), columns, 0));
+        } else if let Op::Binary(op::Binary { op, lhs, rhs }) = op
+            && greater(*op)
+        {
+            follow(*lhs, map.clone());
+            follow(*rhs, map);
+        } else if let Op::Reduce(op::Reduce {
+            sources,
+            axis,
+            combine,
+            ..
+        }) = op
+            && sources[..] == [x]
+            && map == IndexMap::reduce(bits.clone(), axis.index())
+            && only_op(func, *combine).is_some_and(greater)
+        {
+            return true;
         }
     }
     false

@@ -25,6 +25,7 @@ pub mod simplify;
 pub mod sort_keys;
 pub mod specialise;
 pub mod uniform_mask;
+pub mod views;
 
 use crate::ir::Func;
 

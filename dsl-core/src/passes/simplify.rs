@@ -45,13 +45,10 @@ fn rule(rewriter: &mut Rewriter, inst: Inst) -> Option<Value> {
         return None;
     };
     let ty = rewriter.builder.ty(result);
-    if let Op::Transpose(op::Transpose { x, permutation }) = &data.op
-        && permutation.iter().copied().eq(0..permutation.len() as u32)
-    {
-        return Some(*x);
-    }
     if let Some(x) = data.op.rearranged() {
-        return repeat(rewriter, x, ty, &data.op);
+        let view = rewriter.builder.func().view(inst);
+        let stays = view.is_none_or(|(_, map)| map.is_identity());
+        return repeat(rewriter, x, ty, stays);
     }
     if let Op::Cast(op::Cast { x }) = data.op {
         return (rewriter.builder.ty(x) == ty).then_some(x);
@@ -81,10 +78,9 @@ fn is_float(ty: Type) -> bool {
     ty.dtype().is_some_and(DType::is_float)
 }
 
-/// A value with the same element everywhere, or one that a splat, broadcast or reshape leaves alone.
-fn repeat(rewriter: &mut Rewriter, x: Value, ty: Type, op: &Op) -> Option<Value> {
-    let moves = matches!(op, Op::Transpose(_) | Op::ExpandDims(_));
-    if rewriter.builder.ty(x) == ty && !moves {
+/// A value with the same element everywhere, or one whose elements stay.
+fn repeat(rewriter: &mut Rewriter, x: Value, ty: Type, stays: bool) -> Option<Value> {
+    if rewriter.builder.ty(x) == ty && stays {
         return Some(x);
     }
     let repeated = rewriter.definition(x)?;

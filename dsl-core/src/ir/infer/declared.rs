@@ -73,6 +73,25 @@ impl Rules<'_> {
         self.makes(fits && x.element == to.element, x, to)
     }
 
+    /// Elements of the operand, each place of the result showing one.
+    pub(super) fn view(self, op: &op::View, to: Type) -> Result<(), String> {
+        let x = self.ty(op.x);
+        let inside = 0..x.shape.elements() as i64;
+        let mut named: Vec<u8> = op.bits.iter().flatten().copied().collect();
+        named.sort_unstable();
+        let distinct = named.windows(2).all(|pair| pair[0] < pair[1]);
+        let reached = named
+            .last()
+            .is_none_or(|&bit| inside.contains(&(1 << bit.min(62))));
+        if !distinct || !reached || !inside.contains(&op.offset) {
+            return Err(format!(
+                "`view` of `{x}` leads out of it or to one bit twice"
+            ));
+        }
+        let fits = 1 << op.bits.len().min(62) == to.shape.elements();
+        self.makes(fits && x.element == to.element, x, to)
+    }
+
     pub(super) fn lane_load(self, op: &op::LaneLoad, to: Type) -> Result<(), String> {
         self.lane_access(&op.access(), to, op.align)?;
         op.other

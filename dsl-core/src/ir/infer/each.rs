@@ -20,6 +20,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Splat(it) => stated(&|to| rules.splat(it, to)),
         Op::Broadcast(it) => stated(&|to| rules.broadcast(it, to)),
         Op::Reshape(it) => stated(&|to| rules.reshape(it, to)),
+        Op::View(it) => stated(&|to| rules.view(it, to)),
         Op::LaneLoad(it) => stated(&|to| rules.lane_load(it, to)),
         Op::Alloc(it) => stated(&|to| rules.alloc(it, to)),
         Op::ExpandDims(it) => one(rules.expand_dims(it)),

@@ -9,8 +9,9 @@ use std::rc::Rc;
 
 use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
+use crate::ir::index_map::dim_bits;
 use crate::ir::{DType, Literal, Op, Precision, Shape, TernaryOp, Type, Value, op};
-use crate::layout::access::{dim_bits, dot_layout};
+use crate::layout::access::dot_layout;
 use crate::layout::matrix::apply;
 use crate::layout::{LinearLayout, ThreadMap};
 

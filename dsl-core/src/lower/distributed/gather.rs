@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use super::tile::{Registers, Tile};
 use super::{Lowering, Result};
+use crate::ir::index_map::dim_bits;
 use crate::ir::{Axis, BinaryOp, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value, op};
-use crate::layout::access::dim_bits;
 use crate::layout::{Holder, LinearLayout, Point, ThreadMap};
 use crate::target::Bounds;
 

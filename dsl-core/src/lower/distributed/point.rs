@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Lowering, Result};
-use crate::ir::op::ShapeOp;
-use crate::ir::{DType, Op, Shape, Trait, Type, Value, op};
+use crate::ir::index_map::Position;
+use crate::ir::{BinaryOp, DType, IndexMap, Op, Shape, Trait, Type, Value, op};
 
 /// The elements that are known already, by tile and coordinates.
 pub(super) type Known = BTreeMap<(Value, Vec<Value>), Value>;
@@ -32,9 +32,9 @@ impl Lowering<'_> {
             self.builder.add(coordinates[0], start)
         } else if let Op::Splat(op::Splat { x }) = op {
             self.scalar(x)?
-        } else if let Some(shape) = op.shape() {
-            let before = self.coordinates_before(shape, tile, coordinates);
-            self.element_at(shape.x(), &before, known)?
+        } else if let Some((x, map)) = self.view(tile) {
+            let before = self.coordinates_before(&map, coordinates);
+            self.element_at(x, &before, known)?
         } else if op.is(Trait::elementwise) {
             self.computed_at(tile, &op, coordinates, known)?
         } else {
@@ -63,49 +63,45 @@ impl Lowering<'_> {
         Ok(self.builder.results(inst)[0])
     }
 
-    /// Where the element is in the operand of a shape op.
-    fn coordinates_before(
-        &mut self,
-        op: ShapeOp<'_>,
-        tile: Value,
-        coordinates: &[Value],
-    ) -> Vec<Value> {
-        let from = self.block.ty(op.x()).shape;
-        let mut before = coordinates.to_vec();
-        match op {
-            ShapeOp::Broadcast(_) => {
-                let zero = self.builder.index(0);
-                for (axis, at) in before.iter_mut().enumerate() {
-                    if from.extent(axis) == 1 {
-                        *at = zero;
-                    }
+    /// Where the element at `coordinates` is in the tile that a map leads to.
+    fn coordinates_before(&mut self, map: &IndexMap, coordinates: &[Value]) -> Vec<Value> {
+        let positions = map.positions().into_iter();
+        let position = |position: Position| {
+            let mut sum = None;
+            for digit in position.digits {
+                let mut part = coordinates[digit.axis];
+                if digit.count < map.from_bits()[digit.axis] {
+                    part = self.bits_of(part, digit.low, digit.count);
                 }
-            }
-            ShapeOp::ExpandDims(op) => {
-                before.remove(op.axis.index());
-            }
-            ShapeOp::Transpose(op) => {
-                for (&from, &at) in op.permutation.iter().zip(coordinates) {
-                    before[from as usize] = at;
+                if digit.at > 0 {
+                    let stride = self.builder.index(1 << digit.at);
+                    part = self.builder.mul(part, stride);
                 }
+                sum = Some(match sum {
+                    Some(sum) => self.builder.add(sum, part),
+                    None => part,
+                });
             }
-            ShapeOp::Reshape(_) => {
-                let flat = self.flat_index(&self.block.ty(tile).shape, coordinates);
-                before = self.split_index(&from, flat);
+            // Bits that no digit is are one, those of digits are turned round.
+            let offset = position.fixed | position.flipped;
+            match sum {
+                Some(sum) if offset == 0 => sum,
+                Some(sum) => {
+                    let offset = self.builder.index(offset.cast_signed());
+                    self.builder.binary(BinaryOp::Xor, sum, offset)
+                }
+                None => self.builder.index(offset.cast_signed()),
             }
-        }
-        before
+        };
+        positions.map(position).collect()
     }
 
-    /// The row-major index of an element.
-    fn flat_index(&mut self, shape: &Shape, coordinates: &[Value]) -> Value {
-        let mut flat = self.builder.index(0);
-        for (&at, stride) in coordinates.iter().zip(shape.strides()) {
-            let stride = self.builder.index(stride as i64);
-            let part = self.builder.mul(at, stride);
-            flat = self.builder.add(flat, part);
-        }
-        flat
+    /// Bits `low .. low + count` of an index.
+    fn bits_of(&mut self, index: Value, low: u32, count: u32) -> Value {
+        let distance = self.builder.index(i64::from(low));
+        let moved = self.builder.shr(index, distance);
+        let last = self.builder.index((1 << count) - 1);
+        self.builder.and(moved, last)
     }
 
     /// The coordinates of the element with a row-major index.
@@ -113,10 +109,8 @@ impl Lowering<'_> {
         debug_assert_eq!(self.builder.ty(flat), Type::scalar(DType::I64));
         let axes = (0..shape.rank()).zip(shape.strides());
         axes.map(|(axis, stride)| {
-            let distance = self.builder.index(i64::from(stride.trailing_zeros()));
-            let moved = self.builder.shr(flat, distance);
-            let last = self.builder.index(shape.extent(axis) as i64 - 1);
-            self.builder.and(moved, last)
+            let count = shape.extent(axis).trailing_zeros();
+            self.bits_of(flat, stride.trailing_zeros(), count)
         })
         .collect()
     }

@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use super::{Lowering, Result};
 use crate::entity::Entity;
-use crate::ir::{DType, Op, Value};
-use crate::layout::access::{access_layout, dim_bits};
-use crate::layout::assign::{Origin, view};
+use crate::ir::index_map::dim_bits;
+use crate::ir::{DType, IndexMap, Op, Value};
+use crate::layout::access::access_layout;
+use crate::layout::assign::Origin;
 use crate::layout::{LinearLayout, ThreadMap};
 
 /// One lane value for each register of a layout.
@@ -121,9 +122,8 @@ impl Lowering<'_> {
 
     /// A shape op: the operand in the layout that the result's layout makes of it.
     pub(super) fn viewed(&mut self, value: Value, layout: &Rc<LinearLayout>) -> Result<Registers> {
-        let op = self.definition(value)?;
-        let mapped = view(self.block, &op, &self.block.ty(value).shape);
-        let Some((operand, map)) = mapped.map_err(|error| self.layout_error(&error))? else {
+        let Some((operand, map)) = self.view(value) else {
+            let op = self.definition(value)?;
             return Err(self.error(format!("`{}` is not a shape op", op.mnemonic())));
         };
         let (asked, merged) = map
@@ -134,6 +134,12 @@ impl Lowering<'_> {
             .iter()
             .map(|&register| registers[register as usize])
             .collect())
+    }
+
+    /// Of what a value shows elements, and where they are in it.
+    pub(super) fn view(&self, value: Value) -> Option<(Value, IndexMap)> {
+        let inst = self.definitions.get(value).copied().flatten()?;
+        self.block.view(inst)
     }
 
     /// The op that defines a value.
@@ -151,10 +157,7 @@ impl Lowering<'_> {
             Origin::Computed => Ok(self.bound(value).layout),
             Origin::Cheap => Ok(plain()),
             Origin::View => {
-                let op = self.definition(value)?;
-                let mapped = view(self.block, &op, &self.block.ty(value).shape);
-                let Some((operand, map)) = mapped.map_err(|error| self.layout_error(&error))?
-                else {
+                let Some((operand, map)) = self.view(value) else {
                     return Ok(plain());
                 };
                 let pulled = map.pull(&*self.natural(operand)?);

@@ -23,16 +23,6 @@ pub(super) struct Coordinate {
     pub lanes: Vec<i64>,
 }
 
-impl Coordinate {
-    /// Every lane at position 0.
-    pub(super) fn zero(lanes: usize) -> Self {
-        Self {
-            base: Scalar::Known(0),
-            lanes: vec![0; lanes],
-        }
-    }
-}
-
 /// Positions of the elements of a vector in a tile.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Index {
@@ -62,44 +52,6 @@ impl Index {
         Self {
             coordinates: self.coordinates.iter().map(one).collect(),
             lanes: 1,
-        }
-    }
-
-    /// The position in the operand of a broadcast from `shape`.
-    pub(super) fn before_broadcast(&self, shape: Shape) -> Self {
-        let coordinates = self.coordinates.iter().enumerate();
-        let pick = |(axis, coordinate): (usize, &Coordinate)| {
-            if shape.extent(axis) == 1 {
-                Coordinate::zero(self.lanes)
-            } else {
-                coordinate.clone()
-            }
-        };
-        Self {
-            coordinates: coordinates.map(pick).collect(),
-            lanes: self.lanes,
-        }
-    }
-
-    /// The position in the operand of a transpose.
-    pub(super) fn before_transpose(&self, permutation: &[u32]) -> Self {
-        let mut coordinates = self.coordinates.clone();
-        for (coordinate, &axis) in self.coordinates.iter().zip(permutation) {
-            coordinates[axis as usize] = coordinate.clone();
-        }
-        Self {
-            coordinates,
-            lanes: self.lanes,
-        }
-    }
-
-    /// The position without `axis`.
-    pub(super) fn without(&self, axis: usize) -> Self {
-        let mut coordinates = self.coordinates.clone();
-        coordinates.remove(axis);
-        Self {
-            coordinates,
-            lanes: self.lanes,
         }
     }
 }

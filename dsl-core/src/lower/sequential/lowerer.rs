@@ -8,7 +8,7 @@ use super::pull::Pulled;
 use super::scratch::{Buffer, Scratch};
 use crate::builder::Builder;
 use crate::ir::op::ShapeOp;
-use crate::ir::{DType, Inst, Literal, Op, Region, Shape, Space, Type, Value, op};
+use crate::ir::{BinaryOp, DType, Inst, Literal, Op, Region, Shape, Space, Type, Value, op};
 use crate::target::{Bounds, Target};
 use crate::verify::BlockFunc;
 
@@ -161,6 +161,17 @@ impl<'a> Lowerer<'a> {
             _ => {
                 let (a, b) = (self.value(a), self.value(b));
                 Scalar::Emitted(self.builder.mul(a, b))
+            }
+        }
+    }
+
+    pub(super) fn xor(&mut self, a: Scalar, bits: i64) -> Scalar {
+        match a {
+            Scalar::Known(a) => Scalar::Known(a ^ bits),
+            Scalar::Emitted(_) if bits == 0 => a,
+            Scalar::Emitted(a) => {
+                let bits = self.value(Scalar::Known(bits));
+                Scalar::Emitted(self.builder.binary(BinaryOp::Xor, a, bits))
             }
         }
     }

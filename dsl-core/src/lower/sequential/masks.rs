@@ -3,7 +3,6 @@
 use super::index::{Index, Scalar};
 use super::lowerer::{Binding, Inline, Lowerer};
 use super::pull::Pulled;
-use crate::ir::op::ShapeOp;
 use crate::ir::{BinaryOp, CompareOp, DType, Op, Value, op};
 
 /// The least and the greatest of some indices: `base + least` and `base + greatest`.
@@ -37,9 +36,12 @@ impl Lowerer<'_> {
                     return self.compare_ends(op, &lhs, &rhs);
                 }
             }
-            Some(&Binding::Inline(_, Inline::Shape(op))) if !matches!(op, ShapeOp::Reshape(_)) => {
-                let before = self.before(op, index, self.shape(mask));
-                return self.all_true(op.x(), &before);
+            Some(&Binding::Inline(_, Inline::Shape(op))) => {
+                let map = op.map(&self.shape(op.x()), &self.shape(mask));
+                if map.axes().is_some() {
+                    let before = self.before(&map, index);
+                    return self.all_true(op.x(), &before);
+                }
             }
             Some(Binding::Inline(..) | Binding::Scalar(_) | Binding::Buffer(_)) | None => {}
         }

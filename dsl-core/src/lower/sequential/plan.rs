@@ -275,7 +275,7 @@ impl Planner<'_> {
             if self.func.ty(operand).is_scalar() {
                 continue;
             }
-            let repeats = self.repeats(&op, operand, inst);
+            let repeats = self.repeats(inst);
             for used in &uses {
                 self.add_use(
                     operand,
@@ -289,16 +289,17 @@ impl Planner<'_> {
         }
     }
 
-    /// How often a broadcast asks for one element of its operand: whole vectors share it.
-    fn repeats(&self, op: &Op, operand: Value, inst: Inst) -> u64 {
-        let Op::Broadcast(_) = op else { return 1 };
-        let to = self.func.ty(self.func.inst(inst).results[0]).shape;
-        let from = self.func.ty(operand).shape;
-        let mut repeats = to.elements() / from.elements();
-        if from.rank() > 0 && from.extent(from.rank() - 1) < to.extent(to.rank() - 1) {
-            repeats = (repeats / self.target.nest_lanes).max(1);
+    /// How often an op asks for one element of its operand: whole vectors share it.
+    fn repeats(&self, inst: Inst) -> u64 {
+        let Some((_, map)) = self.func.view(inst) else {
+            return 1;
+        };
+        let repeated = map.columns().iter().filter(|&&column| column == 0);
+        let repeats = 1_u64 << repeated.count();
+        match map.columns().first() {
+            Some(0) => (repeats / self.target.nest_lanes as u64).max(1),
+            Some(_) | None => repeats,
         }
-        repeats as u64
     }
 
     fn add_use(&mut self, value: Value, new: Use) {

@@ -2,8 +2,8 @@
 
 use super::index::{Coordinate, Index, Scalar};
 use super::lowerer::{Binding, Inline, Lowerer};
-use crate::ir::op::ShapeOp;
-use crate::ir::{BinaryOp, DType, Inst, Literal, Op, Shape, Type, Value, op};
+use crate::ir::index_map::Position;
+use crate::ir::{BinaryOp, DType, IndexMap, Inst, Literal, Op, Type, Value, op};
 
 /// The elements of a tile at the lanes of an index.
 #[derive(Clone, Debug)]
@@ -75,8 +75,10 @@ impl Lowerer<'_> {
             }
             Inline::Splat(x) => self.pull(x, &scalar_index()),
             Inline::Shape(op) => {
-                let before = self.before(op, index, self.shape(result));
-                self.pull(op.x(), &before)
+                let x = op.x();
+                let map = op.map(&self.shape(x), &self.shape(result));
+                let before = self.before(&map, index);
+                self.pull(x, &before)
             }
             Inline::Load(op) => self.load(inst, op, index),
             Inline::Gather(op) => self.gather(inst, op, index),
@@ -93,14 +95,15 @@ impl Lowerer<'_> {
         pulled
     }
 
-    /// Where the elements of a shape op, which gives a tile of shape `to`, are in its operand.
-    pub(super) fn before(&mut self, op: ShapeOp<'_>, index: &Index, to: Shape) -> Index {
-        let from = self.shape(op.x());
-        match op {
-            ShapeOp::Broadcast(_) => index.before_broadcast(from),
-            ShapeOp::ExpandDims(op) => index.without(op.axis.index()),
-            ShapeOp::Transpose(op) => index.before_transpose(&op.permutation),
-            ShapeOp::Reshape(_) => self.before_reshape(index, from, to),
+    /// Where the elements at an index are in the tile that a map leads to.
+    pub(super) fn before(&mut self, map: &IndexMap, index: &Index) -> Index {
+        let positions = map.positions().into_iter().rev();
+        let coordinate = |position| self.position(index, &position, map.from_bits());
+        let mut coordinates: Vec<Coordinate> = positions.map(coordinate).collect();
+        coordinates.reverse();
+        Index {
+            coordinates,
+            lanes: index.lanes,
         }
     }
 
@@ -226,80 +229,33 @@ impl Lowerer<'_> {
         }
     }
 
-    /// The position in the operand of a reshape from `from` to `to`: axes whose extents multiply
-    /// to the same number are joined and split, the others stay.
-    fn before_reshape(&mut self, index: &Index, from: Shape, to: Shape) -> Index {
-        let mut coordinates = Vec::new();
-        let (mut taken, mut given) = (0, 0);
-        while taken < to.rank() || given < from.rank() {
-            let (first_taken, first_given) = (taken, given);
-            let (mut have, mut want) = (1, 1);
-            loop {
-                if have <= want && taken < to.rank() {
-                    have *= to.extent(taken);
-                    taken += 1;
-                } else if given < from.rank() {
-                    want *= from.extent(given);
-                    given += 1;
-                } else {
-                    break;
-                }
-                if have == want {
-                    break;
-                }
-            }
-            let group = &index.coordinates[first_taken..taken];
-            let extents = &to.dims()[first_taken..taken];
-            let joined = self.join(group, extents, index.lanes);
-            let extents = &from.dims()[first_given..given];
-            coordinates.extend(self.split(&joined, extents));
-        }
-        Index {
-            coordinates,
-            lanes: index.lanes,
-        }
-    }
-
-    fn join(&mut self, group: &[Coordinate], extents: &[usize], lanes: usize) -> Coordinate {
-        let mut joined = Coordinate::zero(lanes);
-        let mut stride = 1;
-        for (coordinate, &extent) in group.iter().zip(extents).rev() {
-            let part = self.mul(coordinate.base, Scalar::Known(stride));
-            joined.base = self.add(joined.base, part);
-            for (lane, own) in joined.lanes.iter_mut().zip(&coordinate.lanes) {
-                *lane += own * stride;
-            }
-            stride *= extent as i64;
-        }
-        joined
-    }
-
-    fn split(&mut self, joined: &Coordinate, extents: &[usize]) -> Vec<Coordinate> {
-        if extents.iter().filter(|&&extent| extent > 1).count() <= 1 {
-            let lanes = joined.lanes.len();
-            let pick = |&extent: &usize| match extent {
-                1 => Coordinate::zero(lanes),
-                _ => joined.clone(),
+    /// The position along an axis that is made of digits of others.
+    fn position(&mut self, index: &Index, position: &Position, extents: &[u32]) -> Coordinate {
+        let fixed = position.fixed.cast_signed();
+        let mut made = Coordinate {
+            base: Scalar::Known(0),
+            lanes: vec![fixed; index.lanes],
+        };
+        for digit in &position.digits {
+            let from = &index.coordinates[digit.axis];
+            let base = match digit.count == extents[digit.axis] {
+                true => from.base,
+                false => self.bits(from.base, digit.low, digit.count),
             };
-            return extents.iter().map(pick).collect();
+            let part = self.mul(base, Scalar::Known(1 << digit.at));
+            made.base = self.add(made.base, part);
+            let mask = (1 << digit.count) - 1;
+            for (lane, own) in made.lanes.iter_mut().zip(&from.lanes) {
+                *lane += (own >> digit.low & mask) << digit.at;
+            }
         }
-        let mut parts = Vec::new();
-        let mut low = 0;
-        for &extent in extents.iter().rev() {
-            let count = extent.trailing_zeros();
-            let mask = extent as i64 - 1;
-            parts.push(Coordinate {
-                base: self.bits(joined.base, low, count),
-                lanes: joined
-                    .lanes
-                    .iter()
-                    .map(|lane| (lane >> low) & mask)
-                    .collect(),
-            });
-            low += count;
+        let flipped = position.flipped.cast_signed();
+        let own = made.lanes.iter().fold(0, |bits, lane| bits | lane);
+        for lane in &mut made.lanes {
+            *lane ^= flipped & own;
         }
-        parts.reverse();
-        parts
+        made.base = self.xor(made.base, flipped & !own);
+        made
     }
 }
 

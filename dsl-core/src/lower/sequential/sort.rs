@@ -8,7 +8,8 @@
 use super::index::Scalar;
 use super::lowerer::{Binding, Lowerer};
 use super::scratch::Buffer;
-use crate::ir::{Inst, Op, Shape, Type, Value, op};
+use crate::ir::index_map::dim_bits;
+use crate::ir::{IndexMap, Inst, Op, Shape, Type, Value, op};
 use crate::lower::ordered::{lesser, ordered};
 
 /// Index bits that are compared in one pass over memory.
@@ -59,12 +60,14 @@ impl Lowerer<'_> {
         let mut dims: Vec<usize> = dims.collect();
         let extent = shape.extent(axis as usize);
         let lined = Shape::new(&dims).expect("broken invariant: a permuted shape is a shape");
+        let map = IndexMap::transpose(dim_bits(&shape), &permutation);
         let buffers: Vec<Buffer> = sources
             .iter()
             .map(|&source| {
                 let buffer = self.allocate(self.dtype(source), lined);
                 self.fill(&buffer, &mut |this, index| {
-                    this.pull(source, &index.before_transpose(&permutation))
+                    let before = this.before(&map, index);
+                    this.pull(source, &before)
                 });
                 buffer
             })
@@ -93,9 +96,11 @@ impl Lowerer<'_> {
         for (position, &axis) in permutation.iter().enumerate() {
             inverse[axis as usize] = position as u32;
         }
+        let map = IndexMap::transpose(dim_bits(&lines.shape), &inverse);
         let buffer = self.allocate(lines.dtype, shape);
         self.fill(&buffer, &mut |this, index| {
-            this.load_buffer(lines, &index.before_transpose(&inverse))
+            let before = this.before(&map, index);
+            this.load_buffer(lines, &before)
         });
         buffer
     }

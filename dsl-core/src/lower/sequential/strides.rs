@@ -57,16 +57,17 @@ impl Planner<'_> {
 
     fn strides_from(&self, value: Value, known: &mut Known) -> Option<Vec<i64>> {
         let shape = self.func.ty(value).shape;
-        let op = self.func.op(self.definitions[value]?);
+        let inst = self.definitions[value]?;
+        let op = self.func.op(inst);
         if matches!(op, Op::Constant(_) | Op::Splat(_)) {
             return Some(vec![0; shape.rank()]);
         }
         if let Op::Arange(_) = op {
             return Some(vec![1]);
         }
-        if let Some(op) = op.shape() {
-            let strides = self.strides(op.x(), known)?;
-            return op.along(&self.func.ty(op.x()).shape, strides, 0);
+        if let Some((x, map)) = self.func.view(inst) {
+            let strides = self.strides(x, known)?;
+            return map.steps(&strides, &0, |stride, by| stride.checked_mul(by));
         }
         let Op::Binary(op::Binary { op, lhs, rhs }) = op else {
             return None;

@@ -60,6 +60,8 @@ pub enum Structure {
     Reshape,
     /// `transpose`.
     Transpose,
+    /// Elements by the bits of their indices.
+    View,
     /// `load` without a mask.
     Load,
     /// `load` with a mask.
@@ -109,6 +111,7 @@ impl Structure {
         Self::ExpandDims,
         Self::Reshape,
         Self::Transpose,
+        Self::View,
         Self::Load,
         Self::LoadMasked,
         Self::LoadOther,
@@ -148,6 +151,7 @@ impl Structure {
             | Self::ExpandDims
             | Self::Reshape
             | Self::Transpose
+            | Self::View
             | Self::Load
             | Self::LoadMasked
             | Self::LoadOther
@@ -173,6 +177,7 @@ impl Structure {
             Self::ExpandDims => "expand_dims",
             Self::Reshape => "reshape",
             Self::Transpose => "transpose",
+            Self::View => "view",
             Self::Load => "load",
             Self::LoadMasked => "load mask",
             Self::LoadOther => "load mask other",
@@ -359,6 +364,7 @@ fn structure(func: &Func, op: BlockOp<'_>) -> Option<Structure> {
             ShapeOp::ExpandDims(_) => Structure::ExpandDims,
             ShapeOp::Reshape(_) => Structure::Reshape,
             ShapeOp::Transpose(_) => Structure::Transpose,
+            ShapeOp::View(_) => Structure::View,
         },
         BlockOp::Load(op::Load { mask: None, .. }) => Structure::Load,
         BlockOp::Load(op::Load { other: None, .. }) => Structure::LoadMasked,

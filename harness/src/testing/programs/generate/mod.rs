@@ -368,6 +368,7 @@ impl Generator {
             Structure::ExpandDims => self.expand_dims(dtype, shape, depth),
             Structure::Reshape => self.reshape(dtype, shape, depth),
             Structure::Transpose => self.transpose(dtype, shape, depth),
+            Structure::View => self.view(dtype, shape, depth),
             Structure::Load | Structure::LoadMasked | Structure::LoadOther => {
                 self.load(dtype, shape, structure, depth)
             }

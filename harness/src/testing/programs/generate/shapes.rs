@@ -85,6 +85,7 @@ impl Generator {
             Structure::Constant
             | Structure::Select
             | Structure::Reshape
+            | Structure::View
             | Structure::Load
             | Structure::LoadMasked
             | Structure::LoadOther
@@ -164,6 +165,32 @@ impl Generator {
         let x = self.make(dtype, from, depth);
         let ty = Type::tile(dtype, wanted);
         self.builder.declared(Op::Reshape(op::Reshape { x }), ty)
+    }
+
+    /// The elements of another tile by the bits of their indices, some of them turned round.
+    pub(super) fn view(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
+        let most = self.limits.elements.ilog2() as usize;
+        let (from, to) = (
+            self.random.below(most + 1),
+            wanted.elements().ilog2() as usize,
+        );
+        let of = self.same_elements(shape(&[1 << from]));
+        let x = self.make(dtype, of, depth);
+        let mut bits: Vec<Option<u8>> = (0..from as u8).map(Some).collect();
+        bits.resize(from.max(to), None);
+        if self.random.one_in(2) {
+            self.random.shuffle(&mut bits);
+        } else {
+            let turn = self.random.below(bits.len().max(1));
+            bits.rotate_left(turn);
+        }
+        bits.truncate(to);
+        let offset = match self.random.one_in(2) {
+            true => self.random.below(of.elements()) as i64,
+            false => 0,
+        };
+        let op = Op::View(op::View { x, bits, offset });
+        self.builder.declared(op, Type::tile(dtype, wanted))
     }
 
     /// A random shape of as many elements as a tile may have.
