@@ -297,6 +297,17 @@ impl Builder {
         }))
     }
 
+    /// Turns -0 into +0.
+    pub fn positive_zero(&mut self, x: Value) -> Value {
+        match self.ty(x).dtype() {
+            Some(dtype) if dtype.is_float() => {
+                let zero = self.constant_like(x, 0.0);
+                self.add(x, zero)
+            }
+            Some(_) | None => x,
+        }
+    }
+
     /// Converts each number.
     pub fn cast(&mut self, x: Value, dtype: DType) -> Value {
         let ty = self.ty(x);

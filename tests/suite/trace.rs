@@ -322,7 +322,7 @@ fn wrong_scans_are_named() {
     let want = [
         "+4: axis 1 is out of range for `tile<8xf32>`",
         "+5: `scan`: shape [4] does not broadcast to [8]",
-        "+8: `add`: an accumulator of `f64` does not take a tile of `f32`",
+        "+8: a sum of `f64` does not take `tile<8xf32>`",
     ];
     assert_eq!(errors(&wrong_scans(Default::default()), SCANS), want);
 }

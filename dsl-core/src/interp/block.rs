@@ -41,7 +41,7 @@ pub fn run_programs(
 }
 
 /// Runs every program of the grid as [`run`] does, for at most `steps` steps: an instruction takes as
-/// many as its largest result has elements, and a `dot` one for each multiplication.
+/// many as its largest result has numbers, and a `dot` one for each multiplication.
 pub fn run_limited(
     func: &BlockFunc,
     grid: Grid,
@@ -194,8 +194,12 @@ impl<'a> Machine<'a> {
             return Ok(());
         };
         let data = self.func.inst(inst);
-        let results = data.results.iter();
-        let elements = results.map(|&value| self.shape(value).elements()).max();
+        let numbers = |&value: &Value| {
+            let ty = self.func.ty(value);
+            let each = ty.sum().map_or(1, |(_, levels)| usize::from(levels) + 1);
+            ty.shape.elements() * each
+        };
+        let elements = data.results.iter().map(numbers).max();
         let each = if let Op::Dot(op::Dot { a, .. }) = &data.op {
             self.shape(*a).extent(1)
         } else {
@@ -236,6 +240,7 @@ impl<'a> Machine<'a> {
             BlockOp::Reduce(op) => return self.reduce(op),
             BlockOp::Scan(op) => return self.scan(op),
             BlockOp::Sort(op) => return Ok(self.sort(op)),
+            BlockOp::SumOp(op) => self.sum(op)?,
             BlockOp::Dot(op) => self.dot(op),
             BlockOp::Histogram(op) => self.histogram(op),
             BlockOp::Gather(op) => self.gather(inst, op),
@@ -402,5 +407,6 @@ fn go_on<T>(
 
 mod reduce;
 mod sort;
+mod sum;
 #[cfg(test)]
 mod tests;

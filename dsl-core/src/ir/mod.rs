@@ -45,4 +45,4 @@ pub use index_map::IndexMap;
 pub use number::Number;
 pub use op::{Op, Results, Trait};
 pub use scalar_ops::{Accepts, BinaryOp, CompareOp, RawOp, TernaryOp, UnaryOp};
-pub use types::{Element, MAX_ELEMENTS, MAX_RANK, Shape, Space, Type};
+pub use types::{Element, MAX_ELEMENTS, MAX_LEVELS, MAX_RANK, Shape, Space, Type};

@@ -215,7 +215,7 @@ type Rows = &'static [(&'static str, &'static str)];
 
 macro_rules! define_op {
     (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } both { $($both:tt)* }
-        control { $($control:tt)* } block { $($block:tt)* } lane { $($lane:tt)* }
+        control { $($control:tt)* } block { $($block:tt)* } sum { $($sum:tt)* } lane { $($lane:tt)* }
         warp { $($warp:tt)* } worker { $($worker:tt)* }) => {
         define_structs! {
             families {
@@ -234,7 +234,7 @@ macro_rules! define_op {
                 /// An elementwise function of the device's own.
                 Approximate(super::Approximate) { x } -> one;
             }
-            $($elementwise)* $($shape)* $($both)* $($control)* $($block)* $($lane)* $($warp)* $($worker)*
+            $($elementwise)* $($shape)* $($both)* $($control)* $($block)* $($sum)* $($lane)* $($warp)* $($worker)*
         }
         define_view! {
             /// The op as one that works on each element alone, in either stage; `None` for others.
@@ -249,8 +249,12 @@ macro_rules! define_op {
             Control control [] [] $($control)*
         }
         define_view! {
+            /// The op as one on a sum that is under way, which a pass expands; `None` for others.
+            SumOp sum [] [] $($sum)*
+        }
+        define_view! {
             /// The op as one of the block stage; `None` for those of lanes only.
-            BlockOp block [Function] [Elementwise elementwise ShapeOp shape]
+            BlockOp block [Function] [Elementwise elementwise ShapeOp shape SumOp sum]
                 $($both)* $($control)* $($block)*
         }
         define_view! {
@@ -276,7 +280,7 @@ macro_rules! define_op {
         /// Mnemonic and documentation of the ops with their own shape, and their stages.
         pub const STRUCTURAL: &[(&[Stage], Rows)] = &[
             (&[Stage::Block, Stage::Lane], rows! { $($both)* $($control)* $($elementwise)* }),
-            (&[Stage::Block], rows! { $($shape)* $($block)* }),
+            (&[Stage::Block], rows! { $($shape)* $($block)* $($sum)* }),
             (&[Stage::Lane], rows! { $($lane)* }),
             (&[Stage::Lane], WARP_OPS),
             (&[Stage::Lane], WORKER_OPS),

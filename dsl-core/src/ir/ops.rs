@@ -106,6 +106,20 @@ macro_rules! for_each_op {
             /// launches, which report a `u64` beyond the greatest `i64` as that.
             Gather "gather" { x: Value, indices: Value, axis: Axis } -> one is [];
         }
+        sum {
+            /// A sum of no tiles, for one that takes up to `2^levels - 1`.
+            Accumulator "accumulator" {} -> stated is [pure];
+            /// The sum `state` and one tile more, the sum of `x` along the axis, which is converted to the type
+            /// of the sum first. The order is that of `reduce` with `tree` over the axes of all tiles as one;
+            /// what goes beyond the last level is added to it, one after the other.
+            Accumulate "accumulate" { state: Value, x: Value, axis: Axis } -> one is [pure];
+            /// What the tiles of `state` add up to: of the complete aligned subtrees that they are made of, the
+            /// larger is on the left, the smallest is added to +0.
+            Total "total" { state: Value } -> one is [pure];
+            /// The prefixes of `x` along the axis, converted as by `accumulate`, each after all tiles of
+            /// `state`: the subtrees of `total` are left operands, the smallest first, then `+ 0.0`.
+            PrefixSums "prefix_sums" { state: Value, x: Value, axis: Axis } -> one is [pure];
+        }
         lane {
             /// A buffer of `count` elements that starts at byte `offset` of the shared or scratch
             /// memory of this program. Buffers may overlap on purpose. Contents start undefined.

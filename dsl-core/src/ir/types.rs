@@ -7,6 +7,9 @@ use super::DType;
 /// The most dimensions of a tile.
 pub const MAX_RANK: usize = 6;
 
+/// The most levels of a sum that is under way: more than any loop has trips.
+pub const MAX_LEVELS: u8 = 62;
+
 /// The most elements of a tile.
 pub const MAX_ELEMENTS: usize = 1 << 24;
 
@@ -138,6 +141,9 @@ pub enum Element {
     /// The start of an array of numbers. Accesses name it with an element offset, so a pointer
     /// never is part of a tile and never moves.
     Pointer(DType, Space),
+    /// A sum of tiles that is under way, with this many levels: the sums of powers of two of tiles that
+    /// wait for more. A pass replaces it by the numbers that it is made of.
+    Sum(DType, u8),
     /// The result of an op that was reported as wrong; silences errors that follow from it.
     Poison,
 }
@@ -200,7 +206,7 @@ impl Type {
     pub const fn dtype(&self) -> Option<DType> {
         match self.element {
             Element::Number(dtype) => Some(dtype),
-            Element::Pointer(..) | Element::Poison => None,
+            Element::Pointer(..) | Element::Sum(..) | Element::Poison => None,
         }
     }
 
@@ -208,7 +214,15 @@ impl Type {
     pub const fn pointee(&self) -> Option<(DType, Space)> {
         match self.element {
             Element::Pointer(dtype, space) => Some((dtype, space)),
-            Element::Number(_) | Element::Poison => None,
+            Element::Number(_) | Element::Sum(..) | Element::Poison => None,
+        }
+    }
+
+    /// The data type and the number of levels of a sum that is under way.
+    pub const fn sum(&self) -> Option<(DType, u8)> {
+        match self.element {
+            Element::Sum(dtype, levels) => Some((dtype, levels)),
+            Element::Number(_) | Element::Pointer(..) | Element::Poison => None,
         }
     }
 
@@ -248,6 +262,7 @@ impl fmt::Display for Element {
             Self::Pointer(dtype, Space::Global) => write!(f, "ptr<{dtype}>"),
             Self::Pointer(dtype, Space::Shared) => write!(f, "ptr<{dtype}, shared>"),
             Self::Pointer(dtype, Space::Scratch) => write!(f, "ptr<{dtype}, scratch>"),
+            Self::Sum(dtype, levels) => write!(f, "sum<{dtype}, {levels}>"),
             Self::Poison => f.write_str("poison"),
         }
     }

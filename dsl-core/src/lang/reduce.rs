@@ -263,23 +263,6 @@ impl Context {
             });
         results[0]
     }
-
-    /// The sum along an axis in the type that arithmetic is done in, before the final `+ 0.0`.
-    pub(crate) fn partial_sum(&mut self, x: Value, axis: usize, dtype: DType) -> Value {
-        let wide = self.cast(x, dtype.compute());
-        self.reduce_by(BinaryOp::Add, wide, axis)
-    }
-
-    /// Turns -0 into +0.
-    pub(crate) fn positive_zero(&mut self, x: Value) -> Value {
-        match self.ty(x).dtype() {
-            Some(dtype) if dtype.is_float() => {
-                let zero = self.builder.constant_like(x, 0.0);
-                self.builder.add(x, zero)
-            }
-            Some(_) | None => x,
-        }
-    }
 }
 
 impl<T: Numeric> Tile<T> {
@@ -288,8 +271,9 @@ impl<T: Numeric> Tile<T> {
     #[track_caller]
     pub fn sum(self, axis: usize) -> Self {
         map(self, |context, x| {
-            let sum = context.partial_sum(x, axis, T::DTYPE);
-            let sum = context.positive_zero(sum);
+            let wide = context.cast(x, T::DTYPE.compute());
+            let sum = context.reduce_by(BinaryOp::Add, wide, axis);
+            let sum = context.builder.positive_zero(sum);
             context.cast(sum, T::DTYPE)
         })
     }

@@ -11,7 +11,7 @@ use super::element::Numeric;
 use super::math::ordered;
 use super::reduce::{Reducible, traced};
 use super::tile::{Tile, axis_of, map};
-use crate::ir::{BinaryOp, DType, Direction, Op, Order, Value, op};
+use crate::ir::{BinaryOp, Direction, Op, Order, Value, op};
 
 /// The prefixes along `axis` under a closure over scalars, lower index on the left.
 ///
@@ -79,26 +79,14 @@ impl Context {
         });
         results[0]
     }
-
-    /// The prefix sums along an axis in the type that arithmetic is done in, before the final
-    /// `+ 0.0`.
-    pub(crate) fn partial_sums(
-        &mut self,
-        x: Value,
-        axis: usize,
-        dtype: DType,
-        direction: Direction,
-    ) -> Value {
-        let wide = self.cast(x, dtype.compute());
-        self.scan_by(BinaryOp::Add, wide, axis, direction)
-    }
 }
 
 #[track_caller]
 fn sums<T: Numeric>(tile: Tile<T>, axis: usize, direction: Direction) -> Tile<T> {
     map(tile, |context, x| {
-        let sums = context.partial_sums(x, axis, T::DTYPE, direction);
-        let sums = context.positive_zero(sums);
+        let wide = context.cast(x, T::DTYPE.compute());
+        let sums = context.scan_by(BinaryOp::Add, wide, axis, direction);
+        let sums = context.builder.positive_zero(sums);
         context.cast(sums, T::DTYPE)
     })
 }

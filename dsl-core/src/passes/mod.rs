@@ -9,6 +9,7 @@ pub mod cse;
 pub mod dce;
 pub mod decompose;
 pub mod duplicate;
+pub mod expand_sums;
 pub mod expression;
 pub mod float_range;
 pub mod fold;

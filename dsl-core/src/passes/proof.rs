@@ -62,10 +62,11 @@ impl Analysis for Loaded<'_> {
 impl Loaded<'_> {
     /// Whether checked and unchecked code may combine in another order, to another result.
     fn is_open(&self, op: &Op) -> bool {
-        let (Op::Reduce(op::Reduce { order, .. }) | Op::Scan(op::Scan { order, .. })) = op else {
-            return false;
-        };
-        *order == Order::Any || self.determinism == Determinism::NotGuaranteed
+        let relaxed = self.determinism == Determinism::NotGuaranteed;
+        if let Op::Reduce(op::Reduce { order, .. }) | Op::Scan(op::Scan { order, .. }) = op {
+            return *order == Order::Any || relaxed;
+        }
+        op.sum().is_some() && relaxed
     }
 }
 fn any(loaded: &Facts<bool>, values: &[Value]) -> bool {

@@ -361,13 +361,19 @@ impl<'a> Parser<'a> {
     }
 
     fn element(&mut self, word: &str) -> Parsed<Element> {
-        if word != "ptr" {
+        if !["ptr", "sum"].contains(&word) {
             let dtype = self.dtype(word)?;
             return Ok(Element::Number(dtype));
         }
         self.expect("<")?;
-        let word = self.word("a data type")?;
-        let dtype = self.dtype(word)?;
+        let dtype = self.word("a data type")?;
+        let dtype = self.dtype(dtype)?;
+        if word == "sum" {
+            self.expect(",")?;
+            let levels = self.integer("a number of levels")?;
+            self.expect(">")?;
+            return Ok(Element::Sum(dtype, levels));
+        }
         let space = if self.eat(",") {
             match self.word("`shared` or `scratch`")? {
                 "shared" => Space::Shared,

@@ -96,7 +96,8 @@ impl Checker<'_> {
             if !names.insert(&parameter.name) {
                 complain(format!("two parameters are named `{}`", parameter.name));
             }
-            let argument = ty.is_scalar() && !ty.is_poison();
+            let passed = ty.dtype().is_some() || ty.pointee().is_some();
+            let argument = ty.is_scalar() && passed;
             let global = ty.pointee().is_none_or(|(_, space)| space == Space::Global);
             if !argument || !global {
                 complain(format!("parameter `{}` cannot be `{ty}`", parameter.name));

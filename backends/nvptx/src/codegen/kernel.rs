@@ -244,7 +244,11 @@ fn declare<'c>(
         types.push(match func.ty(argument).element {
             Element::Number(dtype) => memory_type(context, dtype).into(),
             Element::Pointer(..) => pointer.into(),
-            Element::Poison => return Err(Error::Unsupported("a poisoned parameter".to_string())),
+            Element::Sum(..) | Element::Poison => {
+                return Err(Error::Unsupported(
+                    "a parameter that is no argument".to_string(),
+                ));
+            }
         });
     }
     types.extend(hidden.iter().map(|kind| match kind {

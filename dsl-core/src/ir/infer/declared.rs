@@ -61,6 +61,7 @@ impl Rules<'_> {
 
     pub(super) fn broadcast(self, op: &op::Broadcast, to: Type) -> Result<(), String> {
         let x = self.ty(op.x);
+        self.number(x)?;
         let mut extents = x.shape.extents().iter().zip(to.shape.extents());
         let fits = x.shape.rank() == to.shape.rank()
             && extents.all(|(&from, &to)| from == to || from == 1);
@@ -69,6 +70,7 @@ impl Rules<'_> {
 
     pub(super) fn reshape(self, op: &op::Reshape, to: Type) -> Result<(), String> {
         let x = self.ty(op.x);
+        self.number(x)?;
         let fits = x.shape.elements() == to.shape.elements();
         self.makes(fits && x.element == to.element, x, to)
     }
@@ -76,6 +78,7 @@ impl Rules<'_> {
     /// Elements of the operand, each place of the result showing one.
     pub(super) fn view(self, op: &op::View, to: Type) -> Result<(), String> {
         let x = self.ty(op.x);
+        self.number(x)?;
         let inside = 0..x.shape.elements() as i64;
         let mut named: Vec<u8> = op.bits.iter().flatten().copied().collect();
         named.sort_unstable();

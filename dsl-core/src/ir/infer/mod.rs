@@ -9,6 +9,7 @@ mod expect;
 mod lookup;
 mod memory;
 mod sort;
+mod sum;
 mod value;
 
 use super::{Func, Op, Results, Type, op};

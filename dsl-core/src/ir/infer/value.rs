@@ -54,6 +54,7 @@ impl Rules<'_> {
     /// One more axis.
     pub(super) fn expand_dims(self, op: &op::ExpandDims) -> Result<Type, String> {
         let (x, axis) = (self.ty(op.x), op.axis);
+        self.number(x)?;
         let mut dims = x.shape.dims();
         if axis.index() > dims.len() || dims.len() == MAX_RANK {
             return Err(format!(
@@ -68,6 +69,7 @@ impl Rules<'_> {
     /// Permuted axes.
     pub(super) fn transpose(self, op: &op::Transpose) -> Result<Type, String> {
         let (x, permutation) = (self.ty(op.x), &op.permutation);
+        self.number(x)?;
         let dims = x.shape.dims();
         let mut sorted = permutation.clone();
         sorted.sort_unstable();

@@ -51,6 +51,7 @@ impl Lowering<'_> {
             BlockOp::While(op) => self.while_loop(results, op),
             BlockOp::If(op) => self.branch(results, op),
             BlockOp::Yield(_) => Ok(()),
+            BlockOp::SumOp(_) => unreachable!("broken invariant: a pass has expanded all sums"),
             BlockOp::Constant(_) | BlockOp::ProgramId(_) | BlockOp::NumPrograms(_) => {
                 self.scalar_op(&data.op, results[0]);
                 Ok(())

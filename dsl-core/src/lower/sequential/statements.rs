@@ -60,6 +60,7 @@ impl<'a> Lowerer<'a> {
             BlockOp::If(op) => return self.if_else(inst, op),
             BlockOp::While(op) => return self.while_loop(inst, op),
             BlockOp::Yield(_) => return,
+            BlockOp::SumOp(_) => unreachable!("broken invariant: a pass has expanded all sums"),
         };
         self.bind_elements(inst, inline);
     }

@@ -358,6 +358,7 @@ impl Checker<'_> {
     fn pass(&mut self, proven: &Proven, name: &str) {
         let mut func = proven.func().clone();
         let pass: fn(&mut Func) = match name {
+            "expand_sums" => passes::expand_sums::expand_sums,
             "decompose" => passes::decompose::decompose,
             "simplify" => passes::simplify::simplify,
             "fold" => passes::fold::fold,

@@ -1,6 +1,6 @@
 //! What a random program must contain: one op on one data type, the unit of coverage.
 
-use exactile_core::ir::op::{BlockOp, Elementwise, ShapeOp};
+use exactile_core::ir::op::{BlockOp, Elementwise, ShapeOp, SumOp};
 use exactile_core::ir::{
     AtomicOp, BinaryOp, Class, CompareOp, DType, Func, Function, Inst, Region, TernaryOp, UnaryOp,
     Value, op,
@@ -86,6 +86,10 @@ pub enum Structure {
     Reduce(Combine),
     /// `scan`, by its first source.
     Scan(Combine),
+    /// `accumulate`, by its tile, and the total.
+    Accumulate,
+    /// `prefix_sums`, by its tile.
+    PrefixSums,
     /// `sort`, by its first source.
     Sort,
     /// `dot`.
@@ -125,6 +129,8 @@ impl Structure {
         Self::Reduce(Combine::Several),
         Self::Scan(Combine::Closure),
         Self::Scan(Combine::Several),
+        Self::Accumulate,
+        Self::PrefixSums,
         Self::Sort,
         Self::Dot,
         Self::Histogram,
@@ -142,6 +148,7 @@ impl Structure {
                 op.accepts().admits(dtype)
             }
             Self::Histogram => matches!(dtype.class(), Class::Signed | Class::Unsigned),
+            Self::Accumulate | Self::PrefixSums => dtype != DType::Bool,
             // Sums of floats in the order of arrival are not exact.
             Self::Atomic(op) => op.admits(dtype) && !dtype.is_float(),
             Self::Constant
@@ -194,6 +201,8 @@ impl Structure {
             Self::Scan(Combine::Op(op)) => return format!("scan {}", op.mnemonic()),
             Self::Scan(Combine::Closure) => "scan closure",
             Self::Scan(Combine::Several) => "scan several",
+            Self::Accumulate => "accumulate",
+            Self::PrefixSums => "prefix_sums",
             Self::Sort => "sort",
             Self::Dot => "dot",
             Self::Histogram => "histogram",
@@ -269,6 +278,9 @@ impl Target {
         match self {
             Self::Compare(..) => Some(DType::Bool),
             Self::Structure(Structure::Histogram, _) => Some(DType::I32),
+            Self::Structure(Structure::Accumulate | Structure::PrefixSums, dtype) => {
+                Some(dtype.compute())
+            }
             Self::Structure(
                 Structure::Store | Structure::StoreMasked | Structure::Atomic(_),
                 _,
@@ -343,6 +355,12 @@ fn counted(op: BlockOp<'_>) -> Option<Value> {
     if let BlockOp::Histogram(op) = op {
         return Some(op.x);
     }
+    if let BlockOp::SumOp(
+        SumOp::Accumulate(op::Accumulate { x, .. }) | SumOp::PrefixSums(op::PrefixSums { x, .. }),
+    ) = op
+    {
+        return Some(*x);
+    }
     if let BlockOp::While(op) = op {
         return op.init.last().copied();
     }
@@ -378,6 +396,11 @@ fn structure(func: &Func, op: BlockOp<'_>) -> Option<Structure> {
         BlockOp::If(_) => Structure::If,
         BlockOp::Reduce(op) => Structure::Reduce(combiner(func, op.sources.len(), op.combine)),
         BlockOp::Scan(op) => Structure::Scan(combiner(func, op.sources.len(), op.combine)),
+        BlockOp::SumOp(op) => match op {
+            SumOp::Accumulator(_) | SumOp::Total(_) => return None,
+            SumOp::Accumulate(_) => Structure::Accumulate,
+            SumOp::PrefixSums(_) => Structure::PrefixSums,
+        },
         BlockOp::Sort(_) => Structure::Sort,
         BlockOp::Dot(_) => Structure::Dot,
         BlockOp::Histogram(_) => Structure::Histogram,

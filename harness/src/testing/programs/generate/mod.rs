@@ -11,6 +11,7 @@ mod launch;
 mod lookup;
 mod memory;
 mod shapes;
+mod sums;
 #[cfg(test)]
 mod tests;
 
@@ -387,6 +388,8 @@ impl Generator {
             Structure::If => self.branch(dtype, shape, depth),
             Structure::Reduce(combine) => self.reduce(combine, dtype, shape, depth),
             Structure::Scan(combine) => self.scan(combine, dtype, shape, depth),
+            Structure::Accumulate => self.total(dtype, shape, depth),
+            Structure::PrefixSums => self.prefix_sums(dtype, shape, depth),
             Structure::Sort => self.sort(dtype, shape, depth),
             Structure::Dot => self.dot(dtype, shape, depth),
             Structure::Histogram => self.histogram(dtype, shape, depth),
