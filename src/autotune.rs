@@ -1,11 +1,10 @@
 //! The tuner: which configuration is fastest on the device in hand, among those that are right.
 //!
 //! A candidate may win only after its results were compared with the golden run: bit for bit
-//! unless determinism is not guaranteed, by the standard tolerance otherwise. Winners are kept in
-//! a JSON file, so that a later run measures nothing.
+//! unless determinism is not guaranteed, by the standard tolerance otherwise. With the
+//! feature `tuner-file` winners are kept in a JSON file, so that a later run measures nothing.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use exactile_core::ir::Number;
@@ -171,17 +170,18 @@ pub struct Tuner {
 impl Tuner {
     /// A tuner that keeps winners in `file`, which threads and processes may share: each adds its own
     /// winners under the lock `file.lock`, and measures nothing meanwhile. A file that holds something
-    /// else is renamed to `file.damaged`.
-    pub fn with_file(file: impl Into<PathBuf>) -> Self {
+    /// else is renamed to `file.damaged`. Needs the feature `tuner-file`.
+    #[cfg(feature = "tuner-file")]
+    pub fn with_file(file: impl Into<std::path::PathBuf>) -> Self {
         Self {
-            winners: WinnersFile(Some(file.into())),
+            winners: WinnersFile::new(file.into()),
         }
     }
 
     /// A tuner that remembers nothing.
     pub fn forgetful() -> Self {
         Self {
-            winners: WinnersFile(None),
+            winners: WinnersFile::none(),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Files that appear whole or not at all, and the lock of a file between threads and processes.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -145,25 +144,4 @@ fn stream(name: &Path, contents: &Contents<'_>) -> io::Result<()> {
     let mut writer = BufWriter::new(file);
     (contents.fill)(&mut writer)?;
     writer.flush()
-}
-
-/// Waits for the lock of the file `name`, which lasts as long as the result. The lock is a file of its
-/// own that stays. Where the system has no locks, there is none.
-pub(crate) fn lock(name: &Path) -> Option<File> {
-    let lock = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(beside(name, ".lock"))
-        .ok()?;
-    lock.lock().ok()?;
-    Some(lock)
-}
-
-/// The same name with an ending.
-pub(crate) fn beside(name: &Path, ending: &str) -> PathBuf {
-    let mut longer: OsString = name.as_os_str().to_os_string();
-    longer.push(ending);
-    PathBuf::from(longer)
 }

@@ -39,6 +39,10 @@ mod proofs;
 mod slot;
 mod tensor;
 pub mod text_kernel;
+#[cfg(feature = "tuner-file")]
+mod winners;
+#[cfg(not(feature = "tuner-file"))]
+#[path = "winners_absent.rs"]
 mod winners;
 
 /// What the output of the macros names; not for users.

@@ -1,7 +1,8 @@
 //! The tuner's file of winners, which threads and processes share.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -28,9 +29,19 @@ enum Found {
 
 /// A file of winners, or none.
 #[derive(Clone, Debug)]
-pub(crate) struct WinnersFile(pub(crate) Option<PathBuf>);
+pub(crate) struct WinnersFile(Option<PathBuf>);
 
 impl WinnersFile {
+    /// The winners in `file`.
+    pub(crate) fn new(file: PathBuf) -> Self {
+        Self(Some(file))
+    }
+
+    /// A tuner's memory that holds nothing.
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+
     /// The winner on file. A rename makes files, so reading needs no lock.
     pub(crate) fn find(&self, key: &str) -> Result<Option<Winner>> {
         let Some(file) = &self.0 else {
@@ -52,7 +63,7 @@ impl WinnersFile {
         }
         // The lock stands beside the file itself, whatever link leads to it.
         let _lock = match Place::of(file)? {
-            Place::File(name) => files::lock(&name),
+            Place::File(name) => lock(&name),
             Place::Stream(_) => None,
         };
         let mut winners = match read(file)? {
@@ -81,7 +92,7 @@ fn read(file: &Path) -> Result<Found> {
 }
 
 fn set_aside(file: &Path, reason: &str) -> Result<()> {
-    let aside = files::beside(file, ".damaged");
+    let aside = beside(file, ".damaged");
     fs::rename(file, &aside).map_err(Error::file(file))?;
     log::warn!(
         "`{}` is no file of winners and was renamed to `{}`: {reason}",
@@ -89,4 +100,25 @@ fn set_aside(file: &Path, reason: &str) -> Result<()> {
         aside.display()
     );
     Ok(())
+}
+
+/// Waits for the lock of the file `name`, which lasts as long as the result. The lock is a file of its
+/// own that stays. Where the system has no locks, there is none.
+fn lock(name: &Path) -> Option<File> {
+    let lock = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(beside(name, ".lock"))
+        .ok()?;
+    lock.lock().ok()?;
+    Some(lock)
+}
+
+/// The same name with an ending.
+fn beside(name: &Path, ending: &str) -> PathBuf {
+    let mut longer: OsString = name.as_os_str().to_os_string();
+    longer.push(ending);
+    PathBuf::from(longer)
 }
