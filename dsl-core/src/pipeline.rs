@@ -10,7 +10,7 @@ use crate::ir::Func;
 use crate::lower::{distributed, sequential};
 use crate::passes::{
     decompose, expand_sums, int_range, legalise, long_sums, nan_bits, resolve, sort_keys,
-    specialise, tidy, uniform_mask, views,
+    specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::target::{Approximations, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};
@@ -50,6 +50,7 @@ macro_rules! plain {
 /// From the trace to what is lowered.
 const BLOCK: &[Stage] = &[
     plain!("expand_sums", expand_sums::expand_sums),
+    plain!("widen_dots", widen_dots::widen_dots),
     Stage {
         name: "specialise",
         run: |func, context| {

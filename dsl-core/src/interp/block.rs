@@ -10,7 +10,7 @@ use super::{Fault, FaultKind};
 use crate::diagnostic::Loc;
 use crate::entity::EntityMap;
 use crate::ir::op::{BlockOp, ShapeOp};
-use crate::ir::{Func, Grid, Inst, Op, Region, Shape, Trait, Value, op};
+use crate::ir::{DType, Func, Grid, Inst, Op, Region, Shape, Trait, Value, op};
 use crate::launch::{Argument, LaunchError};
 use crate::semantics;
 use crate::semantics::dot::{Extents, dot};
@@ -351,6 +351,15 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// `x` in the type that it is added in.
+    fn widened(&self, x: Value, to: DType) -> Elements {
+        let from = dtype(self.func, x);
+        match from == to {
+            true => self.read(x),
+            false => map([self.read(x)], |[x]| semantics::cast(from, to, x)),
+        }
+    }
+
     fn dot(&self, op: &op::Dot) -> Elements {
         let (left, right) = (self.shape(op.a), self.shape(op.b));
         let extents = Extents {
@@ -358,8 +367,8 @@ impl<'a> Machine<'a> {
             k: left.extent(1),
             n: right.extent(1),
         };
-        let dtype = dtype(self.func, op.a);
-        let [a, b, c] = [op.a, op.b, op.accumulator].map(|value| self.read(value));
+        let dtype = dtype(self.func, op.accumulator);
+        let [a, b, c] = [op.a, op.b, op.accumulator].map(|value| self.widened(value, dtype));
         let operands: [&dyn Fn(usize) -> u64; 3] = [&|i| a.get(i), &|i| b.get(i), &|i| c.get(i)];
         Elements::new(dot(op.precision, dtype, extents, operands))
     }

@@ -53,7 +53,7 @@ keyword_attribute! {
 keyword_attribute! {
     /// How `dot` multiplies and adds.
     Precision {
-        /// A fused multiply-add chain in ascending k, in the operands' type.
+        /// A fused multiply-add chain in ascending k, in the accumulator's type.
         Ieee "ieee",
     }
 }

@@ -96,7 +96,8 @@ macro_rules! for_each_op {
             /// given as the positive canonical NaN. `count` is a power of two.
             Sort "sort" { sources: Values, keys: i64, axis: Axis, direction: SortOrder, count: i64 } -> sources is [pure];
             /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`: the chain
-            /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`.
+            /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`, in the accumulator's type, to
+            /// which the operands are widened first. Both are floats of one type, no wider than that.
             Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [pure];
             /// How many elements of `x`, among those where the mask holds, equal each of `0..bins`, as
             /// `i32`. Others are not counted.

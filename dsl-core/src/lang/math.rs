@@ -123,16 +123,6 @@ where
 pub fn dot<T: Float, A: Float>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>) -> Tile<A> {
     map(accumulator, |context, accumulator| {
         let (a, b) = (context.value(a.handle()), context.value(b.handle()));
-        if T::DTYPE.bits() > A::DTYPE.bits() {
-            let message = format!(
-                "`dot` of `{}` needs an accumulator at least as wide, found `{}`",
-                T::DTYPE,
-                A::DTYPE
-            );
-            context.builder.error(message);
-            return context.builder.poison();
-        }
-        let (a, b) = (context.cast(a, A::DTYPE), context.cast(b, A::DTYPE));
         context.builder.value(Op::Dot(op::Dot {
             a,
             b,

@@ -27,6 +27,7 @@ pub mod sort_keys;
 pub mod specialise;
 pub mod uniform_mask;
 pub mod views;
+pub mod widen_dots;
 
 use crate::ir::Func;
 

@@ -2,7 +2,7 @@
 
 use super::reduce::{prefixes, reduced};
 use super::{Fault, Machine};
-use crate::interp::elements::{Elements, dtype, map};
+use crate::interp::elements::{Elements, map};
 use crate::ir::op::SumOp;
 use crate::ir::{Axis, BinaryOp, DType, Direction, Order, Shape, Value, op};
 use crate::semantics;
@@ -69,15 +69,6 @@ impl Machine<'_> {
             levels: (0..usize::from(levels))
                 .map(|at| Elements::new(level(at).collect()))
                 .collect(),
-        }
-    }
-
-    /// `x` in the type of a sum.
-    fn widened(&self, x: Value, to: DType) -> Elements {
-        let from = dtype(self.func, x);
-        match from == to {
-            true => self.read(x),
-            false => map([self.read(x)], |[x]| semantics::cast(from, to, x)),
         }
     }
 

@@ -87,10 +87,15 @@ impl Rules<'_> {
     pub(super) fn dot(self, op: &op::Dot) -> Result<Type, String> {
         let [a, b, accumulator] = [op.a, op.b, op.accumulator].map(|operand| self.ty(operand));
         let Precision::Ieee = op.precision;
-        let dtype = self.number(a)?;
-        if !matches!(dtype, DType::F32 | DType::F64) {
+        let (dtype, sum) = (self.number(a)?, self.number(accumulator)?);
+        if !matches!(sum, DType::F32 | DType::F64) {
             return Err(format!(
-                "`dot` with precision `ieee` takes f32 or f64, found `{a}`"
+                "`dot` with precision `ieee` adds in f32 or f64, found `{accumulator}`"
+            ));
+        }
+        if !dtype.is_float() || dtype.bits() > sum.bits() {
+            return Err(format!(
+                "`dot` with an accumulator of `{sum}` takes floats no wider, found `{a}`"
             ));
         }
         let shapes = [a.shape.dims(), b.shape.dims(), accumulator.shape.dims()];
@@ -102,10 +107,8 @@ impl Rules<'_> {
         if k != k2 || m != m2 || n != n2 {
             return Err(format!("`dot` cannot add `{a}` x `{b}` to `{accumulator}`"));
         }
-        if b.dtype() != Some(dtype) || accumulator.dtype() != Some(dtype) {
-            return Err(format!(
-                "operands of `dot` differ: `{a}`, `{b}` and `{accumulator}`"
-            ));
+        if b.dtype() != Some(dtype) {
+            return Err(format!("operands of `dot` differ: `{a}` and `{b}`"));
         }
         Ok(accumulator)
     }

@@ -359,6 +359,7 @@ impl Checker<'_> {
         let mut func = proven.func().clone();
         let pass: fn(&mut Func) = match name {
             "expand_sums" => passes::expand_sums::expand_sums,
+            "widen_dots" => passes::widen_dots::widen_dots,
             "decompose" => passes::decompose::decompose,
             "simplify" => passes::simplify::simplify,
             "fold" => passes::fold::fold,

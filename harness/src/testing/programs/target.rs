@@ -92,7 +92,7 @@ pub enum Structure {
     PrefixSums,
     /// `sort`, by its first source.
     Sort,
-    /// `dot`.
+    /// `dot`, by its operands.
     Dot,
     /// `histogram`, by its source.
     Histogram,
@@ -142,7 +142,7 @@ impl Structure {
 
     fn admits(self, dtype: DType) -> bool {
         match self {
-            Self::Dot => matches!(dtype, DType::F32 | DType::F64),
+            Self::Dot => dtype.is_float(),
             Self::Arange | Self::ProgramId | Self::NumPrograms => dtype == DType::I64,
             Self::Reduce(Combine::Op(op)) | Self::Scan(Combine::Op(op)) => {
                 op.accepts().admits(dtype)
@@ -278,9 +278,10 @@ impl Target {
         match self {
             Self::Compare(..) => Some(DType::Bool),
             Self::Structure(Structure::Histogram, _) => Some(DType::I32),
-            Self::Structure(Structure::Accumulate | Structure::PrefixSums, dtype) => {
-                Some(dtype.compute())
-            }
+            Self::Structure(
+                Structure::Accumulate | Structure::PrefixSums | Structure::Dot,
+                dtype,
+            ) => Some(dtype.compute()),
             Self::Structure(
                 Structure::Store | Structure::StoreMasked | Structure::Atomic(_),
                 _,
@@ -360,6 +361,9 @@ fn counted(op: BlockOp<'_>) -> Option<Value> {
     ) = op
     {
         return Some(*x);
+    }
+    if let BlockOp::Dot(op) = op {
+        return Some(op.a);
     }
     if let BlockOp::While(op) = op {
         return op.init.last().copied();

@@ -216,36 +216,38 @@ impl Generator {
         results[0]
     }
 
-    /// `[m, k] x [k, n] + [m, n]`.
+    /// `[m, k] x [k, n] + [m, n]` of operands of this type.
     pub(super) fn dot(&mut self, dtype: DType, shape: Shape, depth: u32) -> Value {
         let (rows, columns) = (shape.extent(0), shape.extent(1));
         let room = (self.limits.elements / rows.max(columns)).max(1).ilog2() as usize;
         let inner = 1 << self.random.below(room.min(5) + 1);
-        let left = self.matrix(rows, inner);
-        let right = self.matrix(inner, columns);
-        let operands = if self.random.one_in(4) {
+        let shapes = [self.matrix(rows, inner), self.matrix(inner, columns), shape];
+        let sum = match self.random.one_in(8) {
+            true => DType::F64,
+            false => dtype.compute(),
+        };
+        let types = [dtype, dtype, sum];
+        let [a, b, accumulator] = if self.random.one_in(4) {
             // All products are -0: only the end of the definition makes the result +0.
-            let zero = Literal::from_f64(dtype, -0.0);
-            let b = self.filled_load(dtype, right, Fill::Moderate);
+            let b = self.filled_load(dtype, shapes[1], Fill::Moderate);
             let b = self.builder.abs(b);
-            let [a, accumulator] = [left, shape].map(|shape| self.builder.filled(zero, shape));
+            let [a, accumulator] = [0, 2].map(|at| {
+                let zero = Literal::from_f64(types[at], -0.0);
+                self.builder.filled(zero, shapes[at])
+            });
             [a, b, accumulator]
         } else if self.random.one_in(4) {
-            [
-                (left, Fill::Zeros),
-                (right, Fill::Moderate),
-                (shape, Fill::Zeros),
-            ]
-            .map(|(shape, fill)| self.filled_load(dtype, shape, fill))
+            let fills = [Fill::Zeros, Fill::Moderate, Fill::Zeros];
+            [0, 1, 2].map(|at| self.filled_load(types[at], shapes[at], fills[at]))
         } else {
-            [left, right, shape].map(|shape| self.make(dtype, shape, depth))
+            [0, 1, 2].map(|at| self.make(types[at], shapes[at], depth))
         };
-        let [a, b, accumulator] = operands;
-        self.builder.value(Op::Dot(op::Dot {
+        let product = self.builder.value(Op::Dot(op::Dot {
             a,
             b,
             accumulator,
             precision: Precision::Ieee,
-        }))
+        }));
+        self.builder.cast(product, dtype.compute())
     }
 }
