@@ -9,8 +9,8 @@ use crate::facts::Facts;
 use crate::ir::Func;
 use crate::lower::{distributed, sequential};
 use crate::passes::{
-    decompose, expand_sums, int_range, legalise, long_sums, nan_bits, resolve, sort_keys,
-    specialise, tidy, uniform_mask, views, widen_dots,
+    decompose, expand_sums, expand_tiles, int_range, legalise, long_sums, nan_bits, resolve,
+    sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::target::{Approximations, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};
@@ -49,6 +49,7 @@ macro_rules! plain {
 
 /// From the trace to what is lowered.
 const BLOCK: &[Stage] = &[
+    plain!("expand_tiles", expand_tiles::expand_tiles),
     plain!("expand_sums", expand_sums::expand_sums),
     plain!("widen_dots", widen_dots::widen_dots),
     Stage {

@@ -87,6 +87,9 @@ pub(super) fn launch_fault(func: &Func, error: LaunchError) -> Fault {
     }
 }
 
+/// Writes the bits of an element: takes offset, element and bits.
+type Write<'a> = dyn Fn(&mut Buffer<'_>, i64, u64, u64) -> Result<(), FaultKind> + 'a;
+
 struct Machine<'a> {
     func: &'a BlockFunc,
     grid: Grid,
@@ -241,6 +244,7 @@ impl<'a> Machine<'a> {
             BlockOp::Scan(op) => return self.scan(op),
             BlockOp::Sort(op) => return Ok(self.sort(op)),
             BlockOp::SumOp(op) => self.sum(op)?,
+            BlockOp::TensorOp(op) => return self.tensor(inst, op),
             BlockOp::Dot(op) => self.dot(op),
             BlockOp::Histogram(op) => self.histogram(op),
             BlockOp::Gather(op) => self.gather(inst, op),
@@ -265,18 +269,29 @@ impl<'a> Machine<'a> {
 
     fn load(&mut self, inst: Inst, op: &op::Load) -> Result<Elements, Fault> {
         let count = self.shape(op.offsets).elements();
-        let offsets = self.read(op.offsets);
-        let mask = self.read_or(op.mask, 1);
+        let (offsets, mask) = (self.read(op.offsets), self.read_or(op.mask, 1));
         let other = self.read_or(op.other, 0);
+        let place = |element| (mask.get(element) != 0).then(|| offsets.get(element).cast_signed());
+        self.gathered(inst, op.base, count, &place, &other)
+    }
+
+    /// The elements of memory at the offsets of `place`, and those of `other` where there is none.
+    fn gathered(
+        &mut self,
+        inst: Inst,
+        base: Value,
+        count: usize,
+        place: &dyn Fn(usize) -> Option<i64>,
+        other: &Elements,
+    ) -> Result<Elements, Fault> {
         let program = self.program;
-        let buffer = self.buffer(op.base);
+        let buffer = self.buffer(base);
         let mut refused = None;
         let loaded: Result<Vec<u64>, FaultKind> = (0..count)
             .map(|element| {
-                if mask.get(element) == 0 {
+                let Some(index) = place(element) else {
                     return Ok(other.get(element));
-                }
-                let index = offsets.get(element).cast_signed();
+                };
                 let loaded = buffer.load(program, index, element as u64);
                 go_on(loaded, &mut refused, other.get(element))
             })
@@ -289,44 +304,52 @@ impl<'a> Machine<'a> {
 
     fn store(&mut self, inst: Inst, op: &op::Store) -> Result<(), Fault> {
         let program = self.program;
-        self.write(
-            inst,
-            op.base,
-            (op.offsets, op.value, op.mask),
-            &|buffer, index, element, bits| buffer.store(program, index, element, bits),
-        )
+        let write = |buffer: &mut Buffer<'_>, index, element, bits| {
+            buffer.store(program, index, element, bits)
+        };
+        self.written(inst, op.base, (op.offsets, op.value, op.mask), &write)
     }
 
     fn atomic_reduce(&mut self, inst: Inst, op: &op::AtomicReduce) -> Result<(), Fault> {
         let program = self.program;
-        self.write(
-            inst,
-            op.base,
-            (op.offsets, op.value, op.mask),
-            &|buffer, index, element, bits| buffer.combine((program, element), index, op.op, bits),
-        )
+        let write = |buffer: &mut Buffer<'_>, index, element, bits| {
+            buffer.combine((program, element), index, op.op, bits)
+        };
+        self.written(inst, op.base, (op.offsets, op.value, op.mask), &write)
     }
 
-    /// Writes in ascending order: of two equal offsets the higher element wins. `write` takes offset,
-    /// element and bits.
-    fn write(
+    fn written(
         &mut self,
         inst: Inst,
         base: Value,
         (offsets, value, mask): (Value, Value, Option<Value>),
-        write: &dyn Fn(&mut Buffer<'_>, i64, u64, u64) -> Result<(), FaultKind>,
+        write: &Write<'_>,
     ) -> Result<(), Fault> {
-        let count = self.shape(offsets).elements();
-        let (offsets, value, mask) = (self.read(offsets), self.read(value), self.read_or(mask, 1));
+        let (offsets, mask) = (self.read(offsets), self.read_or(mask, 1));
+        let place = |element| (mask.get(element) != 0).then(|| offsets.get(element).cast_signed());
+        self.scatter(inst, base, value, &place, write)
+    }
+
+    /// Writes in ascending order at the offsets of `place`: of two equal ones the higher element wins.
+    fn scatter(
+        &mut self,
+        inst: Inst,
+        base: Value,
+        value: Value,
+        place: &dyn Fn(usize) -> Option<i64>,
+        write: &Write<'_>,
+    ) -> Result<(), Fault> {
+        let count = self.shape(value).elements();
+        let value = self.read(value);
         let buffer = self.buffer(base);
         let mut refused = None;
-        let written = (0..count)
-            .filter(|&element| mask.get(element) != 0)
-            .try_for_each(|element| {
-                let index = offsets.get(element).cast_signed();
-                let written = write(buffer, index, element as u64, value.get(element));
-                go_on(written, &mut refused, ())
-            });
+        let written = (0..count).try_for_each(|element| {
+            let Some(index) = place(element) else {
+                return Ok(());
+            };
+            let written = write(buffer, index, element as u64, value.get(element));
+            go_on(written, &mut refused, ())
+        });
         self.refuse(inst, refused);
         written.map_err(|kind| self.fault(inst, kind))
     }
@@ -417,5 +440,6 @@ fn go_on<T>(
 mod reduce;
 mod sort;
 mod sum;
+mod tensor;
 #[cfg(test)]
 mod tests;

@@ -77,6 +77,24 @@ accesses! {
 impl Op {
     /// Whether checked launches check what a block op accesses: each such op is a site.
     pub fn is_checked(&self) -> bool {
-        self.block().is_some() && (self.access().is_some() || matches!(self, Op::Gather(_)))
+        self.block().is_some() && self.placed_by().is_some()
+    }
+
+    /// What decides which elements an op accesses, of memory or of a tile; `None` for ops that access none
+    /// by their place.
+    pub fn placed_by(&self) -> Option<Vec<Value>> {
+        if let Op::Gather(op) = self {
+            return Some(vec![op.indices]);
+        }
+        if let Op::TileLoad(op) = self {
+            let origin = op.origin.iter().copied();
+            return Some(origin.chain(op.mask).chain([op.tensor]).collect());
+        }
+        if let Op::TileStore(op) = self {
+            let origin = op.origin.iter().copied();
+            return Some(origin.chain([op.tensor]).collect());
+        }
+        let access = self.access()?;
+        Some(access.mask.into_iter().chain([access.offsets]).collect())
     }
 }

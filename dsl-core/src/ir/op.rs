@@ -215,7 +215,8 @@ type Rows = &'static [(&'static str, &'static str)];
 
 macro_rules! define_op {
     (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } both { $($both:tt)* }
-        control { $($control:tt)* } block { $($block:tt)* } sum { $($sum:tt)* } lane { $($lane:tt)* }
+        control { $($control:tt)* } block { $($block:tt)* } sum { $($sum:tt)* }
+        tensor { $($tensor:tt)* } lane { $($lane:tt)* }
         warp { $($warp:tt)* } worker { $($worker:tt)* }) => {
         define_structs! {
             families {
@@ -234,7 +235,7 @@ macro_rules! define_op {
                 /// An elementwise function of the device's own.
                 Approximate(super::Approximate) { x } -> one;
             }
-            $($elementwise)* $($shape)* $($both)* $($control)* $($block)* $($sum)* $($lane)* $($warp)* $($worker)*
+            $($elementwise)* $($shape)* $($both)* $($control)* $($block)* $($sum)* $($tensor)* $($lane)* $($warp)* $($worker)*
         }
         define_view! {
             /// The op as one that works on each element alone, in either stage; `None` for others.
@@ -253,8 +254,12 @@ macro_rules! define_op {
             SumOp sum [] [] $($sum)*
         }
         define_view! {
+            /// The op as one of tensors and their tiles, which a pass expands; `None` for others.
+            TensorOp tensor [] [] $($tensor)*
+        }
+        define_view! {
             /// The op as one of the block stage; `None` for those of lanes only.
-            BlockOp block [Function] [Elementwise elementwise ShapeOp shape SumOp sum]
+            BlockOp block [Function] [Elementwise elementwise ShapeOp shape SumOp sum TensorOp tensor]
                 $($both)* $($control)* $($block)*
         }
         define_view! {
@@ -280,7 +285,7 @@ macro_rules! define_op {
         /// Mnemonic and documentation of the ops with their own shape, and their stages.
         pub const STRUCTURAL: &[(&[Stage], Rows)] = &[
             (&[Stage::Block, Stage::Lane], rows! { $($both)* $($control)* $($elementwise)* }),
-            (&[Stage::Block], rows! { $($shape)* $($block)* $($sum)* }),
+            (&[Stage::Block], rows! { $($shape)* $($block)* $($sum)* $($tensor)* }),
             (&[Stage::Lane], rows! { $($lane)* }),
             (&[Stage::Lane], WARP_OPS),
             (&[Stage::Lane], WORKER_OPS),

@@ -121,6 +121,17 @@ macro_rules! for_each_op {
             /// `state`: the subtrees of `total` are left operands, the smallest first, then `+ 0.0`.
             PrefixSums "prefix_sums" { state: Value, x: Value, axis: Axis } -> one is [pure];
         }
+        tensor {
+            /// The array at `base` with these extents and strides in elements, outermost axis first. An element
+            /// is at the sum of index times stride, modulo 2^64, whatever the array before it.
+            Tensor "tensor" { base: Value, extents: Values, strides: Values } -> one is [pure];
+            /// Reads the tile whose first element has the index `origin`, where the mask holds and the index,
+            /// modulo 2^64, is in the extent of each axis; elsewhere `other`, or zero bits without it.
+            TileLoad "tile_load" { tensor: Value, origin: Values, mask: Option<Value>, other: Option<Value> } -> stated is [reads];
+            /// Writes the tile whose first element has the index `origin`, where the index is in the extent of
+            /// each axis. Of two elements at one place the higher element index wins.
+            TileStore "tile_store" { tensor: Value, origin: Values, value: Value } -> none is [writes];
+        }
         lane {
             /// A buffer of `count` elements that starts at byte `offset` of the shared or scratch
             /// memory of this program. Buffers may overlap on purpose. Contents start undefined.

@@ -144,6 +144,9 @@ pub enum Element {
     /// A sum of tiles that is under way, with this many levels: the sums of powers of two of tiles that
     /// wait for more. A pass replaces it by the numbers that it is made of.
     Sum(DType, u8),
+    /// An array of this rank in memory, with its extents and strides. A pass replaces accesses to its
+    /// tiles by offsets and masks.
+    Tensor(DType, u8),
     /// The result of an op that was reported as wrong; silences errors that follow from it.
     Poison,
 }
@@ -206,7 +209,7 @@ impl Type {
     pub const fn dtype(&self) -> Option<DType> {
         match self.element {
             Element::Number(dtype) => Some(dtype),
-            Element::Pointer(..) | Element::Sum(..) | Element::Poison => None,
+            Element::Pointer(..) | Element::Sum(..) | Element::Tensor(..) | Element::Poison => None,
         }
     }
 
@@ -214,7 +217,7 @@ impl Type {
     pub const fn pointee(&self) -> Option<(DType, Space)> {
         match self.element {
             Element::Pointer(dtype, space) => Some((dtype, space)),
-            Element::Number(_) | Element::Sum(..) | Element::Poison => None,
+            Element::Number(_) | Element::Sum(..) | Element::Tensor(..) | Element::Poison => None,
         }
     }
 
@@ -222,7 +225,17 @@ impl Type {
     pub const fn sum(&self) -> Option<(DType, u8)> {
         match self.element {
             Element::Sum(dtype, levels) => Some((dtype, levels)),
-            Element::Number(_) | Element::Pointer(..) | Element::Poison => None,
+            Element::Number(_) | Element::Pointer(..) | Element::Tensor(..) | Element::Poison => {
+                None
+            }
+        }
+    }
+
+    /// The data type and the rank of a tensor.
+    pub const fn tensor(&self) -> Option<(DType, u8)> {
+        match self.element {
+            Element::Tensor(dtype, rank) => Some((dtype, rank)),
+            Element::Number(_) | Element::Pointer(..) | Element::Sum(..) | Element::Poison => None,
         }
     }
 
@@ -263,6 +276,7 @@ impl fmt::Display for Element {
             Self::Pointer(dtype, Space::Shared) => write!(f, "ptr<{dtype}, shared>"),
             Self::Pointer(dtype, Space::Scratch) => write!(f, "ptr<{dtype}, scratch>"),
             Self::Sum(dtype, levels) => write!(f, "sum<{dtype}, {levels}>"),
+            Self::Tensor(dtype, rank) => write!(f, "tensor<{dtype}, {rank}>"),
             Self::Poison => f.write_str("poison"),
         }
     }

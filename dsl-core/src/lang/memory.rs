@@ -10,7 +10,7 @@ use super::element::{Element, HostNumber, LiteralOf};
 use super::ptr::{Address, Ptr, PtrMut, PtrMutTile, PtrTile};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Func, Inst, Op, Trait, Value, op};
+use crate::ir::{Func, Inst, Op, Trait, Type, Value, op};
 
 /// Where `load` reads: pointers, and tiles of tensors.
 #[diagnostic::on_unimplemented(
@@ -245,9 +245,10 @@ impl Context {
         Stored { inst, trace }
     }
 
-    /// A condition together with the mask that the access has already, as one of a tensor does.
+    /// A condition together with the mask that the access has already.
     fn joined(&mut self, access: Inst, condition: Value) -> Value {
         let (Op::Load(op::Load { mask, .. })
+        | Op::TileLoad(op::TileLoad { mask, .. })
         | Op::Store(op::Store { mask, .. })
         | Op::AtomicReduce(op::AtomicReduce { mask, .. })) = *self.builder.func().op(access)
         else {
@@ -268,7 +269,8 @@ impl Context {
         let func = self.builder.func();
         let insts = &func.region(self.builder.region()).insts;
         let found = insts.iter().rev().copied().find(|&inst| {
-            matches!(func.op(inst), Op::Load(_)) && func.inst(inst).results.contains(&load)
+            matches!(func.op(inst), Op::Load(_) | Op::TileLoad(_))
+                && func.inst(inst).results.contains(&load)
         });
         let Some(inst) = found else {
             self.misplaced(what, "load");
@@ -278,10 +280,15 @@ impl Context {
         if part == Part::Mask {
             value = self.joined(inst, value);
         }
-        let again = self.again(what, inst, |op| match (op, part) {
-            (Op::Load(load), Part::Mask) => load.mask = Some(value),
-            (Op::Load(load), Part::Other) => load.other = Some(value),
-            (_, Part::Mask | Part::Other) => {}
+        let again = self.again(what, inst, |op| {
+            if let Op::Load(op::Load { mask, other, .. })
+            | Op::TileLoad(op::TileLoad { mask, other, .. }) = op
+            {
+                match part {
+                    Part::Mask => *mask = Some(value),
+                    Part::Other => *other = Some(value),
+                }
+            }
         });
         match again {
             Some(inst) => self.builder.results(inst)[0],
@@ -302,11 +309,18 @@ impl Context {
             })
         });
         let Some(position) = movable else {
-            let name = func.op(inst).mnemonic();
+            let reads = func.op(inst).is(Trait::reads);
+            let name = if reads {
+                "load"
+            } else {
+                func.op(inst).mnemonic()
+            };
             self.misplaced(what, name);
             return None;
         };
         let (mut op, loc) = (func.op(inst).clone(), func.inst(inst).loc.clone());
+        let results = func.inst(inst).results.iter();
+        let types: Vec<Type> = results.map(|&result| func.ty(result)).collect();
         change(&mut op);
         self.builder
             .func_mut()
@@ -315,7 +329,7 @@ impl Context {
             .remove(position);
         let here = self.builder.loc().clone();
         self.builder.set_loc(loc);
-        let inst = self.builder.emit(op, &[]);
+        let inst = self.builder.emit(op, &types);
         self.builder.set_loc(here);
         Some(inst)
     }

@@ -10,17 +10,17 @@ use super::element::Element;
 use super::kernel::KernelParameter;
 use super::kernel::sealed::Sealed;
 use super::memory::{Source, Target};
-use super::tile::{DeviceValue, IntoTile, Scalar, Tile, axis_of};
-use crate::ir::{Access, CompareOp, Op, Parameter, Shape, Space, Type, Value, op};
+use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
+use crate::ir::{Access, Op, Parameter, Shape, Space, Type, Value, op};
 
 macro_rules! tensors {
     ($($(#[doc = $doc:literal])* $Name:ident $View:ident $Placed:ident $access:ident;)*) => { $(
         $(#[doc = $doc])*
         ///
         /// In the IR it is a pointer followed by `RANK` extents and `RANK` strides (`i64`,
-        /// outermost axis first), named `name_extent0 ..` and `name_stride0 ..`.
+        /// outermost axis first), named `name_extent0 ..` and `name_stride0 ..`, of which `tensor` makes a value.
         pub struct $Name<T: Element, const RANK: usize> {
-            base: Handle,
+            tensor: Handle,
             extents: [Scalar<i64>; RANK],
             strides: [Scalar<i64>; RANK],
             element: PhantomData<T>,
@@ -63,15 +63,25 @@ macro_rules! tensors {
                     let ty = Type::pointer(T::DTYPE, Space::Global);
                     context.builder.parameter(parameter, ty)
                 });
-                let scalars = |what: &str| {
+                let scalars = |what: &str| -> [Scalar<i64>; RANK] {
                     std::array::from_fn(|axis| {
                         <i64 as KernelParameter>::declare(&format!("{name}_{what}{axis}"))
                     })
                 };
+                let (extents, strides) = (scalars("extent"), scalars("stride"));
+                let tensor = context::emit(location, |context| {
+                    let base = context.value(base);
+                    let [extents, strides] = [extents, strides].map(|scalars| {
+                        let values = scalars.iter();
+                        values.map(|scalar| context.value(scalar.handle())).collect()
+                    });
+                    let tensor = op::Tensor { base, extents, strides };
+                    context.builder.value(Op::Tensor(tensor))
+                });
                 Self {
-                    base,
-                    extents: scalars("extent"),
-                    strides: scalars("stride"),
+                    tensor,
+                    extents,
+                    strides,
                     element: PhantomData,
                 }
             }
@@ -88,7 +98,7 @@ macro_rules! tensors {
         impl<T: Element, const RANK: usize> $View<T, RANK> {
             /// The tile with this index along each axis.
             #[track_caller]
-            pub fn at(self, index: impl Coordinates<RANK>) -> $Placed<T> {
+            pub fn at(self, index: impl Coordinates<RANK>) -> $Placed<T, RANK> {
                 let index = index.coordinates();
                 let start = std::array::from_fn(|axis| index[axis] * self.shape[axis]);
                 self.place(start)
@@ -96,15 +106,13 @@ macro_rules! tensors {
 
             /// The tile whose first element has these coordinates.
             #[track_caller]
-            pub fn at_offset(self, start: impl Coordinates<RANK>) -> $Placed<T> {
+            pub fn at_offset(self, start: impl Coordinates<RANK>) -> $Placed<T, RANK> {
                 self.place(start.coordinates())
             }
 
-            #[track_caller]
-            fn place(self, start: [Scalar<i64>; RANK]) -> $Placed<T> {
-                let tensor = &self.tensor;
+            fn place(self, origin: [Scalar<i64>; RANK]) -> $Placed<T, RANK> {
                 $Placed {
-                    place: Place::new(tensor.base, &self.shape, [&start, &tensor.extents, &tensor.strides]),
+                    place: Place { tensor: self.tensor.tensor, shape: self.shape, origin },
                     element: PhantomData,
                 }
             }
@@ -113,12 +121,12 @@ macro_rules! tensors {
         /// One tile of a tensor: elements outside of the tensor read as +0 and are not written.
         #[derive(Clone, Copy)]
         #[must_use = "a tile of a tensor does nothing until it is loaded or stored"]
-        pub struct $Placed<T: Element> {
-            place: Place,
+        pub struct $Placed<T: Element, const RANK: usize> {
+            place: Place<RANK>,
             element: PhantomData<T>,
         }
 
-        impl<T: Element> $Placed<T> {
+        impl<T: Element, const RANK: usize> $Placed<T, RANK> {
             /// Reads the tile.
             #[track_caller]
             pub fn load(self) -> Tile<T> {
@@ -126,7 +134,7 @@ macro_rules! tensors {
             }
         }
 
-        impl<T: Element> Source for $Placed<T> {
+        impl<T: Element, const RANK: usize> Source for $Placed<T, RANK> {
             type Output = Tile<T>;
             #[track_caller]
             fn read(self) -> Tile<T> {
@@ -143,7 +151,7 @@ tensors! {
     TensorMut TensorMutTiles TensorMutTile ReadWrite;
 }
 
-impl<T: Element> TensorMutTile<T> {
+impl<T: Element, const RANK: usize> TensorMutTile<T, RANK> {
     /// Writes the tile.
     #[track_caller]
     pub fn store(self, value: impl IntoTile<T>) {
@@ -151,7 +159,7 @@ impl<T: Element> TensorMutTile<T> {
     }
 }
 
-impl<T: Element> Target for TensorMutTile<T> {
+impl<T: Element, const RANK: usize> Target for TensorMutTile<T, RANK> {
     type Element = T;
     type Stored = ();
     #[track_caller]
@@ -203,47 +211,37 @@ fn pick<const RANK: usize>(of: &[Scalar<i64>; RANK], axis: usize) -> Scalar<i64>
     }))
 }
 
-/// Element offsets of a tile and which of them are inside the tensor.
+/// A tile of a tensor in the trace.
 #[derive(Clone, Copy)]
-struct Place {
-    base: Handle,
-    offsets: Handle,
-    inside: Handle,
+struct Place<const RANK: usize> {
+    tensor: Handle,
+    shape: [usize; RANK],
+    origin: [Scalar<i64>; RANK],
 }
 
-impl Place {
-    /// `axes` are the first coordinates, the extents and the strides.
-    #[track_caller]
-    fn new(base: Handle, shape: &[usize], axes: [&[Scalar<i64>]; 3]) -> Self {
-        let made = context::with(Location::caller(), |context| {
-            let (offsets, inside) = match context.shape("tile", shape) {
-                Some(shape) => place(context, shape, axes),
-                None => {
-                    let poison = context.builder.poison();
-                    (poison, poison)
-                }
-            };
-            [offsets, inside].map(|value| context.handle(value))
-        });
-        let [offsets, inside] = made.unwrap_or([base; 2]);
-        Self {
-            base,
-            offsets,
-            inside,
-        }
+impl<const RANK: usize> Place<RANK> {
+    /// The tensor, the index of the first element and the shape; `None` where there is no such shape.
+    fn parts(&self, context: &mut Context) -> Option<(Value, Vec<Value>, Shape)> {
+        let shape = context.shape("tile", &self.shape)?;
+        let tensor = context.value(self.tensor);
+        let origin = self.origin.iter();
+        let origin = origin.map(|index| context.value(index.handle())).collect();
+        Some((tensor, origin, shape))
     }
 
     #[track_caller]
     fn load<T: Element>(self) -> Tile<T> {
         Tile::from_handle(context::emit(Location::caller(), |context| {
-            let [base, offsets, mask] =
-                [self.base, self.offsets, self.inside].map(|handle| context.value(handle));
-            context.builder.value(Op::Load(op::Load {
-                base,
-                offsets,
-                mask: Some(mask),
+            let Some((tensor, origin, shape)) = self.parts(context) else {
+                return context.builder.poison();
+            };
+            let load = Op::TileLoad(op::TileLoad {
+                tensor,
+                origin,
+                mask: None,
                 other: None,
-            }))
+            });
+            context.builder.declared(load, Type::tile(T::DTYPE, shape))
         }))
     }
 
@@ -251,85 +249,16 @@ impl Place {
     fn store<T: Element>(self, value: impl IntoTile<T>) {
         context::with(Location::caller(), |context| {
             let value = value.into_value(context);
-            let [base, offsets, mask] =
-                [self.base, self.offsets, self.inside].map(|handle| context.value(handle));
-            let ty = context.ty(offsets);
-            let value = context.broadcast("store", value, ty.shape);
-            if ty.is_poison() || context.ty(value).is_poison() {
+            let Some((tensor, origin, shape)) = self.parts(context) else {
                 return;
-            }
-            context.builder.emit(
-                Op::Store(op::Store {
-                    base,
-                    offsets,
-                    value,
-                    mask: Some(mask),
-                }),
-                &[],
-            );
+            };
+            let value = context.broadcast("store", value, shape);
+            let store = op::TileStore {
+                tensor,
+                origin,
+                value,
+            };
+            context.builder.emit(Op::TileStore(store), &[]);
         });
     }
-}
-
-fn place(context: &mut Context, shape: Shape, axes: [&[Scalar<i64>]; 3]) -> (Value, Value) {
-    let (mut offsets, mut inside) = (None, None);
-    for axis in 0..shape.rank() {
-        let [start, extent, stride] = axes.map(|values| context.value(values[axis].handle()));
-        let (offset, within) = along(context, shape, axis, [start, extent, stride]);
-        offsets = Some(match offsets {
-            Some(sum) => {
-                let (sum, offset) = context.broadcast_pair("tile", sum, offset);
-                context.builder.add(sum, offset)
-            }
-            None => offset,
-        });
-        inside = Some(match inside {
-            Some(all) => {
-                let (all, within) = context.broadcast_pair("tile", all, within);
-                context.builder.and(all, within)
-            }
-            None => within,
-        });
-    }
-    match (offsets, inside) {
-        (Some(offsets), Some(inside)) => (
-            context.broadcast("tile", offsets, shape),
-            context.broadcast("tile", inside, shape),
-        ),
-        (_, _) => {
-            context.builder.error("a tile of a tensor needs an axis");
-            let poison = context.builder.poison();
-            (poison, poison)
-        }
-    }
-}
-
-/// Offsets along one axis and which coordinates exist, with extent 1 along all others.
-fn along(
-    context: &mut Context,
-    shape: Shape,
-    axis: usize,
-    [start, extent, stride]: [Value; 3],
-) -> (Value, Value) {
-    let end = shape.extent(axis) as i64;
-    let steps = context
-        .builder
-        .value(Op::Arange(op::Arange { start: 0, end }));
-    let (start, steps) = context.broadcast_pair("tile", start, steps);
-    let mut index = context.builder.add(start, steps);
-    for other in 0..shape.rank() {
-        if other != axis {
-            let axis = axis_of(other);
-            index = context
-                .builder
-                .value(Op::ExpandDims(op::ExpandDims { x: index, axis }));
-        }
-    }
-    let (index, extent) = context.broadcast_pair("tile", index, extent);
-    let below = context.builder.compare(CompareOp::Lt, index, extent);
-    let zero = context.builder.constant_like(index, 0.0);
-    let above = context.builder.compare(CompareOp::Ge, index, zero);
-    let within = context.builder.and(above, below);
-    let (index, stride) = context.broadcast_pair("tile", index, stride);
-    (context.builder.mul(index, stride), within)
 }

@@ -10,6 +10,7 @@ pub mod dce;
 pub mod decompose;
 pub mod duplicate;
 pub mod expand_sums;
+pub mod expand_tiles;
 pub mod expression;
 pub mod float_range;
 pub mod fold;

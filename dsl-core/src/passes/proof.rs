@@ -96,14 +96,10 @@ impl Accesses<'_> {
 
     fn depends(&self, inst: Inst, controlled: bool) -> bool {
         let op = self.func.op(inst);
-        let moved_by = if let Some(access) = op.access() {
-            access.mask.into_iter().chain([access.offsets]).collect()
-        } else if let Op::Gather(op::Gather { indices, .. }) = op {
-            vec![*indices]
-        } else if op.is(Trait::reads) || op.is(Trait::writes) || op.is_checked() {
-            op.operands()
-        } else {
-            return false;
+        let moved_by = match op.placed_by() {
+            Some(values) => values,
+            None if op.is(Trait::reads) || op.is(Trait::writes) => op.operands(),
+            None => return false,
         };
         controlled || any(&self.loaded, &moved_by)
     }
@@ -142,6 +138,20 @@ mod tests {
             false,
         );
         check("%o = add %n, %v : i64\n store %y, %o, %n", false);
+    }
+
+    #[test]
+    fn loaded_origins_and_extents_prove_nothing() {
+        let tile = |extent: &str, origin: &str| {
+            format!(
+                "%t = tensor %y, [{extent}], [%n] : tensor<i64, 1>
+                 %s = splat %v : tile<2xi64>
+                 tile_store %t, [{origin}], %s"
+            )
+        };
+        check(&tile("%n", "%zero"), true);
+        check(&tile("%n", "%v"), false);
+        check(&tile("%v", "%zero"), false);
     }
 
     #[test]

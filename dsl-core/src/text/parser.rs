@@ -361,18 +361,21 @@ impl<'a> Parser<'a> {
     }
 
     fn element(&mut self, word: &str) -> Parsed<Element> {
-        if !["ptr", "sum"].contains(&word) {
+        if !["ptr", "sum", "tensor"].contains(&word) {
             let dtype = self.dtype(word)?;
             return Ok(Element::Number(dtype));
         }
         self.expect("<")?;
         let dtype = self.word("a data type")?;
         let dtype = self.dtype(dtype)?;
-        if word == "sum" {
+        if word != "ptr" {
             self.expect(",")?;
-            let levels = self.integer("a number of levels")?;
+            let element = match word {
+                "sum" => Element::Sum(dtype, self.integer("a number of levels")?),
+                _ => Element::Tensor(dtype, self.integer("a rank")?),
+            };
             self.expect(">")?;
-            return Ok(Element::Sum(dtype, levels));
+            return Ok(element);
         }
         let space = if self.eat(",") {
             match self.word("`shared` or `scratch`")? {

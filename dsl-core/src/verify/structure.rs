@@ -1,6 +1,6 @@
 //! The rules of structure: stage, dominance, ownership, terminators, parameters, types.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::Entity;
@@ -22,6 +22,7 @@ pub(super) fn check(func: &Func, stage: Stage) -> Diagnostics {
         func,
         stage,
         visible: BTreeSet::new(),
+        tensors: BTreeMap::new(),
         diagnostics: Diagnostics::new(),
     };
     checker.function();
@@ -36,6 +37,8 @@ struct Checker<'a> {
     func: &'a Func,
     stage: Stage,
     visible: BTreeSet<Value>,
+    /// The pointer of each tensor.
+    tensors: BTreeMap<Value, Value>,
     diagnostics: Diagnostics,
 }
 
@@ -156,6 +159,9 @@ impl Checker<'_> {
             if let (Some(owner), Some(_)) = (owner, ty.pointee()) {
                 self.error(owner, format!("a region takes the pointer `{parameter}`"));
             }
+            if let (Some(owner), Some(_)) = (owner, ty.tensor()) {
+                self.error(owner, format!("a region takes the tensor `{parameter}`"));
+            }
         }
         let last = data.insts.len().saturating_sub(1);
         for (index, &inst) in data.insts.iter().enumerate() {
@@ -238,6 +244,11 @@ impl Checker<'_> {
                     let name = data.op.mnemonic();
                     self.error(inst, format!("`{name}` cannot give a pointer"));
                 }
+                let tensor = found.iter().any(|ty| ty.tensor().is_some());
+                if tensor && !matches!(data.op, Op::Tensor(_)) {
+                    let name = data.op.mnemonic();
+                    self.error(inst, format!("`{name}` cannot give a tensor"));
+                }
             }
         }
     }
@@ -259,8 +270,17 @@ impl Checker<'_> {
     fn memory(&mut self, inst: Inst) {
         let op = self.func.op(inst);
         let access = op.access();
-        let writes = access.is_some_and(|access| access.effect != Effect::Reads);
-        for base in op.operands() {
+        let mut writes = access.is_some_and(|access| access.effect != Effect::Reads);
+        let mut bases = op.operands();
+        if let Op::Tensor(op) = op {
+            self.tensors
+                .insert(self.func.inst(inst).results[0], op.base);
+        }
+        if let Op::TileStore(op) = op {
+            writes = true;
+            bases.extend(self.tensors.get(&op.tensor));
+        }
+        for base in bases {
             if !matches!(self.func.ty(base).pointee(), Some((_, Space::Global))) {
                 continue;
             }

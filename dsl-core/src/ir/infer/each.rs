@@ -36,6 +36,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::AtomicReduce(it) => none(rules.atomic_reduce(it)),
         Op::Reduce(it) => rules.reduce(it),
         Op::Scan(it) => rules.scan(it),
+        Op::Tensor(_) | Op::TileLoad(_) | Op::TileStore(_) => rules.of_tensor(declared),
         Op::Accumulator(_) => stated(&|to| rules.accumulator(to)),
         Op::Accumulate(it) => one(rules.accumulate(it)),
         Op::Total(it) => one(rules.total(it)),

@@ -10,6 +10,7 @@ mod lookup;
 mod memory;
 mod sort;
 mod sum;
+mod tensor;
 mod value;
 
 use super::{Func, Op, Results, Type, op};

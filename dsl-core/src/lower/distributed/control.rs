@@ -51,7 +51,9 @@ impl Lowering<'_> {
             BlockOp::While(op) => self.while_loop(results, op),
             BlockOp::If(op) => self.branch(results, op),
             BlockOp::Yield(_) => Ok(()),
-            BlockOp::SumOp(_) => unreachable!("broken invariant: a pass has expanded all sums"),
+            BlockOp::SumOp(_) | BlockOp::TensorOp(_) => {
+                unreachable!("broken invariant: passes have expanded sums and tensors")
+            }
             BlockOp::Constant(_) | BlockOp::ProgramId(_) | BlockOp::NumPrograms(_) => {
                 self.scalar_op(&data.op, results[0]);
                 Ok(())

@@ -60,7 +60,9 @@ impl<'a> Lowerer<'a> {
             BlockOp::If(op) => return self.if_else(inst, op),
             BlockOp::While(op) => return self.while_loop(inst, op),
             BlockOp::Yield(_) => return,
-            BlockOp::SumOp(_) => unreachable!("broken invariant: a pass has expanded all sums"),
+            BlockOp::SumOp(_) | BlockOp::TensorOp(_) => {
+                unreachable!("broken invariant: passes have expanded sums and tensors")
+            }
         };
         self.bind_elements(inst, inline);
     }

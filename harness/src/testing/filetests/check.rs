@@ -358,6 +358,7 @@ impl Checker<'_> {
     fn pass(&mut self, proven: &Proven, name: &str) {
         let mut func = proven.func().clone();
         let pass: fn(&mut Func) = match name {
+            "expand_tiles" => passes::expand_tiles::expand_tiles,
             "expand_sums" => passes::expand_sums::expand_sums,
             "widen_dots" => passes::widen_dots::widen_dots,
             "decompose" => passes::decompose::decompose,

@@ -136,7 +136,10 @@ impl Search<'_> {
         let func = &self.program.func;
         let insts = func.all_insts().into_iter();
         insts
-            .filter(|&inst| matches!(func.op(inst), Op::Store(_) | Op::AtomicReduce(_)))
+            .filter(|&inst| {
+                let op = func.op(inst);
+                matches!(op, Op::Store(_) | Op::TileStore(_) | Op::AtomicReduce(_))
+            })
             .collect()
     }
 

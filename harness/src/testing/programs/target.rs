@@ -1,6 +1,6 @@
 //! What a random program must contain: one op on one data type, the unit of coverage.
 
-use exactile_core::ir::op::{BlockOp, Elementwise, ShapeOp, SumOp};
+use exactile_core::ir::op::{BlockOp, Elementwise, ShapeOp, SumOp, TensorOp};
 use exactile_core::ir::{
     AtomicOp, BinaryOp, Class, CompareOp, DType, Func, Function, Inst, Region, TernaryOp, UnaryOp,
     Value, op,
@@ -72,6 +72,10 @@ pub enum Structure {
     Store,
     /// `store` with a mask.
     StoreMasked,
+    /// `tile_load`.
+    TileLoad,
+    /// `tile_store`.
+    TileStore,
     /// `atomic_reduce` by this op.
     Atomic(AtomicOp),
     /// `for` that carries a scalar first.
@@ -121,6 +125,8 @@ impl Structure {
         Self::LoadOther,
         Self::Store,
         Self::StoreMasked,
+        Self::TileLoad,
+        Self::TileStore,
         Self::ForScalar,
         Self::ForTile,
         Self::While,
@@ -165,6 +171,8 @@ impl Structure {
             | Self::Gather
             | Self::Store
             | Self::StoreMasked
+            | Self::TileLoad
+            | Self::TileStore
             | Self::ForScalar
             | Self::ForTile
             | Self::While
@@ -190,6 +198,8 @@ impl Structure {
             Self::LoadOther => "load mask other",
             Self::Store => "store",
             Self::StoreMasked => "store mask",
+            Self::TileLoad => "tile_load",
+            Self::TileStore => "tile_store",
             Self::Atomic(op) => return format!("atomic {}", op.word()),
             Self::ForScalar => "for scalar",
             Self::ForTile => "for tile",
@@ -283,7 +293,10 @@ impl Target {
                 dtype,
             ) => Some(dtype.compute()),
             Self::Structure(
-                Structure::Store | Structure::StoreMasked | Structure::Atomic(_),
+                Structure::Store
+                | Structure::StoreMasked
+                | Structure::TileStore
+                | Structure::Atomic(_),
                 _,
             ) => None,
             Self::Unary(_, dtype)
@@ -362,6 +375,9 @@ fn counted(op: BlockOp<'_>) -> Option<Value> {
     {
         return Some(*x);
     }
+    if let BlockOp::TensorOp(TensorOp::TileStore(op)) = op {
+        return Some(op.value);
+    }
     if let BlockOp::Dot(op) = op {
         return Some(op.a);
     }
@@ -393,6 +409,11 @@ fn structure(func: &Func, op: BlockOp<'_>) -> Option<Structure> {
         BlockOp::Load(_) => Structure::LoadOther,
         BlockOp::Store(op::Store { mask: None, .. }) => Structure::Store,
         BlockOp::Store(_) => Structure::StoreMasked,
+        BlockOp::TensorOp(op) => match op {
+            TensorOp::Tensor(_) => return None,
+            TensorOp::TileLoad(_) => Structure::TileLoad,
+            TensorOp::TileStore(_) => Structure::TileStore,
+        },
         BlockOp::AtomicReduce(op) => Structure::Atomic(op.op),
         BlockOp::For(op) if func.ty(*op.init.first()?).is_scalar() => Structure::ForScalar,
         BlockOp::For(_) => Structure::ForTile,

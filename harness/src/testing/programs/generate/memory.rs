@@ -12,7 +12,7 @@ use super::Generator;
 /// Memory that the program only reads.
 #[derive(Clone, Copy)]
 pub(super) struct Input {
-    value: Value,
+    pub(super) value: Value,
     dtype: DType,
     length: usize,
 }
@@ -44,7 +44,7 @@ impl Generator {
     }
 
     /// Memory of at least `length` elements to read.
-    fn input(&mut self, dtype: DType, length: usize) -> Input {
+    pub(super) fn input(&mut self, dtype: DType, length: usize) -> Input {
         let mut known = self.inputs.iter().copied();
         let known = known.rfind(|input| input.dtype == dtype && input.length >= length);
         if let Some(input) = known
@@ -236,6 +236,13 @@ impl Generator {
             self.builder.splat(scalar, shape)
         };
         self.builder.lt(offsets, limit)
+    }
+
+    /// Memory of so many elements of its own to write.
+    pub(super) fn written(&mut self, dtype: DType, length: usize) -> Value {
+        let index = self.new_output(dtype);
+        self.outputs[index].length += length;
+        self.outputs[index].value
     }
 
     /// `width` elements of a writable argument that only this program touches.

@@ -12,6 +12,7 @@ mod lookup;
 mod memory;
 mod shapes;
 mod sums;
+mod tensors;
 #[cfg(test)]
 mod tests;
 
@@ -155,6 +156,10 @@ impl Generator {
             Target::Structure(Structure::StoreMasked, dtype) => {
                 let value = self.make(dtype, shape, DEPTH);
                 self.store(value, true);
+            }
+            Target::Structure(Structure::TileStore, dtype) => {
+                let value = self.make(dtype, shape, DEPTH);
+                self.tile_store(value);
             }
             Target::Structure(Structure::Atomic(op), dtype) => {
                 let value = self.make(dtype, shape, DEPTH);
@@ -376,6 +381,12 @@ impl Generator {
             Structure::Store | Structure::StoreMasked => {
                 let value = self.make(dtype, shape, depth);
                 self.store(value, structure == Structure::StoreMasked);
+                value
+            }
+            Structure::TileLoad => self.tile_load(dtype, shape, depth),
+            Structure::TileStore => {
+                let value = self.make(dtype, shape, depth);
+                self.tile_store(value);
                 value
             }
             Structure::Atomic(op) => {

@@ -102,6 +102,7 @@ impl Generator {
             Structure::Reduce(Combine::Op(_) | Combine::Closure | Combine::Several) => {
                 shape.rank() < RANK && shape.elements() * 2 <= room.max(2)
             }
+            Structure::TileLoad | Structure::TileStore => shape.rank() > 0,
             Structure::Accumulate => shape.rank() < RANK && shape.elements() * 2 <= room.max(2),
             Structure::Scan(_) | Structure::PrefixSums => shape.rank() > 0,
             Structure::Sort => shape.rank() > 0,

@@ -1,0 +1,71 @@
+//! Type rules of tensors and of accesses to their tiles.
+
+use super::expect::Rules;
+use crate::ir::op::TensorOp;
+use crate::ir::{Element, MAX_RANK, Shape, Space, Type, Value, op};
+
+impl Rules<'_> {
+    /// The results of an op of tensors.
+    pub(super) fn of_tensor(self, declared: &[Type]) -> Result<Vec<Type>, String> {
+        let op = self.op.tensor();
+        match op.expect("broken invariant: the op is of tensors") {
+            TensorOp::Tensor(op) => self.tensor(op).map(|ty| vec![ty]),
+            TensorOp::TileLoad(op) => self.stated(declared, &|to| self.tile_load(op, to)),
+            TensorOp::TileStore(op) => self.tile_store(op).map(|()| Vec::new()),
+        }
+    }
+
+    /// The array with as many axes as extents.
+    fn tensor(self, op: &op::Tensor) -> Result<Type, String> {
+        let (dtype, space) = self.pointer(op.base)?;
+        if space != Space::Global {
+            return Err("`tensor` is of global memory".to_string());
+        }
+        let rank = op.extents.len();
+        if !(1..=MAX_RANK).contains(&rank) {
+            return Err(format!("`tensor` has 1 to {MAX_RANK} axes, found {rank}"));
+        }
+        self.indices("an extent", &op.extents, rank)?;
+        self.indices("a stride", &op.strides, rank)?;
+        Ok(Type {
+            element: Element::Tensor(dtype, rank as u8),
+            shape: Shape::SCALAR,
+        })
+    }
+
+    /// That `values` are an index for each axis.
+    fn indices(self, what: &str, values: &[Value], rank: usize) -> Result<(), String> {
+        if values.len() != rank {
+            return Err(format!(
+                "`{}` takes {what} for each of {rank} axes, found {}",
+                self.name(),
+                values.len()
+            ));
+        }
+        let mut types = self.types(values).into_iter();
+        types.try_for_each(|ty| self.expect(what, ty, Type::INDEX))
+    }
+
+    /// That a tensor has tiles of type `moved`, and that the origin is one of them.
+    fn tile(self, tensor: Value, origin: &[Value], moved: Type) -> Result<(), String> {
+        let ty = self.ty(tensor);
+        let Some((dtype, rank)) = ty.tensor() else {
+            return Err(format!("`{}` takes a tensor, found `{ty}`", self.name()));
+        };
+        if moved.dtype() != Some(dtype) || moved.shape.rank() != usize::from(rank) {
+            return Err(format!("`{moved}` is no tile of a `{ty}`"));
+        }
+        self.indices("an origin", origin, usize::from(rank))
+    }
+
+    fn tile_load(self, op: &op::TileLoad, to: Type) -> Result<(), String> {
+        self.tile(op.tensor, &op.origin, to)?;
+        self.mask(to, op.mask)?;
+        op.other
+            .map_or(Ok(()), |other| self.expect("`other`", self.ty(other), to))
+    }
+
+    fn tile_store(self, op: &op::TileStore) -> Result<(), String> {
+        self.tile(op.tensor, &op.origin, self.ty(op.value))
+    }
+}

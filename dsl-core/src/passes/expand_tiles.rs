@@ -1,0 +1,118 @@
+//! Makes offsets and masks of the tiles of tensors.
+
+use std::collections::BTreeMap;
+
+use super::rewrite::rewrite;
+use crate::builder::Builder;
+use crate::ir::op::TensorOp;
+use crate::ir::{Axis, CompareOp, Func, Op, Shape, Type, Value, op};
+
+/// Replaces accesses to tiles of tensors by loads and stores with a mask that holds inside of the tensor.
+pub fn expand_tiles(func: &mut Func) {
+    let tensors = func.values().any(|value| func.ty(value).tensor().is_some());
+    if !tensors {
+        return;
+    }
+    let mut tensors = BTreeMap::new();
+    rewrite(func, &mut |rewriter, inst| {
+        let builder = &mut rewriter.builder;
+        let data = builder.func().inst(inst).clone();
+        match data.op.tensor()? {
+            TensorOp::Tensor(op) => {
+                tensors.insert(data.results[0], op.clone());
+                Some(data.results)
+            }
+            TensorOp::TileLoad(op) => {
+                let shape = builder.ty(data.results[0]).shape;
+                let tensor = &tensors[&op.tensor];
+                let (offsets, mut mask) = place(builder, tensor, &op.origin, shape);
+                if let Some(more) = op.mask {
+                    mask = builder.and(mask, more);
+                }
+                Some(vec![builder.value(Op::Load(op::Load {
+                    base: tensor.base,
+                    offsets,
+                    mask: Some(mask),
+                    other: op.other,
+                }))])
+            }
+            TensorOp::TileStore(op) => {
+                let shape = builder.ty(op.value).shape;
+                let tensor = &tensors[&op.tensor];
+                let (offsets, mask) = place(builder, tensor, &op.origin, shape);
+                let store = Op::Store(op::Store {
+                    base: tensor.base,
+                    offsets,
+                    value: op.value,
+                    mask: Some(mask),
+                });
+                builder.emit(store, &[]);
+                Some(Vec::new())
+            }
+        }
+    });
+}
+
+/// The offsets of a tile, and which of its elements are in the tensor.
+fn place(
+    builder: &mut Builder,
+    tensor: &op::Tensor,
+    origin: &[Value],
+    shape: Shape,
+) -> (Value, Value) {
+    let mut sums: Option<(Value, Value)> = None;
+    for (axis, &start) in origin.iter().enumerate() {
+        let scalars = [start, tensor.extents[axis], tensor.strides[axis]];
+        let (offset, within) = along(builder, shape, axis, scalars);
+        sums = Some(match sums {
+            Some((offsets, inside)) => {
+                let [sum, offset] = common(builder, [offsets, offset]);
+                let sum = builder.add(sum, offset);
+                let [all, within] = common(builder, [inside, within]);
+                (sum, builder.and(all, within))
+            }
+            None => (offset, within),
+        });
+    }
+    sums.expect("broken invariant: a tensor has an axis")
+}
+
+/// Offsets along one axis and which indices exist, with extent 1 along all others.
+fn along(
+    builder: &mut Builder,
+    shape: Shape,
+    axis: usize,
+    [start, extent, stride]: [Value; 3],
+) -> (Value, Value) {
+    let end = shape.extent(axis) as i64;
+    let steps = builder.value(Op::Arange(op::Arange { start: 0, end }));
+    let start = builder.splat(start, builder.ty(steps).shape);
+    let mut index = builder.add(start, steps);
+    for other in (0..shape.rank()).filter(|&other| other != axis) {
+        let axis = Axis(other as u8);
+        index = builder.value(Op::ExpandDims(op::ExpandDims { x: index, axis }));
+    }
+    let shape = builder.ty(index).shape;
+    let extent = builder.splat(extent, shape);
+    let below = builder.compare(CompareOp::Lt, index, extent);
+    let zero = builder.constant_like(index, 0.0);
+    let above = builder.compare(CompareOp::Ge, index, zero);
+    let within = builder.and(above, below);
+    let stride = builder.splat(stride, shape);
+    (builder.mul(index, stride), within)
+}
+
+/// Both values, repeated along the axes that only the other has.
+fn common(builder: &mut Builder, values: [Value; 2]) -> [Value; 2] {
+    let [a, b] = values.map(|value| builder.ty(value).shape.dims());
+    let dims: Vec<usize> = a.iter().zip(&b).map(|(&a, &b)| a.max(b)).collect();
+    let shape = Shape::new(&dims).expect("broken invariant: a part of a shape is a shape");
+    values.map(|x| {
+        let ty = builder.ty(x);
+        if ty.shape == shape {
+            return x;
+        }
+        let repeated: Type = ty.with_shape(shape);
+        builder.declared(Op::Broadcast(op::Broadcast { x }), repeated)
+    })
+}
