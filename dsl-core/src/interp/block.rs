@@ -9,7 +9,7 @@ use super::memory::{Buffer, Slot, bind, program_coordinates, program_count};
 use super::{Fault, FaultKind};
 use crate::diagnostic::Loc;
 use crate::entity::EntityMap;
-use crate::ir::op::{BlockOp, ShapeOp};
+use crate::ir::op::{BlockOp, Derived, ShapeOp};
 use crate::ir::{DType, Func, Grid, Inst, Op, Region, Shape, Trait, Value, op};
 use crate::launch::{Argument, LaunchError};
 use crate::semantics;
@@ -221,7 +221,7 @@ impl<'a> Machine<'a> {
         let results = &func.inst(inst).results;
         let result = match func.block_op(inst) {
             BlockOp::Elementwise(op) => elementwise(func, op, results[0], |value| self.read(value)),
-            BlockOp::Function(op::Function { op, x }) => {
+            BlockOp::Derived(Derived::Function(op::Function { op, x })) => {
                 let dtype = dtype(func, *x);
                 map([self.read(*x)], |[x]| semantics::function(*op, dtype, x))
             }
@@ -243,8 +243,8 @@ impl<'a> Machine<'a> {
             BlockOp::Reduce(op) => return self.reduce(op),
             BlockOp::Scan(op) => return self.scan(op),
             BlockOp::Sort(op) => return Ok(self.sort(op)),
-            BlockOp::SumOp(op) => self.sum(op)?,
-            BlockOp::TensorOp(op) => return self.tensor(inst, op),
+            BlockOp::Derived(Derived::SumOp(op)) => self.sum(op)?,
+            BlockOp::Derived(Derived::TensorOp(op)) => return self.tensor(inst, op),
             BlockOp::Dot(op) => self.dot(op),
             BlockOp::Histogram(op) => self.histogram(op),
             BlockOp::Gather(op) => self.gather(inst, op),

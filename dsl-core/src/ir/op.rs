@@ -214,9 +214,9 @@ macro_rules! rows {
 type Rows = &'static [(&'static str, &'static str)];
 
 macro_rules! define_op {
-    (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } both { $($both:tt)* }
-        control { $($control:tt)* } block { $($block:tt)* } sum { $($sum:tt)* }
-        tensor { $($tensor:tt)* } lane { $($lane:tt)* }
+    (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } derived { $($derived:tt)* }
+        both { $($both:tt)* } control { $($control:tt)* } block { $($block:tt)* }
+        sum { $($sum:tt)* } tensor { $($tensor:tt)* } lane { $($lane:tt)* }
         warp { $($warp:tt)* } worker { $($worker:tt)* }) => {
         define_structs! {
             families {
@@ -235,7 +235,8 @@ macro_rules! define_op {
                 /// An elementwise function of the device's own.
                 Approximate(super::Approximate) { x } -> one;
             }
-            $($elementwise)* $($shape)* $($both)* $($control)* $($block)* $($sum)* $($tensor)* $($lane)* $($warp)* $($worker)*
+            $($elementwise)* $($shape)* $($derived)* $($both)* $($control)* $($block)* $($sum)*
+            $($tensor)* $($lane)* $($warp)* $($worker)*
         }
         define_view! {
             /// The op as one that works on each element alone, in either stage; `None` for others.
@@ -244,6 +245,10 @@ macro_rules! define_op {
         define_view! {
             /// The op as one that gives a tile the elements of another; `None` for others.
             ShapeOp shape [] [] $($shape)*
+        }
+        define_view! {
+            /// The op as one that a pass makes others of before it is lowered; `None` for others.
+            Derived derived [Function] [SumOp sum TensorOp tensor] $($derived)*
         }
         define_view! {
             /// The op as one that decides which of its regions run; `None` for others.
@@ -259,7 +264,7 @@ macro_rules! define_op {
         }
         define_view! {
             /// The op as one of the block stage; `None` for those of lanes only.
-            BlockOp block [Function] [Elementwise elementwise ShapeOp shape SumOp sum TensorOp tensor]
+            BlockOp block [] [Elementwise elementwise ShapeOp shape Derived derived]
                 $($both)* $($control)* $($block)*
         }
         define_view! {
@@ -276,6 +281,12 @@ macro_rules! define_op {
                 $($both)* $($control)* $($lane)*
         }
 
+        /// Mnemonic and documentation of the ops of [`ShapeOp`].
+        pub const SHAPE_OPS: Rows = rows! { $($shape)* };
+
+        /// Mnemonic and documentation of the ops of [`Derived`] that are of no other view.
+        pub const DERIVED_OPS: Rows = rows! { $($derived)* };
+
         /// Mnemonic and documentation of the ops of [`WarpOp`].
         pub const WARP_OPS: Rows = rows! { $($warp)* };
 
@@ -285,7 +296,7 @@ macro_rules! define_op {
         /// Mnemonic and documentation of the ops with their own shape, and their stages.
         pub const STRUCTURAL: &[(&[Stage], Rows)] = &[
             (&[Stage::Block, Stage::Lane], rows! { $($both)* $($control)* $($elementwise)* }),
-            (&[Stage::Block], rows! { $($shape)* $($block)* $($sum)* $($tensor)* }),
+            (&[Stage::Block], rows! { $($shape)* $($derived)* $($block)* $($sum)* $($tensor)* }),
             (&[Stage::Lane], rows! { $($lane)* }),
             (&[Stage::Lane], WARP_OPS),
             (&[Stage::Lane], WORKER_OPS),

@@ -44,6 +44,8 @@ macro_rules! for_each_op {
             /// `offset` is added by exclusive or. What every shape op is before it is lowered.
             View "view" { x: Value, bits: Bits, offset: i64 } -> stated is [pure pointwise];
         }
+        derived {
+        }
         both {
             /// A scalar, tile or vector filled with one literal.
             Constant "constant" { value: Literal } -> stated is [pure pointwise];

@@ -51,15 +51,12 @@ impl Lowering<'_> {
             BlockOp::While(op) => self.while_loop(results, op),
             BlockOp::If(op) => self.branch(results, op),
             BlockOp::Yield(_) => Ok(()),
-            BlockOp::SumOp(_) | BlockOp::TensorOp(_) => {
-                unreachable!("broken invariant: passes have expanded sums and tensors")
-            }
             BlockOp::Constant(_) | BlockOp::ProgramId(_) | BlockOp::NumPrograms(_) => {
                 self.scalar_op(&data.op, results[0]);
                 Ok(())
             }
-            // No function is left, or the verifier finds it among the ops of the lane.
-            BlockOp::Elementwise(_) | BlockOp::Function(_) => self.computed(&data.op, results[0]),
+            // No derived op is left, or the verifier finds it among the ops of the lane.
+            BlockOp::Elementwise(_) | BlockOp::Derived(_) => self.computed(&data.op, results[0]),
             BlockOp::ShapeOp(_) | BlockOp::Splat(_) | BlockOp::Arange(_) => {
                 self.placed_view(results[0])
             }

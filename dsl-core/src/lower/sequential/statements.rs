@@ -37,9 +37,9 @@ impl<'a> Lowerer<'a> {
             BlockOp::ShapeOp(op) => Inline::Shape(op),
             BlockOp::Load(op) => Inline::Load(op),
             BlockOp::Gather(op) => Inline::Gather(op),
-            // No function is left, or the verifier finds it among the ops of the lane.
+            // No derived op is left, or the verifier finds it among the ops of the lane.
             BlockOp::Elementwise(_)
-            | BlockOp::Function(_)
+            | BlockOp::Derived(_)
             | BlockOp::ProgramId(_)
             | BlockOp::NumPrograms(_) => Inline::Computed,
             BlockOp::Store(op) => {
@@ -60,9 +60,6 @@ impl<'a> Lowerer<'a> {
             BlockOp::If(op) => return self.if_else(inst, op),
             BlockOp::While(op) => return self.while_loop(inst, op),
             BlockOp::Yield(_) => return,
-            BlockOp::SumOp(_) | BlockOp::TensorOp(_) => {
-                unreachable!("broken invariant: passes have expanded sums and tensors")
-            }
         };
         self.bind_elements(inst, inline);
     }

@@ -1,6 +1,8 @@
 //! What a random program must contain: one op on one data type, the unit of coverage.
 
-use exactile_core::ir::op::{BlockOp, Elementwise, ShapeOp, SumOp, TensorOp};
+use exactile_core::ir::op::{
+    BlockOp, DERIVED_OPS, Derived, Elementwise, SHAPE_OPS, SumOp, TensorOp,
+};
 use exactile_core::ir::{
     AtomicOp, BinaryOp, Class, CompareOp, DType, Func, Function, Inst, Region, TernaryOp, UnaryOp,
     Value, op,
@@ -52,16 +54,8 @@ pub enum Structure {
     Select,
     /// `splat`.
     Splat,
-    /// `broadcast`.
-    Broadcast,
-    /// `expand_dims`.
-    ExpandDims,
-    /// `reshape`.
-    Reshape,
-    /// `transpose`.
-    Transpose,
-    /// Elements by the bits of their indices.
-    View,
+    /// The op of this name that gives the elements of tiles at other places.
+    Move(&'static str),
     /// `load` without a mask.
     Load,
     /// `load` with a mask.
@@ -115,11 +109,6 @@ impl Structure {
         Self::Constant,
         Self::Select,
         Self::Splat,
-        Self::Broadcast,
-        Self::ExpandDims,
-        Self::Reshape,
-        Self::Transpose,
-        Self::View,
         Self::Load,
         Self::LoadMasked,
         Self::LoadOther,
@@ -160,11 +149,7 @@ impl Structure {
             Self::Constant
             | Self::Select
             | Self::Splat
-            | Self::Broadcast
-            | Self::ExpandDims
-            | Self::Reshape
-            | Self::Transpose
-            | Self::View
+            | Self::Move(_)
             | Self::Load
             | Self::LoadMasked
             | Self::LoadOther
@@ -188,11 +173,7 @@ impl Structure {
             Self::Constant => "constant",
             Self::Select => "select",
             Self::Splat => "splat",
-            Self::Broadcast => "broadcast",
-            Self::ExpandDims => "expand_dims",
-            Self::Reshape => "reshape",
-            Self::Transpose => "transpose",
-            Self::View => "view",
+            Self::Move(name) => name,
             Self::Load => "load",
             Self::LoadMasked => "load mask",
             Self::LoadOther => "load mask other",
@@ -276,6 +257,8 @@ impl Target {
             let atomics = AtomicOp::ALL.iter().map(|&op| Structure::Atomic(op));
             let scans = SCANNERS.iter().map(|&op| Structure::Scan(Combine::Op(op)));
             let structures = Structure::ALL.iter().copied();
+            let moves = SHAPE_OPS.iter().chain(DERIVED_OPS);
+            let structures = structures.chain(moves.map(|row| Structure::Move(row.0)));
             let structures = structures.chain(reductions).chain(scans).chain(atomics);
             let structures = structures.filter(|structure| structure.admits(dtype));
             all.extend(structures.map(|structure| Self::Structure(structure, dtype)));
@@ -343,7 +326,7 @@ impl Target {
         let of = |value: Value| func.ty(value).dtype();
         let result = data.results.first().and_then(|&value| of(value));
         let op = data.op.block()?;
-        if let BlockOp::Function(op) = op {
+        if let BlockOp::Derived(Derived::Function(op)) = op {
             return Some(Self::Function(op.op, result?));
         }
         if let BlockOp::Elementwise(op) = op {
@@ -360,7 +343,8 @@ impl Target {
         }
         let moved = data.op.access().and_then(|access| access.value);
         let dtype = moved.or(counted(op)).map_or(result, of);
-        Some(Self::Structure(structure(func, op)?, dtype?))
+        let structure = structure(func, op, data.op.mnemonic())?;
+        Some(Self::Structure(structure, dtype?))
     }
 }
 
@@ -369,13 +353,13 @@ fn counted(op: BlockOp<'_>) -> Option<Value> {
     if let BlockOp::Histogram(op) = op {
         return Some(op.x);
     }
-    if let BlockOp::SumOp(
+    if let BlockOp::Derived(Derived::SumOp(
         SumOp::Accumulate(op::Accumulate { x, .. }) | SumOp::PrefixSums(op::PrefixSums { x, .. }),
-    ) = op
+    )) = op
     {
         return Some(*x);
     }
-    if let BlockOp::TensorOp(TensorOp::TileStore(op)) = op {
+    if let BlockOp::Derived(Derived::TensorOp(TensorOp::TileStore(op))) = op {
         return Some(op.value);
     }
     if let BlockOp::Dot(op) = op {
@@ -392,28 +376,27 @@ fn counted(op: BlockOp<'_>) -> Option<Value> {
     None
 }
 
-fn structure(func: &Func, op: BlockOp<'_>) -> Option<Structure> {
+fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structure> {
     Some(match op {
-        BlockOp::Elementwise(_) | BlockOp::Function(_) | BlockOp::Yield(_) => return None,
+        BlockOp::Elementwise(_) | BlockOp::Yield(_) => return None,
+        BlockOp::Derived(Derived::SumOp(op)) => match op {
+            SumOp::Accumulator(_) | SumOp::Total(_) => return None,
+            SumOp::Accumulate(_) => Structure::Accumulate,
+            SumOp::PrefixSums(_) => Structure::PrefixSums,
+        },
+        BlockOp::Derived(Derived::TensorOp(op)) => match op {
+            TensorOp::Tensor(_) => return None,
+            TensorOp::TileLoad(_) => Structure::TileLoad,
+            TensorOp::TileStore(_) => Structure::TileStore,
+        },
+        BlockOp::ShapeOp(_) | BlockOp::Derived(_) => Structure::Move(name),
         BlockOp::Constant(_) => Structure::Constant,
         BlockOp::Splat(_) => Structure::Splat,
-        BlockOp::ShapeOp(op) => match op {
-            ShapeOp::Broadcast(_) => Structure::Broadcast,
-            ShapeOp::ExpandDims(_) => Structure::ExpandDims,
-            ShapeOp::Reshape(_) => Structure::Reshape,
-            ShapeOp::Transpose(_) => Structure::Transpose,
-            ShapeOp::View(_) => Structure::View,
-        },
         BlockOp::Load(op::Load { mask: None, .. }) => Structure::Load,
         BlockOp::Load(op::Load { other: None, .. }) => Structure::LoadMasked,
         BlockOp::Load(_) => Structure::LoadOther,
         BlockOp::Store(op::Store { mask: None, .. }) => Structure::Store,
         BlockOp::Store(_) => Structure::StoreMasked,
-        BlockOp::TensorOp(op) => match op {
-            TensorOp::Tensor(_) => return None,
-            TensorOp::TileLoad(_) => Structure::TileLoad,
-            TensorOp::TileStore(_) => Structure::TileStore,
-        },
         BlockOp::AtomicReduce(op) => Structure::Atomic(op.op),
         BlockOp::For(op) if func.ty(*op.init.first()?).is_scalar() => Structure::ForScalar,
         BlockOp::For(_) => Structure::ForTile,
@@ -421,11 +404,6 @@ fn structure(func: &Func, op: BlockOp<'_>) -> Option<Structure> {
         BlockOp::If(_) => Structure::If,
         BlockOp::Reduce(op) => Structure::Reduce(combiner(func, op.sources.len(), op.combine)),
         BlockOp::Scan(op) => Structure::Scan(combiner(func, op.sources.len(), op.combine)),
-        BlockOp::SumOp(op) => match op {
-            SumOp::Accumulator(_) | SumOp::Total(_) => return None,
-            SumOp::Accumulate(_) => Structure::Accumulate,
-            SumOp::PrefixSums(_) => Structure::PrefixSums,
-        },
         BlockOp::Sort(_) => Structure::Sort,
         BlockOp::Dot(_) => Structure::Dot,
         BlockOp::Histogram(_) => Structure::Histogram,

@@ -10,6 +10,7 @@ mod control;
 mod launch;
 mod lookup;
 mod memory;
+mod moves;
 mod shapes;
 mod sums;
 mod tensors;
@@ -28,6 +29,7 @@ use exactile_core::verify;
 pub use self::launch::{Limits, Program};
 use self::launch::{Size, random_schedule};
 use self::memory::{Input, Output};
+use self::moves::Move;
 use super::arguments::Contents;
 use super::target::{Structure, Target};
 use super::values::{Fill, literal};
@@ -370,11 +372,7 @@ impl Generator {
                 self.builder.select(condition, on_true, on_false)
             }
             Structure::Splat => self.splat(dtype, shape, depth),
-            Structure::Broadcast => self.broadcast(dtype, shape, depth),
-            Structure::ExpandDims => self.expand_dims(dtype, shape, depth),
-            Structure::Reshape => self.reshape(dtype, shape, depth),
-            Structure::Transpose => self.transpose(dtype, shape, depth),
-            Structure::View => self.view(dtype, shape, depth),
+            Structure::Move(name) => (Move::named(name).make)(self, dtype, shape, depth),
             Structure::Load | Structure::LoadMasked | Structure::LoadOther => {
                 self.load(dtype, shape, structure, depth)
             }

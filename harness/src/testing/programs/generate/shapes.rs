@@ -1,13 +1,14 @@
-//! Shapes, index tiles and the ops that change a shape.
+//! Shapes and index tiles.
 
 use exactile_core::builder::Builder;
 use exactile_core::ir::{Axis, DType, Grid, Literal, Op, Shape, Type, Value, op};
 
 use super::super::target::{Combine, Structure, Target};
 use super::Generator;
+use super::moves::Move;
 
 /// The most dimensions of a generated tile.
-const RANK: usize = 3;
+pub(super) const RANK: usize = 3;
 
 /// The linear index of the program: axis 0 is fastest.
 pub(super) fn linear_program(builder: &mut Builder, grid: Grid) -> Value {
@@ -26,7 +27,7 @@ pub(super) fn linear_program(builder: &mut Builder, grid: Grid) -> Value {
     linear
 }
 
-fn shape(dims: &[usize]) -> Shape {
+pub(super) fn shape(dims: &[usize]) -> Shape {
     Shape::new(dims).expect("broken invariant: generated extents are powers of two")
 }
 
@@ -84,8 +85,6 @@ impl Generator {
         match structure {
             Structure::Constant
             | Structure::Select
-            | Structure::Reshape
-            | Structure::View
             | Structure::Load
             | Structure::LoadMasked
             | Structure::LoadOther
@@ -93,9 +92,7 @@ impl Generator {
             | Structure::StoreMasked
             | Structure::Atomic(_) => true,
             Structure::Splat => shape.rank() > 0,
-            Structure::Broadcast => shape.elements() > 1,
-            Structure::ExpandDims => shape.extents().contains(&1),
-            Structure::Transpose => shape.rank() > 0,
+            Structure::Move(name) => (Move::named(name).fits)(self, shape),
             Structure::ForScalar => shape.is_scalar() && self.nesting < 2,
             Structure::ForTile => !shape.is_scalar() && self.nesting < 2,
             Structure::While | Structure::If => self.nesting < 2,
@@ -121,87 +118,13 @@ impl Generator {
         self.builder.declared(Op::Splat(op::Splat { x }), ty)
     }
 
-    /// A tile of fewer elements, repeated along some axes.
-    pub(super) fn broadcast(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
-        let mut dims = wanted.dims();
-        let wide: Vec<usize> = (0..dims.len()).filter(|&axis| dims[axis] > 1).collect();
-        let forced = self.random.pick(&wide);
-        for axis in wide {
-            if axis == forced || self.random.one_in(2) {
-                dims[axis] = 1;
-            }
-        }
-        let x = self.make(dtype, shape(&dims), depth);
-        let ty = Type::tile(dtype, wanted);
-        self.builder
-            .declared(Op::Broadcast(op::Broadcast { x }), ty)
-    }
-
-    /// A tile with one more axis.
-    pub(super) fn expand_dims(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
-        let unit = wanted.extents().iter().enumerate();
-        let unit: Vec<usize> = unit.filter(|it| *it.1 == 1).map(|it| it.0).collect();
-        let axis = self.random.pick(&unit);
-        let x = self.make(dtype, wanted.without(axis), depth);
-        let axis = Axis(axis as u8);
-        self.builder
-            .value(Op::ExpandDims(op::ExpandDims { x, axis }))
-    }
-
-    /// A tile with permuted axes.
-    pub(super) fn transpose(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
-        let mut permutation: Vec<u32> = (0..wanted.rank() as u32).collect();
-        self.random.shuffle(&mut permutation);
-        let mut dims = vec![0; wanted.rank()];
-        for (axis, &from) in permutation.iter().enumerate() {
-            dims[from as usize] = wanted.extent(axis);
-        }
-        let x = self.make(dtype, shape(&dims), depth);
-        self.builder
-            .value(Op::Transpose(op::Transpose { x, permutation }))
-    }
-
-    /// The elements of a tile of another shape.
-    pub(super) fn reshape(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
-        let from = self.same_elements(wanted);
-        let x = self.make(dtype, from, depth);
-        let ty = Type::tile(dtype, wanted);
-        self.builder.declared(Op::Reshape(op::Reshape { x }), ty)
-    }
-
-    /// The elements of another tile by the bits of their indices, some of them turned round.
-    pub(super) fn view(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
-        let most = self.limits.elements.ilog2() as usize;
-        let (from, to) = (
-            self.random.below(most + 1),
-            wanted.elements().ilog2() as usize,
-        );
-        let of = self.same_elements(shape(&[1 << from]));
-        let x = self.make(dtype, of, depth);
-        let mut bits: Vec<Option<u8>> = (0..from as u8).map(Some).collect();
-        bits.resize(from.max(to), None);
-        if self.random.one_in(2) {
-            self.random.shuffle(&mut bits);
-        } else {
-            let turn = self.random.below(bits.len().max(1));
-            bits.rotate_left(turn);
-        }
-        bits.truncate(to);
-        let offset = match self.random.one_in(2) {
-            true => self.random.below(of.elements()) as i64,
-            false => 0,
-        };
-        let op = Op::View(op::View { x, bits, offset });
-        self.builder.declared(op, Type::tile(dtype, wanted))
-    }
-
     /// A random shape of as many elements as a tile may have.
     pub(super) fn largest_shape(&mut self) -> Shape {
         self.same_elements(shape(&[self.limits.elements]))
     }
 
     /// A random shape with as many elements.
-    fn same_elements(&mut self, wanted: Shape) -> Shape {
+    pub(super) fn same_elements(&mut self, wanted: Shape) -> Shape {
         let bits = wanted.elements().ilog2();
         let least = usize::from(bits > 0);
         let mut dims = vec![1; least + self.random.below(RANK + 1 - least)];
