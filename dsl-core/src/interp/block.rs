@@ -225,6 +225,11 @@ impl<'a> Machine<'a> {
                 let dtype = dtype(func, *x);
                 map([self.read(*x)], |[x]| semantics::function(*op, dtype, x))
             }
+            BlockOp::Derived(Derived::Join(op)) => {
+                let parts = [self.read(op.a), self.read(op.b)];
+                let places = 0..self.shape(results[0]).elements();
+                Elements::new(places.map(|at| parts[at % 2].get(at / 2)).collect())
+            }
             BlockOp::Constant(op::Constant { value }) => Elements::uniform(value.bits),
             BlockOp::ProgramId(op::ProgramId { axis }) => {
                 Elements::uniform(program_coordinates(self.grid, self.program)[axis.index()])

@@ -12,6 +12,7 @@ impl ShapeOp<'_> {
             Self::ExpandDims(op) => op.x,
             Self::Reshape(op) => op.x,
             Self::Transpose(op) => op.x,
+            Self::Split(op) => op.x,
             Self::View(op) => op.x,
         }
     }
@@ -23,6 +24,10 @@ impl ShapeOp<'_> {
             Self::Broadcast(_) => IndexMap::broadcast(from, to),
             Self::ExpandDims(_) | Self::Reshape(_) => IndexMap::reshape(to, from),
             Self::Transpose(op) => IndexMap::transpose(from, &op.permutation),
+            Self::Split(op) => {
+                let columns = (1..from.iter().sum()).map(|bit| 1 << bit).collect();
+                IndexMap::new(to, from, columns, op.part.cast_unsigned())
+            }
             Self::View(op) => {
                 let bits = op.bits.iter();
                 let columns = bits.map(|bit| bit.map_or(0, |bit| 1 << bit)).collect();

@@ -39,12 +39,16 @@ macro_rules! for_each_op {
             Reshape "reshape" { x: Value } -> stated is [pure pointwise];
             /// Permutes axes: axis `i` of the result is axis `permutation[i]` of `x`.
             Transpose "transpose" { x: Value, permutation: Indices } -> one is [pure pointwise];
+            /// The elements of `x` at `part` (0 or 1) of its last axis, of extent 2, which goes.
+            Split "split" { x: Value, part: i64 } -> one is [pure pointwise];
             /// Elements of `x` by the bits of their row-major indices: bit `i` of an index of the result is
             /// bit `bits[i]` of the index in `x`, or none of it (`-`). The other bits there are zero, and
             /// `offset` is added by exclusive or. What every shape op is before it is lowered.
             View "view" { x: Value, bits: Bits, offset: i64 } -> stated is [pure pointwise];
         }
         derived {
+            /// Two tiles of one type as one with a last axis of extent 2: `a` is at 0 of it and `b` at 1.
+            Join "join" { a: Value, b: Value } -> one is [pure];
         }
         both {
             /// A scalar, tile or vector filled with one literal.

@@ -108,11 +108,7 @@ impl<T: Element> Tile<T> {
     #[track_caller]
     pub fn reshape(self, shape: impl AsRef<[usize]>) -> Self {
         map(self, |context, x| {
-            let Some(shape) = context.shape("reshape", shape.as_ref()) else {
-                return context.builder.poison();
-            };
-            let ty = context.ty(x).with_shape(shape);
-            context.builder.declared(Op::Reshape(op::Reshape { x }), ty)
+            reshaped(context, "reshape", x, shape.as_ref())
         })
     }
 
@@ -162,6 +158,44 @@ impl<T: Element> Tile<T> {
         })
     }
 
+    /// Both tiles as one with a new last axis of extent 2, this one at 0 of it: `[n]` and `[n]` become
+    /// `[n, 2]`. Shapes broadcast as those of arithmetic do; two of rank 0 become `[2]`.
+    #[track_caller]
+    pub fn join(self, other: impl IntoTile<T>) -> Self {
+        Self::from_handle(context::emit(Location::caller(), |context| {
+            let (a, b) = (context.value(self.handle), other.into_value(context));
+            let (a, b) = context.broadcast_pair("join", a, b);
+            context.builder.value(Op::Join(op::Join { a, b }))
+        }))
+    }
+
+    /// The two tiles of which [`Tile::join`] makes this one: `[n, 2]` becomes `[n]` and `[n]`.
+    #[track_caller]
+    pub fn split(self) -> (Self, Self) {
+        let part = |part| {
+            map(self, |context, x| {
+                context.builder.value(Op::Split(op::Split { x, part }))
+            })
+        };
+        (part(0), part(1))
+    }
+
+    /// The elements of both tiles in turns along the last axis, those of this one first: `[m, n]` and
+    /// `[m, n]` become `[m, 2 * n]`, as [`Tile::join`] and a reshape make of them. Two of rank 0 become `[2]`.
+    #[track_caller]
+    pub fn interleave(self, other: impl IntoTile<T>) -> Self {
+        map(self.join(other), |context, x| {
+            let ty = context.ty(x);
+            let mut dims = ty.shape.dims();
+            if dims.len() == 1 {
+                return x;
+            }
+            let pair = dims.pop().unwrap_or(1);
+            let folded = dims.last_mut().map(|last| *last *= pair);
+            folded.map_or(x, |()| reshaped(context, "interleave", x, &dims))
+        })
+    }
+
     /// A tile of rank 0 as a scalar, for conditions and loop bounds.
     #[track_caller]
     pub fn scalar(self) -> Scalar<T> {
@@ -192,6 +226,14 @@ impl<T: Element> Scalar<T> {
     pub fn tile(self) -> Tile<T> {
         Tile::from_handle(self.handle)
     }
+}
+
+fn reshaped(context: &mut Context, what: &str, x: Value, shape: &[usize]) -> Value {
+    let Some(shape) = context.shape(what, shape) else {
+        return context.builder.poison();
+    };
+    let ty = context.ty(x).with_shape(shape);
+    context.builder.declared(Op::Reshape(op::Reshape { x }), ty)
 }
 
 /// An axis as the IR has it; one that is too large is out of range for every tile.
@@ -290,5 +332,34 @@ pub fn zeros<T: Element>(shape: impl AsRef<[usize]>) -> Tile<T> {
 pub fn require(condition: bool, message: &str) {
     if !condition {
         context::report(Location::caller(), message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_are_joined_and_split_in_turns() {
+        let mut shapes = Vec::new();
+        let func = context::trace("f", || {
+            let row = arange(0, 8);
+            let pairs = row.join(row + 8);
+            let (even, odd) = pairs.split();
+            let all = even.expand(0).interleave(odd.expand(0));
+            let two = program_id(0).tile().interleave(1);
+            shapes = vec![pairs.shape(), odd.shape(), all.shape(), two.shape()];
+        });
+        func.expect("is traced");
+        assert_eq!(shapes, [vec![8, 2], vec![8], vec![1, 16], vec![2]]);
+        for wrong in [
+            || arange(0, 8).join(arange(0, 4)),
+            || arange(0, 4).split().0,
+        ] {
+            let traced = context::trace("f", || {
+                let _ = wrong();
+            });
+            assert!(traced.is_err());
+        }
     }
 }

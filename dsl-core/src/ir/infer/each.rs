@@ -23,6 +23,8 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::View(it) => stated(&|to| rules.view(it, to)),
         Op::LaneLoad(it) => stated(&|to| rules.lane_load(it, to)),
         Op::Alloc(it) => stated(&|to| rules.alloc(it, to)),
+        Op::Join(it) => one(rules.join(it)),
+        Op::Split(it) => one(rules.split(it)),
         Op::ExpandDims(it) => one(rules.expand_dims(it)),
         Op::Transpose(it) => one(rules.transpose(it)),
         Op::Arange(it) => one(rules.arange(it)),
@@ -81,6 +83,26 @@ impl Rules<'_> {
         let lane = Type::scalar(DType::I32);
         self.expect("source lane", self.ty(op.source_lane), lane)?;
         Ok(self.ty(op.x))
+    }
+
+    /// One more axis, the last.
+    pub(super) fn join(self, op: &op::Join) -> Result<Type, String> {
+        let a = self.ty(op.a);
+        self.number(a)?;
+        self.expect("the second tile", self.ty(op.b), a)?;
+        let dims = [a.shape.dims(), vec![2]].concat();
+        Ok(a.with_shape(Shape::new(&dims)?))
+    }
+
+    /// The last axis goes.
+    pub(super) fn split(self, op: &op::Split) -> Result<Type, String> {
+        let (x, part) = (self.ty(op.x), op.part);
+        if x.shape.extents().last() != Some(&2) || !(0..2).contains(&part) {
+            return Err(format!(
+                "`split` cannot take part {part} of the last axis of `{x}`"
+            ));
+        }
+        Ok(x.with_shape(x.shape.without(x.shape.rank() - 1)))
     }
 
     /// The element of a vector.

@@ -3,7 +3,7 @@
 use exactile_core::ir::{Axis, DType, Op, Shape, Type, Value, op};
 
 use super::Generator;
-use super::shapes::shape;
+use super::shapes::{RANK, shape};
 
 /// An op and how a program gets it.
 pub(super) struct Move {
@@ -34,6 +34,18 @@ const MOVES: &[Move] = &[
         name: "transpose",
         fits: |_, shape| shape.rank() > 0,
         make: Generator::transpose,
+    },
+    Move {
+        name: "join",
+        fits: |_, shape| shape.extents().last() == Some(&2),
+        make: Generator::join,
+    },
+    Move {
+        name: "split",
+        fits: |generator, shape| {
+            shape.rank() < RANK && 2 * shape.elements() <= generator.limits.elements.max(2)
+        },
+        make: Generator::split,
     },
     Move {
         name: "view",
@@ -97,6 +109,21 @@ impl Generator {
         let x = self.make(dtype, from, depth);
         let ty = Type::tile(dtype, wanted);
         self.builder.declared(Op::Reshape(op::Reshape { x }), ty)
+    }
+
+    /// Two tiles side by side.
+    fn join(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
+        let part = wanted.without(wanted.rank() - 1);
+        let [a, b] = [0; 2].map(|_| self.make(dtype, part, depth));
+        self.builder.value(Op::Join(op::Join { a, b }))
+    }
+
+    /// One of two tiles that lie side by side.
+    fn split(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
+        let whole = self.with_axis(wanted, wanted.rank(), 2);
+        let x = self.make(dtype, whole, depth);
+        let part = self.random.below(2) as i64;
+        self.builder.value(Op::Split(op::Split { x, part }))
     }
 
     /// The elements of another tile by the bits of their indices, some of them turned round.
