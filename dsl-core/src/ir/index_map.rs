@@ -126,6 +126,13 @@ impl IndexMap {
         Self::by_dimension(operand, result, &targets)
     }
 
+    /// The map with `offset` added to every index by exclusive or.
+    #[must_use]
+    pub fn turned(mut self, offset: u64) -> Self {
+        self.offset ^= offset;
+        self
+    }
+
     /// The log2 extents of the tile that the map starts from.
     #[must_use]
     pub fn from_bits(&self) -> &[u32] {

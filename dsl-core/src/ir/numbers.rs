@@ -1,6 +1,6 @@
 //! Whose numbers an op gives, and where they are there.
 
-use super::index_map::{IndexMap, dim_bits};
+use super::index_map::{IndexMap, dim_bits, dim_offset};
 use super::op::ShapeOp;
 use super::{Func, Inst, Literal, Op, Shape, Value, op};
 
@@ -12,6 +12,8 @@ impl ShapeOp<'_> {
             Self::ExpandDims(op) => op.x,
             Self::Reshape(op) => op.x,
             Self::Transpose(op) => op.x,
+            Self::Flip(op) => op.x,
+            Self::Slice(op) => op.x,
             Self::Split(op) => op.x,
             Self::View(op) => op.x,
         }
@@ -24,6 +26,16 @@ impl ShapeOp<'_> {
             Self::Broadcast(_) => IndexMap::broadcast(from, to),
             Self::ExpandDims(_) | Self::Reshape(_) => IndexMap::reshape(to, from),
             Self::Transpose(op) => IndexMap::transpose(from, &op.permutation),
+            Self::Flip(op) => {
+                let axis = op.axis.index();
+                let turned = ((1 << from[axis]) - 1) << dim_offset(&from, axis);
+                IndexMap::reshape(to, from).turned(turned)
+            }
+            Self::Slice(op) => {
+                let start = op.start.cast_unsigned() << dim_offset(&from, op.axis.index());
+                let axes: Vec<Option<usize>> = (0..from.len()).map(Some).collect();
+                IndexMap::by_dimension(to, from, &axes).turned(start)
+            }
             Self::Split(op) => {
                 let columns = (1..from.iter().sum()).map(|bit| 1 << bit).collect();
                 IndexMap::new(to, from, columns, op.part.cast_unsigned())

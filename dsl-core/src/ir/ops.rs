@@ -39,6 +39,11 @@ macro_rules! for_each_op {
             Reshape "reshape" { x: Value } -> stated is [pure pointwise];
             /// Permutes axes: axis `i` of the result is axis `permutation[i]` of `x`.
             Transpose "transpose" { x: Value, permutation: Indices } -> one is [pure pointwise];
+            /// Turns an axis round: the last element along it comes first.
+            Flip "flip" { x: Value, axis: Axis } -> one is [pure pointwise];
+            /// The `count` elements along an axis from `start` on. `count` is a power of two, of which
+            /// `start` is a multiple.
+            Slice "slice" { x: Value, axis: Axis, start: i64, count: i64 } -> one is [pure pointwise];
             /// The elements of `x` at `part` (0 or 1) of its last axis, of extent 2, which goes.
             Split "split" { x: Value, part: i64 } -> one is [pure pointwise];
             /// Elements of `x` by the bits of their row-major indices: bit `i` of an index of the result is

@@ -158,6 +158,39 @@ impl<T: Element> Tile<T> {
         })
     }
 
+    /// The elements along `axis` in reverse.
+    #[track_caller]
+    pub fn flip(self, axis: usize) -> Self {
+        map(self, |context, x| {
+            let axis = axis_of(axis);
+            context.builder.value(Op::Flip(op::Flip { x, axis }))
+        })
+    }
+
+    /// The `count` elements along `axis` from `start` on. `count` is a power of two, and `start` a multiple
+    /// of it.
+    #[track_caller]
+    pub fn slice(self, axis: usize, start: usize, count: usize) -> Self {
+        map(self, |context, x| {
+            let axis = axis_of(axis);
+            let [start, count] = [start, count].map(|it| i64::try_from(it).unwrap_or(i64::MAX));
+            let op = op::Slice {
+                x,
+                axis,
+                start,
+                count,
+            };
+            context.builder.value(Op::Slice(op))
+        })
+    }
+
+    /// The elements along `axis` in two halves, the first one first.
+    #[track_caller]
+    pub fn halves(self, axis: usize) -> (Self, Self) {
+        let half = self.shape().get(axis).map_or(0, |extent| extent / 2);
+        (self.slice(axis, 0, half), self.slice(axis, half, half))
+    }
+
     /// Both tiles as one with a new last axis of extent 2, this one at 0 of it: `[n]` and `[n]` become
     /// `[n, 2]`. Shapes broadcast as those of arithmetic do; two of rank 0 become `[2]`.
     #[track_caller]
@@ -348,14 +381,29 @@ mod tests {
             let (even, odd) = pairs.split();
             let all = even.expand(0).interleave(odd.expand(0));
             let two = program_id(0).tile().interleave(1);
-            shapes = vec![pairs.shape(), odd.shape(), all.shape(), two.shape()];
+            let (_, right) = all.flip(1).halves(1);
+            let part = right.slice(1, 4, 2);
+            shapes = vec![
+                pairs.shape(),
+                odd.shape(),
+                all.shape(),
+                two.shape(),
+                part.shape(),
+            ];
         });
         func.expect("is traced");
-        assert_eq!(shapes, [vec![8, 2], vec![8], vec![1, 16], vec![2]]);
-        for wrong in [
+        assert_eq!(
+            shapes,
+            [vec![8, 2], vec![8], vec![1, 16], vec![2], vec![1, 2]]
+        );
+        let wrongs: [fn() -> Tile<i64>; 5] = [
             || arange(0, 8).join(arange(0, 4)),
             || arange(0, 4).split().0,
-        ] {
+            || arange(0, 4).flip(1),
+            || arange(0, 8).slice(0, 2, 4),
+            || arange(0, 1).halves(0).0,
+        ];
+        for wrong in wrongs {
             let traced = context::trace("f", || {
                 let _ = wrong();
             });

@@ -25,6 +25,8 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Alloc(it) => stated(&|to| rules.alloc(it, to)),
         Op::Join(it) => one(rules.join(it)),
         Op::Split(it) => one(rules.split(it)),
+        Op::Flip(it) => one(rules.flip(it)),
+        Op::Slice(it) => one(rules.slice(it)),
         Op::ExpandDims(it) => one(rules.expand_dims(it)),
         Op::Transpose(it) => one(rules.transpose(it)),
         Op::Arange(it) => one(rules.arange(it)),
@@ -103,6 +105,37 @@ impl Rules<'_> {
             ));
         }
         Ok(x.with_shape(x.shape.without(x.shape.rank() - 1)))
+    }
+
+    /// The operand's type.
+    pub(super) fn flip(self, op: &op::Flip) -> Result<Type, String> {
+        let (x, axis) = (self.ty(op.x), op.axis);
+        if axis.index() < x.shape.rank() {
+            return Ok(x);
+        }
+        Err(format!("`flip` cannot turn axis {} of `{x}` round", axis.0))
+    }
+
+    /// An aligned part of an axis.
+    pub(super) fn slice(self, op: &op::Slice) -> Result<Type, String> {
+        let op::Slice {
+            axis, start, count, ..
+        } = *op;
+        let x = self.ty(op.x);
+        let mut dims = x.shape.dims();
+        let part = usize::try_from(count).unwrap_or(0);
+        let extent = dims.get_mut(axis.index()).filter(|extent| {
+            let last = **extent as i64 - count;
+            part.is_power_of_two() && (0..=last).contains(&start) && start % count == 0
+        });
+        let Some(extent) = extent else {
+            let axis = axis.0;
+            return Err(format!(
+                "`slice` cannot take {count} elements from {start} on along axis {axis} of `{x}`"
+            ));
+        };
+        *extent = part;
+        Ok(x.with_shape(Shape::new(&dims)?))
     }
 
     /// The element of a vector.

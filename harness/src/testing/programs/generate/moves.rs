@@ -48,6 +48,18 @@ const MOVES: &[Move] = &[
         make: Generator::split,
     },
     Move {
+        name: "flip",
+        fits: |_, shape| shape.rank() > 0,
+        make: Generator::flip,
+    },
+    Move {
+        name: "slice",
+        fits: |generator, shape| {
+            shape.rank() > 0 && 2 * shape.elements() <= generator.limits.elements
+        },
+        make: Generator::slice,
+    },
+    Move {
         name: "view",
         fits: |_, _| true,
         make: Generator::view,
@@ -124,6 +136,31 @@ impl Generator {
         let x = self.make(dtype, whole, depth);
         let part = self.random.below(2) as i64;
         self.builder.value(Op::Split(op::Split { x, part }))
+    }
+
+    /// A tile turned round along one axis.
+    fn flip(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
+        let x = self.make(dtype, wanted, depth);
+        let axis = Axis(self.random.below(wanted.rank()) as u8);
+        self.builder.value(Op::Flip(op::Flip { x, axis }))
+    }
+
+    /// A part of a tile that is larger along one axis.
+    fn slice(&mut self, dtype: DType, wanted: Shape, depth: u32) -> Value {
+        let axis = self.random.below(wanted.rank());
+        let most = (self.limits.elements / wanted.elements()).ilog2() as usize;
+        let parts = 1 << self.random.below(most + 1);
+        let mut dims = wanted.dims();
+        dims[axis] *= parts;
+        let x = self.make(dtype, shape(&dims), depth);
+        let count = wanted.extent(axis) as i64;
+        let op = op::Slice {
+            x,
+            axis: Axis(axis as u8),
+            start: self.random.below(parts) as i64 * count,
+            count,
+        };
+        self.builder.value(Op::Slice(op))
     }
 
     /// The elements of another tile by the bits of their indices, some of them turned round.
