@@ -1,6 +1,7 @@
 //! The rule of each op; those of the lane stage's own ops on numbers, with which most new ops stand.
 
 use super::expect::Rules;
+use crate::ir::op::ShapeOp;
 use crate::ir::{DType, Op, Shape, Type, op};
 
 /// The one list of all ops outside of the table: each names its rule.
@@ -18,17 +19,12 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::RawCast(it) => stated(&|to| rules.raw_cast(it, to)),
         Op::Bitcast(it) => stated(&|to| rules.bitcast(it, to)),
         Op::Splat(it) => stated(&|to| rules.splat(it, to)),
-        Op::Broadcast(it) => stated(&|to| rules.broadcast(it, to)),
-        Op::Reshape(it) => stated(&|to| rules.reshape(it, to)),
-        Op::View(it) => stated(&|to| rules.view(it, to)),
+        Op::Broadcast(_) | Op::ExpandDims(_) | Op::Reshape(_) => rules.shape(declared),
+        Op::Transpose(_) | Op::Flip(_) | Op::Slice(_) => rules.shape(declared),
+        Op::Split(_) | Op::View(_) => rules.shape(declared),
         Op::LaneLoad(it) => stated(&|to| rules.lane_load(it, to)),
         Op::Alloc(it) => stated(&|to| rules.alloc(it, to)),
         Op::Join(it) => one(rules.join(it)),
-        Op::Split(it) => one(rules.split(it)),
-        Op::Flip(it) => one(rules.flip(it)),
-        Op::Slice(it) => one(rules.slice(it)),
-        Op::ExpandDims(it) => one(rules.expand_dims(it)),
-        Op::Transpose(it) => one(rules.transpose(it)),
         Op::Arange(it) => one(rules.arange(it)),
         Op::ProgramId(op::ProgramId { axis }) => one(rules.grid(*axis)),
         Op::NumPrograms(op::NumPrograms { axis }) => one(rules.grid(*axis)),
@@ -70,6 +66,21 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
 }
 
 impl Rules<'_> {
+    fn shape(self, declared: &[Type]) -> Result<Vec<Type>, String> {
+        let op = self.op.shape();
+        let ty = match op.expect("broken invariant: the op is a shape op") {
+            ShapeOp::Broadcast(it) => return self.stated(declared, &|to| self.broadcast(it, to)),
+            ShapeOp::Reshape(it) => return self.stated(declared, &|to| self.reshape(it, to)),
+            ShapeOp::View(it) => return self.stated(declared, &|to| self.view(it, to)),
+            ShapeOp::ExpandDims(it) => self.expand_dims(it),
+            ShapeOp::Transpose(it) => self.transpose(it),
+            ShapeOp::Flip(it) => self.flip(it),
+            ShapeOp::Slice(it) => self.slice(it),
+            ShapeOp::Split(it) => self.split(it),
+        };
+        ty.map(|ty| vec![ty])
+    }
+
     pub(super) fn shuffle_xor(self, op: &op::ShuffleXor) -> Result<Type, String> {
         let lane_mask = op.lane_mask;
         if (1..32).contains(&lane_mask) {
