@@ -148,13 +148,18 @@ macro_rules! for_each_op {
             /// memory of this program. Buffers may overlap on purpose. Contents start undefined.
             Alloc "alloc" { offset: i64, count: i64 } -> stated is [pure];
             /// Reads a scalar or consecutive elements from `base[offset]`, aligned to `align` bytes.
-            /// Without the mask nothing is read and the result is `other`, or zero bits.
+            /// Without the mask nothing is read and the result is `other`, or zero bits. A lane of a GPU
+            /// may name several offsets: as many consecutive elements follow each, and each has its
+            /// element of the mask.
             LaneLoad "lane_load" { base: Value, offset: Value, mask: Option<Value>, other: Option<Value>, align: i64 } -> stated is [reads];
-            /// Writes a scalar or consecutive elements to `base[offset]`, aligned to `align` bytes.
+            /// Writes a scalar or consecutive elements to `base[offset]`, aligned to `align` bytes. Several
+            /// offsets are as in `lane_load`.
             LaneStore "lane_store" { base: Value, offset: Value, value: Value, mask: Option<Value>, align: i64 } -> none is [writes];
-            /// Combines a scalar into `base[offset]` in one step that nothing divides.
+            /// Combines a scalar into `base[offset]` in one step that nothing divides; a lane of a GPU may
+            /// combine each element of a vector at an offset of its own.
             LaneAtomic "lane_atomic" { base: Value, offset: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];
-            /// Whether `offset .. offset + count` lies inside the argument `base`. Records nothing.
+            /// Whether `offset .. offset + count` lies inside the argument `base`, for each offset. Records
+            /// nothing.
             InBounds "in_bounds" { base: Value, offset: Value, count: i64 } -> one is [pure];
             /// The integer of 32 or 64 bits of an `f32` or `f64`, by the machine's own instruction, truncated
             /// and saturated. Undefined for NaN: the lane interpreter stops there. What `legalise` makes of
@@ -172,6 +177,9 @@ macro_rules! for_each_op {
             LaneId "lane_id" {} -> one is [pure];
             /// Index of this warp in its thread block (`i32`).
             WarpId "warp_id" {} -> one is [pure];
+            /// These numbers, one an element (`i32` or `i64`): what the registers of a lane add to its
+            /// place.
+            Places "places" { values: Indices } -> stated is [pure];
             /// Records the error that `check_bounds` would, then ends the program if any of its lanes
             /// has recorded one. All lanes take part.
             StopOutside "stop_outside" { base: Value, offset: Value, element: Value, mask: Option<Value>, count: i64, site: i64 } -> none is [convergent writes];
@@ -189,8 +197,8 @@ macro_rules! for_each_op {
             /// accesses. All lanes take part.
             Barrier "barrier" {} -> none is [convergent writes];
             /// Starts to copy `count` consecutive elements from `source[source_offset]`, global, to
-            /// `target[offset]`, shared: 4, 8 or 16 bytes, aligned to as much on both sides. Without the
-            /// mask nothing is read and zero bits are written. Until the copy is complete, nobody may
+            /// `target[offset]`, shared: 4, 8 or 16 bytes, aligned to as much on both sides; as many for each
+            /// pair of several offsets. Without the mask nothing is read and zero bits are written. Until the copy is complete, nobody may
             /// touch its elements or write its source.
             StartCopy "start_copy" { target: Value, offset: Value, source: Value, source_offset: Value, mask: Option<Value>, count: i64 } -> none is [reads writes];
             /// Makes a group of the copies that this lane has started since its last group.

@@ -191,6 +191,10 @@ impl Integers<'_> {
         if let Op::Arange(op::Arange { start, end }) = op {
             return Some(Range::new((*start).into(), i128::from(*end) - 1));
         }
+        if let Op::Places(op::Places { values }) = op {
+            let ends = values.iter().min().zip(values.iter().max());
+            return ends.map(|(&low, &high)| Range::new(low.into(), high.into()));
+        }
         if let Op::LaneId(_) = op {
             return Some(Range::new(0, 31));
         }
@@ -252,7 +256,9 @@ fn apart(
     else {
         return None;
     };
-    rewriter.constant(distance)?;
+    if !is_known(rewriter, distance) {
+        return None;
+    }
     let range = |value| ranges.get(value).copied().flatten();
     let [from, to, whole] = [range(base)?, range(bound)?, range(sum)?];
     // A bound below every sum compares like any other such bound.
@@ -272,14 +278,25 @@ fn apart(
     Some([distance, rewriter.builder.sub(bound, base)])
 }
 
+/// Whether the numbers of a value are constants.
+fn is_known(rewriter: &Rewriter, value: Value) -> bool {
+    let places = |op| matches!(op, &Op::Places(_));
+    rewriter.constant(value).is_some() || rewriter.definition(value).is_some_and(places)
+}
+
 /// The low 32 bits of a value, computed at 32 bits where that takes nothing new: from a narrow
 /// integer, or through some masks, of which low bits depend on low bits alone.
 fn narrowed(rewriter: &mut Rewriter, value: Value, masks: usize) -> Value {
+    let ty = rewriter.builder.ty(value);
+    if let Some(literal) = rewriter.constant(value) {
+        let low = Literal::from_bits(DType::I32, literal.bits & u64::from(u32::MAX));
+        return rewriter.builder.filled(low, ty.shape);
+    }
     match rewriter.definition(value).cloned() {
-        Some(Op::Constant(op::Constant { value: literal })) => {
-            let shape = rewriter.builder.ty(value).shape;
-            let low = Literal::from_bits(DType::I32, literal.bits & u64::from(u32::MAX));
-            rewriter.builder.filled(low, shape)
+        Some(op @ Op::Places(_)) => rewriter.builder.declared(op, ty.with_dtype(DType::I32)),
+        Some(Op::Splat(op::Splat { x })) => {
+            let x = narrowed(rewriter, x, masks);
+            rewriter.builder.splat(x, ty.shape)
         }
         Some(Op::Binary(op::Binary {
             op: BinaryOp::And,

@@ -2,7 +2,8 @@
 //! own.
 
 use crate::builder::Builder;
-use crate::ir::{Func, Inst, Literal, Op, Region, Stage, Value, op};
+use crate::ir::numbers::filling;
+use crate::ir::{Func, Inst, Literal, Op, Region, Stage, Value};
 
 /// What a rewriting rule sees: a builder that appends before the instruction at hand.
 pub struct Rewriter {
@@ -26,10 +27,7 @@ impl Rewriter {
 
     /// The literal that fills `value`, if it is a constant.
     pub fn constant(&self, value: Value) -> Option<Literal> {
-        let Op::Constant(op::Constant { value }) = self.definition(value)? else {
-            return None;
-        };
-        Some(*value)
+        filling(value, |value| self.definition(value))
     }
 
     fn substitute(&self, value: Value) -> Value {

@@ -1,7 +1,7 @@
 //! Local rewrites that keep every bit of every result. `x + 0.0` stays: it turns -0 into +0.
 
 use super::rewrite::{Rewriter, rewrite};
-use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Type, Value, op};
+use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Shape, Type, Value, op};
 
 /// Applies the rules below once to each instruction, operands first.
 pub fn simplify(func: &mut Func) {
@@ -50,6 +50,9 @@ fn rule(rewriter: &mut Rewriter, inst: Inst) -> Option<Value> {
         let stays = view.is_none_or(|(_, map)| map.is_identity());
         return repeat(rewriter, x, ty, stays);
     }
+    if let Op::Extract(op::Extract { vector, index }) = data.op {
+        return extracted(rewriter, vector, index as usize);
+    }
     if let Op::Cast(op::Cast { x }) = data.op {
         return (rewriter.builder.ty(x) == ty).then_some(x);
     }
@@ -91,6 +94,20 @@ fn repeat(rewriter: &mut Rewriter, x: Value, ty: Type, stays: bool) -> Option<Va
         return None;
     };
     Some(rewriter.builder.splat(x, ty.shape))
+}
+
+/// An element of a vector that is made of scalars.
+fn extracted(rewriter: &mut Rewriter, vector: Value, index: usize) -> Option<Value> {
+    if let Some(literal) = rewriter.constant(vector) {
+        return Some(rewriter.builder.filled(literal, Shape::SCALAR));
+    }
+    if let Op::Vector(op::Vector { elements }) = rewriter.definition(vector)? {
+        return elements.get(index).copied();
+    }
+    let Op::Splat(op::Splat { x }) = *rewriter.definition(vector)? else {
+        return None;
+    };
+    Some(x)
 }
 
 /// Laws of integers and `bool`, and `x * 1`, which is exact for floats too.

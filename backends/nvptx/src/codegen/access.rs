@@ -24,11 +24,19 @@ struct Target {
 /// One access of a wider one: some elements that one instruction moves.
 struct Piece<'c> {
     address: PointerValue<'c>,
+    /// Which of several offsets it follows.
+    at: usize,
     first: usize,
     count: usize,
 }
 
-impl Piece<'_> {
+impl<'c> Piece<'c> {
+    /// Its mask, and what that is if it is known.
+    fn mask(&self, masks: Option<&Elements<'c>>) -> Option<(IntValue<'c>, Option<bool>)> {
+        let mask = masks?[self.at].into_int_value();
+        Some((mask, constant_bool(mask)))
+    }
+
     /// Bits of a register and number of registers that hold the piece.
     fn registers(&self, dtype: DType) -> (u32, u32) {
         let bytes = dtype.bytes() * self.count as u32;
@@ -54,11 +62,11 @@ impl<'c> Emitter<'_, 'c> {
             Some(other) => self.get(*other),
             None => vec![self.element_type(target.dtype).const_zero(); count],
         };
-        let mask = mask.map(|mask| self.values[mask][0].into_int_value());
+        let masks = mask.map(|mask| self.get(mask));
         let mut elements = Vec::with_capacity(count);
         for piece in self.pieces(&target, *base, *offset, count)? {
             let range = piece.first..piece.first + piece.count;
-            elements.extend(match mask.map(|mask| (mask, constant_bool(mask))) {
+            elements.extend(match piece.mask(masks.as_ref()) {
                 None | Some((_, Some(true))) => self.plain_load(&target, &piece)?,
                 Some((_, Some(false))) => otherwise[range].to_vec(),
                 Some((mask, None)) => self.masked_load(&target, &piece, mask, &otherwise[range])?,
@@ -78,10 +86,10 @@ impl<'c> Emitter<'_, 'c> {
         } = op;
         let target = self.target(*base, *align)?;
         let elements = self.get(*value);
-        let mask = mask.map(|mask| self.values[mask][0].into_int_value());
+        let masks = mask.map(|mask| self.get(mask));
         for piece in self.pieces(&target, *base, *offset, elements.len())? {
             let stored = &elements[piece.first..piece.first + piece.count];
-            match mask.map(|mask| (mask, constant_bool(mask))) {
+            match piece.mask(masks.as_ref()) {
                 None | Some((_, Some(true))) => self.plain_store(&target, &piece, stored)?,
                 Some((_, Some(false))) => {}
                 Some((mask, None)) => self.masked_store(&target, &piece, mask, stored)?,
@@ -111,7 +119,7 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
-    /// The elements from `offset` on in pieces of at most the alignment.
+    /// The elements from each offset on in pieces of at most the alignment.
     fn pieces(
         &self,
         target: &Target,
@@ -120,31 +128,42 @@ impl<'c> Emitter<'_, 'c> {
         count: usize,
     ) -> Result<Vec<Piece<'c>>> {
         let pointer = self.values[base][0].into_pointer_value();
-        let index = self.index(offset)?;
         let element = self.memory_type(target.dtype);
-        let address = element_address(&self.builder, element, pointer, index)?;
-        let step = count.min((target.align / target.dtype.bytes()) as usize);
+        let indices = self.indices(offset)?;
+        let run = count / indices.len();
+        let step = run.min((target.align / target.dtype.bytes()) as usize);
         let mut pieces = Vec::new();
-        for first in (0..count).step_by(step) {
-            let distance = self.int(64, first as i64);
-            let address = match first {
-                0 => address,
-                _ => element_address(&self.builder, element, address, distance)?,
-            };
-            pieces.push(Piece {
-                address,
-                first,
-                count: step,
-            });
+        for (at, &index) in indices.iter().enumerate() {
+            let address = element_address(&self.builder, element, pointer, index)?;
+            for first in (0..run).step_by(step) {
+                let distance = self.int(64, first as i64);
+                let address = match first {
+                    0 => address,
+                    _ => element_address(&self.builder, element, address, distance)?,
+                };
+                pieces.push(Piece {
+                    address,
+                    at,
+                    first: at * run + first,
+                    count: step,
+                });
+            }
         }
         Ok(pieces)
     }
 
     /// A scalar index as `i64`.
     pub(super) fn index(&self, value: Value) -> Result<IntValue<'c>> {
-        let index = self.values[value][0].into_int_value();
+        Ok(self.indices(value)?[0])
+    }
+
+    /// Indices as `i64`.
+    pub(super) fn indices(&self, value: Value) -> Result<Vec<IntValue<'c>>> {
         let from = self.func.ty(value).dtype().unwrap_or(DType::I64);
-        self.resize(from, 64, index)
+        let indices = self.values[value].iter();
+        indices
+            .map(|index| self.resize(from, 64, index.into_int_value()))
+            .collect()
     }
 
     fn plain_load(&self, target: &Target, piece: &Piece<'c>) -> Result<Elements<'c>> {

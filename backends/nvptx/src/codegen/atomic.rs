@@ -4,13 +4,13 @@
 //! branch. Order is relaxed: kernels order accesses by barriers and their own ends alone.
 
 use exactile_core::ir::{AtomicOp, Class, DType, Space, op};
-use inkwell::values::BasicMetadataValueEnum;
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue, PointerValue};
 
 use super::Emitter;
 use crate::error::{Error, Result};
 use crate::memory::element_address;
 
-impl Emitter<'_, '_> {
+impl<'c> Emitter<'_, 'c> {
     /// Emits `lane_atomic`.
     pub(super) fn lane_atomic(&self, op: &op::LaneAtomic) -> Result<()> {
         let op::LaneAtomic {
@@ -29,19 +29,34 @@ impl Emitter<'_, '_> {
         };
         let dtype = self.func.ty(*value).dtype();
         let dtype = dtype.ok_or_else(|| Error::Llvm("an atomic of no number".to_string()))?;
+        let (name, suffix) = (name(*kind), suffix(*kind, dtype));
+        let text = format!("red.relaxed.{place}.{name}.{suffix} [$0], $1;");
         let pointer = self.values[*base][0].into_pointer_value();
-        let index = self.index(*offset)?;
         let element = self.memory_type(dtype);
-        let address = element_address(&self.builder, element, pointer, index)?;
+        let numbers = self.get(*value);
+        let masks = mask.map(|mask| self.get(mask));
+        for (at, index) in self.indices(*offset)?.into_iter().enumerate() {
+            let address = element_address(&self.builder, element, pointer, index)?;
+            let mask = masks.as_ref().map(|masks| masks[at].into_int_value());
+            self.reduction(&text, (address, numbers[at]), (dtype, mask))?;
+        }
+        Ok(())
+    }
+
+    /// One reduction into memory, by the PTX `text`.
+    fn reduction(
+        &self,
+        text: &str,
+        (address, number): (PointerValue<'c>, BasicValueEnum<'c>),
+        (dtype, mask): (DType, Option<IntValue<'c>>),
+    ) -> Result<()> {
         let wide = self.context.i64_type();
         let address = self.builder.build_ptr_to_int(address, wide, "")?;
-        let number = self.values[*value][0];
         let mut arguments = vec![
             BasicMetadataValueEnum::from(address),
             BasicMetadataValueEnum::from(number),
         ];
         let mut constraints = format!("l,{}", register_letter(dtype));
-        let mask = mask.map(|mask| self.values[mask][0].into_int_value());
         let mut guard = "";
         match mask.map(|mask| (mask, mask.get_zero_extended_constant())) {
             None | Some((_, Some(1))) => {}
@@ -53,9 +68,13 @@ impl Emitter<'_, '_> {
             }
         }
         constraints.push_str(",~{memory}");
-        let (name, suffix) = (name(*kind), suffix(*kind, dtype));
-        let text = format!("{guard}red.relaxed.{place}.{name}.{suffix} [$0], $1;");
-        self.inline_ptx(None, text, constraints, &arguments, true)?;
+        self.inline_ptx(
+            None,
+            format!("{guard}{text}"),
+            constraints,
+            &arguments,
+            true,
+        )?;
         Ok(())
     }
 }

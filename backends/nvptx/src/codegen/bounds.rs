@@ -11,6 +11,7 @@ use inkwell::values::{
 use inkwell::{AddressSpace, AtomicOrdering, AtomicRMWBinOp, IntPredicate};
 
 use super::Emitter;
+use super::value::Elements;
 use crate::error::{Error, Result};
 use crate::memory::element_address;
 use crate::record;
@@ -33,11 +34,10 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn is_inside(
         &mut self,
         base: Value,
-        offset: Value,
+        first: IntValue<'c>,
         count: i64,
     ) -> Result<(IntValue<'c>, IntValue<'c>)> {
         let length = self.length(base)?;
-        let first = self.index(offset)?;
         let last = self
             .builder
             .build_int_add(first, self.int(64, count - 1), "")?;
@@ -54,11 +54,20 @@ impl<'c> Emitter<'_, 'c> {
         Ok((inside, length))
     }
 
+    /// The elements of an `in_bounds`.
+    pub(super) fn in_bounds(&mut self, op: &op::InBounds) -> Result<Elements<'c>> {
+        let mut elements = Elements::new();
+        for first in self.indices(op.offset)? {
+            elements.push(self.is_inside(op.base, first, op.count)?.0.into());
+        }
+        Ok(elements)
+    }
+
     /// Emits `stop_outside`. Nothing is alive where the report is called, so that it costs the rest of
     /// the kernel no register.
     pub(super) fn stop_outside(&mut self, op: &op::StopOutside) -> Result<()> {
-        let (inside, length) = self.is_inside(op.base, op.offset, op.count)?;
         let offset = self.index(op.offset)?;
+        let (inside, length) = self.is_inside(op.base, offset, op.count)?;
         let element = self.index(op.element)?;
         let wrong = self.builder.build_not(inside, "")?;
         let access = [self.int(64, op.site), element, offset, length];

@@ -1,7 +1,7 @@
 //! Asynchronous copies from global to shared memory.
 
 use exactile_core::ir::{DType, Value, op};
-use inkwell::values::PointerValue;
+use inkwell::values::{IntValue, PointerValue};
 
 use super::Emitter;
 use crate::error::{Error, Result};
@@ -24,25 +24,33 @@ impl<'c> Emitter<'_, 'c> {
         let bytes = count * i64::from(dtype.bytes());
         let cache = if bytes == 16 { "cg" } else { "ca" };
         let name = format!("llvm.nvvm.cp.async.{cache}.shared.global.{bytes}");
-        let target = self.element_at(dtype, target, offset)?;
-        let source = self.element_at(dtype, source, source_offset)?;
-        let mask = mask.map(|mask| self.values[mask][0].into_int_value());
-        match mask {
-            None => {
-                self.intrinsic(&name, &[], &[target.into(), source.into()])?;
-            }
-            Some(mask) => {
-                let size = self.choose_int(mask, self.int(32, bytes), self.int(32, 0))?;
-                let arguments = [target.into(), source.into(), size.into()];
-                self.intrinsic(&format!("{name}.s"), &[], &arguments)?;
+        let targets = self.indices(offset)?;
+        let sources = self.indices(source_offset)?;
+        let masks = mask.map(|mask| self.get(mask));
+        for (at, (&to, &from)) in targets.iter().zip(&sources).enumerate() {
+            let target = self.element_at(dtype, target, to)?;
+            let source = self.element_at(dtype, source, from)?;
+            match masks.as_ref().map(|masks| masks[at].into_int_value()) {
+                None => {
+                    self.intrinsic(&name, &[], &[target.into(), source.into()])?;
+                }
+                Some(mask) => {
+                    let size = self.choose_int(mask, self.int(32, bytes), self.int(32, 0))?;
+                    let arguments = [target.into(), source.into(), size.into()];
+                    self.intrinsic(&format!("{name}.s"), &[], &arguments)?;
+                }
             }
         }
         Ok(())
     }
 
-    fn element_at(&self, dtype: DType, base: Value, offset: Value) -> Result<PointerValue<'c>> {
+    fn element_at(
+        &self,
+        dtype: DType,
+        base: Value,
+        index: IntValue<'c>,
+    ) -> Result<PointerValue<'c>> {
         let pointer = self.values[base][0].into_pointer_value();
-        let index = self.index(offset)?;
         let element = self.memory_type(dtype);
         Ok(element_address(&self.builder, element, pointer, index)?)
     }

@@ -14,6 +14,13 @@ impl<'c> Emitter<'_, 'c> {
         let elements = match op {
             WarpOp::LaneId(op::LaneId {}) => vec![self.lane_id()?.into()],
             WarpOp::WarpId(op::WarpId {}) => vec![self.warp_id()?.into()],
+            WarpOp::Places(op) => {
+                let bits = self.dtype(self.func.inst(inst).results[0])?.bits();
+                let values = op.values.iter();
+                values
+                    .map(|&value| self.int(bits, value.into()).into())
+                    .collect()
+            }
             WarpOp::ShuffleXor(op) => {
                 let lane_mask = self.int(32, op.lane_mask).into();
                 self.shuffle("bfly", op.x, lane_mask)?

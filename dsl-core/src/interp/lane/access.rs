@@ -17,22 +17,38 @@ enum Place<'m, 'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// The signed offsets in the lanes where the mask operand holds, by lane.
+    /// The signed offsets in the lanes where the mask operand holds, by lane, of each of several
+    /// offsets of a lane.
     pub(super) fn offsets(
         &self,
         offset: Value,
         operand: Option<Value>,
         mask: &Mask,
-    ) -> Vec<(usize, i64)> {
+    ) -> Vec<Vec<(usize, i64)>> {
         let narrow = dtype(self.func, offset) == DType::I32;
+        let count = self.width(offset);
         let offset = &self.values[offset];
-        let wanted = mask.lanes();
-        let wanted = wanted.filter(|&lane| operand.is_none_or(|m| self.values[m].get(lane) != 0));
-        let signed = wanted.map(|lane| match offset.get(lane) {
-            bits if narrow => (lane, i64::from(bits as u32 as i32)),
-            bits => (lane, bits.cast_signed()),
-        });
-        signed.collect()
+        let of_one = |at: usize| {
+            let first = at * self.lanes;
+            let holds = |lane| operand.is_none_or(|m| self.values[m].get(first + lane) != 0);
+            let wanted = mask.lanes().filter(|&lane| holds(lane));
+            let signed = wanted.map(|lane| match offset.get(first + lane) {
+                bits if narrow => (lane, i64::from(bits as u32 as i32)),
+                bits => (lane, bits.cast_signed()),
+            });
+            signed.collect()
+        };
+        (0..count).map(of_one).collect()
+    }
+
+    /// The same where there is one offset.
+    pub(super) fn offset(
+        &self,
+        offset: Value,
+        operand: Option<Value>,
+        mask: &Mask,
+    ) -> Vec<(usize, i64)> {
+        self.offsets(offset, operand, mask).swap_remove(0)
     }
 
     fn place(&mut self, base: Value) -> Place<'_, 'a> {
@@ -128,17 +144,21 @@ impl<'a> Machine<'a> {
         let (width, lanes) = (self.width(result), self.lanes);
         let other = other.map_or(Elements::uniform(0), |other| self.read(other));
         let offsets = self.offsets(*offset, *operand, mask);
-        self.begin_access(inst, *base, &offsets, (width, *align))?;
+        let run = width / offsets.len();
         let mut result: Vec<u64> = (0..width * lanes).map(|place| other.get(place)).collect();
-        for (lane, first) in offsets {
-            let who = self.accessor(lane);
-            for element in 0..width {
-                let index = first.wrapping_add(element as i64);
-                let loaded = match self.place(*base) {
-                    Place::Global(buffer) => lane_memory::load_global(buffer, who, index),
-                    Place::Local(arena, allocation) => arena.load(allocation, who, index),
-                };
-                result[element * lanes + lane] = loaded.map_err(|kind| self.fault(inst, kind))?;
+        for (at, offsets) in offsets.into_iter().enumerate() {
+            self.begin_access(inst, *base, &offsets, (run, *align))?;
+            for (lane, first) in offsets {
+                let who = self.accessor(lane);
+                for element in 0..run {
+                    let index = first.wrapping_add(element as i64);
+                    let loaded = match self.place(*base) {
+                        Place::Global(buffer) => lane_memory::load_global(buffer, who, index),
+                        Place::Local(arena, allocation) => arena.load(allocation, who, index),
+                    };
+                    let loaded = loaded.map_err(|kind| self.fault(inst, kind))?;
+                    result[(at * run + element) * lanes + lane] = loaded;
+                }
             }
         }
         Ok(Elements::new(result))
@@ -159,18 +179,25 @@ impl<'a> Machine<'a> {
         } = op;
         let (width, lanes) = (self.width(*value), self.lanes);
         let offsets = self.offsets(*offset, *operand, mask);
-        self.begin_access(inst, *base, &offsets, (width, *align))?;
+        let run = width / offsets.len();
         let value = self.read(*value);
-        for (lane, first) in offsets {
-            let who = self.accessor(lane);
-            for element in 0..width {
-                let index = first.wrapping_add(element as i64);
-                let bits = value.get(element * lanes + lane);
-                let stored = match self.place(*base) {
-                    Place::Global(buffer) => lane_memory::store_global(buffer, who, index, bits),
-                    Place::Local(arena, allocation) => arena.store(allocation, who, index, bits),
-                };
-                stored.map_err(|kind| self.fault(inst, kind))?;
+        for (at, offsets) in offsets.into_iter().enumerate() {
+            self.begin_access(inst, *base, &offsets, (run, *align))?;
+            for (lane, first) in offsets {
+                let who = self.accessor(lane);
+                for element in 0..run {
+                    let index = first.wrapping_add(element as i64);
+                    let bits = value.get((at * run + element) * lanes + lane);
+                    let stored = match self.place(*base) {
+                        Place::Global(buffer) => {
+                            lane_memory::store_global(buffer, who, index, bits)
+                        }
+                        Place::Local(arena, allocation) => {
+                            arena.store(allocation, who, index, bits)
+                        }
+                    };
+                    stored.map_err(|kind| self.fault(inst, kind))?;
+                }
             }
         }
         Ok(Vec::new())
@@ -191,21 +218,28 @@ impl<'a> Machine<'a> {
         } = op;
         let offsets = self.offsets(*offset, *operand, mask);
         let align = i64::from(dtype(self.func, *value).bytes());
-        self.begin_access(inst, *base, &offsets, (1, align))?;
         let value = self.read(*value);
-        for (lane, index) in offsets {
-            let (who, change) = (self.accessor(lane), (*op, value.get(lane)));
-            let combined = match self.place(*base) {
-                Place::Global(buffer) => lane_memory::combine_global(buffer, who, index, change),
-                Place::Local(arena, allocation) => arena.combine(allocation, who, index, change),
-            };
-            combined.map_err(|kind| self.fault(inst, kind))?;
+        for (at, offsets) in offsets.into_iter().enumerate() {
+            self.begin_access(inst, *base, &offsets, (1, align))?;
+            for (lane, index) in offsets {
+                let bits = value.get(at * self.lanes + lane);
+                let (who, change) = (self.accessor(lane), (*op, bits));
+                let combined = match self.place(*base) {
+                    Place::Global(buffer) => {
+                        lane_memory::combine_global(buffer, who, index, change)
+                    }
+                    Place::Local(arena, allocation) => {
+                        arena.combine(allocation, who, index, change)
+                    }
+                };
+                combined.map_err(|kind| self.fault(inst, kind))?;
+            }
         }
         Ok(Vec::new())
     }
 
     pub(super) fn check_bounds(&mut self, op: &op::CheckBounds, mask: &Mask) -> Elements {
-        let offsets = self.offsets(op.offset, op.mask, mask);
+        let offsets = self.offset(op.offset, op.mask, mask);
         self.check(op.base, &offsets, op.count, (op.element, op.site))
             .0
     }
@@ -218,7 +252,7 @@ impl<'a> Machine<'a> {
         mask: &Mask,
     ) -> Result<Vec<Elements>, Fault> {
         self.converged(inst, mask, self.lanes)?;
-        let offsets = self.offsets(op.offset, op.mask, mask);
+        let offsets = self.offset(op.offset, op.mask, mask);
         let (_, refused) = self.check(op.base, &offsets, op.count, (op.element, op.site));
         self.stopped = refused;
         Ok(Vec::new())
@@ -256,9 +290,13 @@ impl<'a> Machine<'a> {
 
     pub(super) fn in_bounds(&mut self, op: &op::InBounds, mask: &Mask) -> Elements {
         let length = self.length(op.base);
-        let mut result = vec![0; self.lanes];
-        for (lane, first) in self.offsets(op.offset, None, mask) {
-            result[lane] = u64::from(is_inside(first, op.count, length));
+        let offsets = self.offsets(op.offset, None, mask);
+        let mut result = vec![0; offsets.len() * self.lanes];
+        for (at, offsets) in offsets.into_iter().enumerate() {
+            for (lane, first) in offsets {
+                let inside = is_inside(first, op.count, length);
+                result[at * self.lanes + lane] = u64::from(inside);
+            }
         }
         Elements::new(result)
     }
@@ -277,7 +315,7 @@ impl<'a> Machine<'a> {
     }
 
     pub(super) fn check_index(&mut self, op: &op::CheckIndex, mask: &Mask) -> Vec<Elements> {
-        let indices = self.offsets(op.index, None, mask);
+        let indices = self.offset(op.index, None, mask);
         self.check_indices(&indices, op.extent, (op.element, op.site));
         Vec::new()
     }
@@ -290,7 +328,7 @@ impl<'a> Machine<'a> {
         mask: &Mask,
     ) -> Result<Vec<Elements>, Fault> {
         self.converged(inst, mask, self.lanes)?;
-        let indices = self.offsets(op.index, op.mask, mask);
+        let indices = self.offset(op.index, op.mask, mask);
         self.stopped = self.check_indices(&indices, op.extent, (op.element, op.site));
         Ok(Vec::new())
     }

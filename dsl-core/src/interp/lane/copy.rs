@@ -31,23 +31,25 @@ impl Machine<'_> {
         let width = count as usize;
         let align = count * i64::from(allocation.dtype.bytes());
         let targets = self.offsets(offset, None, mask);
-        self.begin_access(inst, target, &targets, (width, align))?;
         let sources = self.offsets(source_offset, operand, mask);
-        self.begin_access(inst, source, &sources, (width, align))?;
-        let mut sources = sources.into_iter().peekable();
-        for (lane, first) in targets {
-            let from = sources.next_if(|&(other, _)| other == lane);
-            for element in 0..count {
-                let from = from.map(|(_, first)| (source, first.wrapping_add(element)));
-                let copied = Copied {
-                    inst,
-                    target: allocation,
-                    index: first.wrapping_add(element),
-                    bits: 0,
-                    source: from,
-                };
-                let started = self.start_element(lane, copied);
-                started.map_err(|kind| self.fault(inst, kind))?;
+        for (targets, sources) in targets.into_iter().zip(sources) {
+            self.begin_access(inst, target, &targets, (width, align))?;
+            self.begin_access(inst, source, &sources, (width, align))?;
+            let mut sources = sources.into_iter().peekable();
+            for (lane, first) in targets {
+                let from = sources.next_if(|&(other, _)| other == lane);
+                for element in 0..count {
+                    let from = from.map(|(_, first)| (source, first.wrapping_add(element)));
+                    let copied = Copied {
+                        inst,
+                        target: allocation,
+                        index: first.wrapping_add(element),
+                        bits: 0,
+                        source: from,
+                    };
+                    let started = self.start_element(lane, copied);
+                    started.map_err(|kind| self.fault(inst, kind))?;
+                }
             }
         }
         Ok(Vec::new())

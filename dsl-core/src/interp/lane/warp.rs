@@ -21,6 +21,10 @@ impl Machine<'_> {
         let result = match op {
             WarpOp::LaneId(op::LaneId {}) => self.each_lane(|lane| lane % WARP_LANES as usize),
             WarpOp::WarpId(op::WarpId {}) => self.each_lane(|lane| lane / WARP_LANES as usize),
+            WarpOp::Places(op::Places { values }) => {
+                let places = self.places(values.len());
+                Elements::new(places.map(|(at, _)| u64::from(values[at])).collect())
+            }
             WarpOp::ShuffleXor(op::ShuffleXor { x, lane_mask }) => {
                 let from =
                     self.each_lane(|lane| (lane % WARP_LANES as usize) ^ *lane_mask as usize);

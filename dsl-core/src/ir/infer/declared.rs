@@ -1,7 +1,7 @@
 //! Checks of types that are stated where the op is made.
 
 use super::expect::Rules;
-use crate::ir::{Space, Type, op};
+use crate::ir::{DType, Shape, Space, Type, op};
 
 /// The most bytes of shared memory: more than any machine has.
 const MAX_SHARED: i64 = 1 << 24;
@@ -99,6 +99,18 @@ impl Rules<'_> {
         self.lane_access(&op.access(), to, op.align)?;
         op.other
             .map_or(Ok(()), |other| self.expect("`other`", self.ty(other), to))
+    }
+
+    /// A vector with an element for each number.
+    pub(super) fn places(self, op: &op::Places, to: Type) -> Result<(), String> {
+        let shape = Shape::new(&[op.values.len()])?;
+        let fits = matches!(to.dtype(), Some(DType::I32 | DType::I64)) && to.shape == shape;
+        if fits {
+            return Ok(());
+        }
+        Err(format!(
+            "`places` makes `i32` or `i64` of shape {shape}, found `{to}`"
+        ))
     }
 
     pub(super) fn alloc(self, op: &op::Alloc, to: Type) -> Result<(), String> {

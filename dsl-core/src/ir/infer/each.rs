@@ -6,8 +6,6 @@ use crate::ir::{DType, Op, Shape, Type, op};
 
 /// The one list of all ops outside of the table: each names its rule.
 pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, String> {
-    let one = |ty: Result<Type, String>| ty.map(|ty| vec![ty]);
-    let none = |checked: Result<(), String>| checked.map(|()| Vec::new());
     let stated = |check: &dyn Fn(Type) -> Result<(), String>| rules.stated(declared, check);
     match rules.op {
         Op::Unary(_) | Op::Binary(_) | Op::Ternary(_) => one(rules.family()),
@@ -56,6 +54,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::StopIndex(it) => none(rules.stop_index(it)),
         Op::StartCopy(it) => none(rules.start_copy(it)),
         Op::WaitCopies(it) => none(rules.wait_copies(it)),
+        Op::Places(it) => stated(&|to| rules.places(it, to)),
         Op::ShuffleXor(it) => one(rules.shuffle_xor(it)),
         Op::WarpReduce(it) => one(rules.one_of(it.x, &[DType::I32, DType::U32])),
         Op::ShuffleIndex(it) => one(rules.shuffle_index(it)),
@@ -63,6 +62,14 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Vector(it) => one(rules.vector(it)),
         Op::ShuffleVector(it) => one(rules.shuffle_vector(it)),
     }
+}
+
+fn one(ty: Result<Type, String>) -> Result<Vec<Type>, String> {
+    ty.map(|ty| vec![ty])
+}
+
+fn none(checked: Result<(), String>) -> Result<Vec<Type>, String> {
+    checked.map(|()| Vec::new())
 }
 
 impl Rules<'_> {

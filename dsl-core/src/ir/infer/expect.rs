@@ -66,6 +66,15 @@ impl Rules<'_> {
         ))
     }
 
+    /// The type of one offset, or of a vector of them in a lane of a GPU.
+    pub(super) fn offsets(self, what: &str, value: Value) -> Result<Type, String> {
+        let ty = self.ty(value);
+        if ty.is_scalar() || self.func.warps == 0 {
+            return self.scalar_index(what, value).map(|()| ty);
+        }
+        self.one_of(value, &[DType::I64, DType::I32])
+    }
+
     /// A mask of the shape of `like`.
     pub(super) fn mask(self, like: Type, mask: Option<Value>) -> Result<(), String> {
         mask.map_or(Ok(()), |mask| {

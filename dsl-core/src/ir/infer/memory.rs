@@ -54,9 +54,19 @@ impl Rules<'_> {
         align: i64,
     ) -> Result<(), String> {
         let (dtype, _) = self.pointer(access.base)?;
-        self.scalar_index("offset", access.offsets)?;
+        let offsets = self.offsets("offset", access.offsets)?;
         self.expect("value", moved, moved.with_dtype(dtype))?;
-        self.mask(Type::BOOL, access.mask)?;
+        self.mask(offsets, access.mask)?;
+        if !moved
+            .shape
+            .elements()
+            .is_multiple_of(offsets.shape.elements())
+        {
+            return Err(format!(
+                "`{}` cannot move `{moved}` at offsets `{offsets}`",
+                self.name()
+            ));
+        }
         let is_power = (align as u64).is_power_of_two();
         if align < i64::from(dtype.bytes()) || align > MAX_ALIGN || !is_power {
             return Err(format!("`{align}` is no alignment for `{dtype}`"));
@@ -86,9 +96,9 @@ impl Rules<'_> {
         if space == Space::Scratch {
             return Err("`lane_atomic` of scratch memory, which one lane has alone".to_string());
         }
-        self.scalar_index("offset", op.offset)?;
-        self.expect("value", self.ty(op.value), Type::scalar(dtype))?;
-        self.mask(Type::BOOL, op.mask)
+        let offsets = self.offsets("offset", op.offset)?;
+        self.expect("value", self.ty(op.value), offsets.with_dtype(dtype))?;
+        self.mask(offsets, op.mask)
     }
 
     pub(super) fn check_bounds(self, op: &op::CheckBounds) -> Result<Type, String> {
@@ -119,8 +129,8 @@ impl Rules<'_> {
     pub(super) fn in_bounds(self, op: &op::InBounds) -> Result<Type, String> {
         self.pointer(op.base)?;
         self.at_least("count", op.count, 1)?;
-        self.scalar_index("offset", op.offset)?;
-        Ok(Type::BOOL)
+        let offsets = self.offsets("offset", op.offset)?;
+        Ok(offsets.with_dtype(DType::Bool))
     }
 
     pub(super) fn stop_index(self, op: &op::StopIndex) -> Result<(), String> {
@@ -147,9 +157,10 @@ impl Rules<'_> {
         if from != Space::Global {
             return Err("`start_copy` copies from global memory".to_string());
         }
-        self.scalar_index("offset", op.offset)?;
-        self.scalar_index("source offset", op.source_offset)?;
-        self.mask(Type::BOOL, op.mask)?;
+        let offsets = self.offsets("offset", op.offset)?;
+        let sources = self.offsets("source offset", op.source_offset)?;
+        self.expect("source offset", sources, sources.with_shape(offsets.shape))?;
+        self.mask(offsets, op.mask)?;
         let bytes = op.count.saturating_mul(i64::from(dtype.bytes()));
         if [4, 8, 16].contains(&bytes) {
             return Ok(());

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::point::Known;
+use super::registers::Registers;
 use super::tile::Scope;
 use super::{Lowering, Result};
 use crate::ir::MemoryAccess;
@@ -153,7 +154,7 @@ impl Lowering<'_> {
 
     /// Whether scalars show a whole tile to be in bounds; `None` where the offsets are not linear.
     fn inside(&mut self, base: Value, offsets: Value) -> Result<Option<Value>> {
-        let base = self.bound(base).registers[0];
+        let base = self.argument(base);
         let reach = self.reach(offsets).filter(|_| self.is_wide(offsets));
         let Some(reach) = reach else {
             return Ok(None);
@@ -244,7 +245,7 @@ impl Lowering<'_> {
     /// Each lane looks at some elements of the tile, one after the other, computing their offsets and
     /// masks anew.
     fn stop_by_elements(&mut self, inst: Inst, tile: &MemoryAccess) -> Result<()> {
-        let base = self.bound(tile.base).registers[0];
+        let base = self.argument(tile.base);
         let elements = self.block.ty(tile.offsets).shape.elements() as i32;
         let threads = (WARP_LANES << self.assignment.warp_bits) as i32;
         let own = ThreadMap {
@@ -318,7 +319,7 @@ impl Lowering<'_> {
         wrong: Value,
     ) {
         let stop = Op::StopOutside(op::StopOutside {
-            base: self.bound(tile.base).registers[0],
+            base: self.argument(tile.base),
             offset,
             element,
             mask: Some(wrong),
@@ -340,46 +341,45 @@ impl Lowering<'_> {
         let mut access = self.access(tile, &layout)?;
         access.divide_ragged();
         let (base, count) = (access.base(), access.vectors()[0].len() as i64);
-        let firsts = access.vectors().iter().map(|vector| vector[0] as usize);
-        let mut tests = Vec::new();
-        for first in firsts {
-            let inside = self.builder.value(Op::InBounds(op::InBounds {
-                base,
-                offset: access.offsets()[first],
-                count,
-            }));
-            let outside = self.builder.not(inside);
-            let mask = access.masks().map(|masks| masks[first]);
-            tests.push((first, self.both(mask, outside)));
-        }
-        let wrong = self.least_wrong(access.offsets(), &layout, &tests);
+        let starts = access.starts();
+        let inside = Op::InBounds(op::InBounds {
+            base,
+            offset: self.pick(access.offsets(), &starts),
+            count,
+        });
+        let inside = self.builder.value(inside);
+        let outside = self.builder.not(inside);
+        let mask = access.masks().map(|masks| self.pick(masks, &starts));
+        let outside = self.both(mask, outside);
+        let wrong = self.least_wrong(access.offsets(), &layout, (&starts, outside));
         self.stop(inst, tile, (wrong.element, wrong.offset, count), wrong.any);
         Ok(())
     }
 
-    /// Of the registers that fail a test, the one of the least element.
+    /// Of the registers that fail a test, the one of the least element. The test is of some registers,
+    /// and says for each whether it fails.
     pub(super) fn least_wrong(
         &mut self,
-        offsets: &[Value],
+        offsets: &Registers,
         layout: &LinearLayout,
-        tests: &[(usize, Value)],
+        (registers, wrong): (&[u32], Value),
     ) -> Wrong {
-        let mut any = self.builder.boolean(false);
-        for &(_, wrong) in tests {
-            any = self.builder.or(any, wrong);
-        }
+        let any = self.any(wrong);
         let on_true = self.builder.new_region(&[]);
         let outer = self.builder.enter(on_true);
         self.scopes.push(Scope::default());
         let elements = self.indices(layout, (1_u64 << layout.tile_bits()) - 1);
-        let mut least = vec![self.builder.index(i64::MAX), self.builder.index(0)];
-        for &(first, wrong) in tests {
-            let own = [elements[first], offsets[first]];
-            let lower = self.builder.lt(own[0], least[0]);
-            let taken = self.builder.and(wrong, lower);
-            let pairs = own.into_iter().zip(least);
+        let elements = self.pick(&elements, registers);
+        let none = i64::MAX.cast_unsigned();
+        let none = self.builder.bits_like(elements, DType::I64, none);
+        let elements = self.builder.select(wrong, elements, none);
+        let mut least = vec![elements, self.pick(offsets, registers)];
+        while !self.builder.ty(least[0]).is_scalar() {
+            let halves: Vec<[Value; 2]> = least.iter().map(|&it| self.halves_of(it)).collect();
+            let upper = self.builder.lt(halves[0][1], halves[0][0]);
+            let pairs = halves.into_iter();
             least = pairs
-                .map(|(own, least)| self.builder.select(taken, own, least))
+                .map(|[own, other]| self.builder.select(upper, other, own))
                 .collect();
         }
         self.builder

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::tile::{Registers, Tile};
+use super::registers::Registers;
+use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{BinaryOp, DType, Inst, Op, Space, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
@@ -122,6 +123,16 @@ impl Lowering<'_> {
         self.builder.cast(sum, DType::I64)
     }
 
+    /// Where the copies of a lane lie, from the first element of the lane on.
+    pub(super) fn copy_offsets(&mut self, place: Place, start: Value, copies: usize) -> Value {
+        let steps: Vec<u32> = (0..copies as u32)
+            .map(|number| number * place.step() as u32)
+            .collect();
+        let start = self.repeated(start, copies);
+        let steps = self.literals(DType::I64, &steps);
+        self.builder.add(start, steps)
+    }
+
     /// Where the copies of a load are, in a loop that runs ahead.
     pub(super) fn staged(&self, load: Inst) -> Option<Staged> {
         self.buffers.staged.get(&load).copied()
@@ -146,28 +157,28 @@ impl Lowering<'_> {
             .op(load)
             .access()
             .ok_or_else(|| self.error("only loads can run ahead"))?;
-        let mut registers: Vec<Option<Value>> = vec![None; layout.registers() as usize];
-        for (number, vector) in (0..).zip(self.copied_vectors(&tile, layout)) {
-            let distance = self.builder.index(number * place.step());
-            let op = Op::LaneLoad(op::LaneLoad {
-                base,
-                offset: self.builder.add(offset, distance),
-                mask: None,
-                other: None,
-                align: place.width * i64::from(place.dtype.bytes()),
-            });
-            let ty = Type::vector(place.dtype, vector.len());
-            let loaded = self.builder.declared(op, ty);
-            for (register, value) in vector.iter().zip(self.scatter(loaded, vector.len())) {
-                let at = *register as usize;
-                registers[at] = Some(match &other {
-                    Some((mask, other)) => self.builder.select(mask[at], value, other[at]),
-                    None => value,
-                });
-            }
+        let vectors = self.copied_vectors(&tile, layout);
+        let op = Op::LaneLoad(op::LaneLoad {
+            base,
+            offset: self.copy_offsets(place, offset, vectors.len()),
+            mask: None,
+            other: None,
+            align: place.width * i64::from(place.dtype.bytes()),
+        });
+        let all = vectors.concat();
+        let loaded = self
+            .builder
+            .declared(op, Type::vector(place.dtype, all.len()));
+        let mut places = vec![0; all.len()];
+        for (&register, at) in all.iter().zip(0..) {
+            places[register as usize] = at;
         }
-        let registers: Option<Registers> = registers.into_iter().collect();
-        let registers = registers.expect("broken invariant: vectors cover all registers");
+        let mut registers = Registers::new(loaded, places);
+        if let Some((mask, other)) = &other {
+            registers = self.map(&[mask, &registers, other], |builder, values| {
+                builder.select(values[0], values[1], values[2])
+            });
+        }
         let layout = Rc::clone(layout);
         self.bind(result, Tile { layout, registers });
         Ok(())

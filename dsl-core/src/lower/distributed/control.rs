@@ -1,8 +1,9 @@
-//! Regions, loops and branches: a carried tile is one lane value for each register.
+//! Regions, loops and branches: a carried tile is one lane value.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use super::registers::{Registers, owners};
 use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
 use crate::ir::op::BlockOp;
@@ -69,7 +70,7 @@ impl Lowering<'_> {
         let emitted = self.builder.emit_unchecked(op.clone(), &[ty]);
         let register = self.builder.results(emitted)[0];
         let layout = self.scalar_layout();
-        let registers = Rc::from([register]);
+        let registers = Registers::uniform(register, 1);
         self.bind(result, Tile { layout, registers });
     }
 
@@ -92,39 +93,32 @@ impl Lowering<'_> {
         values.iter().map(|&value| self.assigned(value)).collect()
     }
 
-    /// The registers of several values, one after the other.
+    /// Several values, each as one lane value that holds its distinct registers.
     pub(super) fn flatten(&mut self, values: &[Value], layouts: &Layouts) -> Result<Vec<Value>> {
         let mut flat = Vec::new();
         for (&value, layout) in values.iter().zip(layouts) {
-            flat.extend_from_slice(&self.get(value, layout)?);
+            let registers = self.get(value, layout)?;
+            flat.push(self.distinct(&registers, layout));
         }
         Ok(flat)
     }
 
     fn flat_types(&self, values: &[Value], layouts: &Layouts) -> Vec<Type> {
-        let element = |value: Value| Type {
-            shape: crate::ir::Shape::SCALAR,
-            ..self.block.ty(value)
-        };
         let pairs = values.iter().zip(layouts);
         pairs
-            .flat_map(|(&value, layout)| vec![element(value); layout.registers() as usize])
+            .map(|(&value, layout)| match self.block.ty(value).dtype() {
+                Some(dtype) => Type::vector(dtype, owners(layout).len()),
+                None => self.block.ty(value),
+            })
             .collect()
     }
 
-    /// Binds values to the registers that a flat list holds.
+    /// Binds values to what [`Self::flatten`] makes of such values.
     pub(super) fn unflatten(&mut self, values: &[Value], layouts: &Layouts, flat: &[Value]) {
-        let mut rest = flat;
-        for (&value, layout) in values.iter().zip(layouts) {
-            let (own, others) = rest.split_at(layout.registers() as usize);
-            self.bind(
-                value,
-                Tile {
-                    layout: Rc::clone(layout),
-                    registers: Rc::from(own),
-                },
-            );
-            rest = others;
+        for ((&value, layout), &own) in values.iter().zip(layouts).zip(flat) {
+            let registers = Registers::of(own, layout);
+            let layout = Rc::clone(layout);
+            self.bind(value, Tile { layout, registers });
         }
     }
 

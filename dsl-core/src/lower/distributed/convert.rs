@@ -2,19 +2,14 @@
 
 use std::rc::Rc;
 
-use super::tile::{Registers, Tile};
+use super::registers::Registers;
+use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{CompareOp, DType, Op, Type, Value, op};
 use crate::layout::{
     Conversion, ConversionLimits, LaneSource, LinearLayout, SharedAccess, SharedPlan, SharedSide,
     ShufflePlan, ThreadMap,
 };
-
-/// One side of a conversion and the type that it moves.
-struct Side<'a> {
-    side: &'a SharedSide,
-    dtype: DType,
-}
 
 impl Lowering<'_> {
     /// The registers of a tile in another layout.
@@ -28,22 +23,18 @@ impl Lowering<'_> {
         let plan = Conversion::plan(&tile.layout, layout, &limits)
             .map_err(|error| self.layout_error(&error))?;
         let source = &tile.registers;
-        let registers = match plan {
-            Conversion::Registers(sources) => sources
-                .iter()
-                .map(|&register| source[register as usize])
-                .collect(),
+        Ok(match plan {
+            Conversion::Registers(sources) => source.renamed(&sources),
             Conversion::Shuffle(plan) => self.shuffle(&plan, source),
             Conversion::Shared(plan) => self.through_shared(&plan, dtype, source, layout),
-        };
-        Ok(Rc::from(registers))
+        })
     }
 
-    fn shuffle(&mut self, plan: &ShufflePlan, source: &[Value]) -> Vec<Value> {
+    fn shuffle(&mut self, plan: &ShufflePlan, source: &Registers) -> Registers {
         let sent = self.permuted(source, &plan.source_select);
         let mut received = Vec::new();
         for round in &plan.rounds {
-            let x = sent[round.sent as usize];
+            let x = self.register(&sent, round.sent);
             received.push(match &round.from {
                 LaneSource::Same => x,
                 LaneSource::Xor(flipped) => self.builder.value(Op::ShuffleXor(op::ShuffleXor {
@@ -57,29 +48,27 @@ impl Lowering<'_> {
                 }
             });
         }
-        let filled: Vec<Value> = plan
-            .received
-            .iter()
-            .map(|&round| received[round as usize])
-            .collect();
+        let filled = plan.received.iter().map(|&round| received[round as usize]);
+        let filled: Vec<Value> = filled.collect();
+        let filled = self.join(&filled);
         self.permuted(&filled, &plan.destination_select)
     }
 
     /// Registers chosen by the lane and the warp: register `r` of the result is
     /// `registers[r ^ map]`.
-    fn permuted(&mut self, registers: &[Value], map: &ThreadMap) -> Vec<Value> {
-        let mut current = registers.to_vec();
+    fn permuted(&mut self, registers: &Registers, map: &ThreadMap) -> Registers {
+        let mut current = registers.clone();
         for bit in (0..32).filter(|bit| map.support() >> bit & 1 == 1) {
             let condition = self.thread_bit(map, bit);
-            current = (0..current.len())
-                .map(|register| {
-                    let (own, other) = (current[register], current[register ^ (1 << bit)]);
-                    if own == other {
-                        return own;
-                    }
-                    self.builder.select(condition, other, own)
-                })
+            let flipped: Vec<u32> = (0..current.count() as u32)
+                .map(|it| it ^ 1 << bit)
                 .collect();
+            let other = current.renamed(&flipped);
+            current = self.map(&[&other, &current], |builder, values| {
+                let shape = builder.ty(values[0]).shape;
+                let condition = builder.splat(condition, shape);
+                builder.select(condition, values[0], values[1])
+            });
         }
         current
     }
@@ -88,48 +77,51 @@ impl Lowering<'_> {
         &mut self,
         plan: &SharedPlan,
         dtype: DType,
-        source: &[Value],
+        source: &Registers,
         layout: &LinearLayout,
-    ) -> Vec<Value> {
+    ) -> Registers {
         let count = 1_i64 << plan.scratch_bits;
         let bytes = count * i64::from(dtype.bytes());
         let start = self.begin_shared(bytes);
         let base = self.shared(dtype, start, count);
         let owner = self.all_zero(plan.owner);
-        let (store, load) = (
-            Side {
-                side: &plan.store,
-                dtype,
-            },
-            Side {
-                side: &plan.load,
-                dtype,
-            },
-        );
+        let align = i64::from(dtype.bytes()) << plan.vector_bits;
         let mut loaded: Vec<Option<Value>> = vec![None; layout.registers() as usize];
         for round in 0..plan.rounds() {
             if round > 0 {
                 self.barrier();
             }
-            for access in plan.stores(round) {
-                self.store_access(base, (&store, &access), source, owner);
+            let stores = plan.stores(round);
+            for accesses in in_powers(&stores) {
+                let when = self.active(&plan.store, accesses);
+                let op = Op::LaneStore(op::LaneStore {
+                    base,
+                    offset: self.offsets_of(&plan.store, accesses),
+                    value: self.pick(source, &registers_of(accesses)),
+                    mask: self.owned_mask(when, owner, accesses.len()),
+                    align,
+                });
+                self.builder.emit(op, &[]);
             }
             self.publish_shared(start, bytes);
-            for access in plan.loads(round) {
-                let mask = self.active(&load, &access);
-                let (offset, align) = self.place(&load, &access);
-                let lanes = access.registers.len();
+            let loads = plan.loads(round);
+            for accesses in in_powers(&loads) {
+                let mask = self.active(&plan.load, accesses);
+                let registers = registers_of(accesses);
                 let op = Op::LaneLoad(op::LaneLoad {
                     base,
-                    offset,
+                    offset: self.offsets_of(&plan.load, accesses),
                     mask,
                     other: None,
                     align,
                 });
-                let vector = self.builder.declared(op, Type::vector(dtype, lanes));
-                let elements = self.scatter(vector, lanes);
-                for (&register, element) in access.registers.iter().zip(elements) {
+                let ty = Type::vector(dtype, registers.len());
+                let vector = self.builder.declared(op, ty);
+                let elements = self.scalars(vector);
+                let masks = mask.map(|mask| self.scalars(mask));
+                for (at, (&register, &element)) in registers.iter().zip(&elements).enumerate() {
                     let slot = register as usize;
+                    let mask = masks.as_ref().map(|masks| masks[at >> plan.vector_bits]);
                     loaded[slot] = Some(match (mask, loaded[slot]) {
                         (Some(mask), Some(before)) => self.builder.select(mask, element, before),
                         (Some(_), None) | (None, _) => element,
@@ -137,53 +129,42 @@ impl Lowering<'_> {
                 }
             }
         }
-        plan.loaded
-            .iter()
-            .map(|&register| {
-                loaded[register as usize]
-                    .expect("broken invariant: the rounds of a conversion load every register")
-            })
-            .collect()
-    }
-
-    fn store_access(
-        &mut self,
-        base: Value,
-        (side, access): (&Side<'_>, &SharedAccess),
-        source: &[Value],
-        owner: Option<Value>,
-    ) {
-        let when = self.active(side, access);
-        let mask = match (when, owner) {
-            (Some(when), owner) => Some(self.both(owner, when)),
-            (None, owner) => owner,
-        };
-        let value = self.gather(source, &access.registers);
-        let (offset, align) = self.place(side, access);
-        let op = Op::LaneStore(op::LaneStore {
-            base,
-            offset,
-            value,
-            mask,
-            align,
+        let filled = plan.loaded.iter().map(|&register| {
+            loaded[register as usize]
+                .expect("broken invariant: the rounds of a conversion load every register")
         });
-        self.builder.emit(op, &[]);
+        let filled: Vec<Value> = filled.collect();
+        self.join(&filled)
     }
 
-    /// The condition under which an access happens; `None` when it always does.
-    fn active(&mut self, side: &Side<'_>, access: &SharedAccess) -> Option<Value> {
-        let wanted = access.only_when?;
-        let round = self.thread_value(&side.side.thread_round);
-        let wanted = self.builder.int32(wanted as i32);
+    /// The conditions under which accesses happen; `None` when they always do.
+    fn active(&mut self, side: &SharedSide, accesses: &[SharedAccess]) -> Option<Value> {
+        let wanted = accesses.iter().map(|access| access.only_when);
+        let wanted: Vec<u32> = wanted.collect::<Option<_>>()?;
+        let round = self.thread_value(&side.thread_round);
+        let round = self.repeated(round, wanted.len());
+        let wanted = self.literals(DType::I32, &wanted);
         Some(self.builder.compare(CompareOp::Eq, round, wanted))
     }
 
-    /// The offset of an access and its alignment in bytes.
-    fn place(&mut self, side: &Side<'_>, access: &SharedAccess) -> (Value, i64) {
-        let offset = self.thread_offset(&side.side.thread, access.offset);
-        (
-            offset,
-            i64::from(side.dtype.bytes()) * access.registers.len() as i64,
-        )
+    fn offsets_of(&mut self, side: &SharedSide, accesses: &[SharedAccess]) -> Value {
+        let offsets: Vec<u32> = accesses.iter().map(|access| access.offset).collect();
+        self.thread_offsets(&side.thread, &offsets)
     }
+}
+
+fn registers_of(accesses: &[SharedAccess]) -> Vec<u32> {
+    let registers = accesses.iter().flat_map(|access| &access.registers);
+    registers.copied().collect()
+}
+
+/// A list in pieces of which each has as many items as a vector may have elements.
+fn in_powers<T>(mut list: &[T]) -> Vec<&[T]> {
+    let mut pieces = Vec::new();
+    while let Some(bits) = list.len().checked_ilog2() {
+        let (piece, rest) = list.split_at(1 << bits);
+        pieces.push(piece);
+        list = rest;
+    }
+    pieces
 }

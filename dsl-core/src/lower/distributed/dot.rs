@@ -56,6 +56,7 @@ impl Lowering<'_> {
             return Err(self.error(message).note("use smaller tiles"));
         }
         let accumulators = self.get(accumulator, &layout)?;
+        let accumulators = self.split(&accumulators);
         let sources = [(a, self.natural(a)?), (b, self.natural(b)?)];
         let mut tiles = Vec::new();
         for (value, layout) in sources {
@@ -84,10 +85,11 @@ impl Lowering<'_> {
         let zero = self
             .builder
             .filled(Literal::from_f64(dtype, 0.0), Shape::SCALAR);
-        let registers = sums
+        let sums: Vec<Value> = sums
             .iter()
             .map(|&sum| self.builder.add(sum, zero))
             .collect();
+        let registers = self.join(&sums);
         self.bind(result, Tile { layout, registers });
         Ok(())
     }
@@ -121,7 +123,7 @@ impl Lowering<'_> {
                         .fold(first, |sum, (_, r)| sum | r)
                 })
                 .collect();
-            let value = self.gather(&tile.registers, &chosen);
+            let value = self.pick(&tile.registers, &chosen);
             let offset = self.thread_offset(&map, registers[first as usize]);
             let align = i64::from(dtype.bytes()) << vector.len();
             self.builder.emit(
@@ -226,7 +228,7 @@ impl Lowering<'_> {
             let vector = self
                 .builder
                 .declared(op, Type::vector(operand.dtype, lanes));
-            for (element, value) in (0..).zip(self.scatter(vector, lanes)) {
+            for (element, value) in (0..).zip(self.scalars(vector)) {
                 elements.insert(register | element, value);
             }
         }

@@ -1,24 +1,24 @@
 //! Ops that act on each element alone, and tiles that are made where they are used.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::tile::{Registers, Tile};
+use super::registers::Registers;
+use super::tile::Tile;
 use super::{Lowering, Result};
-use crate::ir::{DType, Op, Trait, Type, Value, op};
+use crate::ir::{DType, Op, Trait, Value, op};
 use crate::layout::LinearLayout;
 
 impl Lowering<'_> {
     /// The registers of a cheap tile.
     pub(super) fn cheap(&mut self, value: Value, layout: &Rc<LinearLayout>) -> Result<Registers> {
         let op = self.definition(value)?;
-        let registers = layout.registers() as usize;
+        let count = layout.registers() as usize;
         if let Op::Constant(op::Constant { value: literal }) = op {
             let constant = self.builder.filled(literal, crate::ir::Shape::SCALAR);
-            return Ok(vec![constant; registers].into());
+            return Ok(Registers::uniform(constant, count));
         }
         if let Op::Splat(op::Splat { x }) = op {
-            return Ok(vec![self.scalar(x)?; registers].into());
+            return Ok(Registers::uniform(self.scalar(x)?, count));
         }
         if let Op::Arange(op::Arange { start, .. }) = op {
             return Ok(self.arange(start, layout));
@@ -32,22 +32,17 @@ impl Lowering<'_> {
 
     /// The integers from `start`, one for each element.
     fn arange(&mut self, start: i64, layout: &LinearLayout) -> Registers {
-        let mask = (1_u64 << layout.tile_bits()) - 1;
-        let mut known: BTreeMap<Value, Value> = BTreeMap::new();
-        let first = (start != 0).then(|| self.builder.index(start));
-        let mut registers = Vec::new();
-        for index in self.indices(layout, mask) {
-            let number = known
-                .get(&index)
-                .copied()
-                .unwrap_or_else(|| first.map_or(index, |first| self.builder.add(index, first)));
-            known.insert(index, number);
-            registers.push(number);
+        let indices = self.indices(layout, (1_u64 << layout.tile_bits()) - 1);
+        if start == 0 {
+            return indices;
         }
-        registers.into()
+        self.map(&[&indices], |builder, operands| {
+            let first = builder.bits_like(operands[0], DType::I64, start.cast_unsigned());
+            builder.add(operands[0], first)
+        })
     }
 
-    /// An elementwise op, register by register; registers with equal operands share one result.
+    /// An elementwise op on all registers.
     pub(super) fn elementwise(
         &mut self,
         op: &Op,
@@ -58,21 +53,15 @@ impl Lowering<'_> {
         for operand in op.operands() {
             operands.push(self.get(operand, layout)?);
         }
-        let mut known: BTreeMap<Vec<Value>, Value> = BTreeMap::new();
-        let mut registers = Vec::new();
-        for register in 0..layout.registers() as usize {
-            let inputs: Vec<Value> = operands.iter().map(|operand| operand[register]).collect();
-            let result = known.get(&inputs).copied().unwrap_or_else(|| {
-                let mut next = inputs.iter().copied();
-                let mut op = op.clone();
-                op.map_operands(&mut |value| next.next().unwrap_or(value));
-                let inst = self.builder.emit_unchecked(op, &[Type::scalar(dtype)]);
-                self.builder.results(inst)[0]
-            });
-            known.insert(inputs, result);
-            registers.push(result);
-        }
-        Ok(registers.into())
+        let operands: Vec<&Registers> = operands.iter().collect();
+        Ok(self.map(&operands, |builder, aligned| {
+            let mut next = aligned.iter().copied();
+            let mut op = op.clone();
+            op.map_operands(&mut |value| next.next().unwrap_or(value));
+            let ty = builder.ty(aligned[0]).with_dtype(dtype);
+            let inst = builder.emit_unchecked(op, &[ty]);
+            builder.results(inst)[0]
+        }))
     }
 
     /// A computed elementwise op, in the layout that was chosen for it.

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::tile::{Registers, Tile};
+use super::registers::{Registers, owners};
+use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::index_map::dim_bits;
-use crate::ir::{Axis, BinaryOp, CompareOp, DType, Inst, Literal, Op, Shape, Type, Value, op};
+use crate::ir::{Axis, BinaryOp, CompareOp, DType, Inst, Op, Value, op};
 use crate::layout::{Holder, LinearLayout, Point, ThreadMap};
 use crate::target::Bounds;
 
@@ -76,11 +77,14 @@ impl Lowering<'_> {
         let registers = match Shuffled::plan(&natural, &layout, &map) {
             Some(plan) => {
                 let source = self.get(x, &natural)?;
-                self.shuffle_gather(&plan, (&source, &natural), (&wanted, &layout), &map)
+                let source = self.split(&source);
+                let wanted = self.split(&wanted);
+                let found =
+                    self.shuffle_gather(&plan, (&source, &natural), (&wanted, &layout), &map);
+                self.join(&found)
             }
             None => self.shared_gather(x, &natural, (&wanted, &layout), &map)?,
         };
-        let registers = Rc::from(registers);
         self.bind(result, Tile { layout, registers });
         Ok(())
     }
@@ -92,46 +96,34 @@ impl Lowering<'_> {
         wanted: &Registers,
         layout: &LinearLayout,
         (axis, extent): (usize, i64),
-    ) -> Vec<Value> {
-        let wide = wanted
-            .iter()
-            .map(|&index| self.builder.nearest_index(index));
-        let wide: Vec<Value> = wide.collect();
+    ) -> Registers {
+        let wide = self.map(&[wanted], |builder, index| builder.nearest_index(index[0]));
         if self.bounds == Bounds::Checked {
             self.check_indices(inst, &wide, layout, (axis, extent));
         }
-        let (least, greatest) = (self.builder.index(0), self.builder.index(extent - 1));
-        let mut known: BTreeMap<Value, Value> = BTreeMap::new();
-        let mut ranged = Vec::new();
-        for (&value, &index) in wanted.iter().zip(&wide) {
-            let clamped = known.get(&value).copied().unwrap_or_else(|| {
-                let index = self.builder.binary(BinaryOp::Minimum, index, greatest);
-                self.builder.binary(BinaryOp::Maximum, index, least)
-            });
-            known.insert(value, clamped);
-            ranged.push(clamped);
-        }
-        ranged
+        self.map(&[&wide], |builder, index| {
+            let least = builder.bits_like(index[0], DType::I64, 0);
+            let greatest = builder.bits_like(index[0], DType::I64, extent as u64 - 1);
+            let index = builder.binary(BinaryOp::Minimum, index[0], greatest);
+            builder.binary(BinaryOp::Maximum, index, least)
+        })
     }
 
     /// Ends the program where an index is out of range.
     fn check_indices(
         &mut self,
         inst: Inst,
-        indices: &[Value],
+        indices: &Registers,
         layout: &LinearLayout,
         (axis, extent): (usize, i64),
     ) {
         let site = self.sites.get(&inst).copied().unwrap_or_default();
-        let limit = Literal::from_bits(DType::U64, extent as u64);
-        let limit = self.builder.filled(limit, Shape::SCALAR);
-        let mut tests = Vec::new();
-        for (register, &index) in indices.iter().enumerate() {
-            let unsigned = self.builder.bitcast(index, DType::U64);
-            let outside = self.builder.compare(CompareOp::Ge, unsigned, limit);
-            tests.push((register, outside));
-        }
-        let wrong = self.least_wrong(indices, layout, &tests);
+        let registers = owners(layout);
+        let own = self.pick(indices, &registers);
+        let unsigned = self.builder.bitcast(own, DType::U64);
+        let limit = self.builder.bits_like(own, DType::U64, extent as u64);
+        let outside = self.builder.compare(CompareOp::Ge, unsigned, limit);
+        let wrong = self.least_wrong(indices, layout, (&registers, outside));
         let stop = Op::StopIndex(op::StopIndex {
             index: wrong.offset,
             element: wrong.element,
@@ -146,7 +138,7 @@ impl Lowering<'_> {
     fn shuffle_gather(
         &mut self,
         plan: &Shuffled,
-        (source, from): (&Registers, &LinearLayout),
+        (source, from): (&[Value], &LinearLayout),
         (wanted, layout): (&[Value], &LinearLayout),
         map: &Correspondence,
     ) -> Vec<Value> {
@@ -232,9 +224,9 @@ impl Lowering<'_> {
         &mut self,
         x: Value,
         natural: &Rc<LinearLayout>,
-        (wanted, layout): (&[Value], &LinearLayout),
+        (wanted, layout): (&Registers, &LinearLayout),
         map: &Correspondence,
-    ) -> Result<Vec<Value>> {
+    ) -> Result<Registers> {
         let dtype = self.dtype(x)?;
         let (count, size) = (1_i64 << natural.tile_bits(), i64::from(dtype.bytes()));
         if count * size > i64::from(self.target.gpu.shared_bytes) {
@@ -251,27 +243,21 @@ impl Lowering<'_> {
         self.store_tile(base, &source, natural)?;
         self.publish_shared(start, count * size);
         let firsts = self.images(layout, &|flat| map.to_source(flat));
-        let amount = self
-            .builder
-            .index(i64::from(Correspondence::first(&map.source, map.axis)));
-        let mut known: BTreeMap<(Value, Value), Value> = BTreeMap::new();
-        let mut results = Vec::new();
-        for (&index, &first) in wanted.iter().zip(&firsts) {
-            let loaded = known.get(&(index, first)).copied().unwrap_or_else(|| {
-                let along = self.builder.shl(index, amount);
-                let op = Op::LaneLoad(op::LaneLoad {
-                    base,
-                    offset: self.builder.add(first, along),
-                    mask: None,
-                    other: None,
-                    align: size,
-                });
-                self.builder.declared(op, Type::scalar(dtype))
+        let amount = u64::from(Correspondence::first(&map.source, map.axis));
+        Ok(self.map(&[wanted, &firsts], |builder, values| {
+            let amount = builder.bits_like(values[0], DType::I64, amount);
+            let along = builder.shl(values[0], amount);
+            let offset = builder.add(values[1], along);
+            let ty = builder.ty(offset).with_dtype(dtype);
+            let op = Op::LaneLoad(op::LaneLoad {
+                base,
+                offset,
+                mask: None,
+                other: None,
+                align: size,
             });
-            known.insert((index, first), loaded);
-            results.push(loaded);
-        }
-        Ok(results)
+            builder.declared(op, ty)
+        }))
     }
 
     /// Stores a tile to shared memory in row-major order, each element by its owner.
@@ -287,22 +273,17 @@ impl Lowering<'_> {
             .map_err(|error| self.layout_error(&error))?;
         let run = run.min((16 / dtype.bytes()).ilog2());
         let offsets = self.indices(layout, (1 << layout.tile_bits()) - 1);
-        let free = layout.free_bits();
-        let owner = self.all_zero(free);
-        for first in (0..layout.registers()).step_by(1 << run) {
-            if first & free.register != 0 {
-                continue;
-            }
-            let registers: Vec<u32> = (first..first + (1 << run)).collect();
-            let op = Op::LaneStore(op::LaneStore {
-                base,
-                offset: offsets[first as usize],
-                value: self.gather(values, &registers),
-                mask: owner,
-                align: i64::from(dtype.bytes()) << run,
-            });
-            self.builder.emit(op, &[]);
-        }
+        let owner = self.all_zero(layout.free_bits());
+        let own = owners(layout);
+        let starts: Vec<u32> = own.iter().copied().step_by(1 << run).collect();
+        let op = Op::LaneStore(op::LaneStore {
+            base,
+            offset: self.pick(&offsets, &starts),
+            value: self.pick(values, &own),
+            mask: self.owned_mask(None, owner, starts.len()),
+            align: i64::from(dtype.bytes()) << run,
+        });
+        self.builder.emit(op, &[]);
         Ok(())
     }
 }

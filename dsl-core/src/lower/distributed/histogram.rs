@@ -7,7 +7,8 @@
 
 use std::rc::Rc;
 
-use super::tile::{Registers, Tile};
+use super::registers::{Registers, owners};
+use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{AtomicOp, BinaryOp, Class, CompareOp, DType, Literal, Op, Shape, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
@@ -175,32 +176,29 @@ impl Lowering<'_> {
     /// One increment for each element, by the owner of its copies; the others count as outside.
     fn increment(&mut self, counters: &Counters, numbers: &Numbers) {
         let layout = &numbers.layout;
-        let free = layout.free_bits();
-        let owner = self.all_zero(free);
-        let copy = self.copy_of_lane(counters.copy_bits);
-        let one = self.builder.int32(1);
-        for register in (0..layout.registers()).filter(|register| register & free.register == 0) {
-            let mut mask = numbers.masks.as_ref().map(|masks| masks[register as usize]);
-            if let Some(owner) = owner {
-                mask = Some(self.both(mask, owner));
-            }
-            let number = numbers.registers[register as usize];
-            let bin = self.bin(counters, number, numbers.dtype, mask);
-            let mut offset = bin;
-            if counters.copy_bits > 0 {
-                let amount = self.builder.int32(counters.copy_bits as i32);
-                offset = self.builder.shl(offset, amount);
-                offset = self.builder.or(offset, copy);
-            }
-            let op = Op::LaneAtomic(op::LaneAtomic {
-                base: counters.base,
-                offset,
-                value: one,
-                mask: None,
-                op: AtomicOp::Add,
-            });
-            self.builder.emit(op, &[]);
+        let registers = owners(layout);
+        let owner = self.all_zero(layout.free_bits());
+        let masks = numbers.masks.as_ref();
+        let mask = masks.map(|masks| self.pick(masks, &registers));
+        let mask = self.owned_mask(mask, owner, registers.len());
+        let number = self.pick(&numbers.registers, &registers);
+        let mut offset = self.bin(counters, number, numbers.dtype, mask);
+        if counters.copy_bits > 0 {
+            let amount = u64::from(counters.copy_bits);
+            let amount = self.builder.bits_like(offset, DType::I32, amount);
+            offset = self.builder.shl(offset, amount);
+            let copy = self.copy_of_lane(counters.copy_bits);
+            let copy = self.repeated(copy, registers.len());
+            offset = self.builder.or(offset, copy);
         }
+        let op = Op::LaneAtomic(op::LaneAtomic {
+            base: counters.base,
+            offset,
+            value: self.builder.bits_like(offset, DType::I32, 1),
+            mask: None,
+            op: AtomicOp::Add,
+        });
+        self.builder.emit(op, &[]);
     }
 
     /// The copy that a lane counts in.
@@ -213,7 +211,7 @@ impl Lowering<'_> {
         self.thread_value(&map)
     }
 
-    /// The bin of a number (`i32`), the spare one where it is outside or masked off. Compared as
+    /// The bins of numbers (`i32`), the spare one where it is outside or masked off. Compared as
     /// unsigned numbers, so that negative ones are large.
     fn bin(&mut self, counters: &Counters, x: Value, dtype: DType, mask: Option<Value>) -> Value {
         let (signed, unsigned) = match dtype.bits() {
@@ -222,8 +220,7 @@ impl Lowering<'_> {
         };
         let x = self.builder.cast(x, signed);
         let mut bin = self.builder.bitcast(x, unsigned);
-        let spare = Literal::from_bits(unsigned, counters.bins as u64);
-        let spare = self.builder.filled(spare, Shape::SCALAR);
+        let spare = self.builder.bits_like(x, unsigned, counters.bins as u64);
         let always =
             dtype.class() == Class::Unsigned && u128::from(dtype.mask()) < counters.bins as u128;
         if !always {
@@ -240,29 +237,35 @@ impl Lowering<'_> {
         let layout = self.assigned(result);
         let init = init.map(|init| self.get(init, &layout)).transpose()?;
         let places = self.indices(&layout, (1 << layout.tile_bits()) - 1);
-        let width = (1_i64 << counters.copy_bits).min(self.counters_of_access());
-        let mut registers = Vec::new();
-        for (register, &place) in places.iter().enumerate() {
-            let amount = self.builder.index(i64::from(counters.copy_bits));
-            let first = self.builder.shl(place, amount);
-            let mut parts: Vec<Value> = init.iter().map(|init| init[register]).collect();
-            for copy in (0..1_i64 << counters.copy_bits).step_by(width as usize) {
-                let distance = self.builder.index(copy);
-                let op = Op::LaneLoad(op::LaneLoad {
-                    base: counters.base,
-                    offset: self.builder.add(first, distance),
-                    mask: None,
-                    other: None,
-                    align: 4 * width,
+        let places = self.distinct(&places, &layout);
+        let amount = u64::from(counters.copy_bits);
+        let amount = self.builder.bits_like(places, DType::I64, amount);
+        let first = self.builder.shl(places, amount);
+        let width = (1_u32 << counters.copy_bits).min(self.counters_of_access() as u32);
+        let count = self.builder.ty(places).shape.elements() as u32;
+        let mut sum = init.map(|init| self.distinct(&init, &layout));
+        for copy in (0..1_u64 << counters.copy_bits).step_by(width as usize) {
+            let distance = self.builder.bits_like(first, DType::I64, copy);
+            let op = Op::LaneLoad(op::LaneLoad {
+                base: counters.base,
+                offset: self.builder.add(first, distance),
+                mask: None,
+                other: None,
+                align: 4 * i64::from(width),
+            });
+            let ty = Type::vector(DType::I32, (count * width) as usize);
+            let loaded = self.builder.declared(op, ty);
+            for part in 0..width {
+                let own: Vec<u32> = (0..count).map(|at| at * width + part).collect();
+                let own = self.elements(loaded, &own);
+                sum = Some(match sum {
+                    Some(sum) => self.builder.add(sum, own),
+                    None => own,
                 });
-                let ty = Type::vector(DType::I32, width as usize);
-                let loaded = self.builder.declared(op, ty);
-                parts.extend(self.scatter(loaded, width as usize));
             }
-            let sum = parts.into_iter().reduce(|a, b| self.builder.add(a, b));
-            registers.push(sum.expect("broken invariant: a counter has a copy"));
         }
-        let registers = Rc::from(registers);
+        let sum = sum.expect("broken invariant: a counter has a copy");
+        let registers = Registers::of(sum, &layout);
         self.bind(result, Tile { layout, registers });
         Ok(())
     }

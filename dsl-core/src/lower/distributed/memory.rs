@@ -1,10 +1,11 @@
-//! Loads, stores and atomics: vectors of registers, one owner for replicated elements.
+//! Loads, stores and atomics: one instruction for all vectors of registers, one owner for replicated
+//! elements.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::order::Touch;
-use super::tile::{Registers, Tile};
+use super::registers::{Registers, grouped, owners};
+use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::numbers::filling;
 use crate::ir::{DType, Effect, Func, Inst, Literal, MemoryAccess, Op, Type, Value, op};
@@ -20,7 +21,7 @@ pub(super) struct Access {
     dtype: DType,
     offsets: Registers,
     masks: Option<Registers>,
-    /// Registers of each vector, in memory order.
+    /// Registers of each vector, in memory order; all vectors are equally long.
     vectors: Vec<Vec<u32>>,
     /// Whether a vector may hold elements that its mask lets through and, behind them, others.
     ragged: bool,
@@ -49,98 +50,112 @@ impl Lowering<'_> {
                 effect: Effect::Reads,
             },
         );
-        let registers = self.loaded(&access, other.as_ref()).into();
+        let registers = self.loaded(&access, other.as_ref());
         self.bind(result, Tile { layout, registers });
         Ok(())
     }
 
-    /// The registers of a load.
-    fn loaded(&mut self, access: &Access, other: Option<&Registers>) -> Vec<Value> {
-        let mut registers: Vec<Option<Value>> = vec![None; access.offsets.len()];
-        // Registers with one offset and one mask read once.
-        let mut known: BTreeMap<Vec<Value>, Vec<Value>> = BTreeMap::new();
-        for vector in &access.vectors {
-            let first = vector[0] as usize;
-            let mut key = vec![access.offsets[first]];
-            key.extend(access.whole(vector));
-            if access.ragged {
-                key.extend(access.masks_of(vector));
+    /// The registers of a load. Vectors of one offset and one mask are read once.
+    fn loaded(&mut self, access: &Access, other: Option<&Registers>) -> Registers {
+        let other = other.filter(|_| access.masks.is_some());
+        let keys = access
+            .vectors
+            .iter()
+            .map(|vector| access.key(vector, other));
+        let (firsts, groups) = grouped(keys);
+        let read: Vec<&[u32]> = firsts
+            .iter()
+            .map(|&at| &access.vectors[at as usize][..])
+            .collect();
+        let all = read.concat();
+        let op = Op::LaneLoad(op::LaneLoad {
+            base: access.base,
+            offset: self.pick(&access.offsets, &starts(&read)),
+            mask: self.whole(access, &read),
+            other: other.map(|other| self.pick(other, &all)),
+            align: i64::from(access.dtype.bytes()) * read[0].len() as i64,
+        });
+        let loaded = self
+            .builder
+            .declared(op, Type::vector(access.dtype, all.len()));
+        let mut places = vec![0; access.offsets.count()];
+        for (vector, group) in access.vectors.iter().zip(groups) {
+            for (&register, at) in vector.iter().zip(group * vector.len() as u32..) {
+                places[register as usize] = at;
             }
-            if let Some(other) = other {
-                key.extend(vector.iter().map(|&register| other[register as usize]));
-            }
-            let elements = match known.get(&key) {
-                Some(elements) => elements.clone(),
-                None => {
-                    let mask = access.whole(vector);
-                    let other = other.filter(|_| mask.is_some());
-                    let other = other.map(|other| self.gather(other, vector));
-                    self.load_vector(access, first, vector.len(), (mask, other))
-                }
-            };
-            for (&register, &element) in vector.iter().zip(&elements) {
-                registers[register as usize] = Some(element);
-            }
-            known.insert(key, elements);
         }
-        let registers: Option<Vec<Value>> = registers.into_iter().collect();
-        let registers = registers.expect("broken invariant: vectors cover all registers");
+        let registers = Registers::new(loaded, places);
         if access.ragged {
-            return self.load_rests(access, registers);
+            return self.load_rests(access, &registers);
         }
         registers
     }
 
-    /// Replaces the elements that vectors with a part behind the mask have not loaded.
-    fn load_rests(&mut self, access: &Access, registers: Vec<Value>) -> Vec<Value> {
-        let types = vec![Type::scalar(access.dtype); registers.len()];
-        self.where_ragged(access, &types, &mut |lowering, rests| {
-            let mut registers = registers.clone();
-            for &(register, mask) in rests {
-                let op = Op::LaneLoad(op::LaneLoad {
-                    base: access.base,
-                    offset: access.offsets[register],
-                    mask: Some(mask),
-                    other: Some(registers[register]),
-                    align: i64::from(access.dtype.bytes()),
-                });
-                registers[register] = lowering.builder.declared(op, Type::scalar(access.dtype));
-            }
-            registers
-        })
+    /// Whether masks let all elements of some vectors through.
+    fn whole(&mut self, access: &Access, vectors: &[&[u32]]) -> Option<Value> {
+        let masks = access.masks.as_ref()?;
+        let deciding: Vec<u32> = vectors
+            .iter()
+            .map(|vector| access.deciding(vector))
+            .collect();
+        Some(self.pick(masks, &deciding))
     }
 
-    /// Emits `emit` where a lane has a vector that its mask divides, with the elements of such vectors
-    /// and their masks, and without any elsewhere. Lanes part there.
+    /// Replaces the elements that vectors with a part behind the mask have not loaded.
+    fn load_rests(&mut self, access: &Access, registers: &Registers) -> Registers {
+        let parts = access.by_position();
+        let ty = Type::vector(access.dtype, registers.count());
+        let results = self.where_ragged(access, &[ty], &mut |lowering, masks| {
+            let mut loaded = Vec::new();
+            for (at, part) in parts.iter().enumerate() {
+                let own = lowering.pick(registers, part);
+                loaded.push(match masks.get(at) {
+                    Some(&mask) => {
+                        let op = Op::LaneLoad(op::LaneLoad {
+                            base: access.base,
+                            offset: lowering.pick(&access.offsets, part),
+                            mask: Some(mask),
+                            other: Some(own),
+                            align: i64::from(access.dtype.bytes()),
+                        });
+                        lowering
+                            .builder
+                            .declared(op, Type::vector(access.dtype, part.len()))
+                    }
+                    None => own,
+                });
+            }
+            vec![lowering.joined(&loaded)]
+        });
+        let mut places = vec![0; registers.count()];
+        for (&register, at) in parts.concat().iter().zip(0..) {
+            places[register as usize] = at;
+        }
+        Registers::new(results[0], places)
+    }
+
+    /// Emits `emit` where a lane has a vector that its mask divides, with the masks of such vectors'
+    /// elements, position by position but the last, and without any elsewhere. Lanes part there.
     fn where_ragged(
         &mut self,
         access: &Access,
         types: &[Type],
-        emit: &mut dyn FnMut(&mut Self, &[(usize, Value)]) -> Vec<Value>,
+        emit: &mut dyn FnMut(&mut Self, &[Value]) -> Vec<Value>,
     ) -> Vec<Value> {
-        let mut any = self.builder.boolean(false);
-        for vector in &access.vectors {
-            let masks = access.masks_of(vector);
-            if let (Some(&first), Some(&last)) = (masks.first(), masks.last()) {
-                let ends = self.builder.not(last);
-                let divided = self.builder.and(first, ends);
-                any = self.builder.or(any, divided);
-            }
-        }
-        let regions = [true, false].map(|divided| {
+        let masks = access.masks.clone();
+        let masks = masks.expect("broken invariant: a mask divides vectors");
+        let parts = access.by_position();
+        let [first, last] = [0, parts.len() - 1].map(|at| self.pick(&masks, &parts[at]));
+        let ends = self.builder.not(last);
+        let divided = self.builder.and(first, ends);
+        let condition = self.any(divided);
+        let regions = [parts.len() - 1, 0].map(|divided| {
             let region = self.builder.new_region(&[]);
             let outer = self.builder.enter(region);
             let mut rests = Vec::new();
-            for vector in access.vectors.iter().filter(|_| divided) {
-                let masks = access.masks_of(vector);
-                let Some((&last, others)) = masks.split_last() else {
-                    continue;
-                };
-                let ends = self.builder.not(last);
-                for (&register, &mask) in vector.iter().zip(others) {
-                    let mask = self.builder.and(mask, ends);
-                    rests.push((register as usize, mask));
-                }
+            for part in &parts[..divided] {
+                let mask = self.pick(&masks, part);
+                rests.push(self.builder.and(mask, ends));
             }
             let values = emit(self, &rests);
             self.builder.emit(Op::Yield(op::Yield { values }), &[]);
@@ -149,7 +164,7 @@ impl Lowering<'_> {
         });
         let [on_true, on_false] = regions;
         let op = Op::If(op::If {
-            condition: any,
+            condition,
             on_true,
             on_false,
         });
@@ -161,24 +176,6 @@ impl Lowering<'_> {
     fn is_zero(&self, value: Value) -> bool {
         let definition = |value: Value| self.definitions[value].map(|inst| self.block.op(inst));
         filling(value, definition).is_some_and(Literal::is_positive_zero)
-    }
-
-    fn load_vector(
-        &mut self,
-        access: &Access,
-        register: usize,
-        lanes: usize,
-        (mask, other): (Option<Value>, Option<Value>),
-    ) -> Vec<Value> {
-        let op = Op::LaneLoad(op::LaneLoad {
-            base: access.base,
-            offset: access.offsets[register],
-            mask,
-            other,
-            align: i64::from(access.dtype.bytes()) * lanes as i64,
-        });
-        let loaded = self.builder.declared(op, Type::vector(access.dtype, lanes));
-        self.scatter(loaded, lanes)
     }
 
     pub(super) fn store(&mut self, inst: Inst, op: &op::Store) -> Result<()> {
@@ -200,24 +197,25 @@ impl Lowering<'_> {
             },
         );
         let owner = self.all_zero(layout.free_bits());
-        for vector in &access.vectors {
-            let op = Op::LaneStore(op::LaneStore {
-                base: access.base,
-                offset: access.offsets[vector[0] as usize],
-                value: self.gather(&values, vector),
-                mask: self.owned_mask(access.whole(vector), owner),
-                align: i64::from(access.dtype.bytes()) * vector.len() as i64,
-            });
-            self.builder.emit(op, &[]);
-        }
+        let vectors: Vec<&[u32]> = access.vectors.iter().map(|vector| &vector[..]).collect();
+        let mask = self.whole(&access, &vectors);
+        let op = Op::LaneStore(op::LaneStore {
+            base: access.base,
+            offset: self.pick(&access.offsets, &starts(&vectors)),
+            value: self.pick(&values, &vectors.concat()),
+            mask: self.owned_mask(mask, owner, vectors.len()),
+            align: i64::from(access.dtype.bytes()) * vectors[0].len() as i64,
+        });
+        self.builder.emit(op, &[]);
         if access.ragged {
-            self.where_ragged(&access, &[], &mut |lowering, rests| {
-                for &(register, mask) in rests {
+            let parts = access.by_position();
+            self.where_ragged(&access, &[], &mut |lowering, masks| {
+                for (part, &mask) in parts.iter().zip(masks) {
                     let op = Op::LaneStore(op::LaneStore {
                         base: access.base,
-                        offset: access.offsets[register],
-                        value: values[register],
-                        mask: lowering.owned_mask(Some(mask), owner),
+                        offset: lowering.pick(&access.offsets, part),
+                        value: lowering.pick(&values, part),
+                        mask: lowering.owned_mask(Some(mask), owner, part.len()),
                         align: i64::from(access.dtype.bytes()),
                     });
                     lowering.builder.emit(op, &[]);
@@ -228,14 +226,18 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// A mask and the owner's condition.
+    /// Masks of `count` accesses and the owner's condition.
     pub(super) fn owned_mask(
         &mut self,
         mask: Option<Value>,
         owner: Option<Value>,
+        count: usize,
     ) -> Option<Value> {
         match owner {
-            Some(owner) => Some(self.both(mask, owner)),
+            Some(owner) => {
+                let owner = self.repeated(owner, count);
+                Some(self.both(mask, owner))
+            }
             None => mask,
         }
     }
@@ -253,8 +255,7 @@ impl Lowering<'_> {
         let op::AtomicReduce { offsets, value, .. } = *op;
         let layout = self.stored_layout(inst, value)?;
         let values = self.get(value, &layout)?;
-        let mut access = self.access(&op.access(), &layout)?;
-        access.split();
+        let access = self.access(&op.access(), &layout)?;
         self.order_access(
             access.argument,
             Touch {
@@ -262,23 +263,18 @@ impl Lowering<'_> {
                 effect: Effect::Combines(op.op),
             },
         );
-        let free = layout.free_bits();
-        let owner = self.all_zero(free);
-        for vector in &access.vectors {
-            let register = vector[0];
-            if register & free.register != 0 {
-                continue;
-            }
-            let mask = self.owned_mask(access.whole(vector), owner);
-            let atomic = Op::LaneAtomic(op::LaneAtomic {
-                base: access.base,
-                offset: access.offsets[register as usize],
-                value: values[register as usize],
-                mask,
-                op: op.op,
-            });
-            self.builder.emit(atomic, &[]);
-        }
+        let owner = self.all_zero(layout.free_bits());
+        let registers = owners(&layout);
+        let masks = access.masks.as_ref();
+        let mask = masks.map(|masks| self.pick(masks, &registers));
+        let atomic = Op::LaneAtomic(op::LaneAtomic {
+            base: access.base,
+            offset: self.pick(&access.offsets, &registers),
+            value: self.pick(&values, &registers),
+            mask: self.owned_mask(mask, owner, registers.len()),
+            op: op.op,
+        });
+        self.builder.emit(atomic, &[]);
         Ok(())
     }
 
@@ -294,7 +290,7 @@ impl Lowering<'_> {
         let (dtype, _) = pointee.ok_or_else(|| self.error("the base is not a pointer"))?;
         Ok(Access {
             argument,
-            base: self.bound(tile.base).registers[0],
+            base: self.argument(tile.base),
             dtype,
             offsets: self.get(tile.offsets, layout)?,
             masks: tile.mask.map(|mask| self.get(mask, layout)).transpose()?,
@@ -354,31 +350,6 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// A scalar or vector of some registers.
-    pub(super) fn gather(&mut self, registers: &[Value], chosen: &[u32]) -> Value {
-        match chosen {
-            &[register] => registers[register as usize],
-            chosen => {
-                let elements = chosen.iter().map(|&register| registers[register as usize]);
-                let op = Op::Vector(op::Vector {
-                    elements: elements.collect(),
-                });
-                self.builder.value(op)
-            }
-        }
-    }
-
-    /// The elements of a scalar or vector.
-    pub(super) fn scatter(&mut self, vector: Value, lanes: usize) -> Vec<Value> {
-        if lanes == 1 {
-            return vec![vector];
-        }
-        let extract = |index| Op::Extract(op::Extract { vector, index });
-        (0..lanes as i64)
-            .map(|index| self.builder.value(extract(index)))
-            .collect()
-    }
-
     /// The offsets and layout of an access, if they give every address to one lane.
     fn owned(
         &self,
@@ -399,28 +370,44 @@ impl Access {
         self.masks.as_ref()
     }
 
-    /// The masks of a vector's registers.
-    fn masks_of(&self, vector: &[u32]) -> Vec<Value> {
-        let masks = self.masks.iter();
-        masks
-            .flat_map(|masks| vector.iter().map(|&register| masks[register as usize]))
+    /// What tells vectors apart that read something else.
+    fn key(&self, vector: &[u32], other: Option<&Registers>) -> Vec<u32> {
+        let places = |registers: &Registers, of: &[u32]| -> Vec<u32> {
+            let places = of
+                .iter()
+                .map(|&register| registers.places()[register as usize]);
+            places.collect()
+        };
+        let masked = if self.ragged { vector } else { &vector[..1] };
+        let mut key = places(&self.offsets, &vector[..1]);
+        key.extend(self.masks.iter().flat_map(|masks| places(masks, masked)));
+        key.extend(other.iter().flat_map(|other| places(other, vector)));
+        key
+    }
+
+    /// The register whose mask lets all elements of a vector through: they share it, or it ends
+    /// somewhere.
+    fn deciding(&self, vector: &[u32]) -> u32 {
+        let at = if self.ragged { vector.len() - 1 } else { 0 };
+        vector[at]
+    }
+
+    /// The registers at each position of the vectors.
+    fn by_position(&self) -> Vec<Vec<u32>> {
+        (0..self.vectors[0].len())
+            .map(|at| self.vectors.iter().map(|vector| vector[at]).collect())
             .collect()
     }
 
-    /// Whether the mask lets all elements of a vector through: they share it, or it ends somewhere.
-    fn whole(&self, vector: &[u32]) -> Option<Value> {
-        let masks = self.masks_of(vector);
-        if self.ragged {
-            masks.last()
-        } else {
-            masks.first()
-        }
-        .copied()
+    /// The first register of each vector.
+    pub(super) fn starts(&self) -> Vec<u32> {
+        self.vectors.iter().map(|vector| vector[0]).collect()
     }
 
-    /// The masks, to change.
-    pub(super) fn masks_mut(&mut self) -> &mut Option<Registers> {
-        &mut self.masks
+    /// Accesses each register alone, by these masks.
+    pub(super) fn restrict(&mut self, masks: Registers) {
+        self.masks = Some(masks);
+        self.split();
     }
 
     /// The argument.
@@ -454,4 +441,9 @@ impl Access {
             .map(|register| vec![register])
             .collect();
     }
+}
+
+/// The first register of each vector.
+fn starts(vectors: &[&[u32]]) -> Vec<u32> {
+    vectors.iter().map(|vector| vector[0]).collect()
 }

@@ -1,9 +1,9 @@
 //! Block IR to lane IR for a GPU: each tile becomes registers spread over lanes and warps.
 //!
-//! A tile value is a list of lane values, one for each register of its layout. Elementwise ops act
-//! register by register; shape ops rename registers; loads and stores are as wide as the layout and
-//! what is known of the offsets allow; a level of a reduction is a bit of the index, which is a
-//! register, a lane (shuffle) or a warp (shared memory). Where a use asks for another layout, a
+//! A tile is one lane value, the vector of its registers. Elementwise ops act on it whole; shape ops
+//! rename registers; loads and stores are as wide as the layout and what is known of the offsets allow,
+//! and one instruction each; a level of a reduction is a bit of the index, which is a register, a lane
+//! (shuffle) or a warp (shared memory). Where a use asks for another layout, a
 //! [`Conversion`](crate::layout::Conversion) is planned and walked.
 //!
 //! All control flow is uniform: scalars are equal in all lanes of the thread block, so shuffles and
@@ -24,6 +24,7 @@ mod order;
 mod pipeline;
 mod point;
 mod reduce;
+mod registers;
 mod resident;
 mod scan;
 mod scatter;
@@ -52,6 +53,7 @@ use buffers::Buffers;
 use histogram::Counters;
 use order::Pending;
 use pipeline::MAX_STAGES;
+use registers::Registers;
 use resident::Residents;
 use tile::{Scope, Tile};
 
@@ -199,13 +201,8 @@ impl<'a> Lowering<'a> {
                 .builder
                 .parameter(parameter.clone(), self.block.ty(value));
             let layout = self.scalar_layout();
-            self.bind(
-                value,
-                Tile {
-                    layout,
-                    registers: Rc::from([argument]),
-                },
-            );
+            let registers = Registers::uniform(argument, 1);
+            self.bind(value, Tile { layout, registers });
         }
         self.insts(self.block.body())
     }

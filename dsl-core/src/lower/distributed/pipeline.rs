@@ -368,19 +368,17 @@ impl Lowering<'_> {
             .ok_or_else(|| self.error("only loads can run ahead"))?;
         self.check(&[load], &mut BTreeSet::new())?;
         let access = self.access(&tile, &layout)?;
-        for (number, vector) in (0..).zip(self.copied_vectors(&tile, &layout)) {
-            let first = vector[0] as usize;
-            let distance = self.builder.index(number * place.step());
-            let op = Op::StartCopy(op::StartCopy {
-                target,
-                offset: self.builder.add(start, distance),
-                source: access.base(),
-                source_offset: access.offsets()[first],
-                mask: access.masks().map(|masks| masks[first]),
-                count: place.width,
-            });
-            self.builder.emit(op, &[]);
-        }
+        let vectors = self.copied_vectors(&tile, &layout);
+        let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
+        let op = Op::StartCopy(op::StartCopy {
+            target,
+            offset: self.copy_offsets(place, start, starts.len()),
+            source: access.base(),
+            source_offset: self.pick(access.offsets(), &starts),
+            mask: access.masks().map(|masks| self.pick(masks, &starts)),
+            count: place.width,
+        });
+        self.builder.emit(op, &[]);
         Ok(())
     }
 }

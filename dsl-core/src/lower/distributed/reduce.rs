@@ -28,7 +28,8 @@ impl Lowering<'_> {
         let (layout, plan) = self.reduction_plan(sources[0], axis, order)?;
         let mut columns = Vec::new();
         for &source in sources {
-            columns.push(self.get(source, &layout)?);
+            let registers = self.get(source, &layout)?;
+            columns.push(self.split(&registers));
         }
         let values = |register: u32| columns.iter().map(|c| c[register as usize]).collect();
         let mut partial: Partial = (0..layout.registers())
@@ -37,7 +38,8 @@ impl Lowering<'_> {
         self.reduction_steps(&mut partial, &plan.steps, &combiner)?;
         let reduced = Rc::new(plan.result);
         for (position, &result) in results.iter().enumerate() {
-            let registers = partial.values().map(|values| values[position]).collect();
+            let own: Vec<Value> = partial.values().map(|values| values[position]).collect();
+            let registers = self.join(&own);
             self.bind(
                 result,
                 Tile {

@@ -94,7 +94,8 @@ impl Lowering<'_> {
         let (layout, steps) = self.scan_layout(results[0], axis)?;
         let mut columns = Vec::new();
         for &source in sources {
-            columns.push(self.get(source, &layout)?);
+            let registers = self.get(source, &layout)?;
+            columns.push(self.split(&registers));
         }
         let mut prefixes: Vec<Vec<Value>> = (0..layout.registers() as usize)
             .map(|register| columns.iter().map(|column| column[register]).collect())
@@ -103,7 +104,8 @@ impl Lowering<'_> {
             self.scan_step(&scan, &layout, step, &mut prefixes)?;
         }
         for (position, &result) in results.iter().enumerate() {
-            let registers = prefixes.iter().map(|values| values[position]).collect();
+            let own: Vec<Value> = prefixes.iter().map(|values| values[position]).collect();
+            let registers = self.join(&own);
             let layout = Rc::clone(&layout);
             self.bind(result, Tile { layout, registers });
         }
@@ -406,7 +408,7 @@ impl Lowering<'_> {
                     align: width as i64 * i64::from(dtype.bytes()),
                 });
                 let vector = self.builder.declared(op, Type::vector(dtype, width));
-                for (at, value) in self.scatter(vector, width).into_iter().enumerate() {
+                for (at, value) in self.scalars(vector).into_iter().enumerate() {
                     loaded[start + at].push(value);
                 }
             }

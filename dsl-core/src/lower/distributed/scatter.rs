@@ -7,9 +7,10 @@
 use std::rc::Rc;
 
 use super::memory::Access;
-use super::tile::{Registers, Scope};
+use super::registers::Registers;
+use super::tile::Scope;
 use super::{Lowering, Result};
-use crate::ir::{AtomicOp, CompareOp, DType, Inst, Literal, Op, Shape, Space, Type, Value, op};
+use crate::ir::{AtomicOp, CompareOp, DType, Inst, Op, Space, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::{LANE_BITS, WARP_LANES};
 
@@ -66,32 +67,21 @@ impl Lowering<'_> {
                 .dim_mask(axis)
                 .map_err(|error| self.layout_error(&error))?;
             let indices = self.indices(layout, mask);
-            let last = self.builder.index(shape.extent(axis) as i64 - 1);
-            self.restrict(access, |lowering, register| {
-                lowering
-                    .builder
-                    .compare(CompareOp::Eq, indices[register], last)
+            let last = shape.extent(axis) as u64 - 1;
+            let owned = self.map(&[&indices], |builder, index| {
+                let last = builder.bits_like(index[0], DType::I64, last);
+                builder.compare(CompareOp::Eq, index[0], last)
             });
+            let masks = access.masks().cloned();
+            let restricted = match &masks {
+                Some(masks) => self.map(&[masks, &owned], |builder, both| {
+                    builder.and(both[0], both[1])
+                }),
+                None => owned,
+            };
+            access.restrict(restricted);
         }
         Ok(())
-    }
-
-    /// Adds a condition for each register to the masks of an access.
-    fn restrict(
-        &mut self,
-        access: &mut Access,
-        mut condition: impl FnMut(&mut Self, usize) -> Value,
-    ) {
-        let count = access.offsets().len();
-        let masks = access.masks_mut().clone();
-        let restricted: Vec<Value> = (0..count)
-            .map(|register| {
-                let condition = condition(self, register);
-                self.both(masks.as_ref().map(|masks| masks[register]), condition)
-            })
-            .collect();
-        *access.masks_mut() = Some(Rc::from(restricted));
-        access.split();
     }
 
     /// Masks off every element that a higher one with its offset overwrites, whatever the offsets are.
@@ -115,30 +105,25 @@ impl Lowering<'_> {
             owner: self.all_zero(layout.free_bits()),
         };
         let elements = self.indices(layout, (1_u64 << layout.tile_bits()) - 1);
-        let one = self.builder.int32(1);
-        let keys: Vec<Value> = elements
-            .into_iter()
-            .map(|element| {
-                let element = self.builder.cast(element, DType::I32);
-                self.builder.add(element, one)
-            })
-            .collect();
+        let elements = self.distinct(&elements, layout);
+        let elements = self.builder.cast(elements, DType::I32);
+        let one = self.builder.bits_like(elements, DType::I32, 1);
+        let keys = self.builder.add(elements, one);
+        let offsets = self.distinct(access.offsets(), layout);
         self.clear_table(&table);
         self.barrier();
-        let registers = keys.len();
-        let always = self.builder.boolean(true);
-        let never = self.builder.boolean(false);
-        let open = access.masks_mut().clone();
-        let mut init = open.map_or(vec![always; registers], |open| open.to_vec());
-        init.extend(vec![never; registers]);
-        init.push(one);
-        let mut types = vec![Type::BOOL; 2 * registers];
-        types.push(Type::scalar(DType::I32));
+        let always = self.builder.bits_like(keys, DType::Bool, 1);
+        let never = self.builder.bits_like(keys, DType::Bool, 0);
+        let masks = access.masks().cloned();
+        let open = masks.map_or(always, |masks| self.distinct(&masks, layout));
+        let init = vec![open, never, self.builder.int32(1)];
+        let types: Vec<Type> = init.iter().map(|&value| self.builder.ty(value)).collect();
         let before = self.builder.new_region(&types);
         let outer = self.builder.enter(before);
         self.scopes.push(Scope::default());
-        let state = self.builder.parameters(before).to_vec();
-        let values = self.decide_round(&table, access.offsets(), &keys, &state, (start, bytes));
+        let parameters = self.builder.parameters(before);
+        let state = [parameters[0], parameters[1], parameters[2]];
+        let values = self.decide_round(&table, (offsets, keys), state, (start, bytes));
         self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.scopes.pop();
         self.builder.enter(outer);
@@ -148,69 +133,48 @@ impl Lowering<'_> {
         let rounds = self
             .builder
             .emit(Op::While(op::While { init, before, body }), &[]);
-        let stores = &self.builder.results(rounds)[registers..2 * registers];
-        *access.masks_mut() = Some(Rc::from(stores));
-        access.split();
+        let stores = self.builder.results(rounds)[1];
+        access.restrict(Registers::of(stores, layout));
     }
 
-    /// One round. `state` and what follows the condition in the result are, for each register, whether
-    /// its fate is open, then whether it stores, and the number of the round.
+    /// One round. The state and what follows the condition in the result are which elements' fates are
+    /// open, which elements store, and the number of the round.
     fn decide_round(
         &mut self,
         table: &Table,
-        offsets: &Registers,
-        keys: &[Value],
-        state: &[Value],
+        (offsets, keys): (Value, Value),
+        [open, stores, round]: [Value; 3],
         (start, bytes): (i64, i64),
     ) -> Vec<Value> {
-        let (open, stores) = state[..2 * keys.len()].split_at(keys.len());
-        let round = state[2 * keys.len()];
-        let places: Vec<Value> = self.hashes(offsets, round, table.slots);
-        for ((&place, &key), &open) in places.iter().zip(keys).zip(open) {
-            let mask = self.owned_mask(Some(open), table.owner);
-            self.raise(table, place, key, mask);
-        }
+        let count = self.builder.ty(keys).shape.elements();
+        let places = self.hashes(offsets, round, table.slots);
+        let mask = self.owned_mask(Some(open), table.owner, count);
+        self.raise(table, places, keys, mask);
         self.barrier();
-        let zero = self.builder.int32(0);
-        let mut wins = Vec::new();
-        for (register, &place) in places.iter().enumerate() {
-            let open = open[register];
-            let highest = self.load_entry(table.highest, place, Some((open, zero)));
-            let own = self.builder.compare(CompareOp::Eq, highest, keys[register]);
-            let own = self.builder.and(open, own);
-            let mask = self.owned_mask(Some(own), table.owner);
-            self.store_entry(table.shown, place, offsets[register], mask);
-            wins.push(own);
-        }
+        let zero = self.builder.bits_like(keys, DType::I32, 0);
+        let highest = self.load_entry(table.highest, places, Some((open, zero)));
+        let own = self.builder.compare(CompareOp::Eq, highest, keys);
+        let wins = self.builder.and(open, own);
+        let mask = self.owned_mask(Some(wins), table.owner, count);
+        self.store_entry(table.shown, places, offsets, mask);
         self.barrier();
-        let mut any = self.builder.boolean(false);
-        let mut left = Vec::new();
-        for (register, &place) in places.iter().enumerate() {
-            let offset = offsets[register];
-            let shown = self.load_entry(table.shown, place, Some((open[register], offset)));
-            let other = self.builder.compare(CompareOp::Ne, shown, offset);
-            let other = self.builder.and(open[register], other);
-            any = self.builder.or(any, other);
-            left.push(other);
-            let mask = self.owned_mask(Some(wins[register]), table.owner);
-            self.store_entry(table.highest, place, zero, mask);
-        }
+        let shown = self.load_entry(table.shown, places, Some((open, offsets)));
+        let other = self.builder.compare(CompareOp::Ne, shown, offsets);
+        let left = self.builder.and(open, other);
+        self.store_entry(table.highest, places, zero, mask);
+        let any = self.any(left);
         let flag = self.builder.index(table.slots);
         self.raise(table, flag, round, Some(any));
         self.publish_shared(start, bytes);
         let last = self.load_entry(table.highest, flag, None);
-        let mut values = vec![self.builder.compare(CompareOp::Eq, last, round)];
-        values.extend(left);
-        for (&stores, &wins) in stores.iter().zip(&wins) {
-            values.push(self.builder.or(stores, wins));
-        }
+        let more = self.builder.compare(CompareOp::Eq, last, round);
+        let stores = self.builder.or(stores, wins);
         let one = self.builder.int32(1);
-        values.push(self.builder.add(round, one));
-        values
+        vec![more, left, stores, self.builder.add(round, one)]
     }
 
     /// The slots of offsets in a round: the high bits of products with an odd number of its own.
-    fn hashes(&mut self, offsets: &Registers, round: Value, slots: i64) -> Vec<Value> {
+    fn hashes(&mut self, offsets: Value, round: Value, slots: i64) -> Value {
         let round = self.builder.cast(round, DType::I64);
         let two = self.builder.index(2);
         let twice = self.builder.mul(round, two);
@@ -218,17 +182,13 @@ impl Lowering<'_> {
         let odd = self.builder.add(twice, one);
         let golden = self.builder.index(GOLDEN);
         let factor = self.builder.mul(odd, golden);
+        let factor = self.repeated(factor, self.builder.ty(offsets).shape.elements());
+        let product = self.builder.mul(offsets, factor);
+        let product = self.builder.bitcast(product, DType::U64);
         let amount = 64 - u64::from(slots.trailing_zeros());
-        let amount = self
-            .builder
-            .filled(Literal::from_bits(DType::U64, amount), Shape::SCALAR);
-        let hash = |&offset: &Value| {
-            let product = self.builder.mul(offset, factor);
-            let product = self.builder.bitcast(product, DType::U64);
-            let high = self.builder.shr(product, amount);
-            self.builder.cast(high, DType::I64)
-        };
-        offsets.iter().map(hash).collect()
+        let amount = self.builder.bits_like(product, DType::U64, amount);
+        let high = self.builder.shr(product, amount);
+        self.builder.cast(high, DType::I64)
     }
 
     /// Empties the table, the lanes of the block taking slots in turns.
@@ -274,7 +234,8 @@ impl Lowering<'_> {
             other: masked.map(|(_, other)| other),
             align: i64::from(dtype.bytes()),
         });
-        self.builder.declared(op, Type::scalar(dtype))
+        let ty = self.builder.ty(offset).with_dtype(dtype);
+        self.builder.declared(op, ty)
     }
 
     fn store_entry(&mut self, base: Value, offset: Value, value: Value, mask: Option<Value>) {

@@ -45,8 +45,8 @@ impl Lowering<'_> {
             let dtype = self.dtype(result)?;
             let own = lines.registers.iter().map(|element| element[position]);
             let own: Vec<Value> = own.collect();
-            let registers = own.into_iter().map(|x| self.builder.cast(x, dtype));
-            let registers = registers.collect();
+            let own = self.join(&own);
+            let registers = self.map(&[&own], |builder, x| builder.cast(x[0], dtype));
             let layout = Rc::clone(&layout);
             self.bind(result, Tile { layout, registers });
         }
@@ -67,8 +67,9 @@ impl Lowering<'_> {
             let narrow = position < keys && own.bits() < WORD.bits();
             let dtype = if narrow { WORD } else { own };
             let values = self.get(source, layout)?;
-            for (element, &value) in registers.iter_mut().zip(values.iter()) {
-                element.push(self.builder.cast(value, dtype));
+            let values = self.map(&[&values], |builder, x| builder.cast(x[0], dtype));
+            for (element, value) in registers.iter_mut().zip(self.split(&values)) {
+                element.push(value);
             }
             dtypes.push(dtype);
         }
@@ -162,12 +163,13 @@ impl Lowering<'_> {
         let mut moved = vec![Vec::new(); lines.registers.len()];
         for (position, &dtype) in lines.dtypes.iter().enumerate() {
             let registers = lines.registers.iter().map(|element| element[position]);
+            let registers: Vec<Value> = registers.collect();
             let tile = Tile {
                 layout: Rc::clone(&from),
-                registers: registers.collect(),
+                registers: self.join(&registers),
             };
             let values = self.convert(&tile, dtype, &to)?;
-            for (element, &value) in moved.iter_mut().zip(values.iter()) {
+            for (element, value) in moved.iter_mut().zip(self.split(&values)) {
                 element.push(value);
             }
         }

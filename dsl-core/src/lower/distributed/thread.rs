@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Lowering;
+use super::registers::{Registers, grouped};
 use crate::ir::{CompareOp, DType, Op, Value, op};
 use crate::layout::{LinearLayout, Point, ThreadMap};
 
@@ -184,14 +185,41 @@ impl Lowering<'_> {
         }
     }
 
+    /// `thread_value(map)` with each of some constants added by exclusive or, as indices.
+    pub(super) fn thread_offsets(&mut self, map: &ThreadMap, constants: &[u32]) -> Value {
+        if let &[constant] = constants {
+            return self.thread_offset(map, constant);
+        }
+        if map.is_zero() {
+            return self.literals(DType::I64, constants);
+        }
+        let part = |mask: u32| -> Vec<u32> { constants.iter().map(|it| it & mask).collect() };
+        let (mixed, apart) = (part(map.support()), part(!map.support()));
+        let base = if mixed.iter().all(|&constant| constant == mixed[0]) {
+            let base = self.thread_offset(map, mixed[0]);
+            self.repeated(base, constants.len())
+        } else {
+            let value = self.thread_value(map);
+            let value = self.repeated(value, constants.len());
+            let mixed = self.literals(DType::I32, &mixed);
+            let mixed = self.builder.xor(value, mixed);
+            self.builder.cast(mixed, DType::I64)
+        };
+        if apart.iter().all(|&constant| constant == 0) {
+            return base;
+        }
+        let apart = self.literals(DType::I64, &apart);
+        self.builder.add(base, apart)
+    }
+
     /// The index bits under `mask`, moved down to bit 0, of each register of a layout (`i64`).
-    pub(super) fn indices(&mut self, layout: &LinearLayout, mask: u64) -> Vec<Value> {
+    pub(super) fn indices(&mut self, layout: &LinearLayout, mask: u64) -> Registers {
         let shift = mask.trailing_zeros().min(63);
         self.images(layout, &|flat| (flat & mask) >> shift)
     }
 
     /// A linear function of the index of each register of a layout (`i64`).
-    pub(super) fn images(&mut self, layout: &LinearLayout, of: &dyn Fn(u64) -> u64) -> Vec<Value> {
+    pub(super) fn images(&mut self, layout: &LinearLayout, of: &dyn Fn(u64) -> u64) -> Registers {
         let images =
             |columns: &[u64]| -> Vec<u32> { columns.iter().map(|&flat| of(flat) as u32).collect() };
         let map = ThreadMap {
@@ -206,17 +234,9 @@ impl Lowering<'_> {
             });
             of(flat) as u32
         };
-        let mut known: BTreeMap<u32, Value> = BTreeMap::new();
-        (0..layout.registers())
-            .map(|register| {
-                let constant = constant(register);
-                if let Some(&value) = known.get(&constant) {
-                    return value;
-                }
-                let value = self.thread_offset(&map, constant);
-                known.insert(constant, value);
-                value
-            })
-            .collect()
+        let constants: Vec<u32> = (0..layout.registers()).map(constant).collect();
+        let (firsts, places) = grouped(constants.iter().copied());
+        let distinct: Vec<u32> = firsts.iter().map(|&at| constants[at as usize]).collect();
+        Registers::new(self.thread_offsets(&map, &distinct), places)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::registers::Registers;
 use super::{Lowering, Result};
 use crate::entity::Entity;
 use crate::ir::index_map::dim_bits;
@@ -10,9 +11,6 @@ use crate::ir::{DType, IndexMap, Op, Value};
 use crate::layout::access::access_layout;
 use crate::layout::assign::Origin;
 use crate::layout::{LinearLayout, ThreadMap};
-
-/// One lane value for each register of a layout.
-pub(super) type Registers = Rc<[Value]>;
 
 /// A tile in the layout in which it was computed.
 #[derive(Clone, Debug)]
@@ -65,7 +63,14 @@ impl Lowering<'_> {
     /// A scalar.
     pub(super) fn scalar(&mut self, value: Value) -> Result<Value> {
         let layout = self.scalar_layout();
-        Ok(self.get(value, &layout)?[0])
+        let registers = self.get(value, &layout)?;
+        Ok(self.register(&registers, 0))
+    }
+
+    /// The pointer or other value of an argument.
+    pub(super) fn argument(&mut self, value: Value) -> Value {
+        let tile = self.bound(value);
+        self.register(&tile.registers, 0)
     }
 
     /// The registers of a value in `layout`: made there if it is cheap, renamed if it is a view,
@@ -78,7 +83,7 @@ impl Lowering<'_> {
             .rev()
             .find_map(|scope| scope.forms.get(&key))
         {
-            return Ok(Rc::clone(known));
+            return Ok(known.clone());
         }
         if layout.registers() > self.target.gpu.tile_registers {
             return Err(self.too_large(layout));
@@ -99,7 +104,7 @@ impl Lowering<'_> {
             .scopes
             .last_mut()
             .expect("broken invariant: a region is open");
-        scope.forms.insert(key, Rc::clone(&registers));
+        scope.forms.insert(key, registers.clone());
         Ok(registers)
     }
 
@@ -130,10 +135,7 @@ impl Lowering<'_> {
             .push(layout)
             .map_err(|error| self.layout_error(&error))?;
         let registers = self.get(operand, &Rc::new(asked))?;
-        Ok(merged
-            .iter()
-            .map(|&register| registers[register as usize])
-            .collect())
+        Ok(registers.renamed(&merged))
     }
 
     /// Of what a value shows elements, and where they are in it.

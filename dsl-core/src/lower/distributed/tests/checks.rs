@@ -105,12 +105,13 @@ fn a_tail_that_no_vector_divides_is_loaded_in_vectors() {
             let insts = lowered.all_insts().into_iter();
             let accesses = insts.filter_map(|inst| Some((inst, lowered.op(inst).access()?)));
             let chosen = accesses.filter(|(_, access)| (access.effect == Effect::Reads) == loads);
-            let moved = chosen.map(|(inst, access)| {
-                access
-                    .value
-                    .unwrap_or_else(|| lowered.inst(inst).results[0])
+            let elements = |value| lowered.ty(value).shape.elements();
+            let runs = chosen.map(|(inst, access)| {
+                let results = &lowered.inst(inst).results;
+                let moved = access.value.unwrap_or_else(|| results[0]);
+                elements(moved) / elements(access.offsets)
             });
-            moved.map(|value| lowered.ty(value).shape.elements()).max()
+            runs.max()
         };
         for loads in [true, false] {
             assert_eq!(widths(loads), Some(widest), "{n} of {stride}");
