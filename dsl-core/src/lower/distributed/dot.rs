@@ -4,13 +4,13 @@
 //! and its columns of `b` for one k as vectors. The k bits that lanes of a load of `a` usually hold
 //! are added to its row bits, which spreads its transposing stores over the banks.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::registers::{Registers, grouped, owners};
 use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
 use crate::ir::index_map::dim_bits;
-use crate::ir::{DType, Literal, Op, Precision, Shape, TernaryOp, Type, Value, op};
+use crate::ir::{DType, Literal, Op, Precision, TernaryOp, Type, Value, op};
 use crate::layout::access::dot_layout;
 use crate::layout::matrix::apply;
 use crate::layout::{LinearLayout, ThreadMap};
@@ -24,8 +24,10 @@ struct Operand {
     dtype: DType,
     /// The part of the offset that depends on the thread.
     map: ThreadMap,
-    /// The part of the offset that depends on the register of the accumulator.
-    registers: Vec<u32>,
+    /// What the offset of each access adds to that.
+    reads: Vec<u32>,
+    /// For each distinct register of the accumulator its element of what is read.
+    places: Vec<u32>,
     /// What each bit of k adds to the offset.
     steps: Vec<u64>,
     /// Log2 of the elements of one access.
@@ -56,7 +58,7 @@ impl Lowering<'_> {
             return Err(self.error(message).note("use smaller tiles"));
         }
         let accumulators = self.get(accumulator, &layout)?;
-        let accumulators = self.split(&accumulators);
+        let accumulators = self.distinct(&accumulators, &layout);
         let sources = [(a, self.natural(a)?), (b, self.natural(b)?)];
         let mut tiles = Vec::new();
         for (value, layout) in sources {
@@ -81,15 +83,10 @@ impl Lowering<'_> {
         };
         let left = reader(base_a, &row_places, &places_a[..steps as usize]);
         let right = reader(base_b, &column_places, &places_b[columns as usize..]);
-        let sums = self.steps(&[left, right], &accumulators, steps);
-        let zero = self
-            .builder
-            .filled(Literal::from_f64(dtype, 0.0), Shape::SCALAR);
-        let sums: Vec<Value> = sums
-            .iter()
-            .map(|&sum| self.builder.add(sum, zero))
-            .collect();
-        let registers = self.join(&sums);
+        let sums = self.steps(&[left, right], accumulators, steps);
+        let zero = Literal::from_f64(dtype, 0.0);
+        let zero = self.builder.filled(zero, self.builder.ty(sums).shape);
+        let registers = Registers::of(self.builder.add(sums, zero), &layout);
         self.bind(result, Tile { layout, registers });
         Ok(())
     }
@@ -115,81 +112,81 @@ impl Lowering<'_> {
         }
         let owner = self.all_zero(layout.free_bits());
         let taken: u32 = vector.iter().sum();
-        for first in (0..layout.registers()).filter(|register| register & taken == 0) {
-            let chosen: Vec<u32> = (0..1_u32 << vector.len())
-                .map(|element| {
-                    let bits = vector.iter().enumerate();
-                    bits.filter(|(bit, _)| element >> bit & 1 == 1)
-                        .fold(first, |sum, (_, r)| sum | r)
-                })
-                .collect();
-            let value = self.pick(&tile.registers, &chosen);
-            let offset = self.thread_offset(&map, registers[first as usize]);
-            let align = i64::from(dtype.bytes()) << vector.len();
-            self.builder.emit(
-                Op::LaneStore(op::LaneStore {
-                    base,
-                    offset,
-                    value,
-                    mask: owner,
-                    align,
-                }),
-                &[],
-            );
-        }
+        let firsts = (0..layout.registers()).filter(|register| register & taken == 0);
+        let firsts: Vec<u32> = firsts.collect();
+        let in_vector =
+            |first: u32| (0..1_u32 << vector.len()).map(move |element| (first, element));
+        let chosen = firsts
+            .iter()
+            .flat_map(|&first| in_vector(first))
+            .map(|(first, element)| {
+                let bits = vector.iter().enumerate();
+                bits.filter(|(bit, _)| element >> bit & 1 == 1)
+                    .fold(first, |sum, (_, r)| sum | r)
+            });
+        let chosen: Vec<u32> = chosen.collect();
+        let places: Vec<u32> = firsts
+            .iter()
+            .map(|&first| registers[first as usize])
+            .collect();
+        let op = Op::LaneStore(op::LaneStore {
+            base,
+            offset: self.thread_offsets(&map, &places),
+            value: self.pick(&tile.registers, &chosen),
+            mask: self.owned_mask(None, owner, firsts.len()),
+            align: i64::from(dtype.bytes()) << vector.len(),
+        });
+        self.builder.emit(op, &[]);
     }
 
     /// All steps of k in ascending order.
-    fn steps(&mut self, operands: &[Operand; 2], accumulators: &[Value], steps: u32) -> Vec<Value> {
+    fn steps(&mut self, operands: &[Operand; 2], accumulator: Value, steps: u32) -> Value {
         if steps <= UNROLLED_BITS {
-            return self.unrolled(operands, accumulators, 1 << steps, None);
+            return self.unrolled(operands, accumulator, 1 << steps, None);
         }
-        let types: Vec<Type> = std::iter::once(Type::INDEX)
-            .chain(accumulators.iter().map(|&value| self.builder.ty(value)))
-            .collect();
+        let types = [Type::INDEX, self.builder.ty(accumulator)];
         let body = self.builder.new_region(&types);
         let outer = self.builder.enter(body);
         self.scopes.push(Scope::default());
         let parameters = self.builder.parameters(body);
         let block = parameters[0];
-        let values = self.unrolled(operands, &parameters[1..], 1 << UNROLLED_BITS, Some(block));
+        let sum = self.unrolled(operands, parameters[1], 1 << UNROLLED_BITS, Some(block));
+        let values = vec![sum];
         self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.scopes.pop();
         self.builder.enter(outer);
         let op = Op::For(op::For {
             lower: self.builder.index(0),
             upper: self.builder.index(1 << (steps - UNROLLED_BITS)),
-            init: accumulators.to_vec(),
+            init: vec![accumulator],
             step: 1,
             stages: 1,
             body,
         });
         let inst = self.builder.emit(op, &[]);
-        self.builder.results(inst).to_vec()
+        self.builder.results(inst)[0]
     }
 
     /// Some steps of k, starting at a multiple `block` of their number.
     fn unrolled(
         &mut self,
         operands: &[Operand; 2],
-        accumulators: &[Value],
+        accumulator: Value,
         count: u64,
         block: Option<Value>,
-    ) -> Vec<Value> {
+    ) -> Value {
         let starts = operands
             .each_ref()
             .map(|operand| self.block_start(operand, block));
-        let mut sums = accumulators.to_vec();
+        let mut sum = accumulator;
         for step in 0..count {
             let left = self.operand_at(&operands[0], step, starts[0]);
             let right = self.operand_at(&operands[1], step, starts[1]);
-            for (register, sum) in sums.iter_mut().enumerate() {
-                let a = left[&operands[0].registers[register]];
-                let b = right[&operands[1].registers[register]];
-                *sum = self.builder.ternary(TernaryOp::Fma, a, b, *sum);
-            }
+            let left = self.elements(left, &operands[0].places);
+            let right = self.elements(right, &operands[1].places);
+            sum = self.builder.ternary(TernaryOp::Fma, left, right, sum);
         }
-        sums
+        sum
     }
 
     /// What a block of steps adds to every offset.
@@ -199,40 +196,25 @@ impl Lowering<'_> {
         block.map(|block| self.builder.mul(block, stride))
     }
 
-    /// The elements that a lane needs of an operand for one step, by their part of the offset.
-    fn operand_at(
-        &mut self,
-        operand: &Operand,
-        step: u64,
-        start: Option<Value>,
-    ) -> BTreeMap<u32, Value> {
+    /// The elements that a lane needs of an operand for one step.
+    fn operand_at(&mut self, operand: &Operand, step: u64, start: Option<Value>) -> Value {
         let place = apply(&operand.steps, step) as u32;
-        let low = (1_u32 << operand.vector_bits) - 1;
-        let mut elements = BTreeMap::new();
-        for &register in &operand.registers {
-            if register & low != 0 || elements.contains_key(&register) {
-                continue;
-            }
-            let mut offset = self.thread_offset(&operand.map, register ^ place);
-            if let Some(start) = start {
-                offset = self.builder.add(offset, start);
-            }
-            let lanes = 1_usize << operand.vector_bits;
-            let op = Op::LaneLoad(op::LaneLoad {
-                base: operand.base,
-                offset,
-                mask: None,
-                other: None,
-                align: i64::from(operand.dtype.bytes()) * lanes as i64,
-            });
-            let vector = self
-                .builder
-                .declared(op, Type::vector(operand.dtype, lanes));
-            for (element, value) in (0..).zip(self.scalars(vector)) {
-                elements.insert(register | element, value);
-            }
+        let reads: Vec<u32> = operand.reads.iter().map(|read| read ^ place).collect();
+        let mut offset = self.thread_offsets(&operand.map, &reads);
+        if let Some(start) = start {
+            let start = self.repeated(start, reads.len());
+            offset = self.builder.add(offset, start);
         }
-        elements
+        let lanes = 1_usize << operand.vector_bits;
+        let op = Op::LaneLoad(op::LaneLoad {
+            base: operand.base,
+            offset,
+            mask: None,
+            other: None,
+            align: i64::from(operand.dtype.bytes()) * lanes as i64,
+        });
+        let ty = Type::vector(operand.dtype, reads.len() * lanes);
+        self.builder.declared(op, ty)
     }
 }
 
@@ -301,11 +283,22 @@ fn operand(
             && step_bits >> bit & 1 == 0
     };
     let vector_bits = (0..most).take_while(whole).count() as u32;
+    let low = (1_u32 << vector_bits) - 1;
+    let own: Vec<u32> = owners(layout)
+        .into_iter()
+        .map(|register| registers[register as usize])
+        .collect();
+    let (firsts, groups) = grouped(own.iter().map(|place| place & !low));
+    let reads = firsts.iter().map(|&at| own[at as usize] & !low);
+    let places = own.iter().zip(&groups);
     Operand {
         base,
         dtype,
         map,
-        registers,
+        reads: reads.collect(),
+        places: places
+            .map(|(place, group)| group << vector_bits | place & low)
+            .collect(),
         steps: steps.to_vec(),
         vector_bits,
     }

@@ -1,15 +1,18 @@
 //! One step of a reduction: across registers, lanes or warps.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::{Lowering, Result};
-use crate::ir::{AtomicOp, Class, DType, Op, Region, Type, Value, op};
+use crate::ir::{AtomicOp, Class, DType, Op, Region, Trait, Value, op};
 use crate::layout::{Point, ThreadMap};
 use crate::target::LANE_BITS;
 
-/// A reduction under way: the values of every source, for each register number whose bits that are
-/// gone are zero.
-pub(super) type Partial = BTreeMap<u32, Vec<Value>>;
+/// A reduction under way: a vector of each source, and the bits of the register number that are left.
+pub(super) struct Partial {
+    pub(super) values: Vec<Value>,
+    pub(super) bits: Vec<u32>,
+}
 
 /// What a reduction combines with.
 pub(super) struct Combiner {
@@ -30,30 +33,74 @@ impl Combiner {
 }
 
 impl Lowering<'_> {
+    /// Combines scalars, or vectors element by element.
     pub(super) fn combine(
         &mut self,
         combiner: &Combiner,
         lower: &[Value],
         upper: &[Value],
     ) -> Result<Vec<Value>> {
-        self.inline(combiner.region, &[lower, upper].concat())
+        let arguments = [lower, upper].concat();
+        let insts = &self.block.region(combiner.region).insts;
+        let is_straight = insts.iter().all(|&inst| {
+            let op = self.block.op(inst);
+            let alone = op.is(Trait::elementwise) || matches!(op, Op::Constant(_));
+            alone || op.is(Trait::terminator)
+        });
+        if is_straight {
+            return self.combine_whole(combiner.region, &arguments);
+        }
+        let mut columns = vec![Vec::new(); lower.len()];
+        let arguments: Vec<Vec<Value>> = arguments.into_iter().map(|it| self.scalars(it)).collect();
+        for at in 0..arguments[0].len() {
+            let own: Vec<Value> = arguments.iter().map(|scalars| scalars[at]).collect();
+            let combined = self.inline(combiner.region, &own)?;
+            for (column, value) in columns.iter_mut().zip(combined) {
+                column.push(value);
+            }
+        }
+        Ok(columns.into_iter().map(|it| self.vector(&it)).collect())
     }
 
-    /// The pairs of registers that differ in one bit; afterwards that bit is gone.
-    fn halves(partial: &mut Partial, bit: u32) -> Vec<(u32, Vec<Value>, Vec<Value>)> {
-        let mut registers = std::mem::take(partial);
-        let upper: Vec<u32> = registers
-            .keys()
-            .copied()
-            .filter(|register| register >> bit & 1 == 1)
-            .collect();
-        upper
-            .into_iter()
-            .filter_map(|upper| {
-                let lower = upper & !(1 << bit);
-                Some((lower, registers.remove(&lower)?, registers.remove(&upper)?))
-            })
-            .collect()
+    /// The values of a region of elementwise ops on scalars, for vectors as its parameters.
+    fn combine_whole(&mut self, region: Region, arguments: &[Value]) -> Result<Vec<Value>> {
+        let block = self.block;
+        let shape = self.builder.ty(arguments[0]).shape;
+        let loc = self.builder.loc().clone();
+        let parameters = block.region(region).parameters.iter().copied();
+        let mut known: BTreeMap<Value, Value> = parameters.zip(arguments.iter().copied()).collect();
+        for &inst in &block.region(region).insts {
+            self.builder.set_loc(block.inst(inst).loc.clone());
+            let mut op = block.op(inst).clone();
+            for operand in op.operands() {
+                if let Entry::Vacant(unknown) = known.entry(operand) {
+                    let x = self.scalar(operand)?;
+                    unknown.insert(self.builder.splat(x, shape));
+                }
+            }
+            op.map_operands(&mut |operand| known[&operand]);
+            for &result in &block.inst(inst).results {
+                let ty = block.ty(result).with_shape(shape);
+                let emitted = self.builder.emit_unchecked(op.clone(), &[ty]);
+                known.insert(result, self.builder.results(emitted)[0]);
+            }
+        }
+        self.builder.set_loc(loc);
+        let yielded = block.yielded(region).iter();
+        Ok(yielded.map(|value| known[value]).collect())
+    }
+
+    /// The elements of which a register bit is clear, and those of which it is set; it is gone then.
+    fn halves(&mut self, partial: &mut Partial, bit: u32) -> [Vec<Value>; 2] {
+        let at = partial.bits.iter().position(|&other| other == bit);
+        let at = at.expect("broken invariant: a register bit is reduced once");
+        let count = 1_u32 << partial.bits.len();
+        partial.bits.remove(at);
+        [0, 1].map(|set| {
+            let chosen: Vec<u32> = (0..count).filter(|it| it >> at & 1 == set).collect();
+            let values = partial.values.iter();
+            values.map(|&value| self.elements(value, &chosen)).collect()
+        })
     }
 
     pub(super) fn across_registers(
@@ -62,10 +109,8 @@ impl Lowering<'_> {
         bit: u32,
         combiner: &Combiner,
     ) -> Result<()> {
-        for (register, lower, upper) in Self::halves(partial, bit) {
-            let combined = self.combine(combiner, &lower, &upper)?;
-            partial.insert(register, combined);
-        }
+        let [lower, upper] = self.halves(partial, bit);
+        partial.values = self.combine(combiner, &lower, &upper)?;
         Ok(())
     }
 
@@ -83,46 +128,33 @@ impl Lowering<'_> {
             warp: Vec::new(),
         };
         // What each lane keeps and what it sends: one half each, or everything twice.
-        let shares: Vec<(u32, Vec<Value>, Vec<Value>)> = match divided {
+        let [keep, send] = match divided {
             Some(register) => {
                 let condition = self.thread_bit(&is_upper, 0);
-                let halves = Self::halves(partial, register);
-                halves
-                    .into_iter()
-                    .map(|(register, low, high)| {
-                        let keep = self.choose(condition, &high, &low);
-                        let send = self.choose(condition, &low, &high);
-                        (register, keep, send)
-                    })
-                    .collect()
+                let [low, high] = self.halves(partial, register);
+                [
+                    self.choose(condition, &high, &low),
+                    self.choose(condition, &low, &high),
+                ]
             }
-            None => {
-                let registers = std::mem::take(partial);
-                registers
-                    .into_iter()
-                    .map(|(register, own)| (register, own.clone(), own))
-                    .collect()
-            }
+            None => [partial.values.clone(), partial.values.clone()],
         };
-        for (register, keep, send) in shares {
-            let lane_mask = 1 << bit;
-            let other: Vec<Value> = send
-                .iter()
-                .map(|&x| {
-                    self.builder
-                        .value(Op::ShuffleXor(op::ShuffleXor { x, lane_mask }))
-                })
-                .collect();
-            let combined = if combiner.commutative {
-                self.combine(combiner, &keep, &other)?
-            } else {
-                let condition = self.thread_bit(&is_upper, 0);
-                let lower = self.choose(condition, &other, &keep);
-                let upper = self.choose(condition, &keep, &other);
-                self.combine(combiner, &lower, &upper)?
-            };
-            partial.insert(register, combined);
-        }
+        let lane_mask = 1 << bit;
+        let other: Vec<Value> = send
+            .iter()
+            .map(|&x| {
+                self.builder
+                    .value(Op::ShuffleXor(op::ShuffleXor { x, lane_mask }))
+            })
+            .collect();
+        partial.values = if combiner.commutative {
+            self.combine(combiner, &keep, &other)?
+        } else {
+            let condition = self.thread_bit(&is_upper, 0);
+            let lower = self.choose(condition, &other, &keep);
+            let upper = self.choose(condition, &keep, &other);
+            self.combine(combiner, &lower, &upper)?
+        };
         Ok(())
     }
 
@@ -130,7 +162,7 @@ impl Lowering<'_> {
     pub(super) fn across_warp(&mut self, partial: &mut Partial, op: AtomicOp, dtype: DType) {
         let is_signed = dtype.class() == Class::Signed;
         let word = if is_signed { DType::I32 } else { DType::U32 };
-        for value in partial.values_mut().flatten() {
+        for value in &mut partial.values {
             let x = self.builder.cast(*value, word);
             let combined = self.builder.value(Op::WarpReduce(op::WarpReduce { x, op }));
             *value = self.builder.cast(combined, dtype);
@@ -138,10 +170,30 @@ impl Lowering<'_> {
     }
 
     fn choose(&mut self, condition: Value, on_true: &[Value], on_false: &[Value]) -> Vec<Value> {
+        let shape = self.builder.ty(on_true[0]).shape;
+        let condition = self.builder.splat(condition, shape);
         let pairs = on_true.iter().zip(on_false);
         pairs
             .map(|(&a, &b)| self.builder.select(condition, a, b))
             .collect()
+    }
+
+    /// The slot of each lane and warp among those that differ, lanes first, and how many there are.
+    fn slots(&self, equal: Point) -> (ThreadMap, u32) {
+        let mut slots = 1;
+        let mut columns = |bits: u32, equal: u32| -> Vec<u32> {
+            let column = |bit: u32| {
+                if equal >> bit & 1 == 1 {
+                    return 0;
+                }
+                slots *= 2;
+                slots / 2
+            };
+            (0..bits).map(column).collect()
+        };
+        let lane = columns(LANE_BITS, equal.lane);
+        let warp = columns(self.assignment.warp_bits, equal.warp);
+        (ThreadMap { lane, warp }, slots)
     }
 
     /// All warps store their partial results, and every warp combines those of the warps that differ
@@ -152,57 +204,43 @@ impl Lowering<'_> {
         (bits, equal): (&[u32], Point),
         combiner: &Combiner,
     ) -> Result<()> {
-        let warp_bits = self.assignment.warp_bits;
-        let kept: Vec<u32> = (0..LANE_BITS)
-            .filter(|bit| equal.lane >> bit & 1 == 0)
-            .collect();
-        let warps_kept: Vec<u32> = (0..warp_bits)
-            .filter(|bit| equal.warp >> bit & 1 == 0)
-            .collect();
-        // Slot: lanes that differ, then warps that differ, then registers.
-        let position = |list: &[u32], bit: u32, base: usize| {
-            list.iter()
-                .position(|&kept| kept == bit)
-                .map_or(0, |place| 1 << (base + place))
-        };
-        let lane: Vec<u32> = (0..LANE_BITS).map(|bit| position(&kept, bit, 0)).collect();
-        let warp: Vec<u32> = (0..warp_bits)
-            .map(|bit| position(&warps_kept, bit, kept.len()))
-            .collect();
-        let store = ThreadMap {
-            lane: lane.clone(),
-            warp: warp.clone(),
-        };
-        let mut others = warp.clone();
+        let (store, slots) = self.slots(equal);
+        let mut load = store.clone();
         for &bit in bits {
-            others[bit as usize] = 0;
+            load.warp[bit as usize] = 0;
         }
-        let load = ThreadMap { lane, warp: others };
-        let slots = 1_i64 << (kept.len() + warps_kept.len());
         let owner = self.all_zero(equal);
-        let registers: Vec<(u32, Vec<Value>)> = std::mem::take(partial).into_iter().collect();
-        for registers in registers.chunks(self.together(slots, combiner)) {
-            let count = slots * registers.len() as i64;
-            let (buffers, start, bytes) = self.buffers(count, combiner)?;
-            for (index, (_, values)) in registers.iter().enumerate() {
-                let offset = self.thread_offset(&store, index as u32 * slots as u32);
-                self.store_slot(&buffers, offset, values, owner);
-            }
+        let count = 1_u32 << partial.bits.len();
+        let most = self.together(slots.into(), combiner) as u32;
+        let size = count.min(1 << most.ilog2());
+        let mut columns = vec![Vec::new(); partial.values.len()];
+        for first in (0..count).step_by(size as usize) {
+            let own: Vec<u32> = (first..first + size).collect();
+            let values = partial.values.iter();
+            let values: Vec<Value> = values.map(|&value| self.elements(value, &own)).collect();
+            let (buffers, start, bytes) = self.buffers(i64::from(slots * size), combiner)?;
+            let places =
+                |from: u32| -> Vec<u32> { (0..size).map(|at| at * slots + from).collect() };
+            let mask = self.owned_mask(None, owner, own.len());
+            let offset = self.thread_offsets(&store, &places(0));
+            self.store_slots(&buffers, offset, &values, mask);
             self.publish_shared(start, bytes);
-            for (index, &(register, _)) in registers.iter().enumerate() {
-                let mut tree: Vec<Vec<Value>> = Vec::new();
-                for leaf in 0..1_u32 << bits.len() {
-                    let from = bits
-                        .iter()
-                        .enumerate()
-                        .filter(|(level, _)| leaf >> level & 1 == 1)
-                        .fold(0, |sum, (_, &bit)| sum | warp[bit as usize]);
-                    let offset = self.thread_offset(&load, index as u32 * slots as u32 + from);
-                    tree.push(self.load_slot(&buffers, offset));
-                }
-                partial.insert(register, self.combine_tree(combiner, tree)?);
+            let mut tree: Vec<Vec<Value>> = Vec::new();
+            for leaf in 0..1_u32 << bits.len() {
+                let from = bits
+                    .iter()
+                    .enumerate()
+                    .filter(|(level, _)| leaf >> level & 1 == 1)
+                    .fold(0, |sum, (_, &bit)| sum | store.warp[bit as usize]);
+                let offset = self.thread_offsets(&load, &places(from));
+                tree.push(self.load_slots(&buffers, offset));
+            }
+            let combined = self.combine_tree(combiner, tree)?;
+            for (column, value) in columns.iter_mut().zip(combined) {
+                column.push(value);
             }
         }
+        partial.values = columns.iter().map(|parts| self.joined(parts)).collect();
         Ok(())
     }
 
@@ -226,8 +264,8 @@ impl Lowering<'_> {
         Ok(tree.swap_remove(0))
     }
 
-    /// Stores one value to each buffer.
-    pub(super) fn store_slot(
+    /// Stores the values of each source to its buffer.
+    pub(super) fn store_slots(
         &mut self,
         buffers: &[(Value, DType)],
         offset: Value,
@@ -246,7 +284,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn load_slot(&mut self, buffers: &[(Value, DType)], offset: Value) -> Vec<Value> {
+    fn load_slots(&mut self, buffers: &[(Value, DType)], offset: Value) -> Vec<Value> {
         buffers
             .iter()
             .map(|&(base, dtype)| {
@@ -258,7 +296,8 @@ impl Lowering<'_> {
                     other: None,
                     align,
                 });
-                self.builder.declared(op, Type::scalar(dtype))
+                let ty = self.builder.ty(offset).with_dtype(dtype);
+                self.builder.declared(op, ty)
             })
             .collect()
     }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::level::{Combiner, Partial};
+use super::registers::Registers;
 use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{AtomicOp, BinaryOp, DType, Order, Value, op};
@@ -26,27 +27,21 @@ impl Lowering<'_> {
             dtypes,
         };
         let (layout, plan) = self.reduction_plan(sources[0], axis, order)?;
-        let mut columns = Vec::new();
+        let all: Vec<u32> = (0..layout.registers()).collect();
+        let mut values = Vec::new();
         for &source in sources {
             let registers = self.get(source, &layout)?;
-            columns.push(self.split(&registers));
+            values.push(self.pick(&registers, &all));
         }
-        let values = |register: u32| columns.iter().map(|c| c[register as usize]).collect();
-        let mut partial: Partial = (0..layout.registers())
-            .map(|register| (register, values(register)))
-            .collect();
+        let bits = (0..layout.registers().ilog2()).collect();
+        let mut partial = Partial { values, bits };
         self.reduction_steps(&mut partial, &plan.steps, &combiner)?;
         let reduced = Rc::new(plan.result);
-        for (position, &result) in results.iter().enumerate() {
-            let own: Vec<Value> = partial.values().map(|values| values[position]).collect();
-            let registers = self.join(&own);
-            self.bind(
-                result,
-                Tile {
-                    layout: Rc::clone(&reduced),
-                    registers,
-                },
-            );
+        let places: Vec<u32> = (0..1 << partial.bits.len()).collect();
+        for (&result, &value) in results.iter().zip(&partial.values) {
+            let registers = Registers::new(value, &places[..]);
+            let layout = Rc::clone(&reduced);
+            self.bind(result, Tile { layout, registers });
         }
         Ok(())
     }

@@ -308,7 +308,7 @@ impl Lowering<'_> {
             let (buffers, start, bytes) = self.buffers(count, &scan.combiner)?;
             for (line, values) in lines.iter().enumerate() {
                 let offset = self.thread_offset(&store, line as u32 * meeting.slots);
-                self.store_slot(&buffers, offset, values, mask);
+                self.store_slots(&buffers, offset, values, mask);
             }
             self.publish_shared(start, bytes);
             for line in 0..lines.len() as u32 {
