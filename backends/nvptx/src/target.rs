@@ -50,13 +50,16 @@ pub(crate) fn write_ptx(module: &Module<'_>, machine: &TargetMachine) -> Result<
     let buffer = machine.write_to_memory_buffer(module, FileType::Assembly)?;
     let text = std::str::from_utf8(buffer.as_slice())
         .map_err(|error| Error::Llvm(format!("PTX is not UTF-8: {error}")))?;
-    Ok(mend(text.trim_end_matches('\0')))
+    mend(text.trim_end_matches('\0'))
 }
 
 /// Replaces the instructions of LLVM that `ptxas` 13.0 makes wrong code of, by others of equal meaning.
 ///
 /// They are replaced in the text because LLVM makes them of many expressions.
-fn mend(text: &str) -> String {
+///
+/// # Errors
+/// When one stands in a form that this does not know.
+fn mend(text: &str) -> Result<String> {
     let mut mended = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         match replacement(line) {
@@ -65,11 +68,19 @@ fn mend(text: &str) -> String {
                 mended.push_str(&replacement);
                 mended.push_str(" }\n");
             }
+            None if line.split_whitespace().any(|word| WRONG.contains(&word)) => {
+                let line = line.trim();
+                let message = format!("`{line}` stands in a form whose replacement is unknown");
+                return Err(Error::Llvm(message));
+            }
             None => mended.push_str(line),
         }
     }
-    mended
+    Ok(mended)
 }
+
+/// What never reaches `ptxas`.
+const WRONG: [&str; 5] = ["neg.s16", "abs.s16", "neg.s32", "abs.s32", "abs.s64"];
 
 /// What stands for an instruction that `ptxas` gets wrong.
 ///
@@ -102,14 +113,19 @@ fn narrow_store(line: &str) -> Option<String> {
     if list.is_none() && sources.len() > 1 {
         return None;
     }
+    let is_wider = |source: &str| register_bits(source).filter(|&wide| bits < wide);
+    sources.iter().find_map(|source| is_wider(source))?;
     let mut narrowed = format!(".reg .b{bits} %low<{}>;", sources.len());
+    let mut lows = Vec::new();
     for (index, source) in sources.iter().enumerate() {
-        let wide = register_bits(source).filter(|&wide| bits < wide)?;
-        narrowed.push_str(&format!(" cvt.u{bits}.u{wide} %low{index}, {source};"));
+        lows.push(match is_wider(source) {
+            Some(wide) => {
+                narrowed.push_str(&format!(" cvt.u{bits}.u{wide} %low{index}, {source};"));
+                format!("%low{index}")
+            }
+            None => (*source).to_string(),
+        });
     }
-    let lows: Vec<String> = (0..sources.len())
-        .map(|index| format!("%low{index}"))
-        .collect();
     let stored = match list {
         Some(_) => format!("{{{}}}", lows.join(", ")),
         None => lows.concat(),
@@ -186,6 +202,10 @@ fn in_32_bits(operation: &str, target: &str, source: &str) -> String {
 mod tests {
     use super::mend;
 
+    fn mended(text: &str) -> String {
+        mend(text).expect("every form is known")
+    }
+
     #[test]
     fn wrongly_assembled_instructions_are_replaced() {
         let replaced = [
@@ -210,7 +230,7 @@ mod tests {
             ),
         ];
         for (line, expected) in replaced {
-            assert_eq!(mend(line), expected);
+            assert_eq!(mended(line), expected);
         }
         let stores = [
             (
@@ -223,16 +243,21 @@ mod tests {
             ),
         ];
         for (line, expected) in stores {
-            assert_eq!(mend(line), expected);
+            assert_eq!(mended(line), expected);
         }
         let bytes = "\tst.global.v2.b8 \t[%rd1], {%rs1, %rs2};\n";
         let expected = "\t{ .reg .b8 %low<2>; cvt.u8.u16 %low0, %rs1; cvt.u8.u16 %low1, %rs2; \
                         st.global.v2.b8 \t[%rd1], {%low0, %low1}; }\n";
-        assert_eq!(mend(bytes), expected);
+        assert_eq!(mended(bytes), expected);
+        let number = "\tst.global.v2.b8 \t[%rd1], {%rs1, 0};\n";
+        let expected = "\t{ .reg .b8 %low<2>; cvt.u8.u16 %low0, %rs1; st.global.v2.b8 \t[%rd1], {%low0, 0}; }\n";
+        assert_eq!(mended(number), expected);
         let whole = "\tst.global.b16 \t[%rd1], %rs1;\n\tst.global.v2.b16 \t[%rd1], {%rs1, %rs2};\n";
-        assert_eq!(mend(whole), whole);
+        assert_eq!(mended(whole), whole);
         let kept =
             "\tneg.s64 \t%rd2, %rd1;\n\tmov.b32 \t%r1, {%rs1, %rs2};\n\tabs.f32 \t%r1, %r2;\n";
-        assert_eq!(mend(kept), kept);
+        assert_eq!(mended(kept), kept);
+        let unknown = mend("\t@%p1 neg.s32 \t%r2, %r1;\n").expect_err("it has a condition");
+        assert!(unknown.to_string().contains("@%p1 neg.s32"), "{unknown}");
     }
 }
