@@ -101,6 +101,22 @@ fn are_apart(axes: &mut [(i128, i128)]) -> bool {
         })
 }
 
+/// Whether no two elements of a tile of offsets are equal, whatever the arguments of a launch are.
+pub fn are_distinct(func: &Func, affine: &Affine<'_>, offsets: Value) -> bool {
+    let shape = func.ty(offsets).shape;
+    let Some(steps) = affine.steps_of(offsets) else {
+        return false;
+    };
+    let long = (0..shape.rank()).filter(|&axis| shape.extent(axis) > 1);
+    let axes: Option<Vec<(i128, i128)>> = long
+        .map(|axis| {
+            let step = i128::from(steps[axis].constant()?);
+            Some((step.abs(), shape.extent(axis) as i128 - 1))
+        })
+        .collect();
+    axes.is_some_and(|mut axes| are_apart(&mut axes))
+}
+
 /// What the arguments of a launch must be like for the stores of a function to write no element twice.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {

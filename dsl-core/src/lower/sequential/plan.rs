@@ -4,21 +4,24 @@
 //! its uses would repeat more work than writing and reading it costs, or when it ends a long chain of
 //! recomputed ones.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entity::{Entity, EntityMap};
 use crate::ir::{Effect, Func, Inst, Op, Region, Trait, Value, op};
+use crate::passes::affine::Affine;
+use crate::passes::apart::are_distinct;
 use crate::passes::long_sums::LONGEST_CHAIN;
 use crate::target::{Bounds, Target};
 
 /// One op that needs a tile's elements.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Use {
+struct Use {
     root: Inst,
     /// How often each element is computed for it.
     weight: u64,
     /// Whether element `i` is needed only for the root's element `i`.
-    pub(super) same_place: bool,
+    same_place: bool,
 }
 
 /// Where an instruction stands.
@@ -80,6 +83,7 @@ impl Plan {
             branching: BTreeSet::new(),
             affine: BTreeSet::new(),
             definitions: func.definitions(),
+            steps: OnceCell::new(),
         };
         planner.place(func.body(), &mut Vec::new());
         for inst in func.all_insts() {
@@ -116,7 +120,9 @@ pub(super) struct Planner<'a> {
     /// `i64` values that are sums and products of scalars and positions, and masks that compare
     /// them: index arithmetic, which is done on scalars for whole vectors.
     pub(super) affine: BTreeSet<Value>,
-    pub(super) definitions: EntityMap<Value, Option<Inst>>,
+    definitions: EntityMap<Value, Option<Inst>>,
+    /// The steps of offsets, for the functions in which a load may be overwritten.
+    steps: OnceCell<Affine<'a>>,
 }
 
 /// Whether a tile that the op makes can be computed element by element.
@@ -360,7 +366,16 @@ impl Planner<'_> {
             let mut repeated = place.loops.iter().filter(|(first, _)| *first > from);
             let again = repeated.any(|&(first, last)| stored(first, last + 1));
             let writes = stored(place.order, place.order + 1);
-            between || again || writes && !self.is_in_place(used, used.root, offsets)
+            between || again || writes && !self.is_in_place(used, offsets)
         })
+    }
+
+    /// Whether a store writes each element only where that same element was read.
+    fn is_in_place(&self, used: &Use, offsets: Value) -> bool {
+        let Op::Store(store) = self.func.op(used.root) else {
+            return false;
+        };
+        let steps = || self.steps.get_or_init(|| Affine::new(self.func));
+        used.same_place && store.offsets == offsets && are_distinct(self.func, steps(), offsets)
     }
 }
