@@ -168,7 +168,8 @@ impl<T: Element> Tile<T> {
     }
 
     /// The `count` elements along `axis` from `start` on. `count` is a power of two, and `start` a multiple
-    /// of it.
+    /// of it. On a GPU a lane holds all elements that it takes one of: less than a thousandth of a tile is an
+    /// error there, and `gather` takes it.
     #[track_caller]
     pub fn slice(self, axis: usize, start: usize, count: usize) -> Self {
         map(self, |context, x| {
