@@ -2,7 +2,7 @@
 
 use exactile_core::facts::Facts;
 use exactile_core::interp::block;
-use exactile_core::ir::{Func, Stage};
+use exactile_core::ir::{Func, Parameter, Stage};
 use exactile_core::launch::Argument;
 use exactile_core::target::{Bounds, Schedule, Target};
 use exactile_core::text;
@@ -20,6 +20,9 @@ use exactile_core::random::Random;
 /// The most elements of a tile and the most steps of a launch: larger ones take time and find the same.
 const ELEMENTS: usize = 4096;
 const STEPS: u64 = 200_000;
+
+/// What the addresses of arguments are divisible by.
+const LINE_BYTES: usize = Target::CPU.line_bytes as usize;
 
 /// The functions of all filetests.
 pub(super) fn corpus() -> Vec<String> {
@@ -120,7 +123,8 @@ fn is_large(func: &Func) -> bool {
 
 /// Runs a function by the interpreter, and where it ends well every other way.
 fn run(func: BlockFunc, seed: u64) -> Result<Tried, String> {
-    if is_large(&func) {
+    let is_aligned = |parameter: &Parameter| parameter.divisor as usize <= LINE_BYTES;
+    if is_large(&func) || !func.parameters.iter().all(is_aligned) {
         return Ok(Tried::Refused);
     }
     let mut random = Random::new(seed);
