@@ -1,7 +1,7 @@
 //! Makes a failing program smaller while it still fails.
 
 use exactile_core::facts::Facts;
-use exactile_core::ir::{Func, Inst, Literal, Op, Type, Value, op};
+use exactile_core::ir::{Func, Inst, Literal, Op, Trait, Type, Value, op};
 use exactile_core::passes::dce;
 use exactile_core::target::Schedule;
 use exactile_core::verify;
@@ -31,8 +31,9 @@ pub(super) fn shrink(
     };
     search.simpler_launch();
     search.fewer_programs();
-    search.fewer_stores();
+    search.fewer_effects();
     while search.simpler_values() && search.attempts > 0 {}
+    search.fewer_effects();
     search.drop_arguments();
     Some((search.program, search.message))
 }
@@ -114,14 +115,14 @@ impl Search<'_> {
         }
     }
 
-    /// Drops stores: halves of them first, then one by one.
-    fn fewer_stores(&mut self) {
-        let mut chunk = self.stores().len().div_ceil(2);
+    /// Drops stores and control flow without results: halves of them first, then one by one.
+    fn fewer_effects(&mut self) {
+        let mut chunk = self.effects().len().div_ceil(2);
         while chunk > 0 {
             let mut first = 0;
-            while first < self.stores().len() {
+            while first < self.effects().len() {
                 let dropped: Vec<Inst> =
-                    self.stores().into_iter().skip(first).take(chunk).collect();
+                    self.effects().into_iter().skip(first).take(chunk).collect();
                 let mut func = self.program.func.clone().into_inner();
                 remove(&mut func, &dropped);
                 if !self.try_func(func) {
@@ -132,13 +133,12 @@ impl Search<'_> {
         }
     }
 
-    fn stores(&self) -> Vec<Inst> {
+    fn effects(&self) -> Vec<Inst> {
         let func = &self.program.func;
         let insts = func.all_insts().into_iter();
         insts
             .filter(|&inst| {
-                let op = func.op(inst);
-                matches!(op, Op::Store(_) | Op::TileStore(_) | Op::AtomicReduce(_))
+                func.inst(inst).results.is_empty() && !func.op(inst).is(Trait::terminator)
             })
             .collect()
     }
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(message, "it divides");
         let left = program.func.all_insts().len();
         assert!(
-            left < 20,
+            left < 12,
             "{left} instructions are left:\n{}",
             *program.func
         );

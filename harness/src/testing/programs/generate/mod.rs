@@ -98,11 +98,11 @@ impl Generator {
             nesting: 0,
         };
         for _ in 0..3 {
-            let shape = generator.random_shape();
+            let shape = match size {
+                Size::Huge => generator.largest_shape(),
+                Size::Usual | Size::Large | Size::Wide => generator.random_shape(),
+            };
             generator.palette.push(shape);
-        }
-        if size == Size::Huge {
-            generator.palette[0] = generator.largest_shape();
         }
         generator
     }
