@@ -3,11 +3,12 @@
 //! Each level of the tree is one bit of the index. Across lanes, where a lane still has several
 //! values, each of two lanes takes over one half of them: it sends the other half and combines its
 //! own. That takes half the shuffles, and half the combines, of combining everything in both lanes;
-//! a register bit becomes a lane bit by it.
+//! a register bit becomes a lane bit by it. A worker of a CPU has the lanes of its vectors.
 
 use super::LayoutError;
 use super::linear::{Holder, LinearLayout, Point};
 use crate::ir::{IndexMap, Order};
+use crate::semantics::reduction::{Freedom, ReductionPlan};
 
 /// One step: what is combined with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,19 @@ pub enum ReductionStep {
         /// Lane and warp bits that tell no values apart before the step.
         equal: Point,
     },
+}
+
+impl ReductionStep {
+    /// The bit of the register number that is gone afterwards, set; 0 if there is none.
+    pub fn register(&self) -> u32 {
+        match self {
+            Self::Registers(bit)
+            | Self::Lanes {
+                divided: Some(bit), ..
+            } => 1 << bit,
+            Self::Lanes { divided: None, .. } | Self::Warps { .. } => 0,
+        }
+    }
 }
 
 /// A reduction of a tile in one layout.
@@ -54,12 +68,14 @@ impl ReductionSteps {
         let mask = layout.dim_mask(axis)?;
         let map = IndexMap::reduce(layout.dim_bits().to_vec(), axis);
         let mut columns = Columns::of(layout, mask);
-        let mut rest: Vec<u32> = (0..64).filter(|bit| mask >> bit & 1 == 1).collect();
+        let ReductionPlan { bits, freedom } =
+            ReductionPlan::new(order, 1 << layout.dim_bits()[axis]);
+        let mut rest: Vec<u32> = bits.iter().map(|bit| bit + mask.trailing_zeros()).collect();
         let mut steps = Vec::new();
         while !rest.is_empty() {
-            let next = match order {
-                Order::Tree => 0,
-                Order::Any => columns.cheapest(&rest),
+            let next = match freedom {
+                Freedom::None => 0,
+                Freedom::AnyOrder => columns.cheapest(&rest),
             };
             let step = match columns.holder(rest.remove(next)) {
                 Holder::Register(bit) => ReductionStep::Registers(bit),

@@ -2,6 +2,8 @@
 
 use super::LayoutError;
 use super::linear::{Holder, LinearLayout, Point};
+use crate::ir::{Direction, Order};
+use crate::semantics::reduction::ReductionPlan;
 
 /// What holds the index bits whose levels a step does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,43 @@ pub struct ScanStep {
     pub passed: Point,
 }
 
+impl ScanStep {
+    /// The register that holds the last prefix of the lower half which `register` takes; `None` if it
+    /// is itself in a lower half as far as its number says.
+    pub fn register(&self, register: u32, direction: Direction) -> Option<u32> {
+        let level = match self.levels {
+            ScanLevels::Register(bit) => 1 << bit,
+            ScanLevels::Lane(_) | ScanLevels::Warps(_) => 0,
+        };
+        last_before(register, (level, self.passed.register), direction)
+    }
+
+    /// The same for a lane.
+    pub fn lane(&self, lane: u32, direction: Direction) -> Option<u32> {
+        let level = match self.levels {
+            ScanLevels::Lane(bit) => 1 << bit,
+            ScanLevels::Register(_) | ScanLevels::Warps(_) => 0,
+        };
+        last_before(lane, (level, self.passed.lane), direction)
+    }
+}
+
+/// `bits` of a number at the values that come last.
+pub fn last(bits: u32, direction: Direction) -> u32 {
+    match direction {
+        Direction::Forward => bits,
+        Direction::Reverse => 0,
+    }
+}
+
+/// The last place of the lower half next to the upper half of a level that `place` is in; below the
+/// level are the passed ones.
+fn last_before(place: u32, (level, passed): (u32, u32), direction: Direction) -> Option<u32> {
+    let upper = last(level, direction);
+    let before = place & !(passed | level) | last(passed, direction) | level & !upper;
+    (place & level == upper).then_some(before)
+}
+
 /// The steps of a scan along `axis`; `None` when a bit of the axis has no single holder.
 ///
 /// # Errors
@@ -39,9 +78,10 @@ pub fn scan_steps(
         lane: 0,
         warp: 0,
     };
-    for bit in (0..64).filter(|bit| mask >> bit & 1 == 1) {
+    let plan = ReductionPlan::new(Order::Tree, 1 << layout.dim_bits()[axis]);
+    for bit in plan.bits {
         let before = passed;
-        let levels = match layout.holder(bit) {
+        let levels = match layout.holder(bit + mask.trailing_zeros()) {
             Holder::Register(bit) => {
                 passed.register |= 1 << bit;
                 ScanLevels::Register(bit)

@@ -1,12 +1,13 @@
 //! One step of a reduction: across registers, lanes or warps.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
 use super::{Lowering, Result};
-use crate::ir::{AtomicOp, Class, DType, Op, Region, Trait, Value, op};
+use crate::builder::Builder;
+use crate::diagnostic::Diagnostic;
+use crate::ir::{AtomicOp, Class, DType, Op, Region, Value, op};
 use crate::layout::{Point, ThreadMap};
+use crate::lower::combine::Combines;
 use crate::target::LANE_BITS;
+use crate::verify::BlockFunc;
 
 /// A reduction under way: a vector of each source, and the bits of the register number that are left.
 pub(super) struct Partial {
@@ -32,64 +33,27 @@ impl Combiner {
     }
 }
 
+impl<'a> Combines<'a> for Lowering<'a> {
+    type Failure = Diagnostic;
+
+    fn source(&self) -> &'a BlockFunc {
+        self.block
+    }
+
+    fn builder(&mut self) -> &mut Builder {
+        &mut self.builder
+    }
+
+    fn outer(&mut self, value: Value) -> Result<Value> {
+        self.scalar(value)
+    }
+
+    fn combine_scalars(&mut self, region: Region, arguments: &[Value]) -> Result<Vec<Value>> {
+        self.inline(region, arguments)
+    }
+}
+
 impl Lowering<'_> {
-    /// Combines scalars, or vectors element by element.
-    pub(super) fn combine(
-        &mut self,
-        combiner: &Combiner,
-        lower: &[Value],
-        upper: &[Value],
-    ) -> Result<Vec<Value>> {
-        let arguments = [lower, upper].concat();
-        let insts = &self.block.region(combiner.region).insts;
-        let is_straight = insts.iter().all(|&inst| {
-            let op = self.block.op(inst);
-            let alone = op.is(Trait::elementwise) || matches!(op, Op::Constant(_));
-            alone || op.is(Trait::terminator)
-        });
-        if is_straight {
-            return self.combine_whole(combiner.region, &arguments);
-        }
-        let mut columns = vec![Vec::new(); lower.len()];
-        let arguments: Vec<Vec<Value>> = arguments.into_iter().map(|it| self.scalars(it)).collect();
-        for at in 0..arguments[0].len() {
-            let own: Vec<Value> = arguments.iter().map(|scalars| scalars[at]).collect();
-            let combined = self.inline(combiner.region, &own)?;
-            for (column, value) in columns.iter_mut().zip(combined) {
-                column.push(value);
-            }
-        }
-        Ok(columns.into_iter().map(|it| self.vector(&it)).collect())
-    }
-
-    /// The values of a region of elementwise ops on scalars, for vectors as its parameters.
-    fn combine_whole(&mut self, region: Region, arguments: &[Value]) -> Result<Vec<Value>> {
-        let block = self.block;
-        let shape = self.builder.ty(arguments[0]).shape;
-        let loc = self.builder.loc().clone();
-        let parameters = block.region(region).parameters.iter().copied();
-        let mut known: BTreeMap<Value, Value> = parameters.zip(arguments.iter().copied()).collect();
-        for &inst in &block.region(region).insts {
-            self.builder.set_loc(block.inst(inst).loc.clone());
-            let mut op = block.op(inst).clone();
-            for operand in op.operands() {
-                if let Entry::Vacant(unknown) = known.entry(operand) {
-                    let x = self.scalar(operand)?;
-                    unknown.insert(self.builder.splat(x, shape));
-                }
-            }
-            op.map_operands(&mut |operand| known[&operand]);
-            for &result in &block.inst(inst).results {
-                let ty = block.ty(result).with_shape(shape);
-                let emitted = self.builder.emit_unchecked(op.clone(), &[ty]);
-                known.insert(result, self.builder.results(emitted)[0]);
-            }
-        }
-        self.builder.set_loc(loc);
-        let yielded = block.yielded(region).iter();
-        Ok(yielded.map(|value| known[value]).collect())
-    }
-
     /// The elements of which a register bit is clear, and those of which it is set; it is gone then.
     fn halves(&mut self, partial: &mut Partial, bit: u32) -> [Vec<Value>; 2] {
         let at = partial.bits.iter().position(|&other| other == bit);
@@ -110,7 +74,7 @@ impl Lowering<'_> {
         combiner: &Combiner,
     ) -> Result<()> {
         let [lower, upper] = self.halves(partial, bit);
-        partial.values = self.combine(combiner, &lower, &upper)?;
+        partial.values = self.combine(combiner.region, &lower, &upper)?;
         Ok(())
     }
 
@@ -148,12 +112,12 @@ impl Lowering<'_> {
             })
             .collect();
         partial.values = if combiner.commutative {
-            self.combine(combiner, &keep, &other)?
+            self.combine(combiner.region, &keep, &other)?
         } else {
             let condition = self.thread_bit(&is_upper, 0);
             let lower = self.choose(condition, &other, &keep);
             let upper = self.choose(condition, &keep, &other);
-            self.combine(combiner, &lower, &upper)?
+            self.combine(combiner.region, &lower, &upper)?
         };
         Ok(())
     }
@@ -258,7 +222,7 @@ impl Lowering<'_> {
     ) -> Result<Vec<Value>> {
         while tree.len() > 1 {
             let pairs = tree.chunks(2);
-            let next = pairs.map(|pair| self.combine(combiner, &pair[0], &pair[1]));
+            let next = pairs.map(|pair| self.combine(combiner.region, &pair[0], &pair[1]));
             tree = next.collect::<Result<_>>()?;
         }
         Ok(tree.swap_remove(0))

@@ -12,8 +12,9 @@ use super::level::Combiner;
 use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{BinaryOp, DType, Direction, Literal, Op, Type, Value, op};
-use crate::layout::scan::{ScanLevels, ScanStep, scan_steps};
+use crate::layout::scan::{ScanLevels, ScanStep, last, scan_steps};
 use crate::layout::{LinearLayout, Point, ThreadMap};
+use crate::lower::combine::Combines;
 use crate::semantics::reduction::{identity, only_op};
 use crate::target::LANE_BITS;
 
@@ -28,33 +29,12 @@ struct Scan {
 impl Scan {
     /// `bits` of a number at the values that come last.
     fn last(&self, bits: u32) -> u32 {
-        match self.direction {
-            Direction::Forward => bits,
-            Direction::Reverse => 0,
-        }
+        last(bits, self.direction)
     }
 
     /// `bits` of a number at the values that come first.
     fn first(&self, bits: u32) -> u32 {
         bits & !self.last(bits)
-    }
-
-    /// The register that holds the last prefix of the lower half which `register` takes.
-    fn source(&self, step: &ScanStep, register: u32) -> u32 {
-        let level = match step.levels {
-            ScanLevels::Register(bit) => 1 << bit,
-            ScanLevels::Lane(_) | ScanLevels::Warps(_) => 0,
-        };
-        let passed = step.passed.register;
-        register & !passed & !level | self.last(passed) | self.first(level)
-    }
-
-    /// Whether a register is in an upper half as far as its number says.
-    fn takes(&self, step: &ScanStep, register: u32) -> bool {
-        match step.levels {
-            ScanLevels::Register(bit) => register & 1 << bit == self.last(1 << bit),
-            ScanLevels::Lane(_) | ScanLevels::Warps(_) => true,
-        }
     }
 }
 
@@ -134,8 +114,7 @@ impl Lowering<'_> {
     ) -> Result<()> {
         let mut lines: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for register in 0..prefixes.len() as u32 {
-            if scan.takes(step, register) {
-                let source = scan.source(step, register);
+            if let Some(source) = step.register(register, scan.direction) {
                 lines.entry(source).or_default().push(register);
             }
         }
@@ -183,7 +162,7 @@ impl Lowering<'_> {
         }
         for &register in registers {
             let own = prefixes[register as usize].clone();
-            let mut combined = self.combine(&scan.combiner, &lower, &own)?;
+            let mut combined = self.combine(scan.combiner.region, &lower, &own)?;
             if scan.neutral.is_none() {
                 let pairs = combined.into_iter().zip(own);
                 combined = pairs

@@ -1,5 +1,7 @@
 //! Where in a tile a vector of elements lies.
 
+use std::ops::Range;
+
 use crate::ir::{Shape, Value};
 
 /// An `i64` scalar that may be known while lowering.
@@ -79,8 +81,27 @@ impl Cover {
         Self { shape, steps }
     }
 
+    /// The same of some axes alone.
+    pub(super) fn axes(&self, axes: Range<usize>) -> Self {
+        let shape = Shape::new(&self.shape.dims()[axes.clone()]);
+        Self {
+            shape: shape.expect("broken invariant: a part of a shape is valid"),
+            steps: self.steps[axes].to_vec(),
+        }
+    }
+
     /// The index of elements `offset .. offset + lanes` of the chunk that starts at `bases`.
     pub(super) fn index(&self, bases: &[Scalar], offset: usize, lanes: usize) -> Index {
+        self.places(bases, offset..offset + lanes)
+    }
+
+    /// The index of these elements of the chunk that starts at `bases`.
+    pub(super) fn places(
+        &self,
+        bases: &[Scalar],
+        elements: impl ExactSizeIterator<Item = usize>,
+    ) -> Index {
+        let lanes = elements.len();
         let mut coordinates: Vec<Coordinate> = bases
             .iter()
             .map(|&base| Coordinate {
@@ -88,8 +109,8 @@ impl Cover {
                 lanes: vec![0; lanes],
             })
             .collect();
-        for lane in 0..lanes {
-            let mut flat = (offset + lane) as i64;
+        for (lane, element) in elements.enumerate() {
+            let mut flat = element as i64;
             for axis in (0..self.steps.len()).rev() {
                 coordinates[axis].lanes[lane] = flat % self.steps[axis];
                 flat /= self.steps[axis];

@@ -205,6 +205,35 @@ impl<'a> Lowerer<'a> {
         (base, lanes)
     }
 
+    /// These lanes of each vector of `a` with that of `b` after it; a scalar where it is one, of `a`.
+    pub(super) fn lanes(&mut self, a: &[Value], b: &[Value], indices: &[u32]) -> Vec<Value> {
+        let pairs = a.iter().zip(b);
+        let chosen = pairs.map(|(&a, &b)| {
+            self.builder.value(match *indices {
+                [index] => Op::Extract(op::Extract {
+                    vector: a,
+                    index: index.into(),
+                }),
+                _ => Op::ShuffleVector(op::ShuffleVector {
+                    a,
+                    b,
+                    indices: indices.to_vec(),
+                }),
+            })
+        });
+        chosen.collect()
+    }
+
+    /// Vectors of so many times these scalars.
+    pub(super) fn splats(&mut self, scalars: &[Value], lanes: usize) -> Vec<Value> {
+        let splat = |&x| {
+            let ty = self.builder.ty(x);
+            let dtype = ty.dtype().expect("broken invariant: elements are numbers");
+            self.builder.splat(x, Type::vector(dtype, lanes).shape)
+        };
+        scalars.iter().map(splat).collect()
+    }
+
     /// Lowers into a new region, which `fill` fills and whose yielded values it returns.
     pub(super) fn in_region(
         &mut self,

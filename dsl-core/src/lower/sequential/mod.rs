@@ -23,7 +23,6 @@ mod scan;
 mod scratch;
 mod sort;
 mod statements;
-mod tree;
 
 #[cfg(test)]
 mod tests;

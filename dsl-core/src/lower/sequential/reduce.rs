@@ -2,16 +2,29 @@
 //!
 //! One pass combines 2^p neighbours in registers and leaves the partial results in scratch memory,
 //! in order; passes repeat until one is left. An aligned range of 2^p elements is a complete
-//! subtree, so the passes compute exactly the tree.
+//! subtree, so the passes compute exactly the tree. What one iteration does is planned as for the
+//! registers and lanes of a GPU: the lanes of a worker are those of a vector.
 
-use super::index::{Coordinate, Cover, Index, Scalar};
+use std::convert::Infallible;
+
+use super::index::{Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
-use super::pull::Pulled;
+use super::pull::scalar_index;
 use super::scratch::Buffer;
-use super::tree::Reduction;
-use crate::ir::{DType, Inst, Order, Shape, Value, op};
+use crate::builder::Builder;
+use crate::ir::{DType, Inst, Order, Region, Shape, Value, op};
+use crate::layout::reduction::{ReductionStep, ReductionSteps};
+use crate::layout::{LinearLayout, Point};
+use crate::lower::combine::Combines;
 use crate::semantics::reduction::evaluation_order;
 use crate::target::Target;
+use crate::verify::BlockFunc;
+
+/// Instructions of an element that is little more than loaded.
+const CHEAP: u64 = 3;
+
+/// Vectors that free accumulation combines side by side.
+const ACCUMULATORS: usize = 2;
 
 /// Where a pass reads.
 enum Input {
@@ -21,8 +34,31 @@ enum Input {
     Partials(Vec<Buffer>),
 }
 
-/// Instructions of an element that is little more than loaded.
-const CHEAP: u64 = 3;
+/// What a reduction combines: neighbours along the axis of a shape.
+struct Reduction {
+    combine: Region,
+    order: Order,
+    dtypes: Vec<DType>,
+    shape: Shape,
+    axis: usize,
+}
+
+impl Reduction {
+    /// Whether neighbours along the axis are neighbours in a vector.
+    fn along_vector(&self) -> bool {
+        self.axis + 1 == self.shape.rank()
+    }
+
+    fn extent(&self) -> usize {
+        self.shape.extent(self.axis)
+    }
+
+    fn with_extent(&self, extent: usize) -> Shape {
+        let mut dims = self.shape.dims();
+        dims[self.axis] = extent;
+        Shape::new(&dims).expect("broken invariant: a shrunk shape is valid")
+    }
+}
 
 /// How many elements a pass computes side by side.
 #[derive(Clone, Copy)]
@@ -33,330 +69,366 @@ struct Width {
     span: usize,
 }
 
-/// Vectors that free accumulation combines side by side.
-const ACCUMULATORS: usize = 2;
+impl Width {
+    /// A tree of cheap leaves works on single registers: all its leaves are loaded before the first
+    /// two are combined, and sixteen fit the machine. What lies in other places than along the axis
+    /// is taken by whole cache lines.
+    fn new(target: &Target, reduction: &Reduction, partials: Shape, cheap: bool) -> Self {
+        let bytes = |dtype: &DType| dtype.bytes() as usize;
+        let widest = reduction.dtypes.iter().map(bytes).max().unwrap_or(1);
+        let alike = reduction.dtypes.iter().all(|dtype| bytes(dtype) == widest);
+        let lanes = target.nest_lanes;
+        let span = match reduction.along_vector() {
+            false if cheap => lanes.max(target.line_bytes as usize / widest),
+            _ => lanes,
+        };
+        let lanes = match cheap && alike {
+            true => lanes.min(target.vector_bytes as usize / widest),
+            false => lanes,
+        };
+        let span = span.min(partials.elements());
+        let lanes = lanes.min(span);
+        Self { lanes, span }
+    }
 
-fn with_extent(shape: Shape, axis: usize, extent: usize) -> Shape {
-    let mut dims = shape.dims();
-    dims[axis] = extent;
-    Shape::new(&dims).expect("broken invariant: a shrunk shape is valid")
+    /// One tree of a few elements.
+    fn one(target: &Target, elements: usize) -> Self {
+        Self {
+            lanes: target.nest_lanes.min(elements),
+            span: 1,
+        }
+    }
 }
 
-/// A tree of cheap leaves works on single registers: all its leaves are loaded before the first two
-/// are combined, and sixteen fit the machine. What lies in other places than along the axis is taken
-/// by whole cache lines.
-fn width(target: &Target, reduction: &Reduction, partials: Shape, cheap: bool) -> Width {
-    let bytes = |dtype: &DType| dtype.bytes() as usize;
-    let widest = reduction.dtypes.iter().map(bytes).max().unwrap_or(1);
-    let alike = reduction.dtypes.iter().all(|dtype| bytes(dtype) == widest);
-    let lanes = target.nest_lanes;
-    let span = match reduction.along_vector {
-        false if cheap => lanes.max(target.line_bytes as usize / widest),
-        _ => lanes,
-    };
-    let lanes = match cheap && alike {
-        true => lanes.min(target.vector_bytes as usize / widest),
-        false => lanes,
-    };
-    let span = span.min(partials.elements());
-    Width {
-        lanes: lanes.min(span),
-        span,
+/// What one iteration reduces, as the registers and lanes of a worker.
+struct Chunk {
+    cover: Cover,
+    /// The same of what is left.
+    reduced: Cover,
+    levels: u32,
+    /// Whether an iteration goes through all chunks of a row.
+    carries: bool,
+    layout: LinearLayout,
+    steps: Vec<ReductionStep>,
+    /// Elements of a vector of the result.
+    lanes: usize,
+    /// The registers of the layout that the vectors of the result come from.
+    left: Vec<u32>,
+}
+
+impl Chunk {
+    /// The first `levels` of a reduction, which leave `span` elements.
+    fn new(reduction: &Reduction, levels: u32, Width { lanes, span }: Width) -> Self {
+        let axis = reduction.axis;
+        let reduced = Cover::new(reduction.with_extent(reduction.extent() >> levels), span);
+        let mut cover = Cover {
+            shape: reduction.shape,
+            steps: reduced.steps.clone(),
+        };
+        cover.steps[axis] <<= levels;
+        let mut dim_bits: Vec<u32> = reduced.steps.iter().map(|step| step.ilog2()).collect();
+        let inner: u32 = dim_bits[axis + 1..].iter().sum();
+        dim_bits.insert(axis + 1, levels);
+        let bits = 0..dim_bits.iter().sum();
+        let along = reduction.along_vector();
+        let is_lane = |bit: u32| match bit {
+            _ if along || bit < inner => bit < lanes.ilog2(),
+            _ => bit >= inner + levels && bit - levels < lanes.ilog2(),
+        };
+        let columns = |of_lanes: bool| -> Vec<u64> {
+            let bits = bits.clone().filter(|&bit| is_lane(bit) == of_lanes);
+            bits.map(|bit| 1 << bit).collect()
+        };
+        let layout = LinearLayout::new(dim_bits, columns(false), columns(true), Vec::new());
+        let layout = layout.expect("broken invariant: each bit of a chunk has one holder");
+        let plan = ReductionSteps::plan(&layout, axis + 1, reduction.order);
+        let plan = plan.expect("broken invariant: a chunk has the axis");
+        let steps = plan.expect("broken invariant: no bits are mixed").steps;
+        let gone = steps.iter().fold(0, |gone, step| gone | step.register());
+        let left = (0..layout.registers()).filter(|register| register & gone == 0);
+        Self {
+            cover,
+            reduced,
+            levels,
+            carries: false,
+            steps,
+            lanes: lanes.min(span),
+            left: left.collect(),
+            layout,
+        }
+    }
+
+    /// Rows, by independent accumulators that are combined at the end: every order gives the same bits.
+    fn carried(target: &Target, reduction: &Reduction) -> Self {
+        let step = target.nest_lanes * ACCUMULATORS;
+        let part = Reduction {
+            shape: reduction.with_extent(step),
+            dtypes: reduction.dtypes.clone(),
+            ..*reduction
+        };
+        Self {
+            cover: Cover::new(reduction.shape, reduction.extent()),
+            carries: true,
+            ..Self::new(&part, step.ilog2(), Width::one(target, step))
+        }
+    }
+
+    /// Where the elements of a register are.
+    fn index(&self, bases: &[Scalar], register: u32) -> Index {
+        let flat = |lane| {
+            let point = Point {
+                register,
+                lane,
+                warp: 0,
+            };
+            self.layout.apply(point) as usize
+        };
+        let lanes = 1 << self.layout.lane_bits();
+        self.cover.places(bases, (0..lanes).map(flat))
+    }
+}
+
+impl<'a> Combines<'a> for Lowerer<'a> {
+    type Failure = Infallible;
+
+    fn source(&self) -> &'a BlockFunc {
+        self.source
+    }
+
+    fn builder(&mut self) -> &mut Builder {
+        &mut self.builder
+    }
+
+    fn outer(&mut self, value: Value) -> Result<Value, Infallible> {
+        let scalar = self.pull_scalar(value, &scalar_index());
+        Ok(self.value(scalar))
+    }
+
+    fn combine_scalars(
+        &mut self,
+        region: Region,
+        arguments: &[Value],
+    ) -> Result<Vec<Value>, Infallible> {
+        let parameters = &self.source.region(region).parameters;
+        for (&parameter, &argument) in parameters.iter().zip(arguments) {
+            let scalar = Binding::Scalar(Scalar::Emitted(argument));
+            self.bindings.insert(parameter, scalar);
+        }
+        self.region(region);
+        let yielded = self.source.yielded(region).iter();
+        yielded.map(|&value| self.outer(value)).collect()
     }
 }
 
 impl Lowerer<'_> {
     pub(super) fn reduce(&mut self, inst: Inst, op: &op::Reduce) {
-        let op::Reduce {
-            sources,
-            axis,
-            order,
-            combine,
-        } = op.clone();
-        let axis = axis.index();
-        let shape = self.shape(sources[0]);
+        let sources = &op.sources;
+        let dtypes: Vec<DType> = sources.iter().map(|&source| self.dtype(source)).collect();
         let reduction = Reduction {
-            combine,
-            dtypes: sources.iter().map(|&source| self.dtype(source)).collect(),
-            along_vector: axis + 1 == shape.rank(),
+            combine: op.combine,
+            order: evaluation_order(self.source, op.order, op.combine, dtypes[0]),
+            dtypes,
+            shape: self.shape(sources[0]),
+            axis: op.axis.index(),
         };
-        let results = self.source.inst(inst).results.clone();
-        let dtype = reduction.dtypes[0];
-        let free = evaluation_order(self.source, order, combine, dtype) == Order::Any;
-        if free
-            && reduction.along_vector
-            && shape.extent(axis) >= 2 * self.target.nest_lanes * ACCUMULATORS
-        {
-            return self.accumulate(&reduction, &sources, shape, &results);
-        }
-        self.reduce_by_passes(&reduction, sources, (shape, axis), &results);
+        self.reduce_by_passes(reduction, sources, &self.source.inst(inst).results);
     }
 
-    fn reduce_by_passes(
-        &mut self,
-        reduction: &Reduction,
-        sources: Vec<Value>,
-        (mut shape, axis): (Shape, usize),
-        results: &[Value],
-    ) {
+    fn reduce_by_passes(&mut self, mut reduction: Reduction, sources: &[Value], results: &[Value]) {
+        let step = self.target.nest_lanes * ACCUMULATORS;
+        let is_long = reduction.along_vector() && reduction.extent() >= 2 * step;
+        let carries = is_long && reduction.order == Order::Any;
+        if !carries {
+            // Passes leave their elements in order.
+            reduction.order = Order::Tree;
+        }
         let cost: u64 = sources.iter().map(|&source| self.plan.cost(source)).sum();
         let branching = sources.iter().any(|&source| self.plan.is_branching(source));
-        let mut levels = shape.extent(axis).trailing_zeros();
-        let mut input = Input::Tiles(sources);
+        let mut levels = reduction.extent().trailing_zeros();
+        let mut input = Input::Tiles(sources.to_vec());
         loop {
             let most = match &input {
+                Input::Tiles(_) if carries => levels,
                 Input::Tiles(_) if cost > 40 || branching => 2,
                 Input::Tiles(_) if cost > 12 => 3,
                 // Rows whose distance is a power of two share one set of the cache.
-                Input::Tiles(_) if !reduction.along_vector => 3,
+                Input::Tiles(_) if !reduction.along_vector() => 3,
                 Input::Tiles(_) | Input::Partials(_) => 4,
             };
             let taken = levels.min(most);
             levels -= taken;
-            let reduced = with_extent(shape, axis, shape.extent(axis) >> taken);
-            if levels == 0 && self.shape(results[0]).is_scalar() {
-                let numbers = self.pass_to_numbers(reduction, &input, shape);
-                for (&result, number) in results.iter().zip(numbers) {
-                    self.bindings.insert(result, Binding::Scalar(number));
-                }
-                return;
-            }
-            let partials: Vec<Buffer> = reduction
-                .dtypes
-                .iter()
-                .map(|&dtype| self.allocate(dtype, reduced))
-                .collect();
+            let shape = reduction.with_extent(reduction.extent() >> taken);
             let cheap = match &input {
                 Input::Tiles(_) => cost <= CHEAP && !branching,
                 Input::Partials(_) => true,
             };
-            let width = width(self.target, reduction, reduced, cheap);
-            self.pass(reduction, &input, (shape, axis, taken), width, &partials);
+            let to_numbers = levels == 0 && self.shape(results[0]).is_scalar();
+            let width = match to_numbers {
+                true => Width::one(self.target, 1 << taken),
+                false => Width::new(self.target, &reduction, shape, cheap),
+            };
+            let chunk = match carries {
+                true => Chunk::carried(self.target, &reduction),
+                false => Chunk::new(&reduction, taken, width),
+            };
+            let partials = self.partials(&reduction, to_numbers, shape);
+            let numbers = self.pass(&reduction, &input, &chunk, &partials);
             self.scratch.tick();
             if levels == 0 {
-                return self.bind_reduced(results, &partials);
+                return self.bind_reduced(results, &partials, numbers);
             }
-            shape = reduced;
+            reduction.shape = shape;
             input = Input::Partials(partials);
         }
     }
 
-    /// The results of a reduction are its last buffers without the axis of extent 1.
-    fn bind_reduced(&mut self, results: &[Value], buffers: &[Buffer]) {
-        for (&result, buffer) in results.iter().zip(buffers) {
-            let buffer = Buffer {
-                shape: self.shape(result),
-                ..*buffer
-            };
-            self.bindings.insert(result, Binding::Buffer(buffer));
+    /// A buffer of each source for what is left of a shape; none for single numbers.
+    fn partials(&mut self, reduction: &Reduction, numbers: bool, shape: Shape) -> Vec<Buffer> {
+        let dtypes = reduction.dtypes.iter().filter(|_| !numbers);
+        dtypes.map(|&dtype| self.allocate(dtype, shape)).collect()
+    }
+
+    /// The results of a reduction are its last buffers without the axis of extent 1, or numbers.
+    fn bind_reduced(&mut self, results: &[Value], buffers: &[Buffer], numbers: Vec<Value>) {
+        for (&result, &buffer) in results.iter().zip(buffers) {
+            let shape = self.shape(result);
+            let buffer = Binding::Buffer(Buffer { shape, ..buffer });
+            self.bindings.insert(result, buffer);
+        }
+        if buffers.is_empty() {
+            for (&result, number) in results.iter().zip(numbers) {
+                let number = Binding::Scalar(Scalar::Emitted(number));
+                self.bindings.insert(result, number);
+            }
         }
     }
 
-    fn fetch(&mut self, input: &Input, index: &Index) -> Vec<Pulled> {
-        match input {
-            Input::Tiles(tiles) => tiles.iter().map(|&tile| self.pull(tile, index)).collect(),
-            Input::Partials(buffers) => buffers
-                .iter()
-                .map(|buffer| self.load_buffer(buffer, index))
-                .collect(),
-        }
-    }
-
-    /// The last pass of a tile without other axes; its few elements are taken one by one.
-    fn pass_to_numbers(
-        &mut self,
-        reduction: &Reduction,
-        input: &Input,
-        shape: Shape,
-    ) -> Vec<Scalar> {
-        let count = shape.elements();
-        let cover = Cover::new(shape, count);
-        let bases = vec![Scalar::Known(0); shape.rank()];
-        let lanes = self.target.nest_lanes.min(count);
-        let vectors = self.tree(reduction, lanes, (0, count / lanes), &mut |this, leaf| {
-            this.fetch(input, &cover.index(&bases, leaf * lanes, lanes))
-        });
-        self.across(reduction, vectors, lanes)
-    }
-
+    /// One pass over a shape. Returns what its last iteration left.
     fn pass(
         &mut self,
         reduction: &Reduction,
         input: &Input,
-        (shape, axis, levels): (Shape, usize, u32),
-        Width { lanes, span }: Width,
+        chunk: &Chunk,
         partials: &[Buffer],
-    ) {
-        let leaves = 1usize << levels;
-        let reduced = Cover::new(partials[0].shape, span);
-        if reduction.along_vector {
-            let cover = Cover::new(shape, span << levels);
-            self.nest(&cover, &mut |this, bases| {
-                let mut to = bases.to_vec();
-                to[axis] = this.bits(bases[axis], levels, 62 - levels);
-                for first in (0..span).step_by(lanes) {
-                    let vectors = this.tree(reduction, lanes, (0, leaves), &mut |this, leaf| {
-                        let from = (first << levels) + leaf * lanes;
-                        this.fetch(input, &cover.index(bases, from, lanes))
-                    });
-                    let index = reduced.index(&to, first, lanes);
-                    this.store_partials(reduction, partials, &index, &vectors);
+    ) -> Vec<Value> {
+        let mut left = Vec::new();
+        let axis = reduction.axis;
+        let cover = match reduction.along_vector() {
+            true => &chunk.cover,
+            false => &chunk.reduced,
+        };
+        self.nest(cover, &mut |this, bases| {
+            let (mut from, mut to) = (bases.to_vec(), bases.to_vec());
+            match reduction.along_vector() {
+                true => to[axis] = this.bits(bases[axis], chunk.levels, 62 - chunk.levels),
+                false => from[axis] = this.mul(bases[axis], Scalar::Known(1 << chunk.levels)),
+            }
+            let carried = match chunk.carries {
+                true => this.carry(reduction, input, chunk, &from),
+                false => Vec::new(),
+            };
+            let mut leaf = |this: &mut Self, register: u32| match carried.get(register as usize) {
+                Some(values) => values.clone(),
+                None => this.fetch(input, &chunk.index(&from, register)),
+            };
+            for (number, &register) in chunk.left.iter().enumerate() {
+                left = this.after(reduction.combine, &chunk.steps, register, &mut leaf);
+                let index = chunk.reduced.index(&to, number * chunk.lanes, chunk.lanes);
+                for (buffer, &value) in partials.iter().zip(&left) {
+                    this.store_buffer(buffer, &index, value);
                 }
-            });
-            return;
+            }
+        });
+        left
+    }
+
+    fn fetch(&mut self, input: &Input, index: &Index) -> Vec<Value> {
+        let mut fetched = Vec::new();
+        match input {
+            Input::Tiles(tiles) => {
+                for &tile in tiles {
+                    fetched.push((self.pull(tile, index), self.dtype(tile)));
+                }
+            }
+            Input::Partials(buffers) => {
+                for buffer in buffers {
+                    fetched.push((self.load_buffer(buffer, index), buffer.dtype));
+                }
+            }
         }
-        self.nest(&reduced, &mut |this, bases| {
-            let scale = Scalar::Known(leaves as i64);
-            let base = this.mul(bases[axis], scale);
-            for first in (0..span).step_by(lanes) {
-                let index = reduced.index(bases, first, lanes);
-                let vectors = this.tree(reduction, lanes, (0, leaves), &mut |this, leaf| {
-                    let mut index = index.clone();
-                    let coordinate = &mut index.coordinates[axis];
-                    coordinate.base = base;
-                    for lane in &mut coordinate.lanes {
-                        *lane = *lane * leaves as i64 + leaf as i64;
-                    }
-                    this.fetch(input, &index)
+        let fetched = fetched.iter();
+        fetched
+            .map(|(pulled, dtype)| self.vector(pulled, *dtype, index.lanes))
+            .collect()
+    }
+
+    /// A register after some steps, of which each takes those that it needs of the step before: few
+    /// leaves are in registers at a time.
+    fn after(
+        &mut self,
+        combine: Region,
+        steps: &[ReductionStep],
+        register: u32,
+        leaf: &mut dyn FnMut(&mut Self, u32) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let Some((step, before)) = steps.split_last() else {
+            return leaf(self, register);
+        };
+        let lower = self.after(combine, before, register, leaf);
+        let higher = match step.register() {
+            0 => lower.clone(),
+            other => self.after(combine, before, register | other, leaf),
+        };
+        let Ok(combined) = match step {
+            ReductionStep::Registers(_) => self.combine(combine, &lower, &higher),
+            ReductionStep::Lanes { divided, .. } => {
+                let lanes = self.builder.ty(lower[0]).shape.elements() as u32;
+                let end = lanes << u32::from(divided.is_some());
+                let [evens, odds] = [0, 1].map(|first| {
+                    let indices: Vec<u32> = (first..end).step_by(2).collect();
+                    self.lanes(&lower, &higher, &indices)
                 });
-                this.store_partials(reduction, partials, &index, &vectors);
+                self.combine(combine, &evens, &odds)
             }
-        });
-    }
-
-    fn store_partials(
-        &mut self,
-        reduction: &Reduction,
-        partials: &[Buffer],
-        index: &Index,
-        vectors: &[Pulled],
-    ) {
-        for ((buffer, pulled), &dtype) in partials.iter().zip(vectors).zip(&reduction.dtypes) {
-            let value = self.vector(pulled, dtype, index.lanes);
-            self.store_buffer(buffer, index, value);
-        }
-    }
-
-    /// Reduces rows by independent vector accumulators: every order gives the same bits.
-    fn accumulate(
-        &mut self,
-        reduction: &Reduction,
-        sources: &[Value],
-        shape: Shape,
-        results: &[Value],
-    ) {
-        let axis = shape.rank() - 1;
-        let extent = shape.extent(axis);
-        let rows = Cover::new(shape, extent);
-        let scalar = self.shape(results[0]).is_scalar();
-        let buffers: Vec<Buffer> = match scalar {
-            true => Vec::new(),
-            false => reduction
-                .dtypes
-                .iter()
-                .map(|&dtype| self.allocate(dtype, with_extent(shape, axis, 1)))
-                .collect(),
+            ReductionStep::Warps { .. } => unreachable!("a worker has no warps"),
         };
-        let mut numbers = Vec::new();
-        self.nest(&rows, &mut |this, bases| {
-            numbers = this.accumulate_row(reduction, sources, (shape, bases));
-            let place = |&base: &Scalar| Coordinate {
-                base,
-                lanes: vec![0],
-            };
-            let index = Index {
-                coordinates: bases.iter().map(place).collect(),
-                lanes: 1,
-            };
-            for (buffer, number) in buffers.iter().zip(&numbers) {
-                let value = this.value(*number);
-                this.store_buffer(buffer, &index, value);
-            }
-        });
-        if !scalar {
-            return self.bind_reduced(results, &buffers);
-        }
-        for (&result, number) in results.iter().zip(numbers) {
-            self.bindings.insert(result, Binding::Scalar(number));
-        }
+        combined
     }
 
-    fn accumulate_row(
+    /// The registers of a chunk after all chunks of a row, combined in any order.
+    fn carry(
         &mut self,
         reduction: &Reduction,
-        sources: &[Value],
-        (shape, bases): (Shape, &[Scalar]),
-    ) -> Vec<Scalar> {
-        let axis = shape.rank() - 1;
-        let step = self.target.nest_lanes * ACCUMULATORS;
-        let mut steps = vec![1; shape.rank()];
-        steps[axis] = step as i64;
-        let cover = Cover { shape, steps };
-        let take = |this: &mut Self, bases: &[Scalar]| -> Vec<Value> {
-            let mut taken = Vec::new();
-            for accumulator in 0..ACCUMULATORS {
-                let index = cover.index(
-                    bases,
-                    accumulator * self.target.nest_lanes,
-                    self.target.nest_lanes,
-                );
-                for &source in sources {
-                    let pulled = this.pull(source, &index);
-                    taken.push(this.vector(&pulled, this.dtype(source), self.target.nest_lanes));
-                }
-            }
-            taken
+        input: &Input,
+        chunk: &Chunk,
+        bases: &[Scalar],
+    ) -> Vec<Vec<Value>> {
+        let take = |this: &mut Self, position: Scalar| -> Vec<Value> {
+            let mut bases = bases.to_vec();
+            bases[reduction.axis] = position;
+            let registers = 0..chunk.layout.registers();
+            registers
+                .flat_map(|register| this.fetch(input, &chunk.index(&bases, register)))
+                .collect()
         };
-        let init = take(self, bases);
-        let bounds = (
-            Scalar::Known(step as i64),
-            Scalar::Known(shape.extent(axis) as i64),
-        );
-        let sum = self.count(
-            bounds,
-            step as i64,
+        let sources = reduction.dtypes.len();
+        let init = take(self, Scalar::Known(0));
+        let step = 1 << chunk.levels;
+        let bounds = [step, reduction.extent() as i64].map(Scalar::Known);
+        let sums = self.count(
+            bounds.into(),
+            step,
             &init,
             &mut |this, position, carried| {
-                let mut bases = bases.to_vec();
-                bases[axis] = Scalar::Emitted(position);
-                let taken = take(this, &bases);
-                let pairs = carried
-                    .chunks(sources.len())
-                    .zip(taken.chunks(sources.len()));
+                let taken = take(this, Scalar::Emitted(position));
                 let mut next = Vec::new();
-                for (lower, higher) in pairs {
-                    next.extend(this.combine_values(reduction, lower, higher));
+                for (lower, higher) in carried.chunks(sources).zip(taken.chunks(sources)) {
+                    let Ok(combined) = this.combine(reduction.combine, lower, higher);
+                    next.extend(combined);
                 }
                 next
             },
         );
-        let mut vectors = sum[..sources.len()].to_vec();
-        for other in sum[sources.len()..].chunks(sources.len()) {
-            vectors = self.combine_values(reduction, &vectors, other);
-        }
-        let vectors = vectors.into_iter().map(Pulled::Vector).collect();
-        self.across(reduction, vectors, self.target.nest_lanes)
-    }
-
-    fn combine_values(
-        &mut self,
-        reduction: &Reduction,
-        lower: &[Value],
-        higher: &[Value],
-    ) -> Vec<Value> {
-        let wrap = |values: &[Value]| -> Vec<Pulled> {
-            values.iter().copied().map(Pulled::Vector).collect()
-        };
-        let combined = self.combine(
-            reduction,
-            &wrap(lower),
-            &wrap(higher),
-            self.target.nest_lanes,
-        );
-        combined
-            .iter()
-            .zip(&reduction.dtypes)
-            .map(|(pulled, &dtype)| self.vector(pulled, dtype, self.target.nest_lanes))
-            .collect()
+        sums.chunks(sources).map(<[Value]>::to_vec).collect()
     }
 }

@@ -1,17 +1,20 @@
 //! Scans: blocks of a few vectors are scanned in registers, and take what lies before them from a
 //! stack.
 //!
-//! The stack holds the complete subtrees before a block, the latest on top: as many as the number
-//! of the block has bits set. Every element takes them as left operands from the top down, which is
-//! the right-nested order of the canonical tree. Then the block itself is a subtree: it merges with
-//! those of its own size and more, as a binary counter carries, and is pushed.
+//! A worker's vector is its lanes, and blocks follow each other as if each were done by a warp: the
+//! steps are those of a GPU. What warps do in shared memory is done by a stack of the complete subtrees
+//! before a block, the latest on top: as many as the number of the block has bits set. Every element
+//! takes them as left operands from the top down, which is the right-nested order of the canonical
+//! tree. Then the block itself is a subtree: it merges with those of its own size and more, as a
+//! binary counter carries, and is pushed.
 
 use super::index::{Coordinate, Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
-use super::pull::Pulled;
 use super::scratch::Buffer;
-use super::tree::Reduction;
-use crate::ir::{DType, Direction, Inst, Literal, Op, Shape, Type, Value, op};
+use crate::ir::{DType, Direction, Inst, Literal, Op, Region, Shape, Type, Value, op};
+use crate::layout::LinearLayout;
+use crate::layout::scan::{ScanLevels, ScanStep, last, scan_steps};
+use crate::lower::combine::Combines;
 use crate::semantics::reduction::{identity, only_op};
 
 /// Machine registers that a block holds its elements in.
@@ -21,7 +24,7 @@ const VECTORS: usize = 4;
 
 /// One scan and how blocks cover its tile.
 struct Scan {
-    reduction: Reduction,
+    combine: Region,
     sources: Vec<Value>,
     results: Vec<Buffer>,
     /// A left operand of the combiner that changes nothing.
@@ -30,7 +33,8 @@ struct Scan {
     direction: Direction,
     cover: Cover,
     lanes: usize,
-    vectors: usize,
+    vectors: u32,
+    steps: Vec<ScanStep>,
     /// One buffer for each source where there is more than one block along the axis.
     stack: Vec<Buffer>,
 }
@@ -48,40 +52,34 @@ fn part(dims: &[usize]) -> Shape {
     Shape::new(dims).expect("broken invariant: a part of a shape is valid")
 }
 
-/// The position of the last element before the upper half that `position` is in at `level`; `None`
-/// in a lower half.
-fn last_before(position: usize, level: u32, flipped: usize) -> Option<usize> {
-    let position = position ^ flipped;
-    (position >> level & 1 == 1).then(|| ((position >> level << level) - 1) ^ flipped)
-}
-
 impl Scan {
-    fn shape(&self) -> Shape {
-        self.cover.shape
+    /// Whether neighbours along the axis are neighbours in a vector.
+    fn along_vector(&self) -> bool {
+        self.axis + 1 == self.cover.shape.rank()
     }
 
-    fn extent(&self) -> i64 {
-        self.shape().extent(self.axis) as i64
-    }
-
-    /// Positions along the axis of a block.
-    fn step(&self) -> i64 {
-        self.cover.steps[self.axis]
-    }
-
-    /// The bits that the direction inverts in positions along the axis.
-    fn flipped(&self) -> usize {
-        match self.direction {
-            Direction::Forward => 0,
-            Direction::Reverse => self.step() as usize - 1,
+    /// The last prefixes in a vector of each source: numbers where the axis is along the vector.
+    fn last(&self, lowerer: &mut Lowerer<'_>, vector: &[Value]) -> Vec<Value> {
+        if !self.along_vector() || self.lanes == 1 {
+            return vector.to_vec();
         }
+        let lane = last(self.lanes as u32 - 1, self.direction);
+        lowerer.lanes(vector, vector, &[lane])
     }
 
-    /// Of the bits of a position in a block, those that are the lane.
-    fn lane_bits(&self) -> u32 {
-        match self.reduction.along_vector {
-            true => (self.lanes as u32).min(self.step() as u32).ilog2(),
-            false => 0,
+    /// The entry `number` of the stack, for the elements at `place`.
+    fn entry(&self, number: Scalar, place: &Index) -> Index {
+        let (inner, lanes) = match self.along_vector() {
+            true => (&[][..], 1),
+            false => (&place.coordinates[self.axis + 1..], self.lanes),
+        };
+        let entry = Coordinate {
+            base: number,
+            lanes: vec![0; lanes],
+        };
+        Index {
+            coordinates: [&[entry], inner].concat(),
+            lanes,
         }
     }
 }
@@ -89,17 +87,12 @@ impl Scan {
 impl Lowerer<'_> {
     pub(super) fn scan(&mut self, inst: Inst, op: &op::Scan) {
         let scan = self.scan_plan(op);
-        let axis = scan.axis;
-        let dims = scan.shape().dims();
-        let before = Cover {
-            shape: part(&dims[..axis]),
-            steps: scan.cover.steps[..axis].to_vec(),
-        };
-        self.nest(&before, &mut |this, bases| {
+        let extent = scan.cover.shape.extent(scan.axis) as i64;
+        let step = scan.cover.steps[scan.axis];
+        self.nest(&scan.cover.axes(0..scan.axis), &mut |this, bases| {
             if scan.stack.is_empty() {
                 return this.scan_blocks(&scan, bases, Scalar::Known(0), None);
             }
-            let (extent, step) = (scan.extent(), scan.step());
             let bounds = (Scalar::Known(0), Scalar::Known(extent));
             let empty = this.value(Scalar::Known(0));
             this.count(bounds, step, &[empty], &mut |this, position, carried| {
@@ -143,58 +136,45 @@ impl Lowerer<'_> {
     }
 
     fn scan_plan(&mut self, op: &op::Scan) -> Scan {
-        let op::Scan {
-            sources,
-            axis,
-            direction,
-            combine,
-            ..
-        } = op.clone();
-        let axis = axis.index();
+        let (sources, axis) = (op.sources.clone(), op.axis.index());
         let shape = self.shape(sources[0]);
         let dtypes: Vec<_> = sources.iter().map(|&source| self.dtype(source)).collect();
         let wanted = self.wanted_vectors(&sources, &dtypes);
         let dims = shape.dims();
+        let inner = part(&dims[axis + 1..]);
         let along_vector = axis + 1 == dims.len();
-        let (cover, lanes, vectors) = if along_vector {
-            let lanes = self.target.nest_lanes.min(shape.elements());
-            let vectors = wanted.min(shape.elements() / lanes);
-            (Cover::new(shape, lanes * vectors), lanes, vectors)
+        let held = if along_vector { shape } else { inner }.elements();
+        let lanes = self.target.nest_lanes.min(held);
+        let (cover, vectors) = if along_vector {
+            let vectors = wanted.min(held / lanes);
+            (Cover::new(shape, lanes * vectors), vectors)
         } else {
-            let inner = part(&dims[axis + 1..]);
-            let lanes = self.target.nest_lanes.min(inner.elements());
             let vectors = wanted.min(dims[axis]);
             let mut steps = vec![1; axis];
             steps.push(vectors as i64);
             steps.extend(Cover::new(inner, lanes).steps);
-            (Cover { shape, steps }, lanes, vectors)
+            (Cover { shape, steps }, vectors)
         };
-        let blocks = dims[axis] / cover.steps[axis] as usize;
+        let steps = steps_of_blocks(&cover, axis, (vectors, lanes));
         let mut stack = Vec::new();
+        let blocks = dims[axis] / cover.steps[axis] as usize;
         if blocks > 1 {
-            let inner = if along_vector { &[] } else { &dims[axis + 1..] };
             let levels = (blocks.ilog2() as usize).next_power_of_two();
-            let shape = part(&[&[levels], inner].concat());
+            let shape = part(&[&[levels], &dims[axis + 1..]].concat());
             stack.extend(dtypes.iter().map(|&dtype| self.allocate(dtype, shape)));
         }
         let results = dtypes.iter().map(|&dtype| self.allocate(dtype, shape));
-        let results = results.collect();
-        let neutral = only_op(self.source, combine).and_then(|op| identity(op, dtypes[0]));
-        let reduction = Reduction {
-            combine,
-            dtypes,
-            along_vector,
-        };
         Scan {
-            reduction,
+            combine: op.combine,
             sources,
-            results,
-            neutral,
+            results: results.collect(),
+            neutral: only_op(self.source, op.combine).and_then(|op| identity(op, dtypes[0])),
             axis,
-            direction,
+            direction: op.direction,
             cover,
             lanes,
-            vectors,
+            vectors: vectors as u32,
+            steps,
             stack,
         }
     }
@@ -228,10 +208,7 @@ impl Lowerer<'_> {
         base: Scalar,
         heights: Option<Heights>,
     ) {
-        let after = Cover {
-            shape: part(&scan.shape().dims()[scan.axis + 1..]),
-            steps: scan.cover.steps[scan.axis + 1..].to_vec(),
-        };
+        let after = scan.cover.axes(scan.axis + 1..scan.cover.steps.len());
         self.nest(&after, &mut |this, inner| {
             let bases = [before, &[base], inner].concat();
             this.scan_block(scan, &bases, heights);
@@ -239,214 +216,148 @@ impl Lowerer<'_> {
     }
 
     fn scan_block(&mut self, scan: &Scan, bases: &[Scalar], heights: Option<Heights>) {
-        let places: Vec<Index> = (0..scan.vectors)
+        let places: Vec<Index> = (0..scan.vectors as usize)
             .map(|vector| scan.cover.index(bases, vector * scan.lanes, scan.lanes))
             .collect();
-        let mut block: Vec<Vec<Pulled>> = places
-            .iter()
-            .map(|index| scan.sources.iter().map(|&x| self.pull(x, index)).collect())
-            .collect();
-        self.scan_registers(scan, &mut block);
-        if let Some(heights) = heights {
-            let total = self.last_prefix(scan, &block, scan.vectors - 1);
-            block = self.add_stack(scan, block, &places[0], heights.before);
-            self.push(scan, total, &places[0], heights);
+        let mut block: Vec<Vec<Value>> = Vec::new();
+        for index in &places {
+            let pull = |&source| {
+                let pulled = self.pull(source, index);
+                self.vector(&pulled, self.dtype(source), scan.lanes)
+            };
+            block.push(scan.sources.iter().map(pull).collect());
+        }
+        for step in &scan.steps {
+            match (&step.levels, heights) {
+                (ScanLevels::Lane(_), _) => {
+                    for vector in &mut block {
+                        *vector = self.scan_lanes(scan, step, vector);
+                    }
+                }
+                (ScanLevels::Register(_), _) => self.scan_registers(scan, step, &mut block),
+                (ScanLevels::Warps(_), None) => {}
+                (ScanLevels::Warps(_), Some(heights)) => {
+                    self.scan_blocks_before(scan, &mut block, &places[0], heights);
+                }
+            }
         }
         for (index, vector) in places.iter().zip(&block) {
-            for ((buffer, pulled), &dtype) in
-                scan.results.iter().zip(vector).zip(&scan.reduction.dtypes)
-            {
-                let value = self.vector(pulled, dtype, scan.lanes);
+            for (buffer, &value) in scan.results.iter().zip(vector) {
                 self.store_buffer(buffer, index, value);
             }
         }
     }
 
-    /// The prefixes within a block.
-    fn scan_registers(&mut self, scan: &Scan, block: &mut [Vec<Pulled>]) {
-        let lane_bits = scan.lane_bits();
-        for level in 0..lane_bits {
-            for vector in &mut *block {
-                *vector = self.scan_lanes(scan, vector, level);
-            }
-        }
-        let flipped = scan.flipped() >> lane_bits;
-        for level in 0..(scan.step() as u64).ilog2() - lane_bits {
-            for vector in 0..scan.vectors {
-                let Some(last) = last_before(vector, level, flipped) else {
-                    continue;
-                };
-                let lower = self.last_prefix(scan, block, last ^ flipped);
-                block[vector] = self.combine(&scan.reduction, &lower, &block[vector], scan.lanes);
-            }
-        }
-    }
-
-    /// The prefix of the last element of a vector, which is given in the order of the scan.
-    fn last_prefix(&mut self, scan: &Scan, block: &[Vec<Pulled>], vector: usize) -> Vec<Pulled> {
-        let lane_bits = scan.lane_bits();
-        let vector = &block[vector ^ (scan.flipped() >> lane_bits)];
-        if !scan.reduction.along_vector {
-            return vector.clone();
-        }
-        let lane = match scan.direction {
-            Direction::Forward => scan.lanes - 1,
-            Direction::Reverse => 0,
-        };
-        vector
-            .iter()
-            .map(|pulled| Pulled::Uniform(self.lane(pulled, lane)))
-            .collect()
-    }
-
     /// One level across the lanes of a vector.
-    fn scan_lanes(&mut self, scan: &Scan, vector: &[Pulled], level: u32) -> Vec<Pulled> {
-        let lanes = scan.lanes;
-        let flipped = scan.flipped() & ((1 << scan.lane_bits()) - 1);
-        let last = |lane: usize| last_before(lane, level, flipped);
-        let mut own = Vec::new();
-        let mut lower = Vec::new();
-        for (pulled, &dtype) in vector.iter().zip(&scan.reduction.dtypes) {
-            let a = self.vector(pulled, dtype, lanes);
-            let b = match scan.neutral {
-                Some(neutral) => {
-                    let neutral = Pulled::Uniform(Scalar::Emitted(self.constant(neutral)));
-                    self.vector(&neutral, dtype, lanes)
-                }
-                None => a,
-            };
-            let indices = (0..lanes).map(|lane| last(lane).unwrap_or(lanes + lane) as u32);
-            let indices = indices.collect();
-            let picked = self
-                .builder
-                .value(Op::ShuffleVector(op::ShuffleVector { a, b, indices }));
-            own.push(Pulled::Vector(a));
-            lower.push(Pulled::Vector(picked));
-        }
-        let combined = self.combine(&scan.reduction, &lower, &own, lanes);
+    fn scan_lanes(&mut self, scan: &Scan, step: &ScanStep, own: &[Value]) -> Vec<Value> {
+        let lanes = scan.lanes as u32;
+        let last: Vec<Option<u32>> = (0..lanes)
+            .map(|lane| step.lane(lane, scan.direction))
+            .collect();
+        let others = match scan.neutral {
+            Some(neutral) => {
+                let neutral = self.constant(neutral);
+                self.splats(&[neutral], scan.lanes)
+            }
+            None => own.to_vec(),
+        };
+        let indices = (0..lanes).zip(&last);
+        let indices: Vec<u32> = indices
+            .map(|(lane, last)| last.unwrap_or(lanes + lane))
+            .collect();
+        let lower = self.lanes(own, &others, &indices);
+        let Ok(combined) = self.combine(scan.combine, &lower, own);
         if scan.neutral.is_some() {
             return combined;
         }
-        let mut mixed = Vec::new();
-        for ((combined, own), &dtype) in combined.iter().zip(&own).zip(&scan.reduction.dtypes) {
-            let a = self.vector(combined, dtype, lanes);
-            let b = self.vector(own, dtype, lanes);
-            let indices = (0..lanes).map(|lane| match last(lane) {
-                Some(_) => lane as u32,
-                None => (lanes + lane) as u32,
-            });
-            let indices = indices.collect();
-            let value = self
-                .builder
-                .value(Op::ShuffleVector(op::ShuffleVector { a, b, indices }));
-            mixed.push(Pulled::Vector(value));
-        }
-        mixed
+        let indices = (0..lanes).zip(&last);
+        let indices: Vec<u32> = indices
+            .map(|(lane, last)| last.map_or(lanes + lane, |_| lane))
+            .collect();
+        self.lanes(&combined, own, &indices)
     }
 
-    /// The entry `number` of the stack, for the elements at `place`.
-    fn stack_index(&mut self, scan: &Scan, number: Scalar, place: &Index) -> Index {
-        let inner = match scan.reduction.along_vector {
-            true => &[],
-            false => &place.coordinates[scan.axis + 1..],
-        };
-        let lanes = match scan.reduction.along_vector {
-            true => 1,
-            false => scan.lanes,
-        };
-        let entry = Coordinate {
-            base: number,
-            lanes: vec![0; lanes],
-        };
-        Index {
-            coordinates: [&[entry], inner].concat(),
-            lanes,
-        }
-    }
-
-    /// The entry that lies `depth` below the top of the stack, `height` entries high.
-    fn below_top(
-        &mut self,
-        scan: &Scan,
-        (height, depth): (Scalar, Value),
-        place: &Index,
-    ) -> Vec<Pulled> {
-        let top = self.sub(height, Scalar::Known(1));
-        let number = self.sub(top, Scalar::Emitted(depth));
-        let index = self.stack_index(scan, number, place);
-        let stack = scan.stack.iter();
-        stack
-            .map(|buffer| self.load_buffer(buffer, &index))
-            .collect()
-    }
-
-    /// Every element takes what is on the stack, from the top down.
-    fn add_stack(
-        &mut self,
-        scan: &Scan,
-        block: Vec<Vec<Pulled>>,
-        place: &Index,
-        height: Scalar,
-    ) -> Vec<Vec<Pulled>> {
-        let (lanes, dtypes) = (scan.lanes, &scan.reduction.dtypes);
-        let mut init = Vec::new();
-        for vector in &block {
-            for (pulled, &dtype) in vector.iter().zip(dtypes) {
-                init.push(self.vector(pulled, dtype, lanes));
+    /// One level across the vectors of a block.
+    fn scan_registers(&mut self, scan: &Scan, step: &ScanStep, block: &mut [Vec<Value>]) {
+        for vector in 0..scan.vectors {
+            if let Some(source) = step.register(vector, scan.direction) {
+                let lower = scan.last(self, &block[source as usize]);
+                let lower = self.splats(&lower, scan.lanes);
+                let own = &mut block[vector as usize];
+                let Ok(combined) = self.combine(scan.combine, &lower, own);
+                *own = combined;
             }
         }
-        let bounds = (Scalar::Known(0), height);
-        let prefixes = self.count(bounds, 1, &init, &mut |this, depth, carried| {
-            let lower = this.below_top(scan, (height, depth), place);
-            let mut next = Vec::new();
-            for vector in carried.chunks(dtypes.len()) {
-                let own: Vec<Pulled> = vector.iter().map(|&x| wrapped(x, lanes)).collect();
-                let combined = this.combine(&scan.reduction, &lower, &own, lanes);
-                for (pulled, &dtype) in combined.iter().zip(dtypes) {
-                    next.push(this.vector(pulled, dtype, lanes));
-                }
-            }
-            next
-        });
-        let vectors = prefixes.chunks(dtypes.len());
-        vectors
-            .map(|vector| vector.iter().map(|&x| wrapped(x, lanes)).collect())
-            .collect()
     }
 
-    /// Merges a block's last prefix with the subtrees on the stack that it completes.
-    fn push(&mut self, scan: &Scan, total: Vec<Pulled>, place: &Index, heights: Heights) {
-        let dtypes = &scan.reduction.dtypes;
-        let lanes = match scan.reduction.along_vector {
-            true => 1,
-            false => scan.lanes,
-        };
-        let mut init = Vec::new();
-        for (pulled, &dtype) in total.iter().zip(dtypes) {
-            init.push(self.vector(pulled, dtype, lanes));
-        }
-        let bounds = (Scalar::Known(0), heights.merged);
-        let merged = self.count(bounds, 1, &init, &mut |this, depth, carried| {
-            let lower = this.below_top(scan, (heights.before, depth), place);
-            let own: Vec<Pulled> = carried.iter().map(|&x| wrapped(x, lanes)).collect();
-            let combined = this.combine(&scan.reduction, &lower, &own, lanes);
-            let pairs = combined.iter().zip(dtypes);
-            pairs
-                .map(|(pulled, &dtype)| this.vector(pulled, dtype, lanes))
-                .collect()
-        });
+    /// Every element takes what is on the stack, from the top down, and the last prefix of the block merges with
+    /// the subtrees that it completes.
+    fn scan_blocks_before(
+        &mut self,
+        scan: &Scan,
+        block: &mut Vec<Vec<Value>>,
+        place: &Index,
+        heights: Heights,
+    ) {
+        let vector = last(scan.vectors - 1, scan.direction);
+        let total = scan.last(self, &block[vector as usize]);
+        let init = block.concat();
+        let sources = scan.sources.len();
+        let prefixes = self.add_stack(scan, &init, (place, heights.before), heights.before);
+        *block = prefixes.chunks(sources).map(<[Value]>::to_vec).collect();
+        let merged = self.add_stack(scan, &total, (place, heights.before), heights.merged);
         let number = self.sub(heights.before, heights.merged);
-        let index = self.stack_index(scan, number, place);
+        let index = scan.entry(number, place);
         for (buffer, value) in scan.stack.iter().zip(merged) {
             self.store_buffer(buffer, &index, value);
         }
     }
+
+    /// Vectors of each source with the `count` entries on top of a stack of some height as left
+    /// operands, from the top down.
+    fn add_stack(
+        &mut self,
+        scan: &Scan,
+        init: &[Value],
+        (place, height): (&Index, Scalar),
+        count: Scalar,
+    ) -> Vec<Value> {
+        let lanes = self.builder.ty(init[0]).shape.elements();
+        let bounds = (Scalar::Known(0), count);
+        self.count(bounds, 1, init, &mut |this, depth, carried| {
+            let top = this.sub(height, Scalar::Known(1));
+            let number = this.sub(top, Scalar::Emitted(depth));
+            let index = scan.entry(number, place);
+            let mut lower = Vec::new();
+            for buffer in &scan.stack {
+                let loaded = this.load_buffer(buffer, &index);
+                lower.push(this.vector(&loaded, buffer.dtype, lanes));
+            }
+            let mut next = Vec::new();
+            for own in carried.chunks(lower.len()) {
+                let Ok(combined) = this.combine(scan.combine, &lower, own);
+                next.extend(combined);
+            }
+            next
+        })
+    }
 }
 
-/// A lane value as elements.
-fn wrapped(value: Value, lanes: usize) -> Pulled {
-    match lanes {
-        1 => Pulled::Uniform(Scalar::Emitted(value)),
-        _ => Pulled::Vector(value),
-    }
+/// The steps of a scan by blocks: the lowest bits of the index are lanes, the next ones registers, and
+/// the rest counts blocks.
+fn steps_of_blocks(cover: &Cover, axis: usize, (vectors, lanes): (usize, usize)) -> Vec<ScanStep> {
+    let mut dim_bits: Vec<u32> = cover.steps.iter().map(|step| step.ilog2()).collect();
+    dim_bits[axis] = cover.shape.extent(axis).ilog2();
+    let columns = |bits: std::ops::Range<u32>| bits.map(|bit| 1 << bit).collect::<Vec<u64>>();
+    let (lanes, block) = (lanes.ilog2(), (lanes * vectors).ilog2());
+    let bits = dim_bits.iter().sum();
+    let layout = LinearLayout::new(
+        dim_bits,
+        columns(lanes..block),
+        columns(0..lanes),
+        columns(block..bits),
+    );
+    let layout = layout.expect("broken invariant: each bit of a line has one holder");
+    let steps = scan_steps(&layout, axis).expect("broken invariant: a block has the axis");
+    steps.expect("broken invariant: no bits are mixed")
 }
