@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use exactile_core::facts::Facts;
-use exactile_core::ir::Literal;
+use exactile_core::facts::{Facts, Known};
+use exactile_core::launch::Launch;
 use exactile_core::target::{Bounds, Options};
 use exactile_core::verify::BlockFunc;
 
-use crate::bound::Bound;
 use crate::cache::{Identity, LaunchKey};
 use crate::compile::Prepared;
 use crate::device::Device;
 use crate::error::Result;
+use crate::proofs::Reach;
 
 /// Stack of a thread that compiles: that of a main thread, since passes recurse into nested regions.
 const STACK: usize = 8 << 20;
@@ -29,11 +29,12 @@ pub(crate) struct Request {
 
 impl Request {
     /// The bounds of `options` do not matter: checked and unchecked code is made of the same request.
-    pub(crate) fn new(kernel: Identity, options: Options, arguments: &[Bound<'_>]) -> Self {
+    pub(crate) fn new(kernel: Identity, options: Options, launch: &Launch<'_>) -> Self {
+        let arguments = launch.arguments.iter();
         let facts = Facts {
-            arguments: arguments.iter().map(Bound::known).collect(),
+            arguments: arguments.map(|&argument| Known::of(argument)).collect(),
             // The conditions are those of code that is yet to be made.
-            apart: false,
+            ..Facts::default()
         };
         let options = Options {
             bounds: Bounds::Checked,
@@ -62,13 +63,13 @@ impl Request {
     /// The request for later.
     pub(crate) fn job(
         self,
-        arguments: &[Bound<'_>],
+        launch: &Launch<'_>,
         trace: impl Fn() -> Result<BlockFunc> + Send + Sync + 'static,
         needed: Needed,
     ) -> Job {
         Job {
             request: self,
-            numbers: arguments.iter().map(Bound::number).collect(),
+            reach: Reach::of(launch),
             trace: Box::new(trace),
             needed,
         }
@@ -89,8 +90,7 @@ pub(crate) enum Needed {
 /// A recorded launch: what to compile for it, on any thread.
 pub struct Job {
     request: Request,
-    /// The number behind each argument that is one.
-    numbers: Vec<Option<Literal>>,
+    reach: Reach,
     trace: Box<dyn Fn() -> Result<BlockFunc> + Send + Sync>,
     needed: Needed,
 }
@@ -105,9 +105,8 @@ impl Job {
             Needed::Safe if proves => &[Bounds::Checked, Bounds::Unchecked],
             Needed::Safe => &[Bounds::Checked],
         };
-        let apart = prepared.keeps_apart(&|index| self.numbers.get(index).copied().flatten());
         for &bounds in bounds {
-            prepared.code(device, bounds, apart)?;
+            prepared.code(device, bounds, &self.reach.launch())?;
         }
         Ok(())
     }
@@ -214,8 +213,8 @@ pub fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// What jobs have in common that come to the same code. The numbers decide whether stores meet.
-type Work<'a> = (&'a LaunchKey, Needed, &'a [Option<Literal>]);
+/// What jobs have in common that come to the same code.
+type Work<'a> = (&'a LaunchKey, Needed, &'a Reach);
 
 /// What the threads of [`compile_all`] share.
 struct Crew<'a> {
@@ -266,7 +265,7 @@ impl<'a> Crew<'a> {
 
     fn outcome(&self, job: &'a Job) -> Arc<OnceLock<Outcome>> {
         let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = (&job.request.key, job.needed, &job.numbers[..]);
+        let work = (&job.request.key, job.needed, &job.reach);
         Arc::clone(outcomes.entry(work).or_default())
     }
 }

@@ -24,8 +24,6 @@ pub trait Argument<'a, P> {
 #[derive(Default)]
 pub struct BoundArguments<'a> {
     pub(crate) list: Vec<Bound<'a>>,
-    /// Where a tensor begins, and its rank.
-    pub(crate) tensors: Vec<(usize, u32)>,
 }
 
 impl<'a> BoundArguments<'a> {
@@ -35,7 +33,6 @@ impl<'a> BoundArguments<'a> {
 
     /// Memory, then extents and strides in the order in which a tensor parameter declares them.
     fn tensor<const RANK: usize>(&mut self, memory: Bound<'a>, layout: Extents<RANK>) {
-        self.tensors.push((self.list.len(), RANK as u32));
         self.list.push(memory);
         for value in layout.extents.into_iter().chain(layout.strides) {
             // A view fits its buffer, so only the stride of an axis of extent 1 can be too large;

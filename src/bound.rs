@@ -1,7 +1,7 @@
 //! Arguments bound to parameters.
 
-use exactile_core::facts::Known;
-use exactile_core::ir::Literal;
+use exactile_core::ir::{Access, Literal};
+use exactile_core::launch::Passed;
 
 use crate::buffer::Storage;
 use crate::device::Device;
@@ -25,29 +25,12 @@ impl Bound<'_> {
         }
     }
 
-    /// Bytes of its memory.
-    pub(crate) fn bytes(&self) -> u64 {
+    /// What code is handed for it.
+    pub(crate) fn passed(&self) -> Passed {
         match self {
-            Self::Read(_, storage) => storage.len(),
-            Self::ReadWrite(_, storage) => storage.len(),
-            Self::Scalar(_) => 0,
-        }
-    }
-
-    /// The number that it is.
-    pub(crate) fn number(&self) -> Option<Literal> {
-        match self {
-            Self::Read(..) | Self::ReadWrite(..) => None,
-            Self::Scalar(literal) => Some(*literal),
-        }
-    }
-
-    /// What the compiler may know of the argument.
-    pub(crate) fn known(&self) -> Known {
-        match self {
-            Self::Read(_, storage) => Known::of_address(storage.address()),
-            Self::ReadWrite(_, storage) => Known::of_address(storage.address()),
-            Self::Scalar(literal) => Known::of_scalar(*literal),
+            Self::Read(_, storage) => storage.passed(Access::Read),
+            Self::ReadWrite(_, storage) => storage.passed(Access::ReadWrite),
+            Self::Scalar(literal) => Passed::Scalar(*literal),
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-use exactile_core::ir::Number;
+use exactile_core::ir::{Access, Number};
+use exactile_core::launch::Passed;
 
 use crate::array::{read_numbers, write_numbers};
 use crate::cuda::GpuMemory;
@@ -59,19 +60,11 @@ impl Storage {
         }
     }
 
-    /// The address of the first byte, on the device.
-    pub(crate) fn address(&self) -> u64 {
+    /// What code is handed for it.
+    pub(crate) fn passed(&self, access: Access) -> Passed {
         match self {
-            Self::Host(memory) => memory.bytes().as_ptr().addr() as u64,
-            Self::Gpu(memory) => memory.address(),
-        }
-    }
-
-    /// The number of bytes.
-    pub(crate) fn len(&self) -> u64 {
-        match self {
-            Self::Host(memory) => memory.bytes().len() as u64,
-            Self::Gpu(memory) => memory.len() as u64,
+            Self::Host(memory) => Passed::of_host(memory.bytes(), access),
+            Self::Gpu(memory) => memory.passed(access),
         }
     }
 

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::{Diagnostics, Loc};
 use exactile_core::facts::Facts;
-use exactile_core::ir::{Axis, Func, Literal, Op, op};
-use exactile_core::passes::apart::Conditions;
+use exactile_core::ir::{Axis, Func, Op, op};
+use exactile_core::launch::Launch;
+use exactile_core::passes::conditions::Conditions;
 use exactile_core::passes::proof::accesses_ignore_memory;
 use exactile_core::pipeline;
 use exactile_core::target::{Bounds, Options, Target};
@@ -106,20 +107,13 @@ pub(crate) struct Prepared {
     options: Options,
     /// The launches that a checked one proved in bounds.
     pub(crate) proofs: Proofs,
-    /// What the scalars must be like for code that relies on rows that do not meet.
+    /// What launches must be like for code that relies on it.
     conditions: Conditions,
-    /// Checked and unchecked code that relies on it, and code that does not.
-    codes: [[Slot<Arc<Code>>; 2]; 2],
+    /// Code by whether it checks bounds, and by which conditions it relies on.
+    codes: [[[Slot<Arc<Code>>; 2]; 2]; 2],
 }
 
 impl Prepared {
-    /// Whether each parameter that relies on a tensor's extents is given a tensor of its rank.
-    pub(crate) fn takes(&self, tensors: &[(usize, u32)]) -> bool {
-        let parameters = self.block.parameters.iter().enumerate();
-        let mut wanted = parameters.filter(|(_, parameter)| parameter.view > 0);
-        wanted.all(|(index, parameter)| tensors.contains(&(index, parameter.view)))
-    }
-
     /// Runs the passes over what `trace` gives. The bounds of `options` do not matter here.
     pub(crate) fn new(
         device: &Device,
@@ -131,44 +125,37 @@ impl Prepared {
         let prepared = trace().and_then(|traced| {
             compilation.begin("trace", &traced);
             let provable = accesses_ignore_memory(&traced, options.determinism);
-            Ok((provable, compilation.front(traced, device, options, facts)?))
+            let block = compilation.front(traced.clone(), device, options, facts)?;
+            let conditions = Conditions::of(&traced, &block, &device.target());
+            Ok(Self {
+                block,
+                options: *options,
+                proofs: Proofs::new(provable),
+                conditions,
+                codes: Default::default(),
+            })
         });
         device.cache().spent(&compilation.times);
-        let (provable, block) = prepared?;
-        let conditions = match device.kind() {
-            DeviceKind::Interpreter | DeviceKind::Cpu => Conditions::default(),
-            DeviceKind::Lanes | DeviceKind::Cuda(_) => Conditions::of(&block),
-        };
-        Ok(Self {
-            block,
-            options: *options,
-            proofs: Proofs::new(provable),
-            conditions,
-            codes: Default::default(),
-        })
+        prepared
     }
 
-    /// Whether these numbers keep all stores from writing an element twice.
-    pub(crate) fn keeps_apart(&self, numbers: &dyn Fn(usize) -> Option<Literal>) -> bool {
-        self.conditions.hold(numbers)
-    }
-
-    /// The code for launches on `device` whose numbers keep stores apart, or that have any.
-    pub(crate) fn code(&self, device: &Device, bounds: Bounds, apart: bool) -> Result<Arc<Code>> {
-        let [checked, unchecked] = &self.codes[usize::from(apart)];
-        let slot = match bounds {
-            Bounds::Checked => checked,
-            Bounds::Unchecked => unchecked,
+    /// The code for launches like this one on `device`.
+    pub(crate) fn code(
+        &self,
+        device: &Device,
+        bounds: Bounds,
+        launch: &Launch<'_>,
+    ) -> Result<Arc<Code>> {
+        let facts = self.conditions.facts(launch);
+        let by_conditions = match bounds {
+            Bounds::Checked => &self.codes[0],
+            Bounds::Unchecked => &self.codes[1],
         };
-        slot.get_or_make(|| {
+        by_conditions[usize::from(facts.apart)][usize::from(facts.inside)].get_or_make(|| {
             let mut compilation = Compilation::of(&self.block);
             let options = Options {
                 bounds,
                 ..self.options
-            };
-            let facts = Facts {
-                arguments: Vec::new(),
-                apart,
             };
             let made = compilation
                 .lower(&self.block, device, &options, &facts)
@@ -225,6 +212,7 @@ struct Compilation {
 const ORDINARY: Facts = Facts {
     arguments: Vec::new(),
     apart: true,
+    inside: true,
 };
 
 /// What a backend takes.

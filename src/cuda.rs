@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use exactile_core::ir::Access;
+use exactile_core::launch::Passed;
 use exactile_core::target::{BoundsError, Target};
 use exactile_core::verify::LaneFunc;
 use exactile_nvptx::{
@@ -173,9 +175,9 @@ impl GpuMemory {
         self.buffer.len()
     }
 
-    /// The address on the device.
-    pub(crate) fn address(&self) -> u64 {
-        self.buffer.address()
+    /// What a launch hands on of it.
+    pub(crate) fn passed(&self, access: Access) -> Passed {
+        self.buffer.passed(access)
     }
 
     /// A copy of all bytes, after the work before it.

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use exactile_core::ir::Access;
+use exactile_core::launch::Passed;
 use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 
@@ -86,7 +88,7 @@ impl GpuMemory {
         match *self {}
     }
 
-    pub(crate) fn address(&self) -> u64 {
+    pub(crate) fn passed(&self, _access: Access) -> Passed {
         match *self {}
     }
 

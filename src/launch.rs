@@ -5,21 +5,18 @@
     reason = "a launch without bounds checks is the caller's promise"
 )]
 
-use std::sync::Arc;
-
 use exactile_core::diagnostic::Loc;
 use exactile_core::interp::memory::{program_coordinates, program_count};
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::Grid;
 use exactile_core::lang::is_tracing;
-use exactile_core::launch::{Argument, LaunchError};
+use exactile_core::launch::{Argument, Input, Launch, LaunchError, Passed};
 use exactile_core::target::{Bounds, BoundsError};
 use exactile_core::verify::BlockFunc;
 use exactile_cranelift::StandardFloats;
 
 use crate::ahead::{Needed, Request};
 use crate::arguments::Arguments;
-use crate::arguments::BoundArguments;
 use crate::bound::Bound;
 use crate::buffer::Storage;
 use crate::cache::Identity;
@@ -28,7 +25,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::grid::IntoGrid;
 use crate::kernel::Kernel;
-use crate::proofs::Proven;
+use crate::proofs::Reach;
 
 impl<P> Kernel<P> {
     /// Runs the kernel over `grid`, one program for each point, with every access checked.
@@ -50,26 +47,24 @@ impl<P> Kernel<P> {
     ) -> Result<()> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let BoundArguments {
-            list: arguments,
-            tensors,
-        } = arguments.bind_all();
-        let request = self.request(&arguments);
+        let arguments = arguments.bind_all().list;
+        let passed: Vec<Passed> = arguments.iter().map(Bound::passed).collect();
+        let launch = Launch::new(grid, &passed);
+        let request = self.request(&launch);
         if device.is_recording() {
-            device.note(request.job(&arguments, self.tracer(), Needed::Safe));
+            device.note(request.job(&launch, self.tracer(), Needed::Safe));
             return Ok(());
         }
         let prepared = request.prepared(device, || self.trace())?;
-        self.check_tensors(&prepared, &tensors)?;
-        let launch = Proven::of(grid, &arguments);
-        if device.trusts_proofs() && prepared.proofs.hold(&launch) {
-            let code = code_for(device, &prepared, Bounds::Unchecked, &arguments)?;
+        let reach = Reach::of(&launch);
+        if device.trusts_proofs() && prepared.proofs.hold(&reach) {
+            let code = prepared.code(device, Bounds::Unchecked, &launch)?;
             // SAFETY: a checked launch of the same IR with the same grid, scalars and lengths had
             // every access in bounds, and the accesses depend on nothing else.
-            return unsafe { run(device, &code, grid, arguments) };
+            return unsafe { run(device, &code, &launch, arguments) };
         }
-        run_checked(device, &prepared, grid, arguments)?;
-        prepared.proofs.add(launch);
+        run_checked(device, &prepared, &launch, arguments)?;
+        prepared.proofs.add(reach);
         Ok(())
     }
 
@@ -86,37 +81,24 @@ impl<P> Kernel<P> {
     ) -> Result<()> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let BoundArguments {
-            list: arguments,
-            tensors,
-        } = arguments.bind_all();
-        let request = self.request(&arguments);
+        let arguments = arguments.bind_all().list;
+        let passed: Vec<Passed> = arguments.iter().map(Bound::passed).collect();
+        let launch = Launch::new(grid, &passed);
+        let request = self.request(&launch);
         if device.is_recording() {
-            device.note(request.job(&arguments, self.tracer(), Needed::Unchecked));
+            device.note(request.job(&launch, self.tracer(), Needed::Unchecked));
             return Ok(());
         }
         let prepared = request.prepared(device, || self.trace())?;
-        self.check_tensors(&prepared, &tensors)?;
-        let code = code_for(device, &prepared, Bounds::Unchecked, &arguments)?;
+        let code = prepared.code(device, Bounds::Unchecked, &launch)?;
         // SAFETY: handed on to the caller.
-        unsafe { run(device, &code, grid, arguments) }
+        unsafe { run(device, &code, &launch, arguments) }
     }
 
-    /// A source that was not made by the macro may say one thing and declare another.
-    fn check_tensors(&self, prepared: &Prepared, tensors: &[(usize, u32)]) -> Result<()> {
-        if prepared.takes(tensors) {
-            return Ok(());
-        }
-        Err(arguments_error(
-            self.name(),
-            "the kernel takes a tensor where it is given none",
-        ))
-    }
-
-    fn request(&self, arguments: &[Bound<'_>]) -> Request {
+    fn request(&self, launch: &Launch<'_>) -> Request {
         let options = self.options(Bounds::Checked);
         let kernel = Identity::Function(self.source.identity().clone());
-        Request::new(kernel, options, arguments)
+        Request::new(kernel, options, launch)
     }
 
     /// The trace, for another thread.
@@ -141,27 +123,17 @@ pub(crate) fn refuse_in_trace(kernel: &str) -> Result<()> {
     Ok(())
 }
 
-/// The code for arguments like these.
-fn code_for(
-    device: &Device,
-    prepared: &Prepared,
-    bounds: Bounds,
-    arguments: &[Bound<'_>],
-) -> Result<Arc<Code>> {
-    let apart = prepared.keeps_apart(&|index| arguments.get(index).and_then(Bound::number));
-    prepared.code(device, bounds, apart)
-}
-
 /// Runs code that checks every access.
 pub(crate) fn run_checked(
     device: &Device,
     prepared: &Prepared,
-    grid: Grid,
+    launch: &Launch<'_>,
     arguments: Vec<Bound<'_>>,
 ) -> Result<()> {
-    let code = code_for(device, prepared, Bounds::Checked, &arguments)?;
-    // SAFETY: every access is checked.
-    unsafe { run(device, &code, grid, arguments) }
+    let code = prepared.code(device, Bounds::Checked, launch)?;
+    // SAFETY: every access is checked, or to a tile of a tensor that this launch has shown to lie in its
+    // memory.
+    unsafe { run(device, &code, launch, arguments) }
 }
 
 /// Runs compiled code; on the host it has ended when this returns.
@@ -171,23 +143,24 @@ pub(crate) fn run_checked(
 unsafe fn run(
     device: &Device,
     code: &Code,
-    grid: Grid,
+    launch: &Launch<'_>,
     mut arguments: Vec<Bound<'_>>,
 ) -> Result<()> {
     check_places(device, &arguments)?;
+    let grid = launch.grid;
     if grid.contains(&0) {
         return Ok(());
     }
     // SAFETY: handed on to the caller.
     let ended = unsafe {
         match code {
-            Code::Gpu(_, code) => cuda::launch(device, code, grid, &arguments),
+            Code::Gpu(_, code) => cuda::launch(device, code, launch),
             Code::Interpreter(_) | Code::Lanes(_) | Code::Cpu(_) => {
                 run_on_host(device, code, grid, &mut host_arguments(&mut arguments)?)
             }
         }
     };
-    ended.map_err(|failure| failure.explain(code, grid, &arguments))
+    ended.map_err(|failure| failure.explain(code, launch))
 }
 
 /// Why a launch failed, before it is put into the words of the source.
@@ -211,12 +184,10 @@ impl From<Fault> for Failure {
 }
 
 impl Failure {
-    fn explain(self, code: &Code, grid: Grid, arguments: &[Bound<'_>]) -> Error {
+    fn explain(self, code: &Code, launch: &Launch<'_>) -> Error {
         match self {
-            Self::Fault(fault) => fault_error(fault, grid),
-            Self::Launch(LaunchError::OutOfBounds(error)) => {
-                out_of_bounds(code, grid, arguments, error)
-            }
+            Self::Fault(fault) => fault_error(fault, launch.grid),
+            Self::Launch(LaunchError::OutOfBounds(error)) => out_of_bounds(code, launch, error),
             Self::Launch(source) => launch_error(code.name(), source),
         }
     }
@@ -277,39 +248,31 @@ unsafe fn run_on_host(
 mod cuda {
     //! Launches on a GPU.
 
-    use exactile_nvptx::KernelArgument;
+    use exactile_core::launch::Launch;
 
-    use super::{Bound, Failure, LaunchError, Storage};
+    use super::{Failure, LaunchError};
     use crate::cuda::GpuCode;
     use crate::device::Device;
 
     /// # Safety
-    /// As for [`super::run`].
+    /// As for [`super::run`]; the memory is that of buffers of the device.
     pub(super) unsafe fn launch(
         device: &Device,
         code: &GpuCode,
-        grid: exactile_core::ir::Grid,
-        arguments: &[Bound<'_>],
+        launch: &Launch<'_>,
     ) -> Result<(), Failure> {
         let failed = |message: String| Failure::Launch(LaunchError::Device(message));
         let on_host = || failed("a GPU cannot use host memory".to_string());
         let gpu = device.gpu().ok_or_else(on_host)?;
-        let mut list = Vec::new();
-        for argument in arguments {
-            list.push(match argument {
-                Bound::Read(_, Storage::Gpu(memory)) => KernelArgument::Buffer(&memory.buffer),
-                Bound::ReadWrite(_, Storage::Gpu(memory)) => KernelArgument::Buffer(&memory.buffer),
-                Bound::Read(_, Storage::Host(_)) => return Err(on_host()),
-                Bound::ReadWrite(_, Storage::Host(_)) => return Err(on_host()),
-                Bound::Scalar(literal) => KernelArgument::Scalar(*literal),
-            });
-        }
         let checked = code.kernel.ptx().has_bounds_checks();
         let mut errors = gpu.lock_errors();
         let record = checked.then_some(&*errors);
         // SAFETY: handed on to the caller; one stream orders all work of the device.
-        unsafe { code.kernel.launch(&gpu.stream, grid, &list, record) }
-            .map_err(|error| failed(error.to_string()))?;
+        unsafe {
+            let kernel = &code.kernel;
+            kernel.launch(&gpu.stream, launch.grid, launch.arguments, record)
+        }
+        .map_err(|error| failed(error.to_string()))?;
         gpu.mark_end().map_err(|error| failed(error.to_string()))?;
         if !checked {
             return Ok(());
@@ -328,7 +291,9 @@ mod cuda {
 mod cuda {
     //! No GPU, no launch.
 
-    use super::{Bound, Failure};
+    use exactile_core::launch::Launch;
+
+    use super::Failure;
     use crate::cuda::GpuCode;
     use crate::device::Device;
 
@@ -337,15 +302,14 @@ mod cuda {
     pub(super) unsafe fn launch(
         _device: &Device,
         code: &GpuCode,
-        _grid: exactile_core::ir::Grid,
-        _arguments: &[Bound<'_>],
+        _launch: &Launch<'_>,
     ) -> Result<(), Failure> {
         match *code {}
     }
 }
 
 /// An access out of bounds in the words of the source.
-fn out_of_bounds(code: &Code, grid: Grid, arguments: &[Bound<'_>], error: BoundsError) -> Error {
+fn out_of_bounds(code: &Code, launch: &Launch<'_>, error: BoundsError) -> Error {
     let (loc, accessed) = code.access(error.site).unzip();
     let described = accessed.and_then(|accessed| match accessed {
         Accessed::Axis(axis, extent) => {
@@ -354,7 +318,7 @@ fn out_of_bounds(code: &Code, grid: Grid, arguments: &[Bound<'_>], error: Bounds
         Accessed::Parameter(parameter) => {
             let func = code.lane()?;
             let dtype = func.ty(*func.arguments().get(parameter)?).pointee()?.0;
-            let length = arguments.get(parameter)?.bytes() / u64::from(dtype.bytes());
+            let length = launch.input(Input::Length(parameter, dtype))?;
             Some((func.parameters.get(parameter)?.name.clone(), length))
         }
     });
@@ -364,7 +328,7 @@ fn out_of_bounds(code: &Code, grid: Grid, arguments: &[Bound<'_>], error: Bounds
         loc: loc.unwrap_or_else(Loc::none),
         argument,
         length,
-        program: program_coordinates(grid, error.program),
+        program: program_coordinates(launch.grid, error.program),
         element: error.element,
         offset: error.offset,
     }

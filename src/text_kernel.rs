@@ -6,6 +6,7 @@ use std::path::Path;
 
 use exactile_core::diagnostic::Diagnostics;
 use exactile_core::ir::{Access, Func, Grid, Literal, Stage};
+use exactile_core::launch::{Launch, Passed};
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::text;
 use exactile_core::verify::{self, BlockFunc};
@@ -110,14 +111,16 @@ impl TextKernel {
                 },
             });
         }
-        let request = Request::new(self.identity.clone(), self.options, &bound);
+        let passed: Vec<Passed> = bound.iter().map(Bound::passed).collect();
+        let launch = Launch::new(grid, &passed);
+        let request = Request::new(self.identity.clone(), self.options, &launch);
         if device.is_recording() {
-            let kernel = self.clone();
-            device.note(request.job(&bound, move || kernel.without_views(), Needed::Checked));
+            let func = self.func.clone();
+            device.note(request.job(&launch, move || Ok(func.clone()), Needed::Checked));
             return Ok(());
         }
-        let prepared = request.prepared(device, || self.without_views())?;
-        run_checked(device, &prepared, grid, bound)?;
+        let prepared = request.prepared(device, || Ok(self.func.clone()))?;
+        run_checked(device, &prepared, &launch, bound)?;
         device.synchronize()?;
         for (parameter, storage) in self.func.parameters.iter().zip(&storages) {
             if let (Uploaded::Memory(storage), Access::ReadWrite) = (storage, parameter.access)
@@ -127,19 +130,6 @@ impl TextKernel {
             }
         }
         Ok(())
-    }
-
-    /// The kernel with every pointer checked: nothing proves that the extents in the text's arguments
-    /// fit the buffers.
-    fn without_views(&self) -> Result<BlockFunc> {
-        let mut func = self.func.clone().into_inner();
-        for parameter in &mut func.parameters {
-            parameter.view = 0;
-        }
-        verify::block(func).map_err(|diagnostics| Error::Compile {
-            kernel: self.func.name.clone(),
-            diagnostics,
-        })
     }
 
     fn upload(

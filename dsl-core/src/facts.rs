@@ -1,6 +1,7 @@
 //! What a launch knows, and compiled code may rely on: plain data. What is not known is not assumed.
 
 use crate::ir::{Class, Literal};
+use crate::launch::Passed;
 
 /// The greatest divisor of addresses and integers that is told: bytes of the widest access. Smaller
 /// powers of two count too: a row of 1000 floats starts at a multiple of 16 bytes.
@@ -11,9 +12,12 @@ const DIVISOR: u32 = 16;
 pub struct Facts {
     /// What is known of each argument, in the order of the parameters; nothing of those beyond.
     pub arguments: Vec<Known>,
-    /// Whether the arguments are such as [`Conditions`](crate::passes::apart::Conditions) of the function
-    /// that is lowered ask: rows do not meet.
+    /// Whether the arguments are such as [`apart`](crate::passes::apart) asks of the function that is lowered:
+    /// rows do not meet.
     pub apart: bool,
+    /// Whether the tensors of the traced function lie in their memory, as
+    /// [`Inside`](crate::launch::Inside) asks.
+    pub inside: bool,
 }
 
 /// What is known of an argument.
@@ -26,13 +30,16 @@ pub enum Known {
 }
 
 impl Known {
-    /// What is told of memory at this address.
-    pub fn of_address(address: u64) -> Self {
-        Self::Divisor(divisor(i128::from(address)))
+    /// What is told of an argument.
+    #[must_use]
+    pub fn of(argument: Passed) -> Self {
+        match argument {
+            Passed::Memory { address, .. } => Self::Divisor(divisor(i128::from(address))),
+            Passed::Scalar(literal) => Self::of_scalar(literal),
+        }
     }
 
-    /// What is told of a number.
-    pub fn of_scalar(literal: Literal) -> Self {
+    fn of_scalar(literal: Literal) -> Self {
         let integer = match literal.dtype.class() {
             Class::Signed | Class::Unsigned => literal.integer(),
             Class::Bool | Class::Float => None,

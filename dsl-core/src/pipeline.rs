@@ -4,6 +4,8 @@
 //! here, so that what is tested is what runs. Stages are named; an observer sees the function after
 //! each.
 
+use std::borrow::Cow;
+
 use crate::diagnostic::Diagnostics;
 use crate::facts::Facts;
 use crate::ir::Func;
@@ -181,9 +183,14 @@ pub fn lower(
     facts: &Facts,
     observe: &mut Observer<'_>,
 ) -> Result<LaneFunc, Diagnostics> {
+    let unshown = !facts.inside && block.parameters.iter().any(|parameter| parameter.tiled);
+    let block = match unshown {
+        false => Cow::Borrowed(block),
+        true => Cow::Owned(checked_tiles(block)?),
+    };
     let lane = match target.distribution {
-        Distribution::Sequential => sequential::lower(block, target, options)?,
-        Distribution::Distributed => distributed::lower(block, target, options, facts)?,
+        Distribution::Sequential => sequential::lower(&block, target, options)?,
+        Distribution::Distributed => distributed::lower(&block, target, options, facts)?,
     };
     observe(LOWER, &lane);
     let context = Context {
@@ -195,6 +202,15 @@ pub fn lower(
     run(LANE, &mut func, &context, observe)?;
     run(FINISH, &mut func, &context, observe)?;
     verify::lane(func)
+}
+
+/// The function with every access checked, those to tiles of tensors too.
+fn checked_tiles(block: &BlockFunc) -> Result<BlockFunc, Diagnostics> {
+    let mut func = block.clone().into_inner();
+    for parameter in &mut func.parameters {
+        parameter.tiled = false;
+    }
+    verify::block(func)
 }
 
 /// The stages that a lane function written by hand needs before a backend takes it.

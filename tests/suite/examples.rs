@@ -36,6 +36,7 @@ fn launched<P>(kernel: &Kernel<P>) -> Launched {
         facts: Facts {
             arguments,
             apart: true,
+            inside: true,
         },
     }
 }

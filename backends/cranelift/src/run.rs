@@ -7,7 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use exactile_core::ir::Grid;
-use exactile_core::launch::{Argument, LaunchError, check_arguments};
+use exactile_core::launch::{
+    Argument, Input, Launch, LaunchError, Passed, check_arguments, parameters,
+};
 use exactile_core::target::{BoundsError, Target};
 use rayon::prelude::*;
 
@@ -115,27 +117,24 @@ impl Executable {
         arguments: &mut [Argument<'_>],
         threads: Threads,
     ) -> Result<(), LaunchError> {
-        check_arguments(self.func(), arguments)?;
+        let passed: Vec<Passed> = arguments.iter().map(Argument::passed).collect();
+        check_arguments(&self.func().name, parameters(self.func()), &passed)?;
         let programs = check_grid(grid)?;
-        let mut slots = Vec::with_capacity(arguments.len());
-        let mut lengths = Vec::with_capacity(arguments.len());
-        for (argument, &value) in arguments.iter_mut().zip(self.func().arguments()) {
-            let bytes = self
-                .func()
-                .ty(value)
-                .pointee()
-                .map_or(1, |(dtype, _)| dtype.bytes());
-            let (slot, length) = match argument {
-                Argument::Read(memory) => (memory.as_ptr() as u64, memory.len()),
-                Argument::ReadWrite(memory) => (memory.as_mut_ptr() as u64, memory.len()),
-                Argument::Scalar(literal) => (literal.bits, 0),
-            };
-            slots.push(slot);
-            lengths.push((length / bytes as usize) as i64);
-        }
+        let launch = Launch::new(grid, &passed);
+        let words = arguments.iter_mut().map(|argument| match argument {
+            Argument::Read(memory) => memory.as_ptr() as u64,
+            Argument::ReadWrite(memory) => memory.as_mut_ptr() as u64,
+            Argument::Scalar(literal) => literal.bits,
+        });
+        let words: Vec<u64> = words.collect();
+        let lengths = parameters(self.func()).enumerate().map(|(index, (_, ty))| {
+            let length = |(dtype, _)| launch.input(Input::Length(index, dtype));
+            ty.pointee().and_then(length).unwrap_or(0).cast_signed()
+        });
+        let lengths: Vec<i64> = lengths.collect();
         let errors = Mutex::new(None);
         let context = LaunchContext {
-            arguments: slots.as_ptr(),
+            arguments: words.as_ptr(),
             lengths: lengths.as_ptr(),
             grid: grid.map(i64::from),
             errors: &raw const errors,

@@ -10,13 +10,14 @@ use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_option, CUresult};
-use exactile_core::ir::Grid;
+use exactile_core::ir::{Access, Grid};
+use exactile_core::launch::{Launch, Passed};
 use libloading::Library;
 
 use crate::assemble::machine_code;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::launch::{KernelArgument, fits_directly, marshal};
+use crate::launch::{fits_directly, marshal};
 use crate::ptx::Ptx;
 use crate::record::ErrorRecord;
 use crate::target::LEAST_DRIVER;
@@ -291,6 +292,16 @@ impl DeviceBuffer {
         self.address
     }
 
+    /// What a launch hands on of it.
+    #[must_use]
+    pub fn passed(&self, access: Access) -> Passed {
+        Passed::Memory {
+            address: self.address,
+            bytes: self.bytes as u64,
+            access,
+        }
+    }
+
     fn expect_len(&self, found: usize) -> Result<()> {
         if found == self.bytes {
             return Ok(());
@@ -441,13 +452,14 @@ impl Kernel {
     /// needed when the kernel checks bounds.
     ///
     /// # Safety
-    /// Accesses that the kernel does not check must be in bounds of their buffers. No other work
-    /// that is not ordered by `stream` may write what the kernel reads.
+    /// All memory of the arguments is that of [`DeviceBuffer`]s of this device. Accesses that the kernel does
+    /// not check must be in bounds of their buffers. No other work that is not ordered by `stream` may write
+    /// what the kernel reads.
     pub unsafe fn launch(
         &self,
         stream: &Stream,
         grid: Grid,
-        arguments: &[KernelArgument<'_>],
+        arguments: &[Passed],
         errors: Option<&ErrorRecord>,
     ) -> Result<()> {
         let entry = if fits_directly(grid) {
@@ -455,8 +467,12 @@ impl Kernel {
         } else {
             self.linear()?
         };
-        let record = errors.map(|errors| errors.address());
-        let mut launch = marshal(&entry.ptx, grid, arguments, record)?;
+        let launch = Launch {
+            grid,
+            arguments,
+            error_record: errors.map(ErrorRecord::address),
+        };
+        let mut launch = marshal(&entry.ptx, &launch)?;
         let mut pointers: Vec<*mut c_void> = launch
             .words
             .iter_mut()

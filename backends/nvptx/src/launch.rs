@@ -2,24 +2,15 @@
 
 use std::ops::Range;
 
-use exactile_core::ir::{Access, Grid, Literal, Type};
+use exactile_core::ir::{Access, Grid};
+use exactile_core::launch::{Input, Launch, Passed, check_arguments};
 
 use crate::codegen::GridMapping;
-use crate::driver::DeviceBuffer;
 use crate::error::{Error, Result};
-use crate::ptx::{Hidden, Ptx};
+use crate::ptx::Ptx;
 
 /// The greatest extents of a launch grid.
 const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
-
-/// One argument of a launch.
-#[derive(Clone, Copy, Debug)]
-pub enum KernelArgument<'a> {
-    /// Memory of the device, whole: its length is what checks compare with.
-    Buffer(&'a DeviceBuffer),
-    /// A scalar.
-    Scalar(Literal),
-}
 
 /// The grid of thread blocks, and the values of all parameters, each in the low bytes of a word.
 pub(crate) struct Marshalled {
@@ -35,105 +26,42 @@ pub(crate) fn fits_directly(grid: Grid) -> bool {
 }
 
 /// Checks the arguments against the kernel's parameters and lays them out.
-pub(crate) fn marshal(
-    ptx: &Ptx,
-    grid: Grid,
-    arguments: &[KernelArgument<'_>],
-    error_record: Option<u64>,
-) -> Result<Marshalled> {
-    if arguments.len() != ptx.parameters().len() {
-        return Err(Error::Arguments(format!(
-            "kernel `{}` takes {} arguments, found {}",
-            ptx.name(),
-            ptx.parameters().len(),
-            arguments.len()
-        )));
-    }
-    let mut words = Vec::with_capacity(arguments.len() + ptx.hidden().len());
-    for (index, argument) in arguments.iter().enumerate() {
-        words.push(argument_word(ptx, index, argument)?);
-    }
-    check_overlap(ptx, arguments)?;
-    for hidden in ptx.hidden() {
-        words.push(match hidden {
-            Hidden::Length(index) => elements(ptx, *index, &arguments[*index]),
-            Hidden::ErrorRecord => error_record.ok_or_else(|| {
-                Error::Arguments(format!("kernel `{}` needs an error record", ptx.name()))
-            })?,
-            Hidden::GridExtent(axis) => u64::from(grid[usize::from(*axis)]),
-        });
-    }
+pub(crate) fn marshal(ptx: &Ptx, launch: &Launch<'_>) -> Result<Marshalled> {
+    let parameters = ptx.parameters().iter();
+    let parameters = parameters.map(|(parameter, ty)| (parameter, *ty));
+    check_arguments(ptx.name(), parameters, launch.arguments)
+        .map_err(|error| Error::Arguments(error.to_string()))?;
+    check_overlap(ptx, launch.arguments)?;
+    let arguments = launch.arguments.iter().enumerate();
+    let own = arguments.map(|(index, argument)| match argument {
+        Passed::Memory { .. } => Input::Address(index),
+        Passed::Scalar(_) => Input::Number(index),
+    });
+    let word = |input| {
+        let absent = || {
+            let name = ptx.name();
+            Error::Arguments(format!(
+                "kernel `{name}` needs {input:?}, which the launch lacks"
+            ))
+        };
+        launch.input(input).ok_or_else(absent)
+    };
+    let inputs = own.chain(ptx.hidden().iter().copied());
     Ok(Marshalled {
-        grid: thread_blocks(ptx.grid(), grid)?,
-        words,
+        grid: thread_blocks(ptx.grid(), launch.grid)?,
+        words: inputs.map(word).collect::<Result<_>>()?,
     })
 }
 
-fn argument_word(ptx: &Ptx, index: usize, argument: &KernelArgument<'_>) -> Result<u64> {
-    let (parameter, ty) = &ptx.parameters()[index];
-    let wrong = |found: String, expected: String| {
-        Err(Error::Arguments(format!(
-            "argument `{}`: found {found}, expected {expected}",
-            parameter.name
-        )))
-    };
-    let divisor = u64::from(parameter.divisor.max(1));
-    match (argument, ty.pointee()) {
-        (KernelArgument::Buffer(buffer), Some((dtype, _))) => {
-            let size = u64::from(dtype.bytes());
-            if !(buffer.len() as u64).is_multiple_of(size) {
-                let found = format!("{} bytes", buffer.len());
-                return wrong(found, format!("whole elements of `{dtype}`"));
-            }
-            let divisor = divisor.max(size);
-            if !buffer.address().is_multiple_of(divisor) {
-                let expected = format!("an address divisible by {divisor}");
-                return wrong("an unaligned address".to_string(), expected);
-            }
-            Ok(buffer.address())
-        }
-        (KernelArgument::Scalar(literal), None) => {
-            if *ty != Type::scalar(literal.dtype) {
-                return wrong(format!("a scalar `{}`", literal.dtype), format!("`{ty}`"));
-            }
-            match literal.integer() {
-                Some(value) if value % i128::from(divisor) != 0 => {
-                    wrong(format!("`{value}`"), format!("a multiple of {divisor}"))
-                }
-                _ => Ok(literal.bits),
-            }
-        }
-        (KernelArgument::Buffer(_), None) => wrong("memory".to_string(), format!("`{ty}`")),
-        (KernelArgument::Scalar(literal), Some(_)) => {
-            wrong(format!("a scalar `{}`", literal.dtype), format!("`{ty}`"))
-        }
-    }
-}
-
-fn elements(ptx: &Ptx, index: usize, argument: &KernelArgument<'_>) -> u64 {
-    let bytes = match argument {
-        KernelArgument::Buffer(buffer) => buffer.len() as u64,
-        KernelArgument::Scalar(_) => 0,
-    };
-    let pointee = ptx.parameters()[index].1.pointee();
-    pointee.map_or(0, |(dtype, _)| bytes / u64::from(dtype.bytes()))
-}
-
 /// Written memory must not be reached through two parameters: the optimiser relies on it.
-fn check_overlap(ptx: &Ptx, arguments: &[KernelArgument<'_>]) -> Result<()> {
-    let buffers: Vec<(usize, &DeviceBuffer)> = arguments
-        .iter()
-        .enumerate()
-        .filter_map(|(index, argument)| match argument {
-            KernelArgument::Buffer(buffer) if !buffer.is_empty() => Some((index, *buffer)),
-            KernelArgument::Buffer(_) | KernelArgument::Scalar(_) => None,
-        })
-        .collect();
-    for (position, &(first, one)) in buffers.iter().enumerate() {
-        for &(second, other) in &buffers[position + 1..] {
+fn check_overlap(ptx: &Ptx, arguments: &[Passed]) -> Result<()> {
+    // Pairs, since arguments are few.
+    for (second, other) in arguments.iter().enumerate() {
+        for (first, one) in arguments[..second].iter().enumerate() {
             let [a, b] = [first, second].map(|index| &ptx.parameters()[index].0);
             let written = a.access == Access::ReadWrite || b.access == Access::ReadWrite;
-            if written && overlap(&bytes_of(one), &bytes_of(other)) {
+            let bytes = bytes_of(one).zip(bytes_of(other));
+            if written && bytes.is_some_and(|(one, other)| overlap(&one, &other)) {
                 return Err(Error::Arguments(format!(
                     "arguments `{}` and `{}` share memory that the kernel writes",
                     a.name, b.name
@@ -144,8 +72,12 @@ fn check_overlap(ptx: &Ptx, arguments: &[KernelArgument<'_>]) -> Result<()> {
     Ok(())
 }
 
-fn bytes_of(buffer: &DeviceBuffer) -> Range<u64> {
-    buffer.address()..buffer.address() + buffer.len() as u64
+/// Where its memory is, unless it has none.
+fn bytes_of(argument: &Passed) -> Option<Range<u64>> {
+    match argument {
+        Passed::Memory { address, bytes, .. } if *bytes > 0 => Some(*address..address + bytes),
+        Passed::Memory { .. } | Passed::Scalar(_) => None,
+    }
 }
 
 /// Whether two ranges, neither of them empty, share a byte.

@@ -21,7 +21,6 @@ pub use codegen::{EmitOptions, GridMapping, emit, emit_with};
 pub use driver::{Context, DeviceBuffer, Driver, Event, Stream};
 pub use error::{Error, Result};
 pub use kernel::Kernel;
-pub use launch::KernelArgument;
-pub use ptx::{Hidden, Ptx};
+pub use ptx::Ptx;
 pub use record::ErrorRecord;
 pub use target::LEAST_DRIVER;

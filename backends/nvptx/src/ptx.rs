@@ -1,20 +1,10 @@
 //! The product of code generation: PTX with what a launch needs to know.
 
 use exactile_core::ir::{Parameter, Type};
+use exactile_core::launch::Input;
 use exactile_core::target::Target;
 
 use crate::codegen::GridMapping;
-
-/// A parameter that code generation appends to those of the kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hidden {
-    /// Elements of the buffer behind this parameter (`i64`).
-    Length(usize),
-    /// Address of the error record of the launch.
-    ErrorRecord,
-    /// Extent of the grid along an axis (`i32`), when the launch linearises the grid.
-    GridExtent(u8),
-}
 
 /// A compiled kernel.
 #[derive(Clone, Debug)]
@@ -24,7 +14,7 @@ pub struct Ptx {
     pub(crate) llvm_before: String,
     pub(crate) llvm_after: String,
     pub(crate) parameters: Vec<(Parameter, Type)>,
-    pub(crate) hidden: Vec<Hidden>,
+    pub(crate) hidden: Vec<Input>,
     pub(crate) threads: u32,
     pub(crate) shared_bytes: u32,
     pub(crate) grid: GridMapping,
@@ -63,14 +53,15 @@ impl Ptx {
         &self.parameters
     }
 
-    /// The parameters that follow them.
-    pub fn hidden(&self) -> &[Hidden] {
+    /// What the parameters that follow them take: `i64` for a length, `i32` for an extent of a grid that the
+    /// launch linearises.
+    pub fn hidden(&self) -> &[Input] {
         &self.hidden
     }
 
     /// Whether the kernel checks bounds and so takes lengths and an error record.
     pub fn has_bounds_checks(&self) -> bool {
-        self.hidden.contains(&Hidden::ErrorRecord)
+        self.hidden.contains(&Input::ErrorRecord)
     }
 
     /// Threads of a thread block.

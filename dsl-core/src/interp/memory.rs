@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::FaultKind;
 use super::race::Shadow;
 use crate::ir::{Access, AtomicOp, DType, Func, Grid, Number, Space};
-use crate::launch::{Argument, LaunchError, check_arguments};
+use crate::launch::{Argument, LaunchError, Passed, check_arguments, parameters};
 use crate::semantics;
 
 /// Reads the number of type `dtype` at the start of `bytes`: its bits, zero above the width. Any
@@ -296,7 +296,8 @@ pub(super) fn bind<'a>(
     func: &Func,
     arguments: &'a mut [Argument<'_>],
 ) -> Result<Vec<Slot<'a>>, LaunchError> {
-    check_arguments(func, arguments)?;
+    let passed: Vec<Passed> = arguments.iter().map(Argument::passed).collect();
+    check_arguments(&func.name, parameters(func), &passed)?;
     let mut slots = Vec::new();
     for ((argument, parameter), &value) in arguments
         .iter_mut()

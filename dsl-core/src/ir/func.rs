@@ -37,10 +37,10 @@ pub struct Parameter {
     /// A known divisor: bytes of the address of a pointer, or of the value of an integer. The
     /// launch checks it.
     pub divisor: u32,
-    /// For memory that the kernel reaches through tiles of a tensor only, each of which masks what lies
-    /// outside: the rank of the tensor, whose extents and strides are the parameters that follow. The
-    /// launch sees to it that they fit the buffer, so no access needs a check. 0 for all else.
-    pub view: u32,
+    /// Whether the kernel reaches the memory through tiles of tensors only, each of which masks what lies
+    /// outside of the tensor, and the launch has shown that these lie in the memory: no access needs a
+    /// check. A pass says so, whatever is written here before.
+    pub tiled: bool,
 }
 
 impl Parameter {
@@ -50,7 +50,7 @@ impl Parameter {
             name: name.to_string(),
             access,
             divisor: 1,
-            view: 0,
+            tiled: false,
         }
     }
 }

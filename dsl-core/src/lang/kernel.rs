@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::context;
 use super::identity::KernelIdentity;
-use super::{context, views};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::target::Schedule;
 use crate::verify::{self, BlockFunc};
@@ -101,10 +101,7 @@ impl<Parameters> KernelSource<Parameters> {
             panicked = catch_unwind(AssertUnwindSafe(|| (self.body)())).err();
         });
         let Some(payload) = panicked else {
-            return traced.and_then(|mut func| {
-                views::keep_promised(&mut func);
-                verify::block(func)
-            });
+            return traced.and_then(verify::block);
         };
         let mut diagnostics = traced.err().unwrap_or_default();
         diagnostics.push(self.panic_diagnostic(payload.as_ref(), &diagnostics));

@@ -25,7 +25,6 @@ pub mod scan;
 pub mod sort;
 pub mod tensor;
 pub mod tile;
-mod views;
 mod while_loop;
 
 pub use carry::Carry;

@@ -58,8 +58,7 @@ macro_rules! tensors {
             fn declare(name: &str) -> Self {
                 let location = Location::caller();
                 let base = context::emit(location, |context| {
-                    let mut parameter = Parameter::new(name, Access::$access);
-                    parameter.view = RANK as u32;
+                    let parameter = Parameter::new(name, Access::$access);
                     let ty = Type::pointer(T::DTYPE, Space::Global);
                     context.builder.parameter(parameter, ty)
                 });

@@ -129,6 +129,7 @@ fn lowered(kind: Step, steps: usize) -> [LaneFunc; 2] {
         let facts = Facts {
             arguments: Vec::new(),
             apart: true,
+            inside: true,
         };
         let block = kernel(kind, steps);
         let made = pipeline::compile(block, &target, &options, &facts, &mut unobserved);

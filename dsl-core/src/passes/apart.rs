@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::{Affine, Step};
-use super::expression::Expression;
 use super::int_range::{Range, ranges_where};
 use crate::entity::EntityMap;
-use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Literal, MAX_RANK, Op, Region, Value, op};
+use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, MAX_RANK, Op, Region, Value, op};
+use crate::launch::{Launch, LaunchExpression};
 
 /// What a launch knows of the integers among its arguments where a condition holds: then offsets of
 /// ordinary kernels do not wrap.
@@ -32,7 +32,7 @@ pub enum Apart {
 #[derive(Clone, Debug)]
 pub struct Condition {
     /// Each of these numbers is greater than what is with it wherever the store runs.
-    runs: Vec<(Expression, i128)>,
+    runs: Vec<(LaunchExpression, i128)>,
     axes: Vec<Axis>,
 }
 
@@ -40,45 +40,42 @@ pub struct Condition {
 #[derive(Clone, Debug)]
 struct Axis {
     /// A sum of constants times products, modulo 2^64.
-    step: Vec<(Vec<Expression>, i64)>,
+    step: Vec<(Vec<LaunchExpression>, i64)>,
     /// How many steps there are between the ends of the tile.
     last: i128,
     /// There are fewer steps than each of these, plus a constant, between elements that are stored.
-    below: Vec<(Expression, i128)>,
+    below: Vec<(LaunchExpression, i128)>,
 }
 
 impl Axis {
     /// The length of a step and how many there are at most; negative where nothing is stored.
-    fn length_and_count(
-        &self,
-        arguments: &impl Fn(usize) -> Option<Literal>,
-    ) -> Option<(i128, i128)> {
+    fn length_and_count(&self, launch: &Launch<'_>) -> Option<(i128, i128)> {
         let mut step = 0_i64;
         for (factors, times) in &self.step {
             let mut product = *times;
             for factor in factors {
-                product = product.wrapping_mul(factor.evaluate(arguments)? as i64);
+                product = product.wrapping_mul(factor.evaluate(launch)? as i64);
             }
             step = step.wrapping_add(product);
         }
         let mut count = self.last;
         for (bound, more) in &self.below {
-            count = count.min(bound.evaluate(arguments)? - 1 + more);
+            count = count.min(bound.evaluate(launch)? - 1 + more);
         }
         Some((i128::from(step).abs(), count))
     }
 }
 
 impl Condition {
-    fn holds(&self, arguments: &impl Fn(usize) -> Option<Literal>) -> Option<bool> {
+    fn holds(&self, launch: &Launch<'_>) -> Option<bool> {
         for (number, least) in &self.runs {
-            if number.evaluate(arguments)? <= *least {
+            if number.evaluate(launch)? <= *least {
                 return Some(true);
             }
         }
         let mut axes = [(0, 0); MAX_RANK];
         for (found, axis) in axes.iter_mut().zip(&self.axes) {
-            *found = axis.length_and_count(arguments)?;
+            *found = axis.length_and_count(launch)?;
         }
         Some(are_apart(&mut axes))
     }
@@ -147,11 +144,11 @@ impl Conditions {
         }
     }
 
-    /// Whether they hold for a launch, given the number behind each argument that is one.
+    /// Whether they hold for a launch.
     #[must_use]
-    pub fn hold(&self, arguments: impl Fn(usize) -> Option<Literal>) -> bool {
+    pub fn hold(&self, launch: &Launch<'_>) -> bool {
         let is_small = |&index: &usize| {
-            let number = arguments(index).and_then(Literal::integer);
+            let number = launch.integer(index);
             number.is_some_and(|number| (SMALL.low..=SMALL.high).contains(&number))
         };
         self.conditions.is_empty()
@@ -159,7 +156,7 @@ impl Conditions {
                 && self
                     .conditions
                     .iter()
-                    .all(|condition| condition.holds(&arguments) == Some(true))
+                    .all(|condition| condition.holds(launch) == Some(true))
     }
 }
 
@@ -185,7 +182,7 @@ struct Analysis<'a> {
     /// What integers can be on launches whose arguments are [`SMALL`].
     ranges: EntityMap<Value, Option<Range>>,
     /// What the branches around the current instruction say.
-    runs: Vec<(Expression, i128)>,
+    runs: Vec<(LaunchExpression, i128)>,
     found: BTreeMap<Inst, Apart>,
 }
 
@@ -224,14 +221,14 @@ impl Analysis<'_> {
     }
 
     /// The number that a comparison of scalars shows to be greater than a constant.
-    fn least(&self, ordered: &Ordered) -> Option<(Expression, i128)> {
+    fn least(&self, ordered: &Ordered) -> Option<(LaunchExpression, i128)> {
         let least = self.ranges[ordered.smaller]?.low - i128::from(ordered.may_equal);
         let number = self.expression(ordered.larger)?;
         (least >= 0).then_some((number, least))
     }
 
-    fn expression(&self, value: Value) -> Option<Expression> {
-        Expression::of(self.func, &self.definitions, value)
+    fn expression(&self, value: Value) -> Option<LaunchExpression> {
+        LaunchExpression::of(self.func, &self.definitions, value)
     }
 
     fn store(&self, offsets: Value, mask: Option<Value>) -> Option<Apart> {
@@ -270,7 +267,7 @@ impl Analysis<'_> {
         }))
     }
 
-    fn length(&self, step: &Step) -> Option<Vec<(Vec<Expression>, i64)>> {
+    fn length(&self, step: &Step) -> Option<Vec<(Vec<LaunchExpression>, i64)>> {
         let product = |(factors, times): (&[Value], i64)| {
             let factors = factors.iter().map(|&factor| self.expression(factor));
             Some((factors.collect::<Option<_>>()?, times))
@@ -280,7 +277,7 @@ impl Analysis<'_> {
 
     /// Adds what a mask says about how many steps there are along each axis: indices that are stored
     /// are not negative and below a scalar.
-    fn bounds(&self, mask: Value, below: &mut [Vec<(Expression, i128)>]) {
+    fn bounds(&self, mask: Value, below: &mut [Vec<(LaunchExpression, i128)>]) {
         let comparisons = self.comparisons(mask);
         let zero = |value: Value| self.affine.uniform(value).is_zero();
         // Of one index, along the same axes of the mask.

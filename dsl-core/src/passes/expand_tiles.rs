@@ -6,9 +6,15 @@ use super::rewrite::rewrite;
 use crate::builder::Builder;
 use crate::ir::op::TensorOp;
 use crate::ir::{Axis, CompareOp, Func, Op, Shape, Type, Value, op};
+use crate::launch::Inside;
 
-/// Replaces accesses to tiles of tensors by loads and stores with a mask that holds inside of the tensor.
+/// Replaces accesses to tiles of tensors by loads and stores with a mask that holds inside of the tensor, and
+/// notes which memory is reached so alone.
 pub fn expand_tiles(func: &mut Func) {
+    let inside = Inside::of(func);
+    for (index, parameter) in func.parameters.iter_mut().enumerate() {
+        parameter.tiled = inside.covers(index);
+    }
     let tensors = func.values().any(|value| func.ty(value).tensor().is_some());
     if !tensors {
         return;

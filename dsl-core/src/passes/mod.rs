@@ -5,13 +5,13 @@
 pub mod affine;
 pub mod apart;
 pub mod carried;
+pub mod conditions;
 pub mod cse;
 pub mod dce;
 pub mod decompose;
 pub mod duplicate;
 pub mod expand_sums;
 pub mod expand_tiles;
-pub mod expression;
 pub mod float_range;
 pub mod fold;
 pub mod int_range;

@@ -62,7 +62,7 @@ mod tests {
         let arguments = vec![Known::Divisor(16), Known::One, Known::Divisor(1)];
         let facts = Facts {
             arguments,
-            apart: false,
+            ..Facts::default()
         };
         specialise(&mut func, &facts);
         let mut func = verify::block(func).expect("verifies").into_inner();

@@ -191,9 +191,8 @@ impl<'a> Parser<'a> {
         loop {
             if self.eat("write") {
                 parameter.access = Access::ReadWrite;
-            } else if self.eat("view") {
-                self.expect("=")?;
-                parameter.view = self.integer("the rank of a tensor")?;
+            } else if self.eat("tiled") {
+                parameter.tiled = true;
             } else if self.eat("divisor") {
                 self.expect("=")?;
                 parameter.divisor = self.integer("a divisor")?;

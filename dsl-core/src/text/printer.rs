@@ -78,8 +78,8 @@ impl Printer<'_> {
             if parameter.access == Access::ReadWrite {
                 self.text.push_str(" write");
             }
-            if parameter.view > 0 {
-                self.put(format_args!(" view={}", parameter.view));
+            if parameter.tiled {
+                self.text.push_str(" tiled");
             }
             if parameter.divisor != 1 {
                 self.put(format_args!(" divisor={}", parameter.divisor));

@@ -14,8 +14,8 @@ use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Report;
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::{Func, Grid, Stage};
-use exactile_core::launch::{Argument, LaunchError};
-use exactile_core::passes::apart::Conditions;
+use exactile_core::launch::{Argument, Launch, LaunchError, Passed};
+use exactile_core::passes::conditions::Conditions;
 use exactile_core::pipeline;
 use exactile_core::target::{BoundsError, Options, Target};
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
@@ -172,7 +172,7 @@ pub unsafe fn execute(
         (Place::Cpu | Place::Worker | Place::Lanes { .. } | Place::Cuda { .. }, func) => {
             let (target, facts) = (place.target(), Facts::default());
             let lane = match func {
-                Proven::Block(func) => compile_for(func, &target, options, &facts, arguments),
+                Proven::Block(func) => compile_for(func, &target, options, &facts, grid, arguments),
                 Proven::Lane(_) => compile(func, &target, options, &facts),
             };
             match lane {
@@ -230,24 +230,21 @@ unsafe fn run_on_cpu(func: &LaneFunc, grid: Grid, arguments: &mut [Argument<'_>]
 }
 
 /// What the pipeline makes of a block function for these arguments, as a launch does: nothing is known
-/// of them but `facts` and whether they keep stores apart.
+/// of them but `facts` and the conditions that hold.
 pub fn compile_for(
     func: &BlockFunc,
     target: &Target,
     options: &Options,
     facts: &Facts,
+    grid: Grid,
     arguments: &[Argument<'_>],
 ) -> Result<LaneFunc, String> {
     let observe = &mut pipeline::unobserved;
     let prepared = pipeline::prepare(func.clone(), target, options, facts, observe);
     let prepared = prepared.map_err(|error| error.to_string())?;
-    let facts = Facts {
-        apart: Conditions::of(&prepared).hold(|index| match arguments.get(index) {
-            Some(Argument::Scalar(literal)) => Some(*literal),
-            Some(Argument::Read(_) | Argument::ReadWrite(_)) | None => None,
-        }),
-        ..facts.clone()
-    };
+    let passed: Vec<Passed> = arguments.iter().map(Argument::passed).collect();
+    let launch = Launch::new(grid, &passed);
+    let facts = Conditions::of(func, &prepared, target).facts(&launch);
     pipeline::lower(&prepared, target, options, &facts, observe).map_err(|error| error.to_string())
 }
 

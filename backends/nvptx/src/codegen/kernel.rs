@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::{Access, Effect, Element, Func, Inst, Op, Space, Type, Value, op};
+use exactile_core::launch::Input;
 use exactile_core::target::{Target, WARP_LANES};
 use exactile_core::verify::LaneFunc;
 use inkwell::attributes::AttributeLoc;
@@ -17,7 +18,7 @@ use super::value::memory_type;
 use super::{EmitOptions, Emitter, GridMapping, HiddenValues};
 use crate::error::{Error, Result};
 use crate::memory::element_address;
-use crate::ptx::{Hidden, Ptx};
+use crate::ptx::Ptx;
 
 /// LLVM's calling convention of a PTX entry point.
 const PTX_KERNEL: u32 = 71;
@@ -134,7 +135,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn bind_parameters(&mut self, hidden: &[Hidden]) -> Result<()> {
+    fn bind_parameters(&mut self, hidden: &[Input]) -> Result<()> {
         let arguments = self.kernel.get_params();
         let (own, appended) = arguments.split_at(self.func.arguments().len());
         for (&value, &argument) in self.func.arguments().iter().zip(own) {
@@ -150,17 +151,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let mut extents = Vec::new();
         for (kind, &argument) in hidden.iter().zip(appended) {
             match kind {
-                Hidden::Length(index) => {
+                Input::Length(index, _) => {
                     self.hidden.lengths[*index] = Some(argument.into_int_value());
                 }
-                Hidden::ErrorRecord => {
+                Input::ErrorRecord => {
                     self.hidden.error_record = Some(argument.into_pointer_value());
                 }
-                Hidden::GridExtent(_) => {
+                Input::Grid(_) => {
                     let wide = self.context.i64_type();
                     let extent = argument.into_int_value();
                     extents.push(self.builder.build_int_z_extend(extent, wide, "")?);
                 }
+                Input::Number(_) | Input::Address(_) => return Err(visible(*kind)),
             }
         }
         self.hidden.extents = extents.try_into().ok();
@@ -213,7 +215,7 @@ fn shared_bytes(func: &Func, target: &Target) -> Result<u32> {
     Ok(total as u32)
 }
 
-fn hidden_parameters(func: &Func, options: EmitOptions) -> Vec<Hidden> {
+fn hidden_parameters(func: &Func, options: EmitOptions) -> Vec<Input> {
     let mut hidden = Vec::new();
     let is_check = |inst: &Inst| {
         let op = func.op(*inst);
@@ -221,14 +223,22 @@ fn hidden_parameters(func: &Func, options: EmitOptions) -> Vec<Hidden> {
     };
     if func.all_insts().iter().any(is_check) {
         let pointers = func.arguments().iter().enumerate();
-        let pointers = pointers.filter(|&(_, &value)| func.ty(value).pointee().is_some());
-        hidden.extend(pointers.map(|(index, _)| Hidden::Length(index)));
-        hidden.push(Hidden::ErrorRecord);
+        let length = |(index, &value)| {
+            let (dtype, _) = func.ty(value).pointee()?;
+            Some(Input::Length(index, dtype))
+        };
+        hidden.extend(pointers.filter_map(length));
+        hidden.push(Input::ErrorRecord);
     }
     if options.grid == GridMapping::Linear {
-        hidden.extend((0..3).map(Hidden::GridExtent));
+        hidden.extend((0..3).map(Input::Grid));
     }
     hidden
+}
+
+/// No parameter of the kernel is hidden.
+fn visible(input: Input) -> Error {
+    Error::Unsupported(format!("the hidden parameter {input:?}"))
 }
 
 fn declare<'c>(
@@ -236,7 +246,7 @@ fn declare<'c>(
     context: &'c Context,
     module: &Module<'c>,
     name: &str,
-    hidden: &[Hidden],
+    hidden: &[Input],
 ) -> Result<FunctionValue<'c>> {
     let pointer = context.ptr_type(AddressSpace::from(GLOBAL));
     let mut types: Vec<BasicMetadataTypeEnum<'c>> = Vec::new();
@@ -251,11 +261,14 @@ fn declare<'c>(
             }
         });
     }
-    types.extend(hidden.iter().map(|kind| match kind {
-        Hidden::Length(_) => context.i64_type().into(),
-        Hidden::ErrorRecord => BasicMetadataTypeEnum::from(pointer),
-        Hidden::GridExtent(_) => context.i32_type().into(),
-    }));
+    for &input in hidden {
+        types.push(match input {
+            Input::Length(..) => context.i64_type().into(),
+            Input::ErrorRecord => pointer.into(),
+            Input::Grid(_) => context.i32_type().into(),
+            Input::Number(_) | Input::Address(_) => return Err(visible(input)),
+        });
+    }
     let ty = context.void_type().fn_type(&types, false);
     Ok(module.add_function(name, ty, None))
 }

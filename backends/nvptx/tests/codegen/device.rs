@@ -2,8 +2,9 @@
 
 use exactile_core::builder::Builder;
 use exactile_core::ir::{Access, Axis, DType, Literal, Op, Space, Type, op};
+use exactile_core::launch::Passed;
 use exactile_core::target::BoundsError;
-use exactile_nvptx::{Context, Driver, Error, KernelArgument};
+use exactile_nvptx::{Context, Driver, Error};
 
 use crate::{aligned, lane_offset, load, store, verified};
 
@@ -89,7 +90,7 @@ fn checked_launches_compute_and_report_the_least_error() {
         let y = context.allocate(values.len() * 4).expect("memory");
         x.copy_from_host(&bytes_of(&values), &stream)
             .expect("a copy");
-        let arguments = [KernelArgument::Buffer(&x), KernelArgument::Buffer(&y)];
+        let arguments = [x.passed(Access::Read), y.passed(Access::ReadWrite)];
         // SAFETY: every access is checked.
         unsafe { kernel.launch(&stream, grid, &arguments, Some(&errors)) }.expect("a launch");
         assert_eq!(errors.take(&stream).expect("a record"), None);
@@ -99,7 +100,7 @@ fn checked_launches_compute_and_report_the_least_error() {
         assert!(bytes == bytes_of(&doubled), "grid {grid:?}");
 
         let short = context.allocate((programs - 3) * 512).expect("memory");
-        let arguments = [KernelArgument::Buffer(&x), KernelArgument::Buffer(&short)];
+        let arguments = [x.passed(Access::Read), short.passed(Access::ReadWrite)];
         // SAFETY: every access is checked.
         unsafe { kernel.launch(&stream, grid, &arguments, Some(&errors)) }.expect("a launch");
         let least = BoundsError {
@@ -158,12 +159,8 @@ fn warps_exchange_through_large_shared_memory() {
     let y = context.allocate(1024).expect("memory");
     x.copy_from_host(&bytes_of(&values), &stream)
         .expect("a copy");
-    let scale = KernelArgument::Scalar(Literal::from_f64(DType::F32, 0.5));
-    let arguments = [
-        KernelArgument::Buffer(&x),
-        KernelArgument::Buffer(&y),
-        scale,
-    ];
+    let scale = Passed::Scalar(Literal::from_f64(DType::F32, 0.5));
+    let arguments = [x.passed(Access::Read), y.passed(Access::ReadWrite), scale];
     // SAFETY: 256 elements are what the 256 lanes touch.
     unsafe { kernel.launch(&stream, [1, 1, 1], &arguments, None) }.expect("a launch");
     let mut bytes = vec![0; 1024];

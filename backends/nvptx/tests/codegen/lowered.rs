@@ -21,6 +21,7 @@ fn compile_on(source: &str, name: &str, bounds: Bounds, schedule: Schedule) -> P
     };
     let facts = Facts {
         apart: true,
+        inside: true,
         ..Facts::default()
     };
     let observe = &mut pipeline::unobserved;

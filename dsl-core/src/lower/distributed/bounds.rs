@@ -108,8 +108,8 @@ impl Lowering<'_> {
     fn to_check(&self, inst: Inst) -> Option<MemoryAccess> {
         let tile = self.block.op(inst).access()?;
         let argument = self.block.parameter_index(tile.base)?;
-        let view = self.block.parameters[argument].view > 0;
-        let wanted = self.bounds == Bounds::Checked && !view && self.staged(inst).is_none();
+        let tiled = self.block.parameters[argument].tiled;
+        let wanted = self.bounds == Bounds::Checked && !tiled && self.staged(inst).is_none();
         wanted.then_some(tile)
     }
 

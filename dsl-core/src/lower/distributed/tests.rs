@@ -17,6 +17,7 @@ fn facts() -> Facts {
     Facts {
         arguments: Vec::new(),
         apart: true,
+        inside: true,
     }
 }
 

@@ -52,12 +52,12 @@ impl Lowerer<'_> {
             .pointee()
             .map(|(dtype, _)| dtype)
             .expect("broken invariant: a verified base is a pointer");
-        let view = self
+        let tiled = self
             .source
             .parameter_index(base)
-            .is_some_and(|parameter| self.source.parameters[parameter].view > 0);
+            .is_some_and(|parameter| self.source.parameters[parameter].tiled);
         let check = match self.bounds {
-            Bounds::Checked if !view => {
+            Bounds::Checked if !tiled => {
                 let (element, lanes) = self.flat(index, self.shape(offsets));
                 Some((self.sites[&inst], element, lanes))
             }

@@ -7,11 +7,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use exactile_core::ir::Grid;
-use exactile_core::launch::{Argument, check_arguments};
+use exactile_core::ir::{Access, Grid};
+use exactile_core::launch::{Argument, Passed, check_arguments, parameters};
 use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
-use exactile_nvptx::KernelArgument;
 
 use super::Outcome;
 use exactile::Result;
@@ -43,7 +42,8 @@ pub(super) unsafe fn run(func: &LaneFunc, grid: Grid, arguments: &mut [Argument<
         Ok(gpu) => gpu,
         Err(reason) => return Outcome::Unavailable(format!("no GPU: {reason}")),
     };
-    if let Err(error) = check_arguments(func, arguments) {
+    let passed: Vec<Passed> = arguments.iter().map(Argument::passed).collect();
+    if let Err(error) = check_arguments(&func.name, parameters(func), &passed) {
         return Outcome::Failed(error.to_string());
     }
     // SAFETY: handed on to the caller.
@@ -71,17 +71,18 @@ unsafe fn launch(
         memory.write(bytes)?;
         memories.push(memory);
     }
-    let list: Vec<KernelArgument<'_>> = arguments
+    let list: Vec<Passed> = arguments
         .iter()
         .zip(&memories)
         .map(|(argument, memory)| match argument {
-            Argument::Scalar(literal) => KernelArgument::Scalar(*literal),
-            Argument::Read(_) | Argument::ReadWrite(_) => KernelArgument::Buffer(&memory.buffer),
+            Argument::Scalar(literal) => Passed::Scalar(*literal),
+            Argument::Read(_) => memory.buffer.passed(Access::Read),
+            Argument::ReadWrite(_) => memory.buffer.passed(Access::ReadWrite),
         })
         .collect();
     let mut errors = gpu.lock_errors();
     let record = code.kernel.ptx().has_bounds_checks().then_some(&*errors);
-    // SAFETY: handed on to the caller; one stream orders all work.
+    // SAFETY: handed on to the caller; the memory is that of `memories`, and one stream orders all work.
     let launched = unsafe { code.kernel.launch(&gpu.stream, grid, &list, record) };
     if let Err(error) = launched {
         return Ok(Outcome::Failed(error.to_string()));

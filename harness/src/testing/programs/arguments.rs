@@ -5,7 +5,7 @@ use std::fmt;
 use exactile_core::facts::Known;
 use exactile_core::interp::memory::{read_number, write_number};
 use exactile_core::ir::{Access, DType, Literal};
-use exactile_core::launch::Argument;
+use exactile_core::launch::{Argument, Passed};
 use exactile_core::text::number;
 
 use super::values::{Fill, literal};
@@ -74,12 +74,16 @@ impl Contents {
         }
     }
 
+    fn passed(&self) -> Passed {
+        match self {
+            Self::Memory { access, memory, .. } => Passed::of_host(memory.0.bytes(), *access),
+            Self::Scalar(literal) => Passed::Scalar(*literal),
+        }
+    }
+
     /// Something that a launch may know of the argument: the most, or less.
     pub fn known(&self, random: &mut Random) -> Known {
-        let most = match self {
-            Self::Memory { memory, .. } => Known::of_address(memory.0.bytes().as_ptr() as u64),
-            Self::Scalar(literal) => Known::of_scalar(*literal),
-        };
+        let most = Known::of(self.passed());
         match most {
             Known::One if random.one_in(4) => Known::Divisor(1),
             Known::Divisor(most) if random.one_in(2) => {

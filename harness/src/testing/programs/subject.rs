@@ -166,11 +166,15 @@ impl<'a> Checked<'a> {
 
     /// What the pipeline makes of the program for its arguments.
     fn compiled(&self, target: &Target, warps: Option<u32>) -> Result<LaneFunc, String> {
-        let Program { func, facts, .. } = self.program;
+        let Program {
+            func, facts, grid, ..
+        } = self.program;
         let options = self.options(warps);
         let mut compiled = None;
         on_host(self.program, |arguments| {
-            compiled = Some(compile_for(func, target, &options, facts, arguments)?);
+            compiled = Some(compile_for(
+                func, target, &options, facts, *grid, arguments,
+            )?);
             Ok(())
         })?;
         compiled.ok_or_else(|| "nothing was compiled".to_string())

@@ -38,7 +38,6 @@ impl Generator {
         let name = format!("{prefix}{}", self.arguments.len());
         let mut parameter = Parameter::new(&name, access);
         parameter.divisor = self.random.pick(&[1, 16, 64]);
-        parameter.view = u32::from(self.random.one_in(4));
         self.builder
             .parameter(parameter, Type::pointer(dtype, Space::Global))
     }

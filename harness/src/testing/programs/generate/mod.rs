@@ -127,7 +127,7 @@ impl Generator {
             gpu,
             facts: Facts {
                 arguments: facts,
-                apart: false,
+                ..Facts::default()
             },
             arguments: self.arguments,
         };

@@ -1,0 +1,262 @@
+//! What a launch hands to a compiled kernel, checked against the kernel's parameters, and the scalars that
+//! follow from it.
+
+mod expression;
+mod tensors;
+
+use thiserror::Error;
+
+use crate::ir::{Access, DType, Func, Grid, Literal, Parameter, Space, Type};
+use crate::target::BoundsError;
+
+pub use expression::{Input, LaunchExpression};
+pub use tensors::Inside;
+
+/// One argument of a launch with its memory on the host.
+///
+/// Numbers lie in memory in the machine's order, `bool` as one byte. The length of a slice is the
+/// length of the argument: what checked accesses are compared with.
+#[derive(Debug)]
+pub enum Argument<'a> {
+    /// Memory that the kernel only reads.
+    Read(&'a [u8]),
+    /// Memory that the kernel may write.
+    ReadWrite(&'a mut [u8]),
+    /// A scalar parameter.
+    Scalar(Literal),
+}
+
+impl Argument<'_> {
+    /// What code is handed for it.
+    #[must_use]
+    pub fn passed(&self) -> Passed {
+        match self {
+            Self::Read(bytes) => Passed::of_host(bytes, Access::Read),
+            Self::ReadWrite(bytes) => Passed::of_host(bytes, Access::ReadWrite),
+            Self::Scalar(literal) => Passed::Scalar(*literal),
+        }
+    }
+}
+
+/// One argument of a launch as plain data, wherever its memory is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Passed {
+    /// Memory of the device.
+    Memory {
+        /// Where it begins.
+        address: u64,
+        /// Its size.
+        bytes: u64,
+        /// What a kernel may do with it.
+        access: Access,
+    },
+    /// A number.
+    Scalar(Literal),
+}
+
+impl Passed {
+    /// Memory of the host.
+    #[must_use]
+    pub fn of_host(bytes: &[u8], access: Access) -> Self {
+        Self::Memory {
+            address: bytes.as_ptr().addr() as u64,
+            bytes: bytes.len() as u64,
+            access,
+        }
+    }
+}
+
+/// A launch as plain data: all that the scalars follow from which the host computes for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// The programs.
+    pub grid: Grid,
+    /// One for each parameter.
+    pub arguments: &'a [Passed],
+    /// The address of the record of errors, if there is one.
+    pub error_record: Option<u64>,
+}
+
+impl<'a> Launch<'a> {
+    /// A launch without a record of errors.
+    #[must_use]
+    pub fn new(grid: Grid, arguments: &'a [Passed]) -> Self {
+        Self {
+            grid,
+            arguments,
+            error_record: None,
+        }
+    }
+
+    /// The bits of an input; nothing where this launch has no such input.
+    #[must_use]
+    pub fn input(&self, input: Input) -> Option<u64> {
+        match input {
+            Input::Number(index) => match self.arguments.get(index)? {
+                Passed::Scalar(literal) => Some(literal.bits),
+                Passed::Memory { .. } => None,
+            },
+            Input::Address(index) => match self.arguments.get(index)? {
+                Passed::Memory { address, .. } => Some(*address),
+                Passed::Scalar(_) => None,
+            },
+            Input::Length(index, dtype) => match self.arguments.get(index)? {
+                Passed::Memory { bytes, .. } => Some(bytes / u64::from(dtype.bytes())),
+                Passed::Scalar(_) => None,
+            },
+            Input::Grid(axis) => self.grid.get(axis).map(|&extent| u64::from(extent)),
+            Input::ErrorRecord => self.error_record,
+        }
+    }
+
+    /// The integer behind a parameter.
+    #[must_use]
+    pub fn integer(&self, index: usize) -> Option<i128> {
+        match self.arguments.get(index)? {
+            Passed::Scalar(literal) => literal.integer(),
+            Passed::Memory { .. } => None,
+        }
+    }
+
+    /// The bits of the number behind a parameter, if it is of this type.
+    fn number(&self, index: usize, dtype: DType) -> Option<u64> {
+        match self.arguments.get(index)? {
+            Passed::Scalar(literal) => (literal.dtype == dtype).then_some(literal.bits),
+            Passed::Memory { .. } => None,
+        }
+    }
+}
+
+/// Checks the number, kind, data type, alignment and known divisors of the arguments of a launch.
+///
+/// Every backend calls this first, the interpreters included.
+///
+/// # Errors
+/// Says which argument does not fit its parameter, and why.
+pub fn check_arguments<'p>(
+    kernel: &str,
+    parameters: impl ExactSizeIterator<Item = (&'p Parameter, Type)>,
+    arguments: &[Passed],
+) -> Result<(), LaunchError> {
+    if arguments.len() != parameters.len() {
+        return Err(LaunchError::Arguments(format!(
+            "kernel `{kernel}` takes {} arguments, found {}",
+            parameters.len(),
+            arguments.len()
+        )));
+    }
+    for ((parameter, ty), &argument) in parameters.zip(arguments) {
+        check_argument(parameter, ty, argument)?;
+    }
+    Ok(())
+}
+
+/// The parameters of a function with their types.
+pub fn parameters(func: &Func) -> impl ExactSizeIterator<Item = (&Parameter, Type)> {
+    let types = func.arguments().iter().map(|&value| func.ty(value));
+    func.parameters.iter().zip(types)
+}
+
+/// Why a launch did not run to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LaunchError {
+    /// The arguments do not fit the parameters.
+    #[error("{0}")]
+    Arguments(String),
+    /// The grid is empty along an axis or too large.
+    #[error("grid {0:?} is not valid: {1}")]
+    Grid(Grid, String),
+    /// An access lies outside its argument.
+    #[error("program {} accesses element {} (tile element {}) out of bounds", .0.program, .0.offset, .0.element)]
+    OutOfBounds(BoundsError),
+    /// The device or its driver failed.
+    #[error("{0}")]
+    Device(String),
+}
+
+impl LaunchError {
+    fn argument(name: &str, found: &str, expected: &str) -> Self {
+        Self::Arguments(format!(
+            "argument `{name}`: found {found}, expected {expected}"
+        ))
+    }
+}
+
+fn check_argument(parameter: &Parameter, ty: Type, argument: Passed) -> Result<(), LaunchError> {
+    let name = &parameter.name;
+    match (argument, ty.pointee()) {
+        (
+            Passed::Memory {
+                address,
+                bytes,
+                access,
+            },
+            Some((dtype, Space::Global)),
+        ) => {
+            if parameter.access == Access::ReadWrite && access == Access::Read {
+                return Err(LaunchError::argument(
+                    name,
+                    "read-only memory",
+                    "writable memory",
+                ));
+            }
+            check_memory(parameter, dtype, address, bytes)
+        }
+        (Passed::Scalar(literal), None) => check_scalar(parameter, ty, literal),
+        (Passed::Scalar(literal), Some(_)) => Err(LaunchError::argument(
+            name,
+            &format!("a scalar `{}`", literal.dtype),
+            &format!("`{ty}`"),
+        )),
+        (Passed::Memory { .. }, _) => Err(LaunchError::argument(
+            name,
+            "memory",
+            &format!("a scalar `{ty}`"),
+        )),
+    }
+}
+
+fn check_memory(
+    parameter: &Parameter,
+    dtype: DType,
+    address: u64,
+    bytes: u64,
+) -> Result<(), LaunchError> {
+    let size = dtype.bytes();
+    if !bytes.is_multiple_of(u64::from(size)) {
+        return Err(LaunchError::argument(
+            &parameter.name,
+            &format!("{bytes} bytes"),
+            &format!("whole elements of `{dtype}`"),
+        ));
+    }
+    let divisor = size.max(parameter.divisor);
+    if bytes > 0 && !address.is_multiple_of(u64::from(divisor)) {
+        return Err(LaunchError::argument(
+            &parameter.name,
+            "an unaligned address",
+            &format!("an address divisible by {divisor}"),
+        ));
+    }
+    Ok(())
+}
+
+fn check_scalar(parameter: &Parameter, ty: Type, literal: Literal) -> Result<(), LaunchError> {
+    if ty != Type::scalar(literal.dtype) {
+        return Err(LaunchError::argument(
+            &parameter.name,
+            &format!("a scalar `{}`", literal.dtype),
+            &format!("`{ty}`"),
+        ));
+    }
+    match literal.integer().filter(|_| literal.dtype.is_integer()) {
+        Some(value) if value % i128::from(parameter.divisor.max(1)) != 0 => {
+            Err(LaunchError::argument(
+                &parameter.name,
+                &format!("`{value}`"),
+                &format!("a multiple of {}", parameter.divisor),
+            ))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
