@@ -3,6 +3,7 @@
 //! Each pass is a plain function on a function. After [`resolve`] none changes a bit of any result.
 
 pub mod affine;
+pub mod allocate;
 pub mod apart;
 pub mod carried;
 pub mod conditions;

@@ -174,7 +174,7 @@ pub struct Gpu {
     pub bank_bytes: u32,
     /// Bytes of shared memory that one exchange between lanes takes at most: what needs more takes rounds.
     pub exchange_bytes: u32,
-    /// Bytes of shared memory up to which an exchange takes a place of its own, so that nobody waits.
+    /// Bytes of shared memory that buffers take at most on top of the least, so that nobody waits.
     pub apart_bytes: i64,
     /// Registers of a lane that one tile may take.
     pub tile_registers: u32,

@@ -1,5 +1,6 @@
 //! Proof that a function is well formed: the only maker of [`BlockFunc`] and [`LaneFunc`].
 
+mod placement;
 mod structure;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ use std::ops::Deref;
 use crate::diagnostic::Diagnostics;
 use crate::ir::op::{BlockOp, LaneOp};
 use crate::ir::{Func, Inst, Stage};
+pub use placement::placement;
 
 macro_rules! proven {
     ($(#[doc = $doc:literal])* $Name:ident, $check:ident, $stage:ident, $StageOp:ident, $stage_op:ident) => {

@@ -1,10 +1,11 @@
 //! Functions that no text can state: regions that nest too deeply, or in circles, or do not exist.
 
-use super::block;
+use super::{block, lane, placement};
 use crate::builder::Builder;
 use crate::diagnostic::Loc;
 use crate::entity::Entity;
 use crate::ir::{Access, DType, Func, Inst, Literal, Op, Region, Shape, Stage, op};
+use crate::text::parse;
 
 /// A branch into `region` at the end of `outer`.
 fn branch(func: &mut Func, outer: Region, region: Region) -> Inst {
@@ -106,4 +107,74 @@ fn a_tile_of_pointers_is_none() {
         errors.contains("`reshape` takes numbers, found `ptr<f32>`"),
         "{errors}"
     );
+}
+
+/// What the replay says about buffers in a body that starts with the place `%at` of a lane.
+fn placed(body: &str) -> String {
+    let text = format!(
+        "func @f lane warps=2 (%o: ptr<i32> write, %n: i64) {{
+           %at = lane_id : i32
+           %zero = constant value=i64(0) : i64
+           {body}
+         }}"
+    );
+    let func = parse(&text, "test.bir").expect("parses");
+    let func = lane(func).expect("is valid");
+    placement(&func).map_or_else(|errors| errors.to_string(), |()| String::new())
+}
+
+const LATE: &str = "lanes may still use the bytes in which this buffer begins";
+const TAKEN: &str = "the bytes of this buffer are another's by now";
+
+#[test]
+fn buffers_begin_where_nobody_is_late() {
+    let two = |between: &str, offset: i64| {
+        placed(&format!(
+            "%a = alloc offset=0, count=32 : ptr<i32, shared>
+             lane_store %a, %at, %at, align=4
+             {between}
+             %b = alloc offset={offset}, count=32 : ptr<i32, shared>
+             lane_store %b, %at, %at, align=4"
+        ))
+    };
+    assert_eq!(two("barrier", 0), "");
+    assert_eq!(two("", 128), "");
+    assert!(two("", 0).contains(LATE));
+    assert!(two("", 124).contains(LATE));
+}
+
+#[test]
+fn buffers_of_a_loop_begin_where_no_iteration_is_late() {
+    let repeated = |before: &str, after: &str| {
+        placed(&format!(
+            "for %zero, %n, [], step=1, stages=1 (%k: i64) {{
+               {before}
+               %a = alloc offset=0, count=32 : ptr<i32, shared>
+               lane_store %a, %at, %at, align=4
+               {after}
+               yield []
+             }}"
+        ))
+    };
+    assert_eq!(repeated("barrier", ""), "");
+    assert_eq!(repeated("", "barrier"), "");
+    assert!(repeated("", "").contains(LATE));
+}
+
+#[test]
+fn bytes_that_another_buffer_took_are_gone() {
+    let used = |offset: i64| {
+        placed(&format!(
+            "%a = alloc offset=0, count=32 : ptr<i32, shared>
+             for %zero, %n, [], step=1, stages=1 (%k: i64) {{
+               lane_store %a, %at, %at, align=4
+               barrier
+               %b = alloc offset={offset}, count=32 : ptr<i32, shared>
+               lane_store %b, %at, %at, align=4
+               yield []
+             }}"
+        ))
+    };
+    assert_eq!(used(128), "");
+    assert!(used(64).contains(TAKEN));
 }

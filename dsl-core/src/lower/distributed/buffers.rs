@@ -1,5 +1,4 @@
-//! Shared memory outside the exchange area: where pipelines keep what lanes have copied, and loops
-//! their counters.
+//! Buffers in shared memory, and those in which pipelines keep what lanes have copied.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,15 +10,14 @@ use crate::ir::{BinaryOp, DType, Inst, Op, Space, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::{LANE_BITS, WARP_LANES};
 
-/// Shared memory outside the exchange area.
+/// What pipelines have in shared memory.
 #[derive(Debug)]
 pub(super) struct Buffers {
     /// The most stages of a loop.
     pub(super) most: i64,
-    /// Bytes taken.
-    pub(super) end: i64,
-    /// Allocations, whose offsets count from where the exchange area will end.
-    pub(super) allocations: Vec<Inst>,
+    /// The buffers of loops inside loops, which begin before the outermost: every byte belongs to one
+    /// lane, so that nobody waits between iterations.
+    pub(super) rings: Vec<Inst>,
     /// Where the loads of the current loop read.
     pub(super) staged: BTreeMap<Inst, Staged>,
 }
@@ -28,8 +26,7 @@ impl Buffers {
     pub(super) fn new(most: i64) -> Self {
         Self {
             most,
-            end: 0,
-            allocations: Vec::new(),
+            rings: Vec::new(),
             staged: BTreeMap::new(),
         }
     }
@@ -92,19 +89,24 @@ impl Lowering<'_> {
     }
 
     /// A new buffer of `stages` times what a load copies.
-    pub(super) fn buffer(&mut self, place: Place, stages: i64) -> Value {
-        self.dedicated(place.dtype, place.elements() * stages)
+    pub(super) fn ring(&mut self, place: Place, stages: i64) -> Value {
+        let count = place.elements() * stages;
+        if self.depth == 0 {
+            return self.shared(place.dtype, count);
+        }
+        let op = Op::Alloc(op::Alloc { offset: 0, count });
+        let ty = Type::pointer(place.dtype, Space::Shared);
+        let loc = self.builder.loc().clone();
+        let inst = self.builder.func_mut().add_inst(op, &[ty], loc);
+        self.buffers.rings.push(inst);
+        self.builder.results(inst)[0]
     }
 
-    /// A new buffer outside the exchange area.
-    pub(super) fn dedicated(&mut self, dtype: DType, count: i64) -> Value {
-        let offset = (self.buffers.end as u64).next_multiple_of(16) as i64;
-        self.buffers.end = offset + count * i64::from(dtype.bytes());
+    /// A buffer in shared memory that begins here. [`crate::passes::allocate`] gives it its bytes.
+    pub(super) fn shared(&mut self, dtype: DType, count: i64) -> Value {
+        let op = Op::Alloc(op::Alloc { offset: 0, count });
         let ty = Type::pointer(dtype, Space::Shared);
-        let op = Op::Alloc(op::Alloc { offset, count });
-        let inst = self.builder.emit_unchecked(op, &[ty]);
-        self.buffers.allocations.push(inst);
-        self.builder.results(inst)[0]
+        self.builder.declared(op, ty)
     }
 
     /// The first element of this lane in the buffer of a stage.

@@ -163,7 +163,7 @@ impl Lowering<'_> {
             .filter(|&(_, parameter)| self.residents.is_root(parameter))
             .collect();
         for &(_, root) in &roots {
-            self.begin_resident(root)?;
+            self.begin_resident(root);
         }
         match self.pipeline(inst, op)? {
             Some(pipeline) => self.pipelined_loop(inst, op, &pipeline)?,
@@ -238,17 +238,11 @@ impl Lowering<'_> {
         let results = &self.in_registers(results);
         let layouts = self.layouts(results);
         let condition = self.scalar(op.condition)?;
-        let before = (self.pending.clone(), self.buffers.end);
+        let before = self.pending.clone();
         let on_true = self.region(op.on_true, &[], &Vec::new(), &layouts)?;
-        let after_true = std::mem::replace(&mut self.pending, before.0);
-        let end_true = self.buffers.end;
-        if self.depth == 0 {
-            // A program takes one branch, once.
-            self.buffers.end = before.1;
-        }
+        let after_true = std::mem::replace(&mut self.pending, before);
         let on_false = self.region(op.on_false, &[], &Vec::new(), &layouts)?;
         self.pending.merge(&after_true);
-        self.buffers.end = self.buffers.end.max(end_true);
         self.finish(
             Op::If(op::If {
                 condition,

@@ -81,9 +81,7 @@ impl Lowering<'_> {
         layout: &LinearLayout,
     ) -> Registers {
         let count = 1_i64 << plan.scratch_bits;
-        let bytes = count * i64::from(dtype.bytes());
-        let start = self.begin_shared(bytes);
-        let base = self.shared(dtype, start, count);
+        let base = self.shared(dtype, count);
         let owner = self.all_zero(plan.owner);
         let align = i64::from(dtype.bytes()) << plan.vector_bits;
         let mut loaded: Vec<Option<Value>> = vec![None; layout.registers() as usize];
@@ -103,7 +101,7 @@ impl Lowering<'_> {
                 });
                 self.builder.emit(op, &[]);
             }
-            self.publish_shared(start, bytes);
+            self.barrier();
             let loads = plan.loads(round);
             for accesses in in_powers(&loads) {
                 let mask = self.active(&plan.load, accesses);

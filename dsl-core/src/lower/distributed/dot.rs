@@ -46,17 +46,6 @@ impl Lowering<'_> {
         let bits = |value: Value| dim_bits(&self.block.ty(value).shape);
         let (rows, columns, steps) = (bits(result)[0], bits(result)[1], bits(a)[1]);
         let layout = Rc::new(dot_layout(&bits(result), self.assignment.warp_bits));
-        // The second operand starts where a vector may.
-        let behind_a = u64::from(dtype.bytes()) << (rows + steps);
-        let behind_a = behind_a.next_multiple_of(self.target.vector_bytes.into());
-        let bytes = behind_a + (u64::from(dtype.bytes()) << (columns + steps));
-        if bytes > u64::from(self.target.gpu.shared_bytes) {
-            let message = format!(
-                "`dot` takes {bytes} bytes of shared memory, expected at most {}",
-                self.target.gpu.shared_bytes
-            );
-            return Err(self.error(message).note("use smaller tiles"));
-        }
         let accumulators = self.get(accumulator, &layout)?;
         let accumulators = self.distinct(&accumulators, &layout);
         let sources = [(a, self.natural(a)?), (b, self.natural(b)?)];
@@ -65,14 +54,12 @@ impl Lowering<'_> {
             let registers = self.get(value, &layout)?;
             tiles.push(Tile { layout, registers });
         }
-        let bytes = bytes as i64;
-        let start = self.begin_shared(bytes);
-        let base_a = self.shared(dtype, start, 1 << (rows + steps));
-        let base_b = self.shared(dtype, start + behind_a as i64, 1 << (columns + steps));
+        let base_a = self.shared(dtype, 1 << (rows + steps));
+        let base_b = self.shared(dtype, 1 << (columns + steps));
         let (places_a, places_b) = (left_places(rows, steps), right_places(columns, steps));
         self.stage(&tiles[0], base_a, dtype, &places_a);
         self.stage(&tiles[1], base_b, dtype, &places_b);
-        self.publish_shared(start, bytes);
+        self.barrier();
         // Rows are the high bits of both the accumulator and `a`; columns the low bits of both.
         let row_places = [&vec![0; columns as usize], &places_a[steps as usize..]].concat();
         let mut column_places = places_b[..columns as usize].to_vec();

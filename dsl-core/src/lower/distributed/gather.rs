@@ -229,19 +229,10 @@ impl Lowering<'_> {
     ) -> Result<Registers> {
         let dtype = self.dtype(x)?;
         let (count, size) = (1_i64 << natural.tile_bits(), i64::from(dtype.bytes()));
-        if count * size > i64::from(self.target.gpu.shared_bytes) {
-            let message = format!(
-                "a gather takes {} bytes of shared memory, expected at most {}",
-                count * size,
-                self.target.gpu.shared_bytes
-            );
-            return Err(self.error(message).note("use a smaller tile"));
-        }
         let source = self.get(x, natural)?;
-        let start = self.begin_shared(count * size);
-        let base = self.shared(dtype, start, count);
+        let base = self.shared(dtype, count);
         self.store_tile(base, &source, natural)?;
-        self.publish_shared(start, count * size);
+        self.barrier();
         let firsts = self.images(layout, &|flat| map.to_source(flat));
         let amount = u64::from(Correspondence::first(&map.source, map.axis));
         Ok(self.map(&[wanted, &firsts], |builder, values| {

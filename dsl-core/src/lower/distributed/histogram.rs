@@ -59,7 +59,6 @@ impl Lowering<'_> {
     pub(super) fn histogram(&mut self, result: Value, op: &op::Histogram) -> Result<()> {
         let block = self.block;
         let op::Histogram { x, mask, bins } = *op;
-        // Before the counters are in the exchange area, which a conversion may use too.
         let numbers = self.numbers(x, mask)?;
         if let Some(root) = self.residents.root(result) {
             let counters = self.counters[&root];
@@ -73,51 +72,31 @@ impl Lowering<'_> {
             self.target.gpu.exchange_bytes,
         );
         let count = self.counters_of(bins, copy_bits);
-        self.check_counters(bins, count)?;
-        let start = self.begin_shared(count * 4);
         let counters = Counters {
-            base: self.shared(DType::I32, start, count),
+            base: self.shared(DType::I32, count),
             bins,
             copy_bits,
         };
         self.clear(&counters);
         self.barrier();
         self.increment(&counters, &numbers);
-        self.publish_shared(start, count * 4);
+        self.barrier();
         self.counted(&counters, result, None)
     }
 
-    fn check_counters(&self, bins: i64, count: i64) -> Result<()> {
-        let bytes = count * 4;
-        if bytes <= i64::from(self.target.gpu.shared_bytes) {
-            return Ok(());
-        }
-        let message = format!(
-            "a histogram of {bins} bins takes {bytes} bytes of shared memory, expected at most \
-             {}",
-            self.target.gpu.shared_bytes
-        );
-        Err(self
-            .error(message)
-            .note("count parts of the bins, one after the other"))
-    }
-
     /// Begins the counters that stay in place while a loop runs, all zero.
-    pub(super) fn begin_resident(&mut self, root: Value) -> Result<()> {
+    pub(super) fn begin_resident(&mut self, root: Value) {
         let bins = self.block.ty(root).shape.elements() as i64;
         let copy_bits = copies(bins, i64::MAX, self.target.gpu.exchange_bytes);
         let count = self.counters_of(bins, copy_bits);
-        self.check_counters(bins, count)?;
-        self.begin_dedicated();
         let counters = Counters {
-            base: self.dedicated(DType::I32, count),
+            base: self.shared(DType::I32, count),
             bins,
             copy_bits,
         };
         self.clear(&counters);
         self.barrier();
         self.counters.insert(root, counters);
-        Ok(())
     }
 
     /// After the loop: the counts added to what was carried in, as the loop's result.

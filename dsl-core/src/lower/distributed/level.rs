@@ -182,13 +182,13 @@ impl Lowering<'_> {
             let own: Vec<u32> = (first..first + size).collect();
             let values = partial.values.iter();
             let values: Vec<Value> = values.map(|&value| self.elements(value, &own)).collect();
-            let (buffers, start, bytes) = self.buffers(i64::from(slots * size), combiner)?;
+            let buffers = self.buffers(i64::from(slots * size), combiner);
             let places =
                 |from: u32| -> Vec<u32> { (0..size).map(|at| at * slots + from).collect() };
             let mask = self.owned_mask(None, owner, own.len());
             let offset = self.thread_offsets(&store, &places(0));
             self.store_slots(&buffers, offset, &values, mask);
-            self.publish_shared(start, bytes);
+            self.barrier();
             let mut tree: Vec<Vec<Value>> = Vec::new();
             for leaf in 0..1_u32 << bits.len() {
                 let from = bits
@@ -266,31 +266,11 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// A buffer of `count` elements for each source, widest first so that all are aligned, and the
-    /// bytes that they take: first and number.
-    pub(super) fn buffers(
-        &mut self,
-        count: i64,
-        combiner: &Combiner,
-    ) -> Result<(Vec<(Value, DType)>, i64, i64)> {
-        let bytes = count * combiner.bytes();
-        if bytes > i64::from(self.target.gpu.shared_bytes) {
-            let message = format!(
-                "a reduction or scan takes {bytes} bytes of shared memory, expected at most {}",
-                self.target.gpu.shared_bytes
-            );
-            return Err(self.error(message).note("use a smaller tile"));
-        }
-        let mut order: Vec<usize> = (0..combiner.dtypes.len()).collect();
-        order.sort_by_key(|&source| std::cmp::Reverse(combiner.dtypes[source].bytes()));
-        let start = self.begin_shared(bytes);
-        let mut placed = vec![None; order.len()];
-        let mut offset = start;
-        for source in order {
-            let dtype = combiner.dtypes[source];
-            placed[source] = Some((self.shared(dtype, offset, count), dtype));
-            offset += count * i64::from(dtype.bytes());
-        }
-        Ok((placed.into_iter().flatten().collect(), start, bytes))
+    /// A buffer of `count` elements for each source.
+    pub(super) fn buffers(&mut self, count: i64, combiner: &Combiner) -> Vec<(Value, DType)> {
+        let dtypes = combiner.dtypes.iter();
+        dtypes
+            .map(|&dtype| (self.shared(dtype, count), dtype))
+            .collect()
     }
 }

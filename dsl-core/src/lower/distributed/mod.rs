@@ -42,10 +42,11 @@ use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
 use crate::facts::Facts;
-use crate::ir::{Func, Inst, Op, Stage, Value, op};
+use crate::ir::{Func, Inst, Stage, Value};
 use crate::layout::assign::{Assignment, assign};
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::affine::Affine;
+use crate::passes::allocate::allocate;
 use crate::passes::apart::{self, Apart};
 use crate::target::{Bounds, LANE_BITS, Options, Schedule, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};
@@ -85,7 +86,6 @@ pub(crate) fn lower(
     } else {
         MAX_STAGES
     };
-    let shared_bytes = target.gpu.shared_bytes;
     let mut residents = Residents::find(block);
     let apart = stores_apart(block, facts);
     loop {
@@ -94,18 +94,16 @@ pub(crate) fn lower(
         lowering.buffers.most = most;
         lowering.residents = residents.clone();
         lowering.function()?;
-        let bytes = lowering.place_buffers();
-        if bytes <= i64::from(shared_bytes) {
-            return verify::lane(lowering.builder.finish()?);
-        }
+        let mut func = lowering.builder.finish()?;
         // Pipelines that do not fit become shallower, then counters stay in place no longer.
+        let Err(error) = allocate(&mut func, target) else {
+            verify::placement(&func)?;
+            return verify::lane(func);
+        };
         if most > 1 {
             most -= 1;
         } else if !residents.drop_last() {
-            let message = format!(
-                "the kernel takes {bytes} bytes of shared memory, expected at most {shared_bytes}"
-            );
-            return Err(lowering.error(message).note("use smaller tiles").into());
+            return Err(error);
         }
     }
 }
@@ -205,30 +203,6 @@ impl<'a> Lowering<'a> {
             self.bind(value, Tile { layout, registers });
         }
         self.insts(self.block.body())
-    }
-
-    /// Puts what has shared memory of its own behind the exchange area; returns the bytes of both.
-    fn place_buffers(&mut self) -> i64 {
-        let buffers = std::mem::take(&mut self.buffers.allocations);
-        let apart: BTreeSet<Inst> = buffers.iter().copied().collect();
-        let func = self.builder.func_mut();
-        let mut exchanged = 0;
-        for inst in func.all_insts() {
-            let data = func.inst(inst);
-            if let Op::Alloc(op::Alloc { offset, count }) = data.op
-                && let Some((dtype, _)) = func.ty(data.results[0]).pointee()
-                && !apart.contains(&inst)
-            {
-                exchanged = exchanged.max(offset + count * i64::from(dtype.bytes()));
-            }
-        }
-        let start = (exchanged as u64).next_multiple_of(self.target.vector_bytes.into()) as i64;
-        for inst in buffers {
-            if let Op::Alloc(op::Alloc { offset, .. }) = &mut func.inst_mut(inst).op {
-                *offset += start;
-            }
-        }
-        start + self.buffers.end
     }
 
     /// An error at the current instruction.

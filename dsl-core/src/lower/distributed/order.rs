@@ -1,4 +1,5 @@
-//! Program order between lanes: where a barrier must stand.
+//! Program order between lanes: where a barrier must stand because of global memory. Where one must
+//! because buffers share bytes, [`crate::passes::allocate`] decides.
 //!
 //! Accesses of one program happen in program order. Lanes run ahead of each other, so a barrier
 //! separates two accesses of one argument that do not commute, unless every address stays in one
@@ -26,39 +27,6 @@ pub(super) struct Touch {
 pub(super) struct Pending {
     /// The effects on each argument, with what owns the addresses of all accesses that have them.
     global: BTreeMap<(usize, Effect), Owned>,
-    /// The exchange area of shared memory that lanes may still read.
-    shared: Shared,
-}
-
-/// A part of the exchange area, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Shared {
-    /// Nothing of it.
-    #[default]
-    Nothing,
-    /// These bytes.
-    Bytes { start: i64, end: i64 },
-    /// Anything.
-    Everything,
-}
-
-impl Shared {
-    fn union(self, other: Shared) -> Shared {
-        match (self, other) {
-            (Shared::Nothing, known) | (known, Shared::Nothing) => known,
-            (Shared::Everything, _) | (_, Shared::Everything) => Shared::Everything,
-            (
-                Shared::Bytes { start, end },
-                Shared::Bytes {
-                    start: other_start,
-                    end: other_end,
-                },
-            ) => Shared::Bytes {
-                start: start.min(other_start),
-                end: end.max(other_end),
-            },
-        }
-    }
 }
 
 impl Pending {
@@ -68,7 +36,6 @@ impl Pending {
             let owned = owned.clone();
             self.touch(argument, Touch { owned, effect });
         }
-        self.shared = self.shared.union(other.shared);
     }
 
     fn touch(&mut self, argument: usize, Touch { owned, effect }: Touch) {
@@ -107,38 +74,6 @@ impl Lowering<'_> {
         self.pending.touch(argument, touch);
     }
 
-    /// Before storing `bytes` bytes to the exchange area: finds a place that nobody reads any more,
-    /// waiting only if there is none nearby. Returns its offset.
-    pub(super) fn begin_shared(&mut self, bytes: i64) -> i64 {
-        match self.pending.shared {
-            Shared::Nothing => return 0,
-            Shared::Bytes { start, .. } if bytes <= start => return 0,
-            Shared::Bytes { end, .. } if end + bytes <= self.target.gpu.apart_bytes => {
-                return (end as u64).next_multiple_of(self.target.vector_bytes.into()) as i64;
-            }
-            Shared::Bytes { .. } | Shared::Everything => {}
-        }
-        self.barrier();
-        0
-    }
-
-    /// Before storing to shared memory outside the exchange area: waits where a part of the program
-    /// that is repeated may still read it.
-    pub(super) fn begin_dedicated(&mut self) {
-        if self.pending.shared == Shared::Everything {
-            self.barrier();
-        }
-    }
-
-    /// Between the stores to the exchange area and the loads from it.
-    pub(super) fn publish_shared(&mut self, offset: i64, bytes: i64) {
-        self.barrier();
-        self.pending.shared = Shared::Bytes {
-            start: offset,
-            end: offset + bytes,
-        };
-    }
-
     /// At the head of a loop: an iteration may follow any part of the one before. Returns what may be
     /// pending where the loop is entered.
     pub(super) fn enter_loop(&mut self, regions: &[Region]) -> Pending {
@@ -157,14 +92,22 @@ impl Lowering<'_> {
                 }
             });
         }
-        self.pending.shared = Shared::Everything;
         self.depth += 1;
         self.pending.clone()
     }
 
-    /// After a loop: it may not have run, so what was pending before it still is.
+    /// After a loop, before it is emitted: it may not have run, so what was pending before it still is.
     pub(super) fn leave_loop(&mut self, entered: &Pending) {
         self.pending.merge(entered);
         self.depth -= 1;
+        if self.depth == 0 {
+            let region = self.builder.region();
+            let rings = std::mem::take(&mut self.buffers.rings);
+            self.builder
+                .func_mut()
+                .region_mut(region)
+                .insts
+                .extend(rings);
+        }
     }
 }

@@ -110,7 +110,7 @@ impl Lowering<'_> {
                 let place = self
                     .copy_place(inst)
                     .expect("broken invariant: loads that run ahead are wide enough");
-                let base = self.buffer(place, pipeline.stages);
+                let base = self.ring(place, pipeline.stages);
                 pipeline.buffers.insert(inst, (base, place));
             } else if let Op::If(op::If {
                 on_true, on_false, ..
@@ -146,7 +146,7 @@ impl Lowering<'_> {
             let found = free.iter().position(|&(_, other)| other == place);
             let buffer = match found {
                 Some(position) => free.swap_remove(position),
-                None => (self.buffer(place, pipeline.stages), place),
+                None => (self.ring(place, pipeline.stages), place),
             };
             pipeline.buffers.insert(load, buffer);
         }

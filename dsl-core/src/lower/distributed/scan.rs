@@ -284,12 +284,12 @@ impl Lowering<'_> {
         let mut carries = Vec::new();
         for lines in last.chunks(self.together(slots, &scan.combiner)) {
             let count = slots * lines.len() as i64;
-            let (buffers, start, bytes) = self.buffers(count, &scan.combiner)?;
+            let buffers = self.buffers(count, &scan.combiner);
             for (line, values) in lines.iter().enumerate() {
                 let offset = self.thread_offset(&store, line as u32 * meeting.slots);
                 self.store_slots(&buffers, offset, values, mask);
             }
-            self.publish_shared(start, bytes);
+            self.barrier();
             for line in 0..lines.len() as u32 {
                 let first = line * meeting.slots;
                 let from = (&buffers[..], first);

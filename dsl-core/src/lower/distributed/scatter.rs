@@ -10,7 +10,7 @@ use super::memory::Access;
 use super::registers::Registers;
 use super::tile::Scope;
 use super::{Lowering, Result};
-use crate::ir::{AtomicOp, CompareOp, DType, Inst, Op, Space, Type, Value, op};
+use crate::ir::{AtomicOp, CompareOp, DType, Inst, Op, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::target::{LANE_BITS, WARP_LANES};
 
@@ -96,11 +96,9 @@ impl Lowering<'_> {
             return;
         }
         let slots = count.min(MOST_SLOTS);
-        let bytes = slots * 12 + 4;
-        let start = self.begin_shared(bytes);
         let table = Table {
-            shown: self.shared(DType::I64, start, slots),
-            highest: self.shared(DType::I32, start + slots * 8, slots + 1),
+            shown: self.shared(DType::I64, slots),
+            highest: self.shared(DType::I32, slots + 1),
             slots,
             owner: self.all_zero(layout.free_bits()),
         };
@@ -123,7 +121,7 @@ impl Lowering<'_> {
         self.scopes.push(Scope::default());
         let parameters = self.builder.parameters(before);
         let state = [parameters[0], parameters[1], parameters[2]];
-        let values = self.decide_round(&table, (offsets, keys), state, (start, bytes));
+        let values = self.decide_round(&table, (offsets, keys), state);
         self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.scopes.pop();
         self.builder.enter(outer);
@@ -144,7 +142,6 @@ impl Lowering<'_> {
         table: &Table,
         (offsets, keys): (Value, Value),
         [open, stores, round]: [Value; 3],
-        (start, bytes): (i64, i64),
     ) -> Vec<Value> {
         let count = self.builder.ty(keys).shape.elements();
         let places = self.hashes(offsets, round, table.slots);
@@ -165,7 +162,7 @@ impl Lowering<'_> {
         let any = self.any(left);
         let flag = self.builder.index(table.slots);
         self.raise(table, flag, round, Some(any));
-        self.publish_shared(start, bytes);
+        self.barrier();
         let last = self.load_entry(table.highest, flag, None);
         let more = self.builder.compare(CompareOp::Eq, last, round);
         let stores = self.builder.or(stores, wins);
@@ -248,12 +245,5 @@ impl Lowering<'_> {
             align: dtype.map_or(1, |dtype| i64::from(dtype.bytes())),
         });
         self.builder.emit(op, &[]);
-    }
-
-    /// A buffer in the exchange area of shared memory.
-    pub(super) fn shared(&mut self, dtype: DType, offset: i64, count: i64) -> Value {
-        let ty = Type::pointer(dtype, Space::Shared);
-        self.builder
-            .declared(Op::Alloc(op::Alloc { offset, count }), ty)
     }
 }

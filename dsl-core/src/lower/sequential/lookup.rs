@@ -46,7 +46,6 @@ impl Lowerer<'_> {
         self.fill(&counters, &mut |_, _| {
             Pulled::Uniform(Scalar::Emitted(zero))
         });
-        self.scratch.tick();
         let one = self.constant(Literal::from_bits(DType::I32, 1));
         let lanes = self.target.nest_lanes.min(from.elements());
         let cover = Cover::new(from, lanes);
@@ -63,7 +62,6 @@ impl Lowerer<'_> {
                 this.increment(counters.pointer, offset, one);
             }
         });
-        self.scratch.touch(counters.id);
         let sums = self.allocate(DType::I32, self.shape(result));
         self.fill(&sums, &mut |this, index| {
             let parts: Vec<Value> = (0..COPIES as i64)

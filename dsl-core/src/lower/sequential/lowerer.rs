@@ -5,12 +5,22 @@ use std::collections::BTreeMap;
 use super::index::{Cover, Index, Scalar};
 use super::plan::Plan;
 use super::pull::Pulled;
-use super::scratch::{Buffer, Scratch};
 use crate::builder::Builder;
 use crate::ir::op::ShapeOp;
 use crate::ir::{BinaryOp, DType, Inst, Literal, Op, Region, Shape, Space, Type, Value, op};
 use crate::target::{Bounds, Target};
 use crate::verify::BlockFunc;
+
+/// A tile in scratch memory, row-major.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Buffer {
+    /// The pointer that `alloc` gives.
+    pub pointer: Value,
+    /// The type of an element.
+    pub dtype: DType,
+    /// The extents.
+    pub shape: Shape,
+}
 
 /// How a value of the block function is had in the lane function.
 #[derive(Clone, Debug)]
@@ -46,7 +56,6 @@ pub(super) struct Lowerer<'a> {
     pub bindings: BTreeMap<Value, Binding<'a>>,
     /// The parameters that point.
     pub pointers: BTreeMap<Value, Value>,
-    pub scratch: Scratch,
     /// Elements already computed, by the region they are visible in.
     pub memo: Vec<BTreeMap<(Value, Index), Pulled>>,
     constants: BTreeMap<Literal, (Value, Inst)>,
@@ -69,19 +78,15 @@ impl<'a> Lowerer<'a> {
             sites: crate::lower::access_sites(source),
             bindings: BTreeMap::new(),
             pointers: BTreeMap::new(),
-            scratch: Scratch::default(),
             memo: Vec::new(),
             constants: BTreeMap::new(),
         }
     }
 
-    /// Puts buffers and constants at the start of the body and gives buffers their bytes.
+    /// Puts constants at the start of the body.
     pub(super) fn finish(mut self) -> Builder {
-        self.scratch
-            .place(self.builder.func_mut(), self.target.line_bytes);
         let mut insts: Vec<Inst> = self.constants.values().map(|&(_, inst)| inst).collect();
         insts.sort_unstable();
-        insts.extend(self.scratch.allocs());
         let body = self.builder.func().body();
         let region = self.builder.func_mut().region_mut(body);
         region.insts.splice(0..0, insts);
@@ -329,21 +334,17 @@ impl<'a> Lowerer<'a> {
         });
     }
 
-    /// A new scratch buffer.
+    /// A new buffer in scratch memory. [`crate::passes::allocate`] gives it its bytes.
     pub(super) fn allocate(&mut self, dtype: DType, shape: Shape) -> Buffer {
         let count = shape.elements() as i64;
-        let loc = self.builder.loc().clone();
-        let ty = Type::pointer(dtype, Space::Scratch);
-        let func = self.builder.func_mut();
-        let alloc = func.add_inst(Op::Alloc(op::Alloc { offset: 0, count }), &[ty], loc);
-        let pointer = func.inst(alloc).results[0];
-        let bytes = count as u64 * u64::from(dtype.bytes());
-        let id = self.scratch.add(alloc, bytes);
+        let op = Op::Alloc(op::Alloc { offset: 0, count });
+        let pointer = self
+            .builder
+            .declared(op, Type::pointer(dtype, Space::Scratch));
         Buffer {
             pointer,
             dtype,
             shape,
-            id,
         }
     }
 }

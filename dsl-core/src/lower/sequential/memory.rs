@@ -1,9 +1,8 @@
 //! Loads and stores: vectors where offsets run, single elements elsewhere, masks and checks.
 
 use super::index::{Index, Scalar};
-use super::lowerer::Lowerer;
+use super::lowerer::{Buffer, Lowerer};
 use super::pull::Pulled;
-use super::scratch::Buffer;
 use crate::ir::{DType, Inst, Op, Type, Value, op};
 use crate::target::Bounds;
 
@@ -356,7 +355,6 @@ impl Lowerer<'_> {
     }
 
     fn buffer_access(&mut self, buffer: &Buffer, index: &Index) -> (Access, Pulled) {
-        self.scratch.touch(buffer.id);
         let (base, lanes) = self.flat(index, buffer.shape);
         let access = Access {
             base: buffer.pointer,

@@ -20,7 +20,6 @@ mod plan;
 mod pull;
 mod reduce;
 mod scan;
-mod scratch;
 mod sort;
 mod statements;
 
@@ -30,6 +29,7 @@ mod tests;
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
 use crate::ir::{Stage, Type, Value};
+use crate::passes::allocate::allocate;
 use crate::target::{Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc};
 
@@ -60,5 +60,8 @@ pub(crate) fn lower(
         }
     }
     lowerer.region(func.body());
-    verify::lane(lowerer.finish().finish()?)
+    let mut func = lowerer.finish().finish()?;
+    allocate(&mut func, target)?;
+    verify::placement(&func)?;
+    verify::lane(func)
 }

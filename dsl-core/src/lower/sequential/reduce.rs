@@ -8,9 +8,8 @@
 use std::convert::Infallible;
 
 use super::index::{Cover, Index, Scalar};
-use super::lowerer::{Binding, Lowerer};
+use super::lowerer::{Binding, Buffer, Lowerer};
 use super::pull::scalar_index;
-use super::scratch::Buffer;
 use crate::builder::Builder;
 use crate::ir::{DType, Inst, Order, Region, Shape, Value, op};
 use crate::layout::reduction::{ReductionStep, ReductionSteps};
@@ -273,7 +272,6 @@ impl Lowerer<'_> {
             };
             let partials = self.partials(&reduction, to_numbers, shape);
             let numbers = self.pass(&reduction, &input, &chunk, &partials);
-            self.scratch.tick();
             if levels == 0 {
                 return self.bind_reduced(results, &partials, numbers);
             }

@@ -9,8 +9,7 @@
 //! binary counter carries, and is pushed.
 
 use super::index::{Coordinate, Cover, Index, Scalar};
-use super::lowerer::{Binding, Lowerer};
-use super::scratch::Buffer;
+use super::lowerer::{Binding, Buffer, Lowerer};
 use crate::ir::{DType, Direction, Inst, Literal, Op, Region, Shape, Type, Value, op};
 use crate::layout::LinearLayout;
 use crate::layout::scan::{ScanLevels, ScanStep, last, scan_steps};

@@ -6,8 +6,7 @@
 //! compared in one pass over memory.
 
 use super::index::Scalar;
-use super::lowerer::{Binding, Lowerer};
-use super::scratch::Buffer;
+use super::lowerer::{Binding, Buffer, Lowerer};
 use crate::ir::index_map::dim_bits;
 use crate::ir::{IndexMap, Inst, Op, Shape, Type, Value, op};
 use crate::lower::ordered::{lesser, ordered};
@@ -79,7 +78,6 @@ impl Lowerer<'_> {
             .map(|&source| self.allocate(self.dtype(source), kept))
             .collect();
         self.sort_lines(&buffers, keys as usize, extent, &outputs);
-        self.scratch.tick();
         let results = self.source.inst(inst).results.clone();
         for (&result, lines) in results.iter().zip(&outputs) {
             let buffer = self.tile_of_lines(lines, &permutation, self.shape(result));
@@ -127,9 +125,6 @@ impl Lowerer<'_> {
             let to = this.bits(start, shift, 62 - shift);
             this.write_line(&line, (extent, kept), to, outputs);
         });
-        for buffer in buffers.iter().chain(outputs) {
-            self.scratch.touch(buffer.id);
-        }
     }
 
     /// Runs `body` with the multiples of `step` below `extent`.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::{Cover, Index, Scalar};
+use super::lowerer::Buffer;
 use super::lowerer::{Binding, Inline, Lowerer};
 use super::pull::{Pulled, scalar_index};
-use super::scratch::Buffer;
 use crate::ir::op::BlockOp;
 use crate::ir::{Inst, Op, Region, Shape, Type, Value, op};
 
@@ -13,14 +13,13 @@ use crate::ir::{Inst, Op, Region, Shape, Type, Value, op};
 #[derive(Default)]
 struct Reads {
     seen: BTreeSet<(Value, bool)>,
-    buffers: BTreeMap<usize, bool>,
+    buffers: BTreeMap<Value, bool>,
 }
 
 impl<'a> Lowerer<'a> {
     /// Lowers the instructions of a region.
     pub(super) fn region(&mut self, region: Region) {
         for &inst in &self.source.region(region).insts {
-            self.scratch.tick();
             self.builder.set_loc(self.source.inst(inst).loc.clone());
             self.memo.push(BTreeMap::new());
             self.statement(inst);
@@ -145,10 +144,7 @@ impl<'a> Lowerer<'a> {
         let slot = |&value: &Value| {
             let replaced = self.plan.replaced(value);
             match replaced.and_then(|carried| self.bindings.get(&carried)) {
-                Some(Binding::Buffer(buffer)) => {
-                    self.scratch.touch(buffer.id);
-                    Some(*buffer)
-                }
+                Some(Binding::Buffer(buffer)) => Some(*buffer),
                 Some(Binding::Scalar(_) | Binding::Inline(..)) | None => self.slots(&[value])[0],
             }
         };
@@ -181,7 +177,7 @@ impl<'a> Lowerer<'a> {
         }
         match self.bindings.get(&value) {
             Some(Binding::Buffer(buffer)) => {
-                *read.buffers.entry(buffer.id).or_insert(true) &= same_place;
+                *read.buffers.entry(buffer.pointer).or_insert(true) &= same_place;
             }
             Some(Binding::Inline(inst, _)) => {
                 let op = self.source.op(*inst);
@@ -197,10 +193,10 @@ impl<'a> Lowerer<'a> {
     /// Moves yielded tiles into their slots, all at once in meaning; returns the scalars. A tile
     /// that is computed from elements of slots at other positions is copied first.
     fn move_to_slots(&mut self, values: &[Value], slots: &[Option<Buffer>]) -> Vec<Value> {
-        let shapes: BTreeMap<usize, Shape> = slots
+        let shapes: BTreeMap<Value, Shape> = slots
             .iter()
             .flatten()
-            .map(|slot| (slot.id, slot.shape))
+            .map(|slot| (slot.pointer, slot.shape))
             .collect();
         let mut scalars = Vec::new();
         let mut moves: BTreeMap<Shape, Vec<(Buffer, Value)>> = BTreeMap::new();
@@ -217,7 +213,7 @@ impl<'a> Lowerer<'a> {
             }
             let mut read = Reads::default();
             self.buffers_read(value, true, &mut read);
-            let disturbs = |(id, same_place): (&usize, &bool)| {
+            let disturbs = |(id, same_place): (&Value, &bool)| {
                 shapes
                     .get(id)
                     .is_some_and(|&shape| !same_place || shape != slot.shape)
@@ -241,7 +237,6 @@ impl<'a> Lowerer<'a> {
 
     /// What a region yields, moved to the slots; `skip` values come first and are not moved.
     fn end_region(&mut self, region: Region, skip: usize, slots: &[Option<Buffer>]) -> Vec<Value> {
-        self.scratch.tick();
         self.memo.push(BTreeMap::new());
         let values = self.source.yielded(region).to_vec();
         let mut yielded = Vec::new();
@@ -271,7 +266,6 @@ impl<'a> Lowerer<'a> {
         let (slots, scalars) = self.start_loop(&op.init);
         let lower = self.pull_scalar(op.lower, &scalar_index());
         let upper = self.pull_scalar(op.upper, &scalar_index());
-        let start = self.scratch.tick();
         let parameters = self.source.region(body).parameters.clone();
         let results = self.count(
             (lower, upper),
@@ -285,7 +279,6 @@ impl<'a> Lowerer<'a> {
                 this.end_region(body, 0, &slots)
             },
         );
-        self.scratch.end_loop(start);
         let values = self.source.inst(inst).results.clone();
         self.bind_slots(&values, &slots, &results);
     }
@@ -294,7 +287,6 @@ impl<'a> Lowerer<'a> {
         let op::While { before, body, .. } = *op;
         let (slots, scalars) = self.start_loop(&op.init);
         let types = Self::scalar_types(&scalars, self);
-        let start = self.scratch.tick();
         let mut regions = [before, body].map(|region| {
             let skip = usize::from(region == before);
             let parameters = self.source.region(region).parameters.clone();
@@ -304,7 +296,6 @@ impl<'a> Lowerer<'a> {
                 this.end_region(region, skip, &slots)
             })
         });
-        self.scratch.end_loop(start);
         let [before, body] = &mut regions;
         let op = Op::While(op::While {
             init: scalars,

@@ -11,7 +11,7 @@ use exactile_core::diagnostic::Diagnostics;
 use exactile_core::facts::Facts;
 use exactile_core::ir::Func;
 use exactile_core::ir::op::all_mnemonics;
-use exactile_core::target::{Bounds, Options, Schedule};
+use exactile_core::target::{Bounds, Options, Schedule, Target};
 use exactile_core::{passes, text};
 
 use super::arguments;
@@ -370,6 +370,14 @@ impl Checker<'_> {
             "dce" => passes::dce::dce,
             "uniform_mask" => passes::uniform_mask::split_uniform_masks,
             "tidy" => passes::tidy,
+            "allocate" => |func| {
+                let target = if func.warps == 0 {
+                    Target::CPU
+                } else {
+                    Target::SM_90A
+                };
+                passes::allocate::allocate(func, &target).expect("memory enough");
+            },
             _ => return self.fail(0, format!("unknown pass `{name}`")),
         };
         pass(&mut func);
