@@ -44,6 +44,15 @@ pub enum SortStep {
     Move(LinearLayout, LinearLayout),
 }
 
+/// What two lanes go on with that both have the lesser elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halving {
+    /// Each with one half of the registers.
+    Divided,
+    /// Both with all: lanes of a vector are computed together.
+    Doubled,
+}
+
 /// A sort of a tile in one layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortSteps {
@@ -63,6 +72,7 @@ impl SortSteps {
         layout: &LinearLayout,
         axis: usize,
         kept: u32,
+        halving: Halving,
     ) -> Result<Option<SortSteps>, LayoutError> {
         let Some(mut network) = Network::start(layout, axis)? else {
             return Ok(None);
@@ -71,7 +81,7 @@ impl SortSteps {
             network.merge(top, Some(top))?;
         }
         while network.axis_bits > kept {
-            let mirrored = network.halve(kept)?;
+            let mirrored = network.halve(kept, halving)?;
             if let Some(top) = kept.checked_sub(1) {
                 network.merge(top, mirrored)?;
             }
@@ -94,12 +104,12 @@ pub fn sort_steps(
     axis: usize,
     kept: u32,
 ) -> Result<(Rc<LinearLayout>, SortSteps), LayoutError> {
-    if let Some(plan) = SortSteps::plan(layout, axis, kept)? {
+    if let Some(plan) = SortSteps::plan(layout, axis, kept, Halving::Divided)? {
         return Ok((Rc::clone(layout), plan));
     }
     let order: Vec<usize> = (0..layout.dim_bits().len()).rev().collect();
     let plain = access_layout(layout.dim_bits(), &order, 0, layout.warp_bits());
-    let plan = SortSteps::plan(&plain, axis, kept)?;
+    let plan = SortSteps::plan(&plain, axis, kept, Halving::Divided)?;
     let plan = plan.expect("broken invariant: a plain layout mixes no bits");
     Ok((Rc::new(plain), plan))
 }
@@ -274,7 +284,7 @@ impl Network {
 
     /// Keeps the lesser half of two neighbouring runs of `2^kept`. Returns the index bit below which
     /// half of the places now hold their run in reverse order, if any do.
-    fn halve(&mut self, kept: u32) -> Result<Option<u32>, LayoutError> {
+    fn halve(&mut self, kept: u32, halving: Halving) -> Result<Option<u32>, LayoutError> {
         let plain = self.lowest_in_warps(kept + 1).is_some();
         if plain {
             let from = self.layout(Some(kept))?;
@@ -293,7 +303,8 @@ impl Network {
         } else {
             // Each of two lanes takes over one half of the places: those in which this bit is zero
             // there, which in the mirrored run are those in which it is one.
-            let divided = (0..kept).rev().filter(|_| !plain).find_map(|bit| {
+            let divides = !plain && halving == Halving::Divided;
+            let divided = (0..kept).rev().filter(|_| divides).find_map(|bit| {
                 let (kind, register) = self.place(bit);
                 (kind == REGISTERS).then_some((bit, register))
             });

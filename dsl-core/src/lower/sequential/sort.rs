@@ -1,17 +1,19 @@
 //! Sorts: a bitonic network on vectors of lines in scratch memory.
 //!
-//! Before the first comparison the order of a line is of no account, so the lanes of a vector are
-//! the *highest* bits of the index, which are compared least: nearly all comparisons are between
-//! whole vectors. At the end lanes and vectors change places. Up to three bits of the index are
-//! compared in one pass over memory.
+//! A line is the layout of a worker: its vectors are registers, so they hold the lowest bits of the index
+//! and the lanes the highest, which are compared least. Nearly all comparisons are between whole
+//! vectors, up to three bits of the vector number in one pass over memory. At the end lanes and vectors
+//! change places.
 
 use super::index::Scalar;
 use super::lowerer::{Binding, Buffer, Lowerer};
 use crate::ir::index_map::dim_bits;
 use crate::ir::{IndexMap, Inst, Op, Shape, Type, Value, op};
+use crate::layout::sorting::{Halving, Meeting, SortStep, SortSteps};
+use crate::layout::{Holder, LinearLayout};
 use crate::lower::ordered::{lesser, ordered};
 
-/// Index bits that are compared in one pass over memory.
+/// Bits of the vector number that are compared in one pass over memory.
 const PASS_BITS: u32 = 3;
 
 /// The line, or the few short ones in a vector, being sorted.
@@ -21,10 +23,8 @@ struct Line {
     lanes: usize,
     /// Where it starts.
     start: Scalar,
-    /// Index bits that count vectors: the lowest ones.
+    /// Bits of the vector number.
     vertical: u32,
-    /// The lane bits that are the other index bits.
-    across: Vec<usize>,
 }
 
 impl Line {
@@ -32,14 +32,44 @@ impl Line {
     fn span(&self) -> i64 {
         (self.lanes as i64) << self.vertical
     }
+}
 
-    /// The lanes that differ in the index bits from `vertical` to `bit`.
-    fn below(&self, bit: u32) -> usize {
-        let count = (bit + 1 - self.vertical) as usize;
-        self.across[..count]
-            .iter()
-            .fold(0, |mask, lane| mask | lane)
-    }
+/// The steps that sort lines of `extent` elements in vectors, of which as many as there are lanes are
+/// in one vector, and keep the first `kept`.
+fn steps_of_lines(extent: usize, lanes: usize, kept: usize) -> Vec<SortStep> {
+    let (axis, lane) = (extent.ilog2(), lanes.ilog2());
+    let lines = lane.saturating_sub(axis);
+    let column = |bit: u32| 1 << bit;
+    let layout = LinearLayout::new(
+        vec![lines, axis],
+        (lane..lines + axis).map(column).collect(),
+        (0..lane).map(column).collect(),
+        Vec::new(),
+    );
+    let layout = layout.expect("broken invariant: each bit of a line has one holder");
+    let plan = SortSteps::plan(&layout, 1, kept.ilog2(), Halving::Doubled);
+    let plan = plan.expect("broken invariant: lines have an axis");
+    plan.expect("broken invariant: no bits are mixed").steps
+}
+
+/// The next steps that one pass over memory does: the bits of the vector number in which vectors that
+/// meet differ. The first step may mirror bits below those that the pass is about.
+fn pass(steps: &[SortStep]) -> Vec<u32> {
+    let mut meetings = steps.iter().map(|step| match step {
+        SortStep::Exchange(meeting) if meeting.lanes == 0 => meeting.registers,
+        SortStep::Exchange(_) | SortStep::Halve(..) | SortStep::Move(..) => 0,
+    });
+    let first: Vec<u32> = meetings.by_ref().take(1).collect();
+    let low = lowest(&first);
+    let fits = |bits: &u32| {
+        bits >> low != 0 && bits >> low << low == *bits && bits >> low >> PASS_BITS == 0
+    };
+    first.into_iter().chain(meetings.take_while(fits)).collect()
+}
+
+/// The lowest bit of the vector number that a pass is about.
+fn lowest(meetings: &[u32]) -> u32 {
+    (meetings[0].ilog2() + 1).saturating_sub(PASS_BITS)
 }
 
 impl Lowerer<'_> {
@@ -109,7 +139,7 @@ impl Lowerer<'_> {
         let vector_bytes = self.target.vector_bytes as usize;
         let lanes = (vector_bytes / widest.max().unwrap_or(1)).min(elements);
         let kept = outputs[0].shape.extent(outputs[0].shape.rank() - 1);
-        let across = lanes.min(extent).trailing_zeros();
+        let steps = steps_of_lines(extent, lanes, kept);
         let step = extent.max(lanes) as i64;
         self.each(elements as i64, step, &mut |this, start| {
             let mut line = Line {
@@ -117,10 +147,9 @@ impl Lowerer<'_> {
                 keys,
                 lanes,
                 start,
-                vertical: extent.trailing_zeros() - across,
-                across: (0..across).map(|bit| 1 << bit).collect(),
+                vertical: (extent / lanes).max(1).ilog2(),
             };
-            this.network(&mut line, extent.trailing_zeros(), kept.trailing_zeros());
+            this.network(&mut line, &steps);
             let shift = (extent / kept).trailing_zeros();
             let to = this.bits(start, shift, 62 - shift);
             this.write_line(&line, (extent, kept), to, outputs);
@@ -139,72 +168,29 @@ impl Lowerer<'_> {
         });
     }
 
-    /// Sorts a line of `2^bits` elements, or finds its first `2^kept`.
-    fn network(&mut self, line: &mut Line, bits: u32, kept: u32) {
-        let together = PASS_BITS.min(line.vertical).min(kept);
-        if together > 0 {
-            self.start_passes(line, together);
-        }
-        for top in together..kept {
-            self.merge(line, top, true);
-        }
-        for _ in kept..bits {
-            self.halve(line, kept);
-            if kept > 0 {
-                self.merge(line, kept - 1, false);
-            }
-        }
-    }
-
-    /// Sorts runs of `2^bits` vectors, lane by lane.
-    fn start_passes(&mut self, line: &Line, bits: u32) {
-        let unit = line.lanes as i64;
-        self.each(line.span(), unit << bits, &mut |this, start| {
-            let places: Vec<i64> = (0..1 << bits).map(|vector| vector * unit).collect();
-            let mut group: Vec<Vec<Value>> = Vec::new();
-            for &place in &places {
-                group.push(this.read(line, start, place));
-            }
-            for top in 0..bits {
-                this.compare(line, &mut group, top, true);
-                for bit in (0..top).rev() {
-                    this.compare(line, &mut group, bit, false);
+    fn network(&mut self, line: &mut Line, mut steps: &[SortStep]) {
+        while let Some((step, mut rest)) = steps.split_first() {
+            match step {
+                SortStep::Exchange(meeting) if meeting.lanes == 0 => {
+                    let meetings = pass(steps);
+                    self.compare_vectors(line, &meetings);
+                    rest = &steps[meetings.len()..];
                 }
+                SortStep::Exchange(meeting) => self.compare_lanes(line, meeting),
+                SortStep::Halve(meeting, None) => self.halve_lanes(line, meeting),
+                SortStep::Halve(_, Some(bit)) => self.halve_vectors(line, *bit),
+                SortStep::Move(..) => unreachable!("a worker has no warps"),
             }
-            for (place, element) in places.into_iter().zip(&group) {
-                this.write(line, start, place, element);
-            }
-        });
-    }
-
-    /// Compares vectors of a group whose numbers differ in one bit, or, mirrored, also in all below.
-    fn compare(&mut self, line: &Line, group: &mut [Vec<Value>], bit: u32, mirrored: bool) {
-        let below = if mirrored { (1 << bit) - 1 } else { 0 };
-        for lower in (0..group.len()).filter(|vector| vector >> bit & 1 == 0) {
-            let upper = lower ^ (1 << bit) ^ below;
-            let (first, second) =
-                ordered(&mut self.builder, line.keys, &group[lower], &group[upper]);
-            (group[lower], group[upper]) = (first, second);
+            steps = rest;
         }
     }
 
-    /// Sorts blocks of `2^(top + 1)` elements, each of two sorted halves, or, not mirrored, bitonic.
-    fn merge(&mut self, line: &Line, top: u32, mirrored: bool) {
-        for bit in (line.vertical..=top).rev() {
-            self.across_lanes(line, bit, mirrored && bit == top);
-        }
-        let mut rest = line.vertical.min(top + 1);
-        let mut mirrored = mirrored && top < line.vertical;
-        while rest > 0 {
-            let taken = PASS_BITS.min(rest);
-            self.merge_pass(line, (rest - taken, rest), mirrored);
-            mirrored = false;
-            rest -= taken;
-        }
-    }
-
-    /// Compares along the bits `low..high` of the vector number, the highest first.
-    fn merge_pass(&mut self, line: &Line, (low, high): (u32, u32), mirrored: bool) {
+    /// Compares vectors in groups that one pass has in registers. Where the first step mirrors bits below
+    /// those that differ in a group, the upper half of the group is in the mirror image.
+    fn compare_vectors(&mut self, line: &Line, meetings: &[u32]) {
+        let low = lowest(meetings);
+        let high = meetings.iter().fold(0, |bits, other| bits | other).ilog2() + 1;
+        let mirrored = meetings[0] >> low << low != meetings[0];
         let unit = line.lanes as i64;
         let half = 1_i64 << (high - low - 1);
         self.each(line.span(), unit << high, &mut |this, block| {
@@ -217,49 +203,52 @@ impl Lowerer<'_> {
                     }
                     false => lower,
                 };
-                let place = |vector: i64| match vector < half {
-                    true => (lower, (vector * unit) << low),
-                    false => (upper, (vector * unit) << low),
-                };
-                let mut group = Vec::new();
-                for vector in 0..2 * half {
-                    let (start, place) = place(vector);
-                    group.push(this.read(line, start, place));
-                }
-                for bit in (0..high - low).rev() {
-                    this.compare(line, &mut group, bit, mirrored && bit + 1 == high - low);
+                let start = |vector: i64| if vector < half { lower } else { upper };
+                let place = |vector: i64| (vector * unit) << low;
+                let mut group: Vec<Vec<Value>> = (0..2 * half)
+                    .map(|vector| this.read(line, start(vector), place(vector)))
+                    .collect();
+                for differ in meetings.iter().map(|registers| registers >> low) {
+                    for lower in 0..group.len() {
+                        let upper = lower ^ differ as usize;
+                        if lower >> differ.ilog2() & 1 == 0 {
+                            let (a, b) = (&group[lower], &group[upper]);
+                            let (first, second) = ordered(&mut this.builder, line.keys, a, b);
+                            (group[lower], group[upper]) = (first, second);
+                        }
+                    }
                 }
                 for (vector, element) in (0..).zip(&group) {
-                    let (start, place) = place(vector);
-                    this.write(line, start, place, element);
+                    this.write(line, start(vector), place(vector), element);
                 }
             });
         });
     }
 
-    /// Compares along an index bit that is a bit of the lane.
-    fn across_lanes(&mut self, line: &Line, bit: u32, mirrored: bool) {
-        let upper = line.across[(bit - line.vertical) as usize];
-        let mask = if mirrored { line.below(bit) } else { upper };
-        self.pairs(line, mirrored, &mut |this, own, other| {
-            let turned = this.permuted(line, other, mask);
+    /// Compares vectors, or each with its mirror image, along a bit of the lane.
+    fn compare_lanes(&mut self, line: &Line, meeting: &Meeting) {
+        let Holder::Lane(bit) = meeting.holder else {
+            unreachable!("elements of different lanes are ordered by a lane")
+        };
+        self.pairs(line, meeting, &mut |this, own, other| {
+            let turned = this.permuted(line, other, meeting.lanes);
             let (lesser, greater) = ordered(&mut this.builder, line.keys, own, &turned);
-            let first = this.blended(line, &lesser, &greater, upper);
-            let second = this.blended(line, &greater, &lesser, upper);
-            [first, this.permuted(line, &second, mask)]
+            let first = this.blended(line, &lesser, &greater, bit);
+            let second = this.blended(line, &greater, &lesser, bit);
+            [first, this.permuted(line, &second, meeting.lanes)]
         });
     }
 
-    /// Replaces each vector and its mirror image among the vectors of the line, or, not mirrored,
+    /// Replaces each vector and its mirror image among the vectors of the line, or, if only lanes meet,
     /// each vector alone, which is then both.
     fn pairs(
         &mut self,
         line: &Line,
-        mirrored: bool,
+        meeting: &Meeting,
         replace: &mut dyn FnMut(&mut Self, &[Value], &[Value]) -> [Vec<Value>; 2],
     ) {
         let unit = line.lanes as i64;
-        let apart = mirrored && line.vertical > 0;
+        let apart = meeting.registers != 0;
         let end = if apart { line.span() / 2 } else { line.span() };
         self.each(end, unit, &mut |this, place| {
             let own = this.read(line, place, 0);
@@ -275,19 +264,18 @@ impl Lowerer<'_> {
         });
     }
 
-    /// Keeps the lesser half of two neighbouring runs of `2^kept` elements.
-    fn halve(&mut self, line: &mut Line, kept: u32) {
-        if kept >= line.vertical {
-            let mask = line.below(kept);
-            self.pairs(line, true, &mut |this, own, other| {
-                let turned = this.permuted(line, other, mask);
-                let first = lesser(&mut this.builder, line.keys, own, &turned);
-                let second = this.permuted(line, &first, mask);
-                [first, second]
-            });
-            line.across.remove((kept - line.vertical) as usize);
-            return;
-        }
+    /// Keeps the lesser elements of lanes that meet, in both of them.
+    fn halve_lanes(&mut self, line: &Line, meeting: &Meeting) {
+        self.pairs(line, meeting, &mut |this, own, other| {
+            let turned = this.permuted(line, other, meeting.lanes);
+            let first = lesser(&mut this.builder, line.keys, own, &turned);
+            let second = this.permuted(line, &first, meeting.lanes);
+            [first, second]
+        });
+    }
+
+    /// Keeps the lesser of two neighbouring runs of `2^kept` vectors, one of them mirrored.
+    fn halve_vectors(&mut self, line: &mut Line, kept: u32) {
         let unit = line.lanes as i64;
         let run = unit << kept;
         self.each(line.span() / 2, run, &mut |this, to| {
@@ -321,7 +309,7 @@ impl Lowerer<'_> {
         let (piece, used) = match vectors {
             1 if kept == extent => (unit, unit),
             1 => (kept, unit),
-            _ => (unit.min(kept), block << line.across.len()),
+            _ => (unit.min(kept), block * kept / vectors),
         };
         self.each(
             (vectors * unit) as i64,
@@ -378,37 +366,23 @@ impl Lowerer<'_> {
     }
 
     /// Lanes of `first` where the bit is zero, of `second` where it is one.
-    fn blended(
-        &mut self,
-        line: &Line,
-        first: &[Value],
-        second: &[Value],
-        bit: usize,
-    ) -> Vec<Value> {
-        let lanes = line.lanes;
-        let index = |lane: usize| if lane & bit == 0 { lane } else { lanes + lane };
-        let indices: Vec<u32> = (0..lanes).map(|lane| index(lane) as u32).collect();
-        self.shuffled(first, second, &indices)
+    fn blended(&mut self, line: &Line, first: &[Value], second: &[Value], bit: u32) -> Vec<Value> {
+        let lanes = line.lanes as u32;
+        let index = |lane: u32| lane + (lane >> bit & 1) * lanes;
+        let indices: Vec<u32> = (0..lanes).map(index).collect();
+        self.lanes(first, second, &indices)
     }
 
     /// Lanes exchanged with those whose numbers differ in `mask`.
-    fn permuted(&mut self, line: &Line, element: &[Value], mask: usize) -> Vec<Value> {
-        let indices: Vec<u32> = (0..line.lanes).map(|lane| (lane ^ mask) as u32).collect();
-        self.shuffled(element, element, &indices)
-    }
-
-    fn shuffled(&mut self, first: &[Value], second: &[Value], indices: &[u32]) -> Vec<Value> {
-        let pairs = first.iter().zip(second);
-        let shuffled = pairs.map(|(&a, &b)| {
-            let indices = indices.to_vec();
-            self.builder
-                .value(Op::ShuffleVector(op::ShuffleVector { a, b, indices }))
-        });
-        shuffled.collect()
+    fn permuted(&mut self, line: &Line, element: &[Value], mask: u32) -> Vec<Value> {
+        let indices: Vec<u32> = (0..line.lanes as u32).map(|lane| lane ^ mask).collect();
+        self.lanes(element, element, &indices)
     }
 
     fn read(&mut self, line: &Line, start: Scalar, place: i64) -> Vec<Value> {
-        let offset = self.place(line, start, place);
+        let at = self.add(line.start, start);
+        let offset = self.add(at, Scalar::Known(place));
+        let offset = self.value(offset);
         let loaded = line.buffers.iter().map(|buffer| {
             let op = Op::LaneLoad(op::LaneLoad {
                 base: buffer.pointer,
@@ -429,12 +403,6 @@ impl Lowerer<'_> {
         for (buffer, &value) in line.buffers.iter().zip(element) {
             self.put(buffer, offset, value, line.lanes);
         }
-    }
-
-    fn place(&mut self, line: &Line, start: Scalar, place: i64) -> Value {
-        let at = self.add(line.start, start);
-        let offset = self.add(at, Scalar::Known(place));
-        self.value(offset)
     }
 
     fn put(&mut self, buffer: &Buffer, offset: Scalar, value: Value, lanes: usize) {
