@@ -4,6 +4,7 @@
 //! and its columns of `b` for one k as vectors. The k bits that lanes of a load of `a` usually hold
 //! are added to its row bits, which spreads its transposing stores over the banks.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::registers::{Registers, grouped, owners};
@@ -17,6 +18,9 @@ use crate::layout::{LinearLayout, ThreadMap};
 
 /// Log2 of the steps of k that are written out; more steps are a loop.
 const UNROLLED_BITS: u32 = 5;
+
+/// Steps of k whose operands one instruction reads.
+const TOGETHER: u64 = 2;
 
 /// An operand in shared memory, as lanes read it for one k.
 struct Operand {
@@ -166,14 +170,25 @@ impl Lowering<'_> {
             .each_ref()
             .map(|operand| self.block_start(operand, block));
         let mut sum = accumulator;
-        for step in 0..count {
-            let left = self.operand_at(&operands[0], step, starts[0]);
-            let right = self.operand_at(&operands[1], step, starts[1]);
-            let left = self.elements(left, &operands[0].places);
-            let right = self.elements(right, &operands[1].places);
-            sum = self.builder.ternary(TernaryOp::Fma, left, right, sum);
+        let together = TOGETHER.min(count);
+        for first in (0..count).step_by(together as usize) {
+            let steps = first..first + together;
+            let left = self.operand_at(&operands[0], steps.clone(), starts[0]);
+            let right = self.operand_at(&operands[1], steps, starts[1]);
+            for step in 0..together as u32 {
+                let left = self.step_of(&operands[0], left, step);
+                let right = self.step_of(&operands[1], right, step);
+                sum = self.builder.ternary(TernaryOp::Fma, left, right, sum);
+            }
         }
         sum
+    }
+
+    /// What each register of the accumulator takes of the operands of some steps for one of them.
+    fn step_of(&mut self, operand: &Operand, steps: Value, step: u32) -> Value {
+        let first = (step * operand.reads.len() as u32) << operand.vector_bits;
+        let places: Vec<u32> = operand.places.iter().map(|place| first + place).collect();
+        self.elements(steps, &places)
     }
 
     /// What a block of steps adds to every offset.
@@ -183,10 +198,11 @@ impl Lowering<'_> {
         block.map(|block| self.builder.mul(block, stride))
     }
 
-    /// The elements that a lane needs of an operand for one step.
-    fn operand_at(&mut self, operand: &Operand, step: u64, start: Option<Value>) -> Value {
-        let place = apply(&operand.steps, step) as u32;
-        let reads: Vec<u32> = operand.reads.iter().map(|read| read ^ place).collect();
+    /// The elements that a lane needs of an operand for some steps.
+    fn operand_at(&mut self, operand: &Operand, steps: Range<u64>, start: Option<Value>) -> Value {
+        let places = steps.map(|step| apply(&operand.steps, step) as u32);
+        let reads = places.flat_map(|place| operand.reads.iter().map(move |read| read ^ place));
+        let reads: Vec<u32> = reads.collect();
         let mut offset = self.thread_offsets(&operand.map, &reads);
         if let Some(start) = start {
             let start = self.repeated(start, reads.len());
