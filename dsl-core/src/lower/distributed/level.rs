@@ -248,7 +248,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn load_slots(&mut self, buffers: &[(Value, DType)], offset: Value) -> Vec<Value> {
+    pub(super) fn load_slots(&mut self, buffers: &[(Value, DType)], offset: Value) -> Vec<Value> {
         buffers
             .iter()
             .map(|&(base, dtype)| {

@@ -131,6 +131,21 @@ impl Lowering<'_> {
         }))
     }
 
+    /// A vector of two halves, for each of whose elements its place is given.
+    pub(super) fn arranged(&mut self, halves: [(Value, &[u32]); 2]) -> Value {
+        let [(a, lower), (b, upper)] = halves;
+        let mut indices = vec![0; lower.len() + upper.len()];
+        for (index, &place) in (0..).zip(lower.iter().chain(upper)) {
+            indices[place as usize] = index;
+        }
+        if self.builder.ty(a).is_scalar() {
+            let elements: Vec<Value> = indices.iter().map(|&it| [a, b][it as usize]).collect();
+            return self.vector(&elements);
+        }
+        self.builder
+            .value(Op::ShuffleVector(op::ShuffleVector { a, b, indices }))
+    }
+
     fn element(&mut self, vector: Value, place: u32) -> Value {
         if self.builder.ty(vector).is_scalar() {
             return vector;

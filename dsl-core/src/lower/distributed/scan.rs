@@ -5,10 +5,10 @@
 //! that take it. Where a level is a lane or warp bit, the threads of lower halves combine with
 //! something that changes nothing.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::level::Combiner;
+use super::registers::{Registers, grouped};
 use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{BinaryOp, DType, Direction, Literal, Op, Type, Value, op};
@@ -72,20 +72,17 @@ impl Lowering<'_> {
             direction: op.direction,
         };
         let (layout, steps) = self.scan_layout(results[0], axis)?;
-        let mut columns = Vec::new();
+        let all: Vec<u32> = (0..layout.registers()).collect();
+        let mut prefixes = Vec::new();
         for &source in sources {
             let registers = self.get(source, &layout)?;
-            columns.push(self.split(&registers));
+            prefixes.push(self.pick(&registers, &all));
         }
-        let mut prefixes: Vec<Vec<Value>> = (0..layout.registers() as usize)
-            .map(|register| columns.iter().map(|column| column[register]).collect())
-            .collect();
         for step in &steps {
             self.scan_step(&scan, &layout, step, &mut prefixes)?;
         }
-        for (position, &result) in results.iter().enumerate() {
-            let own: Vec<Value> = prefixes.iter().map(|values| values[position]).collect();
-            let registers = self.join(&own);
+        for (&result, value) in results.iter().zip(prefixes) {
+            let registers = Registers::new(value, &all[..]);
             let layout = Rc::clone(&layout);
             self.bind(result, Tile { layout, registers });
         }
@@ -110,77 +107,80 @@ impl Lowering<'_> {
         scan: &Scan,
         layout: &LinearLayout,
         step: &ScanStep,
-        prefixes: &mut [Vec<Value>],
+        prefixes: &mut [Value],
     ) -> Result<()> {
-        let mut lines: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for register in 0..prefixes.len() as u32 {
-            if let Some(source) = step.register(register, scan.direction) {
-                lines.entry(source).or_default().push(register);
-            }
-        }
-        let last: Vec<Vec<Value>> = lines
-            .keys()
-            .map(|&source| prefixes[source as usize].clone())
-            .collect();
+        let registers = 0..layout.registers();
+        let source = |register| Some((register, step.register(register, scan.direction)?));
+        let (takers, sources): (Vec<u32>, Vec<u32>) = registers.filter_map(source).unzip();
+        let (firsts, places) = grouped(sources.iter().copied());
+        let lines: Vec<u32> = firsts.iter().map(|&at| sources[at as usize]).collect();
+        let last: Vec<Value> = prefixes.iter().map(|&x| self.elements(x, &lines)).collect();
         let across_warps = step.passed.warp != 0 || matches!(step.levels, ScanLevels::Warps(_));
         let carries = if across_warps {
-            self.carries_by_memory(scan, layout, step, &last)?
+            self.carries_by_memory(scan, layout, step, (&last, lines.len() as u32))?
         } else {
-            self.carries_by_shuffle(scan, step, last)
+            vec![self.carry_by_shuffle(scan, step, last)]
         };
-        for (carries, registers) in carries.into_iter().zip(lines.values()) {
-            for carry in carries {
-                self.take(scan, carry, registers, prefixes)?;
-            }
+        for carry in carries {
+            self.take(scan, carry, (&takers, &places), prefixes)?;
         }
         Ok(())
     }
 
-    /// Every register takes a carry as its left operand, in the threads that are in an upper half.
+    /// Some registers take what their lines carry as their left operands, in the threads that are in an
+    /// upper half.
     fn take(
         &mut self,
         scan: &Scan,
         carry: Carry,
-        registers: &[u32],
-        prefixes: &mut [Vec<Value>],
+        (takers, places): (&[u32], &[u32]),
+        prefixes: &mut [Value],
     ) -> Result<()> {
         let condition = carry.taken_by.map(|map| self.thread_bit(&map, 0));
-        let choose = |this: &mut Self, taken: Value, left: Value| match condition {
-            None => taken,
-            Some(set) => match scan.direction {
+        let choose = |this: &mut Self, taken: Value, left: Value| {
+            let Some(set) = condition else { return taken };
+            let set = this.builder.splat(set, this.builder.ty(taken).shape);
+            match scan.direction {
                 Direction::Forward => this.builder.select(set, taken, left),
                 Direction::Reverse => this.builder.select(set, left, taken),
-            },
+            }
         };
         let mut lower = carry.lower;
         if let Some(neutral) = scan.neutral {
-            let neutral = self.builder.filled(neutral, crate::ir::Shape::SCALAR);
-            lower = lower
-                .into_iter()
-                .map(|value| choose(self, value, neutral))
-                .collect();
+            let neutral = self
+                .builder
+                .filled(neutral, self.builder.ty(lower[0]).shape);
+            let lower = lower.iter_mut();
+            lower.for_each(|value| *value = choose(self, *value, neutral));
         }
-        for &register in registers {
-            let own = prefixes[register as usize].clone();
-            let mut combined = self.combine(scan.combiner.region, &lower, &own)?;
-            if scan.neutral.is_none() {
-                let pairs = combined.into_iter().zip(own);
-                combined = pairs
-                    .map(|(taken, left)| choose(self, taken, left))
-                    .collect();
-            }
-            prefixes[register as usize] = combined;
+        let lower: Vec<Value> = lower.iter().map(|&x| self.elements(x, places)).collect();
+        let own: Vec<Value> = prefixes.iter().map(|&x| self.elements(x, takers)).collect();
+        let combined = self.combine(scan.combiner.region, &lower, &own)?;
+        for ((prefix, taken), own) in prefixes.iter_mut().zip(combined).zip(own) {
+            let taken = match scan.neutral {
+                Some(_) => taken,
+                None => choose(self, taken, own),
+            };
+            *prefix = self.replaced(*prefix, takers, taken);
         }
         Ok(())
     }
 
-    /// The carries of each line from other lanes of the warp.
-    fn carries_by_shuffle(
-        &mut self,
-        scan: &Scan,
-        step: &ScanStep,
-        last: Vec<Vec<Value>>,
-    ) -> Vec<Vec<Carry>> {
+    /// A vector with these of its elements replaced: all of them or half.
+    fn replaced(&mut self, vector: Value, places: &[u32], by: Value) -> Value {
+        let count = self.builder.ty(vector).shape.elements();
+        if places.len() == count {
+            return by;
+        }
+        let others: Vec<u32> = (0..count as u32)
+            .filter(|it| !places.contains(it))
+            .collect();
+        let kept = self.elements(vector, &others);
+        self.arranged([(kept, &others), (by, places)])
+    }
+
+    /// The carries of all lines from other lanes of the warp.
+    fn carry_by_shuffle(&mut self, scan: &Scan, step: &ScanStep, last: Vec<Value>) -> Carry {
         let level = match step.levels {
             ScanLevels::Lane(bit) => 1 << bit,
             ScanLevels::Register(_) | ScanLevels::Warps(_) => 0,
@@ -203,13 +203,8 @@ impl Lowering<'_> {
             this.builder
                 .value(Op::ShuffleIndex(op::ShuffleIndex { x, source_lane }))
         };
-        last.into_iter()
-            .map(|line| {
-                let lower = line.into_iter().map(|x| fetch(self, x)).collect();
-                let taken_by = taken_by.clone();
-                vec![Carry { lower, taken_by }]
-            })
-            .collect()
+        let lower = last.into_iter().map(|x| fetch(self, x)).collect();
+        Carry { lower, taken_by }
     }
 
     /// Where the last prefixes lie in shared memory: lanes that differ, then the warps of the step,
@@ -266,50 +261,57 @@ impl Lowering<'_> {
         }
     }
 
-    /// The carries of each line through shared memory, one for each level of the step.
+    /// The carries of all lines through shared memory, one for each level of the step.
     fn carries_by_memory(
         &mut self,
         scan: &Scan,
         layout: &LinearLayout,
         step: &ScanStep,
-        last: &[Vec<Value>],
-    ) -> Result<Vec<Vec<Carry>>> {
+        (last, count): (&[Value], u32),
+    ) -> Result<Vec<Carry>> {
         let meeting = self.meeting(scan, layout, step);
-        let mask = self.thread_is(meeting.fixed, meeting.value);
+        let owner = self.thread_is(meeting.fixed, meeting.value);
         let store = ThreadMap {
             lane: meeting.lane.clone(),
             warp: meeting.warp.clone(),
         };
-        let slots = i64::from(meeting.slots);
-        let mut carries = Vec::new();
-        for lines in last.chunks(self.together(slots, &scan.combiner)) {
-            let count = slots * lines.len() as i64;
-            let buffers = self.buffers(count, &scan.combiner);
-            for (line, values) in lines.iter().enumerate() {
-                let offset = self.thread_offset(&store, line as u32 * meeting.slots);
-                self.store_slots(&buffers, offset, values, mask);
-            }
+        let most = self.together(meeting.slots.into(), &scan.combiner) as u32;
+        let size = count.min(1 << most.ilog2());
+        let mut parts = Vec::new();
+        for first in (0..count).step_by(size as usize) {
+            let own: Vec<u32> = (first..first + size).collect();
+            let values: Vec<Value> = last.iter().map(|&x| self.elements(x, &own)).collect();
+            let slots = i64::from(meeting.slots * size);
+            let buffers = self.buffers(slots, &scan.combiner);
+            let lines: Vec<u32> = (0..size).map(|line| line * meeting.slots).collect();
+            let offset = self.thread_offsets(&store, &lines);
+            let mask = self.owned_mask(None, owner, lines.len());
+            self.store_slots(&buffers, offset, &values, mask);
             self.barrier();
-            for line in 0..lines.len() as u32 {
-                let first = line * meeting.slots;
-                let from = (&buffers[..], first);
-                carries.push(self.carries_of_line(scan, &meeting, &step.levels, from)?);
+            parts.push(self.carries_of_lines(scan, &meeting, &step.levels, (&buffers, &lines))?);
+        }
+        let mut carries = parts.remove(0);
+        for (level, carry) in carries.iter_mut().enumerate() {
+            for (source, lower) in carry.lower.iter_mut().enumerate() {
+                let others = parts.iter().map(|part| part[level].lower[source]);
+                let all: Vec<Value> = std::iter::once(*lower).chain(others).collect();
+                *lower = self.joined(&all);
             }
         }
         Ok(carries)
     }
 
-    /// The carries of one line, from slot `first` on.
-    fn carries_of_line(
+    /// The carries of lines that begin at these slots.
+    fn carries_of_lines(
         &mut self,
         scan: &Scan,
         meeting: &Meeting,
         levels: &ScanLevels,
-        (buffers, first): (&[(Value, DType)], u32),
+        (buffers, lines): (&[(Value, DType)], &[u32]),
     ) -> Result<Vec<Carry>> {
         let taken_by = match levels {
             ScanLevels::Warps(bits) => {
-                return self.carries_of_warps(scan, meeting, bits, (buffers, first));
+                return self.carries_of_warps(scan, meeting, bits, (buffers, lines));
             }
             ScanLevels::Register(_) => None,
             ScanLevels::Lane(level) => {
@@ -322,7 +324,8 @@ impl Lowering<'_> {
             lane: meeting.lane.clone(),
             warp: meeting.warp.clone(),
         };
-        let lower = self.load_run(buffers, (&map, first), 1).swap_remove(0);
+        let offset = self.thread_offsets(&map, lines);
+        let lower = self.load_slots(buffers, offset);
         Ok(vec![Carry { lower, taken_by }])
     }
 
@@ -332,7 +335,7 @@ impl Lowering<'_> {
         scan: &Scan,
         meeting: &Meeting,
         bits: &[u32],
-        (buffers, first): (&[(Value, DType)], u32),
+        (buffers, lines): (&[(Value, DType)], &[u32]),
     ) -> Result<Vec<Carry>> {
         let mut map = ThreadMap {
             lane: meeting.lane.clone(),
@@ -342,14 +345,8 @@ impl Lowering<'_> {
         let mut carries = Vec::new();
         for (level, &bit) in bits.iter().enumerate() {
             map.warp[bit as usize] = 0;
-            let lower = first + scan.first(unit << level);
-            let count = 1 << level;
-            let mut tree = match unit {
-                1 => self.load_run(buffers, (&map, lower), count),
-                _ => (0..count as u32)
-                    .flat_map(|leaf| self.load_run(buffers, (&map, lower + leaf * unit), 1))
-                    .collect(),
-            };
+            let lower = scan.first(unit << level);
+            let mut tree = self.load_leaves(buffers, (&map, lines), (lower, unit), 1 << level);
             if scan.direction == Direction::Reverse {
                 tree.reverse();
             }
@@ -367,31 +364,37 @@ impl Lowering<'_> {
         Ok(carries)
     }
 
-    /// `count` consecutive slots of every source, in loads as wide as there are.
-    fn load_run(
+    /// `count` slots of every line and source, `unit` apart, in loads as wide as there are.
+    fn load_leaves(
         &mut self,
         buffers: &[(Value, DType)],
-        (map, first): (&ThreadMap, u32),
+        (map, lines): (&ThreadMap, &[u32]),
+        (lower, unit): (u32, u32),
         count: usize,
     ) -> Vec<Vec<Value>> {
-        let mut loaded = vec![Vec::new(); count];
+        let mut leaves = vec![Vec::new(); count];
         for &(base, dtype) in buffers {
-            let width = count.min((self.target.vector_bytes / dtype.bytes()) as usize);
+            let most = (self.target.vector_bytes / dtype.bytes()) as usize;
+            let width = if unit == 1 { count.min(most) } else { 1 };
             for start in (0..count).step_by(width) {
-                let offset = self.thread_offset(map, first + start as u32);
+                let first = lower + start as u32 * unit;
+                let firsts: Vec<u32> = lines.iter().map(|line| line + first).collect();
                 let op = Op::LaneLoad(op::LaneLoad {
                     base,
-                    offset,
+                    offset: self.thread_offsets(map, &firsts),
                     mask: None,
                     other: None,
                     align: width as i64 * i64::from(dtype.bytes()),
                 });
-                let vector = self.builder.declared(op, Type::vector(dtype, width));
-                for (at, value) in self.scalars(vector).into_iter().enumerate() {
-                    loaded[start + at].push(value);
+                let ty = Type::vector(dtype, lines.len() * width);
+                let loaded = self.builder.declared(op, ty);
+                for at in 0..width {
+                    let places = (0..lines.len()).map(|line| (line * width + at) as u32);
+                    let places: Vec<u32> = places.collect();
+                    leaves[start + at].push(self.elements(loaded, &places));
                 }
             }
         }
-        loaded
+        leaves
     }
 }

@@ -1,7 +1,8 @@
-//! Sorts: the steps of the network, on registers and by shuffles.
+//! Sorts: the steps of the network, on the vectors of the registers and by shuffles.
 
 use std::rc::Rc;
 
+use super::registers::Registers;
 use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{DType, Op, Value, op};
@@ -13,11 +14,20 @@ use crate::target::LANE_BITS;
 /// The type that numbers narrower than a register are compared in.
 const WORD: DType = DType::I32;
 
-/// The elements of a sort: for each register the keys and what moves along.
+/// The elements of a sort: the registers of the keys and of what moves along.
 struct Lines {
-    registers: Vec<Vec<Value>>,
+    values: Vec<Value>,
+    registers: u32,
     dtypes: Vec<DType>,
     keys: usize,
+}
+
+impl Lines {
+    /// One source.
+    fn source(&self, position: usize) -> Registers {
+        let places: Vec<u32> = (0..self.registers).collect();
+        Registers::new(self.values[position], places)
+    }
 }
 
 impl Lowering<'_> {
@@ -43,9 +53,7 @@ impl Lowering<'_> {
         let layout = Rc::new(plan.result);
         for (position, &result) in results.iter().enumerate() {
             let dtype = self.dtype(result)?;
-            let own = lines.registers.iter().map(|element| element[position]);
-            let own: Vec<Value> = own.collect();
-            let own = self.join(&own);
+            let own = lines.source(position);
             let registers = self.map(&[&own], |builder, x| builder.cast(x[0], dtype));
             let layout = Rc::clone(&layout);
             self.bind(result, Tile { layout, registers });
@@ -60,68 +68,71 @@ impl Lowering<'_> {
         keys: usize,
         layout: &Rc<LinearLayout>,
     ) -> Result<Lines> {
-        let mut registers = vec![Vec::new(); layout.registers() as usize];
+        let all: Vec<u32> = (0..layout.registers()).collect();
+        let mut values = Vec::new();
         let mut dtypes = Vec::new();
         for (position, &source) in sources.iter().enumerate() {
             let own = self.dtype(source)?;
             let narrow = position < keys && own.bits() < WORD.bits();
             let dtype = if narrow { WORD } else { own };
-            let values = self.get(source, layout)?;
-            let values = self.map(&[&values], |builder, x| builder.cast(x[0], dtype));
-            for (element, value) in registers.iter_mut().zip(self.split(&values)) {
-                element.push(value);
-            }
+            let registers = self.get(source, layout)?;
+            let registers = self.map(&[&registers], |builder, x| builder.cast(x[0], dtype));
+            values.push(self.pick(&registers, &all));
             dtypes.push(dtype);
         }
         Ok(Lines {
-            registers,
+            values,
+            registers: layout.registers(),
             dtypes,
             keys,
         })
     }
 
-    /// The element that each of these registers meets.
-    fn other(&mut self, lines: &Lines, register: usize, meeting: &Meeting) -> Vec<Value> {
-        let other = &lines.registers[register ^ meeting.registers as usize];
-        if meeting.lanes == 0 {
-            return other.clone();
+    /// Some registers of each source, and what they meet.
+    fn met(&mut self, lines: &Lines, chosen: &[u32], meeting: &Meeting) -> [Vec<Value>; 2] {
+        let others: Vec<u32> = chosen.iter().map(|it| it ^ meeting.registers).collect();
+        let mut own = Vec::new();
+        let mut other = Vec::new();
+        for &value in &lines.values {
+            own.push(self.elements(value, chosen));
+            let x = self.elements(value, &others);
+            let lane_mask = i64::from(meeting.lanes);
+            other.push(match lane_mask {
+                0 => x,
+                _ => self
+                    .builder
+                    .value(Op::ShuffleXor(op::ShuffleXor { x, lane_mask })),
+            });
         }
-        let lane_mask = i64::from(meeting.lanes);
-        let shuffled = other.iter().map(|&x| {
-            self.builder
-                .value(Op::ShuffleXor(op::ShuffleXor { x, lane_mask }))
-        });
-        shuffled.collect()
+        [own, other]
     }
 
     fn exchange(&mut self, lines: &mut Lines, meeting: &Meeting) {
-        let mut sorted = lines.registers.clone();
-        for (register, own) in lines.registers.iter().enumerate() {
-            let place = |bit: u32| register >> bit & 1 == 0;
-            match meeting.holder {
-                Holder::Register(bit) if meeting.lanes == 0 => {
-                    if place(bit) {
-                        let other = register ^ meeting.registers as usize;
-                        let (lesser, greater) =
-                            ordered(&mut self.builder, lines.keys, own, &lines.registers[other]);
-                        (sorted[register], sorted[other]) = (lesser, greater);
-                    }
-                }
-                Holder::Register(bit) => {
-                    let other = self.other(lines, register, meeting);
-                    let (lesser, greater) = ordered(&mut self.builder, lines.keys, own, &other);
-                    sorted[register] = if place(bit) { lesser } else { greater };
-                }
-                Holder::Lane(_) | Holder::Warp(_) | Holder::Mixed => {
-                    let other = self.other(lines, register, meeting);
-                    let upper = self.is_upper(meeting.holder);
-                    let less = less(&mut self.builder, lines.keys, own, &other);
-                    let keep = self.builder.xor(less, upper);
-                    sorted[register] = pick(&mut self.builder, keep, own, &other);
-                }
-            }
+        let keys = lines.keys;
+        let all = 0..lines.registers;
+        let Holder::Register(bit) = meeting.holder else {
+            let all: Vec<u32> = all.collect();
+            let [own, other] = self.met(lines, &all, meeting);
+            let less = less(&mut self.builder, keys, &own, &other);
+            let upper = self.is_upper(meeting.holder);
+            let upper = self.builder.splat(upper, self.builder.ty(less).shape);
+            let keep = self.builder.xor(less, upper);
+            lines.values = pick(&mut self.builder, keep, &own, &other);
+            return;
+        };
+        let (lower, upper): (Vec<u32>, Vec<u32>) = all.partition(|it| it >> bit & 1 == 0);
+        let [own, other] = self.met(lines, &lower, meeting);
+        let (lesser, mut greater) = ordered(&mut self.builder, keys, &own, &other);
+        // The registers in which the greater elements are.
+        let mut greatest: Vec<u32> = lower.iter().map(|it| it ^ meeting.registers).collect();
+        if meeting.lanes != 0 {
+            let [own, other] = self.met(lines, &upper, meeting);
+            greater = ordered(&mut self.builder, keys, &own, &other).1;
+            greatest = upper;
         }
-        lines.registers = sorted;
+        let pairs = lesser.iter().zip(&greater);
+        let halves = pairs.map(|(&a, &b)| self.arranged([(a, &lower), (b, &greatest)]));
+        lines.values = halves.collect();
     }
 
     /// Whether this lane gets the greater elements.
@@ -142,15 +153,13 @@ impl Lowering<'_> {
     }
 
     fn halve(&mut self, lines: &mut Lines, meeting: &Meeting, gone: Option<u32>) {
-        let kept = (0..lines.registers.len())
-            .filter(|register| gone.is_none_or(|bit| register >> bit & 1 == 0));
-        let mut registers = Vec::new();
-        for register in kept {
-            let other = self.other(lines, register, meeting);
-            let own = &lines.registers[register];
-            registers.push(lesser(&mut self.builder, lines.keys, own, &other));
-        }
-        lines.registers = registers;
+        let all = 0..lines.registers;
+        let kept: Vec<u32> = all
+            .filter(|register| gone.is_none_or(|bit| register >> bit & 1 == 0))
+            .collect();
+        let [own, other] = self.met(lines, &kept, meeting);
+        lines.values = lesser(&mut self.builder, lines.keys, &own, &other);
+        lines.registers = kept.len() as u32;
     }
 
     fn move_lines(
@@ -160,20 +169,15 @@ impl Lowering<'_> {
         to: &LinearLayout,
     ) -> Result<()> {
         let (from, to) = (Rc::new(from.clone()), Rc::new(to.clone()));
-        let mut moved = vec![Vec::new(); lines.registers.len()];
-        for (position, &dtype) in lines.dtypes.iter().enumerate() {
-            let registers = lines.registers.iter().map(|element| element[position]);
-            let registers: Vec<Value> = registers.collect();
+        let all: Vec<u32> = (0..to.registers()).collect();
+        for (position, &dtype) in lines.dtypes.clone().iter().enumerate() {
             let tile = Tile {
                 layout: Rc::clone(&from),
-                registers: self.join(&registers),
+                registers: lines.source(position),
             };
-            let values = self.convert(&tile, dtype, &to)?;
-            for (element, value) in moved.iter_mut().zip(self.split(&values)) {
-                element.push(value);
-            }
+            let moved = self.convert(&tile, dtype, &to)?;
+            lines.values[position] = self.pick(&moved, &all);
         }
-        lines.registers = moved;
         Ok(())
     }
 }
