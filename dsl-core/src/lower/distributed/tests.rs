@@ -29,6 +29,7 @@ mod checks;
 mod counts;
 mod reductions;
 mod scans;
+mod sizes;
 mod stages;
 
 /// Memory of an argument, aligned to 16 bytes.

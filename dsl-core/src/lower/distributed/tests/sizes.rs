@@ -1,0 +1,66 @@
+//! How many instructions lanes have: a tile is a vector, however many registers it takes.
+
+use super::*;
+
+/// The instructions of a lane, without bounds checks.
+fn size(text: &str, warps: u32) -> usize {
+    let func = parse(text, "test.bir").expect("parses");
+    let func = verify::block(func).expect("verifies");
+    let schedule = Schedule {
+        warps: Some(warps),
+        ..Schedule::default()
+    };
+    let options = Options {
+        schedule,
+        bounds: Bounds::Unchecked,
+        ..Options::default()
+    };
+    let observe = &mut pipeline::unobserved;
+    let lane = pipeline::compile(func, &Target::SM_90A, &options, &facts(), observe);
+    lane.expect("lowers").all_insts().len()
+}
+
+/// A function of `count` numbers.
+fn of_numbers(count: usize, body: &str) -> String {
+    format!(
+        "func @f block (%x: ptr<f32>, %o: ptr<f32> write) {{
+          %i = arange start=0, end={count} : tile<{count}xi64>
+          %v = load %x, %i : tile<{count}xf32>
+          {body} : tile<{count}xf32>
+          store %o, %i, %r
+        }}"
+    )
+}
+
+#[test]
+fn a_step_is_a_few_instructions_however_many_registers_there_are() {
+    let sort = "%r = sort [%v], keys=1, axis=0, direction=ascending, count";
+    let scan = "%r = scan [%v], axis=0, order=tree, direction=forward (%a: f32, %b: f32) {
+        %s = add %a, %b : f32
+        yield [%s]
+      }";
+    for (count, most) in [(1024, 400), (4096, 640)] {
+        let found = size(&of_numbers(count, &format!("{sort}={count}")), 1);
+        assert!(found <= most, "a sort of {count} takes {found}");
+        let found = size(&of_numbers(count, scan), 1);
+        assert!(found <= 120, "a scan of {count} takes {found}");
+    }
+}
+
+#[test]
+fn a_dot_reads_two_steps_at_once() {
+    let text = "func @d block (%x: ptr<f32>, %y: ptr<f32>, %o: ptr<f32> write) {
+      %i = arange start=0, end=4096 : tile<4096xi64>
+      %a = load %x, %i : tile<4096xf32>
+      %b = load %y, %i : tile<4096xf32>
+      %c = constant value=f32(0.0) : tile<128x128xf32>
+      %p = reshape %a : tile<128x32xf32>
+      %q = reshape %b : tile<32x128xf32>
+      %d = dot %p, %q, %c, precision=ieee : tile<128x128xf32>
+      %j = arange start=0, end=16384 : tile<16384xi64>
+      %r = reshape %d : tile<16384xf32>
+      store %o, %j, %r
+    }";
+    let found = size(text, 8);
+    assert!(found <= 280, "{found}");
+}
