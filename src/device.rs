@@ -19,7 +19,7 @@ pub enum DeviceKind {
     Cpu,
     /// The interpreter of block IR: slow, checks everything, and is the specification.
     Interpreter,
-    /// The interpreter of lane IR, which runs a GPU thread block in lockstep on the host.
+    /// The interpreter of lane IR, which runs the warps of a GPU thread block in turns on the host.
     Lanes,
     /// An NVIDIA GPU.
     Cuda(usize),

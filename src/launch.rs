@@ -380,6 +380,7 @@ fn fault_error(fault: Fault, grid: Grid) -> Error {
         | FaultKind::NoSuchLane { .. }
         | FaultKind::TooLong(_)
         | FaultKind::Undefined { .. }
+        | FaultKind::Deadlock(_)
         | FaultKind::Endless(_) => Error::Fault(fault),
     }
 }

@@ -220,10 +220,10 @@ impl<'a> Machine<'a> {
         let func = self.func;
         let results = &func.inst(inst).results;
         let result = match func.block_op(inst) {
-            BlockOp::Elementwise(op) => elementwise(func, op, results[0], |value| self.read(value)),
+            BlockOp::Elementwise(op) => elementwise(func, op, results[0], &self.values),
             BlockOp::Derived(Derived::Function(op::Function { op, x })) => {
                 let dtype = dtype(func, *x);
-                map([self.read(*x)], |[x]| semantics::function(*op, dtype, x))
+                map([&self.values[*x]], |[x]| semantics::function(*op, dtype, x))
             }
             BlockOp::Derived(Derived::Join(op)) => {
                 let parts = [self.read(op.a), self.read(op.b)];
@@ -384,7 +384,7 @@ impl<'a> Machine<'a> {
         let from = dtype(self.func, x);
         match from == to {
             true => self.read(x),
-            false => map([self.read(x)], |[x]| semantics::cast(from, to, x)),
+            false => map([&self.values[x]], |[x]| semantics::cast(from, to, x)),
         }
     }
 

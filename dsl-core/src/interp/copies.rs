@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use super::lane_memory::Allocation;
-use crate::ir::{Inst, Value};
+use crate::ir::Inst;
+use crate::random::Random;
 
 /// One element under way.
 #[derive(Clone, Copy)]
@@ -13,9 +14,10 @@ pub(super) struct Copied {
     /// Where the element goes.
     pub(super) target: Allocation,
     pub(super) index: i64,
-    pub(super) bits: u64,
-    /// The argument that it comes from and the element there, if it is read at all.
-    pub(super) source: Option<(Value, i64)>,
+    /// The number of the argument that it comes from and the element there, if it is read at all.
+    pub(super) source: Option<(usize, i64)>,
+    /// Whether its bits have gone over.
+    pub(super) moved: bool,
 }
 
 /// The copies of all lanes, in the order in which they were started.
@@ -59,6 +61,20 @@ impl Copies {
             .drain(..count)
             .map(|(_, copied)| copied)
             .collect()
+    }
+
+    /// Some of the elements whose bits have not gone over; they go over now.
+    pub(super) fn move_some(&mut self, random: &mut Random) -> Vec<Copied> {
+        let lanes = self.lanes.iter_mut();
+        let under_way = lanes.flat_map(|copies| copies.under_way.iter_mut());
+        let mut some = Vec::new();
+        for (_, copied) in under_way.filter(|(_, copied)| !copied.moved) {
+            if random.one_in(4) {
+                copied.moved = true;
+                some.push(*copied);
+            }
+        }
+        some
     }
 
     /// Takes the elements of all lanes that are under way.

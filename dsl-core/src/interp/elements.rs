@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::entity::EntityMap;
 use crate::ir::op::Elementwise;
 use crate::ir::{DType, Func, Value, op};
 use crate::semantics;
@@ -10,58 +11,71 @@ use crate::semantics;
 ///
 /// A pointer is the index of its parameter, or of the `alloc` that made it.
 #[derive(Clone, Debug)]
-pub(super) struct Elements(Rc<Vec<u64>>);
+pub(super) enum Elements {
+    /// All are equal, or there is one only.
+    Uniform(u64),
+    /// One entry for each.
+    Each(Rc<Vec<u64>>),
+}
 
 impl Elements {
     /// Elements that all have these bits.
     pub(super) fn uniform(bits: u64) -> Self {
-        Self(Rc::new(vec![bits]))
+        Self::Uniform(bits)
     }
 
     /// One entry for each element.
     pub(super) fn new(elements: Vec<u64>) -> Self {
-        Self(Rc::new(elements))
+        match elements[..] {
+            [bits] => Self::Uniform(bits),
+            _ => Self::Each(Rc::new(elements)),
+        }
     }
 
     /// The bits of an element.
     pub(super) fn get(&self, index: usize) -> u64 {
-        if self.0.len() == 1 {
-            self.0[0]
-        } else {
-            self.0[index]
+        match self {
+            Self::Uniform(bits) => *bits,
+            Self::Each(elements) => elements[index],
         }
     }
 
     /// The bits of the only element of a scalar.
     pub(super) fn scalar(&self) -> u64 {
-        self.0[0]
+        self.get(0)
     }
 
     /// Whether one entry stands for all elements.
     pub(super) fn is_uniform(&self) -> bool {
-        self.0.len() == 1
+        matches!(self, Self::Uniform(_))
     }
 
     fn len(&self) -> usize {
-        self.0.len()
+        match self {
+            Self::Uniform(_) => 1,
+            Self::Each(elements) => elements.len(),
+        }
     }
 
     /// The elements at these places.
     pub(super) fn gather(&self, places: impl Iterator<Item = usize>) -> Self {
-        if self.is_uniform() {
-            return self.clone();
+        match self {
+            Self::Uniform(bits) => Self::Uniform(*bits),
+            Self::Each(elements) => Self::new(places.map(|place| elements[place]).collect()),
         }
-        Self::new(places.map(|place| self.0[place]).collect())
     }
 }
 
 /// Applies a function to each element.
 pub(super) fn map<const N: usize>(
-    operands: [Elements; N],
+    operands: [&Elements; N],
     apply: impl Fn([u64; N]) -> u64,
 ) -> Elements {
-    let count = operands.iter().map(Elements::len).max().unwrap_or(1);
-    let elements = (0..count).map(|index| apply(operands.each_ref().map(|x| x.get(index))));
+    let count = operands.iter().map(|x| x.len()).max().unwrap_or(1);
+    if count == 1 {
+        return Elements::uniform(apply(operands.map(Elements::scalar)));
+    }
+    let elements = (0..count).map(|index| apply(operands.map(|x| x.get(index))));
     Elements::new(elements.collect())
 }
 
@@ -77,50 +91,50 @@ pub(super) fn elementwise(
     func: &Func,
     op: Elementwise<'_>,
     result: Value,
-    read: impl Fn(Value) -> Elements,
+    values: &EntityMap<Value, Elements>,
 ) -> Elements {
     match op {
         Elementwise::Unary(op::Unary { op, x }) => {
             let dtype = dtype(func, *x);
-            map([read(*x)], |[x]| semantics::unary(*op, dtype, x))
+            map([&values[*x]], |[x]| semantics::unary(*op, dtype, x))
         }
         Elementwise::Approximate(op::Approximate { op, x }) => {
             let dtype = dtype(func, *x);
-            map([read(*x)], |[x]| semantics::approximate(*op, dtype, x))
+            map([&values[*x]], |[x]| semantics::approximate(*op, dtype, x))
         }
         Elementwise::Binary(op::Binary { op, lhs, rhs }) => {
             let dtype = dtype(func, *lhs);
-            map([read(*lhs), read(*rhs)], |[lhs, rhs]| {
+            map([&values[*lhs], &values[*rhs]], |[lhs, rhs]| {
                 semantics::binary(*op, dtype, lhs, rhs)
             })
         }
         Elementwise::Ternary(op::Ternary { op, a, b, c }) => {
             let dtype = dtype(func, *a);
-            let operands = [read(*a), read(*b), read(*c)];
+            let operands = [&values[*a], &values[*b], &values[*c]];
             map(operands, |[a, b, c]| {
                 semantics::ternary(*op, dtype, a, b, c)
             })
         }
         Elementwise::Compare(op::Compare { op, lhs, rhs }) => {
             let dtype = dtype(func, *lhs);
-            map([read(*lhs), read(*rhs)], |[lhs, rhs]| {
+            map([&values[*lhs], &values[*rhs]], |[lhs, rhs]| {
                 u64::from(semantics::compare(*op, dtype, lhs, rhs))
             })
         }
         Elementwise::Cast(op::Cast { x }) => {
             let (from, to) = (dtype(func, *x), dtype(func, result));
-            map([read(*x)], |[x]| semantics::cast(from, to, x))
+            map([&values[*x]], |[x]| semantics::cast(from, to, x))
         }
         Elementwise::Bitcast(op::Bitcast { x }) => {
             let (from, to) = (dtype(func, *x), dtype(func, result));
-            map([read(*x)], |[x]| semantics::bitcast(from, to, x))
+            map([&values[*x]], |[x]| semantics::bitcast(from, to, x))
         }
         Elementwise::Select(op::Select {
             condition,
             on_true,
             on_false,
         }) => map(
-            [read(*condition), read(*on_true), read(*on_false)],
+            [&values[*condition], &values[*on_true], &values[*on_false]],
             |[condition, on_true, on_false]| if condition != 0 { on_true } else { on_false },
         ),
     }

@@ -30,6 +30,33 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Warps of a thread block that wait at one place, or have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The warps, in order.
+    pub warps: Vec<usize>,
+    /// The op that they wait at and its source line; none where they have ended.
+    pub at: Option<(&'static str, Loc)>,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let one = self.warps.len() == 1;
+        f.write_str(if one { "warp" } else { "warps" })?;
+        for (index, warp) in self.warps.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma} {warp}")?;
+        }
+        match &self.at {
+            Some((mnemonic, loc)) => {
+                let verb = if one { "waits" } else { "wait" };
+                write!(f, " {verb} at `{mnemonic}` of line {}", loc.line)
+            }
+            None => f.write_str(if one { " has ended" } else { " have ended" }),
+        }
+    }
+}
+
 /// What a kernel did wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FaultKind {
@@ -146,6 +173,9 @@ pub enum FaultKind {
         /// The lane asked for.
         source_lane: i64,
     },
+    /// Warps that wait for ever.
+    #[error("no warp can go on: {}", .0.iter().map(Waiting::to_string).collect::<Vec<_>>().join("; "))]
+    Deadlock(Vec<Waiting>),
     /// A `while` that goes on for more than the limit of iterations.
     #[error("`while` runs for more than {0} iterations")]
     Endless(u64),

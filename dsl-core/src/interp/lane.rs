@@ -1,22 +1,18 @@
-//! Runs a lane function: a whole thread block in lockstep, or one CPU worker.
+//! Runs a lane function: a thread block of warps that each run by themselves, or one CPU worker.
 //!
-//! A value holds the elements of all lanes, element by element: element `e` of lane `l` is at
-//! `e * lanes + l`. Control flow that lanes take differently runs under a mask of active lanes.
-//! Lockstep is one legal order of execution; that no other gives another result is what the checks
-//! for races and convergence establish.
+//! The lanes of a warp run in lockstep. A value of a warp holds the elements of all its lanes,
+//! element by element: element `e` of lane `l` is at `e * lanes + l`. Control flow that lanes take
+//! differently runs under a mask of active lanes. Warps take turns in any order; that no order gives
+//! another result is what the checks for races and convergence establish.
 
 use std::collections::BTreeMap;
 
+use self::schedule::{Meeting, Scheduler};
 use super::block::{WHILE_LIMIT, launch_fault};
-use super::copies::Copies;
-use super::elements::{Elements, elementwise};
 use super::lane_memory::{Allocation, Arena};
-use super::mask::Mask;
-use super::memory::{Slot, bind, program_coordinates, program_count};
+use super::memory::{Slot, bind, program_count};
 use super::{Fault, FaultKind};
-use crate::entity::{Entity, EntityMap};
-use crate::ir::op::{LaneOp, WorkerOp};
-use crate::ir::{Func, Grid, Inst, Op, Region, Space, Trait, Value, op};
+use crate::ir::{Func, Grid, Inst, Op, Space, op};
 use crate::launch::{Argument, LaunchError};
 use crate::target::{BoundsError, WARP_LANES};
 use crate::verify::LaneFunc;
@@ -48,13 +44,75 @@ impl Report {
     }
 }
 
+/// Whose turn it is among the warps of a thread block that can go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Turns {
+    /// One instruction of each, lowest warp first.
+    #[default]
+    RoundRobin,
+    /// Each goes on as long as it can, lowest warp first.
+    Ascending,
+    /// Each goes on as long as it can, highest warp first.
+    Descending,
+    /// Some instructions of each, in an order that follows from this seed.
+    Random(u64),
+}
+
+/// When an asynchronous copy happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Moment {
+    /// Where somebody waits for it.
+    #[default]
+    Latest,
+    /// Where it starts.
+    Earliest,
+    /// At some time between, element by element, as follows from this seed.
+    Random(u64),
+}
+
+/// What a machine is free to do: the order of warps and the time of copies. No legal function has other
+/// results for another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Timing {
+    /// Whose turn it is.
+    pub turns: Turns,
+    /// When copies happen.
+    pub copies: Moment,
+}
+
+impl Timing {
+    /// Different ones, among them the extremes; the others follow from a seed.
+    pub fn several(seed: u64) -> [Self; 6] {
+        let timing = |turns, copies| Self { turns, copies };
+        let random = |offset| seed.wrapping_mul(4).wrapping_add(offset);
+        [
+            timing(Turns::RoundRobin, Moment::Latest),
+            timing(Turns::Ascending, Moment::Earliest),
+            timing(Turns::Descending, Moment::Latest),
+            timing(Turns::Descending, Moment::Random(random(0))),
+            timing(Turns::Random(random(1)), Moment::Earliest),
+            timing(Turns::Random(random(2)), Moment::Random(random(3))),
+        ]
+    }
+}
+
 /// Runs every program of the grid, axis 0 fastest, each on `warps` warps or one CPU worker.
 ///
 /// An access that a check refuses is part of the report, as other programs go on after it; everything
 /// else that is wrong is a fault.
 pub fn run(func: &LaneFunc, grid: Grid, arguments: &mut [Argument<'_>]) -> Result<Report, Fault> {
+    run_timed(func, grid, arguments, Timing::default())
+}
+
+/// Runs every program as [`run`] does, at times that the caller chooses.
+pub fn run_timed(
+    func: &LaneFunc,
+    grid: Grid,
+    arguments: &mut [Argument<'_>],
+    timing: Timing,
+) -> Result<Report, Fault> {
     let count = program_count(grid).map_err(|error| launch_fault(func, error))?;
-    run_programs(func, grid, arguments, 0..count)
+    launch(func, grid, arguments, 0..count, timing)
 }
 
 /// Runs some programs of the grid, by linear index, in the order given.
@@ -64,44 +122,48 @@ pub fn run_programs(
     arguments: &mut [Argument<'_>],
     programs: impl IntoIterator<Item = u64>,
 ) -> Result<Report, Fault> {
+    launch(func, grid, arguments, programs, Timing::default())
+}
+
+fn launch(
+    func: &LaneFunc,
+    grid: Grid,
+    arguments: &mut [Argument<'_>],
+    programs: impl IntoIterator<Item = u64>,
+    timing: Timing,
+) -> Result<Report, Fault> {
     let count = program_count(grid).map_err(|error| launch_fault(func, error))?;
     let slots = bind(func, arguments).map_err(|error| launch_fault(func, error))?;
-    let mut machine = Machine::new(func, grid, slots);
+    let mut scheduler = Scheduler::new(Machine::new(func, grid, slots, timing.copies), timing);
     for program in programs {
         if program >= count {
             let message = format!("program {program} is not one of {count}");
             return Err(launch_fault(func, LaunchError::Grid(grid, message)));
         }
-        machine.program = program;
-        machine.epoch += 1;
-        machine.region(func.body(), &[], &Mask::all(machine.lanes))?;
-        if std::mem::take(&mut machine.stopped) {
-            machine.abandon_copies();
-        }
-        machine.all_waited()?;
+        scheduler.run(program)?;
     }
-    Ok(machine.report)
+    Ok(scheduler.into_report())
 }
 
+/// What the warps of a thread block have in common.
 struct Machine<'a> {
     func: &'a LaneFunc,
     grid: Grid,
     program: u64,
-    lanes: usize,
-    epoch: u64,
     slots: Vec<Slot<'a>>,
+    copies: Moment,
     shared: Arena,
     scratch: Arena,
-    copies: Copies,
-    values: EntityMap<Value, Elements>,
+    meeting: Meeting,
+    /// Whether a warp has found an access that ends the program once all have met.
+    refused: bool,
     /// Whether the running program has ended early.
     stopped: bool,
     report: Report,
 }
 
 impl<'a> Machine<'a> {
-    fn new(func: &'a LaneFunc, grid: Grid, slots: Vec<Slot<'a>>) -> Self {
-        let lanes = (func.warps * WARP_LANES).max(1) as usize;
+    fn new(func: &'a LaneFunc, grid: Grid, slots: Vec<Slot<'a>>, copies: Moment) -> Self {
         let mut sizes = [0, 0];
         for inst in func.all_insts() {
             if let Some(allocation) = allocation(func, inst) {
@@ -111,24 +173,16 @@ impl<'a> Machine<'a> {
                 *size = end.max(*size);
             }
         }
-        let mut values = EntityMap::filled(func.value_count(), Elements::uniform(0));
-        for (index, (&value, slot)) in func.arguments().iter().zip(&slots).enumerate() {
-            values[value] = match slot {
-                Slot::Buffer(_) => Elements::uniform(index as u64),
-                Slot::Scalar(bits) => Elements::uniform(*bits),
-            };
-        }
         Self {
             func,
             grid,
             program: 0,
-            lanes,
-            epoch: 0,
             slots,
+            copies,
             shared: Arena::shared(sizes[0]),
-            scratch: Arena::private(sizes[1], lanes),
-            copies: Copies::new(lanes),
-            values,
+            scratch: Arena::private(sizes[1], warps(func) * lanes(func)),
+            meeting: Meeting::new(warps(func)),
+            refused: false,
             stopped: false,
             report: Report::default(),
         }
@@ -142,188 +196,18 @@ impl<'a> Machine<'a> {
             kind,
         }
     }
+}
 
-    fn read(&self, value: Value) -> Elements {
-        self.values[value].clone()
-    }
+/// How many warps run; a worker is one.
+fn warps(func: &Func) -> usize {
+    func.warps.max(1) as usize
+}
 
-    fn read_all(&self, values: &[Value]) -> Vec<Elements> {
-        values.iter().map(|&value| self.read(value)).collect()
-    }
-
-    fn width(&self, value: Value) -> usize {
-        self.func.ty(value).shape.elements()
-    }
-
-    /// The places of each element of all lanes: (element, lane).
-    fn places(&self, width: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let lanes = self.lanes;
-        (0..width * lanes).map(move |place| (place / lanes, place % lanes))
-    }
-
-    fn region(
-        &mut self,
-        region: Region,
-        arguments: &[Elements],
-        mask: &Mask,
-    ) -> Result<Vec<Elements>, Fault> {
-        let func = self.func;
-        let data = func.region(region);
-        for (&parameter, argument) in data.parameters.iter().zip(arguments) {
-            self.values[parameter] = argument.clone();
-        }
-        for &inst in &data.insts {
-            let results = self.inst(inst, mask)?;
-            if func.op(inst).is(Trait::terminator) {
-                return Ok(results);
-            }
-            for (&value, result) in func.inst(inst).results.iter().zip(results) {
-                self.values[value] = result;
-            }
-            if self.stopped {
-                return Ok(self.read_all(func.yielded(region)));
-            }
-        }
-        Ok(Vec::new())
-    }
-
-    fn inst(&mut self, inst: Inst, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        let func = self.func;
-        let results = &func.inst(inst).results;
-        let result = match func.lane_op(inst) {
-            LaneOp::Elementwise(op) => elementwise(func, op, results[0], |value| self.read(value)),
-            LaneOp::Raw(op) => self.raw(inst, op, mask)?,
-            LaneOp::RawCast(op) => self.raw_cast(inst, op, mask)?,
-            LaneOp::Constant(op::Constant { value }) => Elements::uniform(value.bits),
-            LaneOp::ProgramId(op::ProgramId { axis }) => {
-                Elements::uniform(program_coordinates(self.grid, self.program)[axis.index()])
-            }
-            LaneOp::NumPrograms(op::NumPrograms { axis }) => {
-                Elements::uniform(u64::from(self.grid[axis.index()]))
-            }
-            LaneOp::Alloc(_) => Elements::uniform(inst.index() as u64),
-            LaneOp::Splat(op::Splat { x }) => {
-                let places = self.places(self.width(results[0]));
-                self.values[*x].gather(places.map(|(_, lane)| lane))
-            }
-            LaneOp::Extract(op::Extract { vector, index }) => {
-                let first = *index as usize * self.lanes;
-                self.values[*vector].gather(first..first + self.lanes)
-            }
-            LaneOp::Vector(op) => self.vector(op),
-            LaneOp::ShuffleVector(op) => self.shuffle_vector(op),
-            LaneOp::LaneLoad(op) => self.load(inst, op, mask)?,
-            LaneOp::InBounds(op) => self.in_bounds(op, mask),
-            LaneOp::WarpOp(op) => return self.warp(inst, op, mask),
-            LaneOp::WorkerOp(WorkerOp::CheckBounds(op)) => self.check_bounds(op, mask),
-            LaneOp::WorkerOp(WorkerOp::CheckIndex(op)) => return Ok(self.check_index(op, mask)),
-            LaneOp::For(op) => return self.for_loop(inst, op, mask),
-            LaneOp::While(op) => return self.while_loop(inst, op, mask),
-            LaneOp::If(op) => return self.branch(inst, op, mask),
-            LaneOp::Yield(op::Yield { values }) => return Ok(self.read_all(values)),
-            LaneOp::LaneStore(op) => return self.store(inst, op, mask),
-            LaneOp::LaneAtomic(op) => return self.combine(inst, op, mask),
-        };
-        Ok(vec![result])
-    }
-
-    fn each_lane(&self, of: impl Fn(usize) -> usize) -> Elements {
-        Elements::new((0..self.lanes).map(|lane| of(lane) as u64).collect())
-    }
-
-    fn vector(&self, op::Vector { elements }: &op::Vector) -> Elements {
-        let places = self.places(elements.len());
-        let picked = places.map(|(element, lane)| self.values[elements[element]].get(lane));
-        Elements::new(picked.collect())
-    }
-
-    fn shuffle_vector(&self, op::ShuffleVector { a, b, indices }: &op::ShuffleVector) -> Elements {
-        let (width, lanes) = (self.width(*a), self.lanes);
-        let picked =
-            self.places(indices.len())
-                .map(|(element, lane)| match indices[element] as usize {
-                    index if index < width => self.values[*a].get(index * lanes + lane),
-                    index => self.values[*b].get((index - width) * lanes + lane),
-                });
-        Elements::new(picked.collect())
-    }
-
-    fn branch(&mut self, inst: Inst, op: &op::If, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        let op::If {
-            condition,
-            on_true,
-            on_false,
-        } = op;
-        let condition = self.read(*condition);
-        let (on, off) = (mask.and(&condition, true), mask.and(&condition, false));
-        match (on.any(), off.any()) {
-            (true, false) => self.region(*on_true, &[], &on),
-            (false, _) => self.region(*on_false, &[], &off),
-            (true, true) => {
-                let taken = self.region(*on_true, &[], &on)?;
-                let other = self.region(*on_false, &[], &off)?;
-                Ok(self.merge_all(inst, &on, &taken, &other))
-            }
-        }
-    }
-
-    /// Values like the results of `inst`: `on` in the lanes of the mask, `off` in the others.
-    fn merge_all(
-        &self,
-        inst: Inst,
-        mask: &Mask,
-        on: &[Elements],
-        off: &[Elements],
-    ) -> Vec<Elements> {
-        let results = &self.func.inst(inst).results;
-        let merged = results.iter().zip(on.iter().zip(off));
-        merged
-            .map(|(&value, (on, off))| mask.merge(on, off, self.width(value)))
-            .collect()
-    }
-
-    fn for_loop(&mut self, inst: Inst, op: &op::For, mask: &Mask) -> Result<Vec<Elements>, Fault> {
-        let upper = self.read(op.upper);
-        let mut index = self.read(op.lower);
-        let mut carried = self.read_all(&op.init);
-        let mut active = mask.clone();
-        loop {
-            active =
-                active.filter(|lane| index.get(lane).cast_signed() < upper.get(lane).cast_signed());
-            if !active.any() || self.stopped {
-                return Ok(carried);
-            }
-            let arguments = [vec![index.clone()], carried.clone()].concat();
-            let next = self.region(op.body, &arguments, &active)?;
-            carried = self.merge_all(inst, &active, &next, &carried);
-            let stepped = |lane: usize| index.get(lane).cast_signed().checked_add(op.step);
-            active = active.filter(|lane| stepped(lane).is_some());
-            let entries = if index.is_uniform() { 1 } else { self.lanes };
-            let bits = (0..entries).map(|lane| stepped(lane).unwrap_or(0).cast_unsigned());
-            index = Elements::new(bits.collect());
-        }
-    }
-
-    fn while_loop(
-        &mut self,
-        inst: Inst,
-        op: &op::While,
-        mask: &Mask,
-    ) -> Result<Vec<Elements>, Fault> {
-        let mut carried = self.read_all(&op.init);
-        let mut results = carried.clone();
-        let mut active = mask.clone();
-        for _ in 0..WHILE_LIMIT {
-            let mut next = self.region(op.before, &carried, &active)?;
-            let condition = next.remove(0);
-            results = self.merge_all(inst, &active, &next, &results);
-            active = active.and(&condition, true);
-            if !active.any() || self.stopped {
-                return Ok(results);
-            }
-            carried = self.region(op.body, &next, &active)?;
-        }
-        Err(self.fault(inst, FaultKind::Endless(WHILE_LIMIT)))
+/// The lanes of a warp.
+fn lanes(func: &Func) -> usize {
+    match func.warps {
+        0 => 1,
+        _ => WARP_LANES as usize,
     }
 }
 
@@ -342,8 +226,12 @@ fn allocation(func: &Func, inst: Inst) -> Option<Allocation> {
 }
 
 mod access;
+mod check;
+mod control;
 mod copy;
 mod raw;
+mod runner;
+mod schedule;
 #[cfg(test)]
 mod tests;
 mod warp;

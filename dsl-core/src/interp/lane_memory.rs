@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::FaultKind;
+use super::clock::Clock;
 use super::memory::{Buffer, read_number, write_number};
-use super::race::{Conflict, Shadow};
+use super::race::{Conflict, Shadow, Toucher};
 use crate::ir::{AtomicOp, DType, Space};
 use crate::semantics;
-use crate::target::WARP_LANES;
 
 /// What the accesses of one instruction cost, summed over warps and programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,23 +30,20 @@ impl Traffic {
         self.bank_conflicts += other.bank_conflicts;
     }
 
-    /// Counts one access: the first byte that each lane touches, in order of lanes, and the bytes
-    /// a lane moves.
+    /// Counts one access of a warp: the first byte that each lane touches, in order of lanes, and the
+    /// bytes a lane moves.
     pub(super) fn count(&mut self, space: Space, lanes: &[(usize, i64)], bytes: i64) {
-        let warp_of = |&(lane, _): &(usize, i64)| lane / WARP_LANES as usize;
-        for warp in lanes.chunk_by(|a, b| warp_of(a) == warp_of(b)) {
-            self.requests += 1;
-            match space {
-                Space::Global => {
-                    let sectors: BTreeSet<i64> = warp
-                        .iter()
-                        .flat_map(|&(_, at)| pieces(at, bytes, 32))
-                        .collect();
-                    self.sectors += sectors.len() as u64;
-                }
-                Space::Shared => self.bank_conflicts += bank_conflicts(warp, bytes),
-                Space::Scratch => {}
+        if lanes.is_empty() {
+            return;
+        }
+        self.requests += 1;
+        match space {
+            Space::Global => {
+                let sectors = lanes.iter().flat_map(|&(_, at)| pieces(at, bytes, 32));
+                self.sectors += sectors.collect::<BTreeSet<i64>>().len() as u64;
             }
+            Space::Shared => self.bank_conflicts += bank_conflicts(lanes, bytes),
+            Space::Scratch => {}
         }
     }
 }
@@ -75,14 +72,23 @@ fn bank_conflicts(warp: &[(usize, i64)], bytes: i64) -> u64 {
     conflicts
 }
 
-/// Who accesses: the program, the lane, and the time between barriers.
+/// Who accesses: the program, the lane of its thread block, and what its warp knows.
 #[derive(Clone, Copy)]
-pub(super) struct Accessor {
+pub(super) struct Accessor<'c> {
     pub(super) program: u64,
     pub(super) lane: usize,
-    pub(super) epoch: u64,
+    pub(super) clock: &'c Clock,
     /// Whether the lane is the only one of its block, so that nothing races.
     pub(super) alone: bool,
+}
+
+impl<'c> Accessor<'c> {
+    fn toucher(self) -> Toucher<'c> {
+        Toucher {
+            lane: self.lane as u32,
+            clock: self.clock,
+        }
+    }
 }
 
 fn race(
@@ -107,14 +113,12 @@ fn race(
 /// Reads an element of an argument.
 pub(super) fn load_global(
     buffer: &mut Buffer<'_>,
-    who: Accessor,
+    who: Accessor<'_>,
     index: i64,
 ) -> Result<u64, FaultKind> {
     let bits = buffer.load(who.program, index, who.lane as u64)?;
     if !who.alone && buffer.is_writable() {
-        let conflict = buffer
-            .lanes
-            .read(index as usize, who.epoch, who.lane as u32);
+        let conflict = buffer.lanes.read(index as usize, who.toucher());
         race(&buffer.name, index, who.lane, "reads", conflict)?;
     }
     Ok(bits)
@@ -123,7 +127,7 @@ pub(super) fn load_global(
 /// Writes an element of an argument.
 pub(super) fn store_global(
     buffer: &mut Buffer<'_>,
-    who: Accessor,
+    who: Accessor<'_>,
     index: i64,
     bits: u64,
 ) -> Result<(), FaultKind> {
@@ -132,16 +136,14 @@ pub(super) fn store_global(
         return Ok(());
     }
     not_copied(buffer, who, index)?;
-    let conflict = buffer
-        .lanes
-        .write(index as usize, who.epoch, who.lane as u32);
+    let conflict = buffer.lanes.write(index as usize, who.toucher());
     race(&buffer.name, index, who.lane, "writes", conflict)
 }
 
 /// Combines a number into an element of an argument.
 pub(super) fn combine_global(
     buffer: &mut Buffer<'_>,
-    who: Accessor,
+    who: Accessor<'_>,
     index: i64,
     (op, bits): (AtomicOp, u64),
 ) -> Result<(), FaultKind> {
@@ -150,32 +152,60 @@ pub(super) fn combine_global(
         return Ok(());
     }
     not_copied(buffer, who, index)?;
-    let (at, lane) = (index as usize, who.lane as u32);
-    let conflict = buffer.lanes.combine(at, who.epoch, lane, op);
+    let conflict = buffer.lanes.combine(index as usize, who.toucher(), op);
     race(&buffer.name, index, who.lane, "combines", conflict)
 }
 
-/// Notes that a copy under way reads an element of an argument.
-pub(super) fn start_reading(buffer: &mut Buffer<'_>, lane: usize, index: i64) {
+/// Notes that a copy reads an element of an argument from now on.
+pub(super) fn start_reading(
+    buffer: &mut Buffer<'_>,
+    who: Accessor<'_>,
+    index: i64,
+) -> Result<(), FaultKind> {
+    load_global(buffer, who, index)?;
     if buffer.is_writable() {
-        buffer.copied.insert((index, lane as u32));
+        *buffer.copied.entry((index, who.lane as u32)).or_default() += 1;
+    }
+    Ok(())
+}
+
+/// Notes that it has read it, at some time up to now.
+pub(super) fn finish_reading(
+    buffer: &mut Buffer<'_>,
+    who: Accessor<'_>,
+    index: i64,
+) -> Result<(), FaultKind> {
+    stop_reading(buffer, who.lane, index);
+    load_global(buffer, who, index)?;
+    Ok(())
+}
+
+/// Notes that it does not read it any more.
+pub(super) fn stop_reading(buffer: &mut Buffer<'_>, lane: usize, index: i64) {
+    let key = (index, lane as u32);
+    if let Some(count) = buffer.copied.get_mut(&key) {
+        *count -= 1;
+        if *count == 0 {
+            buffer.copied.remove(&key);
+        }
     }
 }
 
-/// Notes that it no longer does.
-pub(super) fn stop_reading(buffer: &mut Buffer<'_>, lane: usize, index: i64) {
-    buffer.copied.remove(&(index, lane as u32));
-}
-
 /// An error while a copy under way reads an element.
-fn not_copied(buffer: &Buffer<'_>, who: Accessor, index: i64) -> Result<(), FaultKind> {
+fn not_copied(buffer: &Buffer<'_>, who: Accessor<'_>, index: i64) -> Result<(), FaultKind> {
     let mut copies = buffer.copied.range((index, 0)..=(index, u32::MAX));
-    copies.next().map_or(Ok(()), |&(_, other)| {
+    copies.next().map_or(Ok(()), |(&(_, other), _)| {
         Err(under_way(&buffer.name, index, who, other, "writes"))
     })
 }
 
-fn under_way(buffer: &str, index: i64, who: Accessor, other: u32, how: &'static str) -> FaultKind {
+fn under_way(
+    buffer: &str,
+    index: i64,
+    who: Accessor<'_>,
+    other: u32,
+    how: &'static str,
+) -> FaultKind {
     FaultKind::UnderWay {
         buffer: buffer.to_string(),
         index,
@@ -258,7 +288,7 @@ impl Arena {
     fn settled(
         &self,
         allocation: Allocation,
-        who: Accessor,
+        who: Accessor<'_>,
         at: usize,
         how: &'static str,
     ) -> Result<(), FaultKind> {
@@ -272,29 +302,36 @@ impl Arena {
     pub(super) fn start_copy(
         &mut self,
         allocation: Allocation,
-        who: Accessor,
+        who: Accessor<'_>,
         index: i64,
     ) -> Result<(), FaultKind> {
         let byte = allocation.byte(index, who.lane)?;
         for at in byte..byte + allocation.dtype.bytes() as usize {
             self.settled(allocation, who, at, "writes")?;
-            let conflict = self.shadow.write(at, who.epoch, who.lane as u32);
+            let conflict = self.shadow.write(at, who.toucher());
             race(allocation.name(), at as i64, who.lane, "writes", conflict)?;
             self.copying[at] = who.lane as u32 + 1;
         }
         Ok(())
     }
 
-    /// The element has arrived.
+    /// The bits of the element go over.
+    pub(super) fn put(&mut self, allocation: Allocation, index: i64, bits: u64) {
+        if let Ok(byte) = allocation.byte(index, 0) {
+            write_number(allocation.dtype, &mut self.bytes[byte..], bits);
+        }
+    }
+
+    /// The element is there, since some time up to now.
     pub(super) fn finish_copy(
         &mut self,
         allocation: Allocation,
-        who: Accessor,
+        who: Accessor<'_>,
         index: i64,
-        bits: u64,
     ) -> Result<(), FaultKind> {
         self.abandon_copy(allocation, index);
-        self.store(allocation, who, index, bits)
+        self.begin_store(allocation, who, index)?;
+        Ok(())
     }
 
     /// The element is copied to no more.
@@ -307,7 +344,7 @@ impl Arena {
     pub(super) fn load(
         &mut self,
         allocation: Allocation,
-        who: Accessor,
+        who: Accessor<'_>,
         index: i64,
     ) -> Result<u64, FaultKind> {
         let byte = allocation.byte(index, who.lane)? + self.part * who.lane;
@@ -315,7 +352,7 @@ impl Arena {
         self.initialised(allocation, who, byte)?;
         for at in byte..byte + size {
             if self.part == 0 && !who.alone {
-                let conflict = self.shadow.read(at, who.epoch, who.lane as u32);
+                let conflict = self.shadow.read(at, who.toucher());
                 race(allocation.name(), at as i64, who.lane, "reads", conflict)?;
             }
         }
@@ -326,7 +363,7 @@ impl Arena {
     fn initialised(
         &self,
         allocation: Allocation,
-        who: Accessor,
+        who: Accessor<'_>,
         byte: usize,
     ) -> Result<(), FaultKind> {
         let mut bytes = byte..byte + allocation.dtype.bytes() as usize;
@@ -347,7 +384,7 @@ impl Arena {
     pub(super) fn combine(
         &mut self,
         allocation: Allocation,
-        who: Accessor,
+        who: Accessor<'_>,
         index: i64,
         (op, bits): (AtomicOp, u64),
     ) -> Result<(), FaultKind> {
@@ -355,7 +392,7 @@ impl Arena {
         self.initialised(allocation, who, byte)?;
         for at in byte..byte + dtype.bytes() as usize {
             if !who.alone {
-                let conflict = self.shadow.combine(at, who.epoch, who.lane as u32, op);
+                let conflict = self.shadow.combine(at, who.toucher(), op);
                 race(allocation.name(), at as i64, who.lane, "combines", conflict)?;
             }
         }
@@ -368,21 +405,31 @@ impl Arena {
     pub(super) fn store(
         &mut self,
         allocation: Allocation,
-        who: Accessor,
+        who: Accessor<'_>,
         index: i64,
         bits: u64,
     ) -> Result<(), FaultKind> {
+        let byte = self.begin_store(allocation, who, index)?;
+        write_number(allocation.dtype, &mut self.bytes[byte..], bits);
+        Ok(())
+    }
+
+    /// Notes that an element is written; its first byte.
+    fn begin_store(
+        &mut self,
+        allocation: Allocation,
+        who: Accessor<'_>,
+        index: i64,
+    ) -> Result<usize, FaultKind> {
         let byte = allocation.byte(index, who.lane)? + self.part * who.lane;
-        let size = allocation.dtype.bytes() as usize;
-        for at in byte..byte + size {
+        for at in byte..byte + allocation.dtype.bytes() as usize {
             self.settled(allocation, who, at, "writes")?;
             self.written[at] = who.program + 1;
             if self.part == 0 && !who.alone {
-                let conflict = self.shadow.write(at, who.epoch, who.lane as u32);
+                let conflict = self.shadow.write(at, who.toucher());
                 race(allocation.name(), at as i64, who.lane, "writes", conflict)?;
             }
         }
-        write_number(allocation.dtype, &mut self.bytes[byte..], bits);
-        Ok(())
+        Ok(byte)
     }
 }

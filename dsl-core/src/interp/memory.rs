@@ -1,6 +1,6 @@
 //! The arguments of a launch as an interpreter sees them: typed elements with bounds.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::FaultKind;
 use super::race::Shadow;
@@ -45,8 +45,8 @@ pub(super) struct Buffer<'a> {
     programs: ProgramTable,
     /// Which lanes of the running program touched what.
     pub(super) lanes: Shadow,
-    /// Elements that copies under way read, once for each, with their lane.
-    pub(super) copied: BTreeSet<(i64, u32)>,
+    /// Elements that copies under way read, with their lane, and how many of them do.
+    pub(super) copied: BTreeMap<(i64, u32), u32>,
 }
 
 impl Buffer<'_> {
@@ -95,8 +95,13 @@ impl Buffer<'_> {
                 .read(program, position, self.length() as usize);
             self.shared_by(conflict, element, index)?;
         }
+        Ok(self.number(position))
+    }
+
+    /// The number at a position, for whoever has checked that it may read it.
+    pub(super) fn number(&self, position: usize) -> u64 {
         let size = self.dtype.bytes() as usize;
-        Ok(read_number(self.dtype, &self.bytes()[position * size..]))
+        read_number(self.dtype, &self.bytes()[position * size..])
     }
 
     /// Writes `[index]` for `program`.
@@ -331,7 +336,7 @@ pub(super) fn bind<'a>(
             bytes,
             programs: ProgramTable::default(),
             lanes: Shadow::default(),
-            copied: BTreeSet::new(),
+            copied: BTreeMap::new(),
         })));
     }
     Ok(slots)

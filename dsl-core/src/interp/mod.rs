@@ -1,11 +1,12 @@
 //! Interpreters: what a kernel means, executed slowly and with every check.
 //!
 //! [`block`] runs a block function and is the specification: golden values come from it alone, and
-//! it never calls the lowering. [`lane`] runs a lane function for a whole thread block in lockstep,
+//! it never calls the lowering. [`lane`] runs a lane function, the warps of a thread block in turns,
 //! so that code made for a GPU is executed without one. Both work on the host memory that a
 //! compiled kernel would work on and stop at the first fault.
 
 pub mod block;
+mod clock;
 mod copies;
 mod elements;
 pub mod fault;

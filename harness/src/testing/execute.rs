@@ -11,7 +11,7 @@ mod cuda;
 use std::fmt;
 
 use exactile_core::facts::Facts;
-use exactile_core::interp::lane::Report;
+use exactile_core::interp::lane::{Report, Timing};
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::{Func, Grid, Stage};
 use exactile_core::launch::{Argument, Launch, LaunchError, Passed};
@@ -277,8 +277,19 @@ fn faulted(fault: Fault) -> Outcome {
         | FaultKind::NoSuchLane { .. }
         | FaultKind::TooLong(_)
         | FaultKind::Undefined { .. }
+        | FaultKind::Deadlock(_)
         | FaultKind::Endless(_) => Outcome::Fault(fault),
     }
+}
+
+/// Runs a lane function under its interpreter, with warps and copies at these times.
+pub fn interpret_lanes(
+    func: &LaneFunc,
+    timing: Timing,
+    grid: Grid,
+    arguments: &mut [Argument<'_>],
+) -> Outcome {
+    reported(interp::lane::run_timed(func, grid, arguments, timing))
 }
 
 fn reported(result: Result<Report, Fault>) -> Outcome {

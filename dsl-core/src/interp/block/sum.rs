@@ -34,7 +34,7 @@ impl Sum {
 }
 
 fn add(dtype: DType, lower: &Elements, higher: &Elements) -> Elements {
-    map([lower.clone(), higher.clone()], |[lower, higher]| {
+    map([lower, higher], |[lower, higher]| {
         semantics::binary(BinaryOp::Add, dtype, lower, higher)
     })
 }

@@ -1,22 +1,23 @@
-//! Asynchronous copies: what is under way is neither visible nor free until a lane has waited.
+//! Asynchronous copies: what is under way is neither visible nor free until a lane has waited. Its bits
+//! go over at any time between.
 
-use super::{Machine, allocation};
+use super::runner::{Runner, Warp};
+use super::{Machine, Moment, allocation};
 use crate::entity::Entity;
 use crate::interp::copies::Copied;
-use crate::interp::elements::Elements;
 use crate::interp::lane_memory;
 use crate::interp::mask::Mask;
 use crate::interp::memory::Slot;
 use crate::interp::{Fault, FaultKind};
-use crate::ir::{Inst, Value, op};
+use crate::ir::{Inst, op};
 
-impl Machine<'_> {
+impl Runner<'_, '_> {
     pub(super) fn start_copy(
         &mut self,
         inst: Inst,
         op: &op::StartCopy,
-        mask: &Mask,
-    ) -> Result<Vec<Elements>, Fault> {
+        mask: Mask,
+    ) -> Result<(), Fault> {
         let op::StartCopy {
             target,
             offset,
@@ -25,8 +26,8 @@ impl Machine<'_> {
             mask: operand,
             count,
         } = *op;
-        let local = Inst::new(self.values[target].scalar() as usize);
-        let allocation = allocation(self.func, local)
+        let local = Inst::new(self.warp.values[target].scalar() as usize);
+        let allocation = allocation(self.machine.func, local)
             .expect("broken invariant: a verified target is an allocation");
         let width = count as usize;
         let align = count * i64::from(allocation.dtype.bytes());
@@ -35,91 +36,110 @@ impl Machine<'_> {
         for (targets, sources) in targets.into_iter().zip(sources) {
             self.begin_access(inst, target, &targets, (width, align))?;
             self.begin_access(inst, source, &sources, (width, align))?;
+            let argument = self.warp.values[source].scalar() as usize;
             let mut sources = sources.into_iter().peekable();
             for (lane, first) in targets {
                 let from = sources.next_if(|&(other, _)| other == lane);
                 for element in 0..count {
-                    let from = from.map(|(_, first)| (source, first.wrapping_add(element)));
+                    let from = from.map(|(_, first)| (argument, first.wrapping_add(element)));
                     let copied = Copied {
                         inst,
                         target: allocation,
                         index: first.wrapping_add(element),
-                        bits: 0,
                         source: from,
+                        moved: false,
                     };
                     let started = self.start_element(lane, copied);
                     started.map_err(|kind| self.fault(inst, kind))?;
                 }
             }
         }
-        Ok(Vec::new())
-    }
-
-    fn start_element(&mut self, lane: usize, mut copied: Copied) -> Result<(), FaultKind> {
-        let who = self.accessor(lane);
-        if let Some((source, index)) = copied.source {
-            let at = self.values[source].scalar() as usize;
-            if let Slot::Buffer(buffer) = &mut self.slots[at] {
-                copied.bits = lane_memory::load_global(buffer, who, index)?;
-                lane_memory::start_reading(buffer, lane, index);
-            }
-        }
-        self.shared.start_copy(copied.target, who, copied.index)?;
-        self.copies.start(lane, copied);
         Ok(())
     }
 
-    pub(super) fn group_copies(&mut self, mask: &Mask) -> Vec<Elements> {
-        mask.lanes().for_each(|lane| self.copies.close_group(lane));
-        Vec::new()
+    fn start_element(&mut self, lane: usize, mut copied: Copied) -> Result<(), FaultKind> {
+        let who = self.warp.accessor(self.machine.program, lane);
+        if let Some((argument, index)) = copied.source
+            && let Slot::Buffer(buffer) = &mut self.machine.slots[argument]
+        {
+            lane_memory::start_reading(buffer, who, index)?;
+        }
+        let shared = &mut self.machine.shared;
+        shared.start_copy(copied.target, who, copied.index)?;
+        if self.machine.copies == Moment::Earliest {
+            copied.moved = true;
+            self.machine.move_element(copied);
+        }
+        self.warp.copies.start(lane, copied);
+        Ok(())
+    }
+
+    pub(super) fn group_copies(&mut self, mask: Mask) {
+        mask.lanes()
+            .for_each(|lane| self.warp.copies.close_group(lane));
     }
 
     pub(super) fn wait_copies(
         &mut self,
         inst: Inst,
         op::WaitCopies { pending }: &op::WaitCopies,
-        mask: &Mask,
-    ) -> Result<Vec<Elements>, Fault> {
+        mask: Mask,
+    ) -> Result<(), Fault> {
         for lane in mask.lanes() {
-            for copied in self.copies.complete(lane, pending.cast_unsigned()) {
+            for copied in self.warp.copies.complete(lane, pending.cast_unsigned()) {
                 let finished = self.finish_element(lane, copied);
                 finished.map_err(|kind| self.fault(inst, kind))?;
             }
         }
-        Ok(Vec::new())
+        Ok(())
     }
 
     fn finish_element(&mut self, lane: usize, copied: Copied) -> Result<(), FaultKind> {
-        if let Some((source, index)) = copied.source {
-            self.stop_reading(source, lane, index);
+        if !copied.moved {
+            self.machine.move_element(copied);
         }
-        let who = self.accessor(lane);
-        self.shared
-            .finish_copy(copied.target, who, copied.index, copied.bits)
-    }
-
-    fn stop_reading(&mut self, source: Value, lane: usize, index: i64) {
-        let at = self.values[source].scalar() as usize;
-        if let Slot::Buffer(buffer) = &mut self.slots[at] {
-            lane_memory::stop_reading(buffer, lane, index);
+        let who = self.warp.accessor(self.machine.program, lane);
+        if let Some((argument, index)) = copied.source
+            && let Slot::Buffer(buffer) = &mut self.machine.slots[argument]
+        {
+            lane_memory::finish_reading(buffer, who, index)?;
         }
+        let shared = &mut self.machine.shared;
+        shared.finish_copy(copied.target, who, copied.index)
     }
 
     /// Where a program ends early: nothing is copied any more.
     pub(super) fn abandon_copies(&mut self) {
-        for (lane, copied) in self.copies.abandon() {
-            if let Some((source, index)) = copied.source {
-                self.stop_reading(source, lane, index);
+        for (lane, copied) in self.warp.copies.abandon() {
+            if let Some((argument, index)) = copied.source
+                && let Slot::Buffer(buffer) = &mut self.machine.slots[argument]
+            {
+                lane_memory::stop_reading(buffer, self.warp.lane(lane), index);
             }
-            self.shared.abandon_copy(copied.target, copied.index);
+            let shared = &mut self.machine.shared;
+            shared.abandon_copy(copied.target, copied.index);
         }
     }
+}
 
-    /// At the end of a program: an error if a lane has not waited for its copies.
-    pub(super) fn all_waited(&self) -> Result<(), Fault> {
-        self.copies.unfinished().map_or(Ok(()), |(lane, inst)| {
-            let lane = lane as u64;
-            Err(self.fault(inst, FaultKind::Unfinished { lane }))
-        })
+impl Machine<'_> {
+    /// The bits of an element go over.
+    pub(super) fn move_element(&mut self, copied: Copied) {
+        let bits = match copied
+            .source
+            .map(|(argument, at)| (&self.slots[argument], at))
+        {
+            Some((Slot::Buffer(buffer), at)) => buffer.number(at as usize),
+            Some((Slot::Scalar(_), _)) | None => 0,
+        };
+        self.shared.put(copied.target, copied.index, bits);
+    }
+}
+
+impl Warp {
+    /// A lane with a copy under way, and the instruction that started it.
+    pub(super) fn unfinished_copy(&self) -> Option<(u64, Inst)> {
+        let unfinished = self.copies.unfinished();
+        unfinished.map(|(lane, inst)| (self.lane(lane) as u64, inst))
     }
 }

@@ -205,3 +205,26 @@ fn the_least_refused_access_is_reported() {
     assert_eq!((error.site, error.element, error.offset), (7, 6, 16));
     assert_eq!(ints(&y)[10..], [0, 1, 2, 3, 4, 5]);
 }
+
+#[test]
+fn deep_nests_of_branches_need_no_deep_stack() {
+    let depth = crate::ir::most_depth(crate::ir::Stage::Lane);
+    let mut body = String::new();
+    for _ in 0..depth {
+        body.push_str("if %low () {\n");
+    }
+    body.push_str("lane_store %y, %thread, %thread, align=4\n");
+    for _ in 0..depth {
+        body.push_str("yield []\n} () {\nyield []\n}\n");
+    }
+    let source = kernel(2, &format!("%low = lt %lane, %wide : bool\n{body}"));
+    let func = crate::verify::lane(parse(&source, "test.bir").expect("parses")).expect("verifies");
+    let mut y = aligned(256);
+    let small = std::thread::Builder::new().stack_size(128 << 10);
+    std::thread::scope(|scope| {
+        let work = || run(&func, [1, 1, 1], &mut [Argument::ReadWrite(&mut y)]).expect("runs");
+        let thread = small.spawn_scoped(scope, work).expect("starts");
+        thread.join().expect("does not overflow");
+    });
+    assert_eq!(ints(&y), (0..64).collect::<Vec<i32>>());
+}

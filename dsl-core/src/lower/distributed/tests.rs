@@ -1,4 +1,4 @@
-//! Lowered functions run in lockstep and must give the bits of the block interpreter.
+//! Lowered functions run under the lane interpreter and must give the bits of the block interpreter.
 
 use crate::diagnostic::Diagnostics;
 use crate::facts::Facts;

@@ -9,14 +9,16 @@ use std::collections::BTreeSet;
 
 use exactile_core::diagnostic::Diagnostics;
 use exactile_core::facts::Facts;
+use exactile_core::interp::lane::Timing;
 use exactile_core::ir::Func;
 use exactile_core::ir::op::all_mnemonics;
+use exactile_core::launch::Argument;
 use exactile_core::target::{Bounds, Options, Schedule, Target};
 use exactile_core::{passes, text};
 
 use super::arguments;
 use super::format::{self, Chunk, Command, Expected, ExpectedText, File, Run};
-use crate::testing::execute::{self, Outcome, Place, Proven, execute};
+use crate::testing::execute::{self, Outcome, Place, Proven, execute, interpret_lanes};
 
 /// What a filetest shows about the ops in it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -203,6 +205,7 @@ impl Checker<'_> {
                 self.cover(func, Kind::Interp);
                 for (index, run) in self.chunk.runs.iter().enumerate() {
                     self.interpreted(index, run);
+                    self.retimed(proven, index, run);
                 }
             }
             Command::RunCpu => {
@@ -271,6 +274,21 @@ impl Checker<'_> {
         place: Place,
         options: &Options,
     ) -> Option<Expected> {
+        self.outcome(proven, run, place, |arguments| {
+            // SAFETY: `run_at` runs compiled only what the interpreter ran without a fault on equal
+            // arguments, or with every access checked.
+            unsafe { execute(proven, place, options, run.grid, arguments) }
+        })
+    }
+
+    /// Runs `launch` on the arguments of a run.
+    fn outcome(
+        &mut self,
+        proven: &Proven,
+        run: &Run,
+        place: Place,
+        launch: impl FnOnce(&mut [Argument<'_>]) -> Outcome,
+    ) -> Option<Expected> {
         let mut values = match arguments::read(proven.func(), &run.arguments) {
             Ok(values) => values,
             Err(message) => {
@@ -279,9 +297,7 @@ impl Checker<'_> {
             }
         };
         let mut bound: Vec<_> = values.iter_mut().map(arguments::Value::argument).collect();
-        // SAFETY: `run_at` runs compiled only what the interpreter ran without a fault on equal
-        // arguments, or with every access checked.
-        let outcome = unsafe { execute(proven, place, options, run.grid, &mut bound) };
+        let outcome = launch(&mut bound);
         drop(bound);
         Some(match outcome {
             Outcome::Done => Expected::Gives(arguments::write(proven.func(), &values)),
@@ -323,6 +339,33 @@ impl Checker<'_> {
             .as_ref()
             .map_or(run.line + 1..run.line + 1, |(line, _)| *line..line + 1);
         self.edits.push((range, line));
+    }
+
+    /// Runs a lane function at other times: what it gives or refuses it always does.
+    fn retimed(&mut self, proven: &Proven, index: usize, run: &Run) {
+        let (Proven::Lane(func), Some(specified)) = (proven, self.specified[index].clone()) else {
+            return;
+        };
+        for timing in Timing::several(index as u64) {
+            let found = self.outcome(proven, run, Place::Interpreter, |arguments| {
+                interpret_lanes(func, timing, run.grid, arguments)
+            });
+            let Some(found) = found else {
+                continue;
+            };
+            self.report.runs += 1;
+            // Another fault may come first; which access out of bounds is reported is stated.
+            let agrees = match (&specified, &found) {
+                (Expected::Fails(text), Expected::Fails(_)) => {
+                    !text.starts_with("out of bounds") || found == specified
+                }
+                (Expected::Gives(_) | Expected::Fails(_), _) => found == specified,
+            };
+            if !agrees {
+                let message = format!("{timing:?} gives\n  {found:?}, otherwise\n  {specified:?}");
+                self.fail(run.line, message);
+            }
+        }
     }
 
     fn run_at(&mut self, proven: &Proven, place: Place) {

@@ -2,6 +2,7 @@
 
 use exactile_core::facts::Facts;
 use exactile_core::interp::block;
+use exactile_core::interp::lane::Timing;
 use exactile_core::ir::{Func, Parameter, Stage};
 use exactile_core::launch::Argument;
 use exactile_core::target::{Bounds, Schedule, Target};
@@ -135,6 +136,7 @@ fn run(func: BlockFunc, seed: u64) -> Result<Tried, String> {
         gpu: random.pick(Target::GPUS),
         facts: Facts::default(),
         arguments: arguments(&func, &mut random),
+        timing: random.pick(&Timing::several(seed)),
         func,
     };
     let mut contents = program.arguments.clone();

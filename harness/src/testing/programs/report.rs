@@ -25,10 +25,12 @@ impl fmt::Display for Failure {
             bounds,
             schedule,
             gpu,
+            timing,
             facts,
             ..
         } = &self.program;
         writeln!(f, "; grid={grid:?} {bounds:?} {schedule:?} {}", gpu.name)?;
+        writeln!(f, "; {timing:?}")?;
         writeln!(f, "; {facts:?}")?;
         for (parameter, contents) in self
             .program

@@ -16,7 +16,7 @@ use exactile_core::{passes, pipeline, text};
 
 use super::arguments::{Contents, Difference, difference};
 use super::generate::Program;
-use crate::testing::execute::{Outcome, Place, compile_for, execute_lane};
+use crate::testing::execute::{Outcome, Place, compile_for, execute_lane, interpret_lanes};
 
 /// A way to run a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -110,23 +110,26 @@ impl<'a> Checked<'a> {
             Subject::Cpu => self.execute(self.worker()?, Place::Cpu)?,
             Subject::Distributed(warps) => {
                 let gpu = program.gpu;
-                self.distributed(Place::Lanes { gpu, warps })?
+                self.lanes(&self.distributed(Place::Lanes { gpu, warps })?)?
             }
-            Subject::Cuda(warps) => self.distributed(Place::Cuda { warps })?,
+            Subject::Cuda(warps) => {
+                let place = Place::Cuda { warps };
+                self.execute(&self.distributed(place)?, place)?
+            }
         };
         Ok(difference(&self.want, &got))
     }
 
-    /// Runs lowered code in lockstep, as [`Checked::run`] does.
+    /// Runs lowered code under the interpreter of lanes, as [`Checked::run`] does.
     pub fn run_lanes(&self, func: &LaneFunc) -> Result<Option<Difference>, String> {
-        let got = on_host(self.program, |arguments| {
-            let report = interp::lane::run(func, self.program.grid, arguments);
-            match report.map_err(|fault| fault.to_string())?.out_of_bounds {
-                Some(error) => Err(format!("a bounds check failed: {error:?}")),
-                None => Ok(()),
-            }
-        })?;
-        Ok(difference(&self.want, &got))
+        Ok(difference(&self.want, &self.lanes(func)?))
+    }
+
+    fn lanes(&self, func: &LaneFunc) -> Result<Vec<Contents>, String> {
+        let Program { timing, grid, .. } = self.program;
+        on_host(self.program, |arguments| {
+            done(interpret_lanes(func, *timing, *grid, arguments))
+        })
     }
 
     /// What the lowering makes of the program; `None` for ways that have none of their own.
@@ -137,8 +140,7 @@ impl<'a> Checked<'a> {
             Subject::Sequential => Some(self.worker().cloned()),
             Subject::Distributed(warps) => {
                 let gpu = self.program.gpu;
-                let place = Place::Lanes { gpu, warps };
-                Some(self.compiled(&place.target(), place.warps()))
+                Some(self.distributed(Place::Lanes { gpu, warps }))
             }
         }
     }
@@ -180,8 +182,8 @@ impl<'a> Checked<'a> {
         compiled.ok_or_else(|| "nothing was compiled".to_string())
     }
 
-    fn distributed(&self, place: Place) -> Result<Vec<Contents>, String> {
-        self.execute(&self.compiled(&place.target(), place.warps())?, place)
+    fn distributed(&self, place: Place) -> Result<LaneFunc, String> {
+        self.compiled(&place.target(), place.warps())
     }
 
     /// The program's options on this number of warps, where it asks for no more thread blocks than fit.
@@ -204,14 +206,18 @@ impl<'a> Checked<'a> {
         let program = self.program;
         on_host(program, |arguments| {
             // SAFETY: the interpreter has run the program on equal arguments without a fault.
-            let outcome = unsafe { execute_lane(func, place, program.grid, arguments) };
-            match outcome {
-                Outcome::Done => Ok(()),
-                Outcome::OutOfBounds(error) => Err(format!("a bounds check failed: {error:?}")),
-                Outcome::Fault(fault) => Err(fault.to_string()),
-                Outcome::Unavailable(message) | Outcome::Failed(message) => Err(message),
-            }
+            done(unsafe { execute_lane(func, place, program.grid, arguments) })
         })
+    }
+}
+
+/// An error unless a run has ended as it should.
+fn done(outcome: Outcome) -> Result<(), String> {
+    match outcome {
+        Outcome::Done => Ok(()),
+        Outcome::OutOfBounds(error) => Err(format!("a bounds check failed: {error:?}")),
+        Outcome::Fault(fault) => Err(fault.to_string()),
+        Outcome::Unavailable(message) | Outcome::Failed(message) => Err(message),
     }
 }
 

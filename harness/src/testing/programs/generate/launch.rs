@@ -1,6 +1,7 @@
 //! How large a program is, and how it is launched.
 
 use exactile_core::facts::Facts;
+use exactile_core::interp::lane::Timing;
 use exactile_core::ir::Grid;
 use exactile_core::target::{Bounds, Schedule, ScheduleField, Target};
 use exactile_core::verify::BlockFunc;
@@ -21,6 +22,8 @@ pub struct Program {
     pub schedule: Schedule,
     /// The GPU that code for lanes is made for.
     pub gpu: Target,
+    /// When its warps and copies run under the interpreter of lanes.
+    pub timing: Timing,
     /// What lowered code may rely on; true of the arguments.
     pub facts: Facts,
     /// The arguments before the launch.

@@ -19,6 +19,7 @@ mod tests;
 
 use exactile_core::builder::Builder;
 use exactile_core::facts::Facts;
+use exactile_core::interp::lane::Timing;
 use exactile_core::ir::{
     BinaryOp, CompareOp, DType, Grid, Literal, Op, Parameter, Region, Shape, Stage, Type, UnaryOp,
     Value, op,
@@ -45,7 +46,10 @@ pub fn generate(seed: u64, index: usize, limits: Limits) -> Program {
     let dealt = (start..start + limits.targets).map(|at| targets[at % targets.len()]);
     let mut generator = Generator::new(Random::stream(seed, index as u64), limits, size);
     generator.targets = dealt.collect();
-    generator.program()
+    let mut program = generator.program();
+    let timings = Timing::several(index as u64);
+    program.timing = timings[index % timings.len()];
+    program
 }
 
 /// How deep operands nest below a statement.
@@ -125,6 +129,7 @@ impl Generator {
             bounds,
             schedule,
             gpu,
+            timing: Timing::default(),
             facts: Facts {
                 arguments: facts,
                 ..Facts::default()
