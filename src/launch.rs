@@ -381,6 +381,7 @@ fn fault_error(fault: Fault, grid: Grid) -> Error {
         | FaultKind::TooLong(_)
         | FaultKind::Undefined { .. }
         | FaultKind::Deadlock(_)
+        | FaultKind::Transfer(_)
         | FaultKind::Endless(_) => Error::Fault(fault),
     }
 }

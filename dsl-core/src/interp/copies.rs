@@ -63,10 +63,10 @@ impl Copies {
             .collect()
     }
 
-    /// Some of the elements whose bits have not gone over; they go over now.
+    /// Some of the elements of a lane whose bits have not gone over; they go over now.
     pub(super) fn move_some(&mut self, random: &mut Random) -> Vec<Copied> {
-        let lanes = self.lanes.iter_mut();
-        let under_way = lanes.flat_map(|copies| copies.under_way.iter_mut());
+        let lane = random.below(self.lanes.len());
+        let under_way = self.lanes[lane].under_way.iter_mut();
         let mut some = Vec::new();
         for (_, copied) in under_way.filter(|(_, copied)| !copied.moved) {
             if random.one_in(4) {

@@ -37,6 +37,8 @@ pub struct Waiting {
     pub warps: Vec<usize>,
     /// The op that they wait at and its source line; none where they have ended.
     pub at: Option<(&'static str, Loc)>,
+    /// What is missing, where the place does not say it.
+    pub missing: Option<String>,
 }
 
 impl fmt::Display for Waiting {
@@ -50,7 +52,9 @@ impl fmt::Display for Waiting {
         match &self.at {
             Some((mnemonic, loc)) => {
                 let verb = if one { "waits" } else { "wait" };
-                write!(f, " {verb} at `{mnemonic}` of line {}", loc.line)
+                write!(f, " {verb} at `{mnemonic}` of line {}", loc.line)?;
+                let mut missing = self.missing.iter();
+                missing.try_for_each(|missing| write!(f, " for {missing}"))
             }
             None => f.write_str(if one { " has ended" } else { " have ended" }),
         }
@@ -173,6 +177,9 @@ pub enum FaultKind {
         /// The lane asked for.
         source_lane: i64,
     },
+    /// Warps with roles, barriers with phases or bulk copies that do not fit together.
+    #[error(transparent)]
+    Transfer(#[from] TransferFault),
     /// Warps that wait for ever.
     #[error("no warp can go on: {}", .0.iter().map(Waiting::to_string).collect::<Vec<_>>().join("; "))]
     Deadlock(Vec<Waiting>),
@@ -182,4 +189,93 @@ pub enum FaultKind {
     /// A launch that takes more steps than it was given.
     #[error("the launch takes more than {0} steps")]
     TooLong(u64),
+}
+
+/// What is wrong between warps with roles, barriers with phases and bulk copies.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TransferFault {
+    /// A bulk copy of what a warp touched, with no proxy fence between.
+    #[error(
+        "lane {lane} copies `{buffer}[{index}]` in bulk without a proxy fence after lane {other}'s {before}"
+    )]
+    Unfenced {
+        /// The argument, or the kind of buffer.
+        buffer: String,
+        /// The element of an argument, or the byte of shared memory.
+        index: i64,
+        /// The first lane of the warp that copies.
+        lane: u64,
+        /// The earlier lane.
+        other: u64,
+        /// What the earlier lane did: `read`, `write` or `atomic`.
+        before: &'static str,
+    },
+    /// A word that is used as a barrier and is none.
+    #[error("byte {byte} of shared memory is no mbarrier")]
+    NoBarrier {
+        /// The byte.
+        byte: u64,
+    },
+    /// A word that is a barrier and is used as data.
+    #[error("lane {lane} accesses the mbarrier at byte {byte} as data")]
+    BarrierWord {
+        /// The first byte of the word.
+        byte: u64,
+        /// The lane.
+        lane: u64,
+    },
+    /// A warp that arrives where nobody is missing any more.
+    #[error("warp {warp} arrives once more than phase {phase} of the mbarrier counts")]
+    OverArrival {
+        /// The warp.
+        warp: usize,
+        /// The phase that is under way.
+        phase: i64,
+    },
+    /// A wait for a phase that its parity does not tell from others.
+    #[error(
+        "warp {warp} waits for phase {phase} of the mbarrier while phase {current} is under way"
+    )]
+    WrongPhase {
+        /// The warp.
+        warp: usize,
+        /// The phase that it means.
+        phase: i64,
+        /// The phase that is under way.
+        current: i64,
+    },
+    /// A bulk copy that ends in another phase than it began in.
+    #[error("the bytes of phase {began} of the mbarrier arrive in phase {ended}")]
+    LateBytes {
+        /// The phase under way when it began.
+        began: i64,
+        /// The phase under way when it ended.
+        ended: i64,
+    },
+    /// A phase at the end of a program that still waits for bytes, or has too many.
+    #[error("the program ends with {bytes} bytes missing in phase {phase} of the mbarrier")]
+    BytesLeft {
+        /// The bytes; fewer than zero where there are too many.
+        bytes: i64,
+        /// The phase.
+        phase: i64,
+    },
+    /// A named barrier of several numbers of warps, or one at which a warp arrives twice.
+    #[error("warp {warp} does not fit barrier {id} of {warps} warps")]
+    NamedMismatch {
+        /// The warp.
+        warp: usize,
+        /// The barrier.
+        id: i64,
+        /// How many warps the others have stated.
+        warps: i64,
+    },
+    /// An operand that is not the same in all lanes of a warp.
+    #[error("an operand of `{mnemonic}` differs between the lanes of warp {warp}")]
+    NotUniform {
+        /// The op.
+        mnemonic: &'static str,
+        /// The warp.
+        warp: usize,
+    },
 }

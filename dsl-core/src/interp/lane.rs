@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use self::schedule::{Meeting, Scheduler};
+use self::transfer::Transfer;
 use super::block::{WHILE_LIMIT, launch_fault};
 use super::lane_memory::{Allocation, Arena};
 use super::memory::{Slot, bind, program_count};
@@ -17,7 +18,7 @@ use crate::launch::{Argument, LaunchError};
 use crate::target::{BoundsError, WARP_LANES};
 use crate::verify::LaneFunc;
 
-pub use super::lane_memory::Traffic;
+pub use super::traffic::Traffic;
 
 /// What a launch did, besides its results.
 #[derive(Clone, Debug, Default)]
@@ -155,6 +156,7 @@ struct Machine<'a> {
     shared: Arena,
     scratch: Arena,
     meeting: Meeting,
+    transfer: Transfer,
     /// Whether a warp has found an access that ends the program once all have met.
     refused: bool,
     /// Whether the running program has ended early.
@@ -182,6 +184,7 @@ impl<'a> Machine<'a> {
             shared: Arena::shared(sizes[0]),
             scratch: Arena::private(sizes[1], warps(func) * lanes(func)),
             meeting: Meeting::new(warps(func)),
+            transfer: Transfer::default(),
             refused: false,
             stopped: false,
             report: Report::default(),
@@ -226,6 +229,7 @@ fn allocation(func: &Func, inst: Inst) -> Option<Allocation> {
 }
 
 mod access;
+mod bulk;
 mod check;
 mod control;
 mod copy;
@@ -234,4 +238,5 @@ mod runner;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod warp;

@@ -4,73 +4,11 @@ use std::collections::BTreeSet;
 
 use super::FaultKind;
 use super::clock::Clock;
+use super::fault::TransferFault;
 use super::memory::{Buffer, read_number, write_number};
-use super::race::{Conflict, Shadow, Toucher};
+use super::race::{Bulk, Conflict, Shadow, Toucher};
 use crate::ir::{AtomicOp, DType, Space};
 use crate::semantics;
-
-/// What the accesses of one instruction cost, summed over warps and programs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Traffic {
-    /// How often a warp executed the access with at least one lane.
-    pub requests: u64,
-    /// Distinct 32-byte sectors of global memory that the requests touched.
-    pub sectors: u64,
-    /// Cycles that shared memory spends beyond the first of each phase because lanes want
-    /// different words of one bank. A phase is a warp, half a warp for 8 bytes a lane, or a
-    /// quarter for 16.
-    pub bank_conflicts: u64,
-}
-
-impl Traffic {
-    /// Adds the traffic of another access.
-    pub fn add(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.sectors += other.sectors;
-        self.bank_conflicts += other.bank_conflicts;
-    }
-
-    /// Counts one access of a warp: the first byte that each lane touches, in order of lanes, and the
-    /// bytes a lane moves.
-    pub(super) fn count(&mut self, space: Space, lanes: &[(usize, i64)], bytes: i64) {
-        if lanes.is_empty() {
-            return;
-        }
-        self.requests += 1;
-        match space {
-            Space::Global => {
-                let sectors = lanes.iter().flat_map(|&(_, at)| pieces(at, bytes, 32));
-                self.sectors += sectors.collect::<BTreeSet<i64>>().len() as u64;
-            }
-            Space::Shared => self.bank_conflicts += bank_conflicts(lanes, bytes),
-            Space::Scratch => {}
-        }
-    }
-}
-
-/// The pieces of `size` bytes that an access of `bytes` bytes touches. It may lie anywhere: whether it
-/// is in bounds is checked when it is made.
-fn pieces(at: i64, bytes: i64, size: i64) -> std::ops::RangeInclusive<i64> {
-    at.div_euclid(size)..=at.saturating_add(bytes - 1).div_euclid(size)
-}
-
-fn bank_conflicts(warp: &[(usize, i64)], bytes: i64) -> u64 {
-    let phase_lanes = (128 / bytes.max(4)).max(1) as usize;
-    let phase_of = |&(lane, _): &(usize, i64)| lane / phase_lanes;
-    let mut conflicts = 0;
-    for phase in warp.chunk_by(|a, b| phase_of(a) == phase_of(b)) {
-        let words: BTreeSet<i64> = phase
-            .iter()
-            .flat_map(|&(_, at)| pieces(at, bytes, 4))
-            .collect();
-        let mut banks = [0u64; 32];
-        for word in words {
-            banks[word.rem_euclid(32) as usize] += 1;
-        }
-        conflicts += banks.iter().max().map_or(0, |&most| most - 1);
-    }
-    conflicts
-}
 
 /// Who accesses: the program, the lane of its thread block, and what its warp knows.
 #[derive(Clone, Copy)]
@@ -87,8 +25,48 @@ impl<'c> Accessor<'c> {
         Toucher {
             lane: self.lane as u32,
             clock: self.clock,
+            bulk: None,
         }
     }
+}
+
+/// An error where a bulk copy conflicts; it may be that a fence is all that is missing.
+fn bulk_race(
+    buffer: &str,
+    index: i64,
+    who: Accessor<'_>,
+    how: &'static str,
+    (conflict, unfenced): (Conflict, bool),
+) -> Result<(), FaultKind> {
+    match conflict {
+        Some((other, before)) if unfenced => Err(TransferFault::Unfenced {
+            buffer: buffer.to_string(),
+            index,
+            lane: who.lane as u64,
+            other: u64::from(other),
+            before,
+        }
+        .into()),
+        _ => race(buffer, index, who.lane, how, conflict),
+    }
+}
+
+/// Notes that a bulk copy reads or writes an element of an argument.
+pub(super) fn bulk_global(
+    buffer: &mut Buffer<'_>,
+    (who, bulk): (Accessor<'_>, Bulk),
+    index: i64,
+    writes: bool,
+) -> Result<(), FaultKind> {
+    buffer.position(index, who.lane as u64)?;
+    if !buffer.is_writable() {
+        return Ok(());
+    }
+    let found = buffer
+        .lanes
+        .bulk(index as usize, (who.toucher(), bulk), writes);
+    let how = if writes { "copies to" } else { "copies from" };
+    bulk_race(&buffer.name, index, who, how, found)
 }
 
 fn race(
@@ -251,6 +229,9 @@ fn space_name(space: Space) -> &'static str {
     }
 }
 
+/// Bytes of a word that is a barrier.
+const WORD: usize = 8;
+
 /// Shared memory of a thread block, or scratch memory of each of its lanes.
 pub(super) struct Arena {
     bytes: Vec<u8>,
@@ -258,6 +239,8 @@ pub(super) struct Arena {
     written: Vec<u64>,
     /// The lane that is copying to each byte, plus one.
     copying: Vec<u32>,
+    /// The first bytes of words that are barriers.
+    words: BTreeSet<usize>,
     shadow: Shadow,
     /// Bytes of one lane's part; 0 when all lanes share the memory.
     part: usize,
@@ -279,9 +262,76 @@ impl Arena {
             bytes: vec![0; size],
             written: vec![0; size],
             copying: vec![0; size],
+            words: BTreeSet::new(),
             shadow: Shadow::default(),
             part,
         }
+    }
+
+    /// The byte of a word that is made a barrier, for a lane that does it, or is one.
+    pub(super) fn word(
+        &mut self,
+        allocation: Allocation,
+        who: Accessor<'_>,
+        (index, makes): (i64, bool),
+    ) -> Result<usize, FaultKind> {
+        let byte = allocation.byte(index, who.lane)?;
+        if !makes && !self.words.contains(&byte) {
+            return Err(TransferFault::NoBarrier { byte: byte as u64 }.into());
+        }
+        let (how, conflict) = match makes {
+            true => ("writes", self.shadow.write(byte, who.toucher())),
+            false => ("reads", self.shadow.read(byte, who.toucher())),
+        };
+        race(allocation.name(), byte as i64, who.lane, how, conflict)?;
+        self.words.insert(byte);
+        Ok(byte)
+    }
+
+    /// No word is a barrier any more.
+    pub(super) fn forget_words(&mut self) {
+        self.words.clear();
+    }
+
+    /// Notes that a bulk copy reads or writes an element.
+    pub(super) fn bulk(
+        &mut self,
+        allocation: Allocation,
+        (who, bulk): (Accessor<'_>, Bulk),
+        index: i64,
+        writes: bool,
+    ) -> Result<(), FaultKind> {
+        let byte = allocation.byte(index, who.lane)?;
+        self.no_word(who, byte, allocation.dtype.bytes() as usize)?;
+        for at in byte..byte + allocation.dtype.bytes() as usize {
+            self.settled(allocation, who, at, if writes { "writes" } else { "reads" })?;
+            let how = if writes { "copies to" } else { "copies from" };
+            let found = self.shadow.bulk(at, (who.toucher(), bulk), writes);
+            bulk_race(allocation.name(), at as i64, who, how, found)?;
+            if writes {
+                self.written[at] = who.program + 1;
+            }
+        }
+        if writes {
+            return Ok(());
+        }
+        self.initialised(allocation, who, byte)
+    }
+
+    /// The bits of an element.
+    pub(super) fn peek(&self, allocation: Allocation, index: i64) -> u64 {
+        let byte = allocation.byte(index, 0).unwrap_or(0);
+        read_number(allocation.dtype, &self.bytes[byte..])
+    }
+
+    /// An error where some of these bytes belong to a barrier.
+    fn no_word(&self, who: Accessor<'_>, byte: usize, size: usize) -> Result<(), FaultKind> {
+        let first = (byte + 1).saturating_sub(WORD);
+        let mut words = self.words.range(first..byte + size);
+        words.next().map_or(Ok(()), |&word| {
+            let (byte, lane) = (word as u64, who.lane as u64);
+            Err(TransferFault::BarrierWord { byte, lane }.into())
+        })
     }
 
     /// An error while a lane is copying to a byte.
@@ -367,6 +417,7 @@ impl Arena {
         byte: usize,
     ) -> Result<(), FaultKind> {
         let mut bytes = byte..byte + allocation.dtype.bytes() as usize;
+        self.no_word(who, byte, bytes.len())?;
         for at in bytes.clone() {
             self.settled(allocation, who, at, "reads")?;
         }
@@ -422,6 +473,7 @@ impl Arena {
         index: i64,
     ) -> Result<usize, FaultKind> {
         let byte = allocation.byte(index, who.lane)? + self.part * who.lane;
+        self.no_word(who, byte, allocation.dtype.bytes() as usize)?;
         for at in byte..byte + allocation.dtype.bytes() as usize {
             self.settled(allocation, who, at, "writes")?;
             self.written[at] = who.program + 1;

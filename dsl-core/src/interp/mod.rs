@@ -14,7 +14,9 @@ pub mod lane;
 mod lane_memory;
 mod mask;
 pub mod memory;
+mod phases;
 mod race;
 mod tile;
+mod traffic;
 
 pub use fault::{Fault, FaultKind};

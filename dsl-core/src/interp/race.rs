@@ -10,40 +10,65 @@ pub(super) struct Shadow {
     pages: Vec<Option<Box<[Cell]>>>,
 }
 
-const PAGE: usize = 1024;
+const PAGE: usize = 128;
 
-/// What lanes of one warp did at one time of theirs.
+/// What lanes of one warp did at one time of theirs, or a bulk copy.
 #[derive(Clone, Copy, Default)]
 struct Touch {
     /// 0 where nobody did anything.
     time: u64,
+    /// A lane, or [`BULK`] and the entry of a clock.
     lane: u32,
-    /// A second lane, if it is not `lane` again.
+    /// A second lane, if it is not `lane` again; the first lane of the warp that started a bulk copy.
     other: u32,
 }
+
+const BULK: u32 = 1 << 31;
 
 impl Touch {
     fn by(who: Toucher<'_>) -> Self {
         Self {
             time: who.time(),
-            lane: who.lane,
+            lane: who.bulk.map_or(who.lane, |bulk| BULK | bulk.entry),
             other: who.lane,
         }
     }
 
+    fn is_bulk(&self) -> bool {
+        self.lane & BULK != 0
+    }
+
     fn is_over(&self, who: Toucher<'_>) -> bool {
-        who.clock.knows(self.lane, self.time)
+        let clock = who.clock;
+        match self.is_bulk() {
+            _ if self.time == 0 => true,
+            true => clock.knows_entry(self.lane & !BULK, self.time),
+            false => clock.knows(self.lane, self.time, who.bulk.is_some_and(|it| it.fenced)),
+        }
     }
 
     fn is_of(&self, who: Toucher<'_>) -> bool {
-        self.time == who.time() && self.lane / WARP_LANES == who.lane / WARP_LANES
+        let same = match who.bulk {
+            Some(bulk) => self.lane == BULK | bulk.entry,
+            None => self.lane / WARP_LANES == who.lane / WARP_LANES,
+        };
+        same && self.time == who.time()
     }
 
-    /// Another lane that did it, if that is not over.
-    fn by_other(&self, who: Toucher<'_>) -> Option<u32> {
+    /// Another lane that did it, if that is not over, and whether by a bulk copy.
+    fn by_other(&self, who: Toucher<'_>) -> Option<(u32, bool)> {
         let mut them = [self.lane, self.other].into_iter();
-        them.find(|&them| them != who.lane)
-            .filter(|_| !self.is_over(who))
+        let other = match (self.is_bulk(), who.bulk) {
+            (true, _) => Some(self.other),
+            (false, Some(bulk)) => {
+                // What its own warp has done came before in any case; it is a fence that is missing.
+                let own = self.lane / WARP_LANES == who.lane / WARP_LANES;
+                (bulk.fenced || !own).then_some(self.lane)
+            }
+            (false, None) => them.find(|&them| them != who.lane),
+        };
+        let other = other.filter(|_| !self.is_over(who));
+        other.map(|other| (other, self.is_bulk()))
     }
 }
 
@@ -67,13 +92,13 @@ impl Touches {
                 return;
             }
         }
-        if self.last.lane != who.lane {
+        if !self.last.is_bulk() && self.last.lane != who.lane {
             self.last.other = who.lane;
         }
     }
 
-    /// Another lane that did it, if that is not over.
-    fn by_other(&self, who: Toucher<'_>) -> Option<u32> {
+    /// Another lane that did it, if that is not over, and whether by a bulk copy.
+    fn by_other(&self, who: Toucher<'_>) -> Option<(u32, bool)> {
         let mut others = self.others.iter().filter_map(|touch| touch.by_other(who));
         self.last.by_other(who).or_else(|| others.next())
     }
@@ -89,11 +114,23 @@ impl Touches {
 pub(super) struct Toucher<'c> {
     pub(super) lane: u32,
     pub(super) clock: &'c Clock,
+    pub(super) bulk: Option<Bulk>,
+}
+
+/// A bulk copy that the lane has started.
+#[derive(Clone, Copy)]
+pub(super) struct Bulk {
+    /// The entry of clocks that says when it is over, and its time there.
+    pub(super) entry: u32,
+    pub(super) time: u64,
+    /// Whether it asks for fences.
+    pub(super) fenced: bool,
 }
 
 impl Toucher<'_> {
     fn time(self) -> u64 {
-        self.clock.time((self.lane / WARP_LANES) as usize)
+        let own = || self.clock.time((self.lane / WARP_LANES) as usize);
+        self.bulk.map_or_else(own, |bulk| bulk.time)
     }
 }
 
@@ -113,19 +150,22 @@ impl Cell {
     }
 
     fn written(&self, who: Toucher<'_>) -> Conflict {
-        self.write.by_other(who).map(|other| (other, "write"))
+        let found = self.write.by_other(who);
+        found.map(|(other, bulk)| (other, if bulk { "bulk write" } else { "write" }))
     }
 
     fn combined(&self, who: Toucher<'_>) -> Conflict {
-        self.combines.by_other(who).map(|other| (other, "atomic"))
+        let found = self.combines.by_other(who);
+        found.map(|(other, _)| (other, "atomic"))
     }
 
     fn read(&self, who: Toucher<'_>) -> Conflict {
-        self.reads.by_other(who).map(|other| (other, "read"))
+        let found = self.reads.by_other(who);
+        found.map(|(other, bulk)| (other, if bulk { "bulk read" } else { "read" }))
     }
 }
 
-/// An earlier access that conflicts: its lane, and `read`, `write` or `atomic`.
+/// An earlier access that conflicts: its lane, and `read`, `write`, `atomic`, `bulk read` or `bulk write`.
 pub(super) type Conflict = Option<(u32, &'static str)>;
 
 impl Shadow {
@@ -161,5 +201,32 @@ impl Shadow {
         let conflict = cell.changed(who).or_else(|| cell.read(who));
         cell.write = Touch::by(who);
         conflict
+    }
+
+    /// Notes what a bulk copy does, and says whether a fence would do where there is a conflict.
+    pub(super) fn bulk(
+        &mut self,
+        address: usize,
+        (who, bulk): (Toucher<'_>, Bulk),
+        writes: bool,
+    ) -> (Conflict, bool) {
+        let cell = self.cell(address);
+        let conflict = |fenced| {
+            let bulk = Some(Bulk { fenced, ..bulk });
+            let who = Toucher { bulk, ..who };
+            let read = || cell.read(who).filter(|_| writes);
+            cell.changed(who).or_else(read)
+        };
+        let (found, without) = (conflict(true), conflict(false));
+        let who = Toucher {
+            bulk: Some(bulk),
+            ..who
+        };
+        if writes {
+            cell.write = Touch::by(who);
+        } else {
+            cell.reads.note(who);
+        }
+        (found, without.is_none())
     }
 }

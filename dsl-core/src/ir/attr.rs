@@ -205,6 +205,9 @@ impl Literal {
 /// A list of small indices: a permutation of axes, or the lanes that a shuffle picks.
 pub type Indices = Vec<u32>;
 
+/// For each role the number of its warps and what they do.
+pub type RoleRegions = Vec<(u32, super::Region)>;
+
 /// For each bit of an index the bit of another that it is, if any.
 pub type Bits = Vec<Option<u8>>;
 

@@ -1,7 +1,8 @@
 //! Fields of op rows: how each kind of field is visited, written and read. Never per op.
 
 use super::{
-    AtomicOp, Axis, Bits, Direction, Indices, Literal, Order, Precision, Region, SortOrder, Value,
+    AtomicOp, Axis, Bits, Direction, Indices, Literal, Order, Precision, Region, RoleRegions,
+    SortOrder, Value,
 };
 
 /// Writes fields in the text form.
@@ -124,6 +125,27 @@ impl Field for Region {
     }
     fn map_regions(&mut self, map: &mut dyn FnMut(Region) -> Region) {
         *self = map(*self);
+    }
+}
+
+impl Field for RoleRegions {
+    fn write(&self, name: &str, writer: &mut dyn FieldWriter) {
+        let warps: Indices = self.iter().map(|&(warps, _)| warps).collect();
+        warps.write(name, writer);
+        self.iter().for_each(|&(_, region)| writer.region(region));
+    }
+    fn read(name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
+        let warps = Indices::read(name, reader)?;
+        let roles = warps.into_iter().map(|warps| Ok((warps, reader.region()?)));
+        roles.collect()
+    }
+    fn regions(&self, visit: &mut dyn FnMut(Region)) {
+        self.iter().for_each(|&(_, region)| visit(region));
+    }
+    fn map_regions(&mut self, map: &mut dyn FnMut(Region) -> Region) {
+        for (_, region) in self {
+            *region = map(*region);
+        }
     }
 }
 

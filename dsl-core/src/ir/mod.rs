@@ -31,8 +31,8 @@ pub mod types;
 
 pub use access::{Effect, MemoryAccess};
 pub use attr::{
-    AtomicOp, Axis, Bits, Direction, Grid, Indices, Literal, Order, Precision, SortOrder, Stage,
-    unflatten,
+    AtomicOp, Axis, Bits, Direction, Grid, Indices, Literal, Order, Precision, RoleRegions,
+    SortOrder, Stage, unflatten,
 };
 pub use carried::Carried;
 pub use dtype::{Class, DType, FloatFormat};

@@ -4,7 +4,7 @@ use super::field::{Field, FieldReader, FieldWriter, ReadError, Values};
 use super::ops::for_each_op;
 use super::{
     Accepts, AtomicOp, Axis, BinaryOp, Bits, CompareOp, Direction, Indices, Literal, Order,
-    Precision, RawOp, Region, SortOrder, Stage, TernaryOp, UnaryOp, Value,
+    Precision, RawOp, Region, RoleRegions, SortOrder, Stage, TernaryOp, UnaryOp, Value,
 };
 
 /// A property of an op that passes ask for.
@@ -217,7 +217,7 @@ macro_rules! define_op {
     (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } derived { $($derived:tt)* }
         both { $($both:tt)* } control { $($control:tt)* } block { $($block:tt)* }
         sum { $($sum:tt)* } tensor { $($tensor:tt)* } lane { $($lane:tt)* }
-        warp { $($warp:tt)* } worker { $($worker:tt)* }) => {
+        warp { $($warp:tt)* } transfer { $($transfer:tt)* } worker { $($worker:tt)* }) => {
         define_structs! {
             families {
                 /// An elementwise op of one operand.
@@ -236,7 +236,7 @@ macro_rules! define_op {
                 Approximate(super::Approximate) { x } -> one;
             }
             $($elementwise)* $($shape)* $($derived)* $($both)* $($control)* $($block)* $($sum)*
-            $($tensor)* $($lane)* $($warp)* $($worker)*
+            $($tensor)* $($lane)* $($warp)* $($transfer)* $($worker)*
         }
         define_view! {
             /// The op as one that works on each element alone, in either stage; `None` for others.
@@ -272,12 +272,17 @@ macro_rules! define_op {
             WarpOp warp [] [] $($warp)*
         }
         define_view! {
+            /// The op as one by which warps with different roles, and bulk copies, work together; `None` for
+            /// others.
+            TransferOp transfer [] [] $($transfer)*
+        }
+        define_view! {
             /// The op as one of a worker of a CPU, which a GPU does not have; `None` for others.
             WorkerOp worker [] [] $($worker)*
         }
         define_view! {
             /// The op as one of the lane stage; `None` for those of tiles only.
-            LaneOp lane [Raw] [Elementwise elementwise WarpOp warp WorkerOp worker]
+            LaneOp lane [Raw] [Elementwise elementwise WarpOp warp TransferOp transfer WorkerOp worker]
                 $($both)* $($control)* $($lane)*
         }
 
@@ -290,6 +295,9 @@ macro_rules! define_op {
         /// Mnemonic and documentation of the ops of [`WarpOp`].
         pub const WARP_OPS: Rows = rows! { $($warp)* };
 
+        /// Mnemonic and documentation of the ops of [`TransferOp`].
+        pub const TRANSFER_OPS: Rows = rows! { $($transfer)* };
+
         /// Mnemonic and documentation of the ops of [`WorkerOp`].
         pub const WORKER_OPS: Rows = rows! { $($worker)* };
 
@@ -299,6 +307,7 @@ macro_rules! define_op {
             (&[Stage::Block], rows! { $($shape)* $($derived)* $($block)* $($sum)* $($tensor)* }),
             (&[Stage::Lane], rows! { $($lane)* }),
             (&[Stage::Lane], WARP_OPS),
+            (&[Stage::Lane], TRANSFER_OPS),
             (&[Stage::Lane], WORKER_OPS),
         ];
     };

@@ -207,6 +207,41 @@ macro_rules! for_each_op {
             /// elements are then visible to this lane, and after a barrier to the others.
             WaitCopies "wait_copies" { pending: i64 } -> none is [writes];
         }
+        transfer {
+            /// Runs one region for each number: the lowest `warps[0]` warps of the thread block the first, the
+            /// next `warps[1]` the second, all at once. The numbers add up to all warps.
+            Roles "roles" { warps: RoleRegions } -> none is [convergent writes];
+            /// Makes `word[at]`, in shared memory, a barrier with phases, of which 0 is under way: a phase is over
+            /// after `count` arrivals, once no bytes are missing. The word is no data from then on.
+            MbarrierInit "mbarrier_init" { word: Value, at: Value, count: i64 } -> none is [convergent writes];
+            /// The phase that is under way waits for so many bytes more.
+            MbarrierExpect "mbarrier_expect" { word: Value, at: Value, bytes: i64 } -> none is [convergent writes];
+            /// One arrival for the warp. Who waits for the phase sees what the warp has done and seen.
+            MbarrierArrive "mbarrier_arrive" { word: Value, at: Value } -> none is [convergent writes];
+            /// Waits until phase `phase` (`i32`) is over; phase -1 is over from the start. The machine sees
+            /// whether the number is even or odd, so the phase must be the one under way or the one before.
+            MbarrierWait "mbarrier_wait" { word: Value, at: Value, phase: Value } -> none is [convergent writes];
+            /// Waits until `warps` warps are at barrier `id`, 1 to 15; they see what each of them has done.
+            NamedSync "named_sync" { id: i64, warps: i64 } -> none is [convergent writes];
+            /// Counts as one of the warps at barrier `id` and does not wait.
+            NamedArrive "named_arrive" { id: i64, warps: i64 } -> none is [convergent writes];
+            /// What the warp has done or seen comes before what bulk copies do later, for those who see the
+            /// fence.
+            ProxyFence "proxy_fence" {} -> none is [convergent writes];
+            /// The array at `base` with these extents, outermost first, and a stride in elements for each axis
+            /// but the last, in boxes of this shape. In shared memory a box has its elements row by row; the 16-byte
+            /// pieces of each 128 bytes are exchanged: bits 4 up of the address by those from bit 7 up,
+            /// as many as `swizzle` (0, 32, 64 or 128) is long in such pieces.
+            TensorMap "tensor_map" { base: Value, extents: Values, strides: Values, shape: Indices, swizzle: i64 } -> one is [pure];
+            /// Starts to copy the box at `origin` to `target[offset]`, aligned to 128 bytes; what is outside of the
+            /// array is zero bits. At some later time the bytes of the box count for the phase of `word[at]`.
+            CopyIn "copy_in" { map: Value, origin: Values, target: Value, offset: Value, word: Value, at: Value } -> none is [convergent reads writes];
+            /// Starts to copy `source[offset]`, aligned to 128 bytes, to the box at `origin`; what is outside of the
+            /// array is not written.
+            CopyOut "copy_out" { map: Value, origin: Values, source: Value, offset: Value } -> none is [convergent reads writes];
+            /// Waits until all `copy_out` of this warp but the last `pending` are complete.
+            WaitCopiesOut "wait_copies_out" { pending: i64 } -> none is [convergent writes];
+        }
         worker {
             /// The mask, and that `offset .. offset + count` lies inside the argument `base`. Where
             /// the mask holds and an offset does not, records the error (program, `site`, `element`)

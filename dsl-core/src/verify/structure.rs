@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::Entity;
 use crate::ir::infer::infer;
 use crate::ir::{
-    Access, Effect, Func, Inst, Op, Region, Space, Stage, Trait, Type, Value, most_depth,
+    Access, Effect, Func, Inst, Op, Region, Space, Stage, Trait, Type, Value, most_depth, op,
 };
 use crate::target::ScheduleField;
 
@@ -245,7 +245,7 @@ impl Checker<'_> {
                     self.error(inst, format!("`{name}` cannot give a pointer"));
                 }
                 let tensor = found.iter().any(|ty| ty.tensor().is_some());
-                if tensor && !matches!(data.op, Op::Tensor(_)) {
+                if tensor && !matches!(data.op, Op::Tensor(_) | Op::TensorMap(_)) {
                     let name = data.op.mnemonic();
                     self.error(inst, format!("`{name}` cannot give a tensor"));
                 }
@@ -276,9 +276,15 @@ impl Checker<'_> {
             self.tensors
                 .insert(self.func.inst(inst).results[0], op.base);
         }
-        if let Op::TileStore(op) = op {
+        if let Op::TensorMap(op) = op {
+            self.tensors
+                .insert(self.func.inst(inst).results[0], op.base);
+        }
+        if let Op::TileStore(op::TileStore { tensor: to, .. })
+        | Op::CopyOut(op::CopyOut { map: to, .. }) = op
+        {
             writes = true;
-            bases.extend(self.tensors.get(&op.tensor));
+            bases.extend(self.tensors.get(to));
         }
         for base in bases {
             if !matches!(self.func.ty(base).pointee(), Some((_, Space::Global))) {

@@ -278,6 +278,7 @@ fn faulted(fault: Fault) -> Outcome {
         | FaultKind::TooLong(_)
         | FaultKind::Undefined { .. }
         | FaultKind::Deadlock(_)
+        | FaultKind::Transfer(_)
         | FaultKind::Endless(_) => Outcome::Fault(fault),
     }
 }

@@ -243,7 +243,9 @@ impl Codegen<'_> {
             LaneOp::If(op) => return self.branch(op, results),
             LaneOp::While(op) => return self.while_loop(op, results),
             LaneOp::Constant(_) | LaneOp::Yield(_) => return Ok(()),
-            LaneOp::WarpOp(_) => return Err(Error::Unsupported(func.op(inst).mnemonic())),
+            LaneOp::WarpOp(_) | LaneOp::TransferOp(_) => {
+                return Err(Error::Unsupported(func.op(inst).mnemonic()));
+            }
         };
         self.values[results[0]] = Some(repr);
         Ok(())

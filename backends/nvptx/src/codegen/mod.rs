@@ -187,7 +187,7 @@ impl<'c> Emitter<'_, 'c> {
             LaneOp::Yield(_) => return Ok(()),
             LaneOp::LaneStore(op) => return self.lane_store(op),
             LaneOp::LaneAtomic(op) => return self.lane_atomic(op),
-            LaneOp::WorkerOp(_) => {
+            LaneOp::WorkerOp(_) | LaneOp::TransferOp(_) => {
                 return Err(Error::Unsupported(func.op(inst).mnemonic().to_string()));
             }
         };

@@ -60,6 +60,11 @@ impl Frame {
         }
     }
 
+    /// A region that alone runs of those of `inst`.
+    pub(super) fn of_branch(region: Region, mask: Mask, inst: Inst) -> Self {
+        Self::new(region, mask, Owner::Branch(inst))
+    }
+
     /// The whole function.
     pub(super) fn body(region: Region, lanes: usize) -> Self {
         Self::new(region, Mask::all(lanes), Owner::Body)

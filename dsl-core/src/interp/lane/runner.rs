@@ -1,5 +1,6 @@
 //! One warp: what it holds, and its next instruction.
 
+use super::bulk::CopiesOut;
 use super::control::Frame;
 use super::schedule::Wait;
 use super::{Machine, lanes};
@@ -19,6 +20,8 @@ pub(super) struct Warp {
     /// Which one.
     pub(super) index: usize,
     pub(super) lanes: usize,
+    /// How many warps the thread block has.
+    pub(super) warps: usize,
     pub(super) values: EntityMap<Value, Elements>,
     /// The regions that it is in, innermost last; none once it has ended.
     pub(super) frames: Vec<Frame>,
@@ -26,6 +29,7 @@ pub(super) struct Warp {
     pub(super) wait: Option<(Inst, Wait)>,
     pub(super) clock: Clock,
     pub(super) copies: Copies,
+    pub(super) out: CopiesOut,
 }
 
 impl Warp {
@@ -42,11 +46,13 @@ impl Warp {
         Self {
             index,
             lanes: lanes(func),
+            warps: super::warps(func),
             values,
             frames: Vec::new(),
             wait: None,
             clock: Clock::new(super::warps(func)),
             copies: Copies::new(lanes(func)),
+            out: CopiesOut::default(),
         }
     }
 
@@ -165,6 +171,7 @@ impl Runner<'_, '_> {
             LaneOp::LaneLoad(op) => self.load(inst, op, mask)?,
             LaneOp::InBounds(op) => self.in_bounds(op, mask),
             LaneOp::WarpOp(op) => return self.warp_op(inst, op, mask),
+            LaneOp::TransferOp(op) => return self.transfer(inst, op, mask),
             LaneOp::WorkerOp(WorkerOp::CheckBounds(op)) => self.check_bounds(op, mask),
             LaneOp::WorkerOp(WorkerOp::CheckIndex(op)) => {
                 self.check_index(op, mask);

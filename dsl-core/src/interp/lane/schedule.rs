@@ -16,6 +16,12 @@ pub(super) enum Wait {
     Meeting(u64),
     /// The same, while the others come to another instruction.
     Elsewhere,
+    /// That a phase of the mbarrier at byte `word` is over.
+    Phase { word: usize, phase: i64 },
+    /// That all have met at a barrier with a number, after they have met so often before.
+    Named { id: i64, over: u64 },
+    /// That its copies out up to this number are over.
+    Out(u64),
 }
 
 /// Where all warps of the thread block come together, one place after the other.
@@ -114,7 +120,7 @@ impl<'a> Scheduler<'a> {
     /// Runs a program to its end.
     pub(super) fn run(&mut self, program: u64) -> Result<(), Fault> {
         self.start(program);
-        while self.round()? {
+        while self.round()? || self.land()? {
             if std::mem::take(&mut self.machine.stopped) {
                 return self.abandon();
             }
@@ -122,7 +128,9 @@ impl<'a> Scheduler<'a> {
         if self.warps.iter().any(|warp| warp.wait.is_some()) {
             return Err(self.deadlock());
         }
-        let unfinished = self.warps.iter().find_map(Warp::unfinished_copy);
+        self.machine.nothing_left()?;
+        let unfinished = |warp: &Warp| warp.unfinished_copy().or_else(|| warp.unfinished_out());
+        let unfinished = self.warps.iter().find_map(unfinished);
         unfinished.map_or(Ok(()), |(lane, inst)| {
             Err(self.machine.fault(inst, FaultKind::Unfinished { lane }))
         })
@@ -132,12 +140,15 @@ impl<'a> Scheduler<'a> {
     fn start(&mut self, program: u64) {
         let machine = &mut self.machine;
         machine.program = program;
+        machine.transfer.restart(&mut machine.meeting.gathered);
+        machine.shared.forget_words();
         for warp in &self.warps {
             machine.meeting.gathered.learn(&warp.clock);
         }
         machine.meeting.order();
         for warp in &mut self.warps {
             warp.clock.learn(&machine.meeting.known);
+            warp.clock.fence();
             let body = Frame::body(machine.func.body(), lanes(machine.func));
             warp.frames = vec![body];
         }
@@ -149,6 +160,7 @@ impl<'a> Scheduler<'a> {
         for warp in &mut self.warps {
             warp.frames.clear();
             warp.wait = None;
+            warp.abandon_out();
             Runner { machine, warp }.abandon_copies();
         }
         Ok(())
@@ -171,30 +183,43 @@ impl<'a> Scheduler<'a> {
         Ok(any)
     }
 
-    /// Runs a warp until it waits or has ended, or for some instructions; whether it did anything.
+    /// Runs a warp until it waits or has ended, or for some instructions; whether anything happened.
     fn turn(&mut self, warp: usize, steps: usize) -> Result<bool, Fault> {
-        self.move_copies();
+        let moved = self.move_copies()?;
         let (machine, warp) = (&mut self.machine, &mut self.warps[warp]);
         for step in 0..steps {
-            if warp.frames.is_empty() || machine.stopped || !machine.lets_go(warp) {
-                return Ok(step > 0);
+            if warp.frames.is_empty() || machine.stopped || !machine.lets_go(warp)? {
+                return Ok(moved || step > 0);
             }
             Runner { machine, warp }.step()?;
         }
         Ok(true)
     }
 
-    /// Lets some copies happen, if it is up to chance when they do.
-    fn move_copies(&mut self) {
-        let Some(random) = &mut self.moments else {
-            return;
+    /// Lets some copies happen, if it is up to chance when they do; whether one in bulk did.
+    fn move_copies(&mut self) -> Result<bool, Fault> {
+        let Some(random) = self.moments.as_mut() else {
+            return Ok(false);
         };
-        if random.one_in(8) {
-            let warp = random.below(self.warps.len());
-            for copied in self.warps[warp].copies.move_some(random) {
-                self.machine.move_element(copied);
-            }
+        if !random.one_in(8) {
+            return Ok(false);
         }
+        let warp = random.below(self.warps.len());
+        for copied in self.warps[warp].copies.move_some(random) {
+            self.machine.move_element(copied);
+        }
+        self.land()
+    }
+
+    /// Ends a bulk copy; whether there was one.
+    fn land(&mut self) -> Result<bool, Fault> {
+        let flights = self.machine.transfer.flights.len();
+        if flights == 0 {
+            return Ok(false);
+        }
+        let one = self.moments.as_mut().map_or(0, |it| it.below(flights));
+        self.machine.land_one(one)?;
+        Ok(true)
     }
 
     /// Says who waits for what.
@@ -207,11 +232,14 @@ impl<'a> Scheduler<'a> {
                 let data = self.machine.func.inst(inst);
                 (data.op.mnemonic(), data.loc.clone())
             });
-            match waiting.iter_mut().find(|known| known.at == at) {
+            let missing = warp.wait.and_then(|(_, wait)| self.machine.missing(wait));
+            let alike = |known: &&mut Waiting| known.at == at && known.missing == missing;
+            match waiting.iter_mut().find(alike) {
                 Some(known) => known.warps.push(warp.index),
                 None => waiting.push(Waiting {
                     warps: vec![warp.index],
                     at,
+                    missing,
                 }),
             }
         }
@@ -222,14 +250,26 @@ impl<'a> Scheduler<'a> {
 
 impl Machine<'_> {
     /// Whether a warp waits for nothing, or no more.
-    fn lets_go(&self, warp: &mut Warp) -> bool {
-        match warp.wait {
-            None => return true,
-            Some((_, Wait::Elsewhere)) => return false,
-            Some((_, Wait::Meeting(number))) if number == self.meeting.over => return false,
-            Some((_, Wait::Meeting(_))) => warp.clock.learn(&self.meeting.known),
+    fn lets_go(&mut self, warp: &mut Warp) -> Result<bool, Fault> {
+        let Some((inst, wait)) = warp.wait else {
+            return Ok(true);
+        };
+        let over = match wait {
+            Wait::Meeting(number) => {
+                let over = number != self.meeting.over;
+                if over {
+                    warp.clock.learn(&self.meeting.known);
+                }
+                over
+            }
+            Wait::Elsewhere | Wait::Phase { .. } | Wait::Named { .. } | Wait::Out(_) => {
+                let over = self.lets_go_on(warp, wait);
+                over.map_err(|kind| self.fault(inst, kind.into()))?
+            }
+        };
+        if over {
+            warp.wait = None;
         }
-        warp.wait = None;
-        true
+        Ok(over)
     }
 }

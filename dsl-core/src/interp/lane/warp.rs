@@ -62,7 +62,7 @@ impl Runner<'_, '_> {
     }
 
     /// An error unless all lanes of the warp take part.
-    fn converged(&self, inst: Inst, mask: Mask) -> Result<(), Fault> {
+    pub(super) fn converged(&self, inst: Inst, mask: Mask) -> Result<(), Fault> {
         mask.missing().map_or(Ok(()), |lane| {
             let mnemonic = self.machine.func.op(inst).mnemonic();
             let lane = self.warp.lane(lane) as u64;

@@ -11,6 +11,7 @@ mod memory;
 mod sort;
 mod sum;
 mod tensor;
+mod transfer;
 mod value;
 
 use super::{Func, Op, Results, Type, op};

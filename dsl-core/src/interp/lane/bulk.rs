@@ -1,0 +1,258 @@
+//! Bulk copies between a box of an array and shared memory.
+
+use super::runner::{Runner, Warp};
+use super::schedule::Wait;
+use super::{Machine, Moment, allocation, warps};
+use crate::entity::Entity;
+use crate::interp::clock::Clock;
+use crate::interp::lane_memory::{self, Allocation};
+use crate::interp::memory::Slot;
+use crate::interp::race::Bulk;
+use crate::interp::{Fault, FaultKind};
+use crate::ir::{Func, Inst, Op, Value, op};
+
+/// The alignment of a box in shared memory in bytes.
+const BOX_ALIGN: i64 = 128;
+
+/// A copy under way.
+#[derive(Clone)]
+pub(super) struct Flight {
+    inst: Inst,
+    /// The first lane of the warp that started it.
+    lane: u64,
+    /// The number of the argument.
+    argument: usize,
+    /// The element of the argument, where the box is inside of the array, and that of the buffer.
+    elements: Vec<(Option<i64>, i64)>,
+    local: Allocation,
+    end: End,
+}
+
+#[derive(Clone)]
+enum End {
+    /// Bytes of an mbarrier: the byte of its word, and the phase and knowledge with which they began.
+    Phase {
+        word: usize,
+        bytes: i64,
+        began: (i64, Clock),
+    },
+    /// The copy out of this number, of this warp.
+    Out { warp: usize, number: u64 },
+}
+
+impl Flight {
+    /// Whether this is a copy out of a warp, up to this number.
+    pub(super) fn is_out_of(&self, index: usize, last: u64) -> bool {
+        matches!(self.end, End::Out { warp, number } if warp == index && number <= last)
+    }
+}
+
+/// Copies out that a warp has started, counted over all programs.
+#[derive(Clone, Copy, Default)]
+pub(super) struct CopiesOut {
+    started: u64,
+    finished: u64,
+    last: Option<Inst>,
+}
+
+impl Warp {
+    /// Learns that the copies out up to this number are over.
+    pub(super) fn finish_out(&mut self, number: u64) {
+        self.out.finished = number.max(self.out.finished);
+        let warps = self.warps as u32;
+        self.clock.raise(warps + self.index as u32, number + 1);
+    }
+
+    /// A copy out that it has not waited for.
+    pub(super) fn unfinished_out(&self) -> Option<(u64, Inst)> {
+        let left = self.out.started > self.out.finished;
+        let inst = self.out.last.filter(|_| left)?;
+        Some((self.lane(0) as u64, inst))
+    }
+
+    /// Forgets the copies out of a program that has ended early.
+    pub(super) fn abandon_out(&mut self) {
+        self.finish_out(self.out.started);
+    }
+}
+
+impl Runner<'_, '_> {
+    pub(super) fn copy_in(&mut self, inst: Inst, op: &op::CopyIn) -> Result<(), FaultKind> {
+        let (argument, local, elements) =
+            self.transferred(inst, (op.map, &op.origin), (op.target, op.offset))?;
+        let word = self.word(inst, (op.word, op.at), false)?;
+        let lane = self.warp.lane(0) as u64;
+        let mbarriers = &mut self.machine.transfer.mbarriers;
+        let mbarrier = mbarriers.get_mut(&word);
+        let mbarrier = mbarrier.expect("broken invariant: the word is a barrier");
+        mbarrier.filled = Some((mbarrier.current, inst, lane));
+        let bulk = Bulk {
+            entry: mbarrier.entry,
+            time: mbarrier.time(),
+            fenced: true,
+        };
+        let end = End::Phase {
+            word,
+            bytes: elements.len() as i64 * i64::from(local.dtype.bytes()),
+            began: (mbarrier.current, self.warp.clock.clone()),
+        };
+        let flight = Flight {
+            inst,
+            lane,
+            argument,
+            elements,
+            local,
+            end,
+        };
+        self.take_off(flight, bulk, true)
+    }
+
+    pub(super) fn copy_out(&mut self, inst: Inst, op: &op::CopyOut) -> Result<(), FaultKind> {
+        let (argument, local, elements) =
+            self.transferred(inst, (op.map, &op.origin), (op.source, op.offset))?;
+        let warp = self.warp.index;
+        let out = &mut self.warp.out;
+        out.started += 1;
+        out.last = Some(inst);
+        let number = out.started;
+        let bulk = Bulk {
+            entry: (warps(self.machine.func) + warp) as u32,
+            time: number,
+            fenced: true,
+        };
+        let flight = Flight {
+            inst,
+            lane: self.warp.lane(0) as u64,
+            argument,
+            elements,
+            local,
+            end: End::Out { warp, number },
+        };
+        self.take_off(flight, bulk, false)
+    }
+
+    pub(super) fn wait_copies_out(&mut self, inst: Inst, op: &op::WaitCopiesOut) {
+        let last = self.warp.out.started;
+        let number = last.saturating_sub(op.pending.cast_unsigned());
+        self.warp.wait = Some((inst, Wait::Out(number)));
+    }
+
+    /// Notes what a copy will touch, and lets it go.
+    fn take_off(&mut self, flight: Flight, bulk: Bulk, inwards: bool) -> Result<(), FaultKind> {
+        let who = self.warp.accessor(self.machine.program, 0);
+        let machine = &mut *self.machine;
+        for &(global, local) in &flight.elements {
+            if let (Some(index), Slot::Buffer(buffer)) =
+                (global, &mut machine.slots[flight.argument])
+            {
+                lane_memory::bulk_global(buffer, (who, bulk), index, !inwards)?;
+            }
+            let shared = &mut machine.shared;
+            shared.bulk(flight.local, (who, bulk), local, inwards)?;
+        }
+        match machine.copies {
+            Moment::Earliest => machine.land(flight).map_err(|fault| fault.kind),
+            Moment::Latest | Moment::Random(_) => {
+                machine.transfer.flights.push(flight);
+                Ok(())
+            }
+        }
+    }
+
+    /// The argument, the buffer, and the elements of both that a box has.
+    fn transferred(
+        &self,
+        inst: Inst,
+        (map, origin): (Value, &[Value]),
+        (base, offset): (Value, Value),
+    ) -> Result<(usize, Allocation, Vec<(Option<i64>, i64)>), FaultKind> {
+        let func = self.machine.func;
+        let map = map_of(func, Inst::new(self.warp.values[map].scalar() as usize));
+        let numbers = |values: &[Value]| -> Result<Vec<i64>, FaultKind> {
+            values.iter().map(|&it| self.uniform(inst, it)).collect()
+        };
+        let (origin, extents) = (numbers(origin)?, numbers(&map.extents)?);
+        let strides = [numbers(&map.strides)?, vec![1]].concat();
+        let alloc = Inst::new(self.warp.values[base].scalar() as usize);
+        let local =
+            allocation(func, alloc).expect("broken invariant: a verified buffer is an allocation");
+        let (first, size) = (self.uniform(inst, offset)?, i64::from(local.dtype.bytes()));
+        let start = first.wrapping_mul(size).wrapping_add(local.offset);
+        if start % BOX_ALIGN != 0 {
+            return Err(FaultKind::Unaligned {
+                buffer: local.name().to_string(),
+                index: first,
+                align: BOX_ALIGN,
+                lane: self.warp.lane(0) as u64,
+            });
+        }
+        let mut elements = Vec::new();
+        for place in 0..map.shape.iter().map(|&it| i64::from(it)).product() {
+            let (mut rest, mut index, mut inside) = (place, 0i64, true);
+            for axis in (0..map.shape.len()).rev() {
+                let extent = i64::from(map.shape[axis]);
+                let at = origin[axis].wrapping_add(rest % extent);
+                rest /= extent;
+                inside &= (0..extents[axis]).contains(&at);
+                index = index.wrapping_add(at.wrapping_mul(strides[axis]));
+            }
+            let byte = swizzled(start.wrapping_add(place * size), map.swizzle);
+            let local = (byte - local.offset) / size;
+            elements.push((inside.then_some(index), local));
+        }
+        let argument = self.warp.values[map.base].scalar() as usize;
+        Ok((argument, local, elements))
+    }
+}
+
+fn map_of(func: &Func, inst: Inst) -> &op::TensorMap {
+    if let Op::TensorMap(map) = func.op(inst) {
+        return map;
+    }
+    unreachable!("broken invariant: a verified map is made by `tensor_map`")
+}
+
+/// Where a byte of a box goes: pieces of 16 bytes are exchanged as the bits from 7 up say.
+fn swizzled(byte: i64, swizzle: i64) -> i64 {
+    let pieces = (swizzle / 16).max(1) - 1;
+    byte ^ (byte >> 7 & pieces) << 4
+}
+
+impl Machine<'_> {
+    /// Ends the copy under way of this number, oldest first.
+    pub(super) fn land_one(&mut self, number: usize) -> Result<(), Fault> {
+        let flight = self.transfer.flights.remove(number);
+        self.land(flight)
+    }
+
+    /// The bits of a copy go over, and who waits for it hears of it.
+    fn land(&mut self, flight: Flight) -> Result<(), Fault> {
+        for &(global, local) in &flight.elements {
+            let outwards = matches!(flight.end, End::Out { .. });
+            let moved = match (global, &mut self.slots[flight.argument]) {
+                (Some(at), Slot::Buffer(buffer)) if outwards => {
+                    let bits = self.shared.peek(flight.local, local);
+                    buffer.store(self.program, at, flight.lane, bits)
+                }
+                (Some(at), Slot::Buffer(buffer)) => {
+                    let loaded = buffer.load(self.program, at, flight.lane);
+                    loaded.map(|bits| self.shared.put(flight.local, local, bits))
+                }
+                (Some(_), Slot::Scalar(_)) => Ok(()),
+                (None, _) if outwards => Ok(()),
+                (None, _) => {
+                    self.shared.put(flight.local, local, 0);
+                    Ok(())
+                }
+            };
+            moved.map_err(|kind| self.fault(flight.inst, kind))?;
+        }
+        if let End::Phase { word, bytes, began } = flight.end
+            && let Some(mbarrier) = self.transfer.mbarriers.get_mut(&word)
+        {
+            let received = mbarrier.receive(bytes, (began.0, &began.1));
+            received.map_err(|kind| self.fault(flight.inst, kind.into()))?;
+        }
+        Ok(())
+    }
+}
