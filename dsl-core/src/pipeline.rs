@@ -11,7 +11,7 @@ use crate::facts::Facts;
 use crate::ir::Func;
 use crate::lower::{distributed, sequential};
 use crate::passes::{
-    decompose, expand_sums, expand_tiles, int_range, legalise, long_sums, nan_bits, resolve,
+    decompose, expand_sums, expand_tiles, legalise, long_sums, nan_bits, narrow, resolve,
     sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::target::{Approximations, Distribution, Options, Target};
@@ -94,7 +94,7 @@ const LANE: &[Stage] = &[
         run: |func, context| {
             match context.target.distribution {
                 Distribution::Sequential => {}
-                Distribution::Distributed => int_range::narrow_comparisons(func),
+                Distribution::Distributed => narrow::narrow_comparisons(func),
             }
             Ok(())
         },

@@ -24,6 +24,18 @@ pub trait Analysis {
     /// What holds where either of two facts of `value` does.
     fn join(&self, value: Value, a: &Self::Fact, b: &Self::Fact) -> Self::Fact;
 
+    /// What is known of `value`, which control flow or a combiner hands a value of this fact.
+    fn handed(&self, value: Value, fact: &Self::Fact) -> Self::Fact {
+        let _ = value;
+        fact.clone()
+    }
+
+    /// What is left of a fact that has weakened often, and of those that follow, which must come to an end.
+    fn give_up(&self, value: Value, fact: Self::Fact) -> Self::Fact {
+        let _ = fact;
+        self.unknown(value)
+    }
+
     /// What is known of an argument of the function.
     fn argument(&self, position: usize, value: Value) -> Self::Fact {
         let _ = position;
@@ -172,15 +184,16 @@ impl<A: Analysis> Solver<'_, A> {
 
     /// Joins what is known of a value with what else flows into it. Whether that has changed it.
     fn weaken(&mut self, value: Value, fact: &A::Fact) -> bool {
+        let fact = self.analysis.handed(value, fact);
         if !self.reached[value] {
             self.reached[value] = true;
-            self.facts[value] = fact.clone();
+            self.facts[value] = fact;
             return true;
         }
         let known = &self.facts[value];
-        let mut joined = self.analysis.join(value, known, fact);
+        let mut joined = self.analysis.join(value, known, &fact);
         if joined != *known && self.changes[value] == MOST_CHANGES {
-            joined = self.analysis.unknown(value);
+            joined = self.analysis.give_up(value, joined);
         }
         if joined == *known {
             return false;

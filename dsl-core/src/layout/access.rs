@@ -1,66 +1,53 @@
 //! Which layouts suit memory accesses, dots and tiles that nothing constrains.
 
-use super::contiguity::Contiguity;
 use super::linear::LinearLayout;
 use crate::ir::index_map::dim_offset;
 use crate::ir::{Func, MemoryAccess};
+use crate::passes::indices::{Along, Indices};
 use crate::target::{LANE_BITS, Target};
 
 impl MemoryAccess {
     /// The axes, the one along which offsets count up furthest first.
     #[must_use]
-    pub fn order(&self, func: &Func, contiguity: &Contiguity) -> Vec<usize> {
-        let facts = contiguity.of(self.offsets);
+    pub fn order(&self, func: &Func, indices: &Indices) -> Vec<usize> {
+        let facts = indices.fact(self.offsets);
         let mut order: Vec<usize> = (0..func.ty(self.offsets).shape.rank()).rev().collect();
-        order.sort_by_key(|&axis| std::cmp::Reverse(facts.axis(axis).contiguous));
+        order.sort_by_key(|&axis| std::cmp::Reverse(facts.axis(axis).counting()));
         order
     }
 
     /// Log2 of the number of consecutive elements along `axis` that one access may move: they are
     /// consecutive in memory, are aligned, and fit a vector of the target. Their masks hold up to one of them.
     #[must_use]
-    pub fn vector_bits(
-        &self,
-        func: &Func,
-        contiguity: &Contiguity,
-        axis: usize,
-        target: &Target,
-    ) -> u32 {
-        let whole = self.whole_bits(func, contiguity, axis, target);
-        let mask = self.mask.map(|mask| contiguity.of(mask).axis(axis));
-        let falling = mask.map_or(0, |mask| mask.falling());
-        if falling > whole && contiguity.remembered(|| Self::all_aligned(func, contiguity, target))
-        {
-            return self.bits(func, contiguity, axis, falling, target);
+    pub fn vector_bits(&self, func: &Func, indices: &Indices, axis: usize, target: &Target) -> u32 {
+        let whole = self.whole_bits(func, indices, axis, target);
+        let mask = self.mask.map(|mask| indices.fact(mask).axis(axis));
+        let falling = mask.map_or(0, Along::falling);
+        if falling > whole && indices.remembered(|| Self::all_aligned(func, indices, target)) {
+            return self.bits(func, indices, axis, falling, target);
         }
         whole
     }
 
     /// The same for elements that share their mask.
     #[must_use]
-    pub fn whole_bits(
-        &self,
-        func: &Func,
-        contiguity: &Contiguity,
-        axis: usize,
-        target: &Target,
-    ) -> u32 {
-        let mask = self.mask.map(|mask| contiguity.of(mask).axis(axis));
-        let masked = mask.map_or(u32::MAX, |mask| mask.constant);
-        self.bits(func, contiguity, axis, masked, target)
+    pub fn whole_bits(&self, func: &Func, indices: &Indices, axis: usize, target: &Target) -> u32 {
+        let mask = self.mask.map(|mask| indices.fact(mask).axis(axis));
+        let masked = mask.map_or(u32::MAX, Along::equal);
+        self.bits(func, indices, axis, masked, target)
     }
 
     /// Whether every masked access of runs would do with vectors but for its mask. One that goes
     /// element by element is best off in a layout that the others should share.
-    fn all_aligned(func: &Func, contiguity: &Contiguity, target: &Target) -> bool {
+    fn all_aligned(func: &Func, indices: &Indices, target: &Target) -> bool {
         let insts = func.all_insts();
         let mut tiles = insts.iter().filter_map(|&inst| func.op(inst).access());
         tiles.all(|tile| {
-            let order = tile.order(func, contiguity);
+            let order = tile.order(func, indices);
             order.first().is_none_or(|&axis| {
-                let runs = contiguity.of(tile.offsets).axis(axis).contiguous > 0;
+                let runs = indices.fact(tile.offsets).axis(axis).counting() > 0;
                 let masked = tile.mask.is_some() && runs;
-                !masked || tile.bits(func, contiguity, axis, u32::MAX, target) > 0
+                !masked || tile.bits(func, indices, axis, u32::MAX, target) > 0
             })
         })
     }
@@ -68,7 +55,7 @@ impl MemoryAccess {
     fn bits(
         &self,
         func: &Func,
-        contiguity: &Contiguity,
+        indices: &Indices,
         axis: usize,
         masked: u32,
         target: &Target,
@@ -80,8 +67,8 @@ impl MemoryAccess {
         let base = func
             .parameter_index(self.base)
             .map_or(0, |index| func.parameters[index].divisor.trailing_zeros());
-        let facts = contiguity.of(self.offsets).axis(axis);
-        let most = facts.contiguous.min(masked);
+        let facts = indices.fact(self.offsets).axis(axis);
+        let most = facts.counting().min(masked);
         let most = most.min(target.vector_bytes.ilog2() - element);
         let fits = |bits: &u32| facts.divisor_of_runs(*bits) >= *bits && base >= element + bits;
         (1..=most).rev().find(fits).unwrap_or(0)

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::access::{access_layout, dot_layout, is_coalesced, warp_bits_for};
-use super::contiguity::Contiguity;
 pub use super::origin::Origin;
 use super::origin::origins;
 use super::reduction::ReductionSteps;
@@ -18,6 +17,7 @@ use super::{LayoutError, LinearLayout};
 use crate::entity::EntityMap;
 use crate::ir::index_map::dim_bits;
 use crate::ir::{DType, Func, IndexMap, Inst, MemoryAccess, Op, Shape, Trait, Value, op};
+use crate::passes::indices::Indices;
 use crate::semantics::reduction::evaluation_order;
 use crate::target::{Schedule, Target};
 
@@ -27,7 +27,7 @@ pub struct Assignment {
     /// Log2 of the number of warps.
     pub warp_bits: u32,
     /// What is known about offsets and masks.
-    pub contiguity: Contiguity,
+    pub indices: Indices,
     origins: EntityMap<Value, Origin>,
     layouts: EntityMap<Value, Option<Rc<LinearLayout>>>,
     stores: BTreeMap<Inst, Rc<LinearLayout>>,
@@ -72,7 +72,7 @@ pub fn assign(
         target,
         insts,
         definitions: func.definitions(),
-        contiguity: Contiguity::analyse(func),
+        indices: Indices::of(func),
         warp_bits,
         origins: origins.of,
         layouts: EntityMap::filled(func.value_count(), None),
@@ -94,14 +94,14 @@ pub fn assign(
         }
     }
     let Assigner {
-        contiguity,
+        indices,
         origins,
         layouts,
         ..
     } = assigner;
     Ok(Assignment {
         warp_bits,
-        contiguity,
+        indices,
         origins,
         layouts,
         stores,
@@ -113,7 +113,7 @@ struct Assigner<'a> {
     target: &'a Target,
     insts: Vec<Inst>,
     definitions: EntityMap<Value, Option<Inst>>,
-    contiguity: Contiguity,
+    indices: Indices,
     warp_bits: u32,
     origins: EntityMap<Value, Origin>,
     layouts: EntityMap<Value, Option<Rc<LinearLayout>>>,
@@ -131,10 +131,10 @@ impl Assigner<'_> {
             let Some(access) = self.func.op(inst).access() else {
                 continue;
             };
-            let Some(&axis) = access.order(self.func, &self.contiguity).first() else {
+            let Some(&axis) = access.order(self.func, &self.indices).first() else {
                 continue;
             };
-            let bits = access.vector_bits(self.func, &self.contiguity, axis, self.target);
+            let bits = access.vector_bits(self.func, &self.indices, axis, self.target);
             let widest = self
                 .vectors
                 .entry((self.shape(access.offsets), axis))
@@ -144,7 +144,7 @@ impl Assigner<'_> {
     }
 
     fn preferred(&self, access: &MemoryAccess) -> Rc<LinearLayout> {
-        let order = access.order(self.func, &self.contiguity);
+        let order = access.order(self.func, &self.indices);
         self.ordered(&self.shape(access.offsets), &order)
     }
 
@@ -405,7 +405,7 @@ impl Assigner<'_> {
         let Some(found) = self.known(value)? else {
             return Ok(Some(self.known(access.offsets)?.unwrap_or(preferred)));
         };
-        let axis = access.order(self.func, &self.contiguity).first().copied();
+        let axis = access.order(self.func, &self.indices).first().copied();
         let Some(mask) = axis.and_then(|axis| found.dim_mask(axis).ok()) else {
             return Ok(None);
         };

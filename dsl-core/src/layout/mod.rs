@@ -7,7 +7,6 @@
 
 pub mod access;
 pub mod assign;
-pub mod contiguity;
 #[cfg(test)]
 mod conversion_tests;
 pub mod convert;
@@ -16,7 +15,6 @@ pub mod linear;
 pub mod matrix;
 mod origin;
 pub mod reduction;
-mod runs;
 pub mod scan;
 #[cfg(test)]
 mod shape_tests;

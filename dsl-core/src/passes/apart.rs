@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::affine::{Affine, Step};
-use super::int_range::{Range, ranges_where};
+use super::indices::{Indices, are_apart};
+use super::linear::Linear;
+use super::ranges::Range;
 use crate::entity::EntityMap;
 use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, MAX_RANK, Op, Region, Value, op};
 use crate::launch::{Launch, LaunchExpression};
@@ -81,39 +82,6 @@ impl Condition {
     }
 }
 
-/// Whether steps of these lengths, as many as are with each, never lead to one place on two ways, modulo
-/// 2^64.
-fn are_apart(axes: &mut [(i128, i128)]) -> bool {
-    if axes.iter().any(|&(_, count)| count < 0) {
-        return true;
-    }
-    axes.sort_unstable();
-    let mut reach = 0;
-    axes.iter()
-        .filter(|&&(_, count)| count > 0)
-        .all(|&(length, count)| {
-            let apart = length > reach;
-            reach += length * count;
-            apart && reach < 1 << 64
-        })
-}
-
-/// Whether no two elements of a tile of offsets are equal, whatever the arguments of a launch are.
-pub fn are_distinct(func: &Func, affine: &Affine<'_>, offsets: Value) -> bool {
-    let shape = func.ty(offsets).shape;
-    let Some(steps) = affine.steps_of(offsets) else {
-        return false;
-    };
-    let long = (0..shape.rank()).filter(|&axis| shape.extent(axis) > 1);
-    let axes: Option<Vec<(i128, i128)>> = long
-        .map(|axis| {
-            let step = i128::from(steps[axis].constant()?);
-            Some((step.abs(), shape.extent(axis) as i128 - 1))
-        })
-        .collect();
-    axes.is_some_and(|mut axes| are_apart(&mut axes))
-}
-
 /// What the arguments of a launch must be like for the stores of a function to write no element twice.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
@@ -166,8 +134,8 @@ pub fn stores(func: &Func) -> BTreeMap<Inst, Apart> {
     let mut analysis = Analysis {
         func,
         definitions: func.definitions(),
-        affine: Affine::new(func),
-        ranges: ranges_where(func, Some(SMALL)),
+        indices: Indices::of(func),
+        small: Indices::given(func, Some(SMALL)),
         runs: Vec::new(),
         found: BTreeMap::new(),
     };
@@ -178,9 +146,9 @@ pub fn stores(func: &Func) -> BTreeMap<Inst, Apart> {
 struct Analysis<'a> {
     func: &'a Func,
     definitions: EntityMap<Value, Option<Inst>>,
-    affine: Affine<'a>,
-    /// What integers can be on launches whose arguments are [`SMALL`].
-    ranges: EntityMap<Value, Option<Range>>,
+    indices: Indices,
+    /// What holds on launches whose arguments are [`SMALL`].
+    small: Indices,
     /// What the branches around the current instruction say.
     runs: Vec<(LaunchExpression, i128)>,
     found: BTreeMap<Inst, Apart>,
@@ -222,7 +190,7 @@ impl Analysis<'_> {
 
     /// The number that a comparison of scalars shows to be greater than a constant.
     fn least(&self, ordered: &Ordered) -> Option<(LaunchExpression, i128)> {
-        let least = self.ranges[ordered.smaller]?.low - i128::from(ordered.may_equal);
+        let least = self.small.range(ordered.smaller)?.low - i128::from(ordered.may_equal);
         let number = self.expression(ordered.larger)?;
         (least >= 0).then_some((number, least))
     }
@@ -233,7 +201,7 @@ impl Analysis<'_> {
 
     fn store(&self, offsets: Value, mask: Option<Value>) -> Option<Apart> {
         let shape = self.func.ty(offsets).shape;
-        let steps = self.affine.steps_of(offsets)?;
+        let steps = self.indices.fact(offsets).steps()?;
         let mut below = vec![Vec::new(); shape.rank()];
         if let Some(mask) = mask {
             self.bounds(mask, &mut below);
@@ -256,7 +224,7 @@ impl Analysis<'_> {
         }
         let axis = |(axis, last): (usize, i128)| {
             Some(Axis {
-                step: self.length(&steps[axis])?,
+                step: self.length(steps[axis])?,
                 last,
                 below: std::mem::take(&mut below[axis]),
             })
@@ -267,7 +235,7 @@ impl Analysis<'_> {
         }))
     }
 
-    fn length(&self, step: &Step) -> Option<Vec<(Vec<LaunchExpression>, i64)>> {
+    fn length(&self, step: &Linear) -> Option<Vec<(Vec<LaunchExpression>, i64)>> {
         let product = |(factors, times): (&[Value], i64)| {
             let factors = factors.iter().map(|&factor| self.expression(factor));
             Some((factors.collect::<Option<_>>()?, times))
@@ -279,7 +247,7 @@ impl Analysis<'_> {
     /// are not negative and below a scalar.
     fn bounds(&self, mask: Value, below: &mut [Vec<(LaunchExpression, i128)>]) {
         let comparisons = self.comparisons(mask);
-        let zero = |value: Value| self.affine.uniform(value).is_zero();
+        let zero = |value: Value| self.indices.fact(value).number() == Some(0);
         // Of one index, along the same axes of the mask.
         let natural: BTreeSet<(Value, &[usize])> = comparisons
             .iter()
@@ -288,26 +256,20 @@ impl Analysis<'_> {
             .collect();
         for ordered in &comparisons {
             let index = ordered.smaller;
-            let low = self.ranges[index].map(|range| range.low);
+            let low = self.small.range(index).map(|range| range.low);
             let is_natural = natural.contains(&(index, &ordered.axes[..]));
             if !is_natural && low.is_none_or(|low| low < 0) {
                 continue;
             }
-            let steps = self
-                .affine
-                .steps_of(index)
-                .zip(self.affine.steps_of(ordered.larger));
-            let Some((steps, bound)) = steps else {
+            let Some(steps) = self.indices.fact(index).steps() else {
                 continue;
             };
-            // An axis of extent 1 has a step that nothing takes, and may be repeated by a broadcast.
-            let shape = self.func.ty(index).shape;
-            let is_moving = |&axis: &usize| shape.extent(axis) > 1 && !steps[axis].is_zero();
-            let mut moving = (0..steps.len()).filter(is_moving);
+            let mut moving = (0..steps.len()).filter(|&axis| !steps[axis].is_zero());
             let (Some(axis), None) = (moving.next(), moving.next()) else {
                 continue;
             };
-            let counts = steps[axis].constant() == Some(1) && bound.iter().all(Step::is_zero);
+            let bound = self.indices.fact(ordered.larger);
+            let counts = steps[axis].constant() == Some(1) && bound.is_uniform();
             if let Some(bound) = self.expression(ordered.larger).filter(|_| counts) {
                 below[ordered.axes[axis]].push((bound, i128::from(ordered.may_equal)));
             }

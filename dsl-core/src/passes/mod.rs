@@ -2,7 +2,6 @@
 //!
 //! Each pass is a plain function on a function. After [`resolve`] none changes a bit of any result.
 
-pub mod affine;
 pub mod allocate;
 pub mod apart;
 pub mod carried;
@@ -15,13 +14,16 @@ pub mod expand_sums;
 pub mod expand_tiles;
 pub mod float_range;
 pub mod fold;
-pub mod int_range;
+pub mod indices;
 pub mod legalise;
 pub mod licm;
+pub mod linear;
 pub mod long_sums;
 mod mask_ranges;
 pub mod nan_bits;
+pub mod narrow;
 pub mod proof;
+pub mod ranges;
 pub mod resolve;
 pub mod rewrite;
 pub mod simplify;

@@ -15,6 +15,7 @@ use crate::ir::MemoryAccess;
 use crate::ir::{CompareOp, DType, Inst, Literal, Op, Shape, Trait, Type, Value, op};
 use crate::layout::assign::Origin;
 use crate::layout::{LinearLayout, ThreadMap};
+use crate::passes::indices::Span;
 use crate::passes::long_sums::LONGEST_CHAIN;
 use crate::target::{Bounds, LANE_BITS, WARP_LANES};
 
@@ -26,14 +27,6 @@ const MOST_VALUES: usize = 2 * LONGEST_CHAIN as usize;
 
 /// The longest reach along an axis with a scalar step, in steps.
 const MOST_STEPS: i64 = 1 << 20;
-
-/// What offsets reach: `low .. low + count` from the first one, and as far again from that moved by
-/// some scalars times constants.
-struct Reach {
-    low: i64,
-    count: i64,
-    scalars: Vec<(Value, i64)>,
-}
 
 /// What a lane found to be wrong.
 pub(super) struct Wrong {
@@ -155,15 +148,16 @@ impl Lowering<'_> {
     /// Whether scalars show a whole tile to be in bounds; `None` where the offsets are not linear.
     fn inside(&mut self, base: Value, offsets: Value) -> Result<Option<Value>> {
         let base = self.argument(base);
-        let reach = self.reach(offsets).filter(|_| self.is_wide(offsets));
-        let Some(reach) = reach else {
+        let Some(reach) = self.reach(offsets) else {
+            return Ok(None);
+        };
+        let Some(count) = reach.count() else {
             return Ok(None);
         };
         let origin = vec![self.builder.index(0); self.block.ty(offsets).shape.rank()];
         let first = self.element_at(offsets, &origin, &mut Known::new())?;
         let low = self.builder.index(reach.low);
         let offset = self.builder.add(first, low);
-        let count = reach.count;
         let within = |offset| {
             Op::InBounds(op::InBounds {
                 base,
@@ -192,54 +186,13 @@ impl Lowering<'_> {
         Ok(Some(self.builder.and(inside, last)))
     }
 
-    /// What the offsets reach, if they are linear in the index.
-    fn reach(&self, offsets: Value) -> Option<Reach> {
-        let shape = self.block.ty(offsets).shape;
-        let (mut low, mut high) = (0_i64, 0_i64);
-        let mut scalars = Vec::new();
-        for (axis, step) in self.affine.steps_of(offsets)?.into_iter().enumerate() {
-            let last = shape.extent(axis) as i64 - 1;
-            if let Some(step) = step.constant() {
-                let reach = step.checked_mul(last)?;
-                low = low.checked_add(reach.min(0))?;
-                high = high.checked_add(reach.max(0))?;
-            } else {
-                let (step, factor) = step.multiple()?;
-                let times = factor.checked_mul(last)?;
-                let fits = self.block.ty(step).is_scalar() && (0..=MOST_STEPS).contains(&times);
-                fits.then(|| scalars.push((step, times)))?;
-            }
-        }
-        let count = high.checked_sub(low)?.checked_add(1)?;
-        Some(Reach {
-            low,
-            count,
-            scalars,
-        })
-    }
-
-    /// Whether a tile is made of `i64` arithmetic alone: what is converted may have wrapped before.
-    fn is_wide(&self, value: Value) -> bool {
-        let mut pending = vec![value];
-        let mut seen = BTreeSet::new();
-        while let Some(value) = pending.pop() {
-            let ty = self.block.ty(value);
-            if ty.is_scalar() || !seen.insert(value) {
-                continue;
-            }
-            let op = self.definitions[value].map(|inst| self.block.op(inst));
-            let Some(op) = op.filter(|_| ty.dtype() == Some(DType::I64)) else {
-                return false;
-            };
-            if let Some(shape) = op.shape() {
-                pending.push(shape.x());
-            } else if let Op::Binary(op::Binary { lhs, rhs, .. }) = op {
-                pending.extend([*lhs, *rhs]);
-            } else if !matches!(op, Op::Constant(_) | Op::Splat(_) | Op::Arange(_)) {
-                return false;
-            }
-        }
-        true
+    /// What the offsets reach, if it takes few steps along scalars.
+    fn reach(&self, offsets: Value) -> Option<Span> {
+        let span = self.assignment.indices.fact(offsets).span()?;
+        let fits = |&(step, times): &(Value, i64)| {
+            self.block.ty(step) == Type::INDEX && (0..=MOST_STEPS).contains(&times)
+        };
+        span.scalars.iter().all(fits).then_some(span)
     }
 
     /// Each lane looks at some elements of the tile, one after the other, computing their offsets and

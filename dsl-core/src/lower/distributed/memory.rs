@@ -9,8 +9,8 @@ use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::numbers::filling;
 use crate::ir::{DType, Effect, Func, Inst, Literal, MemoryAccess, Op, Type, Value, op};
-use crate::layout::contiguity::Contiguity;
 use crate::layout::{Holder, LinearLayout};
+use crate::passes::indices::Indices;
 use crate::target::Target;
 
 /// One load or store of a tile, ready to be made vector by vector.
@@ -318,12 +318,12 @@ impl Lowering<'_> {
         &self,
         tile: &MemoryAccess,
         layout: &LinearLayout,
-        most: fn(&MemoryAccess, &Func, &Contiguity, usize, &Target) -> u32,
+        most: fn(&MemoryAccess, &Func, &Indices, usize, &Target) -> u32,
     ) -> Vec<Vec<u32>> {
-        let contiguity = &self.assignment.contiguity;
+        let indices = &self.assignment.indices;
         let mut bits = Vec::new();
-        if let Some(&axis) = tile.order(self.block, contiguity).first() {
-            let most = most(tile, self.block, contiguity, axis, self.target);
+        if let Some(&axis) = tile.order(self.block, indices).first() {
+            let most = most(tile, self.block, indices, axis, self.target);
             let lowest = layout.dim_mask(axis).map_or(0, u64::trailing_zeros);
             for bit in lowest..lowest + most {
                 let Holder::Register(register) = layout.holder(bit) else {
@@ -356,9 +356,9 @@ impl Lowering<'_> {
         offsets: Value,
         layout: &Rc<LinearLayout>,
     ) -> Option<(Value, Rc<LinearLayout>)> {
-        let facts = self.assignment.contiguity.of(offsets);
+        let facts = self.assignment.indices.fact(offsets);
         let distinct = layout.dim_bits().len() == 1
-            && facts.axis(0).contiguous == layout.tile_bits()
+            && facts.axis(0).counting() == layout.tile_bits()
             && !layout.is_replicated();
         distinct.then(|| (offsets, Rc::clone(layout)))
     }

@@ -45,7 +45,6 @@ use crate::facts::Facts;
 use crate::ir::{Func, Inst, Stage, Value};
 use crate::layout::assign::{Assignment, assign};
 use crate::layout::{LayoutError, LinearLayout};
-use crate::passes::affine::Affine;
 use crate::passes::allocate::allocate;
 use crate::passes::apart::{self, Apart};
 use crate::target::{Bounds, LANE_BITS, Options, Schedule, Target};
@@ -141,7 +140,6 @@ struct Lowering<'a> {
     assignment: Assignment,
     definitions: EntityMap<Value, Option<Inst>>,
     sites: BTreeMap<Inst, i64>,
-    affine: Affine<'a>,
     /// The stores that write no element twice.
     apart: BTreeSet<Inst>,
     target: &'a Target,
@@ -177,7 +175,6 @@ impl<'a> Lowering<'a> {
             assignment,
             definitions: block.definitions(),
             sites: access_sites(block),
-            affine: Affine::new(block),
             apart: BTreeSet::new(),
             target,
             bounds: options.bounds,

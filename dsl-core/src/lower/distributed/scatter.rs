@@ -40,25 +40,15 @@ impl Lowering<'_> {
         layout: &Rc<LinearLayout>,
     ) -> Result<()> {
         let shape = self.block.ty(offsets).shape;
-        let steps = self
-            .affine
-            .steps_of(offsets)
-            .filter(|_| self.apart.contains(&inst));
-        let Some(steps) = steps else {
-            self.find_highest(access, layout);
-            return Ok(());
-        };
+        let indices = &self.assignment.indices;
         let repeated: Vec<usize> = (0..shape.rank())
-            .filter(|&axis| shape.extent(axis) > 1 && steps[axis].is_zero())
+            .filter(|&axis| shape.extent(axis) > 1 && indices.fact(offsets).axis(axis).is_still())
             .collect();
-        let facts = mask.map(|mask| self.assignment.contiguity.of(mask));
-        let settled = repeated.iter().all(|&axis| {
-            let bits = shape.extent(axis).trailing_zeros();
-            facts
-                .as_ref()
-                .is_none_or(|facts| facts.axis(axis).constant == bits)
+        let settled = mask.is_none_or(|mask| {
+            let facts = indices.fact(mask);
+            repeated.iter().all(|&axis| facts.axis(axis).is_still())
         });
-        if !settled {
+        if !settled || !self.apart.contains(&inst) {
             self.find_highest(access, layout);
             return Ok(());
         }

@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entity::{Entity, EntityMap};
 use crate::ir::{Effect, Func, Inst, Op, Region, Trait, Value, op};
-use crate::passes::affine::Affine;
-use crate::passes::apart::are_distinct;
+use crate::passes::indices::Indices;
 use crate::passes::long_sums::LONGEST_CHAIN;
 use crate::target::{Bounds, Target};
 
@@ -83,7 +82,7 @@ impl Plan {
             branching: BTreeSet::new(),
             affine: BTreeSet::new(),
             definitions: func.definitions(),
-            steps: OnceCell::new(),
+            indices: OnceCell::new(),
         };
         planner.place(func.body(), &mut Vec::new());
         for inst in func.all_insts() {
@@ -121,8 +120,8 @@ pub(super) struct Planner<'a> {
     /// them: index arithmetic, which is done on scalars for whole vectors.
     pub(super) affine: BTreeSet<Value>,
     definitions: EntityMap<Value, Option<Inst>>,
-    /// The steps of offsets, for the functions in which a load may be overwritten.
-    steps: OnceCell<Affine<'a>>,
+    /// The facts of offsets, for the functions in which a load may be overwritten.
+    indices: OnceCell<Indices>,
 }
 
 /// Whether a tile that the op makes can be computed element by element.
@@ -375,7 +374,7 @@ impl Planner<'_> {
         let Op::Store(store) = self.func.op(used.root) else {
             return false;
         };
-        let steps = || self.steps.get_or_init(|| Affine::new(self.func));
-        used.same_place && store.offsets == offsets && are_distinct(self.func, steps(), offsets)
+        let indices = || self.indices.get_or_init(|| Indices::of(self.func));
+        used.same_place && store.offsets == offsets && indices().are_distinct(offsets)
     }
 }
