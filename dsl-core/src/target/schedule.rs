@@ -105,7 +105,8 @@ schedule! {
         kept: false,
         tries: [1, 2, 4, 8, 16, 32],
     }
-    /// Depth of all software pipelines; otherwise each loop states its own.
+    /// Depth of all software pipelines, an error where the shared memory is too small for it; otherwise
+    /// each loop states its own, which is less where that does not fit.
     Stages stages {
         values: All,
         range: |_| 1..=u32::MAX,

@@ -94,12 +94,13 @@ pub(crate) fn lower(
         lowering.residents = residents.clone();
         lowering.function()?;
         let mut func = lowering.builder.finish()?;
-        // Pipelines that do not fit become shallower, then counters stay in place no longer.
+        // Pipelines that do not fit become shallower unless their depth is stated, then counters stay in
+        // place no longer.
         let Err(error) = allocate(&mut func, target) else {
             verify::placement(&func)?;
             return verify::lane(func);
         };
-        if most > 1 {
+        if most > 1 && options.schedule.stages.is_none() {
             most -= 1;
         } else if !residents.drop_last() {
             return Err(error);

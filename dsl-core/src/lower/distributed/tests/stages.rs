@@ -127,6 +127,28 @@ fn a_pipeline_that_does_not_fit_is_shallower() {
 }
 
 #[test]
+fn a_stated_depth_that_does_not_fit_is_an_error() {
+    let large = rows(1).replace("1024", "16384");
+    let func = verify::block(parse(&large, "test.bir").expect("parses")).expect("verifies");
+    let options = Options {
+        schedule: Schedule {
+            warps: Some(8),
+            stages: Some(4),
+            ..Schedule::default()
+        },
+        ..Options::default()
+    };
+    let error = lower(&func, &options).expect_err("does not fit");
+    assert_eq!(
+        error.to_string(),
+        "error: the kernel takes 262144 bytes of shared memory, expected at most 232448\n  \
+         --> test.bir:6:9\n  \
+         note: the largest buffers take 262144 at test.bir:6:9\n  \
+         note: use smaller tiles or fewer stages"
+    );
+}
+
+#[test]
 fn loads_of_what_the_loop_stores_stay() {
     let aliased = rows(3).replace("yield [%e]", "store %x, %o, %e\n yield [%e]");
     let aliased = aliased.replace("%x: ptr<f32> divisor", "%x: ptr<f32> write divisor");
