@@ -111,7 +111,8 @@ pub(crate) fn after(
             diagnostics,
         }),
         (None, Ok(_)) => Err(Error::Invalid(format!(
-            "`{stage}` is no stage of the pipeline, expected `{}`",
+            "`{stage}` is no stage of the pipeline for `{}`, expected `{}`",
+            target.name,
             pipeline::stages().collect::<Vec<_>>().join("`, `")
         ))),
     }

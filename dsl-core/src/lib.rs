@@ -19,6 +19,7 @@ pub mod lower;
 pub mod passes;
 pub mod pipeline;
 pub mod random;
+pub mod schedule;
 pub mod semantics;
 pub mod target;
 pub mod text;

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::facts::Facts;
 use crate::ir::Func;
 use crate::lower::{distributed, sequential};
@@ -14,8 +14,10 @@ use crate::passes::{
     decompose, expand_sums, expand_tiles, legalise, long_sums, nan_bits, narrow, resolve,
     sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
+use crate::schedule::assign::assign;
+use crate::schedule::place::place;
 use crate::target::{Approximations, Distribution, Options, Target};
-use crate::verify::{self, BlockFunc, LaneFunc};
+use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
 /// Sees the function after each stage, with the stage's name.
 pub type Observer<'a> = dyn FnMut(&'static str, &Func) + 'a;
@@ -84,7 +86,10 @@ const BLOCK: &[Stage] = &[
     plain!("tidy_masks", tidy),
 ];
 
-/// The name of the lowering, between [`BLOCK`] and [`LANE`].
+/// The names of the stages that say where tiles of a GPU lie, after [`BLOCK`].
+const SCHEDULE: &[&str] = &["assign", "place"];
+
+/// The name of the lowering, before [`LANE`].
 const LOWER: &str = "lower";
 
 /// From what the lowering made to the last clean-up.
@@ -114,11 +119,12 @@ const FINISH: &[Stage] = &[
     },
 ];
 
-/// The names of all stages, in order.
+/// The names of all stages, in order. A CPU has none of the schedule.
 pub fn stages() -> impl Iterator<Item = &'static str> {
     let names = |stages: &'static [Stage]| stages.iter().map(|stage| stage.name);
     let last = names(LANE).chain(names(FINISH));
-    names(BLOCK).chain([LOWER]).chain(last)
+    let first = names(BLOCK).chain(SCHEDULE.iter().copied());
+    first.chain([LOWER]).chain(last)
 }
 
 fn run(
@@ -183,15 +189,62 @@ pub fn lower(
     facts: &Facts,
     observe: &mut Observer<'_>,
 ) -> Result<LaneFunc, Diagnostics> {
-    let unshown = !facts.inside && block.parameters.iter().any(|parameter| parameter.tiled);
-    let block = match unshown {
-        false => Cow::Borrowed(block),
-        true => Cow::Owned(checked_tiles(block)?),
+    match target.distribution {
+        Distribution::Sequential => {
+            let block = match are_unshown(block, facts) {
+                false => Cow::Borrowed(block),
+                true => Cow::Owned(verify::block(checked_tiles(block.clone().into_inner()))?),
+            };
+            let lane = sequential::lower(&block, target, options)?;
+            end(lane, target, options, facts, observe)
+        }
+        Distribution::Distributed => {
+            let assigned = assign(block.clone(), target, &options.schedule)?;
+            observe(SCHEDULE[0], &assigned);
+            expand(assigned, target, options, facts, observe)
+        }
+    }
+}
+
+/// The stages after the layouts of a schedule function are stated, all or some.
+///
+/// # Errors
+/// Tiles that are too large for the target, and warps that are not those of the function.
+pub fn expand(
+    assigned: ScheduleFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    observe: &mut Observer<'_>,
+) -> Result<LaneFunc, Diagnostics> {
+    let outside = |message: String| Diagnostic::new(Loc::none(), message);
+    options.schedule.check(&target.gpu).map_err(outside)?;
+    if let Some(warps) = options
+        .schedule
+        .warps
+        .filter(|&warps| warps != assigned.warps)
+    {
+        let message = format!("a function for {} warps, expected {warps}", assigned.warps);
+        return Err(outside(message).into());
+    }
+    let assigned = match are_unshown(&assigned, facts) {
+        false => assigned,
+        true => verify::schedule(checked_tiles(assigned.into_inner()))?,
     };
-    let lane = match target.distribution {
-        Distribution::Sequential => sequential::lower(&block, target, options)?,
-        Distribution::Distributed => distributed::lower(&block, target, options, facts)?,
-    };
+    let placed = place(assigned, target.gpu.tile_registers)?;
+    observe(SCHEDULE[1], &placed);
+    let lane = distributed::lower(&placed, target, options, facts)?;
+    end(lane, target, options, facts, observe)
+}
+
+/// The stages after the lowering.
+fn end(
+    lane: LaneFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    observe: &mut Observer<'_>,
+) -> Result<LaneFunc, Diagnostics> {
     observe(LOWER, &lane);
     let context = Context {
         target,
@@ -204,13 +257,17 @@ pub fn lower(
     verify::lane(func)
 }
 
+/// Whether a function accesses tiles of tensors that are not known to lie in their memory.
+fn are_unshown(func: &Func, facts: &Facts) -> bool {
+    !facts.inside && func.parameters.iter().any(|parameter| parameter.tiled)
+}
+
 /// The function with every access checked, those to tiles of tensors too.
-fn checked_tiles(block: &BlockFunc) -> Result<BlockFunc, Diagnostics> {
-    let mut func = block.clone().into_inner();
+fn checked_tiles(mut func: Func) -> Func {
     for parameter in &mut func.parameters {
         parameter.tiled = false;
     }
-    verify::block(func)
+    func
 }
 
 /// The stages that a lane function written by hand needs before a backend takes it.
@@ -258,7 +315,9 @@ mod tests {
                 observe,
             )
             .expect("compiles");
-            assert_eq!(seen, stages().collect::<Vec<_>>());
+            let cpu = target.distribution == Distribution::Sequential;
+            let expected = stages().filter(|name| !(cpu && SCHEDULE.contains(name)));
+            assert_eq!(seen, expected.collect::<Vec<_>>());
         }
     }
 

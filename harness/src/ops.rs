@@ -26,7 +26,7 @@ pub struct OpRow {
 
 /// Every op, elementwise families first.
 pub fn rows() -> Vec<OpRow> {
-    let (block, lane) = (Stage::Block.word(), Stage::Lane.word());
+    let [block, schedule, lane] = [Stage::Block, Stage::Schedule, Stage::Lane].map(Stage::word);
     let mut rows = Vec::new();
     macro_rules! family {
         ($($Family:ident $kind:literal [$($stage:ident)*];)*) => { $(
@@ -43,13 +43,13 @@ pub fn rows() -> Vec<OpRow> {
         )* };
     }
     family! {
-        UnaryOp "primitive" [block lane];
-        BinaryOp "primitive" [block lane];
-        TernaryOp "primitive" [block lane];
-        CompareOp "primitive" [block lane];
+        UnaryOp "primitive" [block schedule lane];
+        BinaryOp "primitive" [block schedule lane];
+        TernaryOp "primitive" [block schedule lane];
+        CompareOp "primitive" [block schedule lane];
         RawOp "raw" [lane];
         Function "derived" [block];
-        Approximate "approximate" [block lane];
+        Approximate "approximate" [block schedule lane];
     }
     for (stages, structural) in STRUCTURAL {
         rows.extend(structural.iter().map(|(name, meaning)| OpRow {

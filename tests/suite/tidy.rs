@@ -62,6 +62,7 @@ const FLOORS: &[&[&str]] = &[
     &["passes"],
     &["interp"],
     &["layout"],
+    &["schedule"],
     &["lower"],
     &["pipeline"],
 ];

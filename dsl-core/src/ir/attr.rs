@@ -104,6 +104,8 @@ keyword_attribute! {
     Stage {
         /// Tiles: one instruction is the work of a program.
         Block "block",
+        /// Tiles of which it is known which lane of which warp holds which element.
+        Schedule "schedule",
         /// Scalars and short vectors: what one worker does.
         Lane "lane",
     }

@@ -1,5 +1,6 @@
 //! A function: arenas of values, instructions and regions.
 
+use super::linear::LinearLayout;
 use super::{Op, Stage, Trait, Type, op};
 use crate::diagnostic::Loc;
 use crate::entity::{EntityMap, entity};
@@ -16,6 +17,10 @@ entity!(
 entity!(
     /// A list of instructions with parameters.
     Region "region"
+);
+entity!(
+    /// A layout of tiles.
+    Layout "#l"
 );
 
 /// What a kernel may do with the memory behind a parameter.
@@ -88,7 +93,7 @@ const ADDED_DEPTH: usize = 8;
 pub fn most_depth(stage: Stage) -> usize {
     match stage {
         Stage::Block => MAX_DEPTH,
-        Stage::Lane => MAX_DEPTH + ADDED_DEPTH,
+        Stage::Schedule | Stage::Lane => MAX_DEPTH + ADDED_DEPTH,
     }
 }
 
@@ -104,11 +109,14 @@ pub struct Func {
     pub stage: Stage,
     /// One for each parameter of the body.
     pub parameters: Vec<Parameter>,
-    /// Warps of a thread block that a lane function is made for; 0 means a CPU worker.
+    /// Warps of a thread block that a schedule or lane function is made for; 0 means a CPU worker.
     pub warps: u32,
     /// What the assembler is asked for: of a lane function the fields of the schedule that it keeps.
     pub schedule: Schedule,
     types: EntityMap<Value, Type>,
+    layouts: EntityMap<Layout, LinearLayout>,
+    /// For each value its layout, if it has one.
+    layout_of: EntityMap<Value, Option<Layout>>,
     insts: EntityMap<Inst, InstData>,
     regions: EntityMap<Region, RegionData>,
     body: Region,
@@ -126,6 +134,8 @@ impl Func {
             warps: 0,
             schedule: Schedule::AUTO,
             types: EntityMap::new(),
+            layouts: EntityMap::new(),
+            layout_of: EntityMap::new(),
             insts: EntityMap::new(),
             regions,
             body,
@@ -145,6 +155,42 @@ impl Func {
     /// Changes the type of a value, for passes that rewrite in place.
     pub fn set_type(&mut self, value: Value, ty: Type) {
         self.types[value] = ty;
+    }
+
+    /// The layout of a tile of the schedule stage; nothing where the tile is made in whatever layout a
+    /// use asks for.
+    pub fn layout(&self, value: Value) -> Option<Layout> {
+        self.layout_of[value]
+    }
+
+    /// Changes the layout of a tile.
+    pub fn set_layout(&mut self, value: Value, layout: Option<Layout>) {
+        self.layout_of[value] = layout;
+    }
+
+    /// All layouts, in the order of their references.
+    pub fn linears(&self) -> impl Iterator<Item = &LinearLayout> {
+        self.layouts.iter().map(|(_, layout)| layout)
+    }
+
+    /// What a layout is.
+    pub fn linear(&self, layout: Layout) -> &LinearLayout {
+        &self.layouts[layout]
+    }
+
+    /// The reference of a layout: equal ones have one.
+    pub fn intern(&mut self, layout: LinearLayout) -> Layout {
+        let mut known = self.layouts.keys();
+        match known.find(|&known| self.layouts[known] == layout) {
+            Some(known) => known,
+            None => self.layouts.push(layout),
+        }
+    }
+
+    /// A new value of this type.
+    fn add_value(&mut self, ty: Type) -> Value {
+        self.layout_of.push(None);
+        self.types.push(ty)
     }
 
     /// The number of values ever made: the length of a table indexed by [`Value`].
@@ -217,14 +263,14 @@ impl Func {
 
     /// Adds a parameter of a region.
     pub fn add_region_parameter(&mut self, region: Region, ty: Type) -> Value {
-        let value = self.types.push(ty);
+        let value = self.add_value(ty);
         self.regions[region].parameters.push(value);
         value
     }
 
     /// A new instruction, in no region yet.
     pub fn add_inst(&mut self, op: Op, types: &[Type], loc: Loc) -> Inst {
-        let results = types.iter().map(|&ty| self.types.push(ty)).collect();
+        let results = types.iter().map(|&ty| self.add_value(ty)).collect();
         self.insts.push(InstData {
             op,
             results,
@@ -264,6 +310,15 @@ impl Func {
         let mut insts = Vec::new();
         self.walk(self.body, &mut |inst| insts.push(inst));
         insts
+    }
+
+    /// The body and all regions in it, owners before what they own.
+    pub fn all_regions(&self) -> Vec<Region> {
+        let mut regions = vec![self.body];
+        self.walk(self.body, &mut |inst| {
+            regions.extend(self.insts[inst].op.regions())
+        });
+        regions
     }
 
     /// For each value, the instruction that defines it; parameters have none.

@@ -1,4 +1,4 @@
-//! The IR: values in SSA form, instructions in single-block regions, two stages.
+//! The IR: values in SSA form, instructions in single-block regions, three stages.
 //!
 //! A [`Func`] owns arenas of values, instructions and regions; references such as [`Value`] print
 //! as the text form writes them. A region is a list of instructions with parameters; control flow
@@ -21,6 +21,9 @@ pub mod func;
 pub mod functions;
 pub mod index_map;
 pub mod infer;
+pub mod layout_error;
+pub mod linear;
+pub mod matrix;
 pub mod number;
 pub mod numbers;
 pub mod op;
@@ -38,7 +41,8 @@ pub use carried::Carried;
 pub use dtype::{Class, DType, FloatFormat};
 pub use field::Values;
 pub use func::{
-    Access, Func, Inst, InstData, MAX_DEPTH, Parameter, Region, RegionData, Value, most_depth,
+    Access, Func, Inst, InstData, Layout, MAX_DEPTH, Parameter, Region, RegionData, Value,
+    most_depth,
 };
 pub use functions::{Approximate, Function};
 pub use index_map::IndexMap;

@@ -16,6 +16,7 @@ impl ShapeOp<'_> {
             Self::Slice(op) => op.x,
             Self::Split(op) => op.x,
             Self::View(op) => op.x,
+            Self::Convert(op) => op.x,
         }
     }
 
@@ -24,7 +25,9 @@ impl ShapeOp<'_> {
         let (from, to) = (dim_bits(from), dim_bits(to));
         match self {
             Self::Broadcast(_) => IndexMap::broadcast(from, to),
-            Self::ExpandDims(_) | Self::Reshape(_) => IndexMap::reshape(to, from),
+            Self::ExpandDims(_) | Self::Reshape(_) | Self::Convert(_) => {
+                IndexMap::reshape(to, from)
+            }
             Self::Transpose(op) => IndexMap::transpose(from, &op.permutation),
             Self::Flip(op) => {
                 let axis = op.axis.index();

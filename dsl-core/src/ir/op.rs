@@ -214,7 +214,7 @@ macro_rules! rows {
 type Rows = &'static [(&'static str, &'static str)];
 
 macro_rules! define_op {
-    (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } derived { $($derived:tt)* }
+    (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } place { $($place:tt)* } derived { $($derived:tt)* }
         both { $($both:tt)* } control { $($control:tt)* } block { $($block:tt)* }
         sum { $($sum:tt)* } tensor { $($tensor:tt)* } lane { $($lane:tt)* }
         warp { $($warp:tt)* } transfer { $($transfer:tt)* } worker { $($worker:tt)* }) => {
@@ -235,7 +235,7 @@ macro_rules! define_op {
                 /// An elementwise function of the device's own.
                 Approximate(super::Approximate) { x } -> one;
             }
-            $($elementwise)* $($shape)* $($derived)* $($both)* $($control)* $($block)* $($sum)*
+            $($elementwise)* $($shape)* $($place)* $($derived)* $($both)* $($control)* $($block)* $($sum)*
             $($tensor)* $($lane)* $($warp)* $($transfer)* $($worker)*
         }
         define_view! {
@@ -244,7 +244,7 @@ macro_rules! define_op {
         }
         define_view! {
             /// The op as one that gives a tile the elements of another; `None` for others.
-            ShapeOp shape [] [] $($shape)*
+            ShapeOp shape [] [] $($shape)* $($place)*
         }
         define_view! {
             /// The op as one that a pass makes others of before it is lowered; `None` for others.
@@ -268,6 +268,11 @@ macro_rules! define_op {
                 $($both)* $($control)* $($block)*
         }
         define_view! {
+            /// The op as one of the schedule stage; `None` for those that passes replace before, and those of
+            /// lanes only.
+            ScheduleOp schedule [] [Elementwise elementwise ShapeOp shape] $($both)* $($control)* $($block)*
+        }
+        define_view! {
             /// The op as one of the lanes of a GPU, which a CPU does not have; `None` for others.
             WarpOp warp [] [] $($warp)*
         }
@@ -286,7 +291,7 @@ macro_rules! define_op {
                 $($both)* $($control)* $($lane)*
         }
 
-        /// Mnemonic and documentation of the ops of [`ShapeOp`].
+        /// Mnemonic and documentation of the ops of [`ShapeOp`] of the block stage.
         pub const SHAPE_OPS: Rows = rows! { $($shape)* };
 
         /// Mnemonic and documentation of the ops of [`Derived`] that are of no other view.
@@ -303,8 +308,10 @@ macro_rules! define_op {
 
         /// Mnemonic and documentation of the ops with their own shape, and their stages.
         pub const STRUCTURAL: &[(&[Stage], Rows)] = &[
-            (&[Stage::Block, Stage::Lane], rows! { $($both)* $($control)* $($elementwise)* }),
-            (&[Stage::Block], rows! { $($shape)* $($derived)* $($block)* $($sum)* $($tensor)* }),
+            (Stage::ALL, rows! { $($both)* $($control)* $($elementwise)* }),
+            (&[Stage::Block, Stage::Schedule], rows! { $($shape)* $($block)* }),
+            (&[Stage::Schedule], rows! { $($place)* }),
+            (&[Stage::Block], rows! { $($derived)* $($sum)* $($tensor)* }),
             (&[Stage::Lane], rows! { $($lane)* }),
             (&[Stage::Lane], WARP_OPS),
             (&[Stage::Lane], TRANSFER_OPS),
@@ -334,7 +341,8 @@ impl Op {
     /// Whether the op is legal in functions of `stage`.
     pub fn is_legal_in(&self, stage: Stage) -> bool {
         match stage {
-            Stage::Block => self.block().is_some(),
+            Stage::Block => self.block().is_some() && !matches!(self, Self::Convert(_)),
+            Stage::Schedule => self.schedule().is_some(),
             Stage::Lane => self.lane().is_some(),
         }
     }

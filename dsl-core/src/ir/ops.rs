@@ -1,7 +1,8 @@
 //! The table of ops with their own shape: one row is one op.
 //!
 //! # Stages
-//! *Block* ops work on tiles: one instruction is the work of a whole program. *Lane* ops are what
+//! *Block* ops work on tiles: one instruction is the work of a whole program. The *schedule* stage has the
+//! same ones, and its tiles have layouts. *Lane* ops are what
 //! one worker does: a CPU thread that runs a program, or one lane of a warp. Values of a lane
 //! function are scalars and short vectors (rank 1). Some lane ops are for one of the two only: those of
 //! *warps* and those of *workers*.
@@ -50,6 +51,10 @@ macro_rules! for_each_op {
             /// bit `bits[i]` of the index in `x`, or none of it (`-`). The other bits there are zero, and
             /// `offset` is added by exclusive or. What every shape op is before it is lowered.
             View "view" { x: Value, bits: Bits, offset: i64 } -> stated is [pure pointwise];
+        }
+        place {
+            /// The same tile in another layout.
+            Convert "convert" { x: Value } -> one is [pure pointwise];
         }
         derived {
             /// Two tiles of one type as one with a last axis of extent 2: `a` is at 0 of it and `b` at 1.

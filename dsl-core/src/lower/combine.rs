@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use crate::builder::Builder;
-use crate::ir::{Op, Region, Trait, Value, op};
-use crate::verify::BlockFunc;
+use crate::ir::{Func, Op, Region, Trait, Value, op};
 
 /// A lowering, and how it has what a combiner needs beside its parameters.
 pub(super) trait Combines<'a> {
@@ -13,7 +12,7 @@ pub(super) trait Combines<'a> {
     type Failure;
 
     /// The function with the combiners.
-    fn source(&self) -> &'a BlockFunc;
+    fn source(&self) -> &'a Func;
 
     /// Where ops are emitted.
     fn builder(&mut self) -> &mut Builder;

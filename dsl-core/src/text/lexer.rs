@@ -7,6 +7,8 @@ pub(super) enum TokenKind {
     Value,
     /// `@name`, without the sign.
     Symbol,
+    /// `#name`, without the sign.
+    Layout,
     /// A word or number.
     Word,
     /// One character of punctuation.
@@ -49,13 +51,14 @@ pub(super) fn tokenize(source: &str) -> Vec<Token<'_>> {
             let Some(first) = rest.chars().next() else {
                 break;
             };
-            let sigil = usize::from(first == '%' || first == '@');
+            let sigil = usize::from(['%', '@', '#'].contains(&first));
             let length = rest[sigil..]
                 .find(|c| !is_word(c))
                 .unwrap_or(rest.len() - sigil);
             let (kind, start, end) = match first {
                 '%' if length > 0 => (TokenKind::Value, 1, 1 + length),
                 '@' if length > 0 => (TokenKind::Symbol, 1, 1 + length),
+                '#' if length > 0 => (TokenKind::Layout, 1, 1 + length),
                 _ if sigil == 0 && length > 0 => (TokenKind::Word, 0, length),
                 _ => (TokenKind::Punctuation, 0, first.len_utf8()),
             };

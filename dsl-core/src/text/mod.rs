@@ -11,8 +11,10 @@
 //! ```
 //! Operands are positional, everything else is `name=value`, regions stand in braces, result types
 //! after `:`. `;` starts a comment. Names of values are free when read and `%0`, `%1`, .. when
-//! printed, so equal functions print equal text.
+//! printed, so equal functions print equal text. A tile of the schedule stage names its layout, as in
+//! `tile<8xf32, #l0>`; the body begins with what each layout is.
 
+mod layouts;
 mod lexer;
 pub mod number;
 mod parser;

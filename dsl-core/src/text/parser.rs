@@ -8,8 +8,8 @@ use super::number;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::ir::field::{FieldReader, ReadError};
 use crate::ir::{
-    Access, DType, Element, Func, Literal, Op, Parameter, Region, Shape, Space, Stage, Type, Value,
-    most_depth,
+    Access, DType, Element, Func, Layout, Literal, Op, Parameter, Region, Shape, Space, Stage,
+    Type, Value, most_depth,
 };
 use crate::target::ScheduleField;
 
@@ -24,6 +24,7 @@ pub fn parse(source: &str, file: &str) -> Result<Func, Diagnostics> {
         func: Func::new("", Stage::Block),
         nested: Vec::new(),
         names: BTreeMap::new(),
+        layouts: BTreeMap::new(),
         first: true,
         diagnostics: Diagnostics::new(),
     };
@@ -33,16 +34,17 @@ pub fn parse(source: &str, file: &str) -> Result<Func, Diagnostics> {
     parser.diagnostics.into_result(parser.func)
 }
 
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     position: usize,
     /// The first token of the current instruction.
     start: usize,
     file: Arc<str>,
-    func: Func,
+    pub(super) func: Func,
     /// The regions of the op being read, which come after its other fields.
     nested: Vec<Region>,
     names: BTreeMap<String, Value>,
+    pub(super) layouts: BTreeMap<String, Layout>,
     first: bool,
     diagnostics: Diagnostics,
 }
@@ -59,14 +61,14 @@ struct Open<'a> {
     outer: Region,
 }
 
-type Parsed<T> = Result<T, ReadError>;
+pub(super) type Parsed<T> = Result<T, ReadError>;
 
 impl<'a> Parser<'a> {
-    fn peek(&self) -> Token<'a> {
+    pub(super) fn peek(&self) -> Token<'a> {
         self.tokens[self.position]
     }
 
-    fn next(&mut self) -> Token<'a> {
+    pub(super) fn next(&mut self) -> Token<'a> {
         let token = self.peek();
         if token.kind != TokenKind::End {
             self.position += 1;
@@ -93,19 +95,20 @@ impl<'a> Parser<'a> {
         self.diagnostics.push(Diagnostic::new(loc, error.0));
     }
 
-    fn unexpected<T>(&self, expected: &str) -> Parsed<T> {
+    pub(super) fn unexpected<T>(&self, expected: &str) -> Parsed<T> {
         let token = self.peek();
         Err(ReadError(match token.kind {
             TokenKind::End => format!("expected {expected}, found the end of the text"),
             TokenKind::Value => format!("expected {expected}, found `%{}`", token.text),
             TokenKind::Symbol => format!("expected {expected}, found `@{}`", token.text),
+            TokenKind::Layout => format!("expected {expected}, found `#{}`", token.text),
             TokenKind::Word | TokenKind::Punctuation => {
                 format!("expected {expected}, found `{}`", token.text)
             }
         }))
     }
 
-    fn eat(&mut self, text: &str) -> bool {
+    pub(super) fn eat(&mut self, text: &str) -> bool {
         let token = self.peek();
         let found = matches!(token.kind, TokenKind::Word | TokenKind::Punctuation);
         if found && token.text == text {
@@ -115,7 +118,7 @@ impl<'a> Parser<'a> {
         false
     }
 
-    fn expect(&mut self, text: &str) -> Parsed<()> {
+    pub(super) fn expect(&mut self, text: &str) -> Parsed<()> {
         if self.eat(text) {
             Ok(())
         } else {
@@ -123,7 +126,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn token(&mut self, kind: TokenKind, expected: &str) -> Parsed<&'a str> {
+    pub(super) fn token(&mut self, kind: TokenKind, expected: &str) -> Parsed<&'a str> {
         if self.peek().kind == kind {
             Ok(self.next().text)
         } else {
@@ -131,11 +134,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn word(&mut self, expected: &str) -> Parsed<&'a str> {
+    pub(super) fn word(&mut self, expected: &str) -> Parsed<&'a str> {
         self.token(TokenKind::Word, expected)
     }
 
-    fn integer<T: std::str::FromStr>(&mut self, expected: &str) -> Parsed<T> {
+    pub(super) fn integer<T: std::str::FromStr>(&mut self, expected: &str) -> Parsed<T> {
         let word = self.word(expected)?;
         word.parse()
             .map_err(|_| ReadError(format!("`{word}` is not {expected}")))
@@ -144,12 +147,10 @@ impl<'a> Parser<'a> {
     fn function(&mut self) -> Parsed<()> {
         self.expect("func")?;
         self.func.name = self.token(TokenKind::Symbol, "`@name`")?.to_string();
-        let stage = self.word("a stage: `block` or `lane`")?;
-        self.func.stage = Stage::from_word(stage).ok_or_else(|| {
-            ReadError(format!(
-                "unknown stage `{stage}`: expected `block` or `lane`"
-            ))
-        })?;
+        let stages = "`block`, `schedule` or `lane`";
+        let stage = self.word(&format!("a stage: {stages}"))?;
+        self.func.stage = Stage::from_word(stage)
+            .ok_or_else(|| ReadError(format!("unknown stage `{stage}`: expected {stages}")))?;
         if self.eat("warps") {
             self.expect("=")?;
             self.func.warps = self.integer("a number of warps")?;
@@ -170,6 +171,7 @@ impl<'a> Parser<'a> {
             }
         }
         self.expect("{")?;
+        self.layouts()?;
         self.insts()?;
         if self.peek().kind != TokenKind::End {
             return self.unexpected("the end of the text");
@@ -186,7 +188,7 @@ impl<'a> Parser<'a> {
             self.word("a parameter name")?
         };
         self.expect(":")?;
-        let ty = self.ty()?;
+        let (ty, _) = self.ty()?;
         let mut parameter = Parameter::new(name, Access::Read);
         loop {
             if self.eat("write") {
@@ -304,9 +306,11 @@ impl<'a> Parser<'a> {
             )));
         }
         let loc = self.loc(owner.start);
+        let (types, layouts): (Vec<Type>, Vec<Option<Layout>>) = types.into_iter().unzip();
         let inst = self.func.add_inst(owner.op, &types, loc);
         let results = self.func.inst(inst).results.clone();
-        for (token, value) in names.into_iter().zip(results) {
+        for ((token, value), layout) in names.into_iter().zip(results).zip(layouts) {
+            self.func.set_layout(value, layout);
             self.define(token, token.text, value);
         }
         self.func.region_mut(owner.outer).insts.push(inst);
@@ -320,8 +324,9 @@ impl<'a> Parser<'a> {
             let token = self.peek();
             let name = self.token(TokenKind::Value, "a parameter `%name`")?;
             self.expect(":")?;
-            let ty = self.ty()?;
+            let (ty, layout) = self.ty()?;
             let value = self.func.add_region_parameter(region, ty);
+            self.func.set_layout(value, layout);
             self.define(token, name, value);
             if !self.eat(",") && self.peek().text != ")" {
                 return self.unexpected("`,` or `)`");
@@ -330,13 +335,12 @@ impl<'a> Parser<'a> {
         self.expect("{")
     }
 
-    fn ty(&mut self) -> Parsed<Type> {
+    /// A type, and the layout of a tile if it is stated.
+    fn ty(&mut self) -> Parsed<(Type, Option<Layout>)> {
         if !self.eat("tile") {
             let word = self.word("a type")?;
-            return Ok(Type {
-                element: self.element(word)?,
-                shape: Shape::SCALAR,
-            });
+            let (element, shape) = (self.element(word)?, Shape::SCALAR);
+            return Ok((Type { element, shape }, None));
         }
         self.expect("<")?;
         let word = self.word("extents and an element, such as `8x4xf32`")?;
@@ -352,11 +356,10 @@ impl<'a> Parser<'a> {
             rest = after;
         }
         let element = self.element(rest)?;
+        let layout = self.layout()?;
         self.expect(">")?;
-        Ok(Type {
-            element,
-            shape: Shape::new(&dims).map_err(ReadError)?,
-        })
+        let shape = Shape::new(&dims).map_err(ReadError)?;
+        Ok((Type { element, shape }, layout))
     }
 
     fn element(&mut self, word: &str) -> Parsed<Element> {

@@ -2,10 +2,12 @@
 
 use std::fmt::{self, Write};
 
-use super::number;
+use std::collections::BTreeMap;
+
+use super::{layouts, number};
 use crate::entity::EntityMap;
 use crate::ir::field::FieldWriter;
-use crate::ir::{Access, Func, Inst, Literal, Region, Stage, Value};
+use crate::ir::{Access, Func, Inst, Layout, Literal, Region, Stage, Value};
 
 impl fmt::Display for Func {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,6 +20,7 @@ fn print(func: &Func) -> String {
         func,
         text: String::new(),
         numbers: EntityMap::filled(func.value_count(), None),
+        layouts: layouts::numbered(func),
         next: 0,
         indent: 0,
         first: true,
@@ -30,6 +33,7 @@ struct Printer<'a> {
     func: &'a Func,
     text: String,
     numbers: EntityMap<Value, Option<u32>>,
+    layouts: BTreeMap<Layout, usize>,
     next: u32,
     indent: usize,
     first: bool,
@@ -55,10 +59,21 @@ impl Printer<'_> {
         self.name(value)
     }
 
+    fn ty(&self, value: Value) -> String {
+        let mut text = self.func.ty(value).to_string();
+        let layout = self.func.layout(value);
+        if let Some(number) = layout.and_then(|layout| self.layouts.get(&layout))
+            && !self.func.ty(value).is_scalar()
+        {
+            text.insert_str(text.len() - 1, &format!(", #l{number}"));
+        }
+        text
+    }
+
     fn function(&mut self) {
         let func = self.func;
         self.put(format_args!("func @{} {}", func.name, func.stage.word()));
-        if func.stage == Stage::Lane {
+        if func.stage != Stage::Block {
             self.put(format_args!(" warps={}", func.warps));
             for (field, value) in func.schedule.chosen() {
                 self.put(format_args!(" {}={value}", field.row().name));
@@ -86,6 +101,18 @@ impl Printer<'_> {
             }
         }
         self.text.push_str(") {\n");
+        let mut layouts: Vec<(usize, Layout)> = self
+            .layouts
+            .iter()
+            .map(|(&layout, &number)| (number, layout))
+            .collect();
+        layouts.sort_unstable();
+        for (number, layout) in layouts {
+            self.put(format_args!(
+                "  #l{number} = {}\n",
+                layouts::written(func.linear(layout))
+            ));
+        }
         self.insts(func.body());
         self.text.push_str("}\n");
     }
@@ -113,11 +140,7 @@ impl Printer<'_> {
         self.text.push_str(data.op.mnemonic());
         self.first = true;
         data.op.write_fields(self);
-        let types: Vec<String> = data
-            .results
-            .iter()
-            .map(|&value| self.func.ty(value).to_string())
-            .collect();
+        let types: Vec<String> = data.results.iter().map(|&value| self.ty(value)).collect();
         if !types.is_empty() {
             self.put(format_args!(" : {}", types.join(", ")));
         }
@@ -167,7 +190,7 @@ impl FieldWriter for Printer<'_> {
         let parameters = self.func.region(region).parameters.clone();
         let typed: Vec<String> = parameters
             .iter()
-            .map(|&value| format!("{}: {}", self.define(value), self.func.ty(value)))
+            .map(|&value| format!("{}: {}", self.define(value), self.ty(value)))
             .collect();
         self.put(format_args!(" ({}) {{\n", typed.join(", ")));
         self.insts(region);

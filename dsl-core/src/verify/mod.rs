@@ -1,4 +1,4 @@
-//! Proof that a function is well formed: the only maker of [`BlockFunc`] and [`LaneFunc`].
+//! Proof that a function is well formed: the only maker of [`BlockFunc`], [`ScheduleFunc`] and [`LaneFunc`].
 
 mod placement;
 mod structure;
@@ -8,7 +8,7 @@ mod tests;
 use std::ops::Deref;
 
 use crate::diagnostic::Diagnostics;
-use crate::ir::op::{BlockOp, LaneOp};
+use crate::ir::op::{BlockOp, LaneOp, ScheduleOp};
 use crate::ir::{Func, Inst, Stage};
 pub use placement::placement;
 
@@ -47,6 +47,11 @@ macro_rules! proven {
 proven!(
     /// A function proven valid at stage block.
     BlockFunc, block, Block, BlockOp, block_op
+);
+proven!(
+    /// A function proven valid at stage schedule. A tile without a layout is made in those that its uses
+    /// ask for.
+    ScheduleFunc, schedule, Schedule, ScheduleOp, schedule_op
 );
 proven!(
     /// A function proven valid at stage lane: what a backend takes.

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::Entity;
+use crate::ir::index_map::dim_bits;
 use crate::ir::infer::infer;
 use crate::ir::{
     Access, Effect, Func, Inst, Op, Region, Space, Stage, Trait, Type, Value, most_depth, op,
 };
-use crate::target::ScheduleField;
+use crate::target::{LANE_BITS, ScheduleField};
 
 /// The most parameters of a function.
 const MAX_PARAMETERS: usize = 1024;
@@ -48,18 +49,21 @@ impl Checker<'_> {
         self.diagnostics.push(Diagnostic::new(loc, message));
     }
 
-    /// Whether a lane function asks for what some GPU has, and a block function for nothing.
+    /// Whether a function is for as many warps as some GPU has, and a lane function asks for what it has.
     fn schedule(&self) -> Result<(), String> {
         let (warps, schedule) = (self.func.warps, self.func.schedule);
         let most = match self.stage {
             Stage::Block => 0,
-            Stage::Lane => *ScheduleField::Warps.range().end(),
+            Stage::Schedule | Stage::Lane => *ScheduleField::Warps.range().end(),
         };
         if warps > most {
             return Err(format!("{warps} warps, expected at most {most}"));
         }
+        if self.stage == Stage::Schedule && !warps.is_power_of_two() {
+            return Err(format!("{warps} warps, expected a power of two"));
+        }
         for (field, value) in schedule.chosen() {
-            if self.stage == Stage::Block || !field.row().kept {
+            if self.stage != Stage::Lane || !field.row().kept {
                 let (name, stage) = (field.row().name, self.stage.word());
                 return Err(format!("`{name}` at the {stage} stage"));
             }
@@ -155,6 +159,9 @@ impl Checker<'_> {
         let mut defined: Vec<Value> = data.parameters.clone();
         self.visible.extend(&data.parameters);
         for &parameter in owner.map_or(&[][..], |_| &data.parameters) {
+            if let (Some(owner), Err(message)) = (owner, self.layout(parameter)) {
+                self.error(owner, message);
+            }
             let ty = self.func.ty(parameter);
             if let (Some(owner), Some(_)) = (owner, ty.pointee()) {
                 self.error(owner, format!("a region takes the pointer `{parameter}`"));
@@ -210,7 +217,7 @@ impl Checker<'_> {
         }
         self.types(inst);
         self.memory(inst);
-        if self.stage == Stage::Block && matches!(op, Op::Reduce(_) | Op::Scan(_)) {
+        if self.stage != Stage::Lane && matches!(op, Op::Reduce(_) | Op::Scan(_)) {
             self.combiner(inst);
         }
     }
@@ -239,6 +246,11 @@ impl Checker<'_> {
                 for &ty in &found {
                     self.type_of_stage(inst, ty);
                 }
+                for &result in &data.results {
+                    if let Err(message) = self.layout(result) {
+                        self.error(inst, message);
+                    }
+                }
                 let pointer = found.iter().any(|ty| ty.pointee().is_some());
                 if pointer && !matches!(data.op, Op::Alloc(_)) {
                     let name = data.op.mnemonic();
@@ -256,7 +268,7 @@ impl Checker<'_> {
     /// Lanes have scalars and short vectors.
     fn type_of_stage(&mut self, inst: Inst, ty: Type) {
         let wrong = match self.stage {
-            Stage::Block => false,
+            Stage::Block | Stage::Schedule => false,
             Stage::Lane => {
                 let lengths = 2..=MAX_VECTOR;
                 ty.shape.rank() > 1 || !ty.is_scalar() && !lengths.contains(&ty.shape.elements())
@@ -264,6 +276,37 @@ impl Checker<'_> {
         };
         if wrong {
             self.error(inst, format!("`{ty}` is no lane type"));
+        }
+    }
+
+    /// Whether a layout, if there is one, is of the tile and of the function's lanes and warps.
+    fn layout(&self, value: Value) -> Result<(), String> {
+        let ty = self.func.ty(value);
+        let Some(layout) = self.func.layout(value) else {
+            return Ok(());
+        };
+        let layout = self.func.linear(layout);
+        let warps = 1_u64 << layout.warp_bits().min(63);
+        if self.stage != Stage::Schedule {
+            Err(format!(
+                "`{ty}` has a layout at the {} stage",
+                self.stage.word()
+            ))
+        } else if ty.is_scalar() || layout.dim_bits() != dim_bits(&ty.shape) {
+            Err(format!("`{ty}` in a layout of shape {:?}", layout.shape()))
+        } else if layout.lane_bits() != LANE_BITS || warps != u64::from(self.func.warps) {
+            let (lanes, expected) = (1_u64 << layout.lane_bits().min(63), self.func.warps);
+            Err(format!(
+                "a layout of {lanes} lanes and {warps} warps, expected {} and {expected}",
+                1 << LANE_BITS
+            ))
+        } else if layout.registers() as usize > MAX_VECTOR {
+            let found = layout.registers();
+            Err(format!(
+                "a layout of {found} registers, expected at most {MAX_VECTOR}"
+            ))
+        } else {
+            Ok(())
         }
     }
 

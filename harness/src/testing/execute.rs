@@ -16,9 +16,10 @@ use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::{Func, Grid, Stage};
 use exactile_core::launch::{Argument, Launch, LaunchError, Passed};
 use exactile_core::passes::conditions::Conditions;
-use exactile_core::pipeline;
-use exactile_core::target::{BoundsError, Options, Target};
-use exactile_core::verify::{self, BlockFunc, LaneFunc};
+use exactile_core::pipeline::{self, Observer};
+use exactile_core::schedule::forget;
+use exactile_core::target::{BoundsError, Distribution, Options, Target};
+use exactile_core::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
 #[cfg(not(feature = "nvptx"))]
 const NO_GPU_BACKEND: &str = "a build without the feature `nvptx` has no GPU backend";
@@ -111,6 +112,8 @@ pub enum Outcome {
 pub enum Proven {
     /// Tiles.
     Block(BlockFunc),
+    /// Tiles of which some have layouts.
+    Schedule(ScheduleFunc),
     /// Lanes.
     Lane(LaneFunc),
 }
@@ -120,6 +123,7 @@ impl Proven {
     pub fn new(func: Func) -> Result<Self, exactile_core::diagnostic::Diagnostics> {
         match func.stage {
             Stage::Block => verify::block(func).map(Self::Block),
+            Stage::Schedule => verify::schedule(func).map(Self::Schedule),
             Stage::Lane => verify::lane(func).map(Self::Lane),
         }
     }
@@ -128,23 +132,30 @@ impl Proven {
     pub fn func(&self) -> &Func {
         match self {
             Self::Block(func) => func,
+            Self::Schedule(func) => func,
             Self::Lane(func) => func,
         }
     }
 }
 
-/// What the pipeline makes of a function; one of the lane stage only needs its end.
+/// What the pipeline makes of a function; one of a later stage only needs what comes behind it. A CPU
+/// has no use for layouts.
 pub fn compile(
     func: &Proven,
     target: &Target,
     options: &Options,
     facts: &Facts,
+    observe: &mut Observer<'_>,
 ) -> Result<LaneFunc, String> {
     let compiled = match func {
-        Proven::Block(func) => {
-            let observe = &mut pipeline::unobserved;
-            pipeline::compile(func.clone(), target, options, facts, observe)
-        }
+        Proven::Block(func) => pipeline::compile(func.clone(), target, options, facts, observe),
+        Proven::Schedule(func) => match target.distribution {
+            Distribution::Sequential => forget(func)
+                .and_then(|func| pipeline::compile(func, target, options, facts, observe)),
+            Distribution::Distributed => {
+                pipeline::expand(func.clone(), target, options, facts, observe)
+            }
+        },
         Proven::Lane(func) => pipeline::finish(func.clone(), target),
     };
     compiled.map_err(|error| error.to_string())
@@ -166,6 +177,12 @@ pub unsafe fn execute(
         (Place::Interpreter, Proven::Block(func)) => {
             interp::block::run(func, grid, arguments).map_or_else(faulted, |()| Outcome::Done)
         }
+        (Place::Interpreter, Proven::Schedule(func)) => match forget(func) {
+            Ok(func) => {
+                interp::block::run(&func, grid, arguments).map_or_else(faulted, |()| Outcome::Done)
+            }
+            Err(error) => Outcome::Failed(error.to_string()),
+        },
         (Place::Interpreter, Proven::Lane(func)) => {
             reported(interp::lane::run(func, grid, arguments))
         }
@@ -173,7 +190,9 @@ pub unsafe fn execute(
             let (target, facts) = (place.target(), Facts::default());
             let lane = match func {
                 Proven::Block(func) => compile_for(func, &target, options, &facts, grid, arguments),
-                Proven::Lane(_) => compile(func, &target, options, &facts),
+                Proven::Schedule(_) | Proven::Lane(_) => {
+                    compile(func, &target, options, &facts, &mut pipeline::unobserved)
+                }
             };
             match lane {
                 // SAFETY: handed on to the caller.

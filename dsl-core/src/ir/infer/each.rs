@@ -19,6 +19,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Splat(it) => stated(&|to| rules.splat(it, to)),
         Op::ExpandDims(_) | Op::Reshape(_) | Op::View(_) | Op::Flip(_) => rules.shape(declared),
         Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) | Op::Split(_) => rules.shape(declared),
+        Op::Convert(_) => rules.shape(declared),
         Op::LaneLoad(it) => stated(&|to| rules.lane_load(it, to)),
         Op::Alloc(it) => stated(&|to| rules.alloc(it, to)),
         Op::Join(it) => one(rules.join(it)),
@@ -86,6 +87,7 @@ impl Rules<'_> {
             ShapeOp::Flip(it) => self.flip(it),
             ShapeOp::Slice(it) => self.slice(it),
             ShapeOp::Split(it) => self.split(it),
+            ShapeOp::Convert(it) => self.convert(it),
         };
         ty.map(|ty| vec![ty])
     }
@@ -134,6 +136,16 @@ impl Rules<'_> {
             return Ok(x);
         }
         Err(format!("`flip` cannot turn axis {} of `{x}` round", axis.0))
+    }
+
+    /// The operand's type.
+    pub(super) fn convert(self, op: &op::Convert) -> Result<Type, String> {
+        let x = self.ty(op.x);
+        self.number(x)?;
+        match x.shape.rank() {
+            0 => Err(format!("`convert` takes a tile, found `{x}`")),
+            _ => Ok(x),
+        }
     }
 
     /// An aligned part of an axis.

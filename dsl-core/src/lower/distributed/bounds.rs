@@ -13,7 +13,6 @@ use super::tile::Scope;
 use super::{Lowering, Result};
 use crate::ir::MemoryAccess;
 use crate::ir::{CompareOp, DType, Inst, Literal, Op, Shape, Trait, Type, Value, op};
-use crate::layout::assign::Origin;
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::passes::indices::Span;
 use crate::passes::long_sums::LONGEST_CHAIN;
@@ -136,8 +135,7 @@ impl Lowering<'_> {
                 return false;
             };
             let op = self.block.op(inst);
-            let lazy = self.assignment.origin(value) != Origin::Computed;
-            if !op.is(Trait::pointwise) || scalar && !lazy {
+            if scalar || !op.is(Trait::pointwise) {
                 return false;
             }
             pending.extend(op.operands());
@@ -147,7 +145,7 @@ impl Lowering<'_> {
 
     /// Whether scalars show a whole tile to be in bounds; `None` where the offsets are not linear.
     fn inside(&mut self, base: Value, offsets: Value) -> Result<Option<Value>> {
-        let base = self.argument(base);
+        let base = self.scalar(base);
         let Some(reach) = self.reach(offsets) else {
             return Ok(None);
         };
@@ -174,7 +172,7 @@ impl Lowering<'_> {
             .filled(Literal::from_bits(DType::U64, STEP_LIMIT), Shape::SCALAR);
         let mut last = offset;
         for (step, times) in reach.scalars {
-            let step = self.scalar(step)?;
+            let step = self.scalar(step);
             let unsigned = self.builder.bitcast(step, DType::U64);
             let small = self.builder.compare(CompareOp::Lt, unsigned, limit);
             inside = self.builder.and(inside, small);
@@ -188,7 +186,7 @@ impl Lowering<'_> {
 
     /// What the offsets reach, if it takes few steps along scalars.
     fn reach(&self, offsets: Value) -> Option<Span> {
-        let span = self.assignment.indices.fact(offsets).span()?;
+        let span = self.indices.fact(offsets).span()?;
         let fits = |&(step, times): &(Value, i64)| {
             self.block.ty(step) == Type::INDEX && (0..=MOST_STEPS).contains(&times)
         };
@@ -198,12 +196,12 @@ impl Lowering<'_> {
     /// Each lane looks at some elements of the tile, one after the other, computing their offsets and
     /// masks anew.
     fn stop_by_elements(&mut self, inst: Inst, tile: &MemoryAccess) -> Result<()> {
-        let base = self.argument(tile.base);
+        let base = self.scalar(tile.base);
         let elements = self.block.ty(tile.offsets).shape.elements() as i32;
-        let threads = (WARP_LANES << self.assignment.warp_bits) as i32;
+        let threads = (WARP_LANES << self.warp_bits) as i32;
         let own = ThreadMap {
             lane: (0..LANE_BITS).map(|bit| 1 << bit).collect(),
-            warp: (LANE_BITS..LANE_BITS + self.assignment.warp_bits)
+            warp: (LANE_BITS..LANE_BITS + self.warp_bits)
                 .map(|bit| 1 << bit)
                 .collect(),
         };
@@ -272,7 +270,7 @@ impl Lowering<'_> {
         wrong: Value,
     ) {
         let stop = Op::StopOutside(op::StopOutside {
-            base: self.argument(tile.base),
+            base: self.scalar(tile.base),
             offset,
             element,
             mask: Some(wrong),
@@ -288,8 +286,8 @@ impl Lowering<'_> {
     /// Each lane looks at the elements that it accesses.
     fn stop_by_registers(&mut self, inst: Inst, tile: &MemoryAccess) -> Result<()> {
         let layout = match tile.value {
-            Some(value) => self.stored_layout(inst, value)?,
-            None => self.assigned(self.block.inst(inst).results[0]),
+            Some(value) => self.layout(value),
+            None => self.layout(self.block.inst(inst).results[0]),
         };
         let mut access = self.access(tile, &layout)?;
         access.divide_ragged();

@@ -1,10 +1,8 @@
 //! Buffers in shared memory, and those in which pipelines keep what lanes have copied.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use super::registers::Registers;
-use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{BinaryOp, DType, Inst, Op, Space, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
@@ -74,13 +72,13 @@ impl Lowering<'_> {
         if self.block.ty(result).is_scalar() {
             return None;
         }
-        let vectors = self.copied_vectors(&tile, &self.assigned(result));
+        let vectors = self.copied_vectors(&tile, &self.layout(result));
         let width = vectors.first()?.len() as i64;
         let place = Place {
             dtype,
             width,
             copies: vectors.len() as i64,
-            threads: i64::from(WARP_LANES << self.assignment.warp_bits),
+            threads: i64::from(WARP_LANES << self.warp_bits),
         };
         let sizes = self.target.gpu.copy_bytes;
         sizes
@@ -114,7 +112,7 @@ impl Lowering<'_> {
         let width = place.width as u32;
         let map = ThreadMap {
             lane: (0..LANE_BITS).map(|bit| width << bit).collect(),
-            warp: (0..self.assignment.warp_bits)
+            warp: (0..self.warp_bits)
                 .map(|bit| width << (LANE_BITS + bit))
                 .collect(),
         };
@@ -145,7 +143,7 @@ impl Lowering<'_> {
         &mut self,
         load: Inst,
         staged: Staged,
-        layout: &Rc<LinearLayout>,
+        layout: &LinearLayout,
         other: Option<(Registers, Registers)>,
     ) -> Result<()> {
         let Staged {
@@ -181,8 +179,7 @@ impl Lowering<'_> {
                 builder.select(values[0], values[1], values[2])
             });
         }
-        let layout = Rc::clone(layout);
-        self.bind(result, Tile { layout, registers });
+        self.bind(result, registers);
         Ok(())
     }
 }

@@ -1,18 +1,12 @@
 //! Regions, loops and branches: a carried tile is one lane value.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 use super::registers::{Registers, owners};
-use super::tile::{Scope, Tile};
+use super::tile::Scope;
 use super::{Lowering, Result};
-use crate::ir::op::BlockOp;
+use crate::ir::op::ScheduleOp;
 use crate::ir::{Inst, Op, Region, Type, Value, op};
-use crate::layout::LinearLayout;
-use crate::layout::assign::Origin;
-
-/// The layouts of a list of values.
-pub(super) type Layouts = Vec<Rc<LinearLayout>>;
 
 impl Lowering<'_> {
     /// Lowers the instructions of a region into the current lane region, up to its `yield`.
@@ -33,34 +27,42 @@ impl Lowering<'_> {
     pub(super) fn inst(&mut self, inst: Inst) -> Result<()> {
         let block = self.block;
         let data = block.inst(inst);
-        let lazy = |value: &Value| self.is_lazy(&data.op, *value);
-        if !data.results.is_empty() && data.results.iter().all(lazy) {
+        let results = &data.results;
+        if self.is_in_place(inst) || self.spent.contains(&inst) {
             return Ok(());
         }
-        let results = &data.results;
-        match block.block_op(inst) {
-            BlockOp::Load(op) => self.load(inst, op),
-            BlockOp::Store(op) => self.store(inst, op),
-            BlockOp::AtomicReduce(op) => self.atomic_reduce(inst, op),
-            BlockOp::Reduce(op) => self.reduce(results, op),
-            BlockOp::Scan(op) => self.scan(results, op),
-            BlockOp::Sort(op) => self.sort(results, op),
-            BlockOp::Dot(op) => self.dot(results[0], op),
-            BlockOp::Histogram(op) => self.histogram(results[0], op),
-            BlockOp::Gather(op) => self.gather_along(inst, op),
-            BlockOp::For(op) => self.for_loop(inst, op),
-            BlockOp::While(op) => self.while_loop(results, op),
-            BlockOp::If(op) => self.branch(results, op),
-            BlockOp::Yield(_) => Ok(()),
-            BlockOp::Constant(_) | BlockOp::ProgramId(_) | BlockOp::NumPrograms(_) => {
+        match block.schedule_op(inst) {
+            ScheduleOp::Load(op) => self.load(inst, op),
+            ScheduleOp::Store(op) => self.store(inst, op),
+            ScheduleOp::AtomicReduce(op) => self.atomic_reduce(op),
+            ScheduleOp::Reduce(op) => self.reduce(results, op),
+            ScheduleOp::Scan(op) => self.scan(results, op),
+            ScheduleOp::Sort(op) => self.sort(results, op),
+            ScheduleOp::Dot(op) => self.dot(results[0], op),
+            ScheduleOp::Histogram(op) => self.histogram(results[0], op),
+            ScheduleOp::Gather(op) => self.gather_along(inst, op),
+            ScheduleOp::For(op) => self.for_loop(inst, op),
+            ScheduleOp::While(op) => self.while_loop(results, op),
+            ScheduleOp::If(op) => self.branch(results, op),
+            ScheduleOp::Yield(_) => Ok(()),
+            ScheduleOp::ProgramId(_) | ScheduleOp::NumPrograms(_) => {
                 self.scalar_op(&data.op, results[0]);
                 Ok(())
             }
-            // No derived op is left, or the verifier finds it among the ops of the lane.
-            BlockOp::Elementwise(_) | BlockOp::Derived(_) => self.computed(&data.op, results[0]),
-            BlockOp::ShapeOp(_) | BlockOp::Splat(_) | BlockOp::Arange(_) => {
-                self.placed_view(results[0])
+            ScheduleOp::Constant(op) => {
+                self.constant(results[0], op);
+                Ok(())
             }
+            ScheduleOp::Splat(op) => {
+                self.splat(results[0], op);
+                Ok(())
+            }
+            ScheduleOp::Arange(op) => {
+                self.arange(results[0], op.start);
+                Ok(())
+            }
+            ScheduleOp::Elementwise(_) => self.elementwise(&data.op, results[0]),
+            ScheduleOp::ShapeOp(op) => self.rearranged(results[0], op),
         }
     }
 
@@ -69,56 +71,39 @@ impl Lowering<'_> {
         let ty = self.block.ty(result);
         let emitted = self.builder.emit_unchecked(op.clone(), &[ty]);
         let register = self.builder.results(emitted)[0];
-        let layout = self.scalar_layout();
-        let registers = Registers::uniform(register, 1);
-        self.bind(result, Tile { layout, registers });
+        self.bind(result, Registers::uniform(register, 1));
     }
 
-    /// Whether the op that defines a value emits nothing where it stands: the value is made where it
-    /// is used, or counters stand for it.
-    fn is_lazy(&self, op: &Op, value: Value) -> bool {
-        let in_place = matches!(op, Op::Binary(_)) && self.residents.root(value).is_some();
-        in_place || self.assignment.origin(value) != Origin::Computed
-    }
-
-    /// A shape op that gives a scalar, or a tile that ends a long chain of shape ops.
-    fn placed_view(&mut self, result: Value) -> Result<()> {
-        let layout = self.assigned(result);
-        let registers = self.cheap(result, &layout)?;
-        self.bind(result, Tile { layout, registers });
-        Ok(())
-    }
-
-    pub(super) fn layouts(&self, values: &[Value]) -> Layouts {
-        values.iter().map(|&value| self.assigned(value)).collect()
+    /// Whether counters stand for what an addition gives.
+    fn is_in_place(&self, inst: Inst) -> bool {
+        let data = self.block.inst(inst);
+        let mut results = data.results.iter();
+        matches!(data.op, Op::Binary(_)) && results.any(|&it| self.residents.root(it).is_some())
     }
 
     /// Several values, each as one lane value that holds its distinct registers.
-    pub(super) fn flatten(&mut self, values: &[Value], layouts: &Layouts) -> Result<Vec<Value>> {
+    pub(super) fn flatten(&mut self, values: &[Value]) -> Vec<Value> {
         let mut flat = Vec::new();
-        for (&value, layout) in values.iter().zip(layouts) {
-            let registers = self.get(value, layout)?;
-            flat.push(self.distinct(&registers, layout));
+        for &value in values {
+            let (registers, layout) = (self.get(value), self.layout(value));
+            flat.push(self.distinct(&registers, &layout));
         }
-        Ok(flat)
+        flat
     }
 
-    fn flat_types(&self, values: &[Value], layouts: &Layouts) -> Vec<Type> {
-        let pairs = values.iter().zip(layouts);
-        pairs
-            .map(|(&value, layout)| match self.block.ty(value).dtype() {
-                Some(dtype) => Type::vector(dtype, owners(layout).len()),
-                None => self.block.ty(value),
-            })
-            .collect()
+    fn flat_types(&self, values: &[Value]) -> Vec<Type> {
+        let ty = |&value: &Value| match self.block.ty(value).dtype() {
+            Some(dtype) => Type::vector(dtype, owners(&self.layout(value)).len()),
+            None => self.block.ty(value),
+        };
+        values.iter().map(ty).collect()
     }
 
     /// Binds values to what [`Self::flatten`] makes of such values.
-    pub(super) fn unflatten(&mut self, values: &[Value], layouts: &Layouts, flat: &[Value]) {
-        for ((&value, layout), &own) in values.iter().zip(layouts).zip(flat) {
-            let registers = Registers::of(own, layout);
-            let layout = Rc::clone(layout);
-            self.bind(value, Tile { layout, registers });
+    pub(super) fn unflatten(&mut self, values: &[Value], flat: &[Value]) {
+        for (&value, &own) in values.iter().zip(flat) {
+            let registers = Registers::of(own, &self.layout(value));
+            self.bind(value, registers);
         }
     }
 
@@ -129,25 +114,18 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// Lowers a region into a new lane region. `parameters` are bound to `types`; the region yields
-    /// its values in `layouts`.
-    fn region(
-        &mut self,
-        region: Region,
-        types: &[Type],
-        parameters: &Layouts,
-        yielded: &Layouts,
-    ) -> Result<Region> {
-        let lane = self.builder.new_region(types);
+    /// Lowers a region into a new lane region.
+    fn region(&mut self, region: Region) -> Result<Region> {
+        let block = self.block;
+        let own = self.in_registers(&block.region(region).parameters);
+        let lane = self.builder.new_region(&self.flat_types(&own));
         let outer = self.builder.enter(lane);
         self.scopes.push(Scope::default());
         let values = self.builder.parameters(lane);
-        let block = self.block;
-        let own = self.in_registers(&block.region(region).parameters);
-        self.unflatten(&own, parameters, &values);
+        self.unflatten(&own, &values);
         self.insts(region)?;
         let ends = self.in_registers(block.yielded(region));
-        let values = self.flatten(&ends, yielded)?;
+        let values = self.flatten(&ends);
         self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.scopes.pop();
         self.builder.enter(outer);
@@ -190,15 +168,10 @@ impl Lowering<'_> {
             step, stages, body, ..
         } = *op;
         let results = self.carried(body, &block.inst(inst).results);
-        let layouts = self.layouts(&results);
-        let bounds = (self.scalar(op.lower)?, self.scalar(op.upper)?);
-        let first = self.flatten(&self.carried(body, &op.init), &layouts)?;
-        let mut inner = vec![self.scalar_layout()];
-        inner.extend(layouts.iter().cloned());
-        let parameters = self.in_registers(&block.region(body).parameters);
-        let types = self.flat_types(&parameters, &inner);
+        let bounds = (self.scalar(op.lower), self.scalar(op.upper));
+        let first = self.flatten(&self.carried(body, &op.init));
         let entered = self.enter_loop(&[body]);
-        let region = self.region(body, &types, &inner, &layouts)?;
+        let region = self.region(body)?;
         self.leave_loop(&entered);
         let op = Op::For(op::For {
             lower: bounds.0,
@@ -208,40 +181,27 @@ impl Lowering<'_> {
             stages,
             body: region,
         });
-        self.finish(op, &results, &layouts);
+        self.finish(op, &results);
         Ok(())
     }
 
     fn while_loop(&mut self, results: &[Value], op: &op::While) -> Result<()> {
-        let layouts = self.layouts(results);
-        let first = self.flatten(&op.init, &layouts)?;
-        let types = self.flat_types(results, &layouts);
-        let mut tested = vec![self.scalar_layout()];
-        tested.extend(layouts.iter().cloned());
+        let init = self.flatten(&op.init);
         let entered = self.enter_loop(&[op.before, op.body]);
-        let before = self.region(op.before, &types, &layouts, &tested)?;
-        let body = self.region(op.body, &types, &layouts, &layouts)?;
+        let before = self.region(op.before)?;
+        let body = self.region(op.body)?;
         self.leave_loop(&entered);
-        self.finish(
-            Op::While(op::While {
-                init: first,
-                before,
-                body,
-            }),
-            results,
-            &layouts,
-        );
+        self.finish(Op::While(op::While { init, before, body }), results);
         Ok(())
     }
 
     fn branch(&mut self, results: &[Value], op: &op::If) -> Result<()> {
         let results = &self.in_registers(results);
-        let layouts = self.layouts(results);
-        let condition = self.scalar(op.condition)?;
+        let condition = self.scalar(op.condition);
         let before = self.pending.clone();
-        let on_true = self.region(op.on_true, &[], &Vec::new(), &layouts)?;
+        let on_true = self.region(op.on_true)?;
         let after_true = std::mem::replace(&mut self.pending, before);
-        let on_false = self.region(op.on_false, &[], &Vec::new(), &layouts)?;
+        let on_false = self.region(op.on_false)?;
         self.pending.merge(&after_true);
         self.finish(
             Op::If(op::If {
@@ -250,30 +210,25 @@ impl Lowering<'_> {
                 on_false,
             }),
             results,
-            &layouts,
         );
         Ok(())
     }
 
-    fn finish(&mut self, op: Op, results: &[Value], layouts: &Layouts) {
-        let types = self.flat_types(results, layouts);
+    fn finish(&mut self, op: Op, results: &[Value]) {
+        let types = self.flat_types(results);
         let inst = self.builder.emit_unchecked(op, &types);
         let flat = self.builder.results(inst).to_vec();
-        self.unflatten(results, layouts, &flat);
+        self.unflatten(results, &flat);
     }
 
     /// Lowers a region of scalars in place, with `arguments` as its parameters.
     pub(super) fn inline(&mut self, region: Region, arguments: &[Value]) -> Result<Vec<Value>> {
         self.scopes.push(Scope::default());
         let block = self.block;
-        let layout = self.scalar_layout();
-        let parameters = &block.region(region).parameters;
-        let layouts = vec![layout; parameters.len()];
-        self.unflatten(parameters, &layouts, arguments);
+        self.unflatten(&block.region(region).parameters, arguments);
         let loc = self.builder.loc().clone();
         self.insts(region)?;
-        let yielded = block.yielded(region);
-        let values = self.flatten(yielded, &vec![self.scalar_layout(); yielded.len()])?;
+        let values = self.flatten(block.yielded(region));
         self.builder.set_loc(loc);
         self.scopes.pop();
         Ok(values)

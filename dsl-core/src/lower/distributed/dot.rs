@@ -5,14 +5,12 @@
 //! are added to its row bits, which spreads its transposing stores over the banks.
 
 use std::ops::Range;
-use std::rc::Rc;
 
 use super::registers::{Registers, grouped, owners};
 use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
 use crate::ir::index_map::dim_bits;
 use crate::ir::{DType, Literal, Op, Precision, TernaryOp, Type, Value, op};
-use crate::layout::access::dot_layout;
 use crate::layout::matrix::apply;
 use crate::layout::{LinearLayout, ThreadMap};
 
@@ -49,15 +47,10 @@ impl Lowering<'_> {
         let dtype = self.dtype(result)?;
         let bits = |value: Value| dim_bits(&self.block.ty(value).shape);
         let (rows, columns, steps) = (bits(result)[0], bits(result)[1], bits(a)[1]);
-        let layout = Rc::new(dot_layout(&bits(result), self.assignment.warp_bits));
-        let accumulators = self.get(accumulator, &layout)?;
+        let layout = self.layout(result);
+        let accumulators = self.get(accumulator);
         let accumulators = self.distinct(&accumulators, &layout);
-        let sources = [(a, self.natural(a)?), (b, self.natural(b)?)];
-        let mut tiles = Vec::new();
-        for (value, layout) in sources {
-            let registers = self.get(value, &layout)?;
-            tiles.push(Tile { layout, registers });
-        }
+        let tiles = [a, b].map(|value| self.tile(value));
         let base_a = self.shared(dtype, 1 << (rows + steps));
         let base_b = self.shared(dtype, 1 << (columns + steps));
         let (places_a, places_b) = (left_places(rows, steps), right_places(columns, steps));
@@ -78,7 +71,7 @@ impl Lowering<'_> {
         let zero = Literal::from_f64(dtype, 0.0);
         let zero = self.builder.filled(zero, self.builder.ty(sums).shape);
         let registers = Registers::of(self.builder.add(sums, zero), &layout);
-        self.bind(result, Tile { layout, registers });
+        self.bind(result, registers);
         Ok(())
     }
 

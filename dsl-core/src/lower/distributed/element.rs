@@ -1,75 +1,72 @@
-//! Ops that act on each element alone, and tiles that are made where they are used.
-
-use std::rc::Rc;
+//! Ops that act on each element alone, sources of elements, and tiles in other places.
 
 use super::registers::Registers;
-use super::tile::Tile;
 use super::{Lowering, Result};
-use crate::ir::{DType, Op, Trait, Value, op};
-use crate::layout::LinearLayout;
+use crate::ir::op::ShapeOp;
+use crate::ir::{DType, Op, Shape, Value, op};
 
 impl Lowering<'_> {
-    /// The registers of a cheap tile.
-    pub(super) fn cheap(&mut self, value: Value, layout: &Rc<LinearLayout>) -> Result<Registers> {
-        let op = self.definition(value)?;
-        let count = layout.registers() as usize;
-        if let Op::Constant(op::Constant { value: literal }) = op {
-            let constant = self.builder.filled(literal, crate::ir::Shape::SCALAR);
-            return Ok(Registers::uniform(constant, count));
-        }
-        if let Op::Splat(op::Splat { x }) = op {
-            return Ok(Registers::uniform(self.scalar(x)?, count));
-        }
-        if let Op::Arange(op::Arange { start, .. }) = op {
-            return Ok(self.arange(start, layout));
-        }
-        if op.is(Trait::elementwise) {
-            let dtype = self.dtype(value)?;
-            return self.elementwise(&op, dtype, layout);
-        }
-        self.viewed(value, layout)
+    /// The same literal everywhere.
+    pub(super) fn constant(&mut self, result: Value, op: &op::Constant) {
+        let constant = self.builder.filled(op.value, Shape::SCALAR);
+        self.bind_repeated(result, constant);
+    }
+
+    /// The same scalar everywhere.
+    pub(super) fn splat(&mut self, result: Value, op: &op::Splat) {
+        let x = self.scalar(op.x);
+        self.bind_repeated(result, x);
+    }
+
+    fn bind_repeated(&mut self, result: Value, x: Value) {
+        let count = self.layout(result).registers();
+        self.bind(result, Registers::uniform(x, count as usize));
     }
 
     /// The integers from `start`, one for each element.
-    fn arange(&mut self, start: i64, layout: &LinearLayout) -> Registers {
-        let indices = self.indices(layout, (1_u64 << layout.tile_bits()) - 1);
+    pub(super) fn arange(&mut self, result: Value, start: i64) {
+        let layout = self.layout(result);
+        let indices = self.indices(&layout, (1_u64 << layout.tile_bits()) - 1);
         if start == 0 {
-            return indices;
+            return self.bind(result, indices);
         }
-        self.map(&[&indices], |builder, operands| {
+        let registers = self.map(&[&indices], |builder, operands| {
             let first = builder.bits_like(operands[0], DType::I64, start.cast_unsigned());
             builder.add(operands[0], first)
-        })
+        });
+        self.bind(result, registers);
+    }
+
+    /// A shape op renames registers, and a conversion moves what they hold.
+    pub(super) fn rearranged(&mut self, result: Value, op: ShapeOp<'_>) -> Result<()> {
+        let tile = self.tile(op.x());
+        let layout = self.layout(result);
+        let registers = if let ShapeOp::Convert(_) = op {
+            self.convert(&tile, self.dtype(result)?, &layout)?
+        } else {
+            let map = op.map(&self.block.ty(op.x()).shape, &self.block.ty(result).shape);
+            let pushed = map.push(&layout);
+            let (_, merged) = pushed.map_err(|error| self.layout_error(&error))?;
+            tile.registers.renamed(&merged)
+        };
+        self.bind(result, registers);
+        Ok(())
     }
 
     /// An elementwise op on all registers.
-    pub(super) fn elementwise(
-        &mut self,
-        op: &Op,
-        dtype: DType,
-        layout: &Rc<LinearLayout>,
-    ) -> Result<Registers> {
-        let mut operands = Vec::new();
-        for operand in op.operands() {
-            operands.push(self.get(operand, layout)?);
-        }
+    pub(super) fn elementwise(&mut self, op: &Op, result: Value) -> Result<()> {
+        let dtype = self.dtype(result)?;
+        let operands: Vec<Registers> = op.operands().iter().map(|&it| self.get(it)).collect();
         let operands: Vec<&Registers> = operands.iter().collect();
-        Ok(self.map(&operands, |builder, aligned| {
+        let registers = self.map(&operands, |builder, aligned| {
             let mut next = aligned.iter().copied();
             let mut op = op.clone();
             op.map_operands(&mut |value| next.next().unwrap_or(value));
             let ty = builder.ty(aligned[0]).with_dtype(dtype);
             let inst = builder.emit_unchecked(op, &[ty]);
             builder.results(inst)[0]
-        }))
-    }
-
-    /// A computed elementwise op, in the layout that was chosen for it.
-    pub(super) fn computed(&mut self, op: &Op, result: Value) -> Result<()> {
-        let layout = self.assigned(result);
-        let dtype = self.dtype(result)?;
-        let registers = self.elementwise(op, dtype, &layout)?;
-        self.bind(result, Tile { layout, registers });
+        });
+        self.bind(result, registers);
         Ok(())
     }
 }

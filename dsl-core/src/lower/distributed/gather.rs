@@ -4,10 +4,8 @@
 //! the index chooses among them. Otherwise the tile goes through shared memory.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use super::registers::{Registers, owners};
-use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::index_map::dim_bits;
 use crate::ir::{Axis, BinaryOp, CompareOp, DType, Inst, Op, Value, op};
@@ -64,28 +62,27 @@ impl Lowering<'_> {
     pub(super) fn gather_along(&mut self, inst: Inst, op: &op::Gather) -> Result<()> {
         let (x, indices, axis) = (op.x, op.indices, op.axis.index());
         let result = self.block.inst(inst).results[0];
-        let layout = self.assigned(result);
+        let layout = self.layout(result);
         let map = Correspondence {
             result: dim_bits(&self.block.ty(result).shape),
             source: dim_bits(&self.block.ty(x).shape),
             axis,
         };
         let extent = 1_i64 << map.source[axis];
-        let wanted = self.get(indices, &layout)?;
+        let wanted = self.get(indices);
         let wanted = self.in_range(inst, &wanted, &layout, (axis, extent));
-        let natural = self.natural(x)?;
-        let registers = match Shuffled::plan(&natural, &layout, &map) {
+        let from = self.layout(x);
+        let registers = match Shuffled::plan(&from, &layout, &map) {
             Some(plan) => {
-                let source = self.get(x, &natural)?;
+                let source = self.get(x);
                 let source = self.split(&source);
                 let wanted = self.split(&wanted);
-                let found =
-                    self.shuffle_gather(&plan, (&source, &natural), (&wanted, &layout), &map);
+                let found = self.shuffle_gather(&plan, (&source, &from), (&wanted, &layout), &map);
                 self.join(&found)
             }
-            None => self.shared_gather(x, &natural, (&wanted, &layout), &map)?,
+            None => self.shared_gather(x, &from, (&wanted, &layout), &map)?,
         };
-        self.bind(result, Tile { layout, registers });
+        self.bind(result, registers);
         Ok(())
     }
 
@@ -223,15 +220,15 @@ impl Lowering<'_> {
     fn shared_gather(
         &mut self,
         x: Value,
-        natural: &Rc<LinearLayout>,
+        from: &LinearLayout,
         (wanted, layout): (&Registers, &LinearLayout),
         map: &Correspondence,
     ) -> Result<Registers> {
         let dtype = self.dtype(x)?;
-        let (count, size) = (1_i64 << natural.tile_bits(), i64::from(dtype.bytes()));
-        let source = self.get(x, natural)?;
+        let (count, size) = (1_i64 << from.tile_bits(), i64::from(dtype.bytes()));
+        let source = self.get(x);
         let base = self.shared(dtype, count);
-        self.store_tile(base, &source, natural)?;
+        self.store_tile(base, &source, from)?;
         self.barrier();
         let firsts = self.images(layout, &|flat| map.to_source(flat));
         let amount = u64::from(Correspondence::first(&map.source, map.axis));

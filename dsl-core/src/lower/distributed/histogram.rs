@@ -8,7 +8,6 @@
 use std::rc::Rc;
 
 use super::registers::{Registers, owners};
-use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{AtomicOp, BinaryOp, Class, CompareOp, DType, Literal, Op, Shape, Type, Value, op};
 use crate::layout::{LinearLayout, ThreadMap};
@@ -109,7 +108,7 @@ impl Lowering<'_> {
     /// Sets all counters to zero, the lanes of the block taking vectors in turns.
     fn clear(&mut self, counters: &Counters) {
         let vector = self.counters_of_access();
-        let warp_bits = self.assignment.warp_bits;
+        let warp_bits = self.warp_bits;
         let thread = ThreadMap {
             lane: (0..LANE_BITS)
                 .map(|bit| vector as u32 * (1 << bit))
@@ -143,12 +142,11 @@ impl Lowering<'_> {
 
     /// The elements to count, where they are.
     fn numbers(&mut self, x: Value, mask: Option<Value>) -> Result<Numbers> {
-        let layout = self.natural(x)?;
         Ok(Numbers {
             dtype: self.dtype(x)?,
-            registers: self.get(x, &layout)?,
-            masks: mask.map(|mask| self.get(mask, &layout)).transpose()?,
-            layout,
+            registers: self.get(x),
+            masks: mask.map(|mask| self.get(mask)),
+            layout: self.layout(x),
         })
     }
 
@@ -185,7 +183,7 @@ impl Lowering<'_> {
         let bit = |bit: u32| if bit < copy_bits { 1 << bit } else { 0 };
         let map = ThreadMap {
             lane: (0..LANE_BITS).map(bit).collect(),
-            warp: vec![0; self.assignment.warp_bits as usize],
+            warp: vec![0; self.warp_bits as usize],
         };
         self.thread_value(&map)
     }
@@ -213,8 +211,8 @@ impl Lowering<'_> {
 
     /// Binds `result` to the sums of the copies of every counter, and of `init`.
     fn counted(&mut self, counters: &Counters, result: Value, init: Option<Value>) -> Result<()> {
-        let layout = self.assigned(result);
-        let init = init.map(|init| self.get(init, &layout)).transpose()?;
+        let layout = self.layout(result);
+        let init = init.map(|init| self.get(init));
         let places = self.indices(&layout, (1 << layout.tile_bits()) - 1);
         let places = self.distinct(&places, &layout);
         let amount = u64::from(counters.copy_bits);
@@ -245,7 +243,7 @@ impl Lowering<'_> {
         }
         let sum = sum.expect("broken invariant: a counter has a copy");
         let registers = Registers::of(sum, &layout);
-        self.bind(result, Tile { layout, registers });
+        self.bind(result, registers);
         Ok(())
     }
 }

@@ -3,11 +3,10 @@
 use super::{Lowering, Result};
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostic;
-use crate::ir::{AtomicOp, Class, DType, Op, Region, Value, op};
+use crate::ir::{AtomicOp, Class, DType, Func, Op, Region, Value, op};
 use crate::layout::{Point, ThreadMap};
 use crate::lower::combine::Combines;
 use crate::target::LANE_BITS;
-use crate::verify::BlockFunc;
 
 /// A reduction under way: a vector of each source, and the bits of the register number that are left.
 pub(super) struct Partial {
@@ -36,7 +35,7 @@ impl Combiner {
 impl<'a> Combines<'a> for Lowering<'a> {
     type Failure = Diagnostic;
 
-    fn source(&self) -> &'a BlockFunc {
+    fn source(&self) -> &'a Func {
         self.block
     }
 
@@ -45,7 +44,7 @@ impl<'a> Combines<'a> for Lowering<'a> {
     }
 
     fn outer(&mut self, value: Value) -> Result<Value> {
-        self.scalar(value)
+        Ok(self.scalar(value))
     }
 
     fn combine_scalars(&mut self, region: Region, arguments: &[Value]) -> Result<Vec<Value>> {
@@ -156,7 +155,7 @@ impl Lowering<'_> {
             (0..bits).map(column).collect()
         };
         let lane = columns(LANE_BITS, equal.lane);
-        let warp = columns(self.assignment.warp_bits, equal.warp);
+        let warp = columns(self.warp_bits, equal.warp);
         (ThreadMap { lane, warp }, slots)
     }
 

@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use super::order::Touch;
 use super::registers::{Registers, grouped, owners};
-use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::numbers::filling;
 use crate::ir::{DType, Effect, Func, Inst, Literal, MemoryAccess, Op, Type, Value, op};
@@ -30,18 +29,18 @@ pub(super) struct Access {
 impl Lowering<'_> {
     pub(super) fn load(&mut self, inst: Inst, op: &op::Load) -> Result<()> {
         let result = self.block.inst(inst).results[0];
-        let layout = self.assigned(result);
+        let layout = self.layout(result);
         let (mask, other) = (op.mask, op.other);
         if let Some(staged) = self.staged(inst) {
             let filled = match (mask, other) {
                 (Some(mask), Some(other)) if !self.is_zero(other) => {
-                    Some((self.get(mask, &layout)?, self.get(other, &layout)?))
+                    Some((self.get(mask), self.get(other)))
                 }
                 _ => None,
             };
             return self.load_staged(inst, staged, &layout, filled);
         }
-        let other = other.map(|other| self.get(other, &layout)).transpose()?;
+        let other = other.map(|other| self.get(other));
         let access = self.access(&op.access(), &layout)?;
         self.order_access(
             access.argument,
@@ -51,7 +50,7 @@ impl Lowering<'_> {
             },
         );
         let registers = self.loaded(&access, other.as_ref());
-        self.bind(result, Tile { layout, registers });
+        self.bind(result, registers);
         Ok(())
     }
 
@@ -173,7 +172,7 @@ impl Lowering<'_> {
     }
 
     /// Whether a tile is filled with zero bits.
-    fn is_zero(&self, value: Value) -> bool {
+    pub(super) fn is_zero(&self, value: Value) -> bool {
         let definition = |value: Value| self.definitions[value].map(|inst| self.block.op(inst));
         filling(value, definition).is_some_and(Literal::is_positive_zero)
     }
@@ -185,8 +184,7 @@ impl Lowering<'_> {
             mask,
             ..
         } = *op;
-        let layout = self.stored_layout(inst, value)?;
-        let values = self.get(value, &layout)?;
+        let (layout, values) = (self.layout(value), self.get(value));
         let mut access = self.access(&op.access(), &layout)?;
         self.keep_highest(&mut access, (inst, offsets, mask), &layout)?;
         self.order_access(
@@ -242,19 +240,10 @@ impl Lowering<'_> {
         }
     }
 
-    /// The layout in which an op writes a value to memory.
-    pub(super) fn stored_layout(&self, inst: Inst, value: Value) -> Result<Rc<LinearLayout>> {
-        match self.assignment.store_layout(inst) {
-            Some(layout) => Ok(Rc::clone(layout)),
-            None => self.natural(value),
-        }
-    }
-
     /// Combines every element once: the owner's copy of one that several lanes or registers hold.
-    pub(super) fn atomic_reduce(&mut self, inst: Inst, op: &op::AtomicReduce) -> Result<()> {
+    pub(super) fn atomic_reduce(&mut self, op: &op::AtomicReduce) -> Result<()> {
         let op::AtomicReduce { offsets, value, .. } = *op;
-        let layout = self.stored_layout(inst, value)?;
-        let values = self.get(value, &layout)?;
+        let (layout, values) = (self.layout(value), self.get(value));
         let access = self.access(&op.access(), &layout)?;
         self.order_access(
             access.argument,
@@ -290,10 +279,10 @@ impl Lowering<'_> {
         let (dtype, _) = pointee.ok_or_else(|| self.error("the base is not a pointer"))?;
         Ok(Access {
             argument,
-            base: self.argument(tile.base),
+            base: self.scalar(tile.base),
             dtype,
-            offsets: self.get(tile.offsets, layout)?,
-            masks: tile.mask.map(|mask| self.get(mask, layout)).transpose()?,
+            offsets: self.get(tile.offsets),
+            masks: tile.mask.map(|mask| self.get(mask)),
             ragged: self.copied_vectors(tile, layout).len() > self.vectors(tile, layout).len(),
             vectors: self.vectors(tile, layout),
         })
@@ -320,7 +309,7 @@ impl Lowering<'_> {
         layout: &LinearLayout,
         most: fn(&MemoryAccess, &Func, &Indices, usize, &Target) -> u32,
     ) -> Vec<Vec<u32>> {
-        let indices = &self.assignment.indices;
+        let indices = &self.indices;
         let mut bits = Vec::new();
         if let Some(&axis) = tile.order(self.block, indices).first() {
             let most = most(tile, self.block, indices, axis, self.target);
@@ -356,11 +345,11 @@ impl Lowering<'_> {
         offsets: Value,
         layout: &Rc<LinearLayout>,
     ) -> Option<(Value, Rc<LinearLayout>)> {
-        let facts = self.assignment.indices.fact(offsets);
+        let facts = self.indices.fact(offsets);
         let distinct = layout.dim_bits().len() == 1
             && facts.axis(0).counting() == layout.tile_bits()
             && !layout.is_replicated();
-        distinct.then(|| (offsets, Rc::clone(layout)))
+        distinct.then(|| (self.firsts[offsets], Rc::clone(layout)))
     }
 }
 

@@ -1,15 +1,16 @@
-//! Block IR to lane IR for a GPU: each tile becomes registers spread over lanes and warps.
+//! Schedule IR to lane IR for a GPU: each tile becomes registers spread over lanes and warps.
 //!
 //! A tile is one lane value, the vector of its registers. Elementwise ops act on it whole; shape ops
 //! rename registers; loads and stores are as wide as the layout and what is known of the offsets allow,
 //! and one instruction each; a level of a reduction is a bit of the index, which is a register, a lane
-//! (shuffle) or a warp (shared memory). Where a use asks for another layout, a
-//! [`Conversion`](crate::layout::Conversion) is planned and walked.
+//! (shuffle) or a warp (shared memory). For a `convert` a [`Conversion`](crate::layout::Conversion) is
+//! planned and walked.
 //!
 //! All control flow is uniform: scalars are equal in all lanes of the thread block, so shuffles and
 //! barriers are always reached together.
 
 mod ahead;
+mod alike;
 mod bounds;
 mod buffers;
 mod control;
@@ -43,42 +44,40 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
 use crate::facts::Facts;
 use crate::ir::{Func, Inst, Stage, Value};
-use crate::layout::assign::{Assignment, assign};
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::allocate::allocate;
 use crate::passes::apart::{self, Apart};
+use crate::passes::indices::Indices;
+use crate::schedule::PlacedFunc;
 use crate::target::{Bounds, LANE_BITS, Options, Schedule, Target};
-use crate::verify::{self, BlockFunc, LaneFunc};
+use crate::verify::{self, LaneFunc};
 use buffers::Buffers;
 use histogram::Counters;
 use order::Pending;
 use pipeline::MAX_STAGES;
 use registers::Registers;
 use resident::Residents;
-use tile::{Scope, Tile};
+use tile::Scope;
 
 /// An error at a place of the source.
 type Result<T> = std::result::Result<T, Diagnostic>;
 
-/// Lowers a block function to what one lane of a thread block does.
+/// Lowers a schedule function to what one lane of a thread block does.
 ///
-/// Derived ops must be gone. The schedule decides the number of warps, the bounds option whether
+/// The schedule decides how deep pipelines are, the bounds option whether
 /// accesses through plain pointers are checked, the facts which stores need not look for equal offsets;
 /// none changes a bit of a result.
 ///
 /// # Errors
 /// When a tile needs too many registers or too much shared memory.
 pub(crate) fn lower(
-    block: &BlockFunc,
+    block: &PlacedFunc,
     target: &Target,
     options: &Options,
     facts: &Facts,
 ) -> std::result::Result<LaneFunc, Diagnostics> {
     let nowhere = |message: String| Diagnostic::new(Loc::none(), message);
-    options.schedule.check(&target.gpu).map_err(nowhere)?;
-    let assignment =
-        assign(block, target, &options.schedule).map_err(|error| nowhere(error.to_string()))?;
-    check_occupancy(target, &options.schedule, 1 << assignment.warp_bits).map_err(nowhere)?;
+    check_occupancy(target, &options.schedule, block.warps).map_err(nowhere)?;
     // Without copies that go on beside other work, loads do not run ahead.
     let mut most = if target.gpu.copy_bytes.is_empty() {
         1
@@ -87,8 +86,9 @@ pub(crate) fn lower(
     };
     let mut residents = Residents::find(block);
     let apart = stores_apart(block, facts);
+    let indices = Indices::of(block);
     loop {
-        let mut lowering = Lowering::new(block, target, options, assignment.clone());
+        let mut lowering = Lowering::new(block, target, options, indices.clone());
         lowering.apart.clone_from(&apart);
         lowering.buffers.most = most;
         lowering.residents = residents.clone();
@@ -136,11 +136,17 @@ fn check_occupancy(
 
 /// The state of lowering one function.
 struct Lowering<'a> {
-    block: &'a BlockFunc,
+    block: &'a PlacedFunc,
     builder: Builder,
-    assignment: Assignment,
+    /// The layouts of the function, in order.
+    layouts: Vec<Rc<LinearLayout>>,
+    warp_bits: u32,
+    /// What is known about offsets and masks.
+    indices: Indices,
     definitions: EntityMap<Value, Option<Inst>>,
     sites: BTreeMap<Inst, i64>,
+    /// For each value the first that holds the same elements.
+    firsts: EntityMap<Value, Value>,
     /// The stores that write no element twice.
     apart: BTreeSet<Inst>,
     target: &'a Target,
@@ -154,6 +160,8 @@ struct Lowering<'a> {
     /// Loops around the current instruction.
     depth: usize,
     residents: Residents,
+    /// What only the addresses of copies are made of, which were started ahead.
+    spent: BTreeSet<Inst>,
     /// The counters that residents stand for, by their roots.
     counters: BTreeMap<Value, Counters>,
     lane: Option<Value>,
@@ -161,21 +169,19 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn new(
-        block: &'a BlockFunc,
-        target: &'a Target,
-        options: &Options,
-        assignment: Assignment,
-    ) -> Self {
+    fn new(block: &'a PlacedFunc, target: &'a Target, options: &Options, indices: Indices) -> Self {
         let mut func = Func::new(&block.name, Stage::Lane);
-        func.warps = 1 << assignment.warp_bits;
+        func.warps = block.warps;
         func.schedule = options.schedule.kept();
         Self {
             block,
             builder: Builder::resume(func),
-            assignment,
+            layouts: block.linears().cloned().map(Rc::new).collect(),
+            warp_bits: block.warps.trailing_zeros(),
+            indices,
             definitions: block.definitions(),
             sites: access_sites(block),
+            firsts: alike::firsts(block),
             apart: BTreeSet::new(),
             target,
             bounds: options.bounds,
@@ -185,6 +191,7 @@ impl<'a> Lowering<'a> {
             buffers: Buffers::new(MAX_STAGES),
             depth: 0,
             residents: Residents::default(),
+            spent: BTreeSet::new(),
             counters: BTreeMap::new(),
             lane: None,
             warp: None,
@@ -196,9 +203,7 @@ impl<'a> Lowering<'a> {
             let argument = self
                 .builder
                 .parameter(parameter.clone(), self.block.ty(value));
-            let layout = self.scalar_layout();
-            let registers = Registers::uniform(argument, 1);
-            self.bind(value, Tile { layout, registers });
+            self.bind(value, Registers::uniform(argument, 1));
         }
         self.insts(self.block.body())
     }
@@ -214,13 +219,7 @@ impl<'a> Lowering<'a> {
 
     /// The layout of scalars: every lane has the one element.
     fn scalar_layout(&self) -> Rc<LinearLayout> {
-        self.replicated(Vec::new())
-    }
-
-    /// A layout that gives every lane all elements.
-    fn replicated(&self, dim_bits: Vec<u32>) -> Rc<LinearLayout> {
-        let layout = LinearLayout::replicated(dim_bits, LANE_BITS, self.assignment.warp_bits)
-            .expect("broken invariant: tiles are small enough for a layout");
-        Rc::new(layout)
+        let layout = LinearLayout::replicated(Vec::new(), LANE_BITS, self.warp_bits);
+        Rc::new(layout.expect("broken invariant: a scalar is small enough for a layout"))
     }
 }

@@ -10,12 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ahead::Ahead;
 use super::buffers::{Place, Staged};
-use super::control::Layouts;
 use super::order::Touch;
 use super::tile::Scope;
 use super::{Lowering, Result};
-use crate::ir::Effect;
-use crate::ir::{BinaryOp, CompareOp, Inst, Op, Region, Type, Value, op};
+use crate::ir::{BinaryOp, CompareOp, Effect, Inst, Op, Region, Trait, Type, Value, op};
 
 /// The deepest pipeline.
 pub(super) const MAX_STAGES: i64 = 8;
@@ -27,10 +25,11 @@ pub(super) struct Pipeline {
     ahead: Ahead,
     /// For each load its memory.
     buffers: BTreeMap<Inst, (Value, Place)>,
-    /// The carried values that are advanced ahead, their next values and layouts.
+    /// The carried values that are advanced ahead, and their next values.
     carried: Vec<Value>,
     next: Vec<Value>,
-    layouts: Layouts,
+    /// Of the slice, what the next values and scalars follow from.
+    early: BTreeSet<Inst>,
     upper: Value,
     step: i64,
 }
@@ -79,22 +78,20 @@ impl Lowering<'_> {
         }
         let mut carried = Vec::new();
         let mut next = Vec::new();
-        let mut layouts = Layouts::new();
         let all = block.carried(inst);
         for each in ahead.carried.iter().map(|&at| &all[at]) {
             carried.push(each.parameters[0]);
             next.push(each.yielded[0]);
-            layouts.push(self.assigned(each.result));
         }
         let mut pipeline = Pipeline {
             body,
             stages,
+            early: self.early(&ahead, &next),
             ahead,
             buffers: BTreeMap::new(),
             carried,
             next,
-            layouts,
-            upper: self.scalar(upper)?,
+            upper: self.scalar(upper),
             step,
         };
         self.allocate(&mut pipeline, body);
@@ -161,9 +158,8 @@ impl Lowering<'_> {
     ) -> Result<()> {
         let block = self.block;
         let results = self.carried(pipeline.body, &block.inst(inst).results);
-        let layouts = self.layouts(&results);
-        let lower = self.scalar(op.lower)?;
-        let first = self.flatten(&self.carried(pipeline.body, &op.init), &layouts)?;
+        let lower = self.scalar(op.lower);
+        let first = self.flatten(&self.carried(pipeline.body, &op.init));
         let start = self.fill(pipeline, lower, &op.init)?;
         let mut init = first.clone();
         init.extend(start.flat());
@@ -177,14 +173,13 @@ impl Lowering<'_> {
         self.scopes.push(Scope::default());
         let parameters = self.builder.parameters(body);
         let (own, extra) = parameters.split_at(1 + first.len());
-        let mut inner = vec![self.scalar_layout()];
-        inner.extend(layouts.iter().cloned());
         let last = self.run_ahead(pipeline, extra)?;
         let carried = self.in_registers(&block.region(pipeline.body).parameters);
-        self.unflatten(&carried, &inner, own);
+        self.unflatten(&carried, own);
+        self.spend(pipeline);
         self.insts(pipeline.body)?;
         let ends = self.in_registers(block.yielded(pipeline.body));
-        let mut values = self.flatten(&ends, &layouts)?;
+        let mut values = self.flatten(&ends);
         values.extend(last);
         self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.scopes.pop();
@@ -200,7 +195,7 @@ impl Lowering<'_> {
         });
         let emitted = self.builder.emit_unchecked(op, &types[1..]);
         let flat = self.builder.results(emitted).to_vec();
-        self.unflatten(&results, &layouts, &flat[..first.len()]);
+        self.unflatten(&results, &flat[..first.len()]);
         Ok(())
     }
 
@@ -217,7 +212,7 @@ impl Lowering<'_> {
             }
         }
         let chosen: Vec<Value> = pipeline.ahead.carried.iter().map(|&at| init[at]).collect();
-        let carried = self.flatten(&chosen, &pipeline.layouts)?;
+        let carried = self.flatten(&chosen);
         let runs = self.builder.compare(CompareOp::Lt, lower, pipeline.upper);
         let mut state = State {
             index: lower,
@@ -268,13 +263,11 @@ impl Lowering<'_> {
         let block = self.block;
         self.scopes.push(Scope::default());
         let index = block.region(pipeline.body).parameters[0];
-        let mut layouts = vec![self.scalar_layout()];
-        layouts.extend(pipeline.layouts.iter().cloned());
         let values = [&[index][..], &pipeline.carried].concat();
         let flat = [&[state.index][..], &state.carried].concat();
-        self.unflatten(&values, &layouts, &flat);
+        self.unflatten(&values, &flat);
         self.addresses(pipeline, pipeline.body)?;
-        let carried = self.flatten(&pipeline.next, &pipeline.layouts)?;
+        let carried = self.flatten(&pipeline.next);
         let on_true = self.nested(|this| this.copies(pipeline, pipeline.body, slot))?;
         let on_false = self.nested(|_| Ok(()))?;
         let op = Op::If(op::If {
@@ -313,11 +306,70 @@ impl Lowering<'_> {
         filled.map(|()| region)
     }
 
-    /// The address arithmetic of a region.
+    /// What of a slice these values and all its scalars follow from.
+    fn early(&self, ahead: &Ahead, values: &[Value]) -> BTreeSet<Inst> {
+        let mut pending = values.to_vec();
+        for &inst in &ahead.slice {
+            let results = self.block.inst(inst).results.iter();
+            pending.extend(results.filter(|&&result| self.block.ty(result).is_scalar()));
+        }
+        let mut early = BTreeSet::new();
+        while let Some(value) = pending.pop() {
+            if let Some(inst) = self.definitions[value]
+                && ahead.slice.contains(&inst)
+                && !matches!(self.block.op(inst), Op::If(_))
+                && early.insert(inst)
+            {
+                pending.extend(self.block.op(inst).operands());
+            }
+        }
+        early
+    }
+
+    /// Marks what only the addresses of copies are made of: iterations need not make it again.
+    fn spend(&mut self, pipeline: &Pipeline) {
+        let block = self.block;
+        let mut insts = Vec::new();
+        block.walk(pipeline.body, &mut |inst| insts.push(inst));
+        let mut users: BTreeMap<Value, Vec<Inst>> = BTreeMap::new();
+        for &inst in &insts {
+            for operand in block.op(inst).operands() {
+                users.entry(operand).or_default().push(inst);
+            }
+        }
+        for &inst in insts.iter().rev() {
+            let &[result] = &block.inst(inst).results[..] else {
+                continue;
+            };
+            let users = users.get(&result).map_or(&[][..], |users| users);
+            let is_spent = |user: &Inst| {
+                let copied = pipeline.buffers.contains_key(user) && !self.reads_back(*user, result);
+                copied || self.spent.contains(user)
+            };
+            let tile = !block.ty(result).is_scalar() && block.op(inst).is(Trait::pointwise);
+            if tile && !users.is_empty() && users.iter().all(is_spent) {
+                self.spent.insert(inst);
+            }
+        }
+    }
+
+    /// Whether what a load has copied is not the load's result yet, and `value` decides about it.
+    fn reads_back(&self, load: Inst, value: Value) -> bool {
+        let filled = if let Op::Load(op) = self.block.op(load) {
+            op.mask
+                .zip(op.other)
+                .filter(|&(_, other)| !self.is_zero(other))
+        } else {
+            None
+        };
+        filled.is_some_and(|(mask, other)| mask == value || other == value)
+    }
+
+    /// The address arithmetic of a region that comes before its copies.
     fn addresses(&mut self, pipeline: &Pipeline, region: Region) -> Result<()> {
         let block = self.block;
         for &inst in &block.region(region).insts {
-            if pipeline.ahead.slice.contains(&inst) && !matches!(block.op(inst), Op::If(_)) {
+            if pipeline.early.contains(&inst) {
                 self.builder.set_loc(block.inst(inst).loc.clone());
                 self.inst(inst)?;
             }
@@ -325,7 +377,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The copies of a region, after its address arithmetic.
+    /// The copies of a region, and the rest of its address arithmetic.
     fn copies(&mut self, pipeline: &Pipeline, region: Region, slot: Value) -> Result<()> {
         let block = self.block;
         for &inst in &block.region(region).insts {
@@ -340,7 +392,7 @@ impl Lowering<'_> {
             }) = *block.op(inst)
                 && pipeline.ahead.slice.contains(&inst)
             {
-                let condition = self.scalar(condition)?;
+                let condition = self.scalar(condition);
                 let [on_true, on_false] = [on_true, on_false].map(|branch| {
                     self.nested(|this| {
                         this.addresses(pipeline, branch)?;
@@ -353,6 +405,8 @@ impl Lowering<'_> {
                     on_false: on_false?,
                 });
                 self.builder.emit(op, &[]);
+            } else if pipeline.ahead.slice.contains(&inst) && !pipeline.early.contains(&inst) {
+                self.inst(inst)?;
             }
         }
         Ok(())
@@ -360,7 +414,7 @@ impl Lowering<'_> {
 
     fn copy(&mut self, load: Inst, target: Value, start: Value, place: Place) -> Result<()> {
         let result = self.block.inst(load).results[0];
-        let layout = self.assigned(result);
+        let layout = self.layout(result);
         let tile = self
             .block
             .op(load)

@@ -18,7 +18,7 @@ impl Lowering<'_> {
         known: &mut Known,
     ) -> Result<Value> {
         if self.block.ty(tile).is_scalar() {
-            return self.scalar(tile);
+            return Ok(self.scalar(tile));
         }
         let key = (tile, coordinates.to_vec());
         if let Some(&element) = known.get(&key) {
@@ -31,7 +31,7 @@ impl Lowering<'_> {
             let start = self.builder.index(start);
             self.builder.add(coordinates[0], start)
         } else if let Op::Splat(op::Splat { x }) = op {
-            self.scalar(x)?
+            self.scalar(x)
         } else if let Some((x, map)) = self.view(tile) {
             let before = self.coordinates_before(&map, coordinates);
             self.element_at(x, &before, known)?

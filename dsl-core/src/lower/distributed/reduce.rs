@@ -1,13 +1,9 @@
 //! Reductions: the steps of the tree, whatever holds the bits of the index.
 
-use std::rc::Rc;
-
 use super::level::{Combiner, Partial};
 use super::registers::Registers;
-use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{AtomicOp, BinaryOp, DType, Order, Value, op};
-use crate::layout::LinearLayout;
 use crate::layout::reduction::{ReductionStep, ReductionSteps};
 use crate::semantics::reduction::{evaluation_order, only_op};
 use crate::target::LANE_BITS;
@@ -26,22 +22,22 @@ impl Lowering<'_> {
             commutative: order == Order::Any || only.is_some_and(BinaryOp::is_commutative),
             dtypes,
         };
-        let (layout, plan) = self.reduction_plan(sources[0], axis, order)?;
+        let layout = self.layout(sources[0]);
+        let plan = ReductionSteps::plan(&layout, axis, order);
+        let plan = plan.map_err(|error| self.layout_error(&error))?;
+        let plan = plan.expect("broken invariant: a placed reduction has steps");
         let all: Vec<u32> = (0..layout.registers()).collect();
         let mut values = Vec::new();
         for &source in sources {
-            let registers = self.get(source, &layout)?;
+            let registers = self.get(source);
             values.push(self.pick(&registers, &all));
         }
         let bits = (0..layout.registers().ilog2()).collect();
         let mut partial = Partial { values, bits };
         self.reduction_steps(&mut partial, &plan.steps, &combiner)?;
-        let reduced = Rc::new(plan.result);
         let places: Vec<u32> = (0..1 << partial.bits.len()).collect();
         for (&result, &value) in results.iter().zip(&partial.values) {
-            let registers = Registers::new(value, &places[..]);
-            let layout = Rc::clone(&reduced);
-            self.bind(result, Tile { layout, registers });
+            self.bind(result, Registers::new(value, &places[..]));
         }
         Ok(())
     }
@@ -73,25 +69,6 @@ impl Lowering<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The layout of the source if each bit along the axis has one holder there, else a plain one,
-    /// and the steps of the reduction.
-    fn reduction_plan(
-        &self,
-        source: Value,
-        axis: usize,
-        order: Order,
-    ) -> Result<(Rc<LinearLayout>, ReductionSteps)> {
-        let natural = self.natural(source)?;
-        let plain = self.plain(natural.dim_bits());
-        for layout in [natural, plain] {
-            let plan = ReductionSteps::plan(&layout, axis, order);
-            if let Some(plan) = plan.map_err(|error| self.layout_error(&error))? {
-                return Ok((layout, plan));
-            }
-        }
-        Err(self.error("a reduction over mixed index bits"))
     }
 }
 

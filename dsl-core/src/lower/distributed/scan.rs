@@ -5,11 +5,8 @@
 //! that take it. Where a level is a lane or warp bit, the threads of lower halves combine with
 //! something that changes nothing.
 
-use std::rc::Rc;
-
 use super::level::Combiner;
 use super::registers::{Registers, grouped};
-use super::tile::Tile;
 use super::{Lowering, Result};
 use crate::ir::{BinaryOp, DType, Direction, Literal, Op, Type, Value, op};
 use crate::layout::scan::{ScanLevels, ScanStep, last, scan_steps};
@@ -71,35 +68,22 @@ impl Lowering<'_> {
             },
             direction: op.direction,
         };
-        let (layout, steps) = self.scan_layout(results[0], axis)?;
+        let layout = self.layout(results[0]);
+        let steps = scan_steps(&layout, axis).map_err(|error| self.layout_error(&error))?;
+        let steps = steps.expect("broken invariant: a placed scan has steps");
         let all: Vec<u32> = (0..layout.registers()).collect();
         let mut prefixes = Vec::new();
         for &source in sources {
-            let registers = self.get(source, &layout)?;
+            let registers = self.get(source);
             prefixes.push(self.pick(&registers, &all));
         }
         for step in &steps {
             self.scan_step(&scan, &layout, step, &mut prefixes)?;
         }
         for (&result, value) in results.iter().zip(prefixes) {
-            let registers = Registers::new(value, &all[..]);
-            let layout = Rc::clone(&layout);
-            self.bind(result, Tile { layout, registers });
+            self.bind(result, Registers::new(value, &all[..]));
         }
         Ok(())
-    }
-
-    /// The layout of the result if each bit along the axis has one holder there, else a plain one.
-    fn scan_layout(&self, result: Value, axis: usize) -> Result<(Rc<LinearLayout>, Vec<ScanStep>)> {
-        let assigned = self.assigned(result);
-        let plain = self.plain(assigned.dim_bits());
-        for layout in [assigned, plain] {
-            let steps = scan_steps(&layout, axis);
-            if let Some(steps) = steps.map_err(|error| self.layout_error(&error))? {
-                return Ok((layout, steps));
-            }
-        }
-        Err(self.error("a scan over mixed index bits"))
     }
 
     fn scan_step(
@@ -243,7 +227,7 @@ impl Lowering<'_> {
                 _ => 0,
             })
             .collect();
-        let mut warp = vec![0; self.assignment.warp_bits as usize];
+        let mut warp = vec![0; self.warp_bits as usize];
         for &bit in &run {
             warp[bit as usize] = next();
         }
@@ -350,7 +334,7 @@ impl Lowering<'_> {
             if scan.direction == Direction::Reverse {
                 tree.reverse();
             }
-            let warp = (0..self.assignment.warp_bits)
+            let warp = (0..self.warp_bits)
                 .map(|other| u32::from(other == bit))
                 .collect();
             carries.push(Carry {

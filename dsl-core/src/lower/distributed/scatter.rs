@@ -40,7 +40,7 @@ impl Lowering<'_> {
         layout: &Rc<LinearLayout>,
     ) -> Result<()> {
         let shape = self.block.ty(offsets).shape;
-        let indices = &self.assignment.indices;
+        let indices = &self.indices;
         let repeated: Vec<usize> = (0..shape.rank())
             .filter(|&axis| shape.extent(axis) > 1 && indices.fact(offsets).axis(axis).is_still())
             .collect();
@@ -180,7 +180,7 @@ impl Lowering<'_> {
 
     /// Empties the table, the lanes of the block taking slots in turns.
     fn clear_table(&mut self, table: &Table) {
-        let warp_bits = self.assignment.warp_bits;
+        let warp_bits = self.warp_bits;
         let thread = ThreadMap {
             lane: (0..LANE_BITS).map(|bit| 1 << bit).collect(),
             warp: (0..warp_bits).map(|bit| WARP_LANES << bit).collect(),

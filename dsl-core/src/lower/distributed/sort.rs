@@ -39,8 +39,8 @@ impl Lowering<'_> {
             count,
             ..
         } = op;
-        let natural = self.natural(sources[0])?;
-        let (layout, plan) = sort_steps(&natural, axis.index(), count.trailing_zeros())
+        let layout = self.layout(sources[0]);
+        let (_, plan) = sort_steps(&layout, axis.index(), count.trailing_zeros())
             .map_err(|error| self.layout_error(&error))?;
         let mut lines = self.lines(sources, *keys as usize, &layout)?;
         for step in &plan.steps {
@@ -50,24 +50,17 @@ impl Lowering<'_> {
                 SortStep::Move(from, to) => self.move_lines(&mut lines, from, to)?,
             }
         }
-        let layout = Rc::new(plan.result);
         for (position, &result) in results.iter().enumerate() {
             let dtype = self.dtype(result)?;
             let own = lines.source(position);
             let registers = self.map(&[&own], |builder, x| builder.cast(x[0], dtype));
-            let layout = Rc::clone(&layout);
-            self.bind(result, Tile { layout, registers });
+            self.bind(result, registers);
         }
         Ok(())
     }
 
     /// The sources in one layout, keys narrower than a register widened.
-    fn lines(
-        &mut self,
-        sources: &[Value],
-        keys: usize,
-        layout: &Rc<LinearLayout>,
-    ) -> Result<Lines> {
+    fn lines(&mut self, sources: &[Value], keys: usize, layout: &LinearLayout) -> Result<Lines> {
         let all: Vec<u32> = (0..layout.registers()).collect();
         let mut values = Vec::new();
         let mut dtypes = Vec::new();
@@ -75,7 +68,7 @@ impl Lowering<'_> {
             let own = self.dtype(source)?;
             let narrow = position < keys && own.bits() < WORD.bits();
             let dtype = if narrow { WORD } else { own };
-            let registers = self.get(source, layout)?;
+            let registers = self.get(source);
             let registers = self.map(&[&registers], |builder, x| builder.cast(x[0], dtype));
             values.push(self.pick(&registers, &all));
             dtypes.push(dtype);
@@ -141,7 +134,7 @@ impl Lowering<'_> {
         let (lane, warp) = match holder {
             Holder::Lane(own) => ((0..LANE_BITS).map(|it| bit(own, it)).collect(), Vec::new()),
             Holder::Warp(own) => {
-                let bits = self.assignment.warp_bits;
+                let bits = self.warp_bits;
                 (
                     vec![0; LANE_BITS as usize],
                     (0..bits).map(|it| bit(own, it)).collect(),

@@ -22,7 +22,13 @@ fn facts() -> Facts {
 }
 
 fn lower(block: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> {
-    super::lower(block, &Target::SM_90A, options, &facts())
+    pipeline::lower(
+        block,
+        &Target::SM_90A,
+        options,
+        &facts(),
+        &mut pipeline::unobserved,
+    )
 }
 
 mod checks;

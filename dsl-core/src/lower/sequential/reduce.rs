@@ -11,13 +11,12 @@ use super::index::{Cover, Index, Scalar};
 use super::lowerer::{Binding, Buffer, Lowerer};
 use super::pull::scalar_index;
 use crate::builder::Builder;
-use crate::ir::{DType, Inst, Order, Region, Shape, Value, op};
+use crate::ir::{DType, Func, Inst, Order, Region, Shape, Value, op};
 use crate::layout::reduction::{ReductionStep, ReductionSteps};
 use crate::layout::{LinearLayout, Point};
 use crate::lower::combine::Combines;
 use crate::semantics::reduction::evaluation_order;
 use crate::target::Target;
-use crate::verify::BlockFunc;
 
 /// Instructions of an element that is little more than loaded.
 const CHEAP: u64 = 3;
@@ -190,7 +189,7 @@ impl Chunk {
 impl<'a> Combines<'a> for Lowerer<'a> {
     type Failure = Infallible;
 
-    fn source(&self) -> &'a BlockFunc {
+    fn source(&self) -> &'a Func {
         self.source
     }
 

@@ -13,6 +13,7 @@ use exactile_core::interp::lane::Timing;
 use exactile_core::ir::Func;
 use exactile_core::ir::op::all_mnemonics;
 use exactile_core::launch::Argument;
+use exactile_core::pipeline::unobserved;
 use exactile_core::target::{Bounds, Options, Schedule, Target};
 use exactile_core::{passes, text};
 
@@ -227,6 +228,7 @@ impl Checker<'_> {
                 }
             }
             Command::Pass(name) => self.pass(proven, name),
+            Command::Stage(name, warps) => self.stage(proven, name, *warps),
             Command::LowerSequential => {
                 let heading = "lower distribution=sequential";
                 self.lowered(heading, proven, Place::Worker);
@@ -424,7 +426,29 @@ impl Checker<'_> {
             _ => return self.fail(0, format!("unknown pass `{name}`")),
         };
         pass(&mut func);
-        self.expect_text(&format!("pass={name}"), &func.to_string());
+        self.changed(proven, name, &format!("pass={name}"), func);
+    }
+
+    fn stage(&mut self, proven: &Proven, name: &str, warps: u32) {
+        let options = self.options(Some(warps), Bounds::Unchecked);
+        let mut seen = None;
+        let observe = &mut |stage: &'static str, func: &Func| {
+            seen = (stage == name).then(|| func.clone()).or(seen.take());
+        };
+        let facts = Facts::default();
+        match execute::compile(proven, &self.file.gpu, &options, &facts, observe) {
+            Ok(_) => {}
+            Err(message) => return self.fail(self.chunk.line, message),
+        }
+        match seen {
+            Some(func) => self.changed(proven, name, &format!("stage={name} warps={warps}"), func),
+            None => self.fail(0, format!("unknown stage `{name}`")),
+        }
+    }
+
+    /// A pass gives the text stated, and does not change what runs give.
+    fn changed(&mut self, proven: &Proven, name: &str, heading: &str, func: Func) {
+        self.expect_text(heading, &func.to_string());
         let after = match Proven::new(func) {
             Ok(after) => after,
             Err(error) => {
@@ -447,7 +471,13 @@ impl Checker<'_> {
 
     fn lowered(&mut self, heading: &str, proven: &Proven, place: Place) {
         let options = self.options(place.warps(), Bounds::Unchecked);
-        match execute::compile(proven, &place.target(), &options, &Facts::default()) {
+        match execute::compile(
+            proven,
+            &place.target(),
+            &options,
+            &Facts::default(),
+            &mut unobserved,
+        ) {
             Ok(func) => self.expect_text(heading, &func.to_string()),
             Err(message) => self.fail(self.chunk.line, format!("{heading}: {message}")),
         }
@@ -472,7 +502,13 @@ impl Checker<'_> {
     fn ptx(&mut self, proven: &Proven) {
         let options = self.options(Some(4), Bounds::Unchecked);
         let target = self.file.gpu;
-        let lane = execute::compile(proven, &target, &options, &Facts::default());
+        let lane = execute::compile(
+            proven,
+            &target,
+            &options,
+            &Facts::default(),
+            &mut unobserved,
+        );
         let ptx = match lane.and_then(|lane| execute::ptx(&lane, &target)) {
             Ok(Some(ptx)) => ptx,
             Ok(None) => {

@@ -19,6 +19,9 @@ pub(super) enum Command {
     RunCuda(Vec<u32>),
     /// The pass leaves the text stated in comments, and does not change what runs give.
     Pass(String),
+    /// The stage of the pipeline for a GPU leaves the text stated in comments, and does not change what
+    /// runs give.
+    Stage(String, u32),
     /// The lowering for the CPU gives the text stated in comments.
     LowerSequential,
     /// The lowering for a GPU gives the text stated in comments.
@@ -98,6 +101,10 @@ fn command(text: &str) -> Result<Command, String> {
         ["lower", "distribution=distributed", list] => {
             Command::LowerDistributed(*warps(list)?.first().unwrap_or(&1))
         }
+        [word, list] if word.starts_with("stage=") => Command::Stage(
+            word["stage=".len()..].to_string(),
+            *warps(list)?.first().unwrap_or(&1),
+        ),
         ["ptx"] => Command::Ptx,
         [word] if word.starts_with("pass=") => Command::Pass(word["pass=".len()..].to_string()),
         _ => return Err(format!("unknown command `test {text}`")),

@@ -16,7 +16,7 @@
 //! ```
 //! Commands come first and hold for every function of the file: `test roundtrip`, `test verify`,
 //! `test interp`, `test run cpu`, `test run lanes warps=1,4`, `test run cuda warps=1,4`,
-//! `test pass=NAME`, `test lower distribution=sequential`,
+//! `test pass=NAME`, `test stage=NAME warps=4` for a stage of the pipeline, `test lower distribution=sequential`,
 //! `test lower distribution=distributed warps=4`, `test ptx`; `options determinism=NAME`; and
 //! `options target=sm_80`, the GPU of lanes, lowering and PTX where it is not `sm_90a`.
 //! Below a function stand its runs, each with what it gives or how it `fails:`, written by blessing

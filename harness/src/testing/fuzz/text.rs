@@ -5,9 +5,11 @@ use exactile_core::interp::block;
 use exactile_core::interp::lane::Timing;
 use exactile_core::ir::{Func, Parameter, Stage};
 use exactile_core::launch::Argument;
-use exactile_core::target::{Bounds, Schedule, Target};
+use exactile_core::pipeline;
+use exactile_core::schedule::forget;
+use exactile_core::target::{Bounds, Options, Schedule, Target};
 use exactile_core::text;
-use exactile_core::verify::{self, BlockFunc, LaneFunc};
+use exactile_core::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
 use super::mutate::mutated;
 use crate::testing::filetests::EMBEDDED;
@@ -86,6 +88,13 @@ fn judged(source: &str, seed: u64) -> Result<Tried, String> {
                 run(func, seed)
             }
         },
+        Stage::Schedule => match verify::schedule(func) {
+            Err(_) => Ok(Tried::Refused),
+            Ok(func) => {
+                survives(&printed)?;
+                run_scheduled(&func, seed)
+            }
+        },
         Stage::Lane => match verify::lane(func) {
             Err(_) => Ok(Tried::Refused),
             Ok(func) => {
@@ -128,17 +137,8 @@ fn run(func: BlockFunc, seed: u64) -> Result<Tried, String> {
     if is_large(&func) || !func.parameters.iter().all(is_aligned) {
         return Ok(Tried::Refused);
     }
-    let mut random = Random::new(seed);
-    let program = Program {
-        grid: [1 + random.below(3) as u32, 1, 1],
-        bounds: Bounds::Checked,
-        schedule: Schedule::default(),
-        gpu: random.pick(Target::GPUS),
-        facts: Facts::default(),
-        arguments: arguments(&func, &mut random),
-        timing: random.pick(&Timing::several(seed)),
-        func,
-    };
+    let program = program(func, seed);
+    let warps = Random::new(seed).pick(&[1, 2, 4]);
     let mut contents = program.arguments.clone();
     let mut arguments: Vec<Argument<'_>> = contents.iter_mut().map(Contents::argument).collect();
     if block::run_limited(&program.func, program.grid, &mut arguments, STEPS).is_err() {
@@ -151,7 +151,8 @@ fn run(func: BlockFunc, seed: u64) -> Result<Tried, String> {
         Subject::Prepared,
         Subject::Sequential,
         Subject::Cpu,
-        Subject::Distributed(random.pick(&[1, 2, 4])),
+        Subject::Scheduled(warps),
+        Subject::Distributed(warps),
     ] {
         match checked.run(subject) {
             Ok(None) => {}
@@ -166,6 +167,44 @@ fn run(func: BlockFunc, seed: u64) -> Result<Tried, String> {
         }
     }
     Ok(Tried::Ran)
+}
+
+/// Runs a schedule function without its layouts, and on the lanes that these say.
+fn run_scheduled(func: &ScheduleFunc, seed: u64) -> Result<Tried, String> {
+    let block = forget(func).map_err(|error| error.to_string())?;
+    let (options, facts) = (Options::default(), Facts::default());
+    match run(block.clone(), seed)? {
+        Tried::Refused => return Ok(Tried::Refused),
+        Tried::Ran => {}
+    }
+    let program = program(block, seed);
+    let target = program.gpu.interpreted();
+    let observe = &mut pipeline::unobserved;
+    // A layout may take more registers than there are.
+    let Ok(lane) = pipeline::expand(func.clone(), &target, &options, &facts, observe) else {
+        return Ok(Tried::Refused);
+    };
+    match Checked::new(&program)?.run_lanes(&lane)? {
+        None => Ok(Tried::Ran),
+        Some(difference) => Err(format!(
+            "other bits where layouts are stated: {difference:?}"
+        )),
+    }
+}
+
+/// A function with random arguments on a random GPU.
+fn program(func: BlockFunc, seed: u64) -> Program {
+    let mut random = Random::new(seed);
+    Program {
+        grid: [1 + random.below(3) as u32, 1, 1],
+        bounds: Bounds::Checked,
+        schedule: Schedule::default(),
+        gpu: random.pick(Target::GPUS),
+        facts: Facts::default(),
+        arguments: arguments(&func, &mut random),
+        timing: random.pick(&Timing::several(seed)),
+        func,
+    }
 }
 
 fn arguments(func: &Func, random: &mut Random) -> Vec<Contents> {

@@ -9,7 +9,10 @@ use std::cell::OnceCell;
 use std::fmt;
 
 use exactile_core::interp;
+use exactile_core::ir::Func;
 use exactile_core::launch::Argument;
+use exactile_core::schedule::forget;
+use exactile_core::schedule::place::place;
 use exactile_core::target::{Options, Schedule, Target};
 use exactile_core::verify::{self, BlockFunc, LaneFunc};
 use exactile_core::{passes, pipeline, text};
@@ -27,6 +30,9 @@ pub enum Subject {
     Tidy,
     /// The interpreter, after all passes of the block stage.
     Prepared,
+    /// The interpreter, after the tiles were placed for this many warps of the program's GPU, printed and
+    /// parsed.
+    Scheduled(u32),
     /// The interpreter of lanes, on the loop nests of a CPU worker.
     Sequential,
     /// Machine code for the CPU.
@@ -48,7 +54,9 @@ impl Subject {
             Self::Sequential,
             Self::Cpu,
         ];
-        subjects.extend(warps.iter().map(|&warps| Self::Distributed(warps)));
+        for &warps in warps {
+            subjects.extend([Self::Scheduled(warps), Self::Distributed(warps)]);
+        }
         match (Place::Cuda { warps: 1 }).available() {
             Ok(()) => {
                 subjects.extend(warps.iter().map(|&warps| Self::Cuda(warps)));
@@ -67,6 +75,7 @@ impl fmt::Display for Subject {
             Self::Prepared => "prepared",
             Self::Sequential => "sequential",
             Self::Cpu => "cpu",
+            Self::Scheduled(warps) => return write!(f, "scheduled for {warps} warps"),
             Self::Distributed(warps) => return write!(f, "{warps} warps"),
             Self::Cuda(warps) => return write!(f, "cuda with {warps} warps"),
         })
@@ -108,6 +117,7 @@ impl<'a> Checked<'a> {
             Subject::Prepared => interpret(program, self.prepared()?)?,
             Subject::Sequential => self.execute(self.worker()?, Place::Worker)?,
             Subject::Cpu => self.execute(self.worker()?, Place::Cpu)?,
+            Subject::Scheduled(warps) => interpret(program, &self.scheduled(warps)?)?,
             Subject::Distributed(warps) => {
                 let gpu = program.gpu;
                 self.lanes(&self.distributed(Place::Lanes { gpu, warps })?)?
@@ -135,7 +145,7 @@ impl<'a> Checked<'a> {
     /// What the lowering makes of the program; `None` for ways that have none of their own.
     pub fn lowered(&self, subject: Subject) -> Option<Result<LaneFunc, String>> {
         match subject {
-            Subject::Text | Subject::Tidy | Subject::Prepared => None,
+            Subject::Text | Subject::Tidy | Subject::Prepared | Subject::Scheduled(_) => None,
             Subject::Cpu | Subject::Cuda(_) => None,
             Subject::Sequential => Some(self.worker().cloned()),
             Subject::Distributed(warps) => {
@@ -157,6 +167,34 @@ impl<'a> Checked<'a> {
             .get_or_init(prepare)
             .as_ref()
             .map_err(Clone::clone)
+    }
+
+    /// The program without its layouts, after each tile got one. Placing placed tiles changes nothing.
+    fn scheduled(&self, warps: u32) -> Result<BlockFunc, String> {
+        let target = Place::Lanes {
+            gpu: self.program.gpu,
+            warps,
+        }
+        .target();
+        let options = self.options(Some(warps));
+        let mut placed = None;
+        let observe = &mut |stage: &'static str, func: &Func| {
+            placed = (stage == "place")
+                .then(|| func.to_string())
+                .or(placed.take());
+        };
+        let Program { func, facts, .. } = self.program;
+        pipeline::compile(func.clone(), &target, &options, facts, observe)
+            .map_err(|error| error.to_string())?;
+        let printed = placed.ok_or("nothing was placed")?;
+        let parsed = text::parse(&printed, "random.bir").and_then(verify::schedule);
+        let parsed = parsed.map_err(|error| error.to_string())?;
+        let again = place(parsed.clone(), target.gpu.tile_registers);
+        let again = again.map_err(|error| error.to_string())?.to_string();
+        if again != printed {
+            return Err(format!("placed again, this changes:\n{printed}\n{again}"));
+        }
+        forget(&parsed).map_err(|error| error.to_string())
     }
 
     fn worker(&self) -> Result<&LaneFunc, String> {

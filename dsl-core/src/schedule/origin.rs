@@ -6,7 +6,7 @@ use crate::passes::long_sums::LONGEST_CHAIN;
 
 /// How a tile comes into being.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(super) enum Origin {
     /// Made of constants, indices and scalars: repeated wherever it is used.
     Cheap,
     /// The elements of another tile under other indices.

@@ -1,8 +1,8 @@
 //! `LinearLayout`: which element of a tile each (register, lane, warp) holds.
 
-use super::LayoutError;
+use super::index_map::dim_offset;
+use super::layout_error::LayoutError;
 use super::matrix::{BitMatrix, Span, apply};
-use crate::ir::index_map::dim_offset;
 
 /// The largest log2 of an element count that a layout accepts.
 const MAX_TILE_BITS: u32 = 40;
@@ -418,7 +418,7 @@ impl LinearLayout {
 }
 
 /// The extents of a tile.
-pub(super) fn shape_of(dim_bits: &[u32]) -> Vec<u64> {
+pub(crate) fn shape_of(dim_bits: &[u32]) -> Vec<u64> {
     dim_bits.iter().map(|bits| 1 << bits).collect()
 }
 
@@ -453,7 +453,7 @@ fn extract(flat: u64, whole: &[u32], low: &[u32], outer: &[u32]) -> Option<u64> 
 }
 
 /// Checks that two dimension counts agree.
-pub(super) fn same_rank(found: usize, expected: usize) -> Result<(), LayoutError> {
+pub(crate) fn same_rank(found: usize, expected: usize) -> Result<(), LayoutError> {
     if found == expected {
         Ok(())
     } else {
@@ -462,7 +462,7 @@ pub(super) fn same_rank(found: usize, expected: usize) -> Result<(), LayoutError
 }
 
 /// Checks that an axis names a dimension.
-pub(super) fn check_axis(found: usize, rank: usize) -> Result<(), LayoutError> {
+pub(crate) fn check_axis(found: usize, rank: usize) -> Result<(), LayoutError> {
     if found < rank {
         Ok(())
     } else {
@@ -471,7 +471,7 @@ pub(super) fn check_axis(found: usize, rank: usize) -> Result<(), LayoutError> {
 }
 
 /// Checks that a list names every dimension once.
-pub(super) fn check_permutation(found: &[usize], rank: usize) -> Result<(), LayoutError> {
+pub(crate) fn check_permutation(found: &[usize], rank: usize) -> Result<(), LayoutError> {
     let mut sorted = found.to_vec();
     sorted.sort_unstable();
     if sorted.into_iter().eq(0..rank) {

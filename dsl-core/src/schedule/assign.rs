@@ -8,63 +8,56 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::access::{access_layout, dot_layout, is_coalesced, warp_bits_for};
-pub use super::origin::Origin;
-use super::origin::origins;
-use super::reduction::ReductionSteps;
-use super::sorting::sort_steps;
-use super::{LayoutError, LinearLayout};
+use super::form::{form, plain};
+use super::origin::{Origin, origins};
+use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
 use crate::ir::index_map::dim_bits;
-use crate::ir::{DType, Func, IndexMap, Inst, MemoryAccess, Op, Shape, Trait, Value, op};
+use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Shape, Stage, Trait, Value, op};
+use crate::layout::access::{access_layout, dot_layout, is_coalesced, warp_bits_for};
+use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::indices::Indices;
-use crate::semantics::reduction::evaluation_order;
 use crate::target::{Schedule, Target};
+use crate::verify::{self, BlockFunc, ScheduleFunc};
 
-/// The layouts of a function.
-#[derive(Clone, Debug)]
-pub struct Assignment {
-    /// Log2 of the number of warps.
-    pub warp_bits: u32,
-    /// What is known about offsets and masks.
-    pub indices: Indices,
-    origins: EntityMap<Value, Origin>,
-    layouts: EntityMap<Value, Option<Rc<LinearLayout>>>,
-    stores: BTreeMap<Inst, Rc<LinearLayout>>,
-}
-
-impl Assignment {
-    /// How a value comes into being.
-    #[must_use]
-    pub fn origin(&self, value: Value) -> Origin {
-        self.origins[value]
-    }
-
-    /// The layout of a computed value.
-    #[must_use]
-    pub fn layout(&self, value: Value) -> Option<&Rc<LinearLayout>> {
-        self.layouts[value].as_ref()
-    }
-
-    /// The layout that a store asks for; `None` when it writes in whatever layout its value has.
-    #[must_use]
-    pub fn store_layout(&self, inst: Inst) -> Option<&Rc<LinearLayout>> {
-        self.stores.get(&inst)
-    }
-}
-
-/// Chooses the layouts of a block function.
+/// States a layout for each tile that is computed, and converts what stores want otherwise.
 ///
 /// # Errors
 /// When a tile is too large for layouts.
 pub fn assign(
-    func: &Func,
+    block: BlockFunc,
     target: &Target,
     schedule: &Schedule,
-) -> Result<Assignment, LayoutError> {
-    let warp_bits = schedule
-        .warps
-        .map_or_else(|| warp_bits_for(func), u32::trailing_zeros);
+) -> Result<ScheduleFunc, Diagnostics> {
+    let mut func = block.into_inner();
+    let outside = |message: String| Diagnostic::new(Loc::none(), message);
+    schedule.check(&target.gpu).map_err(outside)?;
+    let warps = schedule.warps;
+    func.warps = warps.unwrap_or_else(|| 1 << warp_bits_for(&func));
+    func.stage = Stage::Schedule;
+    let chosen = choose(&func, target).map_err(|error| outside(error.to_string()))?;
+    let values = func.values();
+    for value in values
+        .filter(|&value| !func.ty(value).is_scalar())
+        .collect::<Vec<_>>()
+    {
+        if let Some(layout) = &chosen.layouts[value] {
+            let layout = func.intern((**layout).clone());
+            func.set_layout(value, Some(layout));
+        }
+    }
+    convert_stored(&mut func, &chosen.stores);
+    verify::schedule(func)
+}
+
+/// The layouts of a function.
+struct Chosen {
+    layouts: EntityMap<Value, Option<Rc<LinearLayout>>>,
+    /// Those in which values are stored, where these have others.
+    stores: BTreeMap<Inst, Rc<LinearLayout>>,
+}
+
+fn choose(func: &Func, target: &Target) -> Result<Chosen, LayoutError> {
     let insts = func.all_insts();
     let origins = origins(func, &insts);
     let mut assigner = Assigner {
@@ -73,7 +66,7 @@ pub fn assign(
         insts,
         definitions: func.definitions(),
         indices: Indices::of(func),
-        warp_bits,
+        warp_bits: func.warps.trailing_zeros(),
         origins: origins.of,
         layouts: EntityMap::filled(func.value_count(), None),
         vectors: BTreeMap::new(),
@@ -88,24 +81,44 @@ pub fn assign(
     let mut stores = BTreeMap::new();
     for &inst in &assigner.insts {
         if let Some(value) = func.op(inst).access().and_then(|access| access.value)
+            && !func.ty(value).is_scalar()
             && let Some(layout) = assigner.store(inst, value)?
         {
             stores.insert(inst, layout);
         }
     }
-    let Assigner {
-        indices,
-        origins,
-        layouts,
-        ..
-    } = assigner;
-    Ok(Assignment {
-        warp_bits,
-        indices,
-        origins,
-        layouts,
-        stores,
-    })
+    let layouts = assigner.layouts;
+    Ok(Chosen { layouts, stores })
+}
+
+/// Puts a conversion of the value before each of these stores.
+fn convert_stored(func: &mut Func, stores: &BTreeMap<Inst, Rc<LinearLayout>>) {
+    for region in func.all_regions() {
+        for inst in std::mem::take(&mut func.region_mut(region).insts) {
+            if let Some(layout) = stores.get(&inst) {
+                let converted = convert_value(func, inst, layout);
+                func.region_mut(region).insts.extend(converted);
+            }
+            func.region_mut(region).insts.push(inst);
+        }
+    }
+}
+
+/// Makes a store write a conversion of its value; returns it.
+fn convert_value(func: &mut Func, store: Inst, layout: &LinearLayout) -> Option<Inst> {
+    let x = func.op(store).access()?.value?;
+    let (ty, loc) = (func.ty(x), func.inst(store).loc.clone());
+    let inst = func.add_inst(Op::Convert(op::Convert { x }), &[ty], loc);
+    let converted = func.inst(inst).results[0];
+    let layout = func.intern(layout.clone());
+    func.set_layout(converted, Some(layout));
+    let access = &mut func.inst_mut(store).op;
+    if let Op::Store(op::Store { value, .. }) | Op::AtomicReduce(op::AtomicReduce { value, .. }) =
+        access
+    {
+        *value = converted;
+    }
+    Some(inst)
 }
 
 struct Assigner<'a> {
@@ -204,8 +217,13 @@ impl Assigner<'_> {
                 if self.layouts[value].is_some() || self.origins[value] != Origin::Computed {
                     continue;
                 }
-                match self.first_known(&sources)? {
-                    Some(layout) => self.layouts[value] = Some(self.reduced(inst, layout)?),
+                let found = if matches!(self.func.op(inst), Op::Reduce(_) | Op::Sort(_)) {
+                    self.lying(sources[0])?
+                } else {
+                    self.first_known(&sources)?
+                };
+                match found {
+                    Some(layout) => self.layouts[value] = Some(self.along(inst, layout)?),
                     None => unknown.push((inst, value, sources)),
                 }
             }
@@ -227,12 +245,14 @@ impl Assigner<'_> {
         if self.func.deciding(inst).is_none() {
             let mut sources = if let Op::Gather(op::Gather { indices, .. }) = op {
                 vec![*indices]
+            } else if let Op::Reduce(op::Reduce { sources, .. })
+            | Op::Sort(op::Sort { sources, .. }) = op
+            {
+                vec![sources[0]]
             } else {
                 op.operands()
             };
-            if !matches!(op, Op::Reduce(_)) {
-                sources.sort_by_key(|&source| self.distance(source));
-            }
+            sources.sort_by_key(|&source| self.distance(source));
             let results = data.results.iter();
             return results.map(|&result| (result, sources.clone())).collect();
         }
@@ -275,6 +295,14 @@ impl Assigner<'_> {
         Ok(None)
     }
 
+    /// The layout in which an op takes a value as it lies.
+    fn lying(&self, value: Value) -> Result<Option<Rc<LinearLayout>>, LayoutError> {
+        match self.origins[value] {
+            Origin::Cheap => Ok(Some(plain(&dim_bits(&self.shape(value)), self.warp_bits))),
+            Origin::View | Origin::Computed => self.known(value),
+        }
+    }
+
     /// The layout of a computed value, or the one that a view of it has for free.
     fn known(&self, value: Value) -> Result<Option<Rc<LinearLayout>>, LayoutError> {
         if self.origins[value] == Origin::Computed {
@@ -289,40 +317,16 @@ impl Assigner<'_> {
         pulled.transpose()
     }
 
-    /// What a reduction or a sort makes of the layout of its operand; other ops leave it alone.
-    fn reduced(
-        &self,
-        inst: Inst,
-        layout: Rc<LinearLayout>,
-    ) -> Result<Rc<LinearLayout>, LayoutError> {
-        let op = self.func.op(inst);
-        if let Op::Sort(op::Sort { axis, count, .. }) = op {
-            let (_, plan) = sort_steps(&layout, axis.index(), count.trailing_zeros())?;
-            return Ok(Rc::new(plan.result));
+    /// What an op along an axis makes of the layout of its operand; other ops leave it alone.
+    fn along(&self, inst: Inst, layout: Rc<LinearLayout>) -> Result<Rc<LinearLayout>, LayoutError> {
+        if !matches!(
+            self.func.op(inst),
+            Op::Reduce(_) | Op::Sort(_) | Op::Scan(_)
+        ) {
+            return Ok(layout);
         }
-        let Op::Reduce(op::Reduce {
-            sources,
-            axis,
-            order,
-            combine,
-        }) = op
-        else {
-            return Ok(layout);
-        };
-        let Some(dtype) = sources
-            .first()
-            .and_then(|&source| self.func.ty(source).dtype())
-        else {
-            return Ok(layout);
-        };
-        let order = evaluation_order(self.func, *order, *combine, dtype);
-        Ok(match ReductionSteps::plan(&layout, axis.index(), order)? {
-            Some(plan) => Rc::new(plan.result),
-            None => {
-                let map = IndexMap::reduce(layout.dim_bits().to_vec(), axis.index());
-                Rc::new(map.push(&layout)?.0)
-            }
-        })
+        let asked = form(self.func, inst, &mut |_| Ok(Rc::clone(&layout)))?;
+        Ok(asked.results.into_iter().next().unwrap_or(layout))
     }
 
     /// A loaded tile that is only broadcast to larger tiles is loaded where those need it.

@@ -1,6 +1,6 @@
 //! Linear algebra over GF(2): spans of bit vectors and small matrices stored by column.
 
-pub use crate::ir::index_map::apply;
+pub use super::index_map::apply;
 
 /// A set of independent bit vectors in echelon form, each remembered with the combination of
 /// inserted columns that gives it.

@@ -1,0 +1,160 @@
+//! What each op asks of the layouts of its tiles: the one statement of it, by which conversions are placed
+//! and placed functions are proven.
+
+use std::rc::Rc;
+
+use crate::ir::op::{Control, ScheduleOp, ShapeOp};
+use crate::ir::{Func, Inst, Region, Value, op};
+use crate::layout::access::access_layout;
+use crate::layout::reduction::ReductionSteps;
+use crate::layout::scan::scan_steps;
+use crate::layout::sorting::sort_steps;
+use crate::layout::{LayoutError, LinearLayout};
+use crate::semantics::reduction::evaluation_order;
+use crate::target::LANE_BITS;
+
+/// A layout of a tile, or that of scalars.
+pub(super) type Place = Rc<LinearLayout>;
+
+/// Gives the layouts of values.
+pub(super) type Of<'a> = dyn FnMut(Value) -> Result<Place, LayoutError> + 'a;
+
+/// The layouts around an instruction. Those of scalars, and of operands that are no numbers, say nothing.
+#[derive(Debug, Default)]
+pub(super) struct Form {
+    /// Of the operands, in the order of the text form.
+    pub(super) operands: Vec<Place>,
+    pub(super) results: Vec<Place>,
+    /// For each region the layouts of its parameters, and of what it yields.
+    pub(super) regions: Vec<(Vec<Place>, Vec<Place>)>,
+}
+
+/// A layout for a tile that nothing constrains.
+pub(super) fn plain(dim_bits: &[u32], warp_bits: u32) -> Place {
+    let order: Vec<usize> = (0..dim_bits.len()).rev().collect();
+    Rc::new(access_layout(dim_bits, &order, 0, warp_bits))
+}
+
+/// The layout of scalars: every lane has the one element.
+pub(super) fn of_scalars(warp_bits: u32) -> Place {
+    let layout = LinearLayout::replicated(Vec::new(), LANE_BITS, warp_bits);
+    Rc::new(layout.expect("broken invariant: a scalar is small enough for a layout"))
+}
+
+/// What an instruction asks, where `of` gives the layouts that its operands have for free and those stated
+/// of its results.
+///
+/// An elementwise op, a load or a prefix of a scan has its operands where its result is; a store has them
+/// where the value is. A reduction or a sort takes its first source as it lies, unless that mixes index
+/// bits of the axis with others, and its steps say where the result is. What control flow hands on is
+/// where its results are.
+pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, LayoutError> {
+    let data = func.inst(inst);
+    let count = data.op.operands().len();
+    let scalar = || of_scalars(func.warps.trailing_zeros());
+    let results = data.results.iter().map(|&result| of(result));
+    let results: Vec<Place> = results.collect::<Result<_, _>>()?;
+    let everywhere = |place: Place| vec![place; count];
+    let Some(op) = data.op.schedule() else {
+        return Ok(Form::default());
+    };
+    let operands = match op {
+        ScheduleOp::Reduce(op) => return reduction(func, op, of).map(|it| it.of_op(func, inst)),
+        ScheduleOp::Sort(op) => return sort(op, of).map(|it| it.of_op(func, inst)),
+        ScheduleOp::Scan(op) => return scan(op, &results[0]).map(|it| it.of_op(func, inst)),
+        ScheduleOp::ShapeOp(ShapeOp::Convert(op)) => vec![of(op.x)?],
+        ScheduleOp::ShapeOp(op) => {
+            let x = op.x();
+            let map = op.map(&func.ty(x).shape, &func.ty(data.results[0]).shape);
+            vec![Rc::new(map.push(&results[0])?.0)]
+        }
+        ScheduleOp::Elementwise(_) | ScheduleOp::Load(_) => everywhere(Rc::clone(&results[0])),
+        ScheduleOp::Store(op) => everywhere(of(op.value)?),
+        ScheduleOp::AtomicReduce(op) => everywhere(of(op.value)?),
+        ScheduleOp::Histogram(op) => everywhere(of(op.x)?),
+        ScheduleOp::Dot(op) => vec![of(op.a)?, of(op.b)?, Rc::clone(&results[0])],
+        ScheduleOp::Gather(op) => vec![of(op.x)?, Rc::clone(&results[0])],
+        ScheduleOp::For(_) => [vec![scalar(); 2], results.clone()].concat(),
+        ScheduleOp::While(_) => results.clone(),
+        ScheduleOp::If(_) | ScheduleOp::Splat(_) => vec![scalar()],
+        // The owner of its region says where what it yields is.
+        ScheduleOp::Yield(_) => Vec::new(),
+        ScheduleOp::Constant(_)
+        | ScheduleOp::Arange(_)
+        | ScheduleOp::ProgramId(_)
+        | ScheduleOp::NumPrograms(_) => Vec::new(),
+    };
+    let first = || [vec![scalar()], results.clone()].concat();
+    let regions = match data.op.control() {
+        Some(Control::For(_)) => vec![(first(), results.clone())],
+        Some(Control::While(_)) => {
+            vec![
+                (results.clone(), first()),
+                (results.clone(), results.clone()),
+            ]
+        }
+        Some(Control::If(_)) => vec![(Vec::new(), results.clone()); 2],
+        None => Vec::new(),
+    };
+    Ok(Form {
+        operands,
+        results,
+        regions,
+    })
+}
+
+/// Where an op along an axis takes its sources, and where its results are.
+struct Along {
+    from: Place,
+    to: Place,
+}
+
+impl Along {
+    fn of_op(self, func: &Func, inst: Inst) -> Form {
+        let data = func.inst(inst);
+        let scalar = of_scalars(func.warps.trailing_zeros());
+        let region = |region: Region| {
+            let all = |values: &[Value]| vec![Rc::clone(&scalar); values.len()];
+            (
+                all(&func.region(region).parameters),
+                all(func.yielded(region)),
+            )
+        };
+        Form {
+            operands: vec![self.from; data.op.operands().len()],
+            results: vec![self.to; data.results.len()],
+            regions: data.op.regions().into_iter().map(region).collect(),
+        }
+    }
+}
+
+fn sort(op: &op::Sort, of: &mut Of<'_>) -> Result<Along, LayoutError> {
+    let first = of(op.sources[0])?;
+    let (from, plan) = sort_steps(&first, op.axis.index(), op.count.trailing_zeros())?;
+    let to = Rc::new(plan.result);
+    Ok(Along { from, to })
+}
+
+fn scan(op: &op::Scan, stated: &Place) -> Result<Along, LayoutError> {
+    let mut to = Rc::clone(stated);
+    if scan_steps(&to, op.axis.index())?.is_none() {
+        to = plain(to.dim_bits(), to.warp_bits());
+    }
+    let from = Rc::clone(&to);
+    Ok(Along { from, to })
+}
+
+fn reduction(func: &Func, op: &op::Reduce, of: &mut Of<'_>) -> Result<Along, LayoutError> {
+    let dtype = func.ty(op.sources[0]).dtype();
+    let dtype = dtype.expect("broken invariant: a verified reduction is of numbers");
+    let order = evaluation_order(func, op.order, op.combine, dtype);
+    let mut from = of(op.sources[0])?;
+    let mut plan = ReductionSteps::plan(&from, op.axis.index(), order)?;
+    if plan.is_none() {
+        from = plain(from.dim_bits(), from.warp_bits());
+        plan = ReductionSteps::plan(&from, op.axis.index(), order)?;
+    }
+    let plan = plan.expect("broken invariant: a plain layout mixes no bits");
+    let to = Rc::new(plan.result);
+    Ok(Along { from, to })
+}

@@ -1,0 +1,110 @@
+//! The schedule stage: which lane of which warp holds which element of each tile.
+//!
+//! [`assign`] chooses layouts for what is computed, [`place`] gives every op its tiles in the layouts that
+//! [`form`] says it asks for. What is printed between the two states what matters; what comes out is
+//! lowered as it stands.
+
+pub mod assign;
+mod form;
+mod origin;
+pub mod place;
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::ir::op::ScheduleOp;
+use crate::ir::{Func, Inst, Op, Stage, Value, op};
+use crate::passes::rewrite::replace_uses;
+use crate::verify::{self, BlockFunc, ScheduleFunc};
+use form::{Place, form, of_scalars};
+
+/// A schedule function in which each tile has a layout, and each op its tiles where it asks for them.
+#[derive(Clone, Debug)]
+pub struct PlacedFunc(ScheduleFunc);
+
+impl PlacedFunc {
+    fn new(func: Func) -> Result<Self, Diagnostics> {
+        let func = verify::schedule(func)?;
+        let mut diagnostics = Diagnostics::new();
+        for inst in func.all_insts() {
+            if let Err(message) = check(&func, inst) {
+                diagnostics.push(Diagnostic::new(func.inst(inst).loc.clone(), message));
+            }
+        }
+        diagnostics.into_result(()).map(|()| Self(func))
+    }
+
+    /// The op of an instruction that the body reaches.
+    pub fn schedule_op(&self, inst: Inst) -> ScheduleOp<'_> {
+        self.0.schedule_op(inst)
+    }
+
+    /// The function.
+    pub fn into_inner(self) -> Func {
+        self.0.into_inner()
+    }
+}
+
+impl Deref for PlacedFunc {
+    type Target = Func;
+    fn deref(&self) -> &Func {
+        &self.0
+    }
+}
+
+/// Whether the tiles around an instruction are where it asks for them.
+fn check(func: &Func, inst: Inst) -> Result<(), String> {
+    let scalar = of_scalars(func.warps.trailing_zeros());
+    let place = |value: Value| match func.layout(value) {
+        Some(layout) => Rc::new(func.linear(layout).clone()),
+        None => Rc::clone(&scalar),
+    };
+    let asked =
+        form(func, inst, &mut |value| Ok(place(value))).map_err(|error| error.to_string())?;
+    let data = func.inst(inst);
+    let fits = |values: &[Value], places: &[Place]| {
+        let mut pairs = values.iter().zip(places);
+        pairs.all(|(&value, asked)| func.ty(value).is_scalar() || place(value) == *asked)
+    };
+    let mut fine =
+        fits(&data.op.operands(), &asked.operands) && fits(&data.results, &asked.results);
+    for (region, (parameters, yielded)) in data.op.regions().into_iter().zip(&asked.regions) {
+        fine &= fits(&func.region(region).parameters, parameters);
+        fine &= fits(func.yielded(region), yielded);
+    }
+    match fine {
+        true => Ok(()),
+        false => Err(format!(
+            "the layouts around `{}` do not agree",
+            data.op.mnemonic()
+        )),
+    }
+}
+
+/// The function without its layouts: what it computes.
+pub fn forget(func: &ScheduleFunc) -> Result<BlockFunc, Diagnostics> {
+    let mut func = Func::clone(func);
+    func.stage = Stage::Block;
+    func.warps = 0;
+    for value in func.values() {
+        func.set_layout(value, None);
+    }
+    let mut same = BTreeMap::new();
+    for region in func.all_regions() {
+        let insts = std::mem::take(&mut func.region_mut(region).insts);
+        for inst in insts {
+            if let &Op::Convert(op::Convert { x }) = func.op(inst) {
+                let x = same.get(&x).copied().unwrap_or(x);
+                same.insert(func.inst(inst).results[0], x);
+            } else {
+                func.region_mut(region).insts.push(inst);
+            }
+        }
+    }
+    replace_uses(&mut func, &|value| {
+        same.get(&value).copied().unwrap_or(value)
+    });
+    verify::block(func)
+}
