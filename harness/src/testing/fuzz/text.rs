@@ -152,6 +152,7 @@ fn run(func: BlockFunc, seed: u64) -> Result<Tried, String> {
         Subject::Sequential,
         Subject::Cpu,
         Subject::Scheduled(warps),
+        Subject::Varied(warps),
         Subject::Distributed(warps),
     ] {
         match checked.run(subject) {

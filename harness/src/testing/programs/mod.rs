@@ -5,6 +5,7 @@ pub mod coverage;
 mod edit;
 pub mod faults;
 pub mod generate;
+mod layouts;
 mod report;
 pub mod run;
 mod shrink;

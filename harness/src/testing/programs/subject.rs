@@ -9,16 +9,18 @@ use std::cell::OnceCell;
 use std::fmt;
 
 use exactile_core::interp;
-use exactile_core::ir::Func;
 use exactile_core::launch::Argument;
+use exactile_core::random::Random;
+use exactile_core::schedule::assign::assign;
 use exactile_core::schedule::forget;
 use exactile_core::schedule::place::place;
 use exactile_core::target::{Options, Schedule, Target};
-use exactile_core::verify::{self, BlockFunc, LaneFunc};
+use exactile_core::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 use exactile_core::{passes, pipeline, text};
 
 use super::arguments::{Contents, Difference, difference};
 use super::generate::Program;
+use super::layouts::vary;
 use crate::testing::execute::{Outcome, Place, compile_for, execute_lane, interpret_lanes};
 
 /// A way to run a program.
@@ -33,6 +35,8 @@ pub enum Subject {
     /// The interpreter, after the tiles were placed for this many warps of the program's GPU, printed and
     /// parsed.
     Scheduled(u32),
+    /// The interpreter of lanes, on tiles in other layouts than the chosen ones.
+    Varied(u32),
     /// The interpreter of lanes, on the loop nests of a CPU worker.
     Sequential,
     /// Machine code for the CPU.
@@ -55,7 +59,11 @@ impl Subject {
             Self::Cpu,
         ];
         for &warps in warps {
-            subjects.extend([Self::Scheduled(warps), Self::Distributed(warps)]);
+            subjects.extend([
+                Self::Scheduled(warps),
+                Self::Varied(warps),
+                Self::Distributed(warps),
+            ]);
         }
         match (Place::Cuda { warps: 1 }).available() {
             Ok(()) => {
@@ -76,6 +84,7 @@ impl fmt::Display for Subject {
             Self::Sequential => "sequential",
             Self::Cpu => "cpu",
             Self::Scheduled(warps) => return write!(f, "scheduled for {warps} warps"),
+            Self::Varied(warps) => return write!(f, "{warps} warps in other layouts"),
             Self::Distributed(warps) => return write!(f, "{warps} warps"),
             Self::Cuda(warps) => return write!(f, "cuda with {warps} warps"),
         })
@@ -118,6 +127,13 @@ impl<'a> Checked<'a> {
             Subject::Sequential => self.execute(self.worker()?, Place::Worker)?,
             Subject::Cpu => self.execute(self.worker()?, Place::Cpu)?,
             Subject::Scheduled(warps) => interpret(program, &self.scheduled(warps)?)?,
+            Subject::Varied(warps) => match self.varied(warps)? {
+                Some(func) => {
+                    let gpu = program.gpu;
+                    self.execute(&func, Place::Lanes { gpu, warps })?
+                }
+                None => return Ok(None),
+            },
             Subject::Distributed(warps) => {
                 let gpu = program.gpu;
                 self.lanes(&self.distributed(Place::Lanes { gpu, warps })?)?
@@ -145,7 +161,8 @@ impl<'a> Checked<'a> {
     /// What the lowering makes of the program; `None` for ways that have none of their own.
     pub fn lowered(&self, subject: Subject) -> Option<Result<LaneFunc, String>> {
         match subject {
-            Subject::Text | Subject::Tidy | Subject::Prepared | Subject::Scheduled(_) => None,
+            Subject::Text | Subject::Tidy | Subject::Prepared => None,
+            Subject::Scheduled(_) | Subject::Varied(_) => None,
             Subject::Cpu | Subject::Cuda(_) => None,
             Subject::Sequential => Some(self.worker().cloned()),
             Subject::Distributed(warps) => {
@@ -169,32 +186,51 @@ impl<'a> Checked<'a> {
             .map_err(Clone::clone)
     }
 
+    /// The program with the layouts that are chosen for this many warps.
+    fn assigned(&self, warps: u32) -> Result<(ScheduleFunc, Target), String> {
+        let (program, gpu) = (self.program, self.program.gpu);
+        let target = Place::Lanes { gpu, warps }.target();
+        let (options, observe) = (self.options(Some(warps)), &mut pipeline::unobserved);
+        let (func, facts) = (program.func.clone(), &program.facts);
+        let assigned = pipeline::prepare(func, &target, &options, facts, observe)
+            .and_then(|block| assign(block, &target, &options.schedule));
+        assigned
+            .map(|func| (func, target))
+            .map_err(|error| error.to_string())
+    }
+
     /// The program without its layouts, after each tile got one. Placing placed tiles changes nothing.
     fn scheduled(&self, warps: u32) -> Result<BlockFunc, String> {
-        let target = Place::Lanes {
-            gpu: self.program.gpu,
-            warps,
-        }
-        .target();
-        let options = self.options(Some(warps));
-        let mut placed = None;
-        let observe = &mut |stage: &'static str, func: &Func| {
-            placed = (stage == "place")
-                .then(|| func.to_string())
-                .or(placed.take());
+        let (assigned, target) = self.assigned(warps)?;
+        let placed = |func| {
+            let placed = place(func, target.gpu.tile_registers);
+            placed.map_err(|error| error.to_string())
         };
-        let Program { func, facts, .. } = self.program;
-        pipeline::compile(func.clone(), &target, &options, facts, observe)
-            .map_err(|error| error.to_string())?;
-        let printed = placed.ok_or("nothing was placed")?;
+        let printed = placed(assigned)?.to_string();
         let parsed = text::parse(&printed, "random.bir").and_then(verify::schedule);
         let parsed = parsed.map_err(|error| error.to_string())?;
-        let again = place(parsed.clone(), target.gpu.tile_registers);
-        let again = again.map_err(|error| error.to_string())?.to_string();
+        let again = placed(parsed.clone())?.to_string();
         if again != printed {
             return Err(format!("placed again, this changes:\n{printed}\n{again}"));
         }
         forget(&parsed).map_err(|error| error.to_string())
+    }
+
+    /// What is made of the program in other layouts; nothing where a tile does not fit in its own.
+    fn varied(&self, warps: u32) -> Result<Option<LaneFunc>, String> {
+        let (assigned, target) = self.assigned(warps)?;
+        let mut func = assigned.into_inner();
+        let mut random = Random::new(func.inst_count() as u64);
+        vary(&mut func, &mut random);
+        let func = verify::schedule(func).map_err(|error| error.to_string())?;
+        let (options, facts) = (self.options(Some(warps)), &self.program.facts);
+        let observe = &mut pipeline::unobserved;
+        let made = pipeline::expand(func, &target, &options, facts, observe);
+        match made.map_err(|error| error.to_string()) {
+            Ok(made) => Ok(Some(made)),
+            Err(message) if message.contains("expected at most") => Ok(None),
+            Err(message) => Err(message),
+        }
     }
 
     fn worker(&self) -> Result<&LaneFunc, String> {
