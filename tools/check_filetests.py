@@ -158,6 +158,8 @@ def float_op(op, operands):
             return to_integer(x, math.floor)
         case "ceil", x:
             return to_integer(x, math.ceil)
+        case "trunc", x:
+            return to_integer(x, math.trunc)
         case ("minimum" | "minnum"), x, y:
             return min(x, y, key=order)
         case ("maximum" | "maxnum"), x, y:

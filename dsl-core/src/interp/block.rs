@@ -10,7 +10,7 @@ use super::{Fault, FaultKind};
 use crate::diagnostic::Loc;
 use crate::entity::EntityMap;
 use crate::ir::op::{BlockOp, Derived, ShapeOp};
-use crate::ir::{DType, Func, Grid, Inst, Op, Region, Shape, Trait, Value, op};
+use crate::ir::{DType, Func, Grid, Inst, Op, Precision, Region, Shape, Trait, Value, op};
 use crate::launch::{Argument, LaunchError};
 use crate::semantics;
 use crate::semantics::dot::{Extents, dot};
@@ -395,10 +395,15 @@ impl<'a> Machine<'a> {
             k: left.extent(1),
             n: right.extent(1),
         };
-        let dtype = dtype(self.func, op.accumulator);
-        let [a, b, c] = [op.a, op.b, op.accumulator].map(|value| self.widened(value, dtype));
+        let sum = dtype(self.func, op.accumulator);
+        let operand = match op.precision {
+            Precision::Ieee => sum,
+            Precision::Hopper => dtype(self.func, op.a),
+        };
+        let [a, b] = [op.a, op.b].map(|value| self.widened(value, operand));
+        let c = self.read(op.accumulator);
         let operands: [&dyn Fn(usize) -> u64; 3] = [&|i| a.get(i), &|i| b.get(i), &|i| c.get(i)];
-        Elements::new(dot(op.precision, dtype, extents, operands))
+        Elements::new(dot(op.precision, [operand, sum], extents, operands))
     }
 
     fn for_loop(&mut self, op: &op::For) -> Result<Vec<Elements>, Fault> {

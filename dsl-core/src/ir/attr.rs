@@ -55,6 +55,19 @@ keyword_attribute! {
     Precision {
         /// A fused multiply-add chain in ascending k, in the accumulator's type.
         Ieee "ieee",
+        /// The function of Hopper's tensor cores on `f16` or `bf16`, added in `f32`: a chain of steps of 16
+        /// products in ascending k, each a truncated fused dot product and addition.
+        Hopper "hopper",
+    }
+}
+
+impl Precision {
+    /// Products of one element that are added in one step, which no tile divides.
+    pub const fn step(self) -> usize {
+        match self {
+            Self::Ieee => 1,
+            Self::Hopper => 16,
+        }
     }
 }
 

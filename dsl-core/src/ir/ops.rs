@@ -111,9 +111,11 @@ macro_rules! for_each_op {
             /// before true; `descending` turns the order of the keys round. A NaN among the keys is
             /// given as the positive canonical NaN. `count` is a power of two.
             Sort "sort" { sources: Values, keys: i64, axis: Axis, direction: SortOrder, count: i64 } -> sources is [pure];
-            /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`: the chain
+            /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`. `ieee` is the chain
             /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`, in the accumulator's type, to
-            /// which the operands are widened first. Both are floats of one type, no wider than that.
+            /// which the operands are widened first. Both are floats of one type, no wider than that. `hopper`
+            /// is what the tensor cores of compute capability 9.0 compute of `f16` or `bf16`, in `f32`: a chain
+            /// of steps of 16 products, ascending k, each cut as `semantics::mma` says. k is at least 16.
             Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [pure];
             /// How many elements of `x`, among those where the mask holds, equal each of `0..bins`, as
             /// `i32`. Others are not counted.
@@ -198,6 +200,10 @@ macro_rules! for_each_op {
             /// What all lanes of the warp hold, combined: `i32` or `u32`. Every lane gets it. All lanes of the
             /// warp take part.
             WarpReduce "warp_reduce" { x: Value, op: AtomicOp } -> one is [convergent];
+            /// One step of the tensor cores, `accumulator + a x b` of a fragment `[16, 16]` of `a` and `[16, 8]` of
+            /// `b`: 8, 4 and 4 elements of each lane, spread as `layout::fragment` says. All lanes of the
+            /// warp take part.
+            Mma "mma" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [convergent];
             /// Waits for all lanes of the thread block and orders their shared and global memory
             /// accesses. All lanes take part.
             Barrier "barrier" {} -> none is [convergent writes];

@@ -66,6 +66,8 @@ macro_rules! for_each_scalar_family {
                 Floor "floor" floor Float function;
                 /// Smallest integer not below; keeps the sign of a zero result.
                 Ceil "ceil" ceil Float function;
+                /// The integer part, rounded toward zero; keeps the sign of a zero result and infinities.
+                Trunc "trunc" trunc Float function;
             }
             /// Two operands of one type, result of the same type.
             BinaryOp Binary { lhs, rhs } {

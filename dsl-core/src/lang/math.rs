@@ -121,13 +121,31 @@ where
 /// which the operands are widened first; a zero result is +0. Tile shapes never change bits.
 #[track_caller]
 pub fn dot<T: Float, A: Float>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>) -> Tile<A> {
+    dot_with(Precision::Ieee, a, b, accumulator)
+}
+
+/// `accumulator + a x b` for tiles `[m, k]`, `[k, n]` and `[m, n]` by the function that `precision` names.
+///
+/// [`Precision::Ieee`] is that of [`dot`]. [`Precision::Hopper`] is what the tensor cores of an H100 or H200
+/// compute of `f16` or `bf16`, accumulated in `f32`, which the CPU and the interpreter reproduce bit by bit: a
+/// chain of steps of 16 products in ascending k. All terms of a step are cut toward zero 25 bits below the
+/// greatest exponent among them, their sum is exact and then cut to an `f32` (arXiv 2512.07004). k is at
+/// least 16; where it is no multiple of 16, both operands are padded with zeros. GPUs that do not compute
+/// this function refuse it by name.
+#[track_caller]
+pub fn dot_with<T: Float, A: Float>(
+    precision: Precision,
+    a: Tile<T>,
+    b: Tile<T>,
+    accumulator: Tile<A>,
+) -> Tile<A> {
     map(accumulator, |context, accumulator| {
         let (a, b) = (context.value(a.handle()), context.value(b.handle()));
         context.builder.value(Op::Dot(op::Dot {
             a,
             b,
             accumulator,
-            precision: Precision::Ieee,
+            precision,
         }))
     })
 }

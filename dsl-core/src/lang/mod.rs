@@ -63,4 +63,5 @@ pub mod prelude {
         Bits, Carry, Element, Float, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile, Scalar, Tile,
         arange, full, load, num_programs, program_id, range, require, store, zeros,
     };
+    pub use crate::ir::Precision;
 }

@@ -9,6 +9,7 @@ pub mod access;
 #[cfg(test)]
 mod conversion_tests;
 pub mod convert;
+pub mod fragment;
 mod index_map;
 pub mod reduction;
 pub mod scan;

@@ -259,7 +259,7 @@ fn arithmetic(op: &Op, of: impl Fn(&Value) -> Range) -> Option<Range> {
         return match op {
             UnaryOp::Neg => Some(of(x).negated()),
             UnaryOp::Abs => Some(of(x).magnitude()),
-            UnaryOp::Not | UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil => None,
+            UnaryOp::Not | UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc => None,
         };
     }
     if let Op::Binary(op::Binary { op, lhs, rhs }) = op {

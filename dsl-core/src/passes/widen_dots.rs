@@ -1,9 +1,9 @@
-//! Widens the operands of matrix products: what both lowerings take.
+//! Widens the operands of matrix products in IEEE arithmetic: what both lowerings take.
 
 use super::rewrite::rewrite;
-use crate::ir::{Func, Op, op};
+use crate::ir::{Func, Op, Precision, op};
 
-/// Converts the operands of each `dot` to the type of its accumulator.
+/// Converts the operands of each `dot` with precision `ieee` to the type of its accumulator.
 pub fn widen_dots(func: &mut Func) {
     let insts = func.all_insts();
     if !insts
@@ -17,6 +17,9 @@ pub fn widen_dots(func: &mut Func) {
         let Op::Dot(dot) = builder.func().op(inst).clone() else {
             return None;
         };
+        if dot.precision != Precision::Ieee {
+            return None;
+        }
         let sum = builder.ty(dot.accumulator).dtype()?;
         let [a, b] = [dot.a, dot.b].map(|x| builder.cast(x, sum));
         (a != dot.a).then(|| vec![builder.value(Op::Dot(op::Dot { a, b, ..dot }))])

@@ -13,8 +13,9 @@ use super::origin::{Origin, origins};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
 use crate::ir::index_map::dim_bits;
-use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Shape, Stage, Trait, Value, op};
+use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Precision, Shape, Stage, Trait, Value, op};
 use crate::layout::access::{access_layout, dot_layout, is_coalesced, warp_bits_for};
+use crate::layout::fragment::fragments;
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::indices::Indices;
 use crate::target::{Schedule, Target};
@@ -193,9 +194,17 @@ impl Assigner<'_> {
                     Some(self.default_layout(result))
                 } else if let Op::Load(op) = &data.op {
                     Some(self.preferred(&op.access()))
-                } else if let Op::Dot(_) = &data.op {
+                } else if let Op::Dot(dot) = &data.op {
                     let bits = dim_bits(&self.shape(result));
-                    Some(Rc::new(dot_layout(&bits, self.warp_bits)))
+                    let products = dim_bits(&self.shape(dot.a))[1];
+                    Some(Rc::new(match dot.precision {
+                        Precision::Ieee => dot_layout(&bits, self.warp_bits),
+                        Precision::Hopper => {
+                            let bits = [bits[0], bits[1], products];
+                            let [_, _, layout] = fragments(bits, self.warp_bits).layouts;
+                            layout
+                        }
+                    }))
                 } else {
                     continue;
                 };

@@ -4,8 +4,9 @@
 use std::rc::Rc;
 
 use crate::ir::op::{Control, ScheduleOp, ShapeOp};
-use crate::ir::{Func, Inst, Region, Value, op};
+use crate::ir::{Func, Inst, Precision, Region, Value, op};
 use crate::layout::access::access_layout;
+use crate::layout::fragment::fragments;
 use crate::layout::reduction::ReductionSteps;
 use crate::layout::scan::scan_steps;
 use crate::layout::sorting::sort_steps;
@@ -45,7 +46,7 @@ pub(super) fn of_scalars(warp_bits: u32) -> Place {
 /// of its results.
 ///
 /// An elementwise op, a load or a prefix of a scan has its operands where its result is; a store has them
-/// where the value is. A reduction or a sort takes its first source as it lies, unless that mixes index
+/// where the value is. A product by tensor cores has all its tiles in fragments. A reduction or a sort takes its first source as it lies, unless that mixes index
 /// bits of the axis with others, and its steps say where the result is. What control flow hands on is
 /// where its results are.
 pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, LayoutError> {
@@ -72,7 +73,10 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
         ScheduleOp::Store(op) => everywhere(of(op.value)?),
         ScheduleOp::AtomicReduce(op) => everywhere(of(op.value)?),
         ScheduleOp::Histogram(op) => everywhere(of(op.x)?),
-        ScheduleOp::Dot(op) => vec![of(op.a)?, of(op.b)?, Rc::clone(&results[0])],
+        ScheduleOp::Dot(op) => match op.precision {
+            Precision::Ieee => vec![of(op.a)?, of(op.b)?, Rc::clone(&results[0])],
+            Precision::Hopper => return Ok(tensor_dot(func, op)),
+        },
         ScheduleOp::Gather(op) => vec![of(op.x)?, Rc::clone(&results[0])],
         ScheduleOp::For(_) => [vec![scalar(); 2], results.clone()].concat(),
         ScheduleOp::While(_) => results.clone(),
@@ -101,6 +105,19 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
         results,
         regions,
     })
+}
+
+/// Each warp has its fragments of the operands, and of the result.
+fn tensor_dot(func: &Func, op: &op::Dot) -> Form {
+    let extent = |value: Value, axis: usize| func.ty(value).shape.extent(axis).ilog2();
+    let bits = [extent(op.a, 0), extent(op.b, 1), extent(op.a, 1)];
+    let found = fragments(bits, func.warps.trailing_zeros());
+    let operands = found.layouts.map(Rc::new).to_vec();
+    Form {
+        results: vec![Rc::clone(&operands[2])],
+        operands,
+        regions: Vec::new(),
+    }
 }
 
 /// Where an op along an axis takes its sources, and where its results are.

@@ -1,6 +1,6 @@
 //! The meaning of `dot` for each precision.
 
-use super::scalar;
+use super::{mma, scalar};
 use crate::ir::{BinaryOp, DType, Precision, TernaryOp};
 
 /// The extents of a product: `[m, k]` times `[k, n]`.
@@ -14,29 +14,35 @@ pub struct Extents {
     pub n: usize,
 }
 
-/// `accumulator + a x b` over row-major bits of `dtype`.
+/// `accumulator + a x b` over row-major bits of `operand` and `sum`.
 ///
-/// `ieee`: for each result the chain `sum = fma(a[m, k], b[k, n], sum)` over ascending k, starting
-/// from the accumulator, then `+ 0.0`, which turns a zero result into +0.
+/// `ieee`, where both types are one: for each result the chain `sum = fma(a[m, k], b[k, n], sum)` over
+/// ascending k, starting from the accumulator, then `+ 0.0`, which turns a zero result into +0. `hopper`: the
+/// chain of [`mma::step`] over ascending k.
 pub fn dot(
     precision: Precision,
-    dtype: DType,
+    [operand, sum]: [DType; 2],
     extents: Extents,
     [a, b, accumulator]: [&dyn Fn(usize) -> u64; 3],
 ) -> Vec<u64> {
-    let Precision::Ieee = precision;
     let Extents { m, k, n } = extents;
     let mut result: Vec<u64> = (0..m * n).map(accumulator).collect();
-    for row in 0..m {
-        let sums = &mut result[row * n..(row + 1) * n];
-        for inner in 0..k {
-            let left = a(row * k + inner);
-            for (column, sum) in sums.iter_mut().enumerate() {
-                *sum = scalar::ternary(TernaryOp::Fma, dtype, left, b(inner * n + column), *sum);
+    for (at, number) in result.iter_mut().enumerate() {
+        let (row, column) = (at / n, at % n);
+        let mut products = (0..k).map(|inner| (a(row * k + inner), b(inner * n + column)));
+        match precision {
+            Precision::Ieee => {
+                for (a, b) in products {
+                    *number = scalar::ternary(TernaryOp::Fma, sum, a, b, *number);
+                }
+                *number = scalar::binary(BinaryOp::Add, sum, *number, 0);
             }
-        }
-        for sum in sums {
-            *sum = scalar::binary(BinaryOp::Add, dtype, *sum, 0);
+            Precision::Hopper => {
+                for _ in 0..k / precision.step() {
+                    let step = products.by_ref().take(precision.step());
+                    *number = mma::step(operand, step, *number);
+                }
+            }
         }
     }
     result

@@ -17,7 +17,7 @@ pub fn unary(op: UnaryOp, dtype: DType, x: u64) -> u64 {
         }
         (UnaryOp::Abs, false) => x,
         (UnaryOp::Not, _) => !x & dtype.mask(),
-        (UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil, _) => in_float(
+        (UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc, _) => in_float(
             dtype,
             [x],
             |[x]| single::unary(op, x),
@@ -117,6 +117,7 @@ macro_rules! float_ops {
                     UnaryOp::Sqrt => x.sqrt(),
                     UnaryOp::Floor => x.floor(),
                     UnaryOp::Ceil => x.ceil(),
+                    UnaryOp::Trunc => x.trunc(),
                     UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not => {
                         unreachable!("broken invariant: `{}` is not a float op", op.mnemonic())
                     }

@@ -4,7 +4,7 @@ mod schedule;
 
 pub use schedule::{Schedule, ScheduleField, ScheduleRow, Values};
 
-use crate::ir::DType;
+use crate::ir::{DType, Precision};
 
 /// Which changes leave the bits of results alone. Each level includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -191,6 +191,8 @@ pub struct Gpu {
     /// The sizes in bytes of copies to shared memory that go on beside other work; none where there are
     /// no such copies.
     pub copy_bytes: &'static [i64],
+    /// The functions that its tensor cores compute, and are known to in every bit.
+    pub mma: &'static [Precision],
 }
 
 /// The machine of a CPU has none of this.
@@ -209,6 +211,7 @@ const NO_GPU: Gpu = Gpu {
     resident_warps: 0,
     resident_blocks: 0,
     copy_bytes: &[],
+    mma: &[],
 };
 
 /// From CUDA's table of compute capabilities. PTX 8.6 has all instructions used here.
@@ -242,6 +245,7 @@ const fn gpu(
             resident_warps,
             resident_blocks,
             copy_bytes: &[4, 8, 16],
+            mma: &[],
         },
     }
 }
@@ -270,6 +274,7 @@ impl Target {
         Self {
             gpu: Gpu {
                 alone: true,
+                mma: &[Precision::Hopper],
                 ..target.gpu
             },
             ..target

@@ -43,7 +43,9 @@ impl Codegen<'_> {
             return match op {
                 UnaryOp::Neg => Some(self.builder.ins().bxor(x, sign)),
                 UnaryOp::Abs => Some(self.builder.ins().band_not(x, sign)),
-                UnaryOp::Not | UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil => None,
+                UnaryOp::Not | UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc => {
+                    None
+                }
             };
         }
         let wide_vector = ty.is_vector() && ty.lane_bits() == 64;
@@ -59,6 +61,7 @@ impl Codegen<'_> {
             (UnaryOp::Sqrt, true) => ins.sqrt(x),
             (UnaryOp::Floor, true) => ins.floor(x),
             (UnaryOp::Ceil, true) => ins.ceil(x),
+            (UnaryOp::Trunc, true) => ins.trunc(x),
             _ => return None,
         })
     }

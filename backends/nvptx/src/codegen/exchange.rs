@@ -3,7 +3,7 @@
 use exactile_core::ir::op::WarpOp;
 use exactile_core::ir::{AtomicOp, Class, DType, Inst, Value, op};
 use exactile_core::target::WARP_LANES;
-use inkwell::values::{BasicValueEnum, IntValue};
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
 
 use super::Emitter;
 use super::value::Elements;
@@ -29,6 +29,7 @@ impl<'c> Emitter<'_, 'c> {
                 self.shuffle("idx", op.x, self.values[op.source_lane][0])?
             }
             WarpOp::WarpReduce(op) => self.warp_reduce(op)?,
+            WarpOp::Mma(op) => self.mma(op)?,
             WarpOp::StopOutside(op) => return self.stop_outside(op),
             WarpOp::StopIndex(op) => return self.stop_index(op),
             WarpOp::Barrier(op::Barrier {}) => return self.barrier(),
@@ -68,6 +69,34 @@ impl<'c> Emitter<'_, 'c> {
         let elements = self.get(*x).into_iter();
         let combined = elements.map(|x| self.intrinsic_value(&name, &[], &[x.into(), warp]));
         combined.collect()
+    }
+
+    /// One `mma.sync.aligned.m16n8k16`.
+    fn mma(&self, op: &op::Mma) -> Result<Elements<'c>> {
+        let dtype = self.dtype(op.a)?;
+        let half = dtype == DType::F16;
+        let form = if half { "f32.f32" } else { "bf16" };
+        let pair = self.context.f16_type().vec_type(2);
+        let mut arguments = Vec::new();
+        for operand in [op.a, op.b] {
+            for word in self.words_of(dtype, &self.get(operand))? {
+                arguments.push(match half {
+                    true => self.builder.build_bit_cast(word, pair, "")?.into(),
+                    false => word.into(),
+                });
+            }
+        }
+        arguments.extend(
+            self.get(op.accumulator)
+                .into_iter()
+                .map(BasicMetadataValueEnum::from),
+        );
+        let name = format!("llvm.nvvm.mma.m16n8k16.row.col.{form}");
+        let sums = self
+            .intrinsic_value(&name, &[], &arguments)?
+            .into_struct_value();
+        let element = |at| Ok(self.builder.build_extract_value(sums, at, "")?);
+        (0..sums.get_type().count_fields()).map(element).collect()
     }
 
     /// Emits `barrier`: for the thread block, with order of shared and global memory.

@@ -19,6 +19,7 @@ impl<'c> Emitter<'_, 'c> {
             UnaryOp::Sqrt => self.float_intrinsic("llvm.sqrt", dtype, x),
             UnaryOp::Floor => self.float_intrinsic("llvm.floor", dtype, x),
             UnaryOp::Ceil => self.float_intrinsic("llvm.ceil", dtype, x),
+            UnaryOp::Trunc => self.float_intrinsic("llvm.trunc", dtype, x),
             UnaryOp::Not => Err(Error::Unsupported(op.mnemonic().to_string())),
         }
     }

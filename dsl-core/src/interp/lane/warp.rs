@@ -32,6 +32,7 @@ impl Runner<'_, '_> {
                 self.shuffle(inst, *x, &self.read(*source_lane), mask)?
             }
             WarpOp::WarpReduce(op) => self.warp_reduce(inst, op, mask)?,
+            WarpOp::Mma(op) => self.mma(inst, op, mask)?,
             WarpOp::StopOutside(op) => return self.stop_outside(inst, op, mask).map(|()| None),
             WarpOp::StopIndex(op) => return self.stop_index(inst, op, mask).map(|()| None),
             WarpOp::StartCopy(op) => return self.start_copy(inst, op, mask).map(|()| None),

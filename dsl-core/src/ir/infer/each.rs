@@ -61,6 +61,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::ShuffleXor(it) => one(rules.shuffle_xor(it)),
         Op::WarpReduce(it) => one(rules.one_of(it.x, &[DType::I32, DType::U32])),
         Op::ShuffleIndex(it) => one(rules.shuffle_index(it)),
+        Op::Mma(it) => one(rules.mma(it)),
         Op::Extract(it) => one(rules.extract(it)),
         Op::Vector(it) => one(rules.vector(it)),
         Op::ShuffleVector(it) => one(rules.shuffle_vector(it)),

@@ -84,19 +84,50 @@ impl Rules<'_> {
     }
 
     /// The accumulator's type.
+    pub(super) fn mma(self, op: &op::Mma) -> Result<Type, String> {
+        let a = self.ty(op.a);
+        let Some(dtype) = a.dtype().filter(|_| op.precision == Precision::Hopper) else {
+            return Err(format!(
+                "`mma` has precision `hopper`, found `{}` of `{a}`",
+                op.precision.word()
+            ));
+        };
+        if !matches!(dtype, DType::F16 | DType::BF16) {
+            return Err(format!("`mma` takes f16 or bf16, found `{a}`"));
+        }
+        self.expect("the fragment of a", a, Type::vector(dtype, 8))?;
+        self.expect("the fragment of b", self.ty(op.b), Type::vector(dtype, 4))?;
+        let accumulator = Type::vector(DType::F32, 4);
+        self.expect("the accumulator", self.ty(op.accumulator), accumulator)?;
+        Ok(accumulator)
+    }
+
+    /// The accumulator's type.
     pub(super) fn dot(self, op: &op::Dot) -> Result<Type, String> {
         let [a, b, accumulator] = [op.a, op.b, op.accumulator].map(|operand| self.ty(operand));
-        let Precision::Ieee = op.precision;
         let (dtype, sum) = (self.number(a)?, self.number(accumulator)?);
-        if !matches!(sum, DType::F32 | DType::F64) {
-            return Err(format!(
-                "`dot` with precision `ieee` adds in f32 or f64, found `{accumulator}`"
-            ));
-        }
-        if !dtype.is_float() || dtype.bits() > sum.bits() {
-            return Err(format!(
-                "`dot` with an accumulator of `{sum}` takes floats no wider, found `{a}`"
-            ));
+        match op.precision {
+            Precision::Ieee if !matches!(sum, DType::F32 | DType::F64) => {
+                return Err(format!(
+                    "`dot` with precision `ieee` adds in f32 or f64, found `{accumulator}`"
+                ));
+            }
+            Precision::Ieee if !dtype.is_float() || dtype.bits() > sum.bits() => {
+                return Err(format!(
+                    "`dot` with an accumulator of `{sum}` takes floats no wider, found `{a}`"
+                ));
+            }
+            Precision::Hopper if sum != DType::F32 => {
+                return Err(format!(
+                    "`dot` with precision `hopper` adds in f32, found `{accumulator}`"
+                ));
+            }
+            Precision::Hopper if !matches!(dtype, DType::F16 | DType::BF16) => {
+                return Err(format!(
+                    "`dot` with precision `hopper` takes f16 or bf16, found `{a}`"
+                ));
+            }
+            Precision::Ieee | Precision::Hopper => {}
         }
         let shapes = [a.shape.dims(), b.shape.dims(), accumulator.shape.dims()];
         let [[m, k], [k2, n], [m2, n2]] = [&shapes[0][..], &shapes[1][..], &shapes[2][..]] else {
@@ -109,6 +140,13 @@ impl Rules<'_> {
         }
         if b.dtype() != Some(dtype) {
             return Err(format!("operands of `dot` differ: `{a}` and `{b}`"));
+        }
+        let (word, step) = (op.precision.word(), op.precision.step());
+        if *k < step {
+            return Err(format!(
+                "`dot` with precision `{word}` takes {step} or more products of each element, found {k}: \
+                 with fewer the bits would depend on the tile"
+            ));
         }
         Ok(accumulator)
     }

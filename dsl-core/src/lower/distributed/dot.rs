@@ -38,11 +38,15 @@ struct Operand {
 
 impl Lowering<'_> {
     pub(super) fn dot(&mut self, result: Value, op: &op::Dot) -> Result<()> {
+        match op.precision {
+            Precision::Ieee => self.fused_dot(result, op),
+            Precision::Hopper => self.tensor_dot(result, op),
+        }
+    }
+
+    fn fused_dot(&mut self, result: Value, op: &op::Dot) -> Result<()> {
         let op::Dot {
-            a,
-            b,
-            accumulator,
-            precision: Precision::Ieee,
+            a, b, accumulator, ..
         } = *op;
         let dtype = self.dtype(result)?;
         let bits = |value: Value| dim_bits(&self.block.ty(value).shape);

@@ -21,6 +21,7 @@ mod gather;
 mod histogram;
 mod level;
 mod memory;
+mod mma;
 mod order;
 mod pipeline;
 mod point;

@@ -53,7 +53,12 @@ fn elementwise_cost(op: Elementwise<'_>, operand: Option<DType>) -> u64 {
     let half = operand.is_some_and(DType::is_narrow_float);
     match op {
         Elementwise::Unary(op::Unary { op, .. }) => match op {
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil => 1,
+            UnaryOp::Neg
+            | UnaryOp::Abs
+            | UnaryOp::Not
+            | UnaryOp::Floor
+            | UnaryOp::Ceil
+            | UnaryOp::Trunc => 1,
             UnaryOp::Sqrt => 8,
         },
         Elementwise::Binary(op::Binary { op, .. }) => match op {

@@ -2,7 +2,7 @@
 
 use super::index::{Coordinate, Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
-use crate::ir::{DType, Inst, Literal, Shape, Value, op};
+use crate::ir::{DType, Inst, Literal, Precision, Shape, Value, op};
 
 /// Rows of the result that are computed together.
 const ROWS: usize = 4;
@@ -13,7 +13,7 @@ const COLUMNS: usize = 2;
 /// Steps of the chain in one iteration.
 const UNROLLED: usize = 4;
 
-fn at(row: (Scalar, i64), column: (Scalar, i64), lanes: usize) -> Index {
+pub(super) fn at(row: (Scalar, i64), column: (Scalar, i64), lanes: usize) -> Index {
     let coordinate = |(base, start): (Scalar, i64), step: i64| Coordinate {
         base,
         lanes: (0..lanes as i64).map(|lane| start + lane * step).collect(),
@@ -27,8 +27,14 @@ fn at(row: (Scalar, i64), column: (Scalar, i64), lanes: usize) -> Index {
 impl Lowerer<'_> {
     pub(super) fn dot(&mut self, inst: Inst, op: &op::Dot) {
         let op::Dot {
-            a, b, accumulator, ..
+            a,
+            b,
+            accumulator,
+            precision,
         } = *op;
+        if precision == Precision::Hopper {
+            return self.tensor_dot(inst, op);
+        }
         let result = self.source.inst(inst).results[0];
         let (dtype, shape) = (self.dtype(result), self.shape(result));
         let buffer = self.allocate(dtype, shape);

@@ -22,6 +22,7 @@ mod reduce;
 mod scan;
 mod sort;
 mod statements;
+mod tensor_dot;
 
 #[cfg(test)]
 mod tests;

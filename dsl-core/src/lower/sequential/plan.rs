@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{Effect, Func, Inst, Op, Region, Trait, Value, op};
+use crate::ir::{Effect, Func, Inst, Op, Precision, Region, Trait, Value, op};
 use crate::passes::indices::Indices;
 use crate::passes::long_sums::LONGEST_CHAIN;
 use crate::target::{Bounds, Target};
@@ -165,8 +165,12 @@ impl Planner<'_> {
         {
             let order = self.places[&inst].order;
             self.stores.entry(access.base).or_default().push(order);
-        } else if let Op::Dot(op::Dot { a, b, .. }) = op {
-            self.needed.extend([*a, *b]);
+        } else if let Op::Dot(dot) = op {
+            match dot.precision {
+                Precision::Ieee => self.needed.extend([dot.a, dot.b]),
+                // Each element is read once.
+                Precision::Hopper => {}
+            }
         } else if let Op::Gather(op::Gather { x, .. }) = op {
             self.needed.insert(*x);
         }

@@ -283,7 +283,11 @@ fn sixteen_bit_arithmetic_rounds_the_exact_result_once() {
                 is_nearest16(dtype, found, x.sqrt()),
                 "sqrt {x:e} {found:#x}"
             );
-            for (op, value) in [(UnaryOp::Floor, x.floor()), (UnaryOp::Ceil, x.ceil())] {
+            for (op, value) in [
+                (UnaryOp::Floor, x.floor()),
+                (UnaryOp::Ceil, x.ceil()),
+                (UnaryOp::Trunc, x.trunc()),
+            ] {
                 assert!(is_nearest16(dtype, unary(op, dtype, bits), value));
             }
             assert_eq!(unary(UnaryOp::Neg, dtype, bits), bits ^ 0x8000);

@@ -221,8 +221,13 @@ impl Generator {
         let (rows, columns) = (shape.extent(0), shape.extent(1));
         let room = (self.limits.elements / rows.max(columns)).max(1).ilog2() as usize;
         let inner = 1 << self.random.below(room.min(5) + 1);
+        let mut precision = Precision::Ieee;
+        let steps = inner >= Precision::Hopper.step();
+        if matches!(dtype, DType::F16 | DType::BF16) && steps && self.random.one_in(2) {
+            precision = Precision::Hopper;
+        }
         let shapes = [self.matrix(rows, inner), self.matrix(inner, columns), shape];
-        let sum = match self.random.one_in(8) {
+        let sum = match precision == Precision::Ieee && self.random.one_in(8) {
             true => DType::F64,
             false => dtype.compute(),
         };
@@ -246,7 +251,7 @@ impl Generator {
             a,
             b,
             accumulator,
-            precision: Precision::Ieee,
+            precision,
         }));
         self.builder.cast(product, dtype.compute())
     }

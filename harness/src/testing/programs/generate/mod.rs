@@ -21,10 +21,10 @@ use exactile_core::builder::Builder;
 use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Timing;
 use exactile_core::ir::{
-    BinaryOp, CompareOp, DType, Grid, Literal, Op, Parameter, Region, Shape, Stage, Type, UnaryOp,
-    Value, op,
+    BinaryOp, CompareOp, DType, Func, Grid, Literal, Op, Parameter, Precision, Region, Shape,
+    Stage, Type, UnaryOp, Value, op,
 };
-use exactile_core::target::Bounds;
+use exactile_core::target::{Bounds, Target as Gpu};
 use exactile_core::verify;
 
 pub use self::launch::{Limits, Program};
@@ -80,6 +80,21 @@ struct Generator {
     nesting: u32,
 }
 
+/// The GPUs that compute the matrix products of a program.
+fn able(func: &Func) -> Vec<Gpu> {
+    let mut asked = Vec::new();
+    for inst in func.all_insts() {
+        if let Op::Dot(dot) = func.op(inst) {
+            asked.push(dot.precision);
+        }
+    }
+    let computes = |gpu: &&Gpu| {
+        let mut asked = asked.iter();
+        asked.all(|&it| it == Precision::Ieee || gpu.gpu.mma.contains(&it))
+    };
+    Gpu::GPUS.iter().filter(computes).copied().collect()
+}
+
 impl Generator {
     fn new(mut random: Random, limits: Limits, size: Size) -> Self {
         let mut builder = Builder::new("random", Stage::Block);
@@ -122,9 +137,10 @@ impl Generator {
         let facts = facts.collect();
         // Last, so that a further field leaves the rest of every program as it is.
         let schedule = random_schedule(&mut self.random);
-        let gpu = self.random.pick(exactile_core::target::Target::GPUS);
+        let func = func.expect("broken invariant: generated programs are valid");
+        let gpu = self.random.pick(&able(&func));
         let mut program = Program {
-            func: func.expect("broken invariant: generated programs are valid"),
+            func,
             grid: self.grid,
             bounds,
             schedule,
