@@ -12,7 +12,7 @@ use crate::ir::Func;
 use crate::lower::{distributed, sequential};
 use crate::passes::{
     decompose, expand_sums, expand_tiles, legalise, long_sums, nan_bits, narrow, resolve,
-    sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
+    small_views, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::assign::assign;
 use crate::schedule::place::place;
@@ -80,6 +80,16 @@ const BLOCK: &[Stage] = &[
     },
     plain!("sort_keys", sort_keys::sort_keys),
     plain!("views", views::views),
+    Stage {
+        name: "small_views",
+        run: |func, context| {
+            match context.target.distribution {
+                Distribution::Sequential => {}
+                Distribution::Distributed => small_views::reduce_small_views(func),
+            }
+            Ok(())
+        },
+    },
     plain!("tidy", tidy),
     plain!("shorten_sums", long_sums::shorten_sums),
     plain!("uniform_masks", uniform_mask::split_uniform_masks),

@@ -1,0 +1,115 @@
+//! Views that show a small part of a tile, for machines that hold tiles in registers.
+//!
+//! There a view is no instruction: it asks for its operand in a layout in which each lane has what the
+//! view shows and, in further registers, what it does not. That is cheap where little is left out. Where
+//! more is, all lanes look at what they hold: what the view shows is selected, the rest is zero bits, and a
+//! reduction by `or` brings it together.
+
+use super::rewrite::{Rewriter, rewrite};
+use crate::ir::{
+    BinaryOp, Bits, CompareOp, DType, Func, Literal, Op, Order, Shape, Type, Value, op,
+};
+
+/// Log2 of how many times as large a tile a view may show a part of.
+const LEFT_OUT: usize = 3;
+
+/// Replaces each view that leaves out more by a reduction.
+pub fn reduce_small_views(func: &mut Func) {
+    rewrite(func, &mut |rewriter, inst| {
+        let func = rewriter.builder.func();
+        let Op::View(view) = func.op(inst).clone() else {
+            return None;
+        };
+        let part = Part::of(func, &view)?;
+        let ty = func.ty(*func.inst(inst).results.first()?);
+        Some(vec![part.shown(rewriter, &view, ty)])
+    });
+}
+
+/// What a view shows of its operand, and what not: bits of the operand's index.
+struct Part {
+    shown: Vec<u8>,
+    left_out: Vec<u8>,
+}
+
+impl Part {
+    fn of(func: &Func, view: &op::View) -> Option<Self> {
+        let all = 0..func.ty(view.x).shape.elements().trailing_zeros() as u8;
+        let (shown, left_out): (Vec<u8>, Vec<u8>) =
+            all.partition(|&bit| view.bits.contains(&Some(bit)));
+        (left_out.len() > LEFT_OUT).then_some(Self { shown, left_out })
+    }
+
+    /// The bits of `number` at these places, next to each other.
+    fn gathered(places: &[u8], number: u64) -> u64 {
+        let bits = places.iter().zip(0..);
+        bits.fold(0, |sum, (&place, at)| sum | (number >> place & 1) << at)
+    }
+
+    fn shown(&self, rewriter: &mut Rewriter, view: &op::View, ty: Type) -> Value {
+        let builder = &mut rewriter.builder;
+        let x = match builder.ty(view.x).dtype().and_then(of_bits) {
+            Some(bits) => builder.bitcast(view.x, bits),
+            None => view.x,
+        };
+        let dims = [1 << self.shown.len(), 1 << self.left_out.len()];
+        let shape = Shape::new(&dims).expect("broken invariant: as many elements as the operand");
+        let whole = builder.ty(x).with_shape(shape);
+        let places = self.left_out.iter().chain(&self.shown);
+        let x = self.view(rewriter, x, places.copied().map(Some).collect(), 0, whole);
+        let wanted = Self::gathered(&self.left_out, view.offset.cast_unsigned());
+        let is_wanted = self.wanted(rewriter, wanted, whole);
+        let builder = &mut rewriter.builder;
+        let zero = Literal::from_bits(whole.dtype().unwrap_or(DType::Bool), 0);
+        let zero = builder.filled(zero, shape);
+        let x = builder.select(is_wanted, x, zero);
+        let parts = builder.reduce(&[x], 1, Order::Tree, |builder, lower, higher| {
+            vec![builder.binary(BinaryOp::Or, lower[0], higher[0])]
+        });
+        let place = |bit: u8| self.shown.iter().position(|&other| other == bit);
+        let bits = view.bits.iter();
+        let bits = bits.map(|bit| bit.and_then(place).map(|place| place as u8));
+        let offset = Self::gathered(&self.shown, view.offset.cast_unsigned());
+        let bits = bits.collect();
+        let own = ty.with_dtype(whole.dtype().unwrap_or(DType::Bool));
+        let x = self.view(rewriter, parts[0], bits, offset, own);
+        let dtype = ty.dtype().unwrap_or(DType::Bool);
+        match of_bits(dtype) {
+            Some(_) => rewriter.builder.bitcast(x, dtype),
+            None => x,
+        }
+    }
+
+    /// Where the second coordinate of a tile is `wanted`.
+    fn wanted(&self, rewriter: &mut Rewriter, wanted: u64, whole: Type) -> Value {
+        let builder = &mut rewriter.builder;
+        let (start, end) = (0, 1 << self.left_out.len());
+        let index = builder.value(Op::Arange(op::Arange { start, end }));
+        let literal = Literal::from_bits(DType::I64, wanted);
+        let literal = builder.filled(literal, builder.ty(index).shape);
+        let equal = builder.compare(CompareOp::Eq, index, literal);
+        let mut bits: Bits = (0..self.left_out.len() as u8).map(Some).collect();
+        bits.resize(self.left_out.len() + self.shown.len(), None);
+        self.view(rewriter, equal, bits, 0, whole.with_dtype(DType::Bool))
+    }
+
+    fn view(&self, rewriter: &mut Rewriter, x: Value, bits: Bits, offset: u64, ty: Type) -> Value {
+        let op = Op::View(op::View {
+            x,
+            bits,
+            offset: offset.cast_signed(),
+        });
+        rewriter.builder.declared(op, ty)
+    }
+}
+
+/// The type of the bits of a float.
+fn of_bits(dtype: DType) -> Option<DType> {
+    let unsigned = match dtype.bits() {
+        8 => DType::U8,
+        16 => DType::U16,
+        32 => DType::U32,
+        _ => DType::U64,
+    };
+    dtype.is_float().then_some(unsigned)
+}
