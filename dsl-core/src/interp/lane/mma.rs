@@ -41,6 +41,6 @@ impl Runner<'_, '_> {
 /// `b`) and `minor`. Only rows go on beyond the eighth.
 fn place(major: usize, minor: usize, rows: bool) -> (usize, usize) {
     let low = 1 + usize::from(rows);
-    let element = minor % 2 + (major / 8) * 2 + (minor / 8 << low);
+    let element = minor % 2 + (major / 8) * 2 + ((minor / 8) << low);
     (element, major % 8 * 4 + minor % 8 / 2)
 }

@@ -1,11 +1,23 @@
 //! Type rules of ops on sums that are under way.
 
 use super::expect::Rules;
+use crate::ir::op::SumOp;
 use crate::ir::{Axis, DType, MAX_LEVELS, Type, Value, op};
 
 impl Rules<'_> {
+    pub(super) fn of_sum(self, declared: &[Type]) -> Result<Vec<Type>, String> {
+        let op = self.op.sum();
+        let ty = match op.expect("broken invariant: the op is of sums") {
+            SumOp::Accumulator(_) => return self.stated(declared, &|to| self.accumulator(to)),
+            SumOp::Accumulate(op) => self.accumulate(op),
+            SumOp::Total(op) => self.total(op),
+            SumOp::PrefixSums(op) => self.prefix_sums(op),
+        };
+        ty.map(|ty| vec![ty])
+    }
+
     /// That a sum of nothing can have this type.
-    pub(super) fn accumulator(self, to: Type) -> Result<(), String> {
+    fn accumulator(self, to: Type) -> Result<(), String> {
         match to.sum() {
             Some((DType::Bool, _)) => Err("`accumulator` adds numbers, found `bool`".to_string()),
             Some((dtype, 1..=MAX_LEVELS)) if dtype == dtype.compute() => Ok(()),
@@ -21,19 +33,19 @@ impl Rules<'_> {
     }
 
     /// The sum with one tile more.
-    pub(super) fn accumulate(self, op: &op::Accumulate) -> Result<Type, String> {
+    fn accumulate(self, op: &op::Accumulate) -> Result<Type, String> {
         self.added(op.state, op.x, op.axis)?;
         Ok(self.ty(op.state))
     }
 
     /// The numbers of a sum.
-    pub(super) fn total(self, op: &op::Total) -> Result<Type, String> {
+    fn total(self, op: &op::Total) -> Result<Type, String> {
         let dtype = self.sum(op.state)?;
         Ok(self.ty(op.state).with_dtype(dtype))
     }
 
     /// The tile in the type of the sum.
-    pub(super) fn prefix_sums(self, op: &op::PrefixSums) -> Result<Type, String> {
+    fn prefix_sums(self, op: &op::PrefixSums) -> Result<Type, String> {
         let dtype = self.added(op.state, op.x, op.axis)?;
         Ok(self.ty(op.x).with_dtype(dtype))
     }
