@@ -101,7 +101,10 @@ impl Rules<'_> {
         self.within("rank", rank as i64, (1, MAX_RANK as i64))?;
         self.scalars("extents", &op.extents, rank)?;
         self.scalars("strides", &op.strides, rank - 1)?;
-        let inner = op.shape.last().map_or(0, |&extent| extent * dtype.bytes());
+        let inner = op
+            .shape
+            .last()
+            .map_or(0, |&extent| extent.saturating_mul(dtype.bytes()));
         let fits = |&extent: &u32| (1..=MOST_OF_BOX).contains(&extent);
         let limit = match op.swizzle {
             0 => MOST_OF_BOX * dtype.bytes(),

@@ -14,7 +14,7 @@ use exactile_core::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 use super::mutate::mutated;
 use crate::testing::filetests::EMBEDDED;
 use crate::testing::programs::arguments::Contents;
-use crate::testing::programs::generate::Program;
+use crate::testing::programs::generate::{Program, able};
 use crate::testing::programs::guarded;
 use crate::testing::programs::subject::{Checked, Subject};
 use crate::testing::programs::values::{Fill, literal};
@@ -200,7 +200,7 @@ fn program(func: BlockFunc, seed: u64) -> Program {
         grid: [1 + random.below(3) as u32, 1, 1],
         bounds: Bounds::Checked,
         schedule: Schedule::default(),
-        gpu: random.pick(Target::GPUS),
+        gpu: random.pick(&able(&func)),
         facts: Facts::default(),
         arguments: arguments(&func, &mut random),
         timing: random.pick(&Timing::several(seed)),

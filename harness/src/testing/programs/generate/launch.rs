@@ -2,7 +2,7 @@
 
 use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Timing;
-use exactile_core::ir::Grid;
+use exactile_core::ir::{DType, Grid, Op};
 use exactile_core::target::{Bounds, Schedule, ScheduleField, Target};
 use exactile_core::verify::BlockFunc;
 
@@ -114,6 +114,20 @@ impl Program {
         let sizes = results.map(|&value| func.ty(value).shape.elements());
         let warps = sizes.max().unwrap_or(1).div_ceil(ELEMENTS_OF_WARP);
         u32::try_from(warps).unwrap_or(u32::MAX)
+    }
+
+    /// The most stages for which shared memory has room, if half of it is for what all loads copy ahead.
+    pub fn most_stages(&self) -> u32 {
+        let func = &self.func;
+        let bytes = |inst| match func.op(inst) {
+            Op::Load(_) => {
+                let ty = func.ty(func.inst(inst).results[0]);
+                ty.shape.elements() as u32 * ty.dtype().map_or(0, DType::bytes)
+            }
+            _ => 0,
+        };
+        let copied: u32 = func.all_insts().into_iter().map(bytes).sum();
+        (self.gpu.gpu.shared_bytes / 2 / copied.max(1)).max(1)
     }
 }
 

@@ -81,7 +81,7 @@ struct Generator {
 }
 
 /// The GPUs that compute the matrix products of a program.
-fn able(func: &Func) -> Vec<Gpu> {
+pub(crate) fn able(func: &Func) -> Vec<Gpu> {
     let mut asked = Vec::new();
     for inst in func.all_insts() {
         if let Op::Dot(dot) = func.op(inst) {
@@ -154,6 +154,8 @@ impl Generator {
         };
         let least = program.least_warps();
         program.schedule.warps = schedule.warps.map(|warps| warps.max(least));
+        let most = program.most_stages();
+        program.schedule.stages = schedule.stages.map(|stages| stages.min(most));
         program
     }
 
