@@ -119,14 +119,13 @@ impl Program {
     /// The most stages for which shared memory has room, if half of it is for what all loads copy ahead.
     pub fn most_stages(&self) -> u32 {
         let func = &self.func;
-        let bytes = |inst| match func.op(inst) {
-            Op::Load(_) => {
-                let ty = func.ty(func.inst(inst).results[0]);
-                ty.shape.elements() as u32 * ty.dtype().map_or(0, DType::bytes)
-            }
-            _ => 0,
+        let mut insts = func.all_insts();
+        insts.retain(|&inst| matches!(func.op(inst), Op::Load(_)));
+        let bytes = |inst| {
+            let ty = func.ty(func.inst(inst).results[0]);
+            ty.shape.elements() as u32 * ty.dtype().map_or(0, DType::bytes)
         };
-        let copied: u32 = func.all_insts().into_iter().map(bytes).sum();
+        let copied: u32 = insts.into_iter().map(bytes).sum();
         (self.gpu.gpu.shared_bytes / 2 / copied.max(1)).max(1)
     }
 }
