@@ -12,10 +12,11 @@ use crate::ir::Func;
 use crate::lower::{distributed, sequential};
 use crate::passes::{
     decompose, expand_sums, expand_tiles, legalise, long_sums, nan_bits, narrow, resolve,
-    small_views, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
+    sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::assign::assign;
 use crate::schedule::place::place;
+use crate::schedule::small_views;
 use crate::target::{Approximations, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
@@ -51,6 +52,22 @@ macro_rules! plain {
     };
 }
 
+/// A stage like that for GPUs alone.
+macro_rules! distributed {
+    ($name:literal, $pass:path) => {
+        Stage {
+            name: $name,
+            run: |func, context| {
+                match context.target.distribution {
+                    Distribution::Sequential => {}
+                    Distribution::Distributed => $pass(func),
+                }
+                Ok(())
+            },
+        }
+    };
+}
+
 /// From the trace to what is lowered.
 const BLOCK: &[Stage] = &[
     plain!("expand_tiles", expand_tiles::expand_tiles),
@@ -80,16 +97,7 @@ const BLOCK: &[Stage] = &[
     },
     plain!("sort_keys", sort_keys::sort_keys),
     plain!("views", views::views),
-    Stage {
-        name: "small_views",
-        run: |func, context| {
-            match context.target.distribution {
-                Distribution::Sequential => {}
-                Distribution::Distributed => small_views::reduce_small_views(func),
-            }
-            Ok(())
-        },
-    },
+    distributed!("small_views", small_views::reduce_small_views),
     plain!("tidy", tidy),
     plain!("shorten_sums", long_sums::shorten_sums),
     plain!("uniform_masks", uniform_mask::split_uniform_masks),
@@ -104,16 +112,7 @@ const LOWER: &str = "lower";
 
 /// From what the lowering made to the last clean-up.
 const LANE: &[Stage] = &[
-    Stage {
-        name: "narrow_comparisons",
-        run: |func, context| {
-            match context.target.distribution {
-                Distribution::Sequential => {}
-                Distribution::Distributed => narrow::narrow_comparisons(func),
-            }
-            Ok(())
-        },
-    },
+    distributed!("narrow_comparisons", narrow::narrow_comparisons),
     plain!("tidy_lanes", tidy),
 ];
 

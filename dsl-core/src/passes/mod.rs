@@ -27,7 +27,6 @@ pub mod ranges;
 pub mod resolve;
 pub mod rewrite;
 pub mod simplify;
-pub mod small_views;
 pub mod sort_keys;
 pub mod specialise;
 pub mod uniform_mask;

@@ -8,6 +8,7 @@ pub mod assign;
 mod form;
 mod origin;
 pub mod place;
+pub mod small_views;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;

@@ -99,30 +99,27 @@ impl<'a> Lowerer<'a> {
         buffer: &Buffer,
         elements: &mut dyn FnMut(&mut Self, &Index) -> Pulled,
     ) {
-        let (cover, lanes) = self.cover(buffer.shape);
+        self.fill_together(&[*buffer], &mut |this, index| vec![elements(this, index)]);
+    }
+
+    /// Writes buffers of one shape in one loop nest. At each position all are computed before one is
+    /// written, so they may be computed from each other's old elements at that position.
+    pub(super) fn fill_together(
+        &mut self,
+        buffers: &[Buffer],
+        elements: &mut dyn FnMut(&mut Self, &Index) -> Vec<Pulled>,
+    ) {
+        let Some(first) = buffers.first() else { return };
+        let (cover, lanes) = self.cover(first.shape);
         self.nest(&cover, &mut |this, bases| {
             let index = cover.index(bases, 0, lanes);
             let pulled = elements(this, &index);
-            let value = this.vector(&pulled, buffer.dtype, lanes);
-            this.store_buffer(buffer, &index, value);
-        });
-    }
-
-    /// Writes tiles of one shape in one loop nest. At each position all are computed before one is
-    /// written, so they may be computed from each other's old elements at that position.
-    fn fill_together(&mut self, shape: Shape, tiles: &[(Buffer, Value)]) {
-        let (cover, lanes) = self.cover(shape);
-        self.nest(&cover, &mut |this, bases| {
-            let index = cover.index(bases, 0, lanes);
-            let elements: Vec<Value> = tiles
-                .iter()
-                .map(|(buffer, value)| {
-                    let pulled = this.pull(*value, &index);
-                    this.vector(&pulled, buffer.dtype, lanes)
-                })
+            let pairs = buffers.iter().zip(&pulled);
+            let values: Vec<Value> = pairs
+                .map(|(buffer, pulled)| this.vector(pulled, buffer.dtype, lanes))
                 .collect();
-            for ((buffer, _), element) in tiles.iter().zip(elements) {
-                this.store_buffer(buffer, &index, element);
+            for (buffer, value) in buffers.iter().zip(values) {
+                this.store_buffer(buffer, &index, value);
             }
         });
     }
@@ -226,8 +223,12 @@ impl<'a> Lowerer<'a> {
                 moves.entry(slot.shape).or_default().push((*slot, value));
             }
         }
-        for (shape, together) in moves {
-            self.fill_together(shape, &together);
+        for together in moves.into_values() {
+            let (slots, values): (Vec<Buffer>, Vec<Value>) = together.into_iter().unzip();
+            self.fill_together(&slots, &mut |this, index| {
+                let values = values.iter();
+                values.map(|&value| this.pull(value, index)).collect()
+            });
         }
         for (slot, copy) in copies {
             self.fill(&slot, &mut |this, index| this.load_buffer(&copy, index));

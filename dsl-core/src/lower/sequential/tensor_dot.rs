@@ -86,16 +86,14 @@ impl Lowerer<'_> {
         let [numbers, exponents] =
             [DType::F64, DType::I32].map(|dtype| self.allocate(dtype, shape));
         let least = dtype.format().map_or(0, |format| format.least_exponent());
-        self.fill(&numbers, &mut |this, index| {
+        self.fill_together(&[numbers, exponents], &mut |this, index| {
             let pulled = this.pull(operand, index);
             let x = this.vector(&pulled, dtype, index.lanes);
-            Pulled::Vector(this.builder.cast(x, DType::F64))
-        });
-        self.fill(&exponents, &mut |this, index| {
-            let pulled = this.pull(operand, index);
-            let x = this.vector(&pulled, dtype, index.lanes);
+            let number = this.builder.cast(x, DType::F64);
             let x = this.builder.cast(x, DType::F32);
-            Pulled::Vector(this.exponents(x, least))
+            [number, this.exponents(x, least)]
+                .map(Pulled::Vector)
+                .to_vec()
         });
         Operand { numbers, exponents }
     }

@@ -3,23 +3,28 @@
 //! There a view is no instruction: it asks for its operand in a layout in which each lane has what the
 //! view shows and, in further registers, what it does not. That is cheap where little is left out. Where
 //! more is, all lanes look at what they hold: what the view shows is selected, the rest is zero bits, and a
-//! reduction by `or` brings it together.
+//! reduction by `or` brings it together. Tiles that are made where they are used show what they are asked for.
 
-use super::rewrite::{Rewriter, rewrite};
+use super::origin::{Origin, origins};
 use crate::ir::{
     BinaryOp, Bits, CompareOp, DType, Func, Literal, Op, Order, Shape, Type, Value, op,
 };
+use crate::passes::rewrite::{Rewriter, rewrite};
 
 /// Log2 of how many times as large a tile a view may show a part of.
 const LEFT_OUT: usize = 3;
 
 /// Replaces each view that leaves out more by a reduction.
 pub fn reduce_small_views(func: &mut Func) {
+    let origins = origins(func, &func.all_insts()).of;
     rewrite(func, &mut |rewriter, inst| {
         let func = rewriter.builder.func();
         let Op::View(view) = func.op(inst).clone() else {
             return None;
         };
+        if origins.get(view.x) == Some(&Origin::Cheap) {
+            return None;
+        }
         let part = Part::of(func, &view)?;
         let ty = func.ty(*func.inst(inst).results.first()?);
         Some(vec![part.shown(rewriter, &view, ty)])
@@ -48,9 +53,10 @@ impl Part {
 
     fn shown(&self, rewriter: &mut Rewriter, view: &op::View, ty: Type) -> Value {
         let builder = &mut rewriter.builder;
-        let x = match builder.ty(view.x).dtype().and_then(of_bits) {
-            Some(bits) => builder.bitcast(view.x, bits),
-            None => view.x,
+        let dtype = ty.dtype().unwrap_or(DType::Bool);
+        let x = match dtype.is_float() {
+            true => builder.bitcast(view.x, dtype.unsigned()),
+            false => view.x,
         };
         let dims = [1 << self.shown.len(), 1 << self.left_out.len()];
         let shape = Shape::new(&dims).expect("broken invariant: as many elements as the operand");
@@ -60,23 +66,22 @@ impl Part {
         let wanted = Self::gathered(&self.left_out, view.offset.cast_unsigned());
         let is_wanted = self.wanted(rewriter, wanted, whole);
         let builder = &mut rewriter.builder;
-        let zero = Literal::from_bits(whole.dtype().unwrap_or(DType::Bool), 0);
+        let bits = whole.dtype().unwrap_or(dtype);
+        let zero = Literal::from_bits(bits, 0);
         let zero = builder.filled(zero, shape);
         let x = builder.select(is_wanted, x, zero);
         let parts = builder.reduce(&[x], 1, Order::Tree, |builder, lower, higher| {
             vec![builder.binary(BinaryOp::Or, lower[0], higher[0])]
         });
         let place = |bit: u8| self.shown.iter().position(|&other| other == bit);
-        let bits = view.bits.iter();
-        let bits = bits.map(|bit| bit.and_then(place).map(|place| place as u8));
+        let places = view.bits.iter();
+        let places = places.map(|bit| bit.and_then(place).map(|place| place as u8));
+        let places = places.collect();
         let offset = Self::gathered(&self.shown, view.offset.cast_unsigned());
-        let bits = bits.collect();
-        let own = ty.with_dtype(whole.dtype().unwrap_or(DType::Bool));
-        let x = self.view(rewriter, parts[0], bits, offset, own);
-        let dtype = ty.dtype().unwrap_or(DType::Bool);
-        match of_bits(dtype) {
-            Some(_) => rewriter.builder.bitcast(x, dtype),
-            None => x,
+        let x = self.view(rewriter, parts[0], places, offset, ty.with_dtype(bits));
+        match dtype.is_float() {
+            true => rewriter.builder.bitcast(x, dtype),
+            false => x,
         }
     }
 
@@ -101,15 +106,4 @@ impl Part {
         });
         rewriter.builder.declared(op, ty)
     }
-}
-
-/// The type of the bits of a float.
-fn of_bits(dtype: DType) -> Option<DType> {
-    let unsigned = match dtype.bits() {
-        8 => DType::U8,
-        16 => DType::U16,
-        32 => DType::U32,
-        _ => DType::U64,
-    };
-    dtype.is_float().then_some(unsigned)
 }
