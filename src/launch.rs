@@ -382,6 +382,7 @@ fn fault_error(fault: Fault, grid: Grid) -> Error {
         | FaultKind::Undefined { .. }
         | FaultKind::Deadlock(_)
         | FaultKind::Transfer(_)
+        | FaultKind::Slot(_)
         | FaultKind::Endless(_) => Error::Fault(fault),
     }
 }

@@ -15,6 +15,7 @@ use crate::passes::{
     sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::assign::assign;
+use crate::schedule::pipeline::{MAX_STAGES, pipeline};
 use crate::schedule::place::place;
 use crate::schedule::small_views;
 use crate::target::{Approximations, Distribution, Options, Target};
@@ -105,7 +106,7 @@ const BLOCK: &[Stage] = &[
 ];
 
 /// The names of the stages that say where tiles of a GPU lie, after [`BLOCK`].
-const SCHEDULE: &[&str] = &["assign", "place"];
+const SCHEDULE: &[&str] = &["assign", "place", "pipeline"];
 
 /// The name of the lowering, before [`LANE`].
 const LOWER: &str = "lower";
@@ -242,8 +243,21 @@ pub fn expand(
     };
     let placed = place(assigned, target.gpu.tile_registers)?;
     observe(SCHEDULE[1], &placed);
-    let lane = distributed::lower(&placed, target, options, facts)?;
-    end(lane, target, options, facts, observe)
+    let stated = options.schedule.stages.map(i64::from);
+    let mut most = MAX_STAGES;
+    loop {
+        // Pipelines that do not fit become shallower unless their depth is stated.
+        let pipelined = pipeline(placed.clone(), target, stated, most)?;
+        let lane = match distributed::lower(&pipelined, target, options, facts) {
+            Err(_) if most > 1 && stated.is_none() && pipelined.has_buffers() => {
+                most -= 1;
+                continue;
+            }
+            lane => lane?,
+        };
+        observe(SCHEDULE[2], &pipelined);
+        return end(lane, target, options, facts, observe);
+    }
 }
 
 /// The stages after the lowering.

@@ -4,17 +4,18 @@ mod lookup;
 
 use std::collections::BTreeMap;
 
+use self::slot::Shared;
 use super::elements::{Elements, dtype, elementwise, map};
 use super::memory::{Buffer, Slot, bind, program_coordinates, program_count};
 use super::{Fault, FaultKind};
 use crate::diagnostic::Loc;
 use crate::entity::EntityMap;
-use crate::ir::op::{BlockOp, Derived, ShapeOp};
+use crate::ir::op::{Derived, ShapeOp, TileOp};
 use crate::ir::{DType, Func, Grid, Inst, Op, Precision, Region, Shape, Trait, Value, op};
 use crate::launch::{Argument, LaunchError};
 use crate::semantics;
 use crate::semantics::dot::{Extents, dot};
-use crate::verify::BlockFunc;
+use crate::verify::{BlockFunc, ScheduleFunc};
 
 /// The most iterations of a `while`.
 pub const WHILE_LIMIT: u64 = 1 << 26;
@@ -25,8 +26,22 @@ pub const WHILE_LIMIT: u64 = 1 << 26;
 /// and its program goes on; the fault is the least one: the first program, then the first access in
 /// the text, then the lowest element.
 pub fn run(func: &BlockFunc, grid: Grid, arguments: &mut [Argument<'_>]) -> Result<(), Fault> {
+    run_all(func, grid, arguments)
+}
+
+/// The same for a function of the schedule stage, whose layouts decide nothing. A slot that is read before
+/// anything is in it, or while its copies are under way, is a fault.
+pub fn run_schedule(
+    func: &ScheduleFunc,
+    grid: Grid,
+    arguments: &mut [Argument<'_>],
+) -> Result<(), Fault> {
+    run_all(func, grid, arguments)
+}
+
+fn run_all(func: &Func, grid: Grid, arguments: &mut [Argument<'_>]) -> Result<(), Fault> {
     let count = program_count(grid).map_err(|error| launch_fault(func, error))?;
-    run_programs(func, grid, arguments, 0..count)
+    launch(func, grid, arguments, 0..count, None)
 }
 
 /// Runs some programs of the grid, by linear index, in the order given: for large grids of which a
@@ -53,7 +68,7 @@ pub fn run_limited(
 }
 
 fn launch(
-    func: &BlockFunc,
+    func: &Func,
     grid: Grid,
     arguments: &mut [Argument<'_>],
     programs: impl IntoIterator<Item = u64>,
@@ -69,11 +84,13 @@ fn launch(
             return Err(launch_fault(func, LaunchError::Grid(grid, message)));
         }
         machine.program = program;
+        machine.shared = Shared::default();
         let ended = machine.region(func.body(), &[]);
         if let Some(refused) = machine.refused.take() {
             return Err(refused.fault);
         }
         ended?;
+        machine.ended()?;
     }
     Ok(())
 }
@@ -91,14 +108,15 @@ pub(super) fn launch_fault(func: &Func, error: LaunchError) -> Fault {
 type Write<'a> = dyn Fn(&mut Buffer<'_>, i64, u64, u64) -> Result<(), FaultKind> + 'a;
 
 struct Machine<'a> {
-    func: &'a BlockFunc,
+    func: &'a Func,
     grid: Grid,
     program: u64,
     memory: Vec<Slot<'a>>,
     values: EntityMap<Value, Elements>,
     /// What checked launches check, in the order of the text.
-    sites: BTreeMap<Inst, usize>,
+    sites: BTreeMap<Inst, u32>,
     refused: Option<Refused>,
+    shared: Shared,
     /// How long the launch may take, where that is limited.
     steps: Option<Steps>,
 }
@@ -112,12 +130,12 @@ struct Steps {
 /// The least access of the running program that was out of bounds.
 struct Refused {
     /// Site, element and offset.
-    key: (usize, u64, i64),
+    key: (u32, u64, i64),
     fault: Fault,
 }
 
 impl<'a> Machine<'a> {
-    fn new(func: &'a BlockFunc, grid: Grid, memory: Vec<Slot<'a>>) -> Self {
+    fn new(func: &'a Func, grid: Grid, memory: Vec<Slot<'a>>) -> Self {
         let mut values = EntityMap::filled(func.value_count(), Elements::uniform(0));
         for (index, (&value, slot)) in func.arguments().iter().zip(&memory).enumerate() {
             values[value] = match slot {
@@ -125,19 +143,15 @@ impl<'a> Machine<'a> {
                 Slot::Scalar(bits) => Elements::uniform(*bits),
             };
         }
-        let accesses = func.all_insts().into_iter();
-        let accesses = accesses.filter(|&inst| func.op(inst).is_checked());
         Self {
             func,
             grid,
             program: 0,
             memory,
             values,
-            sites: accesses
-                .enumerate()
-                .map(|(site, inst)| (inst, site))
-                .collect(),
+            sites: func.access_sites(),
             refused: None,
+            shared: Shared::default(),
             steps: None,
         }
     }
@@ -219,47 +233,53 @@ impl<'a> Machine<'a> {
     fn inst(&mut self, inst: Inst) -> Result<Vec<Elements>, Fault> {
         let func = self.func;
         let results = &func.inst(inst).results;
-        let result = match func.block_op(inst) {
-            BlockOp::Elementwise(op) => elementwise(func, op, results[0], &self.values),
-            BlockOp::Derived(Derived::Function(op::Function { op, x })) => {
+        let op = func.op(inst).tile();
+        let result = match op.expect("broken invariant: the op is one of tiles") {
+            TileOp::Elementwise(op) => elementwise(func, op, results[0], &self.values),
+            TileOp::Derived(Derived::Function(op::Function { op, x })) => {
                 let dtype = dtype(func, *x);
                 map([&self.values[*x]], |[x]| semantics::function(*op, dtype, x))
             }
-            BlockOp::Derived(Derived::Join(op)) => {
+            TileOp::Derived(Derived::Join(op)) => {
                 let parts = [self.read(op.a), self.read(op.b)];
                 let places = 0..self.shape(results[0]).elements();
                 Elements::new(places.map(|at| parts[at % 2].get(at / 2)).collect())
             }
-            BlockOp::Constant(op::Constant { value }) => Elements::uniform(value.bits),
-            BlockOp::ProgramId(op::ProgramId { axis }) => {
+            TileOp::Constant(op::Constant { value }) => Elements::uniform(value.bits),
+            TileOp::ProgramId(op::ProgramId { axis }) => {
                 Elements::uniform(program_coordinates(self.grid, self.program)[axis.index()])
             }
-            BlockOp::NumPrograms(op::NumPrograms { axis }) => {
+            TileOp::NumPrograms(op::NumPrograms { axis }) => {
                 Elements::uniform(u64::from(self.grid[axis.index()]))
             }
-            BlockOp::Arange(op::Arange { start, end }) => {
+            TileOp::Arange(op::Arange { start, end }) => {
                 Elements::new((*start..*end).map(i64::cast_unsigned).collect())
             }
-            BlockOp::Splat(op::Splat { x }) => self.read(*x),
-            BlockOp::ShapeOp(op) => self.viewed(op, self.shape(results[0])),
-            BlockOp::Load(op) => self.load(inst, op)?,
-            BlockOp::Store(op) => return self.store(inst, op).map(|()| Vec::new()),
-            BlockOp::AtomicReduce(op) => return self.atomic_reduce(inst, op).map(|()| Vec::new()),
-            BlockOp::Reduce(op) => return self.reduce(op),
-            BlockOp::Scan(op) => return self.scan(op),
-            BlockOp::Sort(op) => return Ok(self.sort(op)),
-            BlockOp::Derived(Derived::SumOp(op)) => self.sum(op)?,
-            BlockOp::Derived(Derived::TensorOp(op)) => return self.tensor(inst, op),
-            BlockOp::Dot(op) => self.dot(op),
-            BlockOp::Histogram(op) => self.histogram(op),
-            BlockOp::Gather(op) => self.gather(inst, op),
-            BlockOp::For(op) => return self.for_loop(op),
-            BlockOp::While(op) => return self.while_loop(inst, op),
-            BlockOp::If(op) => {
+            TileOp::Splat(op::Splat { x }) => self.read(*x),
+            TileOp::ShapeOp(op) => self.viewed(op, self.shape(results[0])),
+            TileOp::Load(op) => self.load(inst, op)?,
+            TileOp::Store(op) => return self.store(inst, op).map(|()| Vec::new()),
+            TileOp::AtomicReduce(op) => return self.atomic_reduce(inst, op).map(|()| Vec::new()),
+            TileOp::Reduce(op) => return self.reduce(op),
+            TileOp::Scan(op) => return self.scan(op),
+            TileOp::Sort(op) => return Ok(self.sort(op)),
+            TileOp::Derived(Derived::SumOp(op)) => self.sum(op)?,
+            TileOp::Derived(Derived::TensorOp(op)) => return self.tensor(inst, op),
+            TileOp::Dot(op) => self.dot(op),
+            TileOp::Histogram(op) => self.histogram(op),
+            TileOp::Gather(op) => self.gather(inst, op),
+            TileOp::SlotOp(op) => return self.slot_op(inst, op),
+            TileOp::OrderOp(op) => {
+                self.order(op);
+                return Ok(Vec::new());
+            }
+            TileOp::For(op) => return self.for_loop(op),
+            TileOp::While(op) => return self.while_loop(inst, op),
+            TileOp::If(op) => {
                 let taken = self.values[op.condition].scalar() != 0;
                 return self.region(if taken { op.on_true } else { op.on_false }, &[]);
             }
-            BlockOp::Yield(op::Yield { values }) => return Ok(self.read_all(values)),
+            TileOp::Yield(op::Yield { values }) => return Ok(self.read_all(values)),
         };
         Ok(vec![result])
     }
@@ -448,6 +468,7 @@ fn go_on<T>(
 }
 
 mod reduce;
+mod slot;
 mod sort;
 mod sum;
 mod tensor;

@@ -180,6 +180,9 @@ pub enum FaultKind {
     /// Warps with roles, barriers with phases or bulk copies that do not fit together.
     #[error(transparent)]
     Transfer(#[from] TransferFault),
+    /// A slot of shared memory that is used out of turn.
+    #[error(transparent)]
+    Slot(#[from] SlotFault),
     /// Warps that wait for ever.
     #[error("no warp can go on: {}", .0.iter().map(Waiting::to_string).collect::<Vec<_>>().join("; "))]
     Deadlock(Vec<Waiting>),
@@ -189,6 +192,31 @@ pub enum FaultKind {
     /// A launch that takes more steps than it was given.
     #[error("the launch takes more than {0} steps")]
     TooLong(u64),
+}
+
+/// What is wrong with a slot of shared memory.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SlotFault {
+    /// A slot that the buffer does not have.
+    #[error("there is no slot {slot} in a buffer of {slots}")]
+    NoSlot {
+        /// The slot.
+        slot: i64,
+        /// The slots of the buffer.
+        slots: u8,
+    },
+    /// A slot that nothing has been copied to.
+    #[error("slot {slot} is read before anything is in it")]
+    Empty {
+        /// The slot.
+        slot: i64,
+    },
+    /// A slot whose copy nobody has waited for.
+    #[error("slot {slot} is used while a copy to it is under way")]
+    Copying {
+        /// The slot.
+        slot: i64,
+    },
 }
 
 /// What is wrong between warps with roles, barriers with phases and bulk copies.

@@ -1,6 +1,8 @@
 //! What ops do with memory.
 
-use super::{AtomicOp, Op, Value, op};
+use std::collections::BTreeMap;
+
+use super::{AtomicOp, Func, Inst, Op, Value, op};
 
 /// The access of an op to memory.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +69,7 @@ macro_rules! accesses {
 
 accesses! {
     Load: offsets, op => None, Effect::Reads;
+    CopyLanes: offsets, op => None, Effect::Reads;
     LaneLoad: offset, op => None, Effect::Reads;
     Store: offsets, op => Some(op.value), Effect::Writes;
     LaneStore: offset, op => Some(op.value), Effect::Writes;
@@ -75,9 +78,9 @@ accesses! {
 }
 
 impl Op {
-    /// Whether checked launches check what a block op accesses: each such op is a site.
+    /// Whether checked launches check what an op of tiles accesses: each such op is a site.
     pub fn is_checked(&self) -> bool {
-        self.block().is_some() && self.placed_by().is_some()
+        self.tile().is_some() && self.placed_by().is_some()
     }
 
     /// What decides which elements an op accesses, of memory or of a tile; `None` for ops that access none
@@ -96,5 +99,26 @@ impl Op {
         }
         let access = self.access()?;
         Some(access.mask.into_iter().chain([access.offsets]).collect())
+    }
+}
+
+impl Func {
+    /// The number of each access that is checked, in program order: the `site` of its errors. One that
+    /// [`Self::keep_sites`] has numbered keeps its number, so that an error is the same whichever copy finds
+    /// it.
+    pub fn access_sites(&self) -> BTreeMap<Inst, u32> {
+        let checked = self.all_insts().into_iter();
+        let checked = checked.filter(|&inst| self.op(inst).is_checked());
+        let numbered = (0..).zip(checked);
+        numbered
+            .map(|(next, inst)| (inst, self.inst(inst).site.unwrap_or(next)))
+            .collect()
+    }
+
+    /// Keeps the numbers of accesses, for a pass that copies them.
+    pub fn keep_sites(&mut self) {
+        for (inst, site) in self.access_sites() {
+            self.inst_mut(inst).site = Some(site);
+        }
     }
 }

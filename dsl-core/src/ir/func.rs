@@ -279,6 +279,13 @@ impl Func {
         })
     }
 
+    /// Adds a result of an instruction.
+    pub fn add_result(&mut self, inst: Inst, ty: Type) -> Value {
+        let value = self.add_value(ty);
+        self.insts[inst].results.push(value);
+        value
+    }
+
     /// The values that the terminator of a nested region yields.
     pub fn yielded(&self, region: Region) -> &[Value] {
         let last = self.regions[region].insts.last();

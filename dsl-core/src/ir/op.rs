@@ -214,7 +214,8 @@ macro_rules! rows {
 type Rows = &'static [(&'static str, &'static str)];
 
 macro_rules! define_op {
-    (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } place { $($place:tt)* } derived { $($derived:tt)* }
+    (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } place { $($place:tt)* }
+        slot { $($slot:tt)* } order { $($order:tt)* } derived { $($derived:tt)* }
         both { $($both:tt)* } control { $($control:tt)* } block { $($block:tt)* }
         sum { $($sum:tt)* } tensor { $($tensor:tt)* } lane { $($lane:tt)* }
         warp { $($warp:tt)* } transfer { $($transfer:tt)* } worker { $($worker:tt)* }) => {
@@ -235,7 +236,7 @@ macro_rules! define_op {
                 /// An elementwise function of the device's own.
                 Approximate(super::Approximate) { x } -> one;
             }
-            $($elementwise)* $($shape)* $($place)* $($derived)* $($both)* $($control)* $($block)* $($sum)*
+            $($elementwise)* $($shape)* $($place)* $($slot)* $($order)* $($derived)* $($both)* $($control)* $($block)* $($sum)*
             $($tensor)* $($lane)* $($warp)* $($transfer)* $($worker)*
         }
         define_view! {
@@ -268,13 +269,27 @@ macro_rules! define_op {
                 $($both)* $($control)* $($block)*
         }
         define_view! {
+            /// The op as one on slots of shared memory; `None` for others.
+            SlotOp slot [] [] $($slot)*
+        }
+        define_view! {
+            /// The op as one that makes lanes wait for copies or for each other; `None` for others.
+            OrderOp order [] [] $($order)*
+        }
+        define_view! {
             /// The op as one of the schedule stage; `None` for those that passes replace before, and those of
             /// lanes only.
-            ScheduleOp schedule [] [Elementwise elementwise ShapeOp shape] $($both)* $($control)* $($block)*
+            ScheduleOp schedule [] [Elementwise elementwise ShapeOp shape SlotOp slot OrderOp order]
+                $($both)* $($control)* $($block)*
+        }
+        define_view! {
+            /// The op as one of tiles, of the block or the schedule stage; `None` for those of lanes only.
+            TileOp tile [] [Elementwise elementwise ShapeOp shape Derived derived SlotOp slot OrderOp order]
+                $($both)* $($control)* $($block)*
         }
         define_view! {
             /// The op as one of the lanes of a GPU, which a CPU does not have; `None` for others.
-            WarpOp warp [] [] $($warp)*
+            WarpOp warp [] [OrderOp order] $($warp)*
         }
         define_view! {
             /// The op as one by which warps with different roles, and bulk copies, work together; `None` for
@@ -297,7 +312,13 @@ macro_rules! define_op {
         /// Mnemonic and documentation of the ops of [`Derived`] that are of no other view.
         pub const DERIVED_OPS: Rows = rows! { $($derived)* };
 
-        /// Mnemonic and documentation of the ops of [`WarpOp`].
+        /// Mnemonic and documentation of the ops of [`SlotOp`].
+        pub const SLOT_OPS: Rows = rows! { $($slot)* };
+
+        /// Mnemonic and documentation of the ops of [`OrderOp`].
+        pub const ORDER_OPS: Rows = rows! { $($order)* };
+
+        /// Mnemonic and documentation of the ops of [`WarpOp`] alone.
         pub const WARP_OPS: Rows = rows! { $($warp)* };
 
         /// Mnemonic and documentation of the ops of [`TransferOp`].
@@ -311,6 +332,8 @@ macro_rules! define_op {
             (Stage::ALL, rows! { $($both)* $($control)* $($elementwise)* }),
             (&[Stage::Block, Stage::Schedule], rows! { $($shape)* $($block)* }),
             (&[Stage::Schedule], rows! { $($place)* }),
+            (&[Stage::Schedule], SLOT_OPS),
+            (&[Stage::Schedule, Stage::Lane], ORDER_OPS),
             (&[Stage::Block], rows! { $($derived)* $($sum)* $($tensor)* }),
             (&[Stage::Lane], rows! { $($lane)* }),
             (&[Stage::Lane], WARP_OPS),

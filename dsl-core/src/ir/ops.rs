@@ -56,6 +56,26 @@ macro_rules! for_each_op {
             /// The same tile in another layout.
             Convert "convert" { x: Value } -> one is [pure pointwise];
         }
+        slot {
+            /// Shared memory of the thread block for so many tiles, each in a slot. Contents start undefined.
+            Buffer "buffer" {} -> stated is [];
+            /// Starts to copy to a slot (`i32`) what `load` would read, and zero bits where the mask does not hold:
+            /// each lane its elements in the layout of the offsets. The copies of a lane are complete, and
+            /// to be seen by it, when it has waited for their group; nobody may touch the slot before.
+            CopyLanes "copy_lanes" { base: Value, offsets: Value, mask: Option<Value>, buffer: Value, slot: Value } -> none is [reads writes];
+            /// The tile in a slot (`i32`).
+            SlotLoad "slot_load" { buffer: Value, slot: Value } -> stated is [reads];
+        }
+        order {
+            /// Waits for all lanes of the thread block and orders their shared and global memory
+            /// accesses. All lanes take part.
+            Barrier "barrier" {} -> none is [convergent writes];
+            /// Makes a group of the copies that this lane has started since its last group.
+            GroupCopies "group_copies" {} -> none is [writes];
+            /// Waits until all groups of copies of this lane but the last `pending` are complete. Their
+            /// elements are then visible to this lane, and after a barrier to the others.
+            WaitCopies "wait_copies" { pending: i64 } -> none is [writes];
+        }
         derived {
             /// Two tiles of one type as one with a last axis of extent 2: `a` is at 0 of it and `b` at 1.
             Join "join" { a: Value, b: Value } -> one is [pure];
@@ -204,19 +224,11 @@ macro_rules! for_each_op {
             /// `b`: 8, 4 and 4 elements of each lane, spread as `layout::fragment` says. All lanes of the
             /// warp take part.
             Mma "mma" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [convergent];
-            /// Waits for all lanes of the thread block and orders their shared and global memory
-            /// accesses. All lanes take part.
-            Barrier "barrier" {} -> none is [convergent writes];
             /// Starts to copy `count` consecutive elements from `source[source_offset]`, global, to
             /// `target[offset]`, shared: 4, 8 or 16 bytes, aligned to as much on both sides; as many for each
             /// pair of several offsets. Without the mask nothing is read and zero bits are written. Until the copy is complete, nobody may
             /// touch its elements or write its source.
             StartCopy "start_copy" { target: Value, offset: Value, source: Value, source_offset: Value, mask: Option<Value>, count: i64 } -> none is [reads writes];
-            /// Makes a group of the copies that this lane has started since its last group.
-            GroupCopies "group_copies" {} -> none is [writes];
-            /// Waits until all groups of copies of this lane but the last `pending` are complete. Their
-            /// elements are then visible to this lane, and after a barrier to the others.
-            WaitCopies "wait_copies" { pending: i64 } -> none is [writes];
         }
         transfer {
             /// Runs one region for each number: the lowest `warps[0]` warps of the thread block the first, the

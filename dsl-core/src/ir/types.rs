@@ -147,6 +147,8 @@ pub enum Element {
     /// An array of this rank in memory, with its extents and strides. A pass replaces accesses to its
     /// tiles by offsets and masks.
     Tensor(DType, u8),
+    /// Shared memory for so many tiles of this type, each in a slot.
+    Buffer(DType, u8),
     /// The result of an op that was reported as wrong; silences errors that follow from it.
     Poison,
 }
@@ -209,7 +211,11 @@ impl Type {
     pub const fn dtype(&self) -> Option<DType> {
         match self.element {
             Element::Number(dtype) => Some(dtype),
-            Element::Pointer(..) | Element::Sum(..) | Element::Tensor(..) | Element::Poison => None,
+            Element::Pointer(..)
+            | Element::Sum(..)
+            | Element::Tensor(..)
+            | Element::Buffer(..)
+            | Element::Poison => None,
         }
     }
 
@@ -217,7 +223,11 @@ impl Type {
     pub const fn pointee(&self) -> Option<(DType, Space)> {
         match self.element {
             Element::Pointer(dtype, space) => Some((dtype, space)),
-            Element::Number(_) | Element::Sum(..) | Element::Tensor(..) | Element::Poison => None,
+            Element::Number(_)
+            | Element::Sum(..)
+            | Element::Tensor(..)
+            | Element::Buffer(..)
+            | Element::Poison => None,
         }
     }
 
@@ -225,9 +235,11 @@ impl Type {
     pub const fn sum(&self) -> Option<(DType, u8)> {
         match self.element {
             Element::Sum(dtype, levels) => Some((dtype, levels)),
-            Element::Number(_) | Element::Pointer(..) | Element::Tensor(..) | Element::Poison => {
-                None
-            }
+            Element::Number(_)
+            | Element::Pointer(..)
+            | Element::Tensor(..)
+            | Element::Buffer(..)
+            | Element::Poison => None,
         }
     }
 
@@ -235,7 +247,23 @@ impl Type {
     pub const fn tensor(&self) -> Option<(DType, u8)> {
         match self.element {
             Element::Tensor(dtype, rank) => Some((dtype, rank)),
-            Element::Number(_) | Element::Pointer(..) | Element::Sum(..) | Element::Poison => None,
+            Element::Number(_)
+            | Element::Pointer(..)
+            | Element::Sum(..)
+            | Element::Buffer(..)
+            | Element::Poison => None,
+        }
+    }
+
+    /// The data type of the tiles in a buffer, and the number of its slots.
+    pub const fn buffer(&self) -> Option<(DType, u8)> {
+        match self.element {
+            Element::Buffer(dtype, slots) => Some((dtype, slots)),
+            Element::Number(_)
+            | Element::Pointer(..)
+            | Element::Sum(..)
+            | Element::Tensor(..)
+            | Element::Poison => None,
         }
     }
 
@@ -277,6 +305,7 @@ impl fmt::Display for Element {
             Self::Pointer(dtype, Space::Scratch) => write!(f, "ptr<{dtype}, scratch>"),
             Self::Sum(dtype, levels) => write!(f, "sum<{dtype}, {levels}>"),
             Self::Tensor(dtype, rank) => write!(f, "tensor<{dtype}, {rank}>"),
+            Self::Buffer(dtype, _) => write!(f, "{dtype}"),
             Self::Poison => f.write_str("poison"),
         }
     }
@@ -284,10 +313,13 @@ impl fmt::Display for Element {
 
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.shape.is_scalar() {
+        if let Some((_, slots)) = self.buffer() {
+            write!(f, "buffer<{slots}x")?;
+        } else if self.shape.is_scalar() {
             return write!(f, "{}", self.element);
+        } else {
+            f.write_str("tile<")?;
         }
-        f.write_str("tile<")?;
         for extent in self.shape.extents() {
             write!(f, "{extent}x")?;
         }

@@ -1,6 +1,7 @@
 //! Which layouts suit memory accesses, dots and tiles that nothing constrains.
 
-use super::linear::LinearLayout;
+use super::linear::{Holder, LinearLayout};
+use super::slots::in_vectors;
 use crate::ir::index_map::dim_offset;
 use crate::ir::{Func, MemoryAccess};
 use crate::passes::indices::{Along, Indices};
@@ -35,6 +36,58 @@ impl MemoryAccess {
         let mask = self.mask.map(|mask| indices.fact(mask).axis(axis));
         let masked = mask.map_or(u32::MAX, Along::equal);
         self.bits(func, indices, axis, masked, target)
+    }
+
+    /// The registers of each access in a layout: as many neighbours along the contiguous axis as registers
+    /// hold and one instruction may move.
+    #[must_use]
+    pub fn vectors(
+        &self,
+        func: &Func,
+        indices: &Indices,
+        layout: &LinearLayout,
+        target: &Target,
+    ) -> Vec<Vec<u32>> {
+        let bits = |axis| self.vector_bits(func, indices, axis, target);
+        in_vectors(
+            layout.registers(),
+            &self.neighbours(func, indices, layout, &bits),
+        )
+    }
+
+    /// The same for copies, of which each has one mask; the second are the bits of the register that a vector
+    /// spans.
+    #[must_use]
+    pub fn copied_vectors(
+        &self,
+        func: &Func,
+        indices: &Indices,
+        layout: &LinearLayout,
+        target: &Target,
+    ) -> (Vec<Vec<u32>>, Vec<u32>) {
+        let bits = |axis| self.whole_bits(func, indices, axis, target);
+        let found = self.neighbours(func, indices, layout, &bits);
+        let numbers = found.iter().map(|bit| bit.trailing_zeros()).collect();
+        (in_vectors(layout.registers(), &found), numbers)
+    }
+
+    /// The register bits that hold the lowest index bits of the contiguous axis, at most so many.
+    fn neighbours(
+        &self,
+        func: &Func,
+        indices: &Indices,
+        layout: &LinearLayout,
+        most: &dyn Fn(usize) -> u32,
+    ) -> Vec<u32> {
+        let Some(&axis) = self.order(func, indices).first() else {
+            return Vec::new();
+        };
+        let lowest = layout.dim_mask(axis).map_or(0, u64::trailing_zeros);
+        let held = (lowest..lowest + most(axis)).map_while(|bit| match layout.holder(bit) {
+            Holder::Register(register) => Some(1_u32 << register),
+            Holder::Lane(_) | Holder::Warp(_) | Holder::Mixed => None,
+        });
+        held.collect()
     }
 
     /// Whether every masked access of runs would do with vectors but for its mask. One that goes

@@ -17,6 +17,7 @@ pub mod scan;
 mod shape_tests;
 mod shared;
 mod shuffle;
+pub mod slots;
 pub mod sorting;
 
 pub use crate::ir::layout_error::LayoutError;

@@ -18,6 +18,9 @@ fn copy(func: &mut Func, inst: Inst, map: &mut BTreeMap<Value, Value>) -> Inst {
     let copied = func.add_inst(op, &types, data.loc);
     func.inst_mut(copied).site = data.site;
     let results = func.inst(copied).results.clone();
+    for (&from, &to) in data.results.iter().zip(&results) {
+        func.set_layout(to, func.layout(from));
+    }
     map.extend(data.results.into_iter().zip(results));
     copied
 }

@@ -14,13 +14,7 @@ use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Stage, Trait, 
 
 /// Splits each region whose accesses are masked by provable comparisons into two versions.
 pub fn split_uniform_masks(func: &mut Func) {
-    let accesses = func.all_insts();
-    let accesses = accesses
-        .into_iter()
-        .filter(|&inst| func.op(inst).is_checked());
-    for (site, inst) in (0..).zip(accesses.collect::<Vec<_>>()) {
-        func.inst_mut(inst).site = Some(site);
-    }
+    func.keep_sites();
     let mut definitions = Definitions::default();
     definitions.learn(func);
     region(func, func.body(), &mut definitions);

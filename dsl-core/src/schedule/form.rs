@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::ir::op::{Control, ScheduleOp, ShapeOp};
+use crate::ir::op::{Control, ScheduleOp, ShapeOp, SlotOp};
 use crate::ir::{Func, Inst, Precision, Region, Value, op};
 use crate::layout::access::access_layout;
 use crate::layout::fragment::fragments;
@@ -69,6 +69,9 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
             let map = op.map(&func.ty(x).shape, &func.ty(data.results[0]).shape);
             vec![Rc::new(map.push(&results[0])?.0)]
         }
+        ScheduleOp::SlotOp(SlotOp::CopyLanes(op)) => everywhere(of(op.offsets)?),
+        ScheduleOp::SlotOp(SlotOp::Buffer(_) | SlotOp::SlotLoad(_)) => vec![scalar(); count],
+        ScheduleOp::OrderOp(_) => Vec::new(),
         ScheduleOp::Elementwise(_) | ScheduleOp::Load(_) => everywhere(Rc::clone(&results[0])),
         ScheduleOp::Store(op) => everywhere(of(op.value)?),
         ScheduleOp::AtomicReduce(op) => everywhere(of(op.value)?),

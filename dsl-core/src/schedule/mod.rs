@@ -4,9 +4,11 @@
 //! `form` says it asks for. What is printed between the two states what matters; what comes out is
 //! lowered as it stands.
 
+mod ahead;
 pub mod assign;
 mod form;
 mod origin;
+pub mod pipeline;
 pub mod place;
 pub mod small_views;
 
@@ -42,6 +44,12 @@ impl PlacedFunc {
         self.0.schedule_op(inst)
     }
 
+    /// Whether tiles lie in shared memory.
+    pub fn has_buffers(&self) -> bool {
+        let mut insts = self.all_insts().into_iter();
+        insts.any(|inst| matches!(self.op(inst), Op::Buffer(_)))
+    }
+
     /// The function.
     pub fn into_inner(self) -> Func {
         self.0.into_inner()
@@ -53,6 +61,12 @@ impl Deref for PlacedFunc {
     fn deref(&self) -> &Func {
         &self.0
     }
+}
+
+/// Whether a value is made of numbers that layouts say the place of.
+fn is_tile(func: &Func, value: Value) -> bool {
+    let ty = func.ty(value);
+    !ty.is_scalar() && ty.dtype().is_some()
 }
 
 /// Whether the tiles around an instruction are where it asks for them.
@@ -67,7 +81,7 @@ fn check(func: &Func, inst: Inst) -> Result<(), String> {
     let data = func.inst(inst);
     let fits = |values: &[Value], places: &[Place]| {
         let mut pairs = values.iter().zip(places);
-        pairs.all(|(&value, asked)| func.ty(value).is_scalar() || place(value) == *asked)
+        pairs.all(|(&value, asked)| !is_tile(func, value) || place(value) == *asked)
     };
     let mut fine =
         fits(&data.op.operands(), &asked.operands) && fits(&data.results, &asked.results);

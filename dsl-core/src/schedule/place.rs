@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use super::PlacedFunc;
 use super::form::{Form, Of, Place, form, of_scalars, plain};
+use super::is_tile;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::{Entity, EntityMap};
 use crate::ir::index_map::dim_bits;
@@ -261,7 +262,7 @@ impl Placer {
     /// A value in the layout that a use asks for.
     fn get(&mut self, value: Value, place: &Place) -> Result<Value, Diagnostic> {
         let value = self.resolved(value);
-        if self.func.ty(value).is_scalar() {
+        if !is_tile(&self.func, value) {
             return Ok(value);
         }
         if place.registers() > self.most {

@@ -3,9 +3,8 @@
 //! There a view is no instruction: it asks for its operand in a layout in which each lane has what the
 //! view shows and, in further registers, what it does not. That is cheap where little is left out. Where
 //! more is, all lanes look at what they hold: what the view shows is selected, the rest is zero bits, and a
-//! reduction by `or` brings it together. Tiles that are made where they are used show what they are asked for.
+//! reduction by `or` brings it together.
 
-use super::origin::{Origin, origins};
 use crate::ir::{
     BinaryOp, Bits, CompareOp, DType, Func, Literal, Op, Order, Shape, Type, Value, op,
 };
@@ -16,15 +15,11 @@ const LEFT_OUT: usize = 3;
 
 /// Replaces each view that leaves out more by a reduction.
 pub fn reduce_small_views(func: &mut Func) {
-    let origins = origins(func, &func.all_insts()).of;
     rewrite(func, &mut |rewriter, inst| {
         let func = rewriter.builder.func();
         let Op::View(view) = func.op(inst).clone() else {
             return None;
         };
-        if origins.get(view.x) == Some(&Origin::Cheap) {
-            return None;
-        }
         let part = Part::of(func, &view)?;
         let ty = func.ty(*func.inst(inst).results.first()?);
         Some(vec![part.shown(rewriter, &view, ty)])

@@ -337,7 +337,8 @@ impl<'a> Parser<'a> {
 
     /// A type, and the layout of a tile if it is stated.
     fn ty(&mut self) -> Parsed<(Type, Option<Layout>)> {
-        if !self.eat("tile") {
+        let slots = self.eat("buffer");
+        if !slots && !self.eat("tile") {
             let word = self.word("a type")?;
             let (element, shape) = (self.element(word)?, Shape::SCALAR);
             return Ok((Type { element, shape }, None));
@@ -355,7 +356,15 @@ impl<'a> Parser<'a> {
             );
             rest = after;
         }
-        let element = self.element(rest)?;
+        let mut element = self.element(rest)?;
+        if slots {
+            let count = (!dims.is_empty()).then(|| dims.remove(0));
+            let count = count.and_then(|count| u8::try_from(count).ok());
+            element = match (element, count) {
+                (Element::Number(dtype), Some(count)) => Element::Buffer(dtype, count),
+                (_, _) => return Err(ReadError(format!("`{word}` is no buffer"))),
+            };
+        }
         let layout = self.layout()?;
         self.expect(">")?;
         let shape = Shape::new(&dims).map_err(ReadError)?;

@@ -63,7 +63,7 @@ impl Printer<'_> {
         let mut text = self.func.ty(value).to_string();
         let layout = self.func.layout(value);
         if let Some(number) = layout.and_then(|layout| self.layouts.get(&layout))
-            && !self.func.ty(value).is_scalar()
+            && text.ends_with('>')
         {
             text.insert_str(text.len() - 1, &format!(", #l{number}"));
         }

@@ -166,6 +166,9 @@ impl Checker<'_> {
             if let (Some(owner), Some(_)) = (owner, ty.pointee()) {
                 self.error(owner, format!("a region takes the pointer `{parameter}`"));
             }
+            if let (Some(owner), Some(_)) = (owner, ty.buffer()) {
+                self.error(owner, format!("a region takes the buffer `{parameter}`"));
+            }
             if let (Some(owner), Some(_)) = (owner, ty.tensor()) {
                 self.error(owner, format!("a region takes the tensor `{parameter}`"));
             }
@@ -256,6 +259,11 @@ impl Checker<'_> {
                     let name = data.op.mnemonic();
                     self.error(inst, format!("`{name}` cannot give a pointer"));
                 }
+                let buffer = found.iter().any(|ty| ty.buffer().is_some());
+                if buffer && !matches!(data.op, Op::Buffer(_)) {
+                    let name = data.op.mnemonic();
+                    self.error(inst, format!("`{name}` cannot give a buffer"));
+                }
                 let tensor = found.iter().any(|ty| ty.tensor().is_some());
                 if tensor && !matches!(data.op, Op::Tensor(_) | Op::TensorMap(_)) {
                     let name = data.op.mnemonic();
@@ -283,10 +291,22 @@ impl Checker<'_> {
     fn layout(&self, value: Value) -> Result<(), String> {
         let ty = self.func.ty(value);
         let Some(layout) = self.func.layout(value) else {
-            return Ok(());
+            return match ty.buffer() {
+                Some(_) => Err(format!("`{ty}` has no layout")),
+                None => Ok(()),
+            };
         };
         let layout = self.func.linear(layout);
         let warps = 1_u64 << layout.warp_bits().min(63);
+        if ty.buffer().is_some() && self.stage == Stage::Schedule {
+            let bits = (layout.lane_bits(), layout.warp_bits());
+            return match bits == (0, 0) && layout.dim_bits() == dim_bits(&ty.shape) {
+                true => Ok(()),
+                false => Err(format!(
+                    "`{ty}` in a layout of {bits:?} bits of lanes and warps"
+                )),
+            };
+        }
         if self.stage != Stage::Schedule {
             Err(format!(
                 "`{ty}` has a layout at the {} stage",

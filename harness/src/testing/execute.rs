@@ -177,12 +177,10 @@ pub unsafe fn execute(
         (Place::Interpreter, Proven::Block(func)) => {
             interp::block::run(func, grid, arguments).map_or_else(faulted, |()| Outcome::Done)
         }
-        (Place::Interpreter, Proven::Schedule(func)) => match forget(func) {
-            Ok(func) => {
-                interp::block::run(&func, grid, arguments).map_or_else(faulted, |()| Outcome::Done)
-            }
-            Err(error) => Outcome::Failed(error.to_string()),
-        },
+        (Place::Interpreter, Proven::Schedule(func)) => {
+            let ran = interp::block::run_schedule(func, grid, arguments);
+            ran.map_or_else(faulted, |()| Outcome::Done)
+        }
         (Place::Interpreter, Proven::Lane(func)) => {
             reported(interp::lane::run(func, grid, arguments))
         }
@@ -298,6 +296,7 @@ fn faulted(fault: Fault) -> Outcome {
         | FaultKind::Undefined { .. }
         | FaultKind::Deadlock(_)
         | FaultKind::Transfer(_)
+        | FaultKind::Slot(_)
         | FaultKind::Endless(_) => Outcome::Fault(fault),
     }
 }

@@ -1,6 +1,6 @@
 //! What the lanes of a GPU do together: shuffles, sums and barriers. Also packing of elements into 32-bit words.
 
-use exactile_core::ir::op::WarpOp;
+use exactile_core::ir::op::{OrderOp, WarpOp};
 use exactile_core::ir::{AtomicOp, Class, DType, Inst, Value, op};
 use exactile_core::target::WARP_LANES;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
@@ -32,10 +32,12 @@ impl<'c> Emitter<'_, 'c> {
             WarpOp::Mma(op) => self.mma(op)?,
             WarpOp::StopOutside(op) => return self.stop_outside(op),
             WarpOp::StopIndex(op) => return self.stop_index(op),
-            WarpOp::Barrier(op::Barrier {}) => return self.barrier(),
             WarpOp::StartCopy(op) => return self.start_copy(op),
-            WarpOp::GroupCopies(op::GroupCopies {}) => return self.group_copies(),
-            WarpOp::WaitCopies(op) => return self.wait_copies(op.pending),
+            WarpOp::OrderOp(OrderOp::Barrier(op::Barrier {})) => return self.barrier(),
+            WarpOp::OrderOp(OrderOp::GroupCopies(op::GroupCopies {})) => {
+                return self.group_copies();
+            }
+            WarpOp::OrderOp(OrderOp::WaitCopies(op)) => return self.wait_copies(op.pending),
         };
         self.define(inst, elements);
         Ok(())

@@ -254,7 +254,7 @@ fn declare<'c>(
         types.push(match func.ty(argument).element {
             Element::Number(dtype) => memory_type(context, dtype).into(),
             Element::Pointer(..) => pointer.into(),
-            Element::Sum(..) | Element::Tensor(..) | Element::Poison => {
+            Element::Sum(..) | Element::Tensor(..) | Element::Buffer(..) | Element::Poison => {
                 return Err(Error::Unsupported(
                     "a parameter that is no argument".to_string(),
                 ));

@@ -6,7 +6,7 @@ use super::runner::Runner;
 use crate::interp::elements::{Elements, dtype};
 use crate::interp::mask::Mask;
 use crate::interp::{Fault, FaultKind};
-use crate::ir::op::WarpOp;
+use crate::ir::op::{OrderOp, WarpOp};
 use crate::ir::{Inst, Value, op};
 use crate::semantics;
 
@@ -36,14 +36,20 @@ impl Runner<'_, '_> {
             WarpOp::StopOutside(op) => return self.stop_outside(inst, op, mask).map(|()| None),
             WarpOp::StopIndex(op) => return self.stop_index(inst, op, mask).map(|()| None),
             WarpOp::StartCopy(op) => return self.start_copy(inst, op, mask).map(|()| None),
-            WarpOp::GroupCopies(op::GroupCopies {}) => {
-                self.group_copies(mask);
-                return Ok(None);
-            }
-            WarpOp::WaitCopies(op) => return self.wait_copies(inst, op, mask).map(|()| None),
-            WarpOp::Barrier(op::Barrier {}) => return self.barrier(inst, mask).map(|()| None),
+            WarpOp::OrderOp(op) => return self.order(inst, op, mask).map(|()| None),
         };
         Ok(Some(result))
+    }
+
+    fn order(&mut self, inst: Inst, op: OrderOp<'_>, mask: Mask) -> Result<(), Fault> {
+        match op {
+            OrderOp::GroupCopies(op::GroupCopies {}) => {
+                self.group_copies(mask);
+                Ok(())
+            }
+            OrderOp::WaitCopies(op) => self.wait_copies(inst, op, mask),
+            OrderOp::Barrier(op::Barrier {}) => self.barrier(inst, mask),
+        }
     }
 
     fn barrier(&mut self, inst: Inst, mask: Mask) -> Result<(), Fault> {

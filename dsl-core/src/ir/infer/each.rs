@@ -1,7 +1,7 @@
 //! The rule of each op; those of the lane stage's own ops on numbers, with which most new ops stand.
 
 use super::expect::Rules;
-use crate::ir::op::ShapeOp;
+use crate::ir::op::{ShapeOp, WarpOp};
 use crate::ir::{DType, Op, Shape, Type, op};
 
 /// The one list of all ops outside of the table: each names its rule.
@@ -18,8 +18,9 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Bitcast(it) => stated(&|to| rules.bitcast(it, to)),
         Op::Splat(it) => stated(&|to| rules.splat(it, to)),
         Op::ExpandDims(_) | Op::Reshape(_) | Op::View(_) | Op::Flip(_) => rules.shape(declared),
-        Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) | Op::Split(_) => rules.shape(declared),
-        Op::Convert(_) => rules.shape(declared),
+        Op::Broadcast(_) | Op::Transpose(_) => rules.shape(declared),
+        Op::Slice(_) | Op::Split(_) | Op::Convert(_) => rules.shape(declared),
+        Op::Buffer(_) | Op::CopyLanes(_) | Op::SlotLoad(_) => rules.of_slots(declared),
         Op::LaneLoad(it) => stated(&|to| rules.lane_load(it, to)),
         Op::Alloc(it) => stated(&|to| rules.alloc(it, to)),
         Op::Join(it) => one(rules.join(it)),
@@ -42,24 +43,18 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::While(it) => rules.while_loop(it),
         Op::If(it) => rules.branch(it),
         Op::Yield(_) | Op::Barrier(_) | Op::GroupCopies(_) | Op::ProxyFence(_) => Ok(Vec::new()),
-        Op::LaneId(_) | Op::WarpId(_) => Ok(vec![Type::scalar(DType::I32)]),
         Op::LaneStore(it) => none(rules.lane_access(&it.access(), rules.ty(it.value), it.align)),
         Op::LaneAtomic(it) => none(rules.lane_atomic(it)),
         Op::CheckBounds(it) => one(rules.check_bounds(it)),
-        Op::StopOutside(it) => none(rules.stop_outside(it)),
         Op::InBounds(it) => one(rules.in_bounds(it)),
         Op::CheckIndex(it) => none(rules.index([it.index, it.element], [it.extent, it.site])),
-        Op::StopIndex(it) => none(rules.stop_index(it)),
-        Op::StartCopy(it) => none(rules.start_copy(it)),
         Op::WaitCopies(it) => none(rules.wait_copies(it)),
+        Op::LaneId(_) | Op::WarpId(_) | Op::Places(_) | Op::Mma(_) => rules.of_warps(declared),
+        Op::ShuffleXor(_) | Op::ShuffleIndex(_) | Op::WarpReduce(_) => rules.of_warps(declared),
+        Op::StopOutside(_) | Op::StopIndex(_) | Op::StartCopy(_) => rules.of_warps(declared),
         Op::MbarrierExpect(_) | Op::MbarrierArrive(_) | Op::MbarrierWait(_) => rules.warps(),
         Op::MbarrierInit(_) | Op::NamedSync(_) | Op::NamedArrive(_) | Op::Roles(_) => rules.warps(),
         Op::CopyIn(_) | Op::CopyOut(_) | Op::WaitCopiesOut(_) | Op::TensorMap(_) => rules.warps(),
-        Op::Places(it) => stated(&|to| rules.places(it, to)),
-        Op::ShuffleXor(it) => one(rules.shuffle_xor(it)),
-        Op::WarpReduce(it) => one(rules.one_of(it.x, &[DType::I32, DType::U32])),
-        Op::ShuffleIndex(it) => one(rules.shuffle_index(it)),
-        Op::Mma(it) => one(rules.mma(it)),
         Op::Extract(it) => one(rules.extract(it)),
         Op::Vector(it) => one(rules.vector(it)),
         Op::ShuffleVector(it) => one(rules.shuffle_vector(it)),
@@ -75,6 +70,25 @@ fn none(checked: Result<(), String>) -> Result<Vec<Type>, String> {
 }
 
 impl Rules<'_> {
+    fn of_warps(self, declared: &[Type]) -> Result<Vec<Type>, String> {
+        match self
+            .op
+            .warp()
+            .expect("broken invariant: the op is one of warps")
+        {
+            WarpOp::LaneId(_) | WarpOp::WarpId(_) => Ok(vec![Type::scalar(DType::I32)]),
+            WarpOp::Places(op) => self.stated(declared, &|to| self.places(op, to)),
+            WarpOp::ShuffleXor(op) => one(self.shuffle_xor(op)),
+            WarpOp::ShuffleIndex(op) => one(self.shuffle_index(op)),
+            WarpOp::WarpReduce(op) => one(self.one_of(op.x, &[DType::I32, DType::U32])),
+            WarpOp::Mma(op) => one(self.mma(op)),
+            WarpOp::StopOutside(op) => none(self.stop_outside(op)),
+            WarpOp::StopIndex(op) => none(self.stop_index(op)),
+            WarpOp::StartCopy(op) => none(self.start_copy(op)),
+            WarpOp::OrderOp(_) => Ok(Vec::new()),
+        }
+    }
+
     fn shape(self, declared: &[Type]) -> Result<Vec<Type>, String> {
         let op = self.op.shape();
         let ty = match op.expect("broken invariant: the op is a shape op") {

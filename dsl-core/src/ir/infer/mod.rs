@@ -8,6 +8,7 @@ mod each;
 mod expect;
 mod lookup;
 mod memory;
+mod slot;
 mod sort;
 mod sum;
 mod tensor;

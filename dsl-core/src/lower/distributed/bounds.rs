@@ -96,12 +96,12 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The access of an instruction that is checked: one that ran ahead has been.
+    /// The access of an instruction that is checked.
     fn to_check(&self, inst: Inst) -> Option<MemoryAccess> {
         let tile = self.block.op(inst).access()?;
         let argument = self.block.parameter_index(tile.base)?;
         let tiled = self.block.parameters[argument].tiled;
-        let wanted = self.bounds == Bounds::Checked && !tiled && self.staged(inst).is_none();
+        let wanted = self.bounds == Bounds::Checked && !tiled;
         wanted.then_some(tile)
     }
 
@@ -275,7 +275,7 @@ impl Lowering<'_> {
             element,
             mask: Some(wrong),
             count,
-            site: self.sites.get(&inst).copied().unwrap_or_default(),
+            site: self.sites.get(&inst).copied().unwrap_or_default().into(),
         });
         let here = self.builder.loc().clone();
         self.builder.set_loc(self.block.inst(inst).loc.clone());
@@ -285,10 +285,7 @@ impl Lowering<'_> {
 
     /// Each lane looks at the elements that it accesses.
     fn stop_by_registers(&mut self, inst: Inst, tile: &MemoryAccess) -> Result<()> {
-        let layout = match tile.value {
-            Some(value) => self.layout(value),
-            None => self.layout(self.block.inst(inst).results[0]),
-        };
+        let layout = self.layout(tile.offsets);
         let mut access = self.access(tile, &layout)?;
         access.divide_ragged();
         let (base, count) = (access.base(), access.vectors()[0].len() as i64);

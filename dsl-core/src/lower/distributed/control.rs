@@ -28,7 +28,7 @@ impl Lowering<'_> {
         let block = self.block;
         let data = block.inst(inst);
         let results = &data.results;
-        if self.is_in_place(inst) || self.spent.contains(&inst) {
+        if self.is_in_place(inst) {
             return Ok(());
         }
         match block.schedule_op(inst) {
@@ -63,6 +63,11 @@ impl Lowering<'_> {
             }
             ScheduleOp::Elementwise(_) => self.elementwise(&data.op, results[0]),
             ScheduleOp::ShapeOp(op) => self.rearranged(results[0], op),
+            ScheduleOp::SlotOp(op) => self.slot_op(results, op),
+            ScheduleOp::OrderOp(_) => {
+                self.builder.emit(data.op.clone(), &[]);
+                Ok(())
+            }
         }
     }
 
@@ -132,6 +137,21 @@ impl Lowering<'_> {
         Ok(lane)
     }
 
+    /// A new lane region without parameters or results, which may not be taken.
+    pub(super) fn nested(&mut self, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<Region> {
+        let region = self.builder.new_region(&[]);
+        let outer = self.builder.enter(region);
+        let before = self.pending.clone();
+        self.scopes.push(Scope::default());
+        let filled = fill(self);
+        self.pending.merge(&before);
+        self.builder
+            .emit(Op::Yield(op::Yield { values: Vec::new() }), &[]);
+        self.scopes.pop();
+        self.builder.enter(outer);
+        filled.map(|()| region)
+    }
+
     fn for_loop(&mut self, inst: Inst, op: &op::For) -> Result<()> {
         let block = self.block;
         let parameters = &block.region(op.body).parameters[1..];
@@ -143,10 +163,7 @@ impl Lowering<'_> {
         for &(_, root) in &roots {
             self.begin_resident(root);
         }
-        match self.pipeline(inst, op)? {
-            Some(pipeline) => self.pipelined_loop(inst, op, &pipeline)?,
-            None => self.plain_loop(inst, op)?,
-        }
+        self.plain_loop(inst, op)?;
         for (position, root) in roots {
             let result = block.inst(inst).results[position];
             self.end_resident(root, op.init[position], result)?;

@@ -114,7 +114,7 @@ impl Lowering<'_> {
         layout: &LinearLayout,
         (axis, extent): (usize, i64),
     ) {
-        let site = self.sites.get(&inst).copied().unwrap_or_default();
+        let site = self.sites.get(&inst).copied().unwrap_or_default().into();
         let registers = owners(layout);
         let own = self.pick(indices, &registers);
         let unsigned = self.builder.bitcast(own, DType::U64);

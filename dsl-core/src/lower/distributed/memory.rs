@@ -6,11 +6,8 @@ use std::rc::Rc;
 use super::order::Touch;
 use super::registers::{Registers, grouped, owners};
 use super::{Lowering, Result};
-use crate::ir::numbers::filling;
-use crate::ir::{DType, Effect, Func, Inst, Literal, MemoryAccess, Op, Type, Value, op};
-use crate::layout::{Holder, LinearLayout};
-use crate::passes::indices::Indices;
-use crate::target::Target;
+use crate::ir::{DType, Effect, Inst, MemoryAccess, Op, Type, Value, op};
+use crate::layout::LinearLayout;
 
 /// One load or store of a tile, ready to be made vector by vector.
 #[derive(Clone)]
@@ -30,16 +27,7 @@ impl Lowering<'_> {
     pub(super) fn load(&mut self, inst: Inst, op: &op::Load) -> Result<()> {
         let result = self.block.inst(inst).results[0];
         let layout = self.layout(result);
-        let (mask, other) = (op.mask, op.other);
-        if let Some(staged) = self.staged(inst) {
-            let filled = match (mask, other) {
-                (Some(mask), Some(other)) if !self.is_zero(other) => {
-                    Some((self.get(mask), self.get(other)))
-                }
-                _ => None,
-            };
-            return self.load_staged(inst, staged, &layout, filled);
-        }
+        let other = op.other;
         let other = other.map(|other| self.get(other));
         let access = self.access(&op.access(), &layout)?;
         self.order_access(
@@ -171,12 +159,6 @@ impl Lowering<'_> {
         self.builder.results(inst).to_vec()
     }
 
-    /// Whether a tile is filled with zero bits.
-    pub(super) fn is_zero(&self, value: Value) -> bool {
-        let definition = |value: Value| self.definitions[value].map(|inst| self.block.op(inst));
-        filling(value, definition).is_some_and(Literal::is_positive_zero)
-    }
-
     pub(super) fn store(&mut self, inst: Inst, op: &op::Store) -> Result<()> {
         let op::Store {
             offsets,
@@ -277,66 +259,18 @@ impl Lowering<'_> {
         let argument = argument.ok_or_else(|| self.error("the base is not an argument"))?;
         let pointee = self.block.ty(tile.base).pointee();
         let (dtype, _) = pointee.ok_or_else(|| self.error("the base is not a pointer"))?;
+        let (block, indices) = (self.block, &self.indices);
+        let vectors = tile.vectors(block, indices, layout, self.target);
+        let (copied, _) = tile.copied_vectors(block, indices, layout, self.target);
         Ok(Access {
             argument,
             base: self.scalar(tile.base),
             dtype,
             offsets: self.get(tile.offsets),
             masks: tile.mask.map(|mask| self.get(mask)),
-            ragged: self.copied_vectors(tile, layout).len() > self.vectors(tile, layout).len(),
-            vectors: self.vectors(tile, layout),
+            ragged: copied.len() > vectors.len(),
+            vectors,
         })
-    }
-
-    /// The registers of each access: as many neighbours along the contiguous axis as registers hold
-    /// and one instruction may move.
-    fn vectors(&self, tile: &MemoryAccess, layout: &LinearLayout) -> Vec<Vec<u32>> {
-        self.vectors_of(tile, layout, MemoryAccess::vector_bits)
-    }
-
-    /// The same for copies, of which each has one mask.
-    pub(super) fn copied_vectors(
-        &self,
-        tile: &MemoryAccess,
-        layout: &LinearLayout,
-    ) -> Vec<Vec<u32>> {
-        self.vectors_of(tile, layout, MemoryAccess::whole_bits)
-    }
-
-    fn vectors_of(
-        &self,
-        tile: &MemoryAccess,
-        layout: &LinearLayout,
-        most: fn(&MemoryAccess, &Func, &Indices, usize, &Target) -> u32,
-    ) -> Vec<Vec<u32>> {
-        let indices = &self.indices;
-        let mut bits = Vec::new();
-        if let Some(&axis) = tile.order(self.block, indices).first() {
-            let most = most(tile, self.block, indices, axis, self.target);
-            let lowest = layout.dim_mask(axis).map_or(0, u64::trailing_zeros);
-            for bit in lowest..lowest + most {
-                let Holder::Register(register) = layout.holder(bit) else {
-                    break;
-                };
-                bits.push(1 << register);
-            }
-        }
-        let taken: u32 = bits.iter().sum();
-        let member = |element: u32| {
-            let chosen = bits
-                .iter()
-                .enumerate()
-                .filter(|(bit, _)| element >> bit & 1 == 1);
-            chosen.map(|(_, register)| register).sum::<u32>()
-        };
-        (0..layout.registers())
-            .filter(|register| register & taken == 0)
-            .map(|first| {
-                (0..1 << bits.len())
-                    .map(|element| first + member(element))
-                    .collect()
-            })
-            .collect()
     }
 
     /// The offsets and layout of an access, if they give every address to one lane.
@@ -397,6 +331,11 @@ impl Access {
     pub(super) fn restrict(&mut self, masks: Registers) {
         self.masks = Some(masks);
         self.split();
+    }
+
+    /// The number of the argument.
+    pub(super) fn argument(&self) -> usize {
+        self.argument
     }
 
     /// The argument.

@@ -9,10 +9,8 @@
 //! All control flow is uniform: scalars are equal in all lanes of the thread block, so shuffles and
 //! barriers are always reached together.
 
-mod ahead;
 mod alike;
 mod bounds;
-mod buffers;
 mod control;
 mod convert;
 mod dot;
@@ -23,13 +21,13 @@ mod level;
 mod memory;
 mod mma;
 mod order;
-mod pipeline;
 mod point;
 mod reduce;
 mod registers;
 mod resident;
 mod scan;
 mod scatter;
+mod slots;
 mod sort;
 #[cfg(test)]
 mod tests;
@@ -39,7 +37,6 @@ mod tile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::access_sites;
 use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
@@ -52,10 +49,8 @@ use crate::passes::indices::Indices;
 use crate::schedule::PlacedFunc;
 use crate::target::{Bounds, LANE_BITS, Options, Schedule, Target};
 use crate::verify::{self, LaneFunc};
-use buffers::Buffers;
 use histogram::Counters;
 use order::Pending;
-use pipeline::MAX_STAGES;
 use registers::Registers;
 use resident::Residents;
 use tile::Scope;
@@ -79,31 +74,21 @@ pub(crate) fn lower(
 ) -> std::result::Result<LaneFunc, Diagnostics> {
     let nowhere = |message: String| Diagnostic::new(Loc::none(), message);
     check_occupancy(target, &options.schedule, block.warps).map_err(nowhere)?;
-    // Without copies that go on beside other work, loads do not run ahead.
-    let mut most = if target.gpu.copy_bytes.is_empty() {
-        1
-    } else {
-        MAX_STAGES
-    };
     let mut residents = Residents::find(block);
     let apart = stores_apart(block, facts);
     let indices = Indices::of(block);
     loop {
         let mut lowering = Lowering::new(block, target, options, indices.clone());
         lowering.apart.clone_from(&apart);
-        lowering.buffers.most = most;
         lowering.residents = residents.clone();
         lowering.function()?;
         let mut func = lowering.builder.finish()?;
-        // Pipelines that do not fit become shallower unless their depth is stated, then counters stay in
-        // place no longer.
+        // What does not fit stays in place no longer.
         let Err(error) = allocate(&mut func, target) else {
             verify::placement(&func)?;
             return verify::lane(func);
         };
-        if most > 1 && options.schedule.stages.is_none() {
-            most -= 1;
-        } else if !residents.drop_last() {
+        if !residents.drop_last() {
             return Err(error);
         }
     }
@@ -145,7 +130,7 @@ struct Lowering<'a> {
     /// What is known about offsets and masks.
     indices: Indices,
     definitions: EntityMap<Value, Option<Inst>>,
-    sites: BTreeMap<Inst, i64>,
+    sites: BTreeMap<Inst, u32>,
     /// For each value the first that holds the same elements.
     firsts: EntityMap<Value, Value>,
     /// The stores that write no element twice.
@@ -155,14 +140,7 @@ struct Lowering<'a> {
     /// What is bound and known in the regions around the current instruction, innermost last.
     scopes: Vec<Scope>,
     pending: Pending,
-    /// The depth of all pipelines, if the schedule states it.
-    stages: Option<i64>,
-    buffers: Buffers,
-    /// Loops around the current instruction.
-    depth: usize,
     residents: Residents,
-    /// What only the addresses of copies are made of, which were started ahead.
-    spent: BTreeSet<Inst>,
     /// The counters that residents stand for, by their roots.
     counters: BTreeMap<Value, Counters>,
     lane: Option<Value>,
@@ -181,18 +159,14 @@ impl<'a> Lowering<'a> {
             warp_bits: block.warps.trailing_zeros(),
             indices,
             definitions: block.definitions(),
-            sites: access_sites(block),
+            sites: block.access_sites(),
             firsts: alike::firsts(block),
             apart: BTreeSet::new(),
             target,
             bounds: options.bounds,
             scopes: vec![Scope::default()],
             pending: Pending::default(),
-            stages: options.schedule.stages.map(i64::from),
-            buffers: Buffers::new(MAX_STAGES),
-            depth: 0,
             residents: Residents::default(),
-            spent: BTreeSet::new(),
             counters: BTreeMap::new(),
             lane: None,
             warp: None,

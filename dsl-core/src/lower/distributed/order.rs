@@ -92,22 +92,11 @@ impl Lowering<'_> {
                 }
             });
         }
-        self.depth += 1;
         self.pending.clone()
     }
 
     /// After a loop, before it is emitted: it may not have run, so what was pending before it still is.
     pub(super) fn leave_loop(&mut self, entered: &Pending) {
         self.pending.merge(entered);
-        self.depth -= 1;
-        if self.depth == 0 {
-            let region = self.builder.region();
-            let rings = std::mem::take(&mut self.buffers.rings);
-            self.builder
-                .func_mut()
-                .region_mut(region)
-                .insts
-                .extend(rings);
-        }
     }
 }

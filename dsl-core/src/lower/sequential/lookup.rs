@@ -198,7 +198,7 @@ impl Lowerer<'_> {
                     element: self.value(element),
                     axis,
                     extent,
-                    site: self.sites[&inst],
+                    site: self.sites[&inst].into(),
                 });
                 self.builder.emit(check, &[]);
             }

@@ -52,7 +52,7 @@ pub(super) struct Lowerer<'a> {
     pub builder: Builder,
     pub plan: Plan,
     pub bounds: Bounds,
-    pub sites: BTreeMap<Inst, i64>,
+    pub sites: BTreeMap<Inst, u32>,
     pub bindings: BTreeMap<Value, Binding<'a>>,
     /// The parameters that point.
     pub pointers: BTreeMap<Value, Value>,
@@ -75,7 +75,7 @@ impl<'a> Lowerer<'a> {
             builder,
             plan,
             bounds,
-            sites: crate::lower::access_sites(source),
+            sites: source.access_sites(),
             bindings: BTreeMap::new(),
             pointers: BTreeMap::new(),
             memo: Vec::new(),

@@ -58,7 +58,7 @@ impl Lowerer<'_> {
         let check = match self.bounds {
             Bounds::Checked if !tiled => {
                 let (element, lanes) = self.flat(index, self.shape(offsets));
-                Some((self.sites[&inst], element, lanes))
+                Some((i64::from(self.sites[&inst]), element, lanes))
             }
             Bounds::Checked | Bounds::Unchecked => None,
         };

@@ -142,8 +142,8 @@ fn a_stated_depth_that_does_not_fit_is_an_error() {
     assert_eq!(
         error.to_string(),
         "error: the kernel takes 262144 bytes of shared memory, expected at most 232448\n  \
-         --> test.bir:6:9\n  \
-         note: the largest buffers take 262144 at test.bir:6:9\n  \
+         --> test.bir:10:11\n  \
+         note: the largest buffers take 262144 at test.bir:10:11\n  \
          note: use smaller tiles or fewer stages"
     );
 }

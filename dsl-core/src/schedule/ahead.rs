@@ -21,7 +21,7 @@ impl Ahead {
     ///
     /// Loads of an argument that the loop also stores to stay where they are, as do those that read
     /// the same elements in every iteration.
-    pub(super) fn find(func: &Func, body: Region, wanted: &dyn Fn(Inst) -> bool) -> Self {
+    pub(super) fn find(func: &Func, body: Region, wanted: &mut dyn FnMut(Inst) -> bool) -> Self {
         let mut written = BTreeSet::new();
         func.walk(body, &mut |inst| {
             let access = func.op(inst).access();

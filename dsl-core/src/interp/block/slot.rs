@@ -1,0 +1,108 @@
+//! Tiles in slots of shared memory, and the copies that are under way to them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Fault, FaultKind, Machine};
+use crate::interp::elements::Elements;
+use crate::interp::fault::SlotFault;
+use crate::ir::op::{OrderOp, SlotOp};
+use crate::ir::{Inst, Value, op};
+
+/// A copy that is under way.
+struct Copy {
+    inst: Inst,
+    place: (Value, i64),
+    elements: Elements,
+}
+
+/// What a program has in shared memory.
+#[derive(Default)]
+pub(super) struct Shared {
+    slots: BTreeMap<(Value, i64), Elements>,
+    /// The copies of no group yet.
+    started: Vec<Copy>,
+    groups: VecDeque<Vec<Copy>>,
+}
+
+impl Shared {
+    /// The copies that are under way.
+    fn under_way(&self) -> impl Iterator<Item = &Copy> {
+        self.groups.iter().flatten().chain(&self.started)
+    }
+}
+
+impl Machine<'_> {
+    pub(super) fn slot_op(&mut self, inst: Inst, op: SlotOp<'_>) -> Result<Vec<Elements>, Fault> {
+        match op {
+            // A buffer is the value that names it.
+            SlotOp::Buffer(op::Buffer {}) => Ok(vec![Elements::uniform(0)]),
+            SlotOp::CopyLanes(op) => {
+                let place = self.slot(inst, op.buffer, op.slot)?;
+                self.settled(inst, place)?;
+                let count = self.shape(op.offsets).elements();
+                let (offsets, mask) = (self.read(op.offsets), self.read_or(op.mask, 1));
+                let at =
+                    |element| (mask.get(element) != 0).then(|| offsets.get(element).cast_signed());
+                let elements = self.gathered(inst, op.base, count, &at, &Elements::uniform(0))?;
+                self.shared.started.push(Copy {
+                    inst,
+                    place,
+                    elements,
+                });
+                Ok(Vec::new())
+            }
+            SlotOp::SlotLoad(op) => {
+                let place = self.slot(inst, op.buffer, op.slot)?;
+                self.settled(inst, place)?;
+                match self.shared.slots.get(&place) {
+                    Some(elements) => Ok(vec![elements.clone()]),
+                    None => Err(self.fault(inst, SlotFault::Empty { slot: place.1 }.into())),
+                }
+            }
+        }
+    }
+
+    /// A slot, which must be one of the buffer.
+    fn slot(&self, inst: Inst, buffer: Value, slot: Value) -> Result<(Value, i64), Fault> {
+        let found = i64::from(self.index(slot) as i32);
+        let slots = self.func.ty(buffer).buffer().map_or(0, |(_, slots)| slots);
+        match (0..i64::from(slots)).contains(&found) {
+            true => Ok((buffer, found)),
+            false => Err(self.fault(inst, SlotFault::NoSlot { slot: found, slots }.into())),
+        }
+    }
+
+    /// Whether no copy to a slot is under way.
+    fn settled(&self, inst: Inst, place: (Value, i64)) -> Result<(), Fault> {
+        match self.shared.under_way().any(|copy| copy.place == place) {
+            true => Err(self.fault(inst, SlotFault::Copying { slot: place.1 }.into())),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn order(&mut self, op: OrderOp<'_>) {
+        let shared = &mut self.shared;
+        match op {
+            OrderOp::Barrier(op::Barrier {}) => {}
+            OrderOp::GroupCopies(op::GroupCopies {}) => {
+                let group = std::mem::take(&mut shared.started);
+                shared.groups.push_back(group);
+            }
+            OrderOp::WaitCopies(op::WaitCopies { pending }) => {
+                while shared.groups.len() as i64 > *pending {
+                    for copy in shared.groups.pop_front().into_iter().flatten() {
+                        shared.slots.insert(copy.place, copy.elements);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a program that ends has waited for what it copies.
+    pub(super) fn ended(&self) -> Result<(), Fault> {
+        match self.shared.under_way().next() {
+            Some(copy) => Err(self.fault(copy.inst, FaultKind::Unfinished { lane: 0 })),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Type rules of what lies in slots of shared memory.
+
+use super::expect::Rules;
+use crate::ir::op::SlotOp;
+use crate::ir::{DType, Type, Value, op};
+
+impl Rules<'_> {
+    pub(super) fn of_slots(self, declared: &[Type]) -> Result<Vec<Type>, String> {
+        match self
+            .op
+            .slot()
+            .expect("broken invariant: the op is one of slots")
+        {
+            SlotOp::Buffer(op::Buffer {}) => self.stated(declared, &|to| self.buffer(to)),
+            SlotOp::CopyLanes(op) => self.copy_lanes(op).map(|()| Vec::new()),
+            SlotOp::SlotLoad(op) => self.stated(declared, &|to| self.slot_load(op, to)),
+        }
+    }
+
+    fn buffer(self, to: Type) -> Result<(), String> {
+        match to.buffer() {
+            Some((_, slots)) if slots > 0 => Ok(()),
+            Some(_) | None => Err(format!("`{}` gives no `{to}`", self.name())),
+        }
+    }
+
+    /// The type of the tiles in a buffer.
+    fn slot(self, buffer: Value, slot: Value) -> Result<Type, String> {
+        let ty = self.ty(buffer);
+        let Some((dtype, _)) = ty.buffer() else {
+            return Err(format!("`{}` takes a buffer, found `{ty}`", self.name()));
+        };
+        let number = Type::scalar(DType::I32);
+        self.expect("slot", self.ty(slot), number)?;
+        Ok(ty.with_dtype(dtype))
+    }
+
+    fn copy_lanes(self, op: &op::CopyLanes) -> Result<(), String> {
+        let loaded = self.access(&op.access())?;
+        let slot = self.slot(op.buffer, op.slot)?;
+        self.expect("slot", slot, loaded)
+    }
+
+    fn slot_load(self, op: &op::SlotLoad, to: Type) -> Result<(), String> {
+        let slot = self.slot(op.buffer, op.slot)?;
+        self.expect("result", to, slot)
+    }
+}

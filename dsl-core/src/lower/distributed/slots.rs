@@ -1,0 +1,113 @@
+//! Tiles in shared memory: buffers, the slots that lanes copy to and read.
+
+use super::order::Touch;
+use super::registers::Registers;
+use super::{Lowering, Result};
+use crate::ir::op::SlotOp;
+use crate::ir::{BinaryOp, DType, Effect, Op, Space, Type, Value, op};
+use crate::layout::slots::SlotPlaces;
+
+impl Lowering<'_> {
+    pub(super) fn slot_op(&mut self, results: &[Value], op: SlotOp<'_>) -> Result<()> {
+        match op {
+            SlotOp::Buffer(op::Buffer {}) => self.buffer(results[0]),
+            SlotOp::CopyLanes(op) => self.copy_lanes(op),
+            SlotOp::SlotLoad(op) => self.slot_load(results[0], op),
+        }
+    }
+
+    /// A buffer in shared memory that begins here. [`crate::passes::allocate`] gives it its bytes.
+    pub(super) fn shared(&mut self, dtype: DType, count: i64) -> Value {
+        let op = Op::Alloc(op::Alloc { offset: 0, count });
+        let ty = Type::pointer(dtype, Space::Shared);
+        self.builder.declared(op, ty)
+    }
+
+    fn buffer(&mut self, result: Value) -> Result<()> {
+        let (dtype, slots) = self.of_buffer(result)?;
+        let count = i64::from(slots) * i64::from(self.layout(result).registers());
+        let base = self.shared(dtype, count);
+        self.bind(result, Registers::uniform(base, 1));
+        Ok(())
+    }
+
+    fn of_buffer(&self, buffer: Value) -> Result<(DType, u8)> {
+        let ty = self.block.ty(buffer);
+        ty.buffer()
+            .ok_or_else(|| self.error(format!("`{ty}` is no buffer")))
+    }
+
+    /// The offsets in a buffer of the tile that lies at `places` of a slot: of these registers.
+    fn slot_offsets(
+        &mut self,
+        (buffer, slot): (Value, Value),
+        places: &SlotPlaces,
+        registers: &[u32],
+    ) -> Value {
+        let slot = self.scalar(slot);
+        let elements = self.builder.int32(self.layout(buffer).registers() as i32);
+        let start = self.builder.binary(BinaryOp::Mul, slot, elements);
+        let own: Vec<u32> = registers.iter().map(|&it| places.of(it)).collect();
+        let apart = own.iter().all(|it| it & places.thread.support() == 0);
+        if !apart {
+            let start = self.builder.cast(start, DType::I64);
+            let start = self.repeated(start, own.len());
+            let offsets = self.thread_offsets(&places.thread, &own);
+            return self.builder.add(start, offsets);
+        }
+        let thread = self.thread_value(&places.thread);
+        let start = self.builder.add(start, thread);
+        let start = self.builder.cast(start, DType::I64);
+        let start = self.repeated(start, own.len());
+        let own = self.literals(DType::I64, &own);
+        self.builder.add(start, own)
+    }
+
+    fn copy_lanes(&mut self, op: &op::CopyLanes) -> Result<()> {
+        let (tile, layout) = (op.access(), self.layout(op.offsets));
+        let access = self.access(&tile, &layout)?;
+        let touch = Touch {
+            owned: None,
+            effect: Effect::Reads,
+        };
+        self.order_access(access.argument(), touch);
+        let (vectors, _) = tile.copied_vectors(self.block, &self.indices, &layout, self.target);
+        let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
+        let places = SlotPlaces::new(&self.layout(op.buffer), &layout);
+        let copy = Op::StartCopy(op::StartCopy {
+            target: self.scalar(op.buffer),
+            offset: self.slot_offsets((op.buffer, op.slot), &places, &starts),
+            source: access.base(),
+            source_offset: self.pick(access.offsets(), &starts),
+            mask: access.masks().map(|masks| self.pick(masks, &starts)),
+            count: vectors[0].len() as i64,
+        });
+        self.builder.emit(copy, &[]);
+        Ok(())
+    }
+
+    fn slot_load(&mut self, result: Value, op: &op::SlotLoad) -> Result<()> {
+        let (dtype, _) = self.of_buffer(op.buffer)?;
+        let layout = self.layout(result);
+        let places = SlotPlaces::new(&self.layout(op.buffer), &layout);
+        let most = (self.target.vector_bytes / dtype.bytes()).ilog2();
+        let vectors = places.vectors(most);
+        let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
+        let load = Op::LaneLoad(op::LaneLoad {
+            base: self.scalar(op.buffer),
+            offset: self.slot_offsets((op.buffer, op.slot), &places, &starts),
+            mask: None,
+            other: None,
+            align: (vectors[0].len() as i64) * i64::from(dtype.bytes()),
+        });
+        let all = vectors.concat();
+        let ty = Type::vector(dtype, all.len());
+        let loaded = self.builder.declared(load, ty);
+        let mut places = vec![0; all.len()];
+        for (&register, at) in all.iter().zip(0..) {
+            places[register as usize] = at;
+        }
+        self.bind(result, Registers::new(loaded, places));
+        Ok(())
+    }
+}

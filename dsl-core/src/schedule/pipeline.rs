@@ -1,0 +1,501 @@
+//! Loops whose loads are started iterations ahead, by asynchronous copies to slots of shared memory.
+//!
+//! A load keeps its layout: each lane copies what it would have loaded, and reads back what it copied itself,
+//! so waiting is enough and no barrier is needed. There is one slot for each stage: an iteration first starts the
+//! copies of the iteration `stages - 1` ahead, into the slot that the iteration before it has read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::PlacedFunc;
+use super::ahead::Ahead;
+use crate::builder::Builder;
+use crate::diagnostic::Diagnostics;
+use crate::ir::numbers::filling;
+use crate::ir::{BinaryOp, CompareOp, Element, Func, Inst, Literal, Op, Region, Type, Value, op};
+use crate::layout::LinearLayout;
+use crate::layout::slots::own_slot;
+use crate::passes::dce::dce;
+use crate::passes::duplicate::duplicate;
+use crate::passes::indices::Indices;
+use crate::target::Target;
+
+/// The deepest pipeline.
+pub const MAX_STAGES: i64 = 8;
+
+/// The greatest step of a loop whose loads run ahead: so far ahead no index wraps.
+const LONGEST_STEP: i64 = 1 << 40;
+
+/// What stands for the values of an iteration in one that is ahead of it.
+type Now = BTreeMap<Value, Value>;
+
+/// Starts the loads of loops ahead: `stated` iterations of all loops, or as many as each loop says, and not more
+/// than `most`.
+///
+/// # Errors
+/// None that the function did not have before.
+pub fn pipeline(
+    func: PlacedFunc,
+    target: &Target,
+    stated: Option<i64>,
+    most: i64,
+) -> Result<PlacedFunc, Diagnostics> {
+    if target.gpu.copy_bytes.is_empty() {
+        return Ok(func);
+    }
+    let stages = |inst: Inst| {
+        let Op::For(op) = func.op(inst) else { return 1 };
+        let short = op.step <= LONGEST_STEP;
+        if short {
+            stated.unwrap_or(op.stages).min(most)
+        } else {
+            1
+        }
+    };
+    let loops = func.all_insts().into_iter();
+    let loops: Vec<(Inst, i64)> = loops
+        .map(|inst| (inst, stages(inst)))
+        .filter(|&(_, stages)| stages > 1)
+        .collect();
+    if loops.is_empty() {
+        return Ok(func);
+    }
+    let indices = Indices::of(&func);
+    let mut func = func.into_inner();
+    func.keep_sites();
+    let before = func.inst_count();
+    for (inst, stages) in loops {
+        func = pipelined(func, inst, stages, &indices, target)?;
+    }
+    if func.inst_count() > before {
+        dce(&mut func);
+    }
+    PlacedFunc::new(func)
+}
+
+/// The type of the slots for what a load gives; `None` where its accesses are too narrow for copies.
+fn buffer_of(func: &Func, load: Inst, indices: &Indices, target: &Target) -> Option<Slots> {
+    let tile = func.op(load).access()?;
+    let result = func.inst(load).results[0];
+    let layout = func.linear(func.layout(result)?);
+    let (dtype, _) = func.ty(tile.base).pointee()?;
+    let (_, vector) = tile.copied_vectors(func, indices, layout, target);
+    let bytes = i64::from(dtype.bytes()) << vector.len();
+    let copied = target.gpu.copy_bytes.contains(&bytes);
+    copied.then(|| Slots {
+        ty: func.ty(result),
+        layout: own_slot(layout, &vector),
+    })
+}
+
+/// What a buffer is made of: the type of the tile in a slot, and the slot's layout.
+#[derive(Clone, PartialEq, Eq)]
+struct Slots {
+    ty: Type,
+    layout: LinearLayout,
+}
+
+/// The state of pipelining one loop.
+struct Pipeliner {
+    builder: Builder,
+    body: Region,
+    stages: i64,
+    ahead: Ahead,
+    /// For each load that runs ahead what its slots are made of.
+    slots: BTreeMap<Inst, Slots>,
+    /// For each of them its buffer.
+    buffers: BTreeMap<Inst, Value>,
+    /// Of the slice, what the next carried values and all scalars follow from.
+    early: BTreeSet<Inst>,
+}
+
+fn pipelined(
+    func: Func,
+    inst: Inst,
+    stages: i64,
+    indices: &Indices,
+    target: &Target,
+) -> Result<Func, Diagnostics> {
+    let Op::For(op) = func.op(inst).clone() else {
+        return Ok(func);
+    };
+    let mut slots = BTreeMap::new();
+    let ahead = Ahead::find(&func, op.body, &mut |load| {
+        let found = buffer_of(&func, load, indices, target);
+        found.is_some_and(|found| slots.insert(load, found).is_none())
+    });
+    if ahead.loads.is_empty() {
+        return Ok(func);
+    }
+    let mut pipeliner = Pipeliner {
+        early: early(&func, &ahead, op.body),
+        builder: Builder::resume(func),
+        body: op.body,
+        stages,
+        ahead,
+        slots,
+        buffers: BTreeMap::new(),
+    };
+    pipeliner.whole(inst, op);
+    pipeliner.builder.finish()
+}
+
+/// What of a slice all its scalars and the next carried values follow from.
+fn early(func: &Func, ahead: &Ahead, body: Region) -> BTreeSet<Inst> {
+    let yielded = func.yielded(body);
+    let mut pending: Vec<Value> = ahead.carried.iter().map(|&at| yielded[at]).collect();
+    for &inst in &ahead.slice {
+        let results = func.inst(inst).results.iter();
+        pending.extend(results.filter(|&&result| func.ty(result).is_scalar()));
+    }
+    let definitions = func.definitions();
+    let mut early = BTreeSet::new();
+    while let Some(value) = pending.pop() {
+        if let Some(inst) = definitions[value]
+            && ahead.slice.contains(&inst)
+            && !matches!(func.op(inst), Op::If(_))
+            && early.insert(inst)
+        {
+            pending.extend(func.op(inst).operands());
+        }
+    }
+    early
+}
+
+impl Pipeliner {
+    fn func(&self) -> &Func {
+        self.builder.func()
+    }
+
+    /// Appends what `fill` appends to a region of its own; returns it.
+    fn apart<T>(&mut self, fill: impl FnOnce(&mut Self) -> T) -> (Vec<Inst>, T) {
+        let region = self.builder.func_mut().add_region();
+        let outer = self.builder.enter(region);
+        let filled = fill(self);
+        self.builder.enter(outer);
+        let insts = std::mem::take(&mut self.builder.func_mut().region_mut(region).insts);
+        (insts, filled)
+    }
+
+    fn whole(&mut self, inst: Inst, mut op: op::For) {
+        self.builder.set_loc(self.func().inst(inst).loc.clone());
+        let (buffers, ()) = self.apart(|this| this.make_buffers(this.body));
+        let (before, (limit, state)) = self.apart(|this| this.fill(&op));
+        let parameters: Vec<Value> = state.iter().map(|&it| self.carry(it)).collect();
+        let (mut insts, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit));
+        let slot = *parameters
+            .last()
+            .expect("broken invariant: a slot is carried");
+        self.read_back(slot);
+        let func = self.builder.func_mut();
+        insts.extend(std::mem::take(&mut func.region_mut(self.body).insts));
+        let last = insts.last().copied();
+        func.region_mut(self.body).insts = insts;
+        if let Some(last) = last
+            && let Op::Yield(op::Yield { values }) = &mut func.inst_mut(last).op
+        {
+            values.extend(next);
+        }
+        for &value in &state {
+            let (ty, layout) = (func.ty(value), func.layout(value));
+            let result = func.add_result(inst, ty);
+            func.set_layout(result, layout);
+        }
+        op.init.extend(state);
+        func.inst_mut(inst).op = Op::For(op);
+        let mut top = func.region(func.body()).insts.iter().copied();
+        let top = top.find(|&it| it == inst || owns(func, it, inst));
+        insert_before(func, top.unwrap_or(inst), buffers);
+        insert_before(func, inst, before);
+    }
+
+    /// A parameter of the body that begins as this value.
+    fn carry(&mut self, init: Value) -> Value {
+        let func = self.builder.func_mut();
+        let (ty, layout) = (func.ty(init), func.layout(init));
+        let parameter = func.add_region_parameter(self.body, ty);
+        func.set_layout(parameter, layout);
+        parameter
+    }
+
+    /// Makes the buffers of the loads in a region. The branches of an `if` share those that are alike.
+    fn make_buffers(&mut self, region: Region) {
+        for inst in self.func().region(region).insts.clone() {
+            if self.ahead.loads.contains(&inst) {
+                let buffer = self.buffer(inst);
+                self.buffers.insert(inst, buffer);
+            } else if let &Op::If(op::If {
+                on_true, on_false, ..
+            }) = self.func().op(inst)
+                && self.ahead.slice.contains(&inst)
+            {
+                self.make_buffers(on_true);
+                let mut free: Vec<(Slots, Value)> = Vec::new();
+                for load in self.loads_in(on_true) {
+                    let found = (self.slots[&load].clone(), self.buffers[&load]);
+                    if !free.contains(&found) {
+                        free.push(found);
+                    }
+                }
+                for load in self.loads_in(on_false) {
+                    let found = free
+                        .iter()
+                        .position(|(slots, _)| *slots == self.slots[&load]);
+                    let buffer = match found {
+                        Some(position) => free.swap_remove(position).1,
+                        None => self.buffer(load),
+                    };
+                    self.buffers.insert(load, buffer);
+                }
+            }
+        }
+    }
+
+    fn loads_in(&self, region: Region) -> Vec<Inst> {
+        let mut loads = Vec::new();
+        self.func().walk(region, &mut |inst| {
+            if self.ahead.loads.contains(&inst) {
+                loads.push(inst);
+            }
+        });
+        loads
+    }
+
+    fn buffer(&mut self, load: Inst) -> Value {
+        let Slots { ty, layout } = self.slots[&load].clone();
+        let dtype = ty.dtype().expect("broken invariant: a tile is of numbers");
+        let loc = self.builder.loc().clone();
+        self.builder.set_loc(self.func().inst(load).loc.clone());
+        let buffer = self.builder.declared(
+            Op::Buffer(op::Buffer {}),
+            Type {
+                element: Element::Buffer(dtype, self.stages as u8),
+                shape: ty.shape,
+            },
+        );
+        self.builder.set_loc(loc);
+        let layout = self.builder.func_mut().intern(layout);
+        self.builder.func_mut().set_layout(buffer, Some(layout));
+        buffer
+    }
+
+    /// Before the loop: starts the copies of all stages but one. Returns what an index must be below for an
+    /// iteration as far ahead to run, and what the loop carries: values of that iteration, and the slot of
+    /// its own.
+    fn fill(&mut self, op: &op::For) -> (Value, Vec<Value>) {
+        let init = self.ahead.carried.iter().map(|&at| op.init[at]);
+        let mut state: Vec<Value> = init.collect();
+        for stage in 0..self.stages - 1 {
+            let distance = stage * op.step;
+            let limit = self.before_end(op.upper, distance);
+            let runs = self.builder.compare(CompareOp::Lt, op.lower, limit);
+            let index = self.later(op.lower, distance);
+            let slot = self.builder.int32(stage as i32);
+            state = self.start_copies(index, &state, runs, slot);
+        }
+        state.push(self.builder.int32(0));
+        let limit = self.before_end(op.upper, (self.stages - 1) * op.step);
+        (limit, state)
+    }
+
+    /// `upper - distance`, or the least index where there is no such number.
+    fn before_end(&mut self, upper: Value, distance: i64) -> Value {
+        if distance == 0 {
+            return upper;
+        }
+        let least = self.builder.index(i64::MIN);
+        let first = self.builder.index(i64::MIN + distance);
+        let distance = self.builder.index(distance);
+        let none = self.builder.compare(CompareOp::Lt, upper, first);
+        let end = self.builder.binary(BinaryOp::Sub, upper, distance);
+        self.builder.select(none, least, end)
+    }
+
+    fn later(&mut self, index: Value, distance: i64) -> Value {
+        if distance == 0 {
+            return index;
+        }
+        let distance = self.builder.index(distance);
+        self.builder.add(index, distance)
+    }
+
+    /// At the start of an iteration: starts the copies of the iteration ahead and waits for its own. Takes and
+    /// returns what the loop carries for that.
+    fn run_ahead(&mut self, op: &op::For, carried: &[Value], limit: Value) -> Vec<Value> {
+        let (&slot, state) = carried
+            .split_last()
+            .expect("broken invariant: a slot is carried");
+        let index = self.func().region(self.body).parameters[0];
+        let last = self.builder.int32(self.stages as i32 - 1);
+        let (zero, one) = (self.builder.int32(0), self.builder.int32(1));
+        let is_first = self.builder.compare(CompareOp::Eq, slot, zero);
+        let before = self.builder.binary(BinaryOp::Sub, slot, one);
+        let before = self.builder.select(is_first, last, before);
+        let runs = self.builder.compare(CompareOp::Lt, index, limit);
+        let index = self.later(index, (self.stages - 1) * op.step);
+        let mut next = self.start_copies(index, state, runs, before);
+        let pending = self.stages - 1;
+        self.builder
+            .emit(Op::WaitCopies(op::WaitCopies { pending }), &[]);
+        let is_last = self.builder.compare(CompareOp::Eq, slot, last);
+        let after = self.builder.add(slot, one);
+        next.push(self.builder.select(is_last, zero, after));
+        next
+    }
+
+    /// Starts the copies of one iteration if it runs, as one group; returns the carried values of the next.
+    fn start_copies(
+        &mut self,
+        index: Value,
+        carried: &[Value],
+        runs: Value,
+        slot: Value,
+    ) -> Vec<Value> {
+        let parameters = self.func().region(self.body).parameters.clone();
+        let chosen = self.ahead.carried.iter().map(|&at| parameters[1 + at]);
+        let mut now: Now = chosen.zip(carried.iter().copied()).collect();
+        now.insert(parameters[0], index);
+        self.addresses(self.body, &mut now);
+        let yielded = self.func().yielded(self.body);
+        let next = self.ahead.carried.iter().map(|&at| yielded[at]);
+        let next = next.map(|value| now.get(&value).copied().unwrap_or(value));
+        let next = next.collect();
+        let on_true = self.branch(|this| this.copies(this.body, &mut now, slot));
+        let on_false = self.branch(|_| {});
+        self.builder.emit(
+            Op::If(op::If {
+                condition: runs,
+                on_true,
+                on_false,
+            }),
+            &[],
+        );
+        self.builder.emit(Op::GroupCopies(op::GroupCopies {}), &[]);
+        next
+    }
+
+    fn branch(&mut self, fill: impl FnOnce(&mut Self)) -> Region {
+        let region = self.builder.new_region(&[]);
+        let outer = self.builder.enter(region);
+        fill(self);
+        let values = Vec::new();
+        self.builder.emit(Op::Yield(op::Yield { values }), &[]);
+        self.builder.enter(outer);
+        region
+    }
+
+    fn again(&mut self, inst: Inst, now: &mut Now) {
+        let region = self.builder.region();
+        let func = self.builder.func_mut();
+        let copied = duplicate(func, &[inst], now);
+        func.region_mut(region).insts.extend(copied);
+    }
+
+    /// The address arithmetic of a region that comes before its copies.
+    fn addresses(&mut self, region: Region, now: &mut Now) {
+        for inst in self.func().region(region).insts.clone() {
+            if self.early.contains(&inst) {
+                self.again(inst, now);
+            }
+        }
+    }
+
+    /// The copies of a region, and the rest of its address arithmetic.
+    fn copies(&mut self, region: Region, now: &mut Now, slot: Value) {
+        for inst in self.func().region(region).insts.clone() {
+            if let Some(&buffer) = self.buffers.get(&inst) {
+                self.copy(inst, buffer, now, slot);
+            } else if let &Op::If(op::If {
+                condition,
+                on_true,
+                on_false,
+            }) = self.func().op(inst)
+                && self.ahead.slice.contains(&inst)
+            {
+                let condition = now.get(&condition).copied().unwrap_or(condition);
+                let [on_true, on_false] = [on_true, on_false].map(|branch| {
+                    let mut now = now.clone();
+                    self.branch(|this| {
+                        this.addresses(branch, &mut now);
+                        this.copies(branch, &mut now, slot);
+                    })
+                });
+                let op = Op::If(op::If {
+                    condition,
+                    on_true,
+                    on_false,
+                });
+                self.builder.emit(op, &[]);
+            } else if self.ahead.slice.contains(&inst) && !self.early.contains(&inst) {
+                self.again(inst, now);
+            }
+        }
+    }
+
+    fn copy(&mut self, load: Inst, buffer: Value, now: &Now, slot: Value) {
+        let data = self.func().inst(load).clone();
+        let Op::Load(op) = data.op else { return };
+        let now = |value: Value| now.get(&value).copied().unwrap_or(value);
+        let copy = Op::CopyLanes(op::CopyLanes {
+            base: op.base,
+            offsets: now(op.offsets),
+            mask: op.mask.map(now),
+            buffer,
+            slot,
+        });
+        let copy = self.builder.emit(copy, &[]);
+        let copy = self.builder.func_mut().inst_mut(copy);
+        (copy.site, copy.loc) = (data.site, data.loc);
+    }
+
+    /// Makes the loads of the body read their slots. Masked elements are zero there, which becomes `other`.
+    fn read_back(&mut self, slot: Value) {
+        let definitions = self.func().definitions();
+        for (load, buffer) in std::mem::take(&mut self.buffers) {
+            let func = self.builder.func_mut();
+            let Op::Load(op) = func.op(load).clone() else {
+                continue;
+            };
+            let read = Op::SlotLoad(op::SlotLoad { buffer, slot });
+            let definition = |value: Value| definitions.get(value).copied().flatten();
+            let is_zero = |value: Value| {
+                let op = |value: Value| definition(value).map(|inst| func.op(inst));
+                filling(value, op).is_some_and(Literal::is_positive_zero)
+            };
+            let filled = op.mask.zip(op.other);
+            let Some((condition, on_false)) = filled.filter(|&(_, other)| !is_zero(other)) else {
+                func.inst_mut(load).op = read;
+                continue;
+            };
+            let data = func.inst(load);
+            let (result, loc) = (data.results[0], data.loc.clone());
+            let inst = func.add_inst(read, &[func.ty(result)], loc);
+            let on_true = func.inst(inst).results[0];
+            func.set_layout(on_true, func.layout(result));
+            func.inst_mut(load).op = Op::Select(op::Select {
+                condition,
+                on_true,
+                on_false,
+            });
+            insert_before(func, load, vec![inst]);
+        }
+    }
+}
+
+fn owns(func: &Func, owner: Inst, inst: Inst) -> bool {
+    let mut found = false;
+    for region in func.op(owner).regions() {
+        func.walk(region, &mut |inner| found |= inner == inst);
+    }
+    found
+}
+
+/// Puts instructions before another one, into its region.
+fn insert_before(func: &mut Func, inst: Inst, insts: Vec<Inst>) {
+    for region in func.all_regions() {
+        let found = &mut func.region_mut(region).insts;
+        if let Some(at) = found.iter().position(|&it| it == inst) {
+            found.splice(at..at, insts);
+            return;
+        }
+    }
+}
