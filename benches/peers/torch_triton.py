@@ -156,6 +156,14 @@ def make_softmax(dtype, rows, columns):
     return found
 
 
+def make_matmul(dtype, m, n, k):
+    a, b = uniform(m, k, dtype=dtype), uniform(k, n, dtype=dtype)
+    return {"torch": Contestant(lambda: torch.matmul(a, b))}
+
+
+make_tensor_matmul = make_matmul
+
+
 def make_layer_norm(dtype, rows, columns):
     x = uniform(rows, columns, dtype=dtype)
     weight, bias = uniform(columns, dtype=dtype), uniform(columns, dtype=dtype)

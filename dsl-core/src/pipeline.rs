@@ -15,6 +15,7 @@ use crate::passes::{
     sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::assign::assign;
+use crate::schedule::homes::homes;
 use crate::schedule::pipeline::{MAX_STAGES, pipeline};
 use crate::schedule::place::place;
 use crate::schedule::small_views;
@@ -106,7 +107,7 @@ const BLOCK: &[Stage] = &[
 ];
 
 /// The names of the stages that say where tiles of a GPU lie, after [`BLOCK`].
-const SCHEDULE: &[&str] = &["assign", "place", "pipeline"];
+const SCHEDULE: &[&str] = &["assign", "place", "homes", "pipeline"];
 
 /// The name of the lowering, before [`LANE`].
 const LOWER: &str = "lower";
@@ -243,11 +244,13 @@ pub fn expand(
     };
     let placed = place(assigned, target.gpu.tile_registers)?;
     observe(SCHEDULE[1], &placed);
+    let housed = homes(placed)?;
+    observe(SCHEDULE[2], &housed);
     let stated = options.schedule.stages.map(i64::from);
     let mut most = MAX_STAGES;
     loop {
         // Pipelines that do not fit become shallower unless their depth is stated.
-        let pipelined = pipeline(placed.clone(), target, stated, most)?;
+        let pipelined = pipeline(housed.clone(), target, stated, most)?;
         let lane = match distributed::lower(&pipelined, target, options, facts) {
             Err(_) if most > 1 && stated.is_none() && pipelined.has_buffers() => {
                 most -= 1;
@@ -255,7 +258,7 @@ pub fn expand(
             }
             lane => lane?,
         };
-        observe(SCHEDULE[2], &pipelined);
+        observe(SCHEDULE[3], &pipelined);
         return end(lane, target, options, facts, observe);
     }
 }

@@ -3,12 +3,13 @@
 
 use std::path::PathBuf;
 
-use exactile::{Bounds, Determinism, Kernel, Options, Schedule, Target, f16};
+use exactile::{Bounds, Determinism, Kernel, Options, Schedule, Target, bf16, f16};
 use exactile_core::facts::{Facts, Known};
 use exactile_core::pipeline;
 use exactile_core::verify::BlockFunc;
 use exactile_kernels::{
-    cumsum, gather, histogram, layer_norm, matmul, mean, softmax, sort, sum, topk, vector_add,
+    cumsum, gather, histogram, layer_norm, matmul, mean, softmax, sort, sum, tensor_matmul, topk,
+    vector_add,
 };
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
@@ -208,6 +209,22 @@ fn sorts() -> Vec<Configuration> {
     list
 }
 
+/// Products by groups of four warps, with as many numbers of the accumulator as a lane may hold.
+fn products() -> Vec<Configuration> {
+    let sizes = [(128, 256, 8), (128, 128, 4), (64, 256, 4)];
+    let configuration = |(bm, bn, warps): (usize, usize, u32)| {
+        let config = tensor_matmul::tensor_matmul::Config {
+            bm,
+            bn,
+            ..tensor_matmul::tensor_matmul::Config::new()
+        };
+        let func = launched(&tensor_matmul::tensor_matmul::<bf16>(config));
+        let name = format!("tensor_matmul_{bm}_{bn}_{warps}");
+        Configuration { name, func, warps }
+    };
+    sizes.map(configuration).to_vec()
+}
+
 /// What the assembler made of a configuration.
 struct Made {
     name: String,
@@ -279,6 +296,9 @@ impl Made {
                 problems.push(format!("{name} does not add its counts by reductions"));
             }
         }
+        if name.starts_with("tensor_matmul") && self.count(" HGMMA") == 0 {
+            problems.push(format!("{name} does not multiply by groups of warps"));
+        }
         let multiplies_apart = ["vector_add", "sum_", "cumsum"];
         let apart = multiplies_apart.iter().any(|start| name.starts_with(start));
         if apart && self.count("FFMA") > 0 {
@@ -300,6 +320,7 @@ impl Made {
             " LDS",
             " STS",
             "BAR.SYNC",
+            "HGMMA",
         ];
         let counts = instructions.map(|name| format!(" {} {}", name.trim(), self.count(name)));
         format!("{}: registers {registers}{}\n", self.name, counts.concat())
@@ -316,7 +337,7 @@ fn examples_assemble_as_recorded() {
         eprintln!("SKIPPED: no ptxas; set EXACTILE_PTXAS or run tools/test, which installs it");
         return;
     };
-    let configurations = [configurations(), sorts()].concat();
+    let configurations = [configurations(), sorts(), products()].concat();
     assert!(configurations.len() > 35, "{}", configurations.len());
     let made: Result<Vec<Made>, String> = configurations
         .par_iter()

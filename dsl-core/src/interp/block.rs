@@ -409,21 +409,30 @@ impl<'a> Machine<'a> {
     }
 
     fn dot(&self, op: &op::Dot) -> Elements {
-        let (left, right) = (self.shape(op.a), self.shape(op.b));
+        let shapes = [op.a, op.b].map(|value| self.shape(value));
+        let operand = match op.precision {
+            Precision::Ieee => dtype(self.func, op.accumulator),
+            Precision::Hopper => dtype(self.func, op.a),
+        };
+        let [a, b] = [op.a, op.b].map(|value| self.widened(value, operand));
+        self.product((op.precision, operand), shapes, [&a, &b], op.accumulator)
+    }
+
+    fn product(
+        &self,
+        (precision, operand): (Precision, DType),
+        [left, right]: [Shape; 2],
+        [a, b]: [&Elements; 2],
+        accumulator: Value,
+    ) -> Elements {
         let extents = Extents {
             m: left.extent(0),
             k: left.extent(1),
             n: right.extent(1),
         };
-        let sum = dtype(self.func, op.accumulator);
-        let operand = match op.precision {
-            Precision::Ieee => sum,
-            Precision::Hopper => dtype(self.func, op.a),
-        };
-        let [a, b] = [op.a, op.b].map(|value| self.widened(value, operand));
-        let c = self.read(op.accumulator);
+        let (sum, c) = (dtype(self.func, accumulator), self.read(accumulator));
         let operands: [&dyn Fn(usize) -> u64; 3] = [&|i| a.get(i), &|i| b.get(i), &|i| c.get(i)];
-        Elements::new(dot(op.precision, [operand, sum], extents, operands))
+        Elements::new(dot(precision, [operand, sum], extents, operands))
     }
 
     fn for_loop(&mut self, op: &op::For) -> Result<Vec<Elements>, Fault> {

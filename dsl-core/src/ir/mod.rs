@@ -27,6 +27,7 @@ pub mod matrix;
 pub mod number;
 pub mod numbers;
 pub mod op;
+pub mod operand;
 pub mod ops;
 pub mod round;
 pub mod scalar_ops;

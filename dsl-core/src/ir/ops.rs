@@ -65,6 +65,11 @@ macro_rules! for_each_op {
             CopyLanes "copy_lanes" { base: Value, offsets: Value, mask: Option<Value>, buffer: Value, slot: Value } -> none is [reads writes];
             /// The tile in a slot (`i32`).
             SlotLoad "slot_load" { buffer: Value, slot: Value } -> stated is [reads];
+            /// Writes a tile to a slot (`i32`).
+            SlotStore "slot_store" { value: Value, buffer: Value, slot: Value } -> none is [writes];
+            /// `dot` of the tiles in two slots, by groups of four warps. What lanes have written there, a
+            /// fence and a barrier after it must have shown to all warps.
+            DotSlots "dot_slots" { a: Value, a_slot: Value, b: Value, b_slot: Value, accumulator: Value, precision: Precision } -> one is [reads];
         }
         order {
             /// Waits for all lanes of the thread block and orders their shared and global memory
@@ -75,6 +80,9 @@ macro_rules! for_each_op {
             /// Waits until all groups of copies of this lane but the last `pending` are complete. Their
             /// elements are then visible to this lane, and after a barrier to the others.
             WaitCopies "wait_copies" { pending: i64 } -> none is [writes];
+            /// What the warp has done or seen comes before what bulk copies and tensor cores do later in shared
+            /// memory, for those who see the fence.
+            ProxyFence "proxy_fence" {} -> none is [convergent writes];
         }
         derived {
             /// Two tiles of one type as one with a last axis of extent 2: `a` is at 0 of it and `b` at 1.
@@ -224,6 +232,12 @@ macro_rules! for_each_op {
             /// `b`: 8, 4 and 4 elements of each lane, spread as `layout::fragment` says. All lanes of the
             /// warp take part.
             Mma "mma" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [convergent];
+            /// A part of `accumulator + a x b` by four warps, of which the first has a number that 4 divides:
+            /// `[64, products]` times `[products, columns]` for each 64 rows that the accumulator has. The operands
+            /// are in shared memory from their offsets on, multiples of 1024 bytes, as `layout::group` says: by
+            /// columns where `transposed` is 1, in chunks of so many elements. Lanes have the accumulator as
+            /// that says too.
+            GroupMma "group_mma" { a: Value, a_offset: Value, b: Value, b_offset: Value, accumulator: Value, columns: i64, products: i64, transposed: Indices, chunks: Indices, precision: Precision } -> one is [convergent reads];
             /// Starts to copy `count` consecutive elements from `source[source_offset]`, global, to
             /// `target[offset]`, shared: 4, 8 or 16 bytes, aligned to as much on both sides; as many for each
             /// pair of several offsets. Without the mask nothing is read and zero bits are written. Until the copy is complete, nobody may
@@ -248,9 +262,6 @@ macro_rules! for_each_op {
             NamedSync "named_sync" { id: i64, warps: i64 } -> none is [convergent writes];
             /// Counts as one of the warps at barrier `id` and does not wait.
             NamedArrive "named_arrive" { id: i64, warps: i64 } -> none is [convergent writes];
-            /// What the warp has done or seen comes before what bulk copies do later, for those who see the
-            /// fence.
-            ProxyFence "proxy_fence" {} -> none is [convergent writes];
             /// The array at `base` with these extents, outermost first, and a stride in elements for each axis
             /// but the last, in boxes of this shape. In shared memory a box has its elements row by row; the 16-byte
             /// pieces of each 128 bytes are exchanged: bits 4 up of the address by those from bit 7 up,

@@ -10,6 +10,7 @@ pub mod access;
 mod conversion_tests;
 pub mod convert;
 pub mod fragment;
+pub mod group;
 mod index_map;
 pub mod reduction;
 pub mod scan;

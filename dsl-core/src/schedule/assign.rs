@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::form::{form, plain};
+use super::form::{form, plain, product_bits};
 use super::origin::{Origin, origins};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
@@ -16,6 +16,7 @@ use crate::ir::index_map::dim_bits;
 use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Precision, Shape, Stage, Trait, Value, op};
 use crate::layout::access::{access_layout, dot_layout, is_coalesced, warp_bits_for};
 use crate::layout::fragment::fragments;
+use crate::layout::group::groups;
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::indices::Indices;
 use crate::target::{Schedule, Target};
@@ -195,15 +196,16 @@ impl Assigner<'_> {
                 } else if let Op::Load(op) = &data.op {
                     Some(self.preferred(&op.access()))
                 } else if let Op::Dot(dot) = &data.op {
-                    let bits = dim_bits(&self.shape(result));
-                    let products = dim_bits(&self.shape(dot.a))[1];
+                    let bits = product_bits(self.func, dot.a, dot.b);
                     Some(Rc::new(match dot.precision {
-                        Precision::Ieee => dot_layout(&bits, self.warp_bits),
-                        Precision::Hopper => {
-                            let bits = [bits[0], bits[1], products];
-                            let [_, _, layout] = fragments(bits, self.warp_bits).layouts;
-                            layout
-                        }
+                        Precision::Ieee => dot_layout(&bits[..2], self.warp_bits),
+                        Precision::Hopper => match groups(bits, self.warp_bits) {
+                            Some(found) => found.layout,
+                            None => {
+                                let [_, _, layout] = fragments(bits, self.warp_bits).layouts;
+                                layout
+                            }
+                        },
                     }))
                 } else {
                     continue;

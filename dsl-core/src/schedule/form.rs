@@ -7,6 +7,7 @@ use crate::ir::op::{Control, ScheduleOp, ShapeOp, SlotOp};
 use crate::ir::{Func, Inst, Precision, Region, Value, op};
 use crate::layout::access::access_layout;
 use crate::layout::fragment::fragments;
+use crate::layout::group::groups;
 use crate::layout::reduction::ReductionSteps;
 use crate::layout::scan::scan_steps;
 use crate::layout::sorting::sort_steps;
@@ -69,16 +70,20 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
             let map = op.map(&func.ty(x).shape, &func.ty(data.results[0]).shape);
             vec![Rc::new(map.push(&results[0])?.0)]
         }
-        ScheduleOp::SlotOp(SlotOp::CopyLanes(op)) => everywhere(of(op.offsets)?),
-        ScheduleOp::SlotOp(SlotOp::Buffer(_) | SlotOp::SlotLoad(_)) => vec![scalar(); count],
+        ScheduleOp::SlotOp(op) => everywhere(match op {
+            SlotOp::Buffer(_) | SlotOp::SlotLoad(_) => scalar(),
+            SlotOp::CopyLanes(op) => of(op.offsets)?,
+            SlotOp::SlotStore(op) => of(op.value)?,
+            SlotOp::DotSlots(_) => Rc::clone(&results[0]),
+        }),
         ScheduleOp::OrderOp(_) => Vec::new(),
         ScheduleOp::Elementwise(_) | ScheduleOp::Load(_) => everywhere(Rc::clone(&results[0])),
         ScheduleOp::Store(op) => everywhere(of(op.value)?),
         ScheduleOp::AtomicReduce(op) => everywhere(of(op.value)?),
         ScheduleOp::Histogram(op) => everywhere(of(op.x)?),
-        ScheduleOp::Dot(op) => match op.precision {
-            Precision::Ieee => vec![of(op.a)?, of(op.b)?, Rc::clone(&results[0])],
-            Precision::Hopper => return Ok(tensor_dot(func, op)),
+        ScheduleOp::Dot(op) => match is_of_fragments(func, op, &results[0]) {
+            true => return Ok(tensor_dot(func, op)),
+            false => vec![of(op.a)?, of(op.b)?, Rc::clone(&results[0])],
         },
         ScheduleOp::Gather(op) => vec![of(op.x)?, Rc::clone(&results[0])],
         ScheduleOp::For(_) => [vec![scalar(); 2], results.clone()].concat(),
@@ -92,15 +97,11 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
         | ScheduleOp::NumPrograms(_) => Vec::new(),
     };
     let first = || [vec![scalar()], results.clone()].concat();
+    let same = || results.clone();
     let regions = match data.op.control() {
-        Some(Control::For(_)) => vec![(first(), results.clone())],
-        Some(Control::While(_)) => {
-            vec![
-                (results.clone(), first()),
-                (results.clone(), results.clone()),
-            ]
-        }
-        Some(Control::If(_)) => vec![(Vec::new(), results.clone()); 2],
+        Some(Control::For(_)) => vec![(first(), same())],
+        Some(Control::While(_)) => vec![(same(), first()), (same(), same())],
+        Some(Control::If(_)) => vec![(Vec::new(), same()); 2],
         None => Vec::new(),
     };
     Ok(Form {
@@ -110,10 +111,27 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
     })
 }
 
+/// Log2 of the rows, the columns and the products of a matrix product.
+pub(super) fn product_bits(func: &Func, a: Value, b: Value) -> [u32; 3] {
+    let extent = |value: Value, axis: usize| func.ty(value).shape.extent(axis).ilog2();
+    [extent(a, 0), extent(b, 1), extent(a, 1)]
+}
+
+/// Whether warps multiply fragments of their own for a product whose result lies here.
+fn is_of_fragments(func: &Func, op: &op::Dot, result: &LinearLayout) -> bool {
+    op.precision == Precision::Hopper && !is_of_groups(func, op, result)
+}
+
+/// Whether a product whose result lies here is one of groups of warps, with operands in shared memory.
+pub(super) fn is_of_groups(func: &Func, op: &op::Dot, result: &LinearLayout) -> bool {
+    let bits = product_bits(func, op.a, op.b);
+    let found = groups(bits, func.warps.trailing_zeros());
+    found.is_some_and(|found| found.layout == *result)
+}
+
 /// Each warp has its fragments of the operands, and of the result.
 fn tensor_dot(func: &Func, op: &op::Dot) -> Form {
-    let extent = |value: Value, axis: usize| func.ty(value).shape.extent(axis).ilog2();
-    let bits = [extent(op.a, 0), extent(op.b, 1), extent(op.a, 1)];
+    let bits = product_bits(func, op.a, op.b);
     let found = fragments(bits, func.warps.trailing_zeros());
     let operands = found.layouts.map(Rc::new).to_vec();
     Form {

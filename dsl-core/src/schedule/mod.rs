@@ -7,9 +7,12 @@
 mod ahead;
 pub mod assign;
 mod form;
+pub mod homes;
 mod origin;
 pub mod pipeline;
 pub mod place;
+mod read_back;
+mod rings;
 pub mod small_views;
 
 use std::collections::BTreeMap;

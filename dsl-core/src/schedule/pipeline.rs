@@ -2,18 +2,19 @@
 //!
 //! A load keeps its layout: each lane copies what it would have loaded, and reads back what it copied itself,
 //! so waiting is enough and no barrier is needed. There is one slot for each stage: an iteration first starts the
-//! copies of the iteration `stages - 1` ahead, into the slot that the iteration before it has read.
+//! copies of the iteration `stages - 1` ahead, into the slot that the iteration before it has read. What a
+//! product reads from slots is copied there at once, by all lanes for all: there an iteration begins with a
+//! barrier.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlacedFunc;
 use super::ahead::Ahead;
+use super::read_back::{insert_before, read_back};
+use super::rings::{Ring, Slots, Uses};
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
-use crate::ir::numbers::filling;
-use crate::ir::{BinaryOp, CompareOp, Element, Func, Inst, Literal, Op, Region, Type, Value, op};
-use crate::layout::LinearLayout;
-use crate::layout::slots::own_slot;
+use crate::ir::{BinaryOp, CompareOp, Element, Func, Inst, Op, Region, Type, Value, op};
 use crate::passes::dce::dce;
 use crate::passes::duplicate::duplicate;
 use crate::passes::indices::Indices;
@@ -72,36 +73,14 @@ pub fn pipeline(
     PlacedFunc::new(func)
 }
 
-/// The type of the slots for what a load gives; `None` where its accesses are too narrow for copies.
-fn buffer_of(func: &Func, load: Inst, indices: &Indices, target: &Target) -> Option<Slots> {
-    let tile = func.op(load).access()?;
-    let result = func.inst(load).results[0];
-    let layout = func.linear(func.layout(result)?);
-    let (dtype, _) = func.ty(tile.base).pointee()?;
-    let (_, vector) = tile.copied_vectors(func, indices, layout, target);
-    let bytes = i64::from(dtype.bytes()) << vector.len();
-    let copied = target.gpu.copy_bytes.contains(&bytes);
-    copied.then(|| Slots {
-        ty: func.ty(result),
-        layout: own_slot(layout, &vector),
-    })
-}
-
-/// What a buffer is made of: the type of the tile in a slot, and the slot's layout.
-#[derive(Clone, PartialEq, Eq)]
-struct Slots {
-    ty: Type,
-    layout: LinearLayout,
-}
-
 /// The state of pipelining one loop.
 struct Pipeliner {
     builder: Builder,
     body: Region,
     stages: i64,
     ahead: Ahead,
-    /// For each load that runs ahead what its slots are made of.
-    slots: BTreeMap<Inst, Slots>,
+    /// For each load that runs ahead its slots.
+    rings: BTreeMap<Inst, Ring>,
     /// For each of them its buffer.
     buffers: BTreeMap<Inst, Value>,
     /// Of the slice, what the next carried values and all scalars follow from.
@@ -118,10 +97,11 @@ fn pipelined(
     let Op::For(op) = func.op(inst).clone() else {
         return Ok(func);
     };
-    let mut slots = BTreeMap::new();
+    let mut rings = BTreeMap::new();
+    let uses = Uses::new(&func, indices, target);
     let ahead = Ahead::find(&func, op.body, &mut |load| {
-        let found = buffer_of(&func, load, indices, target);
-        found.is_some_and(|found| slots.insert(load, found).is_none())
+        let found = uses.ring(load);
+        found.is_some_and(|found| rings.insert(load, found).is_none())
     });
     if ahead.loads.is_empty() {
         return Ok(func);
@@ -132,7 +112,7 @@ fn pipelined(
         body: op.body,
         stages,
         ahead,
-        slots,
+        rings,
         buffers: BTreeMap::new(),
     };
     pipeliner.whole(inst, op);
@@ -178,14 +158,15 @@ impl Pipeliner {
 
     fn whole(&mut self, inst: Inst, mut op: op::For) {
         self.builder.set_loc(self.func().inst(inst).loc.clone());
-        let (buffers, ()) = self.apart(|this| this.make_buffers(this.body));
+        let (begun, ()) = self.apart(|this| this.make_buffers(this.body));
         let (before, (limit, state)) = self.apart(|this| this.fill(&op));
         let parameters: Vec<Value> = state.iter().map(|&it| self.carry(it)).collect();
         let (mut insts, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit));
         let slot = *parameters
             .last()
             .expect("broken invariant: a slot is carried");
-        self.read_back(slot);
+        let buffers = std::mem::take(&mut self.buffers);
+        read_back(self.builder.func_mut(), &self.rings, buffers, slot);
         let func = self.builder.func_mut();
         insts.extend(std::mem::take(&mut func.region_mut(self.body).insts));
         let last = insts.last().copied();
@@ -204,7 +185,7 @@ impl Pipeliner {
         func.inst_mut(inst).op = Op::For(op);
         let mut top = func.region(func.body()).insts.iter().copied();
         let top = top.find(|&it| it == inst || owns(func, it, inst));
-        insert_before(func, top.unwrap_or(inst), buffers);
+        insert_before(func, top.unwrap_or(inst), begun);
         insert_before(func, inst, before);
     }
 
@@ -231,7 +212,7 @@ impl Pipeliner {
                 self.make_buffers(on_true);
                 let mut free: Vec<(Slots, Value)> = Vec::new();
                 for load in self.loads_in(on_true) {
-                    let found = (self.slots[&load].clone(), self.buffers[&load]);
+                    let found = (self.rings[&load].slots.clone(), self.buffers[&load]);
                     if !free.contains(&found) {
                         free.push(found);
                     }
@@ -239,7 +220,7 @@ impl Pipeliner {
                 for load in self.loads_in(on_false) {
                     let found = free
                         .iter()
-                        .position(|(slots, _)| *slots == self.slots[&load]);
+                        .position(|(slots, _)| *slots == self.rings[&load].slots);
                     let buffer = match found {
                         Some(position) => free.swap_remove(position).1,
                         None => self.buffer(load),
@@ -261,7 +242,7 @@ impl Pipeliner {
     }
 
     fn buffer(&mut self, load: Inst) -> Value {
-        let Slots { ty, layout } = self.slots[&load].clone();
+        let Slots { ty, layout } = self.rings[&load].slots.clone();
         let dtype = ty.dtype().expect("broken invariant: a tile is of numbers");
         let loc = self.builder.loc().clone();
         self.builder.set_loc(self.func().inst(load).loc.clone());
@@ -318,8 +299,8 @@ impl Pipeliner {
         self.builder.add(index, distance)
     }
 
-    /// At the start of an iteration: starts the copies of the iteration ahead and waits for its own. Takes and
-    /// returns what the loop carries for that.
+    /// At the start of an iteration: starts the copies of the iteration ahead and waits for its own. Where others
+    /// read them, all lanes meet in between. Takes and returns what the loop carries for that.
     fn run_ahead(&mut self, op: &op::For, carried: &[Value], limit: Value) -> Vec<Value> {
         let (&slot, state) = carried
             .split_last()
@@ -332,14 +313,29 @@ impl Pipeliner {
         let before = self.builder.select(is_first, last, before);
         let runs = self.builder.compare(CompareOp::Lt, index, limit);
         let index = self.later(index, (self.stages - 1) * op.step);
+        let feeds = self
+            .ahead
+            .loads
+            .iter()
+            .any(|load| self.rings[load].fed.is_some());
+        if feeds {
+            self.wait(self.stages - 2);
+            self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
+            self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
+        }
         let mut next = self.start_copies(index, state, runs, before);
-        let pending = self.stages - 1;
-        self.builder
-            .emit(Op::WaitCopies(op::WaitCopies { pending }), &[]);
+        if !feeds {
+            self.wait(self.stages - 1);
+        }
         let is_last = self.builder.compare(CompareOp::Eq, slot, last);
         let after = self.builder.add(slot, one);
         next.push(self.builder.select(is_last, zero, after));
         next
+    }
+
+    fn wait(&mut self, pending: i64) {
+        self.builder
+            .emit(Op::WaitCopies(op::WaitCopies { pending }), &[]);
     }
 
     /// Starts the copies of one iteration if it runs, as one group; returns the carried values of the next.
@@ -446,39 +442,6 @@ impl Pipeliner {
         let copy = self.builder.func_mut().inst_mut(copy);
         (copy.site, copy.loc) = (data.site, data.loc);
     }
-
-    /// Makes the loads of the body read their slots. Masked elements are zero there, which becomes `other`.
-    fn read_back(&mut self, slot: Value) {
-        let definitions = self.func().definitions();
-        for (load, buffer) in std::mem::take(&mut self.buffers) {
-            let func = self.builder.func_mut();
-            let Op::Load(op) = func.op(load).clone() else {
-                continue;
-            };
-            let read = Op::SlotLoad(op::SlotLoad { buffer, slot });
-            let definition = |value: Value| definitions.get(value).copied().flatten();
-            let is_zero = |value: Value| {
-                let op = |value: Value| definition(value).map(|inst| func.op(inst));
-                filling(value, op).is_some_and(Literal::is_positive_zero)
-            };
-            let filled = op.mask.zip(op.other);
-            let Some((condition, on_false)) = filled.filter(|&(_, other)| !is_zero(other)) else {
-                func.inst_mut(load).op = read;
-                continue;
-            };
-            let data = func.inst(load);
-            let (result, loc) = (data.results[0], data.loc.clone());
-            let inst = func.add_inst(read, &[func.ty(result)], loc);
-            let on_true = func.inst(inst).results[0];
-            func.set_layout(on_true, func.layout(result));
-            func.inst_mut(load).op = Op::Select(op::Select {
-                condition,
-                on_true,
-                on_false,
-            });
-            insert_before(func, load, vec![inst]);
-        }
-    }
 }
 
 fn owns(func: &Func, owner: Inst, inst: Inst) -> bool {
@@ -487,15 +450,4 @@ fn owns(func: &Func, owner: Inst, inst: Inst) -> bool {
         func.walk(region, &mut |inner| found |= inner == inst);
     }
     found
-}
-
-/// Puts instructions before another one, into its region.
-fn insert_before(func: &mut Func, inst: Inst, insts: Vec<Inst>) {
-    for region in func.all_regions() {
-        let found = &mut func.region_mut(region).insts;
-        if let Some(at) = found.iter().position(|&it| it == inst) {
-            found.splice(at..at, insts);
-            return;
-        }
-    }
 }

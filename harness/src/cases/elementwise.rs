@@ -46,6 +46,26 @@ pub(super) fn matmul<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
     }
 }
 
+pub(super) fn tensor_matmul<T: Float + Number>(m: usize, n: usize, k: usize) -> Case {
+    Case {
+        kernel: "tensor_matmul",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![m, n, k],
+        bytes: ((m * k + k * n + m * n) * size_of::<T>()) as u64,
+        flops: (2 * m * n * k) as u64,
+        blocks: vec![128, 64],
+        elements: |block| block * 256,
+        setup: Box::new(move |device| {
+            let a = Buffer::from_slice(device, &random::<T>(7, m * k))?;
+            let b = Buffer::from_slice(device, &random::<T>(8, k * n))?;
+            let c = Buffer::<T>::zeros(device, m * n)?;
+            Ok(problem(c, move |c, setting| {
+                kernels::tensor_matmul(&a, &b, c, [m, n, k], setting)
+            }))
+        }),
+    }
+}
+
 /// `bins` is a power of two.
 pub(super) fn histogram(bins: usize, n: usize) -> Case {
     Case {

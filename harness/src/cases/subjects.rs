@@ -25,7 +25,31 @@ pub fn subjects(size: Size) -> Vec<Subject> {
     reductions(size, &mut list);
     lookups(size, &mut list);
     sorts(size, &mut list);
+    products(size, &mut list);
     list
+}
+
+fn products(size: Size, list: &mut Vec<Subject>) {
+    let extents: &[usize] = match size {
+        Size::Gpu => &[1024, 4096, 8192],
+        Size::Cpu => &[],
+        Size::Quick => &[130],
+    };
+    let formula = "both factors and the product, once each";
+    for &extent in extents {
+        list.push(Subject {
+            case: elementwise::tensor_matmul::<bf16>(extent, extent, extent),
+            formula,
+            candidates: kernels::tensor_matmul::space(),
+        });
+    }
+    for &extent in extents.iter().filter(|&&extent| extent <= 4096) {
+        list.push(Subject {
+            case: elementwise::matmul::<f32>(extent, extent, extent),
+            formula,
+            candidates: kernels::matmul::space(),
+        });
+    }
 }
 
 fn vector_add(size: Size) -> Subject {

@@ -3,7 +3,7 @@
 use exactile_core::ir::op::{OrderOp, WarpOp};
 use exactile_core::ir::{AtomicOp, Class, DType, Inst, Value, op};
 use exactile_core::target::WARP_LANES;
-use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
+use inkwell::values::{BasicValueEnum, IntValue};
 
 use super::Emitter;
 use super::value::Elements;
@@ -30,6 +30,7 @@ impl<'c> Emitter<'_, 'c> {
             }
             WarpOp::WarpReduce(op) => self.warp_reduce(op)?,
             WarpOp::Mma(op) => self.mma(op)?,
+            WarpOp::GroupMma(op) => self.group_mma(op)?,
             WarpOp::StopOutside(op) => return self.stop_outside(op),
             WarpOp::StopIndex(op) => return self.stop_index(op),
             WarpOp::StartCopy(op) => return self.start_copy(op),
@@ -38,6 +39,7 @@ impl<'c> Emitter<'_, 'c> {
                 return self.group_copies();
             }
             WarpOp::OrderOp(OrderOp::WaitCopies(op)) => return self.wait_copies(op.pending),
+            WarpOp::OrderOp(OrderOp::ProxyFence(op::ProxyFence {})) => return self.proxy_fence(),
         };
         self.define(inst, elements);
         Ok(())
@@ -73,38 +75,16 @@ impl<'c> Emitter<'_, 'c> {
         combined.collect()
     }
 
-    /// One `mma.sync.aligned.m16n8k16`.
-    fn mma(&self, op: &op::Mma) -> Result<Elements<'c>> {
-        let dtype = self.dtype(op.a)?;
-        let half = dtype == DType::F16;
-        let form = if half { "f32.f32" } else { "bf16" };
-        let pair = self.context.f16_type().vec_type(2);
-        let mut arguments = Vec::new();
-        for operand in [op.a, op.b] {
-            for word in self.words_of(dtype, &self.get(operand))? {
-                arguments.push(match half {
-                    true => self.builder.build_bit_cast(word, pair, "")?.into(),
-                    false => word.into(),
-                });
-            }
-        }
-        arguments.extend(
-            self.get(op.accumulator)
-                .into_iter()
-                .map(BasicMetadataValueEnum::from),
-        );
-        let name = format!("llvm.nvvm.mma.m16n8k16.row.col.{form}");
-        let sums = self
-            .intrinsic_value(&name, &[], &arguments)?
-            .into_struct_value();
-        let element = |at| Ok(self.builder.build_extract_value(sums, at, "")?);
-        (0..sums.get_type().count_fields()).map(element).collect()
-    }
-
     /// Emits `barrier`: for the thread block, with order of shared and global memory.
     fn barrier(&mut self) -> Result<()> {
         let name = "llvm.nvvm.barrier.cta.sync.aligned.all";
         self.intrinsic(name, &[], &[self.int(32, 0).into()])?;
+        Ok(())
+    }
+
+    /// Emits `proxy_fence`.
+    fn proxy_fence(&self) -> Result<()> {
+        self.intrinsic("llvm.nvvm.fence.proxy.async.shared_cta", &[], &[])?;
         Ok(())
     }
 
@@ -138,7 +118,11 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// The elements in 32-bit words, lowest first; the last word is filled with zero bits.
-    fn words_of(&self, dtype: DType, elements: &[BasicValueEnum<'c>]) -> Result<Vec<IntValue<'c>>> {
+    pub(super) fn words_of(
+        &self,
+        dtype: DType,
+        elements: &[BasicValueEnum<'c>],
+    ) -> Result<Vec<IntValue<'c>>> {
         let word = self.context.i32_type();
         let mut bits = Vec::with_capacity(elements.len());
         for &element in elements {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use exactile_core::entity::EntityMap;
+use exactile_core::ir::operand::PATTERN;
 use exactile_core::ir::{Access, Effect, Element, Func, Inst, Op, Space, Type, Value, op};
 use exactile_core::launch::Input;
 use exactile_core::target::{Target, WARP_LANES};
@@ -275,7 +276,7 @@ fn declare<'c>(
 
 /// The `$` keeps it apart from kernels. One array of unknown length, so that a launch may ask for more than 48 KiB.
 ///
-/// It starts at the first bank, so that every vector and every swizzle does.
+/// It starts at the first bank, so that every vector and every swizzle does, those of tensor cores too.
 fn declare_shared<'c>(
     context: &'c Context,
     module: &Module<'c>,
@@ -284,7 +285,7 @@ fn declare_shared<'c>(
     let ty = context.i8_type().array_type(0);
     let global = module.add_global(ty, Some(AddressSpace::from(SHARED)), "exactile$shared");
     global.set_linkage(Linkage::External);
-    global.set_alignment(target.gpu.bank_bytes);
+    global.set_alignment(target.gpu.bank_bytes.max(PATTERN as u32));
     global.as_pointer_value()
 }
 

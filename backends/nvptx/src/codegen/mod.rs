@@ -17,6 +17,7 @@ mod float;
 mod grid;
 mod integer;
 mod kernel;
+mod tensor;
 mod value;
 
 use exactile_core::entity::EntityMap;

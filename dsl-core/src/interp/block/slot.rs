@@ -51,15 +51,37 @@ impl Machine<'_> {
                 });
                 Ok(Vec::new())
             }
-            SlotOp::SlotLoad(op) => {
+            SlotOp::SlotLoad(op) => Ok(vec![self.in_slot(inst, op.buffer, op.slot)?]),
+            SlotOp::SlotStore(op) => {
                 let place = self.slot(inst, op.buffer, op.slot)?;
                 self.settled(inst, place)?;
-                match self.shared.slots.get(&place) {
-                    Some(elements) => Ok(vec![elements.clone()]),
-                    None => Err(self.fault(inst, SlotFault::Empty { slot: place.1 }.into())),
-                }
+                let elements = self.read(op.value);
+                self.shared.slots.insert(place, elements);
+                Ok(Vec::new())
+            }
+            SlotOp::DotSlots(op) => {
+                let a = self.in_slot(inst, op.a, op.a_slot)?;
+                let b = self.in_slot(inst, op.b, op.b_slot)?;
+                let types = [op.a, op.b].map(|buffer| self.func.ty(buffer));
+                let dtype = types[0].buffer().map(|(dtype, _)| dtype);
+                let dtype = dtype.expect("broken invariant: a slot is of a buffer");
+                let shapes = types.map(|ty| ty.shape);
+                Ok(vec![self.product(
+                    (op.precision, dtype),
+                    shapes,
+                    [&a, &b],
+                    op.accumulator,
+                )])
             }
         }
+    }
+
+    /// What lies in a slot.
+    fn in_slot(&self, inst: Inst, buffer: Value, slot: Value) -> Result<Elements, Fault> {
+        let place = self.slot(inst, buffer, slot)?;
+        self.settled(inst, place)?;
+        let found = self.shared.slots.get(&place).cloned();
+        found.ok_or_else(|| self.fault(inst, SlotFault::Empty { slot: place.1 }.into()))
     }
 
     /// A slot, which must be one of the buffer.
@@ -83,7 +105,7 @@ impl Machine<'_> {
     pub(super) fn order(&mut self, op: OrderOp<'_>) {
         let shared = &mut self.shared;
         match op {
-            OrderOp::Barrier(op::Barrier {}) => {}
+            OrderOp::Barrier(op::Barrier {}) | OrderOp::ProxyFence(op::ProxyFence {}) => {}
             OrderOp::GroupCopies(op::GroupCopies {}) => {
                 let group = std::mem::take(&mut shared.started);
                 shared.groups.push_back(group);

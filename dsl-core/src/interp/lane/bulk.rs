@@ -9,6 +9,7 @@ use crate::interp::lane_memory::{self, Allocation};
 use crate::interp::memory::Slot;
 use crate::interp::race::Bulk;
 use crate::interp::{Fault, FaultKind};
+use crate::ir::operand::PATTERN;
 use crate::ir::{Func, Inst, Op, Value, op};
 
 /// The alignment of a box in shared memory in bytes.
@@ -131,6 +132,68 @@ impl Runner<'_, '_> {
         self.take_off(flight, bulk, false)
     }
 
+    /// What a tensor core reads of shared memory from an offset on, while the warp waits.
+    pub(super) fn read_bulk(
+        &mut self,
+        inst: Inst,
+        (base, offset): (Value, Value),
+        places: &[i64],
+    ) -> Result<Vec<u64>, Fault> {
+        let read = self.read_places(inst, (base, offset), places);
+        read.map_err(|kind| self.fault(inst, kind))
+    }
+
+    fn read_places(
+        &mut self,
+        inst: Inst,
+        (base, offset): (Value, Value),
+        places: &[i64],
+    ) -> Result<Vec<u64>, FaultKind> {
+        let local = self.aligned(inst, (base, offset), PATTERN)?;
+        let warp = self.warp.index;
+        self.warp.out.started += 1;
+        let number = self.warp.out.started;
+        let bulk = Bulk {
+            entry: (warps(self.machine.func) + warp) as u32,
+            time: number,
+            fenced: true,
+        };
+        let first = self.uniform(inst, offset)?;
+        let who = self.warp.accessor(self.machine.program, 0);
+        let shared = &mut self.machine.shared;
+        let mut read = Vec::new();
+        for &place in places {
+            let at = first.wrapping_add(place);
+            shared.bulk(local, (who, bulk), at, false)?;
+            read.push(shared.peek(local, at));
+        }
+        self.warp.finish_out(number);
+        Ok(read)
+    }
+
+    /// The buffer of a base, from an offset on that must be a multiple of so many bytes.
+    fn aligned(
+        &self,
+        inst: Inst,
+        (base, offset): (Value, Value),
+        align: i64,
+    ) -> Result<Allocation, FaultKind> {
+        let alloc = Inst::new(self.warp.values[base].scalar() as usize);
+        let local = allocation(self.machine.func, alloc);
+        let local = local.expect("broken invariant: a verified buffer is an allocation");
+        let (index, size) = (self.uniform(inst, offset)?, i64::from(local.dtype.bytes()));
+        let start = index.wrapping_mul(size).wrapping_add(local.offset);
+        if start % align == 0 {
+            return Ok(local);
+        }
+        Err(FaultKind::Unaligned {
+            buffer: local.name().to_string(),
+            index,
+            align,
+            lane: self.warp.lane(0) as u64,
+        })
+    }
+
     pub(super) fn wait_copies_out(&mut self, inst: Inst, op: &op::WaitCopiesOut) {
         let last = self.warp.out.started;
         let number = last.saturating_sub(op.pending.cast_unsigned());
@@ -173,19 +236,9 @@ impl Runner<'_, '_> {
         };
         let (origin, extents) = (numbers(origin)?, numbers(&map.extents)?);
         let strides = [numbers(&map.strides)?, vec![1]].concat();
-        let alloc = Inst::new(self.warp.values[base].scalar() as usize);
-        let local =
-            allocation(func, alloc).expect("broken invariant: a verified buffer is an allocation");
+        let local = self.aligned(inst, (base, offset), BOX_ALIGN)?;
         let (first, size) = (self.uniform(inst, offset)?, i64::from(local.dtype.bytes()));
         let start = first.wrapping_mul(size).wrapping_add(local.offset);
-        if start % BOX_ALIGN != 0 {
-            return Err(FaultKind::Unaligned {
-                buffer: local.name().to_string(),
-                index: first,
-                align: BOX_ALIGN,
-                lane: self.warp.lane(0) as u64,
-            });
-        }
         let mut elements = Vec::new();
         for place in 0..map.shape.iter().map(|&it| i64::from(it)).product() {
             let (mut rest, mut index, mut inside) = (place, 0i64, true);

@@ -4,6 +4,7 @@ use super::runner::Runner;
 use crate::interp::Fault;
 use crate::interp::elements::{Elements, dtype};
 use crate::interp::mask::Mask;
+use crate::ir::operand::Side;
 use crate::ir::{Inst, Value, op};
 use crate::semantics::mma;
 
@@ -35,6 +36,67 @@ impl Runner<'_, '_> {
         }
         Ok(Elements::new(result))
     }
+}
+
+/// The rows that a warp of four has of 64.
+const OWN_ROWS: usize = 16;
+
+impl Runner<'_, '_> {
+    /// The rows of this warp. Lanes read nothing: the tensor core does, and is done before the warp goes on.
+    pub(super) fn group_mma(
+        &mut self,
+        inst: Inst,
+        op: &op::GroupMma,
+        mask: Mask,
+    ) -> Result<Elements, Fault> {
+        self.converged(inst, mask)?;
+        let (lanes, columns, products) =
+            (self.warp.lanes, op.columns as usize, op.products as usize);
+        let held = self.machine.func.ty(op.accumulator).shape.elements();
+        let blocks = held * 2 / columns;
+        let first = self.warp.index % 4 * OWN_ROWS;
+        let sides = [(op.a, op.a_offset), (op.b, op.b_offset)];
+        let [a, b] = [0, 1].map(|side| Side {
+            transposed: op.transposed[side] == 1,
+            chunk: op.chunks[side] as usize,
+        });
+        let mut wanted = [Vec::new(), Vec::new()];
+        for k in 0..products {
+            let rows =
+                (0..blocks * OWN_ROWS).map(|row| row / OWN_ROWS * 64 + first + row % OWN_ROWS);
+            wanted[0].extend(rows.map(|row| a.place(row, k) as i64));
+            wanted[1].extend((0..columns).map(|column| b.place(column, k) as i64));
+        }
+        let mut read = Vec::new();
+        for (&side, places) in sides.iter().zip(&wanted) {
+            read.push(self.read_bulk(inst, side, places)?);
+        }
+        let dtype = self.machine.func.ty(op.a).pointee().map(|(dtype, _)| dtype);
+        let dtype = dtype.expect("broken invariant: an operand is in memory");
+        let mut result = vec![0; held * lanes];
+        for at in 0..blocks * OWN_ROWS * columns {
+            let (row, column) = (at / columns, at % columns);
+            let (register, lane) = held_at(row, column, columns);
+            let place = register * lanes + lane;
+            let mut sum = self.warp.values[op.accumulator].get(place);
+            for step in (0..products).step_by(op.precision.step()) {
+                let pairs = (step..step + op.precision.step()).map(|k| {
+                    let right = read[1][k * columns + column];
+                    (read[0][k * blocks * OWN_ROWS + row], right)
+                });
+                sum = mma::step(dtype, pairs, sum);
+            }
+            result[place] = sum;
+        }
+        Ok(Elements::new(result))
+    }
+}
+
+/// The register and the lane that hold a row, of 16 for each 64 of the block, and a column.
+fn held_at(row: usize, column: usize, columns: usize) -> (usize, usize) {
+    let (block, row) = (row / OWN_ROWS, row % OWN_ROWS);
+    let register = column % 2 + row / 8 * 2 + column / 8 * 4 + block * columns / 2;
+    (register, row % 8 * 4 + column % 8 / 2)
 }
 
 /// The element and the lane that hold what is at `major` (rows of `a` and of the accumulator, columns of

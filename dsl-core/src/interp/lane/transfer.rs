@@ -76,11 +76,6 @@ impl Runner<'_, '_> {
             TransferOp::MbarrierWait(op) => self.wait_for_phase(inst, op),
             TransferOp::NamedSync(op) => self.arrive_named(inst, (op.id, op.warps), true),
             TransferOp::NamedArrive(op) => self.arrive_named(inst, (op.id, op.warps), false),
-            TransferOp::ProxyFence(op::ProxyFence {}) => {
-                self.warp.clock.advance(warp);
-                self.warp.clock.fence();
-                Ok(())
-            }
             TransferOp::CopyIn(op) => self.copy_in(inst, op),
             TransferOp::CopyOut(op) => self.copy_out(inst, op),
             TransferOp::WaitCopiesOut(op) => {

@@ -33,6 +33,7 @@ impl Runner<'_, '_> {
             }
             WarpOp::WarpReduce(op) => self.warp_reduce(inst, op, mask)?,
             WarpOp::Mma(op) => self.mma(inst, op, mask)?,
+            WarpOp::GroupMma(op) => self.group_mma(inst, op, mask)?,
             WarpOp::StopOutside(op) => return self.stop_outside(inst, op, mask).map(|()| None),
             WarpOp::StopIndex(op) => return self.stop_index(inst, op, mask).map(|()| None),
             WarpOp::StartCopy(op) => return self.start_copy(inst, op, mask).map(|()| None),
@@ -49,6 +50,11 @@ impl Runner<'_, '_> {
             }
             OrderOp::WaitCopies(op) => self.wait_copies(inst, op, mask),
             OrderOp::Barrier(op::Barrier {}) => self.barrier(inst, mask),
+            OrderOp::ProxyFence(op::ProxyFence {}) => {
+                self.warp.clock.advance(self.warp.index);
+                self.warp.clock.fence();
+                self.converged(inst, mask)
+            }
         }
     }
 

@@ -14,6 +14,8 @@ impl Rules<'_> {
             SlotOp::Buffer(op::Buffer {}) => self.stated(declared, &|to| self.buffer(to)),
             SlotOp::CopyLanes(op) => self.copy_lanes(op).map(|()| Vec::new()),
             SlotOp::SlotLoad(op) => self.stated(declared, &|to| self.slot_load(op, to)),
+            SlotOp::SlotStore(op) => self.slot_store(op).map(|()| Vec::new()),
+            SlotOp::DotSlots(op) => self.dot_slots(op).map(|ty| vec![ty]),
         }
     }
 
@@ -39,6 +41,18 @@ impl Rules<'_> {
         let loaded = self.access(&op.access())?;
         let slot = self.slot(op.buffer, op.slot)?;
         self.expect("slot", slot, loaded)
+    }
+
+    fn slot_store(self, op: &op::SlotStore) -> Result<(), String> {
+        let slot = self.slot(op.buffer, op.slot)?;
+        self.expect("value", self.ty(op.value), slot)
+    }
+
+    /// The accumulator's type.
+    fn dot_slots(self, op: &op::DotSlots) -> Result<Type, String> {
+        let a = self.slot(op.a, op.a_slot)?;
+        let b = self.slot(op.b, op.b_slot)?;
+        self.product([a, b, self.ty(op.accumulator)], op.precision)
     }
 
     fn slot_load(self, op: &op::SlotLoad, to: Type) -> Result<(), String> {

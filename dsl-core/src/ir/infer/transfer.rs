@@ -32,7 +32,6 @@ impl Rules<'_> {
             }
             TransferOp::NamedSync(op) => self.named(op.id, op.warps),
             TransferOp::NamedArrive(op) => self.named(op.id, op.warps),
-            TransferOp::ProxyFence(op::ProxyFence {}) => Ok(()),
             TransferOp::TensorMap(op) => return self.tensor_map(op).map(|ty| vec![ty]),
             TransferOp::CopyIn(op) => {
                 self.word(op.word, op.at)?;

@@ -1,7 +1,7 @@
 //! Type rules of ops on numbers whose one result follows from the operands.
 
 use super::expect::Rules;
-use crate::ir::{Axis, DType, MAX_RANK, Precision, Shape, Type, op};
+use crate::ir::{Axis, DType, MAX_RANK, Precision, Shape, Space, Type, op};
 
 impl Rules<'_> {
     /// The type of all operands.
@@ -103,10 +103,47 @@ impl Rules<'_> {
     }
 
     /// The accumulator's type.
+    pub(super) fn group_mma(self, op: &op::GroupMma) -> Result<Type, String> {
+        let ((a, space), (b, _)) = (self.pointer(op.a)?, self.pointer(op.b)?);
+        let known = op.precision == Precision::Hopper && matches!(a, DType::F16 | DType::BF16);
+        if !known
+            || a != b
+            || [op.a, op.b]
+                .iter()
+                .any(|&it| self.pointer(it) != Ok((a, Space::Shared)))
+        {
+            return Err(format!(
+                "`group_mma` takes f16 or bf16 in shared memory, found `{a}` in {space:?}"
+            ));
+        }
+        self.scalar_index("offset of a", op.a_offset)?;
+        self.scalar_index("offset of b", op.b_offset)?;
+        let groups = self.func.warps.is_multiple_of(4);
+        let sizes = (8..=256).contains(&op.columns) && op.columns % 8 == 0 && op.products % 16 == 0;
+        let places = [&op.transposed, &op.chunks].iter().all(|it| it.len() == 2);
+        let sum = self.ty(op.accumulator);
+        let held = sum.shape.elements() as i64 * 2;
+        if sum.dtype() != Some(DType::F32) || !groups || !sizes || !places || held % op.columns != 0
+        {
+            return Err(format!("`group_mma` has no such parts: {op:?} of `{sum}`"));
+        }
+        Ok(sum)
+    }
+
+    /// The accumulator's type.
     pub(super) fn dot(self, op: &op::Dot) -> Result<Type, String> {
-        let [a, b, accumulator] = [op.a, op.b, op.accumulator].map(|operand| self.ty(operand));
+        let types = [op.a, op.b, op.accumulator].map(|operand| self.ty(operand));
+        self.product(types, op.precision)
+    }
+
+    /// The type of a matrix product by operands of these types.
+    pub(super) fn product(
+        self,
+        [a, b, accumulator]: [Type; 3],
+        precision: Precision,
+    ) -> Result<Type, String> {
         let (dtype, sum) = (self.number(a)?, self.number(accumulator)?);
-        match op.precision {
+        match precision {
             Precision::Ieee if !matches!(sum, DType::F32 | DType::F64) => {
                 return Err(format!(
                     "`dot` with precision `ieee` adds in f32 or f64, found `{accumulator}`"
@@ -141,7 +178,7 @@ impl Rules<'_> {
         if b.dtype() != Some(dtype) {
             return Err(format!("operands of `dot` differ: `{a}` and `{b}`"));
         }
-        let (word, step) = (op.precision.word(), op.precision.step());
+        let (word, step) = (precision.word(), precision.step());
         if *k < step {
             return Err(format!(
                 "`dot` with precision `{word}` takes {step} or more products of each element, found {k}: \

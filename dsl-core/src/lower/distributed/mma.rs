@@ -2,19 +2,15 @@
 
 use super::registers::Registers;
 use super::{Lowering, Result};
-use crate::ir::index_map::dim_bits;
-use crate::ir::{Op, Value, op};
+use crate::ir::index_map::{dim_bits, dim_offset};
+use crate::ir::{BinaryOp, Op, Precision, Value, op};
 use crate::layout::fragment::{Fragments, HELD, fragments};
+use crate::layout::group::{Side, groups, inner_axis};
+use crate::layout::{LinearLayout, Span, ThreadMap};
 
 impl Lowering<'_> {
     pub(super) fn tensor_dot(&mut self, result: Value, op: &op::Dot) -> Result<()> {
-        let (word, name) = (op.precision.word(), self.target.name);
-        if !self.target.gpu.mma.contains(&op.precision) {
-            let message =
-                format!("`{name}` has no tensor cores that compute `dot` with precision `{word}`");
-            let note = "take precision `ieee`, which every machine computes";
-            return Err(self.error(message).note(note));
-        }
+        self.check_precision(op.precision)?;
         let layout = self.layout(result);
         let bits = |value: Value| dim_bits(&self.block.ty(value).shape);
         let bits = [bits(result)[0], bits(result)[1], bits(op.a)[1]];
@@ -52,6 +48,85 @@ impl Lowering<'_> {
             sums.push(sum);
         }
         sums
+    }
+
+    /// Each group of warps multiplies what is in shared memory for its part of the result.
+    pub(super) fn dot_slots(&mut self, result: Value, op: &op::DotSlots) -> Result<()> {
+        self.check_precision(op.precision)?;
+        let layout = self.layout(result);
+        let shape = |value: Value| dim_bits(&self.block.ty(value).shape);
+        let bits = [shape(result)[0], shape(result)[1], shape(op.a)[1]];
+        let found = groups(bits, layout.warp_bits()).filter(|found| found.layout == *layout);
+        let Some(found) = found else {
+            return Err(
+                self.error("the result of `dot_slots` is not where groups of warps have it")
+            );
+        };
+        let sides = [(op.a, op.a_slot, 0), (op.b, op.b_slot, 1)];
+        let [(a, a_offset, a_side), (b, b_offset, b_side)] =
+            sides.map(|side| self.side(&found.layout, side));
+        let (Some(a_side), Some(b_side)) = (a_side, b_side) else {
+            return Err(self.error("an operand of `dot_slots` does not lie in chunks"));
+        };
+        let accumulator = self.get(op.accumulator);
+        let accumulator = self.distinct(&accumulator, &layout);
+        let transposed = [a_side, b_side].map(|side| u32::from(side.transposed));
+        let sums = self.builder.value(Op::GroupMma(op::GroupMma {
+            a,
+            a_offset,
+            b,
+            b_offset,
+            accumulator,
+            columns: 1 << found.column_bits,
+            products: 1 << bits[2],
+            transposed: transposed.to_vec(),
+            chunks: [a_side, b_side].map(|side| side.chunk as u32).to_vec(),
+            precision: op.precision,
+        }));
+        self.bind(result, Registers::of(sums, &layout));
+        Ok(())
+    }
+
+    /// The memory of an operand, where a group's part of it begins, and how it lies; `axis` is that of the
+    /// result along which groups have parts of their own.
+    fn side(
+        &mut self,
+        result: &LinearLayout,
+        (buffer, slot, axis): (Value, Value, usize),
+    ) -> (Value, Value, Option<Side>) {
+        let (layout, base) = (self.layout(buffer), self.scalar(buffer));
+        let side = inner_axis(&layout).map(|inner| Side {
+            transposed: inner == axis,
+            chunk: 64 << layout.dim_bits()[1 - inner],
+        });
+        // Parts are so large that no pieces of 16 bytes are mixed between them.
+        let span = Span::of(layout.register_columns());
+        let place = |column: &u64| {
+            let along = dim_offset(result.dim_bits(), axis);
+            let index = column >> along & ((1 << result.dim_bits()[axis]) - 1);
+            let own = index << dim_offset(layout.dim_bits(), axis);
+            span.solve(own).map_or(0, |place| place as u32)
+        };
+        let mut warp: Vec<u32> = result.warp_columns().iter().map(place).collect();
+        // The warps of a group begin where it does.
+        warp.iter_mut().take(2).for_each(|place| *place = 0);
+        let lane = vec![0; result.lane_columns().len()];
+        let first = self.thread_value(&ThreadMap { lane, warp });
+        let slot = self.scalar(slot);
+        let elements = self.builder.int32(layout.registers() as i32);
+        let start = self.builder.binary(BinaryOp::Mul, slot, elements);
+        (base, self.builder.add(start, first), side)
+    }
+
+    fn check_precision(&self, precision: Precision) -> Result<()> {
+        let (word, name) = (precision.word(), self.target.name);
+        if self.target.gpu.mma.contains(&precision) {
+            return Ok(());
+        }
+        let message =
+            format!("`{name}` has no tensor cores that compute `dot` with precision `{word}`");
+        let note = "take precision `ieee`, which every machine computes";
+        Err(self.error(message).note(note))
     }
 
     fn fragment(&mut self, registers: &Registers, number: u32, count: u32) -> Value {

@@ -13,6 +13,8 @@ impl Lowering<'_> {
             SlotOp::Buffer(op::Buffer {}) => self.buffer(results[0]),
             SlotOp::CopyLanes(op) => self.copy_lanes(op),
             SlotOp::SlotLoad(op) => self.slot_load(results[0], op),
+            SlotOp::SlotStore(op) => self.slot_store(op),
+            SlotOp::DotSlots(op) => self.dot_slots(results[0], op),
         }
     }
 
@@ -83,6 +85,27 @@ impl Lowering<'_> {
             count: vectors[0].len() as i64,
         });
         self.builder.emit(copy, &[]);
+        Ok(())
+    }
+
+    fn slot_store(&mut self, op: &op::SlotStore) -> Result<()> {
+        let (dtype, _) = self.of_buffer(op.buffer)?;
+        let (layout, values) = (self.layout(op.value), self.get(op.value));
+        let places = SlotPlaces::new(&self.layout(op.buffer), &layout);
+        let most = (self.target.vector_bytes / dtype.bytes()).ilog2();
+        let free = layout.free_bits().register;
+        let mut vectors = places.vectors(most);
+        vectors.retain(|vector| vector[0] & free == 0);
+        let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
+        let owner = self.all_zero(layout.free_bits());
+        let store = Op::LaneStore(op::LaneStore {
+            base: self.scalar(op.buffer),
+            offset: self.slot_offsets((op.buffer, op.slot), &places, &starts),
+            value: self.pick(&values, &vectors.concat()),
+            mask: self.owned_mask(None, owner, starts.len()),
+            align: (vectors[0].len() as i64) * i64::from(dtype.bytes()),
+        });
+        self.builder.emit(store, &[]);
         Ok(())
     }
 

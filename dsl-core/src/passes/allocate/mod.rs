@@ -74,7 +74,7 @@ fn shared(usage: &Usage, target: &Target) -> Result<(Vec<i64>, BTreeSet<usize>),
     }
 }
 
-/// The offset of each buffer: the lowest multiple of `align` that leaves it apart from those before it
+/// The offset of each buffer: the lowest multiple of `align`, and of its own, that leaves it apart from those before it
 /// which are in use at the same time or `meet` it.
 fn place(buffers: &[Buffer], align: u32, meet: impl Fn(usize, usize) -> bool) -> Vec<i64> {
     let mut offsets: Vec<i64> = Vec::new();
@@ -86,12 +86,13 @@ fn place(buffers: &[Buffer], align: u32, meet: impl Fn(usize, usize) -> bool) ->
             .map(|(_, (it, &start))| (start, start + it.bytes))
             .collect();
         taken.sort_unstable();
+        let align = buffer.align.max(align.into()).cast_unsigned();
         let mut offset = 0;
         for (start, end) in taken {
             if offset + buffer.bytes <= start {
                 break;
             }
-            offset = offset.max((end as u64).next_multiple_of(align.into()) as i64);
+            offset = offset.max(end.cast_unsigned().next_multiple_of(align).cast_signed());
         }
         offsets.push(offset);
     }

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::ir::operand::PATTERN;
 use crate::ir::{Func, Inst, Op, Region, Value, op};
 
 /// A buffer, as an `alloc` begins it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffer {
     pub(super) alloc: Inst,
+    /// What its offset is a multiple of, at least.
+    pub(super) align: i64,
     pub(super) bytes: i64,
     /// The first and the last moment at which its bytes are its own.
     pub(super) first: usize,
@@ -89,6 +92,13 @@ impl Reader<'_> {
                     events.push(Event::Touch(number));
                 }
             }
+            if let Op::GroupMma(op) = op {
+                for operand in [op.a, op.b] {
+                    if let Some(&number) = self.numbers.get(&operand) {
+                        self.buffers[number].align = PATTERN;
+                    }
+                }
+            }
             if let Op::Barrier(_) = op {
                 events.push(Event::Barrier);
             } else if let Op::Alloc(op) = op {
@@ -113,6 +123,7 @@ impl Reader<'_> {
         self.numbers.insert(pointer, self.buffers.len());
         self.buffers.push(Buffer {
             alloc,
+            align: 1,
             bytes: op.count * pointee.map_or(0, |(dtype, _)| i64::from(dtype.bytes())),
             first: 0,
             last: 0,

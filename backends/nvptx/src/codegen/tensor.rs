@@ -1,0 +1,161 @@
+//! Steps of the tensor cores: of a warp on fragments in registers, of four warps on shared memory.
+
+use std::fmt::Write;
+
+use exactile_core::ir::operand::Side;
+use exactile_core::ir::{DType, Value, op};
+use inkwell::attributes::AttributeLoc;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicMetadataValueEnum, IntValue};
+
+use super::Emitter;
+use super::value::Elements;
+use crate::error::{Error, Result};
+use crate::memory::element_address;
+
+/// Products of one instruction.
+const STEP: usize = 16;
+
+/// An operand in shared memory, as its descriptor says (PTX ISA, "Matrix descriptor format").
+struct Operand<'c> {
+    descriptor: IntValue<'c>,
+    side: Side,
+}
+
+/// A place of an operand of 16-bit elements in the units of descriptors.
+fn units(place: usize) -> i64 {
+    (place as i64 * 2) >> 4
+}
+
+impl Operand<'_> {
+    /// What a block of 64 rows and a step of products add to the descriptor.
+    fn part(&self, block: usize, step: usize) -> i64 {
+        units(self.side.place(64 * block, 0) + self.side.place(0, STEP * step))
+    }
+}
+
+impl<'c> Emitter<'_, 'c> {
+    /// One `mma.sync.aligned.m16n8k16`.
+    pub(super) fn mma(&self, op: &op::Mma) -> Result<Elements<'c>> {
+        let dtype = self.dtype(op.a)?;
+        let half = dtype == DType::F16;
+        let form = if half { "f32.f32" } else { "bf16" };
+        let pair = self.context.f16_type().vec_type(2);
+        let mut arguments = Vec::new();
+        for operand in [op.a, op.b] {
+            for word in self.words_of(dtype, &self.get(operand))? {
+                arguments.push(match half {
+                    true => self.builder.build_bit_cast(word, pair, "")?.into(),
+                    false => word.into(),
+                });
+            }
+        }
+        arguments.extend(
+            self.get(op.accumulator)
+                .into_iter()
+                .map(BasicMetadataValueEnum::from),
+        );
+        let name = format!("llvm.nvvm.mma.m16n8k16.row.col.{form}");
+        let sums = self
+            .intrinsic_value(&name, &[], &arguments)?
+            .into_struct_value();
+        let element = |at| Ok(self.builder.build_extract_value(sums, at, "")?);
+        (0..sums.get_type().count_fields()).map(element).collect()
+    }
+
+    /// `wgmma.mma_async` for each 64 rows and 16 products, and the wait for them: one text, so that nothing
+    /// comes between.
+    pub(super) fn group_mma(&self, op: &op::GroupMma) -> Result<Elements<'c>> {
+        let dtype = self.func.ty(op.a).pointee().map(|(dtype, _)| dtype);
+        let dtype = dtype.ok_or_else(|| Error::Llvm("an operand in no memory".to_string()))?;
+        let sums = self.get(op.accumulator);
+        let a = self.operand(dtype, (op.a, op.a_offset), (op.transposed[0], op.chunks[0]))?;
+        let b = self.operand(dtype, (op.b, op.b_offset), (op.transposed[1], op.chunks[1]))?;
+        let text = group_text(op, dtype, [&a, &b], sums.len() as i64);
+        let outputs = vec!["=f".to_string(); sums.len()];
+        let inputs = (0..sums.len()).map(|at| at.to_string());
+        let others = ["l", "l", "~{memory}"].map(str::to_string);
+        let constraints: Vec<String> = outputs.into_iter().chain(inputs).chain(others).collect();
+        let float = BasicTypeEnum::from(self.context.f32_type());
+        let result = self.context.struct_type(&vec![float; sums.len()], false);
+        let mut arguments: Vec<BasicMetadataValueEnum<'c>> =
+            sums.iter().map(|&sum| sum.into()).collect();
+        arguments.extend([&a, &b].map(|side| BasicMetadataValueEnum::from(side.descriptor)));
+        let call = self.inline_ptx(
+            Some(result.into()),
+            text,
+            constraints.join(","),
+            &arguments,
+            true,
+        )?;
+        call.add_attribute(AttributeLoc::Function, self.enum_attribute("convergent"));
+        let found = call.try_as_basic_value().basic();
+        let found = found.ok_or_else(|| Error::Llvm("`wgmma` has no result".to_string()))?;
+        let found = found.into_struct_value();
+        let element = |at| Ok(self.builder.build_extract_value(found, at as u32, "")?);
+        (0..sums.len()).map(element).collect()
+    }
+
+    /// An operand with 128-byte swizzle: the address, the distance of chunks where it is transposed, and that of 8
+    /// indices of the other axis.
+    fn operand(
+        &self,
+        dtype: DType,
+        (base, offset): (Value, Value),
+        (transposed, chunk): (u32, u32),
+    ) -> Result<Operand<'c>> {
+        let pointer = self.values[base][0].into_pointer_value();
+        let element = self.memory_type(dtype);
+        let offset = self.indices(offset)?[0];
+        let address = element_address(&self.builder, element, pointer, offset)?;
+        let builder = &self.builder;
+        let address = builder.build_ptr_to_int(address, self.int_type(64), "")?;
+        let place = builder.build_and(address, self.int(64, 0x3ffff), "")?;
+        let place = builder.build_right_shift(place, self.int(64, 4), false, "")?;
+        let side = Side {
+            transposed: transposed == 1,
+            chunk: chunk as usize,
+        };
+        let (leading, stride) = match side.transposed {
+            true => (units(side.chunk), side.place(0, 8)),
+            false => (1, side.place(8, 0)),
+        };
+        let fixed = leading << 16 | units(stride) << 32 | 1 << 62;
+        let descriptor = builder.build_or(place, self.int(64, fixed), "")?;
+        Ok(Operand { descriptor, side })
+    }
+}
+
+/// `sums` are the numbers of the accumulator in a lane.
+fn group_text(op: &op::GroupMma, dtype: DType, [a, b]: [&Operand<'_>; 2], sums: i64) -> String {
+    let held = op.columns / 2;
+    let (columns, name) = (op.columns, dtype.name());
+    let transposed = [a, b].map(|operand| i32::from(operand.side.transposed));
+    let mut text =
+        "{ .reg .b64 a, b; .reg .b32 n; .reg .pred p; mov.b32 n, 0; setp.eq.b32 p, n, 0; \
+                    wgmma.fence.sync.aligned;\n"
+            .to_string();
+    for block in 0..sums / held {
+        let registers = (block * held..(block + 1) * held).map(|at| format!("${at}"));
+        let registers: Vec<String> = registers.collect();
+        for step in 0..op.products as usize / STEP {
+            let steps = [a.part(block as usize, step), b.part(0, step)];
+            writeln!(
+                text,
+                "add.s64 a, ${}, {}; add.s64 b, ${}, {}; \
+                 wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{name}.{name} \
+                 {{{}}}, a, b, p, 1, 1, {}, {};",
+                2 * sums,
+                steps[0],
+                2 * sums + 1,
+                steps[1],
+                registers.join(", "),
+                transposed[0],
+                transposed[1],
+            )
+            .expect("broken invariant: writing to a string succeeds");
+        }
+    }
+    text.push_str("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; }");
+    text
+}

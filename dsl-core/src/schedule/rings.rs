@@ -1,0 +1,132 @@
+//! The slots of loads that run ahead: of a lane's own, or those from which a product reads its operand.
+
+use std::collections::BTreeMap;
+
+use crate::ir::numbers::filling;
+use crate::ir::{Func, Inst, Literal, Op, Region, Type, Value, op};
+use crate::layout::LinearLayout;
+use crate::layout::group::inner_axis;
+use crate::layout::slots::own_slot;
+use crate::passes::indices::Indices;
+use crate::target::Target;
+
+/// What a buffer is made of: the type of the tile in a slot, and the slot's layout.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Slots {
+    pub(super) ty: Type,
+    pub(super) layout: LinearLayout,
+}
+
+/// What follows a load whose tile goes nowhere but to a slot that a product reads.
+#[derive(Clone, Copy)]
+pub(super) struct Fed {
+    pub(super) store: Inst,
+    pub(super) dot: Inst,
+    /// The buffer that it is stored to.
+    pub(super) buffer: Value,
+}
+
+/// The slots of a load.
+pub(super) struct Ring {
+    pub(super) slots: Slots,
+    pub(super) fed: Option<Fed>,
+}
+
+/// What uses the values of a function, and where instructions stand.
+pub(super) struct Uses<'a> {
+    func: &'a Func,
+    indices: &'a Indices,
+    target: &'a Target,
+    users: BTreeMap<Value, Vec<Inst>>,
+    regions: BTreeMap<Inst, Region>,
+}
+
+impl<'a> Uses<'a> {
+    pub(super) fn new(func: &'a Func, indices: &'a Indices, target: &'a Target) -> Self {
+        let mut users: BTreeMap<Value, Vec<Inst>> = BTreeMap::new();
+        let mut regions = BTreeMap::new();
+        for region in func.all_regions() {
+            for &inst in &func.region(region).insts {
+                regions.insert(inst, region);
+                for operand in func.op(inst).operands() {
+                    users.entry(operand).or_default().push(inst);
+                }
+            }
+        }
+        Self {
+            func,
+            indices,
+            target,
+            users,
+            regions,
+        }
+    }
+
+    /// The slots for what a load gives; `None` where its accesses are too narrow for copies.
+    pub(super) fn ring(&self, load: Inst) -> Option<Ring> {
+        let func = self.func;
+        let tile = func.op(load).access()?;
+        let result = func.inst(load).results[0];
+        let layout = func.linear(func.layout(result)?);
+        let (dtype, _) = func.ty(tile.base).pointee()?;
+        let (_, vector) = tile.copied_vectors(func, self.indices, layout, self.target);
+        let bytes = dtype.bytes() << vector.len();
+        if !self.target.gpu.copy_bytes.contains(&bytes.into()) {
+            return None;
+        }
+        let whole = bytes == self.target.vector_bytes;
+        let contiguous = tile.order(func, self.indices).first().copied();
+        let in_place = |fed: &Fed| {
+            let layout = func.layout(fed.buffer);
+            let inner = layout.and_then(|layout| inner_axis(func.linear(layout)));
+            whole && inner.is_some() && inner == contiguous
+        };
+        let fed = self.fed(load).filter(in_place);
+        let layout = match fed.and_then(|fed| func.layout(fed.buffer)) {
+            Some(layout) => func.linear(layout).clone(),
+            None => own_slot(layout, &vector),
+        };
+        let ty = func.ty(result);
+        Some(Ring {
+            slots: Slots { ty, layout },
+            fed,
+        })
+    }
+
+    fn fed(&self, load: Inst) -> Option<Fed> {
+        let func = self.func;
+        let &[store] = &self.users.get(&func.inst(load).results[0])?[..] else {
+            return None;
+        };
+        let Op::SlotStore(op::SlotStore { buffer, .. }) = *func.op(store) else {
+            return None;
+        };
+        let users = self.users.get(&buffer)?;
+        let mut others = users.iter().copied().filter(|&user| user != store);
+        let (Some(dot), None) = (others.next(), others.next()) else {
+            return None;
+        };
+        let together = [store, dot]
+            .iter()
+            .all(|it| self.regions[it] == self.regions[&load]);
+        let reads = matches!(func.op(dot), Op::DotSlots(_));
+        let fed = together && reads && other_of(func, load).is_none();
+        fed.then_some(Fed { store, dot, buffer })
+    }
+}
+
+/// The mask of a load, and what stands for masked elements if that is not zero.
+pub(super) fn other_of(func: &Func, load: Inst) -> Option<(Value, Value)> {
+    let Op::Load(op) = func.op(load) else {
+        return None;
+    };
+    let definitions = func.definitions();
+    let is_zero = |value: Value| {
+        let op = |value: Value| {
+            let inst = definitions.get(value).copied().flatten();
+            inst.map(|inst| func.op(inst))
+        };
+        filling(value, op).is_some_and(Literal::is_positive_zero)
+    };
+    op.mask.zip(op.other).filter(|&(_, other)| !is_zero(other))
+}

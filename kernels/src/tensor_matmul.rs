@@ -1,0 +1,86 @@
+//! The product of two row-major matrices of 16-bit floats by tensor cores, tile by tile.
+
+use exactile::prelude::*;
+use exactile::{Number, Result, Schedule};
+
+use crate::setting::{Setting, check_shape, extent};
+
+/// A tile of `[BM, BN]` a program, `BK` products at a time. Sums are those of `Precision::Hopper`, in `f32`,
+/// rounded once in the end.
+#[kernel(BM = 128, BN = 256, BK = 64)]
+pub fn tensor_matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
+    a: Ptr<T>,
+    b: Ptr<T>,
+    c: PtrMut<T>,
+    m: i32,
+    n: i32,
+    k: i32,
+) {
+    let rm = program_id(1) * BM + arange(0, BM);
+    let rn = program_id(0) * BN + arange(0, BN);
+    let mut acc = zeros::<f32>([BM, BN]);
+    for k0 in range(0, k).step(BK).stages(4) {
+        let rk = k0 + arange(0, BK);
+        let ta = load(a + rm.expand(1) * k + rk.expand(0))
+            .mask((rm.expand(1) < m) & (rk.expand(0) < k))
+            .other(0.0);
+        let tb = load(b + rk.expand(1) * n + rn.expand(0))
+            .mask((rk.expand(1) < k) & (rn.expand(0) < n))
+            .other(0.0);
+        acc = dot_with(Precision::Hopper, ta, tb, acc);
+    }
+    store(c + rm.expand(1) * n + rn.expand(0), acc.to::<T>())
+        .mask((rm.expand(1) < m) & (rn.expand(0) < n));
+}
+
+/// The product of `[m, k]` and `[k, n]`, rounded to `T`. A setting's `block` and `width` are the rows and the
+/// columns of a tile of the product.
+///
+/// # Errors
+/// What a launch refuses, among it `T` of other than 16 bits and GPUs without these tensor cores.
+pub fn launch<T: Float + Number>(
+    a: &Buffer<T>,
+    b: &Buffer<T>,
+    c: &mut Buffer<T>,
+    [m, n, k]: [usize; 3],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(a.len(), &[m, k])?;
+    check_shape(b.len(), &[k, n])?;
+    check_shape(c.len(), &[m, n])?;
+    let config = tensor_matmul::Config {
+        bm: setting.block_or(128),
+        bn: setting.width_or(256),
+        ..tensor_matmul::Config::new()
+    }
+    .scheduled(setting.schedule);
+    let device = c.device().clone();
+    let grid = (n.div_ceil(config.bn), m.div_ceil(config.bm));
+    tensor_matmul::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, grid, (a, b, c, extent(m)?, extent(n)?, extent(k)?))
+}
+
+/// The settings worth trying.
+pub fn space() -> Vec<Setting> {
+    let setting = |(block, width, warps, stages): (usize, usize, u32, u32)| Setting {
+        block,
+        width,
+        schedule: Schedule {
+            stages: Some(stages),
+            ..Schedule::AUTO.warps(warps)
+        },
+        ..Setting::default()
+    };
+    let tiles = [
+        (128, 256, 8, 4),
+        (128, 256, 8, 3),
+        (128, 128, 4, 3),
+        (128, 128, 4, 4),
+        (128, 128, 8, 3),
+        (256, 128, 8, 4),
+        (64, 256, 4, 4),
+        (64, 128, 4, 4),
+    ];
+    tiles.map(setting).to_vec()
+}
