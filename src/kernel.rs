@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use exactile_core::lang::KernelSource;
+use exactile_core::diagnostic::Diagnostics;
+use exactile_core::lang::{KernelSource, LoopOrder};
+use exactile_core::passes::tile_order;
 use exactile_core::target::{Bounds, Determinism, Options, Target};
 use exactile_core::verify::BlockFunc;
 use exactile_cranelift::StandardFloats;
@@ -128,11 +130,39 @@ impl<P> Kernel<P> {
     }
 
     /// The block IR as it was traced, verified.
+    ///
+    /// # Errors
+    /// What is wrong in the body; from `Determinism::ScheduleInvariant` on also what
+    /// [`lints`](Self::lints) says of a kernel that does not declare `order = "tile"`.
     pub fn trace(&self) -> Result<BlockFunc> {
+        let func = self.traced()?;
+        let promises = self.determinism >= Determinism::ScheduleInvariant;
+        if promises && self.source.order() == LoopOrder::Whole {
+            let found = tile_order::find(&func);
+            return found.into_result(func).map_err(|it| self.error(it));
+        }
+        Ok(func)
+    }
+
+    /// Where the bits of a loop's sums follow the tile size, at any level of determinism, whether the
+    /// kernel declares `order = "tile"` or not.
+    ///
+    /// # Errors
+    /// What is wrong in the body.
+    pub fn lints(&self) -> Result<Diagnostics> {
+        let func = self.traced()?;
+        Ok(tile_order::find(&func))
+    }
+
+    fn traced(&self) -> Result<BlockFunc> {
         let _floats = StandardFloats::new();
-        self.source.trace().map_err(|diagnostics| Error::Compile {
+        self.source.trace().map_err(|it| self.error(it))
+    }
+
+    fn error(&self, diagnostics: Diagnostics) -> Error {
+        Error::Compile {
             kernel: self.name().to_string(),
             diagnostics,
-        })
+        }
     }
 }

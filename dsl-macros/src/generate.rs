@@ -155,6 +155,10 @@ fn function(kernel: &Kernel) -> TokenStream {
     });
     let declarations = parameters.iter().map(declaration);
     let generic_names = generics.type_params().map(|parameter| &parameter.ident);
+    let order = match kernel.tile_order {
+        true => quote!(::exactile::__private::LoopOrder::Tile),
+        false => quote!(::exactile::__private::LoopOrder::Whole),
+    };
     let location = quote_spanned! {name.span()=>
         ::exactile::__private::Loc::new(file!(), line!(), column!())
     };
@@ -175,6 +179,7 @@ fn function(kernel: &Kernel) -> TokenStream {
                     >(#config),
                     config: ::std::format!("{:?}", #config),
                     schedule: #config.schedule,
+                    order: #order,
                 },
                 move || {
                     #(#values)*

@@ -31,6 +31,10 @@ use proc_macro2::TokenStream;
 /// `Config`, in snake case and with the default that `#[kernel(NAME = 128)]` gives, next to the
 /// field `schedule`, of which `#[kernel(warps = 8)]` sets a default. The call `name::<T>(config)` gives
 /// the kernel, which traces the body when it is compiled for a device.
+///
+/// The bits of a kernel may not follow its tile sizes: a loop over the tiles of an axis that adds what each
+/// tile gives to a carried float is an error, unless `#[kernel(order = "tile")]` declares that each tile
+/// size has a result of its own.
 #[proc_macro_attribute]
 pub fn kernel(
     arguments: proc_macro::TokenStream,

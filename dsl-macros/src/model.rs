@@ -16,6 +16,8 @@ pub(crate) struct Kernel {
     pub(crate) metas: Vec<Meta>,
     /// What the kernel asks of the fields of its schedule by default.
     pub(crate) schedule: Vec<(Ident, Expr)>,
+    /// Whether its loops add up in an order for each tile size.
+    pub(crate) tile_order: bool,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) body: Block,
 }

@@ -4,7 +4,8 @@ use proc_macro2::TokenStream;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Expr, FnArg, GenericParam, Ident, ItemFn, MetaNameValue, Pat, PatType, ReturnType, Token, Type,
+    Expr, ExprLit, FnArg, GenericParam, Ident, ItemFn, Lit, MetaNameValue, Pat, PatType,
+    ReturnType, Token, Type,
 };
 
 use crate::context::Context;
@@ -39,6 +40,8 @@ pub(crate) fn kernel(
             }
         }
     }
+    let (order, defaults) = defaults.into_iter().partition(|(name, _)| name == ORDER);
+    let tile_order = tile_order(context, order);
     let schedule = assign_defaults(context, &mut metas, defaults);
     let parameters = function
         .sig
@@ -53,6 +56,7 @@ pub(crate) fn kernel(
         generics,
         metas,
         schedule,
+        tile_order,
         parameters,
         body: *function.block,
     })
@@ -162,6 +166,27 @@ fn defaults(context: &Context, arguments: TokenStream) -> Vec<(Ident, Expr)> {
         defaults.push((name, entry.value));
     }
     defaults
+}
+
+/// What `#[kernel(order = "tile")]` declares.
+const ORDER: &str = "order";
+
+/// Whether a kernel declares that its loops add up in an order for each tile size.
+fn tile_order(context: &Context, declared: Vec<(Ident, Expr)>) -> bool {
+    declared.into_iter().fold(false, |_, (_, value)| {
+        let text = match &value {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
+            _ => None,
+        };
+        let is_tile = text.as_deref() == Some("tile");
+        if !is_tile {
+            context.error(
+                value.span(),
+                "`order` is `\"tile\"`: the kernel's loops may add up in an order for each tile size",
+            );
+        }
+        is_tile
+    })
 }
 
 /// The field of `Config` that every kernel has.

@@ -137,7 +137,7 @@ fn tree_sum<const BLOCK: usize>(x: Tensor<f32, 2>, out: PtrMut<f32>) {
 }
 
 /// The same, but the sums of tiles are added one after another: the bits depend on `BLOCK`.
-#[kernel]
+#[kernel(order = "tile")]
 fn chain_sum<const BLOCK: usize>(x: Tensor<f32, 2>, out: PtrMut<f32>) {
     let row = program_id(0);
     let tiles = x.tile([1, BLOCK]);

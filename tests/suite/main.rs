@@ -25,6 +25,7 @@ mod scans;
 mod sort;
 mod soundness;
 mod tidy;
+mod tile_order;
 mod trace;
 mod winners;
 

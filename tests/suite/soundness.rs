@@ -191,7 +191,7 @@ fn a_mask_behind_a_tile_joins_the_tensors_own() {
 /// A kernel that says it takes numbers, and declares a tensor: one that does not lie in its memory is checked.
 #[test]
 fn a_forged_tensor_is_checked() {
-    use exactile::__private::{KernelHeader, KernelIdentity, KernelSource, Loc};
+    use exactile::__private::{KernelHeader, KernelIdentity, KernelSource, Loc, LoopOrder};
     use exactile_core::lang::KernelParameter;
 
     type Declared = (Ptr<f32>, i64, i64, PtrMut<f32>);
@@ -201,6 +201,7 @@ fn a_forged_tensor_is_checked() {
         identity: KernelIdentity::new::<u8, ()>(1),
         config: String::new(),
         schedule: Schedule::AUTO,
+        order: LoopOrder::Whole,
     };
     let source: KernelSource<Declared> = KernelSource::new(header, || {
         let x = <Tensor<f32, 1> as KernelParameter>::declare("x");

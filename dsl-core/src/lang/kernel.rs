@@ -25,6 +25,17 @@ pub struct KernelHeader {
     pub config: String,
     /// The schedule that its configuration asks for.
     pub schedule: Schedule,
+    /// In which order its loops add up.
+    pub order: LoopOrder,
+}
+
+/// What a kernel promises of the order in which its loops add up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoopOrder {
+    /// The same for all tile sizes: what changes with them is an error.
+    Whole,
+    /// One for each tile size.
+    Tile,
 }
 
 /// A kernel with its configuration, before it is compiled for anything.
@@ -91,6 +102,11 @@ impl<Parameters> KernelSource<Parameters> {
     /// The schedule that the configuration asks for.
     pub fn schedule(&self) -> Schedule {
         self.header.schedule
+    }
+
+    /// In which order its loops add up.
+    pub fn order(&self) -> LoopOrder {
+        self.header.order
     }
 
     /// Traces the body and verifies the result. All errors of the kernel come at once; a panic of

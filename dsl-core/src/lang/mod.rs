@@ -32,7 +32,7 @@ pub use context::{Handle, is_tracing};
 pub use control::range;
 pub use element::{Bits, Element, Float, Int, LiteralOf, Numeric};
 pub use identity::KernelIdentity;
-pub use kernel::{KernelHeader, KernelParameter, KernelSource};
+pub use kernel::{KernelHeader, KernelParameter, KernelSource, LoopOrder};
 pub use memory::{load, store};
 pub use ptr::{Ptr, PtrMut, PtrMutTile, PtrTile};
 pub use tensor::{Tensor, TensorMut};
@@ -43,7 +43,7 @@ pub use tile::{
 /// What the output of the macros names.
 pub mod generated {
     pub use super::identity::KernelIdentity;
-    pub use super::kernel::{KernelHeader, KernelParameter, KernelSource};
+    pub use super::kernel::{KernelHeader, KernelParameter, KernelSource, LoopOrder};
     pub use super::{control, operators};
     pub use crate::diagnostic::Loc;
 }

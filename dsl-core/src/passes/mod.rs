@@ -29,6 +29,7 @@ pub mod rewrite;
 pub mod simplify;
 pub mod sort_keys;
 pub mod specialise;
+pub mod tile_order;
 pub mod uniform_mask;
 pub mod views;
 pub mod widen_dots;

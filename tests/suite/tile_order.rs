@@ -1,0 +1,227 @@
+//! Loops whose sums follow the tile size are found, whatever is between; others are not.
+
+use exactile::prelude::*;
+use exactile::{Determinism, Kernel};
+
+/// The lines of this file that a kernel's error names, without the notes.
+fn found<P>(kernel: &Kernel<P>) -> Vec<String> {
+    let lints = kernel.lints().expect("traces");
+    let text = |line: u32| include_str!("tile_order.rs").lines().nth(line as usize - 1);
+    let lines = lints
+        .iter()
+        .map(|it| text(it.loc.line).expect("is a line").trim().to_string());
+    let lines = lines.collect();
+    let fails = kernel.check().is_err();
+    assert_eq!(fails, !lints.is_empty());
+    lines
+}
+
+macro_rules! finds {
+    ($($kernel:ident: [$($line:literal),*];)*) => { $(
+        let wanted: &[&str] = &[$($line),*];
+        assert_eq!(found(&$kernel(Default::default())), wanted, stringify!($kernel));
+    )* };
+}
+
+#[kernel(BLOCK = 64)]
+fn sums<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
+    let mut acc = load(x);
+    for k in range(0, n).step(BLOCK) {
+        let at = k + arange(0, BLOCK);
+        acc += load(x + at).mask(at < n).sum(0).scalar();
+    }
+    store(out, acc);
+}
+
+#[kernel(BLOCK = 64)]
+fn by_pointer<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32, stride: i32) {
+    let mut acc = load(x);
+    let mut at = x + arange(0, BLOCK) * stride;
+    let mut i = zeros::<i32>([]).scalar();
+    while i < n {
+        let scale = exp(load(out + i));
+        let part = load(at).sum(0).scalar() * 2.0;
+        acc = acc * scale - part;
+        at += stride * BLOCK;
+        i += BLOCK;
+    }
+    store(out, acc);
+}
+
+#[kernel(BLOCK = 64)]
+fn dealt<const BLOCK: usize>(x: Tensor<f32, 1>, out: PtrMut<f32>) {
+    let mut best = full::<f32>([], f32::NEG_INFINITY);
+    let mut acc = zeros::<f32>([]);
+    for k in range(program_id(0) * BLOCK, x.extent(0)).step(num_programs(0) * BLOCK) {
+        let tile = load(x.tile([BLOCK]).at_offset((k,)));
+        best = maximum(best, tile.max(0));
+        if k > 7 {
+            acc += tile.product(0);
+        }
+    }
+    store(out, acc + best);
+}
+
+#[kernel(BLOCK = 64)]
+fn online<const BLOCK: usize>(x: Tensor<f32, 1>, out: PtrMut<f32>) {
+    let mut best = full::<f32>([], f32::NEG_INFINITY);
+    let mut sum = zeros::<f32>([]);
+    for k in range(0, x.extent(0)).step(BLOCK) {
+        let tile = load(x.tile([BLOCK]).at_offset((k,)));
+        let next = maximum(best, tile.max(0));
+        sum = fma(sum, exp(best - next), exp(tile - next).sum(0));
+        best = next;
+    }
+    store(out, sum);
+}
+
+#[kernel(BLOCK = 64)]
+fn positions<const BLOCK: usize>(x: Tensor<f32, 1>, out: PtrMut<f32>) {
+    let mut acc = zeros::<f32>([BLOCK]);
+    for k in range(0, x.extent(0)).step(BLOCK) {
+        acc += load(x.tile([BLOCK]).at_offset((k,)));
+    }
+    let halves = acc.reshape([2, BLOCK / 2]).expand(0);
+    store(out, halves.sum(2).reshape([2]).max(0));
+}
+
+#[kernel(BK = 16)]
+fn products<const BK: usize>(a: Tensor<f32, 2>, b: Tensor<f32, 2>, out: TensorMut<f32, 2>) {
+    let mut sum = zeros::<f32>([16, 16]);
+    let mut scaled = zeros::<f32>([16, 16]);
+    let mut chain = zeros::<f32>([16, 16]);
+    for k in range(0, a.extent(1)).step(BK) {
+        let left = load(a.tile([16, BK]).at_offset((0, k)));
+        let right = load(b.tile([BK, 16]).at_offset((k, 0)));
+        sum += dot(left, right, zeros::<f32>([16, 16]));
+        scaled = dot(left, right, scaled * 0.5);
+        chain = dot(left, right, chain);
+    }
+    store(out.tile([16, 16]).at((0, 0)), sum + scaled + chain);
+}
+
+#[test]
+fn sums_of_tiles_are_found() {
+    finds! {
+        sums: ["acc += load(x + at).mask(at < n).sum(0).scalar();"];
+        by_pointer: ["acc = acc * scale - part;"];
+        dealt: ["acc += tile.product(0);"];
+        online: ["sum = fma(sum, exp(best - next), exp(tile - next).sum(0));"];
+        positions: [
+            "store(out, halves.sum(2).reshape([2]).max(0));",
+            "store(out, halves.sum(2).reshape([2]).max(0));"
+        ];
+        products: [
+            "sum += dot(left, right, zeros::<f32>([16, 16]));",
+            "scaled = dot(left, right, scaled * 0.5);"
+        ];
+    }
+}
+
+/// Rows are no tiles of a sum; what is added up at each position alone is a chain.
+#[kernel(ROWS = 4, COLUMNS = 64)]
+fn columns<const ROWS: usize, const COLUMNS: usize>(
+    x: Tensor<f32, 2>,
+    weight: Ptr<f32>,
+    out: TensorMut<f32, 1>,
+    sums: PtrMut<f32>,
+) {
+    let mut one = zeros::<f32>([1, COLUMNS]);
+    let mut rows = zeros::<f32>([]);
+    let scale = load(weight + arange(0, COLUMNS));
+    for row in range(0, x.extent(0)) {
+        let tile = load(
+            x.tile([1, COLUMNS])
+                .at_offset((row, program_id(0) * COLUMNS)),
+        );
+        one += tile * scale.expand(0);
+        rows += tile.sum(1).sum(0);
+    }
+    store(
+        out.tile([COLUMNS]).at((program_id(0),)),
+        one.reshape([COLUMNS]),
+    );
+    store(sums, rows + one.sum(1).sum(0));
+}
+
+/// Every element by itself, and numbers that no order changes.
+#[kernel(BLOCK = 64)]
+fn free<const BLOCK: usize>(x: Tensor<f32, 1>, y: Ptr<f32>, out: PtrMut<f32>, n: i32) {
+    let mut chain = load(y);
+    let mut greatest = load(y);
+    let mut count = zeros::<i64>([]).scalar();
+    let mut sum = sum_accumulator::<f32>([]);
+    for i in 0..n {
+        chain = chain * 0.5 + load(y + i);
+    }
+    for k in range(0, x.extent(0)).step(BLOCK) {
+        let tile = load(x.tile([BLOCK]).at_offset((k,)));
+        greatest = maximum(greatest, tile.max(0).scalar());
+        count += (tile > 0.0).to::<i64>().sum(0).scalar();
+        sum.add(tile, 0);
+    }
+    store(out, chain + greatest + count.to::<f32>() + sum.finish());
+}
+
+/// A step of a recurrent network: the state is a tile that each product takes whole.
+#[kernel]
+fn recurrent(weights: Tensor<f32, 2>, x: Tensor<f32, 2>, out: TensorMut<f32, 2>, steps: i32) {
+    let matrix = load(weights.tile([16, 16]).at((0, 0)));
+    let mut state = zeros::<f32>([16, 16]);
+    for step in 0..steps {
+        let input = load(x.tile([16, 16]).at((step, 0)));
+        state = tanh(dot(state, matrix, input));
+    }
+    store(out.tile([16, 16]).at((0, 0)), state);
+}
+
+#[test]
+fn chains_rows_and_what_no_order_changes_are_not_found() {
+    finds! {
+        columns: [];
+        free: [];
+        recurrent: [];
+    }
+}
+
+#[kernel(BLOCK = 64, order = "tile")]
+fn declared<const BLOCK: usize>(x: Tensor<f32, 1>, out: PtrMut<f32>) {
+    let mut acc = zeros::<f32>([]);
+    for k in range(0, x.extent(0)).step(BLOCK) {
+        acc += load(x.tile([BLOCK]).at_offset((k,))).sum(0);
+    }
+    store(out, acc);
+}
+
+#[test]
+fn levels_below_and_declarations_allow_it() {
+    let kernel = sums(Default::default());
+    for level in [Determinism::ScheduleInvariant, Determinism::Exact] {
+        assert!(kernel.clone().determinism(level).check().is_err());
+    }
+    assert!(
+        kernel
+            .determinism(Determinism::BatchInvariant)
+            .check()
+            .is_ok()
+    );
+    let kernel = declared(Default::default());
+    assert!(kernel.check().is_ok());
+    assert_eq!(kernel.lints().expect("traces").iter().count(), 1);
+}
+
+#[test]
+fn errors_name_the_accumulator() {
+    let error = sums(Default::default())
+        .check()
+        .expect_err("is found")
+        .to_string();
+    assert!(
+        error.contains("so its bits follow the tile size"),
+        "{error}"
+    );
+    assert!(
+        error.contains("`sum_accumulator`") && error.contains("order = \"tile\""),
+        "{error}"
+    );
+}
