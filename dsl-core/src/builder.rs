@@ -410,7 +410,16 @@ impl Builder {
             .iter()
             .map(|&source| self.ty(source).with_shape(Shape::SCALAR))
             .collect();
-        let parameters = [elements.clone(), elements].concat();
+        self.combiner_of(&elements, combine)
+    }
+
+    /// A region that combines elements of these types: the lower ones, then the higher ones.
+    pub fn combiner_of(
+        &mut self,
+        elements: &[Type],
+        combine: impl FnOnce(&mut Self, &[Value], &[Value]) -> Vec<Value>,
+    ) -> Region {
+        let parameters = [elements, elements].concat();
         self.region_with(&parameters, |builder, values| {
             let (lower, higher) = values.split_at(values.len() / 2);
             combine(builder, lower, higher)

@@ -11,7 +11,7 @@ use crate::facts::Facts;
 use crate::ir::Func;
 use crate::lower::{distributed, sequential};
 use crate::passes::{
-    decompose, expand_sums, expand_tiles, legalise, long_sums, nan_bits, narrow, resolve,
+    decompose, expand_accumulators, expand_tiles, legalise, long_sums, nan_bits, narrow, resolve,
     sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::assign::assign;
@@ -73,7 +73,10 @@ macro_rules! distributed {
 /// From the trace to what is lowered.
 const BLOCK: &[Stage] = &[
     plain!("expand_tiles", expand_tiles::expand_tiles),
-    plain!("expand_sums", expand_sums::expand_sums),
+    plain!(
+        "expand_accumulators",
+        expand_accumulators::expand_accumulators
+    ),
     plain!("widen_dots", widen_dots::widen_dots),
     Stage {
         name: "specialise",

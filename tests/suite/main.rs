@@ -1,5 +1,6 @@
 //! All integration tests in one binary: each linked copy of LLVM costs 50 MB.
 
+mod accumulators;
 mod autotune;
 mod bench;
 mod cli;

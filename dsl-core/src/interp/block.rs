@@ -1,5 +1,6 @@
 //! Runs a block function over a grid: the executable specification.
 
+mod accumulator;
 mod lookup;
 
 use std::collections::BTreeMap;
@@ -213,7 +214,9 @@ impl<'a> Machine<'a> {
         let data = self.func.inst(inst);
         let numbers = |&value: &Value| {
             let ty = self.func.ty(value);
-            let each = ty.sum().map_or(1, |(_, levels)| usize::from(levels) + 1);
+            let each = ty
+                .accumulator()
+                .map_or(1, |(_, levels)| usize::from(levels) + 1);
             ty.shape.elements() * each
         };
         let elements = data.results.iter().map(numbers).max();
@@ -263,7 +266,7 @@ impl<'a> Machine<'a> {
             TileOp::Reduce(op) => return self.reduce(op),
             TileOp::Scan(op) => return self.scan(op),
             TileOp::Sort(op) => return Ok(self.sort(op)),
-            TileOp::Derived(Derived::SumOp(op)) => self.sum(op)?,
+            TileOp::Derived(Derived::AccumulatorOp(op)) => return self.accumulator(op),
             TileOp::Derived(Derived::TensorOp(op)) => return self.tensor(inst, op),
             TileOp::Dot(op) => self.dot(op),
             TileOp::Histogram(op) => self.histogram(op),
@@ -479,7 +482,6 @@ fn go_on<T>(
 mod reduce;
 mod slot;
 mod sort;
-mod sum;
 mod tensor;
 #[cfg(test)]
 mod tests;

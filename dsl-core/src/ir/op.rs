@@ -40,6 +40,8 @@ pub enum Results {
     stated,
     /// One for each source.
     sources,
+    /// One for each accumulator.
+    held,
     /// One for each carried value.
     carried,
     /// One for each value that the first region yields.
@@ -217,7 +219,7 @@ macro_rules! define_op {
     (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } place { $($place:tt)* }
         slot { $($slot:tt)* } order { $($order:tt)* } derived { $($derived:tt)* }
         both { $($both:tt)* } control { $($control:tt)* } block { $($block:tt)* }
-        sum { $($sum:tt)* } tensor { $($tensor:tt)* } lane { $($lane:tt)* }
+        accumulator { $($accumulator:tt)* } tensor { $($tensor:tt)* } lane { $($lane:tt)* }
         warp { $($warp:tt)* } transfer { $($transfer:tt)* } worker { $($worker:tt)* }) => {
         define_structs! {
             families {
@@ -236,7 +238,7 @@ macro_rules! define_op {
                 /// An elementwise function of the device's own.
                 Approximate(super::Approximate) { x } -> one;
             }
-            $($elementwise)* $($shape)* $($place)* $($slot)* $($order)* $($derived)* $($both)* $($control)* $($block)* $($sum)*
+            $($elementwise)* $($shape)* $($place)* $($slot)* $($order)* $($derived)* $($both)* $($control)* $($block)* $($accumulator)*
             $($tensor)* $($lane)* $($warp)* $($transfer)* $($worker)*
         }
         define_view! {
@@ -249,15 +251,15 @@ macro_rules! define_op {
         }
         define_view! {
             /// The op as one that a pass makes others of before it is lowered; `None` for others.
-            Derived derived [Function] [SumOp sum TensorOp tensor] $($derived)*
+            Derived derived [Function] [AccumulatorOp accumulator TensorOp tensor] $($derived)*
         }
         define_view! {
             /// The op as one that decides which of its regions run; `None` for others.
             Control control [] [] $($control)*
         }
         define_view! {
-            /// The op as one on a sum that is under way, which a pass expands; `None` for others.
-            SumOp sum [] [] $($sum)*
+            /// The op as one on accumulators, which a pass expands; `None` for others.
+            AccumulatorOp accumulator [] [] $($accumulator)*
         }
         define_view! {
             /// The op as one of tensors and their tiles, which a pass expands; `None` for others.
@@ -334,7 +336,7 @@ macro_rules! define_op {
             (&[Stage::Schedule], rows! { $($place)* }),
             (&[Stage::Schedule], SLOT_OPS),
             (&[Stage::Schedule, Stage::Lane], ORDER_OPS),
-            (&[Stage::Block], rows! { $($derived)* $($sum)* $($tensor)* }),
+            (&[Stage::Block], rows! { $($derived)* $($accumulator)* $($tensor)* }),
             (&[Stage::Lane], rows! { $($lane)* }),
             (&[Stage::Lane], WARP_OPS),
             (&[Stage::Lane], TRANSFER_OPS),

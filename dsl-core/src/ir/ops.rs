@@ -153,19 +153,21 @@ macro_rules! for_each_op {
             /// launches, which report a `u64` beyond the greatest `i64` as that.
             Gather "gather" { x: Value, indices: Value, axis: Axis } -> one is [];
         }
-        sum {
-            /// A sum of no tiles, for one that takes up to `2^levels - 1`.
+        accumulator {
+            /// An accumulator of nothing, for up to `2^levels - 1` subtrees.
             Accumulator "accumulator" {} -> stated is [pure];
-            /// The sum `state` and one tile more, the sum of `x` along the axis, which is converted to the type
-            /// of the sum first. The order is that of `reduce` with `tree` over the axes of all tiles as one;
-            /// what goes beyond the last level is added to it, one after the other.
-            Accumulate "accumulate" { state: Value, x: Value, axis: Axis } -> one is [pure];
-            /// What the tiles of `state` add up to: of the complete aligned subtrees that they are made of, the
-            /// larger is on the left, the smallest is added to +0.
-            Total "total" { state: Value } -> one is [pure];
-            /// The prefixes of `x` along the axis, converted as by `accumulate`, each after all tiles of
-            /// `state`: the subtrees of `total` are left operands, the smallest first, then `+ 0.0`.
-            PrefixSums "prefix_sums" { state: Value, x: Value, axis: Axis } -> one is [pure];
+            /// The accumulators and one subtree more, which is on the right of those before. Accumulators of one
+            /// op go together: the region takes the lower operand of each, then the higher, and yields one value
+            /// for each. The order is that of `reduce` with `tree` over the axes of all subtrees as one; what goes
+            /// beyond the last level, which begins with zero bits, is combined with it, one after the other. The
+            /// first accumulator counts for all.
+            Accumulate "accumulate" { accumulators: Values, subtrees: Values, combine: Region } -> held is [pure];
+            /// What the accumulators hold: of the complete aligned subtrees that they are made of, the larger is on
+            /// the left, the smallest is combined with zero bits on its right.
+            Total "total" { accumulators: Values, combine: Region } -> held is [pure];
+            /// The prefixes along the axis after all that the accumulators hold: the subtrees are left operands of
+            /// every element, the smallest first, each once the accumulators hold it.
+            Prefixes "prefixes" { accumulators: Values, sources: Values, axis: Axis, combine: Region } -> held is [pure];
         }
         tensor {
             /// The array at `base` with these extents and strides in elements, outermost axis first. An element

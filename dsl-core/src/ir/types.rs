@@ -7,7 +7,7 @@ use super::DType;
 /// The most dimensions of a tile.
 pub const MAX_RANK: usize = 6;
 
-/// The most levels of a sum that is under way: more than any loop has trips.
+/// The most levels of an accumulator: more than any loop has trips.
 pub const MAX_LEVELS: u8 = 62;
 
 /// The most elements of a tile.
@@ -141,9 +141,9 @@ pub enum Element {
     /// The start of an array of numbers. Accesses name it with an element offset, so a pointer
     /// never is part of a tile and never moves.
     Pointer(DType, Space),
-    /// A sum of tiles that is under way, with this many levels: the sums of powers of two of tiles that
-    /// wait for more. A pass replaces it by the numbers that it is made of.
-    Sum(DType, u8),
+    /// What the tiles of a loop combine to so far, with this many levels: what powers of two of tiles combine
+    /// to, which wait for more. A pass replaces it by the numbers that it is made of.
+    Accumulator(DType, u8),
     /// An array of this rank in memory, with its extents and strides. A pass replaces accesses to its
     /// tiles by offsets and masks.
     Tensor(DType, u8),
@@ -212,7 +212,7 @@ impl Type {
         match self.element {
             Element::Number(dtype) => Some(dtype),
             Element::Pointer(..)
-            | Element::Sum(..)
+            | Element::Accumulator(..)
             | Element::Tensor(..)
             | Element::Buffer(..)
             | Element::Poison => None,
@@ -224,17 +224,17 @@ impl Type {
         match self.element {
             Element::Pointer(dtype, space) => Some((dtype, space)),
             Element::Number(_)
-            | Element::Sum(..)
+            | Element::Accumulator(..)
             | Element::Tensor(..)
             | Element::Buffer(..)
             | Element::Poison => None,
         }
     }
 
-    /// The data type and the number of levels of a sum that is under way.
-    pub const fn sum(&self) -> Option<(DType, u8)> {
+    /// The data type and the number of levels of an accumulator.
+    pub const fn accumulator(&self) -> Option<(DType, u8)> {
         match self.element {
-            Element::Sum(dtype, levels) => Some((dtype, levels)),
+            Element::Accumulator(dtype, levels) => Some((dtype, levels)),
             Element::Number(_)
             | Element::Pointer(..)
             | Element::Tensor(..)
@@ -249,7 +249,7 @@ impl Type {
             Element::Tensor(dtype, rank) => Some((dtype, rank)),
             Element::Number(_)
             | Element::Pointer(..)
-            | Element::Sum(..)
+            | Element::Accumulator(..)
             | Element::Buffer(..)
             | Element::Poison => None,
         }
@@ -261,7 +261,7 @@ impl Type {
             Element::Buffer(dtype, slots) => Some((dtype, slots)),
             Element::Number(_)
             | Element::Pointer(..)
-            | Element::Sum(..)
+            | Element::Accumulator(..)
             | Element::Tensor(..)
             | Element::Poison => None,
         }
@@ -303,7 +303,7 @@ impl fmt::Display for Element {
             Self::Pointer(dtype, Space::Global) => write!(f, "ptr<{dtype}>"),
             Self::Pointer(dtype, Space::Shared) => write!(f, "ptr<{dtype}, shared>"),
             Self::Pointer(dtype, Space::Scratch) => write!(f, "ptr<{dtype}, scratch>"),
-            Self::Sum(dtype, levels) => write!(f, "sum<{dtype}, {levels}>"),
+            Self::Accumulator(dtype, levels) => write!(f, "accumulator<{dtype}, {levels}>"),
             Self::Tensor(dtype, rank) => write!(f, "tensor<{dtype}, {rank}>"),
             Self::Buffer(dtype, _) => write!(f, "{dtype}"),
             Self::Poison => f.write_str("poison"),

@@ -1,16 +1,78 @@
-//! Sums and prefix sums over the tiles of a loop with the bits of one tile over all of them.
+//! Sums, extremes and any other combine over the tiles of a loop, with the bits of one tile over all of
+//! them.
+
+mod combine;
+mod extreme;
 
 use std::marker::PhantomData;
 use std::panic::Location;
 
+pub use combine::{Accumulator, accumulator};
+pub use extreme::{ExtremeAccumulator, max_accumulator, min_accumulator};
+
 use super::carry::{Carry, Part};
-use super::context::{self, Handle};
+use super::context::{self, Context, Handle};
 use super::element::Numeric;
 use super::tile::{DeviceValue, Tile, axis_of};
-use crate::ir::{DType, Element, MAX_LEVELS, Op, Type, op};
+use crate::builder::Builder;
+use crate::ir::{
+    BinaryOp, DType, Direction, Element, Literal, MAX_LEVELS, Op, Region, Shape, Type, Value, op,
+};
 
 /// Tiles that an accumulator takes unless `.at_most(n)` says otherwise.
 const DEFAULT_TILES: usize = 1 << 16;
+
+/// The levels that so many tiles reach.
+fn levels(tiles: usize) -> u8 {
+    let levels = tiles.max(1).ilog2() as u8 + 1;
+    levels.min(MAX_LEVELS)
+}
+
+/// An accumulator of nothing.
+fn empty(context: &mut Context, dtype: DType, shape: Shape, tiles: usize) -> Value {
+    let element = Element::Accumulator(dtype, levels(tiles));
+    let op = Op::Accumulator(op::Accumulator {});
+    context.builder.declared(op, Type { element, shape })
+}
+
+/// The combine of sums.
+fn adding(builder: &mut Builder, dtype: DType) -> Region {
+    let elements = [Type::scalar(dtype)];
+    builder.combiner_of(&elements, |builder, a, b| vec![builder.add(a[0], b[0])])
+}
+
+/// The extent that all tiles of an accumulator have along the axis.
+#[derive(Clone, Copy, Default)]
+struct Extent(Option<usize>);
+
+impl Extent {
+    /// Whether a tile has the extent of those before it; if not, that is an error.
+    fn admits(&mut self, context: &mut Context, tile: Value, axis: usize) -> bool {
+        let extents = context.ty(tile).shape.dims();
+        let Some(&extent) = extents.get(axis) else {
+            // The reduction names the axis.
+            return true;
+        };
+        let first = *self.0.get_or_insert(extent);
+        if extent != first {
+            context.builder.error(format!(
+                "`add`: the tile has extent `{extent}` along axis {axis}, expected `{first}` as before"
+            ));
+        }
+        extent == first
+    }
+}
+
+/// A tile where the mask holds, elsewhere what changes nothing.
+fn shown(context: &mut Context, x: Value, mask: Value, nothing: Literal) -> Value {
+    let shape = context.ty(x).shape;
+    let mask = context.broadcast("add_masked", mask, shape);
+    if context.ty(mask).is_poison() || context.ty(x).is_poison() {
+        return context.builder.poison();
+    }
+    let nothing = context.builder.filled(nothing, shape);
+    context.builder.select(mask, x, nothing)
+}
 
 /// A sum over the tiles of a loop. `f16` and `bf16` accumulate in `f32` and round once at the end.
 ///
@@ -20,7 +82,7 @@ const DEFAULT_TILES: usize = 1 << 16;
 #[derive(Clone)]
 pub struct SumAccumulator<T: Numeric> {
     state: Handle,
-    extent: Option<usize>,
+    extent: Extent,
     element: PhantomData<T>,
 }
 
@@ -35,29 +97,15 @@ impl<T: Numeric> Carry for SumAccumulator<T> {
 pub fn sum_accumulator<T: Numeric>(shape: impl AsRef<[usize]>) -> SumAccumulator<T> {
     let state = context::emit(Location::caller(), |context| {
         match context.shape("sum_accumulator", shape.as_ref()) {
-            Some(shape) => {
-                let element = Element::Sum(compute::<T>(), levels(DEFAULT_TILES));
-                let op = Op::Accumulator(op::Accumulator {});
-                context.builder.declared(op, Type { element, shape })
-            }
+            Some(shape) => empty(context, T::DTYPE.compute(), shape, DEFAULT_TILES),
             None => context.builder.poison(),
         }
     });
     SumAccumulator {
         state,
-        extent: None,
+        extent: Extent::default(),
         element: PhantomData,
     }
-}
-
-fn compute<T: Numeric>() -> DType {
-    T::DTYPE.compute()
-}
-
-/// The levels that the sum of so many tiles reaches.
-fn levels(tiles: usize) -> u8 {
-    let levels = tiles.max(1).ilog2() as u8 + 1;
-    levels.min(MAX_LEVELS)
 }
 
 impl<T: Numeric> SumAccumulator<T> {
@@ -72,10 +120,7 @@ impl<T: Numeric> SumAccumulator<T> {
             if ty.is_poison() {
                 return state;
             }
-            let element = Element::Sum(compute::<T>(), levels(tiles));
-            let op = Op::Accumulator(op::Accumulator {});
-            let shape = ty.shape;
-            context.builder.declared(op, Type { element, shape })
+            empty(context, T::DTYPE.compute(), ty.shape, tiles)
         });
         self
     }
@@ -86,23 +131,40 @@ impl<T: Numeric> SumAccumulator<T> {
     pub fn add<U: Numeric>(&mut self, tile: Tile<U>, axis: usize) {
         self.state = context::emit(Location::caller(), |context| {
             let (state, x) = (context.value(self.state), context.value(tile.handle()));
-            let ty = context.ty(x);
-            if ty.is_poison() {
+            if context.ty(x).is_poison() || !self.extent.admits(context, x, axis) {
                 return state;
             }
-            let extent = ty.shape.dims().get(axis).copied();
-            let first = *self.extent.get_or_insert(extent.unwrap_or(0));
-            if extent.is_some_and(|extent| extent != first) {
-                context.builder.error(format!(
-                    "`add`: the tile has extent `{}` along axis {axis}, expected `{first}` as before",
-                    extent.unwrap_or(0)
-                ));
+            let sums = T::DTYPE.compute();
+            if U::DTYPE.compute() != sums {
+                let ty = context.ty(x);
+                let message = format!("a sum of `{sums}` does not take `{ty}`");
+                context.builder.error(message);
                 return state;
             }
-            let axis = axis_of(axis);
-            let added = op::Accumulate { state, x, axis };
-            context.builder.value(Op::Accumulate(added))
+            let x = context.cast(x, sums);
+            let sum = context.reduce_by(BinaryOp::Add, x, axis);
+            let builder = &mut context.builder;
+            let combine = adding(builder, T::DTYPE.compute());
+            let inst = builder.emit(
+                Op::Accumulate(op::Accumulate {
+                    accumulators: vec![state],
+                    subtrees: vec![sum],
+                    combine,
+                }),
+                &[],
+            );
+            builder.results(inst)[0]
         });
+    }
+
+    /// Adds the sum of the elements of `tile` along `axis` where the mask holds.
+    #[track_caller]
+    pub fn add_masked<U: Numeric>(&mut self, tile: Tile<U>, mask: Tile<bool>, axis: usize) {
+        let shown = context::emit(Location::caller(), |context| {
+            let [x, mask] = [tile.handle(), mask.handle()].map(|handle| context.value(handle));
+            shown(context, x, mask, Literal::from_bits(U::DTYPE, 0))
+        });
+        self.add(Tile::<U>::from_handle(shown), axis);
     }
 
     /// The sums of all prefixes that end in `tile`, along `axis`: of every tile added before and of
@@ -121,9 +183,21 @@ impl<T: Numeric> SumAccumulator<T> {
             if context.ty(after).is_poison() || state == after {
                 return context.builder.poison();
             }
-            let axis = axis_of(axis);
-            let sums = Op::PrefixSums(op::PrefixSums { state, x, axis });
-            let sums = context.builder.value(sums);
+            let x = context.cast(x, T::DTYPE.compute());
+            let sums = context.scan_by(BinaryOp::Add, x, axis, Direction::Forward);
+            let builder = &mut context.builder;
+            let combine = adding(builder, T::DTYPE.compute());
+            let inst = builder.emit(
+                Op::Prefixes(op::Prefixes {
+                    accumulators: vec![state],
+                    sources: vec![sums],
+                    axis: axis_of(axis),
+                    combine,
+                }),
+                &[],
+            );
+            let sums = builder.results(inst)[0];
+            let sums = builder.positive_zero(sums);
             context.cast(sums, T::DTYPE)
         }))
     }
@@ -134,7 +208,20 @@ impl<T: Numeric> SumAccumulator<T> {
     pub fn finish(self) -> Tile<T> {
         Tile::from_handle(context::emit(Location::caller(), |context| {
             let state = context.value(self.state);
-            let total = context.builder.value(Op::Total(op::Total { state }));
+            let ty = context.ty(state);
+            if ty.is_poison() {
+                return state;
+            }
+            let builder = &mut context.builder;
+            let combine = adding(builder, T::DTYPE.compute());
+            let inst = builder.emit(
+                Op::Total(op::Total {
+                    accumulators: vec![state],
+                    combine,
+                }),
+                &[],
+            );
+            let total = builder.results(inst)[0];
             context.cast(total, T::DTYPE)
         }))
     }

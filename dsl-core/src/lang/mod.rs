@@ -50,7 +50,10 @@ pub mod generated {
 
 /// What a kernel's body names.
 pub mod prelude {
-    pub use super::accumulator::{SumAccumulator, sum_accumulator};
+    pub use super::accumulator::{
+        Accumulator, ExtremeAccumulator, SumAccumulator, accumulator, max_accumulator,
+        min_accumulator, sum_accumulator,
+    };
     pub use super::atomic::{
         AtomicAdd, AtomicInt, atomic_add, atomic_and, atomic_max, atomic_min, atomic_or, atomic_xor,
     };

@@ -25,6 +25,9 @@ pub trait Reducible: Copy {
     /// Scalars of the trace.
     #[doc(hidden)]
     fn elements(handles: &[Handle]) -> Self::Element;
+    /// The data type of each tile.
+    #[doc(hidden)]
+    fn dtypes() -> Vec<DType>;
     /// The scalars that the combine gave.
     #[doc(hidden)]
     fn element_handles(element: Self::Element) -> Vec<Handle>;
@@ -40,6 +43,9 @@ impl<T: Element> Reducible for Tile<T> {
     }
     fn elements(handles: &[Handle]) -> Scalar<T> {
         Scalar::from_handle(handles[0])
+    }
+    fn dtypes() -> Vec<DType> {
+        vec![T::DTYPE]
     }
     fn element_handles(element: Scalar<T>) -> Vec<Handle> {
         vec![element.handle()]
@@ -58,6 +64,9 @@ macro_rules! reducible_tuples {
             }
             fn elements(handles: &[Handle]) -> Self::Element {
                 ($(Scalar::<$Item>::from_handle(handles[$index]),)+)
+            }
+            fn dtypes() -> Vec<DType> {
+                vec![$($Item::DTYPE),+]
             }
             fn element_handles(element: Self::Element) -> Vec<Handle> {
                 vec![$(element.$index.handle()),+]
@@ -99,36 +108,9 @@ pub fn reduce_masked<S: Reducible>(
     combine: impl FnOnce(S::Element, S::Element) -> S::Element,
 ) -> S {
     let location = Location::caller();
-    let Some(open) = open(
-        "reduce_masked",
-        location,
-        &source.handles(),
-        &[mask.handle()],
-    ) else {
+    let Some(results) = reduce_valid(location, source, mask, axis, combine) else {
         return source;
     };
-    let [lower, higher] = open.operands(0);
-    let [lower_valid, higher_valid] = open.operands(source.handles().len());
-    let combined = S::element_handles(combine(S::elements(&lower), S::elements(&higher)));
-    let chosen = context::with(location, |context| {
-        let (left, right) = (
-            context.value(lower_valid[0]),
-            context.value(higher_valid[0]),
-        );
-        let both = context.builder.and(left, right);
-        let any = context.builder.or(left, right);
-        let mut chosen = Vec::new();
-        for (index, &value) in combined.iter().enumerate() {
-            let value = context.value(value);
-            let (a, b) = (context.value(lower[index]), context.value(higher[index]));
-            let one = context.builder.select(left, a, b);
-            let value = context.builder.select(both, value, one);
-            chosen.push(context.handle(value));
-        }
-        chosen.push(context.handle(any));
-        chosen
-    });
-    let results = open.close(location, &chosen.unwrap_or(combined), reduction(axis));
     let Some((&valid, values)) = results.split_last() else {
         return source;
     };
@@ -145,9 +127,54 @@ pub fn reduce_masked<S: Reducible>(
     S::from_handles(&masked.unwrap_or_default())
 }
 
+/// What the elements where `mask` holds combine to along `axis`, and whether it holds for one.
+pub(super) fn reduce_valid<S: Reducible>(
+    location: &'static Location<'static>,
+    source: S,
+    mask: Tile<bool>,
+    axis: usize,
+    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+) -> Option<Vec<Handle>> {
+    let open = open(
+        "reduce_masked",
+        location,
+        &source.handles(),
+        &[mask.handle()],
+    )?;
+    let chosen = where_valid::<S>(location, &open, combine);
+    Some(open.close(location, &chosen, reduction(axis)))
+}
+
+/// What a combine gives whose last operands say which of the others are valid: both together where both
+/// are, else the one that is. Whether one is comes last.
+pub(super) fn where_valid<S: Reducible>(
+    location: &'static Location<'static>,
+    open: &Open,
+    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+) -> Vec<Handle> {
+    let [lower, higher] = open.operands();
+    let combined = S::element_handles(combine(S::elements(&lower), S::elements(&higher)));
+    let chosen = context::with(location, |context| {
+        let [left, right] = [&lower, &higher].map(|it| context.value(it[it.len() - 1]));
+        let both = context.builder.and(left, right);
+        let any = context.builder.or(left, right);
+        let mut chosen = Vec::new();
+        for (index, &value) in combined.iter().enumerate() {
+            let value = context.value(value);
+            let (a, b) = (context.value(lower[index]), context.value(higher[index]));
+            let one = context.builder.select(left, a, b);
+            let value = context.builder.select(both, value, one);
+            chosen.push(context.handle(value));
+        }
+        chosen.push(context.handle(any));
+        chosen
+    });
+    chosen.unwrap_or(combined)
+}
+
 /// The op that reduces along `axis`.
-fn reduction(axis: usize) -> impl FnOnce(Vec<Value>, Region) -> Op {
-    move |sources, combine| {
+fn reduction(axis: usize) -> impl FnOnce(&mut Context, Vec<Value>, Region) -> Op {
+    move |_, sources, combine| {
         Op::Reduce(op::Reduce {
             sources,
             axis: axis_of(axis),
@@ -165,7 +192,7 @@ pub(super) fn traced<S: Reducible>(
     combine: impl FnOnce(S::Element, S::Element) -> S::Element,
 ) -> Option<(Open, Vec<Handle>)> {
     let open = open(what, location, &source.handles(), &[])?;
-    let [lower, higher] = open.operands(0);
+    let [lower, higher] = open.operands();
     let combined = S::element_handles(combine(S::elements(&lower), S::elements(&higher)));
     Some((open, combined))
 }
@@ -192,20 +219,8 @@ fn open(
             .iter()
             .map(|&value| context.ty(value).with_shape(crate::ir::Shape::SCALAR))
             .collect();
-        let region = context
-            .builder
-            .new_region(&[elements.clone(), elements].concat());
-        let parameters = context.builder.parameters(region);
-        let outer = context.builder.enter(region);
-        Some(Open {
-            sources: values.iter().map(|&value| context.handle(value)).collect(),
-            parameters: parameters
-                .iter()
-                .map(|&value| context.handle(value))
-                .collect(),
-            region,
-            outer,
-        })
+        let sources = values.iter().map(|&value| context.handle(value));
+        Some(Open::enter(context, sources.collect(), &elements))
     })
     .flatten()
 }
@@ -222,10 +237,39 @@ fn common(what: &str, context: &mut Context, values: &[Value]) -> Option<Vec<Val
 }
 
 impl Open {
-    /// The lower and the higher operands, from the source `from` on.
-    fn operands(&self, from: usize) -> [Vec<Handle>; 2] {
+    /// A combine of elements of these types, for an op on accumulators; `None` where one is in error.
+    pub(super) fn of_elements(
+        location: &'static Location<'static>,
+        accumulators: &[Handle],
+        elements: &[Type],
+    ) -> Option<Self> {
+        context::with(location, |context| {
+            let values: Vec<Value> = accumulators.iter().map(|&it| context.value(it)).collect();
+            let poisoned = values.iter().any(|&value| context.ty(value).is_poison());
+            (!poisoned).then(|| Self::enter(context, accumulators.to_vec(), elements))
+        })
+        .flatten()
+    }
+
+    fn enter(context: &mut Context, sources: Vec<Handle>, elements: &[Type]) -> Self {
+        let region = context.builder.new_region(&[elements, elements].concat());
+        let parameters = context.builder.parameters(region);
+        let outer = context.builder.enter(region);
+        Self {
+            sources,
+            parameters: parameters
+                .iter()
+                .map(|&value| context.handle(value))
+                .collect(),
+            region,
+            outer,
+        }
+    }
+
+    /// The lower and the higher operands.
+    fn operands(&self) -> [Vec<Handle>; 2] {
         let (lower, higher) = self.parameters.split_at(self.sources.len());
-        [lower[from..].to_vec(), higher[from..].to_vec()]
+        [lower.to_vec(), higher.to_vec()]
     }
 
     /// Ends the combine with what it gives, and makes the op of the sources and the combine.
@@ -233,7 +277,7 @@ impl Open {
         self,
         location: &'static Location<'static>,
         combined: &[Handle],
-        make: impl FnOnce(Vec<Value>, Region) -> Op,
+        make: impl FnOnce(&mut Context, Vec<Value>, Region) -> Op,
     ) -> Vec<Handle> {
         let results = context::with(location, |context| {
             let values = combined.iter().map(|&value| context.value(value));
@@ -241,7 +285,8 @@ impl Open {
             context.builder.emit(Op::Yield(op::Yield { values }), &[]);
             context.builder.enter(self.outer);
             let sources = self.sources.iter().map(|&tile| context.value(tile));
-            let op = make(sources.collect(), self.region);
+            let sources = sources.collect();
+            let op = make(context, sources, self.region);
             let inst = context.builder.emit(op, &[]);
             let results = context.builder.results(inst).to_vec();
             results.iter().map(|&value| context.handle(value)).collect()

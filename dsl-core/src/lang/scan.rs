@@ -49,7 +49,7 @@ fn directed<S: Reducible>(
     let Some((open, combined)) = traced(what, location, source, combine) else {
         return source;
     };
-    let results = open.close(location, &combined, |sources, combine| {
+    let results = open.close(location, &combined, |_, sources, combine| {
         Op::Scan(op::Scan {
             sources,
             axis: axis_of(axis),

@@ -9,6 +9,11 @@ pub fn duplicate(func: &mut Func, insts: &[Inst], map: &mut BTreeMap<Value, Valu
     insts.iter().map(|&inst| copy(func, inst, map)).collect()
 }
 
+/// Copies a region with everything in it.
+pub fn duplicate_region(func: &mut Func, region: Region) -> Region {
+    copy_region(func, region, &mut BTreeMap::new())
+}
+
 fn copy(func: &mut Func, inst: Inst, map: &mut BTreeMap<Value, Value>) -> Inst {
     let data = func.inst(inst).clone();
     let mut op = data.op;

@@ -10,7 +10,7 @@ pub mod cse;
 pub mod dce;
 pub mod decompose;
 pub mod duplicate;
-pub mod expand_sums;
+pub mod expand_accumulators;
 pub mod expand_tiles;
 pub mod float_range;
 pub mod fold;

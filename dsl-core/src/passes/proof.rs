@@ -63,10 +63,8 @@ impl Loaded<'_> {
     /// Whether checked and unchecked code may combine in another order, to another result.
     fn is_open(&self, op: &Op) -> bool {
         let relaxed = self.determinism == Determinism::NotGuaranteed;
-        if let Op::Reduce(op::Reduce { order, .. }) | Op::Scan(op::Scan { order, .. }) = op {
-            return *order == Order::Any || relaxed;
-        }
-        op.sum().is_some() && relaxed
+        matches!(op, Op::Reduce(op::Reduce { order, .. }) | Op::Scan(op::Scan { order, .. })
+            if *order == Order::Any || relaxed)
     }
 }
 fn any(loaded: &Facts<bool>, values: &[Value]) -> bool {

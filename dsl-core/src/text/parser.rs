@@ -372,7 +372,7 @@ impl<'a> Parser<'a> {
     }
 
     fn element(&mut self, word: &str) -> Parsed<Element> {
-        if !["ptr", "sum", "tensor"].contains(&word) {
+        if !["ptr", "accumulator", "tensor"].contains(&word) {
             let dtype = self.dtype(word)?;
             return Ok(Element::Number(dtype));
         }
@@ -382,7 +382,7 @@ impl<'a> Parser<'a> {
         if word != "ptr" {
             self.expect(",")?;
             let element = match word {
-                "sum" => Element::Sum(dtype, self.integer("a number of levels")?),
+                "accumulator" => Element::Accumulator(dtype, self.integer("a number of levels")?),
                 _ => Element::Tensor(dtype, self.integer("a rank")?),
             };
             self.expect(">")?;

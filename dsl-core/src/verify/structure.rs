@@ -220,7 +220,8 @@ impl Checker<'_> {
         }
         self.types(inst);
         self.memory(inst);
-        if self.stage != Stage::Lane && matches!(op, Op::Reduce(_) | Op::Scan(_)) {
+        let combines = matches!(op, Op::Reduce(_) | Op::Scan(_)) || op.accumulator().is_some();
+        if self.stage != Stage::Lane && combines {
             self.combiner(inst);
         }
     }

@@ -255,7 +255,10 @@ fn declare<'c>(
         types.push(match func.ty(argument).element {
             Element::Number(dtype) => memory_type(context, dtype).into(),
             Element::Pointer(..) => pointer.into(),
-            Element::Sum(..) | Element::Tensor(..) | Element::Buffer(..) | Element::Poison => {
+            Element::Accumulator(..)
+            | Element::Tensor(..)
+            | Element::Buffer(..)
+            | Element::Poison => {
                 return Err(Error::Unsupported(
                     "a parameter that is no argument".to_string(),
                 ));

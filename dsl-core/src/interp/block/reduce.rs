@@ -98,7 +98,7 @@ impl Machine<'_> {
     }
 
     /// Applies a combiner, which works on scalars, to `count` pairs.
-    fn combine(
+    pub(super) fn combine(
         &mut self,
         region: Region,
         count: usize,

@@ -35,14 +35,20 @@ impl Rules<'_> {
             self.expect("a source", ty, ty.with_shape(first.shape))?;
             elements.push(Type::scalar(self.number(ty)?));
         }
+        self.combiner(combine, &elements)
+    }
+
+    /// That a region combines elements of these types.
+    pub(super) fn combiner(self, combine: Region, elements: &[Type]) -> Result<(), String> {
         let parameters = self.types(&self.func.region(combine).parameters);
-        let expected = [elements.clone(), elements.clone()].concat();
+        let expected = [elements, elements].concat();
         if parameters != expected {
             return Err(format!(
-                "combiner of `{name}` takes {parameters:?}, expected {expected:?}"
+                "combiner of `{}` takes {parameters:?}, expected {expected:?}",
+                self.name()
             ));
         }
-        self.yields(combine, &elements)
+        self.yields(combine, elements)
     }
 
     fn yields(self, region: Region, expected: &[Type]) -> Result<(), String> {

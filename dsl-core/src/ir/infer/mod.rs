@@ -2,6 +2,7 @@
 //!
 //! The builder and the verifier both call [`infer`]; there is no second statement of these rules.
 
+mod accumulator;
 mod control;
 mod declared;
 mod each;
@@ -10,7 +11,6 @@ mod lookup;
 mod memory;
 mod slot;
 mod sort;
-mod sum;
 mod tensor;
 mod transfer;
 mod value;
@@ -37,6 +37,16 @@ pub fn result_count(op: &Op, declared: &[Type]) -> usize {
         Results::one | Results::stated => 1,
         Results::sources => op.operands().len(),
         Results::yielded => declared.len(),
+        Results::held => {
+            if let Op::Accumulate(op::Accumulate { accumulators, .. })
+            | Op::Total(op::Total { accumulators, .. })
+            | Op::Prefixes(op::Prefixes { accumulators, .. }) = op
+            {
+                accumulators.len()
+            } else {
+                0
+            }
+        }
         Results::carried => {
             if let Op::For(op::For { init, .. }) | Op::While(op::While { init, .. }) = op {
                 init.len()

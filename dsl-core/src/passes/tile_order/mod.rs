@@ -215,7 +215,7 @@ impl Breaks<'_> {
 }
 
 const WHOLE: &str = "give the tiles to a `sum_accumulator` by `.add(tile, axis)` and take its `.finish()` \
-     after the loop; for a product of matrices write `acc = dot(a, b, acc)`";
+     after the loop; for another combine there is `accumulator`, for a product of matrices `acc = dot(a, b, acc)`";
 
 const CHAIN: &str =
     "let the carried tile be changed by one `dot(a, b, acc)` alone, and scale it after the loop";

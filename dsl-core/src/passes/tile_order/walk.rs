@@ -334,9 +334,6 @@ impl Loop<'_> {
         if let Op::Gather(op::Gather { x, indices, axis }) = *op {
             return of(indices) | of(x) & !(1 << axis.index());
         }
-        if let Op::PrefixSums(op::PrefixSums { x, .. }) = *op {
-            return of(x);
-        }
         if let Op::Join(op::Join { a, b }) = *op {
             return of(a) | of(b);
         }
@@ -432,7 +429,8 @@ fn nonlinear<'a>(operands: impl Iterator<Item = &'a Moves>) -> Moves {
 fn along(op: &Op) -> Option<(&[Value], Axis)> {
     if let Op::Reduce(op::Reduce { sources, axis, .. })
     | Op::Scan(op::Scan { sources, axis, .. })
-    | Op::Sort(op::Sort { sources, axis, .. }) = op
+    | Op::Sort(op::Sort { sources, axis, .. })
+    | Op::Prefixes(op::Prefixes { sources, axis, .. }) = op
     {
         return Some((sources, *axis));
     }
@@ -446,11 +444,6 @@ pub(super) fn takes(op: &Op, of: &dyn Fn(Value) -> u8) -> bool {
     }
     if let Op::Dot(op::Dot { a, b, .. }) = *op {
         return of(a) & 2 != 0 || of(b) & 1 != 0;
-    }
-    if let Op::Accumulate(op::Accumulate { x, axis, .. })
-    | Op::PrefixSums(op::PrefixSums { x, axis, .. }) = *op
-    {
-        return of(x) & 1 << axis.index() != 0;
     }
     false
 }

@@ -1,7 +1,7 @@
 //! What a random program must contain: one op on one data type, the unit of coverage.
 
 use exactile_core::ir::op::{
-    BlockOp, DERIVED_OPS, Derived, Elementwise, SHAPE_OPS, SumOp, TensorOp,
+    AccumulatorOp, BlockOp, DERIVED_OPS, Derived, Elementwise, SHAPE_OPS, TensorOp,
 };
 use exactile_core::ir::{
     AtomicOp, BinaryOp, Class, CompareOp, DType, Func, Function, Inst, Region, TernaryOp, UnaryOp,
@@ -84,10 +84,10 @@ pub enum Structure {
     Reduce(Combine),
     /// `scan`, by its first source.
     Scan(Combine),
-    /// `accumulate`, by its tile, and the total.
+    /// `accumulate`, by its first subtree, and the total.
     Accumulate,
-    /// `prefix_sums`, by its tile.
-    PrefixSums,
+    /// `prefixes`, by its first tile.
+    Prefixes,
     /// `sort`, by its first source.
     Sort,
     /// `dot`, by its operands.
@@ -125,7 +125,7 @@ impl Structure {
         Self::Scan(Combine::Closure),
         Self::Scan(Combine::Several),
         Self::Accumulate,
-        Self::PrefixSums,
+        Self::Prefixes,
         Self::Sort,
         Self::Dot,
         Self::Histogram,
@@ -143,7 +143,6 @@ impl Structure {
                 op.accepts().admits(dtype)
             }
             Self::Histogram => matches!(dtype.class(), Class::Signed | Class::Unsigned),
-            Self::Accumulate | Self::PrefixSums => dtype != DType::Bool,
             // Sums of floats in the order of arrival are not exact.
             Self::Atomic(op) => op.admits(dtype) && !dtype.is_float(),
             Self::Constant
@@ -163,6 +162,8 @@ impl Structure {
             | Self::While
             | Self::If
             | Self::Sort
+            | Self::Accumulate
+            | Self::Prefixes
             | Self::Reduce(Combine::Closure | Combine::Several)
             | Self::Scan(Combine::Closure | Combine::Several) => true,
         }
@@ -193,7 +194,7 @@ impl Structure {
             Self::Scan(Combine::Closure) => "scan closure",
             Self::Scan(Combine::Several) => "scan several",
             Self::Accumulate => "accumulate",
-            Self::PrefixSums => "prefix_sums",
+            Self::Prefixes => "prefixes",
             Self::Sort => "sort",
             Self::Dot => "dot",
             Self::Histogram => "histogram",
@@ -271,10 +272,7 @@ impl Target {
         match self {
             Self::Compare(..) => Some(DType::Bool),
             Self::Structure(Structure::Histogram, _) => Some(DType::I32),
-            Self::Structure(
-                Structure::Accumulate | Structure::PrefixSums | Structure::Dot,
-                dtype,
-            ) => Some(dtype.compute()),
+            Self::Structure(Structure::Dot, dtype) => Some(dtype.compute()),
             Self::Structure(
                 Structure::Store
                 | Structure::StoreMasked
@@ -353,11 +351,16 @@ fn counted(op: BlockOp<'_>) -> Option<Value> {
     if let BlockOp::Histogram(op) = op {
         return Some(op.x);
     }
-    if let BlockOp::Derived(Derived::SumOp(
-        SumOp::Accumulate(op::Accumulate { x, .. }) | SumOp::PrefixSums(op::PrefixSums { x, .. }),
+    if let BlockOp::Derived(Derived::AccumulatorOp(
+        AccumulatorOp::Accumulate(op::Accumulate {
+            subtrees: values, ..
+        })
+        | AccumulatorOp::Prefixes(op::Prefixes {
+            sources: values, ..
+        }),
     )) = op
     {
-        return Some(*x);
+        return values.first().copied();
     }
     if let BlockOp::Derived(Derived::TensorOp(TensorOp::TileStore(op))) = op {
         return Some(op.value);
@@ -379,10 +382,10 @@ fn counted(op: BlockOp<'_>) -> Option<Value> {
 fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structure> {
     Some(match op {
         BlockOp::Elementwise(_) | BlockOp::Yield(_) => return None,
-        BlockOp::Derived(Derived::SumOp(op)) => match op {
-            SumOp::Accumulator(_) | SumOp::Total(_) => return None,
-            SumOp::Accumulate(_) => Structure::Accumulate,
-            SumOp::PrefixSums(_) => Structure::PrefixSums,
+        BlockOp::Derived(Derived::AccumulatorOp(op)) => match op {
+            AccumulatorOp::Accumulator(_) | AccumulatorOp::Total(_) => return None,
+            AccumulatorOp::Accumulate(_) => Structure::Accumulate,
+            AccumulatorOp::Prefixes(_) => Structure::Prefixes,
         },
         BlockOp::Derived(Derived::TensorOp(op)) => match op {
             TensorOp::Tensor(_) => return None,

@@ -15,7 +15,7 @@ impl Checker<'_> {
         let mut func = proven.func().clone();
         let pass: fn(&mut Func) = match name {
             "expand_tiles" => passes::expand_tiles::expand_tiles,
-            "expand_sums" => passes::expand_sums::expand_sums,
+            "expand_accumulators" => passes::expand_accumulators::expand_accumulators,
             "widen_dots" => passes::widen_dots::widen_dots,
             "decompose" => passes::decompose::decompose,
             "simplify" => passes::simplify::simplify,

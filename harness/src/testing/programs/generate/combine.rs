@@ -1,8 +1,8 @@
 //! Reductions, scans and matrix products.
 
 use exactile_core::ir::{
-    Axis, CompareOp, DType, Direction, Literal, Op, Order, Precision, Shape, SortOrder, Type,
-    Value, op,
+    Axis, CompareOp, DType, Direction, Literal, Op, Order, Precision, Region, Shape, SortOrder,
+    Type, Value, op,
 };
 
 use super::super::target::{Combine, Target};
@@ -101,10 +101,7 @@ impl Generator {
             .iter()
             .map(|&source| self.builder.ty(source).with_shape(Shape::SCALAR))
             .collect();
-        let parameters = [elements.clone(), elements].concat();
-        let outer = self.combiner.replace(self.scope.len());
-        let combine = self.region(&parameters, make);
-        self.combiner = outer;
+        let combine = self.combiner(&elements, make);
         let (sources, axis, order) = (sources.to_vec(), Axis(axis as u8), Order::Tree);
         let op = match direction {
             None => Op::Reduce(op::Reduce {
@@ -127,8 +124,21 @@ impl Generator {
         results
     }
 
+    /// A region that combines elements of these types.
+    pub(super) fn combiner(
+        &mut self,
+        elements: &[Type],
+        make: impl FnOnce(&mut Self, &[Value]) -> Vec<Value>,
+    ) -> Region {
+        let parameters = [elements, elements].concat();
+        let outer = self.combiner.replace(self.scope.len());
+        let combine = self.region(&parameters, make);
+        self.combiner = outer;
+        combine
+    }
+
     /// A function of two scalars that is seldom commutative or associative.
-    fn mix(&mut self, lower: Value, higher: Value) -> Value {
+    pub(super) fn mix(&mut self, lower: Value, higher: Value) -> Value {
         let Some(dtype) = self.builder.ty(lower).dtype() else {
             return lower;
         };

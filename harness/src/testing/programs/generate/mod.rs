@@ -5,6 +5,7 @@
 //! store. The ops to be covered are dealt to the programs of a run in turns; a program depends on
 //! its seed and index alone.
 
+mod accumulators;
 mod combine;
 mod control;
 mod launch;
@@ -12,7 +13,6 @@ mod lookup;
 mod memory;
 mod moves;
 mod shapes;
-mod sums;
 mod tensors;
 #[cfg(test)]
 mod tests;
@@ -421,7 +421,7 @@ impl Generator {
             Structure::Reduce(combine) => self.reduce(combine, dtype, shape, depth),
             Structure::Scan(combine) => self.scan(combine, dtype, shape, depth),
             Structure::Accumulate => self.total(dtype, shape, depth),
-            Structure::PrefixSums => self.prefix_sums(dtype, shape, depth),
+            Structure::Prefixes => self.prefixes(dtype, shape, depth),
             Structure::Sort => self.sort(dtype, shape, depth),
             Structure::Dot => self.dot(dtype, shape, depth),
             Structure::Histogram => self.histogram(dtype, shape, depth),

@@ -101,7 +101,7 @@ impl Generator {
             }
             Structure::TileLoad | Structure::TileStore => shape.rank() > 0,
             Structure::Accumulate => shape.rank() < RANK && shape.elements() * 2 <= room.max(2),
-            Structure::Scan(_) | Structure::PrefixSums => shape.rank() > 0,
+            Structure::Scan(_) | Structure::Prefixes => shape.rank() > 0,
             Structure::Sort => shape.rank() > 0,
             Structure::Histogram => shape.rank() == 1,
             Structure::Gather => shape.rank() > 0,
