@@ -6,7 +6,7 @@
 
 use super::Meaning;
 use super::coefficients::{self, LN_2_HIGH, LN_2_LOW, LOG2_E_HIGH};
-use super::formula::{Format, Formula, Scaling};
+use super::formula::{Factors, Format, Formula, Rounded, Scaling};
 use crate::ir::{Approximate, CompareOp, Value};
 use crate::semantics::oracle::wide;
 
@@ -86,9 +86,9 @@ pub(super) const TANH: Meaning = Meaning {
     ],
 };
 
-/// `x = n ln 2 + (rest + tail)` with `rest` at most about ln 2 / 2, and `2^n` as a product.
-struct Reduced {
-    factors: [Value; 2],
+/// `x = n ln 2 + (rest + tail)` with `rest` at most about ln 2 / 2, and `2^n`.
+struct Reduced<P> {
+    power: P,
     rest: Value,
     tail: Value,
 }
@@ -138,7 +138,7 @@ fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
     let slope = formula.polynomial(coefficients::EXP2, rest);
     let one = formula.number(1.0);
     let power = formula.fma(slope, rest, one);
-    formula.scale(power, rounded.factors)
+    formula.scale(power, rounded.power)
 }
 
 /// `2^x` for `x` that is not positive, in the same bits: the last factor is in the coefficients, whose
@@ -153,7 +153,7 @@ fn exp2_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
     let slope = formula.polynomial_scaled_down(coefficients::EXP2, rest);
     let one = formula.unit_down();
     let power = formula.fma(slope, rest, one);
-    formula.mul(power, rounded.factors[0])
+    formula.mul(power, rounded.power[0])
 }
 
 /// `e^x` for `x` that is not positive, in the same bits; see [`exp2_not_positive`].
@@ -165,7 +165,7 @@ fn exp_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
     let series = formula.polynomial_scaled_down(coefficients::EXP, reduced.rest);
     let slope = formula.fma(series, reduced.rest, one);
     let power = formula.fma(slope, reduced.rest, one);
-    formula.mul(power, reduced.factors[0])
+    formula.mul(power, reduced.power[0])
 }
 
 /// `e^x`.
@@ -174,44 +174,57 @@ fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
     let x = limited(formula, x, limits);
     let scaling = formula.scaling(x.both);
     let reduced = reduce(formula, &x, scaling);
-    let power = power(formula, &reduced);
-    formula.scale(power, reduced.factors)
+    let power = power(formula, reduced.rest);
+    formula.scale(power, reduced.power)
 }
 
 /// `e^x` for `x` of magnitude up to 40.
 pub(super) fn exp_near(formula: &mut Formula<'_>, x: Value) -> Value {
-    let reduced = reduce_down(formula, x);
-    let power = power(formula, &reduced);
-    formula.scale(power, reduced.factors)
+    let reduced = reduce_near(formula, x, 1.0);
+    let power = power(formula, reduced.rest);
+    formula.mul(power, reduced.power)
+}
+
+/// `e^rest`.
+fn power(formula: &mut Formula<'_>, rest: Value) -> Value {
+    let one = formula.number(1.0);
+    let series = formula.polynomial(coefficients::EXP, rest);
+    let slope = formula.fma(series, rest, one);
+    formula.fma(slope, rest, one)
+}
+
+fn reduce(formula: &mut Formula<'_>, x: &Limited, scaling: Scaling) -> Reduced<Factors> {
+    let log2_e = formula.constant(LOG2_E_HIGH);
+    let rounded = formula.rounded(scaling, x.both, Some(log2_e));
+    rest(formula, x.lower, rounded, 1.0)
 }
 
 /// Reduces an argument of at most 40 that is not below the lower limit.
-fn reduce_down(formula: &mut Formula<'_>, x: Value) -> Reduced {
+fn reduce_down(formula: &mut Formula<'_>, x: Value) -> Reduced<Factors> {
     let scaling = formula.scaling_down();
     reduce(formula, &Limited { lower: x, both: x }, scaling)
 }
 
-/// `e^rest`.
-fn power(formula: &mut Formula<'_>, reduced: &Reduced) -> Value {
-    let one = formula.number(1.0);
-    let series = formula.polynomial(coefficients::EXP, reduced.rest);
-    let slope = formula.fma(series, reduced.rest, one);
-    formula.fma(slope, reduced.rest, one)
+/// Reduces `x * step` of magnitude up to 40, `step` being a power of two or its negative: the rest and the
+/// tail are `1 / step` of what they are, which changes no rounding.
+fn reduce_near(formula: &mut Formula<'_>, x: Value, step: f64) -> Reduced<Value> {
+    let log2_e = formula.scaled(LOG2_E_HIGH, step);
+    let rounded = formula.rounded_near(x, log2_e);
+    rest(formula, x, rounded, step)
 }
 
-fn reduce(formula: &mut Formula<'_>, x: &Limited, scaling: Scaling) -> Reduced {
-    let log2_e = formula.constant(LOG2_E_HIGH);
-    let rounded = formula.rounded(scaling, x.both, Some(log2_e));
+/// What `n ln 2` leaves of `x * step`, times `1 / step`.
+fn rest<P>(formula: &mut Formula<'_>, x: Value, rounded: Rounded<P>, step: f64) -> Reduced<P> {
     // Exact: x and n ln 2 agree in their leading bits, and both are multiples of a unit that the
     // difference has room for.
-    let high = formula.negated(LN_2_HIGH);
-    let high = formula.fma(rounded.whole, high, x.lower);
-    let low = formula.negated(LN_2_LOW);
+    let high = formula.scaled(LN_2_HIGH, -1.0 / step);
+    let high = formula.fma(rounded.whole, high, x);
+    let low = formula.scaled(LN_2_LOW, -1.0 / step);
     let rest = formula.fma(rounded.whole, low, high);
     let lost = formula.sub(high, rest);
     let tail = formula.fma(rounded.whole, low, lost);
     Reduced {
-        factors: rounded.factors,
+        power: rounded.power,
         rest,
         tail,
     }
@@ -223,12 +236,11 @@ struct Pair {
     low: Value,
 }
 
-/// `e^rest - 1` of a reduced argument, as a sum exact to about half as many bits again.
-fn expm1_rest(formula: &mut Formula<'_>, reduced: &Reduced) -> Pair {
-    let series = formula.polynomial(coefficients::EXP, reduced.rest);
+/// What `e^rest - 1` of a reduced argument is beyond `rest`, all times `1 / step`.
+fn curve<P>(formula: &mut Formula<'_>, reduced: &Reduced<P>, step: f64) -> Value {
+    let series = formula.polynomial_scaled(coefficients::EXP, reduced.rest, (step, step));
     let square = formula.mul(reduced.rest, reduced.rest);
-    let curve = formula.fma(series, square, reduced.tail);
-    fast_sum(formula, reduced.rest, curve)
+    formula.fma(series, square, reduced.tail)
 }
 
 /// `a + b` where the exponent of `a` is at least that of `b`, or `a` is zero.
@@ -246,23 +258,29 @@ fn sigmoid(formula: &mut Formula<'_>, x: Value) -> Value {
     let magnitude = formula.abs(x);
     let argument = formula.neg(magnitude);
     let (least, _) = exp_limits(formula.format);
-    let x_limited = limited(formula, argument, (least, 0.0));
-    let argument = x_limited.lower;
-    let scaling = formula.scaling_down();
-    let reduced = reduce(formula, &x_limited, scaling);
-    let less_one = expm1_rest(formula, &reduced);
+    let argument = formula.at_least(argument, least);
+    let reduced = reduce_down(formula, argument);
+    let curve = curve(formula, &reduced, 1.0);
     let one = formula.number(1.0);
     let zero = formula.number(0.0);
-    let power = fast_sum(formula, one, less_one.high);
-    let power_low = formula.add(power.low, less_one.low);
-    let t = formula.scale(power.high, reduced.factors);
-    let t_low = formula.scale(power_low, reduced.factors);
+    let less_one = formula.add(reduced.rest, curve);
+    let power = formula.add(one, less_one);
+    // Exact: what the power has beyond 1 is a multiple of its unit, and near to the rest.
+    let beyond = formula.sub(power, one);
+    let lost = formula.sub(reduced.rest, beyond);
+    let power_low = formula.add(lost, curve);
+    let t = formula.scale(power, reduced.power);
+    let t_low = formula.scale(power_low, reduced.power);
     let sum = fast_sum(formula, one, t);
     let sum_low = formula.add(sum.low, t_low);
 
     let positive = formula.compare(CompareOp::Ge, x, 0.0);
     let numerator = formula.select(positive, one, t);
-    let numerator_low = formula.select(positive, zero, t_low);
+    // Far away 1 + t is 1, and what rounding to subnormals leaves of `t_low` is nothing to go by.
+    let far = sigmoid_limits(formula.format);
+    let is_far = formula.compare(CompareOp::Lt, argument, far);
+    let is_whole = formula.or(positive, is_far);
+    let numerator_low = formula.select(is_whole, zero, t_low);
     let quotient = formula.div(numerator, sum.high);
     let negated = formula.neg(quotient);
     let remainder = formula.fma(negated, sum.high, numerator);
@@ -271,46 +289,49 @@ fn sigmoid(formula: &mut Formula<'_>, x: Value) -> Value {
     // 1 / (1 + t) is the quotient itself, or what it lacks to 1.
     let complement = formula.sub(one, quotient);
     let reciprocal = formula.select(positive, quotient, complement);
-    let corrected = formula.fma(remainder, reciprocal, quotient);
-    // Where 1 + t rounds to 1 the quotient is t; its remainder would be lost among subnormals.
-    let far = sigmoid_limits(formula.format);
-    let is_far = formula.compare(CompareOp::Lt, argument, far);
-    formula.select(is_far, numerator, corrected)
+    formula.fma(remainder, reciprocal, quotient)
 }
 
-/// `sinh(x) / cosh(x)` as `-m / (m + 2)` with `m = e^(-2|x|) - 1`, in the sign of `x`.
+/// `sinh(x) / cosh(x)` as `m / (1 - m)` with `m = (1 - e^(-2|x|)) / 2`, in the sign of `x`.
 ///
-/// The quotient is corrected by what `m`, `m + 2` and the division lost.
+/// The quotient is corrected by what `m`, `1 - m` and the division lost.
 fn tanh(formula: &mut Formula<'_>, x: Value) -> Value {
     let magnitude = formula.abs(x);
     let (saturation, tiny) = tanh_limits(formula.format);
     let limited = formula.at_most(magnitude, saturation);
-    let minus_two = formula.number(-2.0);
-    let argument = formula.mul(limited, minus_two);
-    let reduced = reduce_down(formula, argument);
-    let less_one = expm1_rest(formula, &reduced);
-    let two = formula.number(2.0);
-    let [first, last] = reduced.factors;
-    let factor = formula.mul(first, last);
-    let minus_one = formula.number(-1.0);
-    let offset = fast_sum(formula, minus_one, factor);
-    let m = formula.fma(less_one.high, factor, offset.high);
-    let lost = formula.sub(offset.high, m);
-    let lost = formula.fma(less_one.high, factor, lost);
-    let lost = formula.add(lost, offset.low);
-    let m_low = formula.fma(less_one.low, factor, lost);
+    let reduced = reduce_near(formula, limited, -2.0);
+    let curve = curve(formula, &reduced, -2.0);
+    // Half of 1 - e^rest.
+    let part = fast_sum(formula, reduced.rest, curve);
+    let one = formula.number(1.0);
+    let half = formula.number(0.5);
+    let minus_half = formula.number(-0.5);
+    let factor = reduced.power;
+    let offset = formula.fma(factor, minus_half, half);
+    let lost = formula.sub(half, offset);
+    let offset_low = formula.fma(factor, minus_half, lost);
+    let m = formula.fma(part.high, factor, offset);
+    let lost = formula.sub(offset, m);
+    let lost = formula.fma(part.high, factor, lost);
+    let lost = formula.add(lost, offset_low);
+    let m_low = formula.fma(part.low, factor, lost);
 
-    let sum = fast_sum(formula, two, m);
-    let sum_low = formula.add(sum.low, m_low);
-    let numerator = formula.neg(m);
-    let quotient = formula.div(numerator, sum.high);
+    let sum = formula.sub(one, m);
+    let lost = formula.sub(one, sum);
+    let sum_low = formula.sub(lost, m);
+    let sum_low = formula.sub(sum_low, m_low);
+    // No less where tanh is not its argument.
+    let numerator = formula.at_least(m, tiny / 2.0);
+    let quotient = formula.div(numerator, sum);
     // Minus what numerator - quotient * sum leaves.
-    let remainder = formula.fma(quotient, sum.high, m);
-    let low = formula.fma(quotient, sum_low, m_low);
+    let negated = formula.neg(m);
+    let remainder = formula.fma(quotient, sum, negated);
+    let negated = formula.neg(m_low);
+    let low = formula.fma(quotient, sum_low, negated);
     let remainder = formula.add(remainder, low);
-    // 1 / sum is (1 + quotient) / 2.
-    let half = formula.number(-0.5);
-    let slope = formula.fma(quotient, half, half);
+    // 1 / (1 - m) is 1 + quotient.
+    let minus_one = formula.number(-1.0);
+    let slope = formula.fma(quotient, minus_one, minus_one);
     let corrected = formula.fma(remainder, slope, quotient);
 
     let negated = formula.neg(corrected);

@@ -109,12 +109,15 @@ pub(super) struct Scaling {
 }
 
 /// A number that was rounded to an integer `n`, and `2^n`.
-pub(super) struct Rounded {
+pub(super) struct Rounded<P> {
     /// `n` as a float.
     pub(super) whole: Value,
-    /// `2^n` as a product.
-    pub(super) factors: [Value; 2],
+    /// `2^n`, or a product of that value.
+    pub(super) power: P,
 }
+
+/// Two factors of `2^n`.
+pub(super) type Factors = [Value; 2];
 
 impl<'a> Formula<'a> {
     /// A formula in `x`, a value of the format's float type.
@@ -131,17 +134,17 @@ impl<'a> Formula<'a> {
     }
 
     pub(super) fn constant(&mut self, constant: Constant) -> Value {
-        self.number(match self.format {
-            Format::Single => f64::from(constant.single),
-            Format::Double => constant.double,
-        })
+        self.scaled(constant, 1.0)
     }
 
-    pub(super) fn negated(&mut self, constant: Constant) -> Value {
-        self.constant(Constant {
-            single: -constant.single,
-            double: -constant.double,
-        })
+    /// The constant times a power of two or its negative.
+    pub(super) fn scaled(&mut self, constant: Constant, by: f64) -> Value {
+        self.number(
+            by * match self.format {
+                Format::Single => f64::from(constant.single),
+                Format::Double => constant.double,
+            },
+        )
     }
 
     pub(super) fn integer(&mut self, value: u64) -> Value {
@@ -184,6 +187,10 @@ impl<'a> Formula<'a> {
 
     pub(super) fn approximate(&mut self, op: Approximate, x: Value) -> Value {
         self.builder.approximate(op, x)
+    }
+
+    pub(super) fn or(&mut self, lhs: Value, rhs: Value) -> Value {
+        self.builder.or(lhs, rhs)
     }
 
     pub(super) fn and(&mut self, lhs: Value, rhs: Value) -> Value {
@@ -242,22 +249,30 @@ impl<'a> Formula<'a> {
 
     /// The polynomial at `x` by Horner's scheme, one fused multiply-add for each power.
     pub(super) fn polynomial(&mut self, polynomial: Polynomial, x: Value) -> Value {
-        match self.format {
-            Format::Single => self.horner(polynomial.single.iter().map(|&c| f64::from(c)), x),
-            Format::Double => self.horner(polynomial.double.iter().copied(), x),
-        }
+        self.polynomial_scaled(polynomial, x, (1.0, 1.0))
     }
 
     /// As [`Self::polynomial`], with all coefficients multiplied by the last factor of a scaling down.
     pub(super) fn polynomial_scaled_down(&mut self, polynomial: Polynomial, x: Value) -> Value {
-        let unit = self.format.last_factor_down();
-        match self.format {
-            Format::Single => {
-                let coefficients = polynomial.single.iter();
-                self.horner(coefficients.map(|&c| f64::from(c) * unit), x)
-            }
-            Format::Double => self.horner(polynomial.double.iter().map(|&c| c * unit), x),
-        }
+        self.polynomial_scaled(polynomial, x, (self.format.last_factor_down(), 1.0))
+    }
+
+    /// The polynomial at `x * step`, times `unit`; both are powers of two or their negatives, which the
+    /// coefficients take in, so that all sums round alike.
+    pub(super) fn polynomial_scaled(
+        &mut self,
+        polynomial: Polynomial,
+        x: Value,
+        (unit, step): (f64, f64),
+    ) -> Value {
+        let coefficients: Vec<f64> = match self.format {
+            Format::Single => polynomial.single.iter().map(|&c| f64::from(c)).collect(),
+            Format::Double => polynomial.double.to_vec(),
+        };
+        let degree = coefficients.len() as i32 - 1;
+        let powers = (0..=degree).rev().map(|power| unit * step.powi(power));
+        let scaled = coefficients.into_iter().zip(powers).map(|(c, by)| c * by);
+        self.horner(scaled, x)
     }
 
     /// The last factor of a scaling down.
@@ -309,24 +324,40 @@ impl<'a> Formula<'a> {
     }
 
     /// `x` rounded to an integer; `x * factor` if there is a factor.
-    pub(super) fn rounded(&mut self, scaling: Scaling, x: Value, factor: Option<Value>) -> Rounded {
-        let sum = match factor {
-            Some(factor) => self.fma(x, factor, scaling.magic),
-            None => self.add(x, scaling.magic),
-        };
-        let whole = self.sub(sum, scaling.magic);
-        let bits = self.bits_of(sum);
-        // The high bits of the sum are gone after the shift.
-        let shifted = self.shl(bits, self.format.significand());
-        let first = self.float_from(shifted);
+    pub(super) fn rounded(
+        &mut self,
+        scaling: Scaling,
+        x: Value,
+        factor: Option<Value>,
+    ) -> Rounded<Factors> {
+        let Rounded { whole, power } = self.rounded_by(scaling.magic, x, factor);
         Rounded {
             whole,
-            factors: [first, scaling.last],
+            power: [power, scaling.last],
         }
     }
 
+    /// `x * factor` rounded to an integer that is the exponent of a normal number.
+    pub(super) fn rounded_near(&mut self, x: Value, factor: Value) -> Rounded<Value> {
+        let magic = self.number(self.format.magic(self.format.bias()));
+        self.rounded_by(magic, x, Some(factor))
+    }
+
+    fn rounded_by(&mut self, magic: Value, x: Value, factor: Option<Value>) -> Rounded<Value> {
+        let sum = match factor {
+            Some(factor) => self.fma(x, factor, magic),
+            None => self.add(x, magic),
+        };
+        let whole = self.sub(sum, magic);
+        let bits = self.bits_of(sum);
+        // The high bits of the sum are gone after the shift.
+        let shifted = self.shl(bits, self.format.significand());
+        let power = self.float_from(shifted);
+        Rounded { whole, power }
+    }
+
     /// `x * factors[0] * factors[1]`.
-    pub(super) fn scale(&mut self, x: Value, factors: [Value; 2]) -> Value {
+    pub(super) fn scale(&mut self, x: Value, factors: Factors) -> Value {
         let once = self.mul(x, factors[0]);
         self.mul(once, factors[1])
     }
