@@ -2,6 +2,7 @@
 
 use exactile_core::ir::op::Elementwise;
 use exactile_core::ir::{BinaryOp, CompareOp, DType, TernaryOp, UnaryOp, Value, op};
+use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, InstructionOpcode, IntValue, Operand};
 use inkwell::{FloatPredicate, IntPredicate};
 
@@ -77,6 +78,9 @@ impl<'c> Emitter<'_, 'c> {
         yes: BasicValueEnum<'c>,
         no: BasicValueEnum<'c>,
     ) -> Result<BasicValueEnum<'c>> {
+        if let Some(limited) = self.limited(condition, yes, no)? {
+            return Ok(limited);
+        }
         let wide = |value: BasicValueEnum<'c>| {
             value.is_int_value() && value.into_int_value().get_type().get_bit_width() == 64
         };
@@ -103,6 +107,35 @@ impl<'c> Emitter<'_, 'c> {
         .try_as_basic_value()
         .basic()
         .ok_or_else(|| Error::Llvm("`selp` has no result".to_string()))
+    }
+
+    /// An `f32` or a limit that is no zero, by whether it is beyond the limit, as the minimum or the maximum
+    /// that NaN stays NaN in.
+    fn limited(
+        &self,
+        condition: IntValue<'c>,
+        yes: BasicValueEnum<'c>,
+        no: BasicValueEnum<'c>,
+    ) -> Result<Option<BasicValueEnum<'c>>> {
+        let single = BasicTypeEnum::from(self.context.f32_type());
+        let Some(compare) = condition.as_instruction() else {
+            return Ok(None);
+        };
+        let operand = |index| compare.get_operand(index).and_then(Operand::value);
+        let is_limit = yes.get_type() == single && {
+            let number = yes.into_float_value().get_constant();
+            number.is_some_and(|(number, _)| number != 0.0 && !number.is_nan())
+        };
+        if !is_limit || [operand(0), operand(1)] != [Some(no), Some(yes)] {
+            return Ok(None);
+        }
+        let name = match compare.get_fcmp_predicate() {
+            Some(FloatPredicate::OLT) => "llvm.maximum",
+            Some(FloatPredicate::OGT) => "llvm.minimum",
+            _ => return Ok(None),
+        };
+        let operands = [yes.into(), no.into()];
+        self.intrinsic_value(name, &[single], &operands).map(Some)
     }
 
     fn unary(
