@@ -11,8 +11,8 @@ use crate::facts::Facts;
 use crate::ir::Func;
 use crate::lower::{distributed, sequential};
 use crate::passes::{
-    decompose, expand_accumulators, expand_tiles, legalise, long_sums, nan_bits, narrow, resolve,
-    sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
+    decompose, expand_accumulators, expand_tiles, legalise, long_sums, nan_bits, narrow, quotients,
+    resolve, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::assign::assign;
 use crate::schedule::homes::homes;
@@ -124,6 +124,13 @@ const LANE: &[Stage] = &[
 /// What every lane function needs before a backend takes it, one written by hand as well.
 const FINISH: &[Stage] = &[
     plain!("canonical_reads", nan_bits::canonical_reads),
+    Stage {
+        name: "shorten_quotients",
+        run: |func, context| {
+            quotients::shorten_quotients(func, &context.target.native);
+            Ok(())
+        },
+    },
     Stage {
         name: "legalise",
         run: |func, context| {

@@ -43,6 +43,9 @@ macro_rules! for_each_function_family {
                 Log2 "approx_log2" approx_log2 F32 hidden = logarithm::LOG2;
                 /// The device's own 1 / x.
                 Reciprocal "approx_reciprocal" approx_reciprocal F32 hidden = root::RECIPROCAL;
+                /// The device's own 1 / x within 1 ulp, where x and that are normal numbers; elsewhere it may
+                /// take subnormal ones for zero.
+                NormalReciprocal "approx_normal_reciprocal" approx_normal_reciprocal F32 hidden = root::RECIPROCAL;
                 /// The device's own 1 / sqrt(x).
                 Rsqrt "approx_rsqrt" approx_rsqrt F32 hidden = root::RSQRT;
             }

@@ -4,9 +4,12 @@
 //! canonicalising. The definitions of `exp` and its kin are written so that the answer is yes. And the
 //! argument of `exp(x - max(x))` is never positive, which saves its upward scaling.
 
+mod identities;
+
 use crate::entity::EntityMap;
 use crate::ir::dataflow::{Analysis, Facts, solve};
 use crate::ir::index_map::dim_bits;
+use crate::ir::numbers::filling;
 use crate::ir::{
     BinaryOp, CompareOp, DType, Func, IndexMap, Inst, Literal, Op, TernaryOp, UnaryOp, Value, op,
 };
@@ -30,47 +33,93 @@ const ANYTHING: Range = Range {
 /// type but of those with a small exponent, such as `f16`, which are left out.
 const LIMIT: f64 = 1e30;
 
+/// What becomes of a bound that was computed in `f64`.
+#[derive(Clone, Copy)]
+enum Rounding {
+    /// Nothing: it is exact.
+    Exact,
+    /// It is rounded to `f32`, which keeps the order of numbers.
+    Single,
+    /// It is widened by more than the roundings of one op: in any type, a number below the least normal `f32`
+    /// may round to zero or away from it.
+    Coarse,
+}
+
+impl Rounding {
+    fn of(dtype: DType) -> Self {
+        match dtype == DType::F32 {
+            true => Self::Single,
+            false => Self::Coarse,
+        }
+    }
+
+    /// Of the exact product of a fused multiply-add: `f64` holds that of two `f32`.
+    fn of_factors(dtype: DType) -> Self {
+        match dtype == DType::F32 {
+            true => Self::Exact,
+            false => Self::Coarse,
+        }
+    }
+
+    /// A lower bound for a negative sign, else an upper one.
+    fn round(self, bound: f64, sign: f64) -> f64 {
+        match self {
+            Self::Exact => bound,
+            Self::Single => f64::from((bound + sign * 4.0 * f64::EPSILON * bound.abs()) as f32),
+            Self::Coarse => bound + sign * (0.01 * bound.abs() + f64::from(f32::MIN_POSITIVE)),
+        }
+    }
+}
+
 /// How many values are searched for the greatest one of a row.
 const NEAREST: usize = 64;
 
 impl Range {
-    /// The hull of these bounds, widened by more than the roundings of one op: in any type, a number
-    /// below the least normal `f32` may round to zero or away from it.
-    fn hull(bounds: &[f64], nan: bool) -> Self {
-        let low = bounds.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = bounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let widened = |bound: f64, sign: f64| {
-            let wide = bound + sign * (0.01 * bound.abs() + f64::from(f32::MIN_POSITIVE));
-            if wide * sign > LIMIT {
-                sign * f64::INFINITY
-            } else {
-                wide
-            }
-        };
-        Self {
-            low: widened(low, -1.0),
-            high: widened(high, 1.0),
-            nan,
-        }
+    fn new((low, high): (f64, f64), nan: bool) -> Self {
+        Self { low, high, nan }
     }
 
-    fn sum(self, other: Self) -> Self {
+    /// The hull of these bounds, rounded.
+    fn hull(bounds: &[f64], nan: bool, rounding: Rounding) -> Self {
+        let low = bounds.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = bounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let rounded = |bound: f64, sign: f64| {
+            let outer = rounding.round(bound, sign);
+            match outer * sign > LIMIT {
+                true => sign * f64::INFINITY,
+                false => outer,
+            }
+        };
+        Self::new((rounded(low, -1.0), rounded(high, 1.0)), nan)
+    }
+
+    fn sum(self, other: Self, rounding: Rounding) -> Self {
         let opposite = |a: Self, b: Self| a.high == f64::INFINITY && b.low == f64::NEG_INFINITY;
         let nan = self.nan || other.nan || opposite(self, other) || opposite(other, self);
         let or = |sum: f64, otherwise: f64| if sum.is_nan() { otherwise } else { sum };
         let low = or(self.low + other.low, f64::NEG_INFINITY);
         let high = or(self.high + other.high, f64::INFINITY);
-        Self::hull(&[low, high], nan)
+        Self::hull(&[low, high], nan, rounding)
     }
 
-    fn product(self, other: Self) -> Self {
+    fn product(self, other: Self, rounding: Rounding) -> Self {
         let meets_zero = |range: Self| range.low <= 0.0 && range.high >= 0.0;
         let unbounded = |range: Self| range.low.is_infinite() || range.high.is_infinite();
         let indefinite = |a: Self, b: Self| meets_zero(a) && unbounded(b);
         let nan = self.nan || other.nan || indefinite(self, other) || indefinite(other, self);
         let times = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { a * b };
         let ends = |x: f64| [times(x, other.low), times(x, other.high)];
-        Self::hull(&[ends(self.low), ends(self.high)].concat(), nan)
+        Self::hull(&[ends(self.low), ends(self.high)].concat(), nan, rounding)
+    }
+
+    fn square(self, rounding: Rounding) -> Self {
+        let magnitude = self.magnitude();
+        let least = match self.low <= 0.0 && self.high >= 0.0 {
+            true => 0.0,
+            false => self.low.abs().min(self.high.abs()),
+        };
+        let bounds = [least * least, magnitude.high * magnitude.high];
+        Self::hull(&bounds, self.nan, rounding)
     }
 
     fn negated(self) -> Self {
@@ -104,10 +153,23 @@ pub(super) struct Ranges(Facts<Range>);
 
 /// What the floats of a function may be.
 pub(super) fn ranges(func: &Func) -> Ranges {
-    Ranges(value_ranges(func))
+    Ranges(value_ranges(func, None))
+}
+
+/// The same and more: where integers are the bits of a float and `hidden` holds of them, what is made of them
+/// meets only NaN if the float is NaN. The range of what they become leaves NaN out, and is no promise for
+/// anything else.
+pub(super) fn ranges_but_of_hidden(func: &Func, hidden: &EntityMap<Value, bool>) -> Ranges {
+    Ranges(value_ranges(func, Some(hidden)))
 }
 
 impl Ranges {
+    /// Whether every number that `value` may be lies in `low..=high`.
+    pub(super) fn lies_in(&self, value: Value, (low, high): (f64, f64)) -> bool {
+        let range = self.0[value];
+        low <= range.low && range.high <= high
+    }
+
     pub(super) fn may_be_nan(&self, value: Value) -> bool {
         self.0[value].nan
     }
@@ -118,7 +180,7 @@ impl Ranges {
             nan: false,
             ..self.0[*value]
         };
-        let result = arithmetic(op, number);
+        let result = arithmetic(op, DType::F64, number);
         !matches!(op, Op::Unary(_)) && result.is_none_or(|result| result.nan)
     }
 }
@@ -126,20 +188,37 @@ impl Ranges {
 /// For each value whether it is a float that is zero, negative or NaN.
 pub fn not_positive(func: &Func) -> EntityMap<Value, bool> {
     let mut found = EntityMap::filled(func.value_count(), false);
-    for (value, range) in value_ranges(func).iter() {
+    for (value, range) in value_ranges(func, None).iter() {
         found[value] = range.high <= 0.0;
     }
     found
 }
 
-fn value_ranges(func: &Func) -> Facts<Range> {
+fn value_ranges(func: &Func, hidden: Option<&EntityMap<Value, bool>>) -> Facts<Range> {
     let definitions = func.definitions();
-    solve(func, &Floats { func, definitions })
+    let floats = Floats {
+        func,
+        definitions,
+        hidden,
+    };
+    solve(func, &floats)
 }
 
 struct Floats<'a> {
     func: &'a Func,
     definitions: EntityMap<Value, Option<Inst>>,
+    hidden: Option<&'a EntityMap<Value, bool>>,
+}
+
+impl Floats<'_> {
+    fn definition(&self, value: Value) -> Option<&Op> {
+        self.definitions[value].map(|inst| self.func.op(inst))
+    }
+
+    /// The number that fills a value.
+    fn constant(&self, value: Value) -> Option<Literal> {
+        filling(value, |value| self.definition(value))
+    }
 }
 
 impl Analysis for Floats<'_> {
@@ -155,8 +234,9 @@ impl Analysis for Floats<'_> {
 
     fn result(&self, facts: &Facts<Range>, inst: Inst, result: Value) -> Range {
         let single = self.func.inst(inst).results.len() == 1;
-        if single && !self.func.ty(result).dtype().is_some_and(is_small) {
-            range(self.func, &self.definitions, facts, inst)
+        let dtype = self.func.ty(result).dtype();
+        if single && let Some(dtype) = dtype.filter(|&dtype| !is_small(dtype)) {
+            self.range(facts, inst, dtype)
         } else {
             ANYTHING
         }
@@ -221,40 +301,44 @@ fn bounds_from_above(
     false
 }
 
-fn range(
-    func: &Func,
-    definitions: &EntityMap<Value, Option<Inst>>,
-    ranges: &Facts<Range>,
-    inst: Inst,
-) -> Range {
-    let op = func.op(inst);
-    if let Op::Constant(op::Constant { value }) = op {
-        return constant(*value);
-    }
-    if let Some(x) = op.rearranged() {
-        return ranges[x];
-    }
-    if let Op::Select(op) = op {
-        let condition = definitions[op.condition].map(|inst| func.op(inst));
-        return chosen(condition, ranges, op.on_true, op.on_false);
-    }
-    if let Op::Binary(op::Binary {
-        op: BinaryOp::Sub,
-        lhs,
-        rhs,
-    }) = op
-        && bounds_from_above(func, definitions, *rhs, *lhs)
-    {
-        return Range {
-            high: 0.0,
-            ..ANYTHING
+impl Floats<'_> {
+    fn range(&self, ranges: &Facts<Range>, inst: Inst, dtype: DType) -> Range {
+        let op = self.func.op(inst);
+        if let Op::Constant(op::Constant { value }) = op {
+            return constant(*value);
+        }
+        if let Some(x) = op.rearranged() {
+            return ranges[x];
+        }
+        if let Op::Select(op) = op {
+            let condition = self.definition(op.condition);
+            return chosen(condition, ranges, op.on_true, op.on_false);
+        }
+        if let Op::Binary(op::Binary {
+            op: BinaryOp::Sub,
+            lhs,
+            rhs,
+        }) = op
+            && bounds_from_above(self.func, &self.definitions, *rhs, *lhs)
+        {
+            return Range {
+                high: 0.0,
+                ..ANYTHING
+            };
+        }
+        let identity = match dtype == DType::F32 {
+            true => self.identity(ranges, op),
+            false => None,
         };
+        identity
+            .or_else(|| arithmetic(op, dtype, |x| ranges[*x]))
+            .unwrap_or(ANYTHING)
     }
-    arithmetic(op, |x| ranges[*x]).unwrap_or(ANYTHING)
 }
 
 /// What arithmetic makes of operands in these ranges; nothing where this analysis has no rule.
-fn arithmetic(op: &Op, of: impl Fn(&Value) -> Range) -> Option<Range> {
+fn arithmetic(op: &Op, dtype: DType, of: impl Fn(&Value) -> Range) -> Option<Range> {
+    let rounding = Rounding::of(dtype);
     if let Op::Unary(op::Unary { op, x }) = op {
         return match op {
             UnaryOp::Neg => Some(of(x).negated()),
@@ -264,9 +348,10 @@ fn arithmetic(op: &Op, of: impl Fn(&Value) -> Range) -> Option<Range> {
     }
     if let Op::Binary(op::Binary { op, lhs, rhs }) = op {
         return match op {
-            BinaryOp::Add => Some(of(lhs).sum(of(rhs))),
-            BinaryOp::Sub => Some(of(lhs).sum(of(rhs).negated())),
-            BinaryOp::Mul => Some(of(lhs).product(of(rhs))),
+            BinaryOp::Add => Some(of(lhs).sum(of(rhs), rounding)),
+            BinaryOp::Sub => Some(of(lhs).sum(of(rhs).negated(), rounding)),
+            BinaryOp::Mul if lhs == rhs => Some(of(lhs).square(rounding)),
+            BinaryOp::Mul => Some(of(lhs).product(of(rhs), rounding)),
             BinaryOp::Div | BinaryOp::Rem | BinaryOp::Shl | BinaryOp::Shr => None,
             BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Minnum | BinaryOp::Maxnum => None,
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => None,
@@ -276,7 +361,10 @@ fn arithmetic(op: &Op, of: impl Fn(&Value) -> Range) -> Option<Range> {
         return None;
     };
     match op {
-        TernaryOp::Fma => Some(of(a).product(of(b)).sum(of(c))),
+        TernaryOp::Fma => {
+            let product = of(a).product(of(b), Rounding::of_factors(dtype));
+            Some(product.sum(of(c), rounding))
+        }
     }
 }
 

@@ -23,6 +23,7 @@ mod mask_ranges;
 pub mod nan_bits;
 pub mod narrow;
 pub mod proof;
+pub mod quotients;
 pub mod ranges;
 pub mod resolve;
 pub mod rewrite;

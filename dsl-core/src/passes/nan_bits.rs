@@ -82,6 +82,21 @@ fn seen_reads(func: &Func) -> EntityMap<Value, bool> {
     found
 }
 
+/// For each value whether it is the bits of a float, and what they become meets only NaN if that is NaN.
+pub(super) fn hidden_reads(func: &Func) -> EntityMap<Value, bool> {
+    let mut hidden = EntityMap::filled(func.value_count(), false);
+    let mut reading = Reading::new(func);
+    for inst in func.all_insts() {
+        if let (Op::Bitcast(op::Bitcast { x }), &[bits]) =
+            (func.op(inst), &func.inst(inst).results[..])
+            && is_float(func, *x)
+        {
+            hidden[bits] = reading.is_hidden(bits, *x);
+        }
+    }
+    hidden
+}
+
 fn is_float(func: &Func, value: Value) -> bool {
     func.ty(value).dtype().is_some_and(|dtype| dtype.is_float())
 }

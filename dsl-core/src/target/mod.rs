@@ -92,6 +92,8 @@ pub struct Native {
     pub from_integers: &'static [DType],
     /// The floats that `f64` rounds to.
     pub from_f64: &'static [DType],
+    /// The floats of which one step of Newton's makes the correctly rounded reciprocal of the machine's own.
+    pub reciprocals: &'static [DType],
 }
 
 impl Native {
@@ -120,6 +122,7 @@ const NATIVE_CPU: Native = Native {
     ],
     from_integers: &[DType::F32, DType::F64],
     from_f64: &[DType::F32],
+    reciprocals: &[],
 };
 
 /// PTX orders -0 < +0, but devices have no minimum of `f64`. Integers go to `bf16` by way of wider floats:
@@ -135,6 +138,7 @@ const fn native_gpu(capability: (u32, u32)) -> Native {
             ..9 => &[DType::F16, DType::F32],
             9.. => &[DType::F16, DType::BF16, DType::F32],
         },
+        reciprocals: &[DType::F32],
     }
 }
 

@@ -24,12 +24,13 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// One PTX instruction, in the form that keeps subnormals.
+    /// One PTX instruction, in the form that keeps subnormals unless there are none.
     pub(super) fn approximate(&self, op: Approximate, x: FloatValue<'c>) -> Result<FloatValue<'c>> {
         let instruction = match op {
             Approximate::Exp2 => "ex2.approx.f32",
             Approximate::Log2 => "lg2.approx.f32",
             Approximate::Reciprocal => "rcp.approx.f32",
+            Approximate::NormalReciprocal => "rcp.approx.ftz.f32",
             Approximate::Rsqrt => "rsqrt.approx.f32",
         };
         let text = format!("{instruction} $0, $1;");

@@ -20,6 +20,7 @@ const BARE: Native = Native {
     number_extrema: &[],
     to_integers: &[],
     from_integers: &[DType::F32, DType::F64],
+    reciprocals: &[],
     from_f64: &[DType::F32],
 };
 
