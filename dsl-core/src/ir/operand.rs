@@ -23,7 +23,7 @@ impl Side {
             true => (major, k),
             false => (k, major),
         };
-        let mixed = inner % CHUNK ^ (outer & 7) << 3;
+        let mixed = (inner % CHUNK) ^ ((outer & 7) << 3);
         inner / CHUNK * self.chunk + outer * CHUNK + mixed
     }
 }
