@@ -164,8 +164,25 @@ pub fn access_layout(
         .expect("broken invariant: every bit of the tile is dealt once")
 }
 
+/// Log2 of the neighbours along an axis, of these index bits, that the lanes of a warp write at once.
+fn run(layout: &LinearLayout, axis: u64) -> u32 {
+    let lowest = axis.trailing_zeros();
+    let mut lanes = false;
+    let held = (lowest..64).take_while(|&bit| axis >> bit & 1 == 1);
+    let together = held.take_while(|&bit| match layout.holder(bit) {
+        Holder::Register(_) => !lanes,
+        Holder::Lane(_) => {
+            lanes = true;
+            true
+        }
+        Holder::Warp(_) | Holder::Mixed => false,
+    });
+    together.count() as u32
+}
+
 /// Whether a store in layout `found` touches memory as one in `preferred` does: lanes walk the axis
-/// of these index bits, in which memory is contiguous, and no farther apart than `line_bytes`.
+/// of these index bits, in which memory is contiguous, and no farther apart than `line_bytes`; and together they
+/// write whole lines where those of `preferred` do.
 #[must_use]
 pub fn is_coalesced(
     found: &LinearLayout,
@@ -174,6 +191,11 @@ pub fn is_coalesced(
     bytes: u32,
     line_bytes: u32,
 ) -> bool {
+    let sectors =
+        |layout: &LinearLayout| (u64::from(bytes) << run(layout, axis)).min(line_bytes.into());
+    if sectors(found) < sectors(preferred) {
+        return false;
+    }
     let first = |layout: &LinearLayout| layout.lane_columns().first().copied().unwrap_or(0);
     let (found, preferred) = (first(found), first(preferred));
     if found == 0 || preferred & axis == 0 {

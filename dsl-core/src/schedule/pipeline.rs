@@ -183,9 +183,10 @@ impl Pipeliner {
         }
         op.init.extend(state);
         func.inst_mut(inst).op = Op::For(op);
-        let mut top = func.region(func.body()).insts.iter().copied();
-        let top = top.find(|&it| it == inst || owns(func, it, inst));
-        insert_before(func, top.unwrap_or(inst), begun);
+        let around = func.all_insts().into_iter();
+        let mut loops = around.filter(|&it| matches!(func.op(it), Op::For(_) | Op::While(_)));
+        let outermost = loops.find(|&it| it == inst || owns(func, it, inst));
+        insert_before(func, outermost.unwrap_or(inst), begun);
         insert_before(func, inst, before);
     }
 

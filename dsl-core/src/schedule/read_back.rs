@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::rings::{Fed, Ring, other_of};
 use crate::ir::{Func, Inst, Op, Value, op};
+use crate::passes::rewrite::replace_uses;
 
 /// Makes loads, or the products that they feed, read this slot of their buffers. Masked elements are zero there,
 /// which becomes `other`.
@@ -14,9 +15,11 @@ pub(super) fn read_back(
     slot: Value,
 ) {
     let mut gone = BTreeSet::new();
+    let begun = func.definitions();
     for (load, buffer) in buffers {
         if let Some(fed) = rings[&load].fed {
             gone.extend([load, fed.store]);
+            gone.extend(begun.get(fed.buffer).copied().flatten());
             feed(func, &fed, buffer, slot);
             continue;
         }
@@ -42,6 +45,46 @@ pub(super) fn read_back(
         insts.retain(|inst| !gone.contains(inst));
         func.region_mut(region).insts = settled(func, insts, slot);
     }
+    merge_branches(func);
+}
+
+/// Does without a branch where both sides are one instruction and the same: products of masked tiles and of
+/// whole ones, once copies have brought both.
+fn merge_branches(func: &mut Func) {
+    let mut same = BTreeMap::new();
+    for region in func.all_regions() {
+        let mut insts = Vec::new();
+        for inst in std::mem::take(&mut func.region_mut(region).insts) {
+            match only_inst(func, inst) {
+                Some(inner) => {
+                    let results = func.inst(inst).results.iter();
+                    same.extend(results.copied().zip(func.inst(inner).results.clone()));
+                    insts.push(inner);
+                }
+                None => insts.push(inst),
+            }
+        }
+        func.region_mut(region).insts = insts;
+    }
+    if !same.is_empty() {
+        replace_uses(func, &|value| same.get(&value).copied().unwrap_or(value));
+    }
+}
+
+/// The one instruction of either branch, which hands on what it gives.
+fn only_inst(func: &Func, inst: Inst) -> Option<Inst> {
+    let &Op::If(op::If {
+        on_true, on_false, ..
+    }) = func.op(inst)
+    else {
+        return None;
+    };
+    let [one, other] = [on_true, on_false].map(|branch| match func.region(branch).insts[..] {
+        [inner, _] => Some(inner).filter(|&it| func.yielded(branch) == func.inst(it).results),
+        _ => None,
+    });
+    let (one, other) = (one?, other?);
+    (func.op(one) == func.op(other) && func.op(one).regions().is_empty()).then_some(one)
 }
 
 fn feed(func: &mut Func, fed: &Fed, ring: Value, slot: Value) {
