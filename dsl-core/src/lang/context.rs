@@ -41,10 +41,13 @@ pub struct Context {
     pub(crate) builder: Builder,
     trace: u64,
     file: (&'static str, Arc<str>),
+    /// Whether the next loop goes through its body once more first, and forgets what that traced.
+    pub(crate) repeats: bool,
 }
 
-/// Runs `body` with a new context and gives what it traced. Traces do not nest.
-pub(crate) fn trace(name: &str, body: impl FnOnce()) -> Result<Func, Diagnostics> {
+/// Runs `body` with a new context and gives what it traced. Traces do not nest. `repeats` has loops go
+/// through their bodies again and keep what they traced last.
+pub(crate) fn trace(name: &str, repeats: bool, body: impl FnOnce()) -> Result<Func, Diagnostics> {
     let outer = CONTEXT.with(|cell| cell.borrow_mut().take());
     let trace = TRACES.with(|count| {
         count.set(count.get() + 1);
@@ -54,6 +57,7 @@ pub(crate) fn trace(name: &str, body: impl FnOnce()) -> Result<Func, Diagnostics
         builder: Builder::new(name, Stage::Block),
         trace,
         file: ("", Arc::from("")),
+        repeats,
     };
     CONTEXT.with(|cell| *cell.borrow_mut() = Some(context));
     body();

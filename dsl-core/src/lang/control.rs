@@ -13,6 +13,7 @@ use super::element::{HostNumber, Int, LiteralOf};
 use super::frame::{
     Snapshot, carried_types, reject_changed, reject_opaque, replaced, same_type, substitute,
 };
+use super::repeat::Passes;
 use super::tile::{DeviceValue, Scalar};
 use crate::ir::{BinaryOp, DType, Op, Region, Type, Value, op};
 
@@ -276,6 +277,7 @@ pub struct DeviceLoop {
     trips: Option<Handle>,
     location: &'static Location<'static>,
     body: Option<Body>,
+    passes: Passes,
     done: bool,
 }
 
@@ -297,6 +299,7 @@ impl IntoLoop for DeviceRange {
             trips: None,
             location: Location::caller(),
             body: None,
+            passes: Passes::default(),
             done: false,
         }
     }
@@ -315,6 +318,7 @@ impl Loop for DeviceLoop {
                 self.done = index.is_none();
                 index
             }
+            Some(body) if self.passes.forgets() => self.again(body, slots),
             Some(body) => {
                 self.end(body, slots);
                 self.done = true;
@@ -328,9 +332,27 @@ impl DeviceLoop {
     fn begin(&mut self, slots: &mut [Slot<'_>]) -> Option<Scalar<i64>> {
         reject_opaque(self.location, "loop", slots);
         let before = Snapshot::take(slots);
+        let begun = context::with(self.location, |context| {
+            let trips = self.range.trips(context);
+            let trips = trips.map(|trips| context.handle(trips));
+            (trips, Passes::begin(context))
+        });
+        (self.trips, self.passes) = begun?;
+        self.enter(before, slots)
+    }
+
+    /// Goes through the body anew: what it traced is forgotten.
+    fn again(&mut self, body: Body, slots: &mut [Slot<'_>]) -> Option<Scalar<i64>> {
+        context::with(self.location, |context| {
+            self.passes.go_on(context);
+            context.builder.enter(body.outer);
+        });
+        self.enter(body.before, slots)
+    }
+
+    fn enter(&mut self, before: Snapshot, slots: &mut [Slot<'_>]) -> Option<Scalar<i64>> {
         let range = self.range;
-        let (body, index, trips, inside) = context::with(self.location, |context| {
-            let trips = range.trips(context);
+        let (body, index, inside) = context::with(self.location, |context| {
             let entry = before.resolve(context);
             let types = carried_types(context, &entry);
             let region = context
@@ -349,10 +371,8 @@ impl DeviceLoop {
                 inside,
             };
             let index = range.index(context, parameters[0]);
-            let trips = trips.map(|trips| context.handle(trips));
-            (body, context.handle(index), trips, snapshot)
+            (body, context.handle(index), snapshot)
         })?;
-        self.trips = trips;
         inside.restore(slots);
         self.body = Some(body);
         Some(Scalar::from_handle(index))
@@ -388,6 +408,7 @@ impl DeviceLoop {
                 .emit(Op::Yield(op::Yield { values: yielded }), &[]);
             substitute(context, body.region, &unchanged);
             context.builder.enter(body.outer);
+            self.passes.go_on(context);
             let results = self.emit(context, init, body.region);
             let mut results = results.into_iter();
             let last: Vec<Value> = body

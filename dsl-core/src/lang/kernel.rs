@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::context;
 use super::identity::KernelIdentity;
+use super::{context, repeat};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::target::Schedule;
 use crate::verify::{self, BlockFunc};
@@ -111,9 +111,26 @@ impl<Parameters> KernelSource<Parameters> {
 
     /// Traces the body and verifies the result. All errors of the kernel come at once; a panic of
     /// the body is one of them.
+    ///
+    /// A kernel with loops is traced again, with bodies of loops run once more: what then differs follows
+    /// from state of the host, and is an error.
     pub fn trace(&self) -> Result<BlockFunc, Diagnostics> {
+        let first = self.traced(false)?;
+        if repeat::has_loops(&first) {
+            let differs = match self.traced(true) {
+                Ok(again) => repeat::difference(&first, &again),
+                Err(errors) => errors.iter().next().map(|error| error.loc.clone()),
+            };
+            if let Some(loc) = differs {
+                return Err(repeat::error(self.header.name, loc).into());
+            }
+        }
+        Ok(first)
+    }
+
+    fn traced(&self, repeats: bool) -> Result<BlockFunc, Diagnostics> {
         let mut panicked = None;
-        let traced = context::trace(self.header.name, || {
+        let traced = context::trace(self.header.name, repeats, || {
             panicked = catch_unwind(AssertUnwindSafe(|| (self.body)())).err();
         });
         let Some(payload) = panicked else {

@@ -21,6 +21,7 @@ pub mod memory;
 pub mod operators;
 pub mod ptr;
 pub mod reduce;
+mod repeat;
 pub mod scan;
 pub mod sort;
 pub mod tensor;

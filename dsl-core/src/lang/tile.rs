@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn tiles_are_joined_and_split_in_turns() {
         let mut shapes = Vec::new();
-        let func = context::trace("f", || {
+        let func = context::trace("f", false, || {
             let row = arange(0, 8);
             let pairs = row.join(row + 8);
             let (even, odd) = pairs.split();
@@ -405,7 +405,7 @@ mod tests {
             || arange(0, 1).halves(0).0,
         ];
         for wrong in wrongs {
-            let traced = context::trace("f", || {
+            let traced = context::trace("f", false, || {
                 let _ = wrong();
             });
             assert!(traced.is_err());

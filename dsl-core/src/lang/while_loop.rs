@@ -9,6 +9,7 @@ use super::context::{self, Context};
 use super::frame::{
     Snapshot, carried_types, reject_changed, reject_opaque, replaced, same_type, substitute,
 };
+use super::repeat::Passes;
 use crate::ir::{Op, Region, Value, op};
 
 /// A `while` while it is traced.
@@ -18,6 +19,9 @@ use crate::ir::{Op, Region, Value, op};
 pub struct While {
     location: &'static Location<'static>,
     state: State,
+    passes: Passes,
+    /// Whether the body has been entered.
+    begun: bool,
 }
 
 enum State {
@@ -57,6 +61,8 @@ impl While {
         Self {
             location: Location::caller(),
             state: State::Start,
+            passes: Passes::default(),
+            begun: false,
         }
     }
 
@@ -64,11 +70,19 @@ impl While {
     pub fn enter(&mut self, slots: &mut [Slot<'_>]) -> bool {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Start => {
-                self.state = self.begin(slots);
+                self.state = self.begin(Snapshot::take(slots), slots);
                 true
             }
             State::Host => {
                 self.state = State::Host;
+                true
+            }
+            State::Body(trial) if self.passes.forgets() => {
+                context::with(self.location, |context| {
+                    self.passes.go_on(context);
+                    context.builder.enter(trial.outer);
+                });
+                self.state = self.begin(trial.before, slots);
                 true
             }
             State::Body(trial) => {
@@ -79,8 +93,7 @@ impl While {
         }
     }
 
-    fn begin(&self, slots: &mut [Slot<'_>]) -> State {
-        let before = Snapshot::take(slots);
+    fn begin(&self, before: Snapshot, slots: &mut [Slot<'_>]) -> State {
         let trial = context::with(self.location, |context| {
             let entry = before.resolve(context);
             let types = carried_types(context, &entry);
@@ -146,9 +159,18 @@ impl While {
         trial.before.restore(slots);
     }
 
-    fn body(&self, mut trial: Trial, condition: context::Handle, slots: &mut [Slot<'_>]) -> State {
+    fn body(
+        &mut self,
+        mut trial: Trial,
+        condition: context::Handle,
+        slots: &mut [Slot<'_>],
+    ) -> State {
         let tested = Snapshot::take(slots);
+        let is_first = !std::mem::replace(&mut self.begun, true);
         let snapshot = context::with(self.location, |context| {
+            if is_first {
+                self.passes = Passes::begin(context);
+            }
             trial.tested = match tested.matches(&trial.before, "condition", context) {
                 true => tested.resolve(context),
                 false => trial.inside[0].clone(),
@@ -186,6 +208,7 @@ impl While {
                 substitute(context, region, unchanged);
             }
             context.builder.enter(trial.outer);
+            self.passes.go_on(context);
             let [before, body] = trial.regions;
             let inst = context
                 .builder
