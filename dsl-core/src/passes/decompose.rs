@@ -2,7 +2,8 @@
 
 use super::float_range;
 use super::rewrite::rewrite;
-use crate::ir::{Func, Op, Value, op};
+use crate::entity::EntityMap;
+use crate::ir::{Func, Inst, Op, op};
 use crate::semantics::derived::{Domain, define, define_exact};
 
 /// Replaces each function by its definition over primitives: what both backends compute.
@@ -12,7 +13,8 @@ pub fn decompose(func: &mut Func) {
         let Op::Function(op::Function { op, x }) = *rewriter.builder.func().op(inst) else {
             return None;
         };
-        Some(vec![define(&mut rewriter.builder, op, x, domain(x))])
+        let domain = domain(rewriter.builder.func(), inst);
+        Some(vec![define(&mut rewriter.builder, op, x, domain)])
     });
 }
 
@@ -24,16 +26,24 @@ pub fn decompose_approximate(func: &mut Func) {
         let Op::Approximate(op::Approximate { op, x }) = *rewriter.builder.func().op(inst) else {
             return None;
         };
-        let exact = define_exact(&mut rewriter.builder, op, x, domain(x));
+        let domain = domain(rewriter.builder.func(), inst);
+        let exact = define_exact(&mut rewriter.builder, op, x, domain);
         Some(vec![exact])
     });
 }
 
-/// What is known of the values that `func` has now.
-fn domains(func: &Func) -> impl Fn(Value) -> Domain + use<> {
-    let not_positive = float_range::not_positive(func);
-    move |x| match not_positive.get(x) {
-        Some(true) => Domain::NotPositive,
-        Some(false) | None => Domain::Anything,
+/// What is known of the arguments of the instructions that `func` has now.
+fn domains(func: &Func) -> impl Fn(&Func, Inst) -> Domain + use<> {
+    let known = float_range::domains(func);
+    let mut domains = EntityMap::filled(func.value_count(), Domain::Anything);
+    for inst in func.all_insts() {
+        let operands = func.op(inst).operands();
+        if let (&[x], &[result]) = (&operands[..], &func.inst(inst).results[..]) {
+            domains[result] = known[x];
+        }
+    }
+    move |func, inst| {
+        let result = func.inst(inst).results[0];
+        domains.get(result).copied().unwrap_or(Domain::Anything)
     }
 }

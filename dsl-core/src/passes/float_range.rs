@@ -11,8 +11,10 @@ use crate::ir::dataflow::{Analysis, Facts, solve};
 use crate::ir::index_map::dim_bits;
 use crate::ir::numbers::filling;
 use crate::ir::{
-    BinaryOp, CompareOp, DType, Func, IndexMap, Inst, Literal, Op, TernaryOp, UnaryOp, Value, op,
+    BinaryOp, CompareOp, DType, Func, Function, IndexMap, Inst, Literal, Op, TernaryOp, UnaryOp,
+    Value, op,
 };
+use crate::semantics::derived::Domain;
 use crate::semantics::reduction::only_op;
 
 /// What a float may be: a number in `low..=high`, and NaN if `nan`.
@@ -185,11 +187,15 @@ impl Ranges {
     }
 }
 
-/// For each value whether it is a float that is zero, negative or NaN.
-pub fn not_positive(func: &Func) -> EntityMap<Value, bool> {
-    let mut found = EntityMap::filled(func.value_count(), false);
+/// For each value what a function of it may know.
+pub fn domains(func: &Func) -> EntityMap<Value, Domain> {
+    let mut found = EntityMap::filled(func.value_count(), Domain::Anything);
     for (value, range) in value_ranges(func, None).iter() {
-        found[value] = range.high <= 0.0;
+        if range.high <= 0.0 {
+            found[value] = Domain::NotPositive;
+        } else if range.low >= 0.0 && range.high <= 1.0 {
+            found[value] = Domain::Fraction;
+        }
     }
     found
 }
@@ -336,9 +342,25 @@ impl Floats<'_> {
     }
 }
 
+/// What a function makes of an argument in this range: `e^x` and `2^x` are at most 1 from below 0 on, since
+/// their definitions round sums that are.
+fn function(function: Function, x: Range) -> Range {
+    let nan = x.nan;
+    match function {
+        Function::Exp | Function::Exp2 if x.high <= 0.0 => Range::new((0.0, 1.0), nan),
+        Function::Exp | Function::Exp2 => Range::new((0.0, f64::INFINITY), nan),
+        Function::Sigmoid => Range::new((0.0, 1.0), nan),
+        Function::Tanh | Function::Erf => Range::new((-1.0, 1.0), nan),
+        Function::Log | Function::Log1p | Function::Log2 | Function::Rsqrt => ANYTHING,
+    }
+}
+
 /// What arithmetic makes of operands in these ranges; nothing where this analysis has no rule.
 fn arithmetic(op: &Op, dtype: DType, of: impl Fn(&Value) -> Range) -> Option<Range> {
     let rounding = Rounding::of(dtype);
+    if let Op::Function(op::Function { op, x }) = op {
+        return Some(function(*op, of(x)));
+    }
     if let Op::Unary(op::Unary { op, x }) = op {
         return match op {
             UnaryOp::Neg => Some(of(x).negated()),
@@ -417,6 +439,7 @@ fn chosen(condition: Option<&Op>, ranges: &Facts<Range>, on_true: Value, on_fals
 
 #[cfg(test)]
 mod tests {
+    use crate::semantics::derived::Domain;
     use crate::text::parse;
 
     const LESS_MAXIMUM: &str = "func @f block (%x: ptr<f32>, %y: ptr<f32> write) {
@@ -437,10 +460,10 @@ mod tests {
     /// Whether what is stored is never positive.
     fn stores_not_positive(source: &str) -> bool {
         let func = parse(source, "test.bir").expect("parses");
-        let found = super::not_positive(&func);
+        let found = super::domains(&func);
         let insts = func.all_insts();
         let stored = insts.iter().find_map(|&inst| func.op(inst).access()?.value);
-        found[stored.expect("stores")]
+        found[stored.expect("stores")] == Domain::NotPositive
     }
 
     #[test]

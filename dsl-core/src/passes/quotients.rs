@@ -67,8 +67,8 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Whether both operands are ordinary, or `rhs` is `1 + t` with `t` from 0 and `lhs` is `t`, or it is one of
-    /// both by a selection: below 2^-24 the sum is 1, by which everything divides.
+    /// Whether both operands are ordinary, or `rhs` is `1 + t` with `t` from 0 and `lhs` is `t`, what the sum has
+    /// lost, or one of these by a selection: below 2^-24 the sum is 1, by which everything divides.
     fn is_ordinary(&self, lhs: Value, rhs: Value) -> bool {
         let is_number = |value: Value| {
             let either = [(LEAST, GREATEST), (-GREATEST, -LEAST)];
@@ -78,12 +78,36 @@ impl Reading<'_> {
         };
         let added = self.added_to_one(rhs);
         let added = added.filter(|&t| self.ranges.lies_in(t, (0.0, GREATEST)));
-        let is_dividend = |value: Value| is_number(value) || added == Some(value);
+        let is_dividend = |value: Value| {
+            let is_added = added.is_some_and(|t| value == t || self.is_lost(value, rhs, t));
+            is_number(value) || is_added
+        };
         let chosen = || match self.definition(lhs) {
             Some(Op::Select(op)) => is_dividend(op.on_true) && is_dividend(op.on_false),
             _ => false,
         };
         is_number(rhs) && (is_dividend(lhs) || chosen())
+    }
+
+    /// Whether `value` is `t - (sum - 1)`, what the sum of 1 and `t` has lost: zero, or no less than 2^-47, of
+    /// which all three are multiples; or the sum is 1.
+    fn is_lost(&self, value: Value, sum: Value, t: Value) -> bool {
+        let difference = |value: Value| match self.definition(value) {
+            Some(Op::Binary(op::Binary {
+                op: BinaryOp::Sub,
+                lhs,
+                rhs,
+            })) => Some((*lhs, *rhs)),
+            _ => None,
+        };
+        let summand = difference(value).filter(|&(of, _)| of == t);
+        let parts = summand.and_then(|(_, summand)| difference(summand));
+        parts.is_some_and(|(of, one)| of == sum && self.is_one(one))
+    }
+
+    fn is_one(&self, value: Value) -> bool {
+        let literal = filling(value, |value| self.definition(value));
+        literal.and_then(|it| it.float()) == Some(1.0)
     }
 
     fn definition(&self, value: Value) -> Option<&Op> {
@@ -100,14 +124,10 @@ impl Reading<'_> {
         else {
             return None;
         };
-        let is_one = |value| {
-            let literal = filling(value, |value| self.definition(value));
-            literal.and_then(|it| it.float()) == Some(1.0)
-        };
         let either = [(*lhs, *rhs), (*rhs, *lhs)];
         either
             .into_iter()
-            .find(|&(one, _)| is_one(one))
+            .find(|&(one, _)| self.is_one(one))
             .map(|(_, t)| t)
     }
 }
@@ -181,6 +201,12 @@ mod tests {
         };
         assert_eq!(of_power("%q = div %one, %s : f32"), (0, 1));
         assert_eq!(of_power("%q = div %t, %s : f32"), (0, 1));
+        let lost = "%d = sub %s, %one : f32\n %l = sub %t, %d : f32\n %q = div %l, %s : f32";
+        assert_eq!(of_power(lost), (0, 1));
+        assert_eq!(
+            quotients_of("%t = exp %n : f32\n %r = log1p %t : f32"),
+            (0, 1)
+        );
         // The power may be subnormal or zero, its reciprocal infinite.
         assert_eq!(of_power("%q = div %one, %t : f32"), (1, 0));
         assert_eq!(

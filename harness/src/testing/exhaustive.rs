@@ -148,6 +148,18 @@ fn source(function: MathFunction, domain: Domain, dtype: DType) -> Result<String
              %short = {name} %rest : {tile}
              %r = select %positive, %long, %short : {tile}"
         ),
+        Domain::Fraction => format!(
+            "%zero = constant value={dtype}(0.0) : {tile}
+             %one = constant value={dtype}(1.0) : {tile}
+             %negative = lt %x, %zero : tile<{BLOCK}xbool>
+             %great = gt %x, %one : tile<{BLOCK}xbool>
+             %outside = or %negative, %great : tile<{BLOCK}xbool>
+             %low = select %great, %one, %x : {tile}
+             %rest = select %negative, %zero, %low : {tile}
+             %long = {name} %x : {tile}
+             %short = {name} %rest : {tile}
+             %r = select %outside, %long, %short : {tile}"
+        ),
     };
     Ok(format!(
         "func @{name} block (%y: ptr<{dtype}> write, %first: i64) {{
@@ -180,6 +192,7 @@ fn run(
         function: match domain {
             Domain::Anything => function.mnemonic().to_string(),
             Domain::NotPositive => format!("{} short", function.mnemonic()),
+            Domain::Fraction => format!("{} of a fraction", function.mnemonic()),
         },
         dtype: dtype.name().to_string(),
         inputs: 0,

@@ -10,6 +10,7 @@ use crate::semantics::oracle::{self, wide};
 pub(super) const ERF: Meaning = Meaning {
     define: erf,
     not_positive: None,
+    fraction: None,
     approximate: None,
     reference: oracle::erf,
     reference_wide: wide::erf,
@@ -41,7 +42,7 @@ fn erf(formula: &mut Formula<'_>, x: Value) -> Value {
     let near = formula.fma(slope, x, x);
 
     let magnitude = formula.abs(x);
-    let limited = formula.at_most(magnitude, saturation(formula.format));
+    let limited = formula.number_at_most(magnitude, saturation(formula.format));
     let center = formula.number(CENTER);
     let from_center = formula.sub(limited, center);
     let log_erfc = formula.polynomial(LOG_ERFC, from_center);

@@ -15,6 +15,7 @@ const INF: f64 = f64::INFINITY;
 pub(super) const EXP: Meaning = Meaning {
     define: exp,
     not_positive: Some(exp_not_positive),
+    fraction: None,
     approximate: Some(exp_approximate),
     reference: f64::exp,
     reference_wide: wide::exp,
@@ -32,6 +33,7 @@ pub(super) const EXP: Meaning = Meaning {
 pub(super) const EXP2: Meaning = Meaning {
     define: exp2,
     not_positive: Some(exp2_not_positive),
+    fraction: None,
     approximate: Some(|formula, x| formula.approximate(Approximate::Exp2, x)),
     reference: f64::exp2,
     reference_wide: wide::exp2,
@@ -49,6 +51,7 @@ pub(super) const EXP2: Meaning = Meaning {
 pub(super) const SIGMOID: Meaning = Meaning {
     define: sigmoid,
     not_positive: None,
+    fraction: None,
     approximate: Some(sigmoid_approximate),
     reference: |x| {
         let t = (-x.abs()).exp();
@@ -73,6 +76,7 @@ pub(super) const SIGMOID: Meaning = Meaning {
 pub(super) const TANH: Meaning = Meaning {
     define: tanh,
     not_positive: None,
+    fraction: None,
     approximate: None,
     reference: f64::tanh,
     reference_wide: wide::tanh,
@@ -112,29 +116,19 @@ const fn exp2_limits(format: Format) -> (f64, f64) {
     (format.vanishing_exponent(), greatest)
 }
 
-/// An argument within limits, twice.
-struct Limited {
-    /// Not below the lower limit. NaN stays NaN, and what is above the upper limit makes the
-    /// polynomial huge.
-    lower: Value,
-    /// Within both limits, and never NaN so that no lowering must canonicalise its bits.
-    both: Value,
-}
-
-fn limited(formula: &mut Formula<'_>, x: Value, (least, greatest): (f64, f64)) -> Limited {
-    let lower = formula.at_least(x, least);
-    let number = formula.number_at_least(x, least);
-    let both = formula.at_most(number, greatest);
-    Limited { lower, both }
+/// An argument within limits. NaN stays NaN, and the power is NaN then, whatever became of its factors.
+fn limited(formula: &mut Formula<'_>, x: Value, (least, greatest): (f64, f64)) -> Value {
+    let x = formula.at_least(x, least);
+    formula.at_most(x, greatest)
 }
 
 /// `2^x`.
 fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
     let limits = exp2_limits(formula.format);
     let x = limited(formula, x, limits);
-    let scaling = formula.scaling(x.both);
-    let rounded = formula.rounded(scaling, x.both, None);
-    let rest = formula.sub(x.lower, rounded.whole);
+    let scaling = formula.scaling(x);
+    let rounded = formula.rounded(scaling, x, None);
+    let rest = formula.sub(x, rounded.whole);
     let slope = formula.polynomial(coefficients::EXP2, rest);
     let one = formula.number(1.0);
     let power = formula.fma(slope, rest, one);
@@ -142,8 +136,7 @@ fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
 }
 
 /// `2^x` for `x` that is not positive, in the same bits: the last factor is in the coefficients, whose
-/// sums round alike since none of them is near the least number. NaN needs no care: the power is NaN
-/// then, whatever became of its factor.
+/// sums round alike since none of them is near the least number.
 fn exp2_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
     let (least, _) = exp2_limits(formula.format);
     let x = formula.at_least(x, least);
@@ -172,8 +165,8 @@ fn exp_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
 fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
     let limits = exp_limits(formula.format);
     let x = limited(formula, x, limits);
-    let scaling = formula.scaling(x.both);
-    let reduced = reduce(formula, &x, scaling);
+    let scaling = formula.scaling(x);
+    let reduced = reduce(formula, x, scaling);
     let power = power(formula, reduced.rest);
     formula.scale(power, reduced.power)
 }
@@ -193,16 +186,16 @@ fn power(formula: &mut Formula<'_>, rest: Value) -> Value {
     formula.fma(slope, rest, one)
 }
 
-fn reduce(formula: &mut Formula<'_>, x: &Limited, scaling: Scaling) -> Reduced<Factors> {
+fn reduce(formula: &mut Formula<'_>, x: Value, scaling: Scaling) -> Reduced<Factors> {
     let log2_e = formula.constant(LOG2_E_HIGH);
-    let rounded = formula.rounded(scaling, x.both, Some(log2_e));
-    rest(formula, x.lower, rounded, 1.0)
+    let rounded = formula.rounded(scaling, x, Some(log2_e));
+    rest(formula, x, rounded, 1.0)
 }
 
 /// Reduces an argument of at most 40 that is not below the lower limit.
 fn reduce_down(formula: &mut Formula<'_>, x: Value) -> Reduced<Factors> {
     let scaling = formula.scaling_down();
-    reduce(formula, &Limited { lower: x, both: x }, scaling)
+    reduce(formula, x, scaling)
 }
 
 /// Reduces `x * step` of magnitude up to 40, `step` being a power of two or its negative: the rest and the
@@ -298,7 +291,7 @@ fn sigmoid(formula: &mut Formula<'_>, x: Value) -> Value {
 fn tanh(formula: &mut Formula<'_>, x: Value) -> Value {
     let magnitude = formula.abs(x);
     let (saturation, tiny) = tanh_limits(formula.format);
-    let limited = formula.at_most(magnitude, saturation);
+    let limited = formula.number_at_most(magnitude, saturation);
     let reduced = reduce_near(formula, limited, -2.0);
     let curve = curve(formula, &reduced, -2.0);
     // Half of 1 - e^rest.

@@ -227,17 +227,17 @@ impl<'a> Formula<'a> {
     }
 
     /// `x`, but not above `limit`; NaN becomes `limit`. One instruction on most machines.
-    pub(super) fn at_most(&mut self, x: Value, limit: f64) -> Value {
+    pub(super) fn number_at_most(&mut self, x: Value, limit: f64) -> Value {
         let limit = self.number(limit);
         let below = self.builder.compare(CompareOp::Lt, x, limit);
         self.select(below, x, limit)
     }
 
-    /// `x`, but not below `limit`; NaN becomes `limit`. One instruction on most machines.
-    pub(super) fn number_at_least(&mut self, x: Value, limit: f64) -> Value {
+    /// `x`, but not above `limit`; keeps NaN. One instruction on most machines.
+    pub(super) fn at_most(&mut self, x: Value, limit: f64) -> Value {
         let limit = self.number(limit);
         let above = self.builder.compare(CompareOp::Gt, x, limit);
-        self.select(above, x, limit)
+        self.select(above, limit, x)
     }
 
     /// `x`, but not below `limit`; keeps NaN. One instruction on most machines.
@@ -303,7 +303,7 @@ impl<'a> Formula<'a> {
     }
 
     /// The scaling for every `n` that [`Self::scaling_down`] takes, and for all greater ones up to
-    /// that of infinity. `x` has the sign of `n` and is not NaN.
+    /// that of infinity. `x` has the sign of `n`.
     pub(super) fn scaling(&mut self, x: Value) -> Scaling {
         let (bias, last) = (self.format.bias(), self.format.last_exponent());
         let down = self.scaling_down();

@@ -8,7 +8,7 @@ use super::coefficients::{
     ATANH_DOUBLE, LN_2_HIGH, LN_2_LOW, LOG_SINGLE, LOG2_E_HIGH, LOG2_E_LOW, LOG2_SINGLE,
 };
 use super::formula::{Format, Formula};
-use crate::ir::{Approximate, CompareOp, Value};
+use crate::ir::{Approximate, CompareOp, Literal, Value};
 use crate::semantics::oracle::{Wide, wide};
 
 const INF: f64 = f64::INFINITY;
@@ -17,6 +17,7 @@ const NAN: f64 = f64::NAN;
 pub(super) const LOG: Meaning = Meaning {
     define: log,
     not_positive: None,
+    fraction: None,
     approximate: Some(log_approximate),
     reference: f64::ln,
     reference_wide: wide::log,
@@ -35,6 +36,7 @@ pub(super) const LOG: Meaning = Meaning {
 pub(super) const LOG1P: Meaning = Meaning {
     define: log1p,
     not_positive: None,
+    fraction: Some(log1p_fraction),
     approximate: None,
     reference: f64::ln_1p,
     reference_wide: |x| {
@@ -58,6 +60,7 @@ pub(super) const LOG1P: Meaning = Meaning {
 pub(super) const LOG2: Meaning = Meaning {
     define: log2,
     not_positive: None,
+    fraction: None,
     approximate: Some(|formula, x| formula.approximate(Approximate::Log2, x)),
     reference: f64::log2,
     reference_wide: wide::log2,
@@ -98,9 +101,35 @@ fn log1p(formula: &mut Formula<'_>, x: Value) -> Value {
     formula.select(is_zero, x, result)
 }
 
+/// `log(1 + x)` for `x` from 0 to 1, in the same bits: the exponent is 0 or 1, and the only special number is
+/// NaN, which the quotient hands on.
+fn log1p_fraction(formula: &mut Formula<'_>, x: Value) -> Value {
+    let one = formula.number(1.0);
+    let zero = formula.number(0.0);
+    let half = formula.number(0.5);
+    let minus_one = formula.number(-1.0);
+    let sum = formula.add(one, x);
+    let summand = formula.sub(sum, one);
+    let lost = formula.sub(x, summand);
+    let correction = formula.div(lost, sum);
+    let is_greater = formula.compare(CompareOp::Ge, sum, least_power(formula.format));
+    let exponent = formula.select(is_greater, one, zero);
+    let down = formula.select(is_greater, half, one);
+    let fraction = formula.fma(sum, down, minus_one);
+    let scaled = Scaled { exponent, fraction };
+    let result = logarithm_of(formula, &scaled, Some(correction));
+    let is_zero = formula.compare(CompareOp::Eq, x, 0.0);
+    formula.select(is_zero, x, result)
+}
+
 /// Natural logarithm of a number, plus a correction that is small beside the number.
 fn logarithm(formula: &mut Formula<'_>, x: Value, correction: Option<Value>) -> Value {
     let scaled = scale(formula, x);
+    let result = logarithm_of(formula, &scaled, correction);
+    special(formula, x, result)
+}
+
+fn logarithm_of(formula: &mut Formula<'_>, scaled: &Scaled, correction: Option<Value>) -> Value {
     let curve = curve(formula, scaled.fraction, LOG_SINGLE);
     let ln_2 = formula.constant(LN_2_HIGH);
     let ln_2_low = formula.constant(LN_2_LOW);
@@ -118,8 +147,7 @@ fn logarithm(formula: &mut Formula<'_>, x: Value, correction: Option<Value>) -> 
         Curve::Product(series, square) => formula.fma(series, square, low),
         Curve::Whole(curve) => formula.add(curve, low),
     };
-    let sum = formula.add(high, low);
-    special(formula, x, sum)
+    formula.add(high, low)
 }
 
 /// Logarithm to base 2.
@@ -147,6 +175,13 @@ const fn least_bits(format: Format) -> u64 {
         Format::Single => 0x3f2a_aaab,
         Format::Double => 0x3fe6_a09e_667f_3bcd,
     }
+}
+
+/// The least number of exponent 1: twice the least significand.
+fn least_power(format: Format) -> f64 {
+    let bits = least_bits(format) + (1 << format.significand());
+    let literal = Literal::from_bits(format.float(), bits);
+    literal.float().expect("broken invariant: a float")
 }
 
 fn scale(formula: &mut Formula<'_>, x: Value) -> Scaled {

@@ -15,6 +15,8 @@ pub(in crate::semantics) struct Meaning {
     pub(super) define: Define,
     /// A shorter definition, of the same bits, for arguments that are not positive.
     pub(super) not_positive: Option<Define>,
+    /// The same for arguments from 0 to 1.
+    pub(super) fraction: Option<Define>,
     /// The function of an `f32` by a device's approximate ones, good to about 1e-6 of the value.
     pub(super) approximate: Option<Define>,
     /// The true value within a few units in the last place of an `f64`.
@@ -31,10 +33,12 @@ pub(in crate::semantics) struct Meaning {
 impl Meaning {
     /// The definition for arguments of a domain.
     pub(super) fn within(&self, domain: Domain) -> Define {
-        match (domain, self.not_positive) {
-            (Domain::NotPositive, Some(shorter)) => shorter,
-            (Domain::NotPositive, None) | (Domain::Anything, _) => self.define,
-        }
+        let shorter = match domain {
+            Domain::Anything => None,
+            Domain::NotPositive => self.not_positive,
+            Domain::Fraction => self.fraction,
+        };
+        shorter.unwrap_or(self.define)
     }
 }
 
@@ -108,9 +112,12 @@ pub fn accuracy() -> impl Iterator<Item = Accuracy> {
 
 /// The domains for which a function has a definition of its own.
 pub fn domains(op: Function) -> &'static [Domain] {
-    match meaning(op).not_positive {
-        Some(_) => &[Domain::Anything, Domain::NotPositive],
-        None => &[Domain::Anything],
+    let meaning = meaning(op);
+    match (meaning.not_positive, meaning.fraction) {
+        (Some(_), Some(_)) => &[Domain::Anything, Domain::NotPositive, Domain::Fraction],
+        (Some(_), None) => &[Domain::Anything, Domain::NotPositive],
+        (None, Some(_)) => &[Domain::Anything, Domain::Fraction],
+        (None, None) => &[Domain::Anything],
     }
 }
 

@@ -30,6 +30,8 @@ pub enum Domain {
     Anything,
     /// It is no positive number: zero of either sign, negative, or NaN.
     NotPositive,
+    /// It is from 0 to 1, or NaN.
+    Fraction,
 }
 
 /// Appends the definition of `op` at `x`, of any shape, and returns the result.

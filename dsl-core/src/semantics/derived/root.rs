@@ -10,6 +10,7 @@ const INF: f64 = f64::INFINITY;
 pub(super) const RSQRT: Meaning = Meaning {
     define: rsqrt,
     not_positive: None,
+    fraction: None,
     approximate: Some(|formula, x| formula.approximate(Approximate::Rsqrt, x)),
     reference: |x| 1.0 / x.sqrt(),
     reference_wide: wide::rsqrt,
@@ -26,6 +27,7 @@ pub(super) const RSQRT: Meaning = Meaning {
 pub(super) const RECIPROCAL: Meaning = Meaning {
     define: reciprocal,
     not_positive: None,
+    fraction: None,
     approximate: Some(|formula, x| formula.approximate(Approximate::Reciprocal, x)),
     reference: |x| 1.0 / x,
     reference_wide: wide::reciprocal,
