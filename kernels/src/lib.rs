@@ -20,6 +20,7 @@
 
 #![warn(missing_docs)]
 
+pub mod activation;
 pub mod cumsum;
 pub mod gather;
 pub mod histogram;
@@ -36,6 +37,7 @@ pub mod topk;
 pub mod tree;
 pub mod vector_add;
 
+pub use activation::{launch as activation, launch_swiglu as swiglu};
 pub use cumsum::launch as cumsum;
 pub use gather::launch as gather;
 pub use histogram::launch as histogram;

@@ -3,8 +3,8 @@
 use exactile::{Array, Buffer, Device, Result, Tolerance, assert_bits_equal, compare_within};
 use exactile_kernels::layer_norm::{Inputs, Outputs};
 use exactile_kernels::{
-    Setting, cumsum, gather, histogram, layer_norm, matmul, mean, softmax, sort, sum, topk,
-    topk_with_indices, tree, vector_add,
+    Setting, activation, cumsum, gather, histogram, layer_norm, matmul, mean, softmax, sort, sum,
+    swiglu, topk, topk_with_indices, tree, vector_add,
 };
 
 /// Settings of a space that are tried: each is compiled.
@@ -60,6 +60,23 @@ fn vectors_are_added() {
         vector_add(&x_buffer, &y_buffer, out, setting)
     });
     assert_bits_equal(&got, &vector_add::reference(&x, y));
+}
+
+#[test]
+fn activations_are_near_their_functions() {
+    let (x, gate) = (numbers(3000), numbers(4000));
+    let gate = &gate[1000..];
+    let (input, gate_buffer) = (buffer(&x), buffer(gate));
+    for function in activation::Activation::ALL {
+        let got = run(&activation::space(), 3000, |out, setting| {
+            exactile_kernels::activation(function, &input, out, setting)
+        });
+        assert_close(&got, &activation::reference(function, &x));
+    }
+    let got = run(&activation::space(), 3000, |out, setting| {
+        swiglu(&gate_buffer, &input, out, setting)
+    });
+    assert_close(&got, &activation::swiglu_reference(gate, &x));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use exactile::prelude::*;
 use exactile::{DType, Number};
 use exactile_kernels as kernels;
+use kernels::activation::Activation;
 
 use crate::demo::{Case, problem, problem_in_phases, random, uniform};
 
@@ -21,6 +22,45 @@ pub(super) fn vector_add<T: Float + Number>(n: usize) -> Case {
             let out = Buffer::<T>::zeros(device, n)?;
             Ok(problem(out, move |out, setting| {
                 kernels::vector_add(&x, &y, out, setting)
+            }))
+        }),
+    }
+}
+
+pub(super) fn activation<T: Float + Number>(function: Activation, n: usize) -> Case {
+    Case {
+        kernel: function.name(),
+        dtype: <T as Number>::DTYPE,
+        shape: vec![n],
+        bytes: (2 * n * size_of::<T>()) as u64,
+        flops: n as u64,
+        blocks: vec![1024, 256, 4096],
+        elements: |block| block,
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &random::<T>(12, n))?;
+            let out = Buffer::<T>::zeros(device, n)?;
+            Ok(problem(out, move |out, setting| {
+                kernels::activation(function, &x, out, setting)
+            }))
+        }),
+    }
+}
+
+pub(super) fn swiglu<T: Float + Number>(n: usize) -> Case {
+    Case {
+        kernel: "swiglu",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![n],
+        bytes: (3 * n * size_of::<T>()) as u64,
+        flops: n as u64,
+        blocks: vec![1024, 256, 4096],
+        elements: |block| block,
+        setup: Box::new(move |device| {
+            let gate = Buffer::from_slice(device, &random::<T>(13, n))?;
+            let x = Buffer::from_slice(device, &random::<T>(14, n))?;
+            let out = Buffer::<T>::zeros(device, n)?;
+            Ok(problem(out, move |out, setting| {
+                kernels::swiglu(&gate, &x, out, setting)
             }))
         }),
     }

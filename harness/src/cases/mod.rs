@@ -7,6 +7,7 @@ pub mod subjects;
 mod sums;
 
 use exactile::{bf16, f16};
+use exactile_kernels::activation::Activation;
 
 use crate::demo::Case;
 
@@ -41,6 +42,14 @@ fn small() -> Vec<Case> {
         rows::cumsum::<f16>(61, 1000),
         rows::cumsum::<bf16>(61, 1000),
         elementwise::matmul::<f32>(100, 70, 50),
+        elementwise::swiglu::<f32>(10_007),
+        elementwise::swiglu::<bf16>(10_007),
+        elementwise::activation::<bf16>(Activation::Sigmoid, 10_007),
+        elementwise::activation::<f32>(Activation::Silu, 10_007),
+        elementwise::activation::<f16>(Activation::Tanh, 10_007),
+        elementwise::activation::<f32>(Activation::Gelu, 10_007),
+        elementwise::activation::<bf16>(Activation::GeluTanh, 10_007),
+        elementwise::activation::<f32>(Activation::Softplus, 10_007),
         orders::sort::<f32>(21, 1024),
         orders::sort::<f16>(10, 256),
         orders::topk::<f32>(21, 1024),
@@ -71,6 +80,8 @@ fn large() -> Vec<Case> {
         rows::cumsum::<f32>(4096, 8192),
         rows::cumsum::<f32>(4096, 3000),
         rows::cumsum::<bf16>(4096, 4096),
+        elementwise::swiglu::<bf16>(1 << 24),
+        elementwise::activation::<f32>(Activation::GeluTanh, 1 << 24),
         elementwise::matmul::<f32>(1000, 700, 500),
         elementwise::matmul::<f32>(1024, 1024, 1024),
         orders::sort::<f32>(16384, 1024),

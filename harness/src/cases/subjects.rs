@@ -20,6 +20,7 @@ pub enum Size {
 /// All subjects of a size, in the order of the report.
 pub fn subjects(size: Size) -> Vec<Subject> {
     let mut list = vec![vector_add(size)];
+    activations(size, &mut list);
     softmaxes(size, &mut list);
     layer_norms(size, &mut list);
     reductions(size, &mut list);
@@ -62,6 +63,37 @@ fn vector_add(size: Size) -> Subject {
         case: elementwise::vector_add::<f32>(n),
         formula: "two inputs and the output, once each",
         candidates: kernels::vector_add::space(),
+    }
+}
+
+fn activations(size: Size, list: &mut Vec<Subject>) {
+    let n = match size {
+        Size::Gpu => 1 << 27,
+        Size::Cpu => 1 << 24,
+        Size::Quick => 10_007,
+    };
+    let candidates = kernels::activation::space;
+    for case in [
+        elementwise::swiglu::<bf16>(n),
+        elementwise::swiglu::<f32>(n),
+    ] {
+        list.push(Subject {
+            case,
+            formula: "two inputs and the output, once each",
+            candidates: candidates(),
+        });
+    }
+    for function in kernels::activation::Activation::ALL {
+        for case in [
+            elementwise::activation::<bf16>(function, n),
+            elementwise::activation::<f32>(function, n),
+        ] {
+            list.push(Subject {
+                case,
+                formula: "the input and the output, once each",
+                candidates: candidates(),
+            });
+        }
     }
 }
 

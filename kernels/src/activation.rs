@@ -1,0 +1,178 @@
+//! The activations of neural networks, element by element, in `f32` and rounded once.
+
+use exactile::prelude::*;
+use exactile::{Number, Result};
+
+use crate::setting::{Setting, check_shape, extent};
+use crate::space;
+
+/// A function of each element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Activation {
+    /// `1 / (1 + e^-x)`.
+    Sigmoid,
+    /// `x` times its sigmoid.
+    Silu,
+    /// The hyperbolic tangent.
+    Tanh,
+    /// `x (1 + erf(x / sqrt 2)) / 2`.
+    Gelu,
+    /// The same by `tanh(sqrt(2 / pi) (x + 0.044715 x^3))` in the place of erf.
+    GeluTanh,
+    /// `log(1 + e^x)`.
+    Softplus,
+}
+
+impl Activation {
+    /// Every activation.
+    pub const ALL: [Self; 6] = [
+        Self::Sigmoid,
+        Self::Silu,
+        Self::Tanh,
+        Self::Gelu,
+        Self::GeluTanh,
+        Self::Softplus,
+    ];
+
+    /// The name of its kernel.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sigmoid => "sigmoid",
+            Self::Silu => "silu",
+            Self::Tanh => "tanh",
+            Self::Gelu => "gelu",
+            Self::GeluTanh => "gelu_tanh",
+            Self::Softplus => "softplus",
+        }
+    }
+}
+
+/// `BLOCK` elements a program; `FUNCTION` is the place of the activation among [`Activation::ALL`].
+#[kernel(BLOCK = 1024)]
+pub fn activation<T: Float, const FUNCTION: usize, const BLOCK: usize>(
+    x: Ptr<T>,
+    out: PtrMut<T>,
+    n: i32,
+) {
+    let offsets = program_id(0) * BLOCK + arange(0, BLOCK);
+    let mask = offsets < n;
+    let value = activated(load(x + offsets).mask(mask).to(), Activation::ALL[FUNCTION]);
+    store(out + offsets, value.to::<T>()).mask(mask);
+}
+
+#[device]
+fn activated(x: Tile<f32>, activation: Activation) -> Tile<f32> {
+    match activation {
+        Activation::Sigmoid => sigmoid(x),
+        Activation::Silu => silu(x),
+        Activation::Tanh => tanh(x),
+        Activation::Gelu => x * 0.5 * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)),
+        Activation::GeluTanh => {
+            let cubic = fma(0.044_715 * x, x * x, x);
+            x * 0.5 * (1.0 + tanh(cubic * 0.797_884_560_802_865_4))
+        }
+        Activation::Softplus => maximum(x, 0.0) + log1p(exp(-abs(x))),
+    }
+}
+
+#[device]
+fn silu(x: Tile<f32>) -> Tile<f32> {
+    x * sigmoid(x)
+}
+
+/// The gate of a network: the silu of `gate` times `x`. `BLOCK` elements a program.
+#[kernel(BLOCK = 1024)]
+pub fn swiglu<T: Float, const BLOCK: usize>(gate: Ptr<T>, x: Ptr<T>, out: PtrMut<T>, n: i32) {
+    let offsets = program_id(0) * BLOCK + arange(0, BLOCK);
+    let mask = offsets < n;
+    let opened = silu(load(gate + offsets).mask(mask).to());
+    let value = opened * load(x + offsets).mask(mask).to::<f32>();
+    store(out + offsets, value.to::<T>()).mask(mask);
+}
+
+/// `out = activation(x)`, element by element. A setting's `block` is the elements of a program.
+pub fn launch<T: Float + Number>(
+    activation: Activation,
+    x: &Buffer<T>,
+    out: &mut Buffer<T>,
+    setting: &Setting,
+) -> Result<()> {
+    let n = out.len();
+    check_shape(x.len(), &[n])?;
+    let config = self::activation::Config::new(activation as usize);
+    let config = self::activation::Config {
+        block: setting.block_or(config.block),
+        ..config
+    }
+    .scheduled(setting.schedule);
+    let device = out.device().clone();
+    self::activation::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, n.div_ceil(config.block), (x, out, extent(n)?))
+}
+
+/// `out = silu(gate) x`, element by element. A setting's `block` is the elements of a program.
+pub fn launch_swiglu<T: Float + Number>(
+    gate: &Buffer<T>,
+    x: &Buffer<T>,
+    out: &mut Buffer<T>,
+    setting: &Setting,
+) -> Result<()> {
+    let n = out.len();
+    check_shape(gate.len(), &[n])?;
+    check_shape(x.len(), &[n])?;
+    let config = swiglu::Config::new();
+    let config = swiglu::Config {
+        block: setting.block_or(config.block),
+        ..config
+    }
+    .scheduled(setting.schedule);
+    let device = out.device().clone();
+    swiglu::<T>(config).determinism(setting.determinism).launch(
+        &device,
+        n.div_ceil(config.block),
+        (gate, x, out, extent(n)?),
+    )
+}
+
+/// What an activation computes, in `f64`.
+pub fn reference(activation: Activation, x: &[f32]) -> Vec<f32> {
+    let value = |x: f64| match activation {
+        Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        Activation::Silu => x / (1.0 + (-x).exp()),
+        Activation::Tanh => x.tanh(),
+        Activation::Gelu => x * 0.5 * (1.0 + erf_of(x * std::f64::consts::FRAC_1_SQRT_2)),
+        Activation::GeluTanh => {
+            let cubic = x + 0.044_715 * x * x * x;
+            x * 0.5 * (1.0 + (cubic * (2.0 / std::f64::consts::PI).sqrt()).tanh())
+        }
+        Activation::Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
+    };
+    x.iter().map(|&x| value(f64::from(x)) as f32).collect()
+}
+
+/// Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26; off by at most 1.5e-7.
+fn erf_of(x: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
+    let coefficients = [
+        1.061_405_429,
+        -1.453_152_027,
+        1.421_413_741,
+        -0.284_496_736,
+        0.254_829_592,
+    ];
+    let sum = coefficients.iter().fold(0.0, |sum, c| sum * t + c);
+    (1.0 - sum * t * (-x * x).exp()).copysign(x)
+}
+
+/// What the gate computes.
+pub fn swiglu_reference(gate: &[f32], x: &[f32]) -> Vec<f32> {
+    let opened = reference(Activation::Silu, gate);
+    opened.iter().zip(x).map(|(opened, x)| opened * x).collect()
+}
+
+/// The settings worth trying.
+pub fn space() -> Vec<Setting> {
+    let blocks = [512, 1024, 2048, 4096, 8192];
+    space::space(&blocks, &[0], &[None], |block, _| block)
+}
