@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use exactile_core::facts::{Facts, Known};
 use exactile_core::launch::Launch;
-use exactile_core::target::{Bounds, Options};
+use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::BlockFunc;
 
 use crate::cache::{Identity, LaunchKey};
-use crate::compile::Prepared;
+use crate::compile::{ORDINARY, Prepared, StageTime, compile_times};
 use crate::device::Device;
 use crate::error::Result;
 use crate::proofs::Reach;
@@ -109,6 +109,17 @@ impl Job {
             prepared.code(device, bounds, &self.reach.launch())?;
         }
         Ok(())
+    }
+
+    /// The times of all stages for `target`, as [`Kernel::compile_times`](crate::Kernel::compile_times) has
+    /// them, of checked code for this launch.
+    pub fn compile_times(&self, target: &Target) -> Result<Vec<StageTime>> {
+        let LaunchKey { options, facts, .. } = &self.request.key;
+        let facts = Facts {
+            arguments: facts.arguments.clone(),
+            ..ORDINARY
+        };
+        compile_times(target, options, &facts, &self.trace)
     }
 }
 

@@ -14,12 +14,12 @@ use exactile_core::launch::Launch;
 use exactile_core::passes::conditions::Conditions;
 use exactile_core::passes::proof::accesses_ignore_memory;
 use exactile_core::pipeline;
-use exactile_core::target::{Bounds, Options, Target};
+use exactile_core::target::{Bounds, Distribution, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_cranelift::StandardFloats;
 
 use crate::cache::CodeKey;
-use crate::cuda::{Gpu, GpuCode};
+use crate::cuda::{self, Gpu, GpuCode};
 use crate::device::{Device, DeviceKind};
 use crate::error::{Error, Result};
 use crate::proofs::Proofs;
@@ -171,18 +171,28 @@ impl Prepared {
     }
 }
 
-/// The times of all stages, for a checked launch; nothing is taken from the cache or put there.
+/// The times of all stages to machine code of a CPU or to PTX; nothing is taken from the cache or put there.
 pub(crate) fn compile_times(
-    device: &Device,
+    target: &Target,
     options: &Options,
+    facts: &Facts,
     trace: impl FnOnce() -> Result<BlockFunc>,
 ) -> Result<Vec<StageTime>> {
     let mut compilation = Compilation::new();
     let traced = trace()?;
     compilation.begin("trace", &traced);
-    let block = compilation.front(traced, device, options, &ORDINARY)?;
-    let lowered = compilation.lower(&block, device, options, &ORDINARY)?;
-    compilation.generate(lowered, device)?;
+    let block = compilation.prepare(traced, target, options, facts)?;
+    let lane = compilation.lane(&block, target, options, facts)?;
+    match target.distribution {
+        Distribution::Sequential => drop(compilation.cpu(&lane)?),
+        Distribution::Distributed => {
+            let ptx = cuda::ptx(&lane, target)?;
+            compilation.note("llvm");
+            if cuda::assemble(&ptx)? {
+                compilation.note("ptxas");
+            }
+        }
+    }
     Ok(compilation.times)
 }
 
@@ -209,7 +219,7 @@ struct Compilation {
 }
 
 /// What is shown of a kernel without a launch: that of one whose rows do not meet.
-const ORDINARY: Facts = Facts {
+pub(crate) const ORDINARY: Facts = Facts {
     arguments: Vec::new(),
     apart: true,
     inside: true,
@@ -349,7 +359,8 @@ impl Compilation {
     fn gpu(&mut self, lane: LaneFunc, gpu: &Gpu) -> Result<Code> {
         let refused =
             |compilation: &Self, error: Error| compilation.refused(gpu.name(), &error.to_string());
-        let generated = gpu.generate(&lane).map_err(|error| refused(self, error))?;
+        let generated = cuda::ptx(&lane, &gpu.target());
+        let generated = generated.map_err(|error| refused(self, error))?;
         self.note("llvm");
         let code = gpu.load(&lane, generated);
         self.note("driver");

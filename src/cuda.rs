@@ -8,6 +8,7 @@ use exactile_core::target::{BoundsError, Target};
 use exactile_core::verify::LaneFunc;
 use exactile_nvptx::{
     Context, DeviceBuffer, EmitOptions, ErrorRecord, Event, Kernel, Ptx, Stream, emit, emit_with,
+    machine_code,
 };
 
 use crate::array::vec_with_room;
@@ -68,15 +69,10 @@ impl Gpu {
 
     /// Compiles and loads a kernel.
     pub fn compile(&self, func: &LaneFunc) -> Result<GpuCode> {
-        self.load(func, self.generate(func)?)
+        self.load(func, ptx(func, &self.target)?)
     }
 
-    /// PTX for the driver.
-    pub(crate) fn generate(&self, func: &LaneFunc) -> Result<Ptx> {
-        emit(func, &self.target, &func.name).map_err(failed)
-    }
-
-    /// Has the driver compile and load what [`Gpu::generate`] made of `func`.
+    /// Has the driver compile and load what [`ptx`] made of `func`.
     pub(crate) fn load(&self, func: &LaneFunc, ptx: Ptx) -> Result<GpuCode> {
         let kernel = self.context.load(func, ptx).map_err(failed)?;
         Ok(GpuCode { kernel })
@@ -207,6 +203,17 @@ impl GpuMemory {
         }
         self.buffer.fill(byte, &self.gpu.stream).map_err(failed)
     }
+}
+
+/// PTX for the driver.
+pub(crate) fn ptx(func: &LaneFunc, target: &Target) -> Result<Ptx> {
+    emit(func, target, &func.name).map_err(failed)
+}
+
+/// Has the `ptxas` that `EXACTILE_PTXAS` names make machine code; whether it names one.
+pub(crate) fn assemble(ptx: &Ptx) -> Result<bool> {
+    let code = machine_code(ptx.text()).map_err(failed)?;
+    Ok(code.is_some())
 }
 
 /// What code generation writes for a kernel, without a GPU: LLVM IR before and after the optimiser,

@@ -42,10 +42,6 @@ impl Gpu {
         match *self {}
     }
 
-    pub(crate) fn generate(&self, _func: &LaneFunc) -> Result<Ptx> {
-        match *self {}
-    }
-
     pub(crate) fn load(&self, _func: &LaneFunc, ptx: Ptx) -> Result<GpuCode> {
         match ptx {}
     }
@@ -54,6 +50,16 @@ impl Gpu {
 /// No PTX.
 #[derive(Debug)]
 pub(crate) enum Ptx {}
+
+/// Says what is missing.
+pub(crate) fn ptx(_func: &LaneFunc, _target: &Target) -> Result<Ptx> {
+    absent("GPU code")
+}
+
+/// There is no PTX to assemble.
+pub(crate) fn assemble(ptx: &Ptx) -> Result<bool> {
+    match *ptx {}
+}
 
 /// No clock.
 #[derive(Debug)]

@@ -9,8 +9,7 @@ use exactile_core::target::{Bounds, Determinism, Options, Target};
 use exactile_core::verify::BlockFunc;
 use exactile_cranelift::StandardFloats;
 
-use crate::compile::{StageTime, block_ir, compile_times};
-use crate::device::Device;
+use crate::compile::{ORDINARY, StageTime, block_ir, compile_times};
 use crate::error::{Error, Result};
 use crate::listing::{ListingStage, listing};
 
@@ -116,9 +115,11 @@ impl<P> Kernel<P> {
         listing(self.trace()?, &self.options(Bounds::Checked), stage)
     }
 
-    /// How long each stage of a compilation for `device` takes, traced and compiled anew.
-    pub fn compile_times(&self, device: &Device) -> Result<Vec<StageTime>> {
-        compile_times(device, &self.options(Bounds::Checked), || self.trace())
+    /// How long each stage takes from the trace to machine code of a CPU, or to PTX, which needs no GPU
+    /// but a build with the feature `nvptx`. Where `EXACTILE_PTXAS` names an assembler, it has a stage.
+    pub fn compile_times(&self, target: &Target) -> Result<Vec<StageTime>> {
+        let options = self.options(Bounds::Checked);
+        compile_times(target, &options, &ORDINARY, || self.trace())
     }
 
     pub(crate) fn options(&self, bounds: Bounds) -> Options {

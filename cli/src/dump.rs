@@ -19,7 +19,7 @@ pub(crate) struct Dump {
     #[arg(long, value_parser = stage)]
     stage: Stage,
     /// The machine that a stage of the pipeline makes code for
-    #[arg(long, value_parser = target, default_value = Target::CPU.name)]
+    #[arg(long, value_parser = super::settings::target, default_value = Target::CPU.name)]
     target: Target,
     /// Without bounds checks: what runs once a launch was proved to be in bounds
     #[arg(long)]
@@ -62,11 +62,4 @@ fn stage(text: &str) -> Result<Stage, String> {
             let names: Vec<&str> = listings().chain(pipeline::stages()).collect();
             format!("expected `{}`", names.join("`, `"))
         })
-}
-
-fn target(text: &str) -> Result<Target, String> {
-    Target::from_name(text).ok_or_else(|| {
-        let names: Vec<&str> = Target::all().map(|target| target.name).collect();
-        format!("expected `{}`", names.join("`, `"))
-    })
 }

@@ -5,6 +5,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod compile;
 mod demo;
 mod dump;
 mod math;
@@ -32,6 +33,7 @@ struct Command {
 #[derive(Subcommand)]
 enum Action {
     Bench(bench::Bench),
+    Compile(compile::Compile),
     Demo(demo::Demo),
     Dump(dump::Dump),
     Run(run::Run),
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
     let command = Command::parse();
     let result = match command.action {
         Action::Bench(bench) => bench.execute(),
+        Action::Compile(compile) => compile.execute(),
         Action::Demo(demo) => demo.execute(),
         Action::Dump(dump) => dump.execute(),
         Action::Run(run) => run.execute(),

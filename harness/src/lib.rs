@@ -7,6 +7,7 @@
 
 pub mod bench;
 pub mod cases;
+pub mod compile;
 pub mod demo;
 pub mod npy;
 pub mod ops;

@@ -234,3 +234,18 @@ fn the_fuzzer_runs_cases_in_another_process() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("1 cases of seed 1"), "{text}");
 }
+
+#[test]
+fn the_stages_of_compilations_are_timed() {
+    let folder = Folder::new("compile");
+    let arguments = ["compile", "--only", "vector_add", "--repetitions", "1"];
+    let output = folder.run(&[&arguments[..], &["--json"]].concat());
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for row in rows.as_array().expect("a list") {
+        assert!(row["stages"]["cranelift"].as_f64() > Some(0.0), "{row}");
+        assert!(
+            row["ms"].as_f64() > row["stages"]["lower"].as_f64(),
+            "{row}"
+        );
+    }
+}

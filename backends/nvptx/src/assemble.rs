@@ -90,7 +90,10 @@ impl Assembler {
 /// assembles.
 ///
 /// The driver assembles one kernel at a time, whatever the threads; this runs on all of them.
-pub(crate) fn machine_code(ptx: &str) -> Result<Option<Vec<u8>>> {
+///
+/// # Errors
+/// When the assembler does not run or refuses the text.
+pub fn machine_code(ptx: &str) -> Result<Option<Vec<u8>>> {
     let Some(ptxas) = std::env::var_os(PTXAS).filter(|name| !name.is_empty()) else {
         return Ok(None);
     };

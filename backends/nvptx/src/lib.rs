@@ -16,7 +16,7 @@ mod ptx;
 mod record;
 mod target;
 
-pub use assemble::{Assembled, Assembler};
+pub use assemble::{Assembled, Assembler, machine_code};
 pub use codegen::{EmitOptions, GridMapping, emit, emit_with};
 pub use driver::{Context, DeviceBuffer, Driver, Event, Stream};
 pub use error::{Error, Result};

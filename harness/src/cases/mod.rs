@@ -1,5 +1,6 @@
-//! The kernels of `exactile-kernels` with their inputs: what the demonstration runs.
+//! Kernels with their inputs: what the demonstration runs, those of `exactile-kernels` and a few of its own.
 
+mod compound;
 mod elementwise;
 mod orders;
 mod rows;
@@ -59,6 +60,9 @@ fn small() -> Vec<Case> {
         elementwise::histogram(2, 65_536),
         rows::gather::<f32>(57, 1000),
         rows::gather::<bf16>(19, 32),
+        compound::flash_attention(100),
+        compound::conv2d([2, 9, 7, 5, 33]),
+        compound::bitonic(3, 1024),
     ]
 }
 
@@ -92,5 +96,16 @@ fn large() -> Vec<Case> {
         elementwise::histogram(4096, 1 << 26),
         rows::gather::<f32>(16384, 1024),
         rows::gather::<f32>(4096, 4096),
+        compound::flash_attention(4096),
+        compound::conv2d([8, 56, 56, 64, 64]),
+        compound::bitonic(16384, 1024),
     ]
+}
+
+/// What `exactile compile` measures: all small cases, and softmaxes whose tiles are large.
+pub fn to_compile() -> Vec<Case> {
+    let mut cases = cases(true);
+    cases.push(rows::softmax::<f32>(1, 16384));
+    cases.push(rows::softmax::<f32>(1, 65536));
+    cases
 }
