@@ -1,15 +1,17 @@
 //! Common subexpressions: a pure instruction that repeats a visible one is replaced by it.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use super::rewrite::replace_uses;
 use crate::entity::EntityMap;
-use crate::ir::{Func, Op, Region, Trait, Type, Value};
+use crate::ir::{Func, Inst, Region, Trait, Value};
 
 /// Merges equal pure instructions without regions.
 pub fn cse(func: &mut Func) {
     let mut merger = Merger {
-        scopes: Vec::new(),
+        hashes: RandomState::new(),
+        visible: HashMap::new(),
         substitutions: EntityMap::filled(func.value_count(), None),
     };
     merger.region(func, func.body());
@@ -17,7 +19,9 @@ pub fn cse(func: &mut Func) {
 }
 
 struct Merger {
-    scopes: Vec<HashMap<(Op, Vec<Type>), Vec<Value>>>,
+    hashes: RandomState,
+    /// Pure instructions of the regions around, innermost last, by the hashes of their ops.
+    visible: HashMap<u64, Vec<Inst>>,
     substitutions: EntityMap<Value, Option<Value>>,
 }
 
@@ -27,36 +31,44 @@ impl Merger {
     }
 
     fn region(&mut self, func: &mut Func, region: Region) {
-        self.scopes.push(HashMap::new());
+        let mut here = Vec::new();
         let insts = std::mem::take(&mut func.region_mut(region).insts);
         let mut kept = Vec::with_capacity(insts.len());
         for inst in insts {
-            let mut op = func.op(inst).clone();
+            let op = &mut func.inst_mut(inst).op;
             op.map_operands(&mut |value| self.resolve(value));
-            func.inst_mut(inst).op = op.clone();
             let regions = op.regions();
             for &nested in &regions {
                 self.region(func, nested);
             }
-            if !regions.is_empty() || !op.is(Trait::pure) {
+            if !regions.is_empty() || !func.op(inst).is(Trait::pure) {
                 kept.push(inst);
                 continue;
             }
-            let results = func.inst(inst).results.clone();
-            let types = results.iter().map(|&value| func.ty(value)).collect();
-            let key = (op, types);
-            if let Some(known) = self.scopes.iter().rev().find_map(|scope| scope.get(&key)) {
-                for (&result, &value) in results.iter().zip(known) {
+            let mut hasher = self.hashes.build_hasher();
+            func.op(inst).hash(&mut hasher);
+            let equal = self.visible.entry(hasher.finish()).or_default();
+            if let Some(&known) = equal.iter().rev().find(|&&it| are_equal(func, inst, it)) {
+                let results = &func.inst(inst).results;
+                for (&result, &value) in results.iter().zip(&func.inst(known).results) {
                     self.substitutions[result] = Some(value);
                 }
                 continue;
             }
-            if let Some(scope) = self.scopes.last_mut() {
-                scope.insert(key, results);
-            }
+            equal.push(inst);
+            here.push(hasher.finish());
             kept.push(inst);
         }
         func.region_mut(region).insts = kept;
-        self.scopes.pop();
+        for hash in here {
+            self.visible.entry(hash).or_default().pop();
+        }
     }
+}
+
+/// Whether two instructions do the same and make values of the same types.
+fn are_equal(func: &Func, a: Inst, b: Inst) -> bool {
+    let (a, b) = (func.inst(a), func.inst(b));
+    let types = |a: &Value, b: &Value| func.ty(*a) == func.ty(*b);
+    a.op == b.op && a.results.iter().zip(&b.results).all(|(a, b)| types(a, b))
 }

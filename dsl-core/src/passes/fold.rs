@@ -1,10 +1,8 @@
 //! Computes elementwise ops on constants, by the one meaning that they have.
 
-use std::collections::BTreeMap;
-
 use super::rewrite::{Rewriter, rewrite};
 use crate::ir::op::Elementwise;
-use crate::ir::{Func, Inst, Literal, Op, Value, op};
+use crate::ir::{Func, Inst, Literal, Op, op};
 use crate::semantics::{canonical, elementwise, function};
 
 /// Replaces each elementwise op whose operands are constants by its result. Approximate ops stay:
@@ -35,13 +33,12 @@ fn value(rewriter: &Rewriter, inst: Inst) -> Option<u64> {
     if matches!(op, Elementwise::Approximate(_) | Elementwise::Select(_)) {
         return None;
     }
-    let operands = data.op.operands().into_iter();
-    let known: Option<BTreeMap<Value, Literal>> = operands
-        .map(|operand| Some((operand, rewriter.constant(operand)?)))
-        .collect();
-    let known = known?;
+    let mut known = true;
+    data.op
+        .visit_operands(&mut |operand| known = known && rewriter.constant(operand).is_some());
     let to = rewriter.builder.ty(data.results[0]).dtype()?;
-    Some(elementwise(op, to, &|operand| known[&operand]))
+    let literal = |operand| rewriter.constant(operand).expect("is known");
+    known.then(|| elementwise(op, to, &literal))
 }
 
 #[cfg(test)]

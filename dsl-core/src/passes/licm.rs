@@ -1,26 +1,27 @@
 //! Moves loop-invariant pure instructions out of loops. Every op is total, so running one that the
 //! loop would not have run changes nothing.
 
-use std::collections::BTreeSet;
-
+use crate::entity::EntityMap;
 use crate::ir::{Func, Inst, Op, Region, Value};
 
 /// Hoists what does not depend on the iteration out of `for` and `while`, innermost loops first.
 pub fn licm(func: &mut Func) {
-    region(func, func.body());
+    let mut variant = EntityMap::filled(func.value_count(), false);
+    region(func, func.body(), &mut variant);
 }
 
-fn region(func: &mut Func, of: Region) {
+/// Nothing in `variant` is true before or after.
+fn region(func: &mut Func, of: Region, variant: &mut EntityMap<Value, bool>) {
     let insts = std::mem::take(&mut func.region_mut(of).insts);
     let mut kept = Vec::with_capacity(insts.len());
     for inst in insts {
         let nested = func.op(inst).regions();
         for &inner in &nested {
-            region(func, inner);
+            region(func, inner, variant);
         }
         if matches!(func.op(inst), Op::For(_) | Op::While(_)) {
             for &inner in &nested {
-                kept.extend(hoist(func, inner));
+                kept.extend(hoist(func, inner, variant));
             }
         }
         kept.push(inst);
@@ -29,33 +30,42 @@ fn region(func: &mut Func, of: Region) {
 }
 
 /// Takes the invariant instructions out of a loop region, in order.
-fn hoist(func: &mut Func, from: Region) -> Vec<Inst> {
-    let mut variant: BTreeSet<Value> = func.region(from).parameters.iter().copied().collect();
+fn hoist(func: &mut Func, from: Region, variant: &mut EntityMap<Value, bool>) -> Vec<Inst> {
+    let mut varying: Vec<Value> = func.region(from).parameters.clone();
+    for &value in &varying {
+        variant[value] = true;
+    }
     let insts = std::mem::take(&mut func.region_mut(from).insts);
     let (mut hoisted, mut kept) = (Vec::new(), Vec::new());
     for inst in insts {
         let invariant = !matches!(func.op(inst), Op::Yield(_))
             && func.is_pure(inst)
-            && !depends(func, inst, &variant);
+            && !depends(func, inst, variant);
         if invariant {
             hoisted.push(inst);
         } else {
-            variant.extend(&func.inst(inst).results);
+            for &value in &func.inst(inst).results {
+                variant[value] = true;
+                varying.push(value);
+            }
             kept.push(inst);
         }
     }
     func.region_mut(from).insts = kept;
+    for value in varying {
+        variant[value] = false;
+    }
     hoisted
 }
 
-fn depends(func: &Func, inst: Inst, variant: &BTreeSet<Value>) -> bool {
+fn depends(func: &Func, inst: Inst, variant: &EntityMap<Value, bool>) -> bool {
     let mut found = false;
     func.op(inst)
-        .visit_operands(&mut |value| found |= variant.contains(&value));
+        .visit_operands(&mut |value| found |= variant[value]);
     for nested in func.op(inst).regions() {
         func.walk(nested, &mut |inner| {
             func.op(inner)
-                .visit_operands(&mut |value| found |= variant.contains(&value));
+                .visit_operands(&mut |value| found |= variant[value]);
         });
     }
     found

@@ -2,6 +2,7 @@
 //! own.
 
 use crate::builder::Builder;
+use crate::entity::{Entity, EntityMap};
 use crate::ir::numbers::filling;
 use crate::ir::{Func, Inst, Literal, Op, Region, Stage, Value};
 
@@ -9,8 +10,9 @@ use crate::ir::{Func, Inst, Literal, Op, Region, Stage, Value};
 pub struct Rewriter {
     /// Appends to the region of the instruction at hand, before it.
     pub builder: Builder,
-    definitions: Vec<Option<Inst>>,
-    substitutions: Vec<Option<Value>>,
+    /// Values that are not in it are new.
+    definitions: EntityMap<Value, Option<Inst>>,
+    substitutions: EntityMap<Value, Option<Value>>,
 }
 
 impl Rewriter {
@@ -22,7 +24,7 @@ impl Rewriter {
 
     /// The instruction that defines `value`; parameters have none.
     pub fn definition_inst(&self, value: Value) -> Option<Inst> {
-        self.definitions.get(index(value)).copied().flatten()
+        self.definitions.get(value).copied().flatten()
     }
 
     /// The literal that fills `value`, if it is a constant.
@@ -30,21 +32,9 @@ impl Rewriter {
         filling(value, |value| self.definition(value))
     }
 
-    fn substitute(&self, value: Value) -> Value {
-        self.substitutions
-            .get(index(value))
-            .copied()
-            .flatten()
-            .unwrap_or(value)
-    }
-
     fn record(&mut self, inst: Inst) {
-        for result in self.builder.func().inst(inst).results.clone() {
-            let index = index(result);
-            if self.definitions.len() <= index {
-                self.definitions.resize(index + 1, None);
-            }
-            self.definitions[index] = Some(inst);
+        for &result in &self.builder.func().inst(inst).results {
+            put(&mut self.definitions, result, inst);
         }
     }
 
@@ -52,9 +42,8 @@ impl Rewriter {
         let insts = std::mem::take(&mut self.builder.func_mut().region_mut(region).insts);
         let outer = self.builder.enter(region);
         for inst in insts {
-            let mut op = self.builder.func().op(inst).clone();
-            op.map_operands(&mut |value| self.substitute(value));
-            self.builder.func_mut().inst_mut(inst).op = op.clone();
+            let op = &mut self.builder.func_mut().inst_mut(inst).op;
+            op.map_operands(&mut |value| substitute(&self.substitutions, value));
             for nested in op.regions() {
                 self.region(nested, rule);
             }
@@ -78,20 +67,24 @@ impl Rewriter {
     }
 
     fn replace(&mut self, inst: Inst, values: &[Value]) {
-        let results = self.builder.func().inst(inst).results.clone();
-        for (result, &value) in results.into_iter().zip(values) {
-            let value = self.substitute(value);
-            let index = index(result);
-            if self.substitutions.len() <= index {
-                self.substitutions.resize(index + 1, None);
-            }
-            self.substitutions[index] = Some(value);
+        let results = &self.builder.func().inst(inst).results;
+        for (&result, &value) in results.iter().zip(values) {
+            let value = substitute(&self.substitutions, value);
+            put(&mut self.substitutions, result, value);
         }
     }
 }
 
-fn index(value: Value) -> usize {
-    crate::entity::Entity::index(value)
+fn substitute(substitutions: &EntityMap<Value, Option<Value>>, value: Value) -> Value {
+    substitutions.get(value).copied().flatten().unwrap_or(value)
+}
+
+/// Notes something of a value, which may be new.
+fn put<T: Copy>(of: &mut EntityMap<Value, Option<T>>, value: Value, what: T) {
+    while of.len() <= value.index() {
+        of.push(None);
+    }
+    of[value] = Some(what);
 }
 
 /// A rule: `Some(values)` replaces the results of the instruction and drops it, `None` keeps it.
@@ -102,9 +95,9 @@ pub fn rewrite(func: &mut Func, rule: &mut Rule<'_>) {
     let body = func.body();
     let owned = std::mem::replace(func, Func::new("", Stage::Block));
     let mut rewriter = Rewriter {
+        definitions: EntityMap::filled(owned.value_count(), None),
+        substitutions: EntityMap::filled(owned.value_count(), None),
         builder: Builder::resume(owned),
-        definitions: Vec::new(),
-        substitutions: Vec::new(),
     };
     rewriter.region(body, rule);
     *func = rewriter

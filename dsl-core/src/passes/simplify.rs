@@ -12,22 +12,24 @@ pub fn simplify(func: &mut Func) {
 
 /// An access whose mask is the same everywhere.
 fn access(rewriter: &mut Rewriter, inst: Inst) -> Option<Vec<Value>> {
-    let data = rewriter.builder.func().inst(inst).clone();
-    let mut op = data.op;
+    let data = rewriter.builder.func().inst(inst);
+    let mask = data.op.access()?.mask?;
+    let holds = rewriter.constant(mask)?.bits != 0;
+    let mut data = data.clone();
     let (Op::Load(op::Load { mask, .. })
     | Op::Store(op::Store { mask, .. })
-    | Op::AtomicReduce(op::AtomicReduce { mask, .. })) = &mut op
+    | Op::AtomicReduce(op::AtomicReduce { mask, .. })) = &mut data.op
     else {
         return None;
     };
-    let holds = rewriter.constant(mask.take()?)?.bits != 0;
-    let other = if let Op::Load(op) = &mut op {
+    *mask = None;
+    let other = if let Op::Load(op) = &mut data.op {
         op.other.take()
     } else {
         None
     };
     if holds {
-        let inst = rewriter.builder.emit(op, &[]);
+        let inst = rewriter.builder.emit(data.op, &[]);
         return Some(rewriter.builder.results(inst).to_vec());
     }
     let Some(&result) = data.results.first() else {
@@ -40,7 +42,7 @@ fn access(rewriter: &mut Rewriter, inst: Inst) -> Option<Vec<Value>> {
 }
 
 fn rule(rewriter: &mut Rewriter, inst: Inst) -> Option<Value> {
-    let data = rewriter.builder.func().inst(inst).clone();
+    let data = rewriter.builder.func().inst(inst);
     let &[result] = &data.results[..] else {
         return None;
     };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
-use crate::entity::Entity;
+use crate::entity::{Entity, EntityMap};
 use crate::ir::index_map::dim_bits;
 use crate::ir::infer::infer;
 use crate::ir::{
@@ -22,7 +22,7 @@ pub(super) fn check(func: &Func, stage: Stage) -> Diagnostics {
     let mut checker = Checker {
         func,
         stage,
-        visible: BTreeSet::new(),
+        visible: EntityMap::filled(func.value_count(), false),
         tensors: BTreeMap::new(),
         diagnostics: Diagnostics::new(),
     };
@@ -37,7 +37,7 @@ pub(super) fn check(func: &Func, stage: Stage) -> Diagnostics {
 struct Checker<'a> {
     func: &'a Func,
     stage: Stage,
-    visible: BTreeSet<Value>,
+    visible: EntityMap<Value, bool>,
     /// The pointer of each tensor.
     tensors: BTreeMap<Value, Value>,
     diagnostics: Diagnostics,
@@ -157,7 +157,9 @@ impl Checker<'_> {
     fn region(&mut self, region: Region, owner: Option<Inst>) {
         let data = self.func.region(region);
         let mut defined: Vec<Value> = data.parameters.clone();
-        self.visible.extend(&data.parameters);
+        for &parameter in &data.parameters {
+            self.visible[parameter] = true;
+        }
         for &parameter in owner.map_or(&[][..], |_| &data.parameters) {
             if let (Some(owner), Err(message)) = (owner, self.layout(parameter)) {
                 self.error(owner, message);
@@ -182,7 +184,7 @@ impl Checker<'_> {
             self.inst(inst);
             let results = &self.func.inst(inst).results;
             for &result in results {
-                if !self.visible.insert(result) {
+                if std::mem::replace(&mut self.visible[result], true) {
                     self.error(inst, format!("value `{result}` is defined twice"));
                 }
             }
@@ -198,7 +200,7 @@ impl Checker<'_> {
             }
         }
         for value in defined {
-            self.visible.remove(&value);
+            self.visible[value] = false;
         }
     }
 
@@ -210,7 +212,7 @@ impl Checker<'_> {
             self.error(inst, format!("`{name}` is not a {stage} op"));
         }
         for operand in op.operands() {
-            if !self.visible.contains(&operand) {
+            if self.visible.get(operand) != Some(&true) {
                 self.error(inst, format!("operand `{operand}` is not visible here"));
                 return;
             }
