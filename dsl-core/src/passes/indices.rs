@@ -138,16 +138,28 @@ impl Indices {
         &self.facts[value]
     }
 
+    /// What is known of a value; nothing of one that is new.
+    #[must_use]
+    pub fn get(&self, value: Value) -> Option<&Fact> {
+        self.facts.get(value)
+    }
+
     /// The range of a value; nothing of one that is new.
     #[must_use]
     pub fn range(&self, value: Value) -> Option<Range> {
-        self.facts.get(value)?.range
+        self.get(value)?.range
+    }
+
+    /// The number at index zero.
+    #[must_use]
+    pub fn origin(&self, value: Value) -> Option<Linear> {
+        origin(&self.facts, value)
     }
 
     /// A scalar, or the element of a tile of equal numbers, as a sum of products.
     #[must_use]
     pub fn uniform(&self, value: Value) -> Option<Linear> {
-        uniform(&self.facts, value)
+        self.origin(value).filter(|_| self.fact(value).is_uniform())
     }
 
     /// Whether no two elements of a tile of `i64` are equal, whatever the arguments of a launch are.
@@ -195,10 +207,4 @@ fn origin(facts: &Facts<Fact>, value: Value) -> Option<Linear> {
     }
     let symbol = || fact.is_uniform().then(|| Linear::symbol(value));
     fact.origin.clone().or_else(symbol)
-}
-
-/// The number that all elements are.
-fn uniform(facts: &Facts<Fact>, value: Value) -> Option<Linear> {
-    let known = facts[value].is_uniform().then(|| origin(facts, value));
-    known.flatten()
 }

@@ -70,6 +70,14 @@ impl Linear {
         Self(scaled.filter(|(_, times)| *times != 0).collect())
     }
 
+    /// The sum without the constant in it, and that.
+    #[must_use]
+    pub fn without_constant(&self) -> (Self, i64) {
+        let mut rest = self.0.clone();
+        let constant = rest.remove(&[][..]);
+        (Self(rest), constant.unwrap_or(0))
+    }
+
     /// How often two divides it, as far as the constants tell; 64 of zero.
     #[must_use]
     pub fn divisor(&self) -> u32 {

@@ -19,7 +19,6 @@ pub mod legalise;
 pub mod licm;
 pub mod linear;
 pub mod long_sums;
-mod mask_ranges;
 pub mod nan_bits;
 pub mod narrow;
 pub mod proof;

@@ -1,6 +1,6 @@
 //! What integers can be: a range for each value.
 
-use crate::ir::{BinaryOp, Class, DType, Func, Op, Value, op};
+use crate::ir::{BinaryOp, Class, CompareOp, DType, Func, Op, Value, op};
 
 /// The integers `low..=high`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +55,22 @@ impl Range {
 
     pub(super) fn exact(self) -> Option<i128> {
         (self.low == self.high).then_some(self.low)
+    }
+
+    /// Whether a comparison holds for all pairs, if it does for all or none.
+    fn compare(self, op: CompareOp, other: Self) -> Option<bool> {
+        let (below, above) = (self.high < other.low, self.low > other.high);
+        let equal = self.exact().is_some_and(|it| other.exact() == Some(it));
+        let apart = below || above;
+        let (holds, fails) = match op {
+            CompareOp::Lt => (below, self.low >= other.high),
+            CompareOp::Le => (self.high <= other.low, above),
+            CompareOp::Gt => (above, self.high <= other.low),
+            CompareOp::Ge => (self.low >= other.high, below),
+            CompareOp::Eq => (equal, apart),
+            CompareOp::Ne => (apart, equal),
+        };
+        (holds || fails).then_some(holds)
     }
 
     /// The mathematical result; nothing where this analysis has no rule.
@@ -120,6 +136,10 @@ pub(super) fn computed(
     }
     if let Op::Binary(op::Binary { op, lhs, rhs }) = op {
         return of(*lhs)?.combine(*op, of(*rhs)?, dtype.bits());
+    }
+    if let Op::Compare(op::Compare { op, lhs, rhs }) = op {
+        let holds = of(*lhs)?.compare(*op, of(*rhs)?)?;
+        return Some(Range::new(holds.into(), holds.into()));
     }
     if let Op::Cast(op::Cast { x }) = op {
         return of(*x);

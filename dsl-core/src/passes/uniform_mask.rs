@@ -1,30 +1,76 @@
 //! Gives whole tiles a path without masks: where scalars prove that a bounds comparison such as
 //! `offsets < n` holds for every element, one branch per program skips the mask altogether.
 //!
-//! A comparison is analysed when both sides are a scalar plus a constant range. The branch tests
-//! the ends of the ranges, and that they do not wrap, so it is exact about machine integers.
+//! A comparison is looked at when both sides are a sum of scalars plus a constant range. The branch tests
+//! the ends of the ranges, and that they do not wrap, so it is exact about machine integers. What ranges
+//! alone decide becomes a constant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::duplicate::duplicate;
-use super::mask_ranges::{Definitions, Ranges};
+use super::indices::Indices;
+use super::linear::Linear;
+use super::ranges::Range;
 use crate::builder::Builder;
+use crate::entity::EntityMap;
 use crate::ir::op::Control;
-use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Stage, Trait, Value, op};
+use crate::ir::{
+    BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, Region, Shape, Stage, Trait, Type, Value,
+    op,
+};
+
+/// What is known of the values of a function as it was before any split; those of a split are new.
+struct Known {
+    definitions: EntityMap<Value, Option<Inst>>,
+    indices: Indices,
+}
+
+impl Known {
+    fn of(func: &Func) -> Self {
+        Self {
+            definitions: func.definitions(),
+            indices: Indices::of(func),
+        }
+    }
+
+    fn op<'f>(&self, func: &'f Func, value: Value) -> Option<&'f Op> {
+        let defined = self.definitions.get(value).copied().flatten();
+        Some(func.op(defined?))
+    }
+}
+
+/// The numbers of one side of a comparison: `base + r` for `r` in `low..=high`, wrapping.
+struct Side {
+    base: Linear,
+    low: i64,
+    high: i64,
+}
 
 /// Splits each region whose accesses are masked by provable comparisons into two versions.
 pub fn split_uniform_masks(func: &mut Func) {
     func.keep_sites();
-    let mut definitions = Definitions::default();
-    definitions.learn(func);
-    region(func, func.body(), &mut definitions);
+    let known = Known::of(func);
+    decide(func, &known.indices);
+    region(func, func.body(), &known);
+}
+
+/// Makes constants of comparisons of tiles that ranges decide.
+fn decide(func: &mut Func, indices: &Indices) {
+    for inst in func.all_insts() {
+        if let Op::Compare(op::Compare { lhs, .. }) = *func.op(inst)
+            && !func.ty(lhs).is_scalar()
+            && let Some(holds) = indices.fact(func.inst(inst).results[0]).number()
+        {
+            let value = Literal::from_bits(DType::Bool, holds as u64);
+            func.inst_mut(inst).op = Op::Constant(op::Constant { value });
+        }
+    }
 }
 
 /// Splits the region, then those inside it; after a split only those of the version without masks,
 /// since the other is for the few programs at an edge and code costs time to compile.
-fn region(func: &mut Func, of: Region, definitions: &mut Definitions) {
-    let inside = split(func, of, definitions).unwrap_or(of);
-    definitions.learn(func);
+fn region(func: &mut Func, of: Region, known: &Known) {
+    let inside = split(func, of, known).unwrap_or(of);
     for inst in func.region(inside).insts.clone() {
         let inner = match func.op(inst).control() {
             Some(Control::For(op)) => vec![op.body],
@@ -33,57 +79,151 @@ fn region(func: &mut Func, of: Region, definitions: &mut Definitions) {
             None => Vec::new(),
         };
         for inner in inner {
-            region(func, inner, definitions);
+            region(func, inner, known);
         }
     }
 }
 
 /// The region of the version without masks, where there is one.
-fn split(func: &mut Func, of: Region, definitions: &Definitions) -> Option<Region> {
+fn split(func: &mut Func, of: Region, known: &Known) -> Option<Region> {
     let (head, tail) = pure_first(func, of);
     let defined: BTreeSet<Value> = head
         .iter()
         .flat_map(|&inst| func.inst(inst).results.clone())
         .collect();
-    let comparisons: Vec<Value> = mask_leaves(func, &tail, definitions)
-        .into_iter()
+    let proofs = mask_leaves(func, &tail, known).into_iter();
+    let proofs: BTreeMap<Value, [Side; 2]> = proofs
         .filter(|leaf| defined.contains(leaf))
+        .filter_map(|leaf| Some((leaf, sides(func, known, leaf)?)))
         .collect();
-    if comparisons.is_empty() {
+    if proofs.is_empty() {
         return None;
     }
     let owned = std::mem::replace(func, Func::new("", Stage::Block));
     let mut builder = Builder::resume(owned);
     builder.func_mut().region_mut(of).insts.clone_from(&head);
     builder.enter(of);
-    let mut proven = Vec::new();
     let mut condition = None;
-    let mut known = BTreeMap::new();
-    for comparison in comparisons {
-        let mut ranges = Ranges {
-            builder: &mut builder,
-            definitions,
-            known: &mut known,
-            inside: head.len(),
-        };
-        if let Some(holds) = ranges.comparison(comparison) {
-            condition = Some(match condition {
-                Some(condition) => builder.and(condition, holds),
-                None => holds,
-            });
-            proven.push(comparison);
-        }
+    for (&comparison, sides) in &proofs {
+        let holds = holds(&mut builder, known, comparison, sides);
+        condition = Some(match condition {
+            Some(condition) => builder.and(condition, holds),
+            None => holds,
+        });
     }
-    let insts = [dependents(builder.func(), &head, &proven), tail.clone()].concat();
+    let proven: Vec<Value> = proofs.into_keys().collect();
+    let masks = dependents(builder.func(), &head, &proven);
     let unchecked =
-        condition.map(|condition| branch(&mut builder, &proven, condition, (&insts, &tail)));
-    if unchecked.is_none() {
-        builder.func_mut().region_mut(of).insts.extend(tail);
-    }
+        condition.map(|condition| branch(&mut builder, &proven, condition, (&masks, &tail)));
     *func = builder
         .finish()
-        .expect("broken invariant: ranges are scalar indices");
+        .expect("broken invariant: ends are scalars of one type");
     unchecked
+}
+
+/// What the sides of a comparison hold, where scalars tell.
+fn sides(func: &Func, known: &Known, comparison: Value) -> Option<[Side; 2]> {
+    let Some(&Op::Compare(op::Compare { op, lhs, rhs })) = known.op(func, comparison) else {
+        return None;
+    };
+    let ordered = !matches!(op, CompareOp::Eq | CompareOp::Ne);
+    let tile = ordered && !func.ty(lhs).is_scalar();
+    let sides = tile.then(|| [lhs, rhs].map(|value| side(func, known, value)))?;
+    let [left, right] = sides;
+    Some([left?, right?])
+}
+
+fn side(func: &Func, known: &Known, value: Value) -> Option<Side> {
+    let ty = func.ty(value);
+    let dtype = ty.dtype().filter(|dtype| dtype.is_integer())?;
+    let fact = known.indices.get(value)?;
+    let scalar = |value: &Value| func.ty(*value) == Type::scalar(dtype);
+    let origin = known.indices.origin(value);
+    let origin = origin.filter(|sum| sum.terms().all(|(factors, _)| factors.iter().all(scalar)));
+    let span = fact.span().filter(|span| span.scalars.is_empty());
+    let linear = origin
+        .zip(span)
+        .map(|(origin, span)| (origin.without_constant(), span));
+    if let Some(((base, constant), span)) = &linear
+        && !base.is_zero()
+    {
+        let [low, high] = [span.low, span.high].map(|end| constant.checked_add(end));
+        let side = Side {
+            base: base.clone(),
+            low: low?,
+            high: high?,
+        };
+        // Ends in order show that none wraps, unless one goes all the way round.
+        let reach = i128::from(side.high) - i128::from(side.low);
+        return (reach < 1 << dtype.bits()).then_some(side);
+    }
+    // Other numbers are all in a range, which is of use if it is short.
+    let Range { low, high } = fact.range?;
+    let tight = linear.is_some() || high - low < ty.shape.elements() as i128;
+    let side = Side {
+        base: Linear::default(),
+        low: i64::try_from(low).ok()?,
+        high: i64::try_from(high).ok()?,
+    };
+    tight.then_some(side)
+}
+
+/// A scalar that is true only if the comparison holds for every element.
+fn holds(builder: &mut Builder, known: &Known, comparison: Value, sides: &[Side; 2]) -> Value {
+    let Some(&Op::Compare(op::Compare { op, lhs, .. })) = known.op(builder.func(), comparison)
+    else {
+        unreachable!("broken invariant: a comparison has sides");
+    };
+    let dtype = builder.ty(lhs).dtype().unwrap_or(DType::I64);
+    let ends = sides.each_ref().map(|side| side.ends(builder, dtype));
+    let [[left_low, left_high], [right_low, right_high]] = ends;
+    let upward = matches!(op, CompareOp::Lt | CompareOp::Le);
+    let mut holds = if upward {
+        builder.compare(op, left_high, right_low)
+    } else {
+        builder.compare(op, left_low, right_high)
+    };
+    for (side, [low, high]) in sides.iter().zip(ends) {
+        if !side.base.is_zero() && side.low != side.high {
+            let ordered = builder.le(low, high);
+            holds = builder.and(holds, ordered);
+        }
+    }
+    holds
+}
+
+impl Side {
+    /// The least and the greatest number, if none wraps.
+    fn ends(&self, builder: &mut Builder, dtype: DType) -> [Value; 2] {
+        let number = |builder: &mut Builder, number: i64| {
+            let bits = number.cast_unsigned() & dtype.mask();
+            builder.filled(Literal::from_bits(dtype, bits), Shape::SCALAR)
+        };
+        let mut base = None;
+        for (factors, times) in self.base.terms() {
+            let product = factors
+                .iter()
+                .copied()
+                .reduce(|all, it| builder.mul(all, it));
+            let mut product = product.expect("broken invariant: the constant is apart");
+            if times != 1 {
+                let times = number(builder, times);
+                product = builder.mul(product, times);
+            }
+            base = Some(match base {
+                Some(sum) => builder.add(sum, product),
+                None => product,
+            });
+        }
+        [self.low, self.high].map(|end| match base {
+            Some(base) if end == 0 => base,
+            Some(base) => {
+                let end = number(builder, end);
+                builder.add(base, end)
+            }
+            None => number(builder, end),
+        })
+    }
 }
 
 /// The instructions of a region in two lists: pure ones that depend on no effect of the region, and
@@ -103,7 +243,7 @@ fn pure_first(func: &Func, of: Region) -> (Vec<Inst>, Vec<Inst>) {
 }
 
 /// The values whose conjunction is a mask of an access that `insts` reach.
-fn mask_leaves(func: &Func, insts: &[Inst], definitions: &Definitions) -> BTreeSet<Value> {
+fn mask_leaves(func: &Func, insts: &[Inst], known: &Known) -> BTreeSet<Value> {
     let mut pending = Vec::new();
     let mut visit = |inst: Inst| {
         pending.extend(func.op(inst).access().and_then(|access| access.mask));
@@ -119,7 +259,7 @@ fn mask_leaves(func: &Func, insts: &[Inst], definitions: &Definitions) -> BTreeS
         if !seen.insert(value) {
             continue;
         }
-        let Some(op) = definitions.op(func, value) else {
+        let Some(op) = known.op(func, value) else {
             continue;
         };
         if let Some(shape) = op.shape() {
@@ -155,13 +295,14 @@ fn dependents(func: &Func, insts: &[Inst], values: &[Value]) -> Vec<Inst> {
     found
 }
 
-/// Ends the region with `if condition { whole } else { tail }`, where the comparisons are true in
-/// `whole`; returns the region of these.
+/// Ends the region with `if condition { whole } else { tail }`, where `whole` is the tail with comparisons that
+/// are true, which `masks` follow from; returns the region of these. What is known stays so there: the other
+/// branch has the copies.
 fn branch(
     builder: &mut Builder,
     proven: &[Value],
     condition: Value,
-    (whole, tail): (&[Inst], &[Inst]),
+    (masks, tail): (&[Inst], &[Inst]),
 ) -> Region {
     let func = builder.func();
     let terminator = tail
@@ -176,14 +317,18 @@ fn branch(
         let always = builder.filled(Literal::from_bits(DType::Bool, 1), shape);
         map.insert(comparison, always);
     }
-    let copies = duplicate(builder.func_mut(), whole, &mut map);
-    builder
-        .func_mut()
-        .region_mut(unchecked)
-        .insts
-        .extend(copies);
     let checked = builder.new_region(&[]);
-    builder.func_mut().region_mut(checked).insts = tail.to_vec();
+    let func = builder.func_mut();
+    let masks = duplicate(func, masks, &mut map);
+    func.region_mut(checked).insts = duplicate(func, tail, &mut BTreeMap::new());
+    func.region_mut(unchecked).insts.extend(masks);
+    func.region_mut(unchecked).insts.extend(tail);
+    let mut whole = Vec::new();
+    func.walk(unchecked, &mut |inst| whole.push(inst));
+    for inst in whole {
+        let op = &mut func.inst_mut(inst).op;
+        op.map_operands(&mut |value| map.get(&value).copied().unwrap_or(value));
+    }
     if terminator.is_none() {
         for region in [unchecked, checked] {
             builder.enter(region);
