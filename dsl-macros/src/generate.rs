@@ -156,7 +156,7 @@ fn function(kernel: &Kernel) -> TokenStream {
     let declarations = parameters.iter().map(declaration);
     let generic_names = generics.type_params().map(|parameter| &parameter.ident);
     let order = match kernel.tile_order {
-        true => quote!(::exactile::__private::LoopOrder::Tile),
+        true => quote!(::exactile::__private::LoopOrder::OfTiles),
         false => quote!(::exactile::__private::LoopOrder::Whole),
     };
     let location = quote_spanned! {name.span()=>

@@ -35,7 +35,7 @@ pub enum LoopOrder {
     /// The same for all tile sizes: what changes with them is an error.
     Whole,
     /// One for each tile size.
-    Tile,
+    OfTiles,
 }
 
 /// A kernel with its configuration, before it is compiled for anything.

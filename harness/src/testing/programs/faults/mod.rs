@@ -45,17 +45,17 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "a wait for copies is missing",
-        room: "distributed/pipeline",
+        room: "schedule/pipeline",
         plant: plant::drop_wait,
     },
     Fault {
         name: "a wait leaves one group of copies too many",
-        room: "distributed/pipeline",
+        room: "schedule/pipeline",
         plant: plant::late_wait,
     },
     Fault {
         name: "copies beyond the end of a loop are started",
-        room: "distributed/pipeline",
+        room: "schedule/pipeline",
         plant: plant::start_too_many,
     },
     Fault {
