@@ -60,9 +60,10 @@ macro_rules! for_each_op {
             /// Shared memory of the thread block for so many tiles, each in a slot. Contents start undefined.
             Buffer "buffer" {} -> stated is [];
             /// Starts to copy to a slot (`i32`) what `load` would read, and zero bits where the mask does not hold:
-            /// each lane its elements in the layout of the offsets. The copies of a lane are complete, and
+            /// each lane its elements in the layout of the offsets, `count` neighbours at once, which are so in memory and
+            /// share their mask. The copies of a lane are complete, and
             /// to be seen by it, when it has waited for their group; nobody may touch the slot before.
-            CopyLanes "copy_lanes" { base: Value, offsets: Value, mask: Option<Value>, buffer: Value, slot: Value } -> none is [reads writes];
+            CopyLanes "copy_lanes" { base: Value, offsets: Value, mask: Option<Value>, buffer: Value, slot: Value, count: i64 } -> none is [reads writes];
             /// The tile in a slot (`i32`).
             SlotLoad "slot_load" { buffer: Value, slot: Value } -> stated is [reads];
             /// Writes a tile to a slot (`i32`).

@@ -16,7 +16,7 @@ use crate::ir::index_map::dim_bits;
 use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Precision, Shape, Stage, Trait, Value, op};
 use crate::layout::access::{access_layout, dot_layout, is_coalesced, warp_bits_for};
 use crate::layout::fragment::fragments;
-use crate::layout::group::groups;
+use crate::layout::group::{Groups, groups};
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::indices::Indices;
 use crate::target::{Schedule, Target};
@@ -199,7 +199,7 @@ impl Assigner<'_> {
                     let bits = product_bits(self.func, dot.a, dot.b);
                     Some(Rc::new(match dot.precision {
                         Precision::Ieee => dot_layout(&bits[..2], self.warp_bits),
-                        Precision::Hopper => match groups(bits, self.warp_bits) {
+                        Precision::Hopper => match self.groups(dot, bits) {
                             Some(found) => found.layout,
                             None => {
                                 let [_, _, layout] = fragments(bits, self.warp_bits).layouts;
@@ -212,6 +212,14 @@ impl Assigner<'_> {
                 };
             }
         }
+    }
+
+    /// How groups of warps share a product, if shared memory has room for its operands.
+    fn groups(&self, dot: &op::Dot, [rows, columns, products]: [u32; 3]) -> Option<Groups> {
+        let bytes = self.func.ty(dot.a).dtype().map_or(0, DType::bytes);
+        let taken = u64::from(bytes) * ((1 << (rows + products)) + (1 << (products + columns)));
+        let room = taken <= u64::from(self.target.gpu.shared_bytes);
+        groups([rows, columns, products], self.warp_bits).filter(|_| room)
     }
 
     /// Gives every computed value a layout, following operands, until nothing is left.

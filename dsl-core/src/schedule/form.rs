@@ -47,7 +47,8 @@ pub(super) fn of_scalars(warp_bits: u32) -> Place {
 /// of its results.
 ///
 /// An elementwise op, a load or a prefix of a scan has its operands where its result is; a store has them
-/// where the value is. A product by tensor cores has all its tiles in fragments. A reduction or a sort takes its first source as it lies, unless that mixes index
+/// where the value is. A product by tensor cores has all its tiles in
+/// fragments, or its result as groups of warps deal it, and its operands anywhere. A reduction or a sort takes its first source as it lies, unless that mixes index
 /// bits of the axis with others, and its steps say where the result is. What control flow hands on is
 /// where its results are.
 pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, LayoutError> {

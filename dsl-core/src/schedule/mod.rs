@@ -1,8 +1,8 @@
 //! The schedule stage: which lane of which warp holds which element of each tile.
 //!
 //! [`assign`] chooses layouts for what is computed, [`place`] gives every op its tiles in the layouts that
-//! `form` says it asks for. What is printed between the two states what matters; what comes out is
-//! lowered as it stands.
+//! `form` says it asks for. What is printed between the two states what matters. [`homes`] and
+//! [`pipeline`] put operands and loads that run ahead into shared memory; what comes out is lowered as it stands.
 
 mod ahead;
 pub mod assign;

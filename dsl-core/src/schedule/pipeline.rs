@@ -159,7 +159,18 @@ impl Pipeliner {
     fn whole(&mut self, inst: Inst, mut op: op::For) {
         self.builder.set_loc(self.func().inst(inst).loc.clone());
         let (begun, ()) = self.apart(|this| this.make_buffers(this.body));
-        let (before, (limit, state)) = self.apart(|this| this.fill(&op));
+        let func = self.func();
+        let around = func.all_insts().into_iter();
+        let mut loops = around.filter(|&it| matches!(func.op(it), Op::For(_) | Op::While(_)));
+        let outermost = loops.find(|&it| it == inst || owns(func, it, inst));
+        let outermost = outermost.unwrap_or(inst);
+        let (before, (limit, state)) = self.apart(|this| {
+            // Other warps may still read what a loop around has filled the slots with before.
+            if this.feeds() && outermost != inst {
+                this.builder.emit(Op::Barrier(op::Barrier {}), &[]);
+            }
+            this.fill(&op)
+        });
         let parameters: Vec<Value> = state.iter().map(|&it| self.carry(it)).collect();
         let (mut insts, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit));
         let slot = *parameters
@@ -183,10 +194,7 @@ impl Pipeliner {
         }
         op.init.extend(state);
         func.inst_mut(inst).op = Op::For(op);
-        let around = func.all_insts().into_iter();
-        let mut loops = around.filter(|&it| matches!(func.op(it), Op::For(_) | Op::While(_)));
-        let outermost = loops.find(|&it| it == inst || owns(func, it, inst));
-        insert_before(func, outermost.unwrap_or(inst), begun);
+        insert_before(func, outermost, begun);
         insert_before(func, inst, before);
     }
 
@@ -243,7 +251,7 @@ impl Pipeliner {
     }
 
     fn buffer(&mut self, load: Inst) -> Value {
-        let Slots { ty, layout } = self.rings[&load].slots.clone();
+        let Slots { ty, layout, .. } = self.rings[&load].slots.clone();
         let dtype = ty.dtype().expect("broken invariant: a tile is of numbers");
         let loc = self.builder.loc().clone();
         self.builder.set_loc(self.func().inst(load).loc.clone());
@@ -332,6 +340,12 @@ impl Pipeliner {
         let after = self.builder.add(slot, one);
         next.push(self.builder.select(is_last, zero, after));
         next
+    }
+
+    /// Whether products read what runs ahead.
+    fn feeds(&self) -> bool {
+        let mut loads = self.ahead.loads.iter();
+        loads.any(|load| self.rings[load].fed.is_some())
     }
 
     fn wait(&mut self, pending: i64) {
@@ -438,6 +452,7 @@ impl Pipeliner {
             mask: op.mask.map(now),
             buffer,
             slot,
+            count: self.rings[&load].slots.count,
         });
         let copy = self.builder.emit(copy, &[]);
         let copy = self.builder.func_mut().inst_mut(copy);

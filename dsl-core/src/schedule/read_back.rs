@@ -48,8 +48,8 @@ pub(super) fn read_back(
     merge_branches(func);
 }
 
-/// Does without a branch where both sides are one instruction and the same: products of masked tiles and of
-/// whole ones, once copies have brought both.
+/// Does without a branch where both sides are one product and the same: of masked tiles and of whole ones, once
+/// copies have brought both.
 fn merge_branches(func: &mut Func) {
     let mut same = BTreeMap::new();
     for region in func.all_regions() {
@@ -84,7 +84,8 @@ fn only_inst(func: &Func, inst: Inst) -> Option<Inst> {
         _ => None,
     });
     let (one, other) = (one?, other?);
-    (func.op(one) == func.op(other) && func.op(one).regions().is_empty()).then_some(one)
+    let product = matches!(func.op(one), Op::DotSlots(_));
+    (product && func.op(one) == func.op(other)).then_some(one)
 }
 
 fn feed(func: &mut Func, fed: &Fed, ring: Value, slot: Value) {

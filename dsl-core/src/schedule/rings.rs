@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::ir::numbers::filling;
-use crate::ir::{Func, Inst, Literal, Op, Region, Type, Value, op};
+use crate::ir::{Func, Inst, Layout, Literal, Op, Region, Type, Value, op};
 use crate::layout::LinearLayout;
 use crate::layout::group::inner_axis;
 use crate::layout::slots::own_slot;
@@ -15,6 +15,10 @@ use crate::target::Target;
 pub(super) struct Slots {
     pub(super) ty: Type,
     pub(super) layout: LinearLayout,
+    /// Where lanes have places of their own, the layout of the tile that says whose they are.
+    own: Option<Layout>,
+    /// Elements that a lane copies at once, as is known of the load.
+    pub(super) count: i64,
 }
 
 /// What follows a load whose tile goes nowhere but to a slot that a product reads.
@@ -88,7 +92,12 @@ impl<'a> Uses<'a> {
         };
         let ty = func.ty(result);
         Some(Ring {
-            slots: Slots { ty, layout },
+            slots: Slots {
+                ty,
+                layout,
+                own: func.layout(result).filter(|_| fed.is_none()),
+                count: 1 << vector.len(),
+            },
             fed,
         })
     }

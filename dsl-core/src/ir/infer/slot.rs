@@ -40,7 +40,15 @@ impl Rules<'_> {
     fn copy_lanes(self, op: &op::CopyLanes) -> Result<(), String> {
         let loaded = self.access(&op.access())?;
         let slot = self.slot(op.buffer, op.slot)?;
-        self.expect("slot", slot, loaded)
+        self.expect("slot", slot, loaded)?;
+        let bytes = loaded.dtype().map_or(0, |dtype| i64::from(dtype.bytes()));
+        match [4, 8, 16].contains(&op.count.saturating_mul(bytes)) {
+            true => Ok(()),
+            false => Err(format!(
+                "`copy_lanes` moves {} elements of `{loaded}`, expected 4, 8 or 16 bytes",
+                op.count
+            )),
+        }
     }
 
     fn slot_store(self, op: &op::SlotStore) -> Result<(), String> {

@@ -1,4 +1,5 @@
-//! `dot` by tensor cores: each warp multiplies the fragments that it holds in registers.
+//! `dot` by tensor cores: each warp multiplies the fragments that it holds in registers, or each group of four its
+//! part of what is in shared memory.
 
 use super::registers::Registers;
 use super::{Lowering, Result};

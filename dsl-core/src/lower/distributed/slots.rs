@@ -73,16 +73,19 @@ impl Lowering<'_> {
             effect: Effect::Reads,
         };
         self.order_access(access.argument(), touch);
-        let (vectors, _) = tile.copied_vectors(self.block, &self.indices, &layout, self.target);
-        let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
         let places = SlotPlaces::new(&self.layout(op.buffer), &layout);
+        let vectors = places.vectors(op.count.ilog2());
+        if vectors[0].len() as i64 != op.count {
+            return Err(self.error("what a lane copies at once is not together in the slot"));
+        }
+        let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
         let copy = Op::StartCopy(op::StartCopy {
             target: self.scalar(op.buffer),
             offset: self.slot_offsets((op.buffer, op.slot), &places, &starts),
             source: access.base(),
             source_offset: self.pick(access.offsets(), &starts),
             mask: access.masks().map(|masks| self.pick(masks, &starts)),
-            count: vectors[0].len() as i64,
+            count: op.count,
         });
         self.builder.emit(copy, &[]);
         Ok(())
