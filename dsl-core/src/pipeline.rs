@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::facts::Facts;
 use crate::ir::Func;
+use crate::ir::op::Control;
 use crate::lower::{distributed, sequential};
 use crate::passes::{
     decompose, expand_accumulators, expand_tiles, legalise, long_sums, nan_bits, narrow, quotients,
@@ -227,6 +228,16 @@ pub fn lower(
     }
 }
 
+/// The most stages that a loop of a function asks for, of those that there are.
+fn deepest(func: &Func) -> i64 {
+    let insts = func.all_insts().into_iter();
+    let stages = insts.map(|inst| match func.op(inst).control() {
+        Some(Control::For(op)) => op.stages.min(MAX_STAGES),
+        Some(Control::While(_) | Control::If(_)) | None => 1,
+    });
+    stages.max().unwrap_or(1)
+}
+
 /// The stages after the layouts of a schedule function are stated, all or some.
 ///
 /// # Errors
@@ -257,7 +268,7 @@ pub fn expand(
     let housed = homes(placed)?;
     observe(SCHEDULE[2], &housed);
     let stated = options.schedule.stages.map(i64::from);
-    let mut most = MAX_STAGES;
+    let mut most = stated.map_or_else(|| deepest(&housed), |_| MAX_STAGES);
     loop {
         // Pipelines that do not fit become shallower unless their depth is stated.
         let pipelined = pipeline(housed.clone(), target, stated, most)?;
