@@ -272,10 +272,7 @@ impl<'a> Machine<'a> {
             TileOp::Histogram(op) => self.histogram(op),
             TileOp::Gather(op) => self.gather(inst, op),
             TileOp::SlotOp(op) => return self.slot_op(inst, op),
-            TileOp::OrderOp(op) => {
-                self.order(op);
-                return Ok(Vec::new());
-            }
+            TileOp::OrderOp(op) => return Ok(self.order(op)),
             TileOp::For(op) => return self.for_loop(op),
             TileOp::While(op) => return self.while_loop(inst, op),
             TileOp::If(op) => {
@@ -433,7 +430,9 @@ impl<'a> Machine<'a> {
             k: left.extent(1),
             n: right.extent(1),
         };
-        let (sum, c) = (dtype(self.func, accumulator), self.read(accumulator));
+        let (ty, c) = (self.func.ty(accumulator), self.read(accumulator));
+        let sum = ty.dtype().or(ty.pending());
+        let sum = sum.expect("broken invariant: a verified accumulator is of numbers");
         let operands: [&dyn Fn(usize) -> u64; 3] = [&|i| a.get(i), &|i| b.get(i), &|i| c.get(i)];
         Elements::new(dot(precision, [operand, sum], extents, operands))
     }

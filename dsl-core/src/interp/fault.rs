@@ -125,8 +125,8 @@ pub enum FaultKind {
         /// What the lane does: `reads` or `writes`.
         how: &'static str,
     },
-    /// A program that ends without waiting for its copies.
-    #[error("the program ends before lane {lane} has waited for this copy")]
+    /// A program that ends without waiting for its copies or products.
+    #[error("the program ends before lane {lane} has waited for this")]
     Unfinished {
         /// The lane.
         lane: u64,
@@ -214,6 +214,12 @@ pub enum SlotFault {
     /// A slot whose copy nobody has waited for.
     #[error("slot {slot} is used while a copy to it is under way")]
     Copying {
+        /// The slot.
+        slot: i64,
+    },
+    /// A slot whose product nobody has waited for.
+    #[error("slot {slot} is written while a product that reads it is under way")]
+    Multiplying {
         /// The slot.
         slot: i64,
     },

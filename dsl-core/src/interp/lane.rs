@@ -233,6 +233,7 @@ mod bulk;
 mod check;
 mod control;
 mod copy;
+mod issued;
 mod mma;
 mod raw;
 mod runner;

@@ -68,8 +68,9 @@ macro_rules! for_each_op {
             SlotLoad "slot_load" { buffer: Value, slot: Value } -> stated is [reads];
             /// Writes a tile to a slot (`i32`).
             SlotStore "slot_store" { value: Value, buffer: Value, slot: Value } -> none is [writes];
-            /// `dot` of the tiles in two slots, by groups of four warps. What lanes have written there, a
-            /// fence and a barrier after it must have shown to all warps.
+            /// Starts `dot` of the tiles in two slots, by groups of four warps. What lanes have written there, a
+            /// fence and a barrier after it must have shown to all warps; nobody may write there until
+            /// the group has waited for the product.
             DotSlots "dot_slots" { a: Value, a_slot: Value, b: Value, b_slot: Value, accumulator: Value, precision: Precision } -> one is [reads];
         }
         order {
@@ -81,6 +82,13 @@ macro_rules! for_each_op {
             /// Waits until all groups of copies of this lane but the last `pending` are complete. Their
             /// elements are then visible to this lane, and after a barrier to the others.
             WaitCopies "wait_copies" { pending: i64 } -> none is [writes];
+            /// A tile as sums that products add to; none does so far. They have one use at most.
+            Pend "pend" { x: Value } -> one is [];
+            /// Waits for all products that this warp has started. The sums.
+            Settle "settle" { x: Value } -> one is [convergent writes];
+            /// Waits until all products that this warp has started but the last `pending` are complete, and their
+            /// operands read.
+            WaitProducts "wait_products" { pending: i64 } -> none is [convergent writes];
             /// What the warp has done or seen comes before what bulk copies and tensor cores do later in shared
             /// memory, for those who see the fence.
             ProxyFence "proxy_fence" {} -> none is [convergent writes];
@@ -235,7 +243,7 @@ macro_rules! for_each_op {
             /// `b`: 8, 4 and 4 elements of each lane, spread as `layout::fragment` says. All lanes of the
             /// warp take part.
             Mma "mma" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [convergent];
-            /// A part of `accumulator + a x b` by four warps, of which the first has a number that 4 divides:
+            /// Starts a part of `accumulator + a x b` by four warps, of which the first has a number that 4 divides:
             /// `[64, products]` times `[products, columns]` for each 64 rows that the accumulator has. The operands
             /// are in shared memory from their offsets on, multiples of 1024 bytes, as `layout::group` says: by
             /// columns where `transposed` is 1, in chunks of so many elements. Lanes have the accumulator as

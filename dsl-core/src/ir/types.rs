@@ -149,6 +149,8 @@ pub enum Element {
     Tensor(DType, u8),
     /// Shared memory for so many tiles of this type, each in a slot.
     Buffer(DType, u8),
+    /// A number that products of groups of warps may still add to.
+    Pending(DType),
     /// The result of an op that was reported as wrong; silences errors that follow from it.
     Poison,
 }
@@ -215,6 +217,7 @@ impl Type {
             | Element::Accumulator(..)
             | Element::Tensor(..)
             | Element::Buffer(..)
+            | Element::Pending(_)
             | Element::Poison => None,
         }
     }
@@ -227,6 +230,7 @@ impl Type {
             | Element::Accumulator(..)
             | Element::Tensor(..)
             | Element::Buffer(..)
+            | Element::Pending(_)
             | Element::Poison => None,
         }
     }
@@ -239,6 +243,7 @@ impl Type {
             | Element::Pointer(..)
             | Element::Tensor(..)
             | Element::Buffer(..)
+            | Element::Pending(_)
             | Element::Poison => None,
         }
     }
@@ -251,6 +256,7 @@ impl Type {
             | Element::Pointer(..)
             | Element::Accumulator(..)
             | Element::Buffer(..)
+            | Element::Pending(_)
             | Element::Poison => None,
         }
     }
@@ -263,7 +269,30 @@ impl Type {
             | Element::Pointer(..)
             | Element::Accumulator(..)
             | Element::Tensor(..)
+            | Element::Pending(_)
             | Element::Poison => None,
+        }
+    }
+
+    /// The data type of sums that products may still add to.
+    pub const fn pending(&self) -> Option<DType> {
+        match self.element {
+            Element::Pending(dtype) => Some(dtype),
+            Element::Number(_)
+            | Element::Pointer(..)
+            | Element::Accumulator(..)
+            | Element::Tensor(..)
+            | Element::Buffer(..)
+            | Element::Poison => None,
+        }
+    }
+
+    /// Sums of this shape that products may still add to.
+    #[must_use]
+    pub const fn with_pending(&self, dtype: DType) -> Self {
+        Self {
+            element: Element::Pending(dtype),
+            shape: self.shape,
         }
     }
 
@@ -305,7 +334,7 @@ impl fmt::Display for Element {
             Self::Pointer(dtype, Space::Scratch) => write!(f, "ptr<{dtype}, scratch>"),
             Self::Accumulator(dtype, levels) => write!(f, "accumulator<{dtype}, {levels}>"),
             Self::Tensor(dtype, rank) => write!(f, "tensor<{dtype}, {rank}>"),
-            Self::Buffer(dtype, _) => write!(f, "{dtype}"),
+            Self::Buffer(dtype, _) | Self::Pending(dtype) => write!(f, "{dtype}"),
             Self::Poison => f.write_str("poison"),
         }
     }
@@ -315,6 +344,8 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((_, slots)) = self.buffer() {
             write!(f, "buffer<{slots}x")?;
+        } else if self.pending().is_some() {
+            f.write_str("pending<")?;
         } else if self.shape.is_scalar() {
             return write!(f, "{}", self.element);
         } else {

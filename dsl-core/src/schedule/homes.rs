@@ -72,14 +72,26 @@ fn housed(func: &mut Func, region: Region, inst: Inst) {
     });
     append(func, Op::ProxyFence(op::ProxyFence {}), &[]);
     append(func, Op::Barrier(op::Barrier {}), &[]);
-    func.inst_mut(inst).op = Op::DotSlots(op::DotSlots {
-        a,
-        a_slot: slot,
-        b,
-        b_slot: slot,
-        accumulator: op.accumulator,
-        precision: op.precision,
-    });
+    let layout = func.layout(op.accumulator);
+    let sums = func.ty(op.accumulator).with_pending(DType::F32);
+    let make = |func: &mut Func, op: Op| {
+        let made = append(func, op, &[sums]).expect("broken invariant: the op has a result");
+        func.set_layout(made, layout);
+        made
+    };
+    let accumulator = make(func, Op::Pend(op::Pend { x: op.accumulator }));
+    let x = make(
+        func,
+        Op::DotSlots(op::DotSlots {
+            a,
+            a_slot: slot,
+            b,
+            b_slot: slot,
+            accumulator,
+            precision: op.precision,
+        }),
+    );
+    func.inst_mut(inst).op = Op::Settle(op::Settle { x });
 }
 
 /// A buffer for an operand: what registers hold side by side is so there too.

@@ -9,6 +9,7 @@ pub mod assign;
 mod form;
 pub mod homes;
 mod origin;
+mod overlap;
 pub mod pipeline;
 pub mod place;
 mod read_back;
@@ -69,7 +70,7 @@ impl Deref for PlacedFunc {
 /// Whether a value is made of numbers that layouts say the place of.
 fn is_tile(func: &Func, value: Value) -> bool {
     let ty = func.ty(value);
-    !ty.is_scalar() && ty.dtype().is_some()
+    !ty.is_scalar() && ty.dtype().or(ty.pending()).is_some()
 }
 
 /// Whether the tiles around an instruction are where it asks for them.

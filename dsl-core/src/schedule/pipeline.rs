@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlacedFunc;
 use super::ahead::Ahead;
+use super::overlap::overlap;
 use super::read_back::{insert_before, read_back};
 use super::rings::{Ring, Slots, Uses};
 use crate::builder::Builder;
@@ -172,13 +173,15 @@ impl Pipeliner {
             this.fill(&op)
         });
         let parameters: Vec<Value> = state.iter().map(|&it| self.carry(it)).collect();
-        let (mut insts, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit));
+        let (mut insts, ()) = self.apart(Self::meet);
+        let (ahead, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit));
         let slot = *parameters
             .last()
             .expect("broken invariant: a slot is carried");
         let buffers = std::mem::take(&mut self.buffers);
         read_back(self.builder.func_mut(), &self.rings, buffers, slot);
         let func = self.builder.func_mut();
+        insts.extend(&ahead);
         insts.extend(std::mem::take(&mut func.region_mut(self.body).insts));
         let last = insts.last().copied();
         func.region_mut(self.body).insts = insts;
@@ -194,6 +197,7 @@ impl Pipeliner {
         }
         op.init.extend(state);
         func.inst_mut(inst).op = Op::For(op);
+        overlap(func, inst, slot, &ahead.into_iter().collect());
         insert_before(func, outermost, begun);
         insert_before(func, inst, before);
     }
@@ -308,8 +312,17 @@ impl Pipeliner {
         self.builder.add(index, distance)
     }
 
-    /// At the start of an iteration: starts the copies of the iteration ahead and waits for its own. Where others
-    /// read them, all lanes meet in between. Takes and returns what the loop carries for that.
+    /// At the start of an iteration whose products read slots: waits until its copies are there for all.
+    fn meet(&mut self) {
+        if self.feeds() {
+            self.wait(self.stages - 2);
+            self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
+            self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
+        }
+    }
+
+    /// At the start of an iteration: starts the copies of the iteration ahead and waits for its own, unless that
+    /// is done. Takes and returns what the loop carries for that.
     fn run_ahead(&mut self, op: &op::For, carried: &[Value], limit: Value) -> Vec<Value> {
         let (&slot, state) = carried
             .split_last()
@@ -322,18 +335,8 @@ impl Pipeliner {
         let before = self.builder.select(is_first, last, before);
         let runs = self.builder.compare(CompareOp::Lt, index, limit);
         let index = self.later(index, (self.stages - 1) * op.step);
-        let feeds = self
-            .ahead
-            .loads
-            .iter()
-            .any(|load| self.rings[load].fed.is_some());
-        if feeds {
-            self.wait(self.stages - 2);
-            self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
-            self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
-        }
         let mut next = self.start_copies(index, state, runs, before);
-        if !feeds {
+        if !self.feeds() {
             self.wait(self.stages - 1);
         }
         let is_last = self.builder.compare(CompareOp::Eq, slot, last);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::rings::{Fed, Ring, other_of};
-use crate::ir::{Func, Inst, Op, Value, op};
+use crate::ir::{Func, Inst, Op, Region, Value, op};
 use crate::passes::rewrite::replace_uses;
 
 /// Makes loads, or the products that they feed, read this slot of their buffers. Masked elements are zero there,
@@ -48,18 +48,18 @@ pub(super) fn read_back(
     merge_branches(func);
 }
 
-/// Does without a branch where both sides are one product and the same: of masked tiles and of whole ones, once
+/// Does without a branch where both sides do the same with one product: of masked tiles and of whole ones, once
 /// copies have brought both.
 fn merge_branches(func: &mut Func) {
     let mut same = BTreeMap::new();
     for region in func.all_regions() {
         let mut insts = Vec::new();
         for inst in std::mem::take(&mut func.region_mut(region).insts) {
-            match only_inst(func, inst) {
-                Some(inner) => {
+            match common(func, inst) {
+                Some((inner, values)) => {
                     let results = func.inst(inst).results.iter();
-                    same.extend(results.copied().zip(func.inst(inner).results.clone()));
-                    insts.push(inner);
+                    same.extend(results.copied().zip(values));
+                    insts.extend(inner);
                 }
                 None => insts.push(inst),
             }
@@ -71,21 +71,45 @@ fn merge_branches(func: &mut Func) {
     }
 }
 
-/// The one instruction of either branch, which hands on what it gives.
-fn only_inst(func: &Func, inst: Inst) -> Option<Inst> {
+/// What both branches of an instruction do, and what they hand on, if it is the same.
+fn common(func: &Func, inst: Inst) -> Option<(Vec<Inst>, Vec<Value>)> {
     let &Op::If(op::If {
         on_true, on_false, ..
     }) = func.op(inst)
     else {
         return None;
     };
-    let [one, other] = [on_true, on_false].map(|branch| match func.region(branch).insts[..] {
-        [inner, _] => Some(inner).filter(|&it| func.yielded(branch) == func.inst(it).results),
-        _ => None,
-    });
-    let (one, other) = (one?, other?);
-    let product = matches!(func.op(one), Op::DotSlots(_));
-    (product && func.op(one) == func.op(other)).then_some(one)
+    let [ours, theirs] = [on_true, on_false].map(|branch| needed(func, branch));
+    let mut renamed: BTreeMap<Value, Value> = BTreeMap::new();
+    let mut products = 0;
+    for (&one, &other) in ours.iter().zip(&theirs) {
+        let mut op = func.op(other).clone();
+        op.map_operands(&mut |value| renamed.get(&value).copied().unwrap_or(value));
+        if *func.op(one) != op || !op.regions().is_empty() {
+            return None;
+        }
+        products += usize::from(matches!(op, Op::DotSlots(_)));
+        let results = |inst: Inst| func.inst(inst).results.iter().copied();
+        renamed.extend(results(other).zip(results(one)));
+    }
+    let whole = ours.len() == theirs.len() && products == 1;
+    let (_, inner) = ours.split_last()?;
+    whole.then(|| (inner.to_vec(), func.yielded(on_true).to_vec()))
+}
+
+/// The instructions of a branch that do something, or from which that follows.
+fn needed(func: &Func, branch: Region) -> Vec<Inst> {
+    let mut used = BTreeSet::new();
+    let mut found: Vec<Inst> = Vec::new();
+    for &inst in func.region(branch).insts.iter().rev() {
+        let results = &func.inst(inst).results;
+        if !func.is_pure(inst) || results.iter().any(|it| used.contains(it)) {
+            used.extend(func.op(inst).operands());
+            found.push(inst);
+        }
+    }
+    found.reverse();
+    found
 }
 
 fn feed(func: &mut Func, fed: &Fed, ring: Value, slot: Value) {
@@ -109,9 +133,12 @@ fn settled(func: &Func, insts: Vec<Inst>, slot: Value) -> Vec<Inst> {
         {
             let needless =
                 |inst: &Inst| matches!(func.op(*inst), Op::ProxyFence(_) | Op::Barrier(_));
+            let begins = |inst: &Inst| matches!(func.op(*inst), Op::Pend(_));
+            let sums = left.pop_if(|last| begins(last));
             while left.last().is_some_and(needless) {
                 left.pop();
             }
+            left.extend(sums);
         }
         left.push(inst);
     }

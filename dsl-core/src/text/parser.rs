@@ -338,7 +338,8 @@ impl<'a> Parser<'a> {
     /// A type, and the layout of a tile if it is stated.
     fn ty(&mut self) -> Parsed<(Type, Option<Layout>)> {
         let slots = self.eat("buffer");
-        if !slots && !self.eat("tile") {
+        let pending = !slots && self.eat("pending");
+        if !slots && !pending && !self.eat("tile") {
             let word = self.word("a type")?;
             let (element, shape) = (self.element(word)?, Shape::SCALAR);
             return Ok((Type { element, shape }, None));
@@ -364,6 +365,9 @@ impl<'a> Parser<'a> {
                 (Element::Number(dtype), Some(count)) => Element::Buffer(dtype, count),
                 (_, _) => return Err(ReadError(format!("`{word}` is no buffer"))),
             };
+        }
+        if let (true, Element::Number(dtype)) = (pending, element) {
+            element = Element::Pending(dtype);
         }
         let layout = self.layout()?;
         self.expect(">")?;

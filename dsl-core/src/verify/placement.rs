@@ -34,12 +34,15 @@ struct State {
     whole: BTreeSet<Value>,
     /// The buffers that lanes may have touched since the last barrier.
     touched: BTreeSet<Value>,
+    /// The buffers that products may read that nobody has waited for.
+    multiplied: BTreeSet<Value>,
 }
 
 impl State {
     fn join(&mut self, other: &State) {
         self.whole.retain(|buffer| other.whole.contains(buffer));
         self.touched.extend(&other.touched);
+        self.multiplied.extend(&other.multiplied);
     }
 }
 
@@ -61,6 +64,11 @@ impl Replay<'_> {
             }
             if let Op::Barrier(_) = op {
                 state.touched.clear();
+            } else if let Op::GroupMma(op) = op {
+                state.multiplied.extend([op.a, op.b]);
+            } else if let Op::Settle(_) = op {
+                let read = std::mem::take(&mut state.multiplied);
+                read.into_iter().for_each(|it| self.touch(inst, it, state));
             } else if let Op::Alloc(op) = op {
                 self.begin(inst, op, state);
             } else if let Op::If(op) = op {

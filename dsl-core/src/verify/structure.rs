@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::pending;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::{Entity, EntityMap};
 use crate::ir::index_map::dim_bits;
@@ -30,6 +31,7 @@ pub(super) fn check(func: &Func, stage: Stage) -> Diagnostics {
     // What follows takes regions to be a tree of bounded depth.
     if checker.tree() {
         checker.region(func.body(), None);
+        pending::check(func, &mut checker.diagnostics);
     }
     checker.diagnostics
 }

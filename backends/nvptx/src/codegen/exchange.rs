@@ -34,14 +34,23 @@ impl<'c> Emitter<'_, 'c> {
             WarpOp::StopOutside(op) => return self.stop_outside(op),
             WarpOp::StopIndex(op) => return self.stop_index(op),
             WarpOp::StartCopy(op) => return self.start_copy(op),
-            WarpOp::OrderOp(OrderOp::Barrier(op::Barrier {})) => return self.barrier(),
-            WarpOp::OrderOp(OrderOp::GroupCopies(op::GroupCopies {})) => {
-                return self.group_copies();
-            }
-            WarpOp::OrderOp(OrderOp::WaitCopies(op)) => return self.wait_copies(op.pending),
-            WarpOp::OrderOp(OrderOp::ProxyFence(op::ProxyFence {})) => return self.proxy_fence(),
+            WarpOp::OrderOp(op) => return self.order(inst, op),
         };
         self.define(inst, elements);
+        Ok(())
+    }
+
+    fn order(&mut self, inst: Inst, op: OrderOp<'_>) -> Result<()> {
+        let sums = match op {
+            OrderOp::Barrier(op::Barrier {}) => return self.barrier(),
+            OrderOp::GroupCopies(op::GroupCopies {}) => return self.group_copies(),
+            OrderOp::WaitCopies(op) => return self.wait_copies(op.pending),
+            OrderOp::ProxyFence(op::ProxyFence {}) => return self.proxy_fence(),
+            OrderOp::WaitProducts(op) => return self.wait_products(op.pending),
+            OrderOp::Pend(op::Pend { x }) => self.get(*x),
+            OrderOp::Settle(op::Settle { x }) => self.settle(*x)?,
+        };
+        self.define(inst, sums);
         Ok(())
     }
 

@@ -258,6 +258,7 @@ fn declare<'c>(
             Element::Accumulator(..)
             | Element::Tensor(..)
             | Element::Buffer(..)
+            | Element::Pending(_)
             | Element::Poison => {
                 return Err(Error::Unsupported(
                     "a parameter that is no argument".to_string(),

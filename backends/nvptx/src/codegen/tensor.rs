@@ -6,7 +6,7 @@ use exactile_core::ir::operand::Side;
 use exactile_core::ir::{DType, Value, op};
 use inkwell::attributes::AttributeLoc;
 use inkwell::types::BasicTypeEnum;
-use inkwell::values::{BasicMetadataValueEnum, IntValue};
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
 
 use super::Emitter;
 use super::value::Elements;
@@ -63,8 +63,7 @@ impl<'c> Emitter<'_, 'c> {
         (0..sums.get_type().count_fields()).map(element).collect()
     }
 
-    /// `wgmma.mma_async` for each 64 rows and 16 products, and the wait for them: one text, so that nothing
-    /// comes between.
+    /// `wgmma.mma_async` for each 64 rows and 16 products: one text, so that nothing comes between.
     pub(super) fn group_mma(&self, op: &op::GroupMma) -> Result<Elements<'c>> {
         let dtype = self.func.ty(op.a).pointee().map(|(dtype, _)| dtype);
         let dtype = dtype.ok_or_else(|| Error::Llvm("an operand in no memory".to_string()))?;
@@ -72,15 +71,41 @@ impl<'c> Emitter<'_, 'c> {
         let a = self.operand(dtype, (op.a, op.a_offset), (op.transposed[0], op.chunks[0]))?;
         let b = self.operand(dtype, (op.b, op.b_offset), (op.transposed[1], op.chunks[1]))?;
         let text = group_text(op, dtype, [&a, &b], sums.len() as i64);
+        let sides = [&a, &b].map(|side| BasicMetadataValueEnum::from(side.descriptor));
+        self.on_sums(&sums, text, &sides)
+    }
+
+    /// Emits `settle`: the sums go through, so that nothing reads them before.
+    pub(super) fn settle(&self, sums: Value) -> Result<Elements<'c>> {
+        self.on_sums(&self.get(sums), wait_text(0), &[])
+    }
+
+    /// Emits `wait_products`.
+    pub(super) fn wait_products(&self, pending: i64) -> Result<()> {
+        let constraints = "~{memory}".to_string();
+        let call = self.inline_ptx(None, wait_text(pending), constraints, &[], true)?;
+        call.add_attribute(AttributeLoc::Function, self.enum_attribute("convergent"));
+        Ok(())
+    }
+
+    /// One text that takes the sums, which are `$0` and so on, and 64-bit numbers after them, each sum once; and
+    /// gives the sums.
+    fn on_sums(
+        &self,
+        sums: &[BasicValueEnum<'c>],
+        text: String,
+        others: &[BasicMetadataValueEnum<'c>],
+    ) -> Result<Elements<'c>> {
         let outputs = vec!["=f".to_string(); sums.len()];
         let inputs = (0..sums.len()).map(|at| at.to_string());
-        let others = ["l", "l", "~{memory}"].map(str::to_string);
-        let constraints: Vec<String> = outputs.into_iter().chain(inputs).chain(others).collect();
+        let numbers = others.iter().map(|_| "l".to_string());
+        let constraints = outputs.into_iter().chain(inputs).chain(numbers);
+        let constraints: Vec<String> = constraints.chain(["~{memory}".to_string()]).collect();
         let float = BasicTypeEnum::from(self.context.f32_type());
         let result = self.context.struct_type(&vec![float; sums.len()], false);
         let mut arguments: Vec<BasicMetadataValueEnum<'c>> =
             sums.iter().map(|&sum| sum.into()).collect();
-        arguments.extend([&a, &b].map(|side| BasicMetadataValueEnum::from(side.descriptor)));
+        arguments.extend(others);
         let call = self.inline_ptx(
             Some(result.into()),
             text,
@@ -156,6 +181,10 @@ fn group_text(op: &op::GroupMma, dtype: DType, [a, b]: [&Operand<'_>; 2], sums: 
             .expect("broken invariant: writing to a string succeeds");
         }
     }
-    text.push_str("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; }");
+    text.push_str("wgmma.commit_group.sync.aligned; }");
     text
+}
+
+fn wait_text(pending: i64) -> String {
+    format!("wgmma.wait_group.sync.aligned {pending};")
 }

@@ -22,6 +22,8 @@ pub(super) struct Shared {
     /// The copies of no group yet.
     started: Vec<Copy>,
     groups: VecDeque<Vec<Copy>>,
+    /// The slots that each product under way may still read.
+    products: VecDeque<(Inst, [(Value, i64); 2])>,
 }
 
 impl Shared {
@@ -38,7 +40,7 @@ impl Machine<'_> {
             SlotOp::Buffer(op::Buffer {}) => Ok(vec![Elements::uniform(0)]),
             SlotOp::CopyLanes(op) => {
                 let place = self.slot(inst, op.buffer, op.slot)?;
-                self.settled(inst, place)?;
+                self.free(inst, place)?;
                 let count = self.shape(op.offsets).elements();
                 let (offsets, mask) = (self.read(op.offsets), self.read_or(op.mask, 1));
                 let at =
@@ -54,7 +56,7 @@ impl Machine<'_> {
             SlotOp::SlotLoad(op) => Ok(vec![self.in_slot(inst, op.buffer, op.slot)?]),
             SlotOp::SlotStore(op) => {
                 let place = self.slot(inst, op.buffer, op.slot)?;
-                self.settled(inst, place)?;
+                self.free(inst, place)?;
                 let elements = self.read(op.value);
                 self.shared.slots.insert(place, elements);
                 Ok(Vec::new())
@@ -66,6 +68,9 @@ impl Machine<'_> {
                 let dtype = types[0].buffer().map(|(dtype, _)| dtype);
                 let dtype = dtype.expect("broken invariant: a slot is of a buffer");
                 let shapes = types.map(|ty| ty.shape);
+                let a_place = self.slot(inst, op.a, op.a_slot)?;
+                let b_place = self.slot(inst, op.b, op.b_slot)?;
+                self.shared.products.push_back((inst, [a_place, b_place]));
                 Ok(vec![self.product(
                     (op.precision, dtype),
                     shapes,
@@ -102,9 +107,29 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn order(&mut self, op: OrderOp<'_>) {
+    /// Whether a slot may be written: no copy to it is under way, and no product reads it.
+    fn free(&self, inst: Inst, place: (Value, i64)) -> Result<(), Fault> {
+        self.settled(inst, place)?;
+        let mut products = self.shared.products.iter();
+        match products.any(|(_, slots)| slots.contains(&place)) {
+            true => Err(self.fault(inst, SlotFault::Multiplying { slot: place.1 }.into())),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn order(&mut self, op: OrderOp<'_>) -> Vec<Elements> {
         let shared = &mut self.shared;
         match op {
+            OrderOp::Pend(op::Pend { x }) => return vec![self.read(*x)],
+            OrderOp::Settle(op::Settle { x }) => {
+                shared.products.clear();
+                return vec![self.read(*x)];
+            }
+            OrderOp::WaitProducts(op::WaitProducts { pending }) => {
+                while shared.products.len() as i64 > *pending {
+                    shared.products.pop_front();
+                }
+            }
             OrderOp::Barrier(op::Barrier {}) | OrderOp::ProxyFence(op::ProxyFence {}) => {}
             OrderOp::GroupCopies(op::GroupCopies {}) => {
                 let group = std::mem::take(&mut shared.started);
@@ -118,12 +143,15 @@ impl Machine<'_> {
                 }
             }
         }
+        Vec::new()
     }
 
-    /// Whether a program that ends has waited for what it copies.
+    /// Whether a program that ends has waited for what it copies and multiplies.
     pub(super) fn ended(&self) -> Result<(), Fault> {
-        match self.shared.under_way().next() {
-            Some(copy) => Err(self.fault(copy.inst, FaultKind::Unfinished { lane: 0 })),
+        let copies = self.shared.under_way().map(|copy| copy.inst);
+        let mut left = copies.chain(self.shared.products.iter().map(|&(inst, _)| inst));
+        match left.next() {
+            Some(inst) => Err(self.fault(inst, FaultKind::Unfinished { lane: 0 })),
             None => Ok(()),
         }
     }

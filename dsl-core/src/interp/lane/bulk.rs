@@ -1,8 +1,8 @@
 //! Bulk copies between a box of an array and shared memory.
 
-use super::runner::{Runner, Warp};
+use super::runner::Runner;
 use super::schedule::Wait;
-use super::{Machine, Moment, allocation, warps};
+use super::{Machine, Moment, allocation};
 use crate::entity::Entity;
 use crate::interp::clock::Clock;
 use crate::interp::lane_memory::{self, Allocation};
@@ -48,35 +48,6 @@ impl Flight {
     }
 }
 
-/// Copies out that a warp has started, counted over all programs.
-#[derive(Clone, Copy, Default)]
-pub(super) struct CopiesOut {
-    started: u64,
-    finished: u64,
-    last: Option<Inst>,
-}
-
-impl Warp {
-    /// Learns that the copies out up to this number are over.
-    pub(super) fn finish_out(&mut self, number: u64) {
-        self.out.finished = number.max(self.out.finished);
-        let warps = self.warps as u32;
-        self.clock.raise(warps + self.index as u32, number + 1);
-    }
-
-    /// A copy out that it has not waited for.
-    pub(super) fn unfinished_out(&self) -> Option<(u64, Inst)> {
-        let left = self.out.started > self.out.finished;
-        let inst = self.out.last.filter(|_| left)?;
-        Some((self.lane(0) as u64, inst))
-    }
-
-    /// Forgets the copies out of a program that has ended early.
-    pub(super) fn abandon_out(&mut self) {
-        self.finish_out(self.out.started);
-    }
-}
-
 impl Runner<'_, '_> {
     pub(super) fn copy_in(&mut self, inst: Inst, op: &op::CopyIn) -> Result<(), FaultKind> {
         let (argument, local, elements) =
@@ -112,15 +83,8 @@ impl Runner<'_, '_> {
         let (argument, local, elements) =
             self.transferred(inst, (op.map, &op.origin), (op.source, op.offset))?;
         let warp = self.warp.index;
-        let out = &mut self.warp.out;
-        out.started += 1;
-        out.last = Some(inst);
-        let number = out.started;
-        let bulk = Bulk {
-            entry: (warps(self.machine.func) + warp) as u32,
-            time: number,
-            fenced: true,
-        };
+        let bulk = self.warp.out.start(inst);
+        let number = bulk.time;
         let flight = Flight {
             inst,
             lane: self.warp.lane(0) as u64,
@@ -132,43 +96,27 @@ impl Runner<'_, '_> {
         self.take_off(flight, bulk, false)
     }
 
-    /// What a tensor core reads of shared memory from an offset on, while the warp waits.
-    pub(super) fn read_bulk(
+    /// What a tensor core reads of shared memory from offsets on, until somebody waits for the product. To write
+    /// there before is an error, so it may as well be read at once.
+    pub(super) fn read_operands(
         &mut self,
         inst: Inst,
-        (base, offset): (Value, Value),
-        places: &[i64],
-    ) -> Result<Vec<u64>, Fault> {
-        let read = self.read_places(inst, (base, offset), places);
-        read.map_err(|kind| self.fault(inst, kind))
-    }
-
-    fn read_places(
-        &mut self,
-        inst: Inst,
-        (base, offset): (Value, Value),
-        places: &[i64],
-    ) -> Result<Vec<u64>, FaultKind> {
-        let local = self.aligned(inst, (base, offset), PATTERN)?;
-        let warp = self.warp.index;
-        self.warp.out.started += 1;
-        let number = self.warp.out.started;
-        let bulk = Bulk {
-            entry: (warps(self.machine.func) + warp) as u32,
-            time: number,
-            fenced: true,
-        };
-        let first = self.uniform(inst, offset)?;
-        let who = self.warp.accessor(self.machine.program, 0);
-        let shared = &mut self.machine.shared;
-        let mut read = Vec::new();
-        for &place in places {
-            let at = first.wrapping_add(place);
-            shared.bulk(local, (who, bulk), at, false)?;
-            read.push(shared.peek(local, at));
+        operands: [((Value, Value), &[i64]); 2],
+    ) -> Result<[Vec<u64>; 2], FaultKind> {
+        let bulk = self.warp.products.start(inst);
+        let mut all = [Vec::new(), Vec::new()];
+        for (read, ((base, offset), places)) in all.iter_mut().zip(operands) {
+            let local = self.aligned(inst, (base, offset), PATTERN)?;
+            let first = self.uniform(inst, offset)?;
+            let who = self.warp.accessor(self.machine.program, 0);
+            let shared = &mut self.machine.shared;
+            for &place in places {
+                let at = first.wrapping_add(place);
+                shared.bulk(local, (who, bulk), at, false)?;
+                read.push(shared.peek(local, at));
+            }
         }
-        self.warp.finish_out(number);
-        Ok(read)
+        Ok(all)
     }
 
     /// The buffer of a base, from an offset on that must be a multiple of so many bytes.
@@ -195,8 +143,7 @@ impl Runner<'_, '_> {
     }
 
     pub(super) fn wait_copies_out(&mut self, inst: Inst, op: &op::WaitCopiesOut) {
-        let last = self.warp.out.started;
-        let number = last.saturating_sub(op.pending.cast_unsigned());
+        let number = self.warp.out.all_but(op.pending);
         self.warp.wait = Some((inst, Wait::Out(number)));
     }
 

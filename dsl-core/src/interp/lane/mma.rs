@@ -42,7 +42,7 @@ impl Runner<'_, '_> {
 const OWN_ROWS: usize = 16;
 
 impl Runner<'_, '_> {
-    /// The rows of this warp. Lanes read nothing: the tensor core does, and is done before the warp goes on.
+    /// The rows of this warp. Lanes read nothing: the tensor core does, until the warp has waited.
     pub(super) fn group_mma(
         &mut self,
         inst: Inst,
@@ -67,10 +67,10 @@ impl Runner<'_, '_> {
             wanted[0].extend(rows.map(|row| a.place(row, k) as i64));
             wanted[1].extend((0..columns).map(|column| b.place(column, k) as i64));
         }
-        let mut read = Vec::new();
-        for (&side, places) in sides.iter().zip(&wanted) {
-            read.push(self.read_bulk(inst, side, places)?);
-        }
+        let [ours, theirs] = &wanted;
+        let operands = [(sides[0], &ours[..]), (sides[1], &theirs[..])];
+        let read = self.read_operands(inst, operands);
+        let read = read.map_err(|kind| self.fault(inst, kind))?;
         let dtype = self.machine.func.ty(op.a).pointee().map(|(dtype, _)| dtype);
         let dtype = dtype.expect("broken invariant: an operand is in memory");
         let mut result = vec![0; held * lanes];

@@ -1,7 +1,7 @@
 //! One warp: what it holds, and its next instruction.
 
-use super::bulk::CopiesOut;
 use super::control::Frame;
+use super::issued::Issued;
 use super::schedule::Wait;
 use super::{Machine, lanes};
 use crate::entity::{Entity, EntityMap};
@@ -20,8 +20,6 @@ pub(super) struct Warp {
     /// Which one.
     pub(super) index: usize,
     pub(super) lanes: usize,
-    /// How many warps the thread block has.
-    pub(super) warps: usize,
     pub(super) values: EntityMap<Value, Elements>,
     /// The regions that it is in, innermost last; none once it has ended.
     pub(super) frames: Vec<Frame>,
@@ -29,7 +27,9 @@ pub(super) struct Warp {
     pub(super) wait: Option<(Inst, Wait)>,
     pub(super) clock: Clock,
     pub(super) copies: Copies,
-    pub(super) out: CopiesOut,
+    /// Its copies out.
+    pub(super) out: Issued,
+    pub(super) products: Issued,
 }
 
 impl Warp {
@@ -46,13 +46,13 @@ impl Warp {
         Self {
             index,
             lanes: lanes(func),
-            warps: super::warps(func),
             values,
             frames: Vec::new(),
             wait: None,
             clock: Clock::new(super::warps(func)),
             copies: Copies::new(lanes(func)),
-            out: CopiesOut::default(),
+            out: Issued::new(super::warps(func) + index),
+            products: Issued::new(2 * super::warps(func) + index),
         }
     }
 

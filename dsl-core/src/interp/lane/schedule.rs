@@ -129,7 +129,7 @@ impl<'a> Scheduler<'a> {
             return Err(self.deadlock());
         }
         self.machine.nothing_left()?;
-        let unfinished = |warp: &Warp| warp.unfinished_copy().or_else(|| warp.unfinished_out());
+        let unfinished = |warp: &Warp| warp.unfinished_copy().or_else(|| warp.unfinished());
         let unfinished = self.warps.iter().find_map(unfinished);
         unfinished.map_or(Ok(()), |(lane, inst)| {
             Err(self.machine.fault(inst, FaultKind::Unfinished { lane }))
@@ -160,7 +160,7 @@ impl<'a> Scheduler<'a> {
         for warp in &mut self.warps {
             warp.frames.clear();
             warp.wait = None;
-            warp.abandon_out();
+            warp.abandon();
             Runner { machine, warp }.abandon_copies();
         }
         Ok(())

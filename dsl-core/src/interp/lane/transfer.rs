@@ -144,7 +144,7 @@ impl Runner<'_, '_> {
     fn init(&mut self, inst: Inst, op: &op::MbarrierInit) -> Result<(), FaultKind> {
         let byte = self.word(inst, (op.word, op.at), true)?;
         let transfer = &mut self.machine.transfer;
-        let entries = 2 * super::warps(self.machine.func) + transfer.times.len();
+        let entries = 3 * super::warps(self.machine.func) + transfer.times.len();
         let mut time = *transfer.times.entry(byte).or_insert((entries as u32, 0));
         if let Some(old) = transfer.mbarriers.get(&byte) {
             time.1 = old.time();
@@ -211,7 +211,7 @@ impl Machine<'_> {
                 let mut flights = transfer.flights.iter();
                 let under_way = flights.any(|flight| flight.is_out_of(warp.index, number));
                 if !under_way {
-                    warp.finish_out(number);
+                    warp.out.finish(number, &mut warp.clock);
                 }
                 Ok(!under_way)
             }

@@ -37,25 +37,42 @@ impl Runner<'_, '_> {
             WarpOp::StopOutside(op) => return self.stop_outside(inst, op, mask).map(|()| None),
             WarpOp::StopIndex(op) => return self.stop_index(inst, op, mask).map(|()| None),
             WarpOp::StartCopy(op) => return self.start_copy(inst, op, mask).map(|()| None),
-            WarpOp::OrderOp(op) => return self.order(inst, op, mask).map(|()| None),
+            WarpOp::OrderOp(op) => return self.order(inst, op, mask),
         };
         Ok(Some(result))
     }
 
-    fn order(&mut self, inst: Inst, op: OrderOp<'_>, mask: Mask) -> Result<(), Fault> {
+    fn order(
+        &mut self,
+        inst: Inst,
+        op: OrderOp<'_>,
+        mask: Mask,
+    ) -> Result<Option<Elements>, Fault> {
         match op {
-            OrderOp::GroupCopies(op::GroupCopies {}) => {
-                self.group_copies(mask);
-                Ok(())
-            }
-            OrderOp::WaitCopies(op) => self.wait_copies(inst, op, mask),
-            OrderOp::Barrier(op::Barrier {}) => self.barrier(inst, mask),
+            OrderOp::GroupCopies(op::GroupCopies {}) => self.group_copies(mask),
+            OrderOp::WaitCopies(op) => self.wait_copies(inst, op, mask)?,
+            OrderOp::Barrier(op::Barrier {}) => self.barrier(inst, mask)?,
             OrderOp::ProxyFence(op::ProxyFence {}) => {
                 self.warp.clock.advance(self.warp.index);
                 self.warp.clock.fence();
-                self.converged(inst, mask)
+                self.converged(inst, mask)?;
             }
+            OrderOp::Pend(op::Pend { x }) => return Ok(Some(self.read(*x))),
+            OrderOp::Settle(op::Settle { x }) => {
+                self.wait_products(inst, 0, mask)?;
+                return Ok(Some(self.read(*x)));
+            }
+            OrderOp::WaitProducts(op) => self.wait_products(inst, op.pending, mask)?,
         }
+        Ok(None)
+    }
+
+    fn wait_products(&mut self, inst: Inst, pending: i64, mask: Mask) -> Result<(), Fault> {
+        self.converged(inst, mask)?;
+        let warp = &mut *self.warp;
+        let number = warp.products.all_but(pending);
+        warp.products.finish(number, &mut warp.clock);
+        Ok(())
     }
 
     fn barrier(&mut self, inst: Inst, mask: Mask) -> Result<(), Fault> {

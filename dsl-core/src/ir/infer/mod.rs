@@ -9,6 +9,7 @@ mod each;
 mod expect;
 mod lookup;
 mod memory;
+mod order;
 mod slot;
 mod sort;
 mod tensor;

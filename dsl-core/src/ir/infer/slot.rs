@@ -60,7 +60,9 @@ impl Rules<'_> {
     fn dot_slots(self, op: &op::DotSlots) -> Result<Type, String> {
         let a = self.slot(op.a, op.a_slot)?;
         let b = self.slot(op.b, op.b_slot)?;
-        self.product([a, b, self.ty(op.accumulator)], op.precision)
+        let (dtype, sums) = (self.pending(op.accumulator)?, self.ty(op.accumulator));
+        self.product([a, b, sums.with_dtype(dtype)], op.precision)?;
+        Ok(sums)
     }
 
     fn slot_load(self, op: &op::SlotLoad, to: Type) -> Result<(), String> {

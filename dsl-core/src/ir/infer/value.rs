@@ -123,7 +123,11 @@ impl Rules<'_> {
         let places = [&op.transposed, &op.chunks].iter().all(|it| it.len() == 2);
         let sum = self.ty(op.accumulator);
         let held = sum.shape.elements() as i64 * 2;
-        if sum.dtype() != Some(DType::F32) || !groups || !sizes || !places || held % op.columns != 0
+        if sum.pending() != Some(DType::F32)
+            || !groups
+            || !sizes
+            || !places
+            || held % op.columns != 0
         {
             return Err(format!("`group_mma` has no such parts: {op:?} of `{sum}`"));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::registers::{Registers, owners};
 use super::tile::Scope;
 use super::{Lowering, Result};
-use crate::ir::op::ScheduleOp;
+use crate::ir::op::{OrderOp, ScheduleOp};
 use crate::ir::{Inst, Op, Region, Type, Value, op};
 
 impl Lowering<'_> {
@@ -64,11 +64,32 @@ impl Lowering<'_> {
             ScheduleOp::Elementwise(_) => self.elementwise(&data.op, results[0]),
             ScheduleOp::ShapeOp(op) => self.rearranged(results[0], op),
             ScheduleOp::SlotOp(op) => self.slot_op(results, op),
-            ScheduleOp::OrderOp(_) => {
-                self.builder.emit(data.op.clone(), &[]);
+            ScheduleOp::OrderOp(op) => {
+                self.order_op(&data.op, op, results);
                 Ok(())
             }
         }
+    }
+
+    fn order_op(&mut self, op: &Op, which: OrderOp<'_>, results: &[Value]) {
+        let made = match which {
+            OrderOp::Pend(&op::Pend { x }) => Op::Pend(op::Pend { x: self.all_of(x) }),
+            OrderOp::Settle(&op::Settle { x }) => Op::Settle(op::Settle { x: self.all_of(x) }),
+            OrderOp::Barrier(_)
+            | OrderOp::GroupCopies(_)
+            | OrderOp::WaitCopies(_)
+            | OrderOp::WaitProducts(_)
+            | OrderOp::ProxyFence(_) => op.clone(),
+        };
+        let inst = self.builder.emit(made, &[]);
+        let flat = self.builder.results(inst).to_vec();
+        self.unflatten(results, &flat);
+    }
+
+    /// The lane value that holds the distinct registers of a value.
+    pub(super) fn all_of(&mut self, value: Value) -> Value {
+        let (registers, layout) = (self.get(value), self.layout(value));
+        self.distinct(&registers, &layout)
     }
 
     /// An op without operands that gives a scalar.
@@ -88,18 +109,15 @@ impl Lowering<'_> {
 
     /// Several values, each as one lane value that holds its distinct registers.
     pub(super) fn flatten(&mut self, values: &[Value]) -> Vec<Value> {
-        let mut flat = Vec::new();
-        for &value in values {
-            let (registers, layout) = (self.get(value), self.layout(value));
-            flat.push(self.distinct(&registers, &layout));
-        }
-        flat
+        values.iter().map(|&value| self.all_of(value)).collect()
     }
 
     fn flat_types(&self, values: &[Value]) -> Vec<Type> {
-        let ty = |&value: &Value| match self.block.ty(value).dtype() {
-            Some(dtype) => Type::vector(dtype, owners(&self.layout(value)).len()),
-            None => self.block.ty(value),
+        let ty = |&value: &Value| {
+            let ty = self.block.ty(value);
+            let held = |dtype| Type::vector(dtype, owners(&self.layout(value)).len());
+            let pending = ty.pending().map(|dtype| held(dtype).with_pending(dtype));
+            pending.or_else(|| ty.dtype().map(held)).unwrap_or(ty)
         };
         values.iter().map(ty).collect()
     }

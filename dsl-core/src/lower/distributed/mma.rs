@@ -69,8 +69,7 @@ impl Lowering<'_> {
         let (Some(a_side), Some(b_side)) = (a_side, b_side) else {
             return Err(self.error("an operand of `dot_slots` does not lie in chunks"));
         };
-        let accumulator = self.get(op.accumulator);
-        let accumulator = self.distinct(&accumulator, &layout);
+        let accumulator = self.all_of(op.accumulator);
         let transposed = [a_side, b_side].map(|side| u32::from(side.transposed));
         let sums = self.builder.value(Op::GroupMma(op::GroupMma {
             a,

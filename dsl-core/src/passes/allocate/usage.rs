@@ -45,6 +45,7 @@ impl Usage {
             func,
             numbers: BTreeMap::new(),
             buffers: Vec::new(),
+            multiplied: BTreeSet::new(),
         };
         let events = reader.region(func.body());
         let mut usage = Self {
@@ -77,6 +78,8 @@ struct Reader<'a> {
     func: &'a Func,
     numbers: BTreeMap<Value, usize>,
     buffers: Vec<Buffer>,
+    /// What products may read that nobody has waited for.
+    multiplied: BTreeSet<usize>,
 }
 
 impl Reader<'_> {
@@ -96,8 +99,13 @@ impl Reader<'_> {
                 for operand in [op.a, op.b] {
                     if let Some(&number) = self.numbers.get(&operand) {
                         self.buffers[number].align = PATTERN;
+                        self.multiplied.insert(number);
                     }
                 }
+            }
+            if let Op::Settle(_) = op {
+                let read = std::mem::take(&mut self.multiplied);
+                events.extend(read.into_iter().map(Event::Touch));
             }
             if let Op::Barrier(_) = op {
                 events.push(Event::Barrier);
