@@ -12,6 +12,7 @@ use exactile_core::facts::{Facts, Known};
 use exactile_core::launch::Launch;
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::BlockFunc;
+use exactile_store::Store;
 
 use crate::cache::{Identity, LaunchKey};
 use crate::compile::{ORDINARY, Prepared, StageTime, compile_times};
@@ -112,14 +113,14 @@ impl Job {
     }
 
     /// The times of all stages for `target`, as [`Kernel::compile_times`](crate::Kernel::compile_times) has
-    /// them, of checked code for this launch.
-    pub fn compile_times(&self, target: &Target) -> Result<Vec<StageTime>> {
+    /// them, of checked code for this launch. That for a GPU is taken from `store` where it is there, and kept there.
+    pub fn compile_times(&self, target: &Target, store: Option<&Store>) -> Result<Vec<StageTime>> {
         let LaunchKey { options, facts, .. } = &self.request.key;
         let facts = Facts {
             arguments: facts.arguments.clone(),
             ..ORDINARY
         };
-        compile_times(target, options, &facts, &self.trace)
+        compile_times(target, options, &facts, store, &self.trace)
     }
 }
 

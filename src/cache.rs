@@ -4,19 +4,19 @@
 //! configuration, the options, and what the arguments let the compiler assume. The second is what
 //! determines the code: the IR that a backend takes. Kernels that differ in the first key only share
 //! code, and so do checked and unchecked code where nothing is checked, or levels of determinism
-//! that come to the same.
+//! that come to the same. What a GPU runs is kept on disk too, see [`crate::disk`].
 
-use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exactile_core::facts::Facts;
 use exactile_core::ir::Func;
 use exactile_core::lang::KernelIdentity;
 use exactile_core::target::Options;
+use exactile_store::sum;
 
-use crate::compile::{Code, Prepared, StageTime};
+use crate::code::Runs;
+use crate::compile::{Prepared, StageTime};
 use crate::error::Result;
 use crate::slot::Slot;
 
@@ -38,20 +38,30 @@ pub(crate) enum Identity {
     Text { file: Arc<str>, source: Arc<str> },
 }
 
-/// The printed IR that code is made from, and the lines that errors name, as 128 bits of hash.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct CodeKey([u64; 2]);
+/// What determines code: the SHA-256 of the printed IR that it is made from, and of what else is said of it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct CodeKey(String);
 
 impl CodeKey {
-    pub(crate) fn of(func: &Func) -> Self {
-        let printed = func.to_string();
+    /// Of code that names the lines of its source.
+    pub(crate) fn with_lines(func: &Func) -> Self {
         let insts = func.all_insts();
         let lines: Vec<_> = insts.iter().map(|&inst| &func.inst(inst).loc).collect();
-        Self([0, 1].map(|half: u64| {
-            let mut hasher = DefaultHasher::new();
-            (half, &printed, &lines).hash(&mut hasher);
-            hasher.finish()
-        }))
+        Self::new(func, &format!("{lines:?}"))
+    }
+
+    /// Of code that knows nothing of its source.
+    pub(crate) fn new(func: &Func, form: &str) -> Self {
+        Self(sum(&format!("{form}\n{func}")))
+    }
+
+    /// The one that [`CodeKey::text`] gave.
+    pub(crate) fn parse(text: &str) -> Self {
+        Self(text.to_string())
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.0
     }
 }
 
@@ -67,7 +77,7 @@ pub struct Costs {
 #[derive(Default)]
 struct Tables {
     by_launch: HashMap<LaunchKey, Arc<Slot<Arc<Prepared>>>>,
-    by_code: BTreeMap<CodeKey, Arc<Slot<Arc<Code>>>>,
+    by_code: BTreeMap<CodeKey, Arc<Slot<Arc<Runs>>>>,
     costs: Costs,
 }
 
@@ -117,17 +127,19 @@ impl Cache {
         slot.get_or_make(|| prepare().map(Arc::new))
     }
 
-    /// The code for a key, made by `compile` unless it is there.
+    /// The code for a key, made by `make` unless it is there.
     pub(crate) fn code(
         &self,
         key: CodeKey,
-        compile: impl FnOnce() -> Result<Code>,
-    ) -> Result<Arc<Code>> {
+        make: impl FnOnce() -> Result<Runs>,
+    ) -> Result<Arc<Runs>> {
         let slot = Arc::clone(self.tables().by_code.entry(key).or_default());
-        slot.get_or_make(|| {
-            self.tables().costs.codes += 1;
-            compile().map(Arc::new)
-        })
+        slot.get_or_make(|| make().map(Arc::new))
+    }
+
+    /// Notes that a backend makes a code.
+    pub(crate) fn count(&self) {
+        self.tables().costs.codes += 1;
     }
 
     /// Drops all code; what still uses it keeps it.

@@ -7,9 +7,9 @@ use std::io::{Write, stderr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exactile_core::diagnostic::{Diagnostics, Loc};
+use exactile_core::diagnostic::Diagnostics;
 use exactile_core::facts::Facts;
-use exactile_core::ir::{Axis, Func, Op, op};
+use exactile_core::ir::Func;
 use exactile_core::launch::Launch;
 use exactile_core::passes::conditions::Conditions;
 use exactile_core::passes::proof::accesses_ignore_memory;
@@ -17,79 +17,16 @@ use exactile_core::pipeline;
 use exactile_core::target::{Bounds, Distribution, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_cranelift::StandardFloats;
+use exactile_store::Store;
 
-use crate::cache::CodeKey;
-use crate::cuda::{self, Gpu, GpuCode};
+use crate::cache::{Cache, CodeKey};
+use crate::code::{Code, Runs, Sites};
+use crate::cuda::{self, Gpu, GridMapping, Ptx};
 use crate::device::{Device, DeviceKind};
+use crate::disk::{Origin, Place};
 use crate::error::{Error, Result};
 use crate::proofs::Proofs;
 use crate::slot::Slot;
-
-/// What a device executes.
-pub(crate) enum Code {
-    /// Block IR as it was traced.
-    Interpreter(BlockFunc),
-    /// Lane IR, for the interpreter of thread blocks.
-    Lanes(LaneFunc),
-    /// Machine code for this computer's processor.
-    Cpu(exactile_cranelift::Executable),
-    /// A kernel that a GPU has loaded.
-    Gpu(LaneFunc, GpuCode),
-}
-
-/// What a checked access can miss.
-pub(crate) enum Accessed {
-    /// The memory behind this parameter.
-    Parameter(usize),
-    /// An axis of a tile, of this extent.
-    Axis(Axis, i64),
-}
-
-impl Code {
-    /// The kernel's name.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Interpreter(func) => &func.name,
-            Self::Lanes(func) | Self::Gpu(func, _) => &func.name,
-            Self::Cpu(executable) => &executable.func().name,
-        }
-    }
-
-    /// The lane IR that the code was made from.
-    pub(crate) fn lane(&self) -> Option<&LaneFunc> {
-        match self {
-            Self::Interpreter(_) => None,
-            Self::Lanes(func) | Self::Gpu(func, _) => Some(func),
-            Self::Cpu(executable) => Some(executable.func()),
-        }
-    }
-
-    /// The source line of a checked access, and what it accesses.
-    pub(crate) fn access(&self, wanted: u64) -> Option<(Loc, Accessed)> {
-        let func = self.lane()?;
-        func.all_insts().into_iter().find_map(|inst| {
-            let data = func.inst(inst);
-            if let Op::CheckBounds(op::CheckBounds { base, site, .. })
-            | Op::StopOutside(op::StopOutside { base, site, .. }) = data.op
-                && u64::try_from(site) == Ok(wanted)
-            {
-                let parameter = func.parameter_index(base)?;
-                return Some((data.loc.clone(), Accessed::Parameter(parameter)));
-            }
-            if let Op::CheckIndex(op::CheckIndex {
-                axis, extent, site, ..
-            })
-            | Op::StopIndex(op::StopIndex {
-                axis, extent, site, ..
-            }) = data.op
-                && u64::try_from(site) == Ok(wanted)
-            {
-                return Some((data.loc.clone(), Accessed::Axis(axis, extent)));
-            }
-            None
-        })
-    }
-}
 
 /// How long a stage of a compilation took.
 #[derive(Clone, Debug)]
@@ -109,8 +46,10 @@ pub(crate) struct Prepared {
     pub(crate) proofs: Proofs,
     /// What launches must be like for code that relies on it.
     conditions: Conditions,
-    /// Code by whether it checks bounds, and by which conditions it relies on.
-    codes: [[[Slot<Arc<Code>>; 2]; 2]; 2],
+    /// Of what a GPU runs.
+    origin: Option<Origin>,
+    /// Code by whether it checks bounds, by which conditions it relies on, and by whether it splits the grid itself.
+    codes: [[[[Slot<Arc<Code>>; 2]; 2]; 2]; 2],
 }
 
 impl Prepared {
@@ -124,6 +63,7 @@ impl Prepared {
         let mut compilation = Compilation::new();
         let prepared = trace().and_then(|traced| {
             compilation.begin("trace", &traced);
+            let origin = device.gpu().map(|_| Origin::of(&traced, facts));
             let provable = accesses_ignore_memory(&traced, options.determinism);
             let block = compilation.front(traced.clone(), device, options, facts)?;
             let conditions = Conditions::of(&traced, &block, &device.target());
@@ -132,6 +72,7 @@ impl Prepared {
                 options: *options,
                 proofs: Proofs::new(provable),
                 conditions,
+                origin,
                 codes: Default::default(),
             })
         });
@@ -147,49 +88,81 @@ impl Prepared {
         launch: &Launch<'_>,
     ) -> Result<Arc<Code>> {
         let facts = self.conditions.facts(launch);
-        let by_conditions = match bounds {
+        let grid = match device.gpu() {
+            Some(_) => GridMapping::of(launch.grid),
+            None => GridMapping::Direct,
+        };
+        let by_bounds = match bounds {
             Bounds::Checked => &self.codes[0],
             Bounds::Unchecked => &self.codes[1],
         };
-        by_conditions[usize::from(facts.apart)][usize::from(facts.inside)].get_or_make(|| {
+        let by_grid = &by_bounds[usize::from(facts.apart)][usize::from(facts.inside)];
+        by_grid[usize::from(grid != GridMapping::Direct)].get_or_make(|| {
             let mut compilation = Compilation::of(&self.block);
             let options = Options {
                 bounds,
                 ..self.options
             };
-            let made = compilation
-                .lower(&self.block, device, &options, &facts)
-                .and_then(|lowered| {
-                    let key = CodeKey::of(lowered.func());
-                    compilation.note("key");
-                    let generate = || compilation.generate(lowered, device);
-                    device.cache().code(key, generate)
-                });
+            let made = match (device.gpu(), &self.origin) {
+                (Some(gpu), Some(origin)) => {
+                    let store = device.store().filter(|_| !compilation.logged);
+                    let place = store.and_then(|store| {
+                        origin.place(store, &gpu.target(), &options, &facts, grid)
+                    });
+                    let wanted = Wanted {
+                        block: &self.block,
+                        options: &options,
+                        facts: &facts,
+                        grid,
+                        place,
+                    };
+                    compilation.on_gpu(gpu, device.cache(), &wanted)
+                }
+                (None, _) | (_, None) => compilation.on_host(&self.block, device, &options, &facts),
+            };
             device.cache().spent(&compilation.times);
-            made
+            made.map(Arc::new)
         })
     }
 }
 
-/// The times of all stages to machine code of a CPU or to PTX; nothing is taken from the cache or put there.
+/// What code of a GPU is made of, and where it is kept on disk.
+struct Wanted<'a> {
+    block: &'a BlockFunc,
+    options: &'a Options,
+    facts: &'a Facts,
+    grid: GridMapping,
+    place: Option<Place<'a>>,
+}
+
+/// The times of all stages to machine code of a CPU or of a GPU, or to PTX. Nothing is taken from memory or put
+/// there; what is for a GPU is taken from `store` and put there.
 pub(crate) fn compile_times(
     target: &Target,
     options: &Options,
     facts: &Facts,
+    store: Option<&Store>,
     trace: impl FnOnce() -> Result<BlockFunc>,
 ) -> Result<Vec<StageTime>> {
     let mut compilation = Compilation::new();
     let traced = trace()?;
     compilation.begin("trace", &traced);
+    let origin = Origin::of(&traced, facts);
     let block = compilation.prepare(traced, target, options, facts)?;
+    let grid = GridMapping::Direct;
+    let place = store.and_then(|store| origin.place(store, target, options, facts, grid));
+    if place.as_ref().is_some_and(|place| place.find().is_some()) {
+        compilation.note("disk");
+        return Ok(compilation.times);
+    }
     let lane = compilation.lane(&block, target, options, facts)?;
     match target.distribution {
         Distribution::Sequential => drop(compilation.cpu(&lane)?),
         Distribution::Distributed => {
-            let ptx = cuda::ptx(&lane, target)?;
-            compilation.note("llvm");
-            if cuda::assemble(&ptx)? {
-                compilation.note("ptxas");
+            let ptx = compilation.ptx(&lane, target, grid)?;
+            if let Some(place) = place {
+                place.keep(&CodeKey::new(&lane, grid.name()), &Sites::of(&lane), &ptx);
+                compilation.note("disk");
             }
         }
     }
@@ -224,22 +197,6 @@ pub(crate) const ORDINARY: Facts = Facts {
     apart: true,
     inside: true,
 };
-
-/// What a backend takes.
-enum Lowered {
-    /// The interpreter takes block IR.
-    Interpreter(BlockFunc),
-    Lane(LaneFunc),
-}
-
-impl Lowered {
-    fn func(&self) -> &Func {
-        match self {
-            Self::Interpreter(func) => func,
-            Self::Lane(func) => func,
-        }
-    }
-}
 
 impl Compilation {
     /// A compilation that begins with the trace.
@@ -292,33 +249,76 @@ impl Compilation {
         }
     }
 
-    fn lower(
+    /// Code of a device that runs on the host.
+    fn on_host(
         &mut self,
         block: &BlockFunc,
         device: &Device,
         options: &Options,
         facts: &Facts,
-    ) -> Result<Lowered> {
-        Ok(match device.kind() {
-            DeviceKind::Interpreter => Lowered::Interpreter(block.clone()),
-            DeviceKind::Cpu | DeviceKind::Lanes | DeviceKind::Cuda(_) => {
-                Lowered::Lane(self.lane(block, &device.target(), options, facts)?)
+    ) -> Result<Code> {
+        let name = block.name.clone();
+        let cache = device.cache();
+        if device.kind() == DeviceKind::Interpreter {
+            let runs = cache.code(CodeKey::with_lines(block), || {
+                cache.count();
+                Ok(Runs::Interpreter(block.clone()))
+            })?;
+            let sites = Sites::default();
+            return Ok(Code { name, sites, runs });
+        }
+        let lane = self.lane(block, &device.target(), options, facts)?;
+        let sites = Sites::of(&lane);
+        let runs = match device.kind() {
+            DeviceKind::Cpu => cache.code(CodeKey::new(&lane, "cpu"), || {
+                self.note("key");
+                cache.count();
+                self.cpu(&lane).map(Runs::Cpu)
+            }),
+            DeviceKind::Interpreter | DeviceKind::Lanes | DeviceKind::Cuda(_) => {
+                cache.code(CodeKey::with_lines(&lane), || {
+                    cache.count();
+                    Ok(Runs::Lanes(lane))
+                })
             }
-        })
+        }?;
+        Ok(Code { name, sites, runs })
     }
 
-    fn generate(&mut self, lowered: Lowered, device: &Device) -> Result<Code> {
-        let lane = match lowered {
-            Lowered::Interpreter(func) => return Ok(Code::Interpreter(func)),
-            Lowered::Lane(lane) => lane,
-        };
-        match (device.kind(), device.gpu()) {
-            (DeviceKind::Cpu, _) => self.cpu(&lane),
-            (DeviceKind::Cuda(_), Some(gpu)) => self.gpu(lane, gpu),
-            (DeviceKind::Interpreter | DeviceKind::Lanes | DeviceKind::Cuda(_), _) => {
-                Ok(Code::Lanes(lane))
+    /// Code of a GPU: as it is kept on disk where it is there and the driver takes it.
+    fn on_gpu(&mut self, gpu: &Gpu, cache: &Cache, wanted: &Wanted<'_>) -> Result<Code> {
+        let name = self.kernel.clone();
+        if let Some(place) = &wanted.place
+            && let Some(kept) = place.find()
+        {
+            self.note("disk");
+            let loaded = cache.code(kept.code, || gpu.load(kept.ptx).map(Runs::Gpu));
+            self.note("driver");
+            if let Ok(runs) = loaded {
+                let sites = kept.sites;
+                return Ok(Code { name, sites, runs });
             }
+            place.discard();
         }
+        let target = gpu.target();
+        let lane = self.lane(wanted.block, &target, wanted.options, wanted.facts)?;
+        let key = CodeKey::new(&lane, wanted.grid.name());
+        let sites = Sites::of(&lane);
+        self.note("key");
+        let runs = cache.code(key.clone(), || {
+            cache.count();
+            let ptx = self.ptx(&lane, &target, wanted.grid)?;
+            let loaded = gpu.load(ptx);
+            self.note("driver");
+            loaded
+                .map(Runs::Gpu)
+                .map_err(|error| self.refused(gpu.name(), &error))
+        })?;
+        if let (Some(place), Runs::Gpu(code)) = (&wanted.place, &*runs) {
+            place.keep(&key, &sites, code.ptx());
+            self.note("disk");
+        }
+        Ok(Code { name, sites, runs })
     }
 
     /// The stages on block IR.
@@ -349,29 +349,29 @@ impl Compilation {
         self.accepted(lane)
     }
 
-    fn cpu(&mut self, lane: &LaneFunc) -> Result<Code> {
-        let executable = exactile_cranelift::compile(lane)
-            .map_err(|error| self.refused("the CPU", &error.to_string()))?;
+    fn cpu(&mut self, lane: &LaneFunc) -> Result<exactile_cranelift::Executable> {
+        let executable = exactile_cranelift::compile(lane);
+        let executable = executable.map_err(|error| self.refused("the CPU", &error))?;
         self.note("cranelift");
-        Ok(Code::Cpu(executable))
+        Ok(executable)
     }
 
-    fn gpu(&mut self, lane: LaneFunc, gpu: &Gpu) -> Result<Code> {
-        let refused =
-            |compilation: &Self, error: Error| compilation.refused(gpu.name(), &error.to_string());
-        let generated = cuda::ptx(&lane, &gpu.target());
-        let generated = generated.map_err(|error| refused(self, error))?;
+    fn ptx(&mut self, lane: &LaneFunc, target: &Target, grid: GridMapping) -> Result<Ptx> {
+        let generated = cuda::ptx(lane, target, grid);
+        let mut ptx = generated.map_err(|error| self.refused(target.name, &error))?;
         self.note("llvm");
-        let code = gpu.load(&lane, generated);
-        self.note("driver");
-        Ok(Code::Gpu(lane, code.map_err(|error| refused(self, error))?))
+        let assembled = cuda::assemble(&mut ptx);
+        if assembled.map_err(|error| self.refused(target.name, &error))? {
+            self.note("ptxas");
+        }
+        Ok(ptx)
     }
 
-    fn refused(&self, device: &str, message: &str) -> Error {
+    fn refused(&self, device: &str, error: &impl ToString) -> Error {
         Error::Backend {
             kernel: self.kernel.clone(),
             device: device.to_string(),
-            message: message.to_string(),
+            message: error.to_string(),
         }
     }
 

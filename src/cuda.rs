@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use exactile_core::ir::Access;
+use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::Passed;
 use exactile_core::target::{BoundsError, Target};
 use exactile_core::verify::LaneFunc;
 use exactile_nvptx::{
-    Context, DeviceBuffer, EmitOptions, ErrorRecord, Event, Kernel, Ptx, Stream, emit, emit_with,
-    machine_code,
+    Context, DeviceBuffer, EmitOptions, ErrorRecord, Event, Kernel, Stream, assembler, emit_with,
+    generator,
 };
+pub(crate) use exactile_nvptx::{GridMapping, Ptx};
 
 use crate::array::vec_with_room;
 use crate::error::{Error, Result};
@@ -67,14 +68,16 @@ impl Gpu {
         self.stream.synchronize().map_err(failed)
     }
 
-    /// Compiles and loads a kernel.
-    pub fn compile(&self, func: &LaneFunc) -> Result<GpuCode> {
-        self.load(func, ptx(func, &self.target)?)
+    /// Compiles and loads a kernel for launches over `grid`.
+    pub fn compile(&self, func: &LaneFunc, grid: Grid) -> Result<GpuCode> {
+        let mut ptx = ptx(func, &self.target, GridMapping::of(grid))?;
+        assemble(&mut ptx)?;
+        self.load(ptx)
     }
 
-    /// Has the driver compile and load what [`ptx`] made of `func`.
-    pub(crate) fn load(&self, func: &LaneFunc, ptx: Ptx) -> Result<GpuCode> {
-        let kernel = self.context.load(func, ptx).map_err(failed)?;
+    /// Has the driver load machine code, or compile the text.
+    pub(crate) fn load(&self, ptx: Ptx) -> Result<GpuCode> {
+        let kernel = self.context.load(Arc::new(ptx)).map_err(failed)?;
         Ok(GpuCode { kernel })
     }
 
@@ -149,6 +152,13 @@ pub struct GpuCode {
     pub kernel: Kernel,
 }
 
+impl GpuCode {
+    /// What it was loaded from.
+    pub(crate) fn ptx(&self) -> &Ptx {
+        self.kernel.ptx()
+    }
+}
+
 /// Memory of a GPU.
 #[derive(Debug)]
 pub struct GpuMemory {
@@ -205,15 +215,30 @@ impl GpuMemory {
     }
 }
 
-/// PTX for the driver.
-pub(crate) fn ptx(func: &LaneFunc, target: &Target) -> Result<Ptx> {
-    emit(func, target, &func.name).map_err(failed)
+/// PTX for grids with this mapping.
+pub(crate) fn ptx(func: &LaneFunc, target: &Target, grid: GridMapping) -> Result<Ptx> {
+    let options = EmitOptions {
+        grid,
+        ..EmitOptions::new(*target)
+    };
+    emit_with(func, &func.name, options).map_err(failed)
 }
 
 /// Has the `ptxas` that `EXACTILE_PTXAS` names make machine code; whether it names one.
-pub(crate) fn assemble(ptx: &Ptx) -> Result<bool> {
-    let code = machine_code(ptx.text()).map_err(failed)?;
-    Ok(code.is_some())
+pub(crate) fn assemble(ptx: &mut Ptx) -> Result<bool> {
+    ptx.assemble().map_err(failed)
+}
+
+/// All that makes code of what was traced, by versions and fingerprints; nothing where the assembler that is named
+/// is not there.
+pub(crate) fn compiler() -> Option<String> {
+    let assembler = assembler().ok()?;
+    let assembler = assembler.as_deref().unwrap_or("driver");
+    Some(format!(
+        "{}, {}, assembler {assembler}",
+        exactile_core::SOURCES,
+        generator()
+    ))
 }
 
 /// What code generation writes for a kernel, without a GPU: LLVM IR before and after the optimiser,

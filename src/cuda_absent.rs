@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use exactile_core::ir::Access;
+use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::Passed;
 use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
@@ -42,7 +42,7 @@ impl Gpu {
         match *self {}
     }
 
-    pub(crate) fn load(&self, _func: &LaneFunc, ptx: Ptx) -> Result<GpuCode> {
+    pub(crate) fn load(&self, ptx: Ptx) -> Result<GpuCode> {
         match ptx {}
     }
 }
@@ -51,14 +51,45 @@ impl Gpu {
 #[derive(Debug)]
 pub(crate) enum Ptx {}
 
+impl Ptx {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        match *self {}
+    }
+
+    pub(crate) fn from_bytes(_bytes: &[u8]) -> Option<Self> {
+        None
+    }
+}
+
+/// Nothing splits a grid.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum GridMapping {
+    Direct,
+}
+
+impl GridMapping {
+    pub(crate) fn of(_grid: Grid) -> Self {
+        Self::Direct
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        "direct"
+    }
+}
+
 /// Says what is missing.
-pub(crate) fn ptx(_func: &LaneFunc, _target: &Target) -> Result<Ptx> {
+pub(crate) fn ptx(_func: &LaneFunc, _target: &Target, _grid: GridMapping) -> Result<Ptx> {
     absent("GPU code")
 }
 
 /// There is no PTX to assemble.
-pub(crate) fn assemble(ptx: &Ptx) -> Result<bool> {
+pub(crate) fn assemble(ptx: &mut Ptx) -> Result<bool> {
     match *ptx {}
+}
+
+/// Nothing makes code of a GPU.
+pub(crate) fn compiler() -> Option<String> {
+    None
 }
 
 /// No clock.
@@ -80,6 +111,12 @@ impl Clock {
 /// No code.
 #[derive(Debug)]
 pub(crate) enum GpuCode {}
+
+impl GpuCode {
+    pub(crate) fn ptx(&self) -> &Ptx {
+        match *self {}
+    }
+}
 
 /// No memory.
 #[derive(Debug)]

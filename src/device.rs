@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use exactile_core::target::Target;
 use exactile_cranelift::Threads;
+use exactile_store::Store;
 
 use crate::ahead::{Job, Recordings};
 use crate::cache::Cache;
 use crate::cuda::Gpu;
+use crate::disk;
 use crate::error::{Error, Result};
 
 /// What runs a kernel.
@@ -43,6 +45,8 @@ struct Inner {
     threads: Threads,
     /// Whether launches skip the checks that an earlier launch proved needless.
     trusts_proofs: AtomicBool,
+    /// Whether code is taken from the disk and kept there.
+    uses_disk: AtomicBool,
     recordings: Recordings,
 }
 
@@ -56,6 +60,7 @@ impl Device {
             gpu: None,
             threads: Threads::All,
             trusts_proofs: AtomicBool::new(true),
+            uses_disk: AtomicBool::new(true),
             recordings: Recordings::default(),
         })
     }
@@ -83,6 +88,7 @@ impl Device {
             gpu: None,
             threads: Threads::One,
             trusts_proofs: AtomicBool::new(true),
+            uses_disk: AtomicBool::new(true),
             recordings: Recordings::default(),
         })
     }
@@ -111,6 +117,7 @@ impl Device {
             gpu: Some(gpu),
             threads: Threads::All,
             trusts_proofs: AtomicBool::new(true),
+            uses_disk: AtomicBool::new(true),
             recordings: Recordings::default(),
         }))
     }
@@ -149,6 +156,7 @@ impl Device {
                 gpu: None,
                 threads: Threads::All,
                 trusts_proofs: AtomicBool::new(true),
+                uses_disk: AtomicBool::new(true),
                 recordings: Recordings::default(),
             }),
             DeviceKind::Cpu | DeviceKind::Cuda(_) => self,
@@ -214,6 +222,18 @@ impl Device {
 
     pub(crate) fn trusts_proofs(&self) -> bool {
         self.inner.trusts_proofs.load(Ordering::Relaxed)
+    }
+
+    /// Whether code for this GPU is taken from the cache on disk and kept there, as it is unless told otherwise.
+    /// Clones share the answer. Other devices keep nothing on disk.
+    pub fn use_disk(&self, uses: bool) {
+        self.inner.uses_disk.store(uses, Ordering::Relaxed);
+    }
+
+    /// Where its code is kept on disk, if anywhere.
+    pub(crate) fn store(&self) -> Option<&'static Store> {
+        let uses = self.inner.uses_disk.load(Ordering::Relaxed);
+        (uses && self.gpu().is_some()).then(disk::shared)?
     }
 
     pub(crate) fn threads(&self) -> Threads {

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+pub use exactile_store::{Entry, FOLDER as CACHE_FOLDER, Limits, SWITCH as CACHE_SWITCH, Store};
+
 pub use crate::ahead::{Job, compile_all, threads};
 pub use crate::buffer::POISON;
 pub use crate::cache::Costs;

@@ -119,7 +119,7 @@ impl<P> Kernel<P> {
     /// but a build with the feature `nvptx`. Where `EXACTILE_PTXAS` names an assembler, it has a stage.
     pub fn compile_times(&self, target: &Target) -> Result<Vec<StageTime>> {
         let options = self.options(Bounds::Checked);
-        compile_times(target, &options, &ORDINARY, || self.trace())
+        compile_times(target, &options, &ORDINARY, None, || self.trace())
     }
 
     pub(crate) fn options(&self, bounds: Bounds) -> Options {

@@ -20,7 +20,8 @@ use crate::arguments::Arguments;
 use crate::bound::Bound;
 use crate::buffer::Storage;
 use crate::cache::Identity;
-use crate::compile::{Accessed, Code, Prepared};
+use crate::code::{Accessed, Code, Runs};
+use crate::compile::Prepared;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::grid::IntoGrid;
@@ -153,10 +154,10 @@ unsafe fn run(
     }
     // SAFETY: handed on to the caller.
     let ended = unsafe {
-        match code {
-            Code::Gpu(_, code) => cuda::launch(device, code, launch),
-            Code::Interpreter(_) | Code::Lanes(_) | Code::Cpu(_) => {
-                run_on_host(device, code, grid, &mut host_arguments(&mut arguments)?)
+        match &*code.runs {
+            Runs::Gpu(code) => cuda::launch(device, code, launch),
+            runs @ (Runs::Interpreter(_) | Runs::Lanes(_) | Runs::Cpu(_)) => {
+                run_on_host(device, runs, grid, &mut host_arguments(&mut arguments)?)
             }
         }
     };
@@ -188,7 +189,7 @@ impl Failure {
         match self {
             Self::Fault(fault) => fault_error(fault, launch.grid),
             Self::Launch(LaunchError::OutOfBounds(error)) => out_of_bounds(code, launch, error),
-            Self::Launch(source) => launch_error(code.name(), source),
+            Self::Launch(source) => launch_error(&code.name, source),
         }
     }
 }
@@ -213,30 +214,30 @@ fn host_arguments<'b>(arguments: &'b mut [Bound<'_>]) -> Result<Vec<Argument<'b>
 /// As for [`run`].
 unsafe fn run_on_host(
     device: &Device,
-    code: &Code,
+    runs: &Runs,
     grid: Grid,
     arguments: &mut [Argument<'_>],
 ) -> Result<(), Failure> {
     // Machine code sets it on each of its threads.
     let _floats = StandardFloats::new();
-    match code {
-        Code::Interpreter(func) => {
+    match runs {
+        Runs::Interpreter(func) => {
             let programs = device.programs(program_count(grid)?);
             interp::block::run_programs(func, grid, arguments, programs)?;
         }
-        Code::Lanes(func) => {
+        Runs::Lanes(func) => {
             let programs = device.programs(program_count(grid)?);
             let report = interp::lane::run_programs(func, grid, arguments, programs)?;
             if let Some(error) = report.out_of_bounds {
                 return Err(LaunchError::OutOfBounds(error).into());
             }
         }
-        Code::Cpu(executable) => {
+        Runs::Cpu(executable) => {
             // SAFETY: handed on to the caller. Races between programs give unspecified numbers and
             // nothing worse: machine code has no undefined behaviour of its own.
             unsafe { executable.launch(grid, arguments, device.threads()) }?;
         }
-        Code::Gpu(..) => {
+        Runs::Gpu(..) => {
             let message = "GPU code does not run on the host".to_string();
             return Err(LaunchError::Device(message).into());
         }
@@ -310,22 +311,24 @@ mod cuda {
 
 /// An access out of bounds in the words of the source.
 fn out_of_bounds(code: &Code, launch: &Launch<'_>, error: BoundsError) -> Error {
-    let (loc, accessed) = code.access(error.site).unzip();
-    let described = accessed.and_then(|accessed| match accessed {
+    let site = code.sites.get(error.site);
+    let described = site.and_then(|(_, accessed)| match accessed {
         Accessed::Axis(axis, extent) => {
             Some((format!("gather axis {}", axis.0), extent.cast_unsigned()))
         }
-        Accessed::Parameter(parameter) => {
-            let func = code.lane()?;
-            let dtype = func.ty(*func.arguments().get(parameter)?).pointee()?.0;
-            let length = launch.input(Input::Length(parameter, dtype))?;
-            Some((func.parameters.get(parameter)?.name.clone(), length))
+        Accessed::Memory {
+            parameter,
+            dtype,
+            name,
+        } => {
+            let length = launch.input(Input::Length(*parameter, *dtype))?;
+            Some((name.clone(), length))
         }
     });
     let (argument, length) = described.unwrap_or_default();
     Error::OutOfBounds {
-        kernel: code.name().to_string(),
-        loc: loc.unwrap_or_else(Loc::none),
+        kernel: code.name.clone(),
+        loc: site.map_or_else(Loc::none, |(loc, _)| loc.clone()),
         argument,
         length,
         program: program_coordinates(launch.grid, error.program),

@@ -17,6 +17,7 @@ pub mod autotune;
 mod bound;
 mod buffer;
 mod cache;
+mod code;
 mod compare;
 mod compile;
 #[cfg(feature = "nvptx")]
@@ -25,6 +26,7 @@ mod cuda;
 #[path = "cuda_absent.rs"]
 mod cuda;
 mod device;
+mod disk;
 mod error;
 mod files;
 mod grid;

@@ -1,4 +1,4 @@
-//! Links the static LLVM 22 libraries that the NVPTX target needs.
+//! Links the static LLVM 22 libraries that the NVPTX target needs, and says what sources the backend is made of.
 //!
 //! `EXACTILE_LLVM_DYNAMIC=1` links the shared library instead: quick edit loops, not for bundles.
 use std::path::Path;
@@ -31,6 +31,7 @@ fn llvm_config(arguments: &[&str]) -> String {
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=EXACTILE_LLVM_DYNAMIC");
+    exactile_fingerprint::export().expect("the sources are read");
     println!(
         "cargo:rustc-link-search=native={}",
         llvm_config(&["--libdir"]).trim()

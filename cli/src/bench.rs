@@ -95,6 +95,8 @@ impl Bench {
 
     fn plan(&self) -> Result<Plan> {
         let device = self.device()?;
+        // What compiling costs is measured.
+        device.use_disk(false);
         let library = match device.kind() {
             DeviceKind::Cuda(_) => Library::Gpu,
             DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes if self.one_core => {

@@ -1,6 +1,7 @@
 //! `exactile compile`: how long the compiler takes.
 
 use clap::Args;
+use exactile::internals::Store;
 use exactile::{Error, Result, Target};
 use exactile_harness::cases::to_compile;
 use exactile_harness::compile::{CompileRow, measure};
@@ -19,6 +20,9 @@ pub(crate) struct Compile {
     /// Compilations of each kernel, of which the fastest counts
     #[arg(long, default_value_t = 5)]
     repetitions: usize,
+    /// Take the code for a GPU from the cache on disk where it is there, and keep it there, as launches do
+    #[arg(long)]
+    cached: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -32,10 +36,20 @@ impl Compile {
         let only = |name: &str| self.only.is_empty() || self.only.iter().any(|it| it == name);
         cases.retain(|case| only(case.kernel));
         let options = self.settings.options();
+        let store = self.cached.then(Store::of_environment).flatten();
         let (mut rows, mut refused): (Vec<CompileRow>, Vec<String>) = Default::default();
         for case in &cases {
             let (schedule, determinism) = (options.schedule, options.determinism);
-            match measure(case, &self.target, schedule, determinism, self.repetitions) {
+            let (target, repetitions) = (&self.target, self.repetitions);
+            let measured = measure(
+                case,
+                target,
+                schedule,
+                determinism,
+                repetitions,
+                store.as_ref(),
+            );
+            match measured {
                 Ok(row) => {
                     if !self.json {
                         super::print(&format!("{}\n", row.line()))?;

@@ -5,6 +5,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod cache;
 mod compile;
 mod demo;
 mod dump;
@@ -33,6 +34,7 @@ struct Command {
 #[derive(Subcommand)]
 enum Action {
     Bench(bench::Bench),
+    Cache(cache::Cache),
     Compile(compile::Compile),
     Demo(demo::Demo),
     Dump(dump::Dump),
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     let command = Command::parse();
     let result = match command.action {
         Action::Bench(bench) => bench.execute(),
+        Action::Cache(cache) => cache.execute(),
         Action::Compile(compile) => compile.execute(),
         Action::Demo(demo) => demo.execute(),
         Action::Dump(dump) => dump.execute(),

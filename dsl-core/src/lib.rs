@@ -24,3 +24,6 @@ pub mod semantics;
 pub mod target;
 pub mod text;
 pub mod verify;
+
+/// This package: its name, its version and a fingerprint of its sources. Other sources may make other code.
+pub const SOURCES: &str = env!("EXACTILE_SOURCES");

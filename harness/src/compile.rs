@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use exactile::internals::record;
+use exactile::internals::{Store, record};
 use exactile::{Determinism, Device, Error, Result, Schedule, StageTime, Target};
 use exactile_core::target::Distribution;
 use exactile_kernels::Setting;
@@ -55,13 +55,15 @@ impl CompileRow {
     }
 }
 
-/// Compiles what one launch of a case runs, `repetitions` times, with its first tile size.
+/// Compiles what one launch of a case runs, `repetitions` times, with its first tile size. Code for a GPU is taken
+/// from `store` where it is there, and kept there.
 pub fn measure(
     case: &Case,
     target: &Target,
     schedule: Schedule,
     determinism: Determinism,
     repetitions: usize,
+    store: Option<&Store>,
 ) -> Result<CompileRow> {
     let device = match target.distribution {
         Distribution::Sequential => Device::cpu(),
@@ -79,7 +81,7 @@ pub fn measure(
     for _ in 0..repetitions {
         let mut times = Vec::new();
         for job in &jobs {
-            times.extend(job.compile_times(target)?);
+            times.extend(job.compile_times(target, store)?);
         }
         if best.as_ref().is_none_or(|best| total(&times) < total(best)) {
             best = Some(times);

@@ -9,6 +9,8 @@ mod determinism;
 #[cfg(feature = "nvptx")]
 mod examples;
 mod filetests;
+#[cfg(feature = "nvptx")]
+mod kept;
 mod language;
 mod launch;
 mod lookup;

@@ -104,6 +104,22 @@ pub fn machine_code(ptx: &str) -> Result<Option<Vec<u8>>> {
     code.map(Some)
 }
 
+/// The `ptxas` that `EXACTILE_PTXAS` names, by its path, size and time of change; nothing where it names none.
+///
+/// # Errors
+/// When there is no such file.
+pub fn assembler() -> Result<Option<String>> {
+    let Some(ptxas) = std::env::var_os(PTXAS).filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let path = Path::new(&ptxas);
+    let named = |error: std::io::Error| in_folder(path, &error);
+    let metadata = path.metadata().map_err(named)?;
+    let changed = metadata.modified().map_err(named)?;
+    let size = metadata.len();
+    Ok(Some(format!("{} {size} {changed:?}", path.display())))
+}
+
 /// A folder of its own: of what others left behind, or use now in another container, none is touched.
 fn new_folder() -> Result<PathBuf> {
     static TURN: AtomicUsize = AtomicUsize::new(0);

@@ -14,10 +14,9 @@ use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::{Launch, Passed};
 use libloading::Library;
 
-use crate::assemble::machine_code;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::launch::{fits_directly, marshal};
+use crate::launch::marshal;
 use crate::ptx::Ptx;
 use crate::record::ErrorRecord;
 use crate::target::LEAST_DRIVER;
@@ -207,10 +206,10 @@ impl Context {
         })
     }
 
-    /// Has the driver compile PTX.
-    pub(crate) fn load_entry(&self, ptx: Ptx) -> Result<Entry> {
+    /// Has the driver load machine code, or compile PTX.
+    pub(crate) fn load_entry(&self, ptx: Arc<Ptx>) -> Result<Entry> {
         self.make_current()?;
-        let module = self.load_module(ptx.text())?;
+        let module = self.load_module(&ptx)?;
         let name = CString::new(ptx.name()).map_err(|error| Error::Jit(error.to_string()))?;
         let mut function = null_mut();
         call!(cuModuleGetFunction(
@@ -231,12 +230,11 @@ impl Context {
         })
     }
 
-    fn load_module(&self, text: &str) -> Result<Module> {
-        let source = match machine_code(text)? {
-            Some(code) => code,
-            None => CString::new(text)
-                .map_err(|error| Error::Jit(error.to_string()))?
-                .into_bytes_with_nul(),
+    fn load_module(&self, ptx: &Ptx) -> Result<Module> {
+        let text = CString::new(ptx.text()).map_err(|error| Error::Jit(error.to_string()))?;
+        let source: *const c_void = match &ptx.machine_code {
+            Some(code) => code.as_ptr().cast(),
+            None => text.as_ptr().cast(),
         };
         let mut log = [0u8; 8192];
         let mut options = [
@@ -247,7 +245,7 @@ impl Context {
         let mut module = null_mut();
         let loaded = call!(cuModuleLoadDataEx(
             &mut module,
-            source.as_ptr().cast(),
+            source,
             options.len() as u32,
             options.as_mut_ptr(),
             values.as_mut_ptr(),
@@ -429,7 +427,7 @@ impl Event {
 pub(crate) struct Entry {
     pub(crate) module: Module,
     function: sys::CUfunction,
-    pub(crate) ptx: Ptx,
+    pub(crate) ptx: Arc<Ptx>,
 }
 
 // SAFETY: a function handle is a part of its module.
@@ -462,11 +460,7 @@ impl Kernel {
         arguments: &[Passed],
         errors: Option<&ErrorRecord>,
     ) -> Result<()> {
-        let entry = if fits_directly(grid) {
-            &self.direct
-        } else {
-            self.linear()?
-        };
+        let entry = &self.entry;
         let launch = Launch {
             grid,
             arguments,

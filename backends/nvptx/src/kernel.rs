@@ -1,61 +1,51 @@
-//! Kernels on a device, compiled when they are first needed.
+//! Kernels on a device.
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 
-use crate::codegen::{EmitOptions, GridMapping, emit, emit_with};
+use crate::codegen::{EmitOptions, GridMapping, emit_with};
 use crate::driver::{Context, Entry};
 use crate::error::{Error, Result};
 use crate::ptx::Ptx;
 
-/// A kernel on a device. The variant for grids that must be linearised is compiled when one comes.
+/// A kernel on a device.
 #[derive(Debug)]
 pub struct Kernel {
-    func: LaneFunc,
-    pub(crate) direct: Entry,
-    linear: OnceLock<Entry>,
+    pub(crate) entry: Entry,
 }
 
 impl Kernel {
-    /// The PTX.
-    pub fn ptx(&self) -> &Ptx {
-        &self.direct.ptx
+    /// What it was loaded from.
+    pub fn ptx(&self) -> &Arc<Ptx> {
+        &self.entry.ptx
     }
 
     /// Registers of a thread.
     pub fn registers(&self) -> Result<u32> {
-        self.direct
+        self.entry
             .attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)
     }
 
     /// Bytes of local memory of a thread: spilled registers and stack.
     pub fn local_bytes(&self) -> Result<u32> {
-        self.direct
+        self.entry
             .attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
-    }
-
-    /// The variant for linearised grids.
-    pub(crate) fn linear(&self) -> Result<&Entry> {
-        if let Some(entry) = self.linear.get() {
-            return Ok(entry);
-        }
-        let options = EmitOptions {
-            grid: GridMapping::Linear,
-            ..EmitOptions::new(self.direct.ptx.target)
-        };
-        let ptx = emit_with(&self.func, self.direct.ptx.name(), options)?;
-        let entry = self.direct.module.context.load_entry(ptx)?;
-        Ok(self.linear.get_or_init(|| entry))
     }
 }
 
 impl Context {
-    /// Compiles a kernel for this device.
-    pub fn compile(&self, func: &LaneFunc, name: &str) -> Result<Kernel> {
-        self.load(func, emit(func, &self.target()?, name)?)
+    /// Compiles a kernel for this device, for grids with this mapping.
+    pub fn compile(&self, func: &LaneFunc, name: &str, grid: GridMapping) -> Result<Kernel> {
+        let options = EmitOptions {
+            grid,
+            ..EmitOptions::new(self.target()?)
+        };
+        let mut ptx = emit_with(func, name, options)?;
+        ptx.assemble()?;
+        self.load(Arc::new(ptx))
     }
 
     /// The machine that code for this device is made for.
@@ -73,12 +63,10 @@ impl Context {
         )
     }
 
-    /// Has the driver compile what [`emit`] made of `func`.
-    pub fn load(&self, func: &LaneFunc, ptx: Ptx) -> Result<Kernel> {
+    /// Has the driver load machine code, or compile PTX.
+    pub fn load(&self, ptx: Arc<Ptx>) -> Result<Kernel> {
         Ok(Kernel {
-            func: func.clone(),
-            direct: self.load_entry(ptx)?,
-            linear: OnceLock::new(),
+            entry: self.load_entry(ptx)?,
         })
     }
 

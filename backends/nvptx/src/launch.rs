@@ -18,11 +18,23 @@ pub(crate) struct Marshalled {
     pub(crate) words: Vec<u64>,
 }
 
-/// Whether the device takes the extents axis by axis.
-pub(crate) fn fits_directly(grid: Grid) -> bool {
-    grid.iter()
-        .zip(MAX_GRID)
-        .all(|(&extent, most)| extent <= most)
+impl GridMapping {
+    /// What code for this grid needs: `Direct` where the device takes the extents axis by axis.
+    pub fn of(grid: Grid) -> Self {
+        let mut extents = grid.iter().zip(MAX_GRID);
+        match extents.all(|(&extent, most)| extent <= most) {
+            true => Self::Direct,
+            false => Self::Linear,
+        }
+    }
+
+    /// One word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Linear => "linear",
+        }
+    }
 }
 
 /// Checks the arguments against the kernel's parameters and lays them out.
@@ -92,7 +104,7 @@ fn thread_blocks(mapping: GridMapping, grid: Grid) -> Result<Grid> {
         )));
     }
     match mapping {
-        GridMapping::Direct if fits_directly(grid) => Ok(grid),
+        GridMapping::Direct if GridMapping::of(grid) == mapping => Ok(grid),
         GridMapping::Direct => Err(Error::Limit(format!(
             "grid {grid:?} exceeds {MAX_GRID:?} and is not linearised"
         ))),

@@ -14,9 +14,10 @@ mod launch;
 mod memory;
 mod ptx;
 mod record;
+mod stored;
 mod target;
 
-pub use assemble::{Assembled, Assembler, machine_code};
+pub use assemble::{Assembled, Assembler, assembler, machine_code};
 pub use codegen::{EmitOptions, GridMapping, emit, emit_with};
 pub use driver::{Context, DeviceBuffer, Driver, Event, Stream};
 pub use error::{Error, Result};
@@ -24,3 +25,9 @@ pub use kernel::Kernel;
 pub use ptx::Ptx;
 pub use record::ErrorRecord;
 pub use target::LEAST_DRIVER;
+
+/// The code generator: its sources and the LLVM that it runs with. Another one may make other code.
+pub fn generator() -> String {
+    let (major, minor, patch) = inkwell::support::get_llvm_version();
+    format!("{}, LLVM {major}.{minor}.{patch}", env!("EXACTILE_SOURCES"))
+}

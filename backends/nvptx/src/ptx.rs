@@ -2,15 +2,18 @@
 
 use exactile_core::ir::{Parameter, Type};
 use exactile_core::launch::Input;
-use exactile_core::target::Target;
 
+use crate::assemble::machine_code;
 use crate::codegen::GridMapping;
+use crate::error::Result;
 
 /// A compiled kernel.
 #[derive(Clone, Debug)]
 pub struct Ptx {
     pub(crate) name: String,
     pub(crate) text: String,
+    /// What an assembler made of the text; the driver loads it in place of the text.
+    pub(crate) machine_code: Option<Vec<u8>>,
     pub(crate) llvm_before: String,
     pub(crate) llvm_after: String,
     pub(crate) parameters: Vec<(Parameter, Type)>,
@@ -18,7 +21,6 @@ pub struct Ptx {
     pub(crate) threads: u32,
     pub(crate) shared_bytes: u32,
     pub(crate) grid: GridMapping,
-    pub(crate) target: Target,
 }
 
 impl Ptx {
@@ -27,12 +29,17 @@ impl Ptx {
         &self.name
     }
 
-    /// The GPU that it is made for.
-    pub fn target(&self) -> &Target {
-        &self.target
+    /// Has the `ptxas` that `EXACTILE_PTXAS` names make machine code; whether it names one. Without one, the driver
+    /// assembles.
+    ///
+    /// # Errors
+    /// When the assembler does not run or refuses the text.
+    pub fn assemble(&mut self) -> Result<bool> {
+        self.machine_code = machine_code(&self.text)?;
+        Ok(self.machine_code.is_some())
     }
 
-    /// The PTX text.
+    /// The PTX text; empty for machine code that was kept.
     pub fn text(&self) -> &str {
         &self.text
     }

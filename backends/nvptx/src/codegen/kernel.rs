@@ -81,6 +81,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Ok(Ptx {
             name: name.to_string(),
             text: String::new(),
+            machine_code: None,
             llvm_before: String::new(),
             llvm_after: String::new(),
             parameters: func.parameters.iter().cloned().zip(types).collect(),
@@ -88,7 +89,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             threads,
             shared_bytes,
             grid: options.grid,
-            target: options.target,
         })
     }
 

@@ -4,7 +4,7 @@ use exactile_core::builder::Builder;
 use exactile_core::ir::{Access, Axis, DType, Literal, Op, Space, Type, op};
 use exactile_core::launch::Passed;
 use exactile_core::target::BoundsError;
-use exactile_nvptx::{Context, Driver, Error};
+use exactile_nvptx::{Context, Driver, Error, GridMapping};
 
 use crate::{aligned, lane_offset, load, store, verified};
 
@@ -79,12 +79,12 @@ fn checked_launches_compute_and_report_the_least_error() {
         return;
     };
     let stream = context.stream().expect("a stream");
-    let kernel = context
-        .compile(&verified("double", 1, double), "double")
-        .expect("compiles");
-    assert_eq!(kernel.local_bytes().expect("an attribute"), 0);
+    let func = verified("double", 1, double);
     let mut errors = context.error_record().expect("a record");
     for (grid, programs) in [([8, 1, 1], 8), ([2, 3, 4], 24), ([1, 66000, 1], 66000)] {
+        let kernel = context.compile(&func, "double", GridMapping::of(grid));
+        let kernel = kernel.expect("compiles");
+        assert_eq!(kernel.local_bytes().expect("an attribute"), 0);
         let values: Vec<f32> = (0..programs * 128).map(|index| index as f32).collect();
         let mut x = context.allocate(values.len() * 4).expect("memory");
         let y = context.allocate(values.len() * 4).expect("memory");
@@ -152,7 +152,9 @@ fn warps_exchange_through_large_shared_memory() {
         let x = builder.mul(x, scale);
         store(builder, output, offset, x);
     });
-    let kernel = context.compile(&func, "mirror").expect("compiles");
+    let kernel = context
+        .compile(&func, "mirror", GridMapping::Direct)
+        .expect("compiles");
     let stream = context.stream().expect("a stream");
     let values: Vec<f32> = (0..256).map(|index| index as f32).collect();
     let mut x = context.allocate(1024).expect("memory");

@@ -59,7 +59,7 @@ unsafe fn launch(
     grid: Grid,
     arguments: &mut [Argument<'_>],
 ) -> Result<Outcome> {
-    let code = gpu.compile(func)?;
+    let code = gpu.compile(func, grid)?;
     let mut memories = Vec::new();
     for argument in &*arguments {
         let bytes: &[u8] = match argument {

@@ -1,0 +1,42 @@
+//! Who may have written a file: entries hold code that is run.
+
+use std::fs::Metadata;
+
+/// Refuses a file that another user owns, or that others may write or read.
+#[cfg(unix)]
+pub(crate) fn check(metadata: &Metadata) -> Result<(), String> {
+    refuse(metadata, 0o077)
+}
+
+/// Refuses a folder that another user owns, or in which others may write.
+#[cfg(unix)]
+pub(crate) fn check_folder(metadata: &Metadata) -> Result<(), String> {
+    refuse(metadata, 0o022)
+}
+
+#[cfg(unix)]
+fn refuse(metadata: &Metadata, others: u32) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt;
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err("another user owns it".to_string());
+    }
+    match metadata.mode() & others {
+        0 => Ok(()),
+        _ => Err(format!(
+            "its mode {:o} lets others in",
+            metadata.mode() & 0o777
+        )),
+    }
+}
+
+/// The folders of a user are that user's own.
+#[cfg(not(unix))]
+pub(crate) fn check(_metadata: &Metadata) -> Result<(), String> {
+    Ok(())
+}
+
+/// The folders of a user are that user's own.
+#[cfg(not(unix))]
+pub(crate) fn check_folder(_metadata: &Metadata) -> Result<(), String> {
+    Ok(())
+}
