@@ -181,6 +181,50 @@ def reduced_erf(z):
     return mp.erf(x) / x - 1
 
 
+def reduced_sin(z):
+    """(sin(x) / x - 1) / z with z = x^2."""
+    if z < mp.mpf("1e-6"):
+        return -mp.mpf(1) / 6 + z / 120 - z * z / 5040
+    x = mp.sqrt(z)
+    return (mp.sin(x) / x - 1) / z
+
+
+def reduced_cos(z):
+    """(cos(x) - 1 + z / 2) / z^2 with z = x^2."""
+    if z < mp.mpf("1e-6"):
+        return mp.mpf(1) / 24 - z / 720 + z * z / 40320
+    return (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2
+
+
+def reduced_sinh(z):
+    """(sinh(x) / x - 1) / z with z = x^2."""
+    if z < mp.mpf("1e-6"):
+        return mp.mpf(1) / 6 + z / 120 + z * z / 5040
+    x = mp.sqrt(z)
+    return (mp.sinh(x) / x - 1) / z
+
+
+def reduced_asin(z):
+    """(asin(x) / x - 1) / z with z = x^2."""
+    if z < mp.mpf("1e-6"):
+        return mp.mpf(1) / 6 + 3 * z / 40 + 5 * z * z / 112
+    x = mp.sqrt(z)
+    return (mp.asin(x) / x - 1) / z
+
+
+def reduced_atan(z):
+    """(atan(x) / x - 1) / z with z = x^2."""
+    if z < mp.mpf("1e-6"):
+        return -mp.mpf(1) / 3 + z / 5 - z * z / 7
+    x = mp.sqrt(z)
+    return (mp.atan(x) / x - 1) / z
+
+
+def odd(reduced):
+    """What an error of `reduced` is to the function itself."""
+    return lambda z: z / (1 + z * reduced(z))
+
+
 def log1p_weight(x):
     return mp.mpf(0) if abs(x) < mp.mpf("1e-12") else x * x / abs(mp.log1p(x))
 
@@ -254,6 +298,17 @@ def main():
             for kind, count, end in (("f32", 7, 4), ("f64", 18, 6))
         },
     )
+    angle = (0, mp.mpf("0.82") ** 2)
+    sine = (reduced_sin, odd(reduced_sin), range(4), *angle)
+    table("SIN_SINGLE", "(sin(x) / x - 1) / z with z = x^2 for |x| up to 0.82", "f32", sine)
+    cosine = (reduced_cos, lambda z: z * z / mp.cos(mp.sqrt(z)), range(3), *angle)
+    table("COS_SINGLE", "(cos(x) - 1 + z / 2) / z^2 with z = x^2 for |x| up to 0.82", "f32", cosine)
+    sinh = (reduced_sinh, odd(reduced_sinh), range(4), 0, 1)
+    table("SINH_SINGLE", "(sinh(x) / x - 1) / z with z = x^2 for |x| up to 1", "f32", sinh)
+    asin = (reduced_asin, odd(reduced_asin), range(7), 0, mp.mpf(1) / 4)
+    table("ASIN_DOUBLE", "(asin(x) / x - 1) / z with z = x^2 for |x| up to 1/2", "f64", asin)
+    atan = (reduced_atan, odd(reduced_atan), range(9), 0, 1)
+    table("ATAN_SINGLE", "(atan(x) / x - 1) / z with z = x^2 for |x| up to 1", "f32", atan)
 
 
 if __name__ == "__main__":

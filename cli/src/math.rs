@@ -75,7 +75,7 @@ fn line(row: &MathRow) -> String {
         .map(|(device, count)| format!(", {count} differ on {device}"))
         .collect();
     format!(
-        "{:11} {:5} {:>10} inputs, max {:.4} ulp at 0x{:x} (stated {:.4}){devices}: {verdict}",
+        "{:18} {:5} {:>10} inputs, max {:.4} ulp at 0x{:x} (stated {:.4}){devices}: {verdict}",
         row.function, row.dtype, row.inputs, row.max_ulp, row.at, row.stated_ulp
     )
 }

@@ -18,6 +18,10 @@ macro_rules! for_each_function_family {
                 Exp "exp" exp Float function = exponential::EXP;
                 /// 2^x. At most 1 ulp off in `f32`.
                 Exp2 "exp2" exp2 Float function = exponential::EXP2;
+                /// 10^x. At most 1 ulp off.
+                Exp10 "exp10" exp10 SingleFloat function = exponential::EXP10;
+                /// e^x - 1, without loss near 0; keeps -0. At most 1 ulp off.
+                Expm1 "expm1" expm1 SingleFloat function = exponential::EXPM1;
                 /// Natural logarithm; of zero -inf, of a negative number NaN. At most 1 ulp off in
                 /// `f32`.
                 Log "log" log Float function = logarithm::LOG;
@@ -26,6 +30,8 @@ macro_rules! for_each_function_family {
                 /// Logarithm to base 2; of zero -inf, of a negative number NaN. At most 1 ulp off in
                 /// `f32`.
                 Log2 "log2" log2 Float function = logarithm::LOG2;
+                /// Logarithm to base 10; of zero -inf, of a negative number NaN. At most 1 ulp off.
+                Log10 "log10" log10 SingleFloat function = logarithm::LOG10;
                 /// 1 / sqrt(x) by two correctly rounded operations; of +-0 +-inf.
                 Rsqrt "rsqrt" rsqrt Float function = root::RSQRT;
                 /// 1 / (1 + e^-x), without loss for very negative x. At most 1 ulp off in `f32`.
@@ -34,6 +40,37 @@ macro_rules! for_each_function_family {
                 Tanh "tanh" tanh Float function = exponential::TANH;
                 /// Error function: 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
                 Erf "erf" erf Float function = error_function::ERF;
+                /// Hyperbolic sine; keeps -0. At most 1 ulp off.
+                Sinh "sinh" sinh SingleFloat function = hyperbolic::SINH;
+                /// Hyperbolic cosine. At most 1 ulp off.
+                Cosh "cosh" cosh SingleFloat function = hyperbolic::COSH;
+                /// Inverse of the hyperbolic sine; keeps -0. At most 0.5001 ulp off, computed in `f64`.
+                Asinh "asinh" asinh SingleFloat function = hyperbolic::ASINH;
+                /// Inverse of the hyperbolic cosine; below 1 NaN. At most 0.5001 ulp off, computed in `f64`.
+                Acosh "acosh" acosh SingleFloat function = hyperbolic::ACOSH;
+                /// Inverse of the hyperbolic tangent; keeps -0; of +-1 +-inf, beyond NaN. At most 0.5001 ulp off,
+                /// computed in `f64`.
+                Atanh "atanh" atanh SingleFloat function = hyperbolic::ATANH;
+                /// Inverse of the sine, from -pi/2 to pi/2; beyond +-1 NaN; keeps -0. At most 0.51 ulp off, computed
+                /// in `f64`.
+                Asin "asin" asin SingleFloat function = inverse::ASIN;
+                /// Inverse of the cosine, from 0 to pi; beyond +-1 NaN. At most 0.51 ulp off, computed in `f64`.
+                Acos "acos" acos SingleFloat function = inverse::ACOS;
+                /// Inverse of the tangent, from -pi/2 to pi/2; keeps -0. At most 1 ulp off.
+                Atan "atan" atan SingleFloat function = inverse::ATAN;
+                /// Cube root; keeps -0. At most 0.5001 ulp off, computed in `f64`.
+                Cbrt "cbrt" cbrt SingleFloat function = root::CBRT;
+                /// The nearest integer, of two the even one; keeps the sign of a zero result and infinities. Exact.
+                Round "round" round Float function = rounding::ROUND;
+                /// The nearest integer, of two the one farther from zero; keeps the sign of a zero result and
+                /// infinities. Exact.
+                RoundHalfAway "round_half_away" round_half_away Float function = rounding::ROUND_HALF_AWAY;
+                /// Sine of an angle in radians; of infinities NaN. At most 1 ulp off for every number.
+                Sin "sin" sin SingleFloat function = trigonometric::SIN;
+                /// Cosine of an angle in radians; of infinities NaN. At most 1 ulp off for every number.
+                Cos "cos" cos SingleFloat function = trigonometric::COS;
+                /// Tangent of an angle in radians; of infinities NaN. At most 1 ulp off for every number.
+                Tan "tan" tan SingleFloat function = trigonometric::TAN;
             }
             /// A device's own function: deterministic on one device, not promised to equal another.
             Approximate Approximate { x } {

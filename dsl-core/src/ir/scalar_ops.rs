@@ -11,6 +11,8 @@ pub enum Accepts {
     Numeric,
     /// Floats.
     Float,
+    /// Floats of at most 32 bits: those that are computed in `f32`.
+    SingleFloat,
     /// `f32` alone.
     F32,
     /// Integers.
@@ -27,6 +29,7 @@ impl Accepts {
         match self {
             Self::Numeric => dtype.is_integer() || dtype.is_float(),
             Self::Float => dtype.is_float(),
+            Self::SingleFloat => dtype.is_float() && !matches!(dtype, super::DType::F64),
             Self::F32 => matches!(dtype, super::DType::F32),
             Self::Integer => dtype.is_integer(),
             Self::Bits => !dtype.is_float(),
@@ -39,6 +42,7 @@ impl Accepts {
         match self {
             Self::Numeric => "integers and floats",
             Self::Float => "floats",
+            Self::SingleFloat => "floats of at most 32 bits",
             Self::F32 => "f32",
             Self::Integer => "integers",
             Self::Bits => "integers and bool",

@@ -20,6 +20,13 @@ pub trait Numeric: Element {}
 )]
 pub trait Float: Numeric {}
 
+/// Floating-point types of at most 32 bits, whose functions are computed in `f32`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no float of at most 32 bits",
+    note = "this function takes `F8E4M3`, `f16`, `bf16` and `f32`; convert with `.to::<f32>()`"
+)]
+pub trait SingleFloat: Float {}
+
 /// Signed and unsigned integers.
 #[diagnostic::on_unimplemented(message = "`{Self}` is no integer")]
 pub trait Int: Numeric + Bits {}
@@ -48,10 +55,10 @@ elements! {
     u16: Numeric Int Bits;
     u32: Numeric Int Bits;
     u64: Numeric Int Bits;
-    F8E4M3: Numeric Float;
-    half::f16: Numeric Float;
-    half::bf16: Numeric Float;
-    f32: Numeric Float;
+    F8E4M3: Numeric Float SingleFloat;
+    half::f16: Numeric Float SingleFloat;
+    half::bf16: Numeric Float SingleFloat;
+    f32: Numeric Float SingleFloat;
     f64: Numeric Float;
 }
 

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::context;
-use super::element::{Element, Float, Numeric};
+use super::element::{Element, Float, Numeric, SingleFloat};
 use super::operators::{Elementwise, binary};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile, map};
 use crate::ir::functions::for_each_function_family;

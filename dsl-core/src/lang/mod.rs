@@ -31,7 +31,7 @@ mod while_loop;
 pub use carry::Carry;
 pub use context::{Handle, is_tracing};
 pub use control::range;
-pub use element::{Bits, Element, Float, Int, LiteralOf, Numeric};
+pub use element::{Bits, Element, Float, Int, LiteralOf, Numeric, SingleFloat};
 pub use identity::KernelIdentity;
 pub use kernel::{KernelHeader, KernelParameter, KernelSource, LoopOrder};
 pub use memory::{load, store};
@@ -64,8 +64,9 @@ pub mod prelude {
     pub use super::scan::{reverse_scan, scan};
     pub use super::tensor::{Tensor, TensorMut};
     pub use super::{
-        Bits, Carry, Element, Float, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile, Scalar, Tile,
-        arange, full, load, num_programs, program_id, range, require, store, zeros,
+        Bits, Carry, Element, Float, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile, Scalar,
+        SingleFloat, Tile, arange, full, load, num_programs, program_id, range, require, store,
+        zeros,
     };
     pub use crate::ir::Precision;
 }

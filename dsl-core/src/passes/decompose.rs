@@ -35,7 +35,7 @@ pub fn decompose_approximate(func: &mut Func) {
 /// What is known of the arguments of the instructions that `func` has now.
 fn domains(func: &Func) -> impl Fn(&Func, Inst) -> Domain + use<> {
     let known = float_range::domains(func);
-    let mut domains = EntityMap::filled(func.value_count(), Domain::Anything);
+    let mut domains = EntityMap::filled(func.value_count(), Domain::ANYTHING);
     for inst in func.all_insts() {
         let operands = func.op(inst).operands();
         if let (&[x], &[result]) = (&operands[..], &func.inst(inst).results[..]) {
@@ -44,6 +44,6 @@ fn domains(func: &Func) -> impl Fn(&Func, Inst) -> Domain + use<> {
     }
     move |func, inst| {
         let result = func.inst(inst).results[0];
-        domains.get(result).copied().unwrap_or(Domain::Anything)
+        domains.get(result).copied().unwrap_or(Domain::ANYTHING)
     }
 }

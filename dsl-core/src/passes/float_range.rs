@@ -11,10 +11,9 @@ use crate::ir::dataflow::{Analysis, Facts, solve};
 use crate::ir::index_map::dim_bits;
 use crate::ir::numbers::filling;
 use crate::ir::{
-    BinaryOp, CompareOp, DType, Func, Function, IndexMap, Inst, Literal, Op, TernaryOp, UnaryOp,
-    Value, op,
+    BinaryOp, CompareOp, DType, Func, IndexMap, Inst, Literal, Op, TernaryOp, UnaryOp, Value, op,
 };
-use crate::semantics::derived::Domain;
+use crate::semantics::derived::{Domain, values};
 use crate::semantics::reduction::only_op;
 
 /// What a float may be: a number in `low..=high`, and NaN if `nan`.
@@ -189,13 +188,12 @@ impl Ranges {
 
 /// For each value what a function of it may know.
 pub fn domains(func: &Func) -> EntityMap<Value, Domain> {
-    let mut found = EntityMap::filled(func.value_count(), Domain::Anything);
+    let mut found = EntityMap::filled(func.value_count(), Domain::ANYTHING);
     for (value, range) in value_ranges(func, None).iter() {
-        if range.high <= 0.0 {
-            found[value] = Domain::NotPositive;
-        } else if range.low >= 0.0 && range.high <= 1.0 {
-            found[value] = Domain::Fraction;
-        }
+        found[value] = Domain {
+            least: range.low,
+            greatest: range.high,
+        };
     }
     found
 }
@@ -342,24 +340,12 @@ impl Floats<'_> {
     }
 }
 
-/// What a function makes of an argument in this range: `e^x` and `2^x` are at most 1 from below 0 on, since
-/// their definitions round sums that are.
-fn function(function: Function, x: Range) -> Range {
-    let nan = x.nan;
-    match function {
-        Function::Exp | Function::Exp2 if x.high <= 0.0 => Range::new((0.0, 1.0), nan),
-        Function::Exp | Function::Exp2 => Range::new((0.0, f64::INFINITY), nan),
-        Function::Sigmoid => Range::new((0.0, 1.0), nan),
-        Function::Tanh | Function::Erf => Range::new((-1.0, 1.0), nan),
-        Function::Log | Function::Log1p | Function::Log2 | Function::Rsqrt => ANYTHING,
-    }
-}
-
 /// What arithmetic makes of operands in these ranges; nothing where this analysis has no rule.
 fn arithmetic(op: &Op, dtype: DType, of: impl Fn(&Value) -> Range) -> Option<Range> {
     let rounding = Rounding::of(dtype);
     if let Op::Function(op::Function { op, x }) = op {
-        return Some(function(*op, of(x)));
+        let x = of(x);
+        return values(*op, x.high).map(|bounds| Range::new(bounds, x.nan));
     }
     if let Op::Unary(op::Unary { op, x }) = op {
         return match op {
@@ -463,7 +449,7 @@ mod tests {
         let found = super::domains(&func);
         let insts = func.all_insts();
         let stored = insts.iter().find_map(|&inst| func.op(inst).access()?.value);
-        found[stored.expect("stores")] == Domain::NotPositive
+        Domain::NOT_POSITIVE.holds(found[stored.expect("stores")])
     }
 
     #[test]

@@ -329,7 +329,7 @@ mod tests {
                 Function::Tanh,
                 Function::Erf,
             ] {
-                for domain in [Domain::Anything, Domain::NotPositive] {
+                for domain in [Domain::ANYTHING, Domain::NOT_POSITIVE] {
                     let mut builder = Builder::new("f", Stage::Block);
                     let x = builder.scalar_parameter("x", dtype);
                     define(&mut builder, op, x, domain);

@@ -186,7 +186,7 @@ mod tests {
         for op in [Function::Sigmoid, Function::Tanh] {
             let mut builder = Builder::new("f", Stage::Block);
             let x = builder.scalar_parameter("x", DType::F32);
-            define(&mut builder, op, x, Domain::Anything);
+            define(&mut builder, op, x, Domain::ANYTHING);
             let func = builder.finish().expect("is well typed");
             assert_eq!(quotients(func), (0, 1), "{op:?}");
         }

@@ -45,10 +45,10 @@ impl MathFunction {
     }
 
     /// The domains for which it has a definition.
-    fn domains(self) -> &'static [Domain] {
+    fn domains(self) -> Vec<Domain> {
         match self {
-            Self::Sqrt => &[Domain::Anything],
-            Self::Derived(op) => domains(op),
+            Self::Sqrt => vec![Domain::ANYTHING],
+            Self::Derived(op) => domains(op).collect(),
         }
     }
 
@@ -83,7 +83,7 @@ pub struct MathOptions {
 /// What was found for one function and data type.
 #[derive(Clone, Debug, Serialize)]
 pub struct MathRow {
-    /// The function; `short` where arguments that are not positive took the definition for those.
+    /// The function, and the domain whose definition was taken for the arguments in it.
     pub function: String,
     /// The data type.
     pub dtype: String,
@@ -118,7 +118,7 @@ pub fn math(options: &MathOptions, progress: &mut dyn FnMut(&MathRow)) -> Result
     let mut rows = Vec::new();
     for &dtype in &options.dtypes {
         for &function in &functions {
-            for &domain in function.domains() {
+            for domain in function.domains() {
                 let row = run((function, domain), dtype, options)?;
                 progress(&row);
                 rows.push(row);
@@ -138,27 +138,22 @@ fn source(function: MathFunction, domain: Domain, dtype: DType) -> Result<String
     let bits = dtype.unsigned();
     let index = format!("tile<{BLOCK}xi64>");
     let (name, tile) = (function.mnemonic(), format!("tile<{BLOCK}x{dtype}>"));
-    let result = match domain {
-        Domain::Anything => format!("%r = {name} %x : {tile}"),
-        Domain::NotPositive => format!(
-            "%zero = constant value={dtype}(0.0) : {tile}
-             %positive = gt %x, %zero : tile<{BLOCK}xbool>
-             %rest = select %positive, %zero, %x : {tile}
+    let limit = |bound: f64| format!("{dtype}({bound:?})");
+    let result = match domain == Domain::ANYTHING {
+        true => format!("%r = {name} %x : {tile}"),
+        false => format!(
+            "%least = constant value={} : {tile}
+             %greatest = constant value={} : {tile}
+             %above = gt %x, %greatest : tile<{BLOCK}xbool>
+             %low = select %above, %greatest, %x : {tile}
+             %below = lt %low, %least : tile<{BLOCK}xbool>
+             %rest = select %below, %least, %low : {tile}
+             %outside = or %below, %above : tile<{BLOCK}xbool>
              %long = {name} %x : {tile}
              %short = {name} %rest : {tile}
-             %r = select %positive, %long, %short : {tile}"
-        ),
-        Domain::Fraction => format!(
-            "%zero = constant value={dtype}(0.0) : {tile}
-             %one = constant value={dtype}(1.0) : {tile}
-             %negative = lt %x, %zero : tile<{BLOCK}xbool>
-             %great = gt %x, %one : tile<{BLOCK}xbool>
-             %outside = or %negative, %great : tile<{BLOCK}xbool>
-             %low = select %great, %one, %x : {tile}
-             %rest = select %negative, %zero, %low : {tile}
-             %long = {name} %x : {tile}
-             %short = {name} %rest : {tile}
-             %r = select %outside, %long, %short : {tile}"
+             %r = select %outside, %long, %short : {tile}",
+            limit(domain.least),
+            limit(domain.greatest)
         ),
     };
     Ok(format!(
@@ -189,10 +184,14 @@ fn run(
     let total = 1usize << dtype.bits();
     let chunk = CHUNK.min(total);
     let mut row = MathRow {
-        function: match domain {
-            Domain::Anything => function.mnemonic().to_string(),
-            Domain::NotPositive => format!("{} short", function.mnemonic()),
-            Domain::Fraction => format!("{} of a fraction", function.mnemonic()),
+        function: match domain == Domain::ANYTHING {
+            true => function.mnemonic().to_string(),
+            false => format!(
+                "{} of {} to {}",
+                function.mnemonic(),
+                domain.least,
+                domain.greatest
+            ),
         },
         dtype: dtype.name().to_string(),
         inputs: 0,

@@ -192,3 +192,36 @@ pub(super) const LOG_ERFC: Polynomial = Polynomial {
         -2.5626536619221256,
     ],
 };
+
+/// (sin(x) / x - 1) / z with z = x^2 for |x| up to 0.82; weighted error 2^-32.4.
+pub(super) const SIN_SINGLE: &[f32] = &[2.8037257e-06, -0.0001985064, 0.008333375, -0.16666667];
+
+/// (cos(x) - 1 + z / 2) / z^2 with z = x^2 for |x| up to 0.82; weighted error 2^-32.3.
+pub(super) const COS_SINGLE: &[f32] = &[2.439365e-05, -0.0013886959, 0.041666638];
+
+/// (sinh(x) / x - 1) / z with z = x^2 for |x| up to 1; weighted error 2^-31.6.
+pub(super) const SINH_SINGLE: &[f32] = &[2.7822132e-06, 0.00019842896, 0.0083333105, 0.16666667];
+
+/// (asin(x) / x - 1) / z with z = x^2 for |x| up to 1/2; weighted error 2^-35.8.
+pub(super) const ASIN_DOUBLE: &[f64] = &[
+    0.03464614806559794,
+    0.007509642119346154,
+    0.024604649714514898,
+    0.030112536848421616,
+    0.0446599710808684,
+    0.07499948902322548,
+    0.16666667180194697,
+];
+
+/// (atan(x) / x - 1) / z with z = x^2 for |x| up to 1; weighted error 2^-28.5.
+pub(super) const ATAN_SINGLE: &[f32] = &[
+    -0.0017831312,
+    0.010869627,
+    -0.031098079,
+    0.057881992,
+    -0.08399322,
+    0.10950882,
+    -0.14264016,
+    0.1999853,
+    -0.333333,
+];

@@ -4,17 +4,21 @@ use super::Meaning;
 use super::coefficients::{self, LOG_ERFC};
 use super::exponential::exp_near;
 use super::formula::{Format, Formula};
+use super::meaning::Double;
 use crate::ir::{CompareOp, Value};
 use crate::semantics::oracle::{self, wide};
 
 pub(super) const ERF: Meaning = Meaning {
     define: erf,
-    not_positive: None,
-    fraction: None,
+    shorter: &[],
     approximate: None,
     reference: oracle::erf,
-    reference_wide: wide::erf,
-    max_ulp: [1.0851, 0.9499],
+    double: Some(Double {
+        reference: wide::erf,
+        max_ulp: 0.9499,
+    }),
+    max_ulp: 1.0851,
+    values: Some(|_| (-1.0, 1.0)),
     special: &[
         (0.0, 0.0),
         (-0.0, -0.0),

@@ -23,7 +23,7 @@ pub struct Definition {
 impl Definition {
     /// The definition of `op` for the float type `dtype`.
     pub fn new(op: Function, dtype: DType) -> Self {
-        Self::within(op, dtype, Domain::Anything)
+        Self::within(op, dtype, Domain::ANYTHING)
     }
 
     /// The definition for arguments of a domain.
@@ -111,6 +111,7 @@ static FUNCTIONS: LazyLock<BTreeMap<(Function, DType), Definition>> = LazyLock::
     let every = Function::ALL.iter();
     let pairs = every.flat_map(|&op| [DType::F32, DType::F64].map(|dtype| (op, dtype)));
     pairs
+        .filter(|(op, dtype)| op.accepts().admits(*dtype))
         .map(|(op, dtype)| ((op, dtype), Definition::new(op, dtype)))
         .collect()
 });
@@ -120,7 +121,7 @@ static APPROXIMATED: LazyLock<BTreeMap<(Approximate, DType), Definition>> = Lazy
     let every = Approximate::ALL.iter();
     let definition = |op: Approximate, dtype| {
         Definition::of(op.mnemonic(), dtype, &|builder, x| {
-            define_exact(builder, op, x, Domain::Anything)
+            define_exact(builder, op, x, Domain::ANYTHING)
         })
     };
     every

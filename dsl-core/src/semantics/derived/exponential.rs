@@ -1,25 +1,29 @@
-//! exp, exp2, and what follows from exp: sigmoid and tanh.
+//! exp, exp2, exp10, expm1, and what follows from exp: sigmoid and tanh.
 //!
 //! `x = n ln 2 + r` with `n` an integer (W. J. Cody and W. Waite, Software Manual for the
 //! Elementary Functions, 1980), `e^r = 1 + r + r^2 EXP(r)`, then `2^n` by two exact factors, so
 //! that a subnormal result rounds once.
 
-use super::Meaning;
 use super::coefficients::{self, LN_2_HIGH, LN_2_LOW, LOG2_E_HIGH};
 use super::formula::{Factors, Format, Formula, Rounded, Scaling};
+use super::meaning::Double;
+use super::{Domain, Meaning};
 use crate::ir::{Approximate, CompareOp, Value};
-use crate::semantics::oracle::wide;
+use crate::semantics::oracle::{Wide, wide};
 
 const INF: f64 = f64::INFINITY;
 
 pub(super) const EXP: Meaning = Meaning {
     define: exp,
-    not_positive: Some(exp_not_positive),
-    fraction: None,
+    shorter: &[(Domain::NOT_POSITIVE, exp_not_positive)],
     approximate: Some(exp_approximate),
     reference: f64::exp,
-    reference_wide: wide::exp,
-    max_ulp: [0.8914, 1.0],
+    double: Some(Double {
+        reference: wide::exp,
+        max_ulp: 1.0,
+    }),
+    max_ulp: 0.8914,
+    values: Some(powers),
     special: &[
         (0.0, 1.0),
         (-0.0, 1.0),
@@ -32,12 +36,15 @@ pub(super) const EXP: Meaning = Meaning {
 
 pub(super) const EXP2: Meaning = Meaning {
     define: exp2,
-    not_positive: Some(exp2_not_positive),
-    fraction: None,
+    shorter: &[(Domain::NOT_POSITIVE, exp2_not_positive)],
     approximate: Some(|formula, x| formula.approximate(Approximate::Exp2, x)),
     reference: f64::exp2,
-    reference_wide: wide::exp2,
-    max_ulp: [0.8785, 1.0],
+    double: Some(Double {
+        reference: wide::exp2,
+        max_ulp: 1.0,
+    }),
+    max_ulp: 0.8785,
+    values: Some(powers),
     special: &[
         (0.0, 1.0),
         (-0.0, 1.0),
@@ -50,8 +57,7 @@ pub(super) const EXP2: Meaning = Meaning {
 
 pub(super) const SIGMOID: Meaning = Meaning {
     define: sigmoid,
-    not_positive: None,
-    fraction: None,
+    shorter: &[],
     approximate: Some(sigmoid_approximate),
     reference: |x| {
         let t = (-x.abs()).exp();
@@ -61,8 +67,12 @@ pub(super) const SIGMOID: Meaning = Meaning {
             1.0 / (1.0 + t)
         }
     },
-    reference_wide: wide::sigmoid,
-    max_ulp: [0.863, 1.0],
+    double: Some(Double {
+        reference: wide::sigmoid,
+        max_ulp: 1.0,
+    }),
+    max_ulp: 0.863,
+    values: Some(|_| (0.0, 1.0)),
     special: &[
         (0.0, 0.5),
         (-0.0, 0.5),
@@ -75,12 +85,15 @@ pub(super) const SIGMOID: Meaning = Meaning {
 /// By the device's exp2 tanh would lose all digits near zero.
 pub(super) const TANH: Meaning = Meaning {
     define: tanh,
-    not_positive: None,
-    fraction: None,
+    shorter: &[],
     approximate: None,
     reference: f64::tanh,
-    reference_wide: wide::tanh,
-    max_ulp: [0.8912, 0.9775],
+    double: Some(Double {
+        reference: wide::tanh,
+        max_ulp: 0.9775,
+    }),
+    max_ulp: 0.8912,
+    values: Some(|_| (-1.0, 1.0)),
     special: &[
         (0.0, 0.0),
         (-0.0, -0.0),
@@ -89,6 +102,46 @@ pub(super) const TANH: Meaning = Meaning {
         (50.0, 1.0),
     ],
 };
+
+/// By the device's exp2 it would lose all digits near zero.
+pub(super) const EXPM1: Meaning = Meaning {
+    values: Some(|_| (-1.0, INF)),
+    ..Meaning::single(
+        expm1,
+        f64::exp_m1,
+        1.0,
+        &[
+            (0.0, 0.0),
+            (-0.0, -0.0),
+            (INF, INF),
+            (-INF, -1.0),
+            (-1e30, -1.0),
+        ],
+    )
+};
+
+pub(super) const EXP10: Meaning = Meaning {
+    values: Some(|_| (0.0, INF)),
+    ..Meaning::single(
+        exp10,
+        |x| wide::power(wide::LN_10.mul(Wide::new(x.clamp(-400.0, 400.0)))).high,
+        1.0,
+        &[
+            (0.0, 1.0),
+            (-0.0, 1.0),
+            (INF, INF),
+            (-INF, 0.0),
+            (1.0, 10.0),
+            (1e30, INF),
+            (-1e30, 0.0),
+        ],
+    )
+};
+
+/// Of no positive number the powers are at most 1, since their definitions round sums that are.
+fn powers(greatest: f64) -> (f64, f64) {
+    (0.0, if greatest <= 0.0 { 1.0 } else { INF })
+}
 
 /// `x = n ln 2 + (rest + tail)` with `rest` at most about ln 2 / 2, and `2^n`.
 struct Reduced<P> {
@@ -224,9 +277,9 @@ fn rest<P>(formula: &mut Formula<'_>, x: Value, rounded: Rounded<P>, step: f64) 
 }
 
 /// An unevaluated sum.
-struct Pair {
-    high: Value,
-    low: Value,
+pub(super) struct Pair {
+    pub(super) high: Value,
+    pub(super) low: Value,
 }
 
 /// What `e^rest - 1` of a reduced argument is beyond `rest`, all times `1 / step`.
@@ -342,6 +395,84 @@ const fn sigmoid_limits(format: Format) -> f64 {
         Format::Double => -700.0,
     }
 }
+
+/// `e^x - 1` as `2 ((2^(n-1) - 1/2) + 2^(n-1) (e^rest - 1))`.
+fn expm1(formula: &mut Formula<'_>, x: Value) -> Value {
+    let limited = limited(formula, x, (-20.0, 88.8));
+    let log2_e = formula.constant(LOG2_E_HIGH);
+    let rounded = formula.rounded_less(limited, log2_e, 1);
+    let reduced = rest(formula, limited, rounded, 1.0);
+    let curve = curve(formula, &reduced, 1.0);
+    let part = fast_sum(formula, reduced.rest, curve);
+    let factor = reduced.power;
+    let half = formula.number(0.5);
+    let offset = formula.sub(factor, half);
+    // Exact: below 1/2 the difference is, and its rest is nothing.
+    let offset_low = formula.sub(factor, offset);
+    let offset_low = formula.sub(offset_low, half);
+    let high = formula.fma(part.high, factor, offset);
+    let lost = formula.sub(offset, high);
+    let lost = formula.fma(part.high, factor, lost);
+    let lost = formula.add(lost, offset_low);
+    let low = formula.fma(part.low, factor, lost);
+    let sum = formula.add(high, low);
+    let result = formula.add(sum, sum);
+    // Below expm1(x) is x to the last bit; this also keeps -0.
+    let magnitude = formula.abs(x);
+    let is_tiny = formula.compare(CompareOp::Lt, magnitude, 2f64.powi(-26));
+    formula.select(is_tiny, x, result)
+}
+
+/// `e^x / 4` as a sum of two numbers, and `e^-x / 4`, for `x` that is not negative.
+pub(super) fn quarter_exp(formula: &mut Formula<'_>, x: Value) -> (Pair, Value) {
+    let limited = formula.at_most(x, 89.5);
+    let log2_e = formula.constant(LOG2_E_HIGH);
+    let rounded = formula.rounded_less(limited, log2_e, 2);
+    let reduced = rest(formula, limited, rounded, 1.0);
+    let curve = curve(formula, &reduced, 1.0);
+    let part = fast_sum(formula, reduced.rest, curve);
+    let factor = reduced.power;
+    let high = formula.fma(part.high, factor, factor);
+    let lost = formula.sub(factor, high);
+    let lost = formula.fma(part.high, factor, lost);
+    let low = formula.fma(part.low, factor, lost);
+    let sixteenth = formula.number(0.0625);
+    let inverse = formula.div(sixteenth, high);
+    (Pair { high, low }, inverse)
+}
+
+/// `10^x`, with `x = n log10 2 + rest`, as `2^n e^(rest ln 10)`.
+fn exp10(formula: &mut Formula<'_>, x: Value) -> Value {
+    let x = limited(formula, x, (-57.4, 38.9));
+    let scaling = formula.scaling(x);
+    let log2_10 = formula.number(std::f64::consts::LOG2_10);
+    let rounded = formula.rounded(scaling, x, Some(log2_10));
+    let log10_2 = formula.number(-LOG10_2_HIGH);
+    let log10_2_low = formula.number(LOG10_2_HIGH - std::f64::consts::LOG10_2);
+    // Exact, as in `rest`.
+    let high = formula.fma(rounded.whole, log10_2, x);
+    let rest = formula.fma(rounded.whole, log10_2_low, high);
+    let lost = formula.sub(high, rest);
+    let tail = formula.fma(rounded.whole, log10_2_low, lost);
+    let ln_10 = formula.number(std::f64::consts::LN_10);
+    let ln_10_single = f64::from(std::f64::consts::LN_10 as f32);
+    let ln_10_low = formula.number(std::f64::consts::LN_10 - ln_10_single);
+    let power = formula.mul(rest, ln_10);
+    let negated = formula.neg(power);
+    let lost = formula.fma(rest, ln_10, negated);
+    let lost = formula.fma(rest, ln_10_low, lost);
+    let lost = formula.fma(tail, ln_10, lost);
+    let series = formula.polynomial(coefficients::EXP, power);
+    let square = formula.mul(power, power);
+    let curve = formula.fma(series, square, lost);
+    let less_one = formula.add(power, curve);
+    let one = formula.number(1.0);
+    let power = formula.add(one, less_one);
+    formula.scale(power, rounded.power)
+}
+
+/// log10 2 in 24 bits.
+const LOG10_2_HIGH: f64 = 0.301_029_980_182_647_7;
 
 /// From the first magnitude on tanh is 1; below the second it is its argument.
 const fn tanh_limits(format: Format) -> (f64, f64) {

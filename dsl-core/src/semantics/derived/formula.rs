@@ -129,6 +129,17 @@ impl<'a> Formula<'a> {
         }
     }
 
+    /// What `compute` makes of `x` in `f64`, rounded to the format.
+    pub(super) fn in_double(
+        &mut self,
+        x: Value,
+        compute: impl FnOnce(&mut Formula<'_>, Value) -> Value,
+    ) -> Value {
+        let wide = self.builder.cast(x, DType::F64);
+        let result = compute(&mut Formula::new(self.builder, wide, Format::Double), wide);
+        self.builder.cast(result, self.format.float())
+    }
+
     pub(super) fn number(&mut self, value: f64) -> Value {
         self.builder.constant_like(self.like, value)
     }
@@ -185,6 +196,10 @@ impl<'a> Formula<'a> {
         self.builder.sqrt(x)
     }
 
+    pub(super) fn trunc(&mut self, x: Value) -> Value {
+        self.builder.trunc(x)
+    }
+
     pub(super) fn approximate(&mut self, op: Approximate, x: Value) -> Value {
         self.builder.approximate(op, x)
     }
@@ -207,6 +222,28 @@ impl<'a> Formula<'a> {
         self.builder.shl(x, places)
     }
 
+    pub(super) fn xor(&mut self, lhs: Value, rhs: Value) -> Value {
+        self.builder.xor(lhs, rhs)
+    }
+
+    /// An integer of 64 bits.
+    pub(super) fn double_integer(&mut self, value: u64) -> Value {
+        self.builder.bits_like(self.like, DType::U64, value)
+    }
+
+    pub(super) fn shift_left(&mut self, x: Value, places: Value) -> Value {
+        self.builder.shl(x, places)
+    }
+
+    pub(super) fn shift_right(&mut self, x: Value, places: Value) -> Value {
+        self.builder.shr(x, places)
+    }
+
+    /// `x` converted to another type.
+    pub(super) fn to(&mut self, x: Value, dtype: DType) -> Value {
+        self.builder.cast(x, dtype)
+    }
+
     /// The float with the bits of an integer.
     pub(super) fn float_from(&mut self, bits: Value) -> Value {
         self.builder.bitcast(bits, self.format.float())
@@ -219,6 +256,10 @@ impl<'a> Formula<'a> {
 
     pub(super) fn compare(&mut self, op: CompareOp, lhs: Value, rhs: f64) -> Value {
         let rhs = self.number(rhs);
+        self.compare_values(op, lhs, rhs)
+    }
+
+    pub(super) fn compare_values(&mut self, op: CompareOp, lhs: Value, rhs: Value) -> Value {
         self.builder.compare(op, lhs, rhs)
     }
 
@@ -339,7 +380,12 @@ impl<'a> Formula<'a> {
 
     /// `x * factor` rounded to an integer that is the exponent of a normal number.
     pub(super) fn rounded_near(&mut self, x: Value, factor: Value) -> Rounded<Value> {
-        let magic = self.number(self.format.magic(self.format.bias()));
+        self.rounded_less(x, factor, 0)
+    }
+
+    /// `x * factor` rounded to an integer `n`, and `2^(n - less)`, which is a normal number.
+    pub(super) fn rounded_less(&mut self, x: Value, factor: Value, less: u64) -> Rounded<Value> {
+        let magic = self.number(self.format.magic(self.format.bias() - less));
         self.rounded_by(magic, x, Some(factor))
     }
 

@@ -1,13 +1,14 @@
-//! log, log1p and log2.
+//! log, log1p, log2 and log10.
 //!
 //! `x = 2^k (1 + f)`; `log(1 + f)` by a polynomial in `f32` and by `2 atanh(f / (2 + f))` in `f64`
 //! (as in the C library of P. Tang and FreeBSD); the sum with `k ln 2` keeps what it rounds off.
 
-use super::Meaning;
 use super::coefficients::{
     ATANH_DOUBLE, LN_2_HIGH, LN_2_LOW, LOG_SINGLE, LOG2_E_HIGH, LOG2_E_LOW, LOG2_SINGLE,
 };
 use super::formula::{Format, Formula};
+use super::meaning::Double;
+use super::{Domain, Meaning};
 use crate::ir::{Approximate, CompareOp, Literal, Value};
 use crate::semantics::oracle::{Wide, wide};
 
@@ -16,12 +17,15 @@ const NAN: f64 = f64::NAN;
 
 pub(super) const LOG: Meaning = Meaning {
     define: log,
-    not_positive: None,
-    fraction: None,
+    shorter: &[],
     approximate: Some(log_approximate),
     reference: f64::ln,
-    reference_wide: wide::log,
-    max_ulp: [0.8823, 0.7915],
+    double: Some(Double {
+        reference: wide::log,
+        max_ulp: 0.7915,
+    }),
+    max_ulp: 0.8823,
+    values: None,
     special: &[
         (1.0, 0.0),
         (0.0, -INF),
@@ -35,18 +39,21 @@ pub(super) const LOG: Meaning = Meaning {
 /// By the device's log2 it would lose all digits near zero.
 pub(super) const LOG1P: Meaning = Meaning {
     define: log1p,
-    not_positive: None,
-    fraction: Some(log1p_fraction),
+    shorter: &[(Domain::FRACTION, log1p_fraction)],
     approximate: None,
     reference: f64::ln_1p,
-    reference_wide: |x| {
-        let sum = Wide::sum(1.0, x);
-        // log(1 + r) = r - r^2 / 2 for what the rounded sum lacks.
-        let lost = Wide::new(sum.low).div(Wide::new(sum.high));
-        let curve = lost.mul(lost).mul(Wide::new(-0.5));
-        wide::log(sum.high).add(lost).add(curve)
-    },
-    max_ulp: [0.8823, 0.8245],
+    double: Some(Double {
+        reference: |x| {
+            let sum = Wide::sum(1.0, x);
+            // log(1 + r) = r - r^2 / 2 for what the rounded sum lacks.
+            let lost = Wide::new(sum.low).div(Wide::new(sum.high));
+            let curve = lost.mul(lost).mul(Wide::new(-0.5));
+            wide::log(sum.high).add(lost).add(curve)
+        },
+        max_ulp: 0.8245,
+    }),
+    max_ulp: 0.8823,
+    values: None,
     special: &[
         (0.0, 0.0),
         (-0.0, -0.0),
@@ -59,12 +66,15 @@ pub(super) const LOG1P: Meaning = Meaning {
 
 pub(super) const LOG2: Meaning = Meaning {
     define: log2,
-    not_positive: None,
-    fraction: None,
+    shorter: &[],
     approximate: Some(|formula, x| formula.approximate(Approximate::Log2, x)),
     reference: f64::log2,
-    reference_wide: wide::log2,
-    max_ulp: [0.9632, 1.1676],
+    double: Some(Double {
+        reference: wide::log2,
+        max_ulp: 1.1676,
+    }),
+    max_ulp: 0.9632,
+    values: None,
     special: &[
         (1.0, 0.0),
         (0.0, -INF),
@@ -74,6 +84,20 @@ pub(super) const LOG2: Meaning = Meaning {
         (8.0, 3.0),
     ],
 };
+
+pub(super) const LOG10: Meaning = Meaning::single(
+    log10,
+    f64::log10,
+    1.0,
+    &[
+        (1.0, 0.0),
+        (0.0, -INF),
+        (-0.0, -INF),
+        (INF, INF),
+        (-1.0, NAN),
+        (-INF, NAN),
+    ],
+);
 
 /// `x = 2^exponent (1 + fraction)`.
 struct Scaled {
@@ -87,7 +111,7 @@ fn log(formula: &mut Formula<'_>, x: Value) -> Value {
 }
 
 /// `log(1 + x)` as the logarithm of the rounded sum, corrected by what the sum lost.
-fn log1p(formula: &mut Formula<'_>, x: Value) -> Value {
+pub(super) fn log1p(formula: &mut Formula<'_>, x: Value) -> Value {
     let one = formula.number(1.0);
     let sum = formula.add(one, x);
     let summand = formula.sub(sum, one);
@@ -168,6 +192,36 @@ fn log2(formula: &mut Formula<'_>, x: Value) -> Value {
     let sum = formula.add(high, low);
     special(formula, x, sum)
 }
+
+/// Logarithm to base 10.
+fn log10(formula: &mut Formula<'_>, x: Value) -> Value {
+    let scaled = scale(formula, x);
+    let log10_e = std::f64::consts::LOG10_E;
+    let unit = formula.number(log10_e);
+    let unit_low = formula.number(log10_e - f64::from(log10_e as f32));
+    let log10_2 = formula.number(LOG10_2_SHORT);
+    let log10_2_low = formula.number(std::f64::consts::LOG10_2 - LOG10_2_SHORT);
+    let linear = formula.mul(scaled.fraction, unit);
+    let negated = formula.neg(linear);
+    let linear_low = formula.fma(scaled.fraction, unit, negated);
+    let linear_low = formula.fma(scaled.fraction, unit_low, linear_low);
+    let square = formula.mul(scaled.fraction, scaled.fraction);
+    let series = formula.horner(LOG_SINGLE.iter().map(|&c| f64::from(c)), scaled.fraction);
+    let curve = formula.mul(series, square);
+    // Exact: the constant has 15 bits.
+    let whole = formula.mul(scaled.exponent, log10_2);
+    let high = formula.add(whole, linear);
+    let lost = formula.sub(whole, high);
+    let lost = formula.add(lost, linear);
+    let low = formula.fma(scaled.exponent, log10_2_low, linear_low);
+    let low = formula.add(low, lost);
+    let low = formula.fma(curve, unit, low);
+    let result = formula.add(high, low);
+    special(formula, x, result)
+}
+
+/// log10 2 in 15 bits.
+const LOG10_2_SHORT: f64 = 0.301_025_390_625;
 
 /// Bits of the least significand `1 + f`: 2/3, and sqrt(1/2) where `f / (2 + f)` must be small.
 const fn least_bits(format: Format) -> u64 {

@@ -1,7 +1,10 @@
 //! What each function is, by its row: definition, true values, accuracy.
 
 use super::formula::Formula;
-use super::{Domain, error_function, exponential, logarithm, root};
+use super::{
+    Domain, error_function, exponential, hyperbolic, inverse, logarithm, root, rounding,
+    trigonometric,
+};
 use crate::ir::functions::for_each_function_family;
 use crate::ir::{Approximate, DType, Function, Value};
 use crate::semantics::oracle::Wide;
@@ -13,32 +16,58 @@ pub(super) type Define = fn(&mut Formula<'_>, Value) -> Value;
 pub(in crate::semantics) struct Meaning {
     /// The definition.
     pub(super) define: Define,
-    /// A shorter definition, of the same bits, for arguments that are not positive.
-    pub(super) not_positive: Option<Define>,
-    /// The same for arguments from 0 to 1.
-    pub(super) fraction: Option<Define>,
+    /// Shorter definitions, of the same bits, for arguments of a domain; the first that is known to hold is
+    /// taken.
+    pub(super) shorter: &'static [(Domain, Define)],
     /// The function of an `f32` by a device's approximate ones, good to about 1e-6 of the value.
     pub(super) approximate: Option<Define>,
     /// The true value within a few units in the last place of an `f64`.
     pub(in crate::semantics) reference: fn(f64) -> f64,
-    /// The true value to about 100 bits, where it is a normal number and the argument is finite.
-    pub(in crate::semantics) reference_wide: fn(f64) -> Wide,
-    /// The greatest error found, in units in the last place: of `f32` over every bit pattern, and of
-    /// `f64` over 2 million arguments.
-    pub(super) max_ulp: [f64; 2],
+    /// What the definition for `f64` is judged by; `None` where there is none.
+    pub(in crate::semantics) double: Option<Double>,
+    /// The greatest error in `f32` found over every bit pattern, in units in the last place.
+    pub(super) max_ulp: f64,
+    /// The least and the greatest result of any number up to the given one; no bounds where other arguments
+    /// than NaN give NaN.
+    pub(in crate::semantics) values: Option<fn(f64) -> (f64, f64)>,
     /// Arguments with the results that every type must give exactly.
     pub(super) special: &'static [(f64, f64)],
 }
 
+/// What is known of a definition for `f64`.
+pub(in crate::semantics) struct Double {
+    /// The true value to about 100 bits, where it is a normal number and the argument is finite.
+    pub(in crate::semantics) reference: fn(f64) -> Wide,
+    /// The greatest error found over 2 million arguments, in units in the last place.
+    pub(super) max_ulp: f64,
+}
+
 impl Meaning {
+    /// What a function is that has one definition, for `f32`.
+    pub(super) const fn single(
+        define: Define,
+        reference: fn(f64) -> f64,
+        max_ulp: f64,
+        special: &'static [(f64, f64)],
+    ) -> Self {
+        Self {
+            define,
+            shorter: &[],
+            approximate: None,
+            reference,
+            double: None,
+            max_ulp,
+            values: None,
+            special,
+        }
+    }
+
     /// The definition for arguments of a domain.
     pub(super) fn within(&self, domain: Domain) -> Define {
-        let shorter = match domain {
-            Domain::Anything => None,
-            Domain::NotPositive => self.not_positive,
-            Domain::Fraction => self.fraction,
-        };
-        shorter.unwrap_or(self.define)
+        let mut shorter = self.shorter.iter();
+        shorter
+            .find(|(wider, _)| wider.holds(domain))
+            .map_or(self.define, |&(_, define)| define)
     }
 }
 
@@ -90,35 +119,38 @@ pub struct Accuracy {
 /// function and data type.
 pub fn accuracy() -> impl Iterator<Item = Accuracy> {
     Function::ALL.iter().flat_map(|&op| {
-        let floats = DType::ALL.iter().filter(|dtype| dtype.is_float());
-        floats.map(move |&dtype| {
-            let [single, double] = meaning(op).max_ulp;
+        let accepted = DType::ALL
+            .iter()
+            .filter(move |&&dtype| op.accepts().admits(dtype));
+        accepted.filter_map(move |&dtype| {
+            let meaning = meaning(op);
             let (max_ulp, domain) = if dtype == DType::F64 {
-                (double, "2 million arguments")
+                (meaning.double.as_ref()?.max_ulp, "2 million arguments")
             } else if dtype == DType::F32 {
-                (single, "every bit pattern")
+                (meaning.max_ulp, "every bit pattern")
             } else {
                 (NARROW_MAX_ULP, "every bit pattern")
             };
-            Accuracy {
+            Some(Accuracy {
                 op,
                 dtype,
                 max_ulp,
                 domain,
-            }
+            })
         })
     })
 }
 
 /// The domains for which a function has a definition of its own.
-pub fn domains(op: Function) -> &'static [Domain] {
-    let meaning = meaning(op);
-    match (meaning.not_positive, meaning.fraction) {
-        (Some(_), Some(_)) => &[Domain::Anything, Domain::NotPositive, Domain::Fraction],
-        (Some(_), None) => &[Domain::Anything, Domain::NotPositive],
-        (None, Some(_)) => &[Domain::Anything, Domain::Fraction],
-        (None, None) => &[Domain::Anything],
-    }
+pub fn domains(op: Function) -> impl Iterator<Item = Domain> {
+    let shorter = meaning(op).shorter.iter();
+    std::iter::once(Domain::ANYTHING).chain(shorter.map(|&(domain, _)| domain))
+}
+
+/// The least and the greatest result of `op` of numbers up to `greatest`; `None` where nothing is known,
+/// and where other arguments than NaN give NaN.
+pub fn values(op: Function, greatest: f64) -> Option<(f64, f64)> {
+    meaning(op).values.map(|values| values(greatest))
 }
 
 /// Arguments of a function with the results that every type gives exactly.

@@ -1,7 +1,7 @@
 //! The derived functions: each defined once, as instructions over primitives.
 //!
 //! Both backends and the interpreter compute these instructions, so their bits agree by
-//! construction. Nothing here looks up a table or branches. `f16` and `bf16` functions are the `f32`
+//! construction. Nothing here looks up a table or branches. Functions of narrower floats are the `f32`
 //! function and one rounding. What a function is - definition, true values, accuracy - is one
 //! [`Meaning`], which the function's row names.
 
@@ -10,12 +10,16 @@ mod error_function;
 pub mod evaluate;
 mod exponential;
 mod formula;
+mod hyperbolic;
+mod inverse;
 mod logarithm;
 mod meaning;
 mod root;
+mod rounding;
+mod trigonometric;
 
 pub use evaluate::Definition;
-pub use meaning::{Accuracy, accuracy, domains, special_values};
+pub use meaning::{Accuracy, accuracy, domains, special_values, values};
 use meaning::{Define, approximated};
 pub(super) use meaning::{Meaning, meaning};
 
@@ -23,15 +27,37 @@ use crate::builder::Builder;
 use crate::ir::{Approximate, DType, Function, Value};
 use formula::{Format, Formula};
 
-/// What is known of the argument of a function. It never changes a bit of the result.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Domain {
-    /// Nothing.
-    Anything,
-    /// It is no positive number: zero of either sign, negative, or NaN.
-    NotPositive,
-    /// It is from 0 to 1, or NaN.
-    Fraction,
+/// What is known of the argument of a function: it is from `least` to `greatest`, or NaN. It never changes
+/// a bit of the result.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Domain {
+    /// No number is below.
+    pub least: f64,
+    /// No number is above.
+    pub greatest: f64,
+}
+
+impl Domain {
+    /// Nothing is known.
+    pub const ANYTHING: Self = Self {
+        least: f64::NEG_INFINITY,
+        greatest: f64::INFINITY,
+    };
+    /// No positive number: zero of either sign, negative, or NaN.
+    pub const NOT_POSITIVE: Self = Self {
+        greatest: 0.0,
+        ..Self::ANYTHING
+    };
+    /// From 0 to 1.
+    pub const FRACTION: Self = Self {
+        least: 0.0,
+        greatest: 1.0,
+    };
+
+    /// Whether all that is in `other` is in this one.
+    pub fn holds(self, other: Self) -> bool {
+        self.least <= other.least && other.greatest <= self.greatest
+    }
 }
 
 /// Appends the definition of `op` at `x`, of any shape, and returns the result.

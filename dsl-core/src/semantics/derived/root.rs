@@ -1,20 +1,25 @@
-//! 1 / x and 1 / sqrt(x), by correctly rounded operations.
+//! 1 / x and 1 / sqrt(x), by correctly rounded operations, and the cube root.
 
 use super::Meaning;
 use super::formula::Formula;
-use crate::ir::{Approximate, Value};
+use super::hyperbolic::signed;
+use super::meaning::Double;
+use crate::ir::{Approximate, CompareOp, Value};
 use crate::semantics::oracle::wide;
 
 const INF: f64 = f64::INFINITY;
 
 pub(super) const RSQRT: Meaning = Meaning {
     define: rsqrt,
-    not_positive: None,
-    fraction: None,
+    shorter: &[],
     approximate: Some(|formula, x| formula.approximate(Approximate::Rsqrt, x)),
     reference: |x| 1.0 / x.sqrt(),
-    reference_wide: wide::rsqrt,
-    max_ulp: [1.4904, 1.4807],
+    double: Some(Double {
+        reference: wide::rsqrt,
+        max_ulp: 1.4807,
+    }),
+    max_ulp: 1.4904,
+    values: None,
     special: &[
         (4.0, 0.5),
         (0.0, INF),
@@ -26,14 +31,61 @@ pub(super) const RSQRT: Meaning = Meaning {
 
 pub(super) const RECIPROCAL: Meaning = Meaning {
     define: reciprocal,
-    not_positive: None,
-    fraction: None,
+    shorter: &[],
     approximate: Some(|formula, x| formula.approximate(Approximate::Reciprocal, x)),
     reference: |x| 1.0 / x,
-    reference_wide: wide::reciprocal,
-    max_ulp: [0.5, 0.5],
+    double: Some(Double {
+        reference: wide::reciprocal,
+        max_ulp: 0.5,
+    }),
+    max_ulp: 0.5,
+    values: None,
     special: &[(1.0, 1.0), (0.0, INF), (-0.0, -INF), (INF, 0.0)],
 };
+
+pub(super) const CBRT: Meaning = Meaning::single(
+    |formula, x| formula.in_double(x, cbrt),
+    f64::cbrt,
+    0.5001,
+    &[
+        (0.0, 0.0),
+        (-0.0, -0.0),
+        (8.0, 2.0),
+        (-27.0, -3.0),
+        (INF, INF),
+        (-INF, -INF),
+    ],
+);
+
+/// The cube root of a number from `f32`, by two steps of Halley's iteration, from a third of the exponent
+/// and of the fraction (W. Kahan and FreeBSD's `cbrtf`).
+fn cbrt(formula: &mut Formula<'_>, x: Value) -> Value {
+    let magnitude = formula.abs(x);
+    let number = formula.number_at_most(magnitude, f64::from(f32::MAX));
+    let bits = formula.bits_of(number);
+    let upper = formula.shr(bits, 32);
+    // A third of an integer of 32 bits.
+    let third = formula.integer(0xaaaa_aaab);
+    let product = formula.mul(upper, third);
+    let upper = formula.shr(product, 33);
+    let offset = formula.integer(715_094_163);
+    let upper = formula.add(upper, offset);
+    let guess = formula.shl(upper, 32);
+    let mut root = formula.float_from(guess);
+    for _ in 0..2 {
+        let square = formula.mul(root, root);
+        let cube = formula.mul(square, root);
+        let twice = formula.add(number, number);
+        let above = formula.add(twice, cube);
+        let twice = formula.add(cube, cube);
+        let below = formula.add(twice, number);
+        let quotient = formula.div(above, below);
+        root = formula.mul(root, quotient);
+    }
+    let is_finite = formula.compare(CompareOp::Lt, magnitude, INF);
+    let root = formula.select(is_finite, root, magnitude);
+    signed(formula, x, root)
+}
 
 /// `1 / sqrt(x)`.
 fn rsqrt(formula: &mut Formula<'_>, x: Value) -> Value {

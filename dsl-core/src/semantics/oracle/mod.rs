@@ -16,10 +16,11 @@ pub fn reference(op: Function, x: f64) -> f64 {
 }
 
 /// The function at `x` to about 100 bits; `None` where the value is NaN, infinite, zero or subnormal
-/// and [`reference()`] says all there is to say.
+/// and [`reference()`] says all there is to say, and of a function that takes no `f64`.
 pub fn reference_wide(op: Function, x: f64) -> Option<Wide> {
+    let double = meaning(op).double.as_ref()?;
     let has_more = reference(op, x).is_normal() && x.is_finite();
-    has_more.then(|| (meaning(op).reference_wide)(x))
+    has_more.then(|| (double.reference)(x))
 }
 
 /// `2 x / sqrt(pi) e^(-x^2) (1 + 2 x^2 / 3 + (2 x^2)^2 / 15 + ...)`: all terms of one sign.

@@ -14,6 +14,11 @@ const LN_2: Wide = Wide {
     low: 2.319_046_813_846_299_6e-17,
 };
 
+pub(in crate::semantics) const LN_10: Wide = Wide {
+    high: std::f64::consts::LN_10,
+    low: -2.170_756_223_382_249_4e-16,
+};
+
 const TWO_OVER_SQRT_PI: Wide = Wide {
     high: std::f64::consts::FRAC_2_SQRT_PI,
     low: 1.533545961316588e-17,
@@ -135,7 +140,7 @@ fn sqrt(x: Wide) -> Wide {
 }
 
 /// `e^x`.
-fn power(x: Wide) -> Wide {
+pub(in crate::semantics) fn power(x: Wide) -> Wide {
     let whole = (x.high / LN_2.high).round();
     let rest = x.add(LN_2.mul(Wide::new(whole)).negated());
     let power = expm1_series(rest).add(Wide::new(1.0));

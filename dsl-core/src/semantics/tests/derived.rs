@@ -41,7 +41,8 @@ fn errors_stay_within_the_table() {
     for row in accuracy() {
         let (op, dtype) = (row.op, row.dtype);
         let (error, at) = match dtype.bits() {
-            ..=16 => worst(op, dtype, 0..=dtype.mask()),
+            ..=8 => worst(op, dtype, 0..=dtype.mask()),
+            ..=16 => worst(op, dtype, (0..=dtype.mask()).step_by(5)),
             _ => worst(op, dtype, spread(dtype, 30_000)),
         };
         println!("{op:?} {dtype} {error:.4} at {at:#x}");
@@ -58,7 +59,8 @@ const NAN: f64 = f64::NAN;
 #[test]
 fn special_arguments() {
     for &op in Function::ALL {
-        for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        let dtypes = [DType::F16, DType::BF16, DType::F32, DType::F64].into_iter();
+        for dtype in dtypes.filter(|&dtype| op.accepts().admits(dtype)) {
             for &(x, expected) in special_values(op).iter().chain(&[(NAN, NAN), (-NAN, NAN)]) {
                 let number = |value: f64| cast(DType::F64, dtype, value.to_bits());
                 let found = canonical(dtype, function(op, dtype, number(x)));
@@ -114,20 +116,22 @@ fn tanh_is_odd_and_sigmoid_stays_in_the_unit_interval() {
 #[test]
 fn domains_agree() {
     for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
-        let pairs = Function::ALL.iter().flat_map(|&op| {
-            let domains = domains(op).iter();
-            domains.map(move |&domain| (op, domain))
+        let admitted = |op: &&Function| op.accepts().admits(dtype);
+        let pairs = Function::ALL.iter().filter(admitted).flat_map(|&op| {
+            let shorter = domains(op).skip(1);
+            shorter.map(move |domain| (op, domain))
         });
         let sign = 1 << (dtype.bits() - 1);
-        let one = cast(DType::F32, dtype, u64::from(1f32.to_bits()));
         for (op, domain) in pairs {
             let anything = Definition::new(op, dtype);
             let within = Definition::within(op, dtype, domain);
             let special = [0, sign, canonical(dtype, dtype.mask())];
-            let arguments = spread(dtype, 200_000).filter_map(|bits| match domain {
-                Domain::Anything => None,
-                Domain::NotPositive => Some(bits | sign),
-                Domain::Fraction => Some(bits & !sign).filter(|&bits| bits <= one),
+            let arguments = spread(dtype, 200_000).filter(|&bits| {
+                let x = f64::from_bits(cast(dtype, DType::F64, bits));
+                domain.holds(Domain {
+                    least: x,
+                    greatest: x,
+                })
             });
             for bits in arguments.chain(special) {
                 let expected = anything.evaluate(bits);

@@ -111,6 +111,7 @@ fn wrong_type(text: &mut String, mnemonic: &str, accepts: Accepts, operands: usi
 fn mismatch(text: &mut String, mnemonic: &str, accepts: Accepts, operands: usize) {
     let (first, second) = match accepts {
         Accepts::Float | Accepts::F32 => (DType::F32, DType::F64),
+        Accepts::SingleFloat => (DType::F32, DType::F16),
         Accepts::Numeric | Accepts::Integer | Accepts::Bits | Accepts::Any => {
             (DType::I32, DType::U32)
         }
