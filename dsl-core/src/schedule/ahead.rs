@@ -57,6 +57,28 @@ impl Ahead {
         }
         ahead
     }
+
+    /// Of the slice, what all its scalars and the next carried values follow from.
+    pub(super) fn early(&self, func: &Func, body: Region) -> BTreeSet<Inst> {
+        let yielded = func.yielded(body);
+        let mut pending: Vec<Value> = self.carried.iter().map(|&at| yielded[at]).collect();
+        for &inst in &self.slice {
+            let results = func.inst(inst).results.iter();
+            pending.extend(results.filter(|&&result| func.ty(result).is_scalar()));
+        }
+        let definitions = func.definitions();
+        let mut early = BTreeSet::new();
+        while let Some(value) = pending.pop() {
+            if let Some(inst) = definitions[value]
+                && self.slice.contains(&inst)
+                && !matches!(func.op(inst), Op::If(_))
+                && early.insert(inst)
+            {
+                pending.extend(func.op(inst).operands());
+            }
+        }
+        early
+    }
 }
 
 /// What one load needs.

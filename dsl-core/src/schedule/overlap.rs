@@ -18,28 +18,35 @@ struct Chain {
     settle: Inst,
 }
 
-/// Carries the sums of a loop as pending ones, if all its products add to such and read `slot`. `ahead` are the
-/// instructions of its body that start copies: they move behind the products.
-pub(super) fn overlap(func: &mut Func, inst: Inst, slot: Value, ahead: &BTreeSet<Inst>) {
-    let Op::For(op) = func.op(inst).clone() else {
-        return;
-    };
-    let products = products(func, op.body);
-    let chains = chains(func, op.body);
-    let of_slot = |&product: &Inst| {
-        let Op::DotSlots(op) = func.op(product) else {
-            return false;
+/// The products of a loop that may stay under way.
+pub(super) struct Overlap {
+    products: Vec<Inst>,
+    chains: Vec<Chain>,
+}
+
+impl Overlap {
+    /// Those of a body, if all its products add to carried sums and read `slot`.
+    pub(super) fn find(func: &Func, body: Region, slot: Value) -> Option<Self> {
+        let products = products(func, body);
+        let (chains, counts): (Vec<Chain>, Vec<usize>) = chains(func, body).into_iter().unzip();
+        let of_slot = |&product: &Inst| {
+            let Op::DotSlots(op) = func.op(product) else {
+                return false;
+            };
+            [op.a_slot, op.b_slot] == [slot; 2]
         };
-        [op.a_slot, op.b_slot] == [slot; 2]
-    };
-    let all = products.iter().all(of_slot) && (1..=MOST).contains(&products.len());
-    let found: usize = chains.iter().map(|(_, count)| count).sum();
-    if !all || found != products.len() {
-        return;
+        let all = products.iter().all(of_slot) && (1..=MOST).contains(&products.len());
+        let found: usize = counts.iter().sum();
+        (all && found == products.len()).then_some(Self { products, chains })
     }
-    reorder(func, op.body, &products, ahead);
-    for (chain, _) in chains {
-        carry(func, inst, op.body, &chain);
+
+    /// Carries the sums of a loop as pending ones. `ahead` are the instructions of its body that start copies: they
+    /// move behind the products.
+    pub(super) fn apply(self, func: &mut Func, inst: Inst, body: Region, ahead: &BTreeSet<Inst>) {
+        reorder(func, body, &self.products, ahead);
+        for chain in self.chains {
+            carry(func, inst, body, &chain);
+        }
     }
 }
 
@@ -97,7 +104,7 @@ fn only_user(func: &Func, value: Value) -> Option<Inst> {
     users.next().filter(|_| users.next().is_none())
 }
 
-/// Waits for the products of the iteration before once those of this one are under way, and starts copies then.
+/// Starts copies once the products of an iteration are under way, and waits then for those of the one before.
 fn reorder(func: &mut Func, body: Region, products: &[Inst], ahead: &BTreeSet<Inst>) {
     let insts = std::mem::take(&mut func.region_mut(body).insts);
     let (copies, rest): (Vec<Inst>, Vec<Inst>) =
@@ -107,9 +114,8 @@ fn reorder(func: &mut Func, body: Region, products: &[Inst], ahead: &BTreeSet<In
     let loc = func.inst(products[0]).loc.clone();
     let pending = products.len() as i64;
     let wait = Op::WaitProducts(op::WaitProducts { pending });
-    let wait = func.add_inst(wait, &[], loc.clone());
-    let barrier = func.add_inst(Op::Barrier(op::Barrier {}), &[], loc);
-    func.region_mut(body).insts = [before, &[wait, barrier], &copies, after].concat();
+    let wait = func.add_inst(wait, &[], loc);
+    func.region_mut(body).insts = [before, &copies, &[wait], after].concat();
 }
 
 /// Carries sums as pending ones, and settles them after the loop.

@@ -10,12 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlacedFunc;
 use super::ahead::Ahead;
-use super::overlap::overlap;
+use super::overlap::Overlap;
 use super::read_back::{insert_before, read_back};
 use super::rings::{Ring, Slots, Uses};
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
-use crate::ir::{BinaryOp, CompareOp, Element, Func, Inst, Op, Region, Type, Value, op};
+use crate::ir::{
+    BinaryOp, CompareOp, DType, Element, Func, Inst, Layout, Op, Region, Type, Value, op,
+};
 use crate::passes::dce::dce;
 use crate::passes::duplicate::duplicate;
 use crate::passes::indices::Indices;
@@ -79,6 +81,8 @@ struct Pipeliner {
     builder: Builder,
     body: Region,
     stages: i64,
+    /// How many iterations ahead copies start.
+    distance: i64,
     ahead: Ahead,
     /// For each load that runs ahead its slots.
     rings: BTreeMap<Inst, Ring>,
@@ -108,38 +112,17 @@ fn pipelined(
         return Ok(func);
     }
     let mut pipeliner = Pipeliner {
-        early: early(&func, &ahead, op.body),
+        early: ahead.early(&func, op.body),
         builder: Builder::resume(func),
         body: op.body,
         stages,
+        distance: stages - 1,
         ahead,
         rings,
         buffers: BTreeMap::new(),
     };
     pipeliner.whole(inst, op);
     pipeliner.builder.finish()
-}
-
-/// What of a slice all its scalars and the next carried values follow from.
-fn early(func: &Func, ahead: &Ahead, body: Region) -> BTreeSet<Inst> {
-    let yielded = func.yielded(body);
-    let mut pending: Vec<Value> = ahead.carried.iter().map(|&at| yielded[at]).collect();
-    for &inst in &ahead.slice {
-        let results = func.inst(inst).results.iter();
-        pending.extend(results.filter(|&&result| func.ty(result).is_scalar()));
-    }
-    let definitions = func.definitions();
-    let mut early = BTreeSet::new();
-    while let Some(value) = pending.pop() {
-        if let Some(inst) = definitions[value]
-            && ahead.slice.contains(&inst)
-            && !matches!(func.op(inst), Op::If(_))
-            && early.insert(inst)
-        {
-            pending.extend(func.op(inst).operands());
-        }
-    }
-    early
 }
 
 impl Pipeliner {
@@ -165,6 +148,11 @@ impl Pipeliner {
         let mut loops = around.filter(|&it| matches!(func.op(it), Op::For(_) | Op::While(_)));
         let outermost = loops.find(|&it| it == inst || owns(func, it, inst));
         let outermost = outermost.unwrap_or(inst);
+        let parameters = self.carry_all(&op);
+        let slot = parameters[parameters.len() - 1];
+        if self.stages > 2 && self.overlaps(slot) {
+            self.distance = self.stages - 2;
+        }
         let (before, (limit, state)) = self.apart(|this| {
             // Other warps may still read what a loop around has filled the slots with before.
             if this.feeds() && outermost != inst {
@@ -172,15 +160,10 @@ impl Pipeliner {
             }
             this.fill(&op)
         });
-        let parameters: Vec<Value> = state.iter().map(|&it| self.carry(it)).collect();
         let (mut insts, ()) = self.apart(Self::meet);
         let (ahead, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit));
-        let slot = *parameters
-            .last()
-            .expect("broken invariant: a slot is carried");
-        let buffers = std::mem::take(&mut self.buffers);
-        read_back(self.builder.func_mut(), &self.rings, buffers, slot);
         let func = self.builder.func_mut();
+        read_back(func, &self.rings, &self.buffers, slot);
         insts.extend(&ahead);
         insts.extend(std::mem::take(&mut func.region_mut(self.body).insts));
         let last = insts.last().copied();
@@ -197,18 +180,43 @@ impl Pipeliner {
         }
         op.init.extend(state);
         func.inst_mut(inst).op = Op::For(op);
-        overlap(func, inst, slot, &ahead.into_iter().collect());
+        if self.distance < self.stages - 1
+            && let Some(overlap) = Overlap::find(func, self.body, slot)
+        {
+            overlap.apply(func, inst, self.body, &ahead.into_iter().collect());
+        }
         insert_before(func, outermost, begun);
         insert_before(func, inst, before);
     }
 
-    /// A parameter of the body that begins as this value.
-    fn carry(&mut self, init: Value) -> Value {
+    /// Parameters of the body for the carried values of the iteration ahead, and last for the slot of its own.
+    fn carry_all(&mut self, op: &op::For) -> Vec<Value> {
+        let mut parameters = Vec::new();
+        for at in self.ahead.carried.clone() {
+            let (ty, layout) = (self.func().ty(op.init[at]), self.func().layout(op.init[at]));
+            parameters.push(self.carry(ty, layout));
+        }
+        parameters.push(self.carry(Type::scalar(DType::I32), None));
+        parameters
+    }
+
+    /// A parameter of the body.
+    fn carry(&mut self, ty: Type, layout: Option<Layout>) -> Value {
         let func = self.builder.func_mut();
-        let (ty, layout) = (func.ty(init), func.layout(init));
         let parameter = func.add_region_parameter(self.body, ty);
         func.set_layout(parameter, layout);
         parameter
+    }
+
+    /// Whether the products of the loop may stay under way. Their slots are free an iteration later, so copies
+    /// start for an iteration less ahead.
+    fn overlaps(&self, slot: Value) -> bool {
+        if !self.feeds() {
+            return false;
+        }
+        let mut func = self.func().clone();
+        read_back(&mut func, &self.rings, &self.buffers, slot);
+        Overlap::find(&func, self.body, slot).is_some()
     }
 
     /// Makes the buffers of the loads in a region. The branches of an `if` share those that are alike.
@@ -272,13 +280,13 @@ impl Pipeliner {
         buffer
     }
 
-    /// Before the loop: starts the copies of all stages but one. Returns what an index must be below for an
+    /// Before the loop: starts the copies of the iterations that it is ahead. Returns what an index must be below for an
     /// iteration as far ahead to run, and what the loop carries: values of that iteration, and the slot of
     /// its own.
     fn fill(&mut self, op: &op::For) -> (Value, Vec<Value>) {
         let init = self.ahead.carried.iter().map(|&at| op.init[at]);
         let mut state: Vec<Value> = init.collect();
-        for stage in 0..self.stages - 1 {
+        for stage in 0..self.distance {
             let distance = stage * op.step;
             let limit = self.before_end(op.upper, distance);
             let runs = self.builder.compare(CompareOp::Lt, op.lower, limit);
@@ -287,7 +295,7 @@ impl Pipeliner {
             state = self.start_copies(index, &state, runs, slot);
         }
         state.push(self.builder.int32(0));
-        let limit = self.before_end(op.upper, (self.stages - 1) * op.step);
+        let limit = self.before_end(op.upper, self.distance * op.step);
         (limit, state)
     }
 
@@ -315,7 +323,7 @@ impl Pipeliner {
     /// At the start of an iteration whose products read slots: waits until its copies are there for all.
     fn meet(&mut self) {
         if self.feeds() {
-            self.wait(self.stages - 2);
+            self.wait(self.distance - 1);
             self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
             self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
         }
@@ -330,14 +338,17 @@ impl Pipeliner {
         let index = self.func().region(self.body).parameters[0];
         let last = self.builder.int32(self.stages as i32 - 1);
         let (zero, one) = (self.builder.int32(0), self.builder.int32(1));
-        let is_first = self.builder.compare(CompareOp::Eq, slot, zero);
-        let before = self.builder.binary(BinaryOp::Sub, slot, one);
-        let before = self.builder.select(is_first, last, before);
+        let mut free = slot;
+        for _ in self.distance..self.stages {
+            let is_first = self.builder.compare(CompareOp::Eq, free, zero);
+            let before = self.builder.binary(BinaryOp::Sub, free, one);
+            free = self.builder.select(is_first, last, before);
+        }
         let runs = self.builder.compare(CompareOp::Lt, index, limit);
-        let index = self.later(index, (self.stages - 1) * op.step);
-        let mut next = self.start_copies(index, state, runs, before);
+        let index = self.later(index, self.distance * op.step);
+        let mut next = self.start_copies(index, state, runs, free);
         if !self.feeds() {
-            self.wait(self.stages - 1);
+            self.wait(self.distance);
         }
         let is_last = self.builder.compare(CompareOp::Eq, slot, last);
         let after = self.builder.add(slot, one);

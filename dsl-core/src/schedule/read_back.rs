@@ -11,12 +11,12 @@ use crate::passes::rewrite::replace_uses;
 pub(super) fn read_back(
     func: &mut Func,
     rings: &BTreeMap<Inst, Ring>,
-    buffers: BTreeMap<Inst, Value>,
+    buffers: &BTreeMap<Inst, Value>,
     slot: Value,
 ) {
     let mut gone = BTreeSet::new();
     let begun = func.definitions();
-    for (load, buffer) in buffers {
+    for (&load, &buffer) in buffers {
         if let Some(fed) = rings[&load].fed {
             gone.extend([load, fed.store]);
             gone.extend(begun.get(fed.buffer).copied().flatten());

@@ -19,7 +19,10 @@ impl Lowering<'_> {
         dtype: DType,
         layout: &Rc<LinearLayout>,
     ) -> Result<Registers> {
-        let limits = ConversionLimits::new(dtype.bytes(), self.target);
+        let mut limits = ConversionLimits::new(dtype.bytes(), self.target);
+        if self.loops == 0 {
+            limits.scratch_bytes = limits.scratch_bytes.max(self.ring_bytes as u32);
+        }
         let plan = Conversion::plan(&tile.layout, layout, &limits)
             .map_err(|error| self.layout_error(&error))?;
         let source = &tile.registers;

@@ -140,6 +140,10 @@ struct Lowering<'a> {
     /// What is bound and known in the regions around the current instruction, innermost last.
     scopes: Vec<Scope>,
     pending: Pending,
+    /// How many loops are around the current instruction.
+    loops: u32,
+    /// The bytes of the largest ring so far. Outside of loops nothing is in it any more.
+    ring_bytes: i64,
     residents: Residents,
     /// The counters that residents stand for, by their roots.
     counters: BTreeMap<Value, Counters>,
@@ -166,6 +170,8 @@ impl<'a> Lowering<'a> {
             bounds: options.bounds,
             scopes: vec![Scope::default()],
             pending: Pending::default(),
+            loops: 0,
+            ring_bytes: 0,
             residents: Residents::default(),
             counters: BTreeMap::new(),
             lane: None,

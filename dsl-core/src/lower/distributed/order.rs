@@ -92,11 +92,13 @@ impl Lowering<'_> {
                 }
             });
         }
+        self.loops += 1;
         self.pending.clone()
     }
 
-    /// After a loop, before it is emitted: it may not have run, so what was pending before it still is.
+    /// After the body of a loop, before it is emitted: it may not have run, so what was pending before it still is.
     pub(super) fn leave_loop(&mut self, entered: &Pending) {
+        self.loops -= 1;
         self.pending.merge(entered);
     }
 }

@@ -29,6 +29,7 @@ impl Lowering<'_> {
         let (dtype, slots) = self.of_buffer(result)?;
         let count = i64::from(slots) * i64::from(self.layout(result).registers());
         let base = self.shared(dtype, count);
+        self.ring_bytes = self.ring_bytes.max(count * i64::from(dtype.bytes()));
         self.bind(result, Registers::uniform(base, 1));
         Ok(())
     }
