@@ -16,8 +16,10 @@ pub fn tensor_matmul<T: Float, const BM: usize, const BN: usize, const BK: usize
     n: i32,
     k: i32,
 ) {
-    let rm = program_id(1) * BM + arange(0, BM);
-    let rn = program_id(0) * BN + arange(0, BN);
+    let (row, column) = (program_id(1), program_id(0));
+    let (row, column) = swizzle_2d(row, column, num_programs(1), num_programs(0), 8);
+    let rm = row * BM + arange(0, BM);
+    let rn = column * BN + arange(0, BN);
     let mut acc = zeros::<f32>([BM, BN]);
     for k0 in range(0, k).step(BK).stages(4) {
         let rk = k0 + arange(0, BK);

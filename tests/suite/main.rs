@@ -9,6 +9,7 @@ mod determinism;
 #[cfg(feature = "nvptx")]
 mod examples;
 mod filetests;
+mod grid;
 #[cfg(feature = "nvptx")]
 mod kept;
 mod language;

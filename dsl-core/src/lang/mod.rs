@@ -13,6 +13,7 @@ mod context;
 pub mod control;
 pub mod element;
 mod frame;
+pub mod grid;
 pub mod identity;
 pub mod kernel;
 pub mod lookup;
@@ -58,6 +59,7 @@ pub mod prelude {
     pub use super::atomic::{
         AtomicAdd, AtomicInt, atomic_add, atomic_and, atomic_max, atomic_min, atomic_or, atomic_xor,
     };
+    pub use super::grid::swizzle_2d;
     pub use super::lookup::{gather, histogram, histogram_masked};
     pub use super::math::*;
     pub use super::reduce::{reduce, reduce_masked};
