@@ -63,7 +63,7 @@ pub use error::{Error, Result};
 pub use exactile_core::ir::floats::*;
 pub use exactile_core::ir::{DType, Number};
 pub use exactile_core::target::{Bounds, Determinism, Options, Schedule, ScheduleField, Target};
-pub use exactile_macros::{device, kernel};
+pub use exactile_macros::{Carry, device, kernel};
 pub use grid::IntoGrid;
 pub use kernel::Kernel;
 pub use listing::ListingStage;

@@ -1,4 +1,4 @@
-//! The `#[kernel]` and `#[device]` attributes.
+//! The `#[kernel]` and `#[device]` attributes and `#[derive(Carry)]`.
 //!
 //! Four steps, one module each: [`parse`] reads the tokens into the typed [`model`], [`check`]
 //! rejects what the language cannot mean, [`rewrite`] replaces comparisons and control flow by
@@ -13,6 +13,7 @@
     reason = "the syntax of Rust is enums of another crate, of which a rule names a few"
 )]
 
+mod carry;
 mod check;
 mod context;
 mod early_return;
@@ -65,6 +66,17 @@ pub fn device(
         check::device(context, &device);
         rewrite::device(context, &mut device);
         Some(generate::device(&device))
+    })
+}
+
+/// Lets loops and branches carry a structure, and device functions return one from their branches.
+///
+/// Every field is a tile, a scalar, a pointer, or an array, tuple, vector or option of what is carried.
+/// A number of the host stays outside of it, since it could change in a body that is traced once.
+#[proc_macro_derive(Carry)]
+pub fn carry(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    expand(TokenStream::new(), item.into(), |context, _, item| {
+        carry::derive(context, item)
     })
 }
 

@@ -31,6 +31,7 @@ mod soundness;
 mod tidy;
 mod tile_order;
 mod trace;
+mod values;
 mod winners;
 
 use std::path::Path;

@@ -17,10 +17,11 @@ pub enum Part<'a> {
 }
 
 /// A binding that loops and branches carry: handles, and arrays, tuples, vectors and options of
-/// them. A structure of handles implements it by visiting its fields in order.
+/// them. A structure of handles derives it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be carried through a loop or branch",
-    note = "implement `Carry` for a structure of handles by visiting its fields"
+    note = "a structure of handles derives `Carry`: `#[derive(Clone, Copy, Carry)]`",
+    note = "a number of the host stays outside of what is carried: a traced body would change it once"
 )]
 pub trait Carry {
     /// Calls `visitor` with each part, always the same number in the same order.
@@ -90,6 +91,12 @@ carried_tuples! {
     (A 0, B 1, C 2, D 3);
     (A 0, B 1, C 2, D 3, E 4);
     (A 0, B 1, C 2, D 3, E 4, F 5);
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
 }
 
 /// A binding that a loop or branch mentions.

@@ -105,7 +105,7 @@ pub(super) fn reject_opaque(location: &'static Location<'static>, what: &str, sl
                         loc,
                         format!("`{name}` of type `{type_name}` cannot be carried through a run-time {what}"),
                     )
-                    .note("bind it without `mut`, or implement `Carry` for it if it holds handles"),
+                    .note("bind it without `mut`, or derive `Carry` for it if it holds handles"),
                 );
             });
         }

@@ -39,7 +39,8 @@ pub use memory::{load, store};
 pub use ptr::{Ptr, PtrMut, PtrMutTile, PtrTile};
 pub use tensor::{Tensor, TensorMut};
 pub use tile::{
-    DeviceValue, IntoTile, Scalar, Tile, arange, full, num_programs, program_id, require, zeros,
+    DeviceValue, IntoTile, Scalar, Tile, arange, full, num_programs, program_id, require, scalar,
+    zeros,
 };
 
 /// What the output of the macros names.
@@ -67,8 +68,8 @@ pub mod prelude {
     pub use super::tensor::{Tensor, TensorMut};
     pub use super::{
         Bits, Carry, Element, Float, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile, Scalar,
-        SingleFloat, Tile, arange, full, load, num_programs, program_id, range, require, store,
-        zeros,
+        SingleFloat, Tile, arange, full, load, num_programs, program_id, range, require, scalar,
+        store, zeros,
     };
     pub use crate::ir::Precision;
 }

@@ -16,7 +16,8 @@ use crate::ir::{BinaryOp, CompareOp, DType, UnaryOp, Value};
     message = "`{Self}` and `{R}` do not combine in a kernel",
     label = "`{Self}` and `{R}` here",
     note = "both sides need the same element type: convert with `.to::<T>()`",
-    note = "next to floats write `2.0` instead of `2`, and `N as f64` for a `usize`"
+    note = "next to floats write `2.0` instead of `2`, and `N as f64` for a `usize`",
+    note = "of two numbers of the host one becomes a device value: `scalar::<f32>(1.0)`"
 )]
 pub trait Elementwise<R> {
     /// The kind of the result of arithmetic.
@@ -95,12 +96,12 @@ macro_rules! host_on_the_left {
         }
     };
 }
-host_on_the_left! {
-    f64: Float;
-    i32: Int;
-    i64: Int;
-    usize: Int;
+// Of the floats one alone, so that `maximum(0.0, x)` has a type at once.
+host_on_the_left! { f64: Float; }
+macro_rules! integers_on_the_left {
+    ($($Host:ty)*) => { $(host_on_the_left! { $Host: Int; })* };
 }
+integers_on_the_left!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
 /// Combines two values element by element.
 #[track_caller]
@@ -181,13 +182,17 @@ macro_rules! host_arithmetic {
 }
 host_arithmetic! {
     f64: Add add Add Float, Sub sub Sub Float, Mul mul Mul Float, Div div Div Float;
-    i32: Add add Add Int, Sub sub Sub Int, Mul mul Mul Int, Div div Div Int, Rem rem Rem Int,
-        Shl shl Shl Int, Shr shr Shr Int;
-    i64: Add add Add Int, Sub sub Sub Int, Mul mul Mul Int, Div div Div Int, Rem rem Rem Int,
-        Shl shl Shl Int, Shr shr Shr Int;
-    usize: Add add Add Int, Sub sub Sub Int, Mul mul Mul Int, Div div Div Int, Rem rem Rem Int,
-        Shl shl Shl Int, Shr shr Shr Int;
 }
+macro_rules! integer_arithmetic {
+    ($($Host:ty)*) => { $(
+        host_arithmetic! {
+            $Host: Add add Add Int, Sub sub Sub Int, Mul mul Mul Int, Div div Div Int, Rem rem Rem Int,
+                BitAnd bitand And Int, BitOr bitor Or Int, BitXor bitxor Xor Int,
+                Shl shl Shl Int, Shr shr Shr Int;
+        }
+    )* };
+}
+integer_arithmetic!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
 /// Arithmetic with an integer literal on the left, on the device or on the host.
 pub trait LiteralArithmetic<R> {
@@ -386,17 +391,19 @@ macro_rules! host_device_comparison {
             type Output = $Kind<bool>;
             #[track_caller]
             fn compare(self, right: $Kind<T>, comparison: Comparison) -> $Kind<bool> {
-                compare(self, right, comparison)
+                compare(Literal(self), right, comparison)
             }
         }
     };
 }
 host_device_comparison! {
+    f32: Float;
     f64: Float;
-    i32: Int;
-    i64: Int;
-    usize: Int;
 }
+macro_rules! integer_comparison {
+    ($($Host:ty)*) => { $(host_device_comparison! { $Host: Int; })* };
+}
+integer_comparison!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
 /// `&&` and `||` in a kernel. On host values the right side is evaluated only when it decides; on
 /// device values always.

@@ -348,6 +348,13 @@ pub fn full<T: Element>(shape: impl AsRef<[usize]>, value: impl IntoTile<T>) -> 
     }))
 }
 
+/// A number of the host, a scalar or a tile of rank 0 as a scalar: `scalar::<f32>(0.0)`.
+#[track_caller]
+pub fn scalar<T: Element>(value: impl IntoTile<T>) -> Scalar<T> {
+    let value = context::emit(Location::caller(), |context| value.into_value(context));
+    Tile::from_handle(value).scalar()
+}
+
 /// A tile of `shape` filled with zeros.
 #[track_caller]
 pub fn zeros<T: Element>(shape: impl AsRef<[usize]>) -> Tile<T> {
