@@ -4,8 +4,8 @@ use proc_macro2::Span;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{
-    Block, Expr, ExprBreak, ExprClosure, ExprContinue, ExprLoop, ExprRepeat, GenericArgument, Item,
-    Macro, Pat, PatIdent, Type, TypeArray,
+    Block, Expr, ExprClosure, ExprRepeat, GenericArgument, Item, Macro, Pat, PatIdent, Type,
+    TypeArray,
 };
 
 use crate::context::Context;
@@ -190,18 +190,6 @@ impl<'ast> Visit<'ast> for Checker<'_> {
 
     fn visit_expr(&mut self, expression: &'ast Expr) {
         match expression {
-            Expr::Break(ExprBreak { break_token, .. }) => self.context.error(
-                break_token.span(),
-                "`break` is not supported in a kernel: put the condition into a `while`, or guard the rest of the body with an `if`",
-            ),
-            Expr::Continue(ExprContinue { continue_token, .. }) => self.context.error(
-                continue_token.span(),
-                "`continue` is not supported in a kernel: guard the rest of the body with an `if`",
-            ),
-            Expr::Loop(ExprLoop { loop_token, .. }) => self.context.error(
-                loop_token.span(),
-                "`loop` is not supported in a kernel: use `while` with a condition",
-            ),
             Expr::Assign(assign) => self.stored_alias(&assign.right),
             Expr::Tuple(_) | Expr::Array(_) | Expr::Struct(_) => self.stored_alias(expression),
             Expr::Async(_) | Expr::Await(_) => self

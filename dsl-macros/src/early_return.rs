@@ -1,23 +1,14 @@
 //! Turns early returns into branches: `if c { return; } rest` becomes `if c {} else { rest }`.
 //!
 //! A `return` is understood in tail position, and as the end of a branch of an `if` statement in
-//! tail position. Every other one is an error.
+//! tail position. What is left is for [`exits`](crate::exits).
 
-use proc_macro2::Span;
 use syn::spanned::Spanned;
-use syn::visit::{self, Visit};
-use syn::{Block, Expr, ExprBlock, ExprClosure, ExprIf, ExprReturn, Item, Stmt, Token};
-
-use crate::context::Context;
+use syn::{Block, Expr, ExprBlock, ExprIf, ExprReturn, Stmt, Token};
 
 /// Rewrites the body of a function or closure.
-pub(crate) fn body(context: &Context, block: &mut Block) {
-    tail(block);
-    Leftover { context }.visit_block(block);
-}
-
-fn tail(block: &mut Block) {
-    if let Some(index) = block.stmts.iter().position(is_exit) {
+pub(crate) fn body(block: &mut Block) {
+    if let Some(index) = block.stmts.iter().position(is_return) {
         // What follows never runs; rustc would warn, so it stays an error of the user.
         if index + 1 == block.stmts.len() {
             let value = match block.stmts.pop() {
@@ -29,41 +20,59 @@ fn tail(block: &mut Block) {
             }
         }
     }
-    absorb_rest(block);
+    let mut places = 0..block.stmts.len();
+    let _ = places.find(|&index| absorb(block, index, is_return));
     match block.stmts.last_mut() {
         Some(Stmt::Expr(Expr::If(branch), _)) => tail_of_if(branch),
-        Some(Stmt::Expr(Expr::Block(inner), None)) => tail(&mut inner.block),
+        Some(Stmt::Expr(Expr::Block(inner), None)) => body(&mut inner.block),
         _ => {}
     }
 }
 
-/// Moves the statements after a branch that returns into the other branch.
-fn absorb_rest(block: &mut Block) {
-    let found = block.stmts.iter().position(|statement| {
-        matches!(statement, Stmt::Expr(Expr::If(branch), _) if then_exits(branch) || else_exits(branch))
-    });
-    let Some(index) = found else { return };
-    let rest: Vec<Stmt> = block.stmts.drain(index + 1..).collect();
-    let Some(Stmt::Expr(Expr::If(branch), semicolon)) = block.stmts.last_mut() else {
-        return;
+/// Moves the statements after an `if` of which one branch `ends` in a way out to the other one;
+/// whether the statement at `index` is such an `if`.
+pub(crate) fn absorb(block: &mut Block, index: usize, ends: impl Fn(&Stmt) -> bool) -> bool {
+    let last = |block: &Block| block.stmts.last().is_some_and(&ends);
+    let Some(Stmt::Expr(Expr::If(branch), semicolon)) = block.stmts.get_mut(index) else {
+        return false;
     };
+    let then_ends = last(&branch.then_branch);
+    let otherwise_ends = match &branch.else_branch {
+        Some((_, otherwise)) => matches!(&**otherwise, Expr::Block(inner) if last(&inner.block)),
+        None => false,
+    };
+    if !then_ends && !otherwise_ends {
+        return false;
+    }
     *semicolon = None;
+    let rest: Vec<Stmt> = block.stmts.drain(index + 1..).collect();
     if rest.is_empty() {
-        return;
+        return true;
     }
-    if then_exits(branch) {
-        let otherwise = otherwise_block(branch);
-        otherwise.stmts.extend(rest);
-    } else {
-        branch.then_branch.stmts.extend(rest);
+    if let Some(Stmt::Expr(Expr::If(branch), _)) = block.stmts.get_mut(index) {
+        let other = match then_ends {
+            true => otherwise_block(branch),
+            false => &mut branch.then_branch,
+        };
+        // What the branch declares is unknown to the rest.
+        if other.stmts.iter().any(|it| !matches!(it, Stmt::Expr(..))) {
+            let own = std::mem::take(&mut other.stmts);
+            let own = Stmt::Expr(block_expression(own), Some(Default::default()));
+            other.stmts.push(own);
+        }
+        if let Some(Stmt::Expr(_, semicolon)) = other.stmts.last_mut() {
+            semicolon.get_or_insert_with(Default::default);
+        }
+        other.stmts.extend(rest);
     }
+    true
 }
 
 fn tail_of_if(branch: &mut ExprIf) {
-    tail(&mut branch.then_branch);
+    body(&mut branch.then_branch);
     if let Some((_, otherwise)) = &mut branch.else_branch {
         match &mut **otherwise {
-            Expr::Block(inner) => tail(&mut inner.block),
+            Expr::Block(inner) => body(&mut inner.block),
             Expr::If(inner) => tail_of_if(inner),
             _ => {}
         }
@@ -86,7 +95,8 @@ fn otherwise_block(branch: &mut ExprIf) -> &mut Block {
     }
 }
 
-fn block_expression(stmts: Vec<Stmt>) -> Expr {
+/// A block of statements as an expression.
+pub(crate) fn block_expression(stmts: Vec<Stmt>) -> Expr {
     Expr::Block(ExprBlock {
         attrs: Vec::new(),
         label: None,
@@ -97,40 +107,6 @@ fn block_expression(stmts: Vec<Stmt>) -> Expr {
     })
 }
 
-fn is_exit(statement: &Stmt) -> bool {
+fn is_return(statement: &Stmt) -> bool {
     matches!(statement, Stmt::Expr(Expr::Return(_), _))
-}
-
-fn then_exits(branch: &ExprIf) -> bool {
-    branch.then_branch.stmts.last().is_some_and(is_exit)
-}
-
-fn else_exits(branch: &ExprIf) -> bool {
-    match &branch.else_branch {
-        Some((_, otherwise)) => match &**otherwise {
-            Expr::Block(inner) => inner.block.stmts.last().is_some_and(is_exit),
-            _ => false,
-        },
-        None => false,
-    }
-}
-
-/// Reports the returns that are left.
-struct Leftover<'a> {
-    context: &'a Context,
-}
-
-impl<'ast> Visit<'ast> for Leftover<'_> {
-    fn visit_expr_return(&mut self, expression: &'ast ExprReturn) {
-        let span: Span = expression.return_token.span();
-        self.context.error(
-            span,
-            "this `return` is not supported: return only at the end of a branch of an `if` statement of the function's own block, outside of loops",
-        );
-        visit::visit_expr_return(self, expression);
-    }
-
-    fn visit_expr_closure(&mut self, _: &'ast ExprClosure) {}
-
-    fn visit_item(&mut self, _: &'ast Item) {}
 }

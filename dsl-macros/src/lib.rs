@@ -2,7 +2,7 @@
 //!
 //! Four steps, one module each: [`parse`] reads the tokens into the typed [`model`], [`check`]
 //! rejects what the language cannot mean, [`rewrite`] replaces comparisons and control flow by
-//! calls, [`generate`] writes the result. Errors are collected in a [`context::Context`], so all
+//! calls, once [`exits`] has made conditions of what leaves a loop, [`generate`] writes the result. Errors are collected in a [`context::Context`], so all
 //! mistakes of a function come at once. Everything that Rust can overload stays as the user wrote
 //! it, and no output of these macros contains `unsafe`.
 
@@ -17,6 +17,7 @@ mod carry;
 mod check;
 mod context;
 mod early_return;
+mod exits;
 mod generate;
 mod model;
 mod names;

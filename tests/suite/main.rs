@@ -8,6 +8,7 @@ mod compare;
 mod determinism;
 #[cfg(feature = "nvptx")]
 mod examples;
+mod exits;
 mod filetests;
 mod grid;
 #[cfg(feature = "nvptx")]

@@ -1,5 +1,5 @@
 //! Values that a kernel computes with: numbers of the host beside those of the device, structures of
-//! handles, and ways out of loops.
+//! handles.
 
 use exactile::prelude::*;
 

@@ -15,9 +15,6 @@ fn open(x: PtrMut<f32>, n: i32) {
     for i in 0.. {
         store(x, 1.0);
     }
-    for i in 0..=n {
-        store(x + i, 1.0);
-    }
 }
 
 fn main() {}

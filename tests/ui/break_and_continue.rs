@@ -1,21 +1,40 @@
-//! Jumps out of a traced loop cannot be traced.
+//! What leaves a loop is a statement, and leaves something.
 
 use exactile::prelude::*;
 
 #[kernel]
 fn jumps(x: PtrMut<f32>, n: i32) {
-    for i in 0..n {
-        if i > 3 {
-            break;
+    let mut i = scalar::<i64>(0);
+    let found = loop {
+        if load(x + i) > 0.0 {
+            break i;
         }
-        if i > 2 {
-            continue;
+        i += 1;
+    };
+    for j in 0..n {
+        let k = if j > 3 { continue } else { j };
+        store(x + k, 1.0);
+        vec![break];
+    }
+    'block: {
+        if n > 3 {
+            break 'block;
         }
-        store(x + i, 1.0);
+        store(x, 2.0);
     }
     loop {
         store(x, 1.0);
     }
+}
+
+#[device]
+fn first(x: Ptr<f32>, n: Scalar<i64>) -> Scalar<i64> {
+    for i in 0..n {
+        if load(x + i) > 0.0 {
+            return i;
+        }
+    }
+    n
 }
 
 fn main() {}

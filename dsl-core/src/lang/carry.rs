@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use super::context::{self, Handle};
 use super::element::Element;
+use super::exit::Exit;
 use super::ptr::{Ptr, PtrMut, PtrMutTile, PtrTile};
 use super::tile::{Scalar, Tile};
 
@@ -14,6 +15,8 @@ pub enum Part<'a> {
     Value(&'a mut Handle),
     /// A value that must stay: the argument that a pointer points into.
     Fixed(Handle),
+    /// Whether a statement has left something: the loop that carries it then ends.
+    Exit(&'a mut Exit),
 }
 
 /// A binding that loops and branches carry: handles, and arrays, tuples, vectors and options of

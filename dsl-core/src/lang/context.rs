@@ -4,6 +4,7 @@
 //! which a builder could reach them.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub struct Context {
     file: (&'static str, Arc<str>),
     /// Whether the next loop goes through its body once more first, and forgets what that traced.
     pub(crate) repeats: bool,
+    /// The conditions of exits whose number is known.
+    pub(super) exits: BTreeMap<Value, bool>,
 }
 
 /// Runs `body` with a new context and gives what it traced. Traces do not nest. `repeats` has loops go
@@ -58,6 +61,7 @@ pub(crate) fn trace(name: &str, repeats: bool, body: impl FnOnce()) -> Result<Fu
         trace,
         file: ("", Arc::from("")),
         repeats,
+        exits: BTreeMap::new(),
     };
     CONTEXT.with(|cell| *cell.borrow_mut() = Some(context));
     body();

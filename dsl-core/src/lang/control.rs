@@ -1,21 +1,20 @@
 //! `for` loops, and what their bounds can be.
 
-use std::collections::BTreeMap;
 use std::ops;
 use std::panic::Location;
 
 pub use super::branch::{Branches, Condition, If};
 pub use super::carry::{CarriedKind, Carry, HostKind, Kind, OpaqueKind, Part, Slot};
+pub use super::exit::{Exit, Forever};
+pub use super::for_loop::DeviceLoop;
 pub use super::while_loop::While;
 
-use super::context::{self, Handle};
+use super::context::{self, Context};
 use super::element::{HostNumber, Int, LiteralOf};
-use super::frame::{
-    Snapshot, carried_types, reject_changed, reject_opaque, replaced, same_type, substitute,
-};
-use super::repeat::Passes;
+use super::exit::is_left;
+use super::math::minimum;
 use super::tile::{DeviceValue, Scalar};
-use crate::ir::{BinaryOp, DType, Op, Region, Type, Value, op};
+use crate::ir::{BinaryOp, DType, Value};
 
 /// A scalar or host integer as an index.
 #[diagnostic::on_unimplemented(
@@ -47,10 +46,10 @@ impl<L: HostNumber + LiteralOf<i64>> IntoIndex for L {
 #[derive(Clone, Copy)]
 #[must_use = "a range does nothing until a `for` runs over it"]
 pub struct DeviceRange {
-    start: Scalar<i64>,
-    end: Scalar<i64>,
-    step: Step,
-    stages: i64,
+    pub(super) start: Scalar<i64>,
+    pub(super) end: Scalar<i64>,
+    pub(super) step: Step,
+    pub(super) stages: i64,
 }
 
 /// The distance of the indices of a loop.
@@ -137,10 +136,21 @@ impl DeviceRange {
     }
 }
 
-/// Loops whose step is a number of the device count their trips.
+/// Loops whose step is a number of the device, and those that a statement leaves, count their trips.
 impl DeviceRange {
+    /// Has the loop count its trips.
+    pub(super) fn count(&mut self, context: &mut Context) {
+        let Step::Host(step) = self.step else { return };
+        if step <= 0 {
+            let message = format!("step `{step}` of `for` is not positive");
+            context.builder.error(message);
+        }
+        let step = context.builder.index(step);
+        self.step = Step::Device(Scalar::from_handle(context.handle(step)));
+    }
+
     /// The number of trips: `(end - 1 - start) / step + 1` for positive steps and distances.
-    fn trips(self, context: &mut context::Context) -> Option<Value> {
+    pub(super) fn trips(self, context: &mut Context) -> Option<Value> {
         let Step::Device(step) = self.step else {
             return None;
         };
@@ -168,7 +178,7 @@ impl DeviceRange {
     }
 
     /// The index of a trip, or the index that the loop itself gives.
-    fn index(self, context: &mut context::Context, trip: Value) -> Value {
+    pub(super) fn index(self, context: &mut Context, trip: Value) -> Value {
         let Step::Device(step) = self.step else {
             return trip;
         };
@@ -187,6 +197,12 @@ impl Span {
     pub fn over<A: Bounds<B>, B>(start: A, end: B) -> A::Range {
         start.range(end)
     }
+
+    /// [`over`](Self::over) for `start..=end`.
+    #[track_caller]
+    pub fn through<A: Bounds<B>, B>(start: A, last: B) -> A::Through {
+        start.through(last)
+    }
 }
 
 /// Bounds of a `for`.
@@ -197,16 +213,30 @@ impl Span {
 pub trait Bounds<R> {
     /// What the loop runs over.
     type Range;
+    /// What the loop runs over if it reaches the second bound too.
+    type Through;
     /// The range.
     fn range(self, end: R) -> Self::Range;
+    /// The range with its end.
+    fn through(self, last: R) -> Self::Through;
+}
+
+/// The index after the last one. No loop reaches the greatest number there is.
+#[track_caller]
+fn after(last: impl IntoIndex) -> Scalar<i64> {
+    minimum(last.into_index(), i64::MAX - 1) + 1
 }
 
 macro_rules! host_bounds {
     ($($Host:ty)*) => { $(
         impl Bounds<$Host> for $Host {
             type Range = ops::Range<$Host>;
+            type Through = ops::RangeInclusive<$Host>;
             fn range(self, end: $Host) -> ops::Range<$Host> {
                 self..end
+            }
+            fn through(self, last: $Host) -> ops::RangeInclusive<$Host> {
+                self..=last
             }
         }
     )* };
@@ -215,25 +245,40 @@ host_bounds!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
 impl<T: Int, U: Int> Bounds<Scalar<U>> for Scalar<T> {
     type Range = DeviceRange;
+    type Through = DeviceRange;
     #[track_caller]
     fn range(self, end: Scalar<U>) -> DeviceRange {
         range(self, end)
+    }
+    #[track_caller]
+    fn through(self, last: Scalar<U>) -> DeviceRange {
+        range(self, after(last))
     }
 }
 
 impl<T: Int, L: HostNumber + LiteralOf<i64>> Bounds<L> for Scalar<T> {
     type Range = DeviceRange;
+    type Through = DeviceRange;
     #[track_caller]
     fn range(self, end: L) -> DeviceRange {
         range(self, end)
+    }
+    #[track_caller]
+    fn through(self, last: L) -> DeviceRange {
+        range(self, after(last))
     }
 }
 
 impl<T: Int, L: HostNumber + LiteralOf<i64>> Bounds<Scalar<T>> for L {
     type Range = DeviceRange;
+    type Through = DeviceRange;
     #[track_caller]
     fn range(self, end: Scalar<T>) -> DeviceRange {
         range(self, end)
+    }
+    #[track_caller]
+    fn through(self, last: Scalar<T>) -> DeviceRange {
+        range(self, after(last))
     }
 }
 
@@ -265,193 +310,10 @@ impl<I: IntoIterator> IntoLoop for I {
 
 impl<I: Iterator> Loop for HostLoop<I> {
     type Item = I::Item;
-    fn next(&mut self, _: &mut [Slot<'_>]) -> Option<I::Item> {
-        self.0.next()
-    }
-}
-
-/// A loop that becomes a `for` op: its body is traced once.
-pub struct DeviceLoop {
-    range: DeviceRange,
-    /// The trips of a loop whose step is a number of the device: it counts them.
-    trips: Option<Handle>,
-    location: &'static Location<'static>,
-    body: Option<Body>,
-    passes: Passes,
-    done: bool,
-}
-
-struct Body {
-    outer: Region,
-    region: Region,
-    before: Snapshot,
-    entry: Vec<Value>,
-    /// `entry`, with the carried ones as the region's parameters.
-    inside: Vec<Value>,
-}
-
-impl IntoLoop for DeviceRange {
-    type Loop = DeviceLoop;
-    #[track_caller]
-    fn into_loop(self) -> DeviceLoop {
-        DeviceLoop {
-            range: self,
-            trips: None,
-            location: Location::caller(),
-            body: None,
-            passes: Passes::default(),
-            done: false,
+    fn next(&mut self, slots: &mut [Slot<'_>]) -> Option<I::Item> {
+        match is_left(slots) {
+            true => None,
+            false => self.0.next(),
         }
-    }
-}
-
-impl Loop for DeviceLoop {
-    type Item = Scalar<i64>;
-
-    fn next(&mut self, slots: &mut [Slot<'_>]) -> Option<Scalar<i64>> {
-        if self.done {
-            return None;
-        }
-        match self.body.take() {
-            None => {
-                let index = self.begin(slots);
-                self.done = index.is_none();
-                index
-            }
-            Some(body) if self.passes.forgets() => self.again(body, slots),
-            Some(body) => {
-                self.end(body, slots);
-                self.done = true;
-                None
-            }
-        }
-    }
-}
-
-impl DeviceLoop {
-    fn begin(&mut self, slots: &mut [Slot<'_>]) -> Option<Scalar<i64>> {
-        reject_opaque(self.location, "loop", slots);
-        let before = Snapshot::take(slots);
-        let begun = context::with(self.location, |context| {
-            let trips = self.range.trips(context);
-            let trips = trips.map(|trips| context.handle(trips));
-            (trips, Passes::begin(context))
-        });
-        (self.trips, self.passes) = begun?;
-        self.enter(before, slots)
-    }
-
-    /// Goes through the body anew: what it traced is forgotten.
-    fn again(&mut self, body: Body, slots: &mut [Slot<'_>]) -> Option<Scalar<i64>> {
-        context::with(self.location, |context| {
-            self.passes.go_on(context);
-            context.builder.enter(body.outer);
-        });
-        self.enter(body.before, slots)
-    }
-
-    fn enter(&mut self, before: Snapshot, slots: &mut [Slot<'_>]) -> Option<Scalar<i64>> {
-        let range = self.range;
-        let (body, index, inside) = context::with(self.location, |context| {
-            let entry = before.resolve(context);
-            let types = carried_types(context, &entry);
-            let region = context
-                .builder
-                .new_region(&[&[Type::INDEX][..], &types].concat());
-            let parameters = context.builder.parameters(region);
-            let inside = replaced(context, &entry, &parameters[1..]);
-            let outer = context.builder.enter(region);
-            let mut snapshot = before.clone();
-            snapshot.set(context, &inside);
-            let body = Body {
-                outer,
-                region,
-                before,
-                entry,
-                inside,
-            };
-            let index = range.index(context, parameters[0]);
-            (body, context.handle(index), snapshot)
-        })?;
-        inside.restore(slots);
-        self.body = Some(body);
-        Some(Scalar::from_handle(index))
-    }
-
-    fn end(&self, body: Body, slots: &mut [Slot<'_>]) {
-        reject_changed(self.location, "loop", slots);
-        let mut after = Snapshot::take(slots);
-        let after = context::with(self.location, |context| {
-            let next = match after.matches(&body.before, "body", context) {
-                true => after.resolve(context),
-                false => body.inside.clone(),
-            };
-            after = body.before.clone();
-            let mut init = Vec::new();
-            let mut yielded = Vec::new();
-            let mut unchanged = BTreeMap::new();
-            for (index, &parameter) in body.inside.iter().enumerate() {
-                if parameter == body.entry[index] {
-                    continue;
-                }
-                let name = after.names[index];
-                let value = same_type(context, "body", name, parameter, next[index]);
-                if value == parameter {
-                    unchanged.insert(parameter, body.entry[index]);
-                } else {
-                    init.push(body.entry[index]);
-                    yielded.push(value);
-                }
-            }
-            context
-                .builder
-                .emit(Op::Yield(op::Yield { values: yielded }), &[]);
-            substitute(context, body.region, &unchanged);
-            context.builder.enter(body.outer);
-            self.passes.go_on(context);
-            let results = self.emit(context, init, body.region);
-            let mut results = results.into_iter();
-            let last: Vec<Value> = body
-                .entry
-                .iter()
-                .zip(&body.inside)
-                .map(
-                    |(&entry, inside)| match entry == *inside || unchanged.contains_key(inside) {
-                        true => entry,
-                        false => results.next().unwrap_or(entry),
-                    },
-                )
-                .collect();
-            after.set(context, &last);
-            after
-        });
-        if let Some(after) = after {
-            after.restore(slots);
-        }
-    }
-
-    fn emit(&self, context: &mut context::Context, init: Vec<Value>, body: Region) -> Vec<Value> {
-        let bound = |context: &mut context::Context, handle: Handle| {
-            let value = context.value(handle);
-            context.cast(value, DType::I64)
-        };
-        let (lower, upper, step) = match (self.range.step, self.trips) {
-            (Step::Device(_), Some(trips)) => (context.builder.index(0), context.value(trips), 1),
-            (Step::Host(step), _) => {
-                let lower = bound(context, self.range.start.handle());
-                (lower, bound(context, self.range.end.handle()), step)
-            }
-            (Step::Device(_), None) => return Vec::new(),
-        };
-        let op = Op::For(op::For {
-            lower,
-            upper,
-            init,
-            step,
-            stages: self.range.stages,
-            body,
-        });
-        let inst = context.builder.emit(op, &[]);
-        context.builder.results(inst).to_vec()
     }
 }

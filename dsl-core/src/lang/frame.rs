@@ -13,6 +13,8 @@ pub(super) struct Snapshot {
     pub(super) names: Vec<&'static str>,
     pub(super) values: Vec<Handle>,
     fixed: Vec<(&'static str, Handle)>,
+    /// The places of exits among the values.
+    pub(super) exits: Vec<usize>,
 }
 
 impl Snapshot {
@@ -33,6 +35,11 @@ impl Snapshot {
                 self.values.push(*handle);
             }
             Part::Fixed(handle) => self.fixed.push((name, handle)),
+            Part::Exit(exit) => {
+                self.exits.push(self.values.len());
+                self.names.push(name);
+                self.values.push(*exit.handle_mut());
+            }
         }
     }
 
@@ -55,6 +62,27 @@ impl Snapshot {
     /// Sets the values from the trace.
     pub(super) fn set(&mut self, context: &Context, values: &[Value]) {
         self.values = values.iter().map(|&value| context.handle(value)).collect();
+    }
+
+    /// [`set`](Self::set) where the body of a loop begins: nothing has been left.
+    pub(super) fn set_in_body(&mut self, context: &mut Context, values: &[Value]) {
+        self.set(context, values);
+        for &exit in &self.exits {
+            let stays = context.exit(false);
+            self.values[exit] = context.handle(stays);
+        }
+    }
+
+    /// The values after the body of a loop, which began with `inside`. Exits that it leaves nowhere are those
+    /// that it began with.
+    pub(super) fn after_body(&self, context: &mut Context, inside: &[Value]) -> Vec<Value> {
+        let mut next = self.resolve(context);
+        for &exit in &self.exits {
+            if context.known_exit(next[exit]) == Some(false) {
+                next[exit] = inside[exit];
+            }
+        }
+        next
     }
 
     /// Reports what may not differ from `before`; whether the rest can be paired with it.
@@ -87,9 +115,12 @@ impl Snapshot {
 
 /// Sets one part from the values that are left.
 pub(super) fn assign<'a>(part: Part<'_>, values: &mut impl Iterator<Item = &'a Handle>) {
-    if let Part::Value(handle) = part
-        && let Some(&value) = values.next()
-    {
+    let handle = match part {
+        Part::Value(handle) => handle,
+        Part::Exit(exit) => exit.handle_mut(),
+        Part::Fixed(_) => return,
+    };
+    if let Some(&value) = values.next() {
         *handle = value;
     }
 }

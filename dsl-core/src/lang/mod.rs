@@ -12,6 +12,8 @@ pub mod carry;
 mod context;
 pub mod control;
 pub mod element;
+mod exit;
+mod for_loop;
 mod frame;
 pub mod grid;
 pub mod identity;

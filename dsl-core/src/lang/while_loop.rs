@@ -6,11 +6,13 @@ use std::panic::Location;
 use super::branch::{Condition, Decision};
 use super::carry::Slot;
 use super::context::{self, Context};
+use super::exit::is_left;
 use super::frame::{
     Snapshot, carried_types, reject_changed, reject_opaque, replaced, same_type, substitute,
 };
 use super::repeat::Passes;
-use crate::ir::{Op, Region, Value, op};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Op, Region, Trait, Value, op};
 
 /// A `while` while it is traced.
 ///
@@ -69,6 +71,7 @@ impl While {
     /// Whether to evaluate the condition now; the end of a traced body ends the loop.
     pub fn enter(&mut self, slots: &mut [Slot<'_>]) -> bool {
         match std::mem::replace(&mut self.state, State::Done) {
+            State::Host if is_left(slots) => false,
             State::Start => {
                 self.state = self.begin(Snapshot::take(slots), slots);
                 true
@@ -175,10 +178,11 @@ impl While {
                 true => tested.resolve(context),
                 false => trial.inside[0].clone(),
             };
-            trial.condition = Some(context.value(condition));
+            let condition = context.value(condition);
+            trial.condition = Some(goes_on(&trial, condition, context));
             context.builder.enter(trial.regions[1]);
             let mut snapshot = trial.before.clone();
-            snapshot.set(context, &trial.inside[1]);
+            snapshot.set_in_body(context, &trial.inside[1]);
             snapshot
         });
         if let Some(snapshot) = snapshot {
@@ -192,7 +196,7 @@ impl While {
         let after = Snapshot::take(slots);
         let snapshot = context::with(self.location, |context| {
             let next = match after.matches(&trial.before, "body", context) {
-                true => after.resolve(context),
+                true => after.after_body(context, &trial.inside[1]),
                 false => trial.inside[1].clone(),
             };
             let Carried {
@@ -232,6 +236,32 @@ impl While {
         if let Some(snapshot) = snapshot {
             snapshot.restore(slots);
         }
+    }
+}
+
+/// The condition of another iteration: nothing has been left, and `condition` holds. That is computed after
+/// an iteration that left the loop too, so it may read no memory, which could lie out of bounds by then.
+fn goes_on(trial: &Trial, condition: Value, context: &mut Context) -> Value {
+    let exits = trial.before.exits.iter();
+    let exits: Vec<Value> = exits.map(|&exit| trial.inside[0][exit]).collect();
+    let Some(stays) = context.none(&exits) else {
+        return condition;
+    };
+    let func = context.builder.func();
+    let mut reads = false;
+    func.walk(trial.regions[0], &mut |inst| {
+        reads |= func.op(inst).is(Trait::reads) || func.op(inst).is(Trait::writes);
+    });
+    if reads {
+        let message = "the condition of a `while` that `break` or `return` leaves reads memory";
+        let loc = context.builder.loc().clone();
+        let error = Diagnostic::new(loc, message)
+            .note("write `loop { if !condition { break; } .. }`, which does not compute it again after a `break`");
+        context.builder.report(error);
+    }
+    match context.ty(condition).is_poison() {
+        true => condition,
+        false => context.builder.and(stays, condition),
     }
 }
 

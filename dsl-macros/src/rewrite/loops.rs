@@ -79,14 +79,12 @@ impl Rewriter<'_> {
         if is_literal(start) && is_literal(end) {
             return quote!(#iterated);
         }
-        if let RangeLimits::Closed(dots) = limits {
-            self.context.error(
-                dots.span(),
-                "a loop in a kernel is `start..end`, without `=`",
-            );
-        }
         let span = range.span();
-        quote_spanned! {span=> ::exactile::__private::control::Span::over(#start, #end) }
+        let method = match limits {
+            RangeLimits::HalfOpen(_) => quote_spanned!(span=> over),
+            RangeLimits::Closed(_) => quote_spanned!(span=> through),
+        };
+        quote_spanned! {span=> ::exactile::__private::control::Span::#method(#start, #end) }
     }
 }
 

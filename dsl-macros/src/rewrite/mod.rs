@@ -6,18 +6,23 @@
 
 mod branches;
 mod loops;
+mod matches;
 mod operators;
 mod slots;
 
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Arm, Block, Expr, ExprClosure, ExprIf, ExprWhile, GenericArgument, Item, Local, Pat, Stmt, Type,
+    Arm, Block, Expr, ExprBlock, ExprClosure, ExprIf, ExprWhile, GenericArgument, Item, Local, Pat,
+    Stmt, Type, parse_quote,
 };
 
 use crate::context::Context;
-use crate::early_return;
+use crate::exits;
 use crate::model::{Binding, Device, Kernel};
-use crate::names::Scopes;
+use crate::names::{Scopes, mentions};
+
+/// What the body of a closure begins or leaves a loop with.
+const LOOPS: [&str; 4] = ["for", "while", "loop", "return"];
 
 /// Rewrites the body of a kernel in place.
 pub(crate) fn kernel(context: &Context, kernel: &mut Kernel) {
@@ -30,7 +35,7 @@ pub(crate) fn kernel(context: &Context, kernel: &mut Kernel) {
         };
         rewriter.scopes.declare(&parameter.name, binding);
     }
-    early_return::body(context, &mut kernel.body);
+    exits::body(context, &mut kernel.body);
     rewriter.visit_block_mut(&mut kernel.body);
 }
 
@@ -38,7 +43,7 @@ pub(crate) fn kernel(context: &Context, kernel: &mut Kernel) {
 pub(crate) fn device(context: &Context, device: &mut Device) {
     let mut rewriter = Rewriter::new(context);
     rewriter.scopes.declare_signature(&device.function.sig);
-    early_return::body(context, &mut device.function.block);
+    exits::body(context, &mut device.function.block);
     rewriter.visit_block_mut(&mut device.function.block);
 }
 
@@ -67,7 +72,15 @@ impl<'a> Rewriter<'a> {
 
     fn closure(&mut self, closure: &mut ExprClosure) {
         if let Expr::Block(body) = &mut *closure.body {
-            early_return::body(self.context, &mut body.block);
+            exits::body(self.context, &mut body.block);
+        } else if mentions(&closure.body)
+            .iter()
+            .any(|name| LOOPS.contains(&name.as_str()))
+        {
+            let value = std::mem::replace(&mut *closure.body, Expr::Verbatim(Default::default()));
+            let mut body: ExprBlock = parse_quote!({ #value });
+            exits::body(self.context, &mut body.block);
+            *closure.body = Expr::Block(body);
         }
         self.scopes.enter();
         for input in &closure.inputs {
@@ -169,6 +182,10 @@ impl VisitMut for Rewriter<'_> {
             Expr::Closure(closure) => self.closure(closure),
             Expr::Repeat(repeat) => self.visit_expr_mut(&mut repeat.expr),
             Expr::Const(_) => {}
+            Expr::Match(matched) if let Some(branches) = matches::branches(matched) => {
+                *expression = branches;
+                self.visit_expr_mut(expression);
+            }
             Expr::Match(matched) => {
                 self.visit_expr_mut(&mut matched.expr);
                 matched.arms.iter_mut().for_each(|arm| self.arm(arm));

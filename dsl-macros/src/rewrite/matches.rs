@@ -1,0 +1,106 @@
+//! `match` on numbers: the arms of literals become the branches of an `if`, whose type of condition decides
+//! where it runs.
+
+use proc_macro2::Span;
+use quote::quote_spanned;
+use syn::spanned::Spanned;
+use syn::{Arm, Expr, ExprMatch, Ident, Lit, Pat, PatRange, RangeLimits, parse_quote_spanned};
+
+/// The branches of a `match` of which each arm but the last is of literals, and the last one takes the rest.
+/// Any other stays the `match` of Rust, which is decided on the host.
+pub(super) fn branches(matched: &ExprMatch) -> Option<Expr> {
+    let value = Ident::new("__matched", Span::mixed_site());
+    let (rest, arms) = matched.arms.split_last()?;
+    if arms.is_empty() || rest.guard.is_some() || !takes_all(&rest.pat) {
+        return None;
+    }
+    let mut chain = arm_body(rest, &value);
+    for arm in arms.iter().rev() {
+        let span = arm.pat.span();
+        let mut condition = condition(&arm.pat, &value)?;
+        if let Some((_, guard)) = &arm.guard {
+            condition = parse_quote_spanned!(span=> #condition && #guard);
+        }
+        let body = &arm.body;
+        chain = parse_quote_spanned!(span=> if #condition { #body } else { #chain });
+    }
+    let scrutinee = &matched.expr;
+    let span = matched.match_token.span();
+    Some(parse_quote_spanned! {span=> {
+        let #value = #scrutinee;
+        #chain
+    }})
+}
+
+/// The body of the last arm, which may bind the value.
+fn arm_body(arm: &Arm, value: &Ident) -> Expr {
+    let (pattern, body) = (&arm.pat, &arm.body);
+    let span = pattern.span();
+    match pattern {
+        Pat::Wild(_) => parse_quote_spanned!(span=> { #body }),
+        _ => parse_quote_spanned!(span=> { let #pattern = #value; #body }),
+    }
+}
+
+/// `_`, or a new name. A name in upper case may be a constant.
+fn takes_all(pattern: &Pat) -> bool {
+    match pattern {
+        Pat::Wild(_) => true,
+        Pat::Ident(name) => {
+            let text = name.ident.to_string();
+            name.subpat.is_none() && text.chars().all(|letter| !letter.is_uppercase())
+        }
+        _ => false,
+    }
+}
+
+/// Whether the value is one that the pattern names; nothing if that is no literal.
+fn condition(pattern: &Pat, value: &Ident) -> Option<Expr> {
+    let span = pattern.span();
+    match pattern {
+        Pat::Lit(literal) if is_number(&literal.lit) => {
+            Some(parse_quote_spanned!(span=> (#value == #literal)))
+        }
+        Pat::Range(range) => bounds(range, value),
+        Pat::Paren(inner) => condition(&inner.pat, value),
+        Pat::Or(several) => {
+            let mut conditions = several.cases.iter().map(|case| condition(case, value));
+            let first = conditions.next()??;
+            conditions.try_fold(first, |any, other| {
+                let other = other?;
+                Some(parse_quote_spanned!(span=> (#any || #other)))
+            })
+        }
+        _ => None,
+    }
+}
+
+fn bounds(range: &PatRange, value: &Ident) -> Option<Expr> {
+    let span = range.span();
+    let literal = |bound: &Expr| match bound {
+        Expr::Lit(literal) if is_number(&literal.lit) => Some(bound.clone()),
+        _ => None,
+    };
+    let start = match &range.start {
+        Some(start) => Some(literal(start)?),
+        None => None,
+    };
+    let end = match &range.end {
+        Some(end) => Some(literal(end)?),
+        None => None,
+    };
+    let above = start.map(|start| quote_spanned!(span=> #value >= #start));
+    let below = end.map(|end| match range.limits {
+        RangeLimits::HalfOpen(_) => quote_spanned!(span=> #value < #end),
+        RangeLimits::Closed(_) => quote_spanned!(span=> #value <= #end),
+    });
+    match (above, below) {
+        (Some(above), Some(below)) => Some(parse_quote_spanned!(span=> (#above && #below))),
+        (Some(one), None) | (None, Some(one)) => Some(parse_quote_spanned!(span=> (#one))),
+        (None, None) => None,
+    }
+}
+
+fn is_number(literal: &Lit) -> bool {
+    matches!(literal, Lit::Int(_) | Lit::Bool(_) | Lit::Byte(_))
+}
