@@ -9,10 +9,12 @@ use crate::buffer::Buffer;
 use crate::tensor::{Extents, TensorView, TensorViewMut};
 
 /// A value that a launch takes for a parameter of type `P`: `&Buffer<T>` for `Ptr<T>`,
-/// `&mut Buffer<T>` for `PtrMut<T>`, a number for a number.
+/// `&mut Buffer<T>` for `PtrMut<T>`, a number for a number. Options, tuples and arrays of parameters take
+/// those of their arguments; a structure that derives `KernelArguments` takes the one that is derived with it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed for a kernel parameter `{P}`",
-    note = "pass `&buffer` for `Ptr<T>`, `&mut buffer` for `PtrMut<T>`, `buffer.view(..)?` for `Tensor<T, RANK>`, and a number of the same type for a number"
+    note = "pass `&buffer` for `Ptr<T>`, `&mut buffer` for `PtrMut<T>`, `buffer.view(..)?` for `Tensor<T, RANK>`, and a number of the same type for a number",
+    note = "options, tuples and arrays are passed as they are, a structure `S` as `SArguments`"
 )]
 pub trait Argument<'a, P> {
     /// Appends what the parameter stands for in the IR.
@@ -24,11 +26,20 @@ pub trait Argument<'a, P> {
 #[derive(Default)]
 pub struct BoundArguments<'a> {
     pub(crate) list: Vec<Bound<'a>>,
+    /// For each optional parameter, whether nothing was passed.
+    pub(crate) absent: Vec<bool>,
 }
 
 impl<'a> BoundArguments<'a> {
     fn number(&mut self, number: impl Number) {
         self.list.push(Bound::Scalar(number.literal()));
+    }
+
+    fn option<P, A: Argument<'a, P>>(&mut self, argument: Option<A>) {
+        self.absent.push(argument.is_none());
+        if let Some(argument) = argument {
+            argument.bind(self);
+        }
     }
 
     /// Memory, then extents and strides in the order in which a tensor parameter declares them.
@@ -86,41 +97,110 @@ macro_rules! numbers {
                 bound.number(self);
             }
         }
+        impl<'a> Argument<'a, Option<$Host>> for Option<$Host> {
+            fn bind(self, bound: &mut BoundArguments<'a>) {
+                bound.option::<$Host, _>(self);
+            }
+        }
     )* };
 }
 for_each_number!(numbers);
 
-/// The tuple of arguments for the tuple of parameters.
+macro_rules! options {
+    ($($Argument:ty: $Parameter:ty $(, $RANK:ident)?;)*) => { $(
+        impl<'a, T: Element + Number $(, const $RANK: usize)?> Argument<'a, Option<$Parameter>>
+            for Option<$Argument>
+        {
+            fn bind(self, bound: &mut BoundArguments<'a>) {
+                bound.option::<$Parameter, _>(self);
+            }
+        }
+    )* };
+}
+// One for each kind, so that the type of a bare `None` is known.
+options! {
+    &'a Buffer<T>: Ptr<T>;
+    &'a mut Buffer<T>: PtrMut<T>;
+    TensorView<'a, T, RANK>: Tensor<T, RANK>, RANK;
+    TensorViewMut<'a, T, RANK>: TensorMut<T, RANK>, RANK;
+    T: Scalar<T>;
+}
+
+impl<'a, A: Argument<'a, P>, P, const N: usize> Argument<'a, [P; N]> for [A; N] {
+    fn bind(self, bound: &mut BoundArguments<'a>) {
+        for argument in self {
+            argument.bind(bound);
+        }
+    }
+}
+
+/// The tuple of arguments for the tuple of parameters, of which there are at most 64.
+#[diagnostic::on_unimplemented(
+    message = "a launch passes other arguments than the kernel has parameters",
+    label = "found the arguments `{Self}`",
+    note = "the parameters are `{P}`: pass a tuple with one argument for each, in this order",
+    note = "more than 64 fit as a structure that derives `KernelArguments`, or as an array"
+)]
 pub trait Arguments<'a, P> {
     /// Binds all in order.
     #[doc(hidden)]
     fn bind_all(self) -> BoundArguments<'a>;
 }
 
+impl<'a> Arguments<'a, ()> for () {
+    fn bind_all(self) -> BoundArguments<'a> {
+        BoundArguments::default()
+    }
+}
+
+/// Tuples of all lengths up to that of the list.
 macro_rules! tuples {
-    ($(($($A:ident $P:ident $index:tt),*);)*) => { $(
+    ([$($A:ident $P:ident)*]) => {};
+    ([$($A:ident $P:ident)*] $Next:ident $Parameter:ident $($rest:tt)*) => {
+        tuples!(@one $($A $P)* $Next $Parameter);
+        tuples!([$($A $P)* $Next $Parameter] $($rest)*);
+    };
+    (@one $($A:ident $P:ident)*) => {
         impl<'a, $($A: Argument<'a, $P>, $P),*> Arguments<'a, ($($P,)*)> for ($($A,)*) {
             fn bind_all(self) -> BoundArguments<'a> {
-                let mut list = BoundArguments::default();
-                let _bound = &mut list;
-                $(self.$index.bind(_bound);)*
-                list
+                #[expect(non_snake_case, reason = "named as the types")]
+                let ($($A,)*) = self;
+                let mut bound = BoundArguments::default();
+                $($A.bind(&mut bound);)*
+                bound
+            }
+        }
+    };
+}
+tuples! { []
+    A0 P0 A1 P1 A2 P2 A3 P3 A4 P4 A5 P5 A6 P6 A7 P7
+    A8 P8 A9 P9 A10 P10 A11 P11 A12 P12 A13 P13 A14 P14 A15 P15
+    A16 P16 A17 P17 A18 P18 A19 P19 A20 P20 A21 P21 A22 P22 A23 P23
+    A24 P24 A25 P25 A26 P26 A27 P27 A28 P28 A29 P29 A30 P30 A31 P31
+    A32 P32 A33 P33 A34 P34 A35 P35 A36 P36 A37 P37 A38 P38 A39 P39
+    A40 P40 A41 P41 A42 P42 A43 P43 A44 P44 A45 P45 A46 P46 A47 P47
+    A48 P48 A49 P49 A50 P50 A51 P51 A52 P52 A53 P53 A54 P54 A55 P55
+    A56 P56 A57 P57 A58 P58 A59 P59 A60 P60 A61 P61 A62 P62 A63 P63
+}
+
+macro_rules! nested_tuples {
+    ($(($($A:ident $P:ident),+);)*) => { $(
+        impl<'a, $($A: Argument<'a, $P>, $P),+> Argument<'a, ($($P,)+)> for ($($A,)+) {
+            fn bind(self, bound: &mut BoundArguments<'a>) {
+                #[expect(non_snake_case, reason = "named as the types")]
+                let ($($A,)+) = self;
+                $($A.bind(bound);)+
             }
         }
     )* };
 }
-tuples! {
-    ();
-    (A0 P0 0);
-    (A0 P0 0, A1 P1 1);
-    (A0 P0 0, A1 P1 1, A2 P2 2);
-    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3);
-    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4);
-    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5);
-    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6);
-    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7);
-    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8);
-    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9);
-    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9, A10 P10 10);
-    (A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9, A10 P10 10, A11 P11 11);
+nested_tuples! {
+    (A0 P0);
+    (A0 P0, A1 P1);
+    (A0 P0, A1 P1, A2 P2);
+    (A0 P0, A1 P1, A2 P2, A3 P3);
+    (A0 P0, A1 P1, A2 P2, A3 P3, A4 P4);
+    (A0 P0, A1 P1, A2 P2, A3 P3, A4 P4, A5 P5);
+    (A0 P0, A1 P1, A2 P2, A3 P3, A4 P4, A5 P5, A6 P6);
+    (A0 P0, A1 P1, A2 P2, A3 P3, A4 P4, A5 P5, A6 P6, A7 P7);
 }

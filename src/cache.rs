@@ -32,8 +32,11 @@ pub(crate) struct LaunchKey {
 /// What tells a kernel from all others.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Identity {
-    /// A function marked `#[kernel]`.
-    Function(KernelIdentity),
+    /// A function marked `#[kernel]`, with which of its optional parameters are absent.
+    Function {
+        kernel: KernelIdentity,
+        absent: Vec<bool>,
+    },
     /// IR in text form, with the file that errors name.
     Text { file: Arc<str>, source: Arc<str> },
 }

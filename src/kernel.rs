@@ -74,7 +74,8 @@ impl<P> Kernel<P> {
     }
 
     /// Traces the kernel, verifies it and resolves its flags, without a device: errors in shapes
-    /// and types come here, all at once, each with its source line.
+    /// and types come here, all at once, each with its source line. Optional parameters are there; a launch
+    /// without one checks the kernel without it.
     pub fn check(&self) -> Result<()> {
         block_ir(self.trace()?, &Target::CPU, &self.options(Bounds::Checked)).map(drop)
     }
@@ -130,13 +131,18 @@ impl<P> Kernel<P> {
         }
     }
 
-    /// The block IR as it was traced, verified.
+    /// The block IR as it was traced, verified. Optional parameters are there.
     ///
     /// # Errors
     /// What is wrong in the body; from `Determinism::ScheduleInvariant` on also what
     /// [`lints`](Self::lints) says of a kernel that does not declare `order = "tile"`.
     pub fn trace(&self) -> Result<BlockFunc> {
-        let func = self.traced()?;
+        self.trace_without(&[])
+    }
+
+    /// [`trace`](Self::trace), with optional parameters absent where `absent` says so.
+    pub(crate) fn trace_without(&self, absent: &[bool]) -> Result<BlockFunc> {
+        let func = self.traced(absent)?;
         let promises = self.determinism >= Determinism::ScheduleInvariant;
         if promises && self.source.order() == LoopOrder::Whole {
             let found = tile_order::find(&func);
@@ -151,13 +157,13 @@ impl<P> Kernel<P> {
     /// # Errors
     /// What is wrong in the body.
     pub fn lints(&self) -> Result<Diagnostics> {
-        let func = self.traced()?;
+        let func = self.traced(&[])?;
         Ok(tile_order::find(&func))
     }
 
-    fn traced(&self) -> Result<BlockFunc> {
+    fn traced(&self, absent: &[bool]) -> Result<BlockFunc> {
         let _floats = StandardFloats::new();
-        self.source.trace().map_err(|it| self.error(it))
+        self.source.trace(absent).map_err(|it| self.error(it))
     }
 
     fn error(&self, diagnostics: Diagnostics) -> Error {

@@ -48,15 +48,16 @@ impl<P> Kernel<P> {
     ) -> Result<()> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let arguments = arguments.bind_all().list;
+        let bound = arguments.bind_all();
+        let (arguments, absent) = (bound.list, bound.absent);
         let passed: Vec<Passed> = arguments.iter().map(Bound::passed).collect();
         let launch = Launch::new(grid, &passed);
-        let request = self.request(&launch);
+        let request = self.request(&launch, &absent);
         if device.is_recording() {
-            device.note(request.job(&launch, self.tracer(), Needed::Safe));
+            device.note(request.job(&launch, self.tracer(absent), Needed::Safe));
             return Ok(());
         }
-        let prepared = request.prepared(device, || self.trace())?;
+        let prepared = request.prepared(device, || self.trace_without(&absent))?;
         let reach = Reach::of(&launch);
         if device.trusts_proofs() && prepared.proofs.hold(&reach) {
             let code = prepared.code(device, Bounds::Unchecked, &launch)?;
@@ -82,33 +83,37 @@ impl<P> Kernel<P> {
     ) -> Result<()> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let arguments = arguments.bind_all().list;
+        let bound = arguments.bind_all();
+        let (arguments, absent) = (bound.list, bound.absent);
         let passed: Vec<Passed> = arguments.iter().map(Bound::passed).collect();
         let launch = Launch::new(grid, &passed);
-        let request = self.request(&launch);
+        let request = self.request(&launch, &absent);
         if device.is_recording() {
-            device.note(request.job(&launch, self.tracer(), Needed::Unchecked));
+            device.note(request.job(&launch, self.tracer(absent), Needed::Unchecked));
             return Ok(());
         }
-        let prepared = request.prepared(device, || self.trace())?;
+        let prepared = request.prepared(device, || self.trace_without(&absent))?;
         let code = prepared.code(device, Bounds::Unchecked, &launch)?;
         // SAFETY: handed on to the caller.
         unsafe { run(device, &code, &launch, arguments) }
     }
 
-    fn request(&self, launch: &Launch<'_>) -> Request {
+    fn request(&self, launch: &Launch<'_>, absent: &[bool]) -> Request {
         let options = self.options(Bounds::Checked);
-        let kernel = Identity::Function(self.source.identity().clone());
+        let kernel = Identity::Function {
+            kernel: self.source.identity().clone(),
+            absent: absent.to_vec(),
+        };
         Request::new(kernel, options, launch)
     }
 
     /// The trace, for another thread.
-    fn tracer(&self) -> impl Fn() -> Result<BlockFunc> + Send + Sync + 'static {
+    fn tracer(&self, absent: Vec<bool>) -> impl Fn() -> Result<BlockFunc> + Send + Sync + 'static {
         let kernel = Kernel {
             source: self.source.erased(),
             determinism: self.determinism,
         };
-        move || kernel.trace()
+        move || kernel.trace_without(&absent)
     }
 }
 

@@ -51,6 +51,8 @@ mod winners;
 #[doc(hidden)]
 pub use exactile_core::lang::generated as __private;
 
+#[doc(hidden)]
+pub use arguments::BoundArguments;
 pub use arguments::{Argument, Arguments};
 pub use array::Array;
 pub use buffer::Buffer;
@@ -63,7 +65,7 @@ pub use error::{Error, Result};
 pub use exactile_core::ir::floats::*;
 pub use exactile_core::ir::{DType, Number};
 pub use exactile_core::target::{Bounds, Determinism, Options, Schedule, ScheduleField, Target};
-pub use exactile_macros::{Carry, device, kernel};
+pub use exactile_macros::{Carry, KernelArguments, device, kernel};
 pub use grid::IntoGrid;
 pub use kernel::Kernel;
 pub use listing::ListingStage;

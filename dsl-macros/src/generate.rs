@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Ident, ItemFn};
+use syn::{GenericArgument, Generics, Ident, ItemFn, PathArguments, Type, parse_quote};
 
 use crate::model::{Device, Kernel, Meta, Parameter};
 
@@ -145,6 +145,7 @@ fn function(kernel: &Kernel) -> TokenStream {
     } = kernel;
     let where_clause = kernel.where_clause();
     let lints = lints();
+    let parameters = passed_parameters(parameters, generics);
     let types = parameters.iter().map(|parameter| &parameter.ty);
     let text = name.to_string();
     // Not visible to the user's tokens.
@@ -190,6 +191,45 @@ fn function(kernel: &Kernel) -> TokenStream {
             ::core::convert::From::from(source)
         }
     }
+}
+
+/// The parameters as a launch knows them.
+fn passed_parameters(parameters: &[Parameter], generics: &Generics) -> Vec<Parameter> {
+    let parameters = parameters.iter().map(|parameter| Parameter {
+        name: parameter.name.clone(),
+        mutable: parameter.mutable,
+        ty: passed(&parameter.ty, generics),
+    });
+    parameters.collect()
+}
+
+/// The type of a parameter as a launch knows it: a type argument as it stands is a scalar of it.
+fn passed(ty: &Type, generics: &Generics) -> Type {
+    let mut ty = ty.clone();
+    match &mut ty {
+        Type::Path(path) => {
+            let is_argument = |name: &Ident| generics.type_params().any(|it| it.ident == *name);
+            if path.path.get_ident().is_some_and(is_argument) {
+                return parse_quote!(::exactile::__private::Scalar<#ty>);
+            }
+            if let Some(last) = path.path.segments.last_mut()
+                && last.ident == "Option"
+                && let PathArguments::AngleBracketed(arguments) = &mut last.arguments
+                && let Some(GenericArgument::Type(inner)) = arguments.args.first_mut()
+            {
+                *inner = passed(inner, generics);
+            }
+        }
+        Type::Tuple(tuple) => {
+            for item in &mut tuple.elems {
+                *item = passed(item, generics);
+            }
+        }
+        Type::Array(array) => *array.elem = passed(&array.elem, generics),
+        Type::Paren(inner) => *inner.elem = passed(&inner.elem, generics),
+        _ => {}
+    }
+    ty
 }
 
 fn declaration(parameter: &Parameter) -> TokenStream {

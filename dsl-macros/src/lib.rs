@@ -1,4 +1,4 @@
-//! The `#[kernel]` and `#[device]` attributes and `#[derive(Carry)]`.
+//! The `#[kernel]` and `#[device]` attributes, `#[derive(Carry)]` and `#[derive(KernelArguments)]`.
 //!
 //! Four steps, one module each: [`parse`] reads the tokens into the typed [`model`], [`check`]
 //! rejects what the language cannot mean, [`rewrite`] replaces comparisons and control flow by
@@ -13,6 +13,7 @@
     reason = "the syntax of Rust is enums of another crate, of which a rule names a few"
 )]
 
+mod arguments;
 mod carry;
 mod check;
 mod context;
@@ -78,6 +79,18 @@ pub fn device(
 pub fn carry(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(TokenStream::new(), item.into(), |context, _, item| {
         carry::derive(context, item)
+    })
+}
+
+/// Lets a kernel take a structure of pointers, tensors and scalars as one parameter.
+///
+/// The fields are what the body sees: `Ptr<T>`, `Tensor<T, RANK>`, `Scalar<T>`, options, tuples and arrays of
+/// these, and other such structures. A launch passes the structure `NameArguments`, which is made with it: its
+/// fields have the same names and take what a launch takes for parameters of these types.
+#[proc_macro_derive(KernelArguments)]
+pub fn kernel_arguments(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    expand(TokenStream::new(), item.into(), |context, _, item| {
+        arguments::derive(context, item)
     })
 }
 

@@ -1,6 +1,7 @@
 //! All integration tests in one binary: each linked copy of LLVM costs 50 MB.
 
 mod accumulators;
+mod arguments;
 mod autotune;
 mod bench;
 mod cli;

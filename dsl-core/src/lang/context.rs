@@ -4,7 +4,7 @@
 //! which a builder could reach them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub struct Context {
     file: (&'static str, Arc<str>),
     /// Whether the next loop goes through its body once more first, and forgets what that traced.
     pub(crate) repeats: bool,
+    /// Of the optional parameters that are still to be declared, in order, which are absent.
+    absent: VecDeque<bool>,
     /// The conditions of exits whose number is known.
     pub(super) exits: BTreeMap<Value, bool>,
 }
@@ -61,6 +63,7 @@ pub(crate) fn trace(name: &str, repeats: bool, body: impl FnOnce()) -> Result<Fu
         trace,
         file: ("", Arc::from("")),
         repeats,
+        absent: VecDeque::new(),
         exits: BTreeMap::new(),
     };
     CONTEXT.with(|cell| *cell.borrow_mut() = Some(context));
@@ -105,6 +108,19 @@ pub(crate) fn emit(
         trace: 0,
         thread: PhantomData,
     })
+}
+
+/// Says which optional parameters are absent; those that it says nothing of are there.
+pub(super) fn set_absent(absent: &[bool]) {
+    with(Location::caller(), |context| {
+        context.absent = absent.iter().copied().collect();
+    });
+}
+
+/// Whether the optional parameter that is declared next is absent.
+pub(super) fn next_is_absent() -> bool {
+    let absent = with(Location::caller(), |context| context.absent.pop_front());
+    absent.flatten().unwrap_or(false)
 }
 
 /// Records an error.

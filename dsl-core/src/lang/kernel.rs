@@ -110,14 +110,14 @@ impl<Parameters> KernelSource<Parameters> {
     }
 
     /// Traces the body and verifies the result. All errors of the kernel come at once; a panic of
-    /// the body is one of them.
+    /// the body is one of them. `absent` are those of the optional parameters, in order, which are `None`.
     ///
     /// A kernel with loops is traced again, with bodies of loops run once more: what then differs follows
     /// from state of the host, and is an error.
-    pub fn trace(&self) -> Result<BlockFunc, Diagnostics> {
-        let first = self.traced(false)?;
+    pub fn trace(&self, absent: &[bool]) -> Result<BlockFunc, Diagnostics> {
+        let first = self.traced(false, absent)?;
         if repeat::has_loops(&first) {
-            let differs = match self.traced(true) {
+            let differs = match self.traced(true, absent) {
                 Ok(again) => repeat::difference(&first, &again),
                 Err(errors) => errors.iter().next().map(|error| error.loc.clone()),
             };
@@ -128,9 +128,10 @@ impl<Parameters> KernelSource<Parameters> {
         Ok(first)
     }
 
-    fn traced(&self, repeats: bool) -> Result<BlockFunc, Diagnostics> {
+    fn traced(&self, repeats: bool, absent: &[bool]) -> Result<BlockFunc, Diagnostics> {
         let mut panicked = None;
         let traced = context::trace(self.header.name, repeats, || {
+            context::set_absent(absent);
             panicked = catch_unwind(AssertUnwindSafe(|| (self.body)())).err();
         });
         let Some(payload) = panicked else {
@@ -158,21 +159,3 @@ impl<Parameters> KernelSource<Parameters> {
         }
     }
 }
-
-/// A type that a parameter of a kernel can have.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be a parameter of a kernel",
-    note = "parameters are `Ptr<T>`, `PtrMut<T>`, `Tensor<T, RANK>`, `TensorMut<T, RANK>` and numbers such as `i32` and `f32`"
-)]
-pub trait KernelParameter: Sealed {
-    /// What the body of the kernel sees.
-    type Handle;
-    /// Declares the parameter in the trace.
-    fn declare(name: &str) -> Self::Handle;
-}
-
-/// Only types of this crate are parameters: a launch relies on what they declare.
-pub(super) mod sealed {
-    pub trait Sealed {}
-}
-use sealed::Sealed;

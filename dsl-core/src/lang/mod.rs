@@ -22,6 +22,7 @@ pub mod lookup;
 pub mod math;
 pub mod memory;
 pub mod operators;
+mod parameter;
 pub mod ptr;
 pub mod reduce;
 mod repeat;
@@ -36,8 +37,9 @@ pub use context::{Handle, is_tracing};
 pub use control::range;
 pub use element::{Bits, Element, Float, Int, LiteralOf, Numeric, SingleFloat};
 pub use identity::KernelIdentity;
-pub use kernel::{KernelHeader, KernelParameter, KernelSource, LoopOrder};
+pub use kernel::{KernelHeader, KernelSource, LoopOrder};
 pub use memory::{load, store};
+pub use parameter::{KernelArguments, KernelParameter};
 pub use ptr::{Ptr, PtrMut, PtrMutTile, PtrTile};
 pub use tensor::{Tensor, TensorMut};
 pub use tile::{
@@ -48,8 +50,9 @@ pub use tile::{
 /// What the output of the macros names.
 pub mod generated {
     pub use super::identity::KernelIdentity;
-    pub use super::kernel::{KernelHeader, KernelParameter, KernelSource, LoopOrder};
-    pub use super::{control, operators};
+    pub use super::kernel::{KernelHeader, KernelSource, LoopOrder};
+    pub use super::parameter::{KernelArguments, KernelParameter};
+    pub use super::{Scalar, control, operators};
     pub use crate::diagnostic::Loc;
 }
 

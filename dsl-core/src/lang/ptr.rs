@@ -6,11 +6,10 @@ use std::panic::Location;
 
 use super::context::{self, Context, Handle};
 use super::element::{Element, HostNumber, LiteralOf};
-use super::kernel::KernelParameter;
-use super::kernel::sealed::Sealed;
+use super::parameter::KernelParameter;
+use super::parameter::sealed::Sealed;
 use super::tile::{DeviceValue, Scalar, Tile};
-use crate::ir::number::for_each_number;
-use crate::ir::{Access, BinaryOp, DType, Number, Value};
+use crate::ir::{Access, BinaryOp, DType, Value};
 
 /// An element offset from the start of an argument. Without offset it is the start itself.
 #[derive(Clone, Copy)]
@@ -202,28 +201,5 @@ impl<T: Element> KernelParameter for PtrMut<T> {
     type Handle = Self;
     fn declare(name: &str) -> Self {
         Self::at(declare(name, T::DTYPE, Access::ReadWrite))
-    }
-}
-
-macro_rules! scalar_parameters {
-    ($($Host:ty)*) => { $(
-        impl Sealed for $Host {}
-        impl KernelParameter for $Host {
-            type Handle = Scalar<$Host>;
-            fn declare(name: &str) -> Scalar<$Host> {
-                Scalar::from_handle(context::emit(Location::caller(), |context| {
-                    context.builder.scalar_parameter(name, <$Host>::DTYPE)
-                }))
-            }
-        }
-    )* };
-}
-for_each_number!(scalar_parameters);
-
-impl<T: Element> Sealed for Scalar<T> {}
-impl<T: Element + KernelParameter<Handle = Scalar<T>>> KernelParameter for Scalar<T> {
-    type Handle = Self;
-    fn declare(name: &str) -> Self {
-        T::declare(name)
     }
 }

@@ -7,9 +7,9 @@ use std::panic::Location;
 use super::context::{self, Context, Handle};
 use super::control::IntoIndex;
 use super::element::Element;
-use super::kernel::KernelParameter;
-use super::kernel::sealed::Sealed;
 use super::memory::{Source, Target};
+use super::parameter::KernelParameter;
+use super::parameter::sealed::Sealed;
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
 use crate::ir::{Access, Op, Parameter, Shape, Space, Type, Value, op};
 
