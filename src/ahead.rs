@@ -9,7 +9,8 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use exactile_core::facts::{Facts, Known};
-use exactile_core::launch::Launch;
+use exactile_core::ir::Grid;
+use exactile_core::launch::{Launch, Passed};
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::BlockFunc;
 use exactile_store::Store;
@@ -19,6 +20,7 @@ use crate::compile::{ORDINARY, Prepared, StageTime, compile_times};
 use crate::device::Device;
 use crate::error::Result;
 use crate::proofs::Reach;
+use crate::slot::Slot;
 
 /// Stack of a thread that compiles: that of a main thread, since passes recurse into nested regions.
 const STACK: usize = 8 << 20;
@@ -28,37 +30,40 @@ pub(crate) struct Request {
     key: LaunchKey,
 }
 
+/// Where the block IR for a request is.
+pub(crate) struct Place<'a> {
+    device: &'a Device,
+    request: &'a Request,
+    slot: Arc<Slot<Prepared>>,
+    /// Whether an earlier launch proved those that reach as far in bounds, if that was asked.
+    pub(crate) is_proved: bool,
+}
+
 impl Request {
     /// The bounds of `options` do not matter: checked and unchecked code is made of the same request.
     pub(crate) fn new(kernel: Identity, options: Options, launch: &Launch<'_>) -> Self {
         let arguments = launch.arguments.iter();
-        let facts = Facts {
-            arguments: arguments.map(|&argument| Known::of(argument)).collect(),
-            // The conditions are those of code that is yet to be made.
-            ..Facts::default()
-        };
-        let options = Options {
-            bounds: Bounds::Checked,
-            ..options
-        };
         Self {
             key: LaunchKey {
                 kernel,
-                options,
-                facts,
+                options: Options {
+                    bounds: Bounds::Checked,
+                    ..options
+                },
+                arguments: arguments.map(|&it| Known::of(it).code()).collect(),
             },
         }
     }
 
-    /// The kernel for arguments like these; `trace` gives its IR when it is needed.
-    pub(crate) fn prepared(
-        &self,
-        device: &Device,
-        trace: impl FnOnce() -> Result<BlockFunc>,
-    ) -> Result<Arc<Prepared>> {
-        device.cache().prepared(&self.key, || {
-            Prepared::new(device, &self.key.options, &self.key.facts, trace)
-        })
+    /// Where the kernel for launches like this one is.
+    pub(crate) fn place<'a>(&'a self, device: &'a Device, reach: Option<&Reach>) -> Place<'a> {
+        let (slot, is_proved) = device.cache().place(&self.key, reach);
+        Place {
+            device,
+            request: self,
+            slot,
+            is_proved,
+        }
     }
 
     /// The request for later.
@@ -70,10 +75,29 @@ impl Request {
     ) -> Job {
         Job {
             request: self,
+            grid: launch.grid,
+            arguments: launch.arguments.to_vec(),
             reach: Reach::of(launch),
             trace: Box::new(trace),
             needed,
         }
+    }
+}
+
+impl Place<'_> {
+    /// The kernel; `trace` gives its IR when it is needed.
+    pub(crate) fn prepared(&self, trace: impl FnOnce() -> Result<BlockFunc>) -> Result<&Prepared> {
+        let key = &self.request.key;
+        // Made without the lock on the tables: other kernels go on.
+        self.slot
+            .get_or_make(|| Prepared::new(self.device, &key.options, &key.facts(), trace))
+    }
+
+    /// Notes a checked launch without an error.
+    pub(crate) fn prove(&self, reach: Reach) {
+        self.device
+            .cache()
+            .prove(&self.request.key, &self.slot, reach);
     }
 }
 
@@ -91,6 +115,8 @@ pub(crate) enum Needed {
 /// A recorded launch: what to compile for it, on any thread.
 pub struct Job {
     request: Request,
+    grid: Grid,
+    arguments: Vec<Passed>,
     reach: Reach,
     trace: Box<dyn Fn() -> Result<BlockFunc> + Send + Sync>,
     needed: Needed,
@@ -98,8 +124,10 @@ pub struct Job {
 
 impl Job {
     fn compile(&self, device: &Device) -> Result<()> {
-        let prepared = self.request.prepared(device, &self.trace)?;
-        let proves = device.trusts_proofs() && prepared.proofs.are_possible();
+        let place = self.request.place(device, None);
+        let prepared = place.prepared(&self.trace)?;
+        let proves = device.trusts_proofs() && prepared.is_provable;
+        let launch = Launch::new(self.grid, &self.arguments);
         let bounds: &[Bounds] = match self.needed {
             Needed::Checked => &[Bounds::Checked],
             Needed::Unchecked => &[Bounds::Unchecked],
@@ -107,7 +135,7 @@ impl Job {
             Needed::Safe => &[Bounds::Checked],
         };
         for &bounds in bounds {
-            prepared.code(device, bounds, &self.reach.launch())?;
+            prepared.code(device, bounds, &launch)?;
         }
         Ok(())
     }
@@ -115,18 +143,20 @@ impl Job {
     /// The times of all stages for `target`, as [`Kernel::compile_times`](crate::Kernel::compile_times) has
     /// them, of checked code for this launch. That for a GPU is taken from `store` where it is there, and kept there.
     pub fn compile_times(&self, target: &Target, store: Option<&Store>) -> Result<Vec<StageTime>> {
-        let LaunchKey { options, facts, .. } = &self.request.key;
+        let key = &self.request.key;
         let facts = Facts {
-            arguments: facts.arguments.clone(),
+            arguments: key.facts().arguments,
             ..ORDINARY
         };
-        compile_times(target, options, &facts, store, &self.trace)
+        compile_times(target, &key.options, &facts, store, &self.trace)
     }
 }
 
 /// The launches that threads record in place of running them, innermost recording last.
 #[derive(Default)]
 pub(crate) struct Recordings {
+    /// How many there are, for launches to pass by without the lock.
+    count: AtomicUsize,
     active: Mutex<Vec<(ThreadId, Vec<Job>)>>,
 }
 
@@ -137,8 +167,11 @@ impl Recordings {
     }
 
     pub(crate) fn is_active(&self) -> bool {
-        let active = self.active();
-        !active.is_empty() && active.iter().any(|(id, _)| *id == thread::current().id())
+        // A thread that records has counted itself.
+        self.count.load(Ordering::Relaxed) > 0 && {
+            let this = thread::current().id();
+            self.active().iter().any(|(id, _)| *id == this)
+        }
     }
 
     pub(crate) fn note(&self, job: Job) {
@@ -151,6 +184,7 @@ impl Recordings {
     pub(crate) fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<Vec<Job>> {
         let this = thread::current().id();
         self.active().push((this, Vec::new()));
+        self.count.fetch_add(1, Ordering::Relaxed);
         // Even where `work` panics: the next launches must run.
         let _end = Ending(self);
         work()?;
@@ -171,6 +205,7 @@ impl Drop for Ending<'_> {
         let mut active = self.0.active();
         if let Some(last) = active.iter().rposition(|(id, _)| *id == this) {
             active.remove(last);
+            self.0.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -3,8 +3,9 @@
 use exactile_core::for_each_number;
 use exactile_core::ir::Number;
 use exactile_core::lang::{Element, Ptr, PtrMut, Scalar, Tensor, TensorMut};
+use smallvec::SmallVec;
 
-use crate::bound::Bound;
+use crate::bound::{Absent, Bound, FEW};
 use crate::buffer::Buffer;
 use crate::tensor::{Extents, TensorView, TensorViewMut};
 
@@ -25,9 +26,9 @@ pub trait Argument<'a, P> {
 /// The arguments of a launch, as the IR declares them.
 #[derive(Default)]
 pub struct BoundArguments<'a> {
-    pub(crate) list: Vec<Bound<'a>>,
+    pub(crate) list: SmallVec<[Bound<'a>; FEW]>,
     /// For each optional parameter, whether nothing was passed.
-    pub(crate) absent: Vec<bool>,
+    pub(crate) absent: Absent,
 }
 
 impl<'a> BoundArguments<'a> {
@@ -144,13 +145,11 @@ impl<'a, A: Argument<'a, P>, P, const N: usize> Argument<'a, [P; N]> for [A; N] 
 pub trait Arguments<'a, P> {
     /// Binds all in order.
     #[doc(hidden)]
-    fn bind_all(self) -> BoundArguments<'a>;
+    fn bind_all(self, bound: &mut BoundArguments<'a>);
 }
 
 impl<'a> Arguments<'a, ()> for () {
-    fn bind_all(self) -> BoundArguments<'a> {
-        BoundArguments::default()
-    }
+    fn bind_all(self, _bound: &mut BoundArguments<'a>) {}
 }
 
 /// Tuples of all lengths up to that of the list.
@@ -162,12 +161,10 @@ macro_rules! tuples {
     };
     (@one $($A:ident $P:ident)*) => {
         impl<'a, $($A: Argument<'a, $P>, $P),*> Arguments<'a, ($($P,)*)> for ($($A,)*) {
-            fn bind_all(self) -> BoundArguments<'a> {
+            fn bind_all(self, bound: &mut BoundArguments<'a>) {
                 #[expect(non_snake_case, reason = "named as the types")]
                 let ($($A,)*) = self;
-                let mut bound = BoundArguments::default();
-                $($A.bind(&mut bound);)*
-                bound
+                $($A.bind(bound);)*
             }
         }
     };

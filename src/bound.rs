@@ -2,9 +2,16 @@
 
 use exactile_core::ir::{Access, Literal};
 use exactile_core::launch::Passed;
+use smallvec::SmallVec;
 
 use crate::buffer::Storage;
 use crate::device::Device;
+
+/// So many arguments are held without an allocation: those of three tensors of rank 3, and some more.
+pub(crate) const FEW: usize = 24;
+
+/// For each optional parameter, whether nothing was passed.
+pub(crate) type Absent = SmallVec<[bool; 16]>;
 
 /// An argument bound to a parameter.
 pub(crate) enum Bound<'a> {

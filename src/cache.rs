@@ -6,27 +6,43 @@
 //! code, and so do checked and unchecked code where nothing is checked, or levels of determinism
 //! that come to the same. What a GPU runs is kept on disk too, see [`crate::disk`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use exactile_core::facts::Facts;
+use exactile_core::facts::{Facts, Known};
 use exactile_core::ir::Func;
 use exactile_core::lang::KernelIdentity;
 use exactile_core::target::Options;
 use exactile_store::sum;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
+use crate::bound::{Absent, FEW};
 use crate::code::Runs;
 use crate::compile::{Prepared, StageTime};
 use crate::error::Result;
+use crate::proofs::{Proofs, Reach};
 use crate::slot::Slot;
 
-/// What a launch knows about a kernel without tracing it.
+/// What a launch knows about a kernel without tracing it: plain data.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct LaunchKey {
     pub(crate) kernel: Identity,
     /// For checked code; the unchecked is made of the same.
     pub(crate) options: Options,
-    pub(crate) facts: Facts,
+    /// The codes of what is known of each argument.
+    pub(crate) arguments: SmallVec<[u8; FEW]>,
+}
+
+impl LaunchKey {
+    /// What is known of each argument; the conditions are those of code that is yet to be made.
+    pub(crate) fn facts(&self) -> Facts {
+        let codes = self.arguments.iter();
+        Facts {
+            arguments: codes.map(|&code| Known::of_code(code)).collect(),
+            ..Facts::default()
+        }
+    }
 }
 
 /// What tells a kernel from all others.
@@ -35,7 +51,7 @@ pub(crate) enum Identity {
     /// A function marked `#[kernel]`, with which of its optional parameters are absent.
     Function {
         kernel: KernelIdentity,
-        absent: Vec<bool>,
+        absent: Absent,
     },
     /// IR in text form, with the file that errors name.
     Text { file: Arc<str>, source: Arc<str> },
@@ -77,9 +93,16 @@ pub struct Costs {
     pub seconds: BTreeMap<&'static str, f64>,
 }
 
+/// The block IR for launches with one key, and which of them are in bounds.
+#[derive(Default)]
+struct Launched {
+    prepared: Arc<Slot<Prepared>>,
+    proofs: Proofs,
+}
+
 #[derive(Default)]
 struct Tables {
-    by_launch: HashMap<LaunchKey, Arc<Slot<Arc<Prepared>>>>,
+    by_launch: FxHashMap<LaunchKey, Launched>,
     by_code: BTreeMap<CodeKey, Arc<Slot<Arc<Runs>>>>,
     costs: Costs,
 }
@@ -115,19 +138,29 @@ impl Cache {
         }
     }
 
-    /// The block IR for launches with this key, made by `prepare` unless it is there.
-    pub(crate) fn prepared(
+    /// The place of the block IR for launches with this key, and whether those that reach as far, if that is
+    /// asked, are proved in bounds. It is the one lock of a launch that finds its code made.
+    pub(crate) fn place(
         &self,
         key: &LaunchKey,
-        prepare: impl FnOnce() -> Result<Prepared>,
-    ) -> Result<Arc<Prepared>> {
-        let known = self.tables().by_launch.get(key).cloned();
-        let slot = known.unwrap_or_else(|| {
-            let mut tables = self.tables();
-            Arc::clone(tables.by_launch.entry(key.clone()).or_default())
-        });
-        // Made without the lock on the tables: other kernels go on.
-        slot.get_or_make(|| prepare().map(Arc::new))
+        reach: Option<&Reach>,
+    ) -> (Arc<Slot<Prepared>>, bool) {
+        let mut tables = self.tables();
+        if let Some(launched) = tables.by_launch.get(key) {
+            let is_proved = reach.is_some_and(|reach| launched.proofs.hold(reach));
+            return (Arc::clone(&launched.prepared), is_proved);
+        }
+        let launched = tables.by_launch.entry(key.clone()).or_default();
+        (Arc::clone(&launched.prepared), false)
+    }
+
+    /// Notes a checked launch without an error of the IR in this place, unless another is there by now.
+    pub(crate) fn prove(&self, key: &LaunchKey, place: &Arc<Slot<Prepared>>, reach: Reach) {
+        if let Some(launched) = self.tables().by_launch.get_mut(key)
+            && Arc::ptr_eq(&launched.prepared, place)
+        {
+            launched.proofs.add(reach);
+        }
     }
 
     /// The code for a key, made by `make` unless it is there.
@@ -137,7 +170,7 @@ impl Cache {
         make: impl FnOnce() -> Result<Runs>,
     ) -> Result<Arc<Runs>> {
         let slot = Arc::clone(self.tables().by_code.entry(key).or_default());
-        slot.get_or_make(|| make().map(Arc::new))
+        slot.get_or_make(|| make().map(Arc::new)).cloned()
     }
 
     /// Notes that a backend makes a code.

@@ -4,7 +4,6 @@
 //! error.
 
 use std::io::{Write, stderr};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::Diagnostics;
@@ -25,7 +24,6 @@ use crate::cuda::{self, Gpu, GridMapping, Ptx};
 use crate::device::{Device, DeviceKind};
 use crate::disk::{Origin, Place};
 use crate::error::{Error, Result};
-use crate::proofs::Proofs;
 use crate::slot::Slot;
 
 /// How long a stage of a compilation took.
@@ -42,14 +40,14 @@ pub(crate) struct Prepared {
     /// What is lowered; for the interpreter, which runs the specification, what was traced.
     block: BlockFunc,
     options: Options,
-    /// The launches that a checked one proved in bounds.
-    pub(crate) proofs: Proofs,
+    /// Whether a checked launch without an error proves later ones in bounds: the accesses ignore memory.
+    pub(crate) is_provable: bool,
     /// What launches must be like for code that relies on it.
     conditions: Conditions,
     /// Of what a GPU runs.
     origin: Option<Origin>,
     /// Code by whether it checks bounds, by which conditions it relies on, and by whether it splits the grid itself.
-    codes: [[[[Slot<Arc<Code>>; 2]; 2]; 2]; 2],
+    codes: [[[[Slot<Code>; 2]; 2]; 2]; 2],
 }
 
 impl Prepared {
@@ -64,13 +62,13 @@ impl Prepared {
         let prepared = trace().and_then(|traced| {
             compilation.begin("trace", &traced);
             let origin = device.gpu().map(|_| Origin::of(&traced, facts));
-            let provable = accesses_ignore_memory(&traced, options.determinism);
+            let is_provable = accesses_ignore_memory(&traced, options.determinism);
             let block = compilation.front(traced.clone(), device, options, facts)?;
             let conditions = Conditions::of(&traced, &block, &device.target());
             Ok(Self {
                 block,
                 options: *options,
-                proofs: Proofs::new(provable),
+                is_provable,
                 conditions,
                 origin,
                 codes: Default::default(),
@@ -86,7 +84,7 @@ impl Prepared {
         device: &Device,
         bounds: Bounds,
         launch: &Launch<'_>,
-    ) -> Result<Arc<Code>> {
+    ) -> Result<&Code> {
         let facts = self.conditions.facts(launch);
         let grid = match device.gpu() {
             Some(_) => GridMapping::of(launch.grid),
@@ -121,7 +119,7 @@ impl Prepared {
                 (None, _) | (_, None) => compilation.on_host(&self.block, device, &options, &facts),
             };
             device.cache().spent(&compilation.times);
-            made.map(Arc::new)
+            made
         })
     }
 }

@@ -16,6 +16,7 @@ use crate::listing::{ListingStage, listing};
 /// A kernel with its configuration, as calling a `#[kernel]` function gives it.
 ///
 /// `P` is the tuple of its parameter types.
+#[must_use = "a kernel does nothing until it is launched"]
 pub struct Kernel<P> {
     pub(crate) source: KernelSource<P>,
     pub(crate) determinism: Determinism,
@@ -52,7 +53,6 @@ impl<P> fmt::Debug for Kernel<P> {
 impl<P> Kernel<P> {
     /// Promises another level of determinism than the default, `Exact`. It becomes part of the
     /// IR; an op that cannot honour it is an error with its source line.
-    #[must_use]
     pub fn determinism(mut self, level: Determinism) -> Self {
         self.determinism = level;
         self
@@ -69,8 +69,8 @@ impl<P> Kernel<P> {
     }
 
     /// The configuration, printed.
-    pub fn config(&self) -> &str {
-        &self.source.header().config
+    pub fn config(&self) -> String {
+        self.source.identity().config()
     }
 
     /// Traces the kernel, verifies it and resolves its flags, without a device: errors in shapes

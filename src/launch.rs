@@ -14,10 +14,11 @@ use exactile_core::launch::{Argument, Input, Launch, LaunchError, Passed};
 use exactile_core::target::{Bounds, BoundsError};
 use exactile_core::verify::BlockFunc;
 use exactile_cranelift::StandardFloats;
+use smallvec::SmallVec;
 
 use crate::ahead::{Needed, Request};
-use crate::arguments::Arguments;
-use crate::bound::Bound;
+use crate::arguments::{Arguments, BoundArguments};
+use crate::bound::{Absent, Bound, FEW};
 use crate::buffer::Storage;
 use crate::cache::Identity;
 use crate::code::{Accessed, Code, Runs};
@@ -48,25 +49,30 @@ impl<P> Kernel<P> {
     ) -> Result<()> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let bound = arguments.bind_all();
-        let (arguments, absent) = (bound.list, bound.absent);
-        let passed: Vec<Passed> = arguments.iter().map(Bound::passed).collect();
+        let mut bound = BoundArguments::default();
+        arguments.bind_all(&mut bound);
+        let (arguments, absent) = (bound.list.as_mut_slice(), &bound.absent);
+        let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
+        passed.extend(arguments.iter().map(Bound::passed));
         let launch = Launch::new(grid, &passed);
-        let request = self.request(&launch, &absent);
+        let request = self.request(&launch, absent);
         if device.is_recording() {
-            device.note(request.job(&launch, self.tracer(absent), Needed::Safe));
+            device.note(request.job(&launch, self.tracer(absent.clone()), Needed::Safe));
             return Ok(());
         }
-        let prepared = request.prepared(device, || self.trace_without(&absent))?;
         let reach = Reach::of(&launch);
-        if device.trusts_proofs() && prepared.proofs.hold(&reach) {
+        let place = request.place(device, Some(&reach));
+        let prepared = place.prepared(|| self.trace_without(absent))?;
+        if place.is_proved && device.trusts_proofs() {
             let code = prepared.code(device, Bounds::Unchecked, &launch)?;
             // SAFETY: a checked launch of the same IR with the same grid, scalars and lengths had
             // every access in bounds, and the accesses depend on nothing else.
-            return unsafe { run(device, &code, &launch, arguments) };
+            return unsafe { run(device, code, &launch, arguments) };
         }
-        run_checked(device, &prepared, &launch, arguments)?;
-        prepared.proofs.add(reach);
+        run_checked(device, prepared, &launch, arguments)?;
+        if prepared.is_provable {
+            place.prove(reach);
+        }
         Ok(())
     }
 
@@ -83,32 +89,35 @@ impl<P> Kernel<P> {
     ) -> Result<()> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let bound = arguments.bind_all();
-        let (arguments, absent) = (bound.list, bound.absent);
-        let passed: Vec<Passed> = arguments.iter().map(Bound::passed).collect();
+        let mut bound = BoundArguments::default();
+        arguments.bind_all(&mut bound);
+        let (arguments, absent) = (bound.list.as_mut_slice(), &bound.absent);
+        let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
+        passed.extend(arguments.iter().map(Bound::passed));
         let launch = Launch::new(grid, &passed);
-        let request = self.request(&launch, &absent);
+        let request = self.request(&launch, absent);
         if device.is_recording() {
-            device.note(request.job(&launch, self.tracer(absent), Needed::Unchecked));
+            device.note(request.job(&launch, self.tracer(absent.clone()), Needed::Unchecked));
             return Ok(());
         }
-        let prepared = request.prepared(device, || self.trace_without(&absent))?;
+        let place = request.place(device, None);
+        let prepared = place.prepared(|| self.trace_without(absent))?;
         let code = prepared.code(device, Bounds::Unchecked, &launch)?;
         // SAFETY: handed on to the caller.
-        unsafe { run(device, &code, &launch, arguments) }
+        unsafe { run(device, code, &launch, arguments) }
     }
 
-    fn request(&self, launch: &Launch<'_>, absent: &[bool]) -> Request {
+    fn request(&self, launch: &Launch<'_>, absent: &Absent) -> Request {
         let options = self.options(Bounds::Checked);
         let kernel = Identity::Function {
             kernel: self.source.identity().clone(),
-            absent: absent.to_vec(),
+            absent: absent.clone(),
         };
         Request::new(kernel, options, launch)
     }
 
     /// The trace, for another thread.
-    fn tracer(&self, absent: Vec<bool>) -> impl Fn() -> Result<BlockFunc> + Send + Sync + 'static {
+    fn tracer(&self, absent: Absent) -> impl Fn() -> Result<BlockFunc> + Send + Sync + 'static {
         let kernel = Kernel {
             source: self.source.erased(),
             determinism: self.determinism,
@@ -134,12 +143,12 @@ pub(crate) fn run_checked(
     device: &Device,
     prepared: &Prepared,
     launch: &Launch<'_>,
-    arguments: Vec<Bound<'_>>,
+    arguments: &mut [Bound<'_>],
 ) -> Result<()> {
     let code = prepared.code(device, Bounds::Checked, launch)?;
     // SAFETY: every access is checked, or to a tile of a tensor that this launch has shown to lie in its
     // memory.
-    unsafe { run(device, &code, launch, arguments) }
+    unsafe { run(device, code, launch, arguments) }
 }
 
 /// Runs compiled code; on the host it has ended when this returns.
@@ -150,9 +159,9 @@ unsafe fn run(
     device: &Device,
     code: &Code,
     launch: &Launch<'_>,
-    mut arguments: Vec<Bound<'_>>,
+    arguments: &mut [Bound<'_>],
 ) -> Result<()> {
-    check_places(device, &arguments)?;
+    check_places(device, arguments)?;
     let grid = launch.grid;
     if grid.contains(&0) {
         return Ok(());
@@ -162,7 +171,9 @@ unsafe fn run(
         match &*code.runs {
             Runs::Gpu(code) => cuda::launch(device, code, launch),
             runs @ (Runs::Interpreter(_) | Runs::Lanes(_) | Runs::Cpu(_)) => {
-                run_on_host(device, runs, grid, &mut host_arguments(&mut arguments)?)
+                let mut list = SmallVec::new();
+                host_arguments(arguments, &mut list)?;
+                run_on_host(device, runs, grid, &mut list)
             }
         }
     };
@@ -199,20 +210,22 @@ impl Failure {
     }
 }
 
-fn host_arguments<'b>(arguments: &'b mut [Bound<'_>]) -> Result<Vec<Argument<'b>>> {
-    let on_gpu = || Error::Device("host code cannot use the memory of a GPU".to_string());
-    arguments
-        .iter_mut()
-        .map(|argument| match argument {
-            Bound::Read(_, Storage::Host(memory)) => Ok(Argument::Read(memory.bytes())),
-            Bound::ReadWrite(_, Storage::Host(memory)) => {
-                Ok(Argument::ReadWrite(memory.bytes_mut()))
+fn host_arguments<'b>(
+    arguments: &'b mut [Bound<'_>],
+    list: &mut SmallVec<[Argument<'b>; FEW]>,
+) -> Result<()> {
+    for argument in arguments {
+        list.push(match argument {
+            Bound::Read(_, Storage::Host(memory)) => Argument::Read(memory.bytes()),
+            Bound::ReadWrite(_, Storage::Host(memory)) => Argument::ReadWrite(memory.bytes_mut()),
+            Bound::Read(_, Storage::Gpu(_)) | Bound::ReadWrite(_, Storage::Gpu(_)) => {
+                let message = "host code cannot use the memory of a GPU";
+                return Err(Error::Device(message.to_string()));
             }
-            Bound::Read(_, Storage::Gpu(_)) => Err(on_gpu()),
-            Bound::ReadWrite(_, Storage::Gpu(_)) => Err(on_gpu()),
-            Bound::Scalar(literal) => Ok(Argument::Scalar(*literal)),
-        })
-        .collect()
+            Bound::Scalar(literal) => Argument::Scalar(*literal),
+        });
+    }
+    Ok(())
 }
 
 /// # Safety
@@ -271,8 +284,8 @@ mod cuda {
         let on_host = || failed("a GPU cannot use host memory".to_string());
         let gpu = device.gpu().ok_or_else(on_host)?;
         let checked = code.kernel.ptx().has_bounds_checks();
-        let mut errors = gpu.lock_errors();
-        let record = checked.then_some(&*errors);
+        let mut errors = checked.then(|| gpu.lock_errors());
+        let record = errors.as_deref();
         // SAFETY: handed on to the caller; one stream orders all work of the device.
         unsafe {
             let kernel = &code.kernel;
@@ -280,11 +293,11 @@ mod cuda {
         }
         .map_err(|error| failed(error.to_string()))?;
         gpu.mark_end().map_err(|error| failed(error.to_string()))?;
-        if !checked {
+        let Some(errors) = &mut errors else {
             return Ok(());
-        }
+        };
         match gpu
-            .take_error(&mut errors)
+            .take_error(errors)
             .map_err(|error| failed(error.to_string()))?
         {
             None => Ok(()),

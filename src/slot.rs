@@ -3,87 +3,79 @@
 //! What makes it may run the user's code and takes long, so no lock is held meanwhile: other threads
 //! wait until it is made, and the same thread, which would wait for itself, gets an error.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
 use crate::error::{Error, Result};
 
-/// A place for one value. A failure leaves it empty for the next one who needs it.
+/// A place for one value. A failure leaves it empty for the next one who needs it. Once it is made, it is read
+/// without a lock.
 pub(crate) struct Slot<T> {
-    state: Mutex<State<T>>,
+    made: OnceLock<T>,
+    /// The thread that makes it now.
+    maker: Mutex<Option<ThreadId>>,
     changed: Condvar,
-}
-
-enum State<T> {
-    Empty,
-    Making(ThreadId),
-    Made(T),
 }
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
         Self {
-            state: Mutex::new(State::Empty),
+            made: OnceLock::new(),
+            maker: Mutex::new(None),
             changed: Condvar::new(),
         }
     }
 }
 
 impl<T> Slot<T> {
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn maker(&self) -> MutexGuard<'_, Option<ThreadId>> {
         // Nothing panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.maker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_made(&self) -> bool {
-        matches!(*self.state(), State::Made(_))
+        self.made.get().is_some()
     }
-}
 
-impl<T: Clone> Slot<T> {
-    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
         let this = thread::current().id();
-        let mut state = self.state();
+        let mut maker = self.maker();
         loop {
-            match &*state {
-                State::Made(made) => return Ok(made.clone()),
-                State::Making(maker) if *maker == this => {
+            // It is made before its maker says that it has ended.
+            if let Some(made) = self.made.get() {
+                return Ok(made);
+            }
+            match *maker {
+                Some(maker) if maker == this => {
                     return Err(Error::Invalid(
                         "a kernel is needed while this thread compiles it".to_string(),
                     ));
                 }
-                State::Making(_) => {
-                    let woken = self.changed.wait(state);
-                    state = woken.unwrap_or_else(PoisonError::into_inner);
+                Some(_) => {
+                    let woken = self.changed.wait(maker);
+                    maker = woken.unwrap_or_else(PoisonError::into_inner);
                 }
-                State::Empty => break,
+                None => break,
             }
         }
-        *state = State::Making(this);
-        drop(state);
-        let mut making = Making {
-            slot: self,
-            made: None,
-        };
+        *maker = Some(this);
+        drop(maker);
+        let _making = Making(self);
         let made = make()?;
-        making.made = Some(made.clone());
-        Ok(made)
+        Ok(self.made.get_or_init(|| made))
     }
 }
 
 /// Ends the making and wakes all who wait, even after a panic.
-struct Making<'a, T> {
-    slot: &'a Slot<T>,
-    made: Option<T>,
-}
+struct Making<'a, T>(&'a Slot<T>);
 
 impl<T> Drop for Making<'_, T> {
     fn drop(&mut self) {
-        *self.slot.state() = match self.made.take() {
-            Some(made) => State::Made(made),
-            None => State::Empty,
-        };
-        self.slot.changed.notify_all();
+        *self.0.maker() = None;
+        self.0.changed.notify_all();
     }
 }
 
@@ -110,7 +102,7 @@ mod tests {
                         thread::yield_now();
                         Ok(makers.fetch_add(1, Ordering::Relaxed))
                     });
-                    assert_eq!(made.expect("is made"), 0);
+                    assert_eq!(*made.expect("is made"), 0);
                 });
             }
         });
@@ -135,7 +127,7 @@ mod tests {
                     assert!(!catch_unwind(failing).is_ok_and(|made| made.is_ok()));
                 });
                 begin.wait();
-                assert_eq!(slot.get_or_make(|| Ok(3)).expect("is made"), 3);
+                assert_eq!(*slot.get_or_make(|| Ok(3)).expect("is made"), 3);
             });
         }
     }
@@ -167,7 +159,7 @@ mod tests {
                         }
                     };
                     match catch_unwind(AssertUnwindSafe(|| slot.get_or_make(make))) {
-                        Ok(Ok(value)) => return assert_eq!(value, 7),
+                        Ok(Ok(&value)) => return assert_eq!(value, 7),
                         Ok(Err(error)) => {
                             assert!(error.to_string().contains("on purpose"), "{error}")
                         }
@@ -190,12 +182,12 @@ mod tests {
     #[test]
     fn a_maker_that_needs_it_gets_an_error() {
         let slot = Slot::default();
-        let made = slot.get_or_make(|| slot.get_or_make(|| Ok(1)));
+        let made = slot.get_or_make(|| slot.get_or_make(|| Ok(1)).copied());
         let message = made.expect_err("needs itself").to_string();
         assert!(
             message.contains("while this thread compiles it"),
             "{message}"
         );
-        assert_eq!(slot.get_or_make(|| Ok(2)).expect("is made"), 2);
+        assert_eq!(*slot.get_or_make(|| Ok(2)).expect("is made"), 2);
     }
 }

@@ -119,8 +119,10 @@ impl TextKernel {
             device.note(request.job(&launch, move || Ok(func.clone()), Needed::Checked));
             return Ok(());
         }
-        let prepared = request.prepared(device, || Ok(self.func.clone()))?;
-        run_checked(device, &prepared, &launch, bound)?;
+        let place = request.place(device, None);
+        let prepared = place.prepared(|| Ok(self.func.clone()))?;
+        run_checked(device, prepared, &launch, &mut bound)?;
+        drop(bound);
         device.synchronize()?;
         for (parameter, storage) in self.func.parameters.iter().zip(&storages) {
             if let (Uploaded::Memory(storage), Access::ReadWrite) = (storage, parameter.access)

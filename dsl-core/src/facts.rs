@@ -39,6 +39,25 @@ impl Known {
         }
     }
 
+    /// A byte for it.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Divisor(divisor) => divisor.trailing_zeros() as u8,
+            Self::One => u8::MAX,
+        }
+    }
+
+    /// What has this code.
+    #[must_use]
+    pub fn of_code(code: u8) -> Self {
+        match code {
+            u8::MAX => Self::One,
+            // A divisor is a power of two up to [`DIVISOR`].
+            _ => Self::Divisor(1 << code.min(31)),
+        }
+    }
+
     fn of_scalar(literal: Literal) -> Self {
         let integer = match literal.dtype.class() {
             Class::Signed | Class::Unsigned => literal.integer(),
@@ -77,6 +96,7 @@ mod tests {
                 Known::Divisor(divisor)
             };
             assert_eq!(found, expected);
+            assert_eq!(Known::of_code(found.code()), found);
         }
     }
 }

@@ -160,9 +160,7 @@ fn function(kernel: &Kernel) -> TokenStream {
         true => quote!(::exactile::__private::LoopOrder::OfTiles),
         false => quote!(::exactile::__private::LoopOrder::Whole),
     };
-    let location = quote_spanned! {name.span()=>
-        ::exactile::__private::Loc::new(file!(), line!(), column!())
-    };
+    let place = quote_spanned!(name.span()=> file: file!(), place: [line!(), column!()],);
     quote! {
         #(#attributes)*
         #lints
@@ -170,18 +168,17 @@ fn function(kernel: &Kernel) -> TokenStream {
         #visibility fn #name #generics (
             #config: #name::Config,
         ) -> ::exactile::Kernel<(#(#types,)*)> #where_clause {
-            let source = ::exactile::__private::KernelSource::new(
+            let source = ::exactile::__private::KernelSource::new::<
+                (#(::core::marker::PhantomData<#generic_names>,)*),
+                #name::Config,
+            >(
                 ::exactile::__private::KernelHeader {
                     name: #text,
-                    location: #location,
-                    identity: ::exactile::__private::KernelIdentity::new::<
-                        #name::Config,
-                        (#(::core::marker::PhantomData<#generic_names>,)*),
-                    >(#config),
-                    config: ::std::format!("{:?}", #config),
+                    #place
                     schedule: #config.schedule,
                     order: #order,
                 },
+                #config,
                 move || {
                     #(#values)*
                     #(#declarations)*

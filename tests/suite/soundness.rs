@@ -191,19 +191,18 @@ fn a_mask_behind_a_tile_joins_the_tensors_own() {
 /// A kernel that says it takes numbers, and declares a tensor: one that does not lie in its memory is checked.
 #[test]
 fn a_forged_tensor_is_checked() {
-    use exactile::__private::{KernelHeader, KernelIdentity, KernelSource, Loc, LoopOrder};
+    use exactile::__private::{KernelHeader, KernelSource, LoopOrder};
     use exactile_core::lang::KernelParameter;
 
     type Declared = (Ptr<f32>, i64, i64, PtrMut<f32>);
     let header = KernelHeader {
         name: "forged",
-        location: Loc::new("here", 1, 1),
-        identity: KernelIdentity::new::<u8, ()>(1),
-        config: String::new(),
+        file: "here",
+        place: [1, 1],
         schedule: Schedule::AUTO,
         order: LoopOrder::Whole,
     };
-    let source: KernelSource<Declared> = KernelSource::new(header, || {
+    let source: KernelSource<Declared> = KernelSource::new::<(), u8>(header, 1, || {
         let x = <Tensor<f32, 1> as KernelParameter>::declare("x");
         let y = <PtrMut<f32> as KernelParameter>::declare("y");
         store(y + arange(0, 8), load(x.tile([8]).at_offset([1i64 << 40])));

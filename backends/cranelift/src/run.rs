@@ -12,6 +12,7 @@ use exactile_core::launch::{
 };
 use exactile_core::target::{BoundsError, Target};
 use rayon::prelude::*;
+use smallvec::SmallVec;
 
 use crate::environment::StandardFloats;
 use crate::jit::Executable;
@@ -80,6 +81,9 @@ pub(crate) extern "C" fn out_of_bounds(
     }
 }
 
+/// So many arguments are laid out without an allocation.
+const FEW: usize = 24;
+
 /// Scratch memory starts at a line.
 const fn line() -> usize {
     Target::CPU.line_bytes as usize
@@ -91,15 +95,21 @@ struct Scratch {
 }
 
 impl Scratch {
+    /// Without an allocation where the code needs none.
     fn new(size: usize) -> Self {
-        Self {
-            bytes: vec![0; size + line()],
-        }
+        let bytes = match size {
+            0 => Vec::new(),
+            _ => vec![0; size + line()],
+        };
+        Self { bytes }
     }
 
     fn start(&mut self) -> *mut u8 {
         let address = self.bytes.as_mut_ptr();
-        let padding = address.align_offset(line()).min(line());
+        let padding = address
+            .align_offset(line())
+            .min(line())
+            .min(self.bytes.len());
         self.bytes[padding..].as_mut_ptr()
     }
 }
@@ -117,7 +127,7 @@ impl Executable {
         arguments: &mut [Argument<'_>],
         threads: Threads,
     ) -> Result<(), LaunchError> {
-        let passed: Vec<Passed> = arguments.iter().map(Argument::passed).collect();
+        let passed: SmallVec<[Passed; FEW]> = arguments.iter().map(Argument::passed).collect();
         check_arguments(&self.func().name, parameters(self.func()), &passed)?;
         let programs = check_grid(grid)?;
         let launch = Launch::new(grid, &passed);
@@ -126,12 +136,12 @@ impl Executable {
             Argument::ReadWrite(memory) => memory.as_mut_ptr() as u64,
             Argument::Scalar(literal) => literal.bits,
         });
-        let words: Vec<u64> = words.collect();
+        let words: SmallVec<[u64; FEW]> = words.collect();
         let lengths = parameters(self.func()).enumerate().map(|(index, (_, ty))| {
             let length = |(dtype, _)| launch.input(Input::Length(index, dtype));
             ty.pointee().and_then(length).unwrap_or(0).cast_signed()
         });
-        let lengths: Vec<i64> = lengths.collect();
+        let lengths: SmallVec<[i64; FEW]> = lengths.collect();
         let errors = Mutex::new(None);
         let context = LaunchContext {
             arguments: words.as_ptr(),
@@ -189,9 +199,10 @@ impl Executable {
             };
             return on_large_stacks(workers.min(chunks), self.stack_bytes(), &work);
         }
-        match threads {
-            Threads::One => run(&mut scratch(), range(0)),
-            Threads::All => (0..chunks)
+        match chunks {
+            // What one thread does needs no others woken.
+            1 => run(&mut scratch(), range(0)),
+            _ => (0..chunks)
                 .into_par_iter()
                 .for_each_init(scratch, |scratch, chunk| run(scratch, range(chunk))),
         }

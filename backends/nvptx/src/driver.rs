@@ -13,10 +13,11 @@ use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_
 use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::{Launch, Passed};
 use libloading::Library;
+use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::launch::marshal;
+use crate::launch::{FEW, marshal};
 use crate::ptx::Ptx;
 use crate::record::ErrorRecord;
 use crate::target::LEAST_DRIVER;
@@ -467,7 +468,7 @@ impl Kernel {
             error_record: errors.map(ErrorRecord::address),
         };
         let mut launch = marshal(&entry.ptx, &launch)?;
-        let mut pointers: Vec<*mut c_void> = launch
+        let mut pointers: SmallVec<[*mut c_void; FEW]> = launch
             .words
             .iter_mut()
             .map(|word| std::ptr::from_mut(word).cast())

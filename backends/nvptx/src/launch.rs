@@ -4,10 +4,14 @@ use std::ops::Range;
 
 use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::{Input, Launch, Passed, check_arguments};
+use smallvec::SmallVec;
 
 use crate::codegen::GridMapping;
 use crate::error::{Error, Result};
 use crate::ptx::Ptx;
+
+/// So many parameters are laid out without an allocation.
+pub(crate) const FEW: usize = 32;
 
 /// The greatest extents of a launch grid.
 const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
@@ -15,7 +19,7 @@ const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 /// The grid of thread blocks, and the values of all parameters, each in the low bytes of a word.
 pub(crate) struct Marshalled {
     pub(crate) grid: Grid,
-    pub(crate) words: Vec<u64>,
+    pub(crate) words: SmallVec<[u64; FEW]>,
 }
 
 impl GridMapping {

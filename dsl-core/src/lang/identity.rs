@@ -4,33 +4,51 @@
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Two are equal if the same expansion of `#[kernel]`, with the same type arguments, was given equal
-/// configurations.
+/// configurations. The body of the kernel comes along, in one allocation.
 #[derive(Clone)]
 pub struct KernelIdentity {
-    kernel: TypeId,
-    config: Arc<dyn Configuration>,
+    definition: Arc<dyn Definition>,
 }
 
 impl KernelIdentity {
     /// `Config` is a type that each expansion defines anew, `Types` a type made of all type arguments.
-    pub fn new<Config, Types>(config: Config) -> Self
+    pub(super) fn new<Types, Config>(
+        config: Config,
+        body: impl Fn() + Send + Sync + 'static,
+    ) -> Self
     where
-        Config: Eq + Hash + Send + Sync + 'static,
         Types: 'static,
+        Config: Configuration,
     {
         Self {
-            kernel: TypeId::of::<(Config, Types)>(),
-            config: Arc::new(config),
+            definition: Arc::new(Defined {
+                config,
+                body,
+                types: PhantomData::<fn() -> Types>,
+            }),
         }
+    }
+
+    /// The configuration, printed.
+    #[must_use]
+    pub fn config(&self) -> String {
+        format!("{:?}", self.definition.config())
+    }
+
+    /// Runs the body.
+    pub(super) fn run(&self) {
+        self.definition.run();
     }
 }
 
 impl PartialEq for KernelIdentity {
     fn eq(&self, other: &Self) -> bool {
-        self.kernel == other.kernel && self.config.equals(&*other.config)
+        let (one, other) = (&*self.definition, &*other.definition);
+        one.kernel() == other.kernel() && one.config().equals(other.config())
     }
 }
 
@@ -38,24 +56,62 @@ impl Eq for KernelIdentity {}
 
 impl Hash for KernelIdentity {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.kernel.hash(state);
-        self.config.feed(state);
+        self.definition.kernel().hash(state);
+        self.definition.config().feed(state);
     }
 }
 
 impl fmt::Debug for KernelIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KernelIdentity").field(&self.kernel).finish()
+        let definition = &*self.definition;
+        f.debug_tuple("KernelIdentity")
+            .field(&definition.kernel())
+            .field(&definition.config())
+            .finish()
+    }
+}
+
+/// A kernel of any type.
+trait Definition: Send + Sync {
+    fn kernel(&self) -> TypeId;
+    fn config(&self) -> &dyn Configuration;
+    fn run(&self);
+}
+
+struct Defined<Config, Types, Body> {
+    config: Config,
+    body: Body,
+    types: PhantomData<fn() -> Types>,
+}
+
+impl<Config, Types, Body> Definition for Defined<Config, Types, Body>
+where
+    Config: Configuration,
+    Types: 'static,
+    Body: Fn() + Send + Sync,
+{
+    fn kernel(&self) -> TypeId {
+        TypeId::of::<(Config, Types)>()
+    }
+
+    fn config(&self) -> &dyn Configuration {
+        &self.config
+    }
+
+    fn run(&self) {
+        (self.body)();
     }
 }
 
 /// A configuration of any type.
-trait Configuration: Any + Send + Sync {
+pub trait Configuration: Any + fmt::Debug + Send + Sync {
+    /// Whether the other is of the same type and equal.
     fn equals(&self, other: &dyn Configuration) -> bool;
+    /// Hashes it.
     fn feed(&self, state: &mut dyn Hasher);
 }
 
-impl<C: Eq + Hash + Send + Sync + 'static> Configuration for C {
+impl<C: Eq + Hash + fmt::Debug + Send + Sync + 'static> Configuration for C {
     fn equals(&self, other: &dyn Configuration) -> bool {
         let other: &dyn Any = other;
         other.downcast_ref::<C>().is_some_and(|other| self == other)
@@ -70,12 +126,16 @@ impl<C: Eq + Hash + Send + Sync + 'static> Configuration for C {
 mod tests {
     use super::*;
 
+    fn identity<Config: Configuration, Types: 'static>(config: Config) -> KernelIdentity {
+        KernelIdentity::new::<Types, Config>(config, || ())
+    }
+
     #[test]
     fn type_arguments_and_configurations_tell_kernels_apart() {
-        let one = KernelIdentity::new::<u8, (f32,)>(1);
-        assert_eq!(one, KernelIdentity::new::<u8, (f32,)>(1));
-        assert_ne!(one, KernelIdentity::new::<u8, (f32,)>(2));
-        assert_ne!(one, KernelIdentity::new::<u8, (f64,)>(1));
-        assert_ne!(one, KernelIdentity::new::<u16, (f32,)>(1));
+        let one = identity::<u8, (f32,)>(1);
+        assert_eq!(one, identity::<u8, (f32,)>(1));
+        assert_ne!(one, identity::<u8, (f32,)>(2));
+        assert_ne!(one, identity::<u8, (f64,)>(1));
+        assert_ne!(one, identity::<u16, (f32,)>(1));
     }
 }

@@ -4,25 +4,22 @@ use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
-use super::identity::KernelIdentity;
+use super::identity::{Configuration, KernelIdentity};
 use super::{context, repeat};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::target::Schedule;
 use crate::verify::{self, BlockFunc};
 
-/// What describes a kernel and its configuration.
-#[derive(Clone, Debug)]
+/// What describes a kernel.
+#[derive(Clone, Copy, Debug)]
 pub struct KernelHeader {
     /// The function's name.
     pub name: &'static str,
-    /// Where it is.
-    pub location: Loc,
-    /// What tells it from all others. The schedule is part of it.
-    pub identity: KernelIdentity,
-    /// Its configuration, printed.
-    pub config: String,
+    /// The file that it is in.
+    pub file: &'static str,
+    /// The line and the column there, from 1.
+    pub place: [u32; 2],
     /// The schedule that its configuration asks for.
     pub schedule: Schedule,
     /// In which order its loops add up.
@@ -43,15 +40,15 @@ pub enum LoopOrder {
 /// `Parameters` is the tuple of its parameter types, such as `(Ptr<f32>, PtrMut<f32>, i32)`.
 pub struct KernelSource<Parameters> {
     header: KernelHeader,
-    body: Arc<dyn Fn() + Send + Sync>,
+    identity: KernelIdentity,
     parameters: PhantomData<fn(Parameters)>,
 }
 
 impl<Parameters> Clone for KernelSource<Parameters> {
     fn clone(&self) -> Self {
         Self {
-            header: self.header.clone(),
-            body: Arc::clone(&self.body),
+            header: self.header,
+            identity: self.identity.clone(),
             parameters: PhantomData,
         }
     }
@@ -61,16 +58,22 @@ impl<Parameters> fmt::Debug for KernelSource<Parameters> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KernelSource")
             .field("header", &self.header)
-            .finish_non_exhaustive()
+            .field("identity", &self.identity)
+            .finish()
     }
 }
 
 impl<Parameters> KernelSource<Parameters> {
-    /// A kernel; `body` declares the parameters and traces.
-    pub fn new(header: KernelHeader, body: impl Fn() + Send + Sync + 'static) -> Self {
+    /// A kernel; `body` declares the parameters and traces. `Config` is a type that each expansion of
+    /// `#[kernel]` defines anew, which the schedule is part of, and `Types` is made of all type arguments.
+    pub fn new<Types: 'static, Config: Configuration>(
+        header: KernelHeader,
+        config: Config,
+        body: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
         Self {
             header,
-            body: Arc::new(body),
+            identity: KernelIdentity::new::<Types, Config>(config, body),
             parameters: PhantomData,
         }
     }
@@ -78,8 +81,8 @@ impl<Parameters> KernelSource<Parameters> {
     /// The same kernel without the types of its parameters: enough to trace it, on any thread.
     pub fn erased(&self) -> KernelSource<()> {
         KernelSource {
-            header: self.header.clone(),
-            body: Arc::clone(&self.body),
+            header: self.header,
+            identity: self.identity.clone(),
             parameters: PhantomData,
         }
     }
@@ -89,14 +92,9 @@ impl<Parameters> KernelSource<Parameters> {
         self.header.name
     }
 
-    /// What describes it.
-    pub fn header(&self) -> &KernelHeader {
-        &self.header
-    }
-
     /// What tells this kernel from every other in one process.
     pub fn identity(&self) -> &KernelIdentity {
-        &self.header.identity
+        &self.identity
     }
 
     /// The schedule that the configuration asks for.
@@ -132,7 +130,7 @@ impl<Parameters> KernelSource<Parameters> {
         let mut panicked = None;
         let traced = context::trace(self.header.name, repeats, || {
             context::set_absent(absent);
-            panicked = catch_unwind(AssertUnwindSafe(|| (self.body)())).err();
+            panicked = catch_unwind(AssertUnwindSafe(|| self.identity.run())).err();
         });
         let Some(payload) = panicked else {
             return traced.and_then(verify::block);
@@ -148,9 +146,13 @@ impl<Parameters> KernelSource<Parameters> {
             .map(String::as_str)
             .or_else(|| payload.downcast_ref::<&str>().copied())
             .unwrap_or("a value that is no text");
-        let name = self.header.name;
+        let KernelHeader {
+            name,
+            place: [line, column],
+            ..
+        } = self.header;
         let diagnostic = Diagnostic::new(
-            self.header.location.clone(),
+            Loc::new(self.header.file, line, column),
             format!("the body of kernel `{name}` panicked while it was traced: {text}"),
         );
         match earlier.is_empty() {

@@ -49,11 +49,9 @@ pub use tile::{
 
 /// What the output of the macros names.
 pub mod generated {
-    pub use super::identity::KernelIdentity;
     pub use super::kernel::{KernelHeader, KernelSource, LoopOrder};
     pub use super::parameter::{KernelArguments, KernelParameter};
     pub use super::{Scalar, control, operators};
-    pub use crate::diagnostic::Loc;
 }
 
 /// What a kernel's body names.

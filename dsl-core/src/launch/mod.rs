@@ -101,7 +101,8 @@ impl<'a> Launch<'a> {
                 Passed::Scalar(_) => None,
             },
             Input::Length(index, dtype) => match self.arguments.get(index)? {
-                Passed::Memory { bytes, .. } => Some(bytes / u64::from(dtype.bytes())),
+                // The sizes of all data types are powers of two.
+                Passed::Memory { bytes, .. } => Some(bytes >> dtype.bytes().trailing_zeros()),
                 Passed::Scalar(_) => None,
             },
             Input::Grid(axis) => self.grid.get(axis).map(|&extent| u64::from(extent)),
@@ -223,7 +224,7 @@ fn check_memory(
     bytes: u64,
 ) -> Result<(), LaunchError> {
     let size = dtype.bytes();
-    if !bytes.is_multiple_of(u64::from(size)) {
+    if !divides(size, bytes) {
         return Err(LaunchError::argument(
             &parameter.name,
             &format!("{bytes} bytes"),
@@ -231,7 +232,7 @@ fn check_memory(
         ));
     }
     let divisor = size.max(parameter.divisor);
-    if bytes > 0 && !address.is_multiple_of(u64::from(divisor)) {
+    if bytes > 0 && !divides(divisor, address) {
         return Err(LaunchError::argument(
             &parameter.name,
             "an unaligned address",
@@ -241,8 +242,18 @@ fn check_memory(
     Ok(())
 }
 
+/// Whether a divisor, 0 standing for 1, divides an integer.
+fn divides(divisor: u32, value: u64) -> bool {
+    let divisor = u64::from(divisor.max(1));
+    match divisor.is_power_of_two() {
+        // As nearly always: a division takes as long as the rest of a check.
+        true => value & (divisor - 1) == 0,
+        false => value.is_multiple_of(divisor),
+    }
+}
+
 fn check_scalar(parameter: &Parameter, ty: Type, literal: Literal) -> Result<(), LaunchError> {
-    if ty != Type::scalar(literal.dtype) {
+    if ty.dtype() != Some(literal.dtype) || !ty.is_scalar() {
         return Err(LaunchError::argument(
             &parameter.name,
             &format!("a scalar `{}`", literal.dtype),
@@ -250,7 +261,7 @@ fn check_scalar(parameter: &Parameter, ty: Type, literal: Literal) -> Result<(),
         ));
     }
     match literal.integer().filter(|_| literal.dtype.is_integer()) {
-        Some(value) if value % i128::from(parameter.divisor.max(1)) != 0 => {
+        Some(value) if !divides(parameter.divisor, value.unsigned_abs() as u64) => {
             Err(LaunchError::argument(
                 &parameter.name,
                 &format!("`{value}`"),

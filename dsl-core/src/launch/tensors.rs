@@ -75,18 +75,20 @@ impl Inside {
 impl Tensor {
     /// Nothing where a number is missing or the end of the tensor is beyond all memory.
     fn is_inside(&self, launch: &Launch<'_>) -> Option<bool> {
-        let mut last = 0_i128;
+        let mut last = 0_i64;
         let mut is_empty = false;
-        for [extent, stride] in &self.axes {
-            let (extent, stride) = (extent.evaluate(launch)?, stride.evaluate(launch)?);
+        for axis in &self.axes {
+            let [extent, stride] = axis.each_ref().map(|number| number.evaluate(launch));
+            let (extent, stride) = (i64::try_from(extent?).ok()?, i64::try_from(stride?).ok()?);
             is_empty |= extent <= 0;
             if extent > 1 && stride < 0 {
                 return None;
             }
-            last = last.checked_add((extent - 1).max(0).checked_mul(stride)?)?;
+            let steps = extent.saturating_sub(1).max(0);
+            last = last.checked_add(steps.checked_mul(stride)?)?;
         }
         let length = launch.input(self.length)?;
-        Some(is_empty || last < i128::from(length))
+        Some(is_empty || last.cast_unsigned() < length)
     }
 }
 
