@@ -1,8 +1,9 @@
 //! Where kernels run.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use exactile_core::target::Target;
 use exactile_cranelift::Threads;
@@ -50,9 +51,12 @@ struct Inner {
     recordings: Recordings,
 }
 
-impl Device {
+/// The GPUs that somebody has, each opened once.
+static GPUS: Mutex<BTreeMap<usize, Weak<Inner>>> = Mutex::new(BTreeMap::new());
+
+impl Inner {
     fn new(kind: DeviceKind, name: String) -> Self {
-        Self::from_inner(Inner {
+        Self {
             kind,
             name,
             cache: Cache::default(),
@@ -62,7 +66,13 @@ impl Device {
             trusts_proofs: AtomicBool::new(true),
             uses_disk: AtomicBool::new(true),
             recordings: Recordings::default(),
-        })
+        }
+    }
+}
+
+impl Device {
+    fn new(kind: DeviceKind, name: String) -> Self {
+        Self::from_inner(Inner::new(kind, name))
     }
 
     fn from_inner(inner: Inner) -> Self {
@@ -80,16 +90,10 @@ impl Device {
 
     /// One thread of this computer's processor.
     pub fn cpu_single_thread() -> Self {
+        let name = format!("cpu-{}-1", std::env::consts::ARCH);
         Self::from_inner(Inner {
-            kind: DeviceKind::Cpu,
-            name: format!("cpu-{}-1", std::env::consts::ARCH),
-            cache: Cache::default(),
-            sample: None,
-            gpu: None,
             threads: Threads::One,
-            trusts_proofs: AtomicBool::new(true),
-            uses_disk: AtomicBool::new(true),
-            recordings: Recordings::default(),
+            ..Inner::new(DeviceKind::Cpu, name)
         })
     }
 
@@ -103,23 +107,25 @@ impl Device {
         Self::new(DeviceKind::Lanes, "lanes".to_string())
     }
 
-    /// The NVIDIA GPU with this ordinal.
+    /// The NVIDIA GPU with this ordinal: the same device for all who ask while one of them has it, with its
+    /// buffers, its compiled kernels and its one stream.
     ///
     /// An error without the driver, without such a GPU, or in a build without the feature
     /// `nvptx`.
     pub fn cuda(ordinal: usize) -> Result<Self> {
+        // Held while one opens it, so that nobody opens it twice. A panic leaves the table whole.
+        let mut open = GPUS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(inner) = open.get(&ordinal).and_then(Weak::upgrade) {
+            return Ok(Self { inner });
+        }
         let gpu = Gpu::open(ordinal)?;
-        Ok(Self::from_inner(Inner {
-            kind: DeviceKind::Cuda(ordinal),
-            name: gpu.name().to_string(),
-            cache: Cache::default(),
-            sample: None,
+        let name = gpu.name().to_string();
+        let device = Self::from_inner(Inner {
             gpu: Some(gpu),
-            threads: Threads::All,
-            trusts_proofs: AtomicBool::new(true),
-            uses_disk: AtomicBool::new(true),
-            recordings: Recordings::default(),
-        }))
+            ..Inner::new(DeviceKind::Cuda(ordinal), name)
+        });
+        open.insert(ordinal, Arc::downgrade(&device.inner));
+        Ok(device)
     }
 
     /// The device with this name: `cpu`, `interp`, `lanes`, `cuda` or `cuda:1`.
@@ -149,15 +155,8 @@ impl Device {
     pub fn sampling(self, programs: u64) -> Self {
         match self.kind() {
             DeviceKind::Interpreter | DeviceKind::Lanes => Self::from_inner(Inner {
-                kind: self.kind(),
-                name: self.name().to_string(),
-                cache: Cache::default(),
                 sample: Some(programs),
-                gpu: None,
-                threads: Threads::All,
-                trusts_proofs: AtomicBool::new(true),
-                uses_disk: AtomicBool::new(true),
-                recordings: Recordings::default(),
+                ..Inner::new(self.kind(), self.name().to_string())
             }),
             DeviceKind::Cpu | DeviceKind::Cuda(_) => self,
         }
@@ -259,7 +258,7 @@ impl Device {
     pub(crate) fn shares_memory_with(&self, other: &Self) -> bool {
         match (self.gpu(), other.gpu()) {
             (None, None) => true,
-            // One stream orders all work on a memory, so two handles of one GPU do not share.
+            // One stream orders all work on a memory.
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (None, Some(_)) | (Some(_), None) => false,
         }
