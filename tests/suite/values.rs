@@ -128,3 +128,50 @@ fn structures_are_carried_and_returned() {
         assert_eq!(ends.to_vec().expect("reads"), [6, 12 + 7]);
     }
 }
+
+#[kernel]
+fn shapes(x: Ptr<f32>, out: PtrMut<f32>) {
+    let at = arange(0, 32);
+    let tile = load(x + at).reshape([4, 8]);
+    let shares = tile / tile.sum_keep(1) - tile.max_keep(0) * tile.min_keep(1);
+    store(out + at, shares.ravel());
+    let [left, right] = [tile.pick(1, 2), tile.pick(1, 7)];
+    let rows = cat([tile.row(3), tile.row(0), tile.row(2), tile.row(1)], 0);
+    store(out + 32 + at, rows);
+    let columns = left.expand(1).cat(right.expand(1), 1);
+    store(out + 64 + arange(0, 8), columns.ravel());
+    let below = tile.cat(-tile, 0).pick(1, 0);
+    store(out + 72 + arange(0, 8), below);
+    store(
+        out + 80,
+        tile.cumsum(1).pick(1, 7).max_keep(0).squeeze(0).scalar(),
+    );
+}
+
+#[test]
+fn axes_stay_go_and_follow_each_other() {
+    let numbers: Vec<f32> = (0..32).map(|i| (i * 7 % 11 + 1) as f32).collect();
+    let row = |i: usize| &numbers[8 * i..8 * i + 8];
+    let mut want = Vec::new();
+    for i in 0..4 {
+        let sum: f32 = row(i).iter().sum();
+        let least = row(i).iter().copied().fold(f32::MAX, f32::min);
+        for (j, x) in row(i).iter().enumerate() {
+            let greatest = (0..4).map(|i| row(i)[j]).fold(0.0, f32::max);
+            want.push(x / sum - greatest * least);
+        }
+    }
+    want.extend([3, 0, 2, 1].into_iter().flat_map(row));
+    want.extend((0..4).flat_map(|i| [row(i)[2], row(i)[7]]));
+    want.extend((0..4).map(|i| row(i)[0]));
+    want.extend((0..4).map(|i| -row(i)[0]));
+    want.push((0..4).map(|i| row(i).iter().sum()).fold(0.0, f32::max));
+    for device in devices() {
+        let x = upload(&device, &numbers);
+        let mut out = upload(&device, &[0.0f32; 81]);
+        shapes(Default::default())
+            .launch(&device, 1, (&x, &mut out))
+            .expect("runs");
+        assert_eq!(out.to_vec().expect("reads"), want, "{device}");
+    }
+}

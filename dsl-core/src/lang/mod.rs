@@ -27,6 +27,7 @@ pub mod ptr;
 pub mod reduce;
 mod repeat;
 pub mod scan;
+pub mod shapes;
 pub mod sort;
 pub mod tensor;
 pub mod tile;
@@ -68,6 +69,7 @@ pub mod prelude {
     pub use super::math::*;
     pub use super::reduce::{reduce, reduce_masked};
     pub use super::scan::{reverse_scan, scan};
+    pub use super::shapes::cat;
     pub use super::tensor::{Tensor, TensorMut};
     pub use super::{
         Bits, Carry, Element, Float, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile, Scalar,

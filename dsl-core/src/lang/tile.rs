@@ -262,7 +262,8 @@ impl<T: Element> Scalar<T> {
     }
 }
 
-fn reshaped(context: &mut Context, what: &str, x: Value, shape: &[usize]) -> Value {
+/// `x` in another shape, or an error that says where.
+pub(super) fn reshaped(context: &mut Context, what: &str, x: Value, shape: &[usize]) -> Value {
     let Some(shape) = context.shape(what, shape) else {
         return context.builder.poison();
     };
