@@ -225,6 +225,12 @@ def odd(reduced):
     return lambda z: z / (1 + z * reduced(z))
 
 
+def reduced_erfc(s):
+    """(1 + 2 x) e^(x^2) erfc(x) with s = (x - 3) / (x + 3)."""
+    x = 3 * (1 + s) / (1 - s)
+    return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
 def log1p_weight(x):
     return mp.mpf(0) if abs(x) < mp.mpf("1e-12") else x * x / abs(mp.log1p(x))
 
@@ -280,6 +286,8 @@ def main():
     table("LOG_SINGLE", "(log(1 + x) - x) / x^2 for |x| up to 1/3", "f32", log1p)
     log2 = (lambda x: reduced_log1p(x) * log2e, lambda x: log1p_weight(x) * ln2, range(10), -third, third)
     table("LOG2_SINGLE", "(log2(1 + x) - x / ln 2) / x^2 for |x| up to 1/3", "f32", log2)
+    log10 = (lambda x: reduced_log1p(x) / mp.ln(10), lambda x: log1p_weight(x) * mp.ln(10), range(10), -third, third)
+    table("LOG10_SINGLE", "(log10(1 + x) - x / ln 10) / x^2 for |x| up to 1/3", "f32", log10)
     atanh = (reduced_atanh, lambda z: z / 2, range(7), 0, largest_z)
     table("ATANH_DOUBLE", "(2 atanh(s) / s - 2) / z with z = s^2 for |s| up to 0.1716", "f64", atanh)
     erf_weight = lambda z: 1 / (1 + reduced_erf(z))
@@ -307,8 +315,10 @@ def main():
     table("SINH_SINGLE", "(sinh(x) / x - 1) / z with z = x^2 for |x| up to 1", "f32", sinh)
     asin = (reduced_asin, odd(reduced_asin), range(7), 0, mp.mpf(1) / 4)
     table("ASIN_DOUBLE", "(asin(x) / x - 1) / z with z = x^2 for |x| up to 1/2", "f64", asin)
-    atan = (reduced_atan, odd(reduced_atan), range(9), 0, 1)
-    table("ATAN_SINGLE", "(atan(x) / x - 1) / z with z = x^2 for |x| up to 1", "f32", atan)
+    atan = (reduced_atan, odd(reduced_atan), range(12), 0, 1)
+    table("ATAN_DOUBLE", "(atan(x) / x - 1) / z with z = x^2 for |x| up to 1", "f64", atan)
+    erfc = (reduced_erfc, lambda s: 1 / reduced_erfc(s), range(13), -1, mp.mpf("0.56"))
+    table("ERFC_DOUBLE", "(1 + 2 x) e^(x^2) erfc(x) in (x - 3) / (x + 3) for x from 0 to 10.25", "f64", erfc)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ mod accumulators;
 mod arguments;
 mod autotune;
 mod bench;
+mod bits;
 mod cli;
 mod compare;
 mod determinism;
@@ -27,6 +28,7 @@ mod outputs;
 mod programs;
 #[cfg(feature = "nvptx")]
 mod ptx;
+mod random;
 mod scans;
 mod sort;
 mod soundness;

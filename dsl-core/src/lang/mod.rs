@@ -7,6 +7,7 @@
 
 pub mod accumulator;
 pub mod atomic;
+pub mod bits;
 mod branch;
 pub mod carry;
 mod context;
@@ -15,6 +16,7 @@ pub mod element;
 mod exit;
 mod for_loop;
 mod frame;
+pub mod functions;
 pub mod grid;
 pub mod identity;
 pub mod kernel;
@@ -24,6 +26,7 @@ pub mod memory;
 pub mod operators;
 mod parameter;
 pub mod ptr;
+pub mod random;
 pub mod reduce;
 mod repeat;
 pub mod scan;
@@ -64,9 +67,16 @@ pub mod prelude {
     pub use super::atomic::{
         AtomicAdd, AtomicInt, atomic_add, atomic_and, atomic_max, atomic_min, atomic_or, atomic_xor,
     };
+    pub use super::bits::{
+        byte_permute, count_ones, leading_zeros, mulhi, rotate_left, rotate_right, trailing_zeros,
+    };
+    pub use super::functions::{
+        atan2, clamp, copysign, gelu, gelu_tanh, hypot, nextafter, pow, relu, silu, softplus,
+    };
     pub use super::grid::swizzle_2d;
     pub use super::lookup::{gather, histogram, histogram_masked};
     pub use super::math::*;
+    pub use super::random::{philox4x32, rand, rand4x, randint, randint4x, randn, randn4x};
     pub use super::reduce::{reduce, reduce_masked};
     pub use super::scan::{reverse_scan, scan};
     pub use super::shapes::cat;

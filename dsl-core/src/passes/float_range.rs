@@ -11,7 +11,8 @@ use crate::ir::dataflow::{Analysis, Facts, solve};
 use crate::ir::index_map::dim_bits;
 use crate::ir::numbers::filling;
 use crate::ir::{
-    BinaryOp, CompareOp, DType, Func, IndexMap, Inst, Literal, Op, TernaryOp, UnaryOp, Value, op,
+    BinaryOp, Class, CompareOp, DType, Func, IndexMap, Inst, Literal, Op, TernaryOp, UnaryOp,
+    Value, op,
 };
 use crate::semantics::derived::{Domain, values};
 use crate::semantics::reduction::only_op;
@@ -314,6 +315,12 @@ impl Floats<'_> {
         if let Some(x) = op.rearranged() {
             return ranges[x];
         }
+        if let Op::Cast(op::Cast { x }) = op
+            && !dtype.is_narrow_float()
+            && let Some(range) = self.func.ty(*x).dtype().and_then(integers)
+        {
+            return range;
+        }
         if let Op::Select(op) = op {
             let condition = self.definition(op.condition);
             return chosen(condition, ranges, op.on_true, op.on_false);
@@ -374,6 +381,17 @@ fn arithmetic(op: &Op, dtype: DType, of: impl Fn(&Value) -> Range) -> Option<Ran
             Some(product.sum(of(c), rounding))
         }
     }
+}
+
+/// All numbers of an integer type, as floats: the bounds are powers of two.
+fn integers(dtype: DType) -> Option<Range> {
+    let bits = dtype.bits() as i32;
+    let bounds = match dtype.class() {
+        Class::Signed => (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)),
+        Class::Unsigned | Class::Bool => (0.0, 2f64.powi(bits)),
+        Class::Float => return None,
+    };
+    Some(Range::new(bounds, false))
 }
 
 fn constant(literal: Literal) -> Range {

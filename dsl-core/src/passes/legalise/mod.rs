@@ -13,9 +13,8 @@ mod tests;
 
 use super::rewrite::{Rewriter, rewrite};
 use crate::builder::Builder;
-use crate::ir::numbers::filling;
 use crate::ir::op::{Elementwise, LaneOp};
-use crate::ir::{DType, Func, Inst, Op, UnaryOp, Value, op};
+use crate::ir::{BinaryOp, Class, DType, Func, Inst, Literal, Op, RawOp, UnaryOp, Value, op};
 use crate::target::Native;
 
 /// Replaces each op that the machine does not have by others that it has.
@@ -92,11 +91,33 @@ fn replacement(rewriter: &mut Rewriter, op: &Op, to: DType, native: &Native) -> 
     };
     Some(match op.raw().filter(|_| dtype.is_integer()) {
         Some(raw) => {
-            let known = filling(rhs, |value| rewriter.definition(value));
+            let known = match raw {
+                RawOp::Div | RawOp::Rem => rewriter.constant(rhs),
+                RawOp::Shl | RawOp::Shr => at_most(rewriter, rhs),
+            };
             integer::guarded(&mut rewriter.builder, (raw, dtype), (lhs, rhs), known)
         }
         None => extremum::extremum(builder, op, (lhs, rhs), native),
     })
+}
+
+/// A number that `x`, read as unsigned, is not above, where its definition says one.
+fn at_most(rewriter: &Rewriter, x: Value) -> Option<Literal> {
+    let definition = rewriter.definition(x);
+    if let Some(Op::Binary(op::Binary {
+        op: BinaryOp::And,
+        lhs,
+        rhs,
+    })) = definition
+    {
+        return rewriter.constant(*rhs).or_else(|| rewriter.constant(*lhs));
+    }
+    if let Some(Op::Cast(op::Cast { x })) = definition {
+        let from = rewriter.builder.ty(*x).dtype()?;
+        let is_unsigned = from.class() == Class::Unsigned;
+        return is_unsigned.then(|| at_most(rewriter, *x)).flatten();
+    }
+    rewriter.constant(x)
 }
 
 /// The op on operands in the type in which those of a narrow float are computed, and one rounding.

@@ -1,8 +1,8 @@
-//! erf: an odd polynomial up to 1, beyond it `1 - e^Q(|x|)` with a polynomial for `log(erfc(|x|))`.
+//! erf and erfc. erf: an odd polynomial up to 1, beyond it `1 - e^Q(|x|)` with a polynomial for `log(erfc(|x|))`.
 
 use super::Meaning;
-use super::coefficients::{self, LOG_ERFC};
-use super::exponential::exp_near;
+use super::coefficients::{self, ERFC_DOUBLE, LOG_ERFC};
+use super::exponential::{exp, exp_near};
 use super::formula::{Format, Formula};
 use super::meaning::Double;
 use crate::ir::{CompareOp, Value};
@@ -27,6 +27,45 @@ pub(super) const ERF: Meaning = Meaning {
         (9.0, 1.0),
     ],
 };
+
+pub(super) const ERFC: Meaning = Meaning {
+    values: Some(|_| (0.0, 2.0)),
+    ..Meaning::single(
+        |formula, x| formula.in_double(x, erfc),
+        oracle::erfc,
+        0.51,
+        &[
+            (0.0, 1.0),
+            (-0.0, 1.0),
+            (f64::INFINITY, 0.0),
+            (f64::NEG_INFINITY, 2.0),
+            (11.0, 0.0),
+        ],
+    )
+};
+
+/// `1 - erf(x)`: `e^(-x^2) (1 + 2 a)^-1` times a polynomial in `(a - 3) / (a + 3)` with `a = |x|` (M. M. Shepherd and
+/// J. G. Laframboise, Chebyshev approximation of (1 + 2x) exp(x^2) erfc x, 1981), and 2 less that for negative `x`.
+fn erfc(formula: &mut Formula<'_>, x: Value) -> Value {
+    let magnitude = formula.abs(x);
+    let limited = formula.at_most(magnitude, 10.25);
+    let one = formula.number(1.0);
+    let two = formula.number(2.0);
+    let three = formula.number(3.0);
+    let below = formula.sub(limited, three);
+    let above = formula.add(limited, three);
+    let ratio = formula.div(below, above);
+    let series = formula.horner(ERFC_DOUBLE.iter().copied(), ratio);
+    let divisor = formula.fma(limited, two, one);
+    let slope = formula.div(series, divisor);
+    let square = formula.mul(limited, limited);
+    let negated = formula.neg(square);
+    let power = exp(formula, negated);
+    let right = formula.mul(power, slope);
+    let left = formula.sub(two, right);
+    let negative = formula.compare(CompareOp::Lt, x, 0.0);
+    formula.select(negative, left, right)
+}
 
 /// Where the second polynomial is centred.
 const CENTER: f64 = 1.25;

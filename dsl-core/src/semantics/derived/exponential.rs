@@ -176,7 +176,7 @@ fn limited(formula: &mut Formula<'_>, x: Value, (least, greatest): (f64, f64)) -
 }
 
 /// `2^x`.
-fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
+pub(super) fn exp2(formula: &mut Formula<'_>, x: Value) -> Value {
     let limits = exp2_limits(formula.format);
     let x = limited(formula, x, limits);
     let scaling = formula.scaling(x);
@@ -215,7 +215,7 @@ fn exp_not_positive(formula: &mut Formula<'_>, x: Value) -> Value {
 }
 
 /// `e^x`.
-fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
+pub(super) fn exp(formula: &mut Formula<'_>, x: Value) -> Value {
     let limits = exp_limits(formula.format);
     let x = limited(formula, x, limits);
     let scaling = formula.scaling(x);

@@ -1,7 +1,7 @@
 //! asin, acos and atan.
 
 use super::Meaning;
-use super::coefficients::{ASIN_DOUBLE, ATAN_SINGLE};
+use super::coefficients::{ASIN_DOUBLE, ATAN_DOUBLE};
 use super::formula::Formula;
 use super::hyperbolic::signed;
 use crate::ir::{CompareOp, Value};
@@ -40,9 +40,9 @@ pub(super) const ACOS: Meaning = Meaning::single(
 pub(super) const ATAN: Meaning = Meaning {
     values: Some(|_| (-1.6, 1.6)),
     ..Meaning::single(
-        atan,
+        |formula, x| formula.in_double(x, atan),
         f64::atan,
-        1.0,
+        0.51,
         &[(0.0, 0.0), (-0.0, -0.0), (INF, HALF_PI), (-INF, -HALF_PI)],
     )
 };
@@ -102,30 +102,20 @@ fn acos(formula: &mut Formula<'_>, x: Value) -> Value {
 fn atan(formula: &mut Formula<'_>, x: Value) -> Value {
     let magnitude = formula.abs(x);
     let one = formula.number(1.0);
-    let zero = formula.number(0.0);
-    let is_far = formula.compare(CompareOp::Gt, magnitude, 1.0);
     let inverse = formula.div(one, magnitude);
-    let negated = formula.neg(inverse);
-    // What the quotient lacks; of an infinity it would be NaN.
-    let rest = formula.fma(negated, magnitude, one);
-    let lost = formula.mul(rest, inverse);
-    let is_finite = formula.compare(CompareOp::Lt, magnitude, INF);
-    let lost = formula.select(is_finite, lost, zero);
-    let lost = formula.select(is_far, lost, zero);
+    let is_far = formula.compare(CompareOp::Gt, magnitude, 1.0);
     let base = formula.select(is_far, inverse, magnitude);
-    let square = formula.mul(base, base);
-    let series = formula.horner(ATAN_SINGLE.iter().map(|&c| f64::from(c)), square);
-    let cube = formula.mul(base, square);
-    let curve = formula.fma(cube, series, lost);
-    let near = formula.add(base, curve);
+    let near = atan_near(formula, base);
     let quarter = formula.number(HALF_PI);
-    let quarter_low = formula.number(HALF_PI - f64::from(HALF_PI as f32));
-    let high = formula.sub(quarter, base);
-    let taken = formula.sub(quarter, high);
-    let lost = formula.sub(taken, base);
-    let low = formula.sub(quarter_low, curve);
-    let low = formula.add(low, lost);
-    let far = formula.add(high, low);
+    let far = formula.sub(quarter, near);
     let angle = formula.select(is_far, far, near);
     signed(formula, x, angle)
+}
+
+/// Inverse of the tangent of a magnitude up to 1, in `f64` with more digits than an `f32` has.
+pub(super) fn atan_near(formula: &mut Formula<'_>, x: Value) -> Value {
+    let square = formula.mul(x, x);
+    let series = formula.horner(ATAN_DOUBLE.iter().copied(), square);
+    let cube = formula.mul(x, square);
+    formula.fma(cube, series, x)
 }

@@ -5,6 +5,7 @@
 
 use super::coefficients::{
     ATANH_DOUBLE, LN_2_HIGH, LN_2_LOW, LOG_SINGLE, LOG2_E_HIGH, LOG2_E_LOW, LOG2_SINGLE,
+    LOG10_SINGLE,
 };
 use super::formula::{Format, Formula};
 use super::meaning::Double;
@@ -175,7 +176,7 @@ fn logarithm_of(formula: &mut Formula<'_>, scaled: &Scaled, correction: Option<V
 }
 
 /// Logarithm to base 2.
-fn log2(formula: &mut Formula<'_>, x: Value) -> Value {
+pub(super) fn log2(formula: &mut Formula<'_>, x: Value) -> Value {
     let scaled = scale(formula, x);
     let curve = curve(formula, scaled.fraction, LOG2_SINGLE);
     let log2_e = formula.constant(LOG2_E_HIGH);
@@ -206,8 +207,8 @@ fn log10(formula: &mut Formula<'_>, x: Value) -> Value {
     let linear_low = formula.fma(scaled.fraction, unit, negated);
     let linear_low = formula.fma(scaled.fraction, unit_low, linear_low);
     let square = formula.mul(scaled.fraction, scaled.fraction);
-    let series = formula.horner(LOG_SINGLE.iter().map(|&c| f64::from(c)), scaled.fraction);
-    let curve = formula.mul(series, square);
+    let coefficients = LOG10_SINGLE.iter().map(|&c| f64::from(c));
+    let series = formula.horner(coefficients, scaled.fraction);
     // Exact: the constant has 15 bits.
     let whole = formula.mul(scaled.exponent, log10_2);
     let high = formula.add(whole, linear);
@@ -215,7 +216,7 @@ fn log10(formula: &mut Formula<'_>, x: Value) -> Value {
     let lost = formula.add(lost, linear);
     let low = formula.fma(scaled.exponent, log10_2_low, linear_low);
     let low = formula.add(low, lost);
-    let low = formula.fma(curve, unit, low);
+    let low = formula.fma(series, square, low);
     let result = formula.add(high, low);
     special(formula, x, result)
 }

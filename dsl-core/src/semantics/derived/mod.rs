@@ -14,6 +14,7 @@ mod hyperbolic;
 mod inverse;
 mod logarithm;
 mod meaning;
+pub mod pairs;
 mod root;
 mod rounding;
 mod trigonometric;

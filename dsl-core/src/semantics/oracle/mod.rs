@@ -38,6 +38,26 @@ pub(super) fn erf(x: f64) -> f64 {
     std::f64::consts::FRAC_2_SQRT_PI * x * (-x * x).exp() * sum
 }
 
+/// `1 - erf(x)`, beyond 1/2 by the continued fraction of W. J. Lentz's kind from its end: `e^(-x^2) / sqrt(pi)` over
+/// `x + (1/2) / (x + 1 / (x + (3/2) / (x + ...)))`.
+pub(super) fn erfc(x: f64) -> f64 {
+    if x < 0.5 {
+        return 1.0 - erf(x);
+    }
+    if x > 30.0 {
+        return 0.0;
+    }
+    let terms = 40 + (600.0 / (x * x)) as u32;
+    let fraction = (1..=terms)
+        .rev()
+        .fold(x, |rest, n| x + f64::from(n) / 2.0 / rest);
+    // The square in two numbers: its error would be multiplied by itself.
+    let square = x * x;
+    let low = x.mul_add(x, -square);
+    let power = (-square).exp() * (1.0 - low);
+    power * std::f64::consts::FRAC_2_SQRT_PI / 2.0 / fraction
+}
+
 /// One unit in the last place of `dtype` at `value`: the distance of neighbours in its binade, the
 /// least subnormal at and near zero. `None` unless `dtype` is a float.
 pub fn ulp(dtype: DType, value: f64) -> Option<f64> {
