@@ -83,6 +83,7 @@ pub fn space() -> Vec<Setting> {
         (256, 128, 8, 4),
         (64, 256, 4, 4),
         (64, 128, 4, 4),
+        (64, 128, 4, 8),
     ];
     tiles.map(setting).to_vec()
 }

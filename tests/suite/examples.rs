@@ -47,6 +47,7 @@ struct Configuration {
     name: String,
     func: Launched,
     warps: u32,
+    bounds: Bounds,
 }
 
 /// Whether the kernel is a loop over rows.
@@ -65,6 +66,7 @@ fn configurations() -> Vec<Configuration> {
                     name,
                     func: func.clone(),
                     warps,
+                    bounds: Bounds::Unchecked,
                 });
             }
         }
@@ -187,7 +189,13 @@ fn sorts() -> Vec<Configuration> {
     for (rows, warps) in [(1, 1), (1, 4), (4, 4)] {
         let mut add = |name: &str, func: Launched| {
             let name = format!("{name}_{rows}_{warps}");
-            list.push(Configuration { name, func, warps });
+            let bounds = Bounds::Unchecked;
+            list.push(Configuration {
+                name,
+                func,
+                warps,
+                bounds,
+            });
         };
         let whole = sort::sort::Config {
             rows,
@@ -220,9 +228,22 @@ fn products() -> Vec<Configuration> {
         };
         let func = launched(&tensor_matmul::tensor_matmul::<bf16>(config));
         let name = format!("tensor_matmul_{bm}_{bn}_{warps}");
-        Configuration { name, func, warps }
+        let bounds = Bounds::Unchecked;
+        Configuration {
+            name,
+            func,
+            warps,
+            bounds,
+        }
     };
-    sizes.map(configuration).to_vec()
+    let mut list = sizes.map(configuration).to_vec();
+    let checked = Configuration {
+        name: "tensor_matmul_checked".to_string(),
+        bounds: Bounds::Checked,
+        ..list[0].clone()
+    };
+    list.push(checked);
+    list
 }
 
 /// What the assembler made of a configuration.
@@ -238,7 +259,7 @@ impl Made {
         let failed = |error: String| format!("{name}: {error}");
         let schedule = Schedule::AUTO.warps(configuration.warps);
         let options = Options {
-            bounds: Bounds::Unchecked,
+            bounds: configuration.bounds,
             schedule,
             ..Options::default()
         };
@@ -295,6 +316,9 @@ impl Made {
             if self.count("REDG.E.ADD") == 0 || self.count("ATOMG") > 0 {
                 problems.push(format!("{name} does not add its counts by reductions"));
             }
+        }
+        if self.report.contains("serialized") {
+            problems.push(format!("{name} waits for each product: {}", self.report));
         }
         if name.starts_with("tensor_matmul") && self.count(" HGMMA") == 0 {
             problems.push(format!("{name} does not multiply by groups of warps"));

@@ -78,6 +78,12 @@ impl Lowering<'_> {
         };
         let on_true = self.nested(|_| Ok(()))?;
         let on_false = self.nested(|this| {
+            // A program may end here, and the assembler lets no product stay under way then.
+            if this.multiplies {
+                let pending = 0;
+                this.builder
+                    .emit(Op::WaitProducts(op::WaitProducts { pending }), &[]);
+            }
             for Shown { inst, tile, .. } in &shown {
                 if tile.mask.is_none_or(|mask| this.is_ready(mask)) {
                     this.stop_by_elements(*inst, tile)?;

@@ -41,7 +41,7 @@ use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
 use crate::facts::Facts;
-use crate::ir::{Func, Inst, Stage, Value};
+use crate::ir::{Func, Inst, Op, Stage, Value};
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::allocate::allocate;
 use crate::passes::apart::{self, Apart};
@@ -104,6 +104,11 @@ fn stores_apart(block: &Func, facts: &Facts) -> BTreeSet<Inst> {
     known.map(|(inst, _)| inst).collect()
 }
 
+fn leaves_products(block: &Func) -> bool {
+    let mut insts = block.all_insts().into_iter();
+    insts.any(|inst| matches!(block.op(inst), Op::WaitProducts(_)))
+}
+
 /// Whether a multiprocessor can hold as many thread blocks.
 fn check_occupancy(
     target: &Target,
@@ -140,6 +145,8 @@ struct Lowering<'a> {
     /// What is bound and known in the regions around the current instruction, innermost last.
     scopes: Vec<Scope>,
     pending: Pending,
+    /// Whether products may be under way somewhere.
+    multiplies: bool,
     /// How many loops are around the current instruction.
     loops: u32,
     /// The bytes of the largest ring so far. Outside of loops nothing is in it any more.
@@ -170,6 +177,7 @@ impl<'a> Lowering<'a> {
             bounds: options.bounds,
             scopes: vec![Scope::default()],
             pending: Pending::default(),
+            multiplies: leaves_products(block),
             loops: 0,
             ring_bytes: 0,
             residents: Residents::default(),
