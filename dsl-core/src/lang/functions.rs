@@ -75,7 +75,8 @@ fn pair<A: Elementwise<B>, B>(
     }))
 }
 
-/// `x^y`, element by element, with the special values of C's `pow`. At most 0.51 ulp off in `f32`, computed in `f64`.
+/// `x^y`, element by element, with the special values of C's `pow`. Computed in `f64` and rounded; no bound of
+/// its error was measured.
 #[track_caller]
 pub fn pow<A, B>(x: A, y: B) -> A::Output
 where
@@ -85,7 +86,7 @@ where
 }
 
 /// The angle from the positive axis of `x` to the point, from -pi to pi, in radians, with the special values of C's
-/// `atan2`. At most 0.51 ulp off in `f32`, computed in `f64`.
+/// `atan2`. Computed in `f64` and rounded; no bound of its error was measured.
 #[track_caller]
 pub fn atan2<A, B>(y: A, x: B) -> A::Output
 where
@@ -94,7 +95,8 @@ where
     pair("atan2", pairs::atan2, y, x)
 }
 
-/// `sqrt(x^2 + y^2)`, element by element; infinite where either is. At most 0.51 ulp off in `f32`, computed in `f64`.
+/// `sqrt(x^2 + y^2)`, element by element; infinite where either is. Computed in `f64` and rounded; no bound of
+/// its error was measured.
 #[track_caller]
 pub fn hypot<A, B>(x: A, y: B) -> A::Output
 where

@@ -9,8 +9,9 @@ use crate::demo::{Case, problem, random};
 /// Features of a key.
 const FEATURES: usize = 64;
 
-/// Attention of one head, `KEYS` keys at a time, with the greatest score and the sum of weights so far.
-#[kernel]
+/// Attention of one head, `KEYS` keys at a time, with the greatest score and the sum of weights so far, which depend on
+/// that number.
+#[kernel(order = "tile")]
 fn attention<const QUERIES: usize, const KEYS: usize, const DEPTH: usize>(
     q: Ptr<f32>,
     k: Ptr<f32>,

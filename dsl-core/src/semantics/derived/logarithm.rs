@@ -89,7 +89,7 @@ pub(super) const LOG2: Meaning = Meaning {
 pub(super) const LOG10: Meaning = Meaning::single(
     log10,
     f64::log10,
-    1.0,
+    1.1,
     &[
         (1.0, 0.0),
         (0.0, -INF),
