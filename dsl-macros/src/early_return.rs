@@ -6,6 +6,8 @@
 use syn::spanned::Spanned;
 use syn::{Block, Expr, ExprBlock, ExprIf, ExprReturn, Stmt, Token};
 
+use crate::rewrite::holds_let;
+
 /// Rewrites the body of a function or closure.
 pub(crate) fn body(block: &mut Block) {
     if let Some(index) = block.stmts.iter().position(is_return) {
@@ -41,7 +43,8 @@ pub(crate) fn absorb(block: &mut Block, index: usize, ends: impl Fn(&Stmt) -> bo
         Some((_, otherwise)) => matches!(&**otherwise, Expr::Block(inner) if last(&inner.block)),
         None => false,
     };
-    if !then_ends && !otherwise_ends {
+    // In the branch that goes on, what follows would see the names of a pattern.
+    if !then_ends && (!otherwise_ends || holds_let(&branch.cond)) {
         return false;
     }
     *semicolon = None;

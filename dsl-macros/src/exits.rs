@@ -19,6 +19,7 @@ use syn::{
 use crate::context::Context;
 use crate::early_return::{self, block_expression};
 use crate::names::mentions;
+use crate::rewrite::holds_let;
 
 /// Rewrites the body of a function or closure.
 pub(crate) fn body(context: &Context, block: &mut Block) {
@@ -293,7 +294,7 @@ impl Pass<'_> {
 
 /// A `while let` runs on the host and has no slots: it asks for what it knows itself.
 fn ends_on_the_host(looped: &mut ExprWhile, exits: &[&Ident]) {
-    if !matches!(*looped.cond, Expr::Let(_)) || exits.is_empty() {
+    if !holds_let(&looped.cond) || exits.is_empty() {
         return;
     }
     let body = &mut looped.body;

@@ -79,7 +79,7 @@ fn walk_on_device(n: Scalar<i64>) -> (Scalar<i64>, Scalar<i64>) {
         sum += inner;
         match i {
             1 => sum += 10,
-            2 | 3 if sum > 20 => sum += 5,
+            2 | 3 if sum > 20 || last % 2 == 1 => sum += 5,
             5..=6 | 8 => {
                 sum -= 2;
                 if last > 1100 {
@@ -150,7 +150,7 @@ fn walk_on_host(n: i64) -> (i64, i64) {
         sum += inner;
         match i {
             1 => sum += 10,
-            2 | 3 if sum > 20 => sum += 5,
+            2 | 3 if sum > 20 || last % 2 == 1 => sum += 5,
             5..=6 | 8 => {
                 sum -= 2;
                 if last > 1100 {
@@ -372,4 +372,32 @@ fn a_loop_that_ends_early_adds_up_in_no_order_of_tiles() {
         .expect_err("follows the tile size")
         .to_string();
     assert!(error.contains("sum_accumulator"), "{error}");
+}
+
+#[kernel]
+fn picks(out: PtrMut<i64>) {
+    let table = [Some(2_i64), None, Some(5)];
+    let s = 1_i64;
+    let mut sum = scalar::<i64>(0);
+    for found in table {
+        if let Some(s) = found {
+            sum += s;
+        } else {
+            continue;
+        }
+        sum += s * 10;
+    }
+    store(out, sum);
+}
+
+/// What follows an `if let` does not see the names of its pattern.
+#[test]
+fn names_of_patterns_stay_in_their_branch() {
+    for device in devices() {
+        let mut out = upload(&device, &[0_i64]);
+        picks(Default::default())
+            .launch(&device, 1, (&mut out,))
+            .expect("runs");
+        assert_eq!(out.to_vec().expect("reads"), [27]);
+    }
 }

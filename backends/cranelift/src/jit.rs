@@ -175,6 +175,9 @@ fn isa(func: &LaneFunc) -> Result<OwnedTargetIsa, Error> {
 }
 
 fn build(func: &LaneFunc, describe: bool) -> Result<Compilation, Error> {
+    if func.warps > 0 {
+        return Err(Error::Lanes(func.warps));
+    }
     let mut builder = JITBuilder::with_isa(isa(func)?, default_libcall_names());
     builder.symbol("exactile_scalar_call", scalar_call as *const u8);
     builder.symbol("exactile_out_of_bounds", out_of_bounds as *const u8);

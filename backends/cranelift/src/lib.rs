@@ -27,6 +27,9 @@ pub enum Error {
     /// The function uses what a CPU worker does not have.
     #[error("`{0}` does not run on the CPU")]
     Unsupported(&'static str),
+    /// The function is for lanes of so many warps.
+    #[error("a function for the lanes of {0} warps does not run on the CPU")]
+    Lanes(u32),
     /// Cranelift has no code generator for this machine.
     #[error("no code generator for this machine: {0}")]
     Machine(String),

@@ -323,6 +323,18 @@ fn lane_function(text: &str) -> LaneFunc {
 }
 
 #[test]
+fn functions_of_warps_are_refused() {
+    let func = lane_function(
+        "func @f lane warps=3 (%x: ptr<f32>, %at: i64) {
+           %s = splat %at : tile<2xi64>
+           %v = lane_load %x, %s, align=4 : tile<2xf32>
+         }",
+    );
+    let refused = crate::compile(&func).map(|_| ());
+    assert_eq!(refused, Err(crate::Error::Lanes(3)));
+}
+
+#[test]
 fn control_flow_carries_values_and_masks() {
     let func = lane_function(
         "func @f lane warps=0 (%x: ptr<f32>, %y: ptr<f32> write, %n: i64) {

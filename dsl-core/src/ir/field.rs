@@ -41,6 +41,13 @@ pub trait FieldReader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError(pub String);
 
+impl ReadError {
+    /// What is found where something else is expected.
+    pub fn no(found: &str, expected: &str) -> Self {
+        Self(format!("`{found}` is no {expected}"))
+    }
+}
+
 /// A kind of field.
 pub trait Field: Sized {
     /// Writes the field.

@@ -155,6 +155,21 @@ pub enum Element {
     Poison,
 }
 
+impl Element {
+    /// A sum of this type that products may still add to, if this is a number.
+    pub const fn pending(self) -> Option<Self> {
+        match self {
+            Self::Number(dtype) => Some(Self::Pending(dtype)),
+            Self::Pointer(..)
+            | Self::Accumulator(..)
+            | Self::Tensor(..)
+            | Self::Buffer(..)
+            | Self::Pending(_)
+            | Self::Poison => None,
+        }
+    }
+}
+
 /// The type of a value: a scalar, a tile (block stage) or a short vector (lane stage, rank 1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Type {

@@ -250,7 +250,8 @@ fn goes_on(trial: &Trial, condition: Value, context: &mut Context) -> Value {
     let func = context.builder.func();
     let mut reads = false;
     func.walk(trial.regions[0], &mut |inst| {
-        reads |= func.op(inst).is(Trait::reads) || func.op(inst).is(Trait::writes);
+        let op = func.op(inst);
+        reads |= op.is(Trait::reads) || op.is(Trait::writes) || matches!(op, Op::Gather(_));
     });
     if reads {
         let message = "the condition of a `while` that `break` or `return` leaves reads memory";

@@ -97,11 +97,13 @@ fn chains(func: &Func, body: Region) -> Vec<(Chain, usize)> {
     positions.filter_map(chain).collect()
 }
 
-/// The instruction that uses a value, if there is one alone.
+/// The instruction that uses a value, if there is one use alone.
 fn only_user(func: &Func, value: Value) -> Option<Inst> {
-    let users = |&inst: &Inst| func.op(inst).operands().contains(&value);
-    let mut users = func.all_insts().into_iter().filter(users);
-    users.next().filter(|_| users.next().is_none())
+    let mut uses = func.all_insts().into_iter().flat_map(|inst| {
+        let operands = func.op(inst).operands().into_iter();
+        operands.filter(|&it| it == value).map(move |_| inst)
+    });
+    uses.next().filter(|_| uses.next().is_none())
 }
 
 /// Starts copies once the products of an iteration are under way, and waits then for those of the one before.

@@ -4,7 +4,8 @@
 //! so waiting is enough and no barrier is needed. There is one slot for each stage: an iteration first starts the
 //! copies of the iteration `stages - 1` ahead, into the slot that the iteration before it has read. What a
 //! product reads from slots is copied there at once, by all lanes for all: there an iteration begins with a
-//! barrier.
+//! barrier. Where products stay under way over the loop's edge, they come first, and copies are for `stages - 2`
+//! iterations ahead, into the slot that the iteration before the last has read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -329,8 +330,7 @@ impl Pipeliner {
         }
     }
 
-    /// At the start of an iteration: starts the copies of the iteration ahead and waits for its own, unless that
-    /// is done. Takes and returns what the loop carries for that.
+    /// Starts the copies of the iteration ahead, and waits for those of the iteration's own unless that is done. Takes and returns what the loop carries for that.
     fn run_ahead(&mut self, op: &op::For, carried: &[Value], limit: Value) -> Vec<Value> {
         let (&slot, state) = carried
             .split_last()

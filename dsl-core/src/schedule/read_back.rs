@@ -85,7 +85,7 @@ fn common(func: &Func, inst: Inst) -> Option<(Vec<Inst>, Vec<Value>)> {
     for (&one, &other) in ours.iter().zip(&theirs) {
         let mut op = func.op(other).clone();
         op.map_operands(&mut |value| renamed.get(&value).copied().unwrap_or(value));
-        if *func.op(one) != op || !op.regions().is_empty() {
+        if *func.op(one) != op || !op.regions().is_empty() || !alike(func, one, other) {
             return None;
         }
         products += usize::from(matches!(op, Op::DotSlots(_)));
@@ -95,6 +95,15 @@ fn common(func: &Func, inst: Inst) -> Option<(Vec<Inst>, Vec<Value>)> {
     let whole = ours.len() == theirs.len() && products == 1;
     let (_, inner) = ours.split_last()?;
     whole.then(|| (inner.to_vec(), func.yielded(on_true).to_vec()))
+}
+
+/// Whether the results of two instructions have the same types and layouts.
+fn alike(func: &Func, one: Inst, other: Inst) -> bool {
+    let results = |inst: Inst| {
+        let results = func.inst(inst).results.iter();
+        results.map(|&it| (func.ty(it), func.layout(it)))
+    };
+    results(one).eq(results(other))
 }
 
 /// The instructions of a branch that do something, or from which that follows.

@@ -118,9 +118,23 @@ impl<'a> Uses<'a> {
         let together = [store, dot]
             .iter()
             .all(|it| self.regions[it] == self.regions[&load]);
-        let reads = matches!(func.op(dot), Op::DotSlots(_));
-        let fed = together && reads && other_of(func, load).is_none();
+        let fed = together && self.settles(dot) && other_of(func, load).is_none();
         fed.then_some(Fed { store, dot, buffer })
+    }
+
+    /// Whether an instruction is a product for which nothing else is waited, and which is waited for at once.
+    fn settles(&self, dot: Inst) -> bool {
+        let Op::DotSlots(op) = self.func.op(dot) else {
+            return false;
+        };
+        let region = &self.func.region(self.regions[&dot]).insts;
+        let begun = region.iter().any(|&inst| {
+            let begins = matches!(self.func.op(inst), Op::Pend(_));
+            begins && self.func.inst(inst).results[0] == op.accumulator
+        });
+        let users = self.users.get(&self.func.inst(dot).results[0]);
+        let user = users.and_then(|users| users.first());
+        begun && user.is_some_and(|&user| matches!(self.func.op(user), Op::Settle(_)))
     }
 }
 

@@ -350,11 +350,8 @@ impl<'a> Parser<'a> {
         let mut rest = word;
         while rest.starts_with(|c: char| c.is_ascii_digit()) {
             let (extent, after) = rest.split_once('x').unwrap_or((rest, ""));
-            dims.push(
-                extent
-                    .parse()
-                    .map_err(|_| ReadError(format!("`{extent}` is no extent")))?,
-            );
+            let number = extent.parse();
+            dims.push(number.map_err(|_| ReadError::no(extent, "extent"))?);
             rest = after;
         }
         let mut element = self.element(rest)?;
@@ -363,11 +360,13 @@ impl<'a> Parser<'a> {
             let count = count.and_then(|count| u8::try_from(count).ok());
             element = match (element, count) {
                 (Element::Number(dtype), Some(count)) => Element::Buffer(dtype, count),
-                (_, _) => return Err(ReadError(format!("`{word}` is no buffer"))),
+                (_, _) => return Err(ReadError::no(word, "buffer")),
             };
         }
-        if let (true, Element::Number(dtype)) = (pending, element) {
-            element = Element::Pending(dtype);
+        if pending {
+            element = element
+                .pending()
+                .ok_or_else(|| ReadError::no(word, "type of sums"))?;
         }
         let layout = self.layout()?;
         self.expect(">")?;

@@ -121,7 +121,8 @@ impl Replay<'_> {
             let other = &self.bytes[other];
             own.start < other.end && other.start < own.end
         };
-        if self.func.warps > 0 && state.touched.iter().any(overlaps) {
+        let mut used = state.touched.iter().chain(&state.multiplied);
+        if self.func.warps > 0 && used.any(overlaps) {
             let message = "lanes may still use the bytes in which this buffer begins";
             self.errors.insert(inst, message.to_string());
         }

@@ -269,6 +269,12 @@ impl Checker<'_> {
                     let name = data.op.mnemonic();
                     self.error(inst, format!("`{name}` cannot give a buffer"));
                 }
+                let pending = found.iter().any(|ty| ty.pending().is_some());
+                let adds = matches!(data.op, Op::Pend(_) | Op::DotSlots(_) | Op::GroupMma(_));
+                if pending && !adds && data.op.control().is_none() {
+                    let name = data.op.mnemonic();
+                    self.error(inst, format!("`{name}` cannot give pending sums"));
+                }
                 let tensor = found.iter().any(|ty| ty.tensor().is_some());
                 if tensor && !matches!(data.op, Op::Tensor(_) | Op::TensorMap(_)) {
                     let name = data.op.mnemonic();

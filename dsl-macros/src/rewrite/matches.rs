@@ -11,7 +11,8 @@ use syn::{Arm, Expr, ExprMatch, Ident, Lit, Pat, PatRange, RangeLimits, parse_qu
 pub(super) fn branches(matched: &ExprMatch) -> Option<Expr> {
     let value = Ident::new("__matched", Span::mixed_site());
     let (rest, arms) = matched.arms.split_last()?;
-    if arms.is_empty() || rest.guard.is_some() || !takes_all(&rest.pat) {
+    let plain = matched.arms.iter().all(|arm| arm.attrs.is_empty());
+    if arms.is_empty() || !plain || rest.guard.is_some() || !takes_all(&rest.pat) {
         return None;
     }
     let mut chain = arm_body(rest, &value);
@@ -19,7 +20,7 @@ pub(super) fn branches(matched: &ExprMatch) -> Option<Expr> {
         let span = arm.pat.span();
         let mut condition = condition(&arm.pat, &value)?;
         if let Some((_, guard)) = &arm.guard {
-            condition = parse_quote_spanned!(span=> #condition && #guard);
+            condition = parse_quote_spanned!(span=> #condition && (#guard));
         }
         let body = &arm.body;
         chain = parse_quote_spanned!(span=> if #condition { #body } else { #chain });

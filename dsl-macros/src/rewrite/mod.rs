@@ -124,7 +124,7 @@ impl<'a> Rewriter<'a> {
 }
 
 /// Whether a condition binds a pattern.
-fn holds_let(condition: &Expr) -> bool {
+pub(crate) fn holds_let(condition: &Expr) -> bool {
     match condition {
         Expr::Let(_) => true,
         Expr::Binary(chain) => holds_let(&chain.left) || holds_let(&chain.right),

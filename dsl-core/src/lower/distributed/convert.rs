@@ -21,7 +21,7 @@ impl Lowering<'_> {
     ) -> Result<Registers> {
         let mut limits = ConversionLimits::new(dtype.bytes(), self.target);
         if self.loops == 0 {
-            limits.scratch_bytes = limits.scratch_bytes.max(self.ring_bytes as u32);
+            limits.scratch_bytes = limits.scratch_bytes.max(self.spare_bytes());
         }
         let plan = Conversion::plan(&tile.layout, layout, &limits)
             .map_err(|error| self.layout_error(&error))?;
@@ -136,6 +136,12 @@ impl Lowering<'_> {
         });
         let filled: Vec<Value> = filled.collect();
         self.join(&filled)
+    }
+
+    /// What a conversion outside of loops may take and the function takes no more shared memory for it.
+    fn spare_bytes(&self) -> u32 {
+        let most = self.ring_bytes.min(i64::from(self.target.gpu.shared_bytes));
+        u32::try_from(most).unwrap_or(0)
     }
 
     /// The conditions under which accesses happen; `None` when they always do.

@@ -149,7 +149,7 @@ struct Lowering<'a> {
     multiplies: bool,
     /// How many loops are around the current instruction.
     loops: u32,
-    /// The bytes of the largest ring so far. Outside of loops nothing is in it any more.
+    /// The bytes of the largest buffer with slots so far. Outside of loops those of pipelines hold nothing any more.
     ring_bytes: i64,
     residents: Residents,
     /// The counters that residents stand for, by their roots.
