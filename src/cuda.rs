@@ -244,7 +244,8 @@ pub(crate) fn compiler() -> Option<String> {
     let assembler = assembler().ok()?;
     let assembler = assembler.as_deref().unwrap_or("driver");
     Some(format!(
-        "{}, {}, assembler {assembler}",
+        "{}, {}, {}, assembler {assembler}",
+        env!("EXACTILE_SOURCES"),
         exactile_core::SOURCES,
         generator()
     ))

@@ -214,7 +214,8 @@ impl Device {
     }
 
     /// Whether launches that an earlier one proved in bounds skip their checks, as they do unless
-    /// told otherwise; see [`Kernel::launch`](crate::Kernel::launch). Clones share the answer.
+    /// told otherwise; see [`Kernel::launch`](crate::Kernel::launch). Clones, and all who name the
+    /// same GPU, share the answer.
     pub fn trust_proofs(&self, trust: bool) {
         self.inner.trusts_proofs.store(trust, Ordering::Relaxed);
     }
@@ -224,7 +225,7 @@ impl Device {
     }
 
     /// Whether code for this GPU is taken from the cache on disk and kept there, as it is unless told otherwise.
-    /// Clones share the answer. Other devices keep nothing on disk.
+    /// All who name the same GPU share the answer. Other devices keep nothing on disk.
     pub fn use_disk(&self, uses: bool) {
         self.inner.uses_disk.store(uses, Ordering::Relaxed);
     }

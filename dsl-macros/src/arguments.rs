@@ -5,18 +5,12 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Fields, GenericParam, Ident, Member, parse_quote};
 
-use crate::carry::{fields, members};
+use crate::carry::{fields, input, members};
 use crate::context::Context;
 
 /// Both structures' implementations, or nothing where the item is no structure of parameters.
 pub(crate) fn derive(context: &Context, item: TokenStream) -> Option<TokenStream> {
-    let input: DeriveInput = match syn::parse2(item) {
-        Ok(input) => input,
-        Err(error) => {
-            context.push(error);
-            return None;
-        }
-    };
+    let input = input(context, item)?;
     let fields = fields(context, &input, "KernelArguments")?;
     for lifetime in input.generics.lifetimes() {
         context.error(lifetime.span(), "a structure of parameters holds no references: they are `Ptr<T>`, `PtrMut<T>`, tensors and `Scalar<T>`");

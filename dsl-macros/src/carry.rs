@@ -10,13 +10,7 @@ use crate::names::mentions;
 
 /// The implementation, or nothing where the item is no structure of handles.
 pub(crate) fn derive(context: &Context, item: TokenStream) -> Option<TokenStream> {
-    let input: DeriveInput = match syn::parse2(item) {
-        Ok(input) => input,
-        Err(error) => {
-            context.push(error);
-            return None;
-        }
-    };
+    let input = input(context, item)?;
     let fields = fields(context, &input, "Carry")?;
     let name = &input.ident;
     let mut generics = input.generics.clone();
@@ -50,6 +44,12 @@ pub(crate) fn derive(context: &Context, item: TokenStream) -> Option<TokenStream
             }
         }
     })
+}
+
+/// The item under a derive.
+pub(crate) fn input(context: &Context, item: TokenStream) -> Option<DeriveInput> {
+    let input = syn::parse2(item);
+    input.map_err(|error| context.push(error)).ok()
 }
 
 /// The fields of a structure; anything else is an error.

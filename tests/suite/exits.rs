@@ -401,3 +401,33 @@ fn names_of_patterns_stay_in_their_branch() {
         assert_eq!(out.to_vec().expect("reads"), [27]);
     }
 }
+
+#[kernel]
+fn once<const ONCE: usize>(out: PtrMut<i64>, n: i64) {
+    let mut sum = scalar::<i64>(0);
+    for i in range(0, n) {
+        sum += i + 1;
+        if ONCE == 1 {
+            break;
+        }
+    }
+    loop {
+        sum *= 2;
+        break;
+    }
+    store(out, sum);
+}
+
+/// What the host knows of an exit is known in both traces of the loop.
+#[test]
+fn the_host_may_leave_loops_of_the_device() {
+    for device in devices() {
+        for (only, expected) in [(0, 20), (1, 2)] {
+            let mut out = upload(&device, &[0_i64]);
+            once(once::Config::new(only))
+                .launch(&device, 1, (&mut out, 4_i64))
+                .expect("runs");
+            assert_eq!(out.to_vec().expect("reads"), [expected]);
+        }
+    }
+}

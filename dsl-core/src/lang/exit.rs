@@ -87,6 +87,11 @@ impl Exit {
         }
     }
 
+    /// Makes it this condition of the trace.
+    pub(super) fn set(&mut self, condition: Handle) {
+        self.handle = Some(condition);
+    }
+
     /// The condition in the trace.
     pub(super) fn handle_mut(&mut self) -> &mut Handle {
         let known = self.known;

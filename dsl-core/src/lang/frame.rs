@@ -115,13 +115,10 @@ impl Snapshot {
 
 /// Sets one part from the values that are left.
 pub(super) fn assign<'a>(part: Part<'_>, values: &mut impl Iterator<Item = &'a Handle>) {
-    let handle = match part {
-        Part::Value(handle) => handle,
-        Part::Exit(exit) => exit.handle_mut(),
-        Part::Fixed(_) => return,
-    };
-    if let Some(&value) = values.next() {
-        *handle = value;
+    match part {
+        Part::Value(handle) => *handle = values.next().copied().unwrap_or(*handle),
+        Part::Exit(exit) => values.next().into_iter().for_each(|&it| exit.set(it)),
+        Part::Fixed(_) => {}
     }
 }
 

@@ -95,7 +95,8 @@ impl<T: Numeric> Tile<T> {
     }
 }
 
-/// The tiles one after the other along `axis`. Their number is a power of two, and their shapes are equal.
+/// The tiles one after the other along `axis`. Their number is a power of two; their shapes broadcast as
+/// those of arithmetic do.
 #[track_caller]
 pub fn cat<T: Element>(tiles: impl AsRef<[Tile<T>]>, axis: usize) -> Tile<T> {
     let mut tiles = tiles.as_ref().to_vec();

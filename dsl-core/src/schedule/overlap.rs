@@ -10,40 +10,36 @@ use crate::passes::rewrite::replace_uses;
 /// The most products of an iteration that stay under way.
 const MOST: usize = 4;
 
-/// The products from sums that a loop carries to the sums that it carries on.
+/// The one product between sums that a loop carries and those that it carries on.
 struct Chain {
     /// Which of the carried values.
     position: usize,
     pend: Inst,
+    product: Inst,
     settle: Inst,
 }
 
 /// The products of a loop that may stay under way.
 pub(super) struct Overlap {
-    products: Vec<Inst>,
     chains: Vec<Chain>,
 }
 
 impl Overlap {
-    /// Those of a body, if all its products add to carried sums and read `slot`.
+    /// Those of a body, if each of its products is the only one on a carried sum, and reads `slot`.
     pub(super) fn find(func: &Func, body: Region, slot: Value) -> Option<Self> {
         let products = products(func, body);
-        let (chains, counts): (Vec<Chain>, Vec<usize>) = chains(func, body).into_iter().unzip();
-        let of_slot = |&product: &Inst| {
-            let Op::DotSlots(op) = func.op(product) else {
-                return false;
-            };
-            [op.a_slot, op.b_slot] == [slot; 2]
-        };
-        let all = products.iter().all(of_slot) && (1..=MOST).contains(&products.len());
-        let found: usize = counts.iter().sum();
-        (all && found == products.len()).then_some(Self { products, chains })
+        let chains = chains(func, body);
+        let of_slot = |op: &op::DotSlots| [op.a_slot, op.b_slot] == [slot; 2];
+        let all = products.iter().all(|&op| of_slot(op));
+        let few = (1..=MOST).contains(&products.len());
+        (all && few && chains.len() == products.len()).then_some(Self { chains })
     }
 
     /// Carries the sums of a loop as pending ones. `ahead` are the instructions of its body that start copies: they
     /// move behind the products.
     pub(super) fn apply(self, func: &mut Func, inst: Inst, body: Region, ahead: &BTreeSet<Inst>) {
-        reorder(func, body, &self.products, ahead);
+        let products: Vec<Inst> = self.chains.iter().map(|chain| chain.product).collect();
+        reorder(func, body, &products, ahead);
         for chain in self.chains {
             carry(func, inst, body, &chain);
         }
@@ -51,50 +47,38 @@ impl Overlap {
 }
 
 /// The products of a region and of those in it.
-fn products(func: &Func, region: Region) -> Vec<Inst> {
+fn products(func: &Func, region: Region) -> Vec<&op::DotSlots> {
     let mut found = Vec::new();
     func.walk(region, &mut |inst| {
-        if matches!(func.op(inst), Op::DotSlots(_)) {
-            found.push(inst);
+        if let Op::DotSlots(op) = func.op(inst) {
+            found.push(op);
         }
     });
     found
 }
 
-/// Each chain of products of a body, with the number of its products.
-fn chains(func: &Func, body: Region) -> Vec<(Chain, usize)> {
-    let insts = func.region(body).insts.iter().copied();
-    let insts: BTreeSet<Inst> = insts.collect();
-    let parameters = &func.region(body).parameters[1..];
+/// The products of a body that add to carried sums, and that alone use them.
+fn chains(func: &Func, body: Region) -> Vec<Chain> {
+    let own = &func.region(body).insts;
     let yielded = func.yielded(body);
-    let positions = 0..parameters.len();
-    let chain = |position: usize| {
-        let pend = only_user(func, parameters[position])?;
-        if !matches!(func.op(pend), Op::Pend(_)) {
-            return None;
-        }
-        let (mut at, mut count) = (pend, 0);
-        while !matches!(func.op(at), Op::Settle(_)) {
-            at = only_user(func, func.inst(at).results[0])?;
-            if !insts.contains(&at) {
-                return None;
-            }
-            let more = matches!(func.op(at), Op::DotSlots(_));
-            if !more && !matches!(func.op(at), Op::Settle(_)) {
-                return None;
-            }
-            count += usize::from(more);
-        }
-        let sums = func.inst(at).results[0];
+    let parameters = func.region(body).parameters[1..].iter().enumerate();
+    let chain = |(position, &parameter): (usize, &Value)| {
+        let pend = only_user(func, parameter)?;
+        let product = only_user(func, *func.inst(pend).results.first()?)?;
+        let settle = only_user(func, *func.inst(product).results.first()?)?;
+        let ops = [pend, product, settle].map(|inst| func.op(inst));
+        let chained = matches!(ops, [Op::Pend(_), Op::DotSlots(_), Op::Settle(_)]);
+        let sums = *func.inst(settle).results.first()?;
         only_user(func, sums)?;
-        let found = Chain {
+        let here = own.contains(&product) && yielded[position] == sums;
+        (chained && here).then_some(Chain {
             position,
             pend,
-            settle: at,
-        };
-        (yielded[position] == sums).then_some((found, count))
+            product,
+            settle,
+        })
     };
-    positions.filter_map(chain).collect()
+    parameters.filter_map(chain).collect()
 }
 
 /// The instruction that uses a value, if there is one use alone.

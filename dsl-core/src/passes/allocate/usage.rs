@@ -112,8 +112,12 @@ impl Reader<'_> {
             } else if let Op::Alloc(op) = op {
                 events.push(Event::Begin(self.buffer(inst, op)));
             } else if let Op::If(op) = op {
-                let branches = [op.on_true, op.on_false].map(|it| self.region(it));
-                events.push(Event::Branch(branches));
+                let before = self.multiplied.clone();
+                let on_true = self.region(op.on_true);
+                let left = std::mem::replace(&mut self.multiplied, before);
+                let on_false = self.region(op.on_false);
+                self.multiplied.extend(left);
+                events.push(Event::Branch([on_true, on_false]));
             } else if let Op::For(op) = op {
                 events.push(Event::Loop([Vec::new(), self.region(op.body)]));
             } else if let Op::While(op) = op {
