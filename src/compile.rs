@@ -292,11 +292,14 @@ impl Compilation {
             self.note("disk");
             let loaded = cache.code(kept.code, || gpu.load(kept.ptx).map(Runs::Gpu));
             self.note("driver");
-            if let Ok(runs) = loaded {
-                let sites = kept.sites;
-                return Ok(Code { name, sites, runs });
+            match loaded {
+                Ok(runs) => {
+                    let sites = kept.sites;
+                    return Ok(Code { name, sites, runs });
+                }
+                Err(Error::Backend { .. }) => place.discard(),
+                Err(error) => return Err(error),
             }
-            place.discard();
         }
         let target = gpu.target();
         let lane = self.lane(wanted.block, &target, wanted.options, wanted.facts)?;
@@ -308,9 +311,7 @@ impl Compilation {
             let ptx = self.ptx(&lane, &target, wanted.grid)?;
             let loaded = gpu.load(ptx);
             self.note("driver");
-            loaded
-                .map(Runs::Gpu)
-                .map_err(|error| self.refused(gpu.name(), &error))
+            loaded.map(Runs::Gpu)
         })?;
         if let (Some(place), Runs::Gpu(code)) = (&wanted.place, &*runs) {
             place.keep(&key, &sites, code.ptx());

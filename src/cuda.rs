@@ -79,9 +79,19 @@ impl Gpu {
         self.load(ptx)
     }
 
-    /// Has the driver load machine code, or compile the text.
+    /// Has the driver load machine code, or compile the text. The error is one of the backend where the driver says
+    /// that the code is bad, and one of the device where other code may fare no better.
     pub(crate) fn load(&self, ptx: Ptx) -> Result<GpuCode> {
-        let kernel = self.context.load(Arc::new(ptx)).map_err(failed)?;
+        let ptx = Arc::new(ptx);
+        let loaded = self.context.load(Arc::clone(&ptx));
+        if let Err(exactile_nvptx::Error::BadImage(message)) = loaded {
+            return Err(Error::Backend {
+                kernel: ptx.name().to_string(),
+                device: self.name.clone(),
+                message,
+            });
+        }
+        let kernel = loaded.map_err(failed)?;
         Ok(GpuCode { kernel })
     }
 

@@ -54,6 +54,11 @@ pub(crate) fn make(folder: &Path) -> io::Result<()> {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(folder)?;
     }
+    check(folder)
+}
+
+/// Refuses a folder that is not its user's alone to write in.
+pub(crate) fn check(folder: &Path) -> io::Result<()> {
     owner::check_folder(&fs::metadata(folder)?).map_err(io::Error::other)
 }
 

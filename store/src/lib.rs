@@ -102,8 +102,16 @@ impl Store {
     }
 
     /// What was kept under `key`. A file that is damaged, or that others may have written, is removed and counts
-    /// as none.
+    /// as none. In a folder of another user, or in which others may write, nothing is found and nothing is removed.
     pub fn find(&self, key: &str) -> Option<Vec<u8>> {
+        match folder::check(&self.folder) {
+            Ok(()) => {}
+            Err(error) if NONE.contains(&error.kind()) => return None,
+            Err(error) => {
+                self.complain("found", &error);
+                return None;
+            }
+        }
         let path = self.path(key);
         let found = self.read(&path).and_then(|read| {
             let Some((file, bytes)) = read else {
@@ -128,26 +136,35 @@ impl Store {
     pub fn keep(&self, key: &str, payload: &[u8]) {
         match self.write(key, payload) {
             Ok(bytes) => self.wrote(bytes),
-            Err(error) => {
-                if !self.complained.swap(true, Ordering::Relaxed) {
-                    let folder = self.folder.display();
-                    log::warn!("nothing is kept in the cache `{folder}`: {error}");
-                }
-            }
+            Err(error) => self.complain("kept", &error),
         }
     }
 
-    /// Removes what was kept under `key`.
+    /// Says once that the folder is of no use.
+    fn complain(&self, what: &str, error: &io::Error) {
+        if !self.complained.swap(true, Ordering::Relaxed) {
+            let folder = self.folder.display();
+            log::warn!("nothing is {what} in the cache `{folder}`: {error}");
+        }
+    }
+
+    /// Removes what was kept under `key`, unless the folder is another user's.
     pub fn discard(&self, key: &str) {
-        self.remove(&self.path(key));
+        if folder::check(&self.folder).is_ok() {
+            self.remove(&self.path(key));
+        }
     }
 
     /// Removes all entries and what unfinished writers left. Returns how many entries there were, and their bytes.
     ///
     /// # Errors
-    /// When the folder cannot be read or a file cannot be removed.
+    /// When the folder cannot be read, when it is another user's, or when a file cannot be removed.
     pub fn clear(&self) -> io::Result<(usize, u64)> {
         let (mut count, mut bytes) = (0, 0);
+        match folder::check(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((0, 0)),
+            checked => checked?,
+        }
         for file in sweep::files(&self.folder)? {
             remove_file(&file.path)?;
             if file.is_entry {
@@ -188,17 +205,15 @@ impl Store {
 
     /// The file and its bytes, unless there is none.
     fn read(&self, path: &Path) -> Result<Option<(File, Vec<u8>)>, String> {
-        let metadata = match fs::symlink_metadata(path) {
-            Err(error) if NONE.contains(&error.kind()) => return Ok(None),
-            metadata => metadata.map_err(|error| error.to_string())?,
-        };
         let failed = |error: io::Error| error.to_string();
-        // What is no file may block.
+        let mut file = match owner::open(path) {
+            Err(error) if NONE.contains(&error.kind()) => return Ok(None),
+            file => file.map_err(failed)?,
+        };
+        let metadata = file.metadata().map_err(failed)?;
         if !metadata.is_file() {
             return Err("it is no file".to_string());
         }
-        let mut file = File::open(path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
         owner::check(&metadata)?;
         if metadata.len() > LARGEST {
             return Err(format!("it has {} bytes", metadata.len()));

@@ -1,6 +1,22 @@
 //! Who may have written a file: entries hold code that is run.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Opens a file to read it: no link is followed, and what is no file does not block.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let flags = flags.bits().cast_signed();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    }
+    options.open(path)
+}
 
 /// Refuses a file that another user owns, or that others may write or read.
 #[cfg(unix)]

@@ -104,7 +104,53 @@ fn files_are_their_owners_alone() {
     store.keep("key", b"code");
     owned(store.folder(), 0o770);
     store.keep("other", b"code");
-    assert_eq!(store.find("other"), None);
+    assert!(!store.path("other").exists());
+    assert_eq!(store.find("key"), None);
+    store.discard("key");
+    assert!(store.clear().is_err());
+    owned(store.folder(), 0o700);
+    assert!(store.find("key").is_some());
+}
+
+/// Links, fifos and folders are removed or left, and never opened as files.
+#[cfg(unix)]
+#[test]
+fn nothing_but_files_is_read() {
+    let (_folder, store) = store(Limits::default());
+    store.keep("key", b"code");
+    let target = store.folder().join("elsewhere");
+    fs::rename(store.path("key"), &target).expect("is renamed");
+    std::os::unix::fs::symlink(&target, store.path("key")).expect("is linked");
+    assert_eq!(store.find("key"), None);
+    assert!(target.exists() && !store.path("key").exists());
+    let status = Command::new("mkfifo").arg(store.path("key")).status();
+    assert!(status.expect("starts").success());
+    assert_eq!(store.find("key"), None);
+    assert!(!store.path("key").exists());
+}
+
+/// As where root works with the home of another user.
+#[cfg(unix)]
+#[test]
+fn what_another_user_keeps_stays() {
+    let (_folder, store) = store(Limits::default());
+    store.keep("key", b"code");
+    let path = store.path("key");
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let give = |user| {
+        for path in [store.folder(), &path] {
+            std::os::unix::fs::chown(path, Some(user), None).expect("root may");
+        }
+    };
+    give(12345);
+    assert_eq!(store.find("key"), None);
+    store.keep("other", b"code");
+    store.discard("key");
+    assert!(store.clear().is_err());
+    assert!(path.exists() && !store.path("other").exists());
+    give(0);
     assert!(store.find("key").is_some());
 }
 

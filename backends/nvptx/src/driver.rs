@@ -42,6 +42,17 @@ macro_rules! call {
     }};
 }
 
+/// What the driver says of code that it can never load; all else may be mended, such as a lack of memory.
+const BAD_IMAGE: [CUresult; 7] = [
+    CUresult::CUDA_ERROR_INVALID_IMAGE,
+    CUresult::CUDA_ERROR_INVALID_SOURCE,
+    CUresult::CUDA_ERROR_INVALID_PTX,
+    CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+    CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
+    CUresult::CUDA_ERROR_NOT_FOUND,
+    CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
+];
+
 fn check(call: &'static str, code: CUresult) -> Result<()> {
     if code == CUresult::CUDA_SUCCESS {
         return Ok(());
@@ -53,10 +64,11 @@ fn check(call: &'static str, code: CUresult) -> Result<()> {
         (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
     };
     let reason = reason.unwrap_or_else(|| "unknown error".to_string());
-    Err(Error::Driver {
-        call,
-        reason: format!("{reason} ({code:?})"),
-    })
+    let reason = format!("{reason} ({code:?})");
+    match BAD_IMAGE.contains(&code) {
+        true => Err(Error::BadImage(format!("`{call}` failed: {reason}"))),
+        false => Err(Error::Driver { call, reason }),
+    }
 }
 
 /// The driver library.
@@ -211,7 +223,7 @@ impl Context {
     pub(crate) fn load_entry(&self, ptx: Arc<Ptx>) -> Result<Entry> {
         self.make_current()?;
         let module = self.load_module(&ptx)?;
-        let name = CString::new(ptx.name()).map_err(|error| Error::Jit(error.to_string()))?;
+        let name = CString::new(ptx.name()).map_err(|error| Error::BadImage(error.to_string()))?;
         let mut function = null_mut();
         call!(cuModuleGetFunction(
             &mut function,
@@ -232,7 +244,7 @@ impl Context {
     }
 
     fn load_module(&self, ptx: &Ptx) -> Result<Module> {
-        let text = CString::new(ptx.text()).map_err(|error| Error::Jit(error.to_string()))?;
+        let text = CString::new(ptx.text()).map_err(|error| Error::BadImage(error.to_string()))?;
         let source: *const c_void = match &ptx.machine_code {
             Some(code) => code.as_ptr().cast(),
             None => text.as_ptr().cast(),
@@ -251,7 +263,10 @@ impl Context {
             options.as_mut_ptr(),
             values.as_mut_ptr(),
         ));
-        loaded.map_err(|error| Error::Jit(format!("{error}\n{}", text_of(&log))))?;
+        if let Err(Error::BadImage(reason)) = loaded {
+            return Err(Error::BadImage(format!("{reason}\n{}", text_of(&log))));
+        }
+        loaded?;
         Ok(Module {
             context: self.clone(),
             module,

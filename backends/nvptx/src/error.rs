@@ -27,9 +27,9 @@ pub enum Error {
         /// What the driver says.
         reason: String,
     },
-    /// The driver refused the PTX.
-    #[error("the driver refused the PTX: {0}")]
-    Jit(String),
+    /// The driver says that code is none, or none for its device.
+    #[error("the driver refuses the code: {0}")]
+    BadImage(String),
     /// The arguments do not fit the kernel.
     #[error("{0}")]
     Arguments(String),

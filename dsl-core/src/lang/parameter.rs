@@ -4,13 +4,16 @@ use std::panic::Location;
 
 use super::context;
 use super::element::Element;
+use super::ptr::{Ptr, PtrMut};
+use super::tensor::{Tensor, TensorMut};
 use super::tile::{DeviceValue, Scalar};
 use crate::ir::number::for_each_number;
 
 /// A type that a parameter of a kernel can have.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a kernel",
-    note = "parameters are `Ptr<T>`, `PtrMut<T>`, `Tensor<T, RANK>`, `TensorMut<T, RANK>`, numbers such as `i32` and `f32`, options, tuples and arrays of these, and structures that derive `KernelArguments`"
+    note = "parameters are `Ptr<T>`, `PtrMut<T>`, `Tensor<T, RANK>`, `TensorMut<T, RANK>`, numbers such as `i32` and `f32`, options of these, tuples and arrays of all of them, and structures that derive `KernelArguments`",
+    note = "what is made of several cannot be left out as a whole: make each field or element an option of its own"
 )]
 pub trait KernelParameter: Sealed {
     /// What the body of the kernel sees.
@@ -29,7 +32,7 @@ use sealed::Sealed;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a kernel",
     label = "no parameter of a kernel",
-    note = "parameters are `Ptr<T>`, `PtrMut<T>`, `Tensor<T, RANK>`, `TensorMut<T, RANK>`, numbers such as `i32` and `f32`, options, tuples and arrays of these, and structures that derive `KernelArguments`"
+    note = "parameters are `Ptr<T>`, `PtrMut<T>`, `Tensor<T, RANK>`, `TensorMut<T, RANK>`, numbers such as `i32` and `f32`, options of these, tuples and arrays of all of them, and structures that derive `KernelArguments`"
 )]
 pub trait KernelArguments {
     /// Declares the fields in order.
@@ -57,6 +60,7 @@ impl<T: Element> KernelParameter for Scalar<T> {
 macro_rules! numbers {
     ($($Host:ty)*) => { $(
         impl Sealed for $Host {}
+        impl OptionalParameter for $Host {}
         impl KernelParameter for $Host {
             type Handle = Scalar<$Host>;
             fn declare(name: &str) -> Scalar<$Host> {
@@ -67,9 +71,19 @@ macro_rules! numbers {
 }
 for_each_number!(numbers);
 
+/// A parameter that a launch may leave out. What is made of several is none: the arguments for it have a type of
+/// their own, which a bare `None` would not name.
+pub trait OptionalParameter: KernelParameter {}
+
+impl<T: Element> OptionalParameter for Scalar<T> {}
+impl<T: Element> OptionalParameter for Ptr<T> {}
+impl<T: Element> OptionalParameter for PtrMut<T> {}
+impl<T: Element, const RANK: usize> OptionalParameter for Tensor<T, RANK> {}
+impl<T: Element, const RANK: usize> OptionalParameter for TensorMut<T, RANK> {}
+
 /// `None` where the launch passes none: kernels with and without it are two.
-impl<P: KernelParameter> Sealed for Option<P> {}
-impl<P: KernelParameter> KernelParameter for Option<P> {
+impl<P: OptionalParameter> Sealed for Option<P> {}
+impl<P: OptionalParameter> KernelParameter for Option<P> {
     type Handle = Option<P::Handle>;
     fn declare(name: &str) -> Self::Handle {
         (!context::next_is_absent()).then(|| P::declare(name))
