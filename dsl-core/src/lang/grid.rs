@@ -1,7 +1,6 @@
 //! In which order the programs of a grid go through the tiles of a matrix.
 
-use super::math::{maximum, minimum, select};
-use super::operators::{Compare, Comparison};
+use super::math::{maximum, minimum};
 use super::tile::{Scalar, require};
 
 /// The tile of a program, in rows and columns, where the programs of a grid of `rows` by `columns` go through groups
@@ -19,15 +18,13 @@ pub fn swizzle_2d(
 ) -> (Scalar<i64>, Scalar<i64>) {
     require(group > 0, "`swizzle_2d` takes groups of one row or more");
     let group = group.max(1);
-    let first = row / group * group;
-    let inside = (row - first) * columns + column;
+    let number = row * columns + column;
+    let first = number / (columns * group) * group;
+    let inside = number % (columns * group);
     let height = minimum(rows - first, group);
-    // Divisions by a number that is known cost next to nothing.
-    let whole = height.compare(group, Comparison::Equal);
-    let down = select(whole, inside % group, inside % height);
-    let along = select(whole, inside / group, inside / height);
     // The bounds hold in any case: they say so to whoever asks what an index can be.
-    let row = maximum(minimum(first + down, rows - 1), 0);
-    let column = maximum(minimum(along, columns - 1), 0);
+    let row = first + inside % height;
+    let row = maximum(minimum(row, rows - 1), 0);
+    let column = maximum(minimum(inside / height, columns - 1), 0);
     (row, column)
 }
