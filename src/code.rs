@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use exactile_core::diagnostic::Loc;
-use exactile_core::ir::{Axis, DType, Func, Op, op};
+use exactile_core::ir::{Axis, DType, Func, Op, op, quote, unquote};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 
 use crate::cuda::GpuCode;
+
+/// A space in a quoted text that is one word.
+const SPACE: &str = "\\u{20}";
 
 /// A kernel as a launch runs it.
 pub(crate) struct Code {
@@ -29,7 +32,7 @@ pub(crate) enum Runs {
     Gpu(GpuCode),
 }
 
-/// What a checked access can miss.
+/// What a checked access can miss, or what is asserted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Accessed {
     /// The elements of this type behind a parameter, by its position and name.
@@ -40,9 +43,12 @@ pub(crate) enum Accessed {
     },
     /// An axis of a tile, of this extent.
     Axis(Axis, i64),
+    /// Nothing: an assertion with this message.
+    Assertion(String),
 }
 
-/// The checked accesses of a function by their numbers: where each stands in the source, and what it accesses.
+/// The checked accesses and assertions of a function by their numbers: where each stands in the source, and what
+/// it accesses.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub(crate) struct Sites(BTreeMap<u64, (Loc, Accessed)>);
 
@@ -73,6 +79,14 @@ impl Sites {
             }) = data.op
             {
                 Some((site, Accessed::Axis(axis, extent)))
+            } else if let Op::CheckAssertion(op::CheckAssertion {
+                ref message, site, ..
+            })
+            | Op::StopAssertion(op::StopAssertion {
+                ref message, site, ..
+            }) = data.op
+            {
+                Some((site, Accessed::Assertion(message.clone())))
             } else {
                 None
             };
@@ -103,6 +117,9 @@ impl Sites {
                     name,
                 } => format!("memory {parameter} {dtype} {name}"),
                 Accessed::Axis(axis, extent) => format!("axis {} {extent}", axis.0),
+                Accessed::Assertion(message) => {
+                    format!("assertion {}", quote(message).replace(' ', SPACE))
+                }
             };
             lines.push_str(&format!("{site} {place} {accessed}\n"));
         }
@@ -123,6 +140,7 @@ impl Sites {
                     name: word()?.to_string(),
                 },
                 "axis" => Accessed::Axis(Axis(word()?.parse().ok()?), word()?.parse().ok()?),
+                "assertion" => Accessed::Assertion(unquote(word()?)?),
                 _ => return None,
             };
             Some((site, (place.clone(), accessed)))
@@ -144,8 +162,10 @@ mod tests {
             name: "y".to_string(),
         };
         let axis = Accessed::Axis(Axis(1), 64);
+        let assertion = Accessed::Assertion("n; a \"b\"\n\u{e4}".to_string());
         let sites = |places: &[Loc]| {
             let sites = [
+                (1, (places[1].clone(), assertion.clone())),
                 (0, (places[1].clone(), memory.clone())),
                 (3, (places[0].clone(), axis.clone())),
             ];

@@ -62,6 +62,22 @@ pub enum Error {
         /// The element offset from the start of the argument.
         offset: i64,
     },
+    /// A `device_assert` does not hold: the first one in the order of programs, then instructions, then elements.
+    #[error(
+        "kernel `{kernel}`: {message}\n  --> {loc}\n  note: program {program:?} of the grid, tile element {element}"
+    )]
+    Assertion {
+        /// The kernel's name.
+        kernel: String,
+        /// The source line of the assertion.
+        loc: Loc,
+        /// The message that it was given.
+        message: String,
+        /// The program's position in the grid.
+        program: [u64; 3],
+        /// The row-major index of the element in its tile.
+        element: u64,
+    },
     /// An interpreter found what compiled code cannot see, such as a race.
     #[error(transparent)]
     Fault(Fault),

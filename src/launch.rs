@@ -327,10 +327,20 @@ mod cuda {
     }
 }
 
-/// An access out of bounds in the words of the source.
+/// An access out of bounds or a failed assertion in the words of the source.
 fn out_of_bounds(code: &Code, launch: &Launch<'_>, error: BoundsError) -> Error {
     let site = code.sites.get(error.site);
+    if let Some((loc, Accessed::Assertion(message))) = site {
+        return Error::Assertion {
+            kernel: code.name.clone(),
+            loc: loc.clone(),
+            message: message.clone(),
+            program: program_coordinates(launch.grid, error.program),
+            element: error.element,
+        };
+    }
     let described = site.and_then(|(_, accessed)| match accessed {
+        Accessed::Assertion(_) => None,
         Accessed::Axis(axis, extent) => {
             Some((format!("gather axis {}", axis.0), extent.cast_unsigned()))
         }
@@ -390,6 +400,13 @@ fn fault_error(fault: Fault, grid: Grid) -> Error {
             program: program_coordinates(grid, fault.program),
             element,
             offset: index,
+        },
+        FaultKind::Assertion { message, element } => Error::Assertion {
+            kernel: fault.kernel,
+            loc: fault.loc,
+            message,
+            program: program_coordinates(grid, fault.program),
+            element,
         },
         FaultKind::SharedByPrograms { .. }
         | FaultKind::Race { .. }

@@ -22,7 +22,7 @@ const REJECTED_MACROS: [(&str, &str); 7] = [
     ("debug_assert_ne", REQUIRE),
     ("matches", "write a `match` or a comparison"),
 ];
-const REQUIRE: &str = "write `require(condition, \"message\")`, which reports a failed condition on host values with this location";
+const REQUIRE: &str = "write `require(condition, \"message\")` for a condition on host values, which is checked while the kernel is compiled, or `device_assert(condition, \"message\")` for one on device values";
 
 const CONST_POSITION: &str = "is a value of the trace, not a Rust constant";
 const PASS_AS_ARGUMENT: &str = "pass it as a `usize` argument";

@@ -7,6 +7,7 @@ mod bench;
 mod bits;
 mod cli;
 mod compare;
+mod debug;
 mod determinism;
 #[cfg(feature = "nvptx")]
 mod examples;

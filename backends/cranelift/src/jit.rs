@@ -134,7 +134,8 @@ fn has_many_branches(func: &LaneFunc) -> bool {
     let branches = func.all_insts().into_iter().filter(|&inst| {
         let op = func.op(inst);
         let masked = op.access().is_some_and(|access| access.mask.is_some());
-        let checks = matches!(op, Op::CheckBounds(_) | Op::CheckIndex(_));
+        let bounds = matches!(op, Op::CheckBounds(_) | Op::CheckIndex(_));
+        let checks = bounds || matches!(op, Op::CheckAssertion(_));
         masked || checks || matches!(op, Op::For(_) | Op::While(_) | Op::If(_))
     });
     branches.count() > MANY_BRANCHES

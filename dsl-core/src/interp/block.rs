@@ -263,6 +263,10 @@ impl<'a> Machine<'a> {
             TileOp::Load(op) => self.load(inst, op)?,
             TileOp::Store(op) => return self.store(inst, op).map(|()| Vec::new()),
             TileOp::AtomicReduce(op) => return self.atomic_reduce(inst, op).map(|()| Vec::new()),
+            TileOp::Assert(op) => {
+                self.assert(inst, op);
+                return Ok(Vec::new());
+            }
             TileOp::Reduce(op) => return self.reduce(op),
             TileOp::Scan(op) => return self.scan(op),
             TileOp::Sort(op) => return Ok(self.sort(op)),
@@ -379,9 +383,14 @@ impl<'a> Machine<'a> {
         written.map_err(|kind| self.fault(inst, kind))
     }
 
-    /// Keeps an access out of bounds if it is the least so far.
+    /// Keeps an access out of bounds or a failed assertion if it is the least so far.
     fn refuse(&mut self, inst: Inst, refused: Option<FaultKind>) {
-        let Some(FaultKind::OutOfBounds { element, index, .. }) = refused else {
+        let (element, index) = if let Some(FaultKind::OutOfBounds { element, index, .. }) = refused
+        {
+            (element, index)
+        } else if let Some(FaultKind::Assertion { element, .. }) = refused {
+            (element, 0)
+        } else {
             return;
         };
         let key = (self.sites[&inst], element, index);

@@ -79,6 +79,14 @@ pub enum FaultKind {
         /// The buffer's length.
         length: u64,
     },
+    /// An assertion that does not hold.
+    #[error("element {element} does not hold: {message}")]
+    Assertion {
+        /// The words of the kernel.
+        message: String,
+        /// Which element of the condition, the first that does not hold.
+        element: u64,
+    },
     /// Two programs touch one address, and at least one writes it or combines it by another op.
     #[error("element {element} touches `{buffer}[{index}]`, which program {other} {how}")]
     SharedByPrograms {

@@ -78,14 +78,17 @@ accesses! {
 }
 
 impl Op {
-    /// Whether checked launches check what an op of tiles accesses: each such op is a site.
+    /// Whether checked launches check what an op of tiles accesses or asserts: each such op is a site.
     pub fn is_checked(&self) -> bool {
         self.tile().is_some() && self.placed_by().is_some()
     }
 
-    /// What decides which elements an op accesses, of memory or of a tile; `None` for ops that access none
-    /// by their place.
+    /// What decides which elements an op accesses, of memory or of a tile, or whether an assertion holds; `None`
+    /// for ops of which nothing is checked.
     pub fn placed_by(&self) -> Option<Vec<Value>> {
+        if let Op::Assert(op) = self {
+            return Some(vec![op.condition]);
+        }
         if let Op::Gather(op) = self {
             return Some(vec![op.indices]);
         }

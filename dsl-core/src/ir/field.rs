@@ -186,6 +186,7 @@ macro_rules! word_field {
 
 word_field! {
     i64: ToString::to_string, |text| text.parse().ok(), "an integer";
+    String: |text| quote(text), unquote, "a text in quotes";
     Axis: |axis| axis.0.to_string(), |text| text.parse().ok().map(Axis), "an axis";
     Order: |order| order.word().to_string(), Order::from_word, "an order: `tree` or `any`";
     Direction: |direction| direction.word().to_string(), Direction::from_word, "a direction: `forward` or `reverse`";
@@ -219,4 +220,32 @@ fn read_list<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> 
         return Some(Vec::new());
     }
     inner.split(',').map(|text| item(text.trim())).collect()
+}
+
+/// A text as the text form writes it: in quotes, on one line, without a character that means something there.
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' | ';' => quoted.extend(character.escape_unicode()),
+            ' '..='~' => quoted.push(character),
+            _ => quoted.extend(character.escape_unicode()),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// The text that [`quote`] wrote; `None` for what is none.
+pub fn unquote(quoted: &str) -> Option<String> {
+    let mut rest = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    let mut text = String::new();
+    while let Some((plain, escaped)) = rest.split_once('\\') {
+        let (code, after) = escaped.strip_prefix("u{")?.split_once('}')?;
+        text.push_str(plain);
+        text.push(char::from_u32(u32::from_str_radix(code, 16).ok()?)?);
+        rest = after;
+    }
+    text.push_str(rest);
+    Some(text)
 }

@@ -40,7 +40,7 @@ pub use attr::{
 };
 pub use carried::Carried;
 pub use dtype::{Class, DType, FloatFormat};
-pub use field::Values;
+pub use field::{Values, quote, unquote};
 pub use func::{
     Access, Func, Inst, InstData, Layout, MAX_DEPTH, Parameter, Region, RegionData, Value,
     most_depth,

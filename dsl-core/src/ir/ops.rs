@@ -131,6 +131,9 @@ macro_rules! for_each_op {
             /// Combines `value` into `base[offsets]` where the mask holds, each element in one step that
             /// nothing divides. Equal offsets all count, of a program and of several, in no stated order.
             AtomicReduce "atomic_reduce" { base: Value, offsets: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];
+            /// An error of a checked launch where an element does not hold (`bool`). The launch fails, with the
+            /// first element that does not hold; what the program does after it is left open.
+            Assert "assert" { condition: Value, message: String } -> none is [writes];
             /// Combines along an axis in the order named. Several sources are combined together:
             /// the region takes the lower operand of every source, then the higher, and yields one
             /// value for each. `tree` is the balanced binary tree over the axis, adjacent pairs first,
@@ -232,6 +235,9 @@ macro_rules! for_each_op {
             /// Records the error that `check_index` would where the mask holds, then ends the program if
             /// any of its lanes has recorded one. All lanes take part.
             StopIndex "stop_index" { index: Value, element: Value, mask: Option<Value>, axis: Axis, extent: i64, site: i64 } -> none is [convergent writes];
+            /// Records the error that `check_assertion` would where `failed` holds (`bool`), then ends the program
+            /// if any of its lanes has recorded one. All lanes take part.
+            StopAssertion "stop_assertion" { failed: Value, element: Value, message: String, site: i64 } -> none is [convergent writes];
             /// The value that lane `lane_id ^ lane_mask` holds. All lanes of the warp take part.
             ShuffleXor "shuffle_xor" { x: Value, lane_mask: i64 } -> one is [convergent];
             /// The value that lane `source_lane` (`i32`, 0..32) holds. All lanes of the warp take part.
@@ -296,6 +302,8 @@ macro_rules! for_each_op {
             /// Records the error (program, `site`, `element`) where `index` (`i64`) is not in
             /// `0..extent`; `axis` names the place in its message.
             CheckIndex "check_index" { index: Value, element: Value, axis: Axis, extent: i64, site: i64 } -> none is [writes];
+            /// Records the error (program, `site`, `element`, offset 0) where `failed` holds (`bool`).
+            CheckAssertion "check_assertion" { failed: Value, element: Value, message: String, site: i64 } -> none is [writes];
         }
     }};
 }

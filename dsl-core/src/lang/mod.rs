@@ -12,6 +12,7 @@ mod branch;
 pub mod carry;
 mod context;
 pub mod control;
+pub mod debug;
 pub mod element;
 mod exit;
 mod for_loop;
@@ -70,6 +71,7 @@ pub mod prelude {
     pub use super::bits::{
         byte_permute, count_ones, leading_zeros, mulhi, rotate_left, rotate_right, trailing_zeros,
     };
+    pub use super::debug::device_assert;
     pub use super::functions::{
         atan2, clamp, copysign, gelu, gelu_tanh, hypot, nextafter, pow, relu, silu, softplus,
     };

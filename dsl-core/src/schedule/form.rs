@@ -81,6 +81,7 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
         ScheduleOp::Elementwise(_) | ScheduleOp::Load(_) => everywhere(Rc::clone(&results[0])),
         ScheduleOp::Store(op) => everywhere(of(op.value)?),
         ScheduleOp::AtomicReduce(op) => everywhere(of(op.value)?),
+        ScheduleOp::Assert(op) => everywhere(of(op.condition)?),
         ScheduleOp::Histogram(op) => everywhere(of(op.x)?),
         ScheduleOp::Dot(op) => match is_of_fragments(func, op, &results[0]) {
             true => return Ok(tensor_dot(func, op)),
@@ -90,12 +91,9 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
         ScheduleOp::For(_) => [vec![scalar(); 2], results.clone()].concat(),
         ScheduleOp::While(_) => results.clone(),
         ScheduleOp::If(_) | ScheduleOp::Splat(_) => vec![scalar()],
-        // The owner of its region says where what it yields is.
-        ScheduleOp::Yield(_) => Vec::new(),
-        ScheduleOp::Constant(_)
-        | ScheduleOp::Arange(_)
-        | ScheduleOp::ProgramId(_)
-        | ScheduleOp::NumPrograms(_) => Vec::new(),
+        // The owner of its region says where what a `yield` hands on is.
+        ScheduleOp::Yield(_) | ScheduleOp::Constant(_) | ScheduleOp::Arange(_) => Vec::new(),
+        ScheduleOp::ProgramId(_) | ScheduleOp::NumPrograms(_) => Vec::new(),
     };
     let first = || [vec![scalar()], results.clone()].concat();
     let same = || results.clone();

@@ -345,17 +345,17 @@ pub const LANE_BITS: u32 = 5;
 /// Lanes of a warp.
 pub const WARP_LANES: u32 = 1 << LANE_BITS;
 
-/// The first out-of-bounds access of a checked launch: of those found the least program, then site,
-/// then element.
+/// The first out-of-bounds access or failed assertion of a checked launch: of those found the least program,
+/// then site, then element.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BoundsError {
     /// Linear index of the program in the grid, axis 0 fastest.
     pub program: u64,
-    /// The access: the `site` of its `check_bounds`, numbered in program order.
+    /// The access or assertion: the `site` of its `check_bounds`, numbered in program order.
     pub site: u64,
     /// Row-major index of the element in its tile.
     pub element: u64,
-    /// The element offset that is out of bounds.
+    /// The element offset that is out of bounds; 0 for an assertion.
     pub offset: i64,
 }
 

@@ -11,6 +11,8 @@ pub(super) enum TokenKind {
     Layout,
     /// A word or number.
     Word,
+    /// A text in quotes, with them.
+    Quoted,
     /// One character of punctuation.
     Punctuation,
     /// The end of the text.
@@ -55,7 +57,9 @@ pub(super) fn tokenize(source: &str) -> Vec<Token<'_>> {
             let length = rest[sigil..]
                 .find(|c| !is_word(c))
                 .unwrap_or(rest.len() - sigil);
+            let quoted = rest[1..].find('"').filter(|_| first == '"');
             let (kind, start, end) = match first {
+                _ if let Some(length) = quoted => (TokenKind::Quoted, 0, length + 2),
                 '%' if length > 0 => (TokenKind::Value, 1, 1 + length),
                 '@' if length > 0 => (TokenKind::Symbol, 1, 1 + length),
                 '#' if length > 0 => (TokenKind::Layout, 1, 1 + length),

@@ -102,7 +102,7 @@ impl<'a> Parser<'a> {
             TokenKind::Value => format!("expected {expected}, found `%{}`", token.text),
             TokenKind::Symbol => format!("expected {expected}, found `@{}`", token.text),
             TokenKind::Layout => format!("expected {expected}, found `#{}`", token.text),
-            TokenKind::Word | TokenKind::Punctuation => {
+            TokenKind::Word | TokenKind::Quoted | TokenKind::Punctuation => {
                 format!("expected {expected}, found `{}`", token.text)
             }
         }))
@@ -464,7 +464,8 @@ impl FieldReader for Parser<'_> {
     fn attribute(&mut self, name: &str) -> Parsed<String> {
         self.key(name)?;
         if !self.eat("[") {
-            return Ok(self.word("a value")?.to_string());
+            let quoted = self.token(TokenKind::Quoted, "a text");
+            return Ok(quoted.or_else(|_| self.word("a value"))?.to_string());
         }
         let mut text = String::from("[");
         while !self.eat("]") {

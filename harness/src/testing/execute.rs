@@ -97,7 +97,7 @@ impl fmt::Display for Place {
 pub enum Outcome {
     /// All programs ran.
     Done,
-    /// A checked access was out of bounds. The interpreter of block IR knows no sites and gives 0.
+    /// A checked access was out of bounds, or an assertion failed. The interpreter of block IR knows no sites and gives 0.
     OutOfBounds(BoundsError),
     /// An interpreter found another fault.
     Fault(Fault),
@@ -282,6 +282,12 @@ fn faulted(fault: Fault) -> Outcome {
             site: 0,
             element,
             offset: index,
+        }),
+        FaultKind::Assertion { element, .. } => Outcome::OutOfBounds(BoundsError {
+            program: fault.program,
+            site: 0,
+            element,
+            offset: 0,
         }),
         FaultKind::Launch(error) => Outcome::Failed(error.to_string()),
         FaultKind::SharedByPrograms { .. }

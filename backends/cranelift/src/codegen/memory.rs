@@ -289,6 +289,13 @@ impl Codegen<'_> {
         self.report_where(wrong, (op.element, op.site), (index, extent));
     }
 
+    /// Reports an assertion that does not hold.
+    pub(super) fn check_assertion(&mut self, op: &op::CheckAssertion) {
+        let failed = self.single(op.failed);
+        let none = self.bits(I64, 0);
+        self.report_where(failed, (op.element, op.site), (none, none));
+    }
+
     /// Records an access of what has `length` elements where `wrong` holds.
     fn report_where(
         &mut self,

@@ -239,6 +239,10 @@ impl Codegen<'_> {
                 self.check_index(op);
                 return Ok(());
             }
+            LaneOp::WorkerOp(WorkerOp::CheckAssertion(op)) => {
+                self.check_assertion(op);
+                return Ok(());
+            }
             LaneOp::For(op) => return self.for_loop(op, results),
             LaneOp::If(op) => return self.branch(op, results),
             LaneOp::While(op) => return self.while_loop(op, results),

@@ -1,4 +1,4 @@
-//! `stop_outside` and `stop_index`: the comparison in line, the report of an error in a cold function.
+//! `stop_outside`, `stop_index` and `stop_assertion`: the comparison in line, the report of an error in a cold function.
 
 use exactile_core::ir::{Op, Value, op};
 use inkwell::attributes::AttributeLoc;
@@ -83,6 +83,14 @@ impl<'c> Emitter<'_, 'c> {
             .build_int_compare(IntPredicate::UGE, index, extent, "")?;
         let access = [self.int(64, op.site), element, index, extent];
         self.stop_where(op.mask, wrong, access)
+    }
+
+    /// Emits `stop_assertion`.
+    pub(super) fn stop_assertion(&mut self, op: &op::StopAssertion) -> Result<()> {
+        let failed = self.values[op.failed][0].into_int_value();
+        let element = self.index(op.element)?;
+        let none = self.int(64, 0);
+        self.stop_where(None, failed, [self.int(64, op.site), element, none, none])
     }
 
     /// Where the mask and `wrong` hold, reports site, element and offset of an access, given the

@@ -33,6 +33,7 @@ impl<'c> Emitter<'_, 'c> {
             WarpOp::GroupMma(op) => self.group_mma(op)?,
             WarpOp::StopOutside(op) => return self.stop_outside(op),
             WarpOp::StopIndex(op) => return self.stop_index(op),
+            WarpOp::StopAssertion(op) => return self.stop_assertion(op),
             WarpOp::StartCopy(op) => return self.start_copy(op),
             WarpOp::OrderOp(op) => return self.order(inst, op),
         };

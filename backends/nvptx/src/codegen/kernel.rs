@@ -220,7 +220,8 @@ fn hidden_parameters(func: &Func, options: EmitOptions) -> Vec<Input> {
     let mut hidden = Vec::new();
     let is_check = |inst: &Inst| {
         let op = func.op(*inst);
-        matches!(op, Op::StopOutside(_) | Op::InBounds(_) | Op::StopIndex(_))
+        let accesses = matches!(op, Op::StopOutside(_) | Op::InBounds(_));
+        accesses || matches!(op, Op::StopIndex(_) | Op::StopAssertion(_))
     };
     if func.all_insts().iter().any(is_check) {
         let pointers = func.arguments().iter().enumerate();

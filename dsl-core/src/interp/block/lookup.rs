@@ -1,4 +1,4 @@
-//! Counts and gathers.
+//! Counts, gathers and assertions.
 
 use super::Machine;
 use crate::interp::FaultKind;
@@ -20,6 +20,17 @@ impl Machine<'_> {
             }
         }
         Elements::new(counts)
+    }
+
+    pub(super) fn assert(&mut self, inst: Inst, op::Assert { condition, message }: &op::Assert) {
+        let holds = &self.values[*condition];
+        let mut elements = 0..self.shape(*condition).elements();
+        let failed = elements.find(|&element| holds.get(element) == 0);
+        let refused = failed.map(|element| FaultKind::Assertion {
+            message: message.clone(),
+            element: element as u64,
+        });
+        self.refuse(inst, refused);
     }
 
     pub(super) fn gather(

@@ -100,6 +100,29 @@ impl Runner<'_, '_> {
         self.stop_together(inst, mask, refused)
     }
 
+    pub(super) fn check_assertion(&mut self, op: &op::CheckAssertion, mask: Mask) {
+        let failed = self.failed(op.failed, mask);
+        self.keep_wrong(&failed, (op.element, op.site));
+    }
+
+    /// Records a failed assertion, and ends the program if there is one.
+    pub(super) fn stop_assertion(
+        &mut self,
+        inst: Inst,
+        op: &op::StopAssertion,
+        mask: Mask,
+    ) -> Result<(), Fault> {
+        let failed = self.failed(op.failed, mask);
+        let refused = self.keep_wrong(&failed, (op.element, op.site));
+        self.stop_together(inst, mask, refused)
+    }
+
+    /// The lanes where a condition holds, each with the offset 0.
+    fn failed(&self, condition: Value, mask: Mask) -> Vec<(usize, i64)> {
+        let holds = |&lane: &usize| self.warp.values[condition].get(lane) != 0;
+        mask.lanes().filter(holds).map(|lane| (lane, 0)).collect()
+    }
+
     /// Meets the other warps, and ends the program if one of them has refused an access.
     fn stop_together(&mut self, inst: Inst, mask: Mask, refused: bool) -> Result<(), Fault> {
         self.machine.refused |= refused;
@@ -116,10 +139,15 @@ impl Runner<'_, '_> {
         extent: i64,
         (element, site): (Value, i64),
     ) -> bool {
-        let wrong = indices
-            .iter()
-            .filter(|(_, index)| !(0..extent).contains(index));
-        let wrong = wrong.map(|&(lane, offset)| BoundsError {
+        let wrong = indices.iter().copied();
+        let wrong = wrong.filter(|(_, index)| !(0..extent).contains(index));
+        let wrong: Vec<(usize, i64)> = wrong.collect();
+        self.keep_wrong(&wrong, (element, site))
+    }
+
+    /// Keeps the least error of some lanes with their offsets; whether there is one.
+    fn keep_wrong(&mut self, wrong: &[(usize, i64)], (element, site): (Value, i64)) -> bool {
+        let wrong = wrong.iter().map(|&(lane, offset)| BoundsError {
             program: self.machine.program,
             site: site.cast_unsigned(),
             element: self.warp.values[element].get(lane),

@@ -177,6 +177,10 @@ impl Runner<'_, '_> {
                 self.check_index(op, mask);
                 return Ok(None);
             }
+            LaneOp::WorkerOp(WorkerOp::CheckAssertion(op)) => {
+                self.check_assertion(op, mask);
+                return Ok(None);
+            }
             LaneOp::LaneStore(op) => return self.store(inst, op, mask).map(|()| None),
             LaneOp::LaneAtomic(op) => return self.combine(inst, op, mask).map(|()| None),
             LaneOp::For(op) => return self.start_for(inst, op, mask).map(|()| None),

@@ -36,6 +36,9 @@ impl Runner<'_, '_> {
             WarpOp::GroupMma(op) => self.group_mma(inst, op, mask)?,
             WarpOp::StopOutside(op) => return self.stop_outside(inst, op, mask).map(|()| None),
             WarpOp::StopIndex(op) => return self.stop_index(inst, op, mask).map(|()| None),
+            WarpOp::StopAssertion(op) => {
+                return self.stop_assertion(inst, op, mask).map(|()| None);
+            }
             WarpOp::StartCopy(op) => return self.start_copy(inst, op, mask).map(|()| None),
             WarpOp::OrderOp(op) => return self.order(inst, op, mask),
         };

@@ -1,7 +1,7 @@
 //! The rule of each op; those of the lane stage's own ops on numbers, with which most new ops stand.
 
 use super::expect::Rules;
-use crate::ir::op::{ShapeOp, WarpOp};
+use crate::ir::op::{ShapeOp, WarpOp, WorkerOp};
 use crate::ir::{DType, Op, Shape, Type, op};
 
 /// The one list of all ops outside of the table: each names its rule.
@@ -34,6 +34,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Gather(it) => one(rules.gather(it)),
         Op::Store(it) => none(rules.access(&it.access()).map(|_| ())),
         Op::AtomicReduce(it) => none(rules.atomic_reduce(it)),
+        Op::Assert(it) => none(rules.assert(it)),
         Op::Reduce(it) => rules.reduce(it),
         Op::Scan(it) => rules.scan(it),
         Op::Tensor(_) | Op::TileLoad(_) | Op::TileStore(_) => rules.of_tensor(declared),
@@ -46,17 +47,16 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Yield(_) | Op::Barrier(_) | Op::GroupCopies(_) | Op::ProxyFence(_) => Ok(Vec::new()),
         Op::LaneStore(it) => none(rules.lane_access(&it.access(), rules.ty(it.value), it.align)),
         Op::LaneAtomic(it) => none(rules.lane_atomic(it)),
-        Op::CheckBounds(it) => one(rules.check_bounds(it)),
         Op::InBounds(it) => one(rules.in_bounds(it)),
-        Op::CheckIndex(it) => none(rules.index([it.index, it.element], [it.extent, it.site])),
+        Op::CheckBounds(_) | Op::CheckIndex(_) | Op::CheckAssertion(_) => rules.of_workers(),
         Op::WaitCopies(it) => none(rules.wait_copies(it.pending)),
         Op::WaitProducts(it) => none(rules.wait_products(it.pending)),
         Op::Pend(it) => one(rules.pend(it.x)),
         Op::Settle(it) => one(rules.settle(it.x)),
         Op::LaneId(_) | Op::WarpId(_) | Op::Places(_) | Op::Mma(_) => rules.of_warps(declared),
-        Op::GroupMma(_) => rules.of_warps(declared),
+        Op::GroupMma(_) | Op::StartCopy(_) => rules.of_warps(declared),
         Op::ShuffleXor(_) | Op::ShuffleIndex(_) | Op::WarpReduce(_) => rules.of_warps(declared),
-        Op::StopOutside(_) | Op::StopIndex(_) | Op::StartCopy(_) => rules.of_warps(declared),
+        Op::StopOutside(_) | Op::StopIndex(_) | Op::StopAssertion(_) => rules.of_warps(declared),
         Op::MbarrierExpect(_) | Op::MbarrierArrive(_) | Op::MbarrierWait(_) => rules.warps(),
         Op::MbarrierInit(_) | Op::NamedSync(_) | Op::NamedArrive(_) | Op::Roles(_) => rules.warps(),
         Op::CopyIn(_) | Op::CopyOut(_) | Op::WaitCopiesOut(_) | Op::TensorMap(_) => rules.warps(),
@@ -90,8 +90,20 @@ impl Rules<'_> {
             WarpOp::GroupMma(op) => one(self.group_mma(op)),
             WarpOp::StopOutside(op) => none(self.stop_outside(op)),
             WarpOp::StopIndex(op) => none(self.stop_index(op)),
+            WarpOp::StopAssertion(op) => none(self.assertion([op.failed, op.element], op.site)),
             WarpOp::StartCopy(op) => none(self.start_copy(op)),
             WarpOp::OrderOp(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn of_workers(self) -> Result<Vec<Type>, String> {
+        let op = self.op.worker();
+        match op.expect("broken invariant: the op is one of workers") {
+            WorkerOp::CheckBounds(op) => one(self.check_bounds(op)),
+            WorkerOp::CheckIndex(op) => {
+                none(self.index([op.index, op.element], [op.extent, op.site]))
+            }
+            WorkerOp::CheckAssertion(op) => none(self.assertion([op.failed, op.element], op.site)),
         }
     }
 

@@ -147,6 +147,18 @@ impl Rules<'_> {
         self.scalar_index("element", element)
     }
 
+    pub(super) fn assert(self, op: &op::Assert) -> Result<(), String> {
+        let condition = self.ty(op.condition);
+        self.expect("condition", condition, condition.with_dtype(DType::Bool))
+    }
+
+    /// The operands of a check of an assertion.
+    pub(super) fn assertion(self, [failed, element]: [Value; 2], site: i64) -> Result<(), String> {
+        self.expect("condition", self.ty(failed), Type::BOOL)?;
+        self.at_least("site", site, 0)?;
+        self.scalar_index("element", element)
+    }
+
     pub(super) fn start_copy(self, op: &op::StartCopy) -> Result<(), String> {
         let (dtype, from) = self.pointer(op.source)?;
         let target = Type::pointer(dtype, Space::Shared);

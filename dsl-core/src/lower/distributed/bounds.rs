@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::point::Known;
-use super::registers::Registers;
+use super::registers::{Registers, owners};
 use super::tile::Scope;
 use super::{Lowering, Result};
 use crate::ir::MemoryAccess;
@@ -113,7 +113,7 @@ impl Lowering<'_> {
 
     /// Whether an instruction checks anything where it stands.
     fn has_checks(&self, inst: Inst) -> bool {
-        let mut found = matches!(self.block.op(inst), Op::Gather(_));
+        let mut found = matches!(self.block.op(inst), Op::Gather(_) | Op::Assert(_));
         for region in self.block.op(inst).regions() {
             self.block.walk(region, &mut |inner| {
                 found |= self.block.op(inner).is_checked()
@@ -308,6 +308,33 @@ impl Lowering<'_> {
         let wrong = self.least_wrong(access.offsets(), &layout, (&starts, outside));
         self.stop(inst, tile, (wrong.element, wrong.offset, count), wrong.any);
         Ok(())
+    }
+
+    /// Ends the program where an element does not hold, in checked launches.
+    pub(super) fn assert(&mut self, inst: Inst, op: &op::Assert) {
+        if self.bounds != Bounds::Checked {
+            return;
+        }
+        if self.multiplies {
+            let pending = 0;
+            self.builder
+                .emit(Op::WaitProducts(op::WaitProducts { pending }), &[]);
+        }
+        let (layout, holds) = (self.layout(op.condition), self.get(op.condition));
+        let registers = owners(&layout);
+        let own = self.pick(&holds, &registers);
+        let failed = self.builder.not(own);
+        let offsets = self.map(&[&holds], |builder, holds| {
+            builder.cast(holds[0], DType::I64)
+        });
+        let least = self.least_wrong(&offsets, &layout, (&registers, failed));
+        let stop = Op::StopAssertion(op::StopAssertion {
+            failed: least.any,
+            element: least.element,
+            message: op.message.clone(),
+            site: self.sites.get(&inst).copied().unwrap_or_default().into(),
+        });
+        self.builder.emit(stop, &[]);
     }
 
     /// Of the registers that fail a test, the one of the least element. The test is of some registers,

@@ -35,6 +35,10 @@ impl Lowering<'_> {
             ScheduleOp::Load(op) => self.load(inst, op),
             ScheduleOp::Store(op) => self.store(inst, op),
             ScheduleOp::AtomicReduce(op) => self.atomic_reduce(op),
+            ScheduleOp::Assert(op) => {
+                self.assert(inst, op);
+                Ok(())
+            }
             ScheduleOp::Reduce(op) => self.reduce(results, op),
             ScheduleOp::Scan(op) => self.scan(results, op),
             ScheduleOp::Sort(op) => self.sort(results, op),

@@ -8,6 +8,7 @@ use super::lowerer::{Binding, Inline, Lowerer};
 use super::pull::{Pulled, scalar_index};
 use crate::ir::op::BlockOp;
 use crate::ir::{Inst, Op, Region, Shape, Type, Value, op};
+use crate::target::Bounds;
 
 /// What [`Lowerer::buffers_read`] has found.
 #[derive(Default)]
@@ -50,6 +51,7 @@ impl<'a> Lowerer<'a> {
                     this.atomic_reduce(inst, op, index);
                 });
             }
+            BlockOp::Assert(op) => return self.assert(inst, op),
             BlockOp::Reduce(op) => return self.reduce(inst, op),
             BlockOp::Scan(op) => return self.scan(inst, op),
             BlockOp::Sort(op) => return self.sort(inst, op),
@@ -61,6 +63,29 @@ impl<'a> Lowerer<'a> {
             BlockOp::Yield(_) => return,
         };
         self.bind_elements(inst, inline);
+    }
+
+    /// Checks each element, in checked launches.
+    fn assert(&mut self, inst: Inst, op: &op::Assert) {
+        if self.bounds != Bounds::Checked {
+            return;
+        }
+        self.each_element(op.condition, &mut |this, index| {
+            let holds = this.pull(op.condition, index);
+            let (first, elements) = this.flat(index, this.shape(op.condition));
+            for (lane, &element) in elements.iter().enumerate() {
+                let holds = this.lane(&holds, lane);
+                let holds = this.value(holds);
+                let element = this.add(first, Scalar::Known(element));
+                let check = Op::CheckAssertion(op::CheckAssertion {
+                    failed: this.builder.not(holds),
+                    element: this.value(element),
+                    message: op.message.clone(),
+                    site: this.sites[&inst].into(),
+                });
+                this.builder.emit(check, &[]);
+            }
+        });
     }
 
     fn each_element(&mut self, tile: Value, visit: &mut dyn FnMut(&mut Self, &Index)) {

@@ -98,6 +98,8 @@ pub enum Structure {
     Gather,
     /// `arange`.
     Arange,
+    /// `assert` of what holds.
+    Assert,
     /// `program_id`.
     ProgramId,
     /// `num_programs`.
@@ -131,6 +133,7 @@ impl Structure {
         Self::Histogram,
         Self::Gather,
         Self::Arange,
+        Self::Assert,
         Self::ProgramId,
         Self::NumPrograms,
     ];
@@ -138,6 +141,7 @@ impl Structure {
     fn admits(self, dtype: DType) -> bool {
         match self {
             Self::Dot => dtype.is_float(),
+            Self::Assert => dtype == DType::Bool,
             Self::Arange | Self::ProgramId | Self::NumPrograms => dtype == DType::I64,
             Self::Reduce(Combine::Op(op)) | Self::Scan(Combine::Op(op)) => {
                 op.accepts().admits(dtype)
@@ -200,6 +204,7 @@ impl Structure {
             Self::Histogram => "histogram",
             Self::Gather => "gather",
             Self::Arange => "arange",
+            Self::Assert => "assert",
             Self::ProgramId => "program_id",
             Self::NumPrograms => "num_programs",
         };
@@ -277,6 +282,7 @@ impl Target {
                 Structure::Store
                 | Structure::StoreMasked
                 | Structure::TileStore
+                | Structure::Assert
                 | Structure::Atomic(_),
                 _,
             ) => None,
@@ -348,6 +354,9 @@ impl Target {
 
 /// The operand whose data type counts, where that is not the result's.
 fn counted(op: BlockOp<'_>) -> Option<Value> {
+    if let BlockOp::Assert(op) = op {
+        return Some(op.condition);
+    }
     if let BlockOp::Histogram(op) = op {
         return Some(op.x);
     }
@@ -401,6 +410,7 @@ fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structu
         BlockOp::Store(op::Store { mask: None, .. }) => Structure::Store,
         BlockOp::Store(_) => Structure::StoreMasked,
         BlockOp::AtomicReduce(op) => Structure::Atomic(op.op),
+        BlockOp::Assert(_) => Structure::Assert,
         BlockOp::For(op) if func.ty(*op.init.first()?).is_scalar() => Structure::ForScalar,
         BlockOp::For(_) => Structure::ForTile,
         BlockOp::While(_) => Structure::While,

@@ -1,4 +1,4 @@
-//! Counts and gathers.
+//! Counts, gathers and assertions.
 
 use exactile_core::ir::{Axis, DType, Op, Shape, Type, Value, op};
 
@@ -75,6 +75,16 @@ impl Generator {
         let mask = masked.then(|| self.make(DType::Bool, shape, depth.min(1)));
         self.builder
             .value(Op::Histogram(op::Histogram { x, mask, bins }))
+    }
+
+    /// Asserts that a mask holds or does not; gives the mask.
+    pub(super) fn assert(&mut self, value: Value) -> Value {
+        let other = self.builder.not(value);
+        let condition = self.builder.or(value, other);
+        let message = "either".to_string();
+        let op = Op::Assert(op::Assert { condition, message });
+        self.builder.emit(op, &[]);
+        value
     }
 
     /// Elements of a tile by indices in range.

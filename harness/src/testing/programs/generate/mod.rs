@@ -190,6 +190,10 @@ impl Generator {
                 let value = self.make(dtype, shape, DEPTH);
                 self.atomic(op, value);
             }
+            Target::Structure(Structure::Assert, dtype) => {
+                let value = self.make(dtype, shape, DEPTH);
+                self.assert(value);
+            }
             Target::Unary(..)
             | Target::Function(..)
             | Target::Binary(..)
@@ -414,6 +418,10 @@ impl Generator {
                 let value = self.make(dtype, shape, depth);
                 self.atomic(op, value);
                 value
+            }
+            Structure::Assert => {
+                let value = self.make(dtype, shape, depth);
+                self.assert(value)
             }
             Structure::ForScalar | Structure::ForTile => self.for_loop(dtype, shape, depth),
             Structure::While => self.while_loop(dtype, shape, depth),

@@ -90,6 +90,7 @@ impl Generator {
             | Structure::LoadOther
             | Structure::Store
             | Structure::StoreMasked
+            | Structure::Assert
             | Structure::Atomic(_) => true,
             Structure::Splat => shape.rank() > 0,
             Structure::Move(name) => (Move::named(name).fits)(self, shape),
