@@ -15,7 +15,7 @@ use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::BlockFunc;
 use exactile_store::Store;
 
-use crate::cache::{Identity, LaunchKey};
+use crate::cache::{Cache, Identity, LaunchKey};
 use crate::compile::{ORDINARY, Prepared, StageTime, compile_times};
 use crate::device::Device;
 use crate::error::Result;
@@ -37,6 +37,20 @@ pub(crate) struct Place<'a> {
     slot: Arc<Slot<Prepared>>,
     /// Whether an earlier launch proved those that reach as far in bounds, if that was asked.
     pub(crate) is_proved: bool,
+}
+
+/// What a launch under way may prove.
+pub(crate) struct Proof {
+    key: LaunchKey,
+    slot: Arc<Slot<Prepared>>,
+    reach: Reach,
+}
+
+impl Proof {
+    /// Notes that the launch had no error.
+    pub(crate) fn holds(self, cache: &Cache) {
+        cache.prove(&self.key, &self.slot, self.reach);
+    }
 }
 
 impl Request {
@@ -98,6 +112,15 @@ impl Place<'_> {
         self.device
             .cache()
             .prove(&self.request.key, &self.slot, reach);
+    }
+
+    /// What a checked launch proves once it has ended without an error.
+    pub(crate) fn proof(&self, reach: Reach) -> Proof {
+        Proof {
+            key: self.request.key.clone(),
+            slot: Arc::clone(&self.slot),
+            reach,
+        }
     }
 }
 

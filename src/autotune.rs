@@ -334,6 +334,7 @@ fn check<C>(
 pub fn measure(device: &Device, mut launch: impl FnMut() -> Result<()>) -> Result<f64> {
     // The second launch may use other code than the first: that of launches proved in bounds.
     launch()?;
+    device.synchronize()?;
     launch()?;
     device.synchronize()?;
     let mut timed = |count: usize| -> Result<f64> {

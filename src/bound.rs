@@ -1,11 +1,15 @@
 //! Arguments bound to parameters.
 
+use std::sync::{Arc, Mutex};
+
 use exactile_core::ir::{Access, Literal};
 use exactile_core::launch::Passed;
 use smallvec::SmallVec;
 
 use crate::buffer::Storage;
 use crate::device::Device;
+use crate::failure::Failure;
+use crate::order::Uses;
 
 /// So many arguments are held without an allocation: those of three tensors of rank 3, and some more.
 pub(crate) const FEW: usize = 24;
@@ -29,6 +33,24 @@ impl Bound<'_> {
         match self {
             Self::Read(device, _) | Self::ReadWrite(device, _) => Some(device),
             Self::Scalar(_) => None,
+        }
+    }
+
+    /// Where the uses of its memory are noted, if it is that of a GPU, and what the kernel does with it.
+    pub(crate) fn uses(&self) -> Option<(&Mutex<Uses>, Access)> {
+        match self {
+            Self::Read(_, Storage::Gpu(memory)) => Some((&memory.uses, Access::Read)),
+            Self::ReadWrite(_, Storage::Gpu(memory)) => Some((&memory.uses, Access::ReadWrite)),
+            Self::Read(_, Storage::Host(..))
+            | Self::ReadWrite(_, Storage::Host(..))
+            | Self::Scalar(_) => None,
+        }
+    }
+
+    /// Notes that the kernel failed to write it.
+    pub(crate) fn fail(&mut self, failure: &Arc<Failure>) {
+        if let Self::ReadWrite(_, Storage::Host(_, failed)) = self {
+            *failed = Some(Arc::clone(failure));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use exactile_core::ir::{Access, Number};
 use exactile_core::launch::Passed;
@@ -10,6 +11,7 @@ use crate::array::{read_numbers, write_numbers};
 use crate::cuda::GpuMemory;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::failure::Failure;
 use crate::memory::HostMemory;
 
 /// The byte that [`Buffer::spoil`] writes: no kernel of sense writes numbers of it.
@@ -18,8 +20,8 @@ pub const POISON: u8 = 0xa5;
 /// Where the bytes of a buffer are.
 #[derive(Debug)]
 pub(crate) enum Storage {
-    /// In host memory.
-    Host(HostMemory),
+    /// In host memory, with the error of the last launch that wrote it and failed, for those who read it.
+    Host(HostMemory, Option<Arc<Failure>>),
     /// On a GPU.
     Gpu(GpuMemory),
 }
@@ -28,7 +30,7 @@ impl Storage {
     /// `len` zero bytes.
     pub(crate) fn zeroed(device: &Device, len: usize) -> Result<Self> {
         match device.gpu() {
-            None => HostMemory::allocate(len).map(Self::Host),
+            None => Ok(Self::Host(HostMemory::allocate(len)?, None)),
             Some(gpu) => GpuMemory::zeroed(gpu, len).map(Self::Gpu),
         }
     }
@@ -36,7 +38,7 @@ impl Storage {
     /// A copy of `bytes`.
     pub(crate) fn from_bytes(device: &Device, bytes: &[u8]) -> Result<Self> {
         match device.gpu() {
-            None => HostMemory::from_bytes(bytes).map(Self::Host),
+            None => Ok(Self::Host(HostMemory::from_bytes(bytes)?, None)),
             Some(gpu) => {
                 let mut copy = GpuMemory::zeroed(gpu, bytes.len())?;
                 copy.write(bytes)?;
@@ -48,7 +50,8 @@ impl Storage {
     /// Overwrites all elements.
     fn write_numbers<T: Number>(&mut self, numbers: &[T]) -> Result<()> {
         match self {
-            Self::Host(memory) => {
+            Self::Host(memory, failure) => {
+                *failure = None;
                 write_numbers(numbers, memory.bytes_mut());
                 Ok(())
             }
@@ -63,15 +66,18 @@ impl Storage {
     /// What code is handed for it.
     pub(crate) fn passed(&self, access: Access) -> Passed {
         match self {
-            Self::Host(memory) => Passed::of_host(memory.bytes(), access),
+            Self::Host(memory, _) => Passed::of_host(memory.bytes(), access),
             Self::Gpu(memory) => memory.passed(access),
         }
     }
 
-    /// The bytes, on the host: a copy only where they are on a GPU.
+    /// The bytes, on the host: a copy only where they are on a GPU. Tells an error of what wrote them.
     pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>> {
         match self {
-            Self::Host(memory) => Ok(Cow::Borrowed(memory.bytes())),
+            Self::Host(memory, failure) => {
+                failure.as_ref().map_or(Ok(()), |failure| failure.tell())?;
+                Ok(Cow::Borrowed(memory.bytes()))
+            }
             Self::Gpu(memory) => memory.read().map(Cow::Owned),
         }
     }
@@ -127,6 +133,10 @@ impl<T: Number> Buffer<T> {
     }
 
     /// The numbers. Waits for the launches before it.
+    ///
+    /// # Errors
+    /// The error of a launch that wrote the buffer, unless somebody was told before; on a GPU also one of the launches
+    /// before it in the same stream.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         read_numbers(&self.read_bytes()?)
     }
@@ -146,7 +156,8 @@ impl<T: Number> Buffer<T> {
     /// writes too little is found out.
     pub fn spoil(&mut self) -> Result<()> {
         match &mut self.storage {
-            Storage::Host(memory) => {
+            Storage::Host(memory, failure) => {
+                *failure = None;
                 memory.bytes_mut().fill(POISON);
                 Ok(())
             }

@@ -15,8 +15,8 @@ const SPACE: &str = "\\u{20}";
 /// A kernel as a launch runs it.
 pub(crate) struct Code {
     /// The kernel's name.
-    pub(crate) name: String,
-    pub(crate) sites: Sites,
+    pub(crate) name: Arc<str>,
+    pub(crate) sites: Arc<Sites>,
     pub(crate) runs: Arc<Runs>,
 }
 

@@ -4,6 +4,7 @@
 //! error.
 
 use std::io::{Write, stderr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::Diagnostics;
@@ -255,18 +256,18 @@ impl Compilation {
         options: &Options,
         facts: &Facts,
     ) -> Result<Code> {
-        let name = block.name.clone();
+        let name = block.name.as_str().into();
         let cache = device.cache();
         if device.kind() == DeviceKind::Interpreter {
             let runs = cache.code(CodeKey::with_lines(block), || {
                 cache.count();
                 Ok(Runs::Interpreter(block.clone()))
             })?;
-            let sites = Sites::default();
+            let sites = Arc::default();
             return Ok(Code { name, sites, runs });
         }
         let lane = self.lane(block, &device.target(), options, facts)?;
-        let sites = Sites::of(&lane);
+        let sites = Arc::new(Sites::of(&lane));
         let runs = match device.kind() {
             DeviceKind::Cpu => cache.code(CodeKey::new(&lane, "cpu"), || {
                 self.note("key");
@@ -285,7 +286,7 @@ impl Compilation {
 
     /// Code of a GPU: as it is kept on disk where it is there and the driver takes it.
     fn on_gpu(&mut self, gpu: &Gpu, cache: &Cache, wanted: &Wanted<'_>) -> Result<Code> {
-        let name = self.kernel.clone();
+        let name: Arc<str> = self.kernel.as_str().into();
         if let Some(place) = &wanted.place
             && let Some(kept) = place.find()
         {
@@ -294,7 +295,7 @@ impl Compilation {
             self.note("driver");
             match loaded {
                 Ok(runs) => {
-                    let sites = kept.sites;
+                    let sites = Arc::new(kept.sites);
                     return Ok(Code { name, sites, runs });
                 }
                 Err(Error::Backend { .. }) => place.discard(),
@@ -304,7 +305,7 @@ impl Compilation {
         let target = gpu.target();
         let lane = self.lane(wanted.block, &target, wanted.options, wanted.facts)?;
         let key = CodeKey::new(&lane, wanted.grid.name());
-        let sites = Sites::of(&lane);
+        let sites = Arc::new(Sites::of(&lane));
         self.note("key");
         let runs = cache.code(key.clone(), || {
             cache.count();

@@ -1,32 +1,41 @@
-//! NVIDIA GPUs: memory, code and launches on one explicit stream.
+//! NVIDIA GPUs: memory, code and streams.
+
+mod queues;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::Passed;
-use exactile_core::target::{BoundsError, Target};
+use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 use exactile_nvptx::{
-    Context, DeviceBuffer, EmitOptions, ErrorRecord, Event, Kernel, Stream, assembler, emit_with,
+    Context, DeviceBuffer, EmitOptions, Event, Kernel, Records, Stream, assembler, emit_with,
     generator,
 };
 pub(crate) use exactile_nvptx::{GridMapping, Ptx};
 
 use crate::array::vec_with_room;
 use crate::error::{Error, Result};
+use crate::failure::Failures;
+use crate::order::Uses;
+
+pub(crate) use queues::Point;
+use queues::Queues;
 
 fn failed(error: exactile_nvptx::Error) -> Error {
     Error::Device(error.to_string())
 }
 
-/// A GPU with the stream that all its work is put into.
+/// A GPU with its streams.
 #[derive(Debug)]
 pub struct Gpu {
     context: Context,
-    /// Where all its work is put.
-    pub stream: Stream,
-    errors: Mutex<ErrorRecord>,
+    /// The default stream.
+    pub stream: Arc<Stream>,
+    queues: Mutex<Queues>,
+    /// Of launches that nobody has waited for yet.
+    failures: Failures,
     /// Placed after each launch while a clock runs.
     end: Mutex<Option<Event>>,
     /// Whether one does, for launches to pass by without the lock.
@@ -40,9 +49,11 @@ impl Gpu {
     /// Opens a GPU; the error says what is missing.
     pub fn open(ordinal: usize) -> Result<Arc<Self>> {
         let context = Context::new(ordinal).map_err(failed)?;
+        let stream = Arc::new(context.stream().map_err(failed)?);
         Ok(Arc::new(Self {
-            stream: context.stream().map_err(failed)?,
-            errors: Mutex::new(context.error_record().map_err(failed)?),
+            queues: Mutex::new(Queues::new(Arc::clone(&stream))),
+            failures: Failures::default(),
+            stream,
             end: Mutex::new(None),
             is_timed: AtomicBool::new(false),
             name: context.name().map_err(failed)?,
@@ -65,11 +76,6 @@ impl Gpu {
     /// The number of multiprocessors.
     pub(crate) fn multiprocessors(&self) -> u32 {
         self.multiprocessors
-    }
-
-    /// Waits for all work.
-    pub fn synchronize(&self) -> Result<()> {
-        self.stream.synchronize().map_err(failed)
     }
 
     /// Compiles and loads a kernel for launches over `grid`.
@@ -100,25 +106,19 @@ impl Gpu {
     }
 
     /// Notes that a kernel was put into the stream.
-    pub(crate) fn mark_end(&self) -> Result<()> {
+    fn mark_end(&self, stream: &Stream) -> Result<()> {
         if !self.is_timed.load(Ordering::Relaxed) {
             return Ok(());
         }
         match &*self.end() {
             None => Ok(()),
-            Some(event) => event.record(&self.stream).map_err(failed),
+            Some(event) => event.record(stream).map_err(failed),
         }
     }
 
-    /// Where checked launches note their errors. Holding it from the launch to the reading keeps
-    /// the errors of several threads apart.
-    pub fn lock_errors(&self) -> MutexGuard<'_, ErrorRecord> {
-        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The least error since the last call, waiting for the launches before it.
-    pub fn take_error(&self, errors: &mut ErrorRecord) -> Result<Option<BoundsError>> {
-        errors.take(&self.stream).map_err(failed)
+    /// Records for checked launches that go by the side of its streams.
+    pub fn records(&self) -> Result<Records<()>> {
+        self.context.records().map_err(failed)
     }
 }
 
@@ -176,6 +176,11 @@ impl GpuCode {
     pub(crate) fn ptx(&self) -> &Ptx {
         self.kernel.ptx()
     }
+
+    /// Whether launches of it are checked ones.
+    pub(crate) fn has_bounds_checks(&self) -> bool {
+        self.ptx().has_bounds_checks()
+    }
 }
 
 /// Memory of a GPU.
@@ -184,6 +189,7 @@ pub struct GpuMemory {
     gpu: Arc<Gpu>,
     /// The bytes.
     pub buffer: DeviceBuffer,
+    pub(crate) uses: Mutex<Uses>,
 }
 
 impl GpuMemory {
@@ -192,6 +198,7 @@ impl GpuMemory {
         Ok(Self {
             buffer: gpu.context.allocate(len).map_err(failed)?,
             gpu: Arc::clone(gpu),
+            uses: Mutex::default(),
         })
     }
 
@@ -205,32 +212,22 @@ impl GpuMemory {
         self.buffer.passed(access)
     }
 
-    /// A copy of all bytes, after the work before it.
+    /// A copy of all bytes, after the work before it. Tells an error of that work.
     pub fn read(&self) -> Result<Vec<u8>> {
         let mut bytes = vec_with_room(self.buffer.len())?;
         bytes.resize(self.buffer.len(), 0);
         if !bytes.is_empty() {
-            let copied = self.buffer.copy_to_host(&mut bytes, &self.gpu.stream);
-            copied.map_err(failed)?;
+            self.copy_to(&mut bytes)?;
         }
         Ok(bytes)
     }
 
     /// Overwrites all bytes, after the work before it.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
+        match bytes.is_empty() {
+            true => Ok(()),
+            false => self.copy_from(bytes),
         }
-        let copied = self.buffer.copy_from_host(bytes, &self.gpu.stream);
-        copied.map_err(failed)
-    }
-
-    /// Sets all bytes, without waiting.
-    pub(crate) fn fill(&mut self, byte: u8) -> Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        self.buffer.fill(byte, &self.gpu.stream).map_err(failed)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What stands for GPUs in a build without the feature `nvptx`: types without values, so that the
 //! rest of the crate is the same in both builds.
 
-use std::sync::Arc;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
 
 use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::Passed;
@@ -9,6 +10,8 @@ use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 
 use crate::error::{Error, Result};
+use crate::launch::Checked;
+use crate::order::Uses;
 
 fn absent<T>(what: &str) -> Result<T> {
     Err(Error::Device(format!(
@@ -38,12 +41,65 @@ impl Gpu {
         match *self {}
     }
 
+    pub(crate) fn stream(&self) -> Result<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn give_back(&self, _number: usize) {
+        match *self {}
+    }
+
+    /// # Safety
+    /// None is needed: there is no GPU.
+    #[expect(unsafe_code, reason = "as where there is one")]
+    pub(crate) unsafe fn launch<'m>(
+        &self,
+        _number: usize,
+        code: &GpuCode,
+        _grid: Grid,
+        _arguments: &[Passed],
+        _memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)>,
+        _checked: Option<Checked>,
+    ) -> Result<()> {
+        match *code {}
+    }
+
+    pub(crate) fn wait_for_stream(&self, _number: usize) -> Result<()> {
+        match *self {}
+    }
+
     pub(crate) fn synchronize(&self) -> Result<()> {
         match *self {}
     }
 
+    pub(crate) fn point(&self, _number: usize) -> Result<Point> {
+        match *self {}
+    }
+
+    pub(crate) fn wait_for_point(&self, _number: usize, point: &Point) -> Result<()> {
+        match *point {}
+    }
+
     pub(crate) fn load(&self, ptx: Ptx) -> Result<GpuCode> {
         match ptx {}
+    }
+}
+
+/// No point.
+#[derive(Debug)]
+pub(crate) enum Point {}
+
+impl Point {
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn has_ended(&self) -> Result<bool> {
+        match *self {}
+    }
+
+    pub(crate) fn seconds_since(&self, _earlier: &Self) -> Result<f64> {
+        match *self {}
     }
 }
 
@@ -116,11 +172,18 @@ impl GpuCode {
     pub(crate) fn ptx(&self) -> &Ptx {
         match *self {}
     }
+
+    pub(crate) fn has_bounds_checks(&self) -> bool {
+        match *self {}
+    }
 }
 
 /// No memory.
 #[derive(Debug)]
-pub(crate) enum GpuMemory {}
+pub(crate) struct GpuMemory {
+    none: Infallible,
+    pub(crate) uses: Mutex<Uses>,
+}
 
 impl GpuMemory {
     pub(crate) fn zeroed(gpu: &Arc<Gpu>, _len: usize) -> Result<Self> {
@@ -128,23 +191,23 @@ impl GpuMemory {
     }
 
     pub(crate) fn len(&self) -> usize {
-        match *self {}
+        match self.none {}
     }
 
     pub(crate) fn passed(&self, _access: Access) -> Passed {
-        match *self {}
+        match self.none {}
     }
 
     pub(crate) fn read(&self) -> Result<Vec<u8>> {
-        match *self {}
+        match self.none {}
     }
 
     pub(crate) fn write(&mut self, _bytes: &[u8]) -> Result<()> {
-        match *self {}
+        match self.none {}
     }
 
     pub(crate) fn fill(&mut self, _byte: u8) -> Result<()> {
-        match *self {}
+        match self.none {}
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
 
 use exactile_core::target::Target;
 use exactile_cranelift::Threads;
@@ -14,6 +15,9 @@ use crate::cache::Cache;
 use crate::cuda::Gpu;
 use crate::disk;
 use crate::error::{Error, Result};
+use crate::failure::{Failure, Failures};
+use crate::order::Use;
+use crate::stream::{At, DEFAULT, Event, Stream};
 
 /// What runs a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -37,11 +41,15 @@ pub struct Device {
 struct Inner {
     kind: DeviceKind,
     name: String,
-    cache: Cache,
+    cache: Arc<Cache>,
     /// Programs of a launch that the interpreter runs; all when absent.
     sample: Option<u64>,
     /// Of a GPU only.
     gpu: Option<Arc<Gpu>>,
+    /// Of launches on the host that nobody has waited for yet; those of a GPU are its own.
+    failures: Failures,
+    /// How many streams of the host there were beside the default one.
+    host_streams: AtomicUsize,
     /// Of the CPU only.
     threads: Threads,
     /// Whether launches skip the checks that an earlier launch proved needless.
@@ -59,9 +67,11 @@ impl Inner {
         Self {
             kind,
             name,
-            cache: Cache::default(),
+            cache: Arc::default(),
             sample: None,
             gpu: None,
+            failures: Failures::default(),
+            host_streams: AtomicUsize::new(DEFAULT),
             threads: Threads::All,
             trusts_proofs: AtomicBool::new(true),
             uses_disk: AtomicBool::new(true),
@@ -204,13 +214,50 @@ impl Device {
         }
     }
 
-    /// Waits until all launches on this device have ended, and reports what went wrong in them.
-    /// Launches on the host have ended when `launch` returns.
+    /// A new stream, for launches beside those of the default stream and of other streams.
+    pub fn stream(&self) -> Result<Stream> {
+        Stream::new(self)
+    }
+
+    pub(crate) fn number_of_host_stream(&self) -> usize {
+        1 + self.inner.host_streams.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Waits until all launches on this device have ended, in all its streams.
+    ///
+    /// # Errors
+    /// An error of a launch that nobody was told: the first one of a stream. Those of others are forgotten.
     pub fn synchronize(&self) -> Result<()> {
         match self.gpu() {
-            None => Ok(()),
+            None => self.inner.failures.tell(|_| true),
             Some(gpu) => gpu.synchronize(),
         }
+    }
+
+    /// A point in the default stream, after all that is in it now.
+    pub fn event(&self) -> Result<Event> {
+        self.event_in(DEFAULT)
+    }
+
+    pub(crate) fn event_in(&self, stream: usize) -> Result<Event> {
+        let point = match self.gpu() {
+            None => At::Host(Instant::now()),
+            Some(gpu) => At::Gpu(gpu.point(stream)?),
+        };
+        Ok(Event { point })
+    }
+
+    /// Waits for the launches in a stream, and tells an error of them.
+    pub(crate) fn wait_for(&self, stream: usize) -> Result<()> {
+        match self.gpu() {
+            None => self.inner.failures.tell(|work| work.stream == stream),
+            Some(gpu) => gpu.wait_for_stream(stream),
+        }
+    }
+
+    /// Notes that a launch on the host failed.
+    pub(crate) fn fail(&self, stream: usize, error: Error) -> Arc<Failure> {
+        self.inner.failures.add(Use { stream, ticket: 0 }, error)
     }
 
     /// Whether launches that an earlier one proved in bounds skip their checks, as they do unless
@@ -259,13 +306,13 @@ impl Device {
     pub(crate) fn shares_memory_with(&self, other: &Self) -> bool {
         match (self.gpu(), other.gpu()) {
             (None, None) => true,
-            // One stream orders all work on a memory.
+            // The streams of a GPU order all work on a memory.
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (None, Some(_)) | (Some(_), None) => false,
         }
     }
 
-    pub(crate) fn cache(&self) -> &Cache {
+    pub(crate) fn cache(&self) -> &Arc<Cache> {
         &self.inner.cache
     }
 

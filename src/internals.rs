@@ -8,9 +8,9 @@ pub use exactile_store::{Entry, FOLDER as CACHE_FOLDER, Limits, SWITCH as CACHE_
 pub use crate::ahead::{Job, compile_all, threads};
 pub use crate::buffer::POISON;
 pub use crate::cache::Costs;
-#[cfg(feature = "nvptx")]
-pub use crate::cuda::GpuMemory;
 pub use crate::cuda::{Clock as GpuClock, Gpu, listing as gpu_listing};
+#[cfg(feature = "nvptx")]
+pub use crate::cuda::{GpuCode, GpuMemory};
 use crate::device::Device;
 use crate::error::Result;
 pub use crate::files::{Contents, write as write_file, write_all as write_files};

@@ -5,6 +5,9 @@
     reason = "a launch without bounds checks is the caller's promise"
 )]
 
+use std::fmt;
+use std::sync::Arc;
+
 use exactile_core::diagnostic::Loc;
 use exactile_core::interp::memory::{program_coordinates, program_count};
 use exactile_core::interp::{self, Fault, FaultKind};
@@ -16,37 +19,63 @@ use exactile_core::verify::BlockFunc;
 use exactile_cranelift::StandardFloats;
 use smallvec::SmallVec;
 
-use crate::ahead::{Needed, Request};
+use crate::ahead::{Needed, Place, Proof, Request};
 use crate::arguments::{Arguments, BoundArguments};
 use crate::bound::{Absent, Bound, FEW};
 use crate::buffer::Storage;
-use crate::cache::Identity;
-use crate::code::{Accessed, Code, Runs};
+use crate::cache::{Cache, Identity};
+use crate::code::{Accessed, Code, Runs, Sites};
 use crate::compile::Prepared;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::grid::IntoGrid;
 use crate::kernel::Kernel;
 use crate::proofs::Reach;
+use crate::stream::Queue;
 
 impl<P> Kernel<P> {
-    /// Runs the kernel over `grid`, one program for each point, with every access checked.
+    /// Runs the kernel over `grid`, one program for each point, with every access checked, and waits for the end.
     ///
-    /// Waits for the end and reports the first access out of bounds with its source line, program
-    /// and index: of the least program that has one, the same in every run. What other programs wrote
-    /// stays. Of several errors in a loop a GPU may report another one than the CPU. Accesses through tensors are in bounds by
-    /// construction. Where accesses do not depend on loaded numbers, a launch without an error
-    /// proves later ones with the same grid, scalars and lengths: these skip the checks, and on a
-    /// GPU return before the kernel has ended ([`Device::synchronize`] waits).
-    ///
-    /// The first launch with a configuration compiles. An empty grid does nothing. Where two
-    /// programs write one element, its value is unspecified.
-    pub fn launch<'a>(
+    /// # Errors
+    /// Those of [`Kernel::launch`], the ones that it leaves for later included.
+    pub fn run<'a>(
         &self,
-        device: &Device,
+        queue: &impl Queue,
         grid: impl IntoGrid,
         arguments: impl Arguments<'a, P>,
     ) -> Result<()> {
+        self.launch(queue, grid, arguments)?;
+        let (device, stream) = queue.place();
+        device.wait_for(stream)
+    }
+
+    /// Puts the kernel over `grid`, one program for each point, with every access checked, into a [`Stream`], or into
+    /// the default one of a [`Device`], and returns.
+    ///
+    /// The first access out of bounds is reported with its source line, program
+    /// and index: of the least program that has one, the same in every run. What other programs wrote
+    /// stays. Of several errors in a loop a GPU may report another one than the CPU. Accesses through tensors are in bounds by
+    /// construction. Where accesses do not depend on loaded numbers, a launch that has ended without an error
+    /// proves later ones with the same grid, scalars and lengths: these skip the checks.
+    ///
+    /// The first launch with a configuration compiles. An empty grid does nothing. Where two
+    /// programs write one element, its value is unspecified.
+    ///
+    /// # Errors
+    /// Here, what is wrong with the kernel, the device or the arguments. What the programs do wrong, such as an access
+    /// out of bounds, is told once, by what waits for them next: [`Stream::synchronize`], [`Device::synchronize`],
+    /// [`Kernel::run`], or a read of what they wrote, such as [`Buffer::to_vec`](crate::Buffer::to_vec). Of several
+    /// such errors in a stream the first one is told.
+    ///
+    /// [`Stream`]: crate::Stream
+    /// [`Stream::synchronize`]: crate::Stream::synchronize
+    pub fn launch<'a>(
+        &self,
+        queue: &impl Queue,
+        grid: impl IntoGrid,
+        arguments: impl Arguments<'a, P>,
+    ) -> Result<()> {
+        let (device, stream) = queue.place();
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
         let mut bound = BoundArguments::default();
@@ -67,26 +96,23 @@ impl<P> Kernel<P> {
             let code = prepared.code(device, Bounds::Unchecked, &launch)?;
             // SAFETY: a checked launch of the same IR with the same grid, scalars and lengths had
             // every access in bounds, and the accesses depend on nothing else.
-            return unsafe { run(device, code, &launch, arguments) };
+            return unsafe { run(device, stream, code, &launch, arguments, None) };
         }
-        run_checked(device, prepared, &launch, arguments)?;
-        if prepared.is_provable {
-            place.prove(reach);
-        }
-        Ok(())
+        let proves = prepared.is_provable.then_some((&place, reach));
+        run_checked(device, stream, prepared, &launch, arguments, proves)
     }
 
-    /// [`Kernel::launch`] without bounds checks. On a GPU it returns before the kernel has ended;
-    /// [`Device::synchronize`] waits.
+    /// [`Kernel::launch`] without bounds checks.
     ///
     /// # Safety
     /// Every access of every program that its mask allows lies inside its argument.
     pub unsafe fn launch_unchecked<'a>(
         &self,
-        device: &Device,
+        queue: &impl Queue,
         grid: impl IntoGrid,
         arguments: impl Arguments<'a, P>,
     ) -> Result<()> {
+        let (device, stream) = queue.place();
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
         let mut bound = BoundArguments::default();
@@ -104,7 +130,7 @@ impl<P> Kernel<P> {
         let prepared = place.prepared(|| self.trace_without(absent))?;
         let code = prepared.code(device, Bounds::Unchecked, &launch)?;
         // SAFETY: handed on to the caller.
-        unsafe { run(device, code, &launch, arguments) }
+        unsafe { run(device, stream, code, &launch, arguments, None) }
     }
 
     fn request(&self, launch: &Launch<'_>, absent: &Absent) -> Request {
@@ -138,46 +164,120 @@ pub(crate) fn refuse_in_trace(kernel: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs code that checks every access.
+/// Puts code that checks every access into a stream. Once it has ended without an error, it proves what `proves` says.
 pub(crate) fn run_checked(
     device: &Device,
+    stream: usize,
     prepared: &Prepared,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
+    proves: Option<(&Place<'_>, Reach)>,
 ) -> Result<()> {
     let code = prepared.code(device, Bounds::Checked, launch)?;
     // SAFETY: every access is checked, or to a tile of a tensor that this launch has shown to lie in its
     // memory.
-    unsafe { run(device, code, launch, arguments) }
+    unsafe { run(device, stream, code, launch, arguments, proves) }
 }
 
-/// Runs compiled code; on the host it has ended when this returns.
+/// Puts compiled code into a stream; on the host it has ended when this returns.
 ///
 /// # Safety
 /// Accesses that the code does not check lie inside their arguments.
 unsafe fn run(
     device: &Device,
+    stream: usize,
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
+    proves: Option<(&Place<'_>, Reach)>,
 ) -> Result<()> {
     check_places(device, arguments)?;
     let grid = launch.grid;
     if grid.contains(&0) {
         return Ok(());
     }
+    if let (Runs::Gpu(gpu_code), Some(gpu)) = (&*code.runs, device.gpu()) {
+        let checked = gpu_code
+            .has_bounds_checks()
+            .then(|| Checked::new(device, code, launch, proves));
+        let memories = arguments.iter().filter_map(Bound::uses);
+        let (list, number) = (launch.arguments, stream);
+        // SAFETY: handed on to the caller; the memory is that of buffers of the device.
+        let queued = unsafe { gpu.launch(number, gpu_code, grid, list, memories, checked) };
+        return queued
+            .map_err(|error| launch_error(&code.name, LaunchError::Device(error.to_string())));
+    }
+    let mut list = SmallVec::new();
+    host_arguments(arguments, &mut list)?;
     // SAFETY: handed on to the caller.
-    let ended = unsafe {
-        match &*code.runs {
-            Runs::Gpu(code) => cuda::launch(device, code, launch),
-            runs @ (Runs::Interpreter(_) | Runs::Lanes(_) | Runs::Cpu(_)) => {
-                let mut list = SmallVec::new();
-                host_arguments(arguments, &mut list)?;
-                run_on_host(device, runs, grid, &mut list)
+    let ended = unsafe { run_on_host(device, &code.runs, grid, &mut list) };
+    drop(list);
+    match ended {
+        Ok(()) => {
+            if let Some((place, reach)) = proves {
+                place.prove(reach);
+            }
+            Ok(())
+        }
+        Err(failure) if failure.is_found_by_programs() => {
+            let error = failure.explain(&code.name, &code.sites, launch);
+            let failure = device.fail(stream, error);
+            for argument in arguments {
+                argument.fail(&failure);
+            }
+            Ok(())
+        }
+        Err(failure) => Err(failure.explain(&code.name, &code.sites, launch)),
+    }
+}
+
+/// What a checked launch on a GPU needs at its end.
+pub(crate) struct Checked {
+    cache: Arc<Cache>,
+    name: Arc<str>,
+    sites: Arc<Sites>,
+    grid: Grid,
+    arguments: SmallVec<[Passed; FEW]>,
+    proof: Option<Proof>,
+}
+
+impl Checked {
+    fn new(
+        device: &Device,
+        code: &Code,
+        launch: &Launch<'_>,
+        proves: Option<(&Place<'_>, Reach)>,
+    ) -> Self {
+        Self {
+            cache: Arc::clone(device.cache()),
+            name: Arc::clone(&code.name),
+            sites: Arc::clone(&code.sites),
+            grid: launch.grid,
+            arguments: launch.arguments.into(),
+            proof: proves.map(|(place, reach)| place.proof(reach)),
+        }
+    }
+
+    /// The launch has ended, with this access out of bounds if any.
+    #[cfg_attr(not(feature = "nvptx"), expect(dead_code, reason = "a GPU ends it"))]
+    pub(crate) fn ended(self, error: Option<BoundsError>) -> Result<()> {
+        let launch = Launch::new(self.grid, &self.arguments);
+        match error {
+            Some(error) => Err(out_of_bounds(&self.name, &self.sites, &launch, error)),
+            None => {
+                if let Some(proof) = self.proof {
+                    proof.holds(&self.cache);
+                }
+                Ok(())
             }
         }
-    };
-    ended.map_err(|failure| failure.explain(code, launch))
+    }
+}
+
+impl fmt::Debug for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checked({}, {:?})", self.name, self.grid)
+    }
 }
 
 /// Why a launch failed, before it is put into the words of the source.
@@ -201,11 +301,21 @@ impl From<Fault> for Failure {
 }
 
 impl Failure {
-    fn explain(self, code: &Code, launch: &Launch<'_>) -> Error {
+    /// Whether a GPU could tell it only after the launch was queued.
+    fn is_found_by_programs(&self) -> bool {
+        match self {
+            Self::Launch(error) => matches!(error, LaunchError::OutOfBounds(_)),
+            Self::Fault(fault) => !matches!(fault.kind, FaultKind::Launch(_)),
+        }
+    }
+
+    fn explain(self, name: &str, sites: &Sites, launch: &Launch<'_>) -> Error {
         match self {
             Self::Fault(fault) => fault_error(fault, launch.grid),
-            Self::Launch(LaunchError::OutOfBounds(error)) => out_of_bounds(code, launch, error),
-            Self::Launch(source) => launch_error(&code.name, source),
+            Self::Launch(LaunchError::OutOfBounds(error)) => {
+                out_of_bounds(name, sites, launch, error)
+            }
+            Self::Launch(source) => launch_error(name, source),
         }
     }
 }
@@ -216,8 +326,10 @@ fn host_arguments<'b>(
 ) -> Result<()> {
     for argument in arguments {
         list.push(match argument {
-            Bound::Read(_, Storage::Host(memory)) => Argument::Read(memory.bytes()),
-            Bound::ReadWrite(_, Storage::Host(memory)) => Argument::ReadWrite(memory.bytes_mut()),
+            Bound::Read(_, Storage::Host(memory, _)) => Argument::Read(memory.bytes()),
+            Bound::ReadWrite(_, Storage::Host(memory, _)) => {
+                Argument::ReadWrite(memory.bytes_mut())
+            }
             Bound::Read(_, Storage::Gpu(_)) | Bound::ReadWrite(_, Storage::Gpu(_)) => {
                 let message = "host code cannot use the memory of a GPU";
                 return Err(Error::Device(message.to_string()));
@@ -263,76 +375,12 @@ unsafe fn run_on_host(
     Ok(())
 }
 
-#[cfg(feature = "nvptx")]
-mod cuda {
-    //! Launches on a GPU.
-
-    use exactile_core::launch::Launch;
-
-    use super::{Failure, LaunchError};
-    use crate::cuda::GpuCode;
-    use crate::device::Device;
-
-    /// # Safety
-    /// As for [`super::run`]; the memory is that of buffers of the device.
-    pub(super) unsafe fn launch(
-        device: &Device,
-        code: &GpuCode,
-        launch: &Launch<'_>,
-    ) -> Result<(), Failure> {
-        let failed = |message: String| Failure::Launch(LaunchError::Device(message));
-        let on_host = || failed("a GPU cannot use host memory".to_string());
-        let gpu = device.gpu().ok_or_else(on_host)?;
-        let checked = code.kernel.ptx().has_bounds_checks();
-        let mut errors = checked.then(|| gpu.lock_errors());
-        let record = errors.as_deref();
-        // SAFETY: handed on to the caller; one stream orders all work of the device.
-        unsafe {
-            let kernel = &code.kernel;
-            kernel.launch(&gpu.stream, launch.grid, launch.arguments, record)
-        }
-        .map_err(|error| failed(error.to_string()))?;
-        gpu.mark_end().map_err(|error| failed(error.to_string()))?;
-        let Some(errors) = &mut errors else {
-            return Ok(());
-        };
-        match gpu
-            .take_error(errors)
-            .map_err(|error| failed(error.to_string()))?
-        {
-            None => Ok(()),
-            Some(error) => Err(LaunchError::OutOfBounds(error).into()),
-        }
-    }
-}
-
-#[cfg(not(feature = "nvptx"))]
-mod cuda {
-    //! No GPU, no launch.
-
-    use exactile_core::launch::Launch;
-
-    use super::Failure;
-    use crate::cuda::GpuCode;
-    use crate::device::Device;
-
-    /// # Safety
-    /// None is needed: there is no GPU code.
-    pub(super) unsafe fn launch(
-        _device: &Device,
-        code: &GpuCode,
-        _launch: &Launch<'_>,
-    ) -> Result<(), Failure> {
-        match *code {}
-    }
-}
-
 /// An access out of bounds or a failed assertion in the words of the source.
-fn out_of_bounds(code: &Code, launch: &Launch<'_>, error: BoundsError) -> Error {
-    let site = code.sites.get(error.site);
+fn out_of_bounds(name: &str, sites: &Sites, launch: &Launch<'_>, error: BoundsError) -> Error {
+    let site = sites.get(error.site);
     if let Some((loc, Accessed::Assertion(message))) = site {
         return Error::Assertion {
-            kernel: code.name.clone(),
+            kernel: name.to_string(),
             loc: loc.clone(),
             message: message.clone(),
             program: program_coordinates(launch.grid, error.program),
@@ -355,7 +403,7 @@ fn out_of_bounds(code: &Code, launch: &Launch<'_>, error: BoundsError) -> Error 
     });
     let (argument, length) = described.unwrap_or_default();
     Error::OutOfBounds {
-        kernel: code.name.clone(),
+        kernel: name.to_string(),
         loc: site.map_or_else(Loc::none, |(loc, _)| loc.clone()),
         argument,
         length,

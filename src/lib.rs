@@ -28,6 +28,7 @@ mod cuda;
 mod device;
 mod disk;
 mod error;
+mod failure;
 mod files;
 mod grid;
 #[doc(hidden)]
@@ -36,9 +37,15 @@ mod kernel;
 mod launch;
 mod listing;
 mod memory;
+#[cfg_attr(
+    not(any(test, feature = "nvptx")),
+    expect(dead_code, reason = "streams of a GPU alone have an order")
+)]
+mod order;
 pub mod prelude;
 mod proofs;
 mod slot;
+mod stream;
 mod tensor;
 pub mod text_kernel;
 #[cfg(feature = "tuner-file")]
@@ -69,6 +76,7 @@ pub use exactile_macros::{Carry, KernelArguments, device, kernel};
 pub use grid::IntoGrid;
 pub use kernel::Kernel;
 pub use listing::ListingStage;
+pub use stream::{Event, Queue, Stream};
 pub use tensor::{Extents, TensorView, TensorViewMut};
 
 /// Runs the example of the README.

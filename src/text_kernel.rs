@@ -21,6 +21,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launch::{arguments_error, refuse_in_trace, run_checked};
 use crate::listing::{self, ListingStage};
+use crate::stream::DEFAULT;
 
 /// A kernel in the text form of block IR.
 #[derive(Clone, Debug)]
@@ -88,7 +89,7 @@ impl TextKernel {
     }
 
     /// Runs the kernel with arguments by name. Arrays that it may write hold the results after.
-    pub fn launch(
+    pub fn run(
         &self,
         device: &Device,
         grid: Grid,
@@ -121,7 +122,7 @@ impl TextKernel {
         }
         let place = request.place(device, None);
         let prepared = place.prepared(|| Ok(self.func.clone()))?;
-        run_checked(device, prepared, &launch, &mut bound)?;
+        run_checked(device, DEFAULT, prepared, &launch, &mut bound, None)?;
         drop(bound);
         device.synchronize()?;
         for (parameter, storage) in self.func.parameters.iter().zip(&storages) {

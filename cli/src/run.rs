@@ -74,7 +74,7 @@ impl Run {
         for text in &self.outputs {
             outputs.push(output(&kernel, text, &mut arguments)?);
         }
-        kernel.launch(&device, self.grid, &mut arguments)?;
+        kernel.run(&device, self.grid, &mut arguments)?;
         // Nothing is written before everything has run.
         let mut arrays = Vec::new();
         let mut written = Vec::new();

@@ -12,7 +12,7 @@ use exactile::Device;
 use exactile::{Error, Result};
 use exactile_harness::testing::fuzz::{self, FuzzOptions, Said};
 use exactile_harness::testing::programs::{self, Event, ProgramsOptions};
-use exactile_harness::testing::{determinism, filetests};
+use exactile_harness::testing::{determinism, filetests, runtime};
 
 use super::math::Math;
 use super::progress::Progress;
@@ -32,6 +32,7 @@ enum Suite {
     Faults(Faults),
     Fuzz(Fuzz),
     Math(Math),
+    Runtime(Runtime),
 }
 
 impl Selftest {
@@ -43,6 +44,7 @@ impl Selftest {
             Suite::Faults(faults) => faults.execute(),
             Suite::Fuzz(fuzz) => fuzz.execute(),
             Suite::Math(math) => math.execute(),
+            Suite::Runtime(runtime) => runtime.execute(),
         }
     }
 }
@@ -69,6 +71,39 @@ impl Determinism {
         match failed {
             0 => Ok(()),
             _ => Err(Error::Mismatch("some outputs differ".to_string())),
+        }
+    }
+}
+
+/// Launches as a program does: streams, events, errors that come later, many threads
+#[derive(Args)]
+struct Runtime {}
+
+impl Runtime {
+    fn execute(&self) -> Result<()> {
+        let mut devices = vec![Device::interpreter(), Device::cpu(), Device::lanes()];
+        match Device::cuda(0) {
+            Ok(device) => devices.push(device),
+            Err(reason) => super::print(&format!("skipped: {reason}\n"))?,
+        }
+        let mut failed = 0;
+        for device in &devices {
+            for check in runtime::CHECKS {
+                let result = match check.run(device) {
+                    Ok(()) => "holds".to_string(),
+                    Err(error) => {
+                        failed += 1;
+                        format!("FAILED: {error}")
+                    }
+                };
+                super::print(&format!("{device}: {}: {result}\n", check.name))?;
+            }
+        }
+        let ran = devices.len() * runtime::CHECKS.len();
+        super::print(&format!("{ran} checks, {failed} failures\n"))?;
+        match failed {
+            0 => Ok(()),
+            _ => Err(Error::Mismatch("some checks failed".to_string())),
         }
     }
 }

@@ -111,7 +111,7 @@ fn any_combine_has_the_bits_of_one_tile() {
                 |block| {
                     let mut out = upload(&device, &[f32::NAN; 6]);
                     moments(moments::Config::new(block))
-                        .launch(&device, 1, (&input, &mut out, n as i32))
+                        .run(&device, 1, (&input, &mut out, n as i32))
                         .expect("runs");
                     [bits(&out)]
                 },
@@ -121,7 +121,7 @@ fn any_combine_has_the_bits_of_one_tile() {
                 |block| {
                     let mut out = upload(&device, &[f32::NAN; 4]);
                     greatest(greatest::Config::new(block))
-                        .launch(&device, 1, (&input, &mut out, n as i32))
+                        .run(&device, 1, (&input, &mut out, n as i32))
                         .expect("runs");
                     [bits(&out)]
                 },
@@ -159,7 +159,7 @@ fn recurrences_have_the_bits_of_one_tile() {
             let mut last = upload(&device, &[f32::NAN; 3]);
             let config = recurrence::Config::new(block, n.div_ceil(block));
             recurrence(config)
-                .launch(
+                .run(
                     &device,
                     1,
                     (&factors, &input, &mut out, &mut last, n as i32),

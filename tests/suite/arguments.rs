@@ -90,7 +90,7 @@ fn a_kernel_takes_sixty_four_parameters() {
     for device in devices() {
         let mut out = upload(&device, &[0i32]);
         sixty_four(Default::default())
-            .launch(
+            .run(
                 &device,
                 1,
                 (
@@ -163,7 +163,7 @@ fn structures_tuples_and_arrays_are_parameters() {
             };
             let views = [[3], [7]].map(|extents| side.view(extents).expect("fits"));
             fit::<f32>(Default::default())
-                .launch(&device, 2, (&mut weights, step, (-1.0, 5.0), views, n))
+                .run(&device, 2, (&mut weights, step, (-1.0, 5.0), views, n))
                 .expect("runs");
         }
         let (mut want, mut mean) = (numbers(1.0), numbers(0.5));
@@ -222,7 +222,7 @@ fn options_are_there_or_not() {
         kernel.check().expect("is a kernel with all of them");
         for _ in 0..3 {
             kernel
-                .launch(
+                .run(
                     &device,
                     1,
                     (&x, Some(&by), None, None, None, &mut out, None),
@@ -230,7 +230,7 @@ fn options_are_there_or_not() {
                 .expect("scales");
             assert_eq!(out.to_vec().expect("reads"), [10.0, 40.0, 90.0, 160.0]);
             kernel
-                .launch(
+                .run(
                     &device,
                     1,
                     (&x, None, Some(&by), None, None, &mut out, None),
@@ -247,7 +247,7 @@ fn options_are_there_or_not() {
                 &mut out,
                 Some(&mut copy),
             );
-            kernel.launch(&device, 1, arguments).expect("adds two");
+            kernel.run(&device, 1, arguments).expect("adds two");
             assert_eq!(out.to_vec().expect("reads"), [11.5, 22.5, 3.5, 4.5]);
             assert_eq!(copy.to_vec().expect("reads"), [11.5, 22.5, 3.5, 4.5]);
         }
@@ -269,7 +269,7 @@ fn kept<T: Number + Element>(numbers: [T; 4]) {
         let mut out = upload(&device, &[T::default(); 4]);
         let [a, b, c, d] = numbers;
         keeps::<T>(Default::default())
-            .launch(&device, 1, (&mut out, a, [b, c], Some(d)))
+            .run(&device, 1, (&mut out, a, [b, c], Some(d)))
             .expect("runs");
         let bits = |numbers: &[T]| -> Vec<u64> { numbers.iter().map(|it| it.to_bits()).collect() };
         assert_eq!(bits(&out.to_vec().expect("reads")), bits(&numbers));

@@ -177,12 +177,12 @@ fn a_kernel_is_tuned_over_its_tile_sizes() {
     let device = Device::cpu();
     let tree = right(&device, |x, out, block| {
         let kernel = tree_sum(tree_sum::Config::new(block));
-        kernel.launch(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
+        kernel.run(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
     });
     assert_eq!(tree, 4);
     let chain = right(&device, |x, out, block| {
         let kernel = chain_sum(chain_sum::Config::new(block));
-        kernel.launch(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
+        kernel.run(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
     });
     assert!(chain < 4, "a chain of tile sums depends on the tile size");
 }
@@ -194,7 +194,7 @@ fn candidates_that_do_not_compile_keep_their_reason() {
     let x = Buffer::from_slice(&device, &numbers).expect("fits");
     let launch = |out: &mut Buffer<f32>, &block: &usize| {
         let kernel = tree_sum(tree_sum::Config::new(block));
-        kernel.launch(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
+        kernel.run(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
     };
     let mut golden = Buffer::zeros(&device, ROWS).expect("fits");
     launch(&mut golden, &512).expect("runs");
@@ -226,7 +226,7 @@ fn candidates_beyond_a_limit_fail_and_the_rest_goes_on() {
         let launch = |out: &mut Buffer<f32>, &(block, warps): &(usize, u32)| {
             let schedule = Schedule::AUTO.warps(warps);
             let kernel = tree_sum(tree_sum::Config::new(block).scheduled(schedule));
-            kernel.launch(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
+            kernel.run(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
         };
         let mut golden = Buffer::zeros(&device, ROWS).expect("fits");
         launch(&mut golden, &(64, 1)).expect("runs");

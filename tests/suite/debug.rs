@@ -25,7 +25,7 @@ fn a_failed_assertion_names_its_line_and_its_element() {
             let mut out = Buffer::<f32>::zeros(&device, 300).expect("fits");
             // Of 20 elements nothing is wrong: the launch proves nothing of others.
             for n in [20, 300] {
-                let launched = roots(Default::default()).launch(&device, 5, (&input, &mut out, n));
+                let launched = roots(Default::default()).run(&device, 5, (&input, &mut out, n));
                 match (wrong.filter(|&at| at < n as usize), launched) {
                     (None, Ok(())) => {}
                     (
@@ -63,7 +63,7 @@ fn assertions_about_scalars_are_checked_for_each_number() {
     for device in devices() {
         let mut out = Buffer::<i32>::zeros(&device, 1).expect("fits");
         for n in [4, 4, 5, 8, 5] {
-            let launched = counts(Default::default()).launch(&device, 1, (&mut out, n));
+            let launched = counts(Default::default()).run(&device, 1, (&mut out, n));
             let refused = matches!(launched, Err(Error::Assertion { .. }));
             assert_eq!(refused, n == 5, "{device}: {launched:?}");
         }

@@ -30,7 +30,7 @@ fn a_loop_ends_at_a_break() {
             let mut out = upload(&device, &[7i64; 6]);
             // Past the last number nothing may be read.
             first(Default::default())
-                .launch(&device, 3, (&x, &mut out, 10i64, limit))
+                .run(&device, 3, (&x, &mut out, 10i64, limit))
                 .expect("runs");
             let want: Vec<i64> = (0..3usize)
                 .flat_map(|start| {
@@ -247,7 +247,7 @@ fn ways_out_are_those_of_rust() {
         for n in -1..20 {
             let mut out = upload(&device, &[-1i64; 6]);
             walks(Default::default())
-                .launch(&device, 1, (&mut out, n))
+                .run(&device, 1, (&mut out, n))
                 .expect("runs");
             let (sum, last) = walk_on_host(n);
             let mut unrolled = 0;
@@ -312,7 +312,7 @@ fn a_loop_over_tiles_ends_where_no_lane_moves() {
         let mut out = upload(&device, &[-1.0f32; 8]);
         let launch = |most: i32, out: &mut Buffer<f32>| {
             roots(Default::default())
-                .launch(&device, 1, (&x, out, most))
+                .run(&device, 1, (&x, out, most))
                 .expect("runs");
         };
         launch(3, &mut out);
@@ -396,7 +396,7 @@ fn names_of_patterns_stay_in_their_branch() {
     for device in devices() {
         let mut out = upload(&device, &[0_i64]);
         picks(Default::default())
-            .launch(&device, 1, (&mut out,))
+            .run(&device, 1, (&mut out,))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), [27]);
     }
@@ -425,7 +425,7 @@ fn the_host_may_leave_loops_of_the_device() {
         for (only, expected) in [(0, 20), (1, 2)] {
             let mut out = upload(&device, &[0_i64]);
             once(once::Config::new(only))
-                .launch(&device, 1, (&mut out, 4_i64))
+                .run(&device, 1, (&mut out, 4_i64))
                 .expect("runs");
             assert_eq!(out.to_vec().expect("reads"), [expected]);
         }

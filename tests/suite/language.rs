@@ -68,14 +68,14 @@ fn accumulators_add_as_one_tree() {
             let want = tree(&numbers[..n]) + 0.0;
             let mut whole = upload(&device, &[-1.0f32]);
             whole_sum::<f32>(whole_sum::Config::new(256))
-                .launch(&device, 1, (&x, &mut whole, n as i32))
+                .run(&device, 1, (&x, &mut whole, n as i32))
                 .expect("runs");
             assert_eq!(whole.to_vec().expect("reads")[0].to_bits(), want.to_bits());
             for block in [1usize, 2, 4, 16, 64] {
                 let mut out = upload(&device, &[-1.0f32]);
                 let config = row_sum::Config::new(block, n.div_ceil(block).max(1));
                 row_sum::<f32>(config)
-                    .launch(&device, 1, (&x, &mut out, n as i32))
+                    .run(&device, 1, (&x, &mut out, n as i32))
                     .expect("runs");
                 let found = out.to_vec().expect("reads")[0];
                 assert_eq!(
@@ -95,7 +95,7 @@ fn a_full_accumulator_still_sums() {
         let x = upload(&device, &[1.0f32; 21]);
         let mut out = upload(&device, &[0.0f32]);
         row_sum::<f32>(row_sum::Config::new(2, 3))
-            .launch(&device, 1, (&x, &mut out, 21))
+            .run(&device, 1, (&x, &mut out, 21))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), [21.0]);
     }
@@ -114,7 +114,7 @@ fn half_sums_round_once() {
             row_sum::<f16>(row_sum::Config::new(2, 4)),
         ] {
             let mut out = upload(&device, &[one]);
-            kernel.launch(&device, 1, (&x, &mut out, 8)).expect("runs");
+            kernel.run(&device, 1, (&x, &mut out, 8)).expect("runs");
             assert_eq!(out.to_vec().expect("reads")[0].to_f32(), 2056.0);
         }
     }
@@ -152,7 +152,7 @@ fn extremes_order_zeros_and_ignore_nan() {
         let mut at = upload(&device, &[-1i64; 4]);
         let mut least_at = upload(&device, &[-1i64; 4]);
         extremes::<f32>(Default::default())
-            .launch(
+            .run(
                 &device,
                 1,
                 (&x, &mut largest, &mut at, &mut least, &mut least_at),
@@ -189,7 +189,7 @@ fn closures_combine() {
         for (n, product) in [(0, 0.0), (1, 2.0), (3, 30.0), (8, 9_699_690.0)] {
             let mut out = upload(&device, &[0.0f32; 2]);
             combines(Default::default())
-                .launch(&device, 1, (&x, &mut out, n))
+                .run(&device, 1, (&x, &mut out, n))
                 .expect("runs");
             assert_eq!(out.to_vec().expect("reads"), [product, 19.0]);
         }
@@ -228,7 +228,7 @@ fn loops_and_branches_run() {
     for device in devices() {
         let mut out = upload(&device, &[-1i32; 8]);
         collatz(Default::default())
-            .launch(&device, 8, (&mut out, 1i64))
+            .run(&device, 8, (&mut out, 1i64))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), [0, 1, 7, 2, 5, 8, 16, 3]);
     }
@@ -252,7 +252,7 @@ fn operators_agree_with_rust() {
         let mut out = upload(&device, &[0.0f32; 8]);
         let mut flags = upload(&device, &[false; 8]);
         numbers(Default::default())
-            .launch(&device, 1, (&x, &mut out, &mut flags))
+            .run(&device, 1, (&x, &mut out, &mut flags))
             .expect("runs");
         let want: Vec<f32> = v
             .iter()
@@ -294,7 +294,7 @@ fn tuples_arrays_and_vectors_are_carried() {
     for device in devices() {
         let mut out = upload(&device, &[0.0f32; 3]);
         carries_structures(Default::default())
-            .launch(&device, 1, (&mut out, 5))
+            .run(&device, 1, (&mut out, 5))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), [5.0, 10.0, 13.0]);
     }
@@ -319,7 +319,7 @@ fn tiles_of_tensors_stop_at_the_edges() {
         let x = upload(&device, &numbers);
         let mut out = upload(&device, &vec![-1; rows * columns + 3]);
         transposes::<i32>(Default::default())
-            .launch(
+            .run(
                 &device,
                 (2, 2),
                 (
@@ -356,7 +356,7 @@ fn negative_coordinates_read_zero() {
             -2,
         );
         shifted(Default::default())
-            .launch(&device, 1, arguments)
+            .run(&device, 1, arguments)
             .expect("runs");
         let want = [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 9.0];
         assert_eq!(out.to_vec().expect("reads"), want);
@@ -385,7 +385,7 @@ fn loops_step_by_numbers_of_the_device() {
             let mut out = Buffer::<i64>::zeros(device, 16).expect("fits");
             let arguments = (&mut out, from, rows, step);
             dealt(dealt::Config::new())
-                .launch(device, grid, arguments)
+                .run(device, grid, arguments)
                 .expect("runs");
             let want: Vec<i64> = (0..16)
                 .map(|row| {
@@ -426,7 +426,7 @@ fn steps_of_the_device_reach_every_number() {
         ] {
             let mut out = Buffer::<i64>::zeros(&device, 2).expect("fits");
             counted(counted::Config::new())
-                .launch(&device, 1, (&mut out, from, to, step))
+                .run(&device, 1, (&mut out, from, to, step))
                 .expect("runs");
             assert_eq!(
                 out.to_vec().expect("reads"),
@@ -452,7 +452,7 @@ fn trips(from: i64, to: i64, step: i64) -> i64 {
         arguments.insert(name.to_string(), number);
     }
     kernel
-        .launch(&Device::interpreter(), [1, 1, 1], &mut arguments)
+        .run(&Device::interpreter(), [1, 1, 1], &mut arguments)
         .expect("runs");
     let Some(TextArgument::Array(out)) = arguments.get("out") else {
         unreachable!("it was inserted above");

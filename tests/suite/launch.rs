@@ -32,7 +32,7 @@ fn results_come_back() {
         .expect("fits");
         let mut y = Buffer::<f32>::zeros(&device, 10).expect("fits");
         let kernel = scale::<f32>(Default::default());
-        kernel.launch(&device, 2, (&x, &mut y, 10)).expect("runs");
+        kernel.run(&device, 2, (&x, &mut y, 10)).expect("runs");
         let want = [2.0f32, 5.0, -6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, -0.0];
         assert_bits_equal(&y, &want);
     }
@@ -43,7 +43,7 @@ fn an_access_out_of_bounds_names_line_program_and_index() {
     for device in devices() {
         let x = Buffer::<f32>::zeros(&device, 10).expect("fits");
         let mut y = Buffer::<f32>::zeros(&device, 10).expect("fits");
-        let result = overrun(Default::default()).launch(&device, 2, (&x, &mut y, 10));
+        let result = overrun(Default::default()).run(&device, 2, (&x, &mut y, 10));
         match result {
             Err(Error::OutOfBounds {
                 kernel,
@@ -71,7 +71,7 @@ fn an_empty_grid_does_nothing() {
         let mut y = Buffer::<f32>::from_slice(&device, &[]).expect("fits");
         let kernel = scale::<f32>(Default::default());
         kernel
-            .launch(&device, 0, (&x, &mut y, 0))
+            .run(&device, 0, (&x, &mut y, 0))
             .expect("does nothing");
     }
 }
@@ -82,10 +82,10 @@ fn wrong_grids_are_errors() {
     let x = Buffer::<f32>::zeros(&device, 1).expect("fits");
     let mut y = Buffer::<f32>::zeros(&device, 1).expect("fits");
     let kernel = scale::<f32>(Default::default());
-    let negative = kernel.launch(&device, -1, (&x, &mut y, 1));
+    let negative = kernel.run(&device, -1, (&x, &mut y, 1));
     let message = negative.expect_err("negative").to_string();
     assert!(message.contains("grid extent `-1`"), "{message}");
-    let large = kernel.launch(&device, (1, 1u64 << 32), (&x, &mut y, 1));
+    let large = kernel.run(&device, (1, 1u64 << 32), (&x, &mut y, 1));
     assert!(matches!(large, Err(Error::Invalid(_))));
 }
 
@@ -97,7 +97,7 @@ fn a_kernel_is_compiled_once_for_arguments_alike() {
         let x = Buffer::<f32>::zeros(&device, 32).expect("fits");
         let mut y = Buffer::<f32>::zeros(&device, 32).expect("fits");
         for n in [32, 17, 16, 5] {
-            kernel.launch(&device, 4, (&x, &mut y, n)).expect("runs");
+            kernel.run(&device, 4, (&x, &mut y, n)).expect("runs");
         }
         assert_eq!(device.compiled_kernels(), codes, "{device}");
     }
@@ -110,14 +110,14 @@ fn launches_proved_in_bounds_skip_the_checks() {
     let x = Buffer::from_slice(&device, &[1.0f32; 32]).expect("fits");
     let mut y = Buffer::<f32>::zeros(&device, 32).expect("fits");
     for launches in 1..4 {
-        kernel.launch(&device, 4, (&x, &mut y, 32)).expect("runs");
+        kernel.run(&device, 4, (&x, &mut y, 32)).expect("runs");
         assert_bits_equal(&y, &[2.0f32; 32]);
         // Checked code first, unchecked code from the second launch on.
         assert_eq!(device.compiled_kernels(), launches.min(2));
         y.spoil().expect("is on the host");
     }
     let mut short = Buffer::<f32>::zeros(&device, 31).expect("fits");
-    let result = kernel.launch(&device, 4, (&x, &mut short, 32));
+    let result = kernel.run(&device, 4, (&x, &mut short, 32));
     assert!(
         matches!(result, Err(Error::OutOfBounds { .. })),
         "{result:?}"

@@ -39,7 +39,7 @@ fn counts_are_the_same_for_every_tile_size_and_grid() {
             };
             let mut out = Buffer::<i32>::zeros(&device, 32).expect("fits");
             count::<i16>(config)
-                .launch(&device, programs, (&input, &mut out, 1000))
+                .run(&device, programs, (&input, &mut out, 1000))
                 .expect("runs");
             assert_bits_equal(&out, &want);
         }
@@ -64,7 +64,7 @@ fn gathers_take_elements_by_their_indices() {
         let indices = Buffer::from_slice(&device, &index).expect("fits");
         let mut out = Buffer::<f32>::zeros(&device, 16).expect("fits");
         pick(Default::default())
-            .launch(&device, 1, (&input, &indices, &mut out))
+            .run(&device, 1, (&input, &indices, &mut out))
             .expect("runs");
         assert_bits_equal(&out, &want);
     }
@@ -83,7 +83,7 @@ fn an_index_out_of_range_is_an_error_in_every_launch() {
                 index[at] = found;
             }
             let indices = Buffer::from_slice(&device, &index).expect("fits");
-            let result = pick(Default::default()).launch(&device, 1, (&input, &indices, &mut out));
+            let result = pick(Default::default()).run(&device, 1, (&input, &indices, &mut out));
             match (wrong, result) {
                 (None, Ok(())) => {}
                 (
@@ -148,7 +148,7 @@ fn atomics_combine_what_all_programs_have() {
         let input = Buffer::from_slice(&device, &x).expect("fits");
         let mut out = Buffer::from_slice(&device, &[7i64; 7]).expect("fits");
         extremes::<i64>(Default::default())
-            .launch(&device, 3, (&input, &mut out))
+            .run(&device, 3, (&input, &mut out))
             .expect("runs");
         assert_bits_equal(&out, &want);
     }
@@ -172,7 +172,7 @@ fn atomic_sums_of_floats_need_a_level_that_allows_them() {
             Determinism::Exact,
         ] {
             let refused = kernel.clone().determinism(level);
-            let error = refused.launch(&device, 2, (&x, &mut out));
+            let error = refused.run(&device, 2, (&x, &mut out));
             let message = error.expect_err("is refused").to_string();
             let reason = format!(
                 "`atomic_reduce` adds floats in the order of arrival, but the determinism level is \
@@ -184,7 +184,7 @@ fn atomic_sums_of_floats_need_a_level_that_allows_them() {
             assert!(message.contains("Determinism::NotGuaranteed"), "{message}");
         }
         let allowed = kernel.clone().determinism(Determinism::NotGuaranteed);
-        allowed.launch(&device, 2, (&x, &mut out)).expect("runs");
+        allowed.run(&device, 2, (&x, &mut out)).expect("runs");
         assert_bits_equal(&out, &[33.0f32]);
     }
 }
@@ -201,8 +201,8 @@ fn an_atomic_and_a_store_of_two_programs_are_a_race() {
     let device = Device::interpreter();
     let mut out = Buffer::<i32>::zeros(&device, 8).expect("fits");
     let kernel = mixed(Default::default());
-    kernel.launch(&device, 1, (&mut out,)).expect("one program");
-    let error = kernel.launch(&device, 2, (&mut out,));
+    kernel.run(&device, 1, (&mut out,)).expect("one program");
+    let error = kernel.run(&device, 2, (&mut out,));
     let message = error.expect_err("is a race").to_string();
     assert!(
         message.contains("`out[0]`, which program 0 wrote"),

@@ -30,6 +30,7 @@ mod programs;
 #[cfg(feature = "nvptx")]
 mod ptx;
 mod random;
+mod runtime;
 mod scans;
 mod sort;
 mod soundness;

@@ -36,10 +36,10 @@ impl Subject {
         let schedule = Schedule::AUTO.warps(self.warps);
         if self.by_pointer {
             let kernel = through_pointer(through_pointer::Config::new(SIDE).scheduled(schedule));
-            return kernel.launch(device, 1, (&mut *y, strides[0] as i64));
+            return kernel.run(device, 1, (&mut *y, strides[0] as i64));
         }
         let kernel = through_view(through_view::Config::new(SIDE).scheduled(schedule));
-        kernel.launch(device, 1, (y.view_strided_mut([SIDE, SIDE], strides)?,))
+        kernel.run(device, 1, (y.view_strided_mut([SIDE, SIDE], strides)?,))
     }
 
     fn check(self, device: &Device, strides: [usize; 2]) {

@@ -124,7 +124,7 @@ fn on_the_cpu(from: DType, to: DType, inputs: &[u64]) -> Vec<u64> {
     ]);
     let grid = [(count / BLOCK) as u32, 1, 1];
     kernel
-        .launch(&Device::cpu(), grid, &mut arguments)
+        .run(&Device::cpu(), grid, &mut arguments)
         .expect("runs");
     let Some(TextArgument::Array(o)) = arguments.remove("o") else {
         panic!("the results are missing");

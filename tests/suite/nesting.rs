@@ -100,9 +100,7 @@ fn run(kernel: &TextKernel, device: &Device) -> Vec<i64> {
         ("x".to_string(), TextArgument::Array(numbers)),
         ("y".to_string(), TextArgument::Array(out)),
     ]);
-    kernel
-        .launch(device, [1, 1, 1], &mut arguments)
-        .expect("runs");
+    kernel.run(device, [1, 1, 1], &mut arguments).expect("runs");
     match arguments.remove("y") {
         Some(TextArgument::Array(out)) => out.to_vec::<i64>().expect("reads"),
         Some(TextArgument::Scalar(_)) | None => unreachable!("it was inserted above"),

@@ -38,7 +38,7 @@ fn known_answers() {
         let mut out = Buffer::<u32>::zeros(&device, 16).expect("fits");
         let launch = words(words::Config::new());
         launch
-            .launch(&device, 1, (&key, &counter, &mut out))
+            .run(&device, 1, (&key, &counter, &mut out))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), want.concat());
     }
@@ -98,7 +98,7 @@ fn draws_follow_seed_and_offset_alone() {
                 ..draw::Config::new()
             };
             draw(config)
-                .launch(
+                .run(
                     &device,
                     COUNT / block,
                     (&mut word, &mut flat, &mut normal, seed, first),

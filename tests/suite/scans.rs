@@ -47,7 +47,7 @@ fn scans_are_the_reductions_of_their_prefixes() {
             let mut want = upload(&device, &vec![2.0f32; 2 * block]);
             let mut others = upload(&device, &vec![3.0f32; 4 * block]);
             prefixes::<f32>(prefixes::Config::new(block))
-                .launch(&device, 1, (&input, &mut sums, &mut want, &mut others))
+                .run(&device, 1, (&input, &mut sums, &mut want, &mut others))
                 .expect("runs");
             let bits = |buffer: &Buffer<f32>| -> Vec<u32> {
                 let numbers = buffer.to_vec().expect("reads");
@@ -131,7 +131,7 @@ fn prefix_sums_over_tiles_do_not_depend_on_their_size() {
             let mut out = upload(&device, &vec![f32::NAN; n]);
             let mut total = upload(&device, &[f32::NAN]);
             looped::<f32>(looped::Config::new(block, tiles))
-                .launch(&device, 1, (&x, &mut out, &mut total, n as i32))
+                .run(&device, 1, (&x, &mut out, &mut total, n as i32))
                 .expect("runs");
             let found = out.to_vec().expect("reads");
             assert_eq!(bits(&found), bits(&want), "block {block}");
@@ -154,7 +154,7 @@ fn prefix_sums_go_down_columns() {
                 out.view_mut([rows, columns]).expect("fits"),
             );
             looped_columns(looped_columns::Config::new(block))
-                .launch(&device, 1, views)
+                .run(&device, 1, views)
                 .expect("runs");
             let found = out.to_vec().expect("reads");
             for column in 0..columns {
@@ -180,7 +180,7 @@ fn half_prefix_sums_round_once() {
         let mut out = upload(&device, &ones);
         let mut total = upload(&device, &ones[..1]);
         looped::<f16>(looped::Config::new(16, 4))
-            .launch(&device, 1, (&x, &mut out, &mut total, 64))
+            .run(&device, 1, (&x, &mut out, &mut total, 64))
             .expect("runs");
         let want: Vec<f16> = (0..64)
             .map(|at| f16::from_f32(2048.0 + at as f32))

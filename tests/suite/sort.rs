@@ -82,7 +82,7 @@ fn floats_sort_in_the_total_order_and_stably() {
             let mut sorted = Buffer::<f32>::zeros(&device, 2 * N).expect("fits");
             let mut order = Buffer::<i64>::zeros(&device, 2 * N).expect("fits");
             everything(everything::Config::new(N).scheduled(Schedule::AUTO.warps(warps)))
-                .launch(&device, 1, (&input, &mut sorted, &mut order))
+                .run(&device, 1, (&input, &mut sorted, &mut order))
                 .expect("runs");
             let want = [pick(&x, &up), pick(&x, &down)].concat();
             exactile::assert_bits_equal(&sorted.to_vec().expect("reads"), &want);
@@ -111,7 +111,7 @@ fn the_first_elements_come_with_the_lowest_indices() {
             let mut out = Buffer::<i16>::zeros(&device, 3 * k).expect("fits");
             let mut order = Buffer::<i64>::zeros(&device, 3 * k).expect("fits");
             firsts(firsts::Config::new(N, k))
-                .launch(&device, 1, (&input, &mut out, &mut order))
+                .run(&device, 1, (&input, &mut out, &mut order))
                 .expect("runs");
             let (least, greatest) = (&up[..k], &down[..k]);
             let want = [pick(&x, greatest), pick(&x, least), pick(&x, greatest)].concat();
@@ -135,7 +135,7 @@ fn what_moves_along_keeps_its_order_among_equals() {
         let others = Buffer::from_slice(&device, &y).expect("fits");
         let mut out = Buffer::<f64>::zeros(&device, 2 * N).expect("fits");
         along(along::Config::new(N))
-            .launch(&device, 1, (&keys, &others, &mut out))
+            .run(&device, 1, (&keys, &others, &mut out))
             .expect("runs");
         let want = [sums.clone(), pick(&y, &down)].concat();
         assert_eq!(out.to_vec().expect("reads"), want, "{device}");

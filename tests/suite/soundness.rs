@@ -14,7 +14,7 @@ use exactile::{Error, Kernel, Schedule};
 fn computed(kernel: &Kernel<(Ptr<f32>, PtrMut<f32>)>, device: &Device) -> f32 {
     let x = Buffer::from_slice(device, &[12.0f32]).expect("fits");
     let mut y = Buffer::<f32>::zeros(device, 1).expect("fits");
-    kernel.launch(device, 1, (&x, &mut y)).expect("runs");
+    kernel.run(device, 1, (&x, &mut y)).expect("runs");
     y.to_vec().expect("is there")[0]
 }
 
@@ -89,7 +89,7 @@ fn launch_again() {
 fn launch_shared() -> exactile::Result<()> {
     let device = SHARED.get_or_init(Device::cpu);
     let mut y = Buffer::<f32>::zeros(device, 1)?;
-    launches_itself(Default::default()).launch(device, 1, (&mut y,))
+    launches_itself(Default::default()).run(device, 1, (&mut y,))
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn errors_of_equal_kernels_name_their_own_files() {
                 ("n".to_string(), TextArgument::Scalar(at)),
             ]
             .into();
-            match kernel.launch(&device, [1, 1, 1], &mut arguments) {
+            match kernel.run(&device, [1, 1, 1], &mut arguments) {
                 Err(Error::OutOfBounds { loc, .. }) => assert_eq!(&*loc.file, file, "{device}"),
                 other => panic!("{device}: expected an error, found {other:?}"),
             }
@@ -181,7 +181,7 @@ fn a_mask_behind_a_tile_joins_the_tensors_own() {
             let view = x.view([4]).expect("fits");
             let kernel = masked_tile(Default::default());
             kernel
-                .launch(&device, 1, (view, &mut y, start))
+                .run(&device, 1, (view, &mut y, start))
                 .expect("reads nothing outside");
             assert_eq!(y.to_vec().expect("is there")[0], first, "{start}");
         }
@@ -211,7 +211,7 @@ fn a_forged_tensor_is_checked() {
     let x = Buffer::from_slice(&device, &[1.0f32]).expect("fits");
     let mut y = Buffer::<f32>::zeros(&device, 8).expect("fits");
     let kernel = Kernel::from(source);
-    let mut launch = |extent: i64| kernel.launch(&device, 1, (&x, extent, 1i64, &mut y));
+    let mut launch = |extent: i64| kernel.run(&device, 1, (&x, extent, 1i64, &mut y));
     launch(1).expect("reads nothing");
     for extent in [i64::MAX, 2 << 40] {
         let launched = launch(extent);
@@ -271,7 +271,7 @@ fn a_captured_number_proves_nothing() {
         let mut y = Buffer::<f32>::zeros(&device, 4).expect("fits");
         let mut launch = |at: i64| {
             let x = Buffer::from_slice(&device, &[at])?;
-            captures(Default::default()).launch(&device, 1, (&x, &mut y))
+            captures(Default::default()).run(&device, 1, (&x, &mut y))
         };
         launch(0).expect("is inside");
         launch(0).expect("is inside");

@@ -14,7 +14,7 @@ const MAX_FILE_LINES: usize = 500;
 const MAX_FUNCTION_LINES: usize = 60;
 
 /// Lines of the facade: what a launch needs, and nothing that judges or measures.
-const MAX_FACADE_LINES: usize = 5600;
+const MAX_FACADE_LINES: usize = 7000;
 
 /// The packages that are for users: each public item says what it is.
 const PUBLIC: &[&str] = &[
@@ -35,11 +35,15 @@ const UNSAFE_FILES: &[&str] = &[
     "backends/cranelift/src/tests.rs",
     "backends/nvptx/src/driver.rs",
     "backends/nvptx/src/memory.rs",
+    "backends/nvptx/src/record.rs",
+    "backends/nvptx/src/stream.rs",
     "benches/launch.rs",
     "harness/src/testing/execute.rs",
     "harness/src/testing/execute/cuda.rs",
     "harness/src/testing/filetests/check.rs",
     "harness/src/testing/programs/subject.rs",
+    "src/cuda/queues.rs",
+    "src/cuda_absent.rs",
     "src/launch.rs",
     "src/launch/tests.rs",
 ];

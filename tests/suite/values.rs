@@ -25,7 +25,7 @@ fn numbers_of_the_host_stand_on_either_side() {
         let mut out = upload(&device, &[0.0f32; 4]);
         let mut counts = upload(&device, &[0u32; 4]);
         numbers_on_either_side::<f32>(Default::default())
-            .launch(&device, 1, (&x, &mut out, &mut counts))
+            .run(&device, 1, (&x, &mut out, &mut counts))
             .expect("runs");
         let want = v.map(|v| {
             let chosen = if 1.5 < v { 1.0 } else { v };
@@ -110,7 +110,7 @@ fn structures_are_carried_and_returned() {
         let mut out = upload(&device, &[0.0f32; 8]);
         let mut ends = upload(&device, &[0i64; 2]);
         moments::<f32>(Default::default())
-            .launch(&device, 1, (&x, &mut out, &mut ends, 7))
+            .run(&device, 1, (&x, &mut out, &mut ends, 7))
             .expect("runs");
         let mut want = [0.0f32; 8];
         for column in 0..4 {
@@ -170,7 +170,7 @@ fn axes_stay_go_and_follow_each_other() {
         let x = upload(&device, &numbers);
         let mut out = upload(&device, &[0.0f32; 81]);
         shapes(Default::default())
-            .launch(&device, 1, (&x, &mut out))
+            .run(&device, 1, (&x, &mut out))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), want, "{device}");
     }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::{FEW, marshal};
 use crate::ptx::Ptx;
-use crate::record::ErrorRecord;
+use crate::stream::{Module, Stream};
 use crate::target::LEAST_DRIVER;
 
 /// The driver, by the name that every version of it has.
@@ -38,9 +38,10 @@ macro_rules! call {
     ($function:ident($($argument:expr),* $(,)?)) => {{
         // SAFETY: see the macro's documentation.
         let code = unsafe { sys::$function($($argument),*) };
-        check(stringify!($function), code)
+        $crate::driver::check(stringify!($function), code)
     }};
 }
+pub(crate) use call;
 
 /// What the driver says of code that it can never load; all else may be mended, such as a lack of memory.
 const BAD_IMAGE: [CUresult; 7] = [
@@ -53,7 +54,7 @@ const BAD_IMAGE: [CUresult; 7] = [
     CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
 ];
 
-fn check(call: &'static str, code: CUresult) -> Result<()> {
+pub(crate) fn check(call: &'static str, code: CUresult) -> Result<()> {
     if code == CUresult::CUDA_SUCCESS {
         return Ok(());
     }
@@ -153,7 +154,7 @@ impl Context {
         Ok(Self { inner })
     }
 
-    fn make_current(&self) -> Result<()> {
+    pub(crate) fn make_current(&self) -> Result<()> {
         call!(cuCtxSetCurrent(self.inner.context))
     }
 
@@ -193,30 +194,6 @@ impl Context {
         call!(cuMemsetD8_v2(address, 0, bytes.max(1)))?;
         call!(cuCtxSynchronize())?;
         Ok(buffer)
-    }
-
-    /// A new stream, which does not wait for the default stream.
-    pub fn stream(&self) -> Result<Stream> {
-        self.make_current()?;
-        let mut stream = null_mut();
-        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        call!(cuStreamCreate(&mut stream, flags))?;
-        Ok(Stream {
-            context: self.clone(),
-            stream,
-        })
-    }
-
-    /// A new event with a clock.
-    pub fn event(&self) -> Result<Event> {
-        self.make_current()?;
-        let mut event = null_mut();
-        let flags = sys::CUevent_flags::CU_EVENT_DEFAULT as u32;
-        call!(cuEventCreate(&mut event, flags))?;
-        Ok(Event {
-            context: self.clone(),
-            event,
-        })
     }
 
     /// Has the driver load machine code, or compile PTX.
@@ -374,70 +351,6 @@ impl Drop for DeviceBuffer {
     }
 }
 
-macro_rules! handle {
-    ($(#[$doc:meta])* $vis:vis $Name:ident $field:ident: $Raw:ident $(, $before:ident)? => $destroy:ident) => {
-        $(#[$doc])*
-        #[derive(Debug)]
-        $vis struct $Name {
-            pub(crate) context: Context,
-            $field: sys::$Raw,
-        }
-        // SAFETY: the driver's handles belong to the context, not to a thread.
-        unsafe impl Send for $Name {}
-        // SAFETY: the driver's functions may be called from several threads at once.
-        unsafe impl Sync for $Name {}
-        impl Drop for $Name {
-            fn drop(&mut self) {
-                let _ = self.context.make_current();
-                $(let _ = call!($before());)?
-                let _ = call!($destroy(self.$field));
-            }
-        }
-    };
-}
-
-handle!(
-    /// A queue of work that runs in order.
-    pub Stream stream: CUstream => cuStreamDestroy_v2
-);
-handle!(
-    /// A point in a stream.
-    pub Event event: CUevent => cuEventDestroy_v2
-);
-handle!(
-    /// Machine code that the driver loaded; not unloaded before its kernels have ended.
-    pub(crate) Module module: CUmodule, cuCtxSynchronize => cuModuleUnload
-);
-
-impl Stream {
-    /// Waits for all work in the stream; the errors of that work come out here.
-    pub fn synchronize(&self) -> Result<()> {
-        self.context.make_current()?;
-        call!(cuStreamSynchronize(self.stream))
-    }
-}
-
-impl Event {
-    /// Places the event after the work that is in `stream` now.
-    pub fn record(&self, stream: &Stream) -> Result<()> {
-        self.context.make_current()?;
-        call!(cuEventRecord(self.event, stream.stream))
-    }
-
-    /// Milliseconds from `start` to this event, waiting for it.
-    pub fn milliseconds_since(&self, start: &Self) -> Result<f32> {
-        self.context.make_current()?;
-        call!(cuEventSynchronize(self.event))?;
-        let mut milliseconds = 0.0;
-        call!(cuEventElapsedTime_v2(
-            &mut milliseconds,
-            start.event,
-            self.event
-        ))?;
-        Ok(milliseconds)
-    }
-}
-
 /// A loaded entry point.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -462,25 +375,34 @@ impl Entry {
 }
 
 impl Kernel {
-    /// Puts a launch into `stream`. Arguments are checked against the parameters; `errors` is
-    /// needed when the kernel checks bounds.
+    /// Puts a launch into `stream`. Arguments are checked against the parameters. Code that checks bounds is
+    /// launched by [`Records::launch`](crate::Records::launch).
     ///
     /// # Safety
     /// All memory of the arguments is that of [`DeviceBuffer`]s of this device. Accesses that the kernel does
     /// not check must be in bounds of their buffers. No other work that is not ordered by `stream` may write
     /// what the kernel reads.
-    pub unsafe fn launch(
+    pub unsafe fn launch(&self, stream: &Stream, grid: Grid, arguments: &[Passed]) -> Result<()> {
+        // SAFETY: handed on to the caller.
+        unsafe { self.queue(stream, grid, arguments, None) }
+    }
+
+    /// Puts a launch into `stream`, with the address of its record where the kernel checks bounds.
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`]; a record is one of this device.
+    pub(crate) unsafe fn queue(
         &self,
         stream: &Stream,
         grid: Grid,
         arguments: &[Passed],
-        errors: Option<&ErrorRecord>,
+        error_record: Option<u64>,
     ) -> Result<()> {
         let entry = &self.entry;
         let launch = Launch {
             grid,
             arguments,
-            error_record: errors.map(ErrorRecord::address),
+            error_record,
         };
         let mut launch = marshal(&entry.ptx, &launch)?;
         let mut pointers: SmallVec<[*mut c_void; FEW]> = launch

@@ -15,15 +15,17 @@ mod memory;
 mod ptx;
 mod record;
 mod stored;
+mod stream;
 mod target;
 
 pub use assemble::{Assembled, Assembler, assembler, machine_code};
 pub use codegen::{EmitOptions, GridMapping, emit, emit_with};
-pub use driver::{Context, DeviceBuffer, Driver, Event, Stream};
+pub use driver::{Context, DeviceBuffer, Driver};
 pub use error::{Error, Result};
 pub use kernel::Kernel;
 pub use ptx::Ptx;
-pub use record::ErrorRecord;
+pub use record::Records;
+pub use stream::{Event, Stream};
 pub use target::LEAST_DRIVER;
 
 /// The code generator: its sources and the LLVM that it runs with. Another one may make other code.

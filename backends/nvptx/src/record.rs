@@ -1,9 +1,17 @@
-//! The record in which checked launches keep their least out-of-bounds access.
+//! The records in which checked launches keep their least out-of-bounds access, and a ring of them for a stream.
+#![expect(unsafe_code, reason = "the driver is a C interface")]
 
+use std::collections::VecDeque;
+
+use cudarc::driver::sys;
+use exactile_core::ir::Grid;
+use exactile_core::launch::Passed;
 use exactile_core::target::BoundsError;
 
-use crate::driver::{Context, DeviceBuffer, Stream};
+use crate::driver::{Context, DeviceBuffer, call};
 use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::stream::{Event, Pinned, Stream};
 
 /// Nonzero while a lane reads or writes the record; only its low half is used. The record is an
 /// array of 64-bit words.
@@ -18,45 +26,114 @@ pub(crate) const FIELDS: usize = 2;
 /// Words of the record.
 const WORDS: usize = 6;
 
-/// Where checked launches note the least out-of-bounds access.
+/// So many checked launches of a stream may be under way; one more waits for the first.
+const MOST: usize = 64;
+
+/// The checked launches of one stream whose ends nobody has seen yet, with what the caller keeps of each.
 #[derive(Debug)]
-pub struct ErrorRecord {
-    buffer: DeviceBuffer,
+pub struct Records<P> {
+    /// Where the kernels write, a record each; the one of a launch is zero when it starts.
+    on_device: DeviceBuffer,
+    /// The same, copied after each launch.
+    on_host: Pinned,
+    /// The ends of the copies.
+    ends: Vec<Event>,
+    pending: VecDeque<P>,
+    /// The record of the first pending launch.
+    first: usize,
 }
 
-impl ErrorRecord {
-    /// The address that a launch passes.
-    pub(crate) fn address(&self) -> u64 {
-        self.buffer.address()
+impl Context {
+    /// Records for the checked launches of one stream.
+    pub fn records<P>(&self) -> Result<Records<P>> {
+        let ends = (0..MOST).map(|_| self.mark());
+        Ok(Records {
+            on_device: self.allocate(MOST * WORDS * 8)?,
+            on_host: self.pinned(MOST * WORDS * 8)?,
+            ends: ends.collect::<Result<_>>()?,
+            pending: VecDeque::new(),
+            first: 0,
+        })
+    }
+}
+
+impl<P> Records<P> {
+    /// Whether one more launch needs the end of the first.
+    pub fn are_full(&self) -> bool {
+        self.pending.len() == MOST
     }
 
-    /// The least error of the launches in `stream` since the last call, waiting for them.
-    pub fn take(&mut self, stream: &Stream) -> Result<Option<BoundsError>> {
-        let mut bytes = [0u8; WORDS * 8];
-        self.buffer.copy_to_host(&mut bytes, stream)?;
-        let word = |index: usize| {
-            let mut word = [0u8; 8];
-            word.copy_from_slice(&bytes[index * 8..index * 8 + 8]);
-            u64::from_ne_bytes(word)
-        };
-        if word(PRESENT) == 0 {
+    /// Puts a launch of code that checks bounds into `stream`, which is always the same one. There must be room, and
+    /// [`Records::end`] follows.
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`].
+    pub unsafe fn launch(
+        &self,
+        stream: &Stream,
+        kernel: &Kernel,
+        grid: Grid,
+        arguments: &[Passed],
+    ) -> Result<()> {
+        let (_, address) = self.next();
+        // SAFETY: handed on to the caller; the launches under way have other records.
+        unsafe { kernel.queue(stream, grid, arguments, Some(address)) }
+    }
+
+    /// Ends what [`Records::launch`] began.
+    pub fn end(&mut self, stream: &Stream, payload: P) -> Result<()> {
+        let (index, address) = self.next();
+        call!(cuMemcpyDtoHAsync_v2(
+            self.on_host.word_address(index * WORDS),
+            address,
+            WORDS * 8,
+            stream.stream
+        ))?;
+        self.ends[index].record(stream)?;
+        self.pending.push_back(payload);
+        Ok(())
+    }
+
+    /// The record of the next launch, and its address on the device.
+    fn next(&self) -> (usize, u64) {
+        let index = (self.first + self.pending.len()) % MOST;
+        (index, self.address(index))
+    }
+
+    fn address(&self, index: usize) -> u64 {
+        self.on_device.address() + (index * WORDS * 8) as u64
+    }
+
+    /// The first pending launch with its least error: where it has ended, or after waiting for it.
+    pub fn take_first(
+        &mut self,
+        stream: &Stream,
+        waits: bool,
+    ) -> Result<Option<(P, Option<BoundsError>)>> {
+        let end = &self.ends[self.first];
+        if self.pending.is_empty() || !(waits || end.has_ended()?) {
             return Ok(None);
         }
-        self.buffer.fill(0, stream)?;
+        end.synchronize()?;
+        let Some(payload) = self.pending.pop_front() else {
+            return Ok(None);
+        };
+        let index = self.first;
+        self.first = (index + 1) % MOST;
+        // SAFETY: the copy of this record has ended.
+        let word = |field: usize| unsafe { self.on_host.word(index * WORDS + field) };
+        if word(PRESENT) == 0 {
+            return Ok(Some((payload, None)));
+        }
         let field = |index: usize| word(FIELDS + index);
-        Ok(Some(BoundsError {
+        let error = BoundsError {
             program: field(0),
             site: field(1),
             element: field(2),
             offset: field(3) as i64,
-        }))
-    }
-}
-
-impl Context {
-    /// A record for the errors of checked launches.
-    pub fn error_record(&self) -> Result<ErrorRecord> {
-        let buffer = self.allocate(WORDS * 8)?;
-        Ok(ErrorRecord { buffer })
+        };
+        let address = self.address(index);
+        call!(cuMemsetD8Async(address, 0, WORDS * 8, stream.stream))?;
+        Ok(Some((payload, Some(error))))
     }
 }

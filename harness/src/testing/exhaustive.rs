@@ -234,7 +234,7 @@ fn results(
         ("y".to_string(), TextArgument::Array(output)),
         ("first".to_string(), TextArgument::Scalar(first)),
     ]);
-    kernel.launch(device, [(count / BLOCK) as u32, 1, 1], &mut arguments)?;
+    kernel.run(device, [(count / BLOCK) as u32, 1, 1], &mut arguments)?;
     match arguments.remove("y") {
         Some(TextArgument::Array(array)) => Ok(array),
         _ => Err(Error::Invalid("the results are missing".to_string())),

@@ -6,3 +6,4 @@ pub mod exhaustive;
 pub mod filetests;
 pub mod fuzz;
 pub mod programs;
+pub mod runtime;

@@ -80,7 +80,7 @@ fn checked_launches_compute_and_report_the_least_error() {
     };
     let stream = context.stream().expect("a stream");
     let func = verified("double", 1, double);
-    let mut errors = context.error_record().expect("a record");
+    let mut errors = context.records().expect("records");
     for (grid, programs) in [([8, 1, 1], 8), ([2, 3, 4], 24), ([1, 66000, 1], 66000)] {
         let kernel = context.compile(&func, "double", GridMapping::of(grid));
         let kernel = kernel.expect("compiles");
@@ -92,8 +92,10 @@ fn checked_launches_compute_and_report_the_least_error() {
             .expect("a copy");
         let arguments = [x.passed(Access::Read), y.passed(Access::ReadWrite)];
         // SAFETY: every access is checked.
-        unsafe { kernel.launch(&stream, grid, &arguments, Some(&errors)) }.expect("a launch");
-        assert_eq!(errors.take(&stream).expect("a record"), None);
+        unsafe { errors.launch(&stream, &kernel, grid, &arguments) }.expect("a launch");
+        errors.end(&stream, ()).expect("an end");
+        let ended = errors.take_first(&stream, true).expect("a record");
+        assert_eq!(ended, Some(((), None)));
         let mut bytes = vec![0; y.len()];
         y.copy_to_host(&mut bytes, &stream).expect("a copy");
         let doubled: Vec<f32> = values.iter().map(|value| value + value).collect();
@@ -102,15 +104,18 @@ fn checked_launches_compute_and_report_the_least_error() {
         let short = context.allocate((programs - 3) * 512).expect("memory");
         let arguments = [x.passed(Access::Read), short.passed(Access::ReadWrite)];
         // SAFETY: every access is checked.
-        unsafe { kernel.launch(&stream, grid, &arguments, Some(&errors)) }.expect("a launch");
+        unsafe { errors.launch(&stream, &kernel, grid, &arguments) }.expect("a launch");
+        errors.end(&stream, ()).expect("an end");
         let least = BoundsError {
             program: programs as u64 - 3,
             site: 1,
             element: 0,
             offset: (programs as i64 - 3) * 128,
         };
-        assert_eq!(errors.take(&stream).expect("a record"), Some(least));
-        assert_eq!(errors.take(&stream).expect("a record"), None);
+        let ended = errors.take_first(&stream, true).expect("a record");
+        assert_eq!(ended, Some(((), Some(least))));
+        let ended = errors.take_first(&stream, true).expect("a record");
+        assert_eq!(ended, None);
     }
 }
 
@@ -164,7 +169,7 @@ fn warps_exchange_through_large_shared_memory() {
     let scale = Passed::Scalar(Literal::from_f64(DType::F32, 0.5));
     let arguments = [x.passed(Access::Read), y.passed(Access::ReadWrite), scale];
     // SAFETY: 256 elements are what the 256 lanes touch.
-    unsafe { kernel.launch(&stream, [1, 1, 1], &arguments, None) }.expect("a launch");
+    unsafe { kernel.launch(&stream, [1, 1, 1], &arguments) }.expect("a launch");
     let mut bytes = vec![0; 1024];
     y.copy_to_host(&mut bytes, &stream).expect("a copy");
     let expected: Vec<f32> = (0..256)

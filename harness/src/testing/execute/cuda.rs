@@ -5,16 +5,17 @@
     reason = "launches run without checks where the interpreter found no fault"
 )]
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::{Argument, Passed, check_arguments, parameters};
-use exactile_core::target::Target;
+use exactile_core::target::{BoundsError, Target};
 use exactile_core::verify::LaneFunc;
 
 use super::Outcome;
-use exactile::Result;
-use exactile::internals::{Gpu, GpuMemory};
+use exactile::internals::{Gpu, GpuCode, GpuMemory};
+use exactile::{Error, Result};
+use exactile_nvptx::Records;
 
 /// The GPU, opened once, or why there is none.
 fn gpu() -> std::result::Result<&'static Arc<Gpu>, String> {
@@ -80,20 +81,52 @@ unsafe fn launch(
             Argument::ReadWrite(_) => memory.buffer.passed(Access::ReadWrite),
         })
         .collect();
-    let mut errors = gpu.lock_errors();
-    let record = code.kernel.ptx().has_bounds_checks().then_some(&*errors);
-    // SAFETY: handed on to the caller; the memory is that of `memories`, and one stream orders all work.
-    let launched = unsafe { code.kernel.launch(&gpu.stream, grid, &list, record) };
-    if let Err(error) = launched {
-        return Ok(Outcome::Failed(error.to_string()));
-    }
-    gpu.synchronize()?;
-    let error = gpu.take_error(&mut errors)?;
-    drop(errors);
+    // SAFETY: handed on to the caller; the memory is that of `memories`.
+    let error = match unsafe { run_code(gpu, &code, grid, &list)? } {
+        Ok(error) => error,
+        Err(message) => return Ok(Outcome::Failed(message)),
+    };
     for (argument, memory) in arguments.iter_mut().zip(&memories) {
         if let Argument::ReadWrite(bytes) = argument {
             bytes.copy_from_slice(&memory.read()?);
         }
     }
     Ok(error.map_or(Outcome::Done, Outcome::OutOfBounds))
+}
+
+/// Runs code to its end in the default stream, which orders it with the copies. Gives the least access out of bounds,
+/// or why there was no launch.
+///
+/// # Safety
+/// As for [`run`]; the memory of the arguments is that of the GPU.
+unsafe fn run_code(
+    gpu: &Arc<Gpu>,
+    code: &GpuCode,
+    grid: Grid,
+    list: &[Passed],
+) -> Result<std::result::Result<Option<BoundsError>, String>> {
+    static RECORDS: OnceLock<Result<Mutex<Records<()>>>> = OnceLock::new();
+    let (kernel, stream) = (&code.kernel, &*gpu.stream);
+    let device = |error: exactile_nvptx::Error| Error::Device(error.to_string());
+    if !kernel.ptx().has_bounds_checks() {
+        // SAFETY: handed on to the caller.
+        let launched = unsafe { kernel.launch(stream, grid, list) };
+        if let Err(error) = launched {
+            return Ok(Err(error.to_string()));
+        }
+        stream.synchronize().map_err(device)?;
+        return Ok(Ok(None));
+    }
+    let records = RECORDS.get_or_init(|| gpu.records().map(Mutex::new));
+    let records = records
+        .as_ref()
+        .map_err(|error| Error::Device(error.to_string()))?;
+    let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: handed on to the caller.
+    if let Err(error) = unsafe { records.launch(stream, kernel, grid, list) } {
+        return Ok(Err(error.to_string()));
+    }
+    records.end(stream, ()).map_err(device)?;
+    let ended = records.take_first(stream, true).map_err(device)?;
+    Ok(Ok(ended.and_then(|((), error)| error)))
 }

@@ -1,0 +1,180 @@
+//! Streams, the events in them, and what else the driver hands out by a handle.
+#![expect(unsafe_code, reason = "the driver is a C interface")]
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use cudarc::driver::sys::{self, CUresult};
+
+use crate::driver::{Context, call, check};
+use crate::error::Result;
+
+macro_rules! handle {
+    ($(#[$doc:meta])* $vis:vis $Name:ident $field:ident: $Raw:ident $(, $before:ident)? => $destroy:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        $vis struct $Name {
+            pub(crate) context: Context,
+            pub(crate) $field: sys::$Raw,
+        }
+        // SAFETY: the driver's handles belong to the context, not to a thread.
+        unsafe impl Send for $Name {}
+        // SAFETY: the driver's functions may be called from several threads at once.
+        unsafe impl Sync for $Name {}
+        impl Drop for $Name {
+            fn drop(&mut self) {
+                let _ = self.context.make_current();
+                $(let _ = call!($before());)?
+                let _ = call!($destroy(self.$field));
+            }
+        }
+    };
+}
+
+handle!(
+    /// A queue of work that runs in order.
+    pub Stream stream: CUstream => cuStreamDestroy_v2
+);
+handle!(
+    /// A point in a stream.
+    pub Event event: CUevent => cuEventDestroy_v2
+);
+handle!(
+    /// Machine code that the driver loaded; not unloaded before its kernels have ended.
+    pub(crate) Module module: CUmodule, cuCtxSynchronize => cuModuleUnload
+);
+
+impl Context {
+    /// A new stream, which does not wait for the default stream of the driver.
+    pub fn stream(&self) -> Result<Stream> {
+        self.make_current()?;
+        let mut stream = null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        call!(cuStreamCreate(&mut stream, flags))?;
+        Ok(Stream {
+            context: self.clone(),
+            stream,
+        })
+    }
+
+    /// A new event with a clock.
+    pub fn event(&self) -> Result<Event> {
+        self.new_event(sys::CUevent_flags::CU_EVENT_DEFAULT)
+    }
+
+    /// A new event that only orders work, which costs less.
+    pub fn mark(&self) -> Result<Event> {
+        self.new_event(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
+    }
+
+    fn new_event(&self, flags: sys::CUevent_flags) -> Result<Event> {
+        self.make_current()?;
+        let mut event = null_mut();
+        call!(cuEventCreate(&mut event, flags as u32))?;
+        Ok(Event {
+            context: self.clone(),
+            event,
+        })
+    }
+
+    /// `bytes` zero bytes of the host at a fixed place, which a GPU writes while the host goes on.
+    pub(crate) fn pinned(&self, bytes: usize) -> Result<Pinned> {
+        self.make_current()?;
+        let mut address = null_mut();
+        call!(cuMemHostAlloc(&mut address, bytes, 0))?;
+        let pinned = Pinned {
+            context: self.clone(),
+            address,
+        };
+        // SAFETY: the driver gave so many bytes, and nothing else knows of them yet.
+        unsafe { std::ptr::write_bytes(pinned.address.cast::<u8>(), 0, bytes) };
+        Ok(pinned)
+    }
+}
+
+/// Memory of the host that a GPU may write, by 64-bit words.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    context: Context,
+    address: *mut c_void,
+}
+
+// SAFETY: the memory belongs to the context, not to a thread.
+unsafe impl Send for Pinned {}
+
+impl Pinned {
+    /// Where word `index` is.
+    pub(crate) fn word_address(&self, index: usize) -> *mut c_void {
+        self.address.cast::<u64>().wrapping_add(index).cast()
+    }
+
+    /// Word `index`.
+    ///
+    /// # Safety
+    /// The memory has more words than that, and no work that writes this one is under way.
+    pub(crate) unsafe fn word(&self, index: usize) -> u64 {
+        // SAFETY: handed on to the caller; the driver gives memory that starts at a page.
+        unsafe { self.address.cast::<u64>().add(index).read_volatile() }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let _ = self.context.make_current();
+        // No copy may be under way to it.
+        let _ = call!(cuCtxSynchronize());
+        let _ = call!(cuMemFreeHost(self.address));
+    }
+}
+
+impl Stream {
+    /// Has all that is put into the stream from now on wait for `event`.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        self.context.make_current()?;
+        call!(cuStreamWaitEvent(self.stream, event.event, 0))
+    }
+
+    /// Waits for all work in the stream; the errors of that work come out here.
+    pub fn synchronize(&self) -> Result<()> {
+        self.context.make_current()?;
+        call!(cuStreamSynchronize(self.stream))
+    }
+}
+
+impl Event {
+    /// Places the event after the work that is in `stream` now.
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        self.context.make_current()?;
+        call!(cuEventRecord(self.event, stream.stream))
+    }
+
+    /// Waits until the work before the event has ended.
+    pub fn synchronize(&self) -> Result<()> {
+        self.context.make_current()?;
+        call!(cuEventSynchronize(self.event))
+    }
+
+    /// Whether the work before the event has ended. The errors of that work come out here.
+    pub fn has_ended(&self) -> Result<bool> {
+        self.context.make_current()?;
+        // SAFETY: as for `call!`.
+        let code = unsafe { sys::cuEventQuery(self.event) };
+        if code == CUresult::CUDA_ERROR_NOT_READY {
+            return Ok(false);
+        }
+        check("cuEventQuery", code).map(|()| true)
+    }
+
+    /// Milliseconds from `start` to this event, waiting for it.
+    pub fn milliseconds_since(&self, start: &Self) -> Result<f32> {
+        self.context.make_current()?;
+        call!(cuEventSynchronize(self.event))?;
+        let mut milliseconds = 0.0;
+        call!(cuEventElapsedTime_v2(
+            &mut milliseconds,
+            start.event,
+            self.event
+        ))?;
+        Ok(milliseconds)
+    }
+}

@@ -1,0 +1,304 @@
+//! The streams of a GPU: what is put into them, in which order, and what became of it.
+
+#![expect(unsafe_code, reason = "launches of the backend are unsafe")]
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use exactile_core::ir::{Access, Grid};
+use exactile_core::launch::Passed;
+use exactile_nvptx::{Event, Records, Stream};
+
+use super::{Gpu, GpuCode, GpuMemory, failed};
+use crate::error::Result;
+use crate::launch::Checked;
+use crate::order::{EVENTS, Order, Use, Uses};
+use crate::stream::DEFAULT;
+
+/// All streams of a GPU. There is one until another is asked for, and as long nothing of the order is written down.
+#[derive(Default, Debug)]
+pub(super) struct Queues {
+    order: Order,
+    list: Vec<Line>,
+    /// Numbers of streams that nobody has any more. What is in them still runs.
+    free: Vec<usize>,
+}
+
+/// A stream.
+#[derive(Debug)]
+struct Line {
+    stream: Arc<Stream>,
+    /// Recorded after all work, in turns; none while there is one stream.
+    ends: Vec<Event>,
+    /// Of checked launches, once there was one.
+    records: Option<Records<(Use, Checked)>>,
+}
+
+/// A point in a stream of a GPU.
+#[derive(Debug)]
+pub(crate) struct Point(Event);
+
+impl Point {
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.0.synchronize().map_err(failed)
+    }
+
+    pub(crate) fn has_ended(&self) -> Result<bool> {
+        self.0.has_ended().map_err(failed)
+    }
+
+    /// Of one GPU; an error otherwise.
+    pub(crate) fn seconds_since(&self, earlier: &Self) -> Result<f64> {
+        earlier.synchronize()?;
+        let time = self.0.milliseconds_since(&earlier.0).map_err(failed)?;
+        Ok(f64::from(time) / 1e3)
+    }
+}
+
+impl Queues {
+    pub(super) fn new(stream: Arc<Stream>) -> Self {
+        let mut queues = Self::default();
+        queues.add(stream, Vec::new());
+        queues
+    }
+
+    fn add(&mut self, stream: Arc<Stream>, ends: Vec<Event>) -> usize {
+        self.list.push(Line {
+            stream,
+            ends,
+            records: None,
+        });
+        self.order.add()
+    }
+
+    /// Whether the order of work is written down.
+    fn are_several(&self) -> bool {
+        self.list.len() > 1
+    }
+
+    /// Has a stream wait for `used` before what is put into it next.
+    fn wait(&mut self, number: usize, used: Use) -> Result<()> {
+        if !self.order.has_seen(number, used) {
+            let event = &self.list[used.stream].ends[Order::event(used)];
+            self.list[number].stream.wait(event).map_err(failed)?;
+            self.order.waits(number, used);
+        }
+        Ok(())
+    }
+
+    /// Has a stream wait for what used this memory before.
+    fn wait_for(&mut self, number: usize, uses: &Mutex<Uses>, access: Access) -> Result<()> {
+        if self.are_several() {
+            for used in self.order.missing(number, &locked(uses), access) {
+                self.wait(number, used)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts work into a stream that uses these memories.
+    fn put<'m>(
+        &mut self,
+        number: usize,
+        memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)> + Clone,
+        work: impl FnOnce(&mut Line, Use) -> Result<()>,
+    ) -> Result<()> {
+        if !self.are_several() {
+            let used = self.order.next(number);
+            return work(&mut self.list[number], used);
+        }
+        for (uses, access) in memories.clone() {
+            self.wait_for(number, uses, access)?;
+        }
+        let used = self.order.next(number);
+        // A part of the work may be queued even where it fails.
+        let done = work(&mut self.list[number], used);
+        self.record(used)?;
+        for (uses, access) in memories {
+            locked(uses).note(access, used);
+        }
+        done
+    }
+
+    /// Places the event of this work.
+    fn record(&self, used: Use) -> Result<()> {
+        let line = &self.list[used.stream];
+        let end = &line.ends[Order::event(used)];
+        end.record(&line.stream).map_err(failed)
+    }
+}
+
+fn locked(uses: &Mutex<Uses>) -> MutexGuard<'_, Uses> {
+    // Nothing panics while it holds the lock.
+    uses.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Gpu {
+    pub(super) fn queues(&self) -> MutexGuard<'_, Queues> {
+        // A panic elsewhere leaves at worst a ticket without work.
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A stream beside the others: its number.
+    pub(crate) fn stream(&self) -> Result<usize> {
+        let events = || (0..EVENTS).map(|_| self.context.mark().map_err(failed));
+        let mut queues = self.queues();
+        if queues.list[DEFAULT].ends.is_empty() {
+            queues.list[DEFAULT].ends = events().collect::<Result<_>>()?;
+        }
+        let number = match queues.free.pop() {
+            Some(number) => number,
+            None => {
+                let stream = self.context.stream().map_err(failed)?;
+                let ends = events().collect::<Result<_>>()?;
+                queues.add(Arc::new(stream), ends)
+            }
+        };
+        // What ran before there were two is written down nowhere.
+        let used = queues.order.next(DEFAULT);
+        queues.record(used)?;
+        queues.wait(number, used)?;
+        Ok(number)
+    }
+
+    /// Nobody has this stream any more.
+    pub(crate) fn give_back(&self, number: usize) {
+        self.queues().free.push(number);
+    }
+
+    /// Puts a launch into a stream; `checked` says what to do at its end where the code checks bounds.
+    ///
+    /// # Safety
+    /// The arguments are those of the kernel, the memory behind them is noted by `memories`, with the access that the kernel has, and
+    /// accesses that the code does not check lie inside them.
+    pub(crate) unsafe fn launch<'m>(
+        &self,
+        number: usize,
+        code: &GpuCode,
+        grid: Grid,
+        arguments: &[Passed],
+        memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)> + Clone,
+        checked: Option<Checked>,
+    ) -> Result<()> {
+        let kernel = &code.kernel;
+        let mut queues = self.queues();
+        let Some(checked) = checked else {
+            return queues.put(number, memories, |line, _| {
+                // SAFETY: handed on to the caller; the order was kept.
+                unsafe { kernel.launch(&line.stream, grid, arguments) }.map_err(failed)?;
+                self.mark_end(&line.stream)
+            });
+        };
+        self.see_ends(&mut queues.list[number])?;
+        queues.put(number, memories, |line, used| {
+            let records = match &mut line.records {
+                Some(records) => records,
+                none => none.insert(self.context.records().map_err(failed)?),
+            };
+            // SAFETY: as above.
+            unsafe { records.launch(&line.stream, kernel, grid, arguments) }.map_err(failed)?;
+            self.mark_end(&line.stream)?;
+            records.end(&line.stream, (used, checked)).map_err(failed)
+        })
+    }
+
+    /// Looks at checked launches that have ended, and waits for the first one where there is no room for another.
+    fn see_ends(&self, line: &mut Line) -> Result<()> {
+        let Some(records) = &mut line.records else {
+            return Ok(());
+        };
+        loop {
+            let is_full = records.are_full();
+            let ended = records.take_first(&line.stream, is_full).map_err(failed)?;
+            let Some(((used, checked), error)) = ended else {
+                return Ok(());
+            };
+            if let Err(error) = checked.ended(error) {
+                self.failures.add(used, error);
+            }
+        }
+    }
+
+    /// Tells an error of the work that a stream has seen, all of which has ended.
+    fn settle(&self, number: usize) -> Result<()> {
+        let mut queues = self.queues();
+        for line in &mut queues.list {
+            self.see_ends(line)?;
+        }
+        self.failures
+            .tell(|used| queues.order.has_seen(number, used))
+    }
+
+    /// Waits for all work in a stream, and tells an error of it.
+    pub(crate) fn wait_for_stream(&self, number: usize) -> Result<()> {
+        // Others go on meanwhile.
+        let stream = Arc::clone(&self.queues().list[number].stream);
+        stream.synchronize().map_err(failed)?;
+        self.settle(number)
+    }
+
+    /// Waits for all work, and tells an error of it.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        let streams: Vec<Arc<Stream>> = {
+            let queues = self.queues();
+            let lines = queues.list.iter();
+            lines.map(|line| Arc::clone(&line.stream)).collect()
+        };
+        for stream in streams {
+            stream.synchronize().map_err(failed)?;
+        }
+        for line in &mut self.queues().list {
+            self.see_ends(line)?;
+        }
+        self.failures.tell(|_| true)
+    }
+
+    /// A point after what is in a stream now.
+    pub(crate) fn point(&self, number: usize) -> Result<Point> {
+        let event = self.context.event().map_err(failed)?;
+        let queues = self.queues();
+        event.record(&queues.list[number].stream).map_err(failed)?;
+        Ok(Point(event))
+    }
+
+    /// Has a stream wait for a point.
+    pub(crate) fn wait_for_point(&self, number: usize, point: &Point) -> Result<()> {
+        let queues = self.queues();
+        let stream = &queues.list[number].stream;
+        stream.wait(&point.0).map_err(failed)
+    }
+}
+
+impl GpuMemory {
+    /// Has the default stream wait for what used this memory before.
+    fn order(&self, access: Access) -> Result<()> {
+        self.gpu.queues().wait_for(DEFAULT, &self.uses, access)
+    }
+
+    /// A copy of all bytes, after the work before it. Tells an error of that work.
+    pub(super) fn copy_to(&self, bytes: &mut [u8]) -> Result<()> {
+        self.order(Access::Read)?;
+        // It ends before anybody can write the memory.
+        let copied = self.buffer.copy_to_host(bytes, &self.gpu.stream);
+        copied.map_err(failed)?;
+        self.gpu.settle(DEFAULT)
+    }
+
+    /// Overwrites all bytes, after the work before it.
+    pub(super) fn copy_from(&mut self, bytes: &[u8]) -> Result<()> {
+        self.order(Access::ReadWrite)?;
+        let copied = self.buffer.copy_from_host(bytes, &self.gpu.stream);
+        copied.map_err(failed)
+    }
+
+    /// Sets all bytes, without waiting.
+    pub(crate) fn fill(&mut self, byte: u8) -> Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let Self { gpu, buffer, uses } = self;
+        let memories = std::iter::once((&*uses, Access::ReadWrite));
+        gpu.queues().put(DEFAULT, memories, |line, _| {
+            buffer.fill(byte, &line.stream).map_err(failed)
+        })
+    }
+}
