@@ -14,9 +14,9 @@ import sys
 from fractions import Fraction
 
 WIDTH = {"bool": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32,
-         "u64": 64, "f8e4m3": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+         "u64": 64, "f8e4m3": 8, "f8e5m2": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 # Fraction bits and exponent bias.
-FLOAT = {"f8e4m3": (3, 7), "f16": (10, 15), "bf16": (7, 127), "f32": (23, 127),
+FLOAT = {"f8e4m3": (3, 7), "f8e5m2": (2, 15), "f16": (10, 15), "bf16": (7, 127), "f32": (23, 127),
          "f64": (52, 1023)}
 # Formats that have no infinity and one NaN, all bits set: what is too large becomes the greatest number.
 FINITE = {"f8e4m3"}

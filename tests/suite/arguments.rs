@@ -292,4 +292,5 @@ fn every_number_is_a_parameter() {
     kept([0, 1, 0x8000, 0x7bff].map(f16::from_bits));
     kept([0, 1, 0x8000, 0x7f7f].map(bf16::from_bits));
     kept([0, 1, 0x80, 0x7e].map(F8E4M3::from_bits));
+    kept([0, 1, 0x80, 0x7c].map(F8E5M2::from_bits));
 }

@@ -55,6 +55,12 @@ dtypes! {
         exponent: 4, mantissa: 3, has_infinity: false, compute: Self::F32,
         tolerance: (6.25e-2, 1.25e-1), pytorch: (1e-5, 1.25e-1),
     };
+    /// E5M2 of the OCP 8-bit floating point specification: the upper half of an `f16`, with infinities, up to
+    /// 57344; what rounds to more becomes an infinity.
+    F8E5M2 "f8e5m2" 8 Float "u1" {
+        exponent: 5, mantissa: 2, has_infinity: true, compute: Self::F32,
+        tolerance: (1.25e-1, 1.25e-1), pytorch: (1e-5, 1.25e-1),
+    };
     /// IEEE binary16.
     F16 "f16" 16 Float "f2" {
         exponent: 5, mantissa: 10, has_infinity: true, compute: Self::F32,

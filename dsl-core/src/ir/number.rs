@@ -62,7 +62,7 @@ macro_rules! numbers {
 #[macro_export]
 macro_rules! for_each_number {
     ($m:ident) => {
-        $m!(bool i8 i16 i32 i64 u8 u16 u32 u64 $crate::ir::floats::F8E4M3 half::f16 half::bf16 f32 f64);
+        $m!(bool i8 i16 i32 i64 u8 u16 u32 u64 $crate::ir::floats::F8E4M3 $crate::ir::floats::F8E5M2 half::f16 half::bf16 f32 f64);
     };
 }
 pub use for_each_number;
@@ -78,6 +78,7 @@ numbers! {
     u32, U32, 4, u32, |x| x, |bits| bits;
     u64, U64, 8, u64, |x| x, |bits| bits;
     super::floats::F8E4M3, F8E4M3, 1, u8, |x| x.to_bits(), |bits| Self::from_bits(bits);
+    super::floats::F8E5M2, F8E5M2, 1, u8, |x| x.to_bits(), |bits| Self::from_bits(bits);
     half::f16, F16, 2, u16, |x| x.to_bits(), |bits| Self::from_bits(bits);
     half::bf16, BF16, 2, u16, |x| x.to_bits(), |bits| Self::from_bits(bits);
     f32, F32, 4, u32, |x| x.to_bits(), |bits| Self::from_bits(bits);

@@ -1,12 +1,12 @@
 //! The Rust types of numbers, and which host numbers may stand for them.
 
-use crate::ir::floats::F8E4M3;
+use crate::ir::floats::{F8E4M3, F8E5M2};
 use crate::ir::{DType, Literal, Number};
 
 /// A type of number that a tile can hold.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no element type of a kernel",
-    note = "element types are `bool`, the integers, `F8E4M3`, `f16`, `bf16`, `f32` and `f64`"
+    note = "element types are `bool`, the integers, `F8E4M3`, `F8E5M2`, `f16`, `bf16`, `f32` and `f64`"
 )]
 pub trait Element: Number {}
 
@@ -16,14 +16,14 @@ pub trait Numeric: Element {}
 /// Floating-point types.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no float",
-    note = "floats are `F8E4M3`, `f16`, `bf16`, `f32` and `f64`"
+    note = "floats are `F8E4M3`, `F8E5M2`, `f16`, `bf16`, `f32` and `f64`"
 )]
 pub trait Float: Numeric {}
 
 /// Floating-point types of at most 32 bits, whose functions are computed in `f32`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no float of at most 32 bits",
-    note = "this function takes `F8E4M3`, `f16`, `bf16` and `f32`; convert with `.to::<f32>()`"
+    note = "this function takes `F8E4M3`, `F8E5M2`, `f16`, `bf16` and `f32`; convert with `.to::<f32>()`"
 )]
 pub trait SingleFloat: Float {}
 
@@ -56,6 +56,7 @@ elements! {
     u32: Numeric Int Bits;
     u64: Numeric Int Bits;
     F8E4M3: Numeric Float SingleFloat;
+    F8E5M2: Numeric Float SingleFloat;
     half::f16: Numeric Float SingleFloat;
     half::bf16: Numeric Float SingleFloat;
     f32: Numeric Float SingleFloat;
