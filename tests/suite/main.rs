@@ -26,6 +26,7 @@ mod nesting;
 mod npy;
 mod ops;
 mod outputs;
+mod products;
 mod programs;
 #[cfg(feature = "nvptx")]
 mod ptx;

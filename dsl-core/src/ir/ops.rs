@@ -153,7 +153,8 @@ macro_rules! for_each_op {
             Sort "sort" { sources: Values, keys: i64, axis: Axis, direction: SortOrder, count: i64 } -> sources is [pure];
             /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`. `ieee` is the chain
             /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`, in the accumulator's type, to
-            /// which the operands are widened first. Both are floats of one type, no wider than that. `hopper`
+            /// which the operands are widened first. Both are of one type, no wider than that: floats, or integers
+            /// signed as it is, of which sums wrap at 32 or 64 bits. `hopper`
             /// is what the tensor cores of compute capability 9.0 compute of `f16` or `bf16`, in `f32`: a chain
             /// of steps of 16 products, ascending k, each cut as `semantics::mma` says. k is at least 16.
             Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [pure];

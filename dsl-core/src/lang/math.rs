@@ -119,8 +119,14 @@ where
 ///
 /// The chain `acc = fma(a[m, k], b[k, n], acc)` over ascending k in the accumulator's type, to
 /// which the operands are widened first; a zero result is +0. Tile shapes never change bits.
+///
+/// Integers too: of 8 to 64 bits, added in `i32` or `i64` if they are signed, in `u32` or `u64` else, no wider than
+/// that. Sums wrap.
+///
+/// # Errors
+/// An accumulator of another kind, or narrower than the operands.
 #[track_caller]
-pub fn dot<T: Float, A: Float>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>) -> Tile<A> {
+pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>) -> Tile<A> {
     dot_with(Precision::Ieee, a, b, accumulator)
 }
 
@@ -133,7 +139,7 @@ pub fn dot<T: Float, A: Float>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>) -> 
 /// least 16; where it is no multiple of 16, both operands are padded with zeros. GPUs that do not compute
 /// this function refuse it by name.
 #[track_caller]
-pub fn dot_with<T: Float, A: Float>(
+pub fn dot_with<T: Numeric, A: Numeric>(
     precision: Precision,
     a: Tile<T>,
     b: Tile<T>,

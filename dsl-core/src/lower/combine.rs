@@ -1,10 +1,19 @@
-//! Combiners of reductions and scans, on scalars or on vectors element by element.
+//! Combiners of reductions and scans, on scalars or on vectors element by element; steps of products.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use crate::builder::Builder;
-use crate::ir::{Func, Op, Region, Trait, Value, op};
+use crate::ir::{DType, Func, Op, Region, Trait, Value, op};
+
+/// One step of a product of matrices, `a * b + sum`: a fused one of floats.
+pub(super) fn multiply_add(builder: &mut Builder, a: Value, b: Value, sum: Value) -> Value {
+    if builder.ty(sum).dtype().is_some_and(DType::is_float) {
+        return builder.fma(a, b, sum);
+    }
+    let product = builder.mul(a, b);
+    builder.add(product, sum)
+}
 
 /// A lowering, and how it has what a combiner needs beside its parameters.
 pub(super) trait Combines<'a> {

@@ -17,8 +17,8 @@ pub struct Extents {
 /// `accumulator + a x b` over row-major bits of `operand` and `sum`.
 ///
 /// `ieee`, where both types are one: for each result the chain `sum = fma(a[m, k], b[k, n], sum)` over
-/// ascending k, starting from the accumulator, then `+ 0.0`, which turns a zero result into +0. `hopper`: the
-/// chain of [`mma::step`] over ascending k.
+/// ascending k, starting from the accumulator, then `+ 0.0`, which turns a zero result into +0; of integers the sum
+/// of the products, which wraps. `hopper`: the chain of [`mma::step`] over ascending k.
 pub fn dot(
     precision: Precision,
     [operand, sum]: [DType; 2],
@@ -33,7 +33,7 @@ pub fn dot(
         match precision {
             Precision::Ieee => {
                 for (a, b) in products {
-                    *number = scalar::ternary(TernaryOp::Fma, sum, a, b, *number);
+                    *number = multiply_add(sum, a, b, *number);
                 }
                 *number = scalar::binary(BinaryOp::Add, sum, *number, 0);
             }
@@ -46,4 +46,13 @@ pub fn dot(
         }
     }
     result
+}
+
+/// `a * b + sum`: of floats rounded once, of integers modulo their width.
+fn multiply_add(dtype: DType, a: u64, b: u64, sum: u64) -> u64 {
+    if dtype.is_float() {
+        return scalar::ternary(TernaryOp::Fma, dtype, a, b, sum);
+    }
+    let product = scalar::binary(BinaryOp::Mul, dtype, a, b);
+    scalar::binary(BinaryOp::Add, dtype, product, sum)
 }

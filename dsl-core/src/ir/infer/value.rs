@@ -1,7 +1,7 @@
 //! Type rules of ops on numbers whose one result follows from the operands.
 
 use super::expect::Rules;
-use crate::ir::{Axis, DType, MAX_RANK, Precision, Shape, Space, Type, op};
+use crate::ir::{Axis, Class, DType, MAX_RANK, Precision, Shape, Space, Type, op};
 
 impl Rules<'_> {
     /// The type of all operands.
@@ -148,14 +148,19 @@ impl Rules<'_> {
     ) -> Result<Type, String> {
         let (dtype, sum) = (self.number(a)?, self.number(accumulator)?);
         match precision {
-            Precision::Ieee if !matches!(sum, DType::F32 | DType::F64) => {
+            Precision::Ieee if sum.bits() < 32 => {
                 return Err(format!(
-                    "`dot` with precision `ieee` adds in f32 or f64, found `{accumulator}`"
+                    "`dot` with precision `ieee` adds in f32 or f64, or integers of 32 and 64 bits, found `{accumulator}`"
                 ));
             }
-            Precision::Ieee if !dtype.is_float() || dtype.bits() > sum.bits() => {
+            Precision::Ieee if dtype.class() != sum.class() || dtype.bits() > sum.bits() => {
+                let numbers = match sum.class() {
+                    Class::Float => "floats",
+                    Class::Signed => "signed integers",
+                    Class::Unsigned | Class::Bool => "unsigned integers",
+                };
                 return Err(format!(
-                    "`dot` with an accumulator of `{sum}` takes floats no wider, found `{a}`"
+                    "`dot` with an accumulator of `{sum}` takes {numbers} no wider, found `{a}`"
                 ));
             }
             Precision::Hopper if sum != DType::F32 => {

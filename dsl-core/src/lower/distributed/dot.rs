@@ -10,9 +10,10 @@ use super::registers::{Registers, grouped, owners};
 use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
 use crate::ir::index_map::dim_bits;
-use crate::ir::{DType, Literal, Op, Precision, TernaryOp, Type, Value, op};
+use crate::ir::{DType, Literal, Op, Precision, Type, Value, op};
 use crate::layout::matrix::apply;
 use crate::layout::{LinearLayout, ThreadMap};
+use crate::lower::combine::multiply_add;
 
 /// Log2 of the steps of k that are written out; more steps are a loop.
 const UNROLLED_BITS: u32 = 5;
@@ -175,7 +176,7 @@ impl Lowering<'_> {
             for step in 0..together as u32 {
                 let left = self.step_of(&operands[0], left, step);
                 let right = self.step_of(&operands[1], right, step);
-                sum = self.builder.ternary(TernaryOp::Fma, left, right, sum);
+                sum = multiply_add(&mut self.builder, left, right, sum);
             }
         }
         sum

@@ -3,6 +3,7 @@
 use super::index::{Coordinate, Cover, Index, Scalar};
 use super::lowerer::{Binding, Lowerer};
 use crate::ir::{DType, Inst, Literal, Precision, Shape, Value, op};
+use crate::lower::combine::multiply_add;
 
 /// Rows of the result that are computed together.
 const ROWS: usize = 4;
@@ -71,7 +72,7 @@ impl Lowerer<'_> {
         self.builder.splat(zero, shape)
     }
 
-    /// `sum = fma(a[row, k], b[k, ..], sum)` over ascending k, for a few rows at once.
+    /// `sum = a[row, k] * b[k, ..] + sum` over ascending k, for a few rows at once.
     fn chain(
         &mut self,
         (a, b): (Value, Value),
@@ -93,7 +94,7 @@ impl Lowerer<'_> {
                     let number = this.pull_scalar(a, &at((top, row as i64), (k, step), 1));
                     let number = this.value(number);
                     let number = this.builder.splat(number, shape);
-                    *sum = this.builder.fma(number, right, *sum);
+                    *sum = multiply_add(&mut this.builder, number, right, *sum);
                 }
             }
             sums

@@ -140,7 +140,7 @@ impl Structure {
 
     fn admits(self, dtype: DType) -> bool {
         match self {
-            Self::Dot => dtype.is_float(),
+            Self::Dot => dtype != DType::Bool,
             Self::Assert => dtype == DType::Bool,
             Self::Arange | Self::ProgramId | Self::NumPrograms => dtype == DType::I64,
             Self::Reduce(Combine::Op(op)) | Self::Scan(Combine::Op(op)) => {
@@ -277,7 +277,7 @@ impl Target {
         match self {
             Self::Compare(..) => Some(DType::Bool),
             Self::Structure(Structure::Histogram, _) => Some(DType::I32),
-            Self::Structure(Structure::Dot, dtype) => Some(dtype.compute()),
+            Self::Structure(Structure::Dot, dtype) => Some(added_in(dtype)),
             Self::Structure(
                 Structure::Store
                 | Structure::StoreMasked
@@ -432,5 +432,14 @@ fn combiner(func: &Func, sources: usize, region: Region) -> Combine {
         Some(op) => Combine::Op(op),
         None if sources == 1 => Combine::Closure,
         None => Combine::Several,
+    }
+}
+
+/// The narrowest type that products of matrices of this type are added in.
+pub fn added_in(dtype: DType) -> DType {
+    match dtype.class() {
+        Class::Signed if dtype.bits() < 32 => DType::I32,
+        Class::Unsigned if dtype.bits() < 32 => DType::U32,
+        Class::Signed | Class::Unsigned | Class::Float | Class::Bool => dtype.compute(),
     }
 }

@@ -1,11 +1,11 @@
 //! Reductions, scans and matrix products.
 
 use exactile_core::ir::{
-    Axis, CompareOp, DType, Direction, Literal, Op, Order, Precision, Region, Shape, SortOrder,
-    Type, Value, op,
+    Axis, Class, CompareOp, DType, Direction, Literal, Op, Order, Precision, Region, Shape,
+    SortOrder, Type, Value, op,
 };
 
-use super::super::target::{Combine, Target};
+use super::super::target::{Combine, Target, added_in};
 use super::super::values::Fill;
 use super::Generator;
 
@@ -237,12 +237,17 @@ impl Generator {
             precision = Precision::Hopper;
         }
         let shapes = [self.matrix(rows, inner), self.matrix(inner, columns), shape];
+        let narrowest = added_in(dtype);
         let sum = match precision == Precision::Ieee && self.random.one_in(8) {
-            true => DType::F64,
-            false => dtype.compute(),
+            false => narrowest,
+            true => match dtype.class() {
+                Class::Float | Class::Bool => DType::F64,
+                Class::Signed => DType::I64,
+                Class::Unsigned => DType::U64,
+            },
         };
         let types = [dtype, dtype, sum];
-        let [a, b, accumulator] = if self.random.one_in(4) {
+        let [a, b, accumulator] = if dtype.is_float() && self.random.one_in(4) {
             // All products are -0: only the end of the definition makes the result +0.
             let b = self.filled_load(dtype, shapes[1], Fill::Moderate);
             let b = self.builder.abs(b);
@@ -251,7 +256,7 @@ impl Generator {
                 self.builder.filled(zero, shapes[at])
             });
             [a, b, accumulator]
-        } else if self.random.one_in(4) {
+        } else if dtype.is_float() && self.random.one_in(4) {
             let fills = [Fill::Zeros, Fill::Moderate, Fill::Zeros];
             [0, 1, 2].map(|at| self.filled_load(types[at], shapes[at], fills[at]))
         } else {
@@ -263,6 +268,6 @@ impl Generator {
             accumulator,
             precision,
         }));
-        self.builder.cast(product, dtype.compute())
+        self.builder.cast(product, narrowest)
     }
 }
