@@ -288,9 +288,14 @@ impl Compilation {
     fn on_gpu(&mut self, gpu: &Gpu, cache: &Cache, wanted: &Wanted<'_>) -> Result<Code> {
         let name: Arc<str> = self.kernel.as_str().into();
         if let Some(place) = &wanted.place
-            && let Some(kept) = place.find()
+            && let Some(mut kept) = place.find()
         {
             self.note("disk");
+            // What a machine without this driver kept.
+            if self.link(gpu, &mut kept.ptx) {
+                place.keep(&kept.code, &kept.sites, &kept.ptx);
+                self.note("disk");
+            }
             let loaded = cache.code(kept.code, || gpu.load(kept.ptx).map(Runs::Gpu));
             self.note("driver");
             match loaded {
@@ -309,7 +314,10 @@ impl Compilation {
         self.note("key");
         let runs = cache.code(key.clone(), || {
             cache.count();
-            let ptx = self.ptx(&lane, &target, wanted.grid)?;
+            let mut ptx = self.ptx(&lane, &target, wanted.grid)?;
+            if wanted.place.is_some() {
+                self.link(gpu, &mut ptx);
+            }
             let loaded = gpu.load(ptx);
             self.note("driver");
             loaded.map(Runs::Gpu)
@@ -365,6 +373,15 @@ impl Compilation {
             self.note("ptxas");
         }
         Ok(ptx)
+    }
+
+    /// Has the driver make machine code to keep, unless it is there; whether it did.
+    fn link(&mut self, gpu: &Gpu, ptx: &mut Ptx) -> bool {
+        let linked = gpu.link(ptx);
+        if linked {
+            self.note("link");
+        }
+        linked
     }
 
     fn refused(&self, device: &str, error: &impl ToString) -> Error {

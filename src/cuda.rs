@@ -3,15 +3,15 @@
 mod queues;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::Passed;
 use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 use exactile_nvptx::{
-    Context, DeviceBuffer, EmitOptions, Event, Kernel, Records, Stream, assembler, emit_with,
-    generator,
+    Context, DeviceBuffer, Driver, EmitOptions, Event, Kernel, Records, Stream, assembler,
+    emit_with, generator,
 };
 pub(crate) use exactile_nvptx::{GridMapping, Ptx};
 
@@ -99,6 +99,15 @@ impl Gpu {
         }
         let kernel = loaded.map_err(failed)?;
         Ok(GpuCode { kernel })
+    }
+
+    /// Has the driver make machine code of a text that is to be kept; whether it did. A driver that cannot leaves the
+    /// text, which it compiles when it loads it.
+    pub(crate) fn link(&self, ptx: &mut Ptx) -> bool {
+        self.context.link(ptx).unwrap_or_else(|error| {
+            log::warn!("kernel `{}` is kept as a text: {error}", ptx.name());
+            false
+        })
     }
 
     fn end(&self) -> MutexGuard<'_, Option<Event>> {
@@ -245,11 +254,13 @@ pub(crate) fn assemble(ptx: &mut Ptx) -> Result<bool> {
     ptx.assemble().map_err(failed)
 }
 
-/// All that makes code of what was traced, by versions and fingerprints; nothing where the assembler that is named
-/// is not there.
+/// All that makes code of what was traced, by versions and fingerprints, that of the driver where no assembler is
+/// named; nothing where the assembler that is named is not there.
 pub(crate) fn compiler() -> Option<String> {
+    static DRIVER: OnceLock<Option<i32>> = OnceLock::new();
+    let driver = || DRIVER.get_or_init(Driver::version);
     let assembler = assembler().ok()?;
-    let assembler = assembler.as_deref().unwrap_or("driver");
+    let assembler = assembler.unwrap_or_else(|| format!("driver {:?}", driver()));
     Some(format!(
         "{}, {}, {}, assembler {assembler}",
         env!("EXACTILE_SOURCES"),

@@ -80,6 +80,10 @@ impl Gpu {
         match *point {}
     }
 
+    pub(crate) fn link(&self, ptx: &mut Ptx) -> bool {
+        match *ptx {}
+    }
+
     pub(crate) fn load(&self, ptx: Ptx) -> Result<GpuCode> {
         match ptx {}
     }

@@ -34,6 +34,7 @@ const UNSAFE_FILES: &[&str] = &[
     "backends/cranelift/src/run.rs",
     "backends/cranelift/src/tests.rs",
     "backends/nvptx/src/driver.rs",
+    "backends/nvptx/src/link.rs",
     "backends/nvptx/src/memory.rs",
     "backends/nvptx/src/record.rs",
     "backends/nvptx/src/stream.rs",

@@ -84,15 +84,19 @@ impl Driver {
         opened.clone().map_err(Error::NoDevice)
     }
 
-    fn initialize() -> Result<()> {
-        // The bindings panic where the library is missing.
+    /// Sees that there is a library: the bindings panic where it is missing.
+    pub(crate) fn library() -> Result<()> {
         // SAFETY: the driver's library may be loaded at any time, and stays loaded by the bindings.
         let library = unsafe { Library::new(DRIVER_LIBRARY) };
-        library.map_err(|error| {
+        library.map(drop).map_err(|error| {
             Error::Tool(format!(
                 "the driver library `{DRIVER_LIBRARY}` does not open: {error}"
             ))
-        })?;
+        })
+    }
+
+    fn initialize() -> Result<()> {
+        Self::library()?;
         call!(cuInit(0))?;
         let mut version = 0;
         call!(cuDriverGetVersion(&mut version))?;
@@ -104,6 +108,15 @@ impl Driver {
             )));
         }
         Ok(())
+    }
+
+    /// The newest CUDA that the driver is for, as 1000 times the major and 10 times the minor version; nothing where
+    /// there is no driver. Needs no device.
+    pub fn version() -> Option<i32> {
+        Self::library().ok()?;
+        let mut version = 0;
+        call!(cuDriverGetVersion(&mut version)).ok()?;
+        Some(version)
     }
 
     /// The number of devices.
@@ -251,7 +264,8 @@ impl Context {
     }
 }
 
-fn text_of(bytes: &[u8]) -> String {
+/// What stands before the first zero.
+pub(crate) fn text_of(bytes: &[u8]) -> String {
     let end = bytes
         .iter()
         .position(|&byte| byte == 0)

@@ -11,6 +11,7 @@ mod driver;
 mod error;
 mod kernel;
 mod launch;
+mod link;
 mod memory;
 mod ptx;
 mod record;

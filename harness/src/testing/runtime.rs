@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use exactile::internals::{Costs, Store, costs, forget_code};
 use exactile::prelude::*;
 use exactile::{DeviceKind, Error, Result, Stream};
 use exactile_core::random::Random;
@@ -85,6 +86,10 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "threads launch side by side, and arrays go while work is under way",
         run: threads_launch,
+    },
+    Check {
+        name: "code that was kept on disk is machine code",
+        run: machine_code_is_kept,
     },
     Check {
         name: "a launch that has ended proves later ones in bounds",
@@ -298,6 +303,28 @@ fn threads_launch(device: &Device) -> Result<()> {
         });
         ended.collect()
     })
+}
+
+fn machine_code_is_kept(device: &Device) -> Result<()> {
+    let keeps = matches!(device.kind(), DeviceKind::Cuda(_)) && Store::of_environment().is_some();
+    if !keeps {
+        return Ok(());
+    }
+    let x = Buffer::from_slice(device, &[3; LEN])?;
+    let mut y = Buffer::<i32>::zeros(device, LEN)?;
+    let mut launch = || -> Result<Costs> {
+        mix(Default::default()).run(device, 1, (&x, &mut y, 5))?;
+        Ok(costs(device))
+    };
+    let before = launch()?;
+    forget_code(device);
+    let after = launch()?;
+    expect(after.codes == before.codes, "it is compiled again")?;
+    for stage in ["llvm", "ptxas", "link"] {
+        let same = after.seconds.get(stage) == before.seconds.get(stage);
+        expect(same, &format!("it takes the stage `{stage}` again"))?;
+    }
+    Ok(())
 }
 
 /// Its accesses follow from its numbers alone.
