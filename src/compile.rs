@@ -1,9 +1,5 @@
-//! A compilation: a trace through the pipeline and a backend to code for a device, with log and times.
-//!
-//! `EXACTILE_LOG` set to a kernel's name, or to `all`, prints the IR after each stage to standard
-//! error.
+//! A compilation: a trace through the pipeline and a backend to code for a device, with its times.
 
-use std::io::{Write, stderr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,6 +21,7 @@ use crate::cuda::{self, Gpu, GridMapping, Ptx};
 use crate::device::{Device, DeviceKind};
 use crate::disk::{Origin, Place};
 use crate::error::{Error, Result};
+use crate::shown::Shown;
 use crate::slot::Slot;
 
 /// How long a stage of a compilation took.
@@ -47,6 +44,7 @@ pub(crate) struct Prepared {
     conditions: Conditions,
     /// Of what a GPU runs.
     origin: Option<Origin>,
+    shown: Shown,
     /// Code by whether it checks bounds, by which conditions it relies on, and by whether it splits the grid itself.
     codes: [[[[Slot<Code>; 2]; 2]; 2]; 2],
 }
@@ -61,7 +59,10 @@ impl Prepared {
     ) -> Result<Self> {
         let mut compilation = Compilation::new();
         let prepared = trace().and_then(|traced| {
-            compilation.begin("trace", &traced);
+            compilation.name(&traced);
+            let key = || format!("{device}\n{options:?}\n{facts:?}\n{}", *traced);
+            compilation.shown.write_for(key);
+            compilation.done("trace", &traced);
             let origin = device.gpu().map(|_| Origin::of(&traced, facts));
             let is_provable = accesses_ignore_memory(&traced, options.determinism);
             let block = compilation.front(traced.clone(), device, options, facts)?;
@@ -72,6 +73,7 @@ impl Prepared {
                 is_provable,
                 conditions,
                 origin,
+                shown: compilation.shown.clone(),
                 codes: Default::default(),
             })
         });
@@ -98,13 +100,15 @@ impl Prepared {
         let by_grid = &by_bounds[usize::from(facts.apart)][usize::from(facts.inside)];
         by_grid[usize::from(grid != GridMapping::Direct)].get_or_make(|| {
             let mut compilation = Compilation::of(&self.block);
+            let variant = variant(bounds, &facts, grid);
+            compilation.shown = self.shown.variant(&variant);
             let options = Options {
                 bounds,
                 ..self.options
             };
             let made = match (device.gpu(), &self.origin) {
                 (Some(gpu), Some(origin)) => {
-                    let store = device.store().filter(|_| !compilation.logged);
+                    let store = device.store().filter(|_| !compilation.shown.has_stages());
                     let place = store.and_then(|store| {
                         origin.place(store, &gpu.target(), &options, &facts, grid)
                     });
@@ -120,9 +124,23 @@ impl Prepared {
                 (None, _) | (_, None) => compilation.on_host(&self.block, device, &options, &facts),
             };
             device.cache().spent(&compilation.times);
+            if let Ok(code) = &made {
+                compilation.tell(device, &variant, &options, code);
+            }
             made
         })
     }
+}
+
+/// Which of the codes of a kernel this is, in words that can stand in the name of a file.
+fn variant(bounds: Bounds, facts: &Facts, grid: GridMapping) -> String {
+    let bounds = match bounds {
+        Bounds::Checked => "checked",
+        Bounds::Unchecked => "unchecked",
+    };
+    let apart = if facts.apart { "" } else { "-meeting" };
+    let inside = if facts.inside { "" } else { "-outside" };
+    format!("{bounds}{apart}{inside}-{}", grid.name())
 }
 
 /// What code of a GPU is made of, and where it is kept on disk.
@@ -183,7 +201,7 @@ pub(crate) fn block_ir(traced: BlockFunc, target: &Target, options: &Options) ->
 /// One compilation: its log and its times.
 struct Compilation {
     kernel: String,
-    logged: bool,
+    shown: Shown,
     last: Instant,
     times: Vec<StageTime>,
     /// Passes compute with the kernel's numbers.
@@ -202,7 +220,7 @@ impl Compilation {
     fn new() -> Self {
         Self {
             kernel: String::new(),
-            logged: false,
+            shown: Shown::default(),
             last: Instant::now(),
             times: Vec::new(),
             _floats: StandardFloats::new(),
@@ -217,8 +235,7 @@ impl Compilation {
     }
 
     fn name(&mut self, func: &Func) {
-        let wanted = std::env::var("EXACTILE_LOG").unwrap_or_default();
-        self.logged = wanted == "all" || wanted == func.name;
+        self.shown = Shown::of(&func.name);
         self.kernel.clone_from(&func.name);
     }
 
@@ -315,7 +332,7 @@ impl Compilation {
         let runs = cache.code(key.clone(), || {
             cache.count();
             let mut ptx = self.ptx(&lane, &target, wanted.grid)?;
-            if wanted.place.is_some() {
+            if wanted.place.is_some() || self.shown.writes() {
                 self.link(gpu, &mut ptx);
             }
             let loaded = gpu.load(ptx);
@@ -358,6 +375,11 @@ impl Compilation {
     }
 
     fn cpu(&mut self, lane: &LaneFunc) -> Result<exactile_cranelift::Executable> {
+        if self.shown.writes()
+            && let Ok(text) = exactile_cranelift::clif(lane)
+        {
+            self.shown.file("code.clif", text.as_bytes());
+        }
         let executable = exactile_cranelift::compile(lane);
         let executable = executable.map_err(|error| self.refused("the CPU", &error))?;
         self.note("cranelift");
@@ -365,9 +387,12 @@ impl Compilation {
     }
 
     fn ptx(&mut self, lane: &LaneFunc, target: &Target, grid: GridMapping) -> Result<Ptx> {
-        let generated = cuda::ptx(lane, target, grid);
+        let generated = cuda::ptx(lane, target, grid, self.shown.writes());
         let mut ptx = generated.map_err(|error| self.refused(target.name, &error))?;
         self.note("llvm");
+        for (name, text) in ptx.texts() {
+            self.shown.file(name, text.as_bytes());
+        }
         let assembled = cuda::assemble(&mut ptx);
         if assembled.map_err(|error| self.refused(target.name, &error))? {
             self.note("ptxas");
@@ -395,8 +420,49 @@ impl Compilation {
     /// Notes the time of a stage that has ended, and shows what it made.
     fn done(&mut self, name: &'static str, func: &Func) {
         self.note(name);
-        self.show(name, func);
+        self.shown.stage(name, func);
         self.last = Instant::now();
+    }
+
+    /// Says what became of a code.
+    fn tell(&self, device: &Device, variant: &str, options: &Options, code: &Code) {
+        if let Runs::Gpu(code) = &*code.runs
+            && let Some(machine_code) = code.ptx().machine_code()
+        {
+            self.shown.file("code.cubin", machine_code);
+        }
+        self.shown.line(|| {
+            let ran = |stage| self.times.iter().any(|it| it.name == stage);
+            let origin = match (ran("cranelift") || ran("llvm"), ran("disk"), ran("lower")) {
+                (true, true, _) => "compiled and kept on disk",
+                (true, false, _) => "compiled",
+                (false, true, _) => "found on disk",
+                (false, false, true) => match &*code.runs {
+                    Runs::Lanes(_) => "lowered",
+                    Runs::Interpreter(_) | Runs::Cpu(_) | Runs::Gpu(_) => {
+                        "lowered to code that is there"
+                    }
+                },
+                (false, false, false) => "interpreted as traced",
+            };
+            let total: Duration = self.times.iter().map(|it| it.time).sum();
+            let mut times: Vec<&StageTime> = self.times.iter().collect();
+            times.sort_by_key(|it| std::cmp::Reverse(it.time));
+            let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+            let longest = times.iter().take(3);
+            let longest = longest.map(|it| format!("{} {:.2}", it.name, milliseconds(it.time)));
+            let longest: Vec<String> = longest.collect();
+            let resources = match &*code.runs {
+                Runs::Gpu(code) => format!("; {}", code.resources()),
+                Runs::Interpreter(_) | Runs::Lanes(_) | Runs::Cpu(_) => String::new(),
+            };
+            format!(
+                "{variant} for {device}, {:?}: {origin} in {:.2} ms ({}){resources}",
+                options.schedule,
+                milliseconds(total),
+                longest.join(", ")
+            )
+        });
     }
 
     fn note(&mut self, name: &'static str) {
@@ -405,13 +471,6 @@ impl Compilation {
             time: self.last.elapsed(),
         });
         self.last = Instant::now();
-    }
-
-    fn show(&self, name: &str, func: &Func) {
-        if self.logged {
-            // A log that nobody can read is no failure of the kernel.
-            let _ = writeln!(stderr(), "; {} after {name}\n{func}", self.kernel);
-        }
     }
 
     fn accepted<T>(&self, result: Result<T, Diagnostics>) -> Result<T> {

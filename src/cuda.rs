@@ -80,7 +80,7 @@ impl Gpu {
 
     /// Compiles and loads a kernel for launches over `grid`.
     pub fn compile(&self, func: &LaneFunc, grid: Grid) -> Result<GpuCode> {
-        let mut ptx = ptx(func, &self.target, GridMapping::of(grid))?;
+        let mut ptx = ptx(func, &self.target, GridMapping::of(grid), false)?;
         assemble(&mut ptx)?;
         self.load(ptx)
     }
@@ -186,6 +186,26 @@ impl GpuCode {
         self.kernel.ptx()
     }
 
+    /// What it takes of the GPU, in words; a driver that does not say leaves them out.
+    pub(crate) fn resources(&self) -> String {
+        let kernel = &self.kernel;
+        let threads = self.ptx().threads();
+        let parts = [
+            ("registers", kernel.registers()),
+            ("bytes of local memory", kernel.local_bytes()),
+            ("bytes of shared memory", kernel.shared_bytes()),
+            (
+                "thread blocks a multiprocessor",
+                kernel.blocks_per_multiprocessor(),
+            ),
+        ];
+        let parts = parts.iter().filter_map(|(name, count)| {
+            let count = count.as_ref().ok()?;
+            Some(format!(", {count} {name}"))
+        });
+        format!("{threads} threads{}", parts.collect::<String>())
+    }
+
     /// Whether launches of it are checked ones.
     pub(crate) fn has_bounds_checks(&self) -> bool {
         self.ptx().has_bounds_checks()
@@ -241,9 +261,12 @@ impl GpuMemory {
 }
 
 /// PTX for grids with this mapping.
-pub(crate) fn ptx(func: &LaneFunc, target: &Target, grid: GridMapping) -> Result<Ptx> {
+///
+/// `shown`: with the LLVM IR that it is made from.
+pub(crate) fn ptx(func: &LaneFunc, target: &Target, grid: GridMapping, shown: bool) -> Result<Ptx> {
     let options = EmitOptions {
         grid,
+        llvm_ir: shown,
         ..EmitOptions::new(*target)
     };
     emit_with(func, &func.name, options).map_err(failed)

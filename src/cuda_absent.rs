@@ -116,6 +116,14 @@ impl Ptx {
         match *self {}
     }
 
+    pub(crate) fn texts(&self) -> std::iter::Empty<(&'static str, &str)> {
+        match *self {}
+    }
+
+    pub(crate) fn machine_code(&self) -> Option<&[u8]> {
+        match *self {}
+    }
+
     pub(crate) fn from_bytes(_bytes: &[u8]) -> Option<Self> {
         None
     }
@@ -138,7 +146,12 @@ impl GridMapping {
 }
 
 /// Says what is missing.
-pub(crate) fn ptx(_func: &LaneFunc, _target: &Target, _grid: GridMapping) -> Result<Ptx> {
+pub(crate) fn ptx(
+    _func: &LaneFunc,
+    _target: &Target,
+    _grid: GridMapping,
+    _shown: bool,
+) -> Result<Ptx> {
     absent("GPU code")
 }
 
@@ -174,6 +187,10 @@ pub(crate) enum GpuCode {}
 
 impl GpuCode {
     pub(crate) fn ptx(&self) -> &Ptx {
+        match *self {}
+    }
+
+    pub(crate) fn resources(&self) -> String {
         match *self {}
     }
 

@@ -44,6 +44,7 @@ mod memory;
 mod order;
 pub mod prelude;
 mod proofs;
+mod shown;
 mod slot;
 mod stream;
 mod tensor;

@@ -386,6 +386,20 @@ impl Entry {
         call!(cuFuncGetAttribute(&mut value, attribute, self.function))?;
         Ok(u32::try_from(value).unwrap_or(0))
     }
+
+    /// How many thread blocks fit a multiprocessor at once.
+    pub(crate) fn blocks_per_multiprocessor(&self) -> Result<u32> {
+        self.module.context.make_current()?;
+        let (mut count, threads) = (0, self.ptx.threads() as i32);
+        let shared = self.ptx.shared_bytes() as usize;
+        call!(cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &mut count,
+            self.function,
+            threads,
+            shared
+        ))?;
+        Ok(u32::try_from(count).unwrap_or(0))
+    }
 }
 
 impl Kernel {

@@ -34,6 +34,19 @@ impl Kernel {
         self.entry
             .attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
     }
+
+    /// Bytes of shared memory of a thread block.
+    pub fn shared_bytes(&self) -> Result<u32> {
+        let fixed = self
+            .entry
+            .attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+        Ok(fixed + self.entry.ptx.shared_bytes())
+    }
+
+    /// How many thread blocks fit a multiprocessor at once.
+    pub fn blocks_per_multiprocessor(&self) -> Result<u32> {
+        self.entry.blocks_per_multiprocessor()
+    }
 }
 
 impl Context {

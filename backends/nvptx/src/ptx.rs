@@ -55,6 +55,21 @@ impl Ptx {
         &self.llvm_after
     }
 
+    /// What there is of the LLVM IR and the PTX, with names for files.
+    pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let texts = [
+            ("code.ll", self.llvm_ir()),
+            ("code-optimized.ll", self.optimized_llvm_ir()),
+            ("code.ptx", self.text()),
+        ];
+        texts.into_iter().filter(|(_, text)| !text.is_empty())
+    }
+
+    /// The machine code, where an assembler or the driver made it.
+    pub fn machine_code(&self) -> Option<&[u8]> {
+        self.machine_code.as_deref()
+    }
+
     /// The parameters of the kernel with their types.
     pub fn parameters(&self) -> &[(Parameter, Type)] {
         &self.parameters
