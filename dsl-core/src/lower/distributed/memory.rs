@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::order::Touch;
+use super::order::{Owner, Touch};
 use super::registers::{Registers, grouped, owners};
 use super::{Lowering, Result};
 use crate::ir::{DType, Effect, Inst, MemoryAccess, Op, Type, Value, op};
@@ -33,7 +33,7 @@ impl Lowering<'_> {
         self.order_access(
             access.argument,
             Touch {
-                owned: self.owned(op.offsets, &layout),
+                owned: self.owned(op.offsets, &layout, Effect::Reads),
                 effect: Effect::Reads,
             },
         );
@@ -172,7 +172,7 @@ impl Lowering<'_> {
         self.order_access(
             access.argument,
             Touch {
-                owned: self.owned(offsets, &layout),
+                owned: self.owned(offsets, &layout, Effect::Writes),
                 effect: Effect::Writes,
             },
         );
@@ -230,7 +230,7 @@ impl Lowering<'_> {
         self.order_access(
             access.argument,
             Touch {
-                owned: self.owned(offsets, &layout),
+                owned: self.owned(offsets, &layout, Effect::Combines(op.op)),
                 effect: Effect::Combines(op.op),
             },
         );
@@ -273,17 +273,16 @@ impl Lowering<'_> {
         })
     }
 
-    /// The offsets and layout of an access, if they give every address to one lane.
-    fn owned(
-        &self,
-        offsets: Value,
-        layout: &Rc<LinearLayout>,
-    ) -> Option<(Value, Rc<LinearLayout>)> {
+    /// Who accesses each address, if one lane does.
+    fn owned(&self, offsets: Value, layout: &Rc<LinearLayout>, effect: Effect) -> Option<Owner> {
+        if let Some(first) = self.first(offsets, effect) {
+            return Some(first);
+        }
         let facts = self.indices.fact(offsets);
         let distinct = layout.dim_bits().len() == 1
             && facts.axis(0).counting() == layout.tile_bits()
             && !layout.is_replicated();
-        distinct.then(|| (self.firsts[offsets], Rc::clone(layout)))
+        distinct.then(|| Owner::Of(self.firsts[offsets], Rc::clone(layout)))
     }
 }
 

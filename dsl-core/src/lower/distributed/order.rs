@@ -12,8 +12,17 @@ use super::Lowering;
 use crate::ir::{Effect, Op, Region, Value, op};
 use crate::layout::LinearLayout;
 
-/// The offsets of an access and their layout, when these give each address to one lane.
-type Owned = Option<(Value, Rc<LinearLayout>)>;
+/// Why accesses with the same owner need no barrier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The first lane of the first warp does them: what a scalar is stored or combined by.
+    First,
+    /// The offsets and their layout give each address to one lane.
+    Of(Value, Rc<LinearLayout>),
+}
+
+/// The owner of an access, or of all that have an effect.
+type Owned = Option<Owner>;
 
 /// One access, as far as its order matters.
 #[derive(Clone, Debug)]
@@ -85,7 +94,7 @@ impl Lowering<'_> {
                     && let Some(argument) = block.parameter_index(access.base)
                 {
                     let touch = Touch {
-                        owned: None,
+                        owned: self.first(access.offsets, access.effect),
                         effect: access.effect,
                     };
                     self.pending.touch(argument, touch);
@@ -94,6 +103,15 @@ impl Lowering<'_> {
         }
         self.loops += 1;
         self.pending.clone()
+    }
+
+    /// The first lane, if it alone does what has this effect at these offsets. A scalar is read by all.
+    pub(super) fn first(&self, offsets: Value, effect: Effect) -> Owned {
+        let alone = match effect {
+            Effect::Reads => false,
+            Effect::Writes | Effect::Combines(_) => self.block.ty(offsets).is_scalar(),
+        };
+        alone.then_some(Owner::First)
     }
 
     /// After the body of a loop, before it is emitted: it may not have run, so what was pending before it still is.
