@@ -12,7 +12,7 @@ use exactile::Device;
 use exactile::{Error, Result};
 use exactile_harness::testing::fuzz::{self, FuzzOptions, Said};
 use exactile_harness::testing::programs::{self, Event, ProgramsOptions};
-use exactile_harness::testing::{determinism, filetests, runtime};
+use exactile_harness::testing::{determinism, filetests, planted, runtime};
 
 use super::math::Math;
 use super::progress::Progress;
@@ -233,7 +233,8 @@ impl Programs {
     }
 }
 
-/// Plants faults in lowered programs and reports which the programs find
+/// Plants faults in lowered programs and reports which the programs find; then every fault of what orders lanes,
+/// one at a time, in kernels and filetests
 #[derive(Args)]
 struct Faults {
     /// How many programs
@@ -254,7 +255,11 @@ impl Faults {
         });
         drop(progress);
         super::print(&format!("{report}\n"))?;
-        if report.all_found() {
+        let progress = Progress::start("selftest faults: kernels and filetests");
+        let each = planted::run(planted::Warps::All);
+        drop(progress);
+        super::print(&format!("{each}\n"))?;
+        if report.all_found() && each.passed() {
             Ok(())
         } else {
             Err(Error::Mismatch(

@@ -15,6 +15,7 @@ use crate::passes::{
     decompose, expand_accumulators, expand_tiles, legalise, long_sums, nan_bits, narrow, quotients,
     resolve, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
+use crate::schedule::PlacedFunc;
 use crate::schedule::assign::assign;
 use crate::schedule::homes::homes;
 use crate::schedule::pipeline::{MAX_STAGES, pipeline};
@@ -282,6 +283,20 @@ pub fn expand(
         observe(SCHEDULE[3], &pipelined);
         return end(lane, target, options, facts, observe);
     }
+}
+
+/// The stages after those of the schedule, of a function as it stands: what tests plant faults between.
+///
+/// # Errors
+/// Tiles that are too large for the target.
+pub fn lower_placed(
+    placed: &PlacedFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+) -> Result<LaneFunc, Diagnostics> {
+    let lane = distributed::lower(placed, target, options, facts)?;
+    end(lane, target, options, facts, &mut unobserved)
 }
 
 /// The stages after the lowering.

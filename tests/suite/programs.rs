@@ -1,5 +1,6 @@
 //! Random programs, which every way to run a kernel must agree on.
 
+use exactile_harness::testing::planted;
 use exactile_harness::testing::programs::{Event, ProgramsOptions, faults, run};
 
 /// How often the standard run must contain each op on each data type.
@@ -23,4 +24,14 @@ fn planted_faults_are_found() {
     let report = faults::run(&ProgramsOptions::default());
     println!("{report}");
     assert!(report.all_found(), "{report}");
+}
+
+#[test]
+fn faults_planted_one_at_a_time_are_found() {
+    let report = planted::run(planted::Warps::All);
+    println!("{report}");
+    assert!(
+        report.survivors.is_empty() && report.broken.is_empty(),
+        "{report}"
+    );
 }

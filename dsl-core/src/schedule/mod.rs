@@ -32,7 +32,11 @@ use form::{Place, form, of_scalars};
 pub struct PlacedFunc(ScheduleFunc);
 
 impl PlacedFunc {
-    fn new(func: Func) -> Result<Self, Diagnostics> {
+    /// Verifies a function and that each op has its tiles where it asks for them.
+    ///
+    /// # Errors
+    /// All that is wrong, each with its place.
+    pub fn new(func: Func) -> Result<Self, Diagnostics> {
         let func = verify::schedule(func)?;
         let mut diagnostics = Diagnostics::new();
         for inst in func.all_insts() {

@@ -5,5 +5,6 @@ pub mod execute;
 pub mod exhaustive;
 pub mod filetests;
 pub mod fuzz;
+pub mod planted;
 pub mod programs;
 pub mod runtime;

@@ -27,11 +27,13 @@ mod arguments;
 mod check;
 mod format;
 mod generate;
+mod ready;
 
 use rayon::prelude::*;
 
 pub use check::{Kind, Report, check};
 pub use generate::generate;
+pub(in crate::testing) use ready::{Ready, ready, ready_kernel};
 
 /// The filetests of the repository: path below `tests/filetests` and text.
 pub const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/filetests.rs"));

@@ -1,9 +1,9 @@
 //! Changes to functions that shrinking and planted faults make.
 
-use exactile_core::ir::{Func, Inst, Region, Value};
+use exactile_core::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Region, Type, Value, op};
 
 /// Removes these instructions from their regions.
-pub(super) fn remove(func: &mut Func, insts: &[Inst]) {
+pub(in crate::testing) fn remove(func: &mut Func, insts: &[Inst]) {
     for region in regions(func) {
         func.region_mut(region)
             .insts
@@ -20,7 +20,7 @@ fn regions(func: &Func) -> Vec<Region> {
 }
 
 /// Puts the instructions `new` before `inst`.
-pub(super) fn insert_before(func: &mut Func, inst: Inst, new: &[Inst]) {
+pub(in crate::testing) fn insert_before(func: &mut Func, inst: Inst, new: &[Inst]) {
     for region in regions(func) {
         let insts = &mut func.region_mut(region).insts;
         if let Some(at) = insts.iter().position(|&it| it == inst) {
@@ -31,7 +31,7 @@ pub(super) fn insert_before(func: &mut Func, inst: Inst, new: &[Inst]) {
 }
 
 /// Uses `values` wherever the results of `inst` are used, and removes `inst`.
-pub(super) fn replace(func: &mut Func, inst: Inst, values: &[Value]) {
+pub(in crate::testing) fn replace(func: &mut Func, inst: Inst, values: &[Value]) {
     let results = func.inst(inst).results.clone();
     for user in func.all_insts() {
         func.inst_mut(user).op.map_operands(&mut |value| {
@@ -42,4 +42,32 @@ pub(super) fn replace(func: &mut Func, inst: Inst, values: &[Value]) {
         });
     }
     remove(func, &[inst]);
+}
+
+/// A scalar constant before `inst`.
+pub(in crate::testing) fn constant_before(
+    func: &mut Func,
+    inst: Inst,
+    dtype: DType,
+    value: i64,
+) -> Value {
+    let value = Literal::from_bits(dtype, value.cast_unsigned() & dtype.mask());
+    let constant = Op::Constant(op::Constant { value });
+    add_before(func, inst, constant, Type::scalar(dtype))
+}
+
+/// An `i32` and a number more, before `inst`.
+pub(in crate::testing) fn added_before(func: &mut Func, inst: Inst, lhs: Value, by: i64) -> Value {
+    let rhs = constant_before(func, inst, DType::I32, by);
+    let op = BinaryOp::Add;
+    let add = Op::Binary(op::Binary { op, lhs, rhs });
+    add_before(func, inst, add, Type::scalar(DType::I32))
+}
+
+/// A new instruction with one result before `inst`.
+pub(in crate::testing) fn add_before(func: &mut Func, inst: Inst, op: Op, ty: Type) -> Value {
+    let loc = func.inst(inst).loc.clone();
+    let new = func.add_inst(op, &[ty], loc);
+    insert_before(func, inst, &[new]);
+    func.inst(new).results[0]
 }

@@ -2,7 +2,7 @@
 
 pub mod arguments;
 pub mod coverage;
-mod edit;
+pub(in crate::testing) mod edit;
 pub mod faults;
 pub mod generate;
 mod layouts;

@@ -6,7 +6,7 @@ use exactile_core::ir::{
     BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, RawOp, TernaryOp, Type, Value, op,
 };
 
-use super::super::edit::{insert_before, remove, replace};
+use super::super::edit::{add_before, remove, replace};
 use exactile_core::random::Random;
 
 fn sites(func: &Func, wanted: impl Fn(&Op) -> bool) -> Vec<Inst> {
@@ -18,14 +18,6 @@ fn sites(func: &Func, wanted: impl Fn(&Op) -> bool) -> Vec<Inst> {
 fn one(func: &Func, random: &mut Random, wanted: impl Fn(&Op) -> bool) -> Option<Inst> {
     let sites = sites(func, wanted);
     (!sites.is_empty()).then(|| random.pick(&sites))
-}
-
-/// A new instruction with one result before `inst`.
-fn add_before(func: &mut Func, inst: Inst, op: Op, ty: Type) -> Value {
-    let loc = func.inst(inst).loc.clone();
-    let new = func.add_inst(op, &[ty], loc);
-    insert_before(func, inst, &[new]);
-    func.inst(new).results[0]
 }
 
 pub(super) fn keep_operands(func: &mut Func, _random: &mut Random) -> bool {

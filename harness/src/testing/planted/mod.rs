@@ -1,0 +1,82 @@
+//! Faults planted one at a time: every instruction that orders something is left out or weakened in turn, in
+//! what kernels and filetests are lowered to, and every result of a schedule pass is changed.
+//!
+//! A fault counts as found when the verifier, the replay of buffers or the interpreter of lanes reports it, or
+//! when results differ. One that nobody finds shows an instruction that need not be there, or a hole in the
+//! checks. Runs that never come to an instruction say nothing about it.
+
+mod kernels;
+mod lanes;
+mod report;
+mod spared;
+mod subject;
+mod tiles;
+
+use rayon::prelude::*;
+
+use super::filetests::{Ready, ready};
+pub use report::{Finder, Report, Survivor};
+use subject::Subject;
+
+/// On how many warps functions are lowered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Warps {
+    /// All numbers that a filetest names.
+    All,
+    /// The greatest of them.
+    Most,
+}
+
+/// Plants every fault there is, on all cores.
+///
+/// # Panics
+/// When a kernel of the corpus cannot be traced or lowered.
+pub fn run(warps: Warps) -> Report {
+    let all = corpus();
+    let mut pairs: Vec<(&Ready, u32)> = Vec::new();
+    for ready in &all {
+        let numbers = ready.warps.iter().copied();
+        let chosen: Vec<u32> = match warps {
+            Warps::All => numbers.collect(),
+            Warps::Most => numbers.max().into_iter().collect(),
+        };
+        pairs.extend(chosen.into_iter().map(|warps| (ready, warps)));
+    }
+    let reports: Vec<Report> = pairs
+        .par_iter()
+        .map(|&(ready, warps)| planted(ready, warps))
+        .collect();
+    let mut report = Report::default();
+    for one in reports {
+        report.append(one);
+    }
+    if warps == Warps::All {
+        let spared = |fault: &str, function: &str| {
+            let mut spared = report.spared.iter();
+            spared.any(|it| it.fault == fault && it.function == function)
+        };
+        report.broken.extend(spared::stale(&spared));
+    }
+    report
+}
+
+/// The kernels and the filetests.
+fn corpus() -> Vec<Ready> {
+    let mut all = kernels::kernels();
+    all.extend(ready());
+    all
+}
+
+fn planted(ready: &Ready, warps: u32) -> Report {
+    let mut report = Report::default();
+    match Subject::new(ready, warps) {
+        Ok(subject) => {
+            lanes::plant(&subject, &mut report);
+            tiles::plant(&subject, &mut report);
+        }
+        Err(message) => report
+            .broken
+            .push(format!("{} on {warps} warps: {message}", ready.name)),
+    }
+    report
+}

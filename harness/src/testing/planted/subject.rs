@@ -1,0 +1,139 @@
+//! A function for a number of warps: what is made of it, and what that must give.
+
+use exactile_core::diagnostic::Diagnostics;
+use exactile_core::facts::Facts;
+use exactile_core::interp::lane::Timing;
+use exactile_core::ir::{Func, Inst};
+use exactile_core::pipeline::{self, unobserved};
+use exactile_core::schedule::PlacedFunc;
+use exactile_core::target::{Bounds, Options, Schedule, Target};
+use exactile_core::verify::{self, LaneFunc};
+
+use super::report::{Finder, Report, Survivor};
+use crate::testing::execute::{Place, Proven, compile};
+use crate::testing::filetests::Ready;
+
+/// A function on a number of warps, without a fault.
+pub(super) struct Subject<'a> {
+    ready: &'a Ready,
+    warps: u32,
+    target: Target,
+    options: Options,
+    /// What it is lowered to.
+    pub(super) lane: LaneFunc,
+    /// What each run gives.
+    wants: Vec<String>,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn new(ready: &'a Ready, warps: u32) -> Result<Self, String> {
+        let place = Place::Lanes {
+            gpu: ready.gpu,
+            warps,
+        };
+        let target = place.target();
+        let options = Options {
+            bounds: Bounds::Unchecked,
+            schedule: Schedule {
+                warps: Some(warps),
+                ..Schedule::default()
+            },
+            ..Options::default()
+        };
+        let facts = Facts::default();
+        let lane = compile(&ready.func, &target, &options, &facts, &mut unobserved)?;
+        let wants = (0..ready.runs()).map(|run| ready.run(&lane, run, Timing::default()));
+        let wants = wants.collect::<Result<_, _>>()?;
+        Ok(Self {
+            ready,
+            warps,
+            target,
+            options,
+            lane,
+            wants,
+        })
+    }
+
+    /// Whether a person has written the lane function.
+    pub(super) fn is_lane(&self) -> bool {
+        matches!(self.ready.func, Proven::Lane(_))
+    }
+
+    /// The function after a stage of the schedule; nothing of one without such a stage.
+    pub(super) fn after(&self, stage: &str) -> Option<Func> {
+        let mut seen = None;
+        let observe = &mut |name: &'static str, func: &Func| {
+            seen = (name == stage).then(|| func.clone()).or(seen.take());
+        };
+        let facts = Facts::default();
+        compile(
+            &self.ready.func,
+            &self.target,
+            &self.options,
+            &facts,
+            observe,
+        )
+        .ok()?;
+        seen
+    }
+
+    /// What is made of a placed function by the rest of the pipeline.
+    pub(super) fn lowered(&self, placed: Func) -> Result<LaneFunc, Diagnostics> {
+        let placed = PlacedFunc::new(placed)?;
+        pipeline::lower_placed(&placed, &self.target, &self.options, &Facts::default())
+    }
+
+    /// Who finds what is wrong with a lane function.
+    pub(super) fn found(&self, func: Func) -> Option<Finder> {
+        let Ok(lane) = verify::lane(func) else {
+            return Some(Finder::Verifier);
+        };
+        if !self.is_lane() && verify::placement(&lane).is_err() {
+            return Some(Finder::Placement);
+        }
+        self.run(&lane)
+    }
+
+    /// Whether the interpreter finds a fault, or results differ.
+    pub(super) fn run(&self, lane: &LaneFunc) -> Option<Finder> {
+        for timing in Timing::several(0) {
+            for (run, want) in self.wants.iter().enumerate() {
+                match self.ready.run(lane, run, timing) {
+                    Err(_) => return Some(Finder::Interpreter),
+                    Ok(found) if found != *want => return Some(Finder::Bits),
+                    Ok(_) => {}
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether some run of a lane function has a fault.
+    pub(super) fn comes_to_fault(&self, lane: &LaneFunc) -> bool {
+        let timing = Timing::default();
+        (0..self.wants.len()).any(|run| self.ready.run(lane, run, timing).is_err())
+    }
+
+    /// Notes a fault at an instruction of `func`, which nobody may have found.
+    pub(super) fn note(
+        &self,
+        report: &mut Report,
+        (fault, found): (&'static str, Option<Finder>),
+        (func, inst): (&Func, Inst),
+    ) {
+        report.note(fault, found);
+        if found.is_none() {
+            let data = func.inst(inst);
+            report.survived(Survivor {
+                fault,
+                function: self.ready.name.clone(),
+                warps: self.warps,
+                inst: format!(
+                    "`{}` at {}, instruction {inst:?}",
+                    data.op.mnemonic(),
+                    data.loc
+                ),
+            });
+        }
+    }
+}
