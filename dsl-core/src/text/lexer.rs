@@ -57,7 +57,7 @@ pub(super) fn tokenize(source: &str) -> Vec<Token<'_>> {
             let length = rest[sigil..]
                 .find(|c| !is_word(c))
                 .unwrap_or(rest.len() - sigil);
-            let quoted = rest[1..].find('"').filter(|_| first == '"');
+            let quoted = rest.strip_prefix('"').and_then(|text| text.find('"'));
             let (kind, start, end) = match first {
                 _ if let Some(length) = quoted => (TokenKind::Quoted, 0, length + 2),
                 '%' if length > 0 => (TokenKind::Value, 1, 1 + length),

@@ -81,6 +81,13 @@ fn errors_without_end_are_counted() {
 }
 
 #[test]
+fn signs_of_several_bytes_are_errors_like_any() {
+    for text in ["€", "func @f block () {\n€\n}\n"] {
+        parse(text, "f.bir").expect_err("is no text of a function");
+    }
+}
+
+#[test]
 fn names_are_not_empty() {
     for text in ["func @ block () {\n}\n", "func @f block (%: i64) {\n}\n"] {
         parse(text, "f.bir").expect_err("has no name");
