@@ -363,6 +363,31 @@ fn negative_coordinates_read_zero() {
     }
 }
 
+#[kernel]
+fn checkered(out: TensorMut<i32, 5>) {
+    let at = arange(0, 4);
+    let even = (at % 2 == 0).expand(0).expand(0).expand(0).expand(0);
+    let tile = out
+        .tile([1, 1, 1, 1, 4])
+        .at_offset((0, 1, program_id(0), 0, -1));
+    store(tile, 7).mask(even);
+}
+
+/// A mask holds beside the extents of five axes.
+#[test]
+fn tiles_are_stored_where_a_mask_holds() {
+    for device in devices() {
+        let mut out = upload(&device, &[9; 24]);
+        let view = out.view_mut([1, 2, 3, 1, 4]).expect("fits");
+        checkered(Default::default())
+            .launch(&device, 3, (view,))
+            .expect("runs");
+        let row = [9, 7, 9, 9];
+        let want = [[9; 12].as_slice(), &[row; 3].concat()].concat();
+        assert_eq!(out.to_vec().expect("reads"), want, "{device}");
+    }
+}
+
 /// Rows dealt to the programs of any grid; `from` may lie beyond the end.
 #[kernel]
 fn dealt(out: PtrMut<i64>, from: i64, rows: i64, step: i64) {

@@ -98,7 +98,7 @@ impl Op {
         }
         if let Op::TileStore(op) = self {
             let origin = op.origin.iter().copied();
-            return Some(origin.chain([op.tensor]).collect());
+            return Some(origin.chain(op.mask).chain([op.tensor]).collect());
         }
         let access = self.access()?;
         Some(access.mask.into_iter().chain([access.offsets]).collect())

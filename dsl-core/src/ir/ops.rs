@@ -189,9 +189,9 @@ macro_rules! for_each_op {
             /// Reads the tile whose first element has the index `origin`, where the mask holds and the index,
             /// modulo 2^64, is in the extent of each axis; elsewhere `other`, or zero bits without it.
             TileLoad "tile_load" { tensor: Value, origin: Values, mask: Option<Value>, other: Option<Value> } -> stated is [reads];
-            /// Writes the tile whose first element has the index `origin`, where the index is in the extent of
-            /// each axis. Of two elements at one place the higher element index wins.
-            TileStore "tile_store" { tensor: Value, origin: Values, value: Value } -> none is [writes];
+            /// Writes the tile whose first element has the index `origin`, where the mask holds and the index is in
+            /// the extent of each axis. Of two elements at one place the higher element index wins.
+            TileStore "tile_store" { tensor: Value, origin: Values, value: Value, mask: Option<Value> } -> none is [writes];
         }
         lane {
             /// A buffer of `count` elements that starts at byte `offset` of the shared or scratch

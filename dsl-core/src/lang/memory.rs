@@ -110,17 +110,18 @@ impl Stored {
             if self.trace != context.trace() {
                 return context.misplaced("mask", "store");
             }
-            let (Op::Store(op::Store { offsets, .. })
-            | Op::AtomicReduce(op::AtomicReduce { offsets, .. })) =
-                *context.builder.func().op(inst)
+            let (Op::Store(op::Store { offsets: like, .. })
+            | Op::AtomicReduce(op::AtomicReduce { offsets: like, .. })
+            | Op::TileStore(op::TileStore { value: like, .. })) = *context.builder.func().op(inst)
             else {
                 return;
             };
-            let shape = context.ty(offsets).shape;
+            let shape = context.ty(like).shape;
             let condition = context.broadcast("mask", mask, shape);
             let condition = context.joined(inst, condition);
             context.again("mask", inst, |op| {
                 if let Op::Store(op::Store { mask, .. })
+                | Op::TileStore(op::TileStore { mask, .. })
                 | Op::AtomicReduce(op::AtomicReduce { mask, .. }) = op
                 {
                     *mask = Some(condition);
@@ -250,6 +251,7 @@ impl Context {
         let (Op::Load(op::Load { mask, .. })
         | Op::TileLoad(op::TileLoad { mask, .. })
         | Op::Store(op::Store { mask, .. })
+        | Op::TileStore(op::TileStore { mask, .. })
         | Op::AtomicReduce(op::AtomicReduce { mask, .. })) = *self.builder.func().op(access)
         else {
             return condition;

@@ -7,7 +7,7 @@ use std::panic::Location;
 use super::context::{self, Context, Handle};
 use super::control::IntoIndex;
 use super::element::Element;
-use super::memory::{Source, Target};
+use super::memory::{Source, Stored, Target};
 use super::parameter::KernelParameter;
 use super::parameter::sealed::Sealed;
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
@@ -151,19 +151,19 @@ tensors! {
 }
 
 impl<T: Element, const RANK: usize> TensorMutTile<T, RANK> {
-    /// Writes the tile.
+    /// Writes the tile; `.mask(condition)` behind it writes only where the condition holds.
     #[track_caller]
-    pub fn store(self, value: impl IntoTile<T>) {
-        self.place.store(value);
+    pub fn store(self, value: impl IntoTile<T>) -> Stored {
+        self.place.store(value)
     }
 }
 
 impl<T: Element, const RANK: usize> Target for TensorMutTile<T, RANK> {
     type Element = T;
-    type Stored = ();
+    type Stored = Stored;
     #[track_caller]
-    fn write(self, value: impl IntoTile<T>) {
-        self.place.store(value);
+    fn write(self, value: impl IntoTile<T>) -> Stored {
+        self.place.store(value)
     }
 }
 
@@ -195,6 +195,7 @@ tuple_coordinates! {
     2: A 0, B 1;
     3: A 0, B 1, C 2;
     4: A 0, B 1, C 2, D 3;
+    5: A 0, B 1, C 2, D 3, E 4;
 }
 
 #[track_caller]
@@ -245,19 +246,25 @@ impl<const RANK: usize> Place<RANK> {
     }
 
     #[track_caller]
-    fn store<T: Element>(self, value: impl IntoTile<T>) {
-        context::with(Location::caller(), |context| {
+    fn store<T: Element>(self, value: impl IntoTile<T>) -> Stored {
+        let stored = context::with(Location::caller(), |context| {
             let value = value.into_value(context);
             let Some((tensor, origin, shape)) = self.parts(context) else {
-                return;
+                return context.stored(None);
             };
             let value = context.broadcast("store", value, shape);
+            if context.ty(value).is_poison() {
+                return context.stored(None);
+            }
             let store = op::TileStore {
                 tensor,
                 origin,
                 value,
+                mask: None,
             };
-            context.builder.emit(Op::TileStore(store), &[]);
+            let inst = context.builder.emit(Op::TileStore(store), &[]);
+            context.stored(Some(inst))
         });
+        stored.unwrap_or_default()
     }
 }

@@ -45,7 +45,10 @@ pub fn expand_tiles(func: &mut Func) {
             TensorOp::TileStore(op) => {
                 let shape = builder.ty(op.value).shape;
                 let tensor = &tensors[&op.tensor];
-                let (offsets, mask) = place(builder, tensor, &op.origin, shape);
+                let (offsets, mut mask) = place(builder, tensor, &op.origin, shape);
+                if let Some(more) = op.mask {
+                    mask = builder.and(mask, more);
+                }
                 let store = Op::Store(op::Store {
                     base: tensor.base,
                     offsets,

@@ -29,19 +29,16 @@ impl Machine<'_> {
                 tensor,
                 origin,
                 value,
+                mask,
             }) => {
                 let program = self.program;
                 let inside = self.inside(*tensor, origin, self.shape(*value));
+                let mask = self.read_or(*mask, 1);
+                let place = |element: usize| inside[element].filter(|_| mask.get(element) != 0);
                 let write = |buffer: &mut Buffer<'_>, index, element, bits| {
                     buffer.store(program, index, element, bits)
                 };
-                self.scatter(
-                    inst,
-                    *tensor,
-                    *value,
-                    &|element: usize| inside[element],
-                    &write,
-                )?;
+                self.scatter(inst, *tensor, *value, &place, &write)?;
                 Ok(Vec::new())
             }
         }

@@ -66,6 +66,8 @@ impl Rules<'_> {
     }
 
     fn tile_store(self, op: &op::TileStore) -> Result<(), String> {
-        self.tile(op.tensor, &op.origin, self.ty(op.value))
+        let moved = self.ty(op.value);
+        self.tile(op.tensor, &op.origin, moved)?;
+        self.mask(moved, op.mask)
     }
 }

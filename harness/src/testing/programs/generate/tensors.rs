@@ -54,10 +54,13 @@ impl Generator {
         let length = (strides[0] * extents[0]) as usize;
         let base = self.written(dtype, length);
         let tensor = self.tensor(base, &extents, &strides);
+        let masked = self.random.one_in(3);
+        let mask = masked.then(|| self.make(DType::Bool, ty.shape, 1));
         let store = op::TileStore {
             tensor,
             origin,
             value,
+            mask,
         };
         self.builder.emit(Op::TileStore(store), &[]);
     }
