@@ -47,10 +47,12 @@ impl Bound<'_> {
         }
     }
 
-    /// Notes that the kernel failed to write it.
-    pub(crate) fn fail(&mut self, failure: &Arc<Failure>) {
-        if let Self::ReadWrite(_, Storage::Host(_, failed)) = self {
-            *failed = Some(Arc::clone(failure));
+    /// Notes where those who read it find what became of the launch.
+    pub(crate) fn note_writer(&mut self, failure: &Arc<Failure>) {
+        match self {
+            Self::ReadWrite(_, Storage::Host(_, writers)) => writers.add(failure),
+            Self::ReadWrite(_, Storage::Gpu(memory)) => memory.writers.add(failure),
+            Self::Read(..) | Self::Scalar(_) => {}
         }
     }
 

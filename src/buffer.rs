@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use exactile_core::ir::{Access, Number};
 use exactile_core::launch::Passed;
@@ -11,7 +10,7 @@ use crate::array::{read_numbers, write_numbers};
 use crate::cuda::GpuMemory;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::failure::Failure;
+use crate::failure::Writers;
 use crate::memory::HostMemory;
 
 /// The byte that [`Buffer::spoil`] writes: no kernel of sense writes numbers of it.
@@ -20,8 +19,8 @@ pub const POISON: u8 = 0xa5;
 /// Where the bytes of a buffer are.
 #[derive(Debug)]
 pub(crate) enum Storage {
-    /// In host memory, with the error of the last launch that wrote it and failed, for those who read it.
-    Host(HostMemory, Option<Arc<Failure>>),
+    /// In host memory, with the launches that failed to write it.
+    Host(HostMemory, Writers),
     /// On a GPU.
     Gpu(GpuMemory),
 }
@@ -30,7 +29,7 @@ impl Storage {
     /// `len` zero bytes.
     pub(crate) fn zeroed(device: &Device, len: usize) -> Result<Self> {
         match device.gpu() {
-            None => Ok(Self::Host(HostMemory::allocate(len)?, None)),
+            None => Ok(Self::Host(HostMemory::allocate(len)?, Writers::default())),
             Some(gpu) => GpuMemory::zeroed(gpu, len).map(Self::Gpu),
         }
     }
@@ -38,7 +37,10 @@ impl Storage {
     /// A copy of `bytes`.
     pub(crate) fn from_bytes(device: &Device, bytes: &[u8]) -> Result<Self> {
         match device.gpu() {
-            None => Ok(Self::Host(HostMemory::from_bytes(bytes)?, None)),
+            None => Ok(Self::Host(
+                HostMemory::from_bytes(bytes)?,
+                Writers::default(),
+            )),
             Some(gpu) => {
                 let mut copy = GpuMemory::zeroed(gpu, bytes.len())?;
                 copy.write(bytes)?;
@@ -50,8 +52,8 @@ impl Storage {
     /// Overwrites all elements.
     fn write_numbers<T: Number>(&mut self, numbers: &[T]) -> Result<()> {
         match self {
-            Self::Host(memory, failure) => {
-                *failure = None;
+            Self::Host(memory, writers) => {
+                writers.clear();
                 write_numbers(numbers, memory.bytes_mut());
                 Ok(())
             }
@@ -74,8 +76,8 @@ impl Storage {
     /// The bytes, on the host: a copy only where they are on a GPU. Tells an error of what wrote them.
     pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>> {
         match self {
-            Self::Host(memory, failure) => {
-                failure.as_ref().map_or(Ok(()), |failure| failure.tell())?;
+            Self::Host(memory, writers) => {
+                writers.tell()?;
                 Ok(Cow::Borrowed(memory.bytes()))
             }
             Self::Gpu(memory) => memory.read().map(Cow::Owned),
@@ -135,8 +137,7 @@ impl<T: Number> Buffer<T> {
     /// The numbers. Waits for the launches before it.
     ///
     /// # Errors
-    /// The error of a launch that wrote the buffer, unless somebody was told before; on a GPU also one of the launches
-    /// before it in the same stream.
+    /// The first error of a launch that wrote the buffer that nobody was told.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         read_numbers(&self.read_bytes()?)
     }
@@ -156,8 +157,8 @@ impl<T: Number> Buffer<T> {
     /// writes too little is found out.
     pub fn spoil(&mut self) -> Result<()> {
         match &mut self.storage {
-            Storage::Host(memory, failure) => {
-                *failure = None;
+            Storage::Host(memory, writers) => {
+                writers.clear();
                 memory.bytes_mut().fill(POISON);
                 Ok(())
             }

@@ -17,7 +17,7 @@ pub(crate) use exactile_nvptx::{GridMapping, Ptx};
 
 use crate::array::vec_with_room;
 use crate::error::{Error, Result};
-use crate::failure::Failures;
+use crate::failure::{Failures, Writers};
 use crate::order::Uses;
 
 pub(crate) use queues::Point;
@@ -219,6 +219,7 @@ pub struct GpuMemory {
     /// The bytes.
     pub buffer: DeviceBuffer,
     pub(crate) uses: Mutex<Uses>,
+    pub(crate) writers: Writers,
 }
 
 impl GpuMemory {
@@ -228,6 +229,7 @@ impl GpuMemory {
             buffer: gpu.context.allocate(len).map_err(failed)?,
             gpu: Arc::clone(gpu),
             uses: Mutex::default(),
+            writers: Writers::default(),
         })
     }
 
@@ -241,7 +243,7 @@ impl GpuMemory {
         self.buffer.passed(access)
     }
 
-    /// A copy of all bytes, after the work before it. Tells an error of that work.
+    /// A copy of all bytes, after the work before it. Tells an error of what wrote them.
     pub fn read(&self) -> Result<Vec<u8>> {
         let mut bytes = vec_with_room(self.buffer.len())?;
         bytes.resize(self.buffer.len(), 0);
@@ -253,6 +255,7 @@ impl GpuMemory {
 
     /// Overwrites all bytes, after the work before it.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.writers.clear();
         match bytes.is_empty() {
             true => Ok(()),
             false => self.copy_from(bytes),

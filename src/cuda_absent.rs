@@ -10,6 +10,7 @@ use exactile_core::target::Target;
 use exactile_core::verify::LaneFunc;
 
 use crate::error::{Error, Result};
+use crate::failure::Writers;
 use crate::launch::Checked;
 use crate::order::Uses;
 
@@ -62,6 +63,10 @@ impl Gpu {
         _checked: Option<Checked>,
     ) -> Result<()> {
         match *code {}
+    }
+
+    pub(crate) fn finish(&self, _number: usize) -> Result<()> {
+        match *self {}
     }
 
     pub(crate) fn wait_for_stream(&self, _number: usize) -> Result<()> {
@@ -204,6 +209,7 @@ impl GpuCode {
 pub(crate) struct GpuMemory {
     none: Infallible,
     pub(crate) uses: Mutex<Uses>,
+    pub(crate) writers: Writers,
 }
 
 impl GpuMemory {

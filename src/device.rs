@@ -16,7 +16,6 @@ use crate::cuda::Gpu;
 use crate::disk;
 use crate::error::{Error, Result};
 use crate::failure::{Failure, Failures};
-use crate::order::Use;
 use crate::stream::{At, DEFAULT, Event, Stream};
 
 /// What runs a kernel.
@@ -118,7 +117,7 @@ impl Device {
     }
 
     /// The NVIDIA GPU with this ordinal: the same device for all who ask while one of them has it, with its
-    /// buffers, its compiled kernels and its one stream.
+    /// buffers, its compiled kernels and its streams.
     ///
     /// An error without the driver, without such a GPU, or in a build without the feature
     /// `nvptx`.
@@ -250,14 +249,19 @@ impl Device {
     /// Waits for the launches in a stream, and tells an error of them.
     pub(crate) fn wait_for(&self, stream: usize) -> Result<()> {
         match self.gpu() {
-            None => self.inner.failures.tell(|work| work.stream == stream),
+            None => self.inner.failures.tell(|of| of == stream),
             Some(gpu) => gpu.wait_for_stream(stream),
         }
     }
 
-    /// Notes that a launch on the host failed.
-    pub(crate) fn fail(&self, stream: usize, error: Error) -> Arc<Failure> {
-        self.inner.failures.add(Use { stream, ticket: 0 }, error)
+    /// Waits for the launches in a stream, and tells nothing.
+    pub(crate) fn finish(&self, stream: usize) -> Result<()> {
+        self.gpu().map_or(Ok(()), |gpu| gpu.finish(stream))
+    }
+
+    /// Notes that a launch on the host failed, for who waits for its stream.
+    pub(crate) fn fail(&self, stream: usize, failure: &Arc<Failure>) {
+        self.inner.failures.add(stream, Arc::clone(failure));
     }
 
     /// Whether launches that an earlier one proved in bounds skip their checks, as they do unless

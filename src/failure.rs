@@ -1,68 +1,129 @@
-//! Errors of launches that nobody has waited for yet.
+//! Errors of launches that nobody was told of yet.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::order::Use;
 
-/// The error of a launch, which is told once.
-#[derive(Debug)]
-pub(crate) struct Failure(Mutex<Option<Error>>);
+/// So many errors of a stream are kept for who waits for it.
+const KEPT: usize = 64;
+
+/// What became of a launch, whose error is told once.
+#[derive(Default, Debug)]
+pub(crate) struct Failure(Mutex<State>);
+
+#[derive(Default, Debug)]
+enum State {
+    /// Nobody has seen its end.
+    #[default]
+    Pending,
+    /// There was no error, or somebody was told.
+    Settled,
+    Failed(Error),
+}
 
 impl Failure {
-    fn new(error: Error) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Some(error))))
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the end of the launch.
+    pub(crate) fn settle(&self, ended: Result<()>) {
+        *self.state() = ended.map_or_else(State::Failed, |()| State::Settled);
     }
 
     /// The error, unless somebody was told.
     pub(crate) fn tell(&self) -> Result<()> {
-        // Nothing panics while it holds the lock.
-        let mut error = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        error.take().map_or(Ok(()), Err)
+        let mut state = self.state();
+        match mem::take(&mut *state) {
+            State::Pending => Ok(()),
+            State::Settled => {
+                *state = State::Settled;
+                Ok(())
+            }
+            State::Failed(error) => {
+                *state = State::Settled;
+                Err(error)
+            }
+        }
+    }
+
+    fn has_error(&self) -> bool {
+        matches!(*self.state(), State::Failed(_))
     }
 }
 
-/// For each stream of a device the first error that nobody was told.
+/// The launches that wrote a memory since the host did, but for those that are known to be right.
+#[derive(Default, Debug)]
+pub(crate) struct Writers(Vec<Arc<Failure>>);
+
+impl Writers {
+    /// Notes a launch that writes the memory.
+    pub(crate) fn add(&mut self, failure: &Arc<Failure>) {
+        if self.0.len() == self.0.capacity() {
+            let mut any_failed = false;
+            self.0.retain(|earlier| match &*earlier.state() {
+                State::Pending => true,
+                State::Settled => false,
+                State::Failed(_) => !mem::replace(&mut any_failed, true),
+            });
+        }
+        self.0.push(Arc::clone(failure));
+    }
+
+    /// Forgets them: the host writes all of the memory.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Tells the first error that nobody was told. The launches have ended.
+    pub(crate) fn tell(&self) -> Result<()> {
+        self.0.iter().try_for_each(|failure| failure.tell())
+    }
+}
+
+/// The errors of the launches in the streams of a device, each stream under a number that no other one ever has.
 #[derive(Default, Debug)]
 pub(crate) struct Failures {
     /// Whether there may be one, for all who wait to pass by without the lock.
     any: AtomicBool,
-    first: Mutex<Vec<(Use, Arc<Failure>)>>,
+    list: Mutex<Vec<(usize, Arc<Failure>)>>,
 }
 
 impl Failures {
-    fn first(&self) -> MutexGuard<'_, Vec<(Use, Arc<Failure>)>> {
+    fn list(&self) -> MutexGuard<'_, Vec<(usize, Arc<Failure>)>> {
         // A panic elsewhere leaves the list whole: each change is one insertion or removal.
-        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that this work failed. Only the first error of a stream is kept here.
-    pub(crate) fn add(&self, work: Use, error: Error) -> Arc<Failure> {
-        let failure = Failure::new(error);
-        let mut first = self.first();
-        if first.iter().all(|(other, _)| other.stream != work.stream) {
-            first.push((work, Arc::clone(&failure)));
-            self.any.store(true, Ordering::Release);
+    /// Notes that a launch in this stream failed.
+    pub(crate) fn add(&self, stream: usize, failure: Arc<Failure>) {
+        let mut list = self.list();
+        list.retain(|(_, earlier)| earlier.has_error());
+        if list.iter().filter(|(other, _)| *other == stream).count() < KEPT {
+            list.push((stream, failure));
         }
-        failure
+        self.any.store(true, Ordering::Release);
     }
 
-    /// Tells an error of work for which `waited` holds, and forgets the others of such work.
-    pub(crate) fn tell(&self, waited: impl Fn(Use) -> bool) -> Result<()> {
+    /// Tells the first error of the streams for which `waited` holds that nobody was told, and forgets the others of
+    /// them.
+    pub(crate) fn tell(&self, waited: impl Fn(usize) -> bool) -> Result<()> {
         if !self.any.load(Ordering::Acquire) {
             return Ok(());
         }
-        let mut first = self.first();
+        let mut list = self.list();
         let mut told = Ok(());
-        first.retain(|(work, failure)| {
-            let ended = waited(*work);
+        list.retain(|(stream, failure)| {
+            let ended = waited(*stream);
             if ended && told.is_ok() {
                 told = failure.tell();
             }
             !ended
         });
-        self.any.store(!first.is_empty(), Ordering::Release);
+        self.any.store(!list.is_empty(), Ordering::Release);
         told
     }
 }
@@ -71,20 +132,64 @@ impl Failures {
 mod tests {
     use super::*;
 
+    fn failed(text: &str) -> Arc<Failure> {
+        let failure = Failure::default();
+        failure.settle(Err(Error::Invalid(text.to_string())));
+        Arc::new(failure)
+    }
+
+    fn told(result: Result<()>) -> String {
+        result.map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
     #[test]
     fn the_first_error_of_a_stream_is_told_once() {
         let failures = Failures::default();
-        let work = |stream, ticket| Use { stream, ticket };
-        let error = |text: &str| Error::Invalid(text.to_string());
-        failures.add(work(0, 3), error("first"));
-        let second = failures.add(work(0, 4), error("second"));
-        let other = failures.add(work(1, 1), error("other"));
-        assert!(failures.tell(|work| work.stream == 2).is_ok());
-        let told = failures.tell(|work| work.stream == 0);
-        assert_eq!(told.expect_err("failed").to_string(), "first");
-        assert!(failures.tell(|work| work.stream == 0).is_ok());
-        assert!(second.tell().is_err() && second.tell().is_ok());
-        assert!(other.tell().is_err());
-        assert!(failures.tell(|_| true).is_ok());
+        let (first, second, other) = (failed("first"), failed("second"), failed("other"));
+        failures.add(0, first);
+        failures.add(0, Arc::clone(&second));
+        failures.add(1, Arc::clone(&other));
+        assert_eq!(told(failures.tell(|stream| stream == 2)), "");
+        assert_eq!(told(failures.tell(|stream| stream == 0)), "first");
+        assert_eq!(told(failures.tell(|stream| stream == 0)), "");
+        assert_eq!(told(second.tell()), "second");
+        assert_eq!(told(second.tell()), "");
+        assert_eq!(told(other.tell()), "other");
+        assert_eq!(told(failures.tell(|_| true)), "");
+    }
+
+    #[test]
+    fn an_error_that_was_told_hides_no_other() {
+        let failures = Failures::default();
+        let (first, second) = (failed("first"), failed("second"));
+        failures.add(0, Arc::clone(&first));
+        failures.add(0, second);
+        assert_eq!(told(first.tell()), "first");
+        assert_eq!(told(failures.tell(|stream| stream == 0)), "second");
+        let third = failed("third");
+        failures.add(0, Arc::clone(&third));
+        assert_eq!(told(third.tell()), "third");
+        failures.add(0, failed("fourth"));
+        assert_eq!(told(failures.tell(|_| true)), "fourth");
+    }
+
+    #[test]
+    fn a_memory_knows_the_failures_of_its_writers() {
+        let mut writers = Writers::default();
+        let pending = Arc::new(Failure::default());
+        writers.add(&pending);
+        for _ in 0..100 {
+            writers.add(&failed("a later one"));
+            let right = Failure::default();
+            right.settle(Ok(()));
+            writers.add(&Arc::new(right));
+        }
+        assert!(writers.0.len() < 10, "{}", writers.0.len());
+        pending.settle(Err(Error::Invalid("the first".to_string())));
+        assert_eq!(told(writers.tell()), "the first");
+        assert_eq!(told(pending.tell()), "");
+        assert_eq!(told(writers.tell()), "a later one");
+        writers.clear();
+        assert_eq!(told(writers.tell()), "");
     }
 }

@@ -5,15 +5,16 @@
     reason = "a launch without bounds checks is the caller's promise"
 )]
 
+mod explain;
+
 use std::fmt;
 use std::sync::Arc;
 
-use exactile_core::diagnostic::Loc;
-use exactile_core::interp::memory::{program_coordinates, program_count};
-use exactile_core::interp::{self, Fault, FaultKind};
+use exactile_core::interp;
+use exactile_core::interp::memory::program_count;
 use exactile_core::ir::Grid;
 use exactile_core::lang::is_tracing;
-use exactile_core::launch::{Argument, Input, Launch, LaunchError, Passed};
+use exactile_core::launch::{Argument, Launch, LaunchError, Passed};
 use exactile_core::target::{Bounds, BoundsError};
 use exactile_core::verify::BlockFunc;
 use exactile_cranelift::StandardFloats;
@@ -24,29 +25,37 @@ use crate::arguments::{Arguments, BoundArguments};
 use crate::bound::{Absent, Bound, FEW};
 use crate::buffer::Storage;
 use crate::cache::{Cache, Identity};
-use crate::code::{Accessed, Code, Runs, Sites};
+use crate::code::{Code, Runs, Sites};
 use crate::compile::Prepared;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::failure::Failure;
 use crate::grid::IntoGrid;
 use crate::kernel::Kernel;
 use crate::proofs::Reach;
 use crate::stream::Queue;
+use explain::{Cause, out_of_bounds};
 
 impl<P> Kernel<P> {
-    /// Runs the kernel over `grid`, one program for each point, with every access checked, and waits for the end.
+    /// Runs the kernel over `grid`, one program for each point, with every access checked, and waits for the end of
+    /// all that is in the queue.
     ///
     /// # Errors
-    /// Those of [`Kernel::launch`], the ones that it leaves for later included.
+    /// Those of [`Kernel::launch`], and what the programs of this run do wrong, which nobody else is told. Errors of
+    /// earlier launches stay for who waits for the stream.
     pub fn run<'a>(
         &self,
         queue: &impl Queue,
         grid: impl IntoGrid,
         arguments: impl Arguments<'a, P>,
     ) -> Result<()> {
-        self.launch(queue, grid, arguments)?;
         let (device, stream) = queue.place();
-        device.wait_for(stream)
+        let failure = self.start(device, stream, grid, arguments, Told::Runner)?;
+        if device.is_recording() {
+            return Ok(());
+        }
+        device.finish(stream)?;
+        failure.map_or(Ok(()), |failure| failure.tell())
     }
 
     /// Puts the kernel over `grid`, one program for each point, with every access checked, into a [`Stream`], or into
@@ -63,9 +72,9 @@ impl<P> Kernel<P> {
     ///
     /// # Errors
     /// Here, what is wrong with the kernel, the device or the arguments. What the programs do wrong, such as an access
-    /// out of bounds, is told once, by what waits for them next: [`Stream::synchronize`], [`Device::synchronize`],
-    /// [`Kernel::run`], or a read of what they wrote, such as [`Buffer::to_vec`](crate::Buffer::to_vec). Of several
-    /// such errors in a stream the first one is told.
+    /// out of bounds, is told once, by what waits for them next: [`Stream::synchronize`], [`Device::synchronize`], or
+    /// a read of what they wrote, such as [`Buffer::to_vec`](crate::Buffer::to_vec). Of several such errors in a
+    /// stream the first one is told.
     ///
     /// [`Stream`]: crate::Stream
     /// [`Stream::synchronize`]: crate::Stream::synchronize
@@ -76,6 +85,19 @@ impl<P> Kernel<P> {
         arguments: impl Arguments<'a, P>,
     ) -> Result<()> {
         let (device, stream) = queue.place();
+        self.start(device, stream, grid, arguments, Told::Stream)
+            .map(drop)
+    }
+
+    /// Puts a checked launch into a stream. What became of it, unless nothing can.
+    fn start<'a>(
+        &self,
+        device: &Device,
+        stream: usize,
+        grid: impl IntoGrid,
+        arguments: impl Arguments<'a, P>,
+        told: Told,
+    ) -> Result<Option<Arc<Failure>>> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
         let mut bound = BoundArguments::default();
@@ -87,7 +109,7 @@ impl<P> Kernel<P> {
         let request = self.request(&launch, absent);
         if device.is_recording() {
             device.note(request.job(&launch, self.tracer(absent.clone()), Needed::Safe));
-            return Ok(());
+            return Ok(None);
         }
         let reach = Reach::of(&launch);
         let place = request.place(device, Some(&reach));
@@ -96,10 +118,11 @@ impl<P> Kernel<P> {
             let code = prepared.code(device, Bounds::Unchecked, &launch)?;
             // SAFETY: a checked launch of the same IR with the same grid, scalars and lengths had
             // every access in bounds, and the accesses depend on nothing else.
-            return unsafe { run(device, stream, code, &launch, arguments, None) };
+            return unsafe { run(device, (stream, told), code, &launch, arguments, None) };
         }
         let proves = prepared.is_provable.then_some((&place, reach));
-        run_checked(device, stream, prepared, &launch, arguments, proves)
+        let told = (stream, told);
+        run_checked(device, told, prepared, &launch, arguments, proves)
     }
 
     /// [`Kernel::launch`] without bounds checks.
@@ -130,7 +153,17 @@ impl<P> Kernel<P> {
         let prepared = place.prepared(|| self.trace_without(absent))?;
         let code = prepared.code(device, Bounds::Unchecked, &launch)?;
         // SAFETY: handed on to the caller.
-        unsafe { run(device, stream, code, &launch, arguments, None) }
+        unsafe {
+            run(
+                device,
+                (stream, Told::Stream),
+                code,
+                &launch,
+                arguments,
+                None,
+            )
+        }
+        .map(drop)
     }
 
     fn request(&self, launch: &Launch<'_>, absent: &Absent) -> Request {
@@ -167,45 +200,58 @@ pub(crate) fn refuse_in_trace(kernel: &str) -> Result<()> {
 /// Puts code that checks every access into a stream. Once it has ended without an error, it proves what `proves` says.
 pub(crate) fn run_checked(
     device: &Device,
-    stream: usize,
+    place: (usize, Told),
     prepared: &Prepared,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
     proves: Option<(&Place<'_>, Reach)>,
-) -> Result<()> {
+) -> Result<Option<Arc<Failure>>> {
     let code = prepared.code(device, Bounds::Checked, launch)?;
     // SAFETY: every access is checked, or to a tile of a tensor that this launch has shown to lie in its
     // memory.
-    unsafe { run(device, stream, code, launch, arguments, proves) }
+    unsafe { run(device, place, code, launch, arguments, proves) }
 }
 
-/// Puts compiled code into a stream; on the host it has ended when this returns.
+/// Who is told the error of a launch first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Told {
+    /// The one who runs it, and waits for it.
+    Runner,
+    /// Who waits for its stream, or reads what it wrote.
+    Stream,
+}
+
+/// Puts compiled code into a stream; on the host it has ended when this returns. What became of it, unless nothing can.
 ///
 /// # Safety
 /// Accesses that the code does not check lie inside their arguments.
 unsafe fn run(
     device: &Device,
-    stream: usize,
+    (stream, told): (usize, Told),
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
     proves: Option<(&Place<'_>, Reach)>,
-) -> Result<()> {
+) -> Result<Option<Arc<Failure>>> {
     check_places(device, arguments)?;
     let grid = launch.grid;
     if grid.contains(&0) {
-        return Ok(());
+        return Ok(None);
     }
     if let (Runs::Gpu(gpu_code), Some(gpu)) = (&*code.runs, device.gpu()) {
         let checked = gpu_code
             .has_bounds_checks()
-            .then(|| Checked::new(device, code, launch, proves));
+            .then(|| Checked::new(device, code, launch, proves, told));
+        let failure = checked.as_ref().map(|checked| Arc::clone(&checked.failure));
         let memories = arguments.iter().filter_map(Bound::uses);
         let (list, number) = (launch.arguments, stream);
         // SAFETY: handed on to the caller; the memory is that of buffers of the device.
         let queued = unsafe { gpu.launch(number, gpu_code, grid, list, memories, checked) };
-        return queued
-            .map_err(|error| launch_error(&code.name, LaunchError::Device(error.to_string())));
+        queued.map_err(|error| launch_error(&code.name, LaunchError::Device(error.to_string())))?;
+        if let Some(failure) = &failure {
+            note_writer(arguments, failure);
+        }
+        return Ok(failure);
     }
     let mut list = SmallVec::new();
     host_arguments(arguments, &mut list)?;
@@ -217,17 +263,24 @@ unsafe fn run(
             if let Some((place, reach)) = proves {
                 place.prove(reach);
             }
-            Ok(())
+            Ok(None)
         }
-        Err(failure) if failure.is_found_by_programs() => {
-            let error = failure.explain(&code.name, &code.sites, launch);
-            let failure = device.fail(stream, error);
-            for argument in arguments {
-                argument.fail(&failure);
+        Err(cause) if cause.is_found_by_programs() => {
+            let failure = Arc::<Failure>::default();
+            failure.settle(Err(cause.explain(&code.name, &code.sites, launch)));
+            note_writer(arguments, &failure);
+            if told == Told::Stream {
+                device.fail(stream, &failure);
             }
-            Ok(())
+            Ok(Some(failure))
         }
-        Err(failure) => Err(failure.explain(&code.name, &code.sites, launch)),
+        Err(cause) => Err(cause.explain(&code.name, &code.sites, launch)),
+    }
+}
+
+fn note_writer(arguments: &mut [Bound<'_>], failure: &Arc<Failure>) {
+    for argument in arguments {
+        argument.note_writer(failure);
     }
 }
 
@@ -239,6 +292,8 @@ pub(crate) struct Checked {
     grid: Grid,
     arguments: SmallVec<[Passed; FEW]>,
     proof: Option<Proof>,
+    told: Told,
+    failure: Arc<Failure>,
 }
 
 impl Checked {
@@ -247,6 +302,7 @@ impl Checked {
         code: &Code,
         launch: &Launch<'_>,
         proves: Option<(&Place<'_>, Reach)>,
+        told: Told,
     ) -> Self {
         Self {
             cache: Arc::clone(device.cache()),
@@ -255,68 +311,32 @@ impl Checked {
             grid: launch.grid,
             arguments: launch.arguments.into(),
             proof: proves.map(|(place, reach)| place.proof(reach)),
+            told,
+            failure: Arc::default(),
         }
     }
 
-    /// The launch has ended, with this access out of bounds if any.
+    /// The launch has ended, with this access out of bounds if any. Its failure if who waits for its stream is to be
+    /// told.
     #[cfg_attr(not(feature = "nvptx"), expect(dead_code, reason = "a GPU ends it"))]
-    pub(crate) fn ended(self, error: Option<BoundsError>) -> Result<()> {
-        let launch = Launch::new(self.grid, &self.arguments);
-        match error {
-            Some(error) => Err(out_of_bounds(&self.name, &self.sites, &launch, error)),
-            None => {
-                if let Some(proof) = self.proof {
-                    proof.holds(&self.cache);
-                }
-                Ok(())
+    pub(crate) fn ended(self, error: Option<BoundsError>) -> Option<Arc<Failure>> {
+        let Some(error) = error else {
+            self.failure.settle(Ok(()));
+            if let Some(proof) = self.proof {
+                proof.holds(&self.cache);
             }
-        }
+            return None;
+        };
+        let launch = Launch::new(self.grid, &self.arguments);
+        let error = out_of_bounds(&self.name, &self.sites, &launch, error);
+        self.failure.settle(Err(error));
+        (self.told == Told::Stream).then_some(self.failure)
     }
 }
 
 impl fmt::Debug for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Checked({}, {:?})", self.name, self.grid)
-    }
-}
-
-/// Why a launch failed, before it is put into the words of the source.
-pub(crate) enum Failure {
-    /// Compiled code could not run, or found an access out of bounds.
-    Launch(LaunchError),
-    /// An interpreter stopped.
-    Fault(Fault),
-}
-
-impl From<LaunchError> for Failure {
-    fn from(error: LaunchError) -> Self {
-        Self::Launch(error)
-    }
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-impl Failure {
-    /// Whether a GPU could tell it only after the launch was queued.
-    fn is_found_by_programs(&self) -> bool {
-        match self {
-            Self::Launch(error) => matches!(error, LaunchError::OutOfBounds(_)),
-            Self::Fault(fault) => !matches!(fault.kind, FaultKind::Launch(_)),
-        }
-    }
-
-    fn explain(self, name: &str, sites: &Sites, launch: &Launch<'_>) -> Error {
-        match self {
-            Self::Fault(fault) => fault_error(fault, launch.grid),
-            Self::Launch(LaunchError::OutOfBounds(error)) => {
-                out_of_bounds(name, sites, launch, error)
-            }
-            Self::Launch(source) => launch_error(name, source),
-        }
     }
 }
 
@@ -347,7 +367,7 @@ unsafe fn run_on_host(
     runs: &Runs,
     grid: Grid,
     arguments: &mut [Argument<'_>],
-) -> Result<(), Failure> {
+) -> Result<(), Cause> {
     // Machine code sets it on each of its threads.
     let _floats = StandardFloats::new();
     match runs {
@@ -375,44 +395,6 @@ unsafe fn run_on_host(
     Ok(())
 }
 
-/// An access out of bounds or a failed assertion in the words of the source.
-fn out_of_bounds(name: &str, sites: &Sites, launch: &Launch<'_>, error: BoundsError) -> Error {
-    let site = sites.get(error.site);
-    if let Some((loc, Accessed::Assertion(message))) = site {
-        return Error::Assertion {
-            kernel: name.to_string(),
-            loc: loc.clone(),
-            message: message.clone(),
-            program: program_coordinates(launch.grid, error.program),
-            element: error.element,
-        };
-    }
-    let described = site.and_then(|(_, accessed)| match accessed {
-        Accessed::Assertion(_) => None,
-        Accessed::Axis(axis, extent) => {
-            Some((format!("gather axis {}", axis.0), extent.cast_unsigned()))
-        }
-        Accessed::Memory {
-            parameter,
-            dtype,
-            name,
-        } => {
-            let length = launch.input(Input::Length(*parameter, *dtype))?;
-            Some((name.clone(), length))
-        }
-    });
-    let (argument, length) = described.unwrap_or_default();
-    Error::OutOfBounds {
-        kernel: name.to_string(),
-        loc: site.map_or_else(Loc::none, |(loc, _)| loc.clone()),
-        argument,
-        length,
-        program: program_coordinates(launch.grid, error.program),
-        element: error.element,
-        offset: error.offset,
-    }
-}
-
 fn check_places(device: &Device, arguments: &[Bound<'_>]) -> Result<()> {
     for (index, argument) in arguments.iter().enumerate() {
         if let Some(place) = argument.device()
@@ -428,51 +410,6 @@ fn check_places(device: &Device, arguments: &[Bound<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// What an interpreter found, as launches of compiled code report it.
-fn fault_error(fault: Fault, grid: Grid) -> Error {
-    match fault.kind {
-        FaultKind::Launch(source) => Error::Launch {
-            kernel: fault.kernel,
-            source,
-        },
-        FaultKind::OutOfBounds {
-            buffer,
-            element,
-            index,
-            length,
-        } => Error::OutOfBounds {
-            kernel: fault.kernel,
-            loc: fault.loc,
-            argument: buffer,
-            length,
-            program: program_coordinates(grid, fault.program),
-            element,
-            offset: index,
-        },
-        FaultKind::Assertion { message, element } => Error::Assertion {
-            kernel: fault.kernel,
-            loc: fault.loc,
-            message,
-            program: program_coordinates(grid, fault.program),
-            element,
-        },
-        FaultKind::SharedByPrograms { .. }
-        | FaultKind::Race { .. }
-        | FaultKind::Uninitialised { .. }
-        | FaultKind::UnderWay { .. }
-        | FaultKind::Unfinished { .. }
-        | FaultKind::Unaligned { .. }
-        | FaultKind::Divergent { .. }
-        | FaultKind::NoSuchLane { .. }
-        | FaultKind::TooLong(_)
-        | FaultKind::Undefined { .. }
-        | FaultKind::Deadlock(_)
-        | FaultKind::Transfer(_)
-        | FaultKind::Slot(_)
-        | FaultKind::Endless(_) => Error::Fault(fault),
-    }
-}
-
 /// The arguments do not fit the kernel.
 pub(crate) fn arguments_error(kernel: &str, message: impl Into<String>) -> Error {
     launch_error(kernel, LaunchError::Arguments(message.into()))
@@ -484,6 +421,3 @@ fn launch_error(kernel: &str, source: LaunchError) -> Error {
         source,
     }
 }
-
-#[cfg(all(test, target_arch = "x86_64"))]
-mod tests;

@@ -112,7 +112,7 @@ impl Stream {
     ///
     /// # Errors
     /// The first error of a launch in this stream that nobody was told, as [`Kernel::launch`](crate::Kernel::launch)
-    /// describes it.
+    /// describes it; [`Kernel::run`](crate::Kernel::run) tells its own.
     pub fn synchronize(&self) -> Result<()> {
         self.device.wait_for(self.line.number)
     }
@@ -174,7 +174,7 @@ impl Event {
     /// to about half a microsecond.
     ///
     /// # Errors
-    /// Where the two points are of different devices.
+    /// Where one point is of a GPU and the other one of another device. All devices on the host have one clock.
     pub fn seconds_since(&self, earlier: &Self) -> Result<f64> {
         match (&self.point, &earlier.point) {
             (At::Host(this), At::Host(earlier)) => {

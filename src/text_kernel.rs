@@ -19,7 +19,7 @@ use crate::buffer::Storage;
 use crate::cache::Identity;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::launch::{arguments_error, refuse_in_trace, run_checked};
+use crate::launch::{Told, arguments_error, refuse_in_trace, run_checked};
 use crate::listing::{self, ListingStage};
 use crate::stream::DEFAULT;
 
@@ -122,9 +122,11 @@ impl TextKernel {
         }
         let place = request.place(device, None);
         let prepared = place.prepared(|| Ok(self.func.clone()))?;
-        run_checked(device, DEFAULT, prepared, &launch, &mut bound, None)?;
+        let place = (DEFAULT, Told::Runner);
+        let failure = run_checked(device, place, prepared, &launch, &mut bound, None)?;
         drop(bound);
-        device.synchronize()?;
+        device.finish(DEFAULT)?;
+        failure.map_or(Ok(()), |failure| failure.tell())?;
         for (parameter, storage) in self.func.parameters.iter().zip(&storages) {
             if let (Uploaded::Memory(storage), Access::ReadWrite) = (storage, parameter.access)
                 && let Some(TextArgument::Array(array)) = arguments.get_mut(&parameter.name)

@@ -21,16 +21,20 @@ pub(super) struct Queues {
     list: Vec<Line>,
     /// Numbers of streams that nobody has any more. What is in them still runs.
     free: Vec<usize>,
+    /// How often a stream was handed out.
+    handed_out: usize,
 }
 
 /// A stream.
 #[derive(Debug)]
 struct Line {
     stream: Arc<Stream>,
+    /// Under which number its errors are kept, another one for each who has it.
+    owner: usize,
     /// Recorded after all work, in turns; none while there is one stream.
     ends: Vec<Event>,
     /// Of checked launches, once there was one.
-    records: Option<Records<(Use, Checked)>>,
+    records: Option<Records<(usize, Checked)>>,
 }
 
 /// A point in a stream of a GPU.
@@ -64,6 +68,7 @@ impl Queues {
     fn add(&mut self, stream: Arc<Stream>, ends: Vec<Event>) -> usize {
         self.list.push(Line {
             stream,
+            owner: DEFAULT,
             ends,
             records: None,
         });
@@ -100,18 +105,18 @@ impl Queues {
         &mut self,
         number: usize,
         memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)> + Clone,
-        work: impl FnOnce(&mut Line, Use) -> Result<()>,
+        work: impl FnOnce(&mut Line) -> Result<()>,
     ) -> Result<()> {
         if !self.are_several() {
-            let used = self.order.next(number);
-            return work(&mut self.list[number], used);
+            self.order.next(number);
+            return work(&mut self.list[number]);
         }
         for (uses, access) in memories.clone() {
             self.wait_for(number, uses, access)?;
         }
         let used = self.order.next(number);
         // A part of the work may be queued even where it fails.
-        let done = work(&mut self.list[number], used);
+        let done = work(&mut self.list[number]);
         self.record(used)?;
         for (uses, access) in memories {
             locked(uses).note(access, used);
@@ -153,6 +158,8 @@ impl Gpu {
                 queues.add(Arc::new(stream), ends)
             }
         };
+        queues.handed_out += 1;
+        queues.list[number].owner = queues.handed_out;
         // What ran before there were two is written down nowhere.
         let used = queues.order.next(DEFAULT);
         queues.record(used)?;
@@ -182,14 +189,14 @@ impl Gpu {
         let kernel = &code.kernel;
         let mut queues = self.queues();
         let Some(checked) = checked else {
-            return queues.put(number, memories, |line, _| {
+            return queues.put(number, memories, |line| {
                 // SAFETY: handed on to the caller; the order was kept.
                 unsafe { kernel.launch(&line.stream, grid, arguments) }.map_err(failed)?;
                 self.mark_end(&line.stream)
             });
         };
-        self.see_ends(&mut queues.list[number])?;
-        queues.put(number, memories, |line, used| {
+        self.see_ends(&mut queues.list[number], true)?;
+        queues.put(number, memories, |line| {
             let records = match &mut line.records {
                 Some(records) => records,
                 none => none.insert(self.context.records().map_err(failed)?),
@@ -197,43 +204,49 @@ impl Gpu {
             // SAFETY: as above.
             unsafe { records.launch(&line.stream, kernel, grid, arguments) }.map_err(failed)?;
             self.mark_end(&line.stream)?;
-            records.end(&line.stream, (used, checked)).map_err(failed)
+            let payload = (line.owner, checked);
+            records.end(&line.stream, payload).map_err(failed)
         })
     }
 
-    /// Looks at checked launches that have ended, and waits for the first one where there is no room for another.
-    fn see_ends(&self, line: &mut Line) -> Result<()> {
+    /// Looks at checked launches that have ended; `for_another`: waits for the first one where there is no room for one
+    /// more.
+    fn see_ends(&self, line: &mut Line, for_another: bool) -> Result<()> {
         let Some(records) = &mut line.records else {
             return Ok(());
         };
         loop {
-            let is_full = records.are_full();
-            let ended = records.take_first(&line.stream, is_full).map_err(failed)?;
-            let Some(((used, checked), error)) = ended else {
+            let waits = for_another && records.are_full();
+            let ended = records.take_first(&line.stream, waits).map_err(failed)?;
+            let Some(((owner, checked), error)) = ended else {
                 return Ok(());
             };
-            if let Err(error) = checked.ended(error) {
-                self.failures.add(used, error);
+            if let Some(failure) = checked.ended(error) {
+                self.failures.add(owner, failure);
             }
         }
     }
 
-    /// Tells an error of the work that a stream has seen, all of which has ended.
-    fn settle(&self, number: usize) -> Result<()> {
+    /// Looks at what has ended in all streams.
+    fn see_all_ends(&self) -> Result<()> {
         let mut queues = self.queues();
-        for line in &mut queues.list {
-            self.see_ends(line)?;
-        }
-        self.failures
-            .tell(|used| queues.order.has_seen(number, used))
+        let mut lines = queues.list.iter_mut();
+        lines.try_for_each(|line| self.see_ends(line, false))
+    }
+
+    /// Waits for all work in a stream.
+    pub(crate) fn finish(&self, number: usize) -> Result<()> {
+        // Others go on meanwhile.
+        let stream = Arc::clone(&self.queues().list[number].stream);
+        stream.synchronize().map_err(failed)?;
+        self.see_ends(&mut self.queues().list[number], false)
     }
 
     /// Waits for all work in a stream, and tells an error of it.
     pub(crate) fn wait_for_stream(&self, number: usize) -> Result<()> {
-        // Others go on meanwhile.
-        let stream = Arc::clone(&self.queues().list[number].stream);
-        stream.synchronize().map_err(failed)?;
-        self.settle(number)
+        self.finish(number)?;
+        let owner = self.queues().list[number].owner;
+        self.failures.tell(|stream| stream == owner)
     }
 
     /// Waits for all work, and tells an error of it.
@@ -246,9 +259,7 @@ impl Gpu {
         for stream in streams {
             stream.synchronize().map_err(failed)?;
         }
-        for line in &mut self.queues().list {
-            self.see_ends(line)?;
-        }
+        self.see_all_ends()?;
         self.failures.tell(|_| true)
     }
 
@@ -274,13 +285,14 @@ impl GpuMemory {
         self.gpu.queues().wait_for(DEFAULT, &self.uses, access)
     }
 
-    /// A copy of all bytes, after the work before it. Tells an error of that work.
+    /// A copy of all bytes, after the work before it. Tells an error of what wrote them.
     pub(super) fn copy_to(&self, bytes: &mut [u8]) -> Result<()> {
         self.order(Access::Read)?;
         // It ends before anybody can write the memory.
         let copied = self.buffer.copy_to_host(bytes, &self.gpu.stream);
         copied.map_err(failed)?;
-        self.gpu.settle(DEFAULT)
+        self.gpu.see_all_ends()?;
+        self.writers.tell()
     }
 
     /// Overwrites all bytes, after the work before it.
@@ -295,9 +307,15 @@ impl GpuMemory {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let Self { gpu, buffer, uses } = self;
+        let Self {
+            gpu,
+            buffer,
+            uses,
+            writers,
+        } = self;
+        writers.clear();
         let memories = std::iter::once((&*uses, Access::ReadWrite));
-        gpu.queues().put(DEFAULT, memories, |line, _| {
+        gpu.queues().put(DEFAULT, memories, |line| {
             buffer.fill(byte, &line.stream).map_err(failed)
         })
     }

@@ -14,6 +14,8 @@ mod examples;
 mod exits;
 mod filetests;
 mod grid;
+#[cfg(target_arch = "x86_64")]
+mod host_flags;
 #[cfg(feature = "nvptx")]
 mod kept;
 mod language;

@@ -46,7 +46,7 @@ const UNSAFE_FILES: &[&str] = &[
     "src/cuda/queues.rs",
     "src/cuda_absent.rs",
     "src/launch.rs",
-    "src/launch/tests.rs",
+    "tests/suite/host_flags.rs",
 ];
 
 /// The packages, lowest level first. A package uses those of lower levels.

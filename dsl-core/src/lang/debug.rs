@@ -12,8 +12,8 @@ use crate::ir::{Op, op};
 
 /// Fails the launch unless the condition, a tile or a scalar, holds in every element.
 ///
-/// The launch returns `Error::Assertion` with the message, this line, the program and the first element that does
-/// not hold: of several failures the first in the order of programs, then lines, then elements. On a GPU the thread
+/// What waits for the launch returns `Error::Assertion` with the message, this line, the program and the first element
+/// that does not hold: of several failures the first in the order of programs, then lines, then elements. On a GPU the thread
 /// block ends there. What the kernel writes is unspecified then, as where an access is out of bounds.
 ///
 /// Elements that do not count are let through by the condition: `device_assert(!mask | (x > 0.0), "..")`. Like bounds,

@@ -76,6 +76,18 @@ pub const CHECKS: &[Check] = &[
         run: errors_stay_in_their_stream,
     },
     Check {
+        name: "each error is told, though others were told before",
+        run: told_errors_hide_none,
+    },
+    Check {
+        name: "who runs a kernel is told its error, and nobody else is",
+        run: runs_tell_their_own,
+    },
+    Check {
+        name: "a stream that is used again tells nothing of its former owner",
+        run: streams_forget_their_owners,
+    },
+    Check {
         name: "more launches may be under way than there are records of errors",
         run: many_checked_launches,
     },
@@ -219,6 +231,9 @@ fn errors_stay_in_their_stream(device: &Device) -> Result<()> {
     look_elsewhere(Default::default()).launch(&other, 1, (&x, &inside, &mut z))?;
     other.synchronize()?;
     z.to_vec()?;
+    // It waits for the other one, and tells nothing of it.
+    mix(Default::default()).launch(&other, 1, (&y, &mut z, 1))?;
+    other.synchronize()?;
     look_elsewhere(Default::default()).launch(&other, 1, (&x, &outside, &mut z))?;
     expect(
         is_of(&one.synchronize(), "look_up"),
@@ -230,6 +245,119 @@ fn errors_stay_in_their_stream(device: &Device) -> Result<()> {
         "the device tells no error",
     )?;
     device.synchronize()
+}
+
+/// A read tells of the launches that wrote the array, and what comes after is told as well.
+fn told_errors_hide_none(device: &Device) -> Result<()> {
+    let [x, inside, outside, mut y] = lookups(device)?;
+    let mut z = Buffer::<i32>::zeros(device, LEN)?;
+    let wrong =
+        |y: &mut Buffer<i32>| look_up(Default::default()).launch(device, 1, (&x, &outside, y));
+    let elsewhere = |z: &mut Buffer<i32>| {
+        look_elsewhere(Default::default()).launch(device, 1, (&x, &outside, z))
+    };
+    wrong(&mut y)?;
+    expect(is_of(&y.to_vec(), "look_up"), "a read tells no error")?;
+    let told = look_elsewhere(Default::default()).run(device, 1, (&x, &outside, &mut z));
+    expect(
+        is_of(&told, "look_elsewhere"),
+        "`run` tells no error after a read",
+    )?;
+    wrong(&mut y)?;
+    expect(
+        is_of(&y.to_vec(), "look_up"),
+        "a second read tells no error",
+    )?;
+    elsewhere(&mut z)?;
+    let told = device.synchronize();
+    expect(
+        is_of(&told, "look_elsewhere"),
+        "a device tells no error after a read",
+    )?;
+    z.copy_from_slice(&[0; LEN])?;
+    wrong(&mut y)?;
+    elsewhere(&mut z)?;
+    // A right launch after it does not make the array right.
+    look_up(Default::default()).launch(device, 1, (&x, &inside, &mut z))?;
+    expect(
+        is_of(&y.to_vec(), "look_up"),
+        "the first read tells no error",
+    )?;
+    expect(
+        is_of(&z.to_vec(), "look_elsewhere"),
+        "the other read tells no error",
+    )?;
+    device.synchronize()?;
+    wrong(&mut y)?;
+    elsewhere(&mut z)?;
+    expect(
+        is_of(&z.to_vec(), "look_elsewhere"),
+        "the last one is not told first",
+    )?;
+    expect(
+        is_of(&device.synchronize(), "look_up"),
+        "the one before it is lost",
+    )?;
+    device.synchronize()
+}
+
+fn runs_tell_their_own(device: &Device) -> Result<()> {
+    let [x, inside, outside, mut y] = lookups(device)?;
+    let mut z = Buffer::<i32>::zeros(device, LEN)?;
+    look_up(Default::default()).launch(device, 1, (&x, &outside, &mut y))?;
+    look_elsewhere(Default::default()).run(device, 1, (&x, &inside, &mut z))?;
+    let told = look_elsewhere(Default::default()).run(device, 1, (&x, &outside, &mut z));
+    expect(
+        is_of(&told, "look_elsewhere"),
+        "`run` tells no error of its own",
+    )?;
+    expect(
+        is_of(&device.synchronize(), "look_up"),
+        "the launch before it is lost",
+    )?;
+    device.synchronize()?;
+    let run = |right: bool| -> Result<()> {
+        let [x, inside, outside, mut y] = lookups(device)?;
+        for _ in 0..30 {
+            let index = if right { &inside } else { &outside };
+            let told = look_up(Default::default()).run(device, 1, (&x, index, &mut y));
+            let same = if right {
+                told.is_ok()
+            } else {
+                is_of(&told, "look_up")
+            };
+            expect(same, "a thread is told the error of another")?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let run = &run;
+        let threads: Vec<_> = (0..4)
+            .map(|index| scope.spawn(move || run(index % 2 == 0)))
+            .collect();
+        let panicked = |_| Err(Error::Mismatch("a thread panicked".to_string()));
+        let mut ended = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(panicked));
+        ended.try_for_each(|ended| ended)
+    })?;
+    device.synchronize()
+}
+
+fn streams_forget_their_owners(device: &Device) -> Result<()> {
+    let [x, inside, outside, mut y] = lookups(device)?;
+    let mut z = Buffer::<i32>::zeros(device, LEN)?;
+    let former = device.stream()?;
+    look_up(Default::default()).launch(&former, 1, (&x, &outside, &mut y))?;
+    drop(former);
+    let next = device.stream()?;
+    look_elsewhere(Default::default()).launch(&next, 1, (&x, &inside, &mut z))?;
+    next.synchronize()?;
+    expect(
+        is_of(&device.synchronize(), "look_up"),
+        "the error of a former owner is lost",
+    )?;
+    next.synchronize()
 }
 
 fn many_checked_launches(device: &Device) -> Result<()> {

@@ -4,8 +4,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::prelude::*;
-use crate::{Array, Error, ListingStage, Result, Tolerance, assert_bits_equal, compare_within};
+use exactile::internals::forget_code;
+use exactile::prelude::*;
+use exactile::{Array, Error, ListingStage, Result, Tolerance, assert_bits_equal, compare_within};
 
 #[kernel]
 fn halves(x: Ptr<f32>, y: PtrMut<f32>) {
@@ -94,6 +95,6 @@ fn a_kernel_that_is_traced_anew_is_checked_anew() {
     launch().expect("runs");
     launch().expect("is proved");
     GREW.store(true, Ordering::Relaxed);
-    device.cache().forget_code();
+    forget_code(&device);
     assert!(matches!(launch(), Err(Error::OutOfBounds { .. })));
 }
