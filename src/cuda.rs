@@ -51,7 +51,10 @@ impl Gpu {
         let context = Context::new(ordinal).map_err(failed)?;
         let stream = Arc::new(context.stream().map_err(failed)?);
         Ok(Arc::new(Self {
-            queues: Mutex::new(Queues::new(Arc::clone(&stream))),
+            queues: Mutex::new(Queues::new(
+                Arc::clone(&stream),
+                context.records().map_err(failed)?,
+            )),
             failures: Failures::default(),
             stream,
             end: Mutex::new(None),

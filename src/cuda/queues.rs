@@ -25,6 +25,9 @@ pub(super) struct Queues {
     handed_out: usize,
 }
 
+/// The checked launches of a stream, each with the number under which its error is kept.
+pub(super) type Ends = Records<(usize, Checked)>;
+
 /// A stream.
 #[derive(Debug)]
 struct Line {
@@ -33,8 +36,8 @@ struct Line {
     owner: usize,
     /// Recorded after all work, in turns; none while there is one stream.
     ends: Vec<Event>,
-    /// Of checked launches, once there was one.
-    records: Option<Records<(usize, Checked)>>,
+    /// Of checked launches.
+    records: Ends,
 }
 
 /// A point in a stream of a GPU.
@@ -59,18 +62,18 @@ impl Point {
 }
 
 impl Queues {
-    pub(super) fn new(stream: Arc<Stream>) -> Self {
+    pub(super) fn new(stream: Arc<Stream>, records: Ends) -> Self {
         let mut queues = Self::default();
-        queues.add(stream, Vec::new());
+        queues.add(stream, Vec::new(), records);
         queues
     }
 
-    fn add(&mut self, stream: Arc<Stream>, ends: Vec<Event>) -> usize {
+    fn add(&mut self, stream: Arc<Stream>, ends: Vec<Event>, records: Ends) -> usize {
         self.list.push(Line {
             stream,
             owner: DEFAULT,
             ends,
-            records: None,
+            records,
         });
         self.order.add()
     }
@@ -146,18 +149,23 @@ impl Gpu {
     /// A stream beside the others: its number.
     pub(crate) fn stream(&self) -> Result<usize> {
         let events = || (0..EVENTS).map(|_| self.context.mark().map_err(failed));
-        let mut queues = self.queues();
-        if queues.list[DEFAULT].ends.is_empty() {
-            queues.list[DEFAULT].ends = events().collect::<Result<_>>()?;
-        }
-        let number = match queues.free.pop() {
+        let free = self.queues().free.pop();
+        let number = match free {
             Some(number) => number,
             None => {
                 let stream = self.context.stream().map_err(failed)?;
                 let ends = events().collect::<Result<_>>()?;
-                queues.add(Arc::new(stream), ends)
+                // Making them waits for the device, while others launch.
+                let records = self.context.records().map_err(failed)?;
+                let default = events().collect::<Result<_>>()?;
+                let mut queues = self.queues();
+                if !queues.are_several() {
+                    queues.list[DEFAULT].ends = default;
+                }
+                queues.add(Arc::new(stream), ends, records)
             }
         };
+        let mut queues = self.queues();
         queues.handed_out += 1;
         queues.list[number].owner = queues.handed_out;
         // What ran before there were two is written down nowhere.
@@ -197,10 +205,7 @@ impl Gpu {
         };
         self.see_ends(&mut queues.list[number], true)?;
         queues.put(number, memories, |line| {
-            let records = match &mut line.records {
-                Some(records) => records,
-                none => none.insert(self.context.records().map_err(failed)?),
-            };
+            let records = &mut line.records;
             // SAFETY: as above.
             unsafe { records.launch(&line.stream, kernel, grid, arguments) }.map_err(failed)?;
             self.mark_end(&line.stream)?;
@@ -212,9 +217,7 @@ impl Gpu {
     /// Looks at checked launches that have ended; `for_another`: waits for the first one where there is no room for one
     /// more.
     fn see_ends(&self, line: &mut Line, for_another: bool) -> Result<()> {
-        let Some(records) = &mut line.records else {
-            return Ok(());
-        };
+        let records = &mut line.records;
         loop {
             let waits = for_another && records.are_full();
             let ended = records.take_first(&line.stream, waits).map_err(failed)?;
