@@ -7,6 +7,7 @@ use exactile_core::diagnostic::Diagnostics;
 use exactile_core::facts::Facts;
 use exactile_core::ir::Func;
 use exactile_core::launch::Launch;
+use exactile_core::passes::boxes::loads_boxes;
 use exactile_core::passes::conditions::Conditions;
 use exactile_core::passes::proof::accesses_ignore_memory;
 use exactile_core::pipeline;
@@ -21,7 +22,7 @@ use crate::cuda::{self, Gpu, GridMapping, Ptx};
 use crate::device::{Device, DeviceKind};
 use crate::disk::{Origin, Place};
 use crate::error::{Error, Result};
-use crate::shown::Shown;
+use crate::shown::{Shown, variant};
 use crate::slot::Slot;
 
 /// How long a stage of a compilation took.
@@ -37,6 +38,8 @@ pub struct StageTime {
 pub(crate) struct Prepared {
     /// What is lowered; for the interpreter, which runs the specification, what was traced.
     block: BlockFunc,
+    /// What is lowered in its place where boxes of arrays can be copied, if that is another.
+    boxed: Option<BlockFunc>,
     options: Options,
     /// Whether a checked launch without an error proves later ones in bounds: the accesses ignore memory.
     pub(crate) is_provable: bool,
@@ -45,8 +48,9 @@ pub(crate) struct Prepared {
     /// Of what a GPU runs.
     origin: Option<Origin>,
     shown: Shown,
-    /// Code by whether it checks bounds, by which conditions it relies on, and by whether it splits the grid itself.
-    codes: [[[[Slot<Code>; 2]; 2]; 2]; 2],
+    /// Code by whether it checks bounds, by which conditions it relies on, the last whether it copies boxes, and by
+    /// whether it splits the grid itself.
+    codes: [[[[[Slot<Code>; 2]; 2]; 2]; 2]; 2],
 }
 
 impl Prepared {
@@ -65,10 +69,13 @@ impl Prepared {
             compilation.done("trace", &traced);
             let origin = device.gpu().map(|_| Origin::of(&traced, facts));
             let is_provable = accesses_ignore_memory(&traced, options.determinism);
+            let target = device.target();
             let block = compilation.front(traced.clone(), device, options, facts)?;
-            let conditions = Conditions::of(&traced, &block, &device.target());
+            let boxed = compilation.boxed(&traced, &target, options, facts)?;
+            let conditions = Conditions::of(&traced, &block, boxed.as_deref(), &target);
             Ok(Self {
                 block,
+                boxed,
                 options: *options,
                 is_provable,
                 conditions,
@@ -97,9 +104,12 @@ impl Prepared {
             Bounds::Checked => &self.codes[0],
             Bounds::Unchecked => &self.codes[1],
         };
-        let by_grid = &by_bounds[usize::from(facts.apart)][usize::from(facts.inside)];
+        let by_boxes = &by_bounds[usize::from(facts.apart)][usize::from(facts.inside)];
+        let by_grid = &by_boxes[usize::from(facts.boxes)];
+        let boxed = self.boxed.as_ref().filter(|_| facts.boxes);
+        let block = boxed.unwrap_or(&self.block);
         by_grid[usize::from(grid != GridMapping::Direct)].get_or_make(|| {
-            let mut compilation = Compilation::of(&self.block);
+            let mut compilation = Compilation::of(block);
             let variant = variant(bounds, &facts, grid);
             compilation.shown = self.shown.variant(&variant);
             let options = Options {
@@ -113,7 +123,7 @@ impl Prepared {
                         origin.place(store, &gpu.target(), &options, &facts, grid)
                     });
                     let wanted = Wanted {
-                        block: &self.block,
+                        block,
                         options: &options,
                         facts: &facts,
                         grid,
@@ -121,7 +131,7 @@ impl Prepared {
                     };
                     compilation.on_gpu(gpu, device.cache(), &wanted)
                 }
-                (None, _) | (_, None) => compilation.on_host(&self.block, device, &options, &facts),
+                (None, _) | (_, None) => compilation.on_host(block, device, &options, &facts),
             };
             device.cache().spent(&compilation.times);
             if let Ok(code) = &made {
@@ -130,17 +140,6 @@ impl Prepared {
             made
         })
     }
-}
-
-/// Which of the codes of a kernel this is, in words that can stand in the name of a file.
-fn variant(bounds: Bounds, facts: &Facts, grid: GridMapping) -> String {
-    let bounds = match bounds {
-        Bounds::Checked => "checked",
-        Bounds::Unchecked => "unchecked",
-    };
-    let apart = if facts.apart { "" } else { "-meeting" };
-    let inside = if facts.inside { "" } else { "-outside" };
-    format!("{bounds}{apart}{inside}-{}", grid.name())
 }
 
 /// What code of a GPU is made of, and where it is kept on disk.
@@ -166,6 +165,10 @@ pub(crate) fn compile_times(
     compilation.begin("trace", &traced);
     let origin = Origin::of(&traced, facts);
     let block = compilation.prepare(traced, target, options, facts)?;
+    let facts = &Facts {
+        boxes: loads_boxes(&block),
+        ..facts.clone()
+    };
     let grid = GridMapping::Direct;
     let place = store.and_then(|store| origin.place(store, target, options, facts, grid));
     if place.as_ref().is_some_and(|place| place.find().is_some()) {
@@ -213,6 +216,7 @@ pub(crate) const ORDINARY: Facts = Facts {
     arguments: Vec::new(),
     apart: true,
     inside: true,
+    boxes: true,
 };
 
 impl Compilation {
@@ -263,6 +267,19 @@ impl Compilation {
                 self.prepare(traced, &device.target(), options, facts)
             }
         }
+    }
+
+    /// What is lowered where boxes of arrays can be copied, if that is another.
+    fn boxed(
+        &mut self,
+        traced: &BlockFunc,
+        target: &Target,
+        options: &Options,
+        facts: &Facts,
+    ) -> Result<Option<BlockFunc>> {
+        let observe = &mut |name: &'static str, func: &Func| self.done(name, func);
+        let boxed = pipeline::prepare_boxed(traced, target, options, facts, observe);
+        self.accepted(boxed)
     }
 
     /// Code of a device that runs on the host.

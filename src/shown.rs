@@ -10,14 +10,30 @@ use std::fs;
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 
+use exactile_core::facts::Facts;
 use exactile_core::ir::Func;
+use exactile_core::target::Bounds;
 use exactile_store::sum;
+
+use crate::cuda::GridMapping;
 
 /// Names what is printed.
 const LOG: &str = "EXACTILE_LOG";
 
 /// Names the folder of stages.
 const FOLDER: &str = "EXACTILE_DUMP_DIR";
+
+/// Which of the codes of a kernel this is, in words that can stand in the name of a file.
+pub(crate) fn variant(bounds: Bounds, facts: &Facts, grid: GridMapping) -> String {
+    let bounds = match bounds {
+        Bounds::Checked => "checked",
+        Bounds::Unchecked => "unchecked",
+    };
+    let apart = if facts.apart { "" } else { "-meeting" };
+    let inside = if facts.inside { "" } else { "-outside" };
+    let boxes = if facts.boxes { "-boxes" } else { "" };
+    format!("{bounds}{apart}{inside}{boxes}-{}", grid.name())
+}
 
 /// What of a compilation is shown.
 #[derive(Clone, Default, Debug)]

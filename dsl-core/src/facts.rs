@@ -18,6 +18,9 @@ pub struct Facts {
     /// Whether the tensors of the traced function lie in their memory, as
     /// [`Inside`](crate::launch::Inside) asks.
     pub inside: bool,
+    /// Whether the arrays whose boxes the function loads are such as [`Boxes`](crate::launch::Boxes) asks. What is
+    /// prepared with it relies on it.
+    pub boxes: bool,
 }
 
 /// What is known of an argument.

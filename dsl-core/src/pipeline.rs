@@ -8,20 +8,21 @@ use std::borrow::Cow;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::facts::Facts;
-use crate::ir::Func;
 use crate::ir::op::Control;
+use crate::ir::{Func, Inst, Op};
 use crate::lower::{distributed, sequential};
+use crate::passes::boxes::Share;
 use crate::passes::{
-    decompose, expand_accumulators, expand_tiles, legalise, long_sums, nan_bits, narrow, quotients,
-    resolve, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
+    boxes, decompose, expand_accumulators, expand_tiles, legalise, long_sums, nan_bits, narrow,
+    quotients, resolve, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
-use crate::schedule::assign::assign;
+use crate::schedule::assign::{assign, warps_of};
 use crate::schedule::homes::homes;
 use crate::schedule::pipeline::{MAX_STAGES, pipeline};
 use crate::schedule::place::place;
 use crate::schedule::small_views;
-use crate::target::{Approximations, Distribution, Options, Target};
+use crate::target::{Approximations, Bounds, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
 /// Sees the function after each stage, with the stage's name.
@@ -107,6 +108,15 @@ const BLOCK: &[Stage] = &[
     distributed!("small_views", small_views::reduce_small_views),
     plain!("tidy", tidy),
     plain!("shorten_sums", long_sums::shorten_sums),
+    Stage {
+        name: "boxes",
+        run: |func, context| {
+            if context.facts.boxes && boxes::may_copy_boxes(func, context.target) {
+                boxes::raise_boxes(func, share(func, context.target, context.options));
+            }
+            Ok(())
+        },
+    },
     plain!("uniform_masks", uniform_mask::split_uniform_masks),
     plain!("tidy_masks", tidy),
 ];
@@ -179,8 +189,7 @@ pub fn compile(
     lower(&block, target, options, facts, observe)
 }
 
-/// The stages on block IR, which [`lower`] goes on from. The bounds and the schedule of `options`
-/// do not matter to them.
+/// The stages on block IR, which [`lower`] goes on from. The bounds of `options` do not matter to them.
 ///
 /// # Errors
 /// Ops that the determinism level rules out.
@@ -218,15 +227,66 @@ pub fn lower(
                 false => Cow::Borrowed(block),
                 true => Cow::Owned(verify::block(checked_tiles(block.clone().into_inner()))?),
             };
+            let block = without_boxes(block, &|_, _| false)?;
             let lane = sequential::lower(&block, target, options)?;
             end(lane, target, options, facts, observe)
         }
         Distribution::Distributed => {
-            let assigned = assign(block.clone(), target, &options.schedule)?;
+            let share = share(block, target, options);
+            let checked = options.bounds == Bounds::Checked;
+            let may_end = |op: &Op| checked && op.is_checked();
+            let keep =
+                |func: &Func, load| facts.boxes && boxes::is_copied(func, load, share, &may_end);
+            let block = without_boxes(Cow::Borrowed(block), &keep)?;
+            let assigned = assign(block.into_owned(), target, &options.schedule)?;
             observe(SCHEDULE[0], &assigned);
             expand(assigned, target, options, facts, observe)
         }
     }
+}
+
+/// What [`lower`] goes on from for launches in which boxes of arrays can be copied, as
+/// [`Boxes`](crate::launch::Boxes) says; nothing where that is what it always goes on from.
+///
+/// # Errors
+/// Those of [`prepare`].
+pub fn prepare_boxed(
+    traced: &BlockFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    observe: &mut Observer<'_>,
+) -> Result<Option<BlockFunc>, Diagnostics> {
+    if !boxes::may_copy_boxes(traced, target) {
+        return Ok(None);
+    }
+    let facts = Facts {
+        boxes: true,
+        ..facts.clone()
+    };
+    let block = prepare(traced.clone(), target, options, &facts, observe)?;
+    Ok(Some(block).filter(|block| boxes::loads_boxes(block)))
+}
+
+fn share(func: &Func, target: &Target, options: &Options) -> Share {
+    Share {
+        warps: warps_of(func, &options.schedule),
+        shared_bytes: target.gpu.shared_bytes,
+    }
+}
+
+/// The function with loads in place of boxes that `keep` does not tell.
+fn without_boxes<'a>(
+    block: Cow<'a, BlockFunc>,
+    keep: &dyn Fn(&Func, Inst) -> bool,
+) -> Result<Cow<'a, BlockFunc>, Diagnostics> {
+    if !boxes::loads_boxes(&block) {
+        return Ok(block);
+    }
+    let mut func = block.into_owned().into_inner();
+    boxes::expand_boxes(&mut func, keep);
+    tidy(&mut func);
+    verify::block(func).map(Cow::Owned)
 }
 
 /// The most stages that a loop of a function asks for, of those that there are.
@@ -352,8 +412,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::ir::Op;
-    use crate::target::{Bounds, Determinism};
+    use crate::target::Determinism;
     use crate::text::parse;
 
     #[test]

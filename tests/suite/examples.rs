@@ -38,6 +38,7 @@ fn launched<P>(kernel: &Kernel<P>) -> Launched {
             arguments,
             apart: true,
             inside: true,
+            boxes: true,
         },
     }
 }
@@ -242,7 +243,11 @@ fn products() -> Vec<Configuration> {
         bounds: Bounds::Checked,
         ..list[0].clone()
     };
-    list.push(checked);
+    // Where arrays are not such as copies of boxes take them.
+    let mut by_lanes = list[0].clone();
+    by_lanes.name = "tensor_matmul_by_lanes".to_string();
+    by_lanes.func.facts.boxes = false;
+    list.extend([checked, by_lanes]);
     list
 }
 

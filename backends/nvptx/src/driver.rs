@@ -43,6 +43,10 @@ macro_rules! call {
 }
 pub(crate) use call;
 
+mod maps;
+
+use maps::Maps;
+
 /// What the driver says of code that it can never load; all else may be mended, such as a lack of memory.
 const BAD_IMAGE: [CUresult; 7] = [
     CUresult::CUDA_ERROR_INVALID_IMAGE,
@@ -230,6 +234,7 @@ impl Context {
             module,
             function,
             ptx,
+            maps: Maps::default(),
         })
     }
 
@@ -371,6 +376,7 @@ pub(crate) struct Entry {
     pub(crate) module: Module,
     function: sys::CUfunction,
     pub(crate) ptx: Arc<Ptx>,
+    maps: Maps,
 }
 
 // SAFETY: a function handle is a part of its module.
@@ -438,6 +444,8 @@ impl Kernel {
             .iter_mut()
             .map(|word| std::ptr::from_mut(word).cast())
             .collect();
+        let mut maps = entry.maps.of(&entry.ptx, &launch.arrays)?;
+        pointers.extend(maps.iter_mut().map(|map| std::ptr::from_mut(map).cast()));
         entry.module.context.make_current()?;
         let [x, y, z] = launch.grid;
         call!(cuLaunchKernel(

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use exactile_core::ir::{Access, Grid};
-use exactile_core::launch::{Input, Launch, Passed, check_arguments};
+use exactile_core::launch::{ArrayMap, ArrayNumbers, Input, Launch, Passed, check_arguments};
 use smallvec::SmallVec;
 
 use crate::codegen::GridMapping;
@@ -20,6 +20,8 @@ const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 pub(crate) struct Marshalled {
     pub(crate) grid: Grid,
     pub(crate) words: SmallVec<[u64; FEW]>,
+    /// The arrays whose boxes are copied.
+    pub(crate) arrays: Vec<ArrayNumbers>,
 }
 
 impl GridMapping {
@@ -62,10 +64,18 @@ pub(crate) fn marshal(ptx: &Ptx, launch: &Launch<'_>) -> Result<Marshalled> {
         };
         launch.input(input).ok_or_else(absent)
     };
+    let array = |map: &ArrayMap| {
+        let absent = || {
+            let name = ptx.name();
+            Error::Arguments(format!("kernel `{name}` has an array that is none here"))
+        };
+        map.evaluate(launch).ok_or_else(absent)
+    };
     let inputs = own.chain(ptx.hidden().iter().copied());
     Ok(Marshalled {
         grid: thread_blocks(ptx.grid(), launch.grid)?,
         words: inputs.map(word).collect::<Result<_>>()?,
+        arrays: ptx.maps.iter().map(array).collect::<Result<_>>()?,
     })
 }
 

@@ -1,7 +1,7 @@
 //! The product of code generation: PTX with what a launch needs to know.
 
 use exactile_core::ir::{Parameter, Type};
-use exactile_core::launch::Input;
+use exactile_core::launch::{ArrayMap, Input};
 
 use crate::assemble::machine_code;
 use crate::codegen::GridMapping;
@@ -18,6 +18,7 @@ pub struct Ptx {
     pub(crate) llvm_after: String,
     pub(crate) parameters: Vec<(Parameter, Type)>,
     pub(crate) hidden: Vec<Input>,
+    pub(crate) maps: Vec<ArrayMap>,
     pub(crate) threads: u32,
     pub(crate) shared_bytes: u32,
     pub(crate) grid: GridMapping,

@@ -3,7 +3,7 @@
 use std::str::SplitWhitespace;
 
 use exactile_core::ir::{Access, DType, Parameter, Space, Type};
-use exactile_core::launch::Input;
+use exactile_core::launch::{ArrayMap, Input};
 
 use crate::codegen::GridMapping;
 use crate::ptx::Ptx;
@@ -50,6 +50,9 @@ impl Ptx {
                 Input::ErrorRecord => "\nrecord".to_string(),
             });
         }
+        for map in &self.maps {
+            lines.push_str(&format!("\nmap {map}"));
+        }
         [lines.as_bytes(), END, code].concat()
     }
 
@@ -69,6 +72,7 @@ impl Ptx {
             let mut words = line.split_whitespace();
             match words.next()? {
                 "parameter" => ptx.parameters.push(parameter(&mut words)?),
+                "map" => ptx.maps.push(ArrayMap::read(&mut words)?),
                 kind => ptx.hidden.push(input(kind, &mut words)?),
             }
         }
@@ -92,6 +96,7 @@ fn kernel(words: &mut SplitWhitespace<'_>) -> Option<Ptx> {
         llvm_after: String::new(),
         parameters: Vec::new(),
         hidden: Vec::new(),
+        maps: Vec::new(),
     })
 }
 

@@ -261,6 +261,10 @@ impl<'a> Machine<'a> {
             TileOp::Splat(op::Splat { x }) => self.read(*x),
             TileOp::ShapeOp(op) => self.viewed(op, self.shape(results[0])),
             TileOp::Load(op) => self.load(inst, op)?,
+            TileOp::LoadBox(op) => {
+                let numbers = [&op.origin[..], &op.extents, &op.strides];
+                self.in_box(inst, op.base, numbers, self.shape(results[0]))?
+            }
             TileOp::Store(op) => return self.store(inst, op).map(|()| Vec::new()),
             TileOp::AtomicReduce(op) => return self.atomic_reduce(inst, op).map(|()| Vec::new()),
             TileOp::Assert(op) => {

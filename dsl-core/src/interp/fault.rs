@@ -225,6 +225,16 @@ pub enum SlotFault {
         /// The slot.
         slot: i64,
     },
+    /// A wait for another box than the last of a slot.
+    #[error("turn {turn} of slot {slot} is waited for when {boxes} boxes have been copied there")]
+    Turn {
+        /// The slot.
+        slot: i64,
+        /// The turn.
+        turn: i64,
+        /// The boxes so far.
+        boxes: i64,
+    },
     /// A slot whose product nobody has waited for.
     #[error("slot {slot} is written while a product that reads it is under way")]
     Multiplying {

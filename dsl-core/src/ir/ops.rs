@@ -64,6 +64,12 @@ macro_rules! for_each_op {
             /// share their mask. The copies of a lane are complete, and
             /// to be seen by it, when it has waited for their group; nobody may touch the slot before.
             CopyLanes "copy_lanes" { base: Value, offsets: Value, mask: Option<Value>, buffer: Value, slot: Value, count: i64 } -> none is [reads writes];
+            /// Starts to copy what `load_box` reads to a slot (`i32`), all at once and not by lanes. Nobody may touch the slot
+            /// until the copy has been waited for.
+            CopyBox "copy_box" { base: Value, origin: Values, extents: Values, strides: Values, buffer: Value, slot: Value } -> none is [reads writes];
+            /// Waits until boxes have filled a slot (`i32`) `turn + 1` times (`i32`). The last of them is then to be seen by
+            /// who waits.
+            WaitBox "wait_box" { buffer: Value, slot: Value, turn: Value } -> none is [convergent writes];
             /// The tile in a slot (`i32`).
             SlotLoad "slot_load" { buffer: Value, slot: Value } -> stated is [reads];
             /// Writes a tile to a slot (`i32`).
@@ -125,6 +131,10 @@ macro_rules! for_each_op {
             Arange "arange" { start: i64, end: i64 } -> one is [pure pointwise];
             /// Reads `base[offsets]` where the mask holds; elsewhere `other`, or zero bits without it.
             Load "load" { base: Value, offsets: Value, mask: Option<Value>, other: Option<Value> } -> one is [reads];
+            /// Reads the tile whose first element has the index `origin` of the array at `base`, with these extents and
+            /// strides in elements, outermost axis first; zero bits where an index is not in the extent of its axis. What
+            /// a launch has shown of the array is in `passes::boxes`; so no launch checks it.
+            LoadBox "load_box" { base: Value, origin: Values, extents: Values, strides: Values } -> stated is [reads];
             /// Writes `base[offsets]` where the mask holds. Of two equal offsets the higher element
             /// index wins.
             Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value> } -> none is [writes];

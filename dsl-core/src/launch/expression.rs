@@ -1,6 +1,9 @@
 //! Scalars that a launch decides, as the host computes them: what code of a kernel takes, and what it may
 //! rely on, is evaluated on the same inputs.
 
+use std::fmt;
+use std::str::SplitWhitespace;
+
 use super::Launch;
 use crate::entity::EntityMap;
 use crate::ir::{BinaryOp, DType, Func, Inst, Literal, Op, Value, op};
@@ -33,7 +36,8 @@ pub struct LaunchExpression {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Node {
-    Input(Input),
+    /// The number behind this parameter.
+    Number(usize),
     Constant(u64),
     Binary(BinaryOp, Box<[LaunchExpression; 2]>),
     Cast(Box<LaunchExpression>),
@@ -56,6 +60,19 @@ impl LaunchExpression {
         .read(value)
     }
 
+    /// Whether it is made of sums, differences and products alone, as code computes them too.
+    #[must_use]
+    pub fn has_only_sums(&self) -> bool {
+        match &self.node {
+            Node::Number(_) | Node::Constant(_) => true,
+            Node::Cast(x) => x.has_only_sums(),
+            Node::Binary(op, operands) => {
+                let plain = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
+                plain && operands.iter().all(Self::has_only_sums)
+            }
+        }
+    }
+
     /// The integer; nothing where the launch lacks an input, or has one of another type.
     #[must_use]
     pub fn evaluate(&self, launch: &Launch<'_>) -> Option<i128> {
@@ -64,8 +81,7 @@ impl LaunchExpression {
 
     fn bits(&self, launch: &Launch<'_>) -> Option<u64> {
         Some(match &self.node {
-            Node::Input(Input::Number(index)) => launch.number(*index, self.dtype)?,
-            Node::Input(input) => launch.input(*input)?,
+            Node::Number(index) => launch.number(*index, self.dtype)?,
             Node::Constant(bits) => *bits,
             Node::Binary(op, operands) => {
                 let [lhs, rhs] = &**operands;
@@ -73,6 +89,45 @@ impl LaunchExpression {
             }
             Node::Cast(x) => semantics::cast(x.dtype, self.dtype, x.bits(launch)?),
         })
+    }
+}
+
+impl LaunchExpression {
+    /// The expression that its words say; nothing for others.
+    pub(super) fn read(words: &mut SplitWhitespace<'_>) -> Option<Self> {
+        Self::read_nested(words, MOST_OPS)
+    }
+
+    fn read_nested(words: &mut SplitWhitespace<'_>, depth: usize) -> Option<Self> {
+        let depth = depth.checked_sub(1)?;
+        let dtype = DType::from_name(words.next()?)?;
+        let node = match words.next()? {
+            "number" => Node::Number(words.next()?.parse().ok()?),
+            "constant" => Node::Constant(words.next()?.parse().ok()?),
+            "cast" => Node::Cast(Box::new(Self::read_nested(words, depth)?)),
+            name => {
+                let op = BinaryOp::from_mnemonic(name)?;
+                let lhs = Self::read_nested(words, depth)?;
+                Node::Binary(op, Box::new([lhs, Self::read_nested(words, depth)?]))
+            }
+        };
+        Some(Self { dtype, node })
+    }
+}
+
+/// As words that [`LaunchExpression::read`] takes.
+impl fmt::Display for LaunchExpression {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} ", self.dtype)?;
+        match &self.node {
+            Node::Number(index) => write!(out, "number {index}"),
+            Node::Constant(bits) => write!(out, "constant {bits}"),
+            Node::Cast(x) => write!(out, "cast {x}"),
+            Node::Binary(op, operands) => {
+                let [lhs, rhs] = &**operands;
+                write!(out, "{} {lhs} {rhs}", op.mnemonic())
+            }
+        }
     }
 }
 
@@ -92,7 +147,7 @@ impl Reader<'_> {
             .dtype()
             .filter(|dtype| dtype.is_integer())?;
         let Some(inst) = self.definitions[value] else {
-            let node = Node::Input(Input::Number(self.func.parameter_index(value)?));
+            let node = Node::Number(self.func.parameter_index(value)?);
             return Some(LaunchExpression { dtype, node });
         };
         let op = self.func.op(inst);

@@ -1,7 +1,9 @@
 //! What a launch hands to a compiled kernel, checked against the kernel's parameters, and the scalars that
 //! follow from it.
 
+mod boxes;
 mod expression;
+mod maps;
 mod tensors;
 
 use thiserror::Error;
@@ -9,7 +11,9 @@ use thiserror::Error;
 use crate::ir::{Access, DType, Func, Grid, Literal, Parameter, Space, Type};
 use crate::target::BoundsError;
 
+pub use boxes::{BOX_NUMBERS, Boxes, inner_axis};
 pub use expression::{Input, LaunchExpression};
+pub use maps::{ArrayMap, ArrayNumbers};
 pub use tensors::Inside;
 
 /// One argument of a launch with its memory on the host.

@@ -9,7 +9,7 @@ use crate::ir::index_map::dim_offset;
 pub use crate::ir::operand::Side;
 
 /// Log2 of the elements along the contiguous axis of a chunk.
-const CHUNK_BITS: u32 = 6;
+pub const CHUNK_BITS: u32 = 6;
 
 /// Log2 of the rows of one instruction.
 const ROW_BITS: u32 = 6;

@@ -130,6 +130,7 @@ fn lowered(kind: Step, steps: usize) -> [LaneFunc; 2] {
             arguments: Vec::new(),
             apart: true,
             inside: true,
+            boxes: false,
         };
         let block = kernel(kind, steps);
         let made = pipeline::compile(block, &target, &options, &facts, &mut unobserved);

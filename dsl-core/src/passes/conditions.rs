@@ -4,7 +4,7 @@
 use super::apart;
 use crate::facts::Facts;
 use crate::ir::Func;
-use crate::launch::{Inside, Launch};
+use crate::launch::{Boxes, Inside, Launch};
 use crate::target::{Distribution, Target};
 
 /// The conditions of a kernel.
@@ -12,12 +12,14 @@ use crate::target::{Distribution, Target};
 pub struct Conditions {
     inside: Inside,
     apart: apart::Conditions,
+    boxes: Option<Boxes>,
 }
 
 impl Conditions {
-    /// Those of a traced function, and of what is lowered for `target` in its place.
+    /// Those of a traced function, of what is lowered for `target` in its place, and of what loads boxes in place of
+    /// that.
     #[must_use]
-    pub fn of(traced: &Func, prepared: &Func, target: &Target) -> Self {
+    pub fn of(traced: &Func, prepared: &Func, boxed: Option<&Func>, target: &Target) -> Self {
         Self {
             inside: Inside::of(traced),
             apart: match target.distribution {
@@ -25,6 +27,7 @@ impl Conditions {
                 Distribution::Sequential => apart::Conditions::default(),
                 Distribution::Distributed => apart::Conditions::of(prepared),
             },
+            boxes: boxed.map(Boxes::of),
         }
     }
 
@@ -35,6 +38,7 @@ impl Conditions {
             arguments: Vec::new(),
             apart: self.apart.hold(launch),
             inside: self.inside.holds(launch),
+            boxes: self.boxes.as_ref().is_some_and(|boxes| boxes.hold(launch)),
         }
     }
 }

@@ -63,7 +63,7 @@ pub fn expand_tiles(func: &mut Func) {
 }
 
 /// The offsets of a tile, and which of its elements are in the tensor.
-fn place(
+pub(super) fn place(
     builder: &mut Builder,
     tensor: &op::Tensor,
     origin: &[Value],

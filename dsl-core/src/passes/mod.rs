@@ -4,6 +4,7 @@
 
 pub mod allocate;
 pub mod apart;
+pub mod boxes;
 pub mod carried;
 pub mod conditions;
 pub mod cse;

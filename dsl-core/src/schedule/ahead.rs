@@ -37,18 +37,15 @@ impl Ahead {
         body.enter(body.body, None);
         let mut ahead = Self::default();
         for &inst in body.parents.keys() {
-            let Op::Load(load) = func.op(inst) else {
+            let Some((base, operands)) = started(func.op(inst)) else {
                 continue;
             };
-            if written.contains(&load.base) || !wanted(inst) {
+            if written.contains(&base) || !wanted(inst) {
                 continue;
             }
             let mut need = Need::default();
-            let operands = [Some(load.offsets), load.mask];
-            let found = operands
-                .into_iter()
-                .flatten()
-                .all(|value| body.value(value, &mut need));
+            let mut operands = operands.into_iter();
+            let found = operands.all(|value| body.value(value, &mut need));
             if found && need.changes && body.place(inst, &mut need) {
                 ahead.loads.insert(inst);
                 ahead.slice.extend(need.slice);
@@ -79,6 +76,19 @@ impl Ahead {
         }
         early
     }
+}
+
+/// The memory that a load, or the copy of a box, reads, and what says where.
+fn started(op: &Op) -> Option<(Value, Vec<Value>)> {
+    if let Op::Load(op) = op {
+        let operands = op.mask.into_iter().chain([op.offsets]);
+        return Some((op.base, operands.collect()));
+    }
+    if let Op::CopyBox(op) = op {
+        let numbers = [&op.origin, &op.extents, &op.strides];
+        return Some((op.base, numbers.into_iter().flatten().copied().collect()));
+    }
+    None
 }
 
 /// What one load needs.

@@ -16,8 +16,8 @@ use crate::ir::index_map::dim_bits;
 use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Precision, Shape, Stage, Trait, Value, op};
 use crate::layout::access::{access_layout, dot_layout, is_coalesced, warp_bits_for};
 use crate::layout::fragment::fragments;
-use crate::layout::group::{Groups, groups};
 use crate::layout::{LayoutError, LinearLayout};
+use crate::passes::boxes::shared_by_groups;
 use crate::passes::indices::Indices;
 use crate::target::{Schedule, Target};
 use crate::verify::{self, BlockFunc, ScheduleFunc};
@@ -34,8 +34,7 @@ pub fn assign(
     let mut func = block.into_inner();
     let outside = |message: String| Diagnostic::new(Loc::none(), message);
     schedule.check(&target.gpu).map_err(outside)?;
-    let warps = schedule.warps;
-    func.warps = warps.unwrap_or_else(|| 1 << warp_bits_for(&func));
+    func.warps = warps_of(&func, schedule);
     func.stage = Stage::Schedule;
     let chosen = choose(&func, target).map_err(|error| outside(error.to_string()))?;
     let values = func.values();
@@ -50,6 +49,12 @@ pub fn assign(
     }
     convert_stored(&mut func, &chosen.stores);
     verify::schedule(func)
+}
+
+/// How many warps run a function.
+#[must_use]
+pub fn warps_of(func: &Func, schedule: &Schedule) -> u32 {
+    schedule.warps.unwrap_or_else(|| 1 << warp_bits_for(func))
 }
 
 /// The layouts of a function.
@@ -195,31 +200,29 @@ impl Assigner<'_> {
                     Some(self.default_layout(result))
                 } else if let Op::Load(op) = &data.op {
                     Some(self.preferred(&op.access()))
+                } else if let Op::LoadBox(_) = &data.op {
+                    // It comes to shared memory, where it has another.
+                    Some(self.default_layout(result))
                 } else if let Op::Dot(dot) = &data.op {
                     let bits = product_bits(self.func, dot.a, dot.b);
+                    let shared = self.target.gpu.shared_bytes;
                     Some(Rc::new(match dot.precision {
                         Precision::Ieee => dot_layout(&bits[..2], self.warp_bits),
-                        Precision::Hopper => match self.groups(dot, bits) {
-                            Some(found) => found.layout,
-                            None => {
-                                let [_, _, layout] = fragments(bits, self.warp_bits).layouts;
-                                layout
+                        Precision::Hopper => {
+                            match shared_by_groups(self.func, dot, self.warp_bits, shared) {
+                                Some(found) => found.layout,
+                                None => {
+                                    let [_, _, layout] = fragments(bits, self.warp_bits).layouts;
+                                    layout
+                                }
                             }
-                        },
+                        }
                     }))
                 } else {
                     continue;
                 };
             }
         }
-    }
-
-    /// How groups of warps share a product, if shared memory has room for its operands.
-    fn groups(&self, dot: &op::Dot, [rows, columns, products]: [u32; 3]) -> Option<Groups> {
-        let bytes = self.func.ty(dot.a).dtype().map_or(0, DType::bytes);
-        let taken = u64::from(bytes) * ((1 << (rows + products)) + (1 << (products + columns)));
-        let room = taken <= u64::from(self.target.gpu.shared_bytes);
-        groups([rows, columns, products], self.warp_bits).filter(|_| room)
     }
 
     /// Gives every computed value a layout, following operands, until nothing is left.

@@ -73,6 +73,7 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
         }
         ScheduleOp::SlotOp(op) => everywhere(match op {
             SlotOp::Buffer(_) | SlotOp::SlotLoad(_) => scalar(),
+            SlotOp::CopyBox(_) | SlotOp::WaitBox(_) => scalar(),
             SlotOp::CopyLanes(op) => of(op.offsets)?,
             SlotOp::SlotStore(op) => of(op.value)?,
             SlotOp::DotSlots(_) => Rc::clone(&results[0]),
@@ -91,6 +92,7 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
         ScheduleOp::For(_) => [vec![scalar(); 2], results.clone()].concat(),
         ScheduleOp::While(_) => results.clone(),
         ScheduleOp::If(_) | ScheduleOp::Splat(_) => vec![scalar()],
+        ScheduleOp::LoadBox(_) => everywhere(scalar()),
         // The owner of its region says where what a `yield` hands on is.
         ScheduleOp::Yield(_) | ScheduleOp::Constant(_) | ScheduleOp::Arange(_) => Vec::new(),
         ScheduleOp::ProgramId(_) | ScheduleOp::NumPrograms(_) => Vec::new(),

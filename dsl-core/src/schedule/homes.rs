@@ -4,7 +4,11 @@ use super::PlacedFunc;
 use super::form::is_of_groups;
 use crate::diagnostic::Diagnostics;
 use crate::ir::index_map::dim_bits;
-use crate::ir::{DType, Element, Func, Inst, Literal, Op, Precision, Region, Type, Value, op};
+use crate::ir::op::Control;
+use crate::ir::{
+    BinaryOp, DType, Element, Func, Inst, Literal, Op, Precision, Region, Type, Value, op,
+};
+use crate::launch::inner_axis;
 use crate::layout::group::operand_slot;
 use crate::layout::{Holder, LinearLayout};
 
@@ -24,8 +28,11 @@ pub fn homes(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
     let mut func = func.into_inner();
     for region in func.all_regions() {
         for inst in std::mem::take(&mut func.region_mut(region).insts) {
-            if found.contains(&inst) {
-                housed(&mut func, region, inst);
+            if found.contains(&inst)
+                && let Op::Dot(op) = func.op(inst).clone()
+            {
+                let func = &mut func;
+                Housing { func, region, inst }.whole(&op);
             }
             func.region_mut(region).insts.push(inst);
         }
@@ -42,56 +49,182 @@ fn is_grouped(func: &Func, inst: Inst) -> bool {
     layout.is_some_and(|layout| is_of_groups(func, op, func.linear(layout)))
 }
 
-/// Appends what brings the operands of a dot to shared memory, and makes it one of slots.
-fn housed(func: &mut Func, region: Region, inst: Inst) {
-    let Op::Dot(op) = func.op(inst).clone() else {
-        return;
-    };
-    let append = |func: &mut Func, op: Op, types: &[Type]| {
-        let loc = func.inst(inst).loc.clone();
-        let made = func.add_inst(op, types, loc);
-        func.region_mut(region).insts.push(made);
-        func.inst(made).results.first().copied()
-    };
-    let zero = Op::Constant(op::Constant {
-        value: Literal::from_bits(DType::I32, 0),
-    });
-    let slot = append(func, zero, &[Type::scalar(DType::I32)]).unwrap_or(op.accumulator);
-    let [a, b] = [op.a, op.b].map(|value| {
-        let (ty, layout) = buffer_of(func, value);
-        let buffer = append(func, Op::Buffer(op::Buffer {}), &[ty]).unwrap_or(value);
-        let layout = func.intern(layout);
-        func.set_layout(buffer, Some(layout));
-        let store = op::SlotStore {
-            value,
-            buffer,
-            slot,
-        };
-        append(func, Op::SlotStore(store), &[]);
-        buffer
-    });
-    append(func, Op::ProxyFence(op::ProxyFence {}), &[]);
-    append(func, Op::Barrier(op::Barrier {}), &[]);
-    let layout = func.layout(op.accumulator);
-    let sums = func.ty(op.accumulator).with_pending(DType::F32);
-    let make = |func: &mut Func, op: Op| {
-        let made = append(func, op, &[sums]).expect("broken invariant: the op has a result");
-        func.set_layout(made, layout);
-        made
-    };
-    let accumulator = make(func, Op::Pend(op::Pend { x: op.accumulator }));
-    let x = make(
-        func,
-        Op::DotSlots(op::DotSlots {
+/// How an operand comes to shared memory.
+enum Source {
+    /// Lanes store what they hold.
+    Lanes(Value),
+    /// A bulk copy brings what this instruction loads.
+    Box(Inst, Value, op::LoadBox),
+}
+
+/// What brings the operands of a dot to shared memory, as it is appended to a region.
+struct Housing<'a> {
+    func: &'a mut Func,
+    region: Region,
+    /// The dot.
+    inst: Inst,
+}
+
+impl Housing<'_> {
+    fn append(&mut self, op: Op, types: &[Type]) -> Option<Value> {
+        let loc = self.func.inst(self.inst).loc.clone();
+        let made = self.func.add_inst(op, types, loc);
+        self.func.region_mut(self.region).insts.push(made);
+        self.func.inst(made).results.first().copied()
+    }
+
+    fn value(&mut self, op: Op, ty: Type) -> Value {
+        let made = self.append(op, &[ty]);
+        made.expect("broken invariant: the op has a result")
+    }
+
+    fn int32(&mut self, number: i32) -> Value {
+        let value = Literal::from_bits(DType::I32, u64::from(number as u32));
+        self.value(
+            Op::Constant(op::Constant { value }),
+            Type::scalar(DType::I32),
+        )
+    }
+
+    /// Makes the dot one of slots.
+    fn whole(&mut self, op: &op::Dot) {
+        let slot = self.int32(0);
+        let sources = [op.a, op.b].map(|value| source(self.func, self.region, value));
+        let boxed = |source: &Source| matches!(source, Source::Box(..));
+        let turn = sources.iter().any(boxed).then(|| match self.iteration() {
+            Some(turn) => {
+                // The products of the iteration before have read the slots.
+                self.append(Op::Barrier(op::Barrier {}), &[]);
+                turn
+            }
+            None => slot,
+        });
+        let buffers = sources.each_ref().map(|source| self.housed(source, slot));
+        let boxes = sources
+            .iter()
+            .zip(&buffers)
+            .filter(|(source, _)| boxed(source));
+        for ((_, &buffer), turn) in boxes.zip(turn.into_iter().cycle()) {
+            let wait = op::WaitBox { buffer, slot, turn };
+            self.append(Op::WaitBox(wait), &[]);
+        }
+        if !sources.iter().all(boxed) {
+            self.append(Op::ProxyFence(op::ProxyFence {}), &[]);
+            self.append(Op::Barrier(op::Barrier {}), &[]);
+        }
+        let layout = self.func.layout(op.accumulator);
+        let sums = self.func.ty(op.accumulator).with_pending(DType::F32);
+        let accumulator = self.value(Op::Pend(op::Pend { x: op.accumulator }), sums);
+        self.func.set_layout(accumulator, layout);
+        let [a, b] = buffers;
+        let product = Op::DotSlots(op::DotSlots {
             a,
             a_slot: slot,
             b,
             b_slot: slot,
             accumulator,
             precision: op.precision,
-        }),
-    );
-    func.inst_mut(inst).op = Op::Settle(op::Settle { x });
+        });
+        let x = self.value(product, sums);
+        self.func.set_layout(x, layout);
+        self.func.inst_mut(self.inst).op = Op::Settle(op::Settle { x });
+    }
+
+    /// Appends what brings an operand to a slot; returns its buffer.
+    fn housed(&mut self, source: &Source, slot: Value) -> Value {
+        match source {
+            &Source::Lanes(value) => {
+                let buffer = self.buffer(value, self.region, usize::MAX);
+                let store = op::SlotStore {
+                    value,
+                    buffer,
+                    slot,
+                };
+                self.append(Op::SlotStore(store), &[]);
+                buffer
+            }
+            Source::Box(load, value, boxed) => {
+                let (region, at) = self.outside();
+                let buffer = self.buffer(*value, region, at);
+                let boxed = boxed.clone();
+                let copy = Op::CopyBox(op::CopyBox {
+                    base: boxed.base,
+                    origin: boxed.origin,
+                    extents: boxed.extents,
+                    strides: boxed.strides,
+                    buffer,
+                    slot,
+                });
+                self.append(copy, &[]);
+                let region = &mut self.func.region_mut(self.region).insts;
+                region.retain(|inst| inst != load);
+                buffer
+            }
+        }
+    }
+
+    /// A buffer for an operand, made at this place of a region or at its end.
+    fn buffer(&mut self, value: Value, region: Region, at: usize) -> Value {
+        let (ty, layout) = buffer_of(self.func, value);
+        let loc = self.func.inst(self.inst).loc.clone();
+        let made = self.func.add_inst(Op::Buffer(op::Buffer {}), &[ty], loc);
+        let buffer = self.func.inst(made).results[0];
+        let layout = self.func.intern(layout);
+        self.func.set_layout(buffer, Some(layout));
+        let insts = &mut self.func.region_mut(region).insts;
+        insts.insert(at.min(insts.len()), made);
+        buffer
+    }
+
+    /// The loop whose body the region is.
+    fn around(&self) -> Option<(Inst, op::For)> {
+        let mut loops = self.func.all_insts().into_iter();
+        loops.find_map(|inst| match self.func.op(inst).control() {
+            Some(Control::For(op)) if op.body == self.region => Some((inst, op.clone())),
+            Some(Control::For(_) | Control::While(_) | Control::If(_)) | None => None,
+        })
+    }
+
+    /// Where buffers begin whose boxes are counted from one iteration to the next: before the loop around, or here.
+    fn outside(&self) -> (Region, usize) {
+        let func = &*self.func;
+        let place = |around: Inst| {
+            func.all_regions().into_iter().find_map(|region| {
+                let insts = &func.region(region).insts;
+                Some((region, insts.iter().position(|&inst| inst == around)?))
+            })
+        };
+        let around = self.around().and_then(|(around, _)| place(around));
+        around.unwrap_or((self.region, usize::MAX))
+    }
+
+    /// The number of the iteration of the loop around, if there is one.
+    fn iteration(&mut self) -> Option<Value> {
+        let (_, around) = self.around()?;
+        let index = self.func.region(self.region).parameters[0];
+        let binary = |op, lhs, rhs| Op::Binary(op::Binary { op, lhs, rhs });
+        let done = self.value(binary(BinaryOp::Sub, index, around.lower), Type::INDEX);
+        // A loop may span more than the greatest index.
+        let wide = Type::scalar(DType::U64);
+        let done = self.value(Op::Cast(op::Cast { x: done }), wide);
+        let value = Literal::from_bits(DType::U64, around.step.cast_unsigned());
+        let step = self.value(Op::Constant(op::Constant { value }), wide);
+        let turn = self.value(binary(BinaryOp::Div, done, step), wide);
+        let number = Type::scalar(DType::I32);
+        Some(self.value(Op::Cast(op::Cast { x: turn }), number))
+    }
+}
+
+/// Where an operand of a dot of a region comes from.
+fn source(func: &Func, region: Region, value: Value) -> Source {
+    let own = func.region(region).insts.iter().copied();
+    let mut made = own.filter(|&inst| func.inst(inst).results.contains(&value));
+    if let Some(load) = made.next()
+        && let Op::LoadBox(op) = func.op(load)
+    {
+        return Source::Box(load, value, op.clone());
+    }
+    Source::Lanes(value)
 }
 
 /// A buffer for an operand: what registers hold side by side is so there too.
@@ -100,7 +233,13 @@ fn buffer_of(func: &Func, value: Value) -> (Type, LinearLayout) {
     let bits = dim_bits(&ty.shape);
     let held = func.layout(value).map(|layout| func.linear(layout));
     let is_first = |layout: &LinearLayout| layout.holder(bits[1]) == Holder::Register(0);
-    let inner = if held.is_some_and(is_first) { 0 } else { 1 };
+    let boxed = func.definitions()[value].and_then(|inst| {
+        let Op::LoadBox(op) = func.op(inst) else {
+            return None;
+        };
+        inner_axis(func, &op.strides)
+    });
+    let inner = boxed.unwrap_or_else(|| usize::from(!held.is_some_and(is_first)));
     let dtype = ty.dtype().unwrap_or(DType::F16);
     let ty = Type {
         element: Element::Buffer(dtype, 1),

@@ -7,6 +7,8 @@
 //! barrier. Where products stay under way over the loop's edge, they come first, and copies are for `stages - 2`
 //! iterations ahead, into the slot that the iteration before the last has read.
 
+mod copies;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlacedFunc;
@@ -20,7 +22,6 @@ use crate::ir::{
     BinaryOp, CompareOp, DType, Element, Func, Inst, Layout, Op, Region, Type, Value, op,
 };
 use crate::passes::dce::dce;
-use crate::passes::duplicate::duplicate;
 use crate::passes::indices::Indices;
 use crate::target::Target;
 
@@ -93,6 +94,12 @@ struct Pipeliner {
     early: BTreeSet<Inst>,
 }
 
+/// What a loop carries for an iteration of its own: its slot, and how many boxes have filled that before.
+struct Own {
+    slot: Value,
+    turn: Option<Value>,
+}
+
 fn pipelined(
     func: Func,
     inst: Inst,
@@ -150,7 +157,8 @@ impl Pipeliner {
         let outermost = loops.find(|&it| it == inst || owns(func, it, inst));
         let outermost = outermost.unwrap_or(inst);
         let parameters = self.carry_all(&op);
-        let slot = parameters[parameters.len() - 1];
+        let own = self.own(&parameters);
+        let slot = own.slot;
         if self.stages > 2 && self.overlaps(slot) {
             self.distance = self.stages - 2;
         }
@@ -161,7 +169,7 @@ impl Pipeliner {
             }
             this.fill(&op)
         });
-        let (mut insts, ()) = self.apart(Self::meet);
+        let (mut insts, ()) = self.apart(|this| this.meet(&own));
         let (ahead, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit));
         let func = self.builder.func_mut();
         read_back(func, &self.rings, &self.buffers, slot);
@@ -190,15 +198,27 @@ impl Pipeliner {
         insert_before(func, inst, before);
     }
 
-    /// Parameters of the body for the carried values of the iteration ahead, and last for the slot of its own.
+    /// Parameters of the body for the carried values of the iteration ahead, then for the slot of its own, and how
+    /// many boxes have filled that before, where it takes boxes.
     fn carry_all(&mut self, op: &op::For) -> Vec<Value> {
         let mut parameters = Vec::new();
         for at in self.ahead.carried.clone() {
             let (ty, layout) = (self.func().ty(op.init[at]), self.func().layout(op.init[at]));
             parameters.push(self.carry(ty, layout));
         }
-        parameters.push(self.carry(Type::scalar(DType::I32), None));
+        for _ in 0..=usize::from(self.copies_boxes()) {
+            parameters.push(self.carry(Type::scalar(DType::I32), None));
+        }
         parameters
+    }
+
+    /// What the loop carries for an iteration of its own.
+    fn own(&self, parameters: &[Value]) -> Own {
+        let ahead = self.ahead.carried.len();
+        Own {
+            slot: parameters[ahead],
+            turn: parameters.get(ahead + 1).copied(),
+        }
     }
 
     /// A parameter of the body.
@@ -295,7 +315,9 @@ impl Pipeliner {
             let slot = self.builder.int32(stage as i32);
             state = self.start_copies(index, &state, runs, slot);
         }
-        state.push(self.builder.int32(0));
+        for _ in 0..=usize::from(self.copies_boxes()) {
+            state.push(self.builder.int32(0));
+        }
         let limit = self.before_end(op.upper, self.distance * op.step);
         (limit, state)
     }
@@ -322,19 +344,42 @@ impl Pipeliner {
     }
 
     /// At the start of an iteration whose products read slots: waits until its copies are there for all.
-    fn meet(&mut self) {
-        if self.feeds() {
+    fn meet(&mut self, &Own { slot, turn }: &Own) {
+        if !self.feeds() {
+            return;
+        }
+        if self.copies_lanes() {
             self.wait(self.distance - 1);
             self.builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
-            self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
         }
+        let boxes = self.buffers.iter().filter(|&(&load, _)| self.is_box(load));
+        let buffers: BTreeSet<Value> = boxes.map(|(_, &buffer)| buffer).collect();
+        for (buffer, turn) in buffers.into_iter().zip(turn.into_iter().cycle()) {
+            let wait = op::WaitBox { buffer, slot, turn };
+            self.builder.emit(Op::WaitBox(wait), &[]);
+        }
+        self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
     }
 
-    /// Starts the copies of the iteration ahead, and waits for those of the iteration's own unless that is done. Takes and returns what the loop carries for that.
+    fn is_box(&self, load: Inst) -> bool {
+        matches!(self.func().op(load), Op::CopyBox(_))
+    }
+
+    /// Whether some copies are of boxes.
+    fn copies_boxes(&self) -> bool {
+        self.ahead.loads.iter().any(|&load| self.is_box(load))
+    }
+
+    /// Whether some copies are those of lanes.
+    fn copies_lanes(&self) -> bool {
+        self.ahead.loads.iter().any(|&load| !self.is_box(load))
+    }
+
+    /// Starts the copies of the iteration ahead, and waits for those of the iteration's own unless that is done.
+    /// Takes and returns what the loop carries for that.
     fn run_ahead(&mut self, op: &op::For, carried: &[Value], limit: Value) -> Vec<Value> {
-        let (&slot, state) = carried
-            .split_last()
-            .expect("broken invariant: a slot is carried");
+        let Own { slot, turn } = self.own(carried);
+        let state = &carried[..self.ahead.carried.len()];
         let index = self.func().region(self.body).parameters[0];
         let last = self.builder.int32(self.stages as i32 - 1);
         let (zero, one) = (self.builder.int32(0), self.builder.int32(1));
@@ -353,6 +398,10 @@ impl Pipeliner {
         let is_last = self.builder.compare(CompareOp::Eq, slot, last);
         let after = self.builder.add(slot, one);
         next.push(self.builder.select(is_last, zero, after));
+        if let Some(turn) = turn {
+            let later = self.builder.add(turn, one);
+            next.push(self.builder.select(is_last, later, turn));
+        }
         next
     }
 
@@ -365,112 +414,6 @@ impl Pipeliner {
     fn wait(&mut self, pending: i64) {
         self.builder
             .emit(Op::WaitCopies(op::WaitCopies { pending }), &[]);
-    }
-
-    /// Starts the copies of one iteration if it runs, as one group; returns the carried values of the next.
-    fn start_copies(
-        &mut self,
-        index: Value,
-        carried: &[Value],
-        runs: Value,
-        slot: Value,
-    ) -> Vec<Value> {
-        let parameters = self.func().region(self.body).parameters.clone();
-        let chosen = self.ahead.carried.iter().map(|&at| parameters[1 + at]);
-        let mut now: Now = chosen.zip(carried.iter().copied()).collect();
-        now.insert(parameters[0], index);
-        self.addresses(self.body, &mut now);
-        let yielded = self.func().yielded(self.body);
-        let next = self.ahead.carried.iter().map(|&at| yielded[at]);
-        let next = next.map(|value| now.get(&value).copied().unwrap_or(value));
-        let next = next.collect();
-        let on_true = self.branch(|this| this.copies(this.body, &mut now, slot));
-        let on_false = self.branch(|_| {});
-        self.builder.emit(
-            Op::If(op::If {
-                condition: runs,
-                on_true,
-                on_false,
-            }),
-            &[],
-        );
-        self.builder.emit(Op::GroupCopies(op::GroupCopies {}), &[]);
-        next
-    }
-
-    fn branch(&mut self, fill: impl FnOnce(&mut Self)) -> Region {
-        let region = self.builder.new_region(&[]);
-        let outer = self.builder.enter(region);
-        fill(self);
-        let values = Vec::new();
-        self.builder.emit(Op::Yield(op::Yield { values }), &[]);
-        self.builder.enter(outer);
-        region
-    }
-
-    fn again(&mut self, inst: Inst, now: &mut Now) {
-        let region = self.builder.region();
-        let func = self.builder.func_mut();
-        let copied = duplicate(func, &[inst], now);
-        func.region_mut(region).insts.extend(copied);
-    }
-
-    /// The address arithmetic of a region that comes before its copies.
-    fn addresses(&mut self, region: Region, now: &mut Now) {
-        for inst in self.func().region(region).insts.clone() {
-            if self.early.contains(&inst) {
-                self.again(inst, now);
-            }
-        }
-    }
-
-    /// The copies of a region, and the rest of its address arithmetic.
-    fn copies(&mut self, region: Region, now: &mut Now, slot: Value) {
-        for inst in self.func().region(region).insts.clone() {
-            if let Some(&buffer) = self.buffers.get(&inst) {
-                self.copy(inst, buffer, now, slot);
-            } else if let &Op::If(op::If {
-                condition,
-                on_true,
-                on_false,
-            }) = self.func().op(inst)
-                && self.ahead.slice.contains(&inst)
-            {
-                let condition = now.get(&condition).copied().unwrap_or(condition);
-                let [on_true, on_false] = [on_true, on_false].map(|branch| {
-                    let mut now = now.clone();
-                    self.branch(|this| {
-                        this.addresses(branch, &mut now);
-                        this.copies(branch, &mut now, slot);
-                    })
-                });
-                let op = Op::If(op::If {
-                    condition,
-                    on_true,
-                    on_false,
-                });
-                self.builder.emit(op, &[]);
-            } else if self.ahead.slice.contains(&inst) && !self.early.contains(&inst) {
-                self.again(inst, now);
-            }
-        }
-    }
-
-    fn copy(&mut self, load: Inst, buffer: Value, now: &Now, slot: Value) {
-        let data = self.func().inst(load).clone();
-        let Op::Load(op) = data.op else { return };
-        let now = |value: Value| now.get(&value).copied().unwrap_or(value);
-        let copy = Op::CopyLanes(op::CopyLanes {
-            base: op.base,
-            offsets: now(op.offsets),
-            mask: op.mask.map(now),
-            buffer,
-            slot,
-            count: self.rings[&load].slots.count,
-        });
-        let copy = self.builder.emit(copy, &[]);
-        let copy = self.builder.func_mut().inst_mut(copy);
-        (copy.site, copy.loc) = (data.site, data.loc);
     }
 }
 

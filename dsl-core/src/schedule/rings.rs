@@ -24,6 +24,7 @@ pub(super) struct Slots {
 /// What follows a load whose tile goes nowhere but to a slot that a product reads.
 #[derive(Clone, Copy)]
 pub(super) struct Fed {
+    /// What stores it there, or waits for the copy of a box.
     pub(super) store: Inst,
     pub(super) dot: Inst,
     /// The buffer that it is stored to.
@@ -69,6 +70,9 @@ impl<'a> Uses<'a> {
     /// The slots for what a load gives; `None` where its accesses are too narrow for copies.
     pub(super) fn ring(&self, load: Inst) -> Option<Ring> {
         let func = self.func;
+        if let Op::CopyBox(op) = func.op(load) {
+            return self.boxed(load, op);
+        }
         let tile = func.op(load).access()?;
         let result = func.inst(load).results[0];
         let layout = func.linear(func.layout(result)?);
@@ -99,6 +103,35 @@ impl<'a> Uses<'a> {
                 count: 1 << vector.len(),
             },
             fed,
+        })
+    }
+
+    /// The slots for a box of which the copy is waited for at once.
+    fn boxed(&self, copy: Inst, op: &op::CopyBox) -> Option<Ring> {
+        let func = self.func;
+        let users = self.users.get(&op.buffer)?;
+        let mut others = users.iter().copied().filter(|&user| user != copy);
+        let (Some(store), Some(dot), None) = (others.next(), others.next(), others.next()) else {
+            return None;
+        };
+        let together = [store, dot]
+            .iter()
+            .all(|it| self.regions[it] == self.regions[&copy]);
+        let waits = matches!(func.op(store), Op::WaitBox(_));
+        let (dtype, _) = func.ty(op.buffer).buffer()?;
+        let layout = func.linear(func.layout(op.buffer)?).clone();
+        (together && waits && self.settles(dot)).then(|| Ring {
+            slots: Slots {
+                ty: func.ty(op.buffer).with_dtype(dtype),
+                layout,
+                own: None,
+                count: 1,
+            },
+            fed: Some(Fed {
+                store,
+                dot,
+                buffer: op.buffer,
+            }),
         })
     }
 

@@ -195,6 +195,8 @@ pub struct Gpu {
     /// The sizes in bytes of copies to shared memory that go on beside other work; none where there are
     /// no such copies.
     pub copy_bytes: &'static [i64],
+    /// Whether it copies boxes of arrays to shared memory at once.
+    pub copies_boxes: bool,
     /// The functions that its tensor cores compute, and are known to in every bit.
     pub mma: &'static [Precision],
 }
@@ -215,6 +217,7 @@ const NO_GPU: Gpu = Gpu {
     resident_warps: 0,
     resident_blocks: 0,
     copy_bytes: &[],
+    copies_boxes: false,
     mma: &[],
 };
 
@@ -249,6 +252,7 @@ const fn gpu(
             resident_warps,
             resident_blocks,
             copy_bytes: &[4, 8, 16],
+            copies_boxes: false,
             mma: &[],
         },
     }
@@ -278,6 +282,7 @@ impl Target {
         Self {
             gpu: Gpu {
                 alone: true,
+                copies_boxes: true,
                 mma: &[Precision::Hopper],
                 ..target.gpu
             },

@@ -259,10 +259,14 @@ pub fn compile_for(
     let observe = &mut pipeline::unobserved;
     let prepared = pipeline::prepare(func.clone(), target, options, facts, observe);
     let prepared = prepared.map_err(|error| error.to_string())?;
+    let boxed = pipeline::prepare_boxed(func, target, options, facts, observe);
+    let boxed = boxed.map_err(|error| error.to_string())?;
     let passed: Vec<Passed> = arguments.iter().map(Argument::passed).collect();
     let launch = Launch::new(grid, &passed);
-    let facts = Conditions::of(func, &prepared, target).facts(&launch);
-    pipeline::lower(&prepared, target, options, &facts, observe).map_err(|error| error.to_string())
+    let conditions = Conditions::of(func, &prepared, boxed.as_deref(), target);
+    let facts = conditions.facts(&launch);
+    let block = boxed.filter(|_| facts.boxes).unwrap_or(prepared);
+    pipeline::lower(&block, target, options, &facts, observe).map_err(|error| error.to_string())
 }
 
 /// The PTX of a lane function for a GPU; nothing in a build without the GPU backend.

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 type Phis<'c> = Vec<Vec<PhiValue<'c>>>;
 
 impl<'c> Emitter<'_, 'c> {
-    fn block(&self, name: &str) -> BasicBlock<'c> {
+    pub(super) fn block(&self, name: &str) -> BasicBlock<'c> {
         self.context.append_basic_block(self.kernel, name)
     }
 
@@ -48,7 +48,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Runs a region and returns what it yields.
-    fn region(&mut self, region: Region) -> Result<Vec<Elements<'c>>> {
+    pub(super) fn region(&mut self, region: Region) -> Result<Vec<Elements<'c>>> {
         let func = self.func;
         self.insts(&func.region(region).insts)?;
         Ok(self.all(func.yielded(region)))

@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::operand::PATTERN;
 use exactile_core::ir::{Access, Effect, Element, Func, Inst, Op, Space, Type, Value, op};
-use exactile_core::launch::Input;
+use exactile_core::launch::{ArrayMap, Input};
 use exactile_core::target::{Target, WARP_LANES};
 use exactile_core::verify::LaneFunc;
-use inkwell::attributes::AttributeLoc;
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 
+use super::transfer::maps;
 use super::value::memory_type;
 use super::{EmitOptions, Emitter, GridMapping, HiddenValues};
 use crate::error::{Error, Result};
@@ -27,6 +28,10 @@ const PTX_KERNEL: u32 = 71;
 /// LLVM's address spaces of PTX.
 const GLOBAL: u16 = 1;
 const SHARED: u16 = 3;
+
+/// The size of a map of an array, and what its address is a multiple of.
+const MAP_SIZE: u32 = 128;
+const MAP_ADDRESS: u64 = 64;
 
 /// The most bytes of alignment that a parameter's divisor is taken to promise.
 const MOST_PROMISED: u32 = 256;
@@ -50,7 +55,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let threads = func.warps * WARP_LANES;
         let shared_bytes = shared_bytes(func, &options.target)?;
         let hidden = hidden_parameters(func, options);
-        let kernel = declare(func, context, module, name, &hidden)?;
+        let maps = maps(func)?;
+        let kernel = declare(func, context, module, name, (&hidden, maps.len()))?;
         let mut emitter = Emitter {
             func,
             target: options.target,
@@ -70,7 +76,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         emitter
             .builder
             .position_at_end(context.append_basic_block(kernel, "entry"));
-        emitter.bind_parameters(&hidden)?;
+        emitter.bind_parameters(&hidden, &maps)?;
         if shared_bytes > 0 {
             emitter.shared = Some(declare_shared(context, module, &options.target));
         }
@@ -86,6 +92,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             llvm_after: String::new(),
             parameters: func.parameters.iter().cloned().zip(types).collect(),
             hidden,
+            maps,
             threads,
             shared_bytes,
             grid: options.grid,
@@ -136,9 +143,30 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn bind_parameters(&mut self, hidden: &[Input]) -> Result<()> {
+    /// Maps are handed over by value, and read where they lie (PTX ISA, "Tensor-map").
+    fn annotate_maps(&self, first: usize) {
+        let bytes = self.context.i8_type().array_type(MAP_SIZE);
+        let by_value = Attribute::get_named_enum_kind_id("byval");
+        let by_value = self.context.create_type_attribute(by_value, bytes.into());
+        let constant = self
+            .context
+            .create_string_attribute("nvvm.grid_constant", "");
+        for index in 0..self.hidden.maps.len() {
+            let location = AttributeLoc::Param((first + index) as u32);
+            let align = self.enum_attribute_value("align", MAP_ADDRESS);
+            for attribute in [by_value, constant, align] {
+                self.kernel.add_attribute(location, attribute);
+            }
+        }
+    }
+
+    fn bind_parameters(&mut self, hidden: &[Input], maps: &[ArrayMap]) -> Result<()> {
         let arguments = self.kernel.get_params();
         let (own, appended) = arguments.split_at(self.func.arguments().len());
+        let (appended, addresses) = appended.split_at(hidden.len());
+        let addresses = addresses.iter().map(|it| it.into_pointer_value());
+        self.hidden.maps = maps.iter().cloned().zip(addresses).collect();
+        self.annotate_maps(own.len() + hidden.len());
         for (&value, &argument) in self.func.arguments().iter().zip(own) {
             let is_bool = self.func.ty(value) == Type::BOOL;
             let element = if is_bool {
@@ -248,7 +276,7 @@ fn declare<'c>(
     context: &'c Context,
     module: &Module<'c>,
     name: &str,
-    hidden: &[Input],
+    (hidden, maps): (&[Input], usize),
 ) -> Result<FunctionValue<'c>> {
     let pointer = context.ptr_type(AddressSpace::from(GLOBAL));
     let mut types: Vec<BasicMetadataTypeEnum<'c>> = Vec::new();
@@ -275,6 +303,8 @@ fn declare<'c>(
             Input::Number(_) | Input::Address(_) => return Err(visible(input)),
         });
     }
+    let address = BasicMetadataTypeEnum::from(context.ptr_type(AddressSpace::default()));
+    types.extend(vec![address; maps]);
     let ty = context.void_type().fn_type(&types, false);
     Ok(module.add_function(name, ty, None))
 }

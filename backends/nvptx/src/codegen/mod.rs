@@ -18,11 +18,13 @@ mod grid;
 mod integer;
 mod kernel;
 mod tensor;
+mod transfer;
 mod value;
 
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::op::LaneOp;
 use exactile_core::ir::{Inst, Value, op};
+use exactile_core::launch::ArrayMap;
 use exactile_core::passes::legalise;
 use exactile_core::target::{Native, Target};
 use exactile_core::verify::LaneFunc;
@@ -115,6 +117,8 @@ struct HiddenValues<'c> {
     lengths: Vec<Option<IntValue<'c>>>,
     error_record: Option<PointerValue<'c>>,
     extents: Option<[IntValue<'c>; 3]>,
+    /// The arrays whose boxes are copied, each with the address of its map.
+    maps: Vec<(ArrayMap, PointerValue<'c>)>,
 }
 
 /// Emits one kernel.
@@ -188,7 +192,8 @@ impl<'c> Emitter<'_, 'c> {
             LaneOp::Yield(_) => return Ok(()),
             LaneOp::LaneStore(op) => return self.lane_store(op),
             LaneOp::LaneAtomic(op) => return self.lane_atomic(op),
-            LaneOp::WorkerOp(_) | LaneOp::TransferOp(_) => {
+            LaneOp::TransferOp(op) => return self.transfer(inst, op),
+            LaneOp::WorkerOp(_) => {
                 return Err(Error::Unsupported(func.op(inst).mnemonic().to_string()));
             }
         };

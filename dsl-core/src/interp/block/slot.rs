@@ -22,6 +22,9 @@ pub(super) struct Shared {
     /// The copies of no group yet.
     started: Vec<Copy>,
     groups: VecDeque<Vec<Copy>>,
+    boxes: Vec<Copy>,
+    /// How many boxes have been copied to each slot.
+    turns: BTreeMap<(Value, i64), i64>,
     /// The slots that each product under way may still read.
     products: VecDeque<(Inst, [(Value, i64); 2])>,
 }
@@ -29,7 +32,8 @@ pub(super) struct Shared {
 impl Shared {
     /// The copies that are under way.
     fn under_way(&self) -> impl Iterator<Item = &Copy> {
-        self.groups.iter().flatten().chain(&self.started)
+        let lanes = self.groups.iter().flatten().chain(&self.started);
+        lanes.chain(&self.boxes)
     }
 }
 
@@ -37,20 +41,16 @@ impl Machine<'_> {
     pub(super) fn slot_op(&mut self, inst: Inst, op: SlotOp<'_>) -> Result<Vec<Elements>, Fault> {
         match op {
             // A buffer is the value that names it.
-            SlotOp::Buffer(op::Buffer {}) => Ok(vec![Elements::uniform(0)]),
-            SlotOp::CopyLanes(op) => {
+            SlotOp::Buffer(op::Buffer {}) => {
+                let made = self.func.inst(inst).results[0];
+                self.shared.turns.retain(|&(buffer, _), _| buffer != made);
+                Ok(vec![Elements::uniform(0)])
+            }
+            SlotOp::CopyLanes(op) => self.copy_lanes(inst, op).map(|()| Vec::new()),
+            SlotOp::CopyBox(op) => self.copy_box(inst, op).map(|()| Vec::new()),
+            SlotOp::WaitBox(op) => {
                 let place = self.slot(inst, op.buffer, op.slot)?;
-                self.free(inst, place)?;
-                let count = self.shape(op.offsets).elements();
-                let (offsets, mask) = (self.read(op.offsets), self.read_or(op.mask, 1));
-                let at =
-                    |element| (mask.get(element) != 0).then(|| offsets.get(element).cast_signed());
-                let elements = self.gathered(inst, op.base, count, &at, &Elements::uniform(0))?;
-                self.shared.started.push(Copy {
-                    inst,
-                    place,
-                    elements,
-                });
+                self.wait_box(inst, place, i64::from(self.index(op.turn) as i32))?;
                 Ok(Vec::new())
             }
             SlotOp::SlotLoad(op) => Ok(vec![self.in_slot(inst, op.buffer, op.slot)?]),
@@ -79,6 +79,51 @@ impl Machine<'_> {
                 )])
             }
         }
+    }
+
+    fn copy_lanes(&mut self, inst: Inst, op: &op::CopyLanes) -> Result<(), Fault> {
+        let place = self.slot(inst, op.buffer, op.slot)?;
+        self.free(inst, place)?;
+        let count = self.shape(op.offsets).elements();
+        let (offsets, mask) = (self.read(op.offsets), self.read_or(op.mask, 1));
+        let at = |element| (mask.get(element) != 0).then(|| offsets.get(element).cast_signed());
+        let elements = self.gathered(inst, op.base, count, &at, &Elements::uniform(0))?;
+        self.shared.started.push(Copy {
+            inst,
+            place,
+            elements,
+        });
+        Ok(())
+    }
+
+    fn copy_box(&mut self, inst: Inst, op: &op::CopyBox) -> Result<(), Fault> {
+        let place = self.slot(inst, op.buffer, op.slot)?;
+        self.free(inst, place)?;
+        let numbers = [&op.origin[..], &op.extents, &op.strides];
+        let elements = self.in_box(inst, op.base, numbers, self.shape(op.buffer))?;
+        *self.shared.turns.entry(place).or_default() += 1;
+        self.shared.boxes.push(Copy {
+            inst,
+            place,
+            elements,
+        });
+        Ok(())
+    }
+
+    /// Lets the last box of a slot arrive, which must be that of this turn.
+    fn wait_box(&mut self, inst: Inst, place: (Value, i64), turn: i64) -> Result<(), Fault> {
+        let shared = &mut self.shared;
+        let boxes = shared.turns.get(&place).copied().unwrap_or(0);
+        if boxes != turn + 1 {
+            let slot = place.1;
+            return Err(self.fault(inst, SlotFault::Turn { slot, turn, boxes }.into()));
+        }
+        let last = shared.boxes.iter().position(|copy| copy.place == place);
+        if let Some(last) = last {
+            let copy = shared.boxes.remove(last);
+            shared.slots.insert(copy.place, copy.elements);
+        }
+        Ok(())
     }
 
     /// What lies in a slot.

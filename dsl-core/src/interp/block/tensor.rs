@@ -44,17 +44,42 @@ impl Machine<'_> {
         }
     }
 
+    /// What a box of an array holds.
+    pub(super) fn in_box(
+        &mut self,
+        inst: Inst,
+        base: Value,
+        [origin, extents, strides]: [&[Value]; 3],
+        shape: Shape,
+    ) -> Result<Elements, Fault> {
+        let axis = |at: usize| (self.index(extents[at]), self.index(strides[at]));
+        let inside = self.places(&axis, origin, shape);
+        let place = |element: usize| inside[element];
+        self.gathered(inst, base, shape.elements(), &place, &Elements::uniform(0))
+    }
+
     /// The offset of each element of a tile; `None` outside of the tensor.
     fn inside(&self, tensor: Value, origin: &[Value], shape: Shape) -> Vec<Option<i64>> {
         let tensor = &self.values[tensor];
         let number = |at: usize| tensor.get(at).cast_signed();
         let rank = shape.rank();
+        let axis = |at: usize| (number(1 + at), number(1 + rank + at));
+        self.places(&axis, origin, shape)
+    }
+
+    /// The offset of each element of a tile; `None` outside of an array with these extents and strides.
+    fn places(
+        &self,
+        axis: &dyn Fn(usize) -> (i64, i64),
+        origin: &[Value],
+        shape: Shape,
+    ) -> Vec<Option<i64>> {
         let offset = |element: usize| {
             let steps = unflatten(&shape, element);
             let mut offset = 0_i64;
-            for (axis, step) in steps.into_iter().enumerate() {
-                let index = self.index(origin[axis]).wrapping_add(step as i64);
-                let (extent, stride) = (number(1 + axis), number(1 + rank + axis));
+            for (at, step) in steps.into_iter().enumerate() {
+                let index = self.index(origin[at]).wrapping_add(step as i64);
+                let (extent, stride) = axis(at);
                 if !(0..extent).contains(&index) {
                     return None;
                 }

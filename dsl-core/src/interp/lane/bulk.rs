@@ -15,6 +15,9 @@ use crate::ir::{Func, Inst, Op, Value, op};
 /// The alignment of a box in shared memory in bytes.
 const BOX_ALIGN: i64 = 128;
 
+/// What the strides of an array are multiples of in bytes, but the last.
+const ROW_ALIGN: i64 = 16;
+
 /// A copy under way.
 #[derive(Clone)]
 pub(super) struct Flight {
@@ -185,6 +188,18 @@ impl Runner<'_, '_> {
         let strides = [numbers(&map.strides)?, vec![1]].concat();
         let local = self.aligned(inst, (base, offset), BOX_ALIGN)?;
         let (first, size) = (self.uniform(inst, offset)?, i64::from(local.dtype.bytes()));
+        let outer = strides.iter().take(strides.len() - 1).copied();
+        if let Some(index) = outer
+            .into_iter()
+            .find(|it| it.wrapping_mul(size) % ROW_ALIGN != 0)
+        {
+            return Err(FaultKind::Unaligned {
+                buffer: "array".to_string(),
+                index,
+                align: ROW_ALIGN,
+                lane: self.warp.lane(0) as u64,
+            });
+        }
         let start = first.wrapping_mul(size).wrapping_add(local.offset);
         let mut elements = Vec::new();
         for place in 0..map.shape.iter().map(|&it| i64::from(it)).product() {

@@ -5,7 +5,7 @@ use crate::ir::op::SlotOp;
 use crate::ir::{DType, Type, Value, op};
 
 impl Rules<'_> {
-    pub(super) fn of_slots(self, declared: &[Type]) -> Result<Vec<Type>, String> {
+    pub(super) fn slots(self, declared: &[Type]) -> Result<Vec<Type>, String> {
         match self
             .op
             .slot()
@@ -13,6 +13,17 @@ impl Rules<'_> {
         {
             SlotOp::Buffer(op::Buffer {}) => self.stated(declared, &|to| self.buffer(to)),
             SlotOp::CopyLanes(op) => self.copy_lanes(op).map(|()| Vec::new()),
+            SlotOp::CopyBox(op) => {
+                let moved = self.slot(op.buffer, op.slot)?;
+                let numbers = [&op.origin[..], &op.extents, &op.strides];
+                self.array_box(op.base, numbers, moved).map(|()| Vec::new())
+            }
+            SlotOp::WaitBox(op) => {
+                self.slot(op.buffer, op.slot)?;
+                let number = Type::scalar(DType::I32);
+                self.expect("turn", self.ty(op.turn), number)?;
+                Ok(Vec::new())
+            }
             SlotOp::SlotLoad(op) => self.stated(declared, &|to| self.slot_load(op, to)),
             SlotOp::SlotStore(op) => self.slot_store(op).map(|()| Vec::new()),
             SlotOp::DotSlots(op) => self.dot_slots(op).map(|ty| vec![ty]),

@@ -58,6 +58,31 @@ impl Rules<'_> {
         self.indices("an origin", origin, usize::from(rank))
     }
 
+    /// That a tile is a box of an array in global memory, with an origin, an extent and a stride for each axis.
+    pub(super) fn array_box(
+        self,
+        base: Value,
+        [origin, extents, strides]: [&[Value]; 3],
+        moved: Type,
+    ) -> Result<(), String> {
+        let (dtype, space) = self.pointer(base)?;
+        if space != Space::Global {
+            return Err(format!("`{}` is of global memory", self.name()));
+        }
+        let rank = moved.shape.rank();
+        if moved.dtype() != Some(dtype) || rank == 0 {
+            return Err(format!("`{moved}` is no box of `{dtype}`"));
+        }
+        self.indices("an origin", origin, rank)?;
+        self.indices("an extent", extents, rank)?;
+        self.indices("a stride", strides, rank)
+    }
+
+    pub(super) fn load_box(self, op: &op::LoadBox, to: Type) -> Result<(), String> {
+        let numbers = [&op.origin[..], &op.extents, &op.strides];
+        self.array_box(op.base, numbers, to)
+    }
+
     fn tile_load(self, op: &op::TileLoad, to: Type) -> Result<(), String> {
         self.tile(op.tensor, &op.origin, to)?;
         self.mask(to, op.mask)?;

@@ -1,7 +1,7 @@
 //! Type rules of ops on numbers whose one result follows from the operands.
 
 use super::expect::Rules;
-use crate::ir::{Axis, Class, DType, MAX_RANK, Precision, Shape, Space, Type, op};
+use crate::ir::{Class, DType, MAX_RANK, Op, Precision, Shape, Space, Type, op};
 
 impl Rules<'_> {
     /// The type of all operands.
@@ -33,8 +33,11 @@ impl Rules<'_> {
         self.number(result).map(|_| result)
     }
 
-    pub(super) fn grid(self, axis: Axis) -> Result<Type, String> {
-        if axis.0 > 2 {
+    pub(super) fn grid(self) -> Result<Type, String> {
+        if let Op::ProgramId(op::ProgramId { axis }) | Op::NumPrograms(op::NumPrograms { axis }) =
+            self.op
+            && axis.0 > 2
+        {
             return Err(format!("grid axis `{}` is not 0, 1 or 2", axis.0));
         }
         Ok(Type::INDEX)

@@ -33,6 +33,9 @@ impl Lowering<'_> {
         }
         match block.schedule_op(inst) {
             ScheduleOp::Load(op) => self.load(inst, op),
+            ScheduleOp::LoadBox(_) => {
+                Err(self.error("a box is loaded for nothing that reads shared memory"))
+            }
             ScheduleOp::Store(op) => self.store(inst, op),
             ScheduleOp::AtomicReduce(op) => self.atomic_reduce(op),
             ScheduleOp::Assert(op) => {

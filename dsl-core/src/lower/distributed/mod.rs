@@ -11,6 +11,7 @@
 
 mod alike;
 mod bounds;
+mod boxes;
 mod control;
 mod convert;
 mod dot;
@@ -151,6 +152,12 @@ struct Lowering<'a> {
     loops: u32,
     /// The bytes of the largest buffer with slots so far. Outside of loops those of pipelines hold nothing any more.
     ring_bytes: i64,
+    /// The barriers of buffers that boxes are copied to, one for each slot.
+    phases: BTreeMap<Value, Value>,
+    /// Those of them behind which all warps meet.
+    meets_behind: BTreeSet<Value>,
+    /// Whether lanes may have touched shared memory.
+    uses_shared: bool,
     residents: Residents,
     /// The counters that residents stand for, by their roots.
     counters: BTreeMap<Value, Counters>,
@@ -180,6 +187,9 @@ impl<'a> Lowering<'a> {
             multiplies: leaves_products(block),
             loops: 0,
             ring_bytes: 0,
+            phases: BTreeMap::new(),
+            meets_behind: boxes::meeting_behind(block),
+            uses_shared: false,
             residents: Residents::default(),
             counters: BTreeMap::new(),
             lane: None,

@@ -12,6 +12,8 @@ impl Lowering<'_> {
         match op {
             SlotOp::Buffer(op::Buffer {}) => self.buffer(results[0]),
             SlotOp::CopyLanes(op) => self.copy_lanes(op),
+            SlotOp::CopyBox(op) => self.copy_box(op),
+            SlotOp::WaitBox(op) => self.wait_box(op),
             SlotOp::SlotLoad(op) => self.slot_load(results[0], op),
             SlotOp::SlotStore(op) => self.slot_store(op),
             SlotOp::DotSlots(op) => self.dot_slots(results[0], op),
@@ -20,6 +22,12 @@ impl Lowering<'_> {
 
     /// A buffer in shared memory that begins here. [`crate::passes::allocate`] gives it its bytes.
     pub(super) fn shared(&mut self, dtype: DType, count: i64) -> Value {
+        self.uses_shared = true;
+        self.in_shared(dtype, count)
+    }
+
+    /// [`Self::shared`], for what bulk copies alone write.
+    pub(super) fn in_shared(&mut self, dtype: DType, count: i64) -> Value {
         let op = Op::Alloc(op::Alloc { offset: 0, count });
         let ty = Type::pointer(dtype, Space::Shared);
         self.builder.declared(op, ty)
@@ -28,13 +36,20 @@ impl Lowering<'_> {
     fn buffer(&mut self, result: Value) -> Result<()> {
         let (dtype, slots) = self.of_buffer(result)?;
         let count = i64::from(slots) * i64::from(self.layout(result).registers());
-        let base = self.shared(dtype, count);
+        let boxed = self.takes_boxes(result);
+        let base = match boxed {
+            true => self.in_shared(dtype, count),
+            false => self.shared(dtype, count),
+        };
         self.ring_bytes = self.ring_bytes.max(count * i64::from(dtype.bytes()));
         self.bind(result, Registers::uniform(base, 1));
-        Ok(())
+        match boxed {
+            true => self.make_phases(result, slots),
+            false => Ok(()),
+        }
     }
 
-    fn of_buffer(&self, buffer: Value) -> Result<(DType, u8)> {
+    pub(super) fn of_buffer(&self, buffer: Value) -> Result<(DType, u8)> {
         let ty = self.block.ty(buffer);
         ty.buffer()
             .ok_or_else(|| self.error(format!("`{ty}` is no buffer")))

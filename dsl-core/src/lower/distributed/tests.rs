@@ -18,6 +18,7 @@ fn facts() -> Facts {
         arguments: Vec::new(),
         apart: true,
         inside: true,
+        boxes: false,
     }
 }
 

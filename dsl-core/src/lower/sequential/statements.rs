@@ -40,6 +40,7 @@ impl<'a> Lowerer<'a> {
             // No derived op is left, or the verifier finds it among the ops of the lane.
             BlockOp::Elementwise(_)
             | BlockOp::Derived(_)
+            | BlockOp::LoadBox(_)
             | BlockOp::ProgramId(_)
             | BlockOp::NumPrograms(_) => Inline::Computed,
             BlockOp::Store(op) => {

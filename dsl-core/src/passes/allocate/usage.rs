@@ -15,6 +15,8 @@ pub(super) struct Buffer {
     /// The first and the last moment at which its bytes are its own.
     pub(super) first: usize,
     pub(super) last: usize,
+    /// Whether its bytes stay its own to the end of the function.
+    lasts: bool,
 }
 
 /// Something that happens to buffers, which are named by their numbers.
@@ -52,7 +54,11 @@ impl Usage {
             buffers: reader.buffers,
             events,
         };
-        live(&mut usage.buffers, &usage.events, &mut 0);
+        let mut clock = 0;
+        live(&mut usage.buffers, &usage.events, &mut clock);
+        for buffer in usage.buffers.iter_mut().filter(|buffer| buffer.lasts) {
+            buffer.last = clock;
+        }
         usage
     }
 
@@ -103,6 +109,17 @@ impl Reader<'_> {
                     }
                 }
             }
+            if let Op::CopyIn(op::CopyIn { target: base, .. })
+            | Op::CopyOut(op::CopyOut { source: base, .. }) = op
+                && let Some(&number) = self.numbers.get(base)
+            {
+                self.buffers[number].align = PATTERN;
+            }
+            if let Op::MbarrierInit(op) = op
+                && let Some(&number) = self.numbers.get(&op.word)
+            {
+                self.buffers[number].lasts = true;
+            }
             if let Op::Settle(_) = op {
                 let read = std::mem::take(&mut self.multiplied);
                 events.extend(read.into_iter().map(Event::Touch));
@@ -139,6 +156,7 @@ impl Reader<'_> {
             bytes: op.count * pointee.map_or(0, |(dtype, _)| i64::from(dtype.bytes())),
             first: 0,
             last: 0,
+            lasts: false,
         });
         self.buffers.len() - 1
     }

@@ -4,6 +4,7 @@ use exactile_core::diagnostic::Diagnostics;
 use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Timing;
 use exactile_core::ir::{Func, Inst};
+use exactile_core::passes::boxes::loads_boxes;
 use exactile_core::pipeline::{self, unobserved};
 use exactile_core::schedule::PlacedFunc;
 use exactile_core::target::{Bounds, Options, Schedule, Target};
@@ -25,6 +26,18 @@ pub(super) struct Subject<'a> {
     wants: Vec<String>,
 }
 
+/// What launches of a function show: boxes that a person has written are those of arrays that can be copied.
+fn facts(func: &Proven) -> Facts {
+    let boxes = match func {
+        Proven::Block(func) => loads_boxes(func),
+        Proven::Schedule(_) | Proven::Lane(_) => false,
+    };
+    Facts {
+        boxes,
+        ..Facts::default()
+    }
+}
+
 impl<'a> Subject<'a> {
     pub(super) fn new(ready: &'a Ready, warps: u32) -> Result<Self, String> {
         let place = Place::Lanes {
@@ -40,7 +53,7 @@ impl<'a> Subject<'a> {
             },
             ..Options::default()
         };
-        let facts = Facts::default();
+        let facts = facts(&ready.func);
         let lane = compile(&ready.func, &target, &options, &facts, &mut unobserved)?;
         let wants = (0..ready.runs()).map(|run| ready.run(&lane, run, Timing::default()));
         let wants = wants.collect::<Result<_, _>>()?;
@@ -65,7 +78,7 @@ impl<'a> Subject<'a> {
         let observe = &mut |name: &'static str, func: &Func| {
             seen = (name == stage).then(|| func.clone()).or(seen.take());
         };
-        let facts = Facts::default();
+        let facts = facts(&self.ready.func);
         compile(
             &self.ready.func,
             &self.target,
@@ -80,7 +93,8 @@ impl<'a> Subject<'a> {
     /// What is made of a placed function by the rest of the pipeline.
     pub(super) fn lowered(&self, placed: Func) -> Result<LaneFunc, Diagnostics> {
         let placed = PlacedFunc::new(placed)?;
-        pipeline::lower_placed(&placed, &self.target, &self.options, &Facts::default())
+        let facts = facts(&self.ready.func);
+        pipeline::lower_placed(&placed, &self.target, &self.options, &facts)
     }
 
     /// Who finds what is wrong with a lane function.

@@ -1,0 +1,451 @@
+//! Loads that read boxes of arrays: operands of products by tensor cores, which bulk copies then bring to shared
+//! memory without a lane that computes an address.
+//!
+//! A load is that of a box if its offsets are a sum of an index times a stride along each axis, and its mask says of
+//! each index that it is in an extent. What the copies ask of a launch beside, [`Boxes`] says.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use super::expand_tiles::place;
+use super::indices::Indices;
+use super::linear::Linear;
+use super::ranges::Range;
+use crate::builder::Builder;
+use crate::diagnostic::Loc;
+use crate::entity::EntityMap;
+use crate::ir::index_map::{dim_bits, dim_offset};
+use crate::ir::numbers::filling;
+use crate::ir::op::Control;
+use crate::ir::{
+    Access, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, Precision, Region, Shape, Type,
+    Value, op,
+};
+use crate::launch::{BOX_NUMBERS, LaunchExpression, inner_axis};
+use crate::layout::group::{Groups, groups, operand_slot};
+use crate::target::Target;
+
+/// An array of which a load reads a box: numbers for each axis, outermost first.
+struct Array {
+    origin: Vec<Linear>,
+    extents: Vec<Linear>,
+    strides: Vec<Linear>,
+}
+
+/// What is known of a function.
+struct Known<'a> {
+    func: &'a Func,
+    definitions: EntityMap<Value, Option<Inst>>,
+    indices: Indices,
+}
+
+/// Whether a machine may copy boxes of arrays for a function, since its tensor cores multiply tiles of memory.
+#[must_use]
+pub fn may_copy_boxes(func: &Func, target: &Target) -> bool {
+    let mut insts = func.all_insts().into_iter();
+    let multiplied = |inst: Inst| {
+        let known = |precision| target.gpu.mma.contains(precision);
+        matches!(func.op(inst), Op::Dot(op) if known(&op.precision) && op.precision != Precision::Ieee)
+    };
+    target.gpu.copies_boxes && insts.any(multiplied)
+}
+
+/// Whether a function loads boxes of arrays.
+#[must_use]
+pub fn loads_boxes(func: &Func) -> bool {
+    let mut insts = func.all_insts().into_iter();
+    insts.any(|inst| matches!(func.op(inst), Op::LoadBox(_)))
+}
+
+/// Who shares a product: so many warps, with so much shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// The warps of a thread block.
+    pub warps: u32,
+    /// Its shared memory.
+    pub shared_bytes: u32,
+}
+
+/// Makes `load_box` of loads that only a product by groups of warps reads.
+pub fn raise_boxes(func: &mut Func, share: Share) {
+    let found = {
+        let [low, high] = BOX_NUMBERS;
+        let known = Known {
+            func,
+            definitions: func.definitions(),
+            indices: Indices::given(func, Some(Range { low, high })),
+        };
+        let operands = operands(func, share).into_iter();
+        let arrays = operands.filter_map(|load| Some((load, known.array(load)?)));
+        arrays.collect::<BTreeMap<Inst, Array>>()
+    };
+    if found.is_empty() {
+        return;
+    }
+    func.keep_sites();
+    for region in func.all_regions() {
+        for inst in std::mem::take(&mut func.region_mut(region).insts) {
+            if let Some(array) = found.get(&inst) {
+                raised(func, region, inst, array);
+            }
+            func.region_mut(region).insts.push(inst);
+        }
+    }
+}
+
+/// Makes loads with masks of each `load_box` that no bulk copy can bring: `keep` tells those that one can.
+pub fn expand_boxes(func: &mut Func, keep: &dyn Fn(&Func, Inst) -> bool) {
+    let boxes = func.all_insts().into_iter();
+    let boxes = boxes.filter(|&inst| matches!(func.op(inst), Op::LoadBox(_)));
+    let found: Vec<Inst> = boxes.filter(|&inst| !keep(func, inst)).collect();
+    if found.is_empty() {
+        return;
+    }
+    func.keep_sites();
+    for region in func.all_regions() {
+        for inst in std::mem::take(&mut func.region_mut(region).insts) {
+            if found.contains(&inst) {
+                expanded(func, region, inst);
+            }
+            func.region_mut(region).insts.push(inst);
+        }
+    }
+}
+
+/// The loads, or boxes, that are operands of products by groups of so many warps, and nothing else: each in the
+/// function's own region or the body of a loop that is in no other.
+fn operands(
+    func: &Func,
+    Share {
+        warps,
+        shared_bytes,
+    }: Share,
+) -> Vec<Inst> {
+    let definitions = func.definitions();
+    let mut uses: BTreeMap<Value, usize> = BTreeMap::new();
+    let insts = func.all_insts();
+    for &inst in &insts {
+        func.op(inst)
+            .visit_operands(&mut |value| *uses.entry(value).or_default() += 1);
+    }
+    let mut found = Vec::new();
+    for region in counted_regions(func) {
+        let own = &func.region(region).insts;
+        for &inst in own {
+            let Op::Dot(dot) = func.op(inst) else {
+                continue;
+            };
+            let shared = shared_by_groups(func, dot, warps.trailing_zeros(), shared_bytes);
+            if dot.precision != Precision::Hopper || shared.is_none() {
+                continue;
+            }
+            for value in [dot.a, dot.b] {
+                let load = definitions[value].filter(|load| own.contains(load));
+                found.extend(load.filter(|_| uses[&value] == 1));
+            }
+        }
+    }
+    found
+}
+
+/// How groups of so many warps share a product of 16-bit floats, if shared memory has room for its operands.
+#[must_use]
+pub fn shared_by_groups(
+    func: &Func,
+    dot: &op::Dot,
+    warp_bits: u32,
+    shared_bytes: u32,
+) -> Option<Groups> {
+    let extent = |value: Value, axis: usize| func.ty(value).shape.extent(axis).ilog2();
+    let [rows, columns, products] = [extent(dot.a, 0), extent(dot.b, 1), extent(dot.a, 1)];
+    let bytes = func.ty(dot.a).dtype().map_or(0, DType::bytes);
+    let taken = u64::from(bytes) * ((1 << (rows + products)) + (1 << (products + columns)));
+    let room = taken <= u64::from(shared_bytes);
+    groups([rows, columns, products], warp_bits).filter(|_| room)
+}
+
+/// The regions whose runs a number counts: the bodies of counted loops in no other loop, and those in no loop.
+fn counted_regions(func: &Func) -> Vec<Region> {
+    let mut found = Vec::new();
+    let mut pending = vec![(func.body(), false)];
+    while let Some((region, in_loop)) = pending.pop() {
+        found.push(region);
+        for &inst in &func.region(region).insts {
+            match func.op(inst).control() {
+                Some(Control::For(op)) if !in_loop => pending.push((op.body, true)),
+                Some(Control::If(op)) if !in_loop => {
+                    pending.extend([(op.on_true, false), (op.on_false, false)]);
+                }
+                Some(Control::For(_) | Control::If(_) | Control::While(_)) | None => {}
+            }
+        }
+    }
+    found
+}
+
+/// Whether a bulk copy can bring a box to a product that groups of so many warps share. Where accesses are checked, a
+/// program may end beside one that is checked, and no copy may be under way then.
+#[must_use]
+pub fn is_copied(func: &Func, load: Inst, share: Share, may_end: &dyn Fn(&Op) -> bool) -> bool {
+    let mut regions = counted_regions(func).into_iter();
+    let own = regions.find(|&region| func.region(region).insts.contains(&load));
+    let ends = own.is_none_or(|region| {
+        let mut ends = false;
+        func.walk(region, &mut |inst| ends |= may_end(func.op(inst)));
+        ends && region != func.body()
+    });
+    let Op::LoadBox(boxed) = func.op(load) else {
+        return false;
+    };
+    let in_chunks = inner_axis(func, &boxed.strides).is_some_and(|inner| {
+        let shape = func.ty(func.inst(load).results[0]).shape;
+        operand_slot(&dim_bits(&shape), inner).is_some()
+    });
+    in_chunks && !ends && operands(func, share).contains(&load)
+}
+
+impl Known<'_> {
+    /// The array that a load reads a box of.
+    fn array(&self, load: Inst) -> Option<Array> {
+        let Op::Load(op) = self.func.op(load) else {
+            return None;
+        };
+        let parameter = self.func.parameter_index(op.base)?;
+        let only_read = self.func.parameters[parameter].access == Access::Read;
+        let zero = op.other.is_none_or(|other| {
+            let op = |value: Value| Some(self.func.op(self.definitions[value]?));
+            filling(other, op).is_some_and(Literal::is_positive_zero)
+        });
+        let shape = self.func.ty(op.offsets).shape;
+        if !only_read || !zero || shape.rank() != 2 {
+            return None;
+        }
+        let steps = self.indices.fact(op.offsets).steps()?;
+        let strides: Vec<Linear> = steps.into_iter().cloned().collect();
+        let inner = (0..2)
+            .rev()
+            .find(|&axis| strides[axis].constant() == Some(1))?;
+        operand_slot(&dim_bits(&shape), inner)?;
+        let (origin, extents) = self.axes(op.mask?, shape)?;
+        let place = origin[0]
+            .times(&strides[0])?
+            .plus(&origin[1].times(&strides[1])?)?;
+        let told = |sum: &Linear| {
+            let mut symbols = sum.terms().flat_map(|(factors, _)| factors);
+            symbols.all(|&it| self.func.ty(it) == Type::INDEX)
+        };
+        let launched = |sum: &Linear| {
+            let mut symbols = sum.terms().flat_map(|(factors, _)| factors);
+            symbols.all(|&it| {
+                let number = LaunchExpression::of(self.func, &self.definitions, it);
+                // What a backend finds as it stands.
+                number.is_some_and(|number| number.has_only_sums())
+            })
+        };
+        let fits = extents.iter().chain(&strides).all(launched)
+            && [&origin, &extents, &strides]
+                .into_iter()
+                .flatten()
+                .all(told)
+            && self.indices.origin(op.offsets) == Some(place);
+        fits.then_some(Array {
+            origin,
+            extents,
+            strides,
+        })
+    }
+
+    /// What a mask says of the index along each axis: where it begins and what it is below.
+    fn axes(&self, mask: Value, shape: Shape) -> Option<(Vec<Linear>, Vec<Linear>)> {
+        let mut below: Vec<Option<(Linear, Linear)>> = vec![None; shape.rank()];
+        let mut from_zero = Vec::new();
+        for (comparison, bits) in self.leaves(mask, &shape)? {
+            let Op::Compare(op::Compare { op, lhs, rhs }) = *self.op(comparison)? else {
+                return None;
+            };
+            let (op, index, bound) = match self.indices.fact(lhs).is_uniform() {
+                true => (swapped(op), rhs, lhs),
+                false => (op, lhs, rhs),
+            };
+            let (axis, start) = self.index(index, &bits, &shape)?;
+            let bound_at = self.indices.uniform(bound)?;
+            match op {
+                CompareOp::Lt if below[axis].is_none() => below[axis] = Some((start, bound_at)),
+                CompareOp::Ge if bound_at.is_zero() => from_zero.push((axis, start)),
+                CompareOp::Lt
+                | CompareOp::Le
+                | CompareOp::Gt
+                | CompareOp::Ge
+                | CompareOp::Eq
+                | CompareOp::Ne => return None,
+            }
+            if self
+                .indices
+                .range(index)
+                .is_some_and(|range| range.low >= 0)
+            {
+                from_zero.push((axis, self.index(index, &bits, &shape)?.1));
+            }
+        }
+        let below: Option<Vec<(Linear, Linear)>> = below.into_iter().collect();
+        let below = below?;
+        let shown = |(axis, (start, _)): (usize, &(Linear, Linear))| {
+            from_zero.contains(&(axis, start.clone()))
+        };
+        let all = below.iter().enumerate().all(shown);
+        let all = all
+            && from_zero
+                .iter()
+                .all(|(axis, start)| below[*axis].0 == *start);
+        all.then(|| below.into_iter().unzip())
+    }
+
+    fn op(&self, value: Value) -> Option<&Op> {
+        self.definitions[value].map(|inst| self.func.op(inst))
+    }
+
+    /// The values whose conjunction a mask is, each with the bit of its own index for each bit of the mask's.
+    fn leaves(&self, mask: Value, shape: &Shape) -> Option<Vec<(Value, Vec<Option<u32>>)>> {
+        let all = (0..dim_bits(shape).iter().sum()).map(Some).collect();
+        let mut pending: Vec<(Value, Vec<Option<u32>>)> = vec![(mask, all)];
+        let mut found = Vec::new();
+        while let Some((value, bits)) = pending.pop() {
+            let op = self.op(value)?;
+            if let Op::View(view) = op {
+                if view.offset != 0 {
+                    return None;
+                }
+                let through = |&bit: &Option<u32>| view.bits.get(bit? as usize)?.map(u32::from);
+                pending.push((view.x, bits.iter().map(through).collect()));
+            } else if let Op::Binary(op::Binary {
+                op: BinaryOp::And,
+                lhs,
+                rhs,
+            }) = op
+            {
+                pending.extend([(*lhs, bits.clone()), (*rhs, bits)]);
+            } else {
+                found.push((value, bits));
+            }
+        }
+        Some(found)
+    }
+
+    /// The axis of the mask along which an index counts up by one, and where it begins.
+    fn index(&self, index: Value, bits: &[Option<u32>], shape: &Shape) -> Option<(usize, Linear)> {
+        if self.func.ty(index).dtype() != Some(DType::I64) {
+            return None;
+        }
+        let fact = self.indices.fact(index);
+        let own = self.func.ty(index).shape;
+        let steps = fact.steps()?;
+        let mut moving =
+            (0..own.rank()).filter(|&axis| own.extent(axis) > 1 && !steps[axis].is_zero());
+        let (from, None) = (moving.next()?, moving.next()) else {
+            return None;
+        };
+        let (own_bits, mask_bits) = (dim_bits(&own), dim_bits(shape));
+        let first = dim_offset(&own_bits, from);
+        let goes_along = |axis: &usize| {
+            mask_bits[*axis] == own_bits[from]
+                && bits.iter().enumerate().all(|(at, &bit)| {
+                    let start = dim_offset(&mask_bits, *axis);
+                    let inside = (at as u32)
+                        .checked_sub(start)
+                        .filter(|&at| at < mask_bits[*axis]);
+                    let moved = bit.filter(|&bit| (first..first + own_bits[from]).contains(&bit));
+                    moved == inside.map(|at| first + at)
+                })
+        };
+        let axis = (0..shape.rank()).find(goes_along)?;
+        let counts = steps[from].constant() == Some(1);
+        counts.then_some(())?;
+        Some((axis, self.indices.origin(index)?))
+    }
+}
+
+/// Appends the numbers of an array, and makes a load one of a box of it.
+fn raised(func: &mut Func, region: Region, load: Inst, array: &Array) {
+    let Op::Load(op::Load { base, .. }) = *func.op(load) else {
+        return;
+    };
+    let [origin, extents, strides] = within(func, region, load, |builder| {
+        [&array.origin, &array.extents, &array.strides]
+            .map(|sums| sums.iter().map(|sum| number(builder, sum)).collect())
+    });
+    func.inst_mut(load).op = Op::LoadBox(op::LoadBox {
+        base,
+        origin,
+        extents,
+        strides,
+    });
+}
+
+/// Appends the offsets and the mask of a box, and makes it a load of them.
+fn expanded(func: &mut Func, region: Region, load: Inst) {
+    let Op::LoadBox(boxed) = func.op(load).clone() else {
+        return;
+    };
+    let shape = func.ty(func.inst(load).results[0]).shape;
+    let tensor = op::Tensor {
+        base: boxed.base,
+        extents: boxed.extents,
+        strides: boxed.strides,
+    };
+    let (offsets, mask) = within(func, region, load, |builder| {
+        place(builder, &tensor, &boxed.origin, shape)
+    });
+    func.inst_mut(load).op = Op::Load(op::Load {
+        base: tensor.base,
+        offsets,
+        mask: Some(mask),
+        other: None,
+    });
+}
+
+/// Appends to a region what `fill` builds, at the place of an instruction.
+fn within<T>(
+    func: &mut Func,
+    region: Region,
+    inst: Inst,
+    fill: impl FnOnce(&mut Builder) -> T,
+) -> T {
+    let loc: Loc = func.inst(inst).loc.clone();
+    let owned = std::mem::replace(func, Func::new("", func.stage));
+    let mut builder = Builder::resume(owned);
+    builder.set_loc(loc);
+    builder.enter(region);
+    let filled = fill(&mut builder);
+    *func = builder
+        .finish()
+        .expect("broken invariant: numbers of indices are of one type");
+    filled
+}
+
+/// The comparison of the sides the other way round.
+fn swapped(op: CompareOp) -> CompareOp {
+    match op {
+        CompareOp::Lt => CompareOp::Gt,
+        CompareOp::Le => CompareOp::Ge,
+        CompareOp::Gt => CompareOp::Lt,
+        CompareOp::Ge => CompareOp::Le,
+        CompareOp::Eq | CompareOp::Ne => op,
+    }
+}
+
+/// A sum of products as a scalar.
+fn number(builder: &mut Builder, sum: &Linear) -> Value {
+    let mut found: Option<Value> = None;
+    for (factors, times) in sum.terms() {
+        let mut product: Option<Value> = None;
+        let constant = (times != 1 || factors.is_empty()).then(|| builder.index(times));
+        for factor in factors.iter().copied().chain(constant) {
+            product = Some(product.map_or(factor, |it| builder.mul(it, factor)));
+        }
+        let product = product.expect("broken invariant: a product has a factor");
+        found = Some(found.map_or(product, |it| builder.add(it, product)));
+    }
+    found.unwrap_or_else(|| builder.index(0))
+}

@@ -1,0 +1,177 @@
+//! Which loads are those of boxes, and for which launches.
+
+use crate::facts::Facts;
+use crate::ir::{Access, DType, Func, Literal};
+use crate::launch::{Boxes, Launch, Passed};
+use crate::pipeline::{prepare, prepare_boxed, unobserved};
+use crate::target::{Options, Schedule, Target};
+use crate::text::parse;
+use crate::verify::{self, BlockFunc};
+
+/// The product of `[64, k]` and `[k, 64]`, masked as kernels are, from these rows on.
+fn product(row: &str, mask_a: &str, at_b: &str) -> BlockFunc {
+    valid(&text(row, mask_a, at_b))
+}
+
+fn valid(text: &str) -> BlockFunc {
+    verify::block(parse(text, "boxes.bir").expect("parses")).expect("is valid")
+}
+
+fn text(row: &str, mask_a: &str, at_b: &str) -> String {
+    format!(
+        "func @f block (%a: ptr<bf16>, %b: ptr<bf16>, %c: ptr<f32> write, %m: i64, %k: i64, %ld: i64) {{
+      %zero = constant value=i64(0) : i64
+      %p = program_id axis=0 : i64
+      %height = constant value=i64(64) : i64
+      %down = mul %p, %height : i64
+      %up = sub %zero, %down : i64
+      %i = arange start=0, end=64 : tile<64xi64>
+      %first = splat {row} : tile<64xi64>
+      %rows = add %first, %i : tile<64xi64>
+      %r1 = expand_dims %rows, axis=1 : tile<64x1xi64>
+      %r = broadcast %r1 : tile<64x64xi64>
+      %c1 = expand_dims %i, axis=0 : tile<1x64xi64>
+      %columns = broadcast %c1 : tile<64x64xi64>
+      %ms = splat %m : tile<64x64xi64>
+      %ks = splat %k : tile<64x64xi64>
+      %lds = splat %ld : tile<64x64xi64>
+      %zeros = constant value=i64(0) : tile<64x64xi64>
+      %in_rows = lt %r, %ms : tile<64x64xbool>
+      %from_zero = ge %r, %zeros : tile<64x64xbool>
+      %both = and %in_rows, %from_zero : tile<64x64xbool>
+      %in_columns = gt %ks, %columns : tile<64x64xbool>
+      %none = constant value=f32(0) : tile<64x64xf32>
+      %at_row = mul %r, %lds : tile<64x64xi64>
+      %sum = for %zero, %k, [%none], step=64, stages=3 (%k0: i64, %acc: tile<64x64xf32>) {{
+        %at = splat %k0 : tile<64xi64>
+        %inner = add %at, %i : tile<64xi64>
+        %n1 = expand_dims %inner, axis=0 : tile<1x64xi64>
+        %n = broadcast %n1 : tile<64x64xi64>
+        %kmask = lt %n, %ks : tile<64x64xbool>
+        %all = and %both, %kmask : tile<64x64xbool>
+        %some = and %in_rows, %kmask : tile<64x64xbool>
+        %at_a = add %at_row, %n : tile<64x64xi64>
+        %va = load %a, %at_a, mask={mask_a} : tile<64x64xbf16>
+        %d1 = expand_dims %inner, axis=1 : tile<64x1xi64>
+        %d = broadcast %d1 : tile<64x64xi64>
+        %dmask = lt %d, %ks : tile<64x64xbool>
+        %bmask = and %dmask, %in_columns : tile<64x64xbool>
+        %down_b = mul %d, %lds : tile<64x64xi64>
+        %plain = add %down_b, %columns : tile<64x64xi64>
+        %across = mul %columns, %lds : tile<64x64xi64>
+        %turned = add %across, %d : tile<64x64xi64>
+        %twice = add %columns, %columns : tile<64x64xi64>
+        %spread = add %down_b, %twice : tile<64x64xi64>
+        %vb = load %b, {at_b}, mask=%bmask : tile<64x64xbf16>
+        %next = dot %va, %vb, %acc, precision=hopper : tile<64x64xf32>
+        yield [%next]
+      }} : tile<64x64xf32>
+      store %c, %at_row, %sum
+    }}"
+    )
+}
+
+/// Four warps are a group that shares a product.
+fn by_four() -> Options {
+    Options {
+        schedule: Schedule::AUTO.warps(4),
+        ..Options::default()
+    }
+}
+
+/// How many boxes the compiler makes for a GPU.
+fn boxes(func: &BlockFunc, target: &Target) -> usize {
+    let facts = Facts {
+        boxes: true,
+        ..Facts::default()
+    };
+    let mut found = None;
+    let observe = &mut |stage: &'static str, func: &Func| {
+        if stage == "boxes" {
+            found = Some(func.to_string().matches("load_box").count());
+        }
+    };
+    prepare(func.clone(), target, &by_four(), &facts, observe).expect("compiles");
+    found.expect("there is such a stage")
+}
+
+#[test]
+fn loads_of_products_are_boxes_where_masks_say_so() {
+    for (row, mask_a, at_b, expected) in [
+        ("%down", "%some", "%plain", 2),
+        ("%down", "%all", "%turned", 2),
+        ("%up", "%all", "%plain", 2),
+        // Rows below zero would not be masked.
+        ("%up", "%some", "%plain", 1),
+        // Nothing says where the columns end.
+        ("%down", "%both", "%plain", 1),
+        // No axis is contiguous.
+        ("%down", "%some", "%spread", 1),
+    ] {
+        let func = product(row, mask_a, at_b);
+        assert_eq!(
+            boxes(&func, &Target::SM_90A),
+            expected,
+            "{row} {mask_a} {at_b}"
+        );
+        assert_eq!(boxes(&func, &Target::SM_100), 0);
+    }
+}
+
+/// A backend has another form of a division, which the host would not find.
+#[test]
+fn extents_are_sums_and_products() {
+    let text = text("%down", "%some", "%plain");
+    for (op, expected) in [("add", 2), ("div", 0)] {
+        let half = format!("%half = {op} %k, %height : i64\n %ks = splat %half");
+        let func = valid(&text.replacen("%ks = splat %k", &half, 1));
+        assert_eq!(boxes(&func, &Target::SM_90A), expected, "{op}");
+    }
+}
+
+#[test]
+fn a_launch_must_have_shown_what_copies_ask() {
+    let func = product("%down", "%some", "%plain");
+    let (options, facts) = (by_four(), Facts::default());
+    let boxed = prepare_boxed(&func, &Target::SM_90A, &options, &facts, &mut unobserved);
+    let boxed = boxed.expect("compiles").expect("has boxes");
+    let plain = prepare(func, &Target::SM_90A, &options, &facts, &mut unobserved);
+    assert!(!Boxes::of(&plain.expect("compiles")).are_any());
+    let conditions = Boxes::of(&boxed);
+    let holds = |address: u64, bytes: u64, [m, k, ld]: [i64; 3]| {
+        let memory = |access| Passed::Memory {
+            address,
+            bytes,
+            access,
+        };
+        let number =
+            |number: i64| Passed::Scalar(Literal::from_bits(DType::I64, number.cast_unsigned()));
+        let arguments = [
+            memory(Access::Read),
+            memory(Access::Read),
+            memory(Access::ReadWrite),
+            number(m),
+            number(k),
+            number(ld),
+        ];
+        conditions.hold(&Launch::new([1, 1, 1], &arguments))
+    };
+    assert!(holds(4096, 2 * 96 * 96, [96, 96, 96]));
+    // The last row need not be as long as the others.
+    assert!(holds(4096, 2 * (95 * 104 + 96), [96, 96, 104]));
+    for (address, bytes, numbers) in [
+        (4100, 1 << 30, [96, 96, 96]),
+        (4096, 2 * 96 * 96 - 2, [96, 96, 96]),
+        (4096, 1 << 30, [96, 96, 100]),
+        (4096, 1 << 30, [96, 96, 88]),
+        (4096, 1 << 30, [0, 96, 96]),
+        (4096, 1 << 30, [96, -8, 96]),
+        (4096, u64::MAX, [1 << 31, 8, 8]),
+        (4096, u64::MAX, [96, 96, 1 << 62]),
+    ] {
+        assert!(
+            !holds(address, bytes, numbers),
+            "{address} {bytes} {numbers:?}"
+        );
+    }
+}

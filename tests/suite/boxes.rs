@@ -1,0 +1,67 @@
+//! Products by tensor cores whose operands come to shared memory in boxes of arrays, or by lanes where they cannot.
+
+use exactile::prelude::*;
+use exactile::{Schedule, bf16};
+
+#[kernel(BM = 64, BN = 64, BK = 64)]
+fn tiles<const BM: usize, const BN: usize, const BK: usize>(
+    a: Tensor<bf16, 2>,
+    b: Tensor<bf16, 2>,
+    c: TensorMut<f32, 2>,
+) {
+    let (row, column) = (program_id(0) * BM, program_id(1) * BN);
+    let mut sum = zeros::<f32>([BM, BN]);
+    for k in range(0, a.extent(1)).step(BK).stages(3) {
+        let left = a.tile([BM, BK]).at_offset([row, k]).load();
+        let right = b.tile([BK, BN]).at_offset([k, column]).load();
+        sum = dot_with(Precision::Hopper, left, right, sum);
+    }
+    c.tile([BM, BN]).at_offset([row, column]).store(sum);
+}
+
+/// Bits that are all kinds of small numbers.
+fn numbers(count: usize, seed: usize) -> Vec<bf16> {
+    let number = |at: usize| ((at * 7919 + seed * 104_729) % 2003) as f32 / 64.0 - 15.0;
+    (0..count).map(|at| bf16::from_f32(number(at))).collect()
+}
+
+/// The product of `[m, k]` and `[k, n]`, where rows of `a` begin `stride` elements apart.
+fn product(device: &Device, [m, n, k]: [usize; 3], stride: usize) -> Vec<u32> {
+    let upload = |data: &[bf16]| Buffer::from_slice(device, data).expect("fits");
+    let (left, right) = (
+        upload(&numbers((m - 1) * stride + k, 1)),
+        upload(&numbers(k * n, 2)),
+    );
+    let mut out = Buffer::<f32>::zeros(device, m * n).expect("fits");
+    let config = tiles::Config::new().scheduled(Schedule::AUTO.warps(4));
+    let left = left.view_strided([m, k], [stride, 1]).expect("fits");
+    let right = right.view([k, n]).expect("fits");
+    let sums = out.view_mut([m, n]).expect("fits");
+    let grid = (m.div_ceil(64), n.div_ceil(64));
+    tiles(config)
+        .launch(device, grid, (left, right, sums))
+        .expect("runs");
+    let sums = out.to_vec().expect("reads");
+    sums.into_iter().map(f32::to_bits).collect()
+}
+
+/// Whole tiles, tiles that end, rows that are padded, and those that copies of boxes do not take: of odd lengths, or
+/// that overlap.
+#[test]
+fn boxes_have_the_bits_of_the_cpu() {
+    let (cpu, lanes) = (Device::cpu(), Device::lanes());
+    for (extents, stride) in [
+        ([64, 64, 64], 64),
+        ([72, 136, 200], 200),
+        ([40, 72, 8], 24),
+        ([65, 64, 96], 104),
+        ([64, 63, 80], 80),
+        ([64, 64, 72], 75),
+        ([64, 64, 72], 8),
+        ([64, 64, 72], 0),
+        ([1, 1, 1], 1),
+    ] {
+        let [want, found] = [&cpu, &lanes].map(|device| product(device, extents, stride));
+        assert_eq!(found, want, "{extents:?} {stride}");
+    }
+}
