@@ -325,12 +325,14 @@ impl Compilation {
             && let Some(mut kept) = place.find()
         {
             self.note("disk");
-            // What a machine without this driver kept.
-            if self.link(gpu, &mut kept.ptx) {
-                place.keep(&kept.code, &kept.sites, &kept.ptx);
-                self.note("disk");
-            }
-            let loaded = cache.code(kept.code, || gpu.load(kept.ptx).map(Runs::Gpu));
+            let loaded = cache.code(kept.code.clone(), || {
+                // What a machine without this driver kept.
+                if self.link(gpu, &mut kept.ptx) {
+                    place.keep(&kept.code, &kept.sites, &kept.ptx);
+                    self.note("disk");
+                }
+                gpu.load(kept.ptx).map(Runs::Gpu)
+            });
             self.note("driver");
             match loaded {
                 Ok(runs) => {
