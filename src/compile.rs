@@ -165,10 +165,9 @@ pub(crate) fn compile_times(
     compilation.begin("trace", &traced);
     let origin = Origin::of(&traced, facts);
     let block = compilation.prepare(traced, target, options, facts)?;
-    let facts = &Facts {
-        boxes: loads_boxes(&block),
-        ..facts.clone()
-    };
+    let boxes = loads_boxes(&block);
+    let facts = facts.clone();
+    let facts = &Facts { boxes, ..facts };
     let grid = GridMapping::Direct;
     let place = store.and_then(|store| origin.place(store, target, options, facts, grid));
     if place.as_ref().is_some_and(|place| place.find().is_some()) {

@@ -36,7 +36,7 @@ impl Default for ProgramsOptions {
         Self {
             seed: 1,
             from: 0,
-            count: 900,
+            count: 1150,
             only: None,
             warps: Vec::new(),
             limits: Limits::default(),
