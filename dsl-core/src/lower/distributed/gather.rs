@@ -291,12 +291,8 @@ impl Shuffled {
             others: Vec::new(),
             own: true,
         };
-        for (&column, &asked) in from.warp_columns().iter().zip(to.warp_columns()) {
-            let bit = (column != 0).then(|| unit(column)).flatten();
-            let along = bit.is_some_and(|bit| map.along(bit).is_some());
-            if along || column != 0 && image(asked) != column {
-                return None;
-            }
+        if !has_its_own(from, to, map) {
+            return None;
         }
         for (register, &column) in from.register_columns().iter().enumerate() {
             let bit = unit(column)?;
@@ -340,4 +336,18 @@ impl Shuffled {
         let held = columns.filter(|(_, column)| flat & **column != 0);
         held.fold(0, |sum, (register, _)| sum | 1 << register)
     }
+}
+
+/// Whether no warp asks for what only another one has, whatever its lanes and registers ask for.
+fn has_its_own(from: &LinearLayout, to: &LinearLayout, map: &Correspondence) -> bool {
+    let dealt = from.warp_columns().iter().fold(0, |all, it| all | it);
+    let of_warps = |asked: u64| map.to_source(asked) & dealt;
+    let mut inside = to.register_columns().iter().chain(to.lane_columns());
+    let along = |column: u64| (0..64).any(|bit| column >> bit & 1 == 1 && map.along(bit).is_some());
+    let mut warps = from.warp_columns().iter().zip(to.warp_columns());
+    inside.all(|&asked| of_warps(asked) == 0)
+        && warps.all(|(&column, &asked)| {
+            let same = column == 0 || map.to_source(asked) == column;
+            same && of_warps(asked) == column && !along(column)
+        })
 }
