@@ -253,7 +253,7 @@ mod tests {
             // A grid that is too large is found by a launch alone.
             let grid = if setting.width == 0 { 10 } else { 11 };
             let kernel = sums(config).determinism(setting.determinism);
-            kernel.launch(&device, grid, (&x, out))
+            kernel.run(&device, grid, (&x, out))
         })
     }
 
