@@ -2,7 +2,7 @@
 //! memory without a lane that computes an address.
 //!
 //! A load is that of a box if its offsets are a sum of an index times a stride along each axis, and its mask says of
-//! each index that it is in an extent. What the copies ask of a launch beside, [`Boxes`] says.
+//! each index that it is in an extent. What the copies ask of a launch beside, [`Boxes`](crate::launch::Boxes) says.
 
 #[cfg(test)]
 mod tests;
