@@ -24,11 +24,10 @@ use crate::ir::{Op, op};
 /// use exactile_core::lang::debug::device_assert;
 /// use exactile_core::lang::{Ptr, PtrMut, arange, load, store};
 ///
-/// fn inverses(x: Ptr<f32>, out: PtrMut<f32>) {
+/// fn inverses(x: Ptr<f32>, measured: Ptr<bool>, out: PtrMut<f32>) {
 ///     let at = arange(0, 64);
-///     let x = load(x + at);
-///     device_assert(x.ne(0.0), "x has an inverse");
-///     store(out + at, 1.0 / x);
+///     device_assert(load(measured + at), "every x was measured");
+///     store(out + at, 1.0 / load(x + at));
 /// }
 /// ```
 #[track_caller]
