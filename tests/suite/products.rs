@@ -54,3 +54,62 @@ fn bytes_are_multiplied_and_added_in_words() {
         }
     }
 }
+
+#[kernel(BM = 16, BN = 16, BK = 16)]
+fn batched_matmul<const BATCH: usize, const BM: usize, const BN: usize, const BK: usize>(
+    a: Tensor<f32, 3>,
+    b: Tensor<f32, 3>,
+    c: TensorMut<f32, 3>,
+) {
+    let (row, column) = (program_id(0) * BM, program_id(1) * BN);
+    let batch = program_id(2) * BATCH;
+    let mut sum = zeros::<f32>([BATCH, BM, BN]);
+    for k in range(0, a.extent(2)).step(BK) {
+        let left = a.tile([BATCH, BM, BK]).at_offset([batch, row, k]).load();
+        let right = b.tile([BATCH, BK, BN]).at_offset([batch, k, column]).load();
+        sum = dot(left, right, sum);
+    }
+    let corner = [batch, row, column];
+    c.tile([BATCH, BM, BN]).at_offset(corner).store(sum);
+}
+
+/// Each matrix of a batch has the chain of a product of its own, whatever is multiplied at once.
+#[test]
+fn batches_are_multiplied() {
+    let (batch, m, n, k) = (3, 10, 21, 33);
+    let a: Vec<f32> = (0..batch * m * k)
+        .map(|i| (i * 89 % 251) as f32 / 7.0 - 18.0)
+        .collect();
+    let b: Vec<f32> = (0..batch * k * n)
+        .map(|i| (i * 53 % 241) as f32 / 11.0 - 9.0)
+        .collect();
+    let product = |at: usize| {
+        let (row, column) = (at / n, at % n);
+        let inner = (row / m) * k;
+        (0..k).fold(0.0, |sum: f32, step| {
+            a[row * k + step].mul_add(b[(inner + step) * n + column], sum)
+        })
+    };
+    let want: Vec<f32> = (0..batch * m * n).map(product).collect();
+    for device in devices() {
+        let (left, right) = (upload(&device, &a), upload(&device, &b));
+        let left = left.view([batch, m, k]).expect("fits");
+        let right = right.view([batch, k, n]).expect("fits");
+        let mut out = Buffer::<f32>::zeros(&device, batch * m * n).expect("fits");
+        for (bm, bn, bk) in [(16, 16, 16), (4, 32, 8), (2, 2, 64)] {
+            let config = batched_matmul::Config {
+                bm,
+                bn,
+                bk,
+                ..batched_matmul::Config::new(4)
+            };
+            let grid = (m.div_ceil(bm), n.div_ceil(bn), 1);
+            let product = out.view_mut([batch, m, n]).expect("fits");
+            batched_matmul(config)
+                .launch(&device, grid, (left, right, product))
+                .expect("runs");
+            let found = out.to_vec().expect("reads");
+            assert_eq!(found, want, "{device}, {bm} x {bn} x {bk}");
+        }
+    }
+}

@@ -221,7 +221,10 @@ impl<'a> Machine<'a> {
         };
         let elements = data.results.iter().map(numbers).max();
         let each = if let Op::Dot(op::Dot { a, .. }) = &data.op {
-            self.shape(*a).extent(1)
+            self.shape(*a)
+                .extents()
+                .last()
+                .map_or(1, |&depth| depth as usize)
         } else {
             1
         };
@@ -438,11 +441,7 @@ impl<'a> Machine<'a> {
         [a, b]: [&Elements; 2],
         accumulator: Value,
     ) -> Elements {
-        let extents = Extents {
-            m: left.extent(0),
-            k: left.extent(1),
-            n: right.extent(1),
-        };
+        let extents = Extents::of(left, right);
         let (ty, c) = (self.func.ty(accumulator), self.read(accumulator));
         let sum = ty.dtype().or(ty.pending());
         let sum = sum.expect("broken invariant: a verified accumulator is of numbers");

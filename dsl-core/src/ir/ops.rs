@@ -161,12 +161,13 @@ macro_rules! for_each_op {
             /// before true; `descending` turns the order of the keys round. A NaN among the keys is
             /// given as the positive canonical NaN. `count` is a power of two.
             Sort "sort" { sources: Values, keys: i64, axis: Axis, direction: SortOrder, count: i64 } -> sources is [pure];
-            /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`. `ieee` is the chain
+            /// `accumulator + a x b` for `[m, k]`, `[k, n]` and `[m, n]`, or for each element of an axis before
+            /// those, which all three then have. `ieee` is the chain
             /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`, in the accumulator's type, to
             /// which the operands are widened first. Both are of one type, no wider than that: floats, or integers
             /// signed as it is, of which sums wrap at 32 or 64 bits. `hopper`
             /// is what the tensor cores of compute capability 9.0 compute of `f16` or `bf16`, in `f32`: a chain
-            /// of steps of 16 products, ascending k, each cut as `semantics::mma` says. k is at least 16.
+            /// of steps of 16 products, ascending k, each cut as `semantics::mma` says. k is at least 16, and no axis comes before.
             Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [pure];
             /// How many elements of `x`, among those where the mask holds, equal each of `0..bins`, as
             /// `i32`. Others are not counted.

@@ -115,7 +115,8 @@ where
     }))
 }
 
-/// `accumulator + a x b` for tiles `[m, k]`, `[k, n]` and `[m, n]`.
+/// `accumulator + a x b` for tiles `[m, k]`, `[k, n]` and `[m, n]`, or for a batch of them: `[b, m, k]`, `[b, k, n]` and
+/// `[b, m, n]`.
 ///
 /// The chain `acc = fma(a[m, k], b[k, n], acc)` over ascending k in the accumulator's type, to
 /// which the operands are widened first; a zero result is +0. Tile shapes never change bits.
@@ -137,7 +138,7 @@ pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>)
 /// chain of steps of 16 products in ascending k. All terms of a step are cut toward zero 25 bits below the
 /// greatest exponent among them, their sum is exact and then cut to an `f32` (arXiv 2512.07004). k is at
 /// least 16; where it is no multiple of 16, both operands are padded with zeros. GPUs that do not compute
-/// this function refuse it by name.
+/// this function refuse it by name, and so is a batch.
 #[track_caller]
 pub fn dot_with<T: Numeric, A: Numeric>(
     precision: Precision,

@@ -1,5 +1,7 @@
 //! Which layouts suit memory accesses, dots and tiles that nothing constrains.
 
+use std::iter;
+
 use super::linear::{Holder, LinearLayout};
 use super::slots::in_vectors;
 use crate::ir::index_map::dim_offset;
@@ -206,12 +208,16 @@ pub fn is_coalesced(
 }
 
 /// The layout of the accumulator of a dot: each lane owns blocks of up to 4 x 4 elements, lanes form
-/// a grid over the tile, then warps, then further registers.
+/// a grid over the tile, then warps, then further registers. The products of a batch, an axis before
+/// those of the matrix, go to warps first.
 #[must_use]
 pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
-    let (rows, columns) = (dim_bits[0], dim_bits[1]);
-    let spare = (rows + columns).saturating_sub(LANE_BITS + warp_bits);
-    let mut taken = [0, 0];
+    let rank = dim_bits.len();
+    let (row, column) = (rank - 2, rank - 1);
+    let batch: u32 = dim_bits[..row].iter().sum();
+    let all: u32 = dim_bits.iter().sum();
+    let spare = all.saturating_sub(LANE_BITS + warp_bits);
+    let mut taken = vec![0; rank];
     let mut take = |dim: usize| {
         let limit = dim_bits[dim];
         (taken[dim] < limit).then(|| {
@@ -219,22 +225,26 @@ pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
             1 << (dim_offset(dim_bits, dim) + taken[dim] - 1)
         })
     };
-    let mut register: Vec<u64> = [1, 1, 0, 0]
+    let mut register: Vec<u64> = [column, column, row, row]
         .iter()
         .take(spare as usize)
         .filter_map(|&dim| take(dim))
         .collect();
     let mut deal = |dims: &[usize]| -> Vec<u64> {
         dims.iter()
-            .map(|&dim| take(dim).or_else(|| take(1 - dim)).unwrap_or(0))
+            .map(|&dim| {
+                let mut dims = iter::once(dim).chain((0..rank).rev());
+                dims.find_map(&mut take).unwrap_or(0)
+            })
             .collect()
     };
-    let lane = deal(&[1, 1, 1, 0, 0]);
-    let alternating: Vec<usize> = (0..warp_bits as usize).map(|bit| bit % 2).collect();
-    let warp = deal(&alternating);
-    let left = (rows + columns) as usize;
+    let lane = deal(&[column, column, column, row, row]);
+    let alternating = (0..warp_bits as usize).map(|bit| row + bit % 2);
+    let outer = iter::repeat_n(0, batch as usize).chain(alternating);
+    let warp: Vec<usize> = outer.take(warp_bits as usize).collect();
+    let warp = deal(&warp);
     register.extend(
-        deal(&vec![1; left])
+        deal(&vec![column; all as usize])
             .into_iter()
             .filter(|&column| column != 0),
     );

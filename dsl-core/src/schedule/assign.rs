@@ -207,7 +207,9 @@ impl Assigner<'_> {
                     let bits = product_bits(self.func, dot.a, dot.b);
                     let shared = self.target.gpu.shared_bytes;
                     Some(Rc::new(match dot.precision {
-                        Precision::Ieee => dot_layout(&bits[..2], self.warp_bits),
+                        Precision::Ieee => {
+                            dot_layout(&dim_bits(&self.func.ty(result).shape), self.warp_bits)
+                        }
                         Precision::Hopper => {
                             match shared_by_groups(self.func, dot, self.warp_bits, shared) {
                                 Some(found) => found.layout,

@@ -112,10 +112,13 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
     })
 }
 
-/// Log2 of the rows, the columns and the products of a matrix product.
+/// Log2 of the rows, the columns and the products of a matrix product, a batch aside.
 pub(super) fn product_bits(func: &Func, a: Value, b: Value) -> [u32; 3] {
-    let extent = |value: Value, axis: usize| func.ty(value).shape.extent(axis).ilog2();
-    [extent(a, 0), extent(b, 1), extent(a, 1)]
+    let extent = |value: Value, axis: usize| {
+        let shape = func.ty(value).shape;
+        shape.extent(shape.rank() - axis).ilog2()
+    };
+    [extent(a, 2), extent(b, 1), extent(a, 1)]
 }
 
 /// Whether warps multiply fragments of their own for a product whose result lies here.

@@ -1,17 +1,32 @@
 //! The meaning of `dot` for each precision.
 
 use super::{mma, scalar};
-use crate::ir::{BinaryOp, DType, Precision, TernaryOp};
+use crate::ir::{BinaryOp, DType, Precision, Shape, TernaryOp};
 
-/// The extents of a product: `[m, k]` times `[k, n]`.
+/// The extents of a product: `[m, k]` times `[k, n]`, as often as the batch has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extents {
+    /// How many products there are.
+    pub batch: usize,
     /// Rows of the result.
     pub m: usize,
     /// The extent summed over.
     pub k: usize,
     /// Columns of the result.
     pub n: usize,
+}
+
+impl Extents {
+    /// Those of a product of operands of these shapes, `[m, k]` and `[k, n]` or with an axis of the batch before.
+    pub fn of(left: Shape, right: Shape) -> Self {
+        let (row, column) = (left.rank() - 2, left.rank() - 1);
+        Self {
+            batch: left.elements() / (left.extent(row) * left.extent(column)),
+            m: left.extent(row),
+            k: left.extent(column),
+            n: right.extent(column),
+        }
+    }
 }
 
 /// `accumulator + a x b` over row-major bits of `operand` and `sum`.
@@ -25,11 +40,14 @@ pub fn dot(
     extents: Extents,
     [a, b, accumulator]: [&dyn Fn(usize) -> u64; 3],
 ) -> Vec<u64> {
-    let Extents { m, k, n } = extents;
-    let mut result: Vec<u64> = (0..m * n).map(accumulator).collect();
+    let Extents { batch, m, k, n } = extents;
+    let mut result: Vec<u64> = (0..batch * m * n).map(accumulator).collect();
     for (at, number) in result.iter_mut().enumerate() {
+        // Rows of all products of the batch, one after another.
         let (row, column) = (at / n, at % n);
-        let mut products = (0..k).map(|inner| (a(row * k + inner), b(inner * n + column)));
+        let first = row / m * k;
+        let mut products =
+            (0..k).map(|inner| (a(row * k + inner), b((first + inner) * n + column)));
         match precision {
             Precision::Ieee => {
                 for (a, b) in products {

@@ -178,20 +178,12 @@ impl Rules<'_> {
             }
             Precision::Ieee | Precision::Hopper => {}
         }
-        let shapes = [a.shape.dims(), b.shape.dims(), accumulator.shape.dims()];
-        let [[m, k], [k2, n], [m2, n2]] = [&shapes[0][..], &shapes[1][..], &shapes[2][..]] else {
-            return Err(format!(
-                "`dot` takes matrices, found `{a}`, `{b}` and `{accumulator}`"
-            ));
-        };
-        if k != k2 || m != m2 || n != n2 {
-            return Err(format!("`dot` cannot add `{a}` x `{b}` to `{accumulator}`"));
-        }
+        let k = multiplied([a, b, accumulator], precision)?;
         if b.dtype() != Some(dtype) {
             return Err(format!("operands of `dot` differ: `{a}` and `{b}`"));
         }
         let (word, step) = (precision.word(), precision.step());
-        if *k < step {
+        if k < step {
             return Err(format!(
                 "`dot` with precision `{word}` takes {step} or more products of each element, found {k}: \
                  with fewer the bits would depend on the tile"
@@ -199,4 +191,31 @@ impl Rules<'_> {
         }
         Ok(accumulator)
     }
+}
+
+/// How many products each element has, of operands and an accumulator whose shapes fit.
+fn multiplied([a, b, accumulator]: [Type; 3], precision: Precision) -> Result<usize, String> {
+    let shapes = [a.shape.dims(), b.shape.dims(), accumulator.shape.dims()];
+    let [[left @ .., m, k], [right @ .., k2, n], [sums @ .., m2, n2]] =
+        [&shapes[0][..], &shapes[1][..], &shapes[2][..]]
+    else {
+        return Err(format!(
+            "`dot` takes matrices, found `{a}`, `{b}` and `{accumulator}`"
+        ));
+    };
+    if sums.len() > 1 {
+        return Err(format!(
+            "`dot` takes one axis of a batch, found `{accumulator}`"
+        ));
+    }
+    if !sums.is_empty() && precision != Precision::Ieee {
+        return Err(format!(
+            "`dot` with precision `{}` takes no axis of a batch, found `{accumulator}`",
+            precision.word()
+        ));
+    }
+    if k != k2 || m != m2 || n != n2 || left != sums || right != sums {
+        return Err(format!("`dot` cannot add `{a}` x `{b}` to `{accumulator}`"));
+    }
+    Ok(*k)
 }

@@ -51,27 +51,31 @@ impl Lowering<'_> {
         } = *op;
         let dtype = self.dtype(result)?;
         let bits = |value: Value| dim_bits(&self.block.ty(value).shape);
-        let (rows, columns, steps) = (bits(result)[0], bits(result)[1], bits(a)[1]);
+        let (dims, inner) = (bits(result), bits(a).len() - 1);
+        let (rows, columns, steps) = (dims[inner - 1], dims[inner], bits(a)[inner]);
+        let batch: u32 = dims[..inner - 1].iter().sum();
         let layout = self.layout(result);
         let accumulators = self.get(accumulator);
         let accumulators = self.distinct(&accumulators, &layout);
         let tiles = [a, b].map(|value| self.tile(value));
-        let base_a = self.shared(dtype, 1 << (rows + steps));
-        let base_b = self.shared(dtype, 1 << (columns + steps));
-        let (places_a, places_b) = (left_places(rows, steps), right_places(columns, steps));
+        let base_a = self.shared(dtype, 1 << (batch + rows + steps));
+        let base_b = self.shared(dtype, 1 << (batch + columns + steps));
+        let places_a = left_places(rows, steps, batch);
+        let places_b = right_places(columns, steps, batch);
         self.stage(&tiles[0], base_a, dtype, &places_a);
         self.stage(&tiles[1], base_b, dtype, &places_b);
         self.barrier();
-        // Rows are the high bits of both the accumulator and `a`; columns the low bits of both.
+        // An index of the accumulator has bits of columns, of rows and of the batch, lowest first.
         let row_places = [&vec![0; columns as usize], &places_a[steps as usize..]].concat();
-        let mut column_places = places_b[..columns as usize].to_vec();
-        column_places.resize((columns + rows) as usize, 0);
+        let (of_columns, others) = places_b.split_at(columns as usize);
+        let (of_steps, of_batch) = others.split_at(steps as usize);
+        let column_places = [of_columns, &vec![0; rows as usize], of_batch].concat();
         let vector_bytes = self.target.vector_bytes;
         let reader = |base, places: &[u64], steps: &[u64]| {
             operand(&layout, base, dtype, vector_bytes, places, steps)
         };
         let left = reader(base_a, &row_places, &places_a[..steps as usize]);
-        let right = reader(base_b, &column_places, &places_b[columns as usize..]);
+        let right = reader(base_b, &column_places, of_steps);
         let sums = self.steps(&[left, right], accumulators, steps);
         let zero = Literal::from_f64(dtype, 0.0);
         let zero = self.builder.filled(zero, self.builder.ty(sums).shape);
@@ -220,19 +224,20 @@ impl Lowering<'_> {
 }
 
 /// Where `a[m, k]` lies, for each bit of its flat index (k bits first): k slow, and its bits 2 to 4
-/// also added to the row bits 2 to 4 where there are so many.
-fn left_places(rows: u32, steps: u32) -> Vec<u64> {
+/// also added to the row bits 2 to 4 where there are so many; then the bits of the batch.
+fn left_places(rows: u32, steps: u32, batch: u32) -> Vec<u64> {
     let swizzled = |bit: u32| (2..5).contains(&bit) && bit < rows;
     let step = |bit: u32| 1_u64 << (rows + bit) | u64::from(swizzled(bit)) << bit;
     (0..steps)
         .map(step)
         .chain((0..rows).map(|bit| 1 << bit))
+        .chain((rows + steps..rows + steps + batch).map(|bit| 1 << bit))
         .collect()
 }
 
 /// Where `b[k, n]` lies, for each bit of its flat index: row-major.
-fn right_places(columns: u32, steps: u32) -> Vec<u64> {
-    (0..columns + steps).map(|bit| 1 << bit).collect()
+fn right_places(columns: u32, steps: u32, batch: u32) -> Vec<u64> {
+    (0..columns + steps + batch).map(|bit| 1 << bit).collect()
 }
 
 fn place_columns(columns: &[u64], places: &[u64]) -> Vec<u32> {

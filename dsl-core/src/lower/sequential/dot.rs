@@ -25,6 +25,19 @@ pub(super) fn at(row: (Scalar, i64), column: (Scalar, i64), lanes: usize) -> Ind
     }
 }
 
+/// The index of the elements at `index` in each matrix of a batch, in the matrix at `batch`.
+fn in_batch(batch: &[Scalar], index: Index) -> Index {
+    let lanes = index.lanes;
+    let outer = batch.iter().map(|&base| Coordinate {
+        base,
+        lanes: vec![0; lanes],
+    });
+    Index {
+        coordinates: outer.chain(index.coordinates).collect(),
+        lanes,
+    }
+}
+
 impl Lowerer<'_> {
     pub(super) fn dot(&mut self, inst: Inst, op: &op::Dot) {
         let op::Dot {
@@ -39,27 +52,28 @@ impl Lowerer<'_> {
         let result = self.source.inst(inst).results[0];
         let (dtype, shape) = (self.dtype(result), self.shape(result));
         let buffer = self.allocate(dtype, shape);
-        let rows = ROWS.min(shape.extent(0));
-        let columns =
-            (COLUMNS * (self.target.vector_bytes / dtype.bytes()) as usize).min(shape.extent(1));
-        let cover = Cover {
-            shape,
-            steps: vec![rows as i64, columns as i64],
-        };
-        let depth = self.shape(a).extent(1);
+        let inner = shape.rank() - 1;
+        let rows = ROWS.min(shape.extent(inner - 1));
+        let columns = COLUMNS * (self.target.vector_bytes / dtype.bytes()) as usize;
+        let columns = columns.min(shape.extent(inner));
+        let mut steps = vec![1; inner - 1];
+        steps.extend([rows as i64, columns as i64]);
+        let cover = Cover { shape, steps };
+        let depth = self.shape(a).extent(inner);
         self.nest(&cover, &mut |this, bases| {
-            let (top, left) = (bases[0], bases[1]);
+            let (batch, corner) = bases.split_at(inner - 1);
+            let (top, left) = (corner[0], corner[1]);
             let mut init = Vec::new();
             for row in 0..rows {
-                let index = at((top, row as i64), (left, 0), columns);
+                let index = in_batch(batch, at((top, row as i64), (left, 0), columns));
                 let pulled = this.pull(accumulator, &index);
                 init.push(this.vector(&pulled, dtype, columns));
             }
-            let sums = this.chain((a, b), (top, left), (depth, columns), init);
+            let sums = this.chain((a, b), bases, (depth, columns), init);
             for (row, sum) in sums.into_iter().enumerate() {
                 let zero = this.zero(dtype, columns);
                 let sum = this.builder.add(sum, zero);
-                let index = at((top, row as i64), (left, 0), columns);
+                let index = in_batch(batch, at((top, row as i64), (left, 0), columns));
                 this.store_buffer(&buffer, &index, sum);
             }
         });
@@ -76,10 +90,12 @@ impl Lowerer<'_> {
     fn chain(
         &mut self,
         (a, b): (Value, Value),
-        (top, left): (Scalar, Scalar),
+        bases: &[Scalar],
         (depth, columns): (usize, usize),
         init: Vec<Value>,
     ) -> Vec<Value> {
+        let (batch, corner) = bases.split_at(bases.len() - 2);
+        let (top, left) = (corner[0], corner[1]);
         let unrolled = UNROLLED.min(depth);
         let dtype = self.dtype(a);
         let shape: Shape = crate::ir::Type::vector(dtype, columns).shape;
@@ -88,10 +104,12 @@ impl Lowerer<'_> {
             let k = Scalar::Emitted(k);
             let mut sums = carried.to_vec();
             for step in 0..unrolled as i64 {
-                let right = this.pull(b, &at((k, step), (left, 0), columns));
+                let index = in_batch(batch, at((k, step), (left, 0), columns));
+                let right = this.pull(b, &index);
                 let right = this.vector(&right, dtype, columns);
                 for (row, sum) in sums.iter_mut().enumerate() {
-                    let number = this.pull_scalar(a, &at((top, row as i64), (k, step), 1));
+                    let index = in_batch(batch, at((top, row as i64), (k, step), 1));
+                    let number = this.pull_scalar(a, &index);
                     let number = this.value(number);
                     let number = this.builder.splat(number, shape);
                     *sum = multiply_add(&mut this.builder, number, right, *sum);

@@ -73,7 +73,10 @@ fn may_break(func: &Func) -> bool {
     let is_float = |value: &Value| func.ty(*value).dtype().is_some_and(DType::is_float);
     let carries =
         |&inst: &Inst| is_loop(func, inst) && func.inst(inst).results.iter().any(is_float);
-    insts.iter().any(carries) && insts.iter().any(|&inst| takes(func.op(inst), &|_| u8::MAX))
+    insts.iter().any(carries)
+        && insts
+            .iter()
+            .any(|&inst| takes(func, func.op(inst), &|_| u8::MAX))
 }
 
 fn is_loop(func: &Func, inst: Inst) -> bool {
@@ -204,7 +207,7 @@ impl Breaks<'_> {
     /// An op that takes together what iterations have added up position by position.
     fn added(&self, inst: Inst) -> Option<(String, &'static str)> {
         let op = self.func.op(inst);
-        takes(op, &|value| self.facts[value].added).then(|| {
+        takes(self.func, op, &|value| self.facts[value].added).then(|| {
             let name = op.mnemonic();
             (
                 format!("`{name}` takes what a loop has added up at each position of a tile"),

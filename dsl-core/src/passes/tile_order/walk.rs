@@ -329,7 +329,8 @@ impl Loop<'_> {
             a, b, accumulator, ..
         }) = *op
         {
-            return of(a) & 1 | of(b) & 2 | of(accumulator);
+            let column = 1 << (self.func.ty(result).shape.rank() - 1);
+            return of(a) & !column | of(b) & !(column >> 1) | of(accumulator);
         }
         if let Op::Gather(op::Gather { x, indices, axis }) = *op {
             return of(indices) | of(x) & !(1 << axis.index());
@@ -348,7 +349,7 @@ impl Loop<'_> {
 
     /// Whether an op makes one of what a tile has along an axis that walks.
     pub(super) fn takes_together(&self, facts: &Facts<Walk>, inst: Inst) -> bool {
-        takes(self.func.op(inst), &|value| facts[value].axes)
+        takes(self.func, self.func.op(inst), &|value| facts[value].axes)
     }
 
     /// How the elements of results differ from those an iteration before.
@@ -438,12 +439,13 @@ fn along(op: &Op) -> Option<(&[Value], Axis)> {
 }
 
 /// Whether an op makes one of what its operands have along an axis of these sets.
-pub(super) fn takes(op: &Op, of: &dyn Fn(Value) -> u8) -> bool {
+pub(super) fn takes(func: &Func, op: &Op, of: &dyn Fn(Value) -> u8) -> bool {
     if let Some((sources, axis)) = along(op) {
         return sources.iter().any(|&it| of(it) & 1 << axis.index() != 0);
     }
     if let Op::Dot(op::Dot { a, b, .. }) = *op {
-        return of(a) & 2 != 0 || of(b) & 1 != 0;
+        let products = 1 << (func.ty(a).shape.rank() - 1);
+        return of(a) & products != 0 || of(b) & products >> 1 != 0;
     }
     false
 }

@@ -226,17 +226,28 @@ impl Generator {
         results[0]
     }
 
-    /// `[m, k] x [k, n] + [m, n]` of operands of this type.
+    /// `[m, k] x [k, n] + [m, n]` of operands of this type, or a batch of that.
     pub(super) fn dot(&mut self, dtype: DType, shape: Shape, depth: u32) -> Value {
-        let (rows, columns) = (shape.extent(0), shape.extent(1));
-        let room = (self.limits.elements / rows.max(columns)).max(1).ilog2() as usize;
+        let dims = shape.dims();
+        let (batch, matrix) = dims.split_at(shape.rank() - 2);
+        let (rows, columns) = (matrix[0], matrix[1]);
+        let widest = rows.max(columns) * batch.iter().product::<usize>();
+        let room = (self.limits.elements / widest).max(1).ilog2() as usize;
         let inner = 1 << self.random.below(room.min(5) + 1);
         let mut precision = Precision::Ieee;
         let steps = inner >= Precision::Hopper.step();
-        if matches!(dtype, DType::F16 | DType::BF16) && steps && self.random.one_in(2) {
+        if matches!(dtype, DType::F16 | DType::BF16)
+            && steps
+            && batch.is_empty()
+            && self.random.one_in(2)
+        {
             precision = Precision::Hopper;
         }
-        let shapes = [self.matrix(rows, inner), self.matrix(inner, columns), shape];
+        let shapes = [
+            self.matrices(batch, rows, inner),
+            self.matrices(batch, inner, columns),
+            shape,
+        ];
         let narrowest = added_in(dtype);
         let sum = match precision == Precision::Ieee && self.random.one_in(8) {
             false => narrowest,

@@ -106,7 +106,7 @@ impl Generator {
             Structure::Sort => shape.rank() > 0,
             Structure::Histogram => shape.rank() == 1,
             Structure::Gather => shape.rank() > 0,
-            Structure::Dot => shape.rank() == 2 && shape.elements() <= 128,
+            Structure::Dot => matches!(shape.rank(), 2 | 3) && shape.elements() <= 128,
             Structure::Arange => shape.rank() == 1,
             Structure::ProgramId | Structure::NumPrograms => shape.is_scalar(),
         }
@@ -136,9 +136,9 @@ impl Generator {
         shape(&dims)
     }
 
-    /// A shape of two dimensions.
-    pub(super) fn matrix(&self, rows: usize, columns: usize) -> Shape {
-        shape(&[rows, columns])
+    /// The shape of as many matrices as the batch has.
+    pub(super) fn matrices(&self, batch: &[usize], rows: usize, columns: usize) -> Shape {
+        shape(&[batch, &[rows, columns]].concat())
     }
 
     /// `wanted` with one more axis.
