@@ -14,6 +14,8 @@ mod ahead;
 mod arguments;
 mod array;
 pub mod autotune;
+#[cfg(doctest)]
+mod book;
 mod bound;
 mod buffer;
 mod cache;

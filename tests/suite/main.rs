@@ -5,6 +5,7 @@ mod arguments;
 mod autotune;
 mod bench;
 mod bits;
+mod book;
 mod boxes;
 mod cli;
 mod compare;

@@ -1,0 +1,148 @@
+//! The book: every chapter is listed and run, its links lead somewhere, and its numbers are those of the code.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use exactile_core::ir::{MAX_DEPTH, MAX_ELEMENTS, MAX_LEVELS, MAX_RANK};
+use exactile_core::target::Target;
+
+use crate::root;
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The chapters that are there.
+fn chapters() -> BTreeSet<String> {
+    let files = fs::read_dir(root().join("docs/book/src")).expect("is a folder");
+    let names = files.map(|file| file.expect("is read").file_name());
+    let mut names: BTreeSet<String> = names
+        .map(|name| name.into_string().expect("is UTF-8"))
+        .collect();
+    assert!(names.remove("SUMMARY.md"), "the book has a summary");
+    names
+}
+
+/// The text between each `open` and the next `close`.
+fn between<'a>(text: &'a str, open: &'a str, close: char) -> impl Iterator<Item = &'a str> {
+    let parts = text.split(open).skip(1);
+    parts.filter_map(move |part| Some(part.split_once(close)?.0))
+}
+
+/// The text without its code.
+fn prose(text: &str) -> String {
+    let text: String = text.split("```").step_by(2).collect();
+    text.split('`').step_by(2).collect()
+}
+
+#[test]
+fn every_chapter_is_listed_and_run() {
+    let chapters = chapters();
+    let of = |text: &str, open: &str, close: char| -> BTreeSet<String> {
+        between(text, open, close)
+            .map(ToString::to_string)
+            .collect()
+    };
+    let summary = read(&root().join("docs/book/src/SUMMARY.md"));
+    assert_eq!(of(&summary, "](", ')'), chapters);
+    let tests = read(&root().join("src/book.rs"));
+    let (_, listed) = tests.split_once("\nchapters! {").expect("lists them");
+    let names = listed.split('"').skip(1).step_by(2);
+    assert_eq!(
+        names.map(ToString::to_string).collect::<BTreeSet<_>>(),
+        chapters
+    );
+    for chapter in chapters {
+        let text = read(&root().join("docs/book/src").join(&chapter));
+        assert!(text.starts_with("# "), "{chapter} has a title");
+        assert!(text.contains("```rust\n"), "{chapter} runs nothing");
+        for tag in text.split("```").skip(1).step_by(2) {
+            let tag = tag.lines().next().unwrap_or_default();
+            assert!(
+                ["rust", "python"].contains(&tag),
+                "{chapter}: a block of `{tag}`"
+            );
+        }
+    }
+}
+
+/// The anchor that a title has.
+fn anchor(title: &str) -> String {
+    let kept = title.trim().to_lowercase();
+    let kept = kept
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let book = root().join("docs/book/src");
+    let mut pages = vec![
+        root().join("README.md"),
+        root().join("ARCHITECTURE.md"),
+        book.join("SUMMARY.md"),
+    ];
+    pages.extend(chapters().iter().map(|name| book.join(name)));
+    let mut problems = Vec::new();
+    for page in pages {
+        let text = prose(&read(&page));
+        for link in between(&text, "](", ')').filter(|link| !link.starts_with("http")) {
+            let (file, title) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() {
+                page.clone()
+            } else {
+                page.with_file_name(file)
+            };
+            if !target.exists() {
+                problems.push(format!("{}: {link}", page.display()));
+            } else if !title.is_empty() {
+                let text = prose(&read(&target));
+                let mut titles = text.lines().filter_map(|line| line.strip_prefix('#'));
+                if !titles.any(|found| anchor(found.trim_start_matches('#')) == title) {
+                    problems.push(format!("{}: no title for {link}", page.display()));
+                }
+            }
+        }
+    }
+    assert!(
+        problems.is_empty(),
+        "links to nothing:\n{}",
+        problems.join("\n")
+    );
+}
+
+#[test]
+fn limits_are_those_of_the_code() {
+    let text = read(&root().join("docs/book/src/limits.md"));
+    let gpu = Target::SM_90A.gpu;
+    for row in [
+        format!("| axes of a tile | {MAX_RANK} |"),
+        format!("| elements of a tile | {MAX_ELEMENTS} |"),
+        format!(
+            "| registers of a lane that one tile may take on a GPU | {} |",
+            gpu.tile_registers
+        ),
+        format!("| loops and branches inside each other | {MAX_DEPTH} |"),
+        format!(
+            "| tiles that an accumulator adds up | {} |",
+            (1u64 << MAX_LEVELS) - 1
+        ),
+        format!("| programs along an axis of the grid | {} |", u32::MAX),
+        format!("| warps of a program | {} |", gpu.most_warps),
+    ] {
+        assert!(text.contains(&row), "limits.md lacks {row}");
+    }
+    for target in Target::GPUS {
+        let gpu = &target.gpu;
+        let row = format!(
+            "| `{}` | {} KiB | {} | {} |",
+            target.name,
+            gpu.shared_bytes / 1024,
+            gpu.resident_warps,
+            gpu.resident_blocks
+        );
+        assert!(text.contains(&row), "limits.md lacks {row}");
+    }
+}
