@@ -209,3 +209,46 @@ fn an_atomic_and_a_store_of_two_programs_are_a_race() {
         "{message}"
     );
 }
+
+#[kernel(BLOCK = 16)]
+fn tickets<T: AtomicInt, const BLOCK: usize>(counter: PtrMut<T>, x: PtrMut<T>, out: PtrMut<T>) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    store(out + at, atomic_fetch_add(counter, 1));
+    let before = atomic_fetch_xor(x + at, load(out + at)).mask(arange(0, BLOCK) < 12);
+    let swapped = atomic_compare_exchange(x + at, 5, 9);
+    store(x + at, before + swapped + atomic_exchange(x + at, 1));
+}
+
+#[test]
+fn atomics_give_what_memory_held() {
+    for device in devices() {
+        let mut counter = Buffer::from_slice(&device, &[40i64]).expect("fits");
+        let mut x = Buffer::from_slice(&device, &[5i64; 48]).expect("fits");
+        let mut out = Buffer::<i64>::zeros(&device, 48).expect("fits");
+        let kernel = tickets::<i64>(Default::default());
+        let refused = kernel.run(&device, 3, (&mut counter, &mut x, &mut out));
+        let message = refused.expect_err("is refused").to_string();
+        let reason = "`atomic_fetch` gives what memory holds when its turn comes, but the determinism \
+                      level is `exact`";
+        assert!(message.contains(reason), "{message}");
+        assert!(message.contains("lookup.rs:216"), "{message}");
+        let kernel = kernel.determinism(Determinism::NotGuaranteed);
+        let run = kernel.run(&device, 3, (&mut counter, &mut x, &mut out));
+        run.expect("runs");
+        assert_bits_equal(&counter, &[43i64]);
+        let (tickets, x) = (out.to_vec().expect("reads"), x.to_vec().expect("reads"));
+        let mut firsts: Vec<i64> = tickets.chunks(16).map(|all| all[0]).collect();
+        firsts.sort_unstable();
+        assert_eq!(firsts, [40, 41, 42], "{device}");
+        for (at, (&ticket, &found)) in tickets.iter().zip(&x).enumerate() {
+            assert_eq!(ticket, tickets[at / 16 * 16], "one ticket for a program");
+            let (before, then) = if at % 16 < 12 {
+                (5, 5 ^ ticket)
+            } else {
+                (0, 5)
+            };
+            let after = if then == 5 { 9 } else { then };
+            assert_eq!(found, before + then + after, "{device} at {at}");
+        }
+    }
+}

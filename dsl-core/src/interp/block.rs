@@ -1,6 +1,7 @@
 //! Runs a block function over a grid: the executable specification.
 
 mod accumulator;
+mod atomic;
 mod lookup;
 
 use std::collections::BTreeMap;
@@ -270,6 +271,7 @@ impl<'a> Machine<'a> {
             }
             TileOp::Store(op) => return self.store(inst, op).map(|()| Vec::new()),
             TileOp::AtomicReduce(op) => return self.atomic_reduce(inst, op).map(|()| Vec::new()),
+            TileOp::AtomicFetch(op) => self.atomic_fetch(inst, op)?,
             TileOp::Assert(op) => {
                 self.assert(inst, op);
                 return Ok(Vec::new());
@@ -342,14 +344,6 @@ impl<'a> Machine<'a> {
         let program = self.program;
         let write = |buffer: &mut Buffer<'_>, index, element, bits| {
             buffer.store(program, index, element, bits)
-        };
-        self.written(inst, op.base, (op.offsets, op.value, op.mask), &write)
-    }
-
-    fn atomic_reduce(&mut self, inst: Inst, op: &op::AtomicReduce) -> Result<(), Fault> {
-        let program = self.program;
-        let write = |buffer: &mut Buffer<'_>, index, element, bits| {
-            buffer.combine((program, element), index, op.op, bits)
         };
         self.written(inst, op.base, (op.offsets, op.value, op.mask), &write)
     }

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use super::FaultKind;
 use super::clock::Clock;
 use super::fault::TransferFault;
-use super::memory::{Buffer, read_number, write_number};
+use super::memory::{Buffer, Update, read_number, write_number};
 use super::race::{Bulk, Conflict, Shadow, Toucher};
-use crate::ir::{AtomicOp, DType, Space};
-use crate::semantics;
+use crate::ir::{DType, Space};
 
 /// Who accesses: the program, the lane of its thread block, and what its warp knows.
 #[derive(Clone, Copy)]
@@ -123,15 +122,16 @@ pub(super) fn combine_global(
     buffer: &mut Buffer<'_>,
     who: Accessor<'_>,
     index: i64,
-    (op, bits): (AtomicOp, u64),
-) -> Result<(), FaultKind> {
-    buffer.combine((who.program, who.lane as u64), index, op, bits)?;
+    update: &Update,
+) -> Result<u64, FaultKind> {
+    let old = buffer.combine((who.program, who.lane as u64), index, update)?;
     if who.alone {
-        return Ok(());
+        return Ok(old);
     }
     not_copied(buffer, who, index)?;
-    let conflict = buffer.lanes.combine(index as usize, who.toucher(), op);
-    race(&buffer.name, index, who.lane, "combines", conflict)
+    let lanes = &mut buffer.lanes;
+    let conflict = lanes.combine(index as usize, who.toucher(), update.kind());
+    race(&buffer.name, index, who.lane, "combines", conflict).map(|()| old)
 }
 
 /// Notes that a copy reads an element of an argument from now on.
@@ -437,20 +437,19 @@ impl Arena {
         allocation: Allocation,
         who: Accessor<'_>,
         index: i64,
-        (op, bits): (AtomicOp, u64),
-    ) -> Result<(), FaultKind> {
+        update: &Update,
+    ) -> Result<u64, FaultKind> {
         let (dtype, byte) = (allocation.dtype, allocation.byte(index, who.lane)?);
         self.initialised(allocation, who, byte)?;
         for at in byte..byte + dtype.bytes() as usize {
             if !who.alone {
-                let conflict = self.shadow.combine(at, who.toucher(), op);
+                let conflict = self.shadow.combine(at, who.toucher(), update.kind());
                 race(allocation.name(), at as i64, who.lane, "combines", conflict)?;
             }
         }
         let old = read_number(dtype, &self.bytes[byte..]);
-        let new = semantics::binary(op.binary(), dtype, old, bits);
-        write_number(dtype, &mut self.bytes[byte..], new);
-        Ok(())
+        write_number(dtype, &mut self.bytes[byte..], update.of(dtype, old));
+        Ok(old)
     }
 
     pub(super) fn store(

@@ -30,6 +30,53 @@ pub fn write_number(dtype: DType, bytes: &mut [u8], bits: u64) {
     }
 }
 
+/// What an atomic access does to a number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Update {
+    op: AtomicOp,
+    bits: u64,
+    /// What memory must hold.
+    expected: Option<u64>,
+    /// Whether it gives what was there.
+    fetches: bool,
+}
+
+impl Update {
+    /// One without a result.
+    pub(super) fn reduce(op: AtomicOp, bits: u64) -> Self {
+        Self {
+            op,
+            bits,
+            expected: None,
+            fetches: false,
+        }
+    }
+
+    /// One with a result.
+    pub(super) fn fetch(op: AtomicOp, bits: u64, expected: Option<u64>) -> Self {
+        Self {
+            op,
+            bits,
+            expected,
+            fetches: true,
+        }
+    }
+
+    /// With what it may be at one address: with its own op, and among those with a result with any.
+    pub(super) fn kind(&self) -> Option<AtomicOp> {
+        Some(self.op).filter(|_| !self.fetches)
+    }
+
+    /// What memory that held `old` holds then.
+    pub(super) fn of(&self, dtype: DType, old: u64) -> u64 {
+        match self.op.binary() {
+            _ if self.expected.is_some_and(|expected| expected != old) => old,
+            Some(op) => semantics::binary(op, dtype, old, self.bits),
+            None => self.bits,
+        }
+    }
+}
+
 enum Bytes<'a> {
     Read(&'a [u8]),
     Write(&'a mut [u8]),
@@ -120,21 +167,22 @@ impl Buffer<'_> {
         self.put(position * self.dtype.bytes() as usize, bits)
     }
 
-    /// Combines `bits` into `[index]` for `(program, element)`.
+    /// Combines a number into `[index]` for `(program, element)`; what was there.
     pub(super) fn combine(
         &mut self,
         (program, element): (u64, u64),
         index: i64,
-        op: AtomicOp,
-        bits: u64,
-    ) -> Result<(), FaultKind> {
+        update: &Update,
+    ) -> Result<u64, FaultKind> {
         let position = self.position(index, element)?;
         let length = self.length() as usize;
-        let conflict = self.programs.combine(program, position, length, op);
+        let programs = &mut self.programs;
+        let conflict = programs.combine(program, position, length, update.kind());
         self.shared_by(conflict, element, index)?;
         let at = position * self.dtype.bytes() as usize;
         let old = read_number(self.dtype, &self.bytes()[at..]);
-        self.put(at, semantics::binary(op.binary(), self.dtype, old, bits))
+        self.put(at, update.of(self.dtype, old))?;
+        Ok(old)
     }
 
     /// Writes a number at a byte.
@@ -186,8 +234,8 @@ struct Combined {
     last: u64,
     /// Another program that did, plus one.
     other: u64,
-    /// What all of them did, unless they did several things.
-    op: Option<AtomicOp>,
+    /// What all of them did, unless they did several things; `None` inside for atomics with results.
+    op: Option<Option<AtomicOp>>,
 }
 
 impl Combined {
@@ -199,7 +247,7 @@ impl Combined {
             .find(|&them| them != program)
     }
 
-    fn note(&mut self, program: u64, op: AtomicOp) {
+    fn note(&mut self, program: u64, op: Option<AtomicOp>) {
         let first = self.last == 0;
         if self.last != program + 1 {
             self.other = self.last;
@@ -252,13 +300,14 @@ impl ProgramTable {
         (reader != 0 && reader != program + 1).then(|| ((reader & !SEVERAL) - 1, "read"))
     }
 
-    /// Combining commutes with combining by the same op, and with nothing else.
+    /// Combining commutes with combining by the same op, and with nothing else; where results show the order,
+    /// it need not.
     fn combine(
         &mut self,
         program: u64,
         position: usize,
         length: usize,
-        op: AtomicOp,
+        op: Option<AtomicOp>,
     ) -> Option<(u64, &'static str)> {
         self.grow(length);
         let known = self.combined[position];

@@ -139,8 +139,8 @@ struct Cell {
     write: Touch,
     reads: Touches,
     combines: Touches,
-    /// What all of `combines` do, unless they do several things.
-    op: Option<AtomicOp>,
+    /// What all of `combines` do, unless they do several things; `None` inside for atomics with results.
+    op: Option<Option<AtomicOp>>,
 }
 
 impl Cell {
@@ -186,7 +186,12 @@ impl Shadow {
     }
 
     /// Notes that a lane combines a number into `address`: no conflict with the same op.
-    pub(super) fn combine(&mut self, address: usize, who: Toucher<'_>, op: AtomicOp) -> Conflict {
+    pub(super) fn combine(
+        &mut self,
+        address: usize,
+        who: Toucher<'_>,
+        op: Option<AtomicOp>,
+    ) -> Conflict {
         let cell = self.cell(address);
         let mixed = cell.combined(who).filter(|_| cell.op != Some(op));
         let first = cell.combines.all_over(who);

@@ -28,12 +28,14 @@ pub enum Effect {
     Writes,
     /// Combines with it.
     Combines(AtomicOp),
+    /// Combines with it and gives what it held: the order of several decides what each gives.
+    Fetches(AtomicOp),
 }
 
 impl Effect {
-    /// Whether two accesses give the same in either order: reads do, and atomics of one op.
+    /// Whether two accesses give the same in either order: reads do, and atomics of one op without a result.
     pub fn commutes(self, other: Effect) -> bool {
-        self == other && self != Effect::Writes
+        self == other && !matches!(self, Effect::Writes | Effect::Fetches(_))
     }
 }
 
@@ -74,6 +76,8 @@ accesses! {
     Store: offsets, op => Some(op.value), Effect::Writes;
     LaneStore: offset, op => Some(op.value), Effect::Writes;
     AtomicReduce: offsets, op => Some(op.value), Effect::Combines(op.op);
+    AtomicFetch: offsets, op => Some(op.value), Effect::Fetches(op.op);
+    LaneFetch: offset, op => Some(op.value), Effect::Fetches(op.op);
     LaneAtomic: offset, op => Some(op.value), Effect::Combines(op.op);
 }
 

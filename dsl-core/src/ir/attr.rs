@@ -86,19 +86,22 @@ keyword_attribute! {
         Or "or",
         /// Bitwise exclusive or.
         Xor "xor",
+        /// The number in place of what memory holds: not an op of several, whose order would decide.
+        Exchange "exchange",
     }
 }
 
 impl AtomicOp {
-    /// The elementwise op that it applies.
-    pub const fn binary(self) -> BinaryOp {
+    /// The elementwise op that it applies to both; `None` for an exchange.
+    pub const fn binary(self) -> Option<BinaryOp> {
         match self {
-            Self::Add => BinaryOp::Add,
-            Self::Min => BinaryOp::Minimum,
-            Self::Max => BinaryOp::Maximum,
-            Self::And => BinaryOp::And,
-            Self::Or => BinaryOp::Or,
-            Self::Xor => BinaryOp::Xor,
+            Self::Add => Some(BinaryOp::Add),
+            Self::Min => Some(BinaryOp::Minimum),
+            Self::Max => Some(BinaryOp::Maximum),
+            Self::And => Some(BinaryOp::And),
+            Self::Or => Some(BinaryOp::Or),
+            Self::Xor => Some(BinaryOp::Xor),
+            Self::Exchange => None,
         }
     }
 
@@ -106,7 +109,7 @@ impl AtomicOp {
     pub const fn admits(self, dtype: DType) -> bool {
         match dtype.class() {
             Class::Signed | Class::Unsigned => dtype.bits() >= 32,
-            Class::Float => !dtype.is_narrow_float() && matches!(self, Self::Add),
+            Class::Float => !dtype.is_narrow_float() && matches!(self, Self::Add | Self::Exchange),
             Class::Bool => false,
         }
     }

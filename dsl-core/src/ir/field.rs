@@ -192,7 +192,7 @@ word_field! {
     Direction: |direction| direction.word().to_string(), Direction::from_word, "a direction: `forward` or `reverse`";
     SortOrder: |direction| direction.word().to_string(), SortOrder::from_word, "a direction: `ascending` or `descending`";
     Precision: |precision| precision.word().to_string(), Precision::from_word, "a precision: `ieee` or `hopper`";
-    AtomicOp: |op| op.word().to_string(), AtomicOp::from_word, "an atomic op: `add`, `min`, `max`, `and`, `or` or `xor`";
+    AtomicOp: |op| op.word().to_string(), AtomicOp::from_word, "an atomic op: `add`, `min`, `max`, `and`, `or`, `xor` or `exchange`";
     Indices: write_indices, |text| read_list(text, |item| item.parse().ok()), "a list of indices such as `[1, 0]`";
     Bits: write_bits, |text| read_list(text, read_bit), "a list of bits such as `[1, -, 0]`";
 }

@@ -1,4 +1,4 @@
-//! Atomics without a result: numbers combined into memory that several programs share.
+//! Atomics: numbers combined into memory that several programs share, and what it held before.
 //!
 //! Programs run in any order, so only what commutes has one result: integers, of 32 and 64 bits,
 //! with every op at every level of determinism. `f32` and `f64` have [`atomic_add`] alone, and need
@@ -8,15 +8,19 @@
 //!
 //! Every element counts, also where offsets are equal; between programs an address is combined by
 //! one op, and neither loaded nor stored.
+//!
+//! [`atomic_fetch_add`] and its like also give what memory held. That depends on the order of arrival, so they
+//! need `Determinism::NotGuaranteed` too, for every type, and several of them may meet at one address. They are
+//! relaxed: they order no other access, so programs cannot hand each other what `store` writes.
 
 use std::panic::Location;
 
-use super::context;
+use super::context::{self, Context};
 use super::element::{Element, Int, Numeric};
 use super::memory::Stored;
 use super::ptr::{Address, PtrMut, PtrMutTile};
-use super::tile::IntoTile;
-use crate::ir::{AtomicOp, Op, op};
+use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
+use crate::ir::{AtomicOp, Op, Value, op};
 
 /// Integers that memory combines: those of 32 and 64 bits.
 #[diagnostic::on_unimplemented(
@@ -55,20 +59,47 @@ pub trait AtomicTarget {
     /// Appends the atomic.
     #[doc(hidden)]
     fn combine(self, op: AtomicOp, value: impl IntoTile<Self::Element>) -> Stored;
+    /// What memory held: a tile, or a scalar for one pointer.
+    type Old;
+    /// Appends the atomic with a result.
+    #[doc(hidden)]
+    fn fetch(
+        self,
+        op: AtomicOp,
+        value: impl IntoTile<Self::Element>,
+        expected: Option<impl IntoTile<Self::Element>>,
+    ) -> Self::Old;
 }
 
 macro_rules! targets {
-    ($($Pointer:ident)*) => { $(
+    ($($Pointer:ident gives $Old:ident;)*) => { $(
         impl<T: Element> AtomicTarget for $Pointer<T> {
             type Element = T;
+            type Old = $Old<T>;
             #[track_caller]
             fn combine(self, op: AtomicOp, value: impl IntoTile<T>) -> Stored {
                 combine(self.address(), op, value)
             }
+            #[track_caller]
+            fn fetch(
+                self,
+                op: AtomicOp,
+                value: impl IntoTile<T>,
+                expected: Option<impl IntoTile<T>>,
+            ) -> $Old<T> {
+                $Old::from_handle(context::emit(Location::caller(), |context| {
+                    let expected = expected.map(|expected| expected.into_value(context));
+                    let value = value.into_value(context);
+                    context.fetch(self.address(), op, (value, expected))
+                }))
+            }
         }
     )* };
 }
-targets!(PtrMut PtrMutTile);
+targets! {
+    PtrMut gives Scalar;
+    PtrMutTile gives Tile;
+}
 
 #[track_caller]
 fn combine<T: Element>(address: Address, op: AtomicOp, value: impl IntoTile<T>) -> Stored {
@@ -94,6 +125,38 @@ fn combine<T: Element>(address: Address, op: AtomicOp, value: impl IntoTile<T>) 
     stored.unwrap_or_default()
 }
 
+impl Context {
+    /// Appends an atomic with a result, of a number and what memory must hold for it.
+    fn fetch(
+        &mut self,
+        address: Address,
+        op: AtomicOp,
+        (value, expected): (Value, Option<Value>),
+    ) -> Value {
+        let base = self.value(address.base);
+        let offsets = address.offset(self);
+        let shape = self.ty(offsets).shape;
+        let value = self.broadcast(op.word(), value, shape);
+        let expected = expected.map(|expected| self.broadcast("expected", expected, shape));
+        let operands = [Some(offsets), Some(value), expected];
+        if operands
+            .into_iter()
+            .flatten()
+            .any(|it| self.ty(it).is_poison())
+        {
+            return self.builder.poison();
+        }
+        self.builder.value(Op::AtomicFetch(op::AtomicFetch {
+            base,
+            offsets,
+            value,
+            mask: None,
+            expected,
+            op,
+        }))
+    }
+}
+
 macro_rules! atomics {
     ($($(#[doc = $doc:literal])* $name:ident: $Op:ident of $Class:ident;)*) => { $(
         $(#[doc = $doc])*
@@ -108,6 +171,68 @@ macro_rules! atomics {
             target.combine(AtomicOp::$Op, value)
         }
     )* };
+}
+
+macro_rules! fetches {
+    ($($(#[doc = $doc:literal])* $name:ident: $Op:ident of $Class:ident;)*) => { $(
+        $(#[doc = $doc])*
+        ///
+        /// `value` is repeated to the shape of the target, a tile or a scalar, which the result has as well.
+        /// `.mask(condition)` behind it combines only where the condition holds, and gives +0 elsewhere.
+        ///
+        /// # Errors
+        /// The compilation fails but under `Determinism::NotGuaranteed`: other programs decide what memory holds.
+        #[track_caller]
+        #[must_use = "the atomic without `fetch` in its name gives nothing and is faster"]
+        pub fn $name<D: AtomicTarget>(target: D, value: impl IntoTile<D::Element>) -> D::Old
+        where
+            D::Element: $Class,
+        {
+            target.fetch(AtomicOp::$Op, value, none::<D::Element>())
+        }
+    )* };
+}
+
+fetches! {
+    /// Adds `value` to memory; what it held before. Integers wrap, floats round once to nearest even.
+    atomic_fetch_add: Add of AtomicAdd;
+    /// Keeps the smaller of memory and `value`; what memory held before.
+    atomic_fetch_min: Min of AtomicInt;
+    /// Keeps the larger of memory and `value`; what memory held before.
+    atomic_fetch_max: Max of AtomicInt;
+    /// Keeps the bits that both memory and `value` have; what memory held before.
+    atomic_fetch_and: And of AtomicInt;
+    /// Keeps the bits that memory or `value` has; what memory held before.
+    atomic_fetch_or: Or of AtomicInt;
+    /// Flips the bits of memory that `value` has; what memory held before.
+    atomic_fetch_xor: Xor of AtomicInt;
+    /// Puts `value` into memory; what it held before.
+    atomic_exchange: Exchange of AtomicAdd;
+}
+
+/// No expected number.
+fn none<T: Element>() -> Option<Scalar<T>> {
+    None
+}
+
+/// Puts `value` into memory where it holds `expected`, bit by bit; what it held before, which is `expected` where
+/// it was replaced.
+///
+/// Both are repeated to the shape of the target, a tile or a scalar, which the result has as well.
+/// `.mask(condition)` behind it touches memory only where the condition holds, and gives 0 elsewhere.
+///
+/// # Errors
+/// The compilation fails but under `Determinism::NotGuaranteed`: other programs decide what memory holds.
+#[track_caller]
+pub fn atomic_compare_exchange<D: AtomicTarget>(
+    target: D,
+    expected: impl IntoTile<D::Element>,
+    value: impl IntoTile<D::Element>,
+) -> D::Old
+where
+    D::Element: AtomicInt,
+{
+    target.fetch(AtomicOp::Exchange, value, Some(expected))
 }
 
 atomics! {

@@ -135,7 +135,8 @@ macro_rules! masks {
     ($($Kind:ident: $Mask:path;)*) => { $(
         impl<T: Element> $Kind<T> {
             /// Directly behind `load`: reads only where `mask` holds, and any mask before it; elsewhere
-            /// the result is `other`, or +0 without it.
+            /// the result is `other`, or +0 without it. Behind an atomic that gives what memory held: combines
+            /// only there; elsewhere the result is +0.
             #[track_caller]
             pub fn mask(self, mask: impl $Mask) -> Self {
                 self.reload(Part::Mask, |context| mask.into_value(context))
@@ -252,7 +253,8 @@ impl Context {
         | Op::TileLoad(op::TileLoad { mask, .. })
         | Op::Store(op::Store { mask, .. })
         | Op::TileStore(op::TileStore { mask, .. })
-        | Op::AtomicReduce(op::AtomicReduce { mask, .. })) = *self.builder.func().op(access)
+        | Op::AtomicReduce(op::AtomicReduce { mask, .. })
+        | Op::AtomicFetch(op::AtomicFetch { mask, .. })) = *self.builder.func().op(access)
         else {
             return condition;
         };
@@ -271,8 +273,10 @@ impl Context {
         let func = self.builder.func();
         let insts = &func.region(self.builder.region()).insts;
         let found = insts.iter().rev().copied().find(|&inst| {
-            matches!(func.op(inst), Op::Load(_) | Op::TileLoad(_))
-                && func.inst(inst).results.contains(&load)
+            let op = func.op(inst);
+            let loads = matches!(op, Op::Load(_) | Op::TileLoad(_));
+            let fetches = matches!(op, Op::AtomicFetch(_)) && part == Part::Mask;
+            (loads || fetches) && func.inst(inst).results.contains(&load)
         });
         let Some(inst) = found else {
             self.misplaced(what, "load");
@@ -290,6 +294,8 @@ impl Context {
                     Part::Mask => *mask = Some(value),
                     Part::Other => *other = Some(value),
                 }
+            } else if let Op::AtomicFetch(op) = op {
+                op.mask = Some(value);
             }
         });
         match again {
@@ -311,12 +317,9 @@ impl Context {
             })
         });
         let Some(position) = movable else {
-            let reads = func.op(inst).is(Trait::reads);
-            let name = if reads {
-                "load"
-            } else {
-                func.op(inst).mnemonic()
-            };
+            let op = func.op(inst);
+            let loads = op.is(Trait::reads) && !op.is(Trait::writes);
+            let name = if loads { "load" } else { op.mnemonic() };
             self.misplaced(what, name);
             return None;
         };

@@ -10,7 +10,7 @@ use crate::target::Determinism;
 ///
 /// `NotGuaranteed` leaves the order of reductions and scans open and uses the device's approximate
 /// instructions for f32 and narrower functions. Every other level keeps the exact functions and
-/// the orders written and refuses atomic sums of floats; from `ScheduleInvariant` on `order=any` is
+/// the orders written and refuses atomic sums of floats and atomics that give what memory held; from `ScheduleInvariant` on `order=any` is
 /// an error, and under `Exact` so is an approximate op.
 pub fn resolve(func: &mut Func, determinism: Determinism) -> Result<(), Diagnostics> {
     if determinism == Determinism::NotGuaranteed {
@@ -61,6 +61,15 @@ fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation
     }
     if matches!(op, Op::Approximate(_)) && determinism == Determinism::Exact {
         return Violation::because("differs between devices");
+    }
+    if let Op::AtomicFetch(_) = op {
+        return Some(Violation {
+            reason: "gives what memory holds when its turn comes",
+            note: Some(
+                "combine without a result (`atomic_add` and its like), count in one launch, scan the counts and \
+             write in a second one, or ask for `Determinism::NotGuaranteed`",
+            ),
+        });
     }
     op.access()
         .filter(|&access| orders_floats(access))

@@ -18,7 +18,8 @@ fn access(rewriter: &mut Rewriter, inst: Inst) -> Option<Vec<Value>> {
     let mut data = data.clone();
     let (Op::Load(op::Load { mask, .. })
     | Op::Store(op::Store { mask, .. })
-    | Op::AtomicReduce(op::AtomicReduce { mask, .. })) = &mut data.op
+    | Op::AtomicReduce(op::AtomicReduce { mask, .. })
+    | Op::AtomicFetch(op::AtomicFetch { mask, .. })) = &mut data.op
     else {
         return None;
     };

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::fetches::spread_fetches;
 use super::form::{form, plain, product_bits};
 use super::origin::{Origin, origins};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
@@ -35,6 +36,7 @@ pub fn assign(
     let outside = |message: String| Diagnostic::new(Loc::none(), message);
     schedule.check(&target.gpu).map_err(outside)?;
     func.warps = warps_of(&func, schedule);
+    spread_fetches(&mut func);
     func.stage = Stage::Schedule;
     let chosen = choose(&func, target).map_err(|error| outside(error.to_string()))?;
     let values = func.values();
@@ -87,7 +89,9 @@ fn choose(func: &Func, target: &Target) -> Result<Chosen, LayoutError> {
     assigner.follow_broadcasts()?;
     let mut stores = BTreeMap::new();
     for &inst in &assigner.insts {
-        if let Some(value) = func.op(inst).access().and_then(|access| access.value)
+        // A fetch has its operands where its result is.
+        if func.inst(inst).results.is_empty()
+            && let Some(value) = func.op(inst).access().and_then(|access| access.value)
             && !func.ty(value).is_scalar()
             && let Some(layout) = assigner.store(inst, value)?
         {
@@ -200,6 +204,10 @@ impl Assigner<'_> {
                     Some(self.default_layout(result))
                 } else if let Op::Load(op) = &data.op {
                     Some(self.preferred(&op.access()))
+                } else if let Op::AtomicFetch(op) = &data.op {
+                    // It is one of many elements: each is of one lane.
+                    let dims = dim_bits(&self.shape(op.value));
+                    Some(plain(&dims, self.warp_bits))
                 } else if let Op::LoadBox(_) = &data.op {
                     // It comes to shared memory, where it has another.
                     Some(self.default_layout(result))

@@ -80,6 +80,7 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
         }),
         ScheduleOp::OrderOp(_) => everywhere(results.first().map_or_else(scalar, Rc::clone)),
         ScheduleOp::Elementwise(_) | ScheduleOp::Load(_) => everywhere(Rc::clone(&results[0])),
+        ScheduleOp::AtomicFetch(_) => everywhere(Rc::clone(&results[0])),
         ScheduleOp::Store(op) => everywhere(of(op.value)?),
         ScheduleOp::AtomicReduce(op) => everywhere(of(op.value)?),
         ScheduleOp::Assert(op) => everywhere(of(op.condition)?),

@@ -6,6 +6,7 @@
 
 mod ahead;
 pub mod assign;
+mod fetches;
 mod form;
 pub mod homes;
 mod origin;

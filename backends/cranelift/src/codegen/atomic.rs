@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData};
 use exactile_core::ir::{AtomicOp, Class, DType, op};
 
 use super::Codegen;
-use super::lanes::lane_type;
+use super::lanes::{Repr, lane_type};
 use super::memory::flags;
 
 impl Codegen<'_> {
@@ -17,19 +17,67 @@ impl Codegen<'_> {
         let dtype = self.dtype(op.value);
         let address = self.address(op.base, op.offset, dtype);
         let value = self.single(op.value);
-        if dtype.is_float() {
-            self.add_float(dtype, address, value);
-        } else {
-            let (ty, op) = (lane_type(dtype), machine_op(op.op, dtype));
-            self.builder
-                .ins()
-                .atomic_rmw(ty, flags(), op, address, value);
-        }
+        self.update(op.op, (dtype, address), value);
         self.leave_masked(after);
     }
 
-    /// Tries the sum with what memory holds until nothing came between.
-    fn add_float(&mut self, dtype: DType, address: clif::Value, value: clif::Value) {
+    /// Combines a scalar into memory where the scalar mask is true; what memory held.
+    pub(super) fn fetch(&mut self, op: &op::LaneFetch) -> Repr {
+        let dtype = self.dtype(op.value);
+        let ty = lane_type(dtype);
+        let none = op.mask.map(|_| self.bits(ty, 0));
+        let mask = op.mask.map(|mask| self.single(mask));
+        let after = mask.zip(none).map(|(mask, none)| {
+            let (inside, after) = (self.builder.create_block(), self.builder.create_block());
+            self.builder.append_block_param(after, ty);
+            let skipped = [none.into()];
+            self.builder.ins().brif(mask, inside, &[], after, &skipped);
+            self.builder.switch_to_block(inside);
+            after
+        });
+        let address = self.address(op.base, op.offset, dtype);
+        let value = self.single(op.value);
+        let old = match op.expected {
+            Some(expected) => {
+                let expected = self.single(expected);
+                let ins = self.builder.ins();
+                ins.atomic_cas(flags(), address, expected, value)
+            }
+            None => self.update(op.op, (dtype, address), value),
+        };
+        let Some(after) = after else {
+            return Repr::Scalar(old);
+        };
+        self.builder.ins().jump(after, &[old.into()]);
+        self.builder.switch_to_block(after);
+        Repr::Scalar(self.builder.block_params(after)[0])
+    }
+
+    /// Combines a number into memory at an address; what it held.
+    fn update(
+        &mut self,
+        op: AtomicOp,
+        (dtype, address): (DType, clif::Value),
+        value: clif::Value,
+    ) -> clif::Value {
+        let (ty, plain) = (lane_type(dtype), MemFlagsData::new());
+        if !dtype.is_float() {
+            let op = machine_op(op, dtype);
+            let ins = self.builder.ins();
+            return ins.atomic_rmw(ty, flags(), op, address, value);
+        }
+        if op == AtomicOp::Exchange {
+            let bits = if ty == F32 { I32 } else { I64 };
+            let value = self.builder.ins().bitcast(bits, plain, value);
+            let ins = self.builder.ins();
+            let old = ins.atomic_rmw(bits, flags(), AtomicRmwOp::Xchg, address, value);
+            return self.builder.ins().bitcast(ty, plain, old);
+        }
+        self.add_float(dtype, address, value)
+    }
+
+    /// Tries the sum with what memory holds until nothing came between; what it held.
+    fn add_float(&mut self, dtype: DType, address: clif::Value, value: clif::Value) -> clif::Value {
         let float = lane_type(dtype);
         let bits = if float == F32 { I32 } else { I64 };
         let (attempt, done) = (self.builder.create_block(), self.builder.create_block());
@@ -46,6 +94,7 @@ impl Codegen<'_> {
         let again = [found.into()];
         self.builder.ins().brif(same, done, &[], attempt, &again);
         self.builder.switch_to_block(done);
+        known
     }
 }
 
@@ -60,5 +109,6 @@ fn machine_op(op: AtomicOp, dtype: DType) -> AtomicRmwOp {
         AtomicOp::And => AtomicRmwOp::And,
         AtomicOp::Or => AtomicRmwOp::Or,
         AtomicOp::Xor => AtomicRmwOp::Xor,
+        AtomicOp::Exchange => AtomicRmwOp::Xchg,
     }
 }

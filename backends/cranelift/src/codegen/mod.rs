@@ -213,6 +213,7 @@ impl Codegen<'_> {
             LaneOp::Splat(op) => self.splat(op.x, ty.shape.elements()),
             LaneOp::Alloc(_) => self.alloc(ty)?,
             LaneOp::LaneLoad(op) => self.load(op, ty),
+            LaneOp::LaneFetch(op) => self.fetch(op),
             LaneOp::InBounds(op) => {
                 let inside = self.is_inside(op.base, op.offset, op.count);
                 Repr::Scalar(match inside {

@@ -1,4 +1,4 @@
-//! Atomic accesses without a result, which the assembler makes reductions into memory.
+//! Atomic accesses: those without a result are reductions into memory, which nobody waits for.
 //!
 //! They are inline PTX: of an atomic sum of floats LLVM makes a loop, and of a masked atomic a
 //! branch. Order is relaxed: kernels order accesses by barriers and their own ends alone.
@@ -7,6 +7,7 @@ use exactile_core::ir::{AtomicOp, Class, DType, Space, op};
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue, PointerValue};
 
 use super::Emitter;
+use super::value::Elements;
 use crate::error::{Error, Result};
 use crate::memory::element_address;
 
@@ -41,6 +42,58 @@ impl<'c> Emitter<'_, 'c> {
             self.reduction(&text, (address, numbers[at]), (dtype, mask))?;
         }
         Ok(())
+    }
+
+    /// What memory held where `lane_fetch` combined it.
+    pub(super) fn lane_fetch(&self, op: &op::LaneFetch) -> Result<Elements<'c>> {
+        let dtype = self.dtype(op.value)?;
+        let pointer = self.values[op.base][0].into_pointer_value();
+        let element = self.memory_type(dtype);
+        let (name, suffix) = match op.expected {
+            Some(_) => ("cas", format!("b{}", dtype.bits())),
+            None => (name(op.op), suffix(op.op, dtype)),
+        };
+        let numbers = op.expected.into_iter().chain([op.value]);
+        let numbers: Vec<Elements<'c>> = numbers.map(|value| self.get(value)).collect();
+        let masks = op.mask.map(|mask| self.get(mask));
+        let mut fetched = Vec::new();
+        for (at, index) in self.indices(op.offset)?.into_iter().enumerate() {
+            let address = element_address(&self.builder, element, pointer, index)?;
+            let mask = masks.as_ref().map(|masks| masks[at].into_int_value());
+            let numbers: Vec<_> = numbers.iter().map(|numbers| numbers[at]).collect();
+            let op = format!("atom.relaxed.gpu.global.{name}.{suffix}");
+            fetched.push(self.fetched(&op, (address, &numbers), (dtype, mask))?);
+        }
+        Ok(fetched)
+    }
+
+    /// What one instruction finds, zero bits without its mask.
+    fn fetched(
+        &self,
+        op: &str,
+        (address, numbers): (PointerValue<'c>, &[BasicValueEnum<'c>]),
+        (dtype, mask): (DType, Option<IntValue<'c>>),
+    ) -> Result<BasicValueEnum<'c>> {
+        let ty = self.element_type(dtype);
+        let letter = register_letter(dtype);
+        let wide = self.context.i64_type();
+        let address = self.builder.build_ptr_to_int(address, wide, "")?;
+        let mut arguments = vec![BasicMetadataValueEnum::from(address)];
+        arguments.extend(numbers.iter().map(|&it| BasicMetadataValueEnum::from(it)));
+        let operands: Vec<String> = (2..2 + numbers.len()).map(|it| format!("${it}")).collect();
+        let mut constraints = format!("={letter},l{}", format!(",{letter}").repeat(numbers.len()));
+        let mut guard = String::new();
+        if let Some(mask) = mask {
+            guard = format!("@${} ", 2 + numbers.len());
+            constraints.push_str(",b,0");
+            arguments.push(mask.into());
+            arguments.push(ty.const_zero().into());
+        }
+        constraints.push_str(",~{memory}");
+        let text = format!("{guard}{op} $0, [$1], {};", operands.join(", "));
+        let call = self.inline_ptx(Some(ty), text, constraints, &arguments, true)?;
+        let fetched = call.try_as_basic_value().basic();
+        fetched.ok_or_else(|| Error::Llvm("an atomic has no result".to_string()))
     }
 
     /// One reduction into memory, by the PTX `text`.
@@ -96,13 +149,14 @@ fn name(op: AtomicOp) -> &'static str {
         AtomicOp::And => "and",
         AtomicOp::Or => "or",
         AtomicOp::Xor => "xor",
+        AtomicOp::Exchange => "exch",
     }
 }
 
 /// The PTX type: a sum of integers is the same for both signs, and is stated for unsigned ones.
 fn suffix(op: AtomicOp, dtype: DType) -> String {
     let letter = match (op, dtype.class()) {
-        (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor, _) => 'b',
+        (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange, _) => 'b',
         (AtomicOp::Min | AtomicOp::Max, Class::Signed) => 's',
         (_, Class::Float) => 'f',
         (AtomicOp::Add | AtomicOp::Min | AtomicOp::Max, _) => 'u',

@@ -184,6 +184,7 @@ impl<'c> Emitter<'_, 'c> {
             LaneOp::NumPrograms(op) => vec![self.grid_extent(op.axis.index())?.into()],
             LaneOp::Alloc(op) => vec![self.alloc(op)?.into()],
             LaneOp::LaneLoad(op) => self.lane_load(inst, op)?,
+            LaneOp::LaneFetch(op) => self.lane_fetch(op)?,
             LaneOp::InBounds(op) => self.in_bounds(op)?,
             LaneOp::WarpOp(op) => return self.warp(inst, op),
             LaneOp::For(op) => return self.for_loop(inst, op),

@@ -2,6 +2,7 @@
 
 mod device;
 mod exactness;
+mod fetch;
 mod lowered;
 mod machine_code;
 mod ops;

@@ -6,9 +6,9 @@ use crate::entity::Entity;
 use crate::interp::elements::{Elements, dtype};
 use crate::interp::lane_memory::{self, Allocation, Arena};
 use crate::interp::mask::Mask;
-use crate::interp::memory::{Buffer, Slot};
+use crate::interp::memory::{Buffer, Slot, Update};
 use crate::interp::{Fault, FaultKind};
-use crate::ir::{DType, Inst, Space, Value, op};
+use crate::ir::{DType, Inst, MemoryAccess, Space, Value, op};
 
 /// The memory behind a pointer.
 pub(super) enum Place<'m, 'a> {
@@ -203,33 +203,55 @@ impl Runner<'_, '_> {
         op: &op::LaneAtomic,
         mask: Mask,
     ) -> Result<(), Fault> {
-        let op::LaneAtomic {
-            base,
-            offset,
-            value,
-            mask: operand,
-            op,
-        } = op;
-        let offsets = self.offsets(*offset, *operand, mask);
-        let align = i64::from(dtype(self.machine.func, *value).bytes());
-        let value = self.read(*value);
+        let value = self.read(op.value);
+        let update = |at| Update::reduce(op.op, value.get(at));
+        self.updated(inst, &op.access(), mask, &update).map(|_| ())
+    }
+
+    /// What memory held where it is combined; zero bits elsewhere.
+    pub(super) fn fetch(
+        &mut self,
+        inst: Inst,
+        op: &op::LaneFetch,
+        mask: Mask,
+    ) -> Result<Elements, Fault> {
+        let (value, expected) = (self.read(op.value), op.expected.map(|it| self.read(it)));
+        let update = |at| {
+            let expected = expected.as_ref().map(|expected| expected.get(at));
+            Update::fetch(op.op, value.get(at), expected)
+        };
+        self.updated(inst, &op.access(), mask, &update)
+    }
+
+    /// Does to memory what `update` says for each place; what was there.
+    fn updated(
+        &mut self,
+        inst: Inst,
+        access: &MemoryAccess,
+        mask: Mask,
+        update: &dyn Fn(usize) -> Update,
+    ) -> Result<Elements, Fault> {
+        let pointee = self.machine.func.ty(access.base).pointee();
+        let align = pointee.map_or(1, |(dtype, _)| i64::from(dtype.bytes()));
+        let lanes = self.warp.lanes;
+        let mut old = vec![0; self.width(access.offsets) * lanes];
+        let offsets = self.offsets(access.offsets, access.mask, mask);
         for (at, offsets) in offsets.into_iter().enumerate() {
-            self.begin_access(inst, *base, &offsets, (1, align))?;
+            self.begin_access(inst, access.base, &offsets, (1, align))?;
             for (lane, index) in offsets {
-                let bits = value.get(at * self.warp.lanes + lane);
                 let who = self.warp.accessor(self.machine.program, lane);
-                let change = (*op, bits);
-                let combined = match self.machine.place(self.warp, *base) {
+                let update = update(at * lanes + lane);
+                let combined = match self.machine.place(self.warp, access.base) {
                     Place::Global(buffer) => {
-                        lane_memory::combine_global(buffer, who, index, change)
+                        lane_memory::combine_global(buffer, who, index, &update)
                     }
                     Place::Local(arena, allocation) => {
-                        arena.combine(allocation, who, index, change)
+                        arena.combine(allocation, who, index, &update)
                     }
                 };
-                combined.map_err(|kind| self.fault(inst, kind))?;
+                old[at * lanes + lane] = combined.map_err(|kind| self.fault(inst, kind))?;
             }
         }
-        Ok(())
+        Ok(Elements::new(old))
     }
 }

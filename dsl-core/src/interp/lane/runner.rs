@@ -169,6 +169,7 @@ impl Runner<'_, '_> {
             LaneOp::Vector(op) => self.vector(op),
             LaneOp::ShuffleVector(op) => self.shuffle_vector(op),
             LaneOp::LaneLoad(op) => self.load(inst, op, mask)?,
+            LaneOp::LaneFetch(op) => self.fetch(inst, op, mask)?,
             LaneOp::InBounds(op) => self.in_bounds(op, mask),
             LaneOp::WarpOp(op) => return self.warp_op(inst, op, mask),
             LaneOp::TransferOp(op) => return self.transfer(inst, op, mask),

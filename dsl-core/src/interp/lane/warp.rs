@@ -138,7 +138,9 @@ impl Runner<'_, '_> {
         self.converged(inst, mask)?;
         let lanes = self.warp.lanes;
         let (held, dtype) = (&self.warp.values[*x], dtype(self.machine.func, *x));
-        let both = |a, b| semantics::binary(op.binary(), dtype, a, b);
+        let op = op.binary();
+        let op = op.expect("broken invariant: a verified reduction combines numbers");
+        let both = |a, b| semantics::binary(op, dtype, a, b);
         let mut results = Vec::new();
         for first in (0..self.width(*x) * lanes).step_by(lanes) {
             let all = (first..first + lanes).map(|place| held.get(place));

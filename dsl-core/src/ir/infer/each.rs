@@ -34,6 +34,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Gather(it) => one(rules.gather(it)),
         Op::Store(it) => none(rules.access(&it.access()).map(|_| ())),
         Op::AtomicReduce(it) => none(rules.atomic_reduce(it)),
+        Op::AtomicFetch(it) => one(rules.atomic_fetch(it)),
         Op::Assert(it) => none(rules.assert(it)),
         Op::Reduce(it) => rules.reduce(it),
         Op::Scan(it) => rules.scan(it),
@@ -47,6 +48,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Yield(_) | Op::Barrier(_) | Op::GroupCopies(_) | Op::ProxyFence(_) => Ok(Vec::new()),
         Op::LaneStore(it) => none(rules.lane_access(&it.access(), rules.ty(it.value), it.align)),
         Op::LaneAtomic(it) => none(rules.lane_atomic(it)),
+        Op::LaneFetch(it) => one(rules.lane_fetch(it)),
         Op::InBounds(it) => one(rules.in_bounds(it)),
         Op::CheckBounds(_) | Op::CheckIndex(_) | Op::CheckAssertion(_) => rules.of_workers(),
         Op::WaitCopies(it) => none(rules.wait_copies(it.pending)),
@@ -85,7 +87,7 @@ impl Rules<'_> {
             WarpOp::Places(op) => self.stated(declared, &|to| self.places(op, to)),
             WarpOp::ShuffleXor(op) => one(self.shuffle_xor(op)),
             WarpOp::ShuffleIndex(op) => one(self.shuffle_index(op)),
-            WarpOp::WarpReduce(op) => one(self.one_of(op.x, &[DType::I32, DType::U32])),
+            WarpOp::WarpReduce(op) => one(self.warp_reduce(op)),
             WarpOp::Mma(op) => one(self.mma(op)),
             WarpOp::GroupMma(op) => one(self.group_mma(op)),
             WarpOp::StopOutside(op) => none(self.stop_outside(op)),
@@ -121,6 +123,11 @@ impl Rules<'_> {
             ShapeOp::Convert(it) => self.convert(it),
         };
         ty.map(|ty| vec![ty])
+    }
+
+    fn warp_reduce(self, op: &op::WarpReduce) -> Result<Type, String> {
+        self.reduces(op.op)?;
+        self.one_of(op.x, &[DType::I32, DType::U32])
     }
 
     pub(super) fn shuffle_xor(self, op: &op::ShuffleXor) -> Result<Type, String> {

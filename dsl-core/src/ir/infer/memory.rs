@@ -21,8 +21,42 @@ impl Rules<'_> {
 
     pub(super) fn atomic_reduce(self, op: &op::AtomicReduce) -> Result<(), String> {
         let (dtype, _) = self.pointer(op.base)?;
+        self.reduces(op.op)?;
         self.atomic(op.op, dtype)?;
         self.access(&op.access()).map(|_| ())
+    }
+
+    pub(super) fn atomic_fetch(self, op: &op::AtomicFetch) -> Result<Type, String> {
+        let (dtype, _) = self.pointer(op.base)?;
+        self.atomic(op.op, dtype)?;
+        let moved = self.access(&op.access())?;
+        self.expected(op.expected, moved).map(|()| moved)
+    }
+
+    /// What an atomic compares memory with.
+    fn expected(self, expected: Option<Value>, moved: Type) -> Result<(), String> {
+        let Some(expected) = expected else {
+            return Ok(());
+        };
+        if moved.dtype().is_some_and(DType::is_float) {
+            return Err(format!(
+                "`{}` with `expected` compares integers, found `{moved}`",
+                self.name()
+            ));
+        }
+        self.expect("`expected`", self.ty(expected), moved)
+    }
+
+    /// That an op is one of several numbers, which commute.
+    pub(super) fn reduces(self, op: AtomicOp) -> Result<(), String> {
+        match op.binary() {
+            Some(_) => Ok(()),
+            None => Err(format!(
+                "`{}` combines numbers, which `{}` does not",
+                self.name(),
+                op.word()
+            )),
+        }
     }
 
     /// What an access of tiles moves.
@@ -77,7 +111,7 @@ impl Rules<'_> {
             return Ok(());
         }
         let floats = match op {
-            AtomicOp::Add => ", f32 and f64",
+            AtomicOp::Add | AtomicOp::Exchange => ", f32 and f64",
             AtomicOp::Min | AtomicOp::Max | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => "",
         };
         Err(format!(
@@ -89,6 +123,7 @@ impl Rules<'_> {
 
     pub(super) fn lane_atomic(self, op: &op::LaneAtomic) -> Result<(), String> {
         let (dtype, space) = self.pointer(op.base)?;
+        self.reduces(op.op)?;
         self.atomic(op.op, dtype)?;
         if space == Space::Scratch {
             return Err("`lane_atomic` of scratch memory, which one lane has alone".to_string());
@@ -96,6 +131,20 @@ impl Rules<'_> {
         let offsets = self.offsets("offset", op.offset)?;
         self.expect("value", self.ty(op.value), offsets.with_dtype(dtype))?;
         self.mask(offsets, op.mask)
+    }
+
+    pub(super) fn lane_fetch(self, op: &op::LaneFetch) -> Result<Type, String> {
+        let (dtype, space) = self.pointer(op.base)?;
+        self.atomic(op.op, dtype)?;
+        if space != Space::Global {
+            return Err("`lane_fetch` of memory that is not global".to_string());
+        }
+        let offsets = self.offsets("offset", op.offset)?;
+        let moved = offsets.with_dtype(dtype);
+        self.expect("value", self.ty(op.value), moved)?;
+        self.expected(op.expected, moved)?;
+        self.mask(offsets, op.mask)?;
+        Ok(moved)
     }
 
     pub(super) fn check_bounds(self, op: &op::CheckBounds) -> Result<Type, String> {

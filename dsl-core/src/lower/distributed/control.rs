@@ -38,6 +38,7 @@ impl Lowering<'_> {
             }
             ScheduleOp::Store(op) => self.store(inst, op),
             ScheduleOp::AtomicReduce(op) => self.atomic_reduce(op),
+            ScheduleOp::AtomicFetch(op) => self.atomic_fetch(results[0], op),
             ScheduleOp::Assert(op) => {
                 self.assert(inst, op);
                 Ok(())

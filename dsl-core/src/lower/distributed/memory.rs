@@ -249,6 +249,33 @@ impl Lowering<'_> {
         Ok(())
     }
 
+    /// Combines every element and keeps what was there: each element is in one lane.
+    pub(super) fn atomic_fetch(&mut self, result: Value, op: &op::AtomicFetch) -> Result<()> {
+        let layout = self.layout(result);
+        if layout.is_replicated() {
+            return Err(self.error("several lanes have one element of `atomic_fetch`"));
+        }
+        let access = self.access(&op.access(), &layout)?;
+        let effect = op.access().effect;
+        let owned = self.owned(op.offsets, &layout, effect);
+        self.order_access(access.argument, Touch { owned, effect });
+        let registers = owners(&layout);
+        let value = self.get(op.value);
+        let expected = op.expected.map(|expected| self.get(expected));
+        let masks = access.masks.as_ref();
+        let fetch = op::LaneFetch {
+            base: access.base,
+            offset: self.pick(&access.offsets, &registers),
+            value: self.pick(&value, &registers),
+            mask: masks.map(|masks| self.pick(masks, &registers)),
+            expected: expected.map(|expected| self.pick(&expected, &registers)),
+            op: op.op,
+        };
+        let old = self.builder.value(Op::LaneFetch(fetch));
+        self.bind(result, Registers::of(old, &layout));
+        Ok(())
+    }
+
     /// Prepares an access of a tile in `layout`.
     pub(super) fn access(
         &mut self,

@@ -109,7 +109,9 @@ impl Lowering<'_> {
     pub(super) fn first(&self, offsets: Value, effect: Effect) -> Owned {
         let alone = match effect {
             Effect::Reads => false,
-            Effect::Writes | Effect::Combines(_) => self.block.ty(offsets).is_scalar(),
+            Effect::Writes | Effect::Combines(_) | Effect::Fetches(_) => {
+                self.block.ty(offsets).is_scalar()
+            }
         };
         alone.then_some(Owner::First)
     }

@@ -1,8 +1,8 @@
 //! Loads and stores: vectors where offsets run, single elements elsewhere, masks and checks.
 
 use super::index::{Index, Scalar};
-use super::lowerer::{Buffer, Lowerer};
-use super::pull::Pulled;
+use super::lowerer::{Binding, Buffer, Lowerer};
+use super::pull::{Pulled, scalar_index};
 use crate::ir::{DType, Inst, Op, Type, Value, op};
 use crate::target::Bounds;
 
@@ -352,6 +352,55 @@ impl Lowerer<'_> {
             });
             self.builder.emit(atomic, &[]);
         }
+    }
+
+    /// Combines the elements of an `atomic_fetch` at once, and keeps what was there.
+    pub(super) fn atomic_fetch(&mut self, inst: Inst, op: &op::AtomicFetch) {
+        let result = self.source.inst(inst).results[0];
+        if self.shape(result).is_scalar() {
+            let fetched = self.fetched(inst, op, &scalar_index());
+            self.bindings
+                .insert(result, Binding::Scalar(Scalar::Emitted(fetched[0])));
+            return;
+        }
+        let buffer = self.allocate(self.dtype(result), self.shape(result));
+        self.fill(&buffer, &mut |this, index| {
+            let fetched = this.fetched(inst, op, index);
+            match fetched[..] {
+                [one] => Pulled::Uniform(Scalar::Emitted(one)),
+                _ => Pulled::Vector(
+                    this.builder
+                        .value(Op::Vector(op::Vector { elements: fetched })),
+                ),
+            }
+        });
+        self.bindings.insert(result, Binding::Buffer(buffer));
+    }
+
+    /// What memory held at the elements of an index, one by one.
+    fn fetched(&mut self, inst: Inst, op: &op::AtomicFetch, index: &Index) -> Vec<Value> {
+        let access = self.access(inst, op.base, op.offsets, index);
+        let [offsets, values] = [op.offsets, op.value].map(|it| self.pull(it, index));
+        let [masks, expected] = [op.mask, op.expected].map(|it| Some(self.pull(it?, index)));
+        let mut fetched = Vec::new();
+        for lane in 0..index.lanes {
+            let mut single = |pulled: &Pulled| {
+                let scalar = self.lane(pulled, lane);
+                self.value(scalar)
+            };
+            let (offset, value) = (single(&offsets), single(&values));
+            let [mask, expected] = [&masks, &expected].map(|it| it.as_ref().map(&mut single));
+            let mask = self.guard(&access, offset, (lane, 1), mask);
+            fetched.push(self.builder.value(Op::LaneFetch(op::LaneFetch {
+                base: access.base,
+                offset,
+                value,
+                mask,
+                expected,
+                op: op.op,
+            })));
+        }
+        fetched
     }
 
     fn buffer_access(&mut self, buffer: &Buffer, index: &Index) -> (Access, Pulled) {

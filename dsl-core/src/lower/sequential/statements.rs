@@ -52,6 +52,7 @@ impl<'a> Lowerer<'a> {
                     this.atomic_reduce(inst, op, index);
                 });
             }
+            BlockOp::AtomicFetch(op) => return self.atomic_fetch(inst, op),
             BlockOp::Assert(op) => return self.assert(inst, op),
             BlockOp::Reduce(op) => return self.reduce(inst, op),
             BlockOp::Scan(op) => return self.scan(inst, op),

@@ -148,7 +148,7 @@ impl Structure {
             }
             Self::Histogram => matches!(dtype.class(), Class::Signed | Class::Unsigned),
             // Sums of floats in the order of arrival are not exact.
-            Self::Atomic(op) => op.admits(dtype) && !dtype.is_float(),
+            Self::Atomic(op) => op.binary().is_some() && op.admits(dtype) && !dtype.is_float(),
             Self::Constant
             | Self::Select
             | Self::Splat
@@ -392,6 +392,8 @@ fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structu
     Some(match op {
         // The compiler makes boxes of loads.
         BlockOp::Elementwise(_) | BlockOp::Yield(_) | BlockOp::LoadBox(_) => return None,
+        // No level of determinism at which programs are compared allows it.
+        BlockOp::AtomicFetch(_) => return None,
         BlockOp::Derived(Derived::AccumulatorOp(op)) => match op {
             AccumulatorOp::Accumulator(_) | AccumulatorOp::Total(_) => return None,
             AccumulatorOp::Accumulate(_) => Structure::Accumulate,

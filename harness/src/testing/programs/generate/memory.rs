@@ -468,7 +468,11 @@ impl Generator {
             });
             self.builder.emit(op, &[]);
             let op = self.random.pick(AtomicOp::ALL);
-            if op.admits(dtype) && !dtype.is_float() && self.random.one_in(3) {
+            if op.binary().is_some()
+                && op.admits(dtype)
+                && !dtype.is_float()
+                && self.random.one_in(3)
+            {
                 let offsets = self.places(ty.shape, segment.start);
                 self.combine(op, segment.base, offsets, loaded);
             }
