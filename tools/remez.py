@@ -231,6 +231,37 @@ def reduced_erfc(s):
     return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
 
 
+def reduced_erfinv(w):
+    """erfinv(x) / x with w = -log(1 - x^2)."""
+    if w < mp.mpf("1e-12"):
+        return mp.sqrt(mp.pi) / 2 * (1 + mp.pi / 12 * w)
+    x = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(x) / x
+
+
+def reduced_loggamma(x):
+    """log(gamma(x)) / ((x - 1) (x - 2))."""
+    if min(abs(x - 1), abs(x - 2)) < mp.mpf("1e-15"):
+        x += mp.mpf("1e-25")
+    return mp.loggamma(x) / ((x - 1) * (x - 2))
+
+
+def reduced_stirling(v):
+    """x times what log(gamma(x)) is beyond (x - 1/2) log(x) - x + log(2 pi) / 2, with v = 1 / x^2."""
+    if v < mp.mpf("1e-8"):
+        return mp.mpf(1) / 12 - v / 360 + v * v / 1260 - v**3 / 1680
+    x = 1 / mp.sqrt(v)
+    return x * (mp.loggamma(x) - (x - mp.mpf(1) / 2) * mp.log(x) + x - mp.log(2 * mp.pi) / 2)
+
+
+def reduced_half_turns(z):
+    """sin(pi t) / t with z = t^2."""
+    if z < mp.mpf("1e-12"):
+        return mp.pi * (1 - mp.pi**2 * z / 6 + mp.pi**4 * z * z / 120)
+    t = mp.sqrt(z)
+    return mp.sin(mp.pi * t) / t
+
+
 def log1p_weight(x):
     return mp.mpf(0) if abs(x) < mp.mpf("1e-12") else x * x / abs(mp.log1p(x))
 
@@ -319,6 +350,18 @@ def main():
     table("ATAN_DOUBLE", "(atan(x) / x - 1) / z with z = x^2 for |x| up to 1", "f64", atan)
     erfc = (reduced_erfc, lambda s: 1 / reduced_erfc(s), range(13), -1, mp.mpf("0.56"))
     table("ERFC_DOUBLE", "(1 + 2 x) e^(x^2) erfc(x) in (x - 3) / (x + 3) for x from 0 to 10.25", "f64", erfc)
+    erfinv = (reduced_erfinv, lambda w: 1 / reduced_erfinv(w), range(14), 0, 5)
+    table("ERFINV_NEAR", "erfinv(x) / x in w for w = -log(1 - x^2) up to 5", "f64", erfinv)
+    tail = lambda s: reduced_erfinv((s + 3) ** 2)
+    erfinv = (tail, lambda s: 1 / tail(s), range(15), mp.sqrt(5) - 3, mp.mpf("1.01"))
+    table("ERFINV_FAR", "erfinv(x) / x in sqrt(w) - 3 for w from 5 to 16", "f64", erfinv)
+    centred = lambda u: reduced_loggamma(u + 2)
+    loggamma = (centred, lambda u: 1 / centred(u), range(29), -1, 1)
+    table("LOG_GAMMA_DOUBLE", "log(gamma(2 + u)) / (u (u + 1)) for |u| up to 1", "f64", loggamma)
+    stirling = (reduced_stirling, lambda v: 1, range(7), 0, mp.mpf(1) / 64)
+    table("STIRLING_DOUBLE", "x times the rest of Stirling's formula in 1 / x^2 for x from 8 on", "f64", stirling)
+    turns = (reduced_half_turns, lambda z: 1 / reduced_half_turns(z), range(9), 0, mp.mpf(1) / 4)
+    table("HALF_TURNS_DOUBLE", "sin(pi t) / t in t^2 for |t| up to 1/2", "f64", turns)
 
 
 if __name__ == "__main__":

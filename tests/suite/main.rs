@@ -25,11 +25,13 @@ mod launch;
 mod lookup;
 mod meeting;
 mod memory;
+mod narrow;
 mod narrow_floats;
 mod nesting;
 mod npy;
 mod ops;
 mod outputs;
+mod pairs;
 mod products;
 mod programs;
 #[cfg(feature = "nvptx")]

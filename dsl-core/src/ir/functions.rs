@@ -67,6 +67,15 @@ macro_rules! for_each_function_family {
                 RoundHalfAway "round_half_away" round_half_away Float function = rounding::ROUND_HALF_AWAY;
                 /// 1 - erf(x), without loss for great x. At most 0.51 ulp off, computed in `f64`.
                 Erfc "erfc" erfc SingleFloat function = error_function::ERFC;
+                /// The number whose error function is x; of +-1 +-inf, beyond NaN; keeps -0. At most 0.5003 ulp off,
+                /// computed in `f64`.
+                Erfinv "erfinv" erfinv SingleFloat function = error_function::ERFINV;
+                /// Logarithm of the magnitude of the gamma function; of zero and negative integers inf. At most 1 ulp
+                /// off, computed in `f64`.
+                Lgamma "lgamma" lgamma SingleFloat function = gamma::LGAMMA;
+                /// The gamma function; of +-0 +-inf, of negative integers NaN. At most 0.5001 ulp off, computed in
+                /// `f64`.
+                Tgamma "tgamma" tgamma SingleFloat function = gamma::TGAMMA;
                 /// Sine of an angle in radians; of infinities NaN. At most 1 ulp off for every number.
                 Sin "sin" sin SingleFloat function = trigonometric::SIN;
                 /// Cosine of an angle in radians; of infinities NaN. At most 1 ulp off for every number.

@@ -24,6 +24,7 @@ pub mod kernel;
 pub mod lookup;
 pub mod math;
 pub mod memory;
+pub mod narrow;
 pub mod operators;
 mod parameter;
 pub mod ptr;
@@ -40,7 +41,7 @@ mod while_loop;
 pub use carry::Carry;
 pub use context::{Handle, is_tracing};
 pub use control::range;
-pub use element::{Bits, Element, Float, Int, LiteralOf, Numeric, SingleFloat};
+pub use element::{Bits, Divisible, Element, Float, Int, LiteralOf, Numeric, SingleFloat};
 pub use identity::KernelIdentity;
 pub use kernel::{KernelHeader, KernelSource, LoopOrder};
 pub use memory::{load, store};
@@ -75,20 +76,23 @@ pub mod prelude {
     };
     pub use super::debug::device_assert;
     pub use super::functions::{
-        atan2, clamp, copysign, gelu, gelu_tanh, hypot, nextafter, pow, relu, silu, softplus,
+        atan2, clamp, copysign, fmod, gelu, gelu_tanh, hypot, nextafter, pow, relu, remainder,
+        silu, softplus,
     };
     pub use super::grid::swizzle_2d;
     pub use super::lookup::{gather, histogram, histogram_masked};
     pub use super::math::*;
+    pub use super::narrow::{pack_int4, unpack_int4};
     pub use super::random::{philox4x32, rand, rand4x, randint, randint4x, randn, randn4x};
     pub use super::reduce::{reduce, reduce_masked};
     pub use super::scan::{reverse_scan, scan};
     pub use super::shapes::cat;
     pub use super::tensor::{Tensor, TensorMut};
     pub use super::{
-        Bits, Carry, Element, Float, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile, Scalar,
-        SingleFloat, Tile, arange, full, load, num_programs, program_id, range, require, scalar,
-        store, zeros,
+        Bits, Carry, Divisible, Element, Float, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile,
+        Scalar, SingleFloat, Tile, arange, full, load, num_programs, program_id, range, require,
+        scalar, store, zeros,
     };
     pub use crate::ir::Precision;
+    pub use crate::semantics::derived::directed::Rounding;
 }

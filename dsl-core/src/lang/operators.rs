@@ -4,9 +4,12 @@ use std::ops;
 use std::panic::Location;
 
 use super::context::{self, Context};
-use super::element::{Bits, Element, Float, HostNumber, Int, LiteralOf, Numeric};
+use super::element::{
+    Bits, Divisible, Element, Float, HostNumber, Int, LiteralOf, Numeric, SingleFloat,
+};
 use super::tile::{DeviceValue, Scalar, Tile, map};
 use crate::ir::{BinaryOp, CompareOp, DType, UnaryOp, Value};
+use crate::semantics::derived::remainders;
 
 /// Values that an elementwise operation combines.
 ///
@@ -109,7 +112,11 @@ pub(crate) fn binary<A: Elementwise<B>, B>(op: BinaryOp, left: A, right: B) -> A
     A::Output::from_handle(context::emit(Location::caller(), |context| {
         let (left, right) = left.operands(right, context);
         let (left, right) = context.broadcast_pair(op.mnemonic(), left, right);
-        context.builder.binary(op, left, right)
+        let dtype = context.ty(left).dtype();
+        match op == BinaryOp::Rem && dtype.is_some_and(DType::is_float) {
+            true => remainders::fmod(&mut context.builder, left, right),
+            false => context.builder.binary(op, left, right),
+        }
     }))
 }
 
@@ -155,7 +162,7 @@ arithmetic! {
     Sub sub SubAssign sub_assign Sub Numeric;
     Mul mul MulAssign mul_assign Mul Numeric;
     Div div DivAssign div_assign Div Numeric;
-    Rem rem RemAssign rem_assign Rem Int;
+    Rem rem RemAssign rem_assign Rem Divisible;
     BitAnd bitand BitAndAssign bitand_assign And Bits;
     BitOr bitor BitOrAssign bitor_assign Or Bits;
     BitXor bitxor BitXorAssign bitxor_assign Xor Bits;
@@ -181,7 +188,7 @@ macro_rules! host_arithmetic {
     };
 }
 host_arithmetic! {
-    f64: Add add Add Float, Sub sub Sub Float, Mul mul Mul Float, Div div Div Float;
+    f64: Add add Add Float, Sub sub Sub Float, Mul mul Mul Float, Div div Div Float, Rem rem Rem SingleFloat;
 }
 macro_rules! integer_arithmetic {
     ($($Host:ty)*) => { $(

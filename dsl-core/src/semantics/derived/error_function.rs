@@ -1,9 +1,11 @@
-//! erf and erfc. erf: an odd polynomial up to 1, beyond it `1 - e^Q(|x|)` with a polynomial for `log(erfc(|x|))`.
+//! erf, erfc and erfinv. erf: an odd polynomial up to 1, beyond it `1 - e^Q(|x|)` with a polynomial for
+//! `log(erfc(|x|))`.
 
 use super::Meaning;
-use super::coefficients::{self, ERFC_DOUBLE, LOG_ERFC};
+use super::coefficients::{self, ERFC_DOUBLE, ERFINV_FAR, ERFINV_NEAR, LOG_ERFC};
 use super::exponential::{exp, exp_near};
 use super::formula::{Format, Formula};
+use super::logarithm::log;
 use super::meaning::Double;
 use crate::ir::{CompareOp, Value};
 use crate::semantics::oracle::{self, wide};
@@ -43,6 +45,45 @@ pub(super) const ERFC: Meaning = Meaning {
         ],
     )
 };
+
+pub(super) const ERFINV: Meaning = Meaning::single(
+    |formula, x| formula.in_double(x, erfinv),
+    oracle::gamma::erfinv,
+    0.5003,
+    &[
+        (0.0, 0.0),
+        (-0.0, -0.0),
+        (1.0, f64::INFINITY),
+        (-1.0, f64::NEG_INFINITY),
+        (2.0, f64::NAN),
+        (f64::NEG_INFINITY, f64::NAN),
+    ],
+);
+
+/// `x P(w)` with `w = -log(1 - x^2)`, or with the root of `w` where that is above 5 (M. Giles, Approximating the
+/// erfinv function, 2010).
+fn erfinv(formula: &mut Formula<'_>, x: Value) -> Value {
+    let one = formula.number(1.0);
+    let three = formula.number(3.0);
+    let below = formula.sub(one, x);
+    let above = formula.add(one, x);
+    let product = formula.mul(below, above);
+    let logarithm = log(formula, product);
+    let w = formula.neg(logarithm);
+    // Of an f32 below 1 it is at most 16.
+    let w = formula.at_most(w, 16.0);
+    let near = formula.horner(ERFINV_NEAR.iter().copied(), w);
+    let root = formula.sqrt(w);
+    let root = formula.sub(root, three);
+    let far = formula.horner(ERFINV_FAR.iter().copied(), root);
+    let is_near = formula.compare(CompareOp::Lt, w, 5.0);
+    let slope = formula.select(is_near, near, far);
+    let magnitude = formula.abs(x);
+    let is_one = formula.compare(CompareOp::Eq, magnitude, 1.0);
+    let infinity = formula.number(f64::INFINITY);
+    let slope = formula.select(is_one, infinity, slope);
+    formula.mul(x, slope)
+}
 
 /// `1 - erf(x)`: `e^(-x^2) (1 + 2 a)^-1` times a polynomial in `(a - 3) / (a + 3)` with `a = |x|` (M. M. Shepherd and
 /// J. G. Laframboise, Chebyshev approximation of (1 + 2x) exp(x^2) erfc x, 1981), and 2 less that for negative `x`.

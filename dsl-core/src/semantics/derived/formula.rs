@@ -222,6 +222,16 @@ impl<'a> Formula<'a> {
         self.builder.shl(x, places)
     }
 
+    /// The lesser of two integers.
+    pub(super) fn lesser(&mut self, lhs: Value, rhs: Value) -> Value {
+        self.builder.minimum(lhs, rhs)
+    }
+
+    /// What a division of integers leaves.
+    pub(super) fn rem(&mut self, lhs: Value, rhs: Value) -> Value {
+        self.builder.rem(lhs, rhs)
+    }
+
     pub(super) fn xor(&mut self, lhs: Value, rhs: Value) -> Value {
         self.builder.xor(lhs, rhs)
     }

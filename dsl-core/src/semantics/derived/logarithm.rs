@@ -107,7 +107,7 @@ struct Scaled {
 }
 
 /// Natural logarithm.
-fn log(formula: &mut Formula<'_>, x: Value) -> Value {
+pub(super) fn log(formula: &mut Formula<'_>, x: Value) -> Value {
     logarithm(formula, x, None)
 }
 

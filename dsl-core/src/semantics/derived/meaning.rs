@@ -2,7 +2,7 @@
 
 use super::formula::Formula;
 use super::{
-    Domain, error_function, exponential, hyperbolic, inverse, logarithm, root, rounding,
+    Domain, error_function, exponential, gamma, hyperbolic, inverse, logarithm, root, rounding,
     trigonometric,
 };
 use crate::ir::functions::for_each_function_family;

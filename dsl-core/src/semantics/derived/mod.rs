@@ -6,15 +6,18 @@
 //! [`Meaning`], which the function's row names.
 
 mod coefficients;
+pub mod directed;
 mod error_function;
 pub mod evaluate;
 mod exponential;
 mod formula;
+mod gamma;
 mod hyperbolic;
 mod inverse;
 mod logarithm;
 mod meaning;
 pub mod pairs;
+pub mod remainders;
 mod root;
 mod rounding;
 mod trigonometric;

@@ -14,7 +14,7 @@ const INF: f64 = f64::INFINITY;
 type Compute = fn(&mut Formula<'_>, Value, Value) -> Value;
 
 /// Appends `compute` of two numbers of one float type in `f64`, and the roundings to `f32` and to that type.
-fn in_double(builder: &mut Builder, x: Value, y: Value, compute: Compute) -> Value {
+pub(super) fn pair_in_double(builder: &mut Builder, x: Value, y: Value, compute: Compute) -> Value {
     let Some(dtype) = builder.ty(x).dtype() else {
         return x;
     };
@@ -26,18 +26,18 @@ fn in_double(builder: &mut Builder, x: Value, y: Value, compute: Compute) -> Val
 
 /// `x^y` as C's `pow` has it, of two floats of at most 32 bits, one type and one shape.
 pub fn pow(builder: &mut Builder, x: Value, y: Value) -> Value {
-    in_double(builder, x, y, power)
+    pair_in_double(builder, x, y, power)
 }
 
 /// The angle from the axis of `x` to the point, from -pi to pi, of two floats of at most 32 bits, one type and
 /// one shape.
 pub fn atan2(builder: &mut Builder, y: Value, x: Value) -> Value {
-    in_double(builder, y, x, angle)
+    pair_in_double(builder, y, x, angle)
 }
 
 /// `sqrt(x^2 + y^2)` without overflow on the way, of two floats of at most 32 bits, one type and one shape.
 pub fn hypot(builder: &mut Builder, x: Value, y: Value) -> Value {
-    in_double(builder, x, y, length)
+    pair_in_double(builder, x, y, length)
 }
 
 /// `x` with the sign of `y`, of two floats of one type and one shape; the sign of NaN is positive.
@@ -103,8 +103,8 @@ fn power(formula: &mut Formula<'_>, x: Value, y: Value) -> Value {
     let whole = formula.trunc(halved);
     let is_half = formula.compare_values(CompareOp::Ne, whole, halved);
     let is_odd = formula.and(is_whole, is_half);
-    let is_negative = sign(formula, x);
-    let is_negated = formula.and(is_negative, is_odd);
+    let is_below = is_negative(formula, x);
+    let is_negated = formula.and(is_below, is_odd);
     let negated = formula.neg(result);
     let result = formula.select(is_negated, negated, result);
     // A root of a negative number.
@@ -141,10 +141,10 @@ fn angle(formula: &mut Formula<'_>, y: Value, x: Value) -> Value {
     let angle = formula.select(is_steep, complement, angle);
     let half_turn = formula.number(std::f64::consts::PI);
     let complement = formula.sub(half_turn, angle);
-    let is_left = sign(formula, x);
+    let is_left = is_negative(formula, x);
     let angle = formula.select(is_left, complement, angle);
     let negated = formula.neg(angle);
-    let is_below = sign(formula, y);
+    let is_below = is_negative(formula, y);
     formula.select(is_below, negated, angle)
 }
 
@@ -161,7 +161,7 @@ fn length(formula: &mut Formula<'_>, x: Value, y: Value) -> Value {
 }
 
 /// Whether the sign of a number, zeros included, is negative.
-fn sign(formula: &mut Formula<'_>, x: Value) -> Value {
+pub(super) fn is_negative(formula: &mut Formula<'_>, x: Value) -> Value {
     let bits = formula.bits_of(x);
     let least = formula.integer(1 << 63);
     formula.compare_values(CompareOp::Ge, bits, least)

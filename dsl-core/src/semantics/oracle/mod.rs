@@ -3,6 +3,7 @@
 //! [`reference()`] calls the host's `f64` library and is good enough to measure `f32` results in
 //! units in the last place; [`reference_wide`] computes about 100 bits and measures `f64` results.
 
+pub(super) mod gamma;
 pub(super) mod wide;
 
 pub use wide::Wide;

@@ -1,0 +1,42 @@
+//! Narrow numbers: conversions that round in a direction, and integers of 4 bits, two in a byte.
+
+use super::element::Float;
+use super::tile::{Tile, map};
+use crate::semantics::derived::directed::{Rounding, rounded};
+
+impl<T: Float> Tile<T> {
+    /// Each number converted to `U`, rounded once as `rounding` says. What is too large for `U` is an infinity or the
+    /// greatest number, as IEEE 754 has it for each rounding; of `F8E4M3`, which has no infinities, the greatest
+    /// number. NaN stays NaN.
+    #[track_caller]
+    pub fn to_rounded<U: Float>(self, rounding: Rounding) -> Tile<U> {
+        map(self, |context, x| {
+            if context.ty(x).is_poison() {
+                return x;
+            }
+            rounded(&mut context.builder, x, U::DTYPE, rounding)
+        })
+    }
+}
+
+/// The signed integers of 4 bits in bytes, those of the low halves first: `[m, n]` becomes `[m, 2 * n]`. With
+/// `& 15` the results are the unsigned ones.
+#[track_caller]
+pub fn unpack_int4(x: Tile<u8>) -> Tile<i8> {
+    let low = (x << 4).bitcast::<i8>() >> 4;
+    let high = x.bitcast::<i8>() >> 4;
+    low.interleave(high)
+}
+
+/// The low 4 bits of each number, two in a byte, the earlier in its low half: `[m, 2 * n]` becomes `[m, n]`. The
+/// inverse of [`unpack_int4`] for numbers from -8 to 7.
+#[track_caller]
+pub fn pack_int4(x: Tile<i8>) -> Tile<u8> {
+    let mut shape = x.shape();
+    if let Some(last) = shape.last_mut() {
+        *last /= 2;
+    }
+    shape.push(2);
+    let (low, high) = x.bitcast::<u8>().reshape(shape).split();
+    low & 15 | high << 4
+}

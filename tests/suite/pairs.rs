@@ -1,0 +1,166 @@
+//! Functions of two floats against exact or wider arithmetic, on many pairs of numbers.
+
+use exactile::DType;
+use exactile::prelude::*;
+use exactile_core::random::Random;
+use exactile_core::semantics::oracle::ulp_error;
+
+use super::language::{devices, upload};
+
+const BLOCK: usize = 1024;
+
+/// Rows of results.
+const ROWS: usize = 6;
+
+#[kernel]
+fn pairs(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, count: i64) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let (x, y) = (load(x + at), load(y + at));
+    let found = [
+        pow(x, y),
+        atan2(x, y),
+        hypot(x, y),
+        fmod(x, y),
+        remainder(x, y),
+        x % y,
+    ];
+    for (row, found) in found.into_iter().enumerate() {
+        store(out + at + count * row as i64, found);
+    }
+}
+
+/// Any bits, moderate numbers, small integers, and neighbours of each other.
+fn arguments(count: usize, seed: u64) -> [Vec<f32>; 2] {
+    let mut random = Random::new(seed);
+    let special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f32::INFINITY,
+        f32::NAN,
+        f32::MAX,
+        f32::MIN_POSITIVE,
+        1e-45,
+        0.5,
+        -3.0,
+    ];
+    let mut number = |kind: u64| {
+        let bits = random.bits();
+        let magnitude =
+            f32::from_bits((bits as u32 & 0x807f_ffff) | (113 + (bits >> 40) as u32 % 25) << 23);
+        match kind % 5 {
+            0 => f32::from_bits(bits as u32),
+            1 | 2 => magnitude,
+            3 => ((bits >> 32) as u32 % 64) as f32 - 32.0,
+            _ => special[(bits >> 32) as usize % special.len()],
+        }
+    };
+    let numbers = (0..count as u64).map(|at| {
+        let x = number(at);
+        // Quotients near an integer and a half, too.
+        match at % 7 {
+            6 => (x, x / ((at / 7 % 9) as f32 + 0.5)),
+            _ => (x, number(at / 5)),
+        }
+    });
+    let (x, y) = numbers.unzip();
+    [x, y]
+}
+
+fn run(device: &Device, [x, y]: &[Vec<f32>; 2]) -> Vec<f32> {
+    let (a, b) = (upload(device, x), upload(device, y));
+    let mut out = Buffer::<f32>::zeros(device, ROWS * x.len()).expect("fits");
+    let grid = x.len() / BLOCK;
+    pairs(pairs::Config::new())
+        .run(device, grid, (&a, &b, &mut out, x.len() as i64))
+        .expect("runs");
+    out.to_vec().expect("reads")
+}
+
+/// `x - n y` with `n` the integer nearest to `x / y`; all remainders are exact in `f64`.
+fn nearest_remainder(x: f64, y: f64) -> f64 {
+    let (magnitude, divisor) = (x.abs(), y.abs());
+    if x.is_infinite() || y == 0.0 || x.is_nan() || y.is_nan() {
+        return f64::NAN;
+    }
+    if y.is_infinite() {
+        return x;
+    }
+    let rest = magnitude % (2.0 * divisor);
+    let is_odd = rest >= divisor;
+    let rest = if is_odd { rest - divisor } else { rest };
+    let upper = rest + rest > divisor || rest + rest == divisor && is_odd;
+    let rest = if upper { rest - divisor } else { rest };
+    if x.is_sign_negative() { -rest } else { rest }
+}
+
+#[test]
+fn errors_stay_within_what_is_stated() {
+    let arguments = arguments(BLOCK * 256, 17);
+    let found = run(&Device::cpu(), &arguments);
+    let count = arguments[0].len();
+    let wide: [(fn(f64, f64) -> f64, f64); ROWS] = [
+        (f64::powf, 0.5001),
+        (f64::atan2, 0.5003),
+        (f64::hypot, 0.5001),
+        (|x, y| x % y, 0.0),
+        (nearest_remainder, 0.0),
+        (|x, y| x % y, 0.0),
+    ];
+    for (row, (function, most)) in wide.into_iter().enumerate() {
+        let mut worst = (0.0, 0.0, 0.0);
+        for at in 0..count {
+            let (x, y) = (f64::from(arguments[0][at]), f64::from(arguments[1][at]));
+            let (found, want) = (found[row * count + at], function(x, y));
+            let error = ulp_error(DType::F32, found.to_bits().into(), want, 0.0).expect("a float");
+            if want == 0.0 {
+                assert_eq!(
+                    found.is_sign_negative(),
+                    want.is_sign_negative(),
+                    "{row} of {x:e} and {y:e}"
+                );
+            }
+            if error > worst.0 {
+                worst = (error, x, y);
+            }
+        }
+        println!("{row}: {worst:?}");
+        assert!(worst.0 <= most, "{row}: {worst:?}");
+    }
+}
+
+#[test]
+fn all_devices_agree() {
+    let arguments = arguments(2 * BLOCK, 5);
+    let bits = |device: &Device| {
+        run(device, &arguments)
+            .into_iter()
+            .map(|x| if x.is_nan() { f32::NAN } else { x }.to_bits())
+            .collect::<Vec<u32>>()
+    };
+    let want = bits(&Device::cpu());
+    for device in devices() {
+        assert!(bits(&device) == want, "{device}");
+    }
+}
+
+#[kernel]
+fn of_scalars<T: SingleFloat>(x: T, out: PtrMut<T>) {
+    let mut rest = x % 2.5;
+    rest %= 1.0;
+    store(out, rest);
+    store(out + 1, 7.5 % x);
+    store(out + 2, x.tile() % x);
+}
+
+#[test]
+fn literals_stand_on_either_side() {
+    for device in devices() {
+        let mut out = Buffer::<f32>::zeros(&device, 3).expect("fits");
+        of_scalars::<f32>(Default::default())
+            .run(&device, 1, (-6.75, &mut out))
+            .expect("runs");
+        assert_eq!(out.to_vec().expect("reads"), [-0.75, 0.75, 0.0]);
+    }
+}
