@@ -12,7 +12,7 @@ use exactile::Device;
 use exactile::{Error, Result};
 use exactile_harness::testing::fuzz::{self, FuzzOptions, Said};
 use exactile_harness::testing::programs::{self, Event, ProgramsOptions};
-use exactile_harness::testing::{determinism, filetests, planted, runtime};
+use exactile_harness::testing::{conformance, determinism, filetests, planted, runtime};
 
 use super::math::Math;
 use super::progress::Progress;
@@ -26,6 +26,7 @@ pub(crate) struct Selftest {
 
 #[derive(Subcommand)]
 enum Suite {
+    Conformance(Conformance),
     Determinism(Determinism),
     Filetests(Filetests),
     Programs(Programs),
@@ -38,6 +39,7 @@ enum Suite {
 impl Selftest {
     pub(crate) fn execute(&self) -> Result<()> {
         match &self.suite {
+            Suite::Conformance(conformance) => conformance.execute(),
             Suite::Determinism(determinism) => determinism.execute(),
             Suite::Filetests(filetests) => filetests.execute(),
             Suite::Programs(programs) => programs.execute(),
@@ -45,6 +47,38 @@ impl Selftest {
             Suite::Fuzz(fuzz) => fuzz.execute(),
             Suite::Math(math) => math.execute(),
             Suite::Runtime(runtime) => runtime.execute(),
+        }
+    }
+}
+
+/// Runs the cases of Triton's test suite on every device there is, and compares bits
+#[derive(Args)]
+struct Conformance {}
+
+impl Conformance {
+    fn execute(&self) -> Result<()> {
+        let mut devices = vec![Device::interpreter(), Device::cpu(), Device::lanes()];
+        match Device::cuda(0) {
+            Ok(device) => devices.push(device),
+            Err(reason) => super::print(&format!("skipped: {reason}\n"))?,
+        }
+        let (mut compared, mut failed) = (0, 0);
+        for (name, outcome) in conformance::run(&devices) {
+            match outcome {
+                Ok(count) => {
+                    compared += count;
+                    super::print(&format!("{name}: holds\n"))?;
+                }
+                Err(error) => {
+                    failed += 1;
+                    super::print(&format!("{name}: FAILED: {error}\n"))?;
+                }
+            }
+        }
+        super::print(&format!("{compared} results compared, {failed} failures\n"))?;
+        match failed {
+            0 => Ok(()),
+            _ => Err(Error::Mismatch("some cases failed".to_string())),
         }
     }
 }

@@ -9,6 +9,7 @@ mod book;
 mod boxes;
 mod cli;
 mod compare;
+mod conformance;
 mod debug;
 mod determinism;
 #[cfg(feature = "nvptx")]

@@ -1,5 +1,6 @@
 //! What `cargo test` and `exactile selftest` share.
 
+pub mod conformance;
 pub mod determinism;
 pub mod execute;
 pub mod exhaustive;

@@ -1,0 +1,140 @@
+//! What judges a case: the same bits wherever it runs, and those that plain Rust expects.
+
+use exactile::prelude::*;
+use exactile::{
+    Array, DType, DeviceKind, Error, Number, Result, Schedule, Tolerance, compare, compare_within,
+};
+
+/// One way to run a case.
+pub(super) struct Way {
+    /// Where.
+    pub(super) device: Device,
+    /// How the work of a program is laid out.
+    pub(super) schedule: Schedule,
+    /// The size that the case varies.
+    pub(super) block: usize,
+}
+
+impl Way {
+    /// A copy of numbers there.
+    pub(super) fn given<T: Number>(&self, numbers: &[T]) -> Result<Buffer<T>> {
+        Buffer::from_slice(&self.device, numbers)
+    }
+
+    /// Room for results, full of what no kernel writes.
+    pub(super) fn room<T: Number>(&self, len: usize) -> Result<Buffer<T>> {
+        let mut buffer = Buffer::zeros(&self.device, len)?;
+        buffer.spoil()?;
+        Ok(buffer)
+    }
+}
+
+/// Runs cases on some devices.
+pub(super) struct Judge<'d> {
+    devices: &'d [Device],
+    /// Results compared so far.
+    pub(super) compared: usize,
+}
+
+impl<'d> Judge<'d> {
+    pub(super) fn new(devices: &'d [Device]) -> Self {
+        Self {
+            devices,
+            compared: 0,
+        }
+    }
+
+    /// The first size on the first device, then every device: a GPU's code by two schedules, other
+    /// devices with the last size.
+    fn ways(&self, blocks: &[usize]) -> Vec<Way> {
+        let way = |device: &Device, schedule, block: Option<&usize>| Way {
+            device: device.clone(),
+            schedule,
+            block: block.copied().unwrap_or_default(),
+        };
+        let mut ways = Vec::new();
+        for device in self.devices {
+            match device.kind() {
+                DeviceKind::Interpreter => {
+                    ways.push(way(device, Schedule::AUTO, blocks.first()));
+                }
+                DeviceKind::Cpu => ways.push(way(device, Schedule::AUTO, blocks.last())),
+                DeviceKind::Lanes | DeviceKind::Cuda(_) => {
+                    ways.push(way(device, Schedule::AUTO.warps(1), blocks.last()));
+                    ways.push(way(device, Schedule::AUTO.warps(4), blocks.first()));
+                }
+            }
+        }
+        ways
+    }
+
+    /// Runs a case in every way and compares the bits. What it gave on the first device.
+    ///
+    /// # Errors
+    /// The first way that has other bits, or whose launch failed.
+    pub(super) fn same(
+        &mut self,
+        what: &str,
+        blocks: &[usize],
+        run: impl Fn(&Way) -> Result<Vec<Array>>,
+    ) -> Result<Vec<Array>> {
+        let mut golden: Option<Vec<Array>> = None;
+        for way in self.ways(blocks) {
+            let name = format!(
+                "{what} on {}, {:?}, {}",
+                way.device, way.schedule, way.block
+            );
+            let found = run(&way).map_err(|error| Error::Mismatch(format!("{name}: {error}")))?;
+            let golden = golden.get_or_insert_with(|| found.clone());
+            for (found, want) in found.iter().zip(golden.iter()) {
+                self.compared += 1;
+                exact(&name, found, want)?;
+            }
+        }
+        Ok(golden.unwrap_or_default())
+    }
+}
+
+fn exact(what: &str, found: &Array, want: &Array) -> Result<()> {
+    compare(found, want)?
+        .exact()
+        .map_err(|error| Error::Mismatch(format!("{what}: {error}")))
+}
+
+/// Whether results have the bits that are expected; any NaN is like any other.
+pub(super) fn expect<T: Number>(what: &str, found: &Array, want: &[T]) -> Result<()> {
+    exact(
+        &format!("{what} beside plain Rust"),
+        found,
+        &Array::from_slice(&[want.len()], want)?,
+    )
+}
+
+/// Whether results are as near as `relative` to what is expected.
+pub(super) fn expect_near<T: Number>(
+    what: &str,
+    found: &Array,
+    want: &[T],
+    relative: f64,
+) -> Result<()> {
+    let tolerance = Tolerance {
+        absolute: relative,
+        relative,
+        ..Tolerance::standard(DType::F32)
+    };
+    let comparison = compare_within(found, &Array::from_slice(&[want.len()], want)?, tolerance)?;
+    match comparison.within_tolerance() {
+        true => Ok(()),
+        false => Err(Error::Mismatch(format!(
+            "{what} beside plain Rust: {comparison}"
+        ))),
+    }
+}
+
+/// An error unless the condition holds.
+pub(super) fn ensure(condition: bool, what: &str) -> Result<()> {
+    match condition {
+        true => Ok(()),
+        false => Err(Error::Mismatch(what.to_string())),
+    }
+}

@@ -1,0 +1,180 @@
+//! The cases of Triton's test suite: each check runs a group of them wherever kernels run, compares the bits, and
+//! judges them by plain Rust. The page `docs/conformance.md` lists every case with what became of it.
+
+mod arithmetic;
+mod control;
+mod judge;
+mod memory;
+mod products;
+mod reductions;
+mod runtime_table;
+mod shapes;
+mod table;
+mod wide;
+
+use std::fmt::Write;
+
+use exactile::prelude::*;
+use exactile::{Error, Result};
+use rayon::prelude::*;
+
+use judge::Judge;
+
+/// Calls a function for each type.
+macro_rules! each {
+    ($function:ident($judge:expr): $($T:ty)*) => {
+        $($function::<$T>($judge)?;)*
+    };
+}
+use each;
+
+/// What became of a case.
+#[derive(Clone, Copy, Debug)]
+pub enum Outcome {
+    /// The check with this name runs it.
+    Runs(&'static str),
+    /// A test or a page of this repository, by its path, holds it to account.
+    Elsewhere(&'static str),
+    /// The language lacks what it needs.
+    NotYet(&'static str),
+    /// It has no meaning here; says why.
+    Pointless(&'static str),
+}
+
+/// The cases of one part of the suite, by name.
+pub type Section = (&'static str, &'static [(&'static str, Outcome)]);
+
+/// A group of cases that run together.
+pub struct Check {
+    /// What it checks.
+    pub name: &'static str,
+    /// The data types.
+    pub types: &'static str,
+    /// How results are judged beside plain Rust; between devices bits always are.
+    pub judged: &'static str,
+    run: fn(&mut Judge<'_>) -> Result<()>,
+}
+
+impl Check {
+    /// Runs it on these devices. The number of results that were compared.
+    ///
+    /// # Errors
+    /// The first result that is not as expected, with the case, the device and the schedule.
+    pub fn run(&self, devices: &[Device]) -> Result<usize> {
+        let mut judge = Judge::new(devices);
+        let judged = (self.run)(&mut judge);
+        judged.map_err(|error| Error::Mismatch(format!("{}: {error}", self.name)))?;
+        Ok(judge.compared)
+    }
+}
+
+macro_rules! checks {
+    ($($name:literal: $types:literal, $judged:literal, $run:path;)*) => {
+        /// All checks.
+        pub const CHECKS: &[Check] = &[$(
+            Check { name: $name, types: $types, judged: $judged, run: $run }
+        ),*];
+    };
+}
+
+checks! {
+    "arithmetic": "all integers and floats", "bits", arithmetic::all_numbers;
+    "integer operators": "all integers", "bits", arithmetic::all_integers;
+    "float operators": "all floats", "bits", arithmetic::all_floats;
+    "choices": "all types", "bits", arithmetic::choices;
+    "literals": "i32, f32", "bits", arithmetic::operands;
+    "casts": "all types to all types", "bits", arithmetic::casts;
+    "codes": "every code of f16, bf16, F8E4M3, F8E5M2", "bits", arithmetic::codes;
+    "joins": "all types", "bits", shapes::joins;
+    "squares": "all types", "bits", shapes::squares;
+    "permutations": "i32", "bits", shapes::permutations;
+    "gathers": "f32", "bits", shapes::gathers;
+    "axes and places": "i32, i64", "bits", shapes::places;
+    "reductions of rows": "all integers, f16, bf16, f32, f64", "bits", reductions::rows;
+    "reductions along axes": "f32", "bits", reductions::axes;
+    "special values": "f32", "bits", reductions::specials;
+    "scans": "i32, i64, u8, f32, f64, bf16", "bits", reductions::prefixes;
+    "own combines": "f32", "1e-4", reductions::moments;
+    "histograms": "i32", "bits", reductions::counts;
+    "masks": "all types", "bits", memory::masks;
+    "buffers and strides": "f32, i16", "bits", memory::places;
+    "atomics": "i32, u32, i64, u64, f32, f64", "bits", memory::atomics;
+    "branches": "i32", "bits", control::ifs;
+    "loops": "i64", "bits", control::iterations;
+    "pipelines": "f32", "bits", control::pipelines;
+    "grids": "i32", "bits", control::grids;
+    "wrong launches": "i32", "errors", control::refusals;
+    "products": "f32, f64, f16, bf16, F8E4M3, F8E5M2, i8", "bits", products::products;
+    "sorts": "i32, u8, f16, bf16, f32", "bits", products::sorts;
+    "functions": "f16, bf16, f32, f64", "a unit in the last place", products::maths;
+    "random numbers": "u32, f32", "bits of the words, moments", products::randoms;
+}
+
+/// Runs all checks on these devices, side by side: the name of each with what it compared.
+pub fn run(devices: &[Device]) -> Vec<(&'static str, Result<usize>)> {
+    let checks = CHECKS.par_iter();
+    checks
+        .map(|check| (check.name, check.run(devices)))
+        .collect()
+}
+
+/// All cases, in the order of the suite.
+pub fn sections() -> impl Iterator<Item = &'static Section> {
+    table::SECTIONS.iter().chain(runtime_table::SECTIONS)
+}
+
+/// The page `docs/conformance.md`.
+pub fn page() -> String {
+    let mut page = INTRODUCTION.to_string();
+    let counts = |of: fn(&Outcome) -> bool| {
+        let all = sections().flat_map(|(_, cases)| cases.iter());
+        all.filter(|(_, outcome)| of(outcome)).count()
+    };
+    let [runs, elsewhere, later, pointless] = [
+        counts(|outcome| matches!(outcome, Outcome::Runs(_))),
+        counts(|outcome| matches!(outcome, Outcome::Elsewhere(_))),
+        counts(|outcome| matches!(outcome, Outcome::NotYet(_))),
+        counts(|outcome| matches!(outcome, Outcome::Pointless(_))),
+    ];
+    let _ = writeln!(
+        page,
+        "{runs} rows run, {elsewhere} are held by other tests, {later} are not yet there, {pointless} have no meaning \
+         here.\n\n## Checks\n\n| check | types | interpreter | CPU | GPU code | beside plain Rust |\n|---|---|---|---|---|---|"
+    );
+    for Check {
+        name,
+        types,
+        judged,
+        ..
+    } in CHECKS
+    {
+        let _ = writeln!(page, "| {name} | {types} | yes | yes | yes | {judged} |");
+    }
+    for (title, cases) in sections() {
+        let _ = writeln!(page, "\n## {title}\n\n| case | here |\n|---|---|");
+        for (case, outcome) in *cases {
+            let here = match outcome {
+                Outcome::Runs(check) => format!("runs: {check}"),
+                Outcome::Elsewhere(path) => format!("held by `{path}`"),
+                Outcome::NotYet(what) => format!("not yet: {what}"),
+                Outcome::Pointless(why) => format!("no meaning here: {why}"),
+            };
+            let _ = writeln!(page, "| {case} | {here} |");
+        }
+    }
+    page
+}
+
+const INTRODUCTION: &str = "\
+# Conformance
+
+Written from the tables of `harness/src/testing/conformance` by `BLESS=1 cargo test --test suite conformance`; do not
+edit.
+
+The cases are those of Triton's test suite that run kernels, by the names that they have there; a name with `*` stands
+for all that begin so. Each check runs its cases on the block interpreter, on the CPU, and as the code of a GPU under
+the interpreter of lanes by two schedules and tile sizes, and on a GPU by `exactile selftest conformance` where there is
+one. All must give the same bits, and these are judged beside plain Rust. Inputs hold zeros of both signs, subnormal
+numbers, infinities, NaN and extreme integers; lengths are no multiples of tiles.
+
+";

@@ -1,0 +1,260 @@
+//! The cases beside the language: files of few tests, products, descriptors, runtime, layouts.
+
+use super::Outcome::{Elsewhere, NotYet, Pointless, Runs};
+use super::Section;
+
+/// The cases, by the part of the suite.
+pub(super) const SECTIONS: &[Section] = &[
+    (
+        "Small language files",
+        &[
+            (
+                "test_annotations: test_float_annotation",
+                Elsewhere("tests/suite/arguments.rs"),
+            ),
+            (
+                "test_decorator: test_decorator_with_def, test_triton_heuristic",
+                Pointless("decorators of Python"),
+            ),
+            ("test_libdevice: test_bessel", NotYet("Bessel functions")),
+            (
+                "test_libdevice: test_clz, test_popc",
+                Elsewhere("tests/suite/bits.rs"),
+            ),
+            (
+                "test_libdevice: test_isinf, test_libdevice_rename",
+                Pointless("`x == f64::INFINITY` says it"),
+            ),
+            (
+                "test_line_info: test_line_info*",
+                NotYet("lines in machine code; errors name them"),
+            ),
+            (
+                "test_line_info: test_use_name_loc_as_prefix, test_map_elementwise_has_lineinfo, test_line_and_column_numbers, test_while_block_arg_carries_init_handle_loc",
+                Elsewhere("tests/filetests/text"),
+            ),
+            ("test_subprocess: test_print", NotYet("device_print")),
+            (
+                "test_reproducer: test_triton_reproducer_path",
+                Elsewhere("src/shown.rs"),
+            ),
+            ("test_mxfp: *", NotYet("block-scaled formats")),
+            (
+                "test_compile_only: test_compile_only_sort_keeps_comparisons_boolean",
+                NotYet("a test of this form"),
+            ),
+            (
+                "test_compile_only: test_compile_only_expect_zero, test_compile_only_packed_arith_chains",
+                Pointless("a construct of the PTX of later GPUs"),
+            ),
+            (
+                "test_compile_only: test_signature_ordering",
+                Pointless("arguments have an order"),
+            ),
+            (
+                "test_compile_only: test_fp8_compiles_for_multiple_architectures_cuda",
+                Elsewhere("tests/suite/ptx.rs"),
+            ),
+            ("test_tuple: *", Elsewhere("tests/suite/arguments.rs")),
+        ],
+    ),
+    (
+        "Matrix products, pipelines, descriptors",
+        &[
+            (
+                "test_matmul: test_simple_matmul, test_simple_persistent_matmul",
+                Elsewhere("kernels/tests/kernels.rs"),
+            ),
+            (
+                "test_matmul: test_i4_m_minor_join_bk16_matmul",
+                NotYet("packed int4"),
+            ),
+            (
+                "test_pipeliner: test_pipeline_matmul, test_tma_load_unaligned_stage_size",
+                Elsewhere("tests/filetests/schedule"),
+            ),
+            ("test_pipeliner: test_pipeline_vecadd", Runs("pipelines")),
+            (
+                "test_pipeliner: test_pipeline_epilogue, test_conditional_store_pipeline",
+                Runs("pipelines"),
+            ),
+            (
+                "test_pipeliner: test_indirect_matmul",
+                Elsewhere("tests/filetests/schedule"),
+            ),
+            (
+                "test_tensor_descriptor: test_tensor_descriptor_load, test_tensor_descriptor_store, test_tensor_descriptor_load3d, test_tensor_descriptor_store3d, test_host_tensor_descriptor_load",
+                Runs("buffers and strides"),
+            ),
+            (
+                "test_tensor_descriptor: test_tensor_descriptor_load_nd, test_tensor_descriptor_store_nd",
+                Runs("buffers and strides"),
+            ),
+            (
+                "test_tensor_descriptor: test_tensor_descriptor_functional_interface, test_tensor_descriptor_in_function, test_tensor_descriptor_argument, test_host_tensor_descriptor_in_tuple",
+                Elsewhere("tests/suite/arguments.rs"),
+            ),
+            (
+                "test_tensor_descriptor: test_tensor_descriptor_padding",
+                NotYet("NaN outside of a tensor; it is zero"),
+            ),
+            (
+                "test_tensor_descriptor: test_tensor_descriptor_return_value, test_make_tensor_descriptor_*",
+                NotYet("tensors that a kernel makes"),
+            ),
+            (
+                "test_tensor_descriptor: test_tensor_descriptor_batched_gemm_*, test_host_tensor_descriptor_matmul",
+                Elsewhere("kernels/tests/kernels.rs"),
+            ),
+            (
+                "test_tensor_descriptor: test_tensor_descriptor_rank_reducing_*, test_tensor_descriptor_reshape_matmul",
+                Runs("buffers and strides"),
+            ),
+            (
+                "test_tensor_descriptor: test_tensor_descriptor_reduce",
+                NotYet("atomics on tiles of tensors"),
+            ),
+            (
+                "test_tensor_descriptor: test_tensor_descriptor_store_downcast",
+                Pointless("types are converted by name"),
+            ),
+            (
+                "test_tma_descriptor: *",
+                NotYet("rounding of operands to tf32"),
+            ),
+            (
+                "test_tensor_descriptor_cuda: *",
+                Elsewhere("tests/suite/boxes.rs"),
+            ),
+            ("test_libdevice_cuda: test_math_extern", Runs("functions")),
+            (
+                "test_libdevice_cuda: test_fpsan_*",
+                Pointless("there are no approximate functions in exact mode"),
+            ),
+            (
+                "test_denorm_cuda: test_linked_function_preserves_denorms",
+                Runs("functions"),
+            ),
+            (
+                "test_warp_specialization: *",
+                Pointless("a schedule, which never changes a result"),
+            ),
+            ("test_block_pointer: *", Runs("buffers and strides")),
+        ],
+    ),
+    (
+        "Runtime and tools",
+        &[
+            ("test_autotuner: *", Elsewhere("tests/suite/autotune.rs")),
+            (
+                "test_autotune_listener: *",
+                Pointless("the tuner returns what it measured"),
+            ),
+            ("test_cache: keys", Elsewhere("tests/suite/kept.rs")),
+            (
+                "test_cache: use, globals and closures",
+                Pointless("names of Python"),
+            ),
+            (
+                "test_cache: files, preload, async",
+                Elsewhere("tests/suite/kept.rs"),
+            ),
+            (
+                "test_cache_determinism: *",
+                Elsewhere("tests/suite/kept.rs"),
+            ),
+            (
+                "test_compilation_listener: test_compile_stats",
+                Elsewhere("tests/suite/cli.rs"),
+            ),
+            (
+                "test_specialize: *",
+                Pointless("the signature says the types"),
+            ),
+            ("test_launch: *", Elsewhere("tests/suite/launch.rs")),
+            ("test_driver: *", Elsewhere("tests/suite/runtime.rs")),
+            ("test_subproc: *", Elsewhere("tests/suite/kept.rs")),
+            ("test_interpreter: *", Elsewhere("tests/suite/language.rs")),
+            (
+                "test_debug: test_device_assert*, test_static_assert",
+                Elsewhere("tests/suite/debug.rs"),
+            ),
+            (
+                "test_debug: test_sanitize_int_*_overflow",
+                Pointless("integers wrap, in every mode"),
+            ),
+            (
+                "test_debug_dump, test_debuginfo, test_link, test_perf_warning, test_stages_inspection: *",
+                Elsewhere("src/shown.rs"),
+            ),
+            (
+                "test_knobs: *",
+                Pointless("few variables, each in the README"),
+            ),
+            (
+                "test_aot: *",
+                NotYet("kernels compiled ahead into a program of another language"),
+            ),
+            (
+                "test_disasm, test_irsource: *",
+                Elsewhere("tests/suite/ptx.rs"),
+            ),
+            ("test_linear_layout: *", Elsewhere("dsl-core/src/layout")),
+            (
+                "test_functional_regressions: test_chained_matmul, test_vecmat, test_iv_dependent_matmul, test_permutation_ptxas_bug",
+                NotYet("a test of this form"),
+            ),
+            (
+                "test_functional_regressions: test_reverse_range, test_inductor_cummax_bool",
+                NotYet("steps below zero, and cummax of `bool`"),
+            ),
+            ("test_cast_matmul: test_cast_matmul", Runs("products")),
+        ],
+    ),
+    (
+        "Layouts",
+        &[
+            (
+                "test_lowerings: test_scan_*, test_reduce_*, test_store_layouts, test_histogram, test_gather_layouts",
+                Elsewhere("tests/filetests/schedule"),
+            ),
+            (
+                "test_lowerings: test_convert*, test_regress_warp_shuffle_convert_layout",
+                Elsewhere("dsl-core/src/layout"),
+            ),
+            (
+                "test_lowerings: test_*_generic_linear",
+                Elsewhere("tests/filetests/schedule"),
+            ),
+            (
+                "test_lowerings: test_local_load_*, test_memdesc_subslice",
+                Pointless("shared memory has no construct"),
+            ),
+            (
+                "test_lowerings: clusters",
+                Pointless("clusters of thread blocks have no construct"),
+            ),
+            (
+                "test_core of Gluon: *",
+                Pointless("the language of layouts has no counterpart"),
+            ),
+            (
+                "test_frontend of Gluon: test_bank_conflicts",
+                Elsewhere("dsl-core/src/layout"),
+            ),
+            (
+                "test_frontend of Gluon: others",
+                Pointless("the language of layouts has no counterpart"),
+            ),
+            (
+                "convert_layout wider than the scratch of a round",
+                Elsewhere("dsl-core/src/layout"),
+            ),
+            ("histogram by atomics in shared memory", Runs("histograms")),
+            (
+                "triton_kernels, gsan, proton: *",
+                Pointless("libraries and tools beside the language"),
+            ),
+        ],
+    ),
+];

@@ -1,0 +1,338 @@
+//! The cases of the language, and what became of each.
+
+use super::Outcome::{Elsewhere, NotYet, Pointless, Runs};
+use super::Section;
+
+/// The cases, by the part of the suite.
+pub(super) const SECTIONS: &[Section] = &[
+    (
+        "Scalars, operators, comparison",
+        &[
+            ("test_bin_op", Runs("arithmetic")),
+            (
+                "test_bfloat16_mul_rounds_to_nearest_even",
+                Runs("arithmetic"),
+            ),
+            (
+                "test_int1_bin_op_wraparound",
+                Pointless("`bool` has no sums; `^` is the same function"),
+            ),
+            ("test_addptr", Runs("masks")),
+            ("test_floordiv", Runs("arithmetic")),
+            ("test_unsigned_name_mangling", Runs("arithmetic")),
+            ("test_bitwise_op", Runs("integer operators")),
+            ("test_shift_op", Runs("integer operators")),
+            (
+                "test_interpreter_ashr_does_not_mutate_uint64_rhs",
+                Runs("integer operators"),
+            ),
+            ("test_compare_op", Runs("arithmetic")),
+            ("test_where", Runs("choices")),
+            ("test_where_broadcast", Runs("choices")),
+            ("test_unary_op", Runs("arithmetic")),
+            ("test_neg_preserves_signed_zero", Runs("arithmetic")),
+            ("test_bin_op_constexpr", Runs("literals")),
+            ("test_propagate_nan", Runs("float operators")),
+            ("test_clamp", Runs("arithmetic")),
+            ("test_clamp_symmetric", Runs("arithmetic")),
+            ("test_umulhi", Runs("integer operators")),
+        ],
+    ),
+    (
+        "Shapes, indexing, broadcasting",
+        &[
+            ("test_broadcast", Runs("squares")),
+            ("test_transpose", Runs("squares")),
+            ("test_index1d", Runs("squares")),
+            ("test_cat", Runs("joins")),
+            ("test_cat_nd", Runs("permutations")),
+            ("test_join, test_join_scalars", Runs("joins")),
+            (
+                "test_join_with_mma",
+                NotYet("in one kernel; both parts run"),
+            ),
+            ("test_interleave, test_interleave_scalars", Runs("joins")),
+            ("test_split, test_split_to_scalar", Runs("joins")),
+            ("test_permute", Runs("permutations")),
+            ("test_trans_2d, test_trans_4d", Runs("permutations")),
+            ("test_full", Runs("squares")),
+            ("test_arange", Runs("axes and places")),
+            ("test_reshape", Runs("squares")),
+            ("test_gather", Runs("gathers")),
+        ],
+    ),
+    (
+        "Math",
+        &[
+            ("test_math_op", Runs("functions")),
+            ("test_math_member_fn", Runs("functions")),
+            ("test_math_erf_op", Runs("functions")),
+            ("test_math_fma_op", Runs("float operators")),
+            ("test_math_divide_op", Runs("arithmetic")),
+            ("test_precise_math", Runs("arithmetic")),
+            ("test_fdiv_ieee_rounding", Runs("arithmetic")),
+            ("test_abs, test_abs_fp8", Runs("arithmetic")),
+            ("test_libdevice_rint", Runs("float operators")),
+            ("test_enable_fp_fusion", Pointless("nothing is contracted")),
+            (
+                "test_enable_reflect_ftz",
+                Pointless("subnormal numbers are always kept"),
+            ),
+        ],
+    ),
+    (
+        "Functions",
+        &[
+            (
+                "test_noinline, test_noinline_returns_tensor",
+                Pointless("functions are traced into their callers"),
+            ),
+            ("test_call", Runs("branches")),
+            ("test_jit_function_arg", Runs("branches")),
+        ],
+    ),
+    (
+        "Atomics",
+        &[
+            ("test_atomic_rmw", Runs("atomics")),
+            ("test_atomic_rmw_predicate", Runs("atomics")),
+            (
+                "test_tensor_atomic_rmw",
+                NotYet("atomics that give the old number"),
+            ),
+            (
+                "test_tensor_atomic_add_non_exclusive_offset",
+                Runs("atomics"),
+            ),
+            ("test_tensor_atomic_add_shift_1", Runs("atomics")),
+            ("test_tensor_atomic_add_access_patterns", Runs("atomics")),
+            (
+                "test_tensor_atomic_rmw_block",
+                NotYet("minima and maxima of floats by atomics"),
+            ),
+            (
+                "test_atomic_cas, test_tensor_atomic_cas",
+                NotYet("compare-and-swap"),
+            ),
+            (
+                "test_atomic_poll*",
+                Pointless("a program may not wait for another one"),
+            ),
+            (
+                "test_scalar_atomic_cas_multicta_result, test_tensor_atomic_cas_multicta_result",
+                Pointless("clusters of thread blocks have no construct"),
+            ),
+            (
+                "test_load_scope_sem_coop_grid_cta_one, test_load_scope_sem_coop_grid_cta_not_one",
+                Pointless("clusters of thread blocks have no construct"),
+            ),
+            (
+                "test_atomic_min_max_neg_zero",
+                NotYet("minima and maxima of floats by atomics"),
+            ),
+            (
+                "test_tensor_atomic_use_result",
+                NotYet("atomics that give the old number"),
+            ),
+        ],
+    ),
+    (
+        "Casts",
+        &[
+            ("test_cast", Runs("casts")),
+            ("test_convert_float16_to_float32", Runs("codes")),
+            ("test_ptx_cast", Runs("casts")),
+            ("test_typeconvert_upcast", Runs("codes")),
+            ("test_typeconvert_downcast", Elsewhere("cli/src/math.rs")),
+            ("test_typeconvert_downcast_clamping", Runs("casts")),
+        ],
+    ),
+    (
+        "Reductions, scans, histograms",
+        &[
+            ("test_max_returns_zero", Runs("special values")),
+            ("test_max_min_with_nan", Runs("special values")),
+            ("test_argmax_argmin_with_nan", Runs("special values")),
+            (
+                "test_argmax_argmin_tie_break_fast_with_nan",
+                Runs("special values"),
+            ),
+            ("test_reduce1d", Runs("reductions of rows")),
+            ("test_reduce", Runs("reductions along axes")),
+            ("test_sum_dtype", Runs("reductions of rows")),
+            ("test_scan2d", Runs("scans")),
+            ("test_scan_1d", Runs("scans")),
+            ("test_cumsum_dtype", Runs("scans")),
+            ("test_histogram", Runs("histograms")),
+            ("test_histogram_silent_data_corruption", Runs("histograms")),
+            ("test_histogram_out_of_range", Runs("histograms")),
+            ("test_histogram_mask", Runs("histograms")),
+            (
+                "test_optimize_thread_locality*",
+                Elsewhere("tests/suite/accumulators.rs"),
+            ),
+            (
+                "test_no_rematerialization_op",
+                Elsewhere("tests/suite/machine_code.txt"),
+            ),
+            ("test_generic_reduction", Runs("own combines")),
+            (
+                "test_side_effectful_reduction, test_side_effectful_reduction_2d, test_side_effectful_scan",
+                NotYet("assertions in a combine"),
+            ),
+            ("test_chained_reductions", Runs("reductions along axes")),
+            ("test_reduction_ordering_sum", Runs("reductions of rows")),
+            (
+                "test_reduction_ordering_reduce_mul, test_reduction_ordering_argmin",
+                Runs("reductions of rows"),
+            ),
+            (
+                "test_reduction_ordering_sum_multi_group, test_reduction_ordering_sum_masked_multi_reg_group",
+                Runs("reductions of rows"),
+            ),
+        ],
+    ),
+    (
+        "Products",
+        &[
+            ("test_dot", Runs("products")),
+            ("test_scaled_dot", NotYet("block-scaled formats")),
+            ("test_dot3d", Elsewhere("tests/suite/products.rs")),
+            (
+                "test_dot_mulbroadcasted",
+                Pointless("a sum of products keeps the order of a sum"),
+            ),
+            ("test_dot_without_load", Runs("products")),
+            (
+                "test_dot_max_num_imprecise_acc",
+                Pointless("sums are never imprecise"),
+            ),
+            (
+                "test_dot_multidim",
+                NotYet("batches in more than one axis: reshape them to one"),
+            ),
+        ],
+    ),
+    (
+        "Loads and stores",
+        &[
+            ("test_store_constant", Runs("squares")),
+            ("test_load_store_same_ptr", Runs("buffers and strides")),
+            ("test_masked_load", Runs("masks")),
+            (
+                "test_masked_load_scalar, test_load_scalar_with_mask",
+                Runs("masks"),
+            ),
+            ("test_masked_load_shared_memory", Runs("products")),
+            (
+                "test_load_cache_modifier, test_store_cache_modifier, test_store_eviction_policy",
+                NotYet("cache hints"),
+            ),
+            (
+                "test_vectorization, test_vectorization_hints",
+                Elsewhere("tests/suite/machine_code.txt"),
+            ),
+            (
+                "test_assume",
+                Pointless("no promise of a user changes code"),
+            ),
+            ("test_zero_strided_tensors", Runs("buffers and strides")),
+            (
+                "test_aliasing",
+                Pointless("two arguments never share an array that one of them writes"),
+            ),
+            (
+                "test_strided_load, test_strided_store, test_indirect_load, test_indirect_store",
+                Runs("masks"),
+            ),
+        ],
+    ),
+    (
+        "Arguments and options",
+        &[
+            (
+                "test_constexpr_shape, test_constexpr_scalar_shape",
+                Runs("permutations"),
+            ),
+            ("test_constexpr_if_return", Runs("branches")),
+            ("test_pointer_arguments", Runs("wrong launches")),
+            (
+                "test_value_specialization, test_value_specialization_overflow",
+                Pointless("the signature says the types"),
+            ),
+            ("test_num_warps_pow2", Runs("wrong launches")),
+            ("test_override_arch", Elsewhere("tests/suite/ptx.rs")),
+            (
+                "test_num_ctas_pre_sm90",
+                Pointless("clusters of thread blocks have no construct"),
+            ),
+            ("test_maxnreg", Elsewhere("tests/suite/machine_code.txt")),
+        ],
+    ),
+    (
+        "Control flow",
+        &[
+            ("test_if, test_if_else, test_if_return", Runs("branches")),
+            ("test_if_call", Runs("branches")),
+            ("test_nested_if_else_return", Runs("branches")),
+            ("test_while, test_nested_while", Runs("loops")),
+            ("test_for_iv", Runs("loops")),
+            (
+                "test_for_iv with negative steps",
+                NotYet("steps below zero: count upwards"),
+            ),
+            ("test_temp_var_in_loop", Runs("loops")),
+            ("test_static_range", Runs("loops")),
+            ("test_tl_range_num_stages", Runs("pipelines")),
+            (
+                "test_tl_range_fuse, test_tl_range_fuse_dependent",
+                Pointless("no option fuses loops"),
+            ),
+            (
+                "test_disable_licm, test_unroll_attr",
+                Pointless("no option of that kind"),
+            ),
+            ("test_unsplat", Runs("branches")),
+            ("test_num_programs", Runs("grids")),
+        ],
+    ),
+    (
+        "Device features",
+        &[
+            ("test_inline_asm*", NotYet("inline PTX")),
+            (
+                "test_map_elementwise*",
+                NotYet("a scalar function with branches over a tile"),
+            ),
+            (
+                "test_num_threads",
+                Pointless("a program does not see its threads"),
+            ),
+            (
+                "test_globaltimer, test_smid",
+                Pointless("results may not depend on them"),
+            ),
+        ],
+    ),
+    (
+        "Standard library",
+        &[
+            ("test_maximum_minium", Runs("arithmetic")),
+            ("test_sort", Runs("sorts")),
+            ("test_flip", Runs("permutations")),
+            ("test_flip_inf", Runs("joins")),
+            ("test_ravel", Runs("squares")),
+            ("test_swizzle2d", Runs("axes and places")),
+            ("test_squeeze, test_unsqueeze", Runs("axes and places")),
+        ],
+    ),
+    (
+        "Random numbers",
+        &[
+            ("test_randint", Runs("random numbers")),
+            ("test_rand", Runs("random numbers")),
+            ("test_randn", Runs("random numbers")),
+            ("test_rand_limits", Runs("random numbers")),
+        ],
+    ),
+];

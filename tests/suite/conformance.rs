@@ -1,0 +1,54 @@
+//! The cases of Triton's test suite: they hold on every device of the host, and the page lists them all.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use exactile_harness::testing::conformance::{self, CHECKS, Outcome};
+
+use crate::language::devices;
+
+#[test]
+fn cases_hold() {
+    let mut problems = Vec::new();
+    for (name, outcome) in conformance::run(&devices()) {
+        if let Err(error) = outcome {
+            problems.push(format!("{name}: {error}"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn every_case_has_an_outcome() {
+    let mut used = BTreeSet::new();
+    for (case, outcome) in conformance::sections().flat_map(|(_, cases)| cases.iter()) {
+        match *outcome {
+            Outcome::Runs(check) => {
+                used.insert(check);
+            }
+            Outcome::Elsewhere(path) => {
+                let path = crate::root().join(path);
+                assert!(path.exists(), "{case}: {} is not there", path.display());
+            }
+            Outcome::NotYet(reason) | Outcome::Pointless(reason) => {
+                assert!(!reason.is_empty(), "{case} has no reason");
+            }
+        }
+    }
+    let names: BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
+    assert_eq!(used, names);
+}
+
+#[test]
+fn the_page_of_cases_is_fresh() {
+    let path = crate::root().join("docs/conformance.md");
+    let page = conformance::page();
+    if std::env::var("BLESS").is_ok_and(|value| value == "1") {
+        fs::write(&path, &page).expect("the page can be written");
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == page,
+        "docs/conformance.md is stale: run `BLESS=1 cargo test --test suite conformance`"
+    );
+}
