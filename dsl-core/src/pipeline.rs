@@ -80,7 +80,13 @@ const BLOCK: &[Stage] = &[
         "expand_accumulators",
         expand_accumulators::expand_accumulators
     ),
-    plain!("widen_dots", widen_dots::widen_dots),
+    Stage {
+        name: "widen_dots",
+        run: |func, context| {
+            widen_dots::widen_dots(func, context.target.distribution);
+            Ok(())
+        },
+    },
     Stage {
         name: "specialise",
         run: |func, context| {

@@ -409,22 +409,10 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// `x` in the type that it is added in.
-    fn widened(&self, x: Value, to: DType) -> Elements {
-        let from = dtype(self.func, x);
-        match from == to {
-            true => self.read(x),
-            false => map([&self.values[x]], |[x]| semantics::cast(from, to, x)),
-        }
-    }
-
     fn dot(&self, op: &op::Dot) -> Elements {
         let shapes = [op.a, op.b].map(|value| self.shape(value));
-        let operand = match op.precision {
-            Precision::Ieee => dtype(self.func, op.accumulator),
-            Precision::Hopper => dtype(self.func, op.a),
-        };
-        let [a, b] = [op.a, op.b].map(|value| self.widened(value, operand));
+        let operand = dtype(self.func, op.a);
+        let [a, b] = [op.a, op.b].map(|value| self.read(value));
         self.product((op.precision, operand), shapes, [&a, &b], op.accumulator)
     }
 

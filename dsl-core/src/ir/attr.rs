@@ -55,18 +55,26 @@ keyword_attribute! {
     Precision {
         /// A fused multiply-add chain in ascending k, in the accumulator's type.
         Ieee "ieee",
-        /// The function of Hopper's tensor cores on `f16` or `bf16`, added in `f32`: a chain of steps of 16
-        /// products in ascending k, each a truncated fused dot product and addition.
+        /// The function of Hopper's tensor cores, added in `f32`: a chain of steps in ascending k, each a truncated
+        /// fused dot product and addition of what 32 bytes of an operand hold.
         Hopper "hopper",
     }
 }
 
 impl Precision {
-    /// Products of one element that are added in one step, which no tile divides.
-    pub const fn step(self) -> usize {
+    /// Products of one element that are added in one step, which no tile divides, of operands of this type.
+    pub const fn step(self, operand: DType) -> usize {
         match self {
             Self::Ieee => 1,
-            Self::Hopper => 16,
+            Self::Hopper => 256 / operand.bits() as usize,
+        }
+    }
+
+    /// Whether a product of operands of this type is defined.
+    pub const fn admits(self, operand: DType) -> bool {
+        match self {
+            Self::Ieee => !matches!(operand.class(), Class::Bool),
+            Self::Hopper => operand.is_float() && operand.bits() <= 32,
         }
     }
 }

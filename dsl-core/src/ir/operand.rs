@@ -1,4 +1,53 @@
-//! How an operand of 16 bits lies in shared memory for groups of warps: see `layout::group`.
+//! What tensor cores take of their operands: how many a lane holds (`layout::fragment`), and how those of 16 bits lie in
+//! shared memory for groups of warps (`layout::group`).
+
+use super::{DType, Func, Precision, op};
+
+/// Bytes of the products of one element in one step of a warp.
+const STEP: u32 = 32;
+
+/// Elements that a lane holds of a fragment of `a`, `b` and the accumulator, for operands of 8 to 32 bits.
+#[must_use]
+pub const fn held(operand: DType) -> [u32; 3] {
+    [16 / operand.bytes(), 8 / operand.bytes(), 4]
+}
+
+/// The type in which a warp adds products of fragments of operands of this type; `None` where it has no
+/// instruction for them.
+#[must_use]
+pub const fn fragment_sum(precision: Precision, operand: DType) -> Option<DType> {
+    match (precision, operand) {
+        (Precision::Ieee, DType::I8) => Some(DType::I32),
+        (Precision::Ieee, DType::U8) => Some(DType::U32),
+        (Precision::Hopper, DType::F16 | DType::BF16 | DType::F32) => Some(DType::F32),
+        (Precision::Ieee | Precision::Hopper, _) => None,
+    }
+}
+
+/// Whether warps have an instruction for the operands of a product, in fragments of their own.
+#[must_use]
+pub fn is_multiplied_in_fragments(func: &Func, op: &op::Dot) -> bool {
+    let [operand, sum] = [op.a, op.accumulator].map(|value| func.ty(value).dtype());
+    operand.is_some_and(|operand| {
+        let step = (STEP / operand.bytes()) as usize;
+        let shape = func.ty(op.a).shape;
+        let products = if shape.rank() == 2 {
+            shape.extent(1)
+        } else {
+            0
+        };
+        sum.is_some() && fragment_sum(op.precision, operand) == sum && products >= step
+    })
+}
+
+/// Whether groups of warps multiply operands of this type in shared memory.
+#[must_use]
+pub const fn is_group_operand(precision: Precision, operand: DType) -> bool {
+    matches!(
+        (precision, operand),
+        (Precision::Hopper, DType::F16 | DType::BF16)
+    )
+}
 
 /// What the address of an operand is a multiple of, in bytes: pieces are mixed as its bits say.
 pub const PATTERN: i64 = 1024;

@@ -171,8 +171,9 @@ macro_rules! for_each_op {
             /// `acc = fma(a[m, k], b[k, n], acc)` over ascending k, then `+ 0.0`, in the accumulator's type, to
             /// which the operands are widened first. Both are of one type, no wider than that: floats, or integers
             /// signed as it is, of which sums wrap at 32 or 64 bits. `hopper`
-            /// is what the tensor cores of compute capability 9.0 compute of `f16` or `bf16`, in `f32`: a chain
-            /// of steps of 16 products, ascending k, each cut as `semantics::mma` says. k is at least 16, and no axis comes before.
+            /// is what the tensor cores of compute capability 9.0 compute of floats of 8 to 32 bits, in `f32`: a chain
+            /// of steps of 32 bytes of products, ascending k, each cut as `semantics::mma` says; of `f32` the bits of
+            /// TF32 count. k fills a step at least, and no axis comes before.
             Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [pure];
             /// How many elements of `x`, among those where the mask holds, equal each of `0..bins`, as
             /// `i32`. Others are not counted.
@@ -265,9 +266,9 @@ macro_rules! for_each_op {
             /// What all lanes of the warp hold, combined: `i32` or `u32`. Every lane gets it. All lanes of the
             /// warp take part.
             WarpReduce "warp_reduce" { x: Value, op: AtomicOp } -> one is [convergent];
-            /// One step of the tensor cores, `accumulator + a x b` of a fragment `[16, 16]` of `a` and `[16, 8]` of
-            /// `b`: 8, 4 and 4 elements of each lane, spread as `layout::fragment` says. All lanes of the
-            /// warp take part.
+            /// One step of the tensor cores, `accumulator + a x b` of a fragment `[16, k]` of `a` and `[k, 8]` of `b`, for
+            /// k products of 32 bytes: 16 and 8 bytes and 4 sums of each lane, spread as `layout::fragment` says. All
+            /// lanes of the warp take part.
             Mma "mma" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [convergent];
             /// Starts a part of `accumulator + a x b` by four warps, of which the first has a number that 4 divides:
             /// `[64, products]` times `[products, columns]` for each 64 rows that the accumulator has. The operands

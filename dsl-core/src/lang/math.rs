@@ -134,11 +134,12 @@ pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>)
 /// `accumulator + a x b` for tiles `[m, k]`, `[k, n]` and `[m, n]` by the function that `precision` names.
 ///
 /// [`Precision::Ieee`] is that of [`dot`]. [`Precision::Hopper`] is what the tensor cores of an H100 or H200
-/// compute of `f16` or `bf16`, accumulated in `f32`, which the CPU and the interpreter reproduce bit by bit: a
-/// chain of steps of 16 products in ascending k. All terms of a step are cut toward zero 25 bits below the
-/// greatest exponent among them, their sum is exact and then cut to an `f32` (arXiv 2512.07004). k is at
-/// least 16; where it is no multiple of 16, both operands are padded with zeros. GPUs that do not compute
-/// this function refuse it by name, and so is a batch.
+/// compute of floats of 8 to 32 bits, accumulated in `f32`, which the CPU and the interpreter reproduce bit by bit: a
+/// chain of steps in ascending k, each of the products of 32 bytes (8 of `f32`, 16 of `f16` and `bf16`, 32 of `f8e4m3`
+/// and `f8e5m2`). All terms of a step are cut toward zero 25 bits below the greatest exponent among them, their sum is
+/// exact and then cut to an `f32` (arXiv 2512.07004). Of `f8` terms 13 bits are kept, and 13 bits of the fraction of a
+/// sum. Of `f32` operands the lowest 13 bits do not count: they are TF32. k fills a step at least. GPUs that do not
+/// compute this function refuse it by name; no GPU computes it of `f8` yet, and nothing of a batch.
 #[track_caller]
 pub fn dot_with<T: Numeric, A: Numeric>(
     precision: Precision,

@@ -83,12 +83,6 @@ impl Boxes {
         }
     }
 
-    /// Whether the function loads boxes at all.
-    #[must_use]
-    pub fn are_any(&self) -> bool {
-        !self.known || !self.arrays.is_empty()
-    }
-
     /// Whether it holds for a launch.
     #[must_use]
     pub fn hold(&self, launch: &Launch<'_>) -> bool {

@@ -1,15 +1,15 @@
 //! The layouts in which a warp hands a step to the tensor cores: those of PTX's `mma.m16n8k16` on types of
-//! 16 bits (PTX ISA, "Matrix Fragments for mma.m16n8k16").
+//! 16 bits, `mma.m16n8k8` on types of 32 and `mma.m16n8k32` on types of 8 (PTX ISA, "Matrix Fragments for
+//! mma"). All are one: a word of 32 bits holds one, two or four elements with products side by side.
 //!
-//! A fragment of the operand `a` is `[16, 16]`, of `b` `[16, 8]`, of the accumulator `[16, 8]`. A tile has as
-//! many as fill it: further columns and rows are dealt to warps, then to registers. Where it is smaller
-//! than a fragment, lanes and registers hold the same elements.
+//! A fragment of the operand `a` is `[16, k]`, of `b` `[k, 8]`, of the accumulator `[16, 8]`, for k products of 32
+//! bytes. A tile has as many as fill it: further columns and rows are dealt to warps, then to registers. Where it is
+//! smaller than a fragment, lanes and registers hold the same elements.
 
 use super::LinearLayout;
+use crate::ir::DType;
 use crate::ir::index_map::dim_offset;
-
-/// Elements that a lane holds of a fragment of `a`, `b` and the accumulator.
-pub const HELD: [u32; 3] = [8, 4, 4];
+pub use crate::ir::operand::held;
 
 /// A bit of the row, the column or the product of an element of a dot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,27 +31,32 @@ pub struct Fragments {
     pub step_bits: u32,
 }
 
-/// The layouts of `[m, k] x [k, n]` for these log2 of m, n and k, which is at least 4.
+/// The layouts of `[m, k] x [k, n]` for these log2 of m, n and k, which fills a fragment or more.
 #[must_use]
-pub fn fragments([rows, columns, products]: [u32; 3], warp_bits: u32) -> Fragments {
+pub fn fragments(operand: DType, [rows, columns, products]: [u32; 3], warp_bits: u32) -> Fragments {
     use Bit::{Column, Product, Row};
+    // Products in a word, in the words of four lanes, and in a fragment.
+    let word = 2 - operand.bytes().ilog2();
+    let (quad, fragment) = (word + 2, word + 3);
     let further_rows = (4..rows).map(Row);
     let further_columns = (3..columns).map(Column);
     let mut dealt = alternating(further_rows, further_columns);
     let held = dealt.split_off(dealt.len().min(warp_bits as usize));
     let mut warp: Vec<Option<Bit>> = dealt.into_iter().map(Some).collect();
     warp.resize(warp_bits as usize, None);
-    let steps = (4..products).map(Product);
+    let steps = (fragment..products).map(Product);
     let of_rows = held.iter().copied().filter(|bit| matches!(bit, Row(_)));
     let of_columns = held.iter().copied().filter(|bit| matches!(bit, Column(_)));
+    let packed = (0..word).map(Product);
     let registers = [
-        [Product(0), Row(3), Product(3)]
-            .into_iter()
+        packed
+            .clone()
+            .chain([Row(3), Product(quad)])
             .chain(steps.clone())
             .chain(of_rows)
             .collect(),
-        [Product(0), Product(3)]
-            .into_iter()
+        packed
+            .chain([Product(quad)])
             .chain(steps)
             .chain(of_columns)
             .collect(),
@@ -60,9 +65,10 @@ pub fn fragments([rows, columns, products]: [u32; 3], warp_bits: u32) -> Fragmen
             .chain(held.iter().copied())
             .collect::<Vec<_>>(),
     ];
+    let [low, high] = [Product(word), Product(word + 1)];
     let lanes = [
-        [Product(1), Product(2), Row(0), Row(1), Row(2)],
-        [Product(1), Product(2), Column(0), Column(1), Column(2)],
+        [low, high, Row(0), Row(1), Row(2)],
+        [low, high, Column(0), Column(1), Column(2)],
         [Column(1), Column(2), Row(0), Row(1), Row(2)],
     ];
     let dims = [
@@ -75,7 +81,7 @@ pub fn fragments([rows, columns, products]: [u32; 3], warp_bits: u32) -> Fragmen
         let register: Vec<Option<Bit>> = registers[at].iter().copied().map(Some).collect();
         layout(dims[at], [&register, &lane, &warp])
     });
-    let step_bits = products - 4;
+    let step_bits = products - fragment;
     Fragments {
         layouts,
         operands: operands(&held, step_bits),
@@ -139,49 +145,91 @@ mod tests {
 
     /// The coordinates by the formulas of the PTX ISA.
     #[test]
-    fn one_fragment_is_as_the_isa_says() {
-        let fragments = fragments([4, 3, 4], 0);
+    fn one_fragment_of_16_bits_is_as_the_isa_says() {
+        let fragments = fragments(DType::F16, [4, 3, 4], 0);
         let [a, b, accumulator] = &fragments.layouts;
-        for lane in 0..32 {
-            let (group, within) = (u64::from(lane / 4), u64::from(lane % 4));
-            let at = |layout: &LinearLayout, register| {
-                layout.apply(Point {
-                    register,
-                    lane,
-                    warp: 0,
-                })
-            };
+        for (lane, group, within) in lanes() {
             for i in 0..8_u32 {
                 let row = group + if matches!(i, 2 | 3 | 6 | 7) { 8 } else { 0 };
                 let k = within * 2 + u64::from(i & 1) + if i >= 4 { 8 } else { 0 };
-                assert_eq!(at(a, i), row * 16 + k);
+                assert_eq!(held_at(a, i, lane), row * 16 + k);
             }
             for i in 0..4_u32 {
                 let k = within * 2 + u64::from(i & 1) + if i >= 2 { 8 } else { 0 };
-                assert_eq!(at(b, i), k * 8 + group);
+                assert_eq!(held_at(b, i, lane), k * 8 + group);
                 let row = group + if i >= 2 { 8 } else { 0 };
-                assert_eq!(at(accumulator, i), row * 8 + within * 2 + u64::from(i & 1));
+                let column = within * 2 + u64::from(i & 1);
+                assert_eq!(held_at(accumulator, i, lane), row * 8 + column);
             }
         }
     }
 
     #[test]
+    fn one_fragment_of_32_bits_is_as_the_isa_says() {
+        let [a, b, _] = fragments(DType::F32, [4, 3, 3], 0).layouts;
+        for (lane, group, within) in lanes() {
+            for i in 0..4_u32 {
+                let row = group + if matches!(i, 1 | 3) { 8 } else { 0 };
+                let k = within + if i >= 2 { 4 } else { 0 };
+                assert_eq!(held_at(&a, i, lane), row * 8 + k);
+            }
+            for i in 0..2_u32 {
+                let k = within + u64::from(i) * 4;
+                assert_eq!(held_at(&b, i, lane), k * 8 + group);
+            }
+        }
+    }
+
+    #[test]
+    fn one_fragment_of_8_bits_is_as_the_isa_says() {
+        let [a, b, _] = fragments(DType::I8, [4, 3, 5], 0).layouts;
+        for (lane, group, within) in lanes() {
+            for i in 0..16_u32 {
+                let row = group + if matches!(i, 4..8 | 12..16) { 8 } else { 0 };
+                let k = within * 4 + u64::from(i & 3) + if i >= 8 { 16 } else { 0 };
+                assert_eq!(held_at(&a, i, lane), row * 32 + k);
+            }
+            for i in 0..8_u32 {
+                let k = within * 4 + u64::from(i & 3) + if i >= 4 { 16 } else { 0 };
+                assert_eq!(held_at(&b, i, lane), k * 8 + group);
+            }
+        }
+    }
+
+    /// The lanes of a warp, their groups of four, and their places in them.
+    fn lanes() -> impl Iterator<Item = (u32, u64, u64)> {
+        (0..32).map(|lane| (lane, u64::from(lane / 4), u64::from(lane % 4)))
+    }
+
+    fn held_at(layout: &LinearLayout, register: u32, lane: u32) -> u64 {
+        layout.apply(Point {
+            register,
+            lane,
+            warp: 0,
+        })
+    }
+
+    #[test]
     fn operands_meet_at_the_elements_of_the_accumulator() {
-        for rows in 0..8 {
-            for columns in 0..8 {
-                for products in 4..7 {
-                    for warp_bits in 0..4 {
-                        meets([rows, columns, products], warp_bits);
+        for operand in [DType::F32, DType::BF16, DType::U8] {
+            let least = 5 - operand.bytes().ilog2();
+            for rows in 0..8 {
+                for columns in 0..8 {
+                    for products in least..least + 3 {
+                        for warp_bits in 0..4 {
+                            meets(operand, [rows, columns, products], warp_bits);
+                        }
                     }
                 }
             }
         }
     }
 
-    fn meets(bits: [u32; 3], warp_bits: u32) {
-        let found = fragments(bits, warp_bits);
+    fn meets(operand: DType, bits: [u32; 3], warp_bits: u32) {
+        let (found, held) = (fragments(operand, bits, warp_bits), held(operand));
         let [a, b, accumulator] = &found.layouts;
         let [rows, columns, products] = bits;
+        let first = products - found.step_bits;
         for warp in 0..1 << warp_bits {
             let at = |layout: &LinearLayout, register, lane| {
                 layout.apply(Point {
@@ -193,13 +241,13 @@ mod tests {
             for (fragment, operands) in (0..).zip(&found.operands) {
                 for step in 0..1 << found.step_bits {
                     // The first row and column of a fragment, and its first products.
-                    let result = at(accumulator, fragment * HELD[2], 0);
-                    let left = at(a, (operands[0] + step) * HELD[0], 0);
-                    let right = at(b, (operands[1] + step) * HELD[1], 0);
+                    let result = at(accumulator, fragment * held[2], 0);
+                    let left = at(a, (operands[0] + step) * held[0], 0);
+                    let right = at(b, (operands[1] + step) * held[1], 0);
                     assert_eq!(left >> products, result >> columns, "{bits:?}");
                     assert_eq!(right & ((1 << columns) - 1), result & ((1 << columns) - 1));
-                    assert_eq!(left & ((1 << products) - 1), u64::from(step) << 4);
-                    assert_eq!(right >> columns, u64::from(step) << 4);
+                    assert_eq!(left & ((1 << products) - 1), u64::from(step) << first);
+                    assert_eq!(right >> columns, u64::from(step) << first);
                     assert!(result >> columns < 1 << rows);
                 }
             }

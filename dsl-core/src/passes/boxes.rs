@@ -19,6 +19,7 @@ use crate::entity::EntityMap;
 use crate::ir::index_map::{dim_bits, dim_offset};
 use crate::ir::numbers::filling;
 use crate::ir::op::Control;
+use crate::ir::operand::is_group_operand;
 use crate::ir::{
     Access, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, Precision, Region, Shape, Type,
     Value, op,
@@ -138,7 +139,7 @@ fn operands(
                 continue;
             };
             let shared = shared_by_groups(func, dot, warps.trailing_zeros(), shared_bytes);
-            if dot.precision != Precision::Hopper || shared.is_none() {
+            if shared.is_none() {
                 continue;
             }
             for value in [dot.a, dot.b] {
@@ -160,9 +161,10 @@ pub fn shared_by_groups(
 ) -> Option<Groups> {
     let extent = |value: Value, axis: usize| func.ty(value).shape.extent(axis).ilog2();
     let [rows, columns, products] = [extent(dot.a, 0), extent(dot.b, 1), extent(dot.a, 1)];
-    let bytes = func.ty(dot.a).dtype().map_or(0, DType::bytes);
-    let taken = u64::from(bytes) * ((1 << (rows + products)) + (1 << (products + columns)));
-    let room = taken <= u64::from(shared_bytes);
+    let operand = func.ty(dot.a).dtype()?;
+    let taken =
+        u64::from(operand.bytes()) * ((1 << (rows + products)) + (1 << (products + columns)));
+    let room = is_group_operand(dot.precision, operand) && taken <= u64::from(shared_bytes);
     groups([rows, columns, products], warp_bits).filter(|_| room)
 }
 

@@ -4,6 +4,8 @@
 //! ones in their place. That is not needed where the float is never NaN, nor where the bits end in a float that only meets what is
 //! NaN as well: NaN times anything is NaN. `exp` is so: its scale has its exponent from the bits of
 //! the rounded argument, and its polynomial is NaN where the argument is.
+//!
+//! Tensor cores read the upper bits of an `f32` alone, where some NaN look like infinity.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +13,25 @@ use super::float_range::{Ranges, ranges};
 use super::rewrite::rewrite;
 use crate::builder::Builder;
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{BinaryOp, CompareOp, Func, Inst, Op, TernaryOp, UnaryOp, Value, op};
+use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Op, TernaryOp, UnaryOp, Value, op};
 
 /// Writes the canonical NaN into every read of a float's bits that can tell one NaN from another.
 ///
 /// No pass may run after it that knows the bits of NaN, as the interpreters do, and so would drop what
 /// it adds.
 pub fn canonical_reads(func: &mut Func) {
-    let seen = seen_reads(func);
-    if !seen.iter().any(|(_, &seen)| seen) {
+    let (seen, cut) = (seen_reads(func), cut_operands(func));
+    if !seen.iter().any(|(_, &seen)| seen) && cut.is_empty() {
         return;
     }
     rewrite(func, &mut |rewriter, inst| {
+        if let (Op::Mma(op), Some(&cut)) =
+            (rewriter.builder.func().op(inst).clone(), cut.get(&inst))
+            && cut.contains(&true)
+        {
+            let sums = with_canonical_operands(&mut rewriter.builder, op, cut)?;
+            return Some(vec![sums]);
+        }
         let Op::Bitcast(op::Bitcast { x }) = *rewriter.builder.func().op(inst) else {
             return None;
         };
@@ -39,6 +48,39 @@ pub fn canonical_reads(func: &mut Func) {
             rewriter.builder.bitcast(bits, to)
         }])
     });
+}
+
+/// For steps of tensor cores whether the lowest bits of each operand do not count and it may be NaN.
+fn cut_operands(func: &Func) -> BTreeMap<Inst, [bool; 2]> {
+    let mut found = BTreeMap::new();
+    for inst in func.all_insts() {
+        if let Op::Mma(op) = func.op(inst)
+            && func.ty(op.a).dtype() == Some(DType::F32)
+        {
+            found.insert(inst, [op.a, op.b]);
+        }
+    }
+    if found.is_empty() {
+        return BTreeMap::new();
+    }
+    let ranges = ranges(func);
+    let cut = |operands: [Value; 2]| operands.map(|value| ranges.may_be_nan(value));
+    found
+        .into_iter()
+        .map(|(inst, operands)| (inst, cut(operands)))
+        .collect()
+}
+
+fn with_canonical_operands(builder: &mut Builder, op: op::Mma, cut: [bool; 2]) -> Option<Value> {
+    let mut canonical = |x: Value, cut: bool| match cut {
+        true => {
+            let bits = canonical_bits(builder, x)?;
+            Some(builder.bitcast(bits, DType::F32))
+        }
+        false => Some(x),
+    };
+    let (a, b) = (canonical(op.a, cut[0])?, canonical(op.b, cut[1])?);
+    Some(builder.value(Op::Mma(op::Mma { a, b, ..op })))
 }
 
 /// The bits of `x` as an unsigned integer, those of NaN canonical.

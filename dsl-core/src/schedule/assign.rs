@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::fetches::spread_fetches;
-use super::form::{form, plain, product_bits};
+use super::form::{form, operand, plain, product_bits};
 use super::origin::{Origin, origins};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
 use crate::ir::index_map::dim_bits;
-use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Precision, Shape, Stage, Trait, Value, op};
+use crate::ir::operand::is_multiplied_in_fragments;
+use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Shape, Stage, Trait, Value, op};
 use crate::layout::access::{access_layout, dot_layout, is_coalesced, warp_bits_for};
 use crate::layout::fragment::fragments;
 use crate::layout::{LayoutError, LinearLayout};
@@ -214,19 +215,17 @@ impl Assigner<'_> {
                 } else if let Op::Dot(dot) = &data.op {
                     let bits = product_bits(self.func, dot.a, dot.b);
                     let shared = self.target.gpu.shared_bytes;
-                    Some(Rc::new(match dot.precision {
-                        Precision::Ieee => {
-                            dot_layout(&dim_bits(&self.func.ty(result).shape), self.warp_bits)
-                        }
-                        Precision::Hopper => {
-                            match shared_by_groups(self.func, dot, self.warp_bits, shared) {
-                                Some(found) => found.layout,
-                                None => {
-                                    let [_, _, layout] = fragments(bits, self.warp_bits).layouts;
-                                    layout
-                                }
-                            }
-                        }
+                    let groups = shared_by_groups(self.func, dot, self.warp_bits, shared);
+                    let layout = groups.map(|found| found.layout);
+                    let of_fragments = || {
+                        let found = fragments(operand(self.func, dot), bits, self.warp_bits);
+                        let [_, _, layout] = found.layouts;
+                        layout
+                    };
+                    let shape = dim_bits(&self.func.ty(result).shape);
+                    Some(Rc::new(match is_multiplied_in_fragments(self.func, dot) {
+                        true => layout.unwrap_or_else(of_fragments),
+                        false => layout.unwrap_or_else(|| dot_layout(&shape, self.warp_bits)),
                     }))
                 } else {
                     continue;

@@ -4,7 +4,8 @@
 use std::rc::Rc;
 
 use crate::ir::op::{Control, ScheduleOp, ShapeOp, SlotOp};
-use crate::ir::{Func, Inst, Precision, Region, Value, op};
+use crate::ir::operand::{is_group_operand, is_multiplied_in_fragments};
+use crate::ir::{DType, Func, Inst, Region, Value, op};
 use crate::layout::access::access_layout;
 use crate::layout::fragment::fragments;
 use crate::layout::group::groups;
@@ -124,20 +125,27 @@ pub(super) fn product_bits(func: &Func, a: Value, b: Value) -> [u32; 3] {
 
 /// Whether warps multiply fragments of their own for a product whose result lies here.
 fn is_of_fragments(func: &Func, op: &op::Dot, result: &LinearLayout) -> bool {
-    op.precision == Precision::Hopper && !is_of_groups(func, op, result)
+    is_multiplied_in_fragments(func, op) && !is_of_groups(func, op, result)
+}
+
+/// The type of the operands of a product.
+pub(super) fn operand(func: &Func, op: &op::Dot) -> DType {
+    let dtype = func.ty(op.a).dtype();
+    dtype.expect("broken invariant: a verified product is of numbers")
 }
 
 /// Whether a product whose result lies here is one of groups of warps, with operands in shared memory.
 pub(super) fn is_of_groups(func: &Func, op: &op::Dot, result: &LinearLayout) -> bool {
     let bits = product_bits(func, op.a, op.b);
     let found = groups(bits, func.warps.trailing_zeros());
-    found.is_some_and(|found| found.layout == *result)
+    is_group_operand(op.precision, operand(func, op))
+        && found.is_some_and(|found| found.layout == *result)
 }
 
 /// Each warp has its fragments of the operands, and of the result.
 fn tensor_dot(func: &Func, op: &op::Dot) -> Form {
     let bits = product_bits(func, op.a, op.b);
-    let found = fragments(bits, func.warps.trailing_zeros());
+    let found = fragments(operand(func, op), bits, func.warps.trailing_zeros());
     let operands = found.layouts.map(Rc::new).to_vec();
     Form {
         results: vec![Rc::clone(&operands[2])],

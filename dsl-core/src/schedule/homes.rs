@@ -5,9 +5,7 @@ use super::form::is_of_groups;
 use crate::diagnostic::Diagnostics;
 use crate::ir::index_map::dim_bits;
 use crate::ir::op::Control;
-use crate::ir::{
-    BinaryOp, DType, Element, Func, Inst, Literal, Op, Precision, Region, Type, Value, op,
-};
+use crate::ir::{BinaryOp, DType, Element, Func, Inst, Literal, Op, Region, Type, Value, op};
 use crate::launch::inner_axis;
 use crate::layout::group::operand_slot;
 use crate::layout::{Holder, LinearLayout};
@@ -45,7 +43,6 @@ fn is_grouped(func: &Func, inst: Inst) -> bool {
         return false;
     };
     let layout = func.layout(func.inst(inst).results[0]);
-    let layout = layout.filter(|_| op.precision == Precision::Hopper);
     layout.is_some_and(|layout| is_of_groups(func, op, func.linear(layout)))
 }
 

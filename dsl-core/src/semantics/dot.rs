@@ -1,6 +1,6 @@
 //! The meaning of `dot` for each precision.
 
-use super::{mma, scalar};
+use super::{cast, mma, scalar};
 use crate::ir::{BinaryOp, DType, Precision, Shape, TernaryOp};
 
 /// The extents of a product: `[m, k]` times `[k, n]`, as often as the batch has them.
@@ -31,7 +31,7 @@ impl Extents {
 
 /// `accumulator + a x b` over row-major bits of `operand` and `sum`.
 ///
-/// `ieee`, where both types are one: for each result the chain `sum = fma(a[m, k], b[k, n], sum)` over
+/// `ieee`, the operands widened to the type of the sum: for each result the chain `sum = fma(a[m, k], b[k, n], sum)` over
 /// ascending k, starting from the accumulator, then `+ 0.0`, which turns a zero result into +0; of integers the sum
 /// of the products, which wraps. `hopper`: the chain of [`mma::step`] over ascending k.
 pub fn dot(
@@ -41,6 +41,7 @@ pub fn dot(
     [a, b, accumulator]: [&dyn Fn(usize) -> u64; 3],
 ) -> Vec<u64> {
     let Extents { batch, m, k, n } = extents;
+    let count = precision.step(operand);
     let mut result: Vec<u64> = (0..batch * m * n).map(accumulator).collect();
     for (at, number) in result.iter_mut().enumerate() {
         // Rows of all products of the batch, one after another.
@@ -48,22 +49,31 @@ pub fn dot(
         let first = row / m * k;
         let mut products =
             (0..k).map(|inner| (a(row * k + inner), b((first + inner) * n + column)));
-        match precision {
-            Precision::Ieee => {
-                for (a, b) in products {
-                    *number = multiply_add(sum, a, b, *number);
-                }
-                *number = scalar::binary(BinaryOp::Add, sum, *number, 0);
-            }
-            Precision::Hopper => {
-                for _ in 0..k / precision.step() {
-                    let step = products.by_ref().take(precision.step());
-                    *number = mma::step(operand, step, *number);
-                }
-            }
+        for _ in 0..k / count {
+            let products = products.by_ref().take(count);
+            *number = step([operand, sum], precision, products, *number);
+        }
+        if precision == Precision::Ieee {
+            *number = scalar::binary(BinaryOp::Add, sum, *number, 0);
         }
     }
     result
+}
+
+/// `accumulator` plus the products of one step, of `operand` added in `sum`.
+pub fn step(
+    [operand, sum]: [DType; 2],
+    precision: Precision,
+    products: impl Iterator<Item = (u64, u64)>,
+    accumulator: u64,
+) -> u64 {
+    match precision {
+        Precision::Ieee => products.fold(accumulator, |number, (a, b)| {
+            let [a, b] = [a, b].map(|x| cast(operand, sum, x));
+            multiply_add(sum, a, b, number)
+        }),
+        Precision::Hopper => mma::step(operand, products, accumulator),
+    }
 }
 
 /// `a * b + sum`: of floats rounded once, of integers modulo their width.

@@ -1,9 +1,9 @@
 //! One step of a tensor core for one element of its result, bit for bit: the truncated fused dot product
-//! and addition of Hopper (compute capability 9.0), `f16` or `bf16` in and `f32` out.
+//! and addition of Hopper (compute capability 9.0), of floats of 8 to 32 bits, added in `f32`.
 //!
 //! Every product is exact, and the accumulator is one more term. All terms are cut toward zero at one
-//! place, [`FRACTION`] bits below the greatest exponent of a term, and their sum is exact, whatever its
-//! order. The sum is cut once more, to the bits of an `f32`: toward zero, subnormals kept, what is too
+//! place, [`Form::fraction`] bits below the greatest exponent of a term, and their sum is exact, whatever its
+//! order. The sum is cut once more, to the bits of an `f32` that count: toward zero, subnormals kept, what is too
 //! large is infinite. A result of zero is +0.
 //!
 //! Sources: B. Khattak and M. Mikaitis, arXiv 2512.07004; MMA-Sim, arXiv 2511.10909; and outputs of an
@@ -11,8 +11,33 @@
 
 use crate::ir::{DType, FloatFormat};
 
-/// Bits of a term below the greatest exponent.
-pub const FRACTION: i32 = 25;
+/// What the type of the operands decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Form {
+    /// Bits of a term below the greatest exponent.
+    pub fraction: i32,
+    /// Bits of the fraction of a result.
+    pub kept: i32,
+    /// Low bits of an operand that do not count, those of NaN excepted.
+    pub ignored: u32,
+}
+
+impl Form {
+    /// That of operands of this type. Of `f32` numbers the bits of TF32 count.
+    #[must_use]
+    pub const fn of(operand: DType) -> Self {
+        let (fraction, kept, ignored) = match operand.bits() {
+            8 => (13, 13, 0),
+            32 => (25, KEPT, 13),
+            _ => (25, KEPT, 0),
+        };
+        Self {
+            fraction,
+            kept,
+            ignored,
+        }
+    }
+}
 
 /// The exponent of a term that is zero: the least that the greatest exponent can be.
 pub const EXPONENT_OF_ZERO: i32 = -133;
@@ -39,12 +64,17 @@ struct Number {
 
 impl Number {
     /// Subnormal numbers have the least exponent. `None` for NaN.
-    fn of(format: &FloatFormat, bits: u64) -> Option<Self> {
+    fn of(format: &FloatFormat, bits: u64, ignored: u32) -> Option<Self> {
+        let magnitude = bits & ((1 << (format.exponent + format.mantissa)) - 1);
+        if magnitude > format.overflow() {
+            return None;
+        }
+        let bits = bits >> ignored << ignored;
         let field = bits >> format.mantissa & ((1 << format.exponent) - 1);
         let rest = bits & ((1 << format.mantissa) - 1);
         let special = format.has_infinity && field == (1 << format.exponent) - 1;
         let normal = field != 0;
-        (!special || rest == 0).then(|| Self {
+        Some(Self {
             negative: bits >> (format.exponent + format.mantissa) & 1 == 1,
             infinite: special,
             significand: rest | u64::from(normal) << format.mantissa,
@@ -66,9 +96,9 @@ impl Number {
         })
     }
 
-    /// In units of `2^(greatest - FRACTION)`, cut toward zero.
-    fn cut(self, greatest: i32) -> i64 {
-        let shift = FRACTION - self.fraction - (greatest - self.exponent);
+    /// In units of `2^(greatest - fraction)`, cut toward zero.
+    fn cut(self, greatest: i32, fraction: i32) -> i64 {
+        let shift = fraction - self.fraction - (greatest - self.exponent);
         let cut = shifted(self.significand, shift).cast_signed();
         if self.negative { -cut } else { cut }
     }
@@ -82,11 +112,11 @@ fn shifted(x: u64, by: i32) -> u64 {
     }
 }
 
-/// The bits of `accumulator` (`f32`) plus the products of a step, of numbers of `dtype`, `f16` or `bf16`.
+/// The bits of `accumulator` (`f32`) plus the products of a step, of floats of `dtype`, which has 8 to 32 bits.
 /// A NaN is the canonical one.
 pub fn step(dtype: DType, products: impl Iterator<Item = (u64, u64)>, accumulator: u64) -> u64 {
     let nan = DType::F32.format().map_or(0, FloatFormat::canonical_nan);
-    terms(dtype, products, accumulator).map_or(nan, |terms| sum(&terms, nan))
+    terms(dtype, products, accumulator).map_or(nan, |terms| sum(Form::of(dtype), &terms, nan))
 }
 
 /// The products and the accumulator; `None` where one of them is NaN.
@@ -95,13 +125,14 @@ fn terms(
     products: impl Iterator<Item = (u64, u64)>,
     accumulator: u64,
 ) -> Option<Vec<Number>> {
-    let format = dtype.format()?;
-    let product = |(a, b)| Number::of(format, a)?.times(Number::of(format, b)?);
-    let accumulator = Number::of(DType::F32.format()?, accumulator);
+    let (format, ignored) = (dtype.format()?, Form::of(dtype).ignored);
+    let number = |bits| Number::of(format, bits, ignored);
+    let product = |(a, b)| number(a)?.times(number(b)?);
+    let accumulator = Number::of(DType::F32.format()?, accumulator, 0);
     products.map(product).chain([accumulator]).collect()
 }
 
-fn sum(terms: &[Number], nan: u64) -> u64 {
+fn sum(form: Form, terms: &[Number], nan: u64) -> u64 {
     let infinite = |negative| {
         let mut found = terms.iter();
         found.any(|term| term.infinite && term.negative == negative)
@@ -115,12 +146,12 @@ fn sum(terms: &[Number], nan: u64) -> u64 {
     let present = terms.iter().filter(|term| term.significand != 0);
     let greatest = present.clone().map(|term| term.exponent).max();
     let greatest = greatest.unwrap_or(EXPONENT_OF_ZERO).max(EXPONENT_OF_ZERO);
-    let total: i64 = present.map(|term| term.cut(greatest)).sum();
-    rounded(total, greatest - FRACTION)
+    let total: i64 = present.map(|term| term.cut(greatest, form.fraction)).sum();
+    rounded(total, greatest - form.fraction, form.kept)
 }
 
-/// `total * 2^unit` as an `f32`, cut toward zero.
-fn rounded(total: i64, unit: i32) -> u64 {
+/// `total * 2^unit` as an `f32` whose fraction has `fraction` bits, cut toward zero.
+fn rounded(total: i64, unit: i32, fraction: i32) -> u64 {
     let size = total.unsigned_abs();
     let Some(highest) = size.checked_ilog2() else {
         return 0;
@@ -132,7 +163,7 @@ fn rounded(total: i64, unit: i32) -> u64 {
         // A normal number's leading bit adds one to the field of its exponent.
         let kept = exponent.max(LEAST);
         let field = u64::from((kept - LEAST).unsigned_abs());
-        (field << KEPT) + shifted(size, unit + KEPT - kept)
+        (field << KEPT) + (shifted(size, unit + fraction - kept) << (KEPT - fraction))
     };
     if bits == 0 {
         0
@@ -148,8 +179,9 @@ fn with_sign(bits: u64, negative: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::Precision;
 
-    /// Lines of 16 numbers of a row of A, 16 of a column of B, C and D, in hexadecimal: outputs of an
+    /// Lines of the numbers of a row of A, those of a column of B, C and D, in hexadecimal: outputs of an
     /// NVIDIA H200, measured on 2026-11-21. A third each are random bit patterns, normally distributed
     /// numbers, and such numbers times powers of two.
     fn agrees(dtype: DType, lines: &str) {
@@ -162,7 +194,7 @@ mod tests {
             let [operands @ .., accumulator, result] = numbers.as_slice() else {
                 panic!("a line has too few numbers");
             };
-            let (a, b) = operands.split_at(16);
+            let (a, b) = operands.split_at(Precision::Hopper.step(dtype));
             let products = a.iter().copied().zip(b.iter().copied());
             let found = step(dtype, products, *accumulator);
             // The machine's NaN has all bits set but the sign.
@@ -185,6 +217,27 @@ mod tests {
     #[test]
     fn bf16_agrees_with_a_machine() {
         agrees(DType::BF16, include_str!("tests/data/tensor_core_bf16.txt"));
+    }
+
+    #[test]
+    fn tf32_agrees_with_a_machine() {
+        agrees(DType::F32, include_str!("tests/data/tensor_core_tf32.txt"));
+    }
+
+    #[test]
+    fn f8e4m3_agrees_with_a_machine() {
+        agrees(
+            DType::F8E4M3,
+            include_str!("tests/data/tensor_core_f8e4m3.txt"),
+        );
+    }
+
+    #[test]
+    fn f8e5m2_agrees_with_a_machine() {
+        agrees(
+            DType::F8E5M2,
+            include_str!("tests/data/tensor_core_f8e5m2.txt"),
+        );
     }
 
     fn bf16(x: f32) -> u64 {

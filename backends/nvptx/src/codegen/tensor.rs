@@ -35,11 +35,16 @@ impl Operand<'_> {
 }
 
 impl<'c> Emitter<'_, 'c> {
-    /// One `mma.sync.aligned.m16n8k16`.
+    /// One `mma.sync.aligned.m16n8k8`, `k16` or `k32`.
     pub(super) fn mma(&self, op: &op::Mma) -> Result<Elements<'c>> {
         let dtype = self.dtype(op.a)?;
         let half = dtype == DType::F16;
-        let form = if half { "f32.f32" } else { "bf16" };
+        let form = match dtype {
+            DType::F16 => "f32.f32",
+            DType::F32 => "tf32",
+            DType::I8 => "s8",
+            _ => dtype.name(),
+        };
         let pair = self.context.f16_type().vec_type(2);
         let mut arguments = Vec::new();
         for operand in [op.a, op.b] {
@@ -55,7 +60,8 @@ impl<'c> Emitter<'_, 'c> {
                 .into_iter()
                 .map(BasicMetadataValueEnum::from),
         );
-        let name = format!("llvm.nvvm.mma.m16n8k16.row.col.{form}");
+        let products = 32 / dtype.bytes();
+        let name = format!("llvm.nvvm.mma.m16n8k{products}.row.col.{form}");
         let sums = self
             .intrinsic_value(&name, &[], &arguments)?
             .into_struct_value();

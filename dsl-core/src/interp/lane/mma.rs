@@ -5,8 +5,8 @@ use crate::interp::Fault;
 use crate::interp::elements::{Elements, dtype};
 use crate::interp::mask::Mask;
 use crate::ir::operand::Side;
-use crate::ir::{Inst, Value, op};
-use crate::semantics::mma;
+use crate::ir::{DType, Inst, Value, op};
+use crate::semantics::dot::step;
 
 /// The rows of a fragment and its products.
 const ROWS: usize = 16;
@@ -14,11 +14,16 @@ const ROWS: usize = 16;
 /// The columns of a fragment.
 const COLUMNS: usize = 8;
 
+/// Elements of the accumulator in a word of two lanes' numbers, as PTX counts them.
+const SUMS: usize = 2;
+
 impl Runner<'_, '_> {
     pub(super) fn mma(&self, inst: Inst, op: &op::Mma, mask: Mask) -> Result<Elements, Fault> {
         self.converged(inst, mask)?;
         let lanes = self.warp.lanes;
-        let dtype = dtype(self.machine.func, op.a);
+        let [operand, sum] = [op.a, op.accumulator].map(|value| dtype(self.machine.func, value));
+        // Elements of 32 bits.
+        let packed = 4 / operand.bytes() as usize;
         let held = |value: Value, (element, lane): (usize, usize)| {
             self.warp.values[value].get(element * lanes + lane)
         };
@@ -26,13 +31,13 @@ impl Runner<'_, '_> {
         for at in 0..ROWS * COLUMNS {
             let (row, column) = (at / COLUMNS, at % COLUMNS);
             let pair = |k| {
-                let right = place(column, k, false);
-                (held(op.a, place(row, k, true)), held(op.b, right))
+                let right = place(column, k, (packed, 1));
+                (held(op.a, place(row, k, (packed, 2))), held(op.b, right))
             };
-            let (element, lane) = place(row, column, true);
+            let (element, lane) = place(row, column, (SUMS, 2));
             let before = held(op.accumulator, (element, lane));
-            result[element * lanes + lane] =
-                mma::step(dtype, (0..op.precision.step()).map(pair), before);
+            let products = (0..8 * packed).map(pair);
+            result[element * lanes + lane] = step([operand, sum], op.precision, products, before);
         }
         Ok(Elements::new(result))
     }
@@ -79,12 +84,13 @@ impl Runner<'_, '_> {
             let (register, lane) = held_at(row, column, columns);
             let place = register * lanes + lane;
             let mut sum = self.warp.values[op.accumulator].get(place);
-            for step in (0..products).step_by(op.precision.step()) {
-                let pairs = (step..step + op.precision.step()).map(|k| {
+            let count = op.precision.step(dtype);
+            for first in (0..products).step_by(count) {
+                let pairs = (first..first + count).map(|k| {
                     let right = read[1][k * columns + column];
                     (read[0][k * blocks * OWN_ROWS + row], right)
                 });
-                sum = mma::step(dtype, pairs, sum);
+                sum = step([dtype, DType::F32], op.precision, pairs, sum);
             }
             result[place] = sum;
         }
@@ -100,9 +106,9 @@ fn held_at(row: usize, column: usize, columns: usize) -> (usize, usize) {
 }
 
 /// The element and the lane that hold what is at `major` (rows of `a` and of the accumulator, columns of
-/// `b`) and `minor`. Only rows go on beyond the eighth.
-fn place(major: usize, minor: usize, rows: bool) -> (usize, usize) {
-    let low = 1 + usize::from(rows);
-    let element = minor % 2 + (major / 8) * 2 + ((minor / 8) << low);
-    (element, major % 8 * 4 + minor % 8 / 2)
+/// `b`) and `minor`, of which a lane has `packed` side by side; `halves` of 8 majors.
+fn place(major: usize, minor: usize, (packed, halves): (usize, usize)) -> (usize, usize) {
+    let of_four = 4 * packed;
+    let element = minor % packed + (major / 8 + minor / of_four * halves) * packed;
+    (element, major % 8 * 4 + minor % of_four / packed)
 }

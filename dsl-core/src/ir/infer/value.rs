@@ -1,6 +1,7 @@
 //! Type rules of ops on numbers whose one result follows from the operands.
 
 use super::expect::Rules;
+use crate::ir::operand::{fragment_sum, held, is_group_operand};
 use crate::ir::{Class, DType, MAX_RANK, Op, Precision, Shape, Space, Type, op};
 
 impl Rules<'_> {
@@ -88,19 +89,19 @@ impl Rules<'_> {
 
     /// The accumulator's type.
     pub(super) fn mma(self, op: &op::Mma) -> Result<Type, String> {
-        let a = self.ty(op.a);
-        let Some(dtype) = a.dtype().filter(|_| op.precision == Precision::Hopper) else {
+        let (a, precision) = (self.ty(op.a), op.precision);
+        let sum = a.dtype().and_then(|dtype| fragment_sum(precision, dtype));
+        let (Some(dtype), Some(sum)) = (a.dtype(), sum) else {
             return Err(format!(
-                "`mma` has precision `hopper`, found `{}` of `{a}`",
-                op.precision.word()
+                "`mma` has no precision `{}` of `{a}`",
+                precision.word()
             ));
         };
-        if !matches!(dtype, DType::F16 | DType::BF16) {
-            return Err(format!("`mma` takes f16 or bf16, found `{a}`"));
-        }
-        self.expect("the fragment of a", a, Type::vector(dtype, 8))?;
-        self.expect("the fragment of b", self.ty(op.b), Type::vector(dtype, 4))?;
-        let accumulator = Type::vector(DType::F32, 4);
+        let held = held(dtype).map(|count| count as usize);
+        self.expect("the fragment of a", a, Type::vector(dtype, held[0]))?;
+        let b = Type::vector(dtype, held[1]);
+        self.expect("the fragment of b", self.ty(op.b), b)?;
+        let accumulator = Type::vector(sum, held[2]);
         self.expect("the accumulator", self.ty(op.accumulator), accumulator)?;
         Ok(accumulator)
     }
@@ -108,8 +109,7 @@ impl Rules<'_> {
     /// The accumulator's type.
     pub(super) fn group_mma(self, op: &op::GroupMma) -> Result<Type, String> {
         let ((a, space), (b, _)) = (self.pointer(op.a)?, self.pointer(op.b)?);
-        let known = op.precision == Precision::Hopper && matches!(a, DType::F16 | DType::BF16);
-        if !known
+        if !is_group_operand(op.precision, a)
             || a != b
             || [op.a, op.b]
                 .iter()
@@ -171,9 +171,9 @@ impl Rules<'_> {
                     "`dot` with precision `hopper` adds in f32, found `{accumulator}`"
                 ));
             }
-            Precision::Hopper if !matches!(dtype, DType::F16 | DType::BF16) => {
+            Precision::Hopper if !precision.admits(dtype) => {
                 return Err(format!(
-                    "`dot` with precision `hopper` takes f16 or bf16, found `{a}`"
+                    "`dot` with precision `hopper` takes floats of 8 to 32 bits, found `{a}`"
                 ));
             }
             Precision::Ieee | Precision::Hopper => {}
@@ -182,7 +182,7 @@ impl Rules<'_> {
         if b.dtype() != Some(dtype) {
             return Err(format!("operands of `dot` differ: `{a}` and `{b}`"));
         }
-        let (word, step) = (precision.word(), precision.step());
+        let (word, step) = (precision.word(), precision.step(dtype));
         if k < step {
             return Err(format!(
                 "`dot` with precision `{word}` takes {step} or more products of each element, found {k}: \

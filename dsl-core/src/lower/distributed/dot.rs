@@ -10,6 +10,7 @@ use super::registers::{Registers, grouped, owners};
 use super::tile::{Scope, Tile};
 use super::{Lowering, Result};
 use crate::ir::index_map::dim_bits;
+use crate::ir::operand::is_multiplied_in_fragments;
 use crate::ir::{DType, Literal, Op, Precision, Type, Value, op};
 use crate::layout::matrix::apply;
 use crate::layout::{LinearLayout, ThreadMap};
@@ -39,9 +40,18 @@ struct Operand {
 
 impl Lowering<'_> {
     pub(super) fn dot(&mut self, result: Value, op: &op::Dot) -> Result<()> {
+        if is_multiplied_in_fragments(self.block, op) {
+            return self.tensor_dot(result, op);
+        }
         match op.precision {
             Precision::Ieee => self.fused_dot(result, op),
-            Precision::Hopper => self.tensor_dot(result, op),
+            Precision::Hopper => {
+                let message =
+                    "a GPU does not compute `dot` with precision `hopper` of 8-bit floats yet";
+                let note =
+                    "convert the operands to `f16`, or take precision `ieee`: both have other bits";
+                Err(self.error(message).note(note))
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use super::registers::Registers;
 use super::{Lowering, Result};
 use crate::ir::index_map::{dim_bits, dim_offset};
 use crate::ir::{BinaryOp, Op, Precision, Value, op};
-use crate::layout::fragment::{Fragments, HELD, fragments};
+use crate::layout::fragment::{Fragments, fragments, held};
 use crate::layout::group::{Side, groups, inner_axis};
 use crate::layout::{LinearLayout, Span, ThreadMap};
 
@@ -15,9 +15,9 @@ impl Lowering<'_> {
         let layout = self.layout(result);
         let bits = |value: Value| dim_bits(&self.block.ty(value).shape);
         let bits = [bits(result)[0], bits(result)[1], bits(op.a)[1]];
-        let found = fragments(bits, layout.warp_bits());
+        let found = fragments(self.dtype(op.a)?, bits, layout.warp_bits());
         let [a, b, accumulator] = [op.a, op.b, op.accumulator].map(|value| self.get(value));
-        let sums = self.chains(&found, op, [&a, &b, &accumulator]);
+        let sums = self.chains(&found, op, [&a, &b, &accumulator])?;
         let places: Vec<u32> = (0..layout.registers()).collect();
         let registers = Registers::new(self.joined(&sums), places);
         self.bind(result, registers);
@@ -30,14 +30,15 @@ impl Lowering<'_> {
         found: &Fragments,
         op: &op::Dot,
         [a, b, accumulator]: [&Registers; 3],
-    ) -> Vec<Value> {
+    ) -> Result<Vec<Value>> {
+        let [of_a, of_b, of_sum] = held(self.dtype(op.a)?);
         let mut sums = Vec::new();
         for (fragment, operands) in (0..).zip(&found.operands) {
-            let mut sum = self.fragment(accumulator, fragment, HELD[2]);
+            let mut sum = self.fragment(accumulator, fragment, of_sum);
             for step in 0..1 << found.step_bits {
                 sum = {
-                    let a = self.fragment(a, operands[0] + step, HELD[0]);
-                    let b = self.fragment(b, operands[1] + step, HELD[1]);
+                    let a = self.fragment(a, operands[0] + step, of_a);
+                    let b = self.fragment(b, operands[1] + step, of_b);
                     self.builder.value(Op::Mma(op::Mma {
                         a,
                         b,
@@ -48,7 +49,7 @@ impl Lowering<'_> {
             }
             sums.push(sum);
         }
-        sums
+        Ok(sums)
     }
 
     /// Each group of warps multiplies what is in shared memory for its part of the result.
@@ -120,7 +121,7 @@ impl Lowering<'_> {
 
     fn check_precision(&self, precision: Precision) -> Result<()> {
         let (word, name) = (precision.word(), self.target.name);
-        if self.target.gpu.mma.contains(&precision) {
+        if precision == Precision::Ieee || self.target.gpu.mma.contains(&precision) {
             return Ok(());
         }
         let message =

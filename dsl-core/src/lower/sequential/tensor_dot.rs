@@ -1,6 +1,6 @@
 //! The function of Hopper's tensor cores by `f64` arithmetic, which is exact in every step of it.
 //!
-//! A product of two operands has 22 bits, and the sum of a step 33. The place where terms are cut is a power
+//! A product of two operands has 22 bits at most, and the sum of a step 33. The place where terms are cut is a power
 //! of two, so a term is `trunc(product * scale)`. Operands are first written as `f64` numbers and as
 //! exponents, which subnormal numbers do not have of their own.
 
@@ -10,7 +10,7 @@ use super::lowerer::{Binding, Buffer, Lowerer};
 use super::pull::Pulled;
 
 use crate::ir::{BinaryOp, CompareOp, DType, Inst, Literal, Shape, Type, UnaryOp, Value, op};
-use crate::semantics::mma::{EXPONENT_OF_ZERO, FRACTION};
+use crate::semantics::mma::{EXPONENT_OF_ZERO, Form};
 
 /// Rows of the result that are computed together.
 const ROWS: usize = 2;
@@ -26,8 +26,8 @@ const SINGLE: u32 = 23;
 const DOUBLE: u32 = 52;
 const DOUBLE_BIAS: i32 = 1023;
 
-/// The exponent of the least `f32`.
-const LEAST: i32 = -149;
+/// The exponent of the least normal `f32`.
+const LEAST: i32 = -126;
 
 /// An operand in scratch memory.
 #[derive(Clone, Copy)]
@@ -44,6 +44,7 @@ struct Block {
     top: Scalar,
     left: Scalar,
     columns: usize,
+    form: Form,
 }
 
 impl Lowerer<'_> {
@@ -58,10 +59,16 @@ impl Lowerer<'_> {
             shape,
             steps: vec![rows as i64, columns as i64],
         };
-        let (depth, step) = (self.shape(op.a).extent(1), op.precision.step());
+        let (operand, depth) = (self.dtype(op.a), self.shape(op.a).extent(1));
+        let (form, step) = (Form::of(operand), op.precision.step(operand));
         self.nest(&cover, &mut |this, bases| {
             let (top, left) = (bases[0], bases[1]);
-            let block = Block { top, left, columns };
+            let block = Block {
+                top,
+                left,
+                columns,
+                form,
+            };
             let mut init = Vec::new();
             for row in 0..rows {
                 let index = at((top, row as i64), (left, 0), columns);
@@ -89,6 +96,7 @@ impl Lowerer<'_> {
         self.fill_together(&[numbers, exponents], &mut |this, index| {
             let pulled = this.pull(operand, index);
             let x = this.vector(&pulled, dtype, index.lanes);
+            let x = this.counting(x, Form::of(dtype).ignored);
             let number = this.builder.cast(x, DType::F64);
             let x = this.builder.cast(x, DType::F32);
             [number, this.exponents(x, least)]
@@ -96,6 +104,18 @@ impl Lowerer<'_> {
                 .to_vec()
         });
         Operand { numbers, exponents }
+    }
+
+    /// `f32` numbers without their lowest bits.
+    fn counting(&mut self, x: Value, ignored: u32) -> Value {
+        if ignored == 0 {
+            return x;
+        }
+        // The bits of a NaN are the canonical ones, of which none is lost.
+        let bits = self.builder.bitcast(x, DType::U32);
+        let kept = self.all(bits, -1 << ignored);
+        let bits = self.builder.and(bits, kept);
+        self.builder.bitcast(bits, DType::F32)
     }
 
     /// The exponents (`i32`) of `f32` numbers of a type whose least exponent is `least`.
@@ -132,12 +152,17 @@ impl Lowerer<'_> {
         (k, step): (Scalar, usize),
         sums: &[Value],
     ) -> Vec<Value> {
-        let Block { top, left, columns } = block;
+        let Block {
+            top,
+            left,
+            columns,
+            form,
+        } = block;
         let shape = Type::vector(DType::F64, columns).shape;
         let greatest = self.greatest([&a.exponents, &b.exponents], block, (k, step), sums);
         let scales: Vec<Value> = greatest
             .iter()
-            .map(|&greatest| self.power(greatest, FRACTION, true))
+            .map(|&greatest| self.power(greatest, form.fraction, true))
             .collect();
         let mut totals = Vec::new();
         for (&sum, &scale) in sums.iter().zip(&scales) {
@@ -158,13 +183,13 @@ impl Lowerer<'_> {
         }
         let units = greatest
             .iter()
-            .map(|&greatest| self.power(greatest, -FRACTION, false));
+            .map(|&greatest| self.power(greatest, -form.fraction, false));
         let units: Vec<Value> = units.collect();
         let pairs = totals.into_iter().zip(units);
         pairs
             .map(|(total, unit)| {
                 let sum = self.builder.mul(total, unit);
-                self.cut(sum)
+                self.cut(sum, form.kept)
             })
             .collect()
     }
@@ -173,7 +198,9 @@ impl Lowerer<'_> {
     fn greatest(
         &mut self,
         [a, b]: [&Buffer; 2],
-        Block { top, left, columns }: Block,
+        Block {
+            top, left, columns, ..
+        }: Block,
         (k, step): (Scalar, usize),
         sums: &[Value],
     ) -> Vec<Value> {
@@ -220,14 +247,19 @@ impl Lowerer<'_> {
         self.builder.bitcast(bits, DType::F64)
     }
 
-    /// `f64` numbers as `f32`, cut toward zero; what is too large is infinite, and zeros are +0.
-    fn cut(&mut self, x: Value) -> Value {
-        let scale = self.builder.constant_like(x, 2.0_f64.powi(-LEAST));
-        let unit = self.builder.constant_like(x, 2.0_f64.powi(LEAST));
+    /// `f64` numbers as `f32` with so many bits of fraction, cut toward zero; what is too large is infinite, and
+    /// zeros are +0.
+    fn cut(&mut self, x: Value, fraction: i32) -> Value {
+        let scale = self
+            .builder
+            .constant_like(x, 2.0_f64.powi(fraction - LEAST));
+        let unit = self
+            .builder
+            .constant_like(x, 2.0_f64.powi(LEAST - fraction));
         let whole = self.term(x, scale);
         let x = self.builder.mul(whole, unit);
         let bits = self.builder.bitcast(x, DType::I64);
-        let kept = self.all(bits, -1 << (DOUBLE - SINGLE));
+        let kept = self.all(bits, -1 << (DOUBLE.cast_signed() - fraction));
         let bits = self.builder.and(bits, kept);
         let x = self.builder.bitcast(bits, DType::F64);
         let x = self.builder.cast(x, DType::F32);

@@ -235,12 +235,9 @@ impl Generator {
         let room = (self.limits.elements / widest).max(1).ilog2() as usize;
         let inner = 1 << self.random.below(room.min(5) + 1);
         let mut precision = Precision::Ieee;
-        let steps = inner >= Precision::Hopper.step();
-        if matches!(dtype, DType::F16 | DType::BF16)
-            && steps
-            && batch.is_empty()
-            && self.random.one_in(2)
-        {
+        let fills = inner >= Precision::Hopper.step(dtype) && batch.is_empty();
+        let in_fragments = matches!(dtype, DType::F16 | DType::BF16 | DType::F32);
+        if in_fragments && fills && self.random.one_in(2) {
             precision = Precision::Hopper;
         }
         let shapes = [
