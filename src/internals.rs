@@ -15,6 +15,8 @@ use crate::device::Device;
 use crate::error::Result;
 pub use crate::files::{Contents, write as write_file, write_all as write_files};
 pub use crate::memory::HostMemory;
+#[cfg(feature = "nvptx")]
+pub use exactile_nvptx::Assembler as GpuAssembler;
 
 /// What the launches of `work` by this thread on `device` would compile. They do nothing else.
 pub fn record(device: &Device, work: impl FnOnce() -> Result<()>) -> Result<Vec<Job>> {

@@ -279,6 +279,31 @@ pub fn ptx(func: &LaneFunc, target: &Target) -> Result<Option<String>, String> {
         .map_err(|error| error.to_string())
 }
 
+/// Whether NVIDIA's assembler took the PTX; `None` where there is none.
+///
+/// # Errors
+/// What the assembler says of the text.
+#[cfg(feature = "nvptx")]
+pub fn assembled(ptx: &str, name: &str) -> Result<Option<()>, String> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some(assembler) = exactile::internals::GpuAssembler::find(root) else {
+        return Ok(None);
+    };
+    let folder = format!("exactile-{name}-{}", std::process::id());
+    let folder = std::env::temp_dir().join(folder);
+    let assembled = assembler.assemble(ptx, &folder, name);
+    // What is left behind harms nobody.
+    let _ = std::fs::remove_dir_all(&folder);
+    assembled
+        .map(|_| Some(()))
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(not(feature = "nvptx"))]
+pub fn assembled(_: &str, _: &str) -> Result<Option<()>, String> {
+    Ok(None)
+}
+
 fn faulted(fault: Fault) -> Outcome {
     match fault.kind {
         FaultKind::OutOfBounds { element, index, .. } => Outcome::OutOfBounds(BoundsError {

@@ -26,7 +26,7 @@ pub(super) enum Command {
     LowerSequential,
     /// The lowering for a GPU gives the text stated in comments.
     LowerDistributed(u32),
-    /// The PTX holds each text stated by `; ptx: ..`.
+    /// The PTX holds each text stated by `; ptx: ..`, and NVIDIA's assembler takes it, where there is one.
     Ptx,
 }
 

@@ -136,5 +136,14 @@ impl Checker<'_> {
                 self.fail(self.chunk.line, format!("PTX {word} `{text}`:\n{ptx}"));
             }
         }
+        let name = format!("{}_{}", self.path, self.chunk.line).replace(['/', '.'], "_");
+        match execute::assembled(&ptx, &name) {
+            Ok(Some(())) => {}
+            Ok(None) => {
+                let skipped = "PTX is not assembled without `ptxas`".to_string();
+                self.report.skipped.insert(skipped);
+            }
+            Err(message) => self.fail(self.chunk.line, format!("{message}\n{ptx}")),
+        }
     }
 }
