@@ -44,16 +44,23 @@ struct Stage {
     run: fn(&mut Func, &Context<'_>) -> Result<(), Diagnostics>,
 }
 
-/// A stage that cannot fail and asks nothing.
-macro_rules! plain {
-    ($name:literal, $pass:path) => {
+/// A stage that cannot fail.
+macro_rules! by_context {
+    ($name:literal, |$func:ident, $context:pat_param| $run:expr) => {
         Stage {
             name: $name,
-            run: |func, _| {
-                $pass(func);
+            run: |$func, $context| {
+                $run;
                 Ok(())
             },
         }
+    };
+}
+
+/// A stage that cannot fail and asks nothing.
+macro_rules! plain {
+    ($name:literal, $pass:path) => {
+        by_context!($name, |func, _| $pass(func))
     };
 }
 
@@ -80,20 +87,14 @@ const BLOCK: &[Stage] = &[
         "expand_accumulators",
         expand_accumulators::expand_accumulators
     ),
-    Stage {
-        name: "widen_dots",
-        run: |func, context| {
-            widen_dots::widen_dots(func, context.target.distribution);
-            Ok(())
-        },
-    },
-    Stage {
-        name: "specialise",
-        run: |func, context| {
-            specialise::specialise(func, context.facts);
-            Ok(())
-        },
-    },
+    by_context!("widen_dots", |func, context| widen_dots::widen_dots(
+        func,
+        context.target.distribution
+    )),
+    by_context!("specialise", |func, context| specialise::specialise(
+        func,
+        context.facts
+    )),
     Stage {
         name: "resolve",
         run: |func, context| resolve::resolve(func, context.options.determinism),
@@ -142,20 +143,13 @@ const LANE: &[Stage] = &[
 /// What every lane function needs before a backend takes it, one written by hand as well.
 const FINISH: &[Stage] = &[
     plain!("canonical_reads", nan_bits::canonical_reads),
-    Stage {
-        name: "shorten_quotients",
-        run: |func, context| {
-            quotients::shorten_quotients(func, &context.target.native);
-            Ok(())
-        },
-    },
-    Stage {
-        name: "legalise",
-        run: |func, context| {
-            legalise::legalise(func, &context.target.native);
-            Ok(())
-        },
-    },
+    by_context!("shorten_quotients", |func, context| {
+        quotients::shorten_quotients(func, &context.target.native)
+    }),
+    by_context!("legalise", |func, context| legalise::legalise(
+        func,
+        &context.target.native
+    )),
 ];
 
 /// The names of all stages, in order. A CPU has none of the schedule.
