@@ -39,12 +39,13 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn mma(&self, op: &op::Mma) -> Result<Elements<'c>> {
         let dtype = self.dtype(op.a)?;
         let half = dtype == DType::F16;
-        let form = match dtype {
-            DType::F16 => "f32.f32",
-            DType::F32 => "tf32",
-            DType::I8 => "s8",
-            _ => dtype.name(),
-        };
+        let special = [
+            (DType::F16, "f32.f32"),
+            (DType::F32, "tf32"),
+            (DType::I8, "s8"),
+        ];
+        let form = special.iter().find(|(of, _)| *of == dtype);
+        let form = form.map_or(dtype.name(), |(_, form)| form);
         let pair = self.context.f16_type().vec_type(2);
         let mut arguments = Vec::new();
         for operand in [op.a, op.b] {
