@@ -56,6 +56,15 @@ impl Bound<'_> {
         }
     }
 
+    /// The same, for a while.
+    pub(crate) fn lent(&mut self) -> Bound<'_> {
+        match self {
+            Self::Read(device, storage) => Bound::Read(device, storage),
+            Self::ReadWrite(device, storage) => Bound::ReadWrite(device, storage),
+            Self::Scalar(literal) => Bound::Scalar(*literal),
+        }
+    }
+
     /// What code is handed for it.
     pub(crate) fn passed(&self) -> Passed {
         match self {

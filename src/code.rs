@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use exactile_core::diagnostic::Loc;
 use exactile_core::ir::{Axis, DType, Func, Op, op, quote, unquote};
+use exactile_core::launch::printed::Prints;
 use exactile_core::verify::{BlockFunc, LaneFunc};
 
 use crate::cuda::GpuCode;
@@ -14,6 +15,8 @@ const SPACE: &str = "\\u{20}";
 
 /// A kernel as a launch runs it.
 pub(crate) struct Code {
+    /// What it prints.
+    pub(crate) prints: Arc<Prints>,
     /// The kernel's name.
     pub(crate) name: Arc<str>,
     pub(crate) sites: Arc<Sites>,
@@ -30,6 +33,18 @@ pub(crate) enum Runs {
     Cpu(exactile_cranelift::Executable),
     /// A kernel that a GPU has loaded.
     Gpu(GpuCode),
+}
+
+impl Code {
+    /// Code that prints nothing.
+    pub(crate) fn new(name: Arc<str>, sites: Arc<Sites>, runs: Arc<Runs>) -> Self {
+        Self {
+            prints: Arc::default(),
+            name,
+            sites,
+            runs,
+        }
+    }
 }
 
 /// What a checked access can miss, or what is asserted.

@@ -7,6 +7,7 @@ use exactile_core::diagnostic::Diagnostics;
 use exactile_core::facts::Facts;
 use exactile_core::ir::Func;
 use exactile_core::launch::Launch;
+use exactile_core::launch::printed::Prints;
 use exactile_core::passes::boxes::loads_boxes;
 use exactile_core::passes::conditions::Conditions;
 use exactile_core::passes::proof::accesses_ignore_memory;
@@ -48,6 +49,7 @@ pub(crate) struct Prepared {
     /// Of what a GPU runs.
     origin: Option<Origin>,
     shown: Shown,
+    prints: Arc<Prints>,
     /// Code by whether it checks bounds, by which conditions it relies on, the last whether it copies boxes, and by
     /// whether it splits the grid itself.
     codes: [[[[[Slot<Code>; 2]; 2]; 2]; 2]; 2],
@@ -81,6 +83,7 @@ impl Prepared {
                 conditions,
                 origin,
                 shown: compilation.shown.clone(),
+                prints: Arc::new(Prints::of(&traced)),
                 codes: Default::default(),
             })
         });
@@ -137,7 +140,8 @@ impl Prepared {
             if let Ok(code) = &made {
                 compilation.tell(device, &variant, &options, code);
             }
-            made
+            let prints = Arc::clone(&self.prints);
+            made.map(|code| Code { prints, ..code })
         })
     }
 }
@@ -162,7 +166,8 @@ pub(crate) fn compile_times(
 ) -> Result<Vec<StageTime>> {
     let mut compilation = Compilation::new();
     let traced = trace()?;
-    compilation.begin("trace", &traced);
+    compilation.name(&traced);
+    compilation.done("trace", &traced);
     let origin = Origin::of(&traced, facts);
     let block = compilation.prepare(traced, target, options, facts)?;
     let boxes = loads_boxes(&block);
@@ -242,12 +247,6 @@ impl Compilation {
         self.kernel.clone_from(&func.name);
     }
 
-    /// Notes the first stage, which gave the function.
-    fn begin(&mut self, stage: &'static str, func: &Func) {
-        self.name(func);
-        self.done(stage, func);
-    }
-
     /// What is lowered for `device`.
     fn front(
         &mut self,
@@ -297,7 +296,7 @@ impl Compilation {
                 Ok(Runs::Interpreter(block.clone()))
             })?;
             let sites = Arc::default();
-            return Ok(Code { name, sites, runs });
+            return Ok(Code::new(name, sites, runs));
         }
         let lane = self.lane(block, &device.target(), options, facts)?;
         let sites = Arc::new(Sites::of(&lane));
@@ -314,7 +313,7 @@ impl Compilation {
                 })
             }
         }?;
-        Ok(Code { name, sites, runs })
+        Ok(Code::new(name, sites, runs))
     }
 
     /// Code of a GPU: as it is kept on disk where it is there and the driver takes it.
@@ -336,7 +335,7 @@ impl Compilation {
             match loaded {
                 Ok(runs) => {
                     let sites = Arc::new(kept.sites);
-                    return Ok(Code { name, sites, runs });
+                    return Ok(Code::new(name, sites, runs));
                 }
                 Err(Error::Backend { .. }) => place.discard(),
                 Err(error) => return Err(error),
@@ -361,7 +360,7 @@ impl Compilation {
             place.keep(&key, &sites, code.ptx());
             self.note("disk");
         }
-        Ok(Code { name, sites, runs })
+        Ok(Code::new(name, sites, runs))
     }
 
     /// The stages on block IR.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{Write, stderr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use exactile_core::target::Target;
@@ -56,7 +57,12 @@ struct Inner {
     /// Whether code is taken from the disk and kept there.
     uses_disk: AtomicBool,
     recordings: Recordings,
+    /// Where lines of kernels go; nowhere said: to standard error.
+    printer: Mutex<Option<Printer>>,
 }
+
+/// Takes a line that a kernel prints.
+type Printer = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The GPUs that somebody has, each opened once.
 static GPUS: Mutex<BTreeMap<usize, Weak<Inner>>> = Mutex::new(BTreeMap::new());
@@ -75,6 +81,7 @@ impl Inner {
             trusts_proofs: AtomicBool::new(true),
             uses_disk: AtomicBool::new(true),
             recordings: Recordings::default(),
+            printer: Mutex::default(),
         }
     }
 }
@@ -262,6 +269,46 @@ impl Device {
     /// Notes that a launch on the host failed, for who waits for its stream.
     pub(crate) fn fail(&self, stream: usize, failure: &Arc<Failure>) {
         self.inner.failures.add(stream, Arc::clone(failure));
+    }
+
+    /// Sends the lines that kernels on this device print to `printer`, one after the other, in place of standard
+    /// error; see [`device_print`](crate::prelude::device_print). It may launch nothing that prints. Clones, and all
+    /// who name the same GPU, share it.
+    ///
+    /// ```
+    /// # use std::sync::{Arc, Mutex};
+    /// # use exactile::{Device, prelude::*};
+    /// #[kernel]
+    /// fn numbers() {
+    ///     device_print("n", arange(0, 4)).mask(arange(0, 4) > 2);
+    /// }
+    ///
+    /// let device = Device::cpu();
+    /// let lines = Arc::new(Mutex::new(Vec::new()));
+    /// let seen = Arc::clone(&lines);
+    /// device.on_print(move |line| seen.lock().unwrap().push(line.to_string()));
+    /// numbers(Default::default()).run(&device, 1, ())?;
+    /// assert!(lines.lock().unwrap()[0].ends_with("(0, 0, 0) n[3]: 3"));
+    /// # Ok::<(), exactile::Error>(())
+    /// ```
+    pub fn on_print(&self, printer: impl Fn(&str) + Send + Sync + 'static) {
+        *self.printer() = Some(Arc::new(printer));
+    }
+
+    fn printer(&self) -> MutexGuard<'_, Option<Printer>> {
+        // Nothing panics while it holds the lock.
+        let printer = self.inner.printer.lock();
+        printer.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Prints a line of a kernel.
+    pub(crate) fn print(&self, line: &str) {
+        let printer = self.printer().clone();
+        match printer {
+            Some(printer) => printer(line),
+            // Nobody can be told that nothing is to be seen.
+            None => drop(writeln!(stderr(), "{line}")),
+        }
     }
 
     /// Whether launches that an earlier one proved in bounds skip their checks, as they do unless

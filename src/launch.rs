@@ -6,6 +6,7 @@
 )]
 
 mod explain;
+mod printing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use crate::kernel::Kernel;
 use crate::proofs::Reach;
 use crate::stream::Queue;
 use explain::{Cause, out_of_bounds};
+use printing::run_and_print;
 
 impl<P> Kernel<P> {
     /// Runs the kernel over `grid`, one program for each point, with every access checked, and waits for the end of
@@ -66,6 +68,9 @@ impl<P> Kernel<P> {
     /// stays. Of several errors in a loop a GPU may report another one than the CPU. Accesses through tensors are in bounds by
     /// construction. Where accesses do not depend on loaded numbers, a launch that has ended without an error
     /// proves later ones with the same grid, scalars and lengths: these skip the checks.
+    ///
+    /// A kernel that prints is waited for, and its errors come here; see
+    /// [`device_print`](crate::prelude::device_print).
     ///
     /// The first launch with a configuration compiles. An empty grid does nothing. Where two
     /// programs write one element, its value is unspecified.
@@ -234,10 +239,32 @@ unsafe fn run(
     proves: Option<(&Place<'_>, Reach)>,
 ) -> Result<Option<Arc<Failure>>> {
     check_places(device, arguments)?;
-    let grid = launch.grid;
-    if grid.contains(&0) {
+    if launch.grid.contains(&0) {
         return Ok(None);
     }
+    let place = (stream, told);
+    // SAFETY: handed on to the caller.
+    unsafe {
+        match code.prints.is_empty() {
+            true => put(device, place, code, launch, arguments, proves),
+            false => run_and_print(device, place, code, launch, arguments, proves),
+        }
+    }
+}
+
+/// [`run`] with the arguments that the code takes, over a grid that is not empty.
+///
+/// # Safety
+/// As for [`run`].
+unsafe fn put(
+    device: &Device,
+    (stream, told): (usize, Told),
+    code: &Code,
+    launch: &Launch<'_>,
+    arguments: &mut [Bound<'_>],
+    proves: Option<(&Place<'_>, Reach)>,
+) -> Result<Option<Arc<Failure>>> {
+    let grid = launch.grid;
     if let (Runs::Gpu(gpu_code), Some(gpu)) = (&*code.runs, device.gpu()) {
         let checked = gpu_code
             .has_bounds_checks()

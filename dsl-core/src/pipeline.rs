@@ -1,8 +1,7 @@
 //! What makes a backend's input of a traced function: every stage, in order, on one page.
 //!
-//! A launch, a listing, a filetest, a random program and a record of machine code all come through
-//! here, so that what is tested is what runs. Stages are named; an observer sees the function after
-//! each.
+//! A launch, a listing, a filetest, a random program and a record of machine code all come through here, so that
+//! what is tested is what runs. Stages are named; an observer sees the function after each.
 
 use std::borrow::Cow;
 
@@ -13,8 +12,9 @@ use crate::ir::{Func, Inst, Op};
 use crate::lower::{distributed, sequential};
 use crate::passes::boxes::Share;
 use crate::passes::{
-    boxes, decompose, expand_accumulators, expand_tiles, legalise, long_sums, nan_bits, narrow,
-    quotients, resolve, sort_keys, specialise, tidy, uniform_mask, views, widen_dots,
+    boxes, decompose, expand_accumulators, expand_prints, expand_tiles, legalise, long_sums,
+    nan_bits, narrow, quotients, resolve, sort_keys, specialise, tidy, uniform_mask, views,
+    widen_dots,
 };
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, warps_of};
@@ -99,6 +99,7 @@ const BLOCK: &[Stage] = &[
         name: "resolve",
         run: |func, context| resolve::resolve(func, context.options.determinism),
     },
+    plain!("expand_prints", expand_prints::expand_prints),
     Stage {
         name: "decompose",
         run: |func, context| {
@@ -173,8 +174,7 @@ fn run(
     Ok(())
 }
 
-/// All stages. What comes out has the bits of what went in, on every target that approximates
-/// nothing.
+/// All stages. What comes out has the bits of what went in, on every target that approximates nothing.
 ///
 /// # Errors
 /// Ops that the determinism level rules out, and tiles that are too large for the target.

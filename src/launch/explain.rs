@@ -1,9 +1,8 @@
 //! Why launches failed, in the words of the source.
 
 use exactile_core::diagnostic::Loc;
-use exactile_core::interp::memory::program_coordinates;
 use exactile_core::interp::{Fault, FaultKind};
-use exactile_core::ir::Grid;
+use exactile_core::ir::{Grid, program_coordinates};
 use exactile_core::launch::{Input, Launch, LaunchError};
 use exactile_core::target::BoundsError;
 

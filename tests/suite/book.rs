@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use exactile_core::ir::prints::{COUNTERS, WORDS};
 use exactile_core::ir::{MAX_DEPTH, MAX_ELEMENTS, MAX_LEVELS, MAX_RANK};
 use exactile_core::target::Target;
 
@@ -129,6 +130,7 @@ fn limits_are_those_of_the_code() {
             "| tiles that an accumulator adds up | {} |",
             (1u64 << MAX_LEVELS) - 1
         ),
+        format!("as many again with a mask | {} |", WORDS - COUNTERS),
         format!("| programs along an axis of the grid | {} |", u32::MAX),
         format!("| warps of a program | {} |", gpu.most_warps),
     ] {

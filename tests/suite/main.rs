@@ -33,6 +33,7 @@ mod npy;
 mod ops;
 mod outputs;
 mod pairs;
+mod print;
 mod products;
 mod programs;
 #[cfg(feature = "nvptx")]

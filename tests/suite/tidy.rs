@@ -46,6 +46,7 @@ const UNSAFE_FILES: &[&str] = &[
     "src/cuda/queues.rs",
     "src/cuda_absent.rs",
     "src/launch.rs",
+    "src/launch/printing.rs",
     "tests/suite/host_flags.rs",
 ];
 

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 
 use self::slot::Shared;
 use super::elements::{Elements, dtype, elementwise, map};
-use super::memory::{Buffer, Slot, bind, program_coordinates, program_count};
+use super::memory::{Buffer, Slot, bind, program_count};
 use super::{Fault, FaultKind};
 use crate::diagnostic::Loc;
 use crate::entity::EntityMap;
 use crate::ir::op::{Derived, ShapeOp, TileOp};
-use crate::ir::{DType, Func, Grid, Inst, Op, Precision, Region, Shape, Trait, Value, op};
+use crate::ir::{
+    DType, Func, Grid, Inst, Op, Precision, Region, Shape, Trait, Value, op, program_coordinates,
+};
 use crate::launch::{Argument, LaunchError};
 use crate::semantics;
 use crate::semantics::dot::{Extents, dot};
@@ -272,13 +274,13 @@ impl<'a> Machine<'a> {
             TileOp::Store(op) => return self.store(inst, op).map(|()| Vec::new()),
             TileOp::AtomicReduce(op) => return self.atomic_reduce(inst, op).map(|()| Vec::new()),
             TileOp::AtomicFetch(op) => self.atomic_fetch(inst, op)?,
-            TileOp::Assert(op) => {
-                self.assert(inst, op);
-                return Ok(Vec::new());
-            }
+            TileOp::Assert(op) => return Ok(self.assert(inst, op)),
             TileOp::Reduce(op) => return self.reduce(op),
             TileOp::Scan(op) => return self.scan(op),
             TileOp::Sort(op) => return Ok(self.sort(op)),
+            TileOp::Derived(Derived::Print(op)) => {
+                return self.print(inst, op).map(|()| Vec::new());
+            }
             TileOp::Derived(Derived::AccumulatorOp(op)) => return self.accumulator(op),
             TileOp::Derived(Derived::TensorOp(op)) => return self.tensor(inst, op),
             TileOp::Dot(op) => self.dot(op),

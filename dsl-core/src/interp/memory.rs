@@ -406,9 +406,3 @@ pub fn program_count(grid: Grid) -> Result<u64, LaunchError> {
     });
     count.ok_or_else(|| LaunchError::Grid(grid, "it has too many programs".to_string()))
 }
-
-/// The coordinates of a program, axis 0 fastest.
-pub fn program_coordinates(grid: Grid, program: u64) -> [u64; 3] {
-    let [x, y, _] = grid.map(u64::from);
-    [program % x, program / x % y, program / x / y]
-}

@@ -240,6 +240,12 @@ pub type Bits = Vec<Option<u8>>;
 /// Extents of a launch grid: how many programs along each axis.
 pub type Grid = [u32; 3];
 
+/// The coordinates of a program, axis 0 fastest.
+pub fn program_coordinates(grid: Grid, program: u64) -> [u64; 3] {
+    let [x, y, _] = grid.map(u64::from);
+    [program % x, program / x % y, program / x / y]
+}
+
 /// Splits a row-major flat index into coordinates.
 pub fn unflatten(shape: &Shape, mut flat: usize) -> Vec<usize> {
     let mut coordinates = vec![0; shape.rank()];

@@ -29,6 +29,7 @@ pub mod numbers;
 pub mod op;
 pub mod operand;
 pub mod ops;
+pub mod prints;
 pub mod round;
 pub mod scalar_ops;
 pub mod types;
@@ -36,7 +37,7 @@ pub mod types;
 pub use access::{Effect, MemoryAccess};
 pub use attr::{
     AtomicOp, Axis, Bits, Direction, Grid, Indices, Literal, Order, Precision, RoleRegions,
-    SortOrder, Stage, unflatten,
+    SortOrder, Stage, program_coordinates, unflatten,
 };
 pub use carried::Carried;
 pub use dtype::{Class, DType, FloatFormat};

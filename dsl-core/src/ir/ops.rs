@@ -102,6 +102,9 @@ macro_rules! for_each_op {
         derived {
             /// Two tiles of one type as one with a last axis of extent 2: `a` is at 0 of it and `b` at 1.
             Join "join" { a: Value, b: Value } -> one is [pure];
+            /// Writes the elements of `x` where the mask holds, if it does anywhere, to the record of the launch: `words`
+            /// of `u64` at `record`, as `launch::printed` says. `number` tells prints apart.
+            Print "print" { record: Value, x: Value, mask: Option<Value>, label: String, number: i64, words: i64 } -> none is [writes];
         }
         both {
             /// A scalar, tile or vector filled with one literal.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::Entity;
-use crate::ir::{DType, Func, Literal, Op, Shape, Stage, Type, Value, op};
+use crate::ir::{Access, DType, Func, Literal, Op, Shape, Stage, Type, Value, op};
 
 thread_local! {
     static CONTEXT: RefCell<Option<Context>> = const { RefCell::new(None) };
@@ -46,6 +46,8 @@ pub struct Context {
     pub(crate) repeats: bool,
     /// Of the optional parameters that are still to be declared, in order, which are absent.
     absent: VecDeque<bool>,
+    /// Where what the launch prints is recorded, once it prints.
+    record: Option<Value>,
     /// The conditions of exits whose number is known.
     pub(super) exits: BTreeMap<Value, bool>,
 }
@@ -64,6 +66,7 @@ pub(crate) fn trace(name: &str, repeats: bool, body: impl FnOnce()) -> Result<Fu
         file: ("", Arc::from("")),
         repeats,
         absent: VecDeque::new(),
+        record: None,
         exits: BTreeMap::new(),
     };
     CONTEXT.with(|cell| *cell.borrow_mut() = Some(context));
@@ -71,7 +74,19 @@ pub(crate) fn trace(name: &str, repeats: bool, body: impl FnOnce()) -> Result<Fu
     let context = CONTEXT
         .with(|cell| std::mem::replace(&mut *cell.borrow_mut(), outer))
         .expect("broken invariant: a trace keeps its context");
-    context.builder.finish()
+    let mut func = context.builder.finish()?;
+    number_prints(&mut func);
+    Ok(func)
+}
+
+/// Numbers prints as they stand in the text.
+fn number_prints(func: &mut Func) {
+    let mut numbers = 0..;
+    for inst in func.all_insts() {
+        if let Op::Print(op) = &mut func.inst_mut(inst).op {
+            op.number = numbers.next().unwrap_or_default();
+        }
+    }
 }
 
 /// Whether this thread is tracing a kernel.
@@ -129,6 +144,13 @@ pub(crate) fn report(location: &'static Location<'static>, message: impl Into<St
 }
 
 impl Context {
+    /// Where what the launch prints is recorded: the last parameter, which no signature has.
+    pub(super) fn record(&mut self) -> Value {
+        let builder = &mut self.builder;
+        let new = || builder.pointer_parameter("printed", DType::U64, Access::ReadWrite);
+        *self.record.get_or_insert_with(new)
+    }
+
     fn locate(&mut self, location: &'static Location<'static>) {
         if self.file.0 != location.file() {
             self.file = (location.file(), Arc::from(location.file()));

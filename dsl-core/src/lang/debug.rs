@@ -1,13 +1,15 @@
 //! Checks that a kernel states itself.
 //!
 //! [`require`](super::require) checks what is known when the kernel is compiled: extents, meta-parameters, data
-//! types. [`device_assert`] checks numbers while it runs. `println!` in a kernel prints while it is traced, a
-//! shape or a meta-parameter for instance; a kernel with loops is traced twice.
+//! types. [`device_assert`] checks numbers while it runs, and [`device_print`] shows them. `println!` in a kernel prints
+//! while it is traced, a shape or a meta-parameter for instance; a kernel with loops is traced twice.
 
 use std::panic::Location;
 
 use super::context;
-use super::tile::IntoTile;
+use super::memory::Stored;
+use super::tile::{DeviceValue, IntoTile};
+use crate::ir::prints::WORDS;
 use crate::ir::{Op, op};
 
 /// Fails the launch unless the condition, a tile or a scalar, holds in every element.
@@ -41,4 +43,51 @@ pub fn device_assert(condition: impl IntoTile<bool>, message: &str) {
         let assert = Op::Assert(op::Assert { condition, message });
         context.builder.emit(assert, &[]);
     });
+}
+
+/// Prints the numbers of a tile, or a scalar, while the kernel runs: a line for each element.
+///
+/// A line has the place in the source, the program, the label, the index in the tile and the number:
+/// `kernel.rs:12:5 (3, 0, 0) x[1, 7]: 0.5`. `.mask(condition)` directly behind it chooses elements; where the
+/// condition is that of one program, the others print nothing: `device_print("x", x).mask(program_id(0) == 3)`.
+///
+/// The lines of a launch come when it has ended, sorted by program, then in the order in which a program printed
+/// them, then by element: the same text on every device. They go to standard error, or where
+/// `Device::on_print` sends them. A launch that prints waits for its end, and returns what its programs do wrong; the
+/// lines of programs up to the first one that fails have come then.
+/// There is room for 65,534 words of 64 bits: each print takes two and its elements, twice as many with a mask. What
+/// finds no room is left out, and a last line says how many prints were; which ones may differ from run to run.
+///
+/// Printing changes no bits of a result. A kernel that prints is compiled anew, and is slower.
+///
+/// ```
+/// use exactile_core::lang::debug::device_print;
+/// use exactile_core::lang::{Ptr, PtrMut, arange, load, store};
+///
+/// fn doubled(x: Ptr<f32>, doubtful: Ptr<bool>, out: PtrMut<f32>) {
+///     let at = arange(0, 64);
+///     let x = load(x + at);
+///     device_print("doubtful", x).mask(load(doubtful + at));
+///     store(out + at, x + x);
+/// }
+/// ```
+#[track_caller]
+pub fn device_print(label: &str, value: impl DeviceValue) -> Stored {
+    let printed = context::with(Location::caller(), |context| {
+        let x = context.value(value.handle());
+        if context.ty(x).is_poison() {
+            return context.stored(None);
+        }
+        let print = Op::Print(op::Print {
+            record: context.record(),
+            x,
+            mask: None,
+            label: label.to_string(),
+            number: 0,
+            words: WORDS,
+        });
+        let inst = context.builder.emit(print, &[]);
+        context.stored(Some(inst))
+    });
+    printed.unwrap_or_default()
 }

@@ -54,7 +54,7 @@ pub fn store<D: Target>(target: D, value: impl IntoTile<D::Element>) -> D::Store
     target.write(value)
 }
 
-/// A store or an atomic that was just made, which a mask may follow.
+/// A store, an atomic or a print that was just made, which a mask may follow.
 #[derive(Default)]
 pub struct Stored {
     inst: Option<Inst>,
@@ -101,7 +101,7 @@ macro_rules! targets {
 targets!(PtrMut PtrMutTile);
 
 impl Stored {
-    /// Writes only where `mask` holds.
+    /// Writes, combines or prints only where `mask` holds.
     #[track_caller]
     pub fn mask(self, mask: impl IntoTile<bool>) {
         context::with(Location::caller(), |context| {
@@ -112,6 +112,7 @@ impl Stored {
             }
             let (Op::Store(op::Store { offsets: like, .. })
             | Op::AtomicReduce(op::AtomicReduce { offsets: like, .. })
+            | Op::Print(op::Print { x: like, .. })
             | Op::TileStore(op::TileStore { value: like, .. })) = *context.builder.func().op(inst)
             else {
                 return;
@@ -122,6 +123,7 @@ impl Stored {
             context.again("mask", inst, |op| {
                 if let Op::Store(op::Store { mask, .. })
                 | Op::TileStore(op::TileStore { mask, .. })
+                | Op::Print(op::Print { mask, .. })
                 | Op::AtomicReduce(op::AtomicReduce { mask, .. }) = op
                 {
                     *mask = Some(condition);
@@ -253,6 +255,7 @@ impl Context {
         | Op::TileLoad(op::TileLoad { mask, .. })
         | Op::Store(op::Store { mask, .. })
         | Op::TileStore(op::TileStore { mask, .. })
+        | Op::Print(op::Print { mask, .. })
         | Op::AtomicReduce(op::AtomicReduce { mask, .. })
         | Op::AtomicFetch(op::AtomicFetch { mask, .. })) = *self.builder.func().op(access)
         else {

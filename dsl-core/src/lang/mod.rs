@@ -74,7 +74,7 @@ pub mod prelude {
     pub use super::bits::{
         byte_permute, count_ones, leading_zeros, mulhi, rotate_left, rotate_right, trailing_zeros,
     };
-    pub use super::debug::device_assert;
+    pub use super::debug::{device_assert, device_print};
     pub use super::functions::{
         atan2, clamp, copysign, fmod, gelu, gelu_tanh, hypot, nextafter, pow, relu, remainder,
         silu, softplus,

@@ -4,6 +4,7 @@
 mod boxes;
 mod expression;
 mod maps;
+pub mod printed;
 mod tensors;
 
 use thiserror::Error;

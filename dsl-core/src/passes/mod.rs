@@ -12,6 +12,7 @@ pub mod dce;
 pub mod decompose;
 pub mod duplicate;
 pub mod expand_accumulators;
+pub mod expand_prints;
 pub mod expand_tiles;
 pub mod float_range;
 pub mod fold;

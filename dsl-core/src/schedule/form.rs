@@ -93,8 +93,7 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
         ScheduleOp::Gather(op) => vec![of(op.x)?, Rc::clone(&results[0])],
         ScheduleOp::For(_) => [vec![scalar(); 2], results.clone()].concat(),
         ScheduleOp::While(_) => results.clone(),
-        ScheduleOp::If(_) | ScheduleOp::Splat(_) => vec![scalar()],
-        ScheduleOp::LoadBox(_) => everywhere(scalar()),
+        ScheduleOp::If(_) | ScheduleOp::Splat(_) | ScheduleOp::LoadBox(_) => everywhere(scalar()),
         // The owner of its region says where what a `yield` hands on is.
         ScheduleOp::Yield(_) | ScheduleOp::Constant(_) | ScheduleOp::Arange(_) => Vec::new(),
         ScheduleOp::ProgramId(_) | ScheduleOp::NumPrograms(_) => Vec::new(),

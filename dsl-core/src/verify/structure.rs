@@ -354,6 +354,7 @@ impl Checker<'_> {
             self.tensors
                 .insert(self.func.inst(inst).results[0], op.base);
         }
+        writes |= matches!(op, Op::Print(_));
         if let Op::TileStore(op::TileStore { tensor: to, .. })
         | Op::CopyOut(op::CopyOut { map: to, .. }) = op
         {

@@ -1,12 +1,16 @@
-//! Atomics, which combine in ascending order.
+//! Atomics, which combine in ascending order, and what prints write.
 
 use std::cell::RefCell;
 
 use super::Machine;
 use crate::interp::Fault;
+use crate::interp::FaultKind;
 use crate::interp::elements::Elements;
+use crate::interp::elements::dtype;
 use crate::interp::memory::{Buffer, Update};
-use crate::ir::{Inst, op};
+use crate::ir::prints::{COUNTERS, HEADER};
+use crate::ir::{AtomicOp, Inst, op};
+use crate::semantics;
 
 impl Machine<'_> {
     pub(super) fn atomic_reduce(&mut self, inst: Inst, op: &op::AtomicReduce) -> Result<(), Fault> {
@@ -36,5 +40,43 @@ impl Machine<'_> {
         };
         self.written(inst, op.base, (op.offsets, op.value, op.mask), &write)?;
         Ok(Elements::new(old.into_inner()))
+    }
+
+    pub(super) fn print(&mut self, inst: Inst, op: &op::Print) -> Result<(), Fault> {
+        let elements = self.shape(op.x).elements();
+        let mask = op.mask.map(|mask| self.read(mask));
+        let mask: Option<Vec<u64>> =
+            mask.map(|mask| (0..elements).map(|it| mask.get(it)).collect());
+        if mask
+            .as_ref()
+            .is_some_and(|mask| mask.iter().all(|&holds| holds == 0))
+        {
+            return Ok(());
+        }
+        let (x, from) = (self.read(op.x), dtype(self.func, op.x));
+        let bits = (0..elements).map(|it| semantics::bitcast(from, from, x.get(it)));
+        let header: [u64; HEADER as usize] = [op.number.cast_unsigned() + 1, self.program];
+        let words = header
+            .into_iter()
+            .chain(bits)
+            .chain(mask.into_iter().flatten());
+        let words: Vec<u64> = words.collect();
+        let room = op.words - COUNTERS - words.len() as i64;
+        let program = self.program;
+        let buffer = self.buffer(op.record);
+        let mut write = || -> Result<(), FaultKind> {
+            let take = Update::fetch(AtomicOp::Add, words.len() as u64, None);
+            let at = buffer.combine((program, 0), 0, &take)?;
+            if room < 0 || at > room.cast_unsigned() {
+                let one_more = Update::reduce(AtomicOp::Add, 1);
+                return buffer.combine((program, 0), 1, &one_more).map(|_| ());
+            }
+            let places = (at.cast_signed() + COUNTERS)..;
+            for (element, (place, &word)) in (0..).zip(places.zip(&words)) {
+                buffer.store(program, place, element, word)?;
+            }
+            Ok(())
+        };
+        write().map_err(|kind| self.fault(inst, kind))
     }
 }

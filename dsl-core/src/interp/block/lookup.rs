@@ -22,7 +22,9 @@ impl Machine<'_> {
         Elements::new(counts)
     }
 
-    pub(super) fn assert(&mut self, inst: Inst, op::Assert { condition, message }: &op::Assert) {
+    /// Refuses elements that do not hold; no results.
+    pub(super) fn assert(&mut self, inst: Inst, op: &op::Assert) -> Vec<Elements> {
+        let op::Assert { condition, message } = op;
         let holds = &self.values[*condition];
         let mut elements = 0..self.shape(*condition).elements();
         let failed = elements.find(|&element| holds.get(element) == 0);
@@ -31,6 +33,7 @@ impl Machine<'_> {
             element: element as u64,
         });
         self.refuse(inst, refused);
+        Vec::new()
     }
 
     pub(super) fn gather(

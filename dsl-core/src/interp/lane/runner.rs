@@ -10,10 +10,10 @@ use crate::interp::copies::Copies;
 use crate::interp::elements::{Elements, elementwise};
 use crate::interp::lane_memory::Accessor;
 use crate::interp::mask::Mask;
-use crate::interp::memory::{Slot, program_coordinates};
+use crate::interp::memory::Slot;
 use crate::interp::{Fault, FaultKind};
 use crate::ir::op::{LaneOp, WorkerOp};
-use crate::ir::{Inst, Region, Value, op};
+use crate::ir::{Inst, Region, Value, op, program_coordinates};
 
 /// A warp of a thread block, or a CPU worker: it stands between two instructions.
 pub(super) struct Warp {

@@ -33,9 +33,9 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Histogram(it) => one(rules.histogram(it)),
         Op::Gather(it) => one(rules.gather(it)),
         Op::Store(it) => none(rules.access(&it.access()).map(|_| ())),
-        Op::AtomicReduce(it) => none(rules.atomic_reduce(it)),
-        Op::AtomicFetch(it) => one(rules.atomic_fetch(it)),
-        Op::Assert(it) => none(rules.assert(it)),
+        Op::AtomicReduce(_) | Op::AtomicFetch(_) => rules.atomics(),
+        Op::LaneAtomic(_) | Op::LaneFetch(_) => rules.atomics(),
+        Op::Assert(_) | Op::Print(_) => rules.debugging(),
         Op::Reduce(it) => rules.reduce(it),
         Op::Scan(it) => rules.scan(it),
         Op::Tensor(_) | Op::TileLoad(_) | Op::TileStore(_) => rules.of_tensor(declared),
@@ -47,8 +47,6 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::If(it) => rules.branch(it),
         Op::Yield(_) | Op::Barrier(_) | Op::GroupCopies(_) | Op::ProxyFence(_) => Ok(Vec::new()),
         Op::LaneStore(it) => none(rules.lane_access(&it.access(), rules.ty(it.value), it.align)),
-        Op::LaneAtomic(it) => none(rules.lane_atomic(it)),
-        Op::LaneFetch(it) => one(rules.lane_fetch(it)),
         Op::InBounds(it) => one(rules.in_bounds(it)),
         Op::CheckBounds(_) | Op::CheckIndex(_) | Op::CheckAssertion(_) => rules.of_workers(),
         Op::WaitCopies(it) => none(rules.wait_copies(it.pending)),
@@ -77,6 +75,32 @@ fn none(checked: Result<(), String>) -> Result<Vec<Type>, String> {
 }
 
 impl Rules<'_> {
+    fn atomics(self) -> Result<Vec<Type>, String> {
+        if let Op::AtomicReduce(op) = self.op {
+            return none(self.atomic_reduce(op));
+        }
+        if let Op::LaneAtomic(op) = self.op {
+            return none(self.lane_atomic(op));
+        }
+        if let Op::AtomicFetch(op) = self.op {
+            return one(self.atomic_fetch(op));
+        }
+        if let Op::LaneFetch(op) = self.op {
+            return one(self.lane_fetch(op));
+        }
+        unreachable!("broken invariant: the op is an atomic")
+    }
+
+    fn debugging(self) -> Result<Vec<Type>, String> {
+        if let Op::Print(op) = self.op {
+            return none(self.print(op));
+        }
+        if let Op::Assert(op) = self.op {
+            return none(self.assert(op));
+        }
+        unreachable!("broken invariant: the op is for debugging")
+    }
+
     fn of_warps(self, declared: &[Type]) -> Result<Vec<Type>, String> {
         match self
             .op

@@ -1,6 +1,7 @@
 //! Type rules of memory accesses.
 
 use super::expect::Rules;
+use crate::ir::prints::COUNTERS;
 use crate::ir::{AtomicOp, DType, MemoryAccess, Space, Type, Value, op};
 
 /// The greatest alignment in bytes: that of a launch's promises.
@@ -199,6 +200,15 @@ impl Rules<'_> {
     pub(super) fn assert(self, op: &op::Assert) -> Result<(), String> {
         let condition = self.ty(op.condition);
         self.expect("condition", condition, condition.with_dtype(DType::Bool))
+    }
+
+    pub(super) fn print(self, op: &op::Print) -> Result<(), String> {
+        let record = Type::pointer(DType::U64, Space::Global);
+        self.expect("record", self.ty(op.record), record)?;
+        self.number(self.ty(op.x))?;
+        self.at_least("number", op.number, 0)?;
+        self.at_least("words", op.words, COUNTERS)?;
+        self.mask(self.ty(op.x), op.mask)
     }
 
     /// The operands of a check of an assertion.

@@ -404,6 +404,7 @@ fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structu
             TensorOp::TileLoad(_) => Structure::TileLoad,
             TensorOp::TileStore(_) => Structure::TileStore,
         },
+        BlockOp::Derived(Derived::Print(_)) => return None,
         BlockOp::ShapeOp(_) | BlockOp::Derived(_) => Structure::Move(name),
         BlockOp::Constant(_) => Structure::Constant,
         BlockOp::Splat(_) => Structure::Splat,

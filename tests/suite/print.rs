@@ -1,0 +1,138 @@
+//! What kernels print: the same text on every device, whoever ran first.
+
+use std::sync::{Arc, Mutex};
+
+use exactile::{Error, assert_bits_equal, prelude::*};
+
+use crate::language::{devices, upload};
+
+/// The lines of what `run` does on a device.
+fn lines(device: &Device, run: impl FnOnce()) -> Vec<String> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    device.on_print(move |line| seen.lock().expect("no panic").push(line.to_string()));
+    run();
+    device.on_print(|_| {});
+    let mut lines = lines.lock().expect("no panic");
+    std::mem::take(&mut *lines)
+}
+
+#[kernel(BLOCK = 4)]
+fn shown<const BLOCK: usize>(x: Ptr<f16>, out: PtrMut<f32>, n: i32) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let x = load(x + at).mask(at < n);
+    let y = x.to::<f32>() * 0.5;
+    device_print("x", x).mask((x < 0.0) & (at < n));
+    for i in range(0, 2) {
+        device_print("step", i).mask(program_id(0) == 2);
+        device_print("pair", y.reshape([2, 2])).mask((program_id(0) == 1) & (i == 1));
+    }
+    store(out + at, y).mask(at < n);
+}
+
+#[test]
+fn lines_come_by_program_and_then_in_order() {
+    let x = [1.0, -2.0, -0.0, 4.0, 5.0, 6.5, 7.0, -8.0, 9.0, 10.0, -11.0];
+    let numbers: Vec<f16> = x.iter().map(|&x| f16::from_f32(x)).collect();
+    let half: Vec<f32> = x.iter().map(|x| x * 0.5).collect();
+    for device in devices() {
+        let input = upload(&device, &numbers);
+        let mut out = Buffer::<f32>::zeros(&device, 11).expect("fits");
+        let found = lines(&device, || {
+            let kernel = shown(Default::default());
+            kernel
+                .run(&device, 3, (&input, &mut out, 11))
+                .expect("runs");
+        });
+        let expected = [
+            "25:5 (0, 0, 0) x[1]: -2.0",
+            "25:5 (1, 0, 0) x[3]: -8.0",
+            "28:9 (1, 0, 0) pair[0, 0]: 2.5",
+            "28:9 (1, 0, 0) pair[0, 1]: 3.25",
+            "28:9 (1, 0, 0) pair[1, 0]: 3.5",
+            "28:9 (1, 0, 0) pair[1, 1]: -4.0",
+            "25:5 (2, 0, 0) x[2]: -11.0",
+            "27:9 (2, 0, 0) step: 0",
+            "27:9 (2, 0, 0) step: 1",
+        ];
+        let places = found.iter().map(|line| {
+            let (file, rest) = line.split_once(".rs:").expect("a place");
+            assert!(file.ends_with("print"), "{line}");
+            rest
+        });
+        assert_eq!(places.collect::<Vec<_>>(), expected, "{device}");
+        assert_bits_equal(&out, &half);
+    }
+}
+
+#[kernel(BLOCK = 1024)]
+fn much<const BLOCK: usize>(out: PtrMut<i32>) {
+    let at = arange(0, BLOCK);
+    device_print("at", at);
+    store(out + program_id(0), at.sum(0).to::<i32>());
+}
+
+#[test]
+fn what_finds_no_room_is_counted() {
+    for device in devices() {
+        let mut out = Buffer::<i32>::zeros(&device, 70).expect("fits");
+        let found = lines(&device, || {
+            let launched = much(Default::default()).launch(&device, 70, (&mut out,));
+            launched.expect("runs");
+        });
+        // A launch that prints has ended when it returns.
+        assert_eq!(found.len(), 63 * 1024 + 1, "{device}");
+        let last = found.last().expect("some");
+        assert!(
+            last.starts_with("7 prints of this launch found no room"),
+            "{last}"
+        );
+        assert_bits_equal(&out, &[1023 * 512; 70]);
+    }
+}
+
+#[kernel]
+fn failing(x: Ptr<i64>, out: PtrMut<i64>) {
+    let x = load(x + program_id(0));
+    device_print("x", x);
+    device_assert(x != 3, "x is not three");
+    store(out + program_id(0), x);
+}
+
+#[test]
+fn what_was_printed_before_an_error_is_seen() {
+    for device in devices() {
+        let x = upload(&device, &[1i64, 3, 5]);
+        let mut out = Buffer::<i64>::zeros(&device, 3).expect("fits");
+        let found = lines(&device, || {
+            let launched = failing(Default::default()).launch(&device, 3, (&x, &mut out));
+            assert!(
+                matches!(launched, Err(Error::Assertion { .. })),
+                "{launched:?}"
+            );
+            device.synchronize().expect("it was told");
+        });
+        // The interpreter runs no program behind one that fails.
+        for (line, end) in found.iter().zip(["(0, 0, 0) x: 1", "(1, 0, 0) x: 3"]) {
+            assert!(line.ends_with(end), "{device}: {found:?}");
+        }
+        assert!(found.len() >= 2, "{device}: {found:?}");
+    }
+}
+
+#[kernel]
+fn misplaced(out: PtrMut<i32>) {
+    let printed = device_print("n", program_id(0));
+    store(out, 1);
+    printed.mask(program_id(0) == 1);
+}
+
+#[test]
+fn a_mask_follows_at_once() {
+    let device = Device::cpu();
+    let mut out = Buffer::<i32>::zeros(&device, 1).expect("fits");
+    let refused = misplaced(Default::default()).run(&device, 1, (&mut out,));
+    let message = refused.expect_err("is refused").to_string();
+    let reason = "`mask` does not directly follow a `print`";
+    assert!(message.contains(reason), "{message}");
+}
