@@ -33,6 +33,7 @@ mod npy;
 mod ops;
 mod outputs;
 mod pairs;
+mod parts;
 mod print;
 mod products;
 mod programs;

@@ -204,8 +204,9 @@ macro_rules! for_each_op {
         }
         tensor {
             /// The array at `base` with these extents and strides in elements, outermost axis first. An element
-            /// is at the sum of index times stride, modulo 2^64, whatever the array before it.
-            Tensor "tensor" { base: Value, extents: Values, strides: Values } -> one is [pure];
+            /// is at `offset`, or 0 without it, plus the sum of index times stride, modulo 2^64, whatever the array
+            /// before it.
+            Tensor "tensor" { base: Value, extents: Values, strides: Values, offset: Option<Value> } -> one is [pure];
             /// Reads the tile whose first element has the index `origin`, where the mask holds and the index,
             /// modulo 2^64, is in the extent of each axis; elsewhere `other`, or zero bits without it.
             TileLoad "tile_load" { tensor: Value, origin: Values, mask: Option<Value>, other: Option<Value> } -> stated is [reads];

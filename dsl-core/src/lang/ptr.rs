@@ -28,7 +28,7 @@ impl Address {
     }
 
     #[track_caller]
-    fn moved(self, op: BinaryOp, by: impl OffsetOf) -> Self {
+    pub(super) fn moved(self, op: BinaryOp, by: impl OffsetOf) -> Self {
         let offset = context::emit(Location::caller(), |context| {
             let by = by.into_offset(context);
             let by = context.cast(by, DType::I64);
@@ -49,7 +49,7 @@ impl Address {
 }
 
 /// Something that moves a pointer: an `i64` or `i32` value or a host integer, in elements.
-trait OffsetOf {
+pub(super) trait OffsetOf {
     fn into_offset(self, context: &mut Context) -> Value;
 }
 

@@ -1,5 +1,9 @@
-//! Tensors: arguments with extents and strides, and tiles of them that are in bounds by
-//! construction.
+//! Tensors: memory with extents and strides, and tiles of it.
+//!
+//! Tiles of a tensor that is an argument are in bounds by construction. A kernel makes others of pointers, and parts of
+//! tensors: `(ptr + offset).tensor(extents, strides)`, `tensor.part(start, extents)`, `tensor.select(axis, index)`. Their
+//! extents and places may be numbers of the device. All accesses to the memory of such a tensor are checked, as those
+//! through pointers are.
 
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -10,17 +14,41 @@ use super::element::Element;
 use super::memory::{Source, Stored, Target};
 use super::parameter::KernelParameter;
 use super::parameter::sealed::Sealed;
+use super::ptr::{Address, Ptr, PtrMut};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
-use crate::ir::{Access, Op, Parameter, Shape, Space, Type, Value, op};
+use crate::builder::Builder;
+use crate::ir::{Access, BinaryOp, Op, Parameter, Shape, Space, Type, Value, op};
+
+/// The tensors of one axis less.
+macro_rules! selections {
+    ($Name:ident: $($rank:literal $less:literal),*) => { $(
+        impl<T: Element> $Name<T, $rank> {
+            /// The tensor without `axis`, at this index along it; empty where the index is not in its extent.
+            #[track_caller]
+            #[must_use = "a part of a tensor does nothing until its tiles are loaded or stored"]
+            pub fn select(&self, axis: usize, index: impl IntoIndex) -> $Name<T, $less> {
+                let index = index.into_index();
+                let (extent, stride) = (self.extent(axis), self.stride(axis));
+                let others = |of: &[Scalar<i64>; $rank]| -> [Scalar<i64>; $less] {
+                    std::array::from_fn(|at| of[at + usize::from(at >= axis)])
+                };
+                let extents = others(&self.extents).map(|other| where_inside(index, extent, other));
+                let start = self.start.moved(BinaryOp::Add, index * stride);
+                $Name::made(start, [extents, others(&self.strides)])
+            }
+        }
+    )* };
+}
 
 macro_rules! tensors {
-    ($($(#[doc = $doc:literal])* $Name:ident $View:ident $Placed:ident $access:ident;)*) => { $(
+    ($($(#[doc = $doc:literal])* $Name:ident $View:ident $Placed:ident $access:ident of $Pointer:ident;)*) => { $(
         $(#[doc = $doc])*
         ///
         /// In the IR it is a pointer followed by `RANK` extents and `RANK` strides (`i64`,
         /// outermost axis first), named `name_extent0 ..` and `name_stride0 ..`, of which `tensor` makes a value.
         pub struct $Name<T: Element, const RANK: usize> {
             tensor: Handle,
+            start: Address,
             extents: [Scalar<i64>; RANK],
             strides: [Scalar<i64>; RANK],
             element: PhantomData<T>,
@@ -46,6 +74,53 @@ macro_rules! tensors {
                 pick(&self.strides, axis)
             }
 
+            /// The tensor at `start`.
+            #[track_caller]
+            fn made(
+                start: Address,
+                [extents, strides]: [[Scalar<i64>; RANK]; 2],
+            ) -> Self {
+                let tensor = context::emit(Location::caller(), |context| {
+                    let base = context.value(start.base);
+                    let offset = start.offset.map(|offset| context.value(offset));
+                    let [extents, strides] = [extents, strides].map(|scalars| {
+                        let values = scalars.iter();
+                        values.map(|scalar| context.value(scalar.handle())).collect()
+                    });
+                    let tensor = op::Tensor { base, extents, strides, offset };
+                    context.builder.value(Op::Tensor(tensor))
+                });
+                Self {
+                    tensor,
+                    start,
+                    extents,
+                    strides,
+                    element: PhantomData,
+                }
+            }
+
+            /// The part whose first element has the coordinates `start`, with these extents, numbers of the device or
+            /// of the host. What would go beyond the tensor is cut off; where `start` is not in the tensor, the part
+            /// is empty. Elements outside of it read as +0 and are not written.
+            #[track_caller]
+            #[must_use = "a part of a tensor does nothing until its tiles are loaded or stored"]
+            pub fn part(
+                &self,
+                start: impl Coordinates<RANK>,
+                extents: impl Coordinates<RANK>,
+            ) -> Self {
+                let (origin, wanted) = (start.coordinates(), extents.coordinates());
+                let mut extents = self.extents;
+                let mut start = self.start;
+                for axis in 0..RANK {
+                    let (first, whole) = (origin[axis], self.extents[axis]);
+                    let left = smaller(wanted[axis], whole - first);
+                    extents[axis] = where_inside(first, whole, left);
+                    start = start.moved(BinaryOp::Add, first * self.strides[axis]);
+                }
+                Self::made(start, [extents, self.strides])
+            }
+
             /// Cuts the tensor into tiles of `shape`; each extent is a power of two.
             pub fn tile(&self, shape: [usize; RANK]) -> $View<T, RANK> {
                 $View { tensor: *self, shape }
@@ -68,23 +143,36 @@ macro_rules! tensors {
                     })
                 };
                 let (extents, strides) = (scalars("extent"), scalars("stride"));
-                let tensor = context::emit(location, |context| {
-                    let base = context.value(base);
-                    let [extents, strides] = [extents, strides].map(|scalars| {
-                        let values = scalars.iter();
-                        values.map(|scalar| context.value(scalar.handle())).collect()
-                    });
-                    let tensor = op::Tensor { base, extents, strides };
-                    context.builder.value(Op::Tensor(tensor))
-                });
-                Self {
-                    tensor,
-                    extents,
-                    strides,
-                    element: PhantomData,
-                }
+                Self::made(Address { base, offset: None }, [extents, strides])
             }
         }
+
+        impl<T: Element> $Pointer<T> {
+            /// The tensor that begins here, with these extents and strides in elements, outermost axis first: numbers of
+            /// the device or of the host. Its tiles are checked as loads and stores through the pointer are.
+            ///
+            /// ```
+            /// use exactile_core::lang::prelude::*;
+            ///
+            /// /// Rows of one page of a cache.
+            /// fn page(cache: Ptr<f32>, pages: Ptr<i64>, rows: Scalar<i64>) -> Tile<f32> {
+            ///     let page = load(pages + program_id(0));
+            ///     let page = (cache + page * 1024).tensor((rows, 64), [64, 1]);
+            ///     load(page.tile([16, 64]).at([0, 0]))
+            /// }
+            /// ```
+            #[track_caller]
+            pub fn tensor<const RANK: usize>(
+                self,
+                extents: impl Coordinates<RANK>,
+                strides: impl Coordinates<RANK>,
+            ) -> $Name<T, RANK> {
+                let scalars = [extents.coordinates(), strides.coordinates()];
+                $Name::made(self.address(), scalars)
+            }
+        }
+
+        selections! { $Name: 2 1, 3 2, 4 3, 5 4 }
 
         /// A tensor cut into tiles.
         #[derive(Clone, Copy)]
@@ -145,9 +233,9 @@ macro_rules! tensors {
 
 tensors! {
     /// A buffer that the kernel reads, with extents and strides.
-    Tensor TensorTiles TensorTile Read;
+    Tensor TensorTiles TensorTile Read of Ptr;
     /// A buffer that the kernel reads and writes, with extents and strides.
-    TensorMut TensorMutTiles TensorMutTile ReadWrite;
+    TensorMut TensorMutTiles TensorMutTile ReadWrite of PtrMut;
 }
 
 impl<T: Element, const RANK: usize> TensorMutTile<T, RANK> {
@@ -196,6 +284,37 @@ tuple_coordinates! {
     3: A 0, B 1, C 2;
     4: A 0, B 1, C 2, D 3;
     5: A 0, B 1, C 2, D 3, E 4;
+}
+
+/// A number where an index is one of an axis, 0 elsewhere.
+#[track_caller]
+fn where_inside(index: Scalar<i64>, extent: Scalar<i64>, number: Scalar<i64>) -> Scalar<i64> {
+    scalar_of(
+        [index, extent, number],
+        |builder, [index, extent, number]| {
+            let zero = builder.index(0);
+            let (from, below) = (builder.ge(index, zero), builder.lt(index, extent));
+            let inside = builder.and(from, below);
+            builder.select(inside, number, zero)
+        },
+    )
+}
+
+/// The smaller number.
+#[track_caller]
+fn smaller(a: Scalar<i64>, b: Scalar<i64>) -> Scalar<i64> {
+    scalar_of([a, b], |builder, [a, b]| builder.minimum(a, b))
+}
+
+#[track_caller]
+fn scalar_of<const COUNT: usize>(
+    scalars: [Scalar<i64>; COUNT],
+    make: impl FnOnce(&mut Builder, [Value; COUNT]) -> Value,
+) -> Scalar<i64> {
+    Scalar::from_handle(context::emit(Location::caller(), |context| {
+        let values = scalars.map(|scalar| context.value(scalar.handle()));
+        make(&mut context.builder, values)
+    }))
 }
 
 #[track_caller]

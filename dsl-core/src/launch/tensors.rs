@@ -20,8 +20,8 @@ struct Tensor {
 }
 
 impl Inside {
-    /// The tensors of a function, of memory that is reached through tiles of them alone and whose extents and
-    /// strides the launch decides.
+    /// The tensors of a function, of memory that is reached through tiles of them alone, from its start on, and whose
+    /// extents and strides the launch decides.
     #[must_use]
     pub fn of(func: &Func) -> Self {
         let definitions = func.definitions();
@@ -36,7 +36,9 @@ impl Inside {
                 else {
                     continue;
                 };
-                let axes = if let Op::Tensor(op) = op {
+                let axes = if let Op::Tensor(op) = op
+                    && op.offset.is_none()
+                {
                     let axes = op.extents.iter().zip(&op.strides);
                     let axes = axes.map(|(extent, stride)| Some([read(extent)?, read(stride)?]));
                     axes.collect::<Option<_>>()
@@ -148,6 +150,10 @@ mod tests {
         for (before, after) in [
             ("store %y, %index", "store %x, %index"),
             ("%x, [%rows, %two]", "%x, [%rows, %loaded]"),
+            (
+                "[%stride, %two] : tensor",
+                "[%stride, %two], offset=%two : tensor",
+            ),
         ] {
             let loaded = "%loaded = load %x, %extent : i64\n %two = ";
             let text = TILE

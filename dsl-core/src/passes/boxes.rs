@@ -395,6 +395,7 @@ fn expanded(func: &mut Func, region: Region, load: Inst) {
         base: boxed.base,
         extents: boxed.extents,
         strides: boxed.strides,
+        offset: None,
     };
     let (offsets, mask) = within(func, region, load, |builder| {
         place(builder, &tensor, &boxed.origin, shape)

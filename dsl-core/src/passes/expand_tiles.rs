@@ -83,7 +83,12 @@ pub(super) fn place(
             None => (offset, within),
         });
     }
-    sums.expect("broken invariant: a tensor has an axis")
+    let (offsets, inside) = sums.expect("broken invariant: a tensor has an axis");
+    let Some(start) = tensor.offset else {
+        return (offsets, inside);
+    };
+    let start = builder.splat(start, shape);
+    (builder.add(offsets, start), inside)
 }
 
 /// Offsets along one axis and which indices exist, with extent 1 along all others.

@@ -13,7 +13,8 @@ impl Machine<'_> {
                 let scalars = op.extents.iter().chain(&op.strides);
                 let scalars = std::iter::once(&op.base).chain(scalars);
                 let bits = scalars.map(|&value| self.values[value].scalar());
-                Ok(vec![Elements::new(bits.collect())])
+                let offset = op.offset.map_or(0, |offset| self.values[offset].scalar());
+                Ok(vec![Elements::new(bits.chain([offset]).collect())])
             }
             TensorOp::TileLoad(op) => {
                 let shape = self.shape(self.func.inst(inst).results[0]);
@@ -64,7 +65,11 @@ impl Machine<'_> {
         let number = |at: usize| tensor.get(at).cast_signed();
         let rank = shape.rank();
         let axis = |at: usize| (number(1 + at), number(1 + rank + at));
-        self.places(&axis, origin, shape)
+        let start = number(1 + 2 * rank);
+        let places = self.places(&axis, origin, shape).into_iter();
+        places
+            .map(|place| Some(place?.wrapping_add(start)))
+            .collect()
     }
 
     /// The offset of each element of a tile; `None` outside of an array with these extents and strides.

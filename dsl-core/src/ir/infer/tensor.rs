@@ -27,6 +27,9 @@ impl Rules<'_> {
         }
         self.indices("an extent", &op.extents, rank)?;
         self.indices("a stride", &op.strides, rank)?;
+        if let Some(offset) = op.offset {
+            self.expect("`offset`", self.ty(offset), Type::INDEX)?;
+        }
         Ok(Type {
             element: Element::Tensor(dtype, rank as u8),
             shape: Shape::SCALAR,

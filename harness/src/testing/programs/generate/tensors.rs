@@ -13,8 +13,10 @@ impl Generator {
             .map(|extent| self.random.between(0, 2 * extent.min(64) as i64 + 1))
             .collect();
         let (strides, length) = self.strides(&extents);
+        let offset = self.offset();
+        let length = length + offset.unwrap_or_default() as usize;
         let base = self.input(dtype, length).value;
-        let tensor = self.tensor(base, &extents, &strides);
+        let tensor = self.tensor((base, offset), &extents, &strides);
         let origin = extents.iter().map(|&extent| self.origin(extent, depth));
         let origin = origin.collect();
         let deeper = depth.saturating_sub(1);
@@ -52,8 +54,9 @@ impl Generator {
             strides[axis - 1] = strides[axis] * (extents[axis] + self.random.between(0, 1));
         }
         let length = (strides[0] * extents[0]) as usize;
-        let base = self.written(dtype, length);
-        let tensor = self.tensor(base, &extents, &strides);
+        let offset = self.offset();
+        let base = self.written(dtype, length + offset.unwrap_or_default() as usize);
+        let tensor = self.tensor((base, offset), &extents, &strides);
         let masked = self.random.one_in(3);
         let mask = masked.then(|| self.make(DType::Bool, ty.shape, 1));
         let store = op::TileStore {
@@ -82,7 +85,14 @@ impl Generator {
         (strides, last as usize + 1)
     }
 
-    fn tensor(&mut self, base: Value, extents: &[i64], strides: &[i64]) -> Value {
+    /// A tensor that begins at `offset`, if that is stated.
+    fn tensor(
+        &mut self,
+        (base, offset): (Value, Option<i64>),
+        extents: &[i64],
+        strides: &[i64],
+    ) -> Value {
+        let offset = offset.map(|offset| self.known_or_not(offset));
         let [extents, strides] = [extents, strides].map(|numbers| {
             let numbers = numbers.iter();
             numbers.map(|&number| self.known_or_not(number)).collect()
@@ -91,8 +101,15 @@ impl Generator {
             base,
             extents,
             strides,
+            offset,
         };
         self.builder.value(Op::Tensor(tensor))
+    }
+
+    /// Where a tensor begins.
+    fn offset(&mut self) -> Option<i64> {
+        let begins_later = self.random.one_in(3);
+        begins_later.then(|| self.random.between(0, 40))
     }
 
     /// A number as a constant or as an argument.
