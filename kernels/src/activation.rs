@@ -90,6 +90,25 @@ pub fn swiglu<T: Float, const BLOCK: usize>(gate: Ptr<T>, x: Ptr<T>, out: PtrMut
     store(out + offsets, value.to::<T>()).mask(mask);
 }
 
+/// The gradients of the gate and of `x`, from that of what [`swiglu`] gave. `BLOCK` elements a program.
+#[kernel(BLOCK = 1024)]
+pub fn swiglu_backward<T: Float, const BLOCK: usize>(
+    gate: Ptr<T>,
+    x: Ptr<T>,
+    gradient: Ptr<T>,
+    gate_gradient: PtrMut<T>,
+    x_gradient: PtrMut<T>,
+    n: i32,
+) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let mask = at < n;
+    let [gate, x, gradient] = [gate, x, gradient].map(|p| load(p + at).mask(mask).to::<f32>());
+    let share = sigmoid(gate);
+    let slope = share * (1.0 + gate * (1.0 - share));
+    store(gate_gradient + at, (gradient * x * slope).to::<T>()).mask(mask);
+    store(x_gradient + at, (gradient * gate * share).to::<T>()).mask(mask);
+}
+
 /// `out = activation(x)`, element by element. A setting's `block` is the elements of a program.
 pub fn launch<T: Float + Number>(
     activation: Activation,
@@ -135,6 +154,28 @@ pub fn launch_swiglu<T: Float + Number>(
     )
 }
 
+/// The gradients of the gate and of `x`. A setting's `block` is the elements of a program.
+pub fn launch_swiglu_backward<T: Float + Number>(
+    [gate, x, gradient]: [&Buffer<T>; 3],
+    [gate_gradient, x_gradient]: [&mut Buffer<T>; 2],
+    setting: &Setting,
+) -> Result<()> {
+    let n = gradient.len();
+    for len in [gate.len(), x.len(), gate_gradient.len(), x_gradient.len()] {
+        check_shape(len, &[n])?;
+    }
+    let config = swiglu_backward::Config {
+        block: setting.block_or(1024),
+        ..swiglu_backward::Config::new()
+    }
+    .scheduled(setting.schedule);
+    let (device, programs) = (gradient.device().clone(), n.div_ceil(config.block));
+    let arguments = (gate, x, gradient, gate_gradient, x_gradient, extent(n)?);
+    swiglu_backward::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, programs, arguments)
+}
+
 /// What an activation computes, in `f64`.
 pub fn reference(activation: Activation, x: &[f32]) -> Vec<f32> {
     let value = |x: f64| match activation {
@@ -169,6 +210,17 @@ fn erf_of(x: f64) -> f64 {
 pub fn swiglu_reference(gate: &[f32], x: &[f32]) -> Vec<f32> {
     let opened = reference(Activation::Silu, gate);
     opened.iter().zip(x).map(|(opened, x)| opened * x).collect()
+}
+
+/// The gradients of a gate and of `x`.
+pub fn swiglu_backward_reference(gate: f32, x: f32, gradient: f32) -> [f32; 2] {
+    let [gate, x, gradient] = [gate, x, gradient].map(f64::from);
+    let share = 1.0 / (1.0 + (-gate).exp());
+    let slope = share * (1.0 + gate * (1.0 - share));
+    [
+        (gradient * x * slope) as f32,
+        (gradient * gate * share) as f32,
+    ]
 }
 
 /// The settings worth trying.

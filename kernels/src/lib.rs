@@ -21,12 +21,25 @@
 #![warn(missing_docs)]
 
 pub mod activation;
+pub mod adamw;
+pub mod conv2d;
+pub mod cross_entropy;
 pub mod cumsum;
+pub mod dropout;
+pub mod embedding;
 pub mod gather;
+pub mod group_norm;
 pub mod histogram;
 pub mod layer_norm;
 pub mod matmul;
 pub mod mean;
+pub mod paged;
+pub mod quantise;
+pub mod rms_norm;
+pub mod rope;
+pub mod routing;
+pub mod segment_sum;
+pub mod selective_scan;
 pub mod setting;
 pub mod softmax;
 pub mod sort;
@@ -37,13 +50,28 @@ pub mod topk;
 pub mod tree;
 pub mod vector_add;
 
-pub use activation::{launch as activation, launch_swiglu as swiglu};
+pub use activation::{
+    launch as activation, launch_swiglu as swiglu, launch_swiglu_backward as swiglu_backward,
+};
+pub use adamw::launch as adamw;
+pub use conv2d::launch as conv2d;
+pub use cross_entropy::launch as cross_entropy;
 pub use cumsum::launch as cumsum;
+pub use dropout::launch as dropout;
+pub use embedding::launch as embedding;
 pub use gather::launch as gather;
+pub use group_norm::{launch as group_norm, moments as batch_moments};
 pub use histogram::launch as histogram;
 pub use layer_norm::launch as layer_norm;
 pub use matmul::launch as matmul;
 pub use mean::launch as mean;
+pub use paged::{launch as paged_decode, launch_append as paged_append};
+pub use quantise::{launch as quantise, restore as dequantise};
+pub use rms_norm::launch as add_rms_norm;
+pub use rope::launch as rope;
+pub use routing::launch as routing;
+pub use segment_sum::{embedding_backward, launch as segment_sum};
+pub use selective_scan::launch as selective_scan;
 pub use setting::Setting;
 pub use softmax::launch as softmax;
 pub use sort::launch as sort;

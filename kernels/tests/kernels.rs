@@ -1,5 +1,7 @@
 //! Each kernel against what it computes in plain Rust, and every setting against the first one.
 
+mod models;
+
 use exactile::{Array, Buffer, Device, Result, Tolerance, assert_bits_equal, compare_within};
 use exactile_kernels::layer_norm::{Inputs, Outputs};
 use exactile_kernels::{
@@ -27,7 +29,7 @@ fn zeros(len: usize) -> Buffer<f32> {
     buffer(&vec![0.0; len])
 }
 
-/// The results without a setting, which all settings tried must repeat.
+/// The results without a setting, which all settings tried must repeat, and the code of a GPU under its interpreter.
 fn run(
     space: &[Setting],
     len: usize,
@@ -40,6 +42,13 @@ fn run(
         out.spoil().expect("is written");
         launch(&mut out, setting).unwrap_or_else(|error| panic!("{setting:?}: {error}"));
         assert_bits_equal(&out.to_vec().expect("is read"), &golden);
+    }
+    // The devices of the host share its memory, so the inputs may stay where they are.
+    let mut lanes = Buffer::<f32>::zeros(&Device::lanes(), len).expect("fits");
+    for setting in [&Setting::default()].into_iter().chain(space.first()) {
+        lanes.spoil().expect("is written");
+        launch(&mut lanes, setting).unwrap_or_else(|error| panic!("lanes, {setting:?}: {error}"));
+        assert_bits_equal(&lanes.to_vec().expect("is read"), &golden);
     }
     golden
 }

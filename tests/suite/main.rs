@@ -21,6 +21,7 @@ mod grid;
 mod host_flags;
 #[cfg(feature = "nvptx")]
 mod kept;
+mod kernels;
 mod language;
 mod launch;
 mod lookup;

@@ -1,0 +1,76 @@
+//! The cross entropy of each row of scores with a class, by chunks, for any number of classes.
+
+use exactile::prelude::*;
+use exactile::{Number, Result};
+
+use crate::setting::{Setting, check_shape, extent};
+use crate::space;
+
+/// A row a program, `BLOCK` classes at a time. A class below zero has no loss.
+#[kernel(BLOCK = 1024)]
+pub fn cross_entropy<T: Float, const BLOCK: usize>(
+    x: Ptr<T>,
+    classes: Ptr<i32>,
+    losses: PtrMut<f32>,
+    columns: i32,
+) {
+    let row = x + program_id(0) * columns;
+    let class = load(classes + program_id(0));
+    let mut most = max_accumulator::<f32>([]);
+    for start in range(0, columns).step(BLOCK).stages(2) {
+        let at = start + arange(0, BLOCK);
+        most.add_masked(
+            load(row + at).mask(at < columns).to::<f32>(),
+            at < columns,
+            0,
+        );
+    }
+    let most = most.finish();
+    let mut sum = sum_accumulator::<f32>([]);
+    for start in range(0, columns).step(BLOCK).stages(2) {
+        let at = start + arange(0, BLOCK);
+        let scores = load(row + at).mask(at < columns).to::<f32>();
+        sum.add_masked(exp(scores - most), at < columns, 0);
+    }
+    let chosen = load(row + class).mask(class >= 0).to::<f32>();
+    let loss = log(sum.finish()) + most - chosen;
+    store(losses + program_id(0), select(class < 0, 0.0, loss));
+}
+
+/// `log(sum(exp(x))) - x[class]` of each row of `[rows, columns]`, in `f32`; 0 where the class is negative. A setting's
+/// `block` is the classes of a chunk.
+pub fn launch<T: Float + Number>(
+    x: &Buffer<T>,
+    classes: &Buffer<i32>,
+    losses: &mut Buffer<f32>,
+    [rows, columns]: [usize; 2],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(x.len(), &[rows, columns])?;
+    check_shape(classes.len(), &[rows])?;
+    check_shape(losses.len(), &[rows])?;
+    let config = cross_entropy::Config {
+        block: setting.block_or(1024),
+        ..cross_entropy::Config::new()
+    }
+    .scheduled(setting.schedule);
+    let device = losses.device().clone();
+    cross_entropy::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, rows, (x, classes, losses, extent(columns)?))
+}
+
+/// The loss of one row.
+pub fn reference(row: &[f32], class: i32) -> f32 {
+    let Ok(class) = usize::try_from(class) else {
+        return 0.0;
+    };
+    let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = row.iter().map(|&x| f64::from(x - most).exp()).sum();
+    (sum.ln() + f64::from(most) - f64::from(row[class])) as f32
+}
+
+/// The settings worth trying.
+pub fn space() -> Vec<Setting> {
+    space::space(&[1024, 2048, 4096], &[0], &[None], |block, _| block)
+}

@@ -1,0 +1,84 @@
+//! Rotary position embedding: the pairs of each head turn by an angle that grows with the position.
+
+use exactile::prelude::*;
+use exactile::{Number, Result};
+
+use crate::setting::{Setting, check_shape, extent};
+use crate::space;
+
+/// Which two elements of a head are a pair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pairs {
+    /// Element `i` of the first half and element `i` of the second one.
+    Halves,
+    /// Neighbours.
+    Neighbours,
+}
+
+/// A head a program, of `2 * PAIRS` elements; `NEIGHBOURS` is 1 where pairs are neighbours. The angle of pair `i` is
+/// `position * base^(-i / PAIRS)`.
+#[kernel]
+pub fn rope<T: Float, const PAIRS: usize, const NEIGHBOURS: usize>(
+    x: PtrMut<T>,
+    positions: Ptr<i32>,
+    heads: i32,
+    log2_base: f32,
+) {
+    let pair = arange(0, PAIRS);
+    let position = load(positions + program_id(0) / heads).to::<f32>();
+    let angle = position * exp2(pair.to::<f32>() * (-log2_base / PAIRS as f64));
+    let (sine, cosine) = (sin(angle), cos(angle));
+    let head = x + program_id(0) * (2 * PAIRS);
+    let first = if NEIGHBOURS == 1 { 2 * pair } else { pair };
+    let second = first + (if NEIGHBOURS == 1 { 1 } else { PAIRS });
+    let (a, b) = (
+        load(head + first).to::<f32>(),
+        load(head + second).to::<f32>(),
+    );
+    store(head + first, (a * cosine - b * sine).to::<T>());
+    store(head + second, (a * sine + b * cosine).to::<T>());
+}
+
+/// Turns the heads of `[tokens, heads, width]` in place; `width` is twice a power of two. A setting's `block` is not
+/// used.
+pub fn launch<T: Float + Number>(
+    x: &mut Buffer<T>,
+    positions: &Buffer<i32>,
+    base: f32,
+    pairs: Pairs,
+    [tokens, heads, width]: [usize; 3],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(x.len(), &[tokens, heads, width])?;
+    check_shape(positions.len(), &[tokens])?;
+    let neighbours = usize::from(pairs == Pairs::Neighbours);
+    let config = rope::Config::new(width / 2, neighbours).scheduled(setting.schedule);
+    let device = x.device().clone();
+    rope::<T>(config).determinism(setting.determinism).launch(
+        &device,
+        tokens * heads,
+        (x, positions, extent(heads)?, base.log2()),
+    )
+}
+
+/// One head at a position.
+pub fn reference(head: &[f32], position: i32, base: f32, pairs: Pairs) -> Vec<f32> {
+    let count = head.len() / 2;
+    let mut out = head.to_vec();
+    for pair in 0..count {
+        let angle = f64::from(position) * f64::from(base).powf(-(pair as f64) / count as f64);
+        let (first, second) = match pairs {
+            Pairs::Halves => (pair, pair + count),
+            Pairs::Neighbours => (2 * pair, 2 * pair + 1),
+        };
+        let (a, b) = (f64::from(head[first]), f64::from(head[second]));
+        out[first] = (a * angle.cos() - b * angle.sin()) as f32;
+        out[second] = (a * angle.sin() + b * angle.cos()) as f32;
+    }
+    out
+}
+
+/// The settings worth trying.
+pub fn space(width: usize) -> Vec<Setting> {
+    space::whole_rows(width)
+}

@@ -1,0 +1,163 @@
+//! Sums of rows by segments: what a sparse matrix, an embedding's gradient and a graph need. Each segment is one tree
+//! over its members in their order, so the bits follow no grid, and no atomics are needed.
+
+use exactile::prelude::*;
+use exactile::{Error, Number, Result};
+
+use crate::setting::{Setting, check_shape, extent};
+use crate::space;
+
+/// A segment and `COLUMNS` columns a program, `MEMBERS` members at a time: the sum of the rows `members` of `x`, each
+/// times its weight where there are weights.
+#[kernel(MEMBERS = 16, COLUMNS = 64)]
+pub fn segment_sum<T: Float, const MEMBERS: usize, const COLUMNS: usize>(
+    x: Ptr<T>,
+    starts: Ptr<i32>,
+    members: Ptr<i32>,
+    weights: Option<Ptr<T>>,
+    out: PtrMut<T>,
+    columns: i32,
+) {
+    let column = program_id(1) * COLUMNS + arange(0, COLUMNS).expand(0);
+    let (first, end) = (
+        load(starts + program_id(0)),
+        load(starts + program_id(0) + 1),
+    );
+    let mut sum = sum_accumulator::<f32>([COLUMNS]);
+    for start in range(first, end).step(MEMBERS) {
+        let at = (start + arange(0, MEMBERS)).expand(1);
+        let mask = (at < end) & (column < columns);
+        let row = load(members + at).mask(at < end).to::<i64>();
+        let mut tile = load(x + row * columns + column).mask(mask).to::<f32>();
+        if let Some(weights) = weights {
+            tile *= load(weights + at).mask(at < end).to::<f32>();
+        }
+        sum.add(tile, 0);
+    }
+    let column = column.squeeze(0);
+    let place = out + program_id(0) * columns + column;
+    store(place, sum.finish().to::<T>()).mask(column < columns);
+}
+
+/// Which rows belong to which segment: segment `i` has the members `starts[i]..starts[i + 1]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Segments<'a, T> {
+    /// Where each segment starts, and the number of all members; one more than there are segments.
+    pub starts: &'a Buffer<i32>,
+    /// The rows.
+    pub members: &'a Buffer<i32>,
+    /// What each row is multiplied by: the elements of a sparse matrix by rows.
+    pub weights: Option<&'a Buffer<T>>,
+}
+
+/// The sum of the rows of each segment, `[segments, columns]`, added in `f32` and rounded once. With weights it is the
+/// product of a sparse matrix (CSR) and a dense one. A setting's `block` is the members that are taken at a time, `width`
+/// the columns of a program.
+///
+/// # Errors
+/// A launch tells of members that are no rows when somebody waits for it.
+pub fn launch<T: Float + Number>(
+    x: &Buffer<T>,
+    segments: Segments<'_, T>,
+    out: &mut Buffer<T>,
+    columns: usize,
+    setting: &Setting,
+) -> Result<()> {
+    let count = segments.starts.len().saturating_sub(1);
+    check_shape(out.len(), &[count, columns])?;
+    if let Some(weights) = segments.weights {
+        check_shape(weights.len(), &[segments.members.len()])?;
+    }
+    let config = segment_sum::Config {
+        members: setting.block_or(16),
+        columns: setting.width_or(64),
+        ..segment_sum::Config::new()
+    }
+    .scheduled(setting.schedule);
+    let (device, grid) = (
+        out.device().clone(),
+        (count, columns.div_ceil(config.columns)),
+    );
+    let Segments {
+        starts,
+        members,
+        weights,
+    } = segments;
+    let arguments = (x, starts, members, weights, out, extent(columns)?);
+    segment_sum::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, grid, arguments)
+}
+
+/// The gradient of a table of `rows` rows of which [`crate::gather::launch`] or an embedding took those that `indices`
+/// name: for each row the sum of the gradients at its places, in their order. The places of each row are sorted on the
+/// host.
+///
+/// # Errors
+/// An index below zero or beyond the table, and those of [`launch`].
+pub fn embedding_backward<T: Float + Number>(
+    gradients: &Buffer<T>,
+    indices: &Buffer<i32>,
+    out: &mut Buffer<T>,
+    [rows, columns]: [usize; 2],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(gradients.len(), &[indices.len(), columns])?;
+    let (starts, members) = places(&indices.to_vec()?, rows)?;
+    let device = out.device().clone();
+    let segments = Segments {
+        starts: &Buffer::from_slice(&device, &starts)?,
+        members: &Buffer::from_slice(&device, &members)?,
+        weights: None,
+    };
+    launch(gradients, segments, out, columns, setting)
+}
+
+/// The places of each of `rows` numbers among `indices`, as segments.
+fn places(indices: &[i32], rows: usize) -> Result<(Vec<i32>, Vec<i32>)> {
+    let mut starts = vec![0; rows + 1];
+    for &index in indices {
+        let row = usize::try_from(index).ok().filter(|&row| row < rows);
+        let row = row.ok_or_else(|| Error::Invalid(format!("index {index} of {rows} rows")))?;
+        starts[row + 1] += 1;
+    }
+    for row in 0..rows {
+        starts[row + 1] += starts[row];
+    }
+    let mut next = starts.clone();
+    let mut members = vec![0; indices.len()];
+    for (place, &index) in (0..).zip(indices) {
+        let slot = &mut next[index as usize];
+        members[*slot as usize] = place;
+        *slot += 1;
+    }
+    Ok((starts, members))
+}
+
+/// The sum of each segment, rounded once.
+pub fn reference(
+    x: &[f32],
+    starts: &[i32],
+    members: &[i32],
+    weights: Option<&[f32]>,
+    columns: usize,
+) -> Vec<f32> {
+    let mut out = Vec::new();
+    for segment in starts.windows(2) {
+        for column in 0..columns {
+            let term = |at: i32| {
+                let weight = weights.map_or(1.0, |weights| f64::from(weights[at as usize]));
+                f64::from(x[members[at as usize] as usize * columns + column]) * weight
+            };
+            out.push((segment[0]..segment[1]).map(term).sum::<f64>() as f32);
+        }
+    }
+    out
+}
+
+/// The settings worth trying.
+pub fn space() -> Vec<Setting> {
+    space::space(&[16, 8, 32], &[64, 128], &[None], |block, width| {
+        block * width
+    })
+}

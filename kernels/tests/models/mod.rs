@@ -1,0 +1,485 @@
+//! Kernels of language models and their training against plain Rust, and three tile sizes against each other.
+
+use exactile::{Buffer, Device, F8E4M3, Result, assert_bits_equal};
+use exactile_kernels::group_norm::Affine;
+use exactile_kernels::paged::{self, Shape as Pages};
+use exactile_kernels::rope::{Pairs, reference as turned};
+use exactile_kernels::routing::{self, Routes};
+use exactile_kernels::segment_sum::{self, Segments};
+use exactile_kernels::selective_scan::{self, Inputs};
+use exactile_kernels::{
+    Setting, add_rms_norm, batch_moments, conv2d, cross_entropy, dequantise, dropout, embedding,
+    embedding_backward, group_norm, paged_append, paged_decode, quantise, rms_norm, rope,
+    swiglu_backward,
+};
+
+use super::{assert_close, buffer, numbers, run, zeros};
+
+/// Settings with these tile sizes.
+fn sizes(blocks: [usize; 3]) -> Vec<Setting> {
+    let setting = |block| Setting {
+        block,
+        ..Setting::default()
+    };
+    blocks.map(setting).to_vec()
+}
+
+/// Settings with these second extents.
+fn widths(widths: [usize; 3]) -> Vec<Setting> {
+    let setting = |width| Setting {
+        width,
+        ..Setting::default()
+    };
+    widths.map(setting).to_vec()
+}
+
+fn integers(numbers: &[i32]) -> Buffer<i32> {
+    Buffer::from_slice(&Device::cpu(), numbers).expect("fits")
+}
+
+fn read<T: exactile::Number>(buffer: &Buffer<T>) -> Vec<T> {
+    buffer.to_vec().expect("is read")
+}
+
+#[test]
+fn residuals_are_added_and_normalised() {
+    let [rows, columns] = [3, 100];
+    let (x, residual) = (numbers(rows * columns), numbers(rows * columns + 7));
+    let (residual, weight) = (&residual[7..], numbers(columns + 9));
+    let weight = &weight[9..];
+    let (x_buffer, weights) = (buffer(&x), buffer(weight));
+    let got = run(&sizes([128, 256, 512]), x.len(), |out, setting| {
+        let mut kept = buffer(residual);
+        add_rms_norm(
+            &x_buffer,
+            &mut kept,
+            &weights,
+            out,
+            1e-5,
+            [rows, columns],
+            setting,
+        )?;
+        let sums: Vec<f32> = x
+            .iter()
+            .zip(residual)
+            .map(|(x, residual)| x + residual)
+            .collect();
+        assert_bits_equal(&read(&kept), &sums);
+        Ok(())
+    });
+    for (row, got) in got.chunks(columns).enumerate() {
+        let at = row * columns..(row + 1) * columns;
+        let (_, want) = rms_norm::reference(&x[at.clone()], &residual[at], weight, 1e-5);
+        assert_close(got, &want);
+    }
+}
+
+#[test]
+fn heads_turn_by_their_position() {
+    let [tokens, heads, width] = [5, 3, 32];
+    let positions = [0, 1, 7, 100, 5000];
+    let x = numbers(tokens * heads * width);
+    for pairs in [Pairs::Halves, Pairs::Neighbours] {
+        let mut heads_of = buffer(&x);
+        let (places, shape) = (integers(&positions), [tokens, heads, width]);
+        rope(
+            &mut heads_of,
+            &places,
+            1e4,
+            pairs,
+            shape,
+            &Setting::default(),
+        )
+        .expect("runs");
+        for (head, got) in read(&heads_of).chunks(width).enumerate() {
+            let own = &x[head * width..][..width];
+            let want = turned(own, positions[head / heads], 1e4, pairs);
+            let far = got
+                .iter()
+                .zip(&want)
+                .all(|(got, want)| (got - want).abs() < 2e-3);
+            assert!(far, "{pairs:?}, head {head}: {got:?} {want:?}");
+        }
+    }
+}
+
+#[test]
+fn the_gate_has_gradients() {
+    let n = 3000;
+    let (gate, x, gradient) = (numbers(n), numbers(n + 50), numbers(n + 90));
+    let given = [buffer(&gate), buffer(&x[50..]), buffer(&gradient[90..])];
+    let [gates, xs, gradients] = &given;
+    let mut golden = Vec::new();
+    let got = run(&sizes([64, 512, 2048]), n, |out, setting| {
+        let mut other = zeros(n);
+        swiglu_backward([gates, xs, gradients], [out, &mut other], setting)?;
+        golden = read(&other);
+        Ok(())
+    });
+    for at in 0..n {
+        let want = exactile_kernels::activation::swiglu_backward_reference(
+            gate[at],
+            x[at + 50],
+            gradient[at + 90],
+        );
+        assert_close(&[got[at], golden[at]], &want);
+    }
+}
+
+#[test]
+fn classes_have_losses() {
+    let [rows, columns] = [4, 5003];
+    let x: Vec<f32> = numbers(rows * columns).iter().map(|x| x * 9.0).collect();
+    let classes = [5002, 0, -1, 1234];
+    let (scores, chosen) = (buffer(&x), integers(&classes));
+    let got = run(&sizes([256, 1024, 8192]), rows, |out, setting| {
+        cross_entropy(&scores, &chosen, out, [rows, columns], setting)
+    });
+    let want: Vec<f32> = x
+        .chunks(columns)
+        .zip(classes)
+        .map(|(row, class)| cross_entropy::reference(row, class))
+        .collect();
+    assert_close(&got, &want);
+}
+
+#[test]
+fn dropout_follows_seed_and_place() {
+    let n = 5000;
+    let x = numbers(n);
+    let given = buffer(&x);
+    let got = run(&sizes([64, 512, 4096]), n, |out, setting| {
+        dropout(&given, out, 0.25, 42, setting)
+    });
+    let kept = got.iter().zip(&x).filter(|(got, x)| {
+        assert!(**got == 0.0 || **got == dropout::reference(**x, 0.25));
+        **got != 0.0
+    });
+    assert!((3600..3900).contains(&kept.count()));
+}
+
+#[test]
+fn groups_and_columns_are_normalised() {
+    let [images, channels, pixels, groups] = [2, 6, 35, 3];
+    let (x, weight, bias) = (numbers(images * channels * pixels), numbers(6), numbers(12));
+    let (given, weights, biases) = (buffer(&x), buffer(&weight), buffer(&bias[6..]));
+    let got = run(&sizes([16, 64, 128]), x.len(), |out, setting| {
+        let affine = Affine {
+            weight: &weights,
+            bias: &biases,
+        };
+        let shape = [images, channels, pixels];
+        group_norm(&given, affine, out, (groups, 1e-5), shape, setting)
+    });
+    let own = channels / groups * pixels;
+    let mut want = Vec::new();
+    for (group, values) in x.chunks(own).enumerate() {
+        let (mean, variance) = group_norm::reference(values);
+        for (at, &value) in values.iter().enumerate() {
+            let channel = group % groups * (channels / groups) + at / pixels;
+            let normal = (f64::from(value) - mean) / (variance + 1e-5).sqrt();
+            want.push(normal as f32 * weight[channel] + bias[6 + channel]);
+        }
+    }
+    assert_close(&got, &want);
+    let [rows, columns] = [100, 40];
+    let x = numbers(rows * columns);
+    let given = buffer(&x);
+    let mut variances = Vec::new();
+    let means = run(&sizes([4, 32, 128]), columns, |out, setting| {
+        let mut squares = zeros(columns);
+        batch_moments(&given, out, &mut squares, [rows, columns], setting)?;
+        variances = read(&squares);
+        Ok(())
+    });
+    for column in 0..columns {
+        let values: Vec<f32> = x.iter().skip(column).step_by(columns).copied().collect();
+        let (mean, variance) = group_norm::reference(&values);
+        assert_close(
+            &[means[column], variances[column]],
+            &[mean as f32, variance as f32],
+        );
+    }
+}
+
+#[test]
+fn blocks_are_quantised() -> Result<()> {
+    let [blocks, block] = [37, 64];
+    let mut x = numbers(blocks * block);
+    x[..block].fill(0.0);
+    let (device, given) = (Device::cpu(), buffer(&x));
+    for setting in widths([1, 4, 32]) {
+        let (mut out, mut scales) = (Buffer::<i8>::zeros(&device, x.len())?, zeros(blocks));
+        quantise(&given, &mut out, &mut scales, [blocks, block], &setting)?;
+        for (at, own) in x.chunks(block).enumerate() {
+            let (want, scale) = quantise::reference(own);
+            assert_eq!(read(&out)[at * block..][..block], want);
+            assert_eq!(read(&scales)[at], scale);
+        }
+        let mut out = Buffer::<F8E4M3>::zeros(&device, x.len())?;
+        quantise(&given, &mut out, &mut scales, [blocks, block], &setting)?;
+        let mut again = zeros(x.len());
+        dequantise(&out, &scales, &mut again, [blocks, block], &setting)?;
+        let near = read(&again)
+            .iter()
+            .zip(&x)
+            .all(|(got, x)| (got - x).abs() <= 0.04);
+        assert!(near, "{setting:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn segments_are_summed() -> Result<()> {
+    let columns = 70;
+    let (x, weight) = (numbers(50 * columns), numbers(90));
+    let starts = [0, 0, 3, 40, 90];
+    let members: Vec<i32> = (0..90).map(|at| at * 7 % 50).collect();
+    let (rows, begins, rows_of) = (buffer(&x), integers(&starts), integers(&members));
+    let weights = buffer(&weight);
+    for weighted in [false, true] {
+        let segments = Segments {
+            starts: &begins,
+            members: &rows_of,
+            weights: weighted.then_some(&weights),
+        };
+        let got = run(&sizes([2, 16, 64]), 4 * columns, |out, setting| {
+            exactile_kernels::segment_sum(&rows, segments, out, columns, setting)
+        });
+        let weight = weighted.then_some(&weight[..]);
+        assert_close(
+            &got,
+            &segment_sum::reference(&x, &starts, &members, weight, columns),
+        );
+    }
+    let (table, indices) = (numbers(20 * columns), [3, 0, 3, 19, 3, 7]);
+    let (given, places) = (buffer(&table), integers(&indices));
+    let got = run(&sizes([16, 64, 128]), 6 * columns, |out, setting| {
+        embedding(&given, &places, out, columns, setting)
+    });
+    assert_bits_equal(&got, &embedding::reference(&table, &indices, columns));
+    let gradients = buffer(&got);
+    let sums = run(&sizes([1, 4, 16]), 20 * columns, |out, setting| {
+        embedding_backward(&gradients, &places, out, [20, columns], setting)
+    });
+    for (at, sum) in sums.iter().enumerate() {
+        let times = indices
+            .iter()
+            .filter(|&&index| index as usize == at / columns)
+            .count();
+        assert!((sum - times as f32 * table[at]).abs() < 1e-5);
+    }
+    Ok(())
+}
+
+#[test]
+fn weights_take_a_step() {
+    use exactile_kernels::adamw::{self, Step};
+    let n = 2000;
+    let (weight, gradient) = (numbers(n), numbers(n + 30));
+    let (mean, square) = (numbers(n + 60), numbers(n + 90));
+    let [mean, square] = [&mean[60..], &square[90..]];
+    let square: Vec<f32> = square.iter().map(|x| x * x).collect();
+    let step = Step {
+        rate: 0.01,
+        keep_mean: 0.9,
+        keep_square: 0.99,
+        epsilon: 1e-8,
+        decay: 0.1,
+        count: 3,
+    };
+    let gradients = buffer(&gradient[30..]);
+    let got = run(&sizes([64, 1024, 4096]), n, |out, setting| {
+        out.copy_from_slice(&weight)?;
+        let (mut means, mut squares) = (buffer(mean), buffer(&square));
+        exactile_kernels::adamw(out, &gradients, [&mut means, &mut squares], step, setting)
+    });
+    let want = |at: usize| {
+        adamw::reference(weight[at], gradient[at + 30], [mean[at], square[at]], step)[0]
+    };
+    assert_close(&got, &(0..n).map(want).collect::<Vec<_>>());
+}
+
+#[test]
+fn tokens_find_experts() -> Result<()> {
+    let [tokens, columns, chosen] = [37, 12, 2];
+    let scores = numbers(tokens * columns);
+    let (device, given) = (Device::cpu(), buffer(&scores));
+    for setting in widths([1, 8, 64]) {
+        let [mut experts, mut counts] =
+            [tokens * chosen, columns].map(|len| integers(&vec![0; len]));
+        let mut shares = Buffer::zeros(&device, tokens * chosen)?;
+        let routes = Routes {
+            experts: &mut experts,
+            shares: &mut shares,
+            counts: &mut counts,
+        };
+        exactile_kernels::routing(&given, routes, chosen, [tokens, columns], &setting)?;
+        let mut tallies = vec![0; columns];
+        for (token, row) in scores.chunks(columns).enumerate() {
+            let (want, share) = routing::reference(row, chosen);
+            assert_eq!(read(&experts)[token * chosen..][..chosen], want);
+            assert_close(&read(&shares)[token * chosen..][..chosen], &share);
+            want.iter()
+                .for_each(|&expert| tallies[expert as usize] += 1);
+        }
+        assert_eq!(read(&counts), tallies);
+    }
+    Ok(())
+}
+
+/// The rows of a head of a sequence in pages of 8 tokens of 3 heads.
+fn paged_rows(from: &[f32], pages: &[i32], head: usize, length: i32) -> Vec<Vec<f32>> {
+    let token = |token: usize| {
+        let page = pages[token / 8] as usize;
+        from[((page * 8 + token % 8) * 3 + head) * 16..][..16].to_vec()
+    };
+    (0..length as usize).map(token).collect()
+}
+
+#[test]
+fn new_tokens_attend_to_pages() {
+    let shape = Pages {
+        sequences: 2,
+        heads: 3,
+        width: 16,
+        page: 8,
+        pages: 6,
+    };
+    let (lengths, own) = ([37, 9], 2 * 3 * 16);
+    let tables: Vec<i32> = (0..12).map(|at| at * 5 % 12).collect();
+    let all = 12 * 8 * 3 * 16;
+    let (mut keys, mut values) = (buffer(&numbers(all)), buffer(&numbers(all + 11)[11..]));
+    let (new_keys, new_values) = (
+        buffer(&numbers(own + 3)[3..]),
+        buffer(&numbers(own + 5)[5..]),
+    );
+    let (pages, before) = (
+        integers(&tables),
+        integers(&lengths.map(|length| length - 1)),
+    );
+    let query = numbers(own + 70);
+    let queries = buffer(&query[70..]);
+    let places = [&pages, &before];
+    let new = [&new_keys, &new_values];
+    paged_append(
+        new,
+        [&mut keys, &mut values],
+        places,
+        shape,
+        &Setting::default(),
+    )
+    .expect("runs");
+    let ends = integers(&lengths);
+    let got = run(&sizes([2, 16, 64]), own, |out, setting| {
+        paged_decode(
+            &queries,
+            [&keys, &values],
+            [&pages, &ends],
+            out,
+            shape,
+            setting,
+        )
+    });
+    let (keys, values) = (read(&keys), read(&values));
+    for (at, got) in got.chunks(16).enumerate() {
+        let (sequence, head) = (at / 3, at % 3);
+        let rows = |from| paged_rows(from, &tables[sequence * 6..], head, lengths[sequence]);
+        let (own_keys, own_values) = (rows(&keys), rows(&values));
+        assert_eq!(
+            own_keys.last().map(Vec::as_slice),
+            Some(&read(&new_keys)[at * 16..][..16])
+        );
+        assert_close(
+            got,
+            &paged::reference(&query[70 + at * 16..][..16], &own_keys, &own_values),
+        );
+    }
+}
+
+#[test]
+fn images_are_convolved() {
+    let shape = exactile_kernels::conv2d::Shape {
+        images: 2,
+        inputs: 3,
+        outputs: 5,
+        extents: [7, 19],
+        window: [3, 5],
+    };
+    let (x, weight) = (numbers(2 * 3 * 7 * 19), numbers(5 * 3 * 15));
+    let (given, weights) = (buffer(&x), buffer(&weight));
+    let got = run(&sizes([8, 16, 64]), 2 * 5 * 7 * 19, |out, setting| {
+        conv2d(&given, &weights, out, shape, setting)
+    });
+    assert_close(&got, &conv2d::reference(&x, &weight, shape));
+}
+
+#[test]
+fn states_follow_time() {
+    let ([sequences, steps, channels], states) = ([2, 50, 3], 4);
+    let count = sequences * steps * channels;
+    let (x, delta) = (numbers(count), numbers(count + 5));
+    let delta: Vec<f32> = delta[5..].iter().map(|x| x.abs()).collect();
+    let a: Vec<f32> = numbers(channels * states)
+        .iter()
+        .map(|x| -x.abs())
+        .collect();
+    let (b, c) = (
+        numbers(sequences * steps * states),
+        numbers(sequences * steps * states + 9),
+    );
+    let c = &c[9..];
+    let given = [&x, &delta, &a, &b].map(|x| buffer(x));
+    let reads = buffer(c);
+    let got = run(&sizes([4, 16, 64]), count, |out, setting| {
+        let [x, deltas, a, b] = &given;
+        let inputs = Inputs {
+            x,
+            deltas,
+            a,
+            b,
+            c: &reads,
+        };
+        exactile_kernels::selective_scan(inputs, out, states, [sequences, steps, channels], setting)
+    });
+    for sequence in 0..sequences {
+        for channel in 0..channels {
+            let own = |from: &[f32]| -> Vec<f32> {
+                let at = |time| from[(sequence * steps + time) * channels + channel];
+                (0..steps).map(at).collect()
+            };
+            let part = sequence * steps * states..(sequence + 1) * steps * states;
+            let rates = &a[channel * states..][..states];
+            let want = selective_scan::reference(
+                &own(&x),
+                &own(&delta),
+                rates,
+                &b[part.clone()],
+                &c[part],
+            );
+            assert_close(&own(&got), &want);
+        }
+    }
+}
+
+/// What a tuner chooses from is not empty.
+#[test]
+fn spaces_hold_settings() {
+    let spaces = [
+        cross_entropy::space(),
+        dropout::space(),
+        embedding::space(),
+        group_norm::space(),
+        group_norm::moments_space(),
+        conv2d::space(),
+        segment_sum::space(),
+        rms_norm::space([3, 100]),
+        quantise::space(64),
+        routing::space(12),
+        paged::space(16),
+        selective_scan::space(4),
+        exactile_kernels::adamw::space(),
+        exactile_kernels::rope::space(32),
+    ];
+    assert!(spaces.iter().all(|space| !space.is_empty()));
+}
