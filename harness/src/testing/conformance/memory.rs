@@ -5,7 +5,7 @@ use exactile::{Comparable, Determinism, Number, Result};
 
 use super::each;
 use super::judge::{Judge, expect, expect_near};
-use super::wide::{Wide, modest, numbers};
+use super::wide::{Wide, modest, numbers, pair};
 
 #[kernel]
 fn masked<T: Element, const N: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, count: i32) {
@@ -235,5 +235,53 @@ fn float_sums_on<T: Float + AtomicAdd + Number>(judge: &mut Judge<'_>) -> Result
 pub(super) fn atomics(judge: &mut Judge<'_>) -> Result<()> {
     each!(combined_on(judge): i32 u32 i64 u64);
     each!(float_sums_on(judge): f32 f64);
+    Ok(())
+}
+
+#[kernel]
+fn fetched<T: AtomicInt, const N: usize>(x: Ptr<T>, y: PtrMut<T>, out: PtrMut<T>) {
+    let at = program_id(0) * N + arange(0, N);
+    let (value, own) = (load(x + at), y + at);
+    let total = N * num_programs(0);
+    store(out + at, atomic_fetch_add(own, value));
+    store(out + total + at, atomic_fetch_max(own, value));
+    store(out + total * 2 + at, atomic_exchange(own, value));
+    let swapped = atomic_compare_exchange(own, value, value + value);
+    store(out + total * 3 + at, swapped);
+    // What an atomic gave is the place of the next access.
+    let place = (swapped - value).to::<i64>() + at;
+    store(out + total * 4 + place, load(own));
+}
+
+fn fetched_on<T: AtomicInt + Number>(judge: &mut Judge<'_>) -> Result<()> {
+    for n in [4, 16, 128] {
+        let (x, y) = (numbers::<T>(3 * n, 9), modest::<T>(3 * n, 10));
+        let what = format!("atomics with results of {n} {}", T::DTYPE);
+        let found = judge.same(&what, &[1], |way| {
+            let (given, mut held) = (way.given(&x)?, way.given(&y)?);
+            let mut out = way.room::<T>(15 * n)?;
+            let config = fetched::Config::new(n).scheduled(way.schedule);
+            fetched::<T>(config)
+                .determinism(Determinism::NotGuaranteed)
+                .run(&way.device, 3, (&given, &mut held, &mut out))?;
+            Ok(vec![out.to_array()?, held.to_array()?])
+        })?;
+        let add = |a: T, b: T| -> T { pair(Wide::of(a), Wide::of(b), |a, b| a + b, |a, _| a).to() };
+        let most = |a: T, b: T| -> T { pair(Wide::of(a), Wide::of(b), i128::max, |a, _| a).to() };
+        let both = || x.iter().zip(&y).map(|(&x, &y)| (x, y));
+        let mut want = y.clone();
+        want.extend(both().map(|(x, y)| add(y, x)));
+        want.extend(both().map(|(x, y)| most(add(y, x), x)));
+        want.extend(&x);
+        want.extend(x.iter().map(|&x| add(x, x)));
+        expect(&what, &found[0], &want)?;
+        expect(&what, &found[1], &want[12 * n..])?;
+    }
+    Ok(())
+}
+
+/// Atomics that give what memory held, an address for each element.
+pub(super) fn fetches(judge: &mut Judge<'_>) -> Result<()> {
+    each!(fetched_on(judge): i32 u32 i64 u64);
     Ok(())
 }

@@ -99,6 +99,7 @@ checks! {
     "masks": "all types", "bits", memory::masks;
     "buffers and strides": "f32, i16", "bits", memory::places;
     "atomics": "i32, u32, i64, u64, f32, f64", "bits", memory::atomics;
+    "atomics with results": "i32, u32, i64, u64", "bits", memory::fetches;
     "branches": "i32", "bits", control::ifs;
     "loops": "i64", "bits", control::iterations;
     "pipelines": "f32", "bits", control::pipelines;

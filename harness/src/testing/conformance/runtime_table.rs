@@ -33,7 +33,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_line_info: test_use_name_loc_as_prefix, test_map_elementwise_has_lineinfo, test_line_and_column_numbers, test_while_block_arg_carries_init_handle_loc",
                 Elsewhere("tests/filetests/text"),
             ),
-            ("test_subprocess: test_print", NotYet("device_print")),
+            (
+                "test_subprocess: test_print",
+                Elsewhere("tests/suite/print.rs"),
+            ),
             (
                 "test_reproducer: test_triton_reproducer_path",
                 Elsewhere("src/shown.rs"),
@@ -67,7 +70,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_matmul: test_i4_m_minor_join_bk16_matmul",
-                NotYet("packed int4"),
+                NotYet("a product of this form; `unpack_int4` is there"),
             ),
             (
                 "test_pipeliner: test_pipeline_matmul, test_tma_load_unaligned_stage_size",

@@ -96,10 +96,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             ("test_atomic_rmw", Runs("atomics")),
             ("test_atomic_rmw_predicate", Runs("atomics")),
-            (
-                "test_tensor_atomic_rmw",
-                NotYet("atomics that give the old number"),
-            ),
+            ("test_tensor_atomic_rmw", Runs("atomics with results")),
             (
                 "test_tensor_atomic_add_non_exclusive_offset",
                 Runs("atomics"),
@@ -112,7 +109,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_atomic_cas, test_tensor_atomic_cas",
-                NotYet("compare-and-swap"),
+                Runs("atomics with results"),
             ),
             (
                 "test_atomic_poll*",
@@ -132,7 +129,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_atomic_use_result",
-                NotYet("atomics that give the old number"),
+                Runs("atomics with results"),
             ),
         ],
     ),
