@@ -173,6 +173,13 @@ def reduced_atanh(z):
     return (2 * mp.atanh(s) / s - 2) / z
 
 
+def reduced_atanh_twice(z):
+    """(atanh(s) / s - 1 - z / 3) / z^2 with z = s^2."""
+    if z < mp.mpf("1e-8"):
+        return mp.mpf(1) / 5 + z / 7 + z * z / 9
+    return (reduced_atanh(z) / 2 - mp.mpf(1) / 3) / z
+
+
 def reduced_erf(z):
     """erf(x) / x - 1 with z = x^2."""
     if z < mp.mpf("1e-12"):
@@ -342,12 +349,20 @@ def main():
     table("SIN_SINGLE", "(sin(x) / x - 1) / z with z = x^2 for |x| up to 0.82", "f32", sine)
     cosine = (reduced_cos, lambda z: z * z / mp.cos(mp.sqrt(z)), range(3), *angle)
     table("COS_SINGLE", "(cos(x) - 1 + z / 2) / z^2 with z = x^2 for |x| up to 0.82", "f32", cosine)
+    sine = (reduced_sin, odd(reduced_sin), range(7), 0, mp.mpf("0.8") ** 2)
+    table("SIN_DOUBLE", "(sin(x) / x - 1) / z with z = x^2 for |x| up to 0.8", "f64", sine)
+    cosine = (reduced_cos, lambda z: z * z / mp.cos(mp.sqrt(z)), range(6), 0, mp.mpf("0.8") ** 2)
+    table("COS_DOUBLE", "(cos(x) - 1 + z / 2) / z^2 with z = x^2 for |x| up to 0.8", "f64", cosine)
     sinh = (reduced_sinh, odd(reduced_sinh), range(4), 0, 1)
     table("SINH_SINGLE", "(sinh(x) / x - 1) / z with z = x^2 for |x| up to 1", "f32", sinh)
     asin = (reduced_asin, odd(reduced_asin), range(7), 0, mp.mpf(1) / 4)
     table("ASIN_DOUBLE", "(asin(x) / x - 1) / z with z = x^2 for |x| up to 1/2", "f64", asin)
     atan = (reduced_atan, odd(reduced_atan), range(12), 0, 1)
     table("ATAN_DOUBLE", "(atan(x) / x - 1) / z with z = x^2 for |x| up to 1", "f64", atan)
+    atan = (reduced_atan, odd(reduced_atan), range(20), 0, 1)
+    table("ATAN_LONG", "(atan(x) / x - 1) / z with z = x^2 for |x| up to 1", "f64", atan)
+    atanh = (reduced_atanh_twice, lambda z: z * z, range(8), 0, largest_z)
+    table("ATANH_LONG", "(atanh(s) / s - 1 - z / 3) / z^2 with z = s^2 for |s| up to 0.1716", "f64", atanh)
     erfc = (reduced_erfc, lambda s: 1 / reduced_erfc(s), range(13), -1, mp.mpf("0.56"))
     table("ERFC_DOUBLE", "(1 + 2 x) e^(x^2) erfc(x) in (x - 3) / (x + 3) for x from 0 to 10.25", "f64", erfc)
     erfinv = (reduced_erfinv, lambda w: 1 / reduced_erfinv(w), range(14), 0, 5)

@@ -3,7 +3,7 @@
 use exactile::DType;
 use exactile::prelude::*;
 use exactile_core::random::Random;
-use exactile_core::semantics::oracle::ulp_error;
+use exactile_core::semantics::oracle::{self, ulp_error};
 
 use super::language::{devices, upload};
 
@@ -162,5 +162,111 @@ fn literals_stand_on_either_side() {
             .run(&device, 1, (-6.75, &mut out))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), [-0.75, 0.75, 0.0]);
+    }
+}
+
+#[kernel]
+fn long_pairs(x: Ptr<f64>, y: Ptr<f64>, out: PtrMut<f64>, count: i64) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let (x, y) = (load(x + at), load(y + at));
+    let found = [pow(x, y), atan2(x, y), hypot(x, y)];
+    for (row, found) in found.into_iter().enumerate() {
+        store(out + at + count * row as i64, found);
+    }
+}
+
+/// Any bits, moderate numbers, numbers near 1 with great exponents, and special ones.
+fn long_arguments(count: usize) -> [Vec<f64>; 2] {
+    let mut random = Random::new(11);
+    let special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        5e-324,
+        2.5,
+        -3.0,
+        f64::MAX,
+    ];
+    let numbers = (0..count).map(|at| {
+        let mut moderate = |range: u64| {
+            let bits = random.bits();
+            let exponent = 1023 - range / 2 + (bits >> 56) % range;
+            f64::from_bits(bits & (u64::MAX >> 12) | (bits & 1) << 63 | exponent << 52)
+        };
+        let (x, y) = (moderate(60), moderate(16));
+        match at % 6 {
+            0 => (f64::from_bits(random.bits()), f64::from_bits(random.bits())),
+            1 => (x, y),
+            2 => (x.abs(), y / x.abs().log2() * 30.0),
+            3 => (1.0 + y * 1e-6, x),
+            4 => (x, x * (1.0 + y * 1e-3)),
+            _ => (
+                special[at / 6 % 11],
+                if at % 4 == 1 {
+                    special[at / 66 % 11]
+                } else {
+                    y
+                },
+            ),
+        }
+    });
+    let (x, y) = numbers.unzip();
+    [x, y]
+}
+
+#[test]
+fn errors_of_long_numbers_stay_within_what_is_stated() {
+    let [x, y] = long_arguments(BLOCK * 64);
+    let count = x.len();
+    let mut results: Vec<Vec<f64>> = Vec::new();
+    for (device, count) in [(Device::cpu(), count), (Device::lanes(), BLOCK)] {
+        let (a, b) = (upload(&device, &x[..count]), upload(&device, &y[..count]));
+        let mut out = Buffer::<f64>::zeros(&device, 3 * count).expect("fits");
+        long_pairs(long_pairs::Config::new())
+            .run(&device, count / BLOCK, (&a, &b, &mut out, count as i64))
+            .expect("runs");
+        results.push(out.to_vec().expect("reads"));
+    }
+    type Host = fn(f64, f64) -> f64;
+    type Long = fn(f64, f64) -> oracle::Wide;
+    let functions: [(Host, Long, f64); 3] = [
+        (f64::powf, oracle::pairs::pow, 1.0),
+        (f64::atan2, oracle::pairs::atan2, 1.1),
+        (f64::hypot, oracle::pairs::hypot, 1.0),
+    ];
+    for (row, (host, long, most)) in functions.into_iter().enumerate() {
+        let mut worst = [(0.0, 0.0, 0.0); 2];
+        for (at, (&x, &y)) in x.iter().zip(&y).enumerate() {
+            let (found, want) = (results[0][row * count + at], host(x, y));
+            if at < BLOCK {
+                let other = results[1][row * BLOCK + at];
+                let same = other.to_bits() == found.to_bits() || other.is_nan() && found.is_nan();
+                assert!(same, "{row} of {x:e} and {y:e}");
+            }
+            if want == 0.0 {
+                let same = found.is_sign_negative() == want.is_sign_negative();
+                assert!(same, "{row} of {x:e} and {y:e}");
+            }
+            // Elsewhere the oracle loses its low parts, and the host's library is near enough.
+            let is_moderate = [x, y, want]
+                .iter()
+                .all(|it| (1e-250..1e250).contains(&it.abs()));
+            let is_judged = is_moderate && (row > 0 || x > 0.0);
+            let (high, low) = match is_judged.then(|| long(x, y)) {
+                Some(value) => (value.high, value.low),
+                None => (want, 0.0),
+            };
+            let error = ulp_error(DType::F64, found.to_bits(), high, low).expect("a float");
+            let worst = &mut worst[usize::from(!is_judged)];
+            if error > worst.0 {
+                *worst = (error, x, y);
+            }
+        }
+        println!("{row}: {worst:?}");
+        assert!(worst[0].0 <= most && worst[1].0 <= 2.0, "{row}: {worst:?}");
     }
 }

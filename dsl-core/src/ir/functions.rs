@@ -19,9 +19,9 @@ macro_rules! for_each_function_family {
                 /// 2^x. At most 1 ulp off in `f32`.
                 Exp2 "exp2" exp2 Float function = exponential::EXP2;
                 /// 10^x. At most 1 ulp off.
-                Exp10 "exp10" exp10 SingleFloat function = exponential::EXP10;
-                /// e^x - 1, without loss near 0; keeps -0. At most 1 ulp off.
-                Expm1 "expm1" expm1 SingleFloat function = exponential::EXPM1;
+                Exp10 "exp10" exp10 SingleFloat function = power_of_ten::EXP10;
+                /// e^x - 1, without loss near 0; keeps -0. At most 1 ulp off, 1.1 in `f64`.
+                Expm1 "expm1" expm1 Float function = exponential::EXPM1;
                 /// Natural logarithm; of zero -inf, of a negative number NaN. At most 1 ulp off in
                 /// `f32`.
                 Log "log" log Float function = logarithm::LOG;
@@ -31,7 +31,7 @@ macro_rules! for_each_function_family {
                 /// `f32`.
                 Log2 "log2" log2 Float function = logarithm::LOG2;
                 /// Logarithm to base 10; of zero -inf, of a negative number NaN. At most 1.1 ulp off.
-                Log10 "log10" log10 SingleFloat function = logarithm::LOG10;
+                Log10 "log10" log10 Float function = logarithm::LOG10;
                 /// 1 / sqrt(x) by two correctly rounded operations; of +-0 +-inf.
                 Rsqrt "rsqrt" rsqrt Float function = root::RSQRT;
                 /// 1 / (1 + e^-x), without loss for very negative x. At most 1 ulp off in `f32`.
@@ -58,8 +58,8 @@ macro_rules! for_each_function_family {
                 Acos "acos" acos SingleFloat function = inverse::ACOS;
                 /// Inverse of the tangent, from -pi/2 to pi/2; keeps -0. At most 0.51 ulp off, computed in `f64`.
                 Atan "atan" atan SingleFloat function = inverse::ATAN;
-                /// Cube root; keeps -0. At most 0.5001 ulp off, computed in `f64`.
-                Cbrt "cbrt" cbrt SingleFloat function = root::CBRT;
+                /// Cube root; keeps -0. At most 0.5001 ulp off, computed in `f64`, and 0.51 in `f64`.
+                Cbrt "cbrt" cbrt Float function = root::CBRT;
                 /// The nearest integer, of two the even one; keeps the sign of a zero result and infinities. Exact.
                 Round "round" round Float function = rounding::ROUND;
                 /// The nearest integer, of two the one farther from zero; keeps the sign of a zero result and
@@ -77,11 +77,11 @@ macro_rules! for_each_function_family {
                 /// `f64`.
                 Tgamma "tgamma" tgamma SingleFloat function = gamma::TGAMMA;
                 /// Sine of an angle in radians; of infinities NaN. At most 1 ulp off for every number.
-                Sin "sin" sin SingleFloat function = trigonometric::SIN;
+                Sin "sin" sin Float function = trigonometric::SIN;
                 /// Cosine of an angle in radians; of infinities NaN. At most 1 ulp off for every number.
-                Cos "cos" cos SingleFloat function = trigonometric::COS;
+                Cos "cos" cos Float function = trigonometric::COS;
                 /// Tangent of an angle in radians; of infinities NaN. At most 1 ulp off for every number.
-                Tan "tan" tan SingleFloat function = trigonometric::TAN;
+                Tan "tan" tan Float function = trigonometric::TAN;
             }
             /// A device's own function: deterministic on one device, not promised to equal another.
             Approximate Approximate { x } {

@@ -75,32 +75,31 @@ fn pair<A: Elementwise<B>, B>(
     }))
 }
 
-/// `x^y`, element by element, with the special values of C's `pow`. Computed in `f64` and rounded: at most 0.5001
-/// ulp off.
+/// `x^y`, element by element, with the special values of C's `pow`. At most 0.5001 ulp off, and 1 ulp in `f64`.
 #[track_caller]
 pub fn pow<A, B>(x: A, y: B) -> A::Output
 where
-    A: Elementwise<B, Output: DeviceValue<Element: SingleFloat>>,
+    A: Elementwise<B, Output: DeviceValue<Element: Float>>,
 {
     pair("pow", pairs::pow, x, y)
 }
 
 /// The angle from the positive axis of `x` to the point, from -pi to pi, in radians, with the special values of C's
-/// `atan2`. Computed in `f64` and rounded: at most 0.5003 ulp off.
+/// `atan2`. At most 0.5003 ulp off, and 1.1 ulp in `f64`.
 #[track_caller]
 pub fn atan2<A, B>(y: A, x: B) -> A::Output
 where
-    A: Elementwise<B, Output: DeviceValue<Element: SingleFloat>>,
+    A: Elementwise<B, Output: DeviceValue<Element: Float>>,
 {
     pair("atan2", pairs::atan2, y, x)
 }
 
-/// `sqrt(x^2 + y^2)`, element by element; infinite where either is. Computed in `f64` and rounded: at most
-/// 0.5001 ulp off.
+/// `sqrt(x^2 + y^2)`, element by element; infinite where either is. At most 0.5001 ulp off, and
+/// 1 ulp in `f64`.
 #[track_caller]
 pub fn hypot<A, B>(x: A, y: B) -> A::Output
 where
-    A: Elementwise<B, Output: DeviceValue<Element: SingleFloat>>,
+    A: Elementwise<B, Output: DeviceValue<Element: Float>>,
 {
     pair("hypot", pairs::hypot, x, y)
 }

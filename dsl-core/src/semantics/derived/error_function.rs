@@ -20,6 +20,7 @@ pub(super) const ERF: Meaning = Meaning {
         max_ulp: 0.9499,
     }),
     max_ulp: 1.0851,
+    sampled: false,
     values: Some(|_| (-1.0, 1.0)),
     special: &[
         (0.0, 0.0),

@@ -1,4 +1,4 @@
-//! exp, exp2, exp10, expm1, and what follows from exp: sigmoid and tanh.
+//! exp, exp2, expm1, and what follows from exp: sigmoid and tanh.
 //!
 //! `x = n ln 2 + r` with `n` an integer (W. J. Cody and W. Waite, Software Manual for the
 //! Elementary Functions, 1980), `e^r = 1 + r + r^2 EXP(r)`, then `2^n` by two exact factors, so
@@ -23,6 +23,7 @@ pub(super) const EXP: Meaning = Meaning {
         max_ulp: 1.0,
     }),
     max_ulp: 0.8914,
+    sampled: false,
     values: Some(powers),
     special: &[
         (0.0, 1.0),
@@ -44,6 +45,7 @@ pub(super) const EXP2: Meaning = Meaning {
         max_ulp: 1.0,
     }),
     max_ulp: 0.8785,
+    sampled: false,
     values: Some(powers),
     special: &[
         (0.0, 1.0),
@@ -72,6 +74,7 @@ pub(super) const SIGMOID: Meaning = Meaning {
         max_ulp: 1.0,
     }),
     max_ulp: 0.863,
+    sampled: false,
     values: Some(|_| (0.0, 1.0)),
     special: &[
         (0.0, 0.5),
@@ -93,6 +96,7 @@ pub(super) const TANH: Meaning = Meaning {
         max_ulp: 0.9775,
     }),
     max_ulp: 0.8912,
+    sampled: false,
     values: Some(|_| (-1.0, 1.0)),
     special: &[
         (0.0, 0.0),
@@ -106,6 +110,10 @@ pub(super) const TANH: Meaning = Meaning {
 /// By the device's exp2 it would lose all digits near zero.
 pub(super) const EXPM1: Meaning = Meaning {
     values: Some(|_| (-1.0, INF)),
+    double: Some(Double {
+        reference: |x| wide::expm1(Wide::new(x.max(-200.0))),
+        max_ulp: 1.1,
+    }),
     ..Meaning::single(
         expm1,
         f64::exp_m1,
@@ -116,24 +124,6 @@ pub(super) const EXPM1: Meaning = Meaning {
             (INF, INF),
             (-INF, -1.0),
             (-1e30, -1.0),
-        ],
-    )
-};
-
-pub(super) const EXP10: Meaning = Meaning {
-    values: Some(|_| (0.0, INF)),
-    ..Meaning::single(
-        exp10,
-        |x| wide::power(wide::LN_10.mul(Wide::new(x.clamp(-400.0, 400.0)))).high,
-        1.0,
-        &[
-            (0.0, 1.0),
-            (-0.0, 1.0),
-            (INF, INF),
-            (-INF, 0.0),
-            (1.0, 10.0),
-            (1e30, INF),
-            (-1e30, 0.0),
         ],
     )
 };
@@ -161,7 +151,7 @@ const fn exp_limits(format: Format) -> (f64, f64) {
 }
 
 /// As [`exp_limits`], for `2^x`.
-const fn exp2_limits(format: Format) -> (f64, f64) {
+pub(super) const fn exp2_limits(format: Format) -> (f64, f64) {
     let greatest = match format {
         Format::Single => 129.0,
         Format::Double => 1025.0,
@@ -170,7 +160,7 @@ const fn exp2_limits(format: Format) -> (f64, f64) {
 }
 
 /// An argument within limits. NaN stays NaN, and the power is NaN then, whatever became of its factors.
-fn limited(formula: &mut Formula<'_>, x: Value, (least, greatest): (f64, f64)) -> Value {
+pub(super) fn limited(formula: &mut Formula<'_>, x: Value, (least, greatest): (f64, f64)) -> Value {
     let x = formula.at_least(x, least);
     formula.at_most(x, greatest)
 }
@@ -398,7 +388,8 @@ const fn sigmoid_limits(format: Format) -> f64 {
 
 /// `e^x - 1` as `2 ((2^(n-1) - 1/2) + 2^(n-1) (e^rest - 1))`.
 fn expm1(formula: &mut Formula<'_>, x: Value) -> Value {
-    let limited = limited(formula, x, (-20.0, 88.8));
+    let (limits, tiny) = expm1_limits(formula.format);
+    let limited = limited(formula, x, limits);
     let log2_e = formula.constant(LOG2_E_HIGH);
     let rounded = formula.rounded_less(limited, log2_e, 1);
     let reduced = rest(formula, limited, rounded, 1.0);
@@ -419,8 +410,19 @@ fn expm1(formula: &mut Formula<'_>, x: Value) -> Value {
     let result = formula.add(sum, sum);
     // Below expm1(x) is x to the last bit; this also keeps -0.
     let magnitude = formula.abs(x);
-    let is_tiny = formula.compare(CompareOp::Lt, magnitude, 2f64.powi(-26));
+    let is_tiny = formula.compare(CompareOp::Lt, magnitude, tiny);
     formula.select(is_tiny, x, result)
+}
+
+/// Below the first argument `e^x - 1` is -1, beyond the second it is infinite; below a magnitude it is its argument.
+const fn expm1_limits(format: Format) -> ((f64, f64), f64) {
+    match format {
+        Format::Single => ((-20.0, 88.8), 0.000_000_014_901_161_193_847_656),
+        Format::Double => (
+            (-40.0, 709.9),
+            0.000_000_000_000_000_027_755_575_615_628_914,
+        ),
+    }
 }
 
 /// `e^x / 4` as a sum of two numbers, and `e^-x / 4`, for `x` that is not negative.
@@ -440,39 +442,6 @@ pub(super) fn quarter_exp(formula: &mut Formula<'_>, x: Value) -> (Pair, Value) 
     let inverse = formula.div(sixteenth, high);
     (Pair { high, low }, inverse)
 }
-
-/// `10^x`, with `x = n log10 2 + rest`, as `2^n e^(rest ln 10)`.
-fn exp10(formula: &mut Formula<'_>, x: Value) -> Value {
-    let x = limited(formula, x, (-57.4, 38.9));
-    let scaling = formula.scaling(x);
-    let log2_10 = formula.number(std::f64::consts::LOG2_10);
-    let rounded = formula.rounded(scaling, x, Some(log2_10));
-    let log10_2 = formula.number(-LOG10_2_HIGH);
-    let log10_2_low = formula.number(LOG10_2_HIGH - std::f64::consts::LOG10_2);
-    // Exact, as in `rest`.
-    let high = formula.fma(rounded.whole, log10_2, x);
-    let rest = formula.fma(rounded.whole, log10_2_low, high);
-    let lost = formula.sub(high, rest);
-    let tail = formula.fma(rounded.whole, log10_2_low, lost);
-    let ln_10 = formula.number(std::f64::consts::LN_10);
-    let ln_10_single = f64::from(std::f64::consts::LN_10 as f32);
-    let ln_10_low = formula.number(std::f64::consts::LN_10 - ln_10_single);
-    let power = formula.mul(rest, ln_10);
-    let negated = formula.neg(power);
-    let lost = formula.fma(rest, ln_10, negated);
-    let lost = formula.fma(rest, ln_10_low, lost);
-    let lost = formula.fma(tail, ln_10, lost);
-    let series = formula.polynomial(coefficients::EXP, power);
-    let square = formula.mul(power, power);
-    let curve = formula.fma(series, square, lost);
-    let less_one = formula.add(power, curve);
-    let one = formula.number(1.0);
-    let power = formula.add(one, less_one);
-    formula.scale(power, rounded.power)
-}
-
-/// log10 2 in 24 bits.
-const LOG10_2_HIGH: f64 = 0.301_029_980_182_647_7;
 
 /// From the first magnitude on tanh is 1; below the second it is its argument.
 const fn tanh_limits(format: Format) -> (f64, f64) {

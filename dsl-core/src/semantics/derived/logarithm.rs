@@ -26,6 +26,7 @@ pub(super) const LOG: Meaning = Meaning {
         max_ulp: 0.7915,
     }),
     max_ulp: 0.8823,
+    sampled: false,
     values: None,
     special: &[
         (1.0, 0.0),
@@ -54,6 +55,7 @@ pub(super) const LOG1P: Meaning = Meaning {
         max_ulp: 0.8245,
     }),
     max_ulp: 0.8823,
+    sampled: false,
     values: None,
     special: &[
         (0.0, 0.0),
@@ -75,6 +77,7 @@ pub(super) const LOG2: Meaning = Meaning {
         max_ulp: 1.1676,
     }),
     max_ulp: 0.9632,
+    sampled: false,
     values: None,
     special: &[
         (1.0, 0.0),
@@ -86,24 +89,30 @@ pub(super) const LOG2: Meaning = Meaning {
     ],
 };
 
-pub(super) const LOG10: Meaning = Meaning::single(
-    log10,
-    f64::log10,
-    1.1,
-    &[
-        (1.0, 0.0),
-        (0.0, -INF),
-        (-0.0, -INF),
-        (INF, INF),
-        (-1.0, NAN),
-        (-INF, NAN),
-    ],
-);
+pub(super) const LOG10: Meaning = Meaning {
+    double: Some(Double {
+        reference: wide::log10,
+        max_ulp: 1.1,
+    }),
+    ..Meaning::single(
+        log10,
+        f64::log10,
+        1.1,
+        &[
+            (1.0, 0.0),
+            (0.0, -INF),
+            (-0.0, -INF),
+            (INF, INF),
+            (-1.0, NAN),
+            (-INF, NAN),
+        ],
+    )
+};
 
 /// `x = 2^exponent (1 + fraction)`.
-struct Scaled {
-    exponent: Value,
-    fraction: Value,
+pub(super) struct Scaled {
+    pub(super) exponent: Value,
+    pub(super) fraction: Value,
 }
 
 /// Natural logarithm.
@@ -197,18 +206,15 @@ pub(super) fn log2(formula: &mut Formula<'_>, x: Value) -> Value {
 /// Logarithm to base 10.
 fn log10(formula: &mut Formula<'_>, x: Value) -> Value {
     let scaled = scale(formula, x);
-    let log10_e = std::f64::consts::LOG10_E;
-    let unit = formula.number(log10_e);
-    let unit_low = formula.number(log10_e - f64::from(log10_e as f32));
+    let unit = formula.number(std::f64::consts::LOG10_E);
+    let unit_low = formula.number(log10_e_low(formula.format));
     let log10_2 = formula.number(LOG10_2_SHORT);
-    let log10_2_low = formula.number(std::f64::consts::LOG10_2 - LOG10_2_SHORT);
+    let log10_2_low = formula.number(LOG10_2_LOW);
     let linear = formula.mul(scaled.fraction, unit);
     let negated = formula.neg(linear);
     let linear_low = formula.fma(scaled.fraction, unit, negated);
     let linear_low = formula.fma(scaled.fraction, unit_low, linear_low);
-    let square = formula.mul(scaled.fraction, scaled.fraction);
-    let coefficients = LOG10_SINGLE.iter().map(|&c| f64::from(c));
-    let series = formula.horner(coefficients, scaled.fraction);
+    let curve = curve(formula, scaled.fraction, LOG10_SINGLE);
     // Exact: the constant has 15 bits.
     let whole = formula.mul(scaled.exponent, log10_2);
     let high = formula.add(whole, linear);
@@ -216,13 +222,28 @@ fn log10(formula: &mut Formula<'_>, x: Value) -> Value {
     let lost = formula.add(lost, linear);
     let low = formula.fma(scaled.exponent, log10_2_low, linear_low);
     let low = formula.add(low, lost);
-    let low = formula.fma(series, square, low);
+    let low = match curve {
+        Curve::Product(series, square) => formula.fma(series, square, low),
+        Curve::Whole(curve) => formula.fma(curve, unit, low),
+    };
     let result = formula.add(high, low);
     special(formula, x, result)
 }
 
 /// log10 2 in 15 bits.
 const LOG10_2_SHORT: f64 = 0.301_025_390_625;
+
+/// What that lacks.
+const LOG10_2_LOW: f64 = 4.605_038_981_195_214e-6;
+
+/// What log10 e rounded to the format lacks.
+fn log10_e_low(format: Format) -> f64 {
+    let log10_e = std::f64::consts::LOG10_E;
+    match format {
+        Format::Single => log10_e - f64::from(log10_e as f32),
+        Format::Double => 1.098_319_650_216_765e-17,
+    }
+}
 
 /// Bits of the least significand `1 + f`: 2/3, and sqrt(1/2) where `f / (2 + f)` must be small.
 const fn least_bits(format: Format) -> u64 {
@@ -239,7 +260,8 @@ fn least_power(format: Format) -> f64 {
     literal.float().expect("broken invariant: a float")
 }
 
-fn scale(formula: &mut Formula<'_>, x: Value) -> Scaled {
+/// The exponent and the fraction of a positive number.
+pub(super) fn scale(formula: &mut Formula<'_>, x: Value) -> Scaled {
     let format = formula.format;
     let places = format.significand();
     let (least_normal, up) = match format {
@@ -306,8 +328,8 @@ fn curve(formula: &mut Formula<'_>, fraction: Value, single: &[f32]) -> Curve {
     }
 }
 
-/// -inf for zero, NaN for negative numbers and NaN, inf for inf, else `result`.
-fn special(formula: &mut Formula<'_>, x: Value, result: Value) -> Value {
+/// The logarithm of special numbers: -inf for zero, NaN for negative numbers and NaN, inf for inf, else `result`.
+pub(super) fn special(formula: &mut Formula<'_>, x: Value, result: Value) -> Value {
     let infinity = formula.number(f64::INFINITY);
     let negative_infinity = formula.number(f64::NEG_INFINITY);
     let nan = formula.number(f64::NAN);

@@ -2,8 +2,8 @@
 
 use super::formula::Formula;
 use super::{
-    Domain, error_function, exponential, gamma, hyperbolic, inverse, logarithm, root, rounding,
-    trigonometric,
+    Domain, error_function, exponential, gamma, hyperbolic, inverse, logarithm, power_of_ten, root,
+    rounding, trigonometric,
 };
 use crate::ir::functions::for_each_function_family;
 use crate::ir::{Approximate, DType, Function, Value};
@@ -25,9 +25,10 @@ pub(in crate::semantics) struct Meaning {
     pub(in crate::semantics) reference: fn(f64) -> f64,
     /// What the definition for `f64` is judged by; `None` where there is none.
     pub(in crate::semantics) double: Option<Double>,
-    /// A bound of the errors in `f32` that were found, in units in the last place: over every bit pattern where
-    /// there is a definition for `f64` too, else over [`SAMPLED`].
+    /// A bound of the errors in `f32` that were found, in units in the last place.
     pub(super) max_ulp: f64,
+    /// Whether they were found over [`SAMPLED`], not over every bit pattern.
+    pub(super) sampled: bool,
     /// The least and the greatest result of any number up to the given one; no bounds where other arguments
     /// than NaN give NaN.
     pub(in crate::semantics) values: Option<fn(f64) -> (f64, f64)>,
@@ -44,7 +45,7 @@ pub(in crate::semantics) struct Double {
 }
 
 impl Meaning {
-    /// What a function is that has one definition, for `f32`.
+    /// What a function is that has one definition, for `f32` unless there is something to judge `f64` by.
     pub(super) const fn single(
         define: Define,
         reference: fn(f64) -> f64,
@@ -58,6 +59,7 @@ impl Meaning {
             reference,
             double: None,
             max_ulp,
+            sampled: true,
             values: None,
             special,
         }
@@ -72,7 +74,7 @@ impl Meaning {
     }
 }
 
-/// What of `f32` functions without a definition for `f64` were tried with.
+/// What most `f32` functions were tried with.
 const SAMPLED: &str = "13 of 256 parts of all bit patterns";
 
 /// The greatest error of a type narrower than its computation, over every bit pattern of all
@@ -131,11 +133,11 @@ pub fn accuracy() -> impl Iterator<Item = Accuracy> {
             let (max_ulp, domain) = if dtype == DType::F64 {
                 (meaning.double.as_ref()?.max_ulp, "2 million arguments")
             } else if dtype == DType::F32 {
-                let all = meaning.double.is_some();
-                (
-                    meaning.max_ulp,
-                    if all { "every bit pattern" } else { SAMPLED },
-                )
+                let tried = match meaning.sampled {
+                    true => SAMPLED,
+                    false => "every bit pattern",
+                };
+                (meaning.max_ulp, tried)
             } else {
                 (NARROW_MAX_ULP, "every bit pattern")
             };

@@ -5,6 +5,7 @@
 //! function and one rounding. What a function is - definition, true values, accuracy - is one
 //! [`Meaning`], which the function's row names.
 
+mod angle;
 mod coefficients;
 pub mod directed;
 mod error_function;
@@ -15,8 +16,10 @@ mod gamma;
 mod hyperbolic;
 mod inverse;
 mod logarithm;
+mod long_pairs;
 mod meaning;
 pub mod pairs;
+mod power_of_ten;
 pub mod remainders;
 mod root;
 mod rounding;

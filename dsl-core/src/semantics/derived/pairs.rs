@@ -1,4 +1,4 @@
-//! Functions of two numbers: pow, atan2 and hypot, computed in `f64` and rounded to `f32`, and two on bits.
+//! Functions of two numbers: pow, atan2 and hypot, of `f32` computed in `f64` and rounded, and two on bits.
 //!
 //! They are no ops: the language appends what they are made of.
 
@@ -6,6 +6,7 @@ use super::exponential::exp2;
 use super::formula::{Format, Formula};
 use super::inverse::atan_near;
 use super::logarithm::log2;
+use super::long_pairs;
 use crate::builder::Builder;
 use crate::ir::{CompareOp, DType, Value};
 
@@ -24,20 +25,27 @@ pub(super) fn pair_in_double(builder: &mut Builder, x: Value, y: Value, compute:
     builder.cast(single, dtype)
 }
 
-/// `x^y` as C's `pow` has it, of two floats of at most 32 bits, one type and one shape.
+/// Appends `double` of two `f64`, else `single` of two floats of at most 32 bits in `f64`.
+fn by_width(builder: &mut Builder, [x, y]: [Value; 2], single: Compute, double: Compute) -> Value {
+    match builder.ty(x).dtype() == Some(DType::F64) {
+        true => double(&mut Formula::new(builder, x, Format::Double), x, y),
+        false => pair_in_double(builder, x, y, single),
+    }
+}
+
+/// `x^y` as C's `pow` has it, of two floats of one type and one shape.
 pub fn pow(builder: &mut Builder, x: Value, y: Value) -> Value {
-    pair_in_double(builder, x, y, power)
+    by_width(builder, [x, y], power, long_pairs::power)
 }
 
-/// The angle from the axis of `x` to the point, from -pi to pi, of two floats of at most 32 bits, one type and
-/// one shape.
+/// The angle from the axis of `x` to the point, from -pi to pi, of two floats of one type and one shape.
 pub fn atan2(builder: &mut Builder, y: Value, x: Value) -> Value {
-    pair_in_double(builder, y, x, angle)
+    by_width(builder, [y, x], angle, long_pairs::angle)
 }
 
-/// `sqrt(x^2 + y^2)` without overflow on the way, of two floats of at most 32 bits, one type and one shape.
+/// `sqrt(x^2 + y^2)` without overflow on the way, of two floats of one type and one shape.
 pub fn hypot(builder: &mut Builder, x: Value, y: Value) -> Value {
-    pair_in_double(builder, x, y, length)
+    by_width(builder, [x, y], length, long_pairs::length)
 }
 
 /// `x` with the sign of `y`, of two floats of one type and one shape; the sign of NaN is positive.
@@ -93,7 +101,11 @@ fn power(formula: &mut Formula<'_>, x: Value, y: Value) -> Value {
     let limited = formula.at_least(limited, -1e300);
     let exponent = formula.mul(logarithm, limited);
     let result = exp2(formula, exponent);
+    finished(formula, x, y, result)
+}
 
+/// `x^y` of which `result` is the magnitude.
+pub(super) fn finished(formula: &mut Formula<'_>, x: Value, y: Value, result: Value) -> Value {
     let half = formula.number(0.5);
     let one = formula.number(1.0);
     let nan = formula.number(f64::NAN);
@@ -119,8 +131,15 @@ fn power(formula: &mut Formula<'_>, x: Value, y: Value) -> Value {
     formula.select(is_one, one, result)
 }
 
-/// The inverse of the tangent of the lesser coordinate over the greater, placed in its eighth of the plane.
-fn angle(formula: &mut Formula<'_>, y: Value, x: Value) -> Value {
+/// The lesser coordinate over the greater.
+pub(super) struct Slope {
+    pub(super) value: Value,
+    pub(super) lesser: Value,
+    pub(super) greater: Value,
+    pub(super) is_steep: Value,
+}
+
+pub(super) fn slope(formula: &mut Formula<'_>, y: Value, x: Value) -> Slope {
     let (width, height) = (formula.abs(x), formula.abs(y));
     let zero = formula.number(0.0);
     let one = formula.number(1.0);
@@ -134,8 +153,20 @@ fn angle(formula: &mut Formula<'_>, y: Value, x: Value) -> Value {
     let is_far = formula.compare(CompareOp::Eq, greater, INF);
     let both_far = formula.compare(CompareOp::Eq, lesser, INF);
     let both_far = formula.and(is_far, both_far);
-    let slope = formula.select(both_far, one, slope);
-    let angle = atan_near(formula, slope);
+    Slope {
+        value: formula.select(both_far, one, slope),
+        lesser,
+        greater,
+        is_steep,
+    }
+}
+
+/// The inverse of the tangent of the lesser coordinate over the greater, placed in its eighth of the plane.
+fn angle(formula: &mut Formula<'_>, y: Value, x: Value) -> Value {
+    let Slope {
+        value, is_steep, ..
+    } = slope(formula, y, x);
+    let angle = atan_near(formula, value);
     let quarter = formula.number(std::f64::consts::FRAC_PI_2);
     let complement = formula.sub(quarter, angle);
     let angle = formula.select(is_steep, complement, angle);

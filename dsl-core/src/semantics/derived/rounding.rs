@@ -14,6 +14,7 @@ pub(super) const ROUND: Meaning = Meaning {
         reference: |x| Wide::new(x.round_ties_even()),
         max_ulp: 0.0,
     }),
+    sampled: false,
     ..Meaning::single(
         round,
         f64::round_ties_even,
@@ -34,6 +35,7 @@ pub(super) const ROUND_HALF_AWAY: Meaning = Meaning {
         reference: |x| Wide::new(x.round()),
         max_ulp: 0.0,
     }),
+    sampled: false,
     ..Meaning::single(
         round_half_away,
         f64::round,

@@ -3,7 +3,9 @@
 //! [`reference()`] calls the host's `f64` library and is good enough to measure `f32` results in
 //! units in the last place; [`reference_wide`] computes about 100 bits and measures `f64` results.
 
+pub(super) mod angle;
 pub(super) mod gamma;
+pub mod pairs;
 pub(super) mod wide;
 
 pub use wide::Wide;

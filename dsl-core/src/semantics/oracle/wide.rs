@@ -77,7 +77,7 @@ impl Wide {
     }
 
     /// Times a power of two, in two steps so that the power may lie out of range.
-    fn scaled(self, exponent: i32) -> Self {
+    pub(in crate::semantics) fn scaled(self, exponent: i32) -> Self {
         let half = exponent / 2;
         let (a, b) = (
             super::power_of_two(half),
@@ -127,12 +127,30 @@ pub(in crate::semantics) fn tanh(x: f64) -> Wide {
     if x < 0.0 { value } else { value.negated() }
 }
 
+/// Cube root, by a step of Newton's iteration.
+pub(in crate::semantics) fn cbrt(x: f64) -> Wide {
+    // The low parts of cubes of little numbers are none.
+    if x.abs() < 1e-200 {
+        return cbrt(x * super::power_of_two(600)).scaled(-200);
+    }
+    let root = Wide::new(x.cbrt());
+    let square = root.mul(root);
+    let rest = Wide::new(x).add(square.mul(root).negated());
+    let step = rest.div(square.mul(Wide::new(3.0)));
+    root.add(step)
+}
+
+/// Logarithm to base 10.
+pub(in crate::semantics) fn log10(x: f64) -> Wide {
+    log(x).div(LN_10)
+}
+
 /// Logarithm to base 2.
 pub(in crate::semantics) fn log2(x: f64) -> Wide {
     log(x).div(LN_2)
 }
 
-fn sqrt(x: Wide) -> Wide {
+pub(in crate::semantics) fn sqrt(x: Wide) -> Wide {
     let root = Wide::new(x.high.sqrt());
     let rest = x.add(root.mul(root).negated());
     let step = Wide::new(rest.high / (2.0 * root.high));
@@ -147,7 +165,8 @@ pub(in crate::semantics) fn power(x: Wide) -> Wide {
     power.scaled(whole as i32)
 }
 
-fn expm1(x: Wide) -> Wide {
+/// `e^x - 1`.
+pub(in crate::semantics) fn expm1(x: Wide) -> Wide {
     if x.high.abs() < 0.5 {
         expm1_series(x)
     } else {
