@@ -62,6 +62,14 @@ keyword_attribute! {
 }
 
 impl Precision {
+    /// What `dot` takes where nothing else is asked for: the tensor cores for floats of 16 bits that are added in `f32`.
+    pub const fn usual(operand: DType, sum: DType) -> Self {
+        match (operand, sum) {
+            (DType::F16 | DType::BF16, DType::F32) => Self::Hopper,
+            _ => Self::Ieee,
+        }
+    }
+
     /// Products of one element that are added in one step, which no tile divides, of operands of this type.
     pub const fn step(self, operand: DType) -> usize {
         match self {

@@ -31,11 +31,7 @@ pub fn is_multiplied_in_fragments(func: &Func, op: &op::Dot) -> bool {
     operand.is_some_and(|operand| {
         let step = (STEP / operand.bytes()) as usize;
         let shape = func.ty(op.a).shape;
-        let products = if shape.rank() == 2 {
-            shape.extent(1)
-        } else {
-            0
-        };
+        let products = shape.extent(shape.rank() - 1);
         sum.is_some() && fragment_sum(op.precision, operand) == sum && products >= step
     })
 }

@@ -176,7 +176,7 @@ macro_rules! for_each_op {
             /// signed as it is, of which sums wrap at 32 or 64 bits. `hopper`
             /// is what the tensor cores of compute capability 9.0 compute of floats of 8 to 32 bits, in `f32`: a chain
             /// of steps of 32 bytes of products, ascending k, each cut as `semantics::mma` says; of `f32` the bits of
-            /// TF32 count. k fills a step at least, and no axis comes before.
+            /// TF32 count. k fills a step at least.
             Dot "dot" { a: Value, b: Value, accumulator: Value, precision: Precision } -> one is [pure];
             /// How many elements of `x`, among those where the mask holds, equal each of `0..bins`, as
             /// `i32`. Others are not counted.

@@ -118,28 +118,33 @@ where
 /// `accumulator + a x b` for tiles `[m, k]`, `[k, n]` and `[m, n]`, or for a batch of them: `[b, m, k]`, `[b, k, n]` and
 /// `[b, m, n]`.
 ///
-/// The chain `acc = fma(a[m, k], b[k, n], acc)` over ascending k in the accumulator's type, to
-/// which the operands are widened first; a zero result is +0. Tile shapes never change bits.
-///
-/// Integers too: of 8 to 64 bits, added in `i32` or `i64` if they are signed, in `u32` or `u64` else, no wider than
-/// that. Sums wrap.
+/// Of `f16` and `bf16` added in `f32` it is the function of Hopper's tensor cores, [`Precision::Hopper`], which takes 16
+/// products or more and which other GPUs refuse; [`dot_with`] takes another. Of other numbers it is [`Precision::Ieee`].
+/// Tile shapes never change bits, and a zero result is +0.
 ///
 /// # Errors
 /// An accumulator of another kind, or narrower than the operands.
 #[track_caller]
 pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>) -> Tile<A> {
-    dot_with(Precision::Ieee, a, b, accumulator)
+    dot_with(Precision::usual(T::DTYPE, A::DTYPE), a, b, accumulator)
 }
 
-/// `accumulator + a x b` for tiles `[m, k]`, `[k, n]` and `[m, n]` by the function that `precision` names.
+/// [`dot`] by the function that `precision` names.
 ///
-/// [`Precision::Ieee`] is that of [`dot`]. [`Precision::Hopper`] is what the tensor cores of an H100 or H200
-/// compute of floats of 8 to 32 bits, accumulated in `f32`, which the CPU and the interpreter reproduce bit by bit: a
-/// chain of steps in ascending k, each of the products of 32 bytes (8 of `f32`, 16 of `f16` and `bf16`, 32 of `f8e4m3`
-/// and `f8e5m2`). All terms of a step are cut toward zero 25 bits below the greatest exponent among them, their sum is
-/// exact and then cut to an `f32` (arXiv 2512.07004). Of `f8` terms 13 bits are kept, and 13 bits of the fraction of a
-/// sum. Of `f32` operands the lowest 13 bits do not count: they are TF32. k fills a step at least. GPUs that do not
-/// compute this function refuse it by name; no GPU computes it of `f8` yet, and nothing of a batch.
+/// [`Precision::Ieee`]: the chain `acc = fma(a[m, k], b[k, n], acc)` over ascending k in the accumulator's type, to
+/// which the operands are widened first; a zero result is +0. Integers too: of 8 to 64 bits, added in `i32` or `i64` if
+/// they are signed, in `u32` or `u64` else, no wider than that. Sums wrap.
+///
+/// [`Precision::Hopper`]: what the tensor cores of an H100 or H200 compute of floats of 8 to 32 bits, accumulated in
+/// `f32`, which the CPU and the interpreter reproduce bit by bit. It is a chain of steps in ascending k, each of the
+/// products of 32 bytes (8 of `f32`, 16 of `f16` and `bf16`, 32 of `f8e4m3` and `f8e5m2`). All terms of a step are cut
+/// toward zero 25 bits below the greatest exponent among them, their sum is exact and then cut to an `f32` (arXiv
+/// 2512.07004). Of `f8` terms 13 bits are kept, and 13 bits of the fraction of a sum. Of `f32` operands the lowest 13 bits
+/// do not count: they are TF32. k fills a step at least. GPUs that do not compute this function refuse it by name; no GPU
+/// computes it of `f8` yet.
+///
+/// # Errors
+/// Types or a number of products that the precision does not take.
 #[track_caller]
 pub fn dot_with<T: Numeric, A: Numeric>(
     precision: Precision,

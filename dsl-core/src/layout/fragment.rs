@@ -11,9 +11,10 @@ use crate::ir::DType;
 use crate::ir::index_map::dim_offset;
 pub use crate::ir::operand::held;
 
-/// A bit of the row, the column or the product of an element of a dot.
+/// A bit of the number in the batch, the row, the column or the product of an element of a dot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bit {
+    Batch(u32),
     Row(u32),
     Column(u32),
     Product(u32),
@@ -31,22 +32,28 @@ pub struct Fragments {
     pub step_bits: u32,
 }
 
-/// The layouts of `[m, k] x [k, n]` for these log2 of m, n and k, which fills a fragment or more.
+/// The layouts of `[m, k] x [k, n]` for these log2 of m, n and k, which fills a fragment or more; those of a batch
+/// with an axis before of this log2.
 #[must_use]
-pub fn fragments(operand: DType, [rows, columns, products]: [u32; 3], warp_bits: u32) -> Fragments {
-    use Bit::{Column, Product, Row};
+pub fn fragments(
+    operand: DType,
+    batch: Option<u32>,
+    [rows, columns, products]: [u32; 3],
+    warp_bits: u32,
+) -> Fragments {
+    use Bit::{Batch, Column, Product, Row};
     // Products in a word, in the words of four lanes, and in a fragment.
     let word = 2 - operand.bytes().ilog2();
     let (quad, fragment) = (word + 2, word + 3);
-    let further_rows = (4..rows).map(Row);
+    let further_rows = (0..batch.unwrap_or(0)).map(Batch).chain((4..rows).map(Row));
     let further_columns = (3..columns).map(Column);
     let mut dealt = alternating(further_rows, further_columns);
     let held = dealt.split_off(dealt.len().min(warp_bits as usize));
     let mut warp: Vec<Option<Bit>> = dealt.into_iter().map(Some).collect();
     warp.resize(warp_bits as usize, None);
     let steps = (fragment..products).map(Product);
-    let of_rows = held.iter().copied().filter(|bit| matches!(bit, Row(_)));
-    let of_columns = held.iter().copied().filter(|bit| matches!(bit, Column(_)));
+    let of_rows = held.iter().copied().filter(is_of_rows);
+    let of_columns = held.iter().copied().filter(is_of_columns);
     let packed = (0..word).map(Product);
     let registers = [
         packed
@@ -79,7 +86,8 @@ pub fn fragments(operand: DType, [rows, columns, products]: [u32; 3], warp_bits:
     let layouts = [0, 1, 2].map(|at| {
         let lane: Vec<Option<Bit>> = lanes[at].into_iter().map(Some).collect();
         let register: Vec<Option<Bit>> = registers[at].iter().copied().map(Some).collect();
-        layout(dims[at], [&register, &lane, &warp])
+        let dims: Vec<Bit> = batch.map(Batch).into_iter().chain(dims[at]).collect();
+        layout(&dims, [&register, &lane, &warp])
     });
     let step_bits = products - fragment;
     Fragments {
@@ -87,6 +95,16 @@ pub fn fragments(operand: DType, [rows, columns, products]: [u32; 3], warp_bits:
         operands: operands(&held, step_bits),
         step_bits,
     }
+}
+
+/// Whether fragments of `a` differ in the bit.
+fn is_of_rows(bit: &Bit) -> bool {
+    matches!(bit, Bit::Batch(_) | Bit::Row(_))
+}
+
+/// Whether fragments of `b` differ in the bit.
+fn is_of_columns(bit: &Bit) -> bool {
+    matches!(bit, Bit::Batch(_) | Bit::Column(_))
 }
 
 fn alternating(mut a: impl Iterator<Item = Bit>, mut b: impl Iterator<Item = Bit>) -> Vec<Bit> {
@@ -109,21 +127,16 @@ fn operands(held: &[Bit], step_bits: u32) -> Vec<[u32; 2]> {
         });
         number << step_bits
     };
-    let pair = |fragment| {
-        [
-            place(fragment, |bit| matches!(bit, Bit::Row(_))),
-            place(fragment, |bit| matches!(bit, Bit::Column(_))),
-        ]
-    };
+    let pair = |fragment| [place(fragment, is_of_rows), place(fragment, is_of_columns)];
     (0..1 << held.len()).map(pair).collect()
 }
 
-/// A layout of a matrix; `dims` are the axes, with the log2 of their extents.
-fn layout(dims: [Bit; 2], holders: [&[Option<Bit>]; 3]) -> LinearLayout {
+/// A layout of matrices; `dims` are the axes, with the log2 of their extents.
+fn layout(dims: &[Bit], holders: [&[Option<Bit>]; 3]) -> LinearLayout {
     let extent = |bit: Bit| match bit {
-        Bit::Row(bits) | Bit::Column(bits) | Bit::Product(bits) => bits,
+        Bit::Batch(bits) | Bit::Row(bits) | Bit::Column(bits) | Bit::Product(bits) => bits,
     };
-    let dim_bits = dims.map(extent).to_vec();
+    let dim_bits: Vec<u32> = dims.iter().map(|&dim| extent(dim)).collect();
     let column = |bit: Option<Bit>| {
         let bit = bit?;
         let dim = dims
@@ -146,7 +159,7 @@ mod tests {
     /// The coordinates by the formulas of the PTX ISA.
     #[test]
     fn one_fragment_of_16_bits_is_as_the_isa_says() {
-        let fragments = fragments(DType::F16, [4, 3, 4], 0);
+        let fragments = fragments(DType::F16, None, [4, 3, 4], 0);
         let [a, b, accumulator] = &fragments.layouts;
         for (lane, group, within) in lanes() {
             for i in 0..8_u32 {
@@ -166,7 +179,7 @@ mod tests {
 
     #[test]
     fn one_fragment_of_32_bits_is_as_the_isa_says() {
-        let [a, b, _] = fragments(DType::F32, [4, 3, 3], 0).layouts;
+        let [a, b, _] = fragments(DType::F32, None, [4, 3, 3], 0).layouts;
         for (lane, group, within) in lanes() {
             for i in 0..4_u32 {
                 let row = group + if matches!(i, 1 | 3) { 8 } else { 0 };
@@ -182,7 +195,7 @@ mod tests {
 
     #[test]
     fn one_fragment_of_8_bits_is_as_the_isa_says() {
-        let [a, b, _] = fragments(DType::I8, [4, 3, 5], 0).layouts;
+        let [a, b, _] = fragments(DType::I8, None, [4, 3, 5], 0).layouts;
         for (lane, group, within) in lanes() {
             for i in 0..16_u32 {
                 let row = group + if matches!(i, 4..8 | 12..16) { 8 } else { 0 };
@@ -217,7 +230,9 @@ mod tests {
                 for columns in 0..8 {
                     for products in least..least + 3 {
                         for warp_bits in 0..4 {
-                            meets(operand, [rows, columns, products], warp_bits);
+                            for batch in [None, Some(0), Some(3)] {
+                                meets(operand, batch, [rows, columns, products], warp_bits);
+                            }
                         }
                     }
                 }
@@ -225,8 +240,8 @@ mod tests {
         }
     }
 
-    fn meets(operand: DType, bits: [u32; 3], warp_bits: u32) {
-        let (found, held) = (fragments(operand, bits, warp_bits), held(operand));
+    fn meets(operand: DType, batch: Option<u32>, bits: [u32; 3], warp_bits: u32) {
+        let (found, held) = (fragments(operand, batch, bits, warp_bits), held(operand));
         let [a, b, accumulator] = &found.layouts;
         let [rows, columns, products] = bits;
         let first = products - found.step_bits;
@@ -247,8 +262,9 @@ mod tests {
                     assert_eq!(left >> products, result >> columns, "{bits:?}");
                     assert_eq!(right & ((1 << columns) - 1), result & ((1 << columns) - 1));
                     assert_eq!(left & ((1 << products) - 1), u64::from(step) << first);
-                    assert_eq!(right >> columns, u64::from(step) << first);
-                    assert!(result >> columns < 1 << rows);
+                    let of_batch = result >> (columns + rows) << products;
+                    assert_eq!(right >> columns, of_batch | u64::from(step) << first);
+                    assert!(result >> columns < 1 << (rows + batch.unwrap_or(0)));
                 }
             }
         }

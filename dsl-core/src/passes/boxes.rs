@@ -159,6 +159,9 @@ pub fn shared_by_groups(
     warp_bits: u32,
     shared_bytes: u32,
 ) -> Option<Groups> {
+    if func.ty(dot.a).shape.rank() > 2 {
+        return None;
+    }
     let extent = |value: Value, axis: usize| func.ty(value).shape.extent(axis).ilog2();
     let [rows, columns, products] = [extent(dot.a, 0), extent(dot.b, 1), extent(dot.a, 1)];
     let operand = func.ty(dot.a).dtype()?;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::fetches::spread_fetches;
-use super::form::{form, operand, plain, product_bits};
+use super::form::{form, plain, product_fragments};
 use super::origin::{Origin, origins};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::EntityMap;
@@ -17,7 +17,6 @@ use crate::ir::index_map::dim_bits;
 use crate::ir::operand::is_multiplied_in_fragments;
 use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Shape, Stage, Trait, Value, op};
 use crate::layout::access::{access_layout, dot_layout, is_coalesced, warp_bits_for};
-use crate::layout::fragment::fragments;
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::boxes::shared_by_groups;
 use crate::passes::indices::Indices;
@@ -213,12 +212,11 @@ impl Assigner<'_> {
                     // It comes to shared memory, where it has another.
                     Some(self.default_layout(result))
                 } else if let Op::Dot(dot) = &data.op {
-                    let bits = product_bits(self.func, dot.a, dot.b);
                     let shared = self.target.gpu.shared_bytes;
                     let groups = shared_by_groups(self.func, dot, self.warp_bits, shared);
                     let layout = groups.map(|found| found.layout);
                     let of_fragments = || {
-                        let found = fragments(operand(self.func, dot), bits, self.warp_bits);
+                        let found = product_fragments(self.func, dot, self.warp_bits);
                         let [_, _, layout] = found.layouts;
                         layout
                     };

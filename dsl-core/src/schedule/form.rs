@@ -7,7 +7,7 @@ use crate::ir::op::{Control, ScheduleOp, ShapeOp, SlotOp};
 use crate::ir::operand::{is_group_operand, is_multiplied_in_fragments};
 use crate::ir::{DType, Func, Inst, Region, Value, op};
 use crate::layout::access::access_layout;
-use crate::layout::fragment::fragments;
+use crate::layout::fragment::{Fragments, fragments};
 use crate::layout::group::groups;
 use crate::layout::reduction::ReductionSteps;
 use crate::layout::scan::scan_steps;
@@ -114,12 +114,20 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
 }
 
 /// Log2 of the rows, the columns and the products of a matrix product, a batch aside.
-pub(super) fn product_bits(func: &Func, a: Value, b: Value) -> [u32; 3] {
+fn product_bits(func: &Func, a: Value, b: Value) -> [u32; 3] {
     let extent = |value: Value, axis: usize| {
         let shape = func.ty(value).shape;
         shape.extent(shape.rank() - axis).ilog2()
     };
     [extent(a, 2), extent(b, 1), extent(a, 1)]
+}
+
+/// How so many warps would multiply fragments of a matrix product, or of a batch of them.
+pub(crate) fn product_fragments(func: &Func, op: &op::Dot, warp_bits: u32) -> Fragments {
+    let shape = func.ty(op.a).shape;
+    let batch = (shape.rank() > 2).then(|| shape.extent(0).ilog2());
+    let bits = product_bits(func, op.a, op.b);
+    fragments(operand(func, op), batch, bits, warp_bits)
 }
 
 /// Whether warps multiply fragments of their own for a product whose result lies here.
@@ -128,7 +136,7 @@ fn is_of_fragments(func: &Func, op: &op::Dot, result: &LinearLayout) -> bool {
 }
 
 /// The type of the operands of a product.
-pub(super) fn operand(func: &Func, op: &op::Dot) -> DType {
+fn operand(func: &Func, op: &op::Dot) -> DType {
     let dtype = func.ty(op.a).dtype();
     dtype.expect("broken invariant: a verified product is of numbers")
 }
@@ -143,8 +151,7 @@ pub(super) fn is_of_groups(func: &Func, op: &op::Dot, result: &LinearLayout) -> 
 
 /// Each warp has its fragments of the operands, and of the result.
 fn tensor_dot(func: &Func, op: &op::Dot) -> Form {
-    let bits = product_bits(func, op.a, op.b);
-    let found = fragments(operand(func, op), bits, func.warps.trailing_zeros());
+    let found = product_fragments(func, op, func.warps.trailing_zeros());
     let operands = found.layouts.map(Rc::new).to_vec();
     Form {
         results: vec![Rc::clone(&operands[2])],

@@ -17,6 +17,7 @@ mod read_back;
 mod rings;
 pub mod small_views;
 
+pub(crate) use form::product_fragments;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::rc::Rc;

@@ -178,7 +178,7 @@ impl Rules<'_> {
             }
             Precision::Ieee | Precision::Hopper => {}
         }
-        let k = multiplied([a, b, accumulator], precision)?;
+        let k = multiplied([a, b, accumulator])?;
         if b.dtype() != Some(dtype) {
             return Err(format!("operands of `dot` differ: `{a}` and `{b}`"));
         }
@@ -186,7 +186,7 @@ impl Rules<'_> {
         if k < step {
             return Err(format!(
                 "`dot` with precision `{word}` takes {step} or more products of each element, found {k}: \
-                 with fewer the bits would depend on the tile"
+                 with fewer the bits would depend on the tile; precision `ieee` takes any number"
             ));
         }
         Ok(accumulator)
@@ -194,7 +194,7 @@ impl Rules<'_> {
 }
 
 /// How many products each element has, of operands and an accumulator whose shapes fit.
-fn multiplied([a, b, accumulator]: [Type; 3], precision: Precision) -> Result<usize, String> {
+fn multiplied([a, b, accumulator]: [Type; 3]) -> Result<usize, String> {
     let shapes = [a.shape.dims(), b.shape.dims(), accumulator.shape.dims()];
     let [[left @ .., m, k], [right @ .., k2, n], [sums @ .., m2, n2]] =
         [&shapes[0][..], &shapes[1][..], &shapes[2][..]]
@@ -206,12 +206,6 @@ fn multiplied([a, b, accumulator]: [Type; 3], precision: Precision) -> Result<us
     if sums.len() > 1 {
         return Err(format!(
             "`dot` takes one axis of a batch, found `{accumulator}`"
-        ));
-    }
-    if !sums.is_empty() && precision != Precision::Ieee {
-        return Err(format!(
-            "`dot` with precision `{}` takes no axis of a batch, found `{accumulator}`",
-            precision.word()
         ));
     }
     if k != k2 || m != m2 || n != n2 || left != sums || right != sums {

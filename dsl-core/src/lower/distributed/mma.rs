@@ -5,17 +5,16 @@ use super::registers::Registers;
 use super::{Lowering, Result};
 use crate::ir::index_map::{dim_bits, dim_offset};
 use crate::ir::{BinaryOp, Op, Precision, Value, op};
-use crate::layout::fragment::{Fragments, fragments, held};
+use crate::layout::fragment::{Fragments, held};
 use crate::layout::group::{Side, groups, inner_axis};
 use crate::layout::{LinearLayout, Span, ThreadMap};
+use crate::schedule::product_fragments;
 
 impl Lowering<'_> {
     pub(super) fn tensor_dot(&mut self, result: Value, op: &op::Dot) -> Result<()> {
         self.check_precision(op.precision)?;
         let layout = self.layout(result);
-        let bits = |value: Value| dim_bits(&self.block.ty(value).shape);
-        let bits = [bits(result)[0], bits(result)[1], bits(op.a)[1]];
-        let found = fragments(self.dtype(op.a)?, bits, layout.warp_bits());
+        let found = product_fragments(self.block, op, layout.warp_bits());
         let [a, b, accumulator] = [op.a, op.b, op.accumulator].map(|value| self.get(value));
         let sums = self.chains(&found, op, [&a, &b, &accumulator])?;
         let places: Vec<u32> = (0..layout.registers()).collect();

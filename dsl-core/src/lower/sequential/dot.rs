@@ -26,7 +26,7 @@ pub(super) fn at(row: (Scalar, i64), column: (Scalar, i64), lanes: usize) -> Ind
 }
 
 /// The index of the elements at `index` in each matrix of a batch, in the matrix at `batch`.
-fn in_batch(batch: &[Scalar], index: Index) -> Index {
+pub(super) fn in_batch(batch: &[Scalar], index: Index) -> Index {
     let lanes = index.lanes;
     let outer = batch.iter().map(|&base| Coordinate {
         base,

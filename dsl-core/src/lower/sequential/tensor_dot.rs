@@ -4,7 +4,7 @@
 //! of two, so a term is `trunc(product * scale)`. Operands are first written as `f64` numbers and as
 //! exponents, which subnormal numbers do not have of their own.
 
-use super::dot::at;
+use super::dot::{at, in_batch};
 use super::index::Scalar;
 use super::lowerer::{Binding, Buffer, Lowerer};
 use super::pull::Pulled;
@@ -38,9 +38,10 @@ struct Operand {
     exponents: Buffer,
 }
 
-/// What is computed together: the rows from `top` on and the columns from `left` on.
+/// What is computed together: the rows from `top` on and the columns from `left` on, of one matrix of the batch.
 #[derive(Clone, Copy)]
-struct Block {
+struct Block<'a> {
+    batch: &'a [Scalar],
     top: Scalar,
     left: Scalar,
     columns: usize,
@@ -53,17 +54,19 @@ impl Lowerer<'_> {
         let shape = self.shape(result);
         let operands = [op.a, op.b].map(|operand| self.decoded(operand));
         let buffer = self.allocate(DType::F32, shape);
-        let rows = ROWS.min(shape.extent(0));
-        let columns = COLUMNS.min(shape.extent(1));
-        let cover = super::index::Cover {
-            shape,
-            steps: vec![rows as i64, columns as i64],
-        };
-        let (operand, depth) = (self.dtype(op.a), self.shape(op.a).extent(1));
+        let inner = shape.rank() - 1;
+        let rows = ROWS.min(shape.extent(inner - 1));
+        let columns = COLUMNS.min(shape.extent(inner));
+        let mut steps = vec![1; inner - 1];
+        steps.extend([rows as i64, columns as i64]);
+        let cover = super::index::Cover { shape, steps };
+        let (operand, depth) = (self.dtype(op.a), self.shape(op.a).extent(inner));
         let (form, step) = (Form::of(operand), op.precision.step(operand));
         self.nest(&cover, &mut |this, bases| {
-            let (top, left) = (bases[0], bases[1]);
+            let (batch, corner) = bases.split_at(inner - 1);
+            let (top, left) = (corner[0], corner[1]);
             let block = Block {
+                batch,
                 top,
                 left,
                 columns,
@@ -71,7 +74,7 @@ impl Lowerer<'_> {
             };
             let mut init = Vec::new();
             for row in 0..rows {
-                let index = at((top, row as i64), (left, 0), columns);
+                let index = in_batch(batch, at((top, row as i64), (left, 0), columns));
                 let pulled = this.pull(op.accumulator, &index);
                 init.push(this.vector(&pulled, DType::F32, columns));
             }
@@ -80,7 +83,7 @@ impl Lowerer<'_> {
                 this.step(&operands, block, (Scalar::Emitted(k), step), sums)
             });
             for (row, sum) in sums.into_iter().enumerate() {
-                let index = at((top, row as i64), (left, 0), columns);
+                let index = in_batch(batch, at((top, row as i64), (left, 0), columns));
                 this.store_buffer(&buffer, &index, sum);
             }
         });
@@ -148,11 +151,12 @@ impl Lowerer<'_> {
     fn step(
         &mut self,
         [a, b]: &[Operand; 2],
-        block: Block,
+        block: Block<'_>,
         (k, step): (Scalar, usize),
         sums: &[Value],
     ) -> Vec<Value> {
         let Block {
+            batch,
             top,
             left,
             columns,
@@ -170,10 +174,10 @@ impl Lowerer<'_> {
             totals.push(self.term(sum, scale));
         }
         for product in 0..step as i64 {
-            let index = at((k, product), (left, 0), columns);
+            let index = in_batch(batch, at((k, product), (left, 0), columns));
             let right = self.buffered(&b.numbers, &index);
             for (row, total) in totals.iter_mut().enumerate() {
-                let index = at((top, row as i64), (k, product), 1);
+                let index = in_batch(batch, at((top, row as i64), (k, product), 1));
                 let number = self.buffered(&a.numbers, &index);
                 let number = self.builder.splat(number, shape);
                 let exact = self.builder.mul(number, right);
@@ -199,8 +203,12 @@ impl Lowerer<'_> {
         &mut self,
         [a, b]: [&Buffer; 2],
         Block {
-            top, left, columns, ..
-        }: Block,
+            batch,
+            top,
+            left,
+            columns,
+            ..
+        }: Block<'_>,
         (k, step): (Scalar, usize),
         sums: &[Value],
     ) -> Vec<Value> {
@@ -212,9 +220,11 @@ impl Lowerer<'_> {
             greatest.push(self.builder.binary(BinaryOp::Maximum, exponent, zero));
         }
         for product in 0..step as i64 {
-            let right = self.buffered(b, &at((k, product), (left, 0), columns));
+            let index = in_batch(batch, at((k, product), (left, 0), columns));
+            let right = self.buffered(b, &index);
             for (row, greatest) in greatest.iter_mut().enumerate() {
-                let left = self.buffered(a, &at((top, row as i64), (k, product), 1));
+                let index = in_batch(batch, at((top, row as i64), (k, product), 1));
+                let left = self.buffered(a, &index);
                 let left = self.builder.splat(left, shape);
                 let exponent = self.builder.add(left, right);
                 *greatest = self.builder.binary(BinaryOp::Maximum, *greatest, exponent);

@@ -235,7 +235,7 @@ impl Generator {
         let room = (self.limits.elements / widest).max(1).ilog2() as usize;
         let inner = 1 << self.random.below(room.min(5) + 1);
         let mut precision = Precision::Ieee;
-        let fills = inner >= Precision::Hopper.step(dtype) && batch.is_empty();
+        let fills = inner >= Precision::Hopper.step(dtype);
         let in_fragments = matches!(dtype, DType::F16 | DType::BF16 | DType::F32);
         if in_fragments && fills && self.random.one_in(2) {
             precision = Precision::Hopper;
