@@ -271,8 +271,8 @@ impl Device {
         self.inner.failures.add(stream, Arc::clone(failure));
     }
 
-    /// Sends the lines that kernels on this device print to `printer`, one after the other, in place of standard
-    /// error; see [`device_print`](crate::prelude::device_print). It may launch nothing that prints. Clones, and all
+    /// Sends the lines that kernels on this device print to `printer`, those of a launch one after the other, in place
+    /// of standard error; launches of several threads may print at the same time; see [`device_print`](crate::prelude::device_print). It may launch nothing that prints. Clones, and all
     /// who name the same GPU, share it.
     ///
     /// ```

@@ -65,8 +65,8 @@ impl<P> Kernel<P> {
     ///
     /// The first access out of bounds is reported with its source line, program
     /// and index: of the least program that has one, the same in every run. What other programs wrote
-    /// stays. Of several errors in a loop a GPU may report another one than the CPU. Accesses through tensors are in bounds by
-    /// construction. Where accesses do not depend on loaded numbers, a launch that has ended without an error
+    /// stays. Of several errors in a loop a GPU may report another one than the CPU. Accesses through tensors that are
+    /// arguments are in bounds by construction, unless the kernel takes parts of them. Where accesses do not depend on loaded numbers, a launch that has ended without an error
     /// proves later ones with the same grid, scalars and lengths: these skip the checks.
     ///
     /// A kernel that prints is waited for, and its errors come here; see

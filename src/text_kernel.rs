@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use exactile_core::diagnostic::Diagnostics;
-use exactile_core::ir::{Access, Func, Grid, Literal, Stage};
+use exactile_core::ir::{Access, Func, Grid, Literal, Op, Stage};
 use exactile_core::launch::{Launch, Passed};
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::text;
@@ -101,6 +101,12 @@ impl TextKernel {
             ));
         }
         refuse_in_trace(&self.func.name)?;
+        let mut insts = self.func.all_insts().into_iter();
+        if insts.any(|inst| matches!(self.func.op(inst), Op::Print(_))) {
+            return Err(Error::Invalid(
+                "a kernel in text form prints nothing: take `print` out of it".to_string(),
+            ));
+        }
         let mut storages = self.upload(device, arguments)?;
         let mut bound = Vec::new();
         for (parameter, storage) in self.func.parameters.iter().zip(&mut storages) {

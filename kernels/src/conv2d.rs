@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Setting, check_shape, ensure, extent};
 use crate::space;
 
 /// `PIXELS` pixels of a row and `CHANNELS` channels of the result a program: chains of fused multiply-adds over channels
@@ -81,6 +81,9 @@ pub fn launch<T: Float + Number>(
         extents: [rows, columns],
         window: [height, width],
     } = shape;
+    ensure(height % 2 == 1 && width % 2 == 1, || {
+        format!("a window of {height} x {width}, of which both are odd")
+    })?;
     check_shape(x.len(), &[images, inputs, rows, columns])?;
     check_shape(weights.len(), &[outputs, inputs, height, width])?;
     check_shape(out.len(), &[images, outputs, rows, columns])?;

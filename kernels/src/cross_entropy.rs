@@ -6,7 +6,8 @@ use exactile::{Number, Result};
 use crate::setting::{Setting, check_shape, extent};
 use crate::space;
 
-/// A row a program, `BLOCK` classes at a time. A class below zero has no loss.
+/// A row a program, `BLOCK` classes at a time. A class below zero has no loss, and one that no column has is an
+/// error of checked launches.
 #[kernel(BLOCK = 1024)]
 pub fn cross_entropy<T: Float, const BLOCK: usize>(
     x: Ptr<T>,
@@ -16,6 +17,7 @@ pub fn cross_entropy<T: Float, const BLOCK: usize>(
 ) {
     let row = x + program_id(0) * columns;
     let class = load(classes + program_id(0));
+    device_assert(class < columns, "a class has a column");
     let mut most = max_accumulator::<f32>([]);
     for start in range(0, columns).step(BLOCK).stages(2) {
         let at = start + arange(0, BLOCK);
@@ -32,7 +34,9 @@ pub fn cross_entropy<T: Float, const BLOCK: usize>(
         let scores = load(row + at).mask(at < columns).to::<f32>();
         sum.add_masked(exp(scores - most), at < columns, 0);
     }
-    let chosen = load(row + class).mask(class >= 0).to::<f32>();
+    let chosen = load(row + class)
+        .mask((class >= 0) & (class < columns))
+        .to::<f32>();
     let loss = log(sum.finish()) + most - chosen;
     store(losses + program_id(0), select(class < 0, 0.0, loss));
 }

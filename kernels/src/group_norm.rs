@@ -116,6 +116,8 @@ pub fn launch<T: Float + Number>(
     }
     .scheduled(setting.schedule);
     let device = out.device().clone();
+    // The kernel counts the elements of a group in `i32`.
+    extent(channels / groups * pixels)?;
     let [count, own, pixels] = [groups, channels / groups, pixels].map(extent);
     let arguments = (x, weight, bias, out, count?, own?, pixels?, epsilon);
     group_norm::<T>(config)

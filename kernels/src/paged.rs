@@ -25,6 +25,11 @@ pub fn decode<T: Float, const WIDTH: usize, const PAGE: usize, const TOKENS: usi
     let own = (sequence * heads + head) * WIDTH + width;
     let query = load(query + own).to::<f32>().expand(0) * scale;
     let length = load(lengths + sequence);
+    let full = pages * PAGE;
+    device_assert(
+        (length > 0) & (length <= full),
+        "a length is from 1 to what its pages hold",
+    );
     let (mut most, mut sum) = (max_accumulator::<f32>([]), sum_accumulator::<f32>([]));
     for start in range(0, length).step(TOKENS) {
         let token = start + arange(0, TOKENS);
@@ -76,6 +81,7 @@ pub fn append<T: Element, const WIDTH: usize, const PAGE: usize>(
 ) {
     let (sequence, head) = (program_id(0), program_id(1));
     let token = load(lengths + sequence).to::<i64>();
+    device_assert(token < pages * PAGE, "the pages have room for a token");
     let number = load(tables + sequence * pages + token / PAGE).to::<i64>();
     let place = (number * PAGE + token % PAGE) * heads + head;
     let (from, to) = ((sequence * heads + head) * WIDTH, place * WIDTH);

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Setting, check_shape, ensure, extent};
 use crate::space;
 
 /// `ROWS` tokens a program; `EXPERTS` is the next power of two of the number of experts, `CHOSEN` a power of two.
@@ -54,6 +54,9 @@ pub fn launch<T: Float + Number>(
     [tokens, columns]: [usize; 2],
     setting: &Setting,
 ) -> Result<()> {
+    ensure(chosen <= columns, || {
+        format!("{chosen} chosen of {columns} experts")
+    })?;
     check_shape(scores.len(), &[tokens, columns])?;
     check_shape(experts.len(), &[tokens, chosen])?;
     check_shape(shares.len(), &[tokens, chosen])?;

@@ -465,3 +465,19 @@ fn state_of_the_host_that_loops_change_is_an_error() {
     }
     assert!(nests(Default::default()).check().is_ok());
 }
+
+const LATE: u32 = line!();
+#[kernel]
+fn late_masks(x: PtrMut<i32>, flags: Ptr<bool>, out: PtrMut<i32>) {
+    let old = atomic_fetch_add(x, 1).mask(load(flags));
+    store(out, old);
+    let old = atomic_fetch_add(x, 1);
+    let now = load(x);
+    store(out, old.mask(now > 0));
+}
+
+#[test]
+fn a_mask_moves_no_atomic_behind_a_load_of_its_memory() {
+    let want = ["+7: `mask` does not directly follow a `atomic_fetch`"];
+    assert_eq!(errors(&late_masks(Default::default()), LATE), want);
+}

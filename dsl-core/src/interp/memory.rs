@@ -300,8 +300,8 @@ impl ProgramTable {
         (reader != 0 && reader != program + 1).then(|| ((reader & !SEVERAL) - 1, "read"))
     }
 
-    /// Combining commutes with combining by the same op, and with nothing else; where results show the order,
-    /// it need not.
+    /// Combining commutes with combining by the same op, and with nothing else. Atomics that give what memory held
+    /// may meet each other, whatever their ops: their results show the order.
     fn combine(
         &mut self,
         program: u64,

@@ -58,7 +58,7 @@ macro_rules! for_each_function_family {
                 Acos "acos" acos SingleFloat function = inverse::ACOS;
                 /// Inverse of the tangent, from -pi/2 to pi/2; keeps -0. At most 0.51 ulp off, computed in `f64`.
                 Atan "atan" atan SingleFloat function = inverse::ATAN;
-                /// Cube root; keeps -0. At most 0.5001 ulp off, computed in `f64`, and 0.51 in `f64`.
+                /// Cube root; keeps -0. At most 0.5001 ulp off, computed in `f64`; of `f64` 0.51.
                 Cbrt "cbrt" cbrt Float function = root::CBRT;
                 /// The nearest integer, of two the even one; keeps the sign of a zero result and infinities. Exact.
                 Round "round" round Float function = rounding::ROUND;

@@ -145,8 +145,8 @@ macro_rules! for_each_op {
             /// nothing divides. Equal offsets all count, of a program and of several, in no stated order.
             AtomicReduce "atomic_reduce" { base: Value, offsets: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];
             /// As `atomic_reduce`, and gives what `base[offsets]` held before; zero bits where the mask does not
-            /// hold. `exchange` puts the value in its place. With `expected` the value is combined only where memory held that,
-            /// bit by bit: an `exchange` is then a compare-and-swap. The order of several accesses decides what
+            /// hold. `exchange` puts the value in its place; with `expected`, which no other has, only where memory held that, bit
+            /// by bit: a compare-and-swap. The order of several accesses decides what
             /// they give.
             AtomicFetch "atomic_fetch" { base: Value, offsets: Value, value: Value, mask: Option<Value>, expected: Option<Value>, op: AtomicOp } -> one is [reads writes];
             /// An error of a checked launch where an element does not hold (`bool`). The launch fails, with the
@@ -230,7 +230,7 @@ macro_rules! for_each_op {
             /// combine each element of a vector at an offset of its own.
             LaneAtomic "lane_atomic" { base: Value, offset: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];
             /// As `lane_atomic`, of global memory, and gives what it held before; zero bits without the mask. With
-            /// `expected` it combines only what is equal to that.
+            /// `expected` an `exchange` replaces only what is equal to that.
             LaneFetch "lane_fetch" { base: Value, offset: Value, value: Value, mask: Option<Value>, expected: Option<Value>, op: AtomicOp } -> one is [reads writes];
             /// Whether `offset .. offset + count` lies inside the argument `base`, for each offset. Records
             /// nothing.

@@ -1,7 +1,7 @@
 //! Atomics: numbers combined into memory that several programs share, and what it held before.
 //!
 //! Programs run in any order, so only what commutes has one result: integers, of 32 and 64 bits,
-//! with every op at every level of determinism. `f32` and `f64` have [`atomic_add`] alone, and need
+//! with every op at every level of determinism. `f32` and `f64` have [`atomic_add`] and [`atomic_exchange`] alone, and need
 //! `Determinism::NotGuaranteed`: at any other level compiling is an error with the line of the
 //! atomic, which advises partial sums and a second kernel, or integers. Narrower numbers have none,
 //! which `rustc` says.
@@ -11,7 +11,8 @@
 //!
 //! [`atomic_fetch_add`] and its like also give what memory held. That depends on the order of arrival, so they
 //! need `Determinism::NotGuaranteed` too, for every type, and several of them may meet at one address. They are
-//! relaxed: they order no other access, so programs cannot hand each other what `store` writes.
+//! relaxed: they order no other access, so programs cannot hand each other what `store` writes. A GPU may take subnormal
+//! `f32` numbers that it adds up in memory for zeros.
 
 use std::panic::Location;
 
@@ -24,14 +25,14 @@ use crate::ir::{AtomicOp, Op, Value, op};
 
 /// Integers that memory combines: those of 32 and 64 bits.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no atomic minimum, maximum or bitwise operation",
+    message = "`{Self}` has no atomic minimum, maximum, bitwise operation or compare-and-exchange",
     note = "`i32`, `u32`, `i64` and `u64` have"
 )]
 pub trait AtomicInt: Int + AtomicAdd {}
 
 /// Numbers that memory adds up: integers of 32 and 64 bits, `f32` and `f64`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no atomic sum",
+    message = "`{Self}` has no atomic sum or exchange",
     note = "`i32`, `u32`, `i64` and `u64` have, and where bits are not guaranteed `f32` and `f64`"
 )]
 pub trait AtomicAdd: Numeric {}

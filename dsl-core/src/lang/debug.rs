@@ -52,13 +52,14 @@ pub fn device_assert(condition: impl IntoTile<bool>, message: &str) {
 /// condition is that of one program, the others print nothing: `device_print("x", x).mask(program_id(0) == 3)`.
 ///
 /// The lines of a launch come when it has ended, sorted by program, then in the order in which a program printed
-/// them, then by element: the same text on every device. They go to standard error, or where
+/// them, then by element: the same text on every device, if all of it finds room. They go to standard error, or where
 /// `Device::on_print` sends them. A launch that prints waits for its end, and returns what its programs do wrong; the
 /// lines of programs up to the first one that fails have come then.
 /// There is room for 65,534 words of 64 bits: each print takes two and its elements, twice as many with a mask. What
 /// finds no room is left out, and a last line says how many prints were; which ones may differ from run to run.
 ///
-/// Printing changes no bits of a result. A kernel that prints is compiled anew, and is slower.
+/// Printing changes no bits of a result. A kernel that prints is compiled anew, and is slower; each of its launches clears
+/// and reads all that room.
 ///
 /// ```
 /// use exactile_core::lang::debug::device_print;

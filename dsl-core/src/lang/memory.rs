@@ -308,15 +308,24 @@ impl Context {
     }
 
     /// Moves the access `inst` to the end of the region, changed by `change`. Nothing since may
-    /// use its result or write.
+    /// use its result or write, or read memory that it writes.
     fn again(&mut self, what: &str, inst: Inst, change: impl FnOnce(&mut Op)) -> Option<Inst> {
         let region = self.builder.region();
         let func = self.builder.func();
         let insts = &func.region(region).insts;
         let position = insts.iter().rposition(|&other| other == inst);
+        let access = func.op(inst).access();
+        let written = access.filter(|_| func.any(inst, Trait::writes));
+        let sees = |later: Inst| {
+            let read = func.op(later).access().map(|access| access.base);
+            let other = read.is_some_and(|base| written.is_some_and(|it| it.base != base));
+            written.is_some() && func.any(later, Trait::reads) && !other
+        };
         let movable = position.filter(|&position| {
             insts[position + 1..].iter().all(|&later| {
-                !func.any(later, Trait::writes) && !uses(func, later, &func.inst(inst).results)
+                !func.any(later, Trait::writes)
+                    && !sees(later)
+                    && !uses(func, later, &func.inst(inst).results)
             })
         });
         let Some(position) = movable else {

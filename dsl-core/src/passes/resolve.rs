@@ -10,8 +10,8 @@ use crate::target::Determinism;
 ///
 /// `NotGuaranteed` leaves the order of reductions and scans open and uses the device's approximate
 /// instructions for f32 and narrower functions. Every other level keeps the exact functions and
-/// the orders written and refuses atomic sums of floats and atomics that give what memory held; from `ScheduleInvariant` on `order=any` is
-/// an error, and under `Exact` so is an approximate op.
+/// the orders written and refuses atomic sums of floats and atomics that give what memory held; from
+/// `ScheduleInvariant` on `order=any` is an error, and under `Exact` so is an approximate op.
 pub fn resolve(func: &mut Func, determinism: Determinism) -> Result<(), Diagnostics> {
     if determinism == Determinism::NotGuaranteed {
         relax(func);

@@ -94,11 +94,11 @@ fn heads_turn_by_their_position() {
         for (head, got) in read(&heads_of).chunks(width).enumerate() {
             let own = &x[head * width..][..width];
             let want = turned(own, positions[head / heads], 1e4, pairs);
-            let far = got
+            let near = got
                 .iter()
                 .zip(&want)
                 .all(|(got, want)| (got - want).abs() < 2e-3);
-            assert!(far, "{pairs:?}, head {head}: {got:?} {want:?}");
+            assert!(near, "{pairs:?}, head {head}: {got:?} {want:?}");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::value::Elements;
 use crate::error::{Error, Result};
 use crate::memory::element_address;
 
-/// Products of one instruction.
+/// Products of one instruction of a group of warps.
 const STEP: usize = 16;
 
 /// An operand in shared memory, as its descriptor says (PTX ISA, "Matrix descriptor format").

@@ -31,14 +31,17 @@ impl Rules<'_> {
         let (dtype, _) = self.pointer(op.base)?;
         self.atomic(op.op, dtype)?;
         let moved = self.access(&op.access())?;
-        self.expected(op.expected, moved).map(|()| moved)
+        self.expected(op.op, op.expected, moved).map(|()| moved)
     }
 
     /// What an atomic compares memory with.
-    fn expected(self, expected: Option<Value>, moved: Type) -> Result<(), String> {
+    fn expected(self, op: AtomicOp, expected: Option<Value>, moved: Type) -> Result<(), String> {
         let Some(expected) = expected else {
             return Ok(());
         };
+        if op != AtomicOp::Exchange {
+            return Err(format!("`{}` with `expected` exchanges", self.name()));
+        }
         if moved.dtype().is_some_and(DType::is_float) {
             return Err(format!(
                 "`{}` with `expected` compares integers, found `{moved}`",
@@ -143,7 +146,7 @@ impl Rules<'_> {
         let offsets = self.offsets("offset", op.offset)?;
         let moved = offsets.with_dtype(dtype);
         self.expect("value", self.ty(op.value), moved)?;
-        self.expected(op.expected, moved)?;
+        self.expected(op.op, op.expected, moved)?;
         self.mask(offsets, op.mask)?;
         Ok(moved)
     }

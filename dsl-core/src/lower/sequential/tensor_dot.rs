@@ -114,7 +114,7 @@ impl Lowerer<'_> {
         if ignored == 0 {
             return x;
         }
-        // The bits of a NaN are the canonical ones, of which none is lost.
+        // `canonical_reads` makes the bits of a NaN canonical, of which none is lost here.
         let bits = self.builder.bitcast(x, DType::U32);
         let kept = self.all(bits, -1 << ignored);
         let bits = self.builder.and(bits, kept);

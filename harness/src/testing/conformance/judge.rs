@@ -84,8 +84,15 @@ impl<'d> Judge<'d> {
                 "{what} on {}, {:?}, {}",
                 way.device, way.schedule, way.block
             );
-            let found = run(&way).map_err(|error| Error::Mismatch(format!("{name}: {error}")))?;
+            let found = match run(&way) {
+                // Of the products of tensor cores each machine has its own, or says that it has none.
+                Err(error) if error.to_string().contains("has no tensor cores") => continue,
+                found => found.map_err(|error| Error::Mismatch(format!("{name}: {error}")))?,
+            };
             let golden = golden.get_or_insert_with(|| found.clone());
+            if found.len() != golden.len() {
+                return Err(Error::Mismatch(format!("{name}: other results")));
+            }
             for (found, want) in found.iter().zip(golden.iter()) {
                 self.compared += 1;
                 exact(&name, found, want)?;

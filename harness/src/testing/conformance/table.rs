@@ -66,7 +66,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             ("test_math_op", Runs("functions")),
             ("test_math_member_fn", Runs("functions")),
-            ("test_math_erf_op", Runs("functions")),
+            ("test_math_erf_op", Elsewhere("cli/src/math.rs")),
             ("test_math_fma_op", Runs("float operators")),
             ("test_math_divide_op", Runs("arithmetic")),
             ("test_precise_math", Runs("arithmetic")),
@@ -140,7 +140,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ("test_convert_float16_to_float32", Runs("codes")),
             ("test_ptx_cast", Runs("casts")),
             ("test_typeconvert_upcast", Runs("codes")),
-            ("test_typeconvert_downcast", Elsewhere("cli/src/math.rs")),
+            ("test_typeconvert_downcast", Runs("casts")),
             ("test_typeconvert_downcast_clamping", Runs("casts")),
         ],
     ),
@@ -220,7 +220,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_masked_load_scalar, test_load_scalar_with_mask",
                 Runs("masks"),
             ),
-            ("test_masked_load_shared_memory", Runs("products")),
+            (
+                "test_masked_load_shared_memory",
+                Elsewhere("kernels/tests/kernels.rs"),
+            ),
             (
                 "test_load_cache_modifier, test_store_cache_modifier, test_store_eviction_policy",
                 NotYet("cache hints"),
@@ -263,7 +266,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_num_ctas_pre_sm90",
                 Pointless("clusters of thread blocks have no construct"),
             ),
-            ("test_maxnreg", Elsewhere("tests/suite/machine_code.txt")),
+            (
+                "test_maxnreg",
+                Elsewhere("backends/nvptx/tests/codegen/lowered.rs"),
+            ),
         ],
     ),
     (
