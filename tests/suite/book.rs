@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use exactile_core::ir::prints::{COUNTERS, WORDS};
-use exactile_core::ir::{MAX_DEPTH, MAX_ELEMENTS, MAX_LEVELS, MAX_RANK};
+use exactile_core::ir::{DType, MAX_DEPTH, MAX_ELEMENTS, MAX_LEVELS, MAX_RANK, Precision};
 use exactile_core::target::Target;
 
 use crate::root;
@@ -133,6 +133,10 @@ fn limits_are_those_of_the_code() {
         format!("as many again with a mask | {} |", WORDS - COUNTERS),
         format!("| programs along an axis of the grid | {} |", u32::MAX),
         format!("| warps of a program | {} |", gpu.most_warps),
+        format!(
+            "where no other precision is asked for | {} or more |",
+            Precision::usual(DType::F16, DType::F32).step(DType::F16)
+        ),
     ] {
         assert!(text.contains(&row), "limits.md lacks {row}");
     }

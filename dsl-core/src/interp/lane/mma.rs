@@ -14,7 +14,7 @@ const ROWS: usize = 16;
 /// The columns of a fragment.
 const COLUMNS: usize = 8;
 
-/// Elements of the accumulator in a word of two lanes' numbers, as PTX counts them.
+/// Columns of the accumulator that a lane has side by side.
 const SUMS: usize = 2;
 
 impl Runner<'_, '_> {

@@ -268,12 +268,14 @@ fn functions_on<T: Float + Number>(judge: &mut Judge<'_>) -> Result<()> {
         Ok(vec![out.to_array()?])
     })?;
     // A unit in the last place, and the least number above zero.
-    let (relative, least) = match T::DTYPE {
-        DType::F64 => (3e-16, 5e-324),
-        DType::F32 => (1.3e-7, 1.5e-45),
-        DType::F16 => (1e-3, 6e-8),
-        _ => (8e-3, 1e-40),
-    };
+    let bounds = [
+        (DType::F64, 3e-16, 5e-324),
+        (DType::F32, 1.3e-7, 1.5e-45),
+        (DType::F16, 1e-3, 6e-8),
+        (DType::BF16, 8e-3, 1e-40),
+    ];
+    let bound = bounds.iter().find(|(dtype, ..)| *dtype == T::DTYPE);
+    let &(_, relative, least) = bound.expect("a float of this check");
     let got: Vec<T> = found[0].to_vec()?;
     for (place, function) in FUNCTIONS.iter().enumerate() {
         for (at, &x) in x.iter().enumerate() {
