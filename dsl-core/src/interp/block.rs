@@ -396,7 +396,9 @@ impl<'a> Machine<'a> {
         } else {
             return;
         };
-        let key = (self.sites[&inst], element, index);
+        // A box that is not in its array breaks what the launch has shown, and has no number.
+        let site = self.sites.get(&inst).copied().unwrap_or(u32::MAX);
+        let key = (site, element, index);
         if self.refused.as_ref().is_none_or(|least| key < least.key) {
             let fault = refused.map(|kind| self.fault(inst, kind));
             self.refused = fault.map(|fault| Refused { key, fault });

@@ -125,7 +125,8 @@ impl Lowering<'_> {
         }
         let message =
             format!("`{name}` has no tensor cores that compute `dot` with precision `{word}`");
-        let note = "take precision `ieee`, which every machine computes";
+        let note =
+            "take precision `ieee`, `dot_with(Precision::Ieee, ..)`, which every machine computes";
         Err(self.error(message).note(note))
     }
 

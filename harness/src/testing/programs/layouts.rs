@@ -1,7 +1,7 @@
 //! Other layouts than those that are chosen: a program gives the same bits in any.
 
 use exactile_core::ir::index_map::dim_bits;
-use exactile_core::ir::{Func, Shape};
+use exactile_core::ir::{Func, Op, Shape, Value};
 use exactile_core::layout::LinearLayout;
 use exactile_core::random::Random;
 use exactile_core::target::LANE_BITS;
@@ -12,8 +12,12 @@ const MOST_REGISTERS: u32 = 5;
 /// Changes the layouts of some tiles of a schedule function, and leaves some to their uses.
 pub(super) fn vary(func: &mut Func, random: &mut Random) {
     let warp_bits = func.warps.trailing_zeros();
+    // An atomic with a result must have each element in one lane.
+    let insts = func.all_insts().into_iter();
+    let fetches = insts.filter(|&inst| matches!(func.op(inst), Op::AtomicFetch(_)));
+    let kept: Vec<Value> = fetches.map(|inst| func.inst(inst).results[0]).collect();
     for value in func.values().collect::<Vec<_>>() {
-        if func.layout(value).is_none() || random.one_in(3) {
+        if func.layout(value).is_none() || random.one_in(3) || kept.contains(&value) {
             continue;
         }
         let layout = (!random.one_in(8)).then(|| layout(&func.ty(value).shape, warp_bits, random));
