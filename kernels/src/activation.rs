@@ -90,7 +90,7 @@ pub fn swiglu<T: Float, const BLOCK: usize>(gate: Ptr<T>, x: Ptr<T>, out: PtrMut
     store(out + offsets, value.to::<T>()).mask(mask);
 }
 
-/// The gradients of the gate and of `x`, from that of what [`swiglu`] gave. `BLOCK` elements a program.
+/// The gradients of the gate and of `x`, from that of what [`swiglu()`] gave. `BLOCK` elements a program.
 #[kernel(BLOCK = 1024)]
 pub fn swiglu_backward<T: Float, const BLOCK: usize>(
     gate: Ptr<T>,

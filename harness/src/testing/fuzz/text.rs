@@ -134,7 +134,8 @@ fn is_large(func: &Func) -> bool {
 /// Runs a function by the interpreter, and where it ends well every other way.
 fn run(func: BlockFunc, seed: u64) -> Result<Tried, String> {
     let is_aligned = |parameter: &Parameter| parameter.divisor as usize <= LINE_BYTES;
-    if is_large(&func) || !func.parameters.iter().all(is_aligned) {
+    let fits = func.parameters.iter().all(is_aligned) && !able(&func).is_empty();
+    if is_large(&func) || !fits {
         return Ok(Tried::Refused);
     }
     let program = program(func, seed);

@@ -20,6 +20,7 @@ mod tests;
 use exactile_core::builder::Builder;
 use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Timing;
+use exactile_core::ir::operand::fragment_sum;
 use exactile_core::ir::{
     BinaryOp, CompareOp, DType, Func, Grid, Literal, Op, Parameter, Precision, Region, Shape,
     Stage, Type, UnaryOp, Value, op,
@@ -80,17 +81,20 @@ struct Generator {
     nesting: u32,
 }
 
-/// The GPUs that compute the matrix products of a program.
+/// The GPUs that compute the matrix products of a program, of which there may be none.
 pub(crate) fn able(func: &Func) -> Vec<Gpu> {
     let mut asked = Vec::new();
     for inst in func.all_insts() {
         if let Op::Dot(dot) = func.op(inst) {
-            asked.push(dot.precision);
+            asked.push((dot.precision, func.ty(dot.a).dtype()));
         }
     }
     let computes = |gpu: &&Gpu| {
         let mut asked = asked.iter();
-        asked.all(|&it| it == Precision::Ieee || gpu.gpu.mma.contains(&it))
+        asked.all(|&(it, operand)| {
+            let known = operand.is_some_and(|operand| fragment_sum(it, operand).is_some());
+            it == Precision::Ieee || known && gpu.gpu.mma.contains(&it)
+        })
     };
     Gpu::GPUS.iter().filter(computes).copied().collect()
 }
