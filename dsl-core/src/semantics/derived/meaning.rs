@@ -75,7 +75,7 @@ impl Meaning {
 }
 
 /// What most `f32` functions were tried with.
-const SAMPLED: &str = "13 of 256 parts of all bit patterns";
+const SAMPLED: &str = "5 to 13 of 256 parts of all bit patterns";
 
 /// The greatest error of a type narrower than its computation, over every bit pattern of all
 /// functions.
