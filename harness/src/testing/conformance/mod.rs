@@ -19,6 +19,7 @@ use exactile::{Error, Result};
 use rayon::prelude::*;
 
 use judge::Judge;
+pub use products::philox;
 
 /// Calls a function for each type.
 macro_rules! each {

@@ -341,8 +341,9 @@ fn drawn<const BLOCK: usize>(
     store(normal + at, randn(seed, at + first));
 }
 
-/// The first word of Philox 4x32-10.
-fn word(seed: u64, offset: u64) -> u32 {
+/// The four words of Philox 4x32-10 for a seed and an offset, by the paper (Salmon et al., "Parallel random numbers: as
+/// easy as 1, 2, 3", 2011).
+pub fn philox(seed: u64, offset: u64) -> [u32; 4] {
     let mut key = [seed as u32, (seed >> 32) as u32];
     let mut next = [offset as u32, (offset >> 32) as u32, 0, 0];
     for _ in 0..10 {
@@ -359,7 +360,7 @@ fn word(seed: u64, offset: u64) -> u32 {
             key[1].wrapping_add(0xbb67_ae85),
         ];
     }
-    next[0]
+    next
 }
 
 /// Random words by seed and offset, and what the numbers made of them are like.
@@ -384,7 +385,7 @@ pub(super) fn randoms(judge: &mut Judge<'_>) -> Result<()> {
             ])
         })?;
         let offset = |at: usize| first.wrapping_add(at as i64).cast_unsigned();
-        let want: Vec<u32> = (0..COUNT).map(|at| word(seed, offset(at))).collect();
+        let want: Vec<u32> = (0..COUNT).map(|at| philox(seed, offset(at))[0]).collect();
         expect(&what, &found[0], &want)?;
         let flat: Vec<f32> = found[1].to_vec()?;
         ensure(flat.iter().all(|x| (0.0..1.0).contains(x)), &what)?;
