@@ -18,6 +18,7 @@ mod exits;
 mod filetests;
 mod grid;
 #[cfg(target_arch = "x86_64")]
+mod hints;
 mod host_flags;
 #[cfg(feature = "nvptx")]
 mod kept;

@@ -120,6 +120,7 @@ fn elementwise(
                 mask: None,
                 other: None,
                 align,
+                cache: None,
             });
             operands.push(builder.declared(op, Type::vector(dtype, lanes)));
         }
@@ -132,6 +133,7 @@ fn elementwise(
                 value,
                 mask: None,
                 align,
+                cache: None,
             }),
             &[],
         );

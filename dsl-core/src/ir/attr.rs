@@ -132,6 +132,41 @@ impl AtomicOp {
 }
 
 keyword_attribute! {
+    /// What a GPU's caches may know of an access; others do without. It never changes bits.
+    Cache {
+        /// In the second level alone (`.cg`).
+        SecondLevel "second_level",
+        /// Once and no more: first to go (`.cs`).
+        Streaming "streaming",
+        /// A load that takes nothing that a cache still holds (`.cv`).
+        Anew "anew",
+        /// A store that goes through all levels (`.wt`).
+        WriteThrough "write_through",
+        /// The first to go where the first level needs room (`L1::evict_first`).
+        EvictFirst "evict_first",
+        /// The last to go where the first level needs room (`L1::evict_last`).
+        EvictLast "evict_last",
+        /// Not kept in the first level (`L1::no_allocate`).
+        NoAllocate "no_allocate",
+        /// Made as it stands, once for each element: neither with others, ahead of its time nor left out
+        /// (`.volatile`).
+        Volatile "volatile",
+    }
+}
+
+impl Cache {
+    /// Whether a load may have it.
+    pub const fn of_loads(self) -> bool {
+        !matches!(self, Self::WriteThrough)
+    }
+
+    /// Whether a store may have it.
+    pub const fn of_stores(self) -> bool {
+        !matches!(self, Self::Anew)
+    }
+}
+
+keyword_attribute! {
     /// The stage that a function belongs to.
     Stage {
         /// Tiles: one instruction is the work of a program.

@@ -1,8 +1,8 @@
 //! Fields of op rows: how each kind of field is visited, written and read. Never per op.
 
 use super::{
-    AtomicOp, Axis, Bits, Direction, Indices, Literal, Order, Precision, Region, RoleRegions,
-    SortOrder, Value,
+    AtomicOp, Axis, Bits, Cache, Direction, Indices, Literal, Order, Precision, Region,
+    RoleRegions, SortOrder, Value,
 };
 
 /// Writes fields in the text form.
@@ -31,6 +31,8 @@ pub trait FieldReader {
     fn named_operand(&mut self, name: &str) -> Result<Option<Value>, ReadError>;
     /// The text of the attribute `name`.
     fn attribute(&mut self, name: &str) -> Result<String, ReadError>;
+    /// The text of the attribute `name`, if it comes next.
+    fn optional_attribute(&mut self, name: &str) -> Result<Option<String>, ReadError>;
     /// A literal attribute.
     fn literal(&mut self, name: &str) -> Result<Literal, ReadError>;
     /// A region in braces. Regions are the last fields of an op, so a reader may fill them later.
@@ -162,6 +164,23 @@ impl Field for Literal {
     }
     fn read(name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
         reader.literal(name)
+    }
+}
+
+impl Field for Option<Cache> {
+    fn write(&self, name: &str, writer: &mut dyn FieldWriter) {
+        if let Some(cache) = self {
+            writer.attribute(name, cache.word());
+        }
+    }
+    fn read(name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
+        let Some(text) = reader.optional_attribute(name)? else {
+            return Ok(None);
+        };
+        let found = Cache::from_word(&text);
+        found
+            .map(Some)
+            .ok_or_else(|| ReadError::no(&text, "hint for caches"))
     }
 }
 

@@ -36,7 +36,7 @@ pub mod types;
 
 pub use access::{Effect, MemoryAccess};
 pub use attr::{
-    AtomicOp, Axis, Bits, Direction, Grid, Indices, Literal, Order, Precision, RoleRegions,
+    AtomicOp, Axis, Bits, Cache, Direction, Grid, Indices, Literal, Order, Precision, RoleRegions,
     SortOrder, Stage, program_coordinates, unflatten,
 };
 pub use carried::Carried;

@@ -3,7 +3,7 @@
 use super::field::{Field, FieldReader, FieldWriter, ReadError, Values};
 use super::ops::for_each_op;
 use super::{
-    Accepts, AtomicOp, Axis, BinaryOp, Bits, CompareOp, Direction, Indices, Literal, Order,
+    Accepts, AtomicOp, Axis, BinaryOp, Bits, Cache, CompareOp, Direction, Indices, Literal, Order,
     Precision, RawOp, Region, RoleRegions, SortOrder, Stage, TernaryOp, UnaryOp, Value,
 };
 

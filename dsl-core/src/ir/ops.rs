@@ -132,15 +132,16 @@ macro_rules! for_each_op {
         block {
             /// The integers `start..end`; their number is a power of two.
             Arange "arange" { start: i64, end: i64 } -> one is [pure pointwise];
-            /// Reads `base[offsets]` where the mask holds; elsewhere `other`, or zero bits without it.
-            Load "load" { base: Value, offsets: Value, mask: Option<Value>, other: Option<Value> } -> one is [reads];
+            /// Reads `base[offsets]` where the mask holds; elsewhere `other`, or zero bits without it. `cache`
+            /// is a hint to a GPU, here and in all accesses, and never changes bits.
+            Load "load" { base: Value, offsets: Value, mask: Option<Value>, other: Option<Value>, cache: Option<Cache> } -> one is [reads];
             /// Reads the tile whose first element has the index `origin` of the array at `base`, with these extents and
             /// strides in elements, outermost axis first; zero bits where an index is not in the extent of its axis. What
             /// a launch has shown of the array is in `passes::boxes`; so no launch checks it.
-            LoadBox "load_box" { base: Value, origin: Values, extents: Values, strides: Values } -> stated is [reads];
+            LoadBox "load_box" { base: Value, origin: Values, extents: Values, strides: Values, cache: Option<Cache> } -> stated is [reads];
             /// Writes `base[offsets]` where the mask holds. Of two equal offsets the higher element
             /// index wins.
-            Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value> } -> none is [writes];
+            Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value>, cache: Option<Cache> } -> none is [writes];
             /// Combines `value` into `base[offsets]` where the mask holds, each element in one step that
             /// nothing divides. Equal offsets all count, of a program and of several, in no stated order.
             AtomicReduce "atomic_reduce" { base: Value, offsets: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];
@@ -209,10 +210,10 @@ macro_rules! for_each_op {
             Tensor "tensor" { base: Value, extents: Values, strides: Values, offset: Option<Value> } -> one is [pure];
             /// Reads the tile whose first element has the index `origin`, where the mask holds and the index,
             /// modulo 2^64, is in the extent of each axis; elsewhere `other`, or zero bits without it.
-            TileLoad "tile_load" { tensor: Value, origin: Values, mask: Option<Value>, other: Option<Value> } -> stated is [reads];
+            TileLoad "tile_load" { tensor: Value, origin: Values, mask: Option<Value>, other: Option<Value>, cache: Option<Cache> } -> stated is [reads];
             /// Writes the tile whose first element has the index `origin`, where the mask holds and the index is in
             /// the extent of each axis. Of two elements at one place the higher element index wins.
-            TileStore "tile_store" { tensor: Value, origin: Values, value: Value, mask: Option<Value> } -> none is [writes];
+            TileStore "tile_store" { tensor: Value, origin: Values, value: Value, mask: Option<Value>, cache: Option<Cache> } -> none is [writes];
         }
         lane {
             /// A buffer of `count` elements that starts at byte `offset` of the shared or scratch
@@ -222,10 +223,10 @@ macro_rules! for_each_op {
             /// Without the mask nothing is read and the result is `other`, or zero bits. A lane of a GPU
             /// may name several offsets: as many consecutive elements follow each, and each has its
             /// element of the mask.
-            LaneLoad "lane_load" { base: Value, offset: Value, mask: Option<Value>, other: Option<Value>, align: i64 } -> stated is [reads];
+            LaneLoad "lane_load" { base: Value, offset: Value, mask: Option<Value>, other: Option<Value>, align: i64, cache: Option<Cache> } -> stated is [reads];
             /// Writes a scalar or consecutive elements to `base[offset]`, aligned to `align` bytes. Several
             /// offsets are as in `lane_load`.
-            LaneStore "lane_store" { base: Value, offset: Value, value: Value, mask: Option<Value>, align: i64 } -> none is [writes];
+            LaneStore "lane_store" { base: Value, offset: Value, value: Value, mask: Option<Value>, align: i64, cache: Option<Cache> } -> none is [writes];
             /// Combines a scalar into `base[offset]` in one step that nothing divides; a lane of a GPU may
             /// combine each element of a vector at an offset of its own.
             LaneAtomic "lane_atomic" { base: Value, offset: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];

@@ -10,7 +10,7 @@ use super::element::{Element, HostNumber, LiteralOf};
 use super::ptr::{Address, Ptr, PtrMut, PtrMutTile, PtrTile};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Func, Inst, Op, Trait, Type, Value, op};
+use crate::ir::{Cache, Func, Inst, Op, Trait, Type, Value, op};
 
 /// Where `load` reads: pointers, and tiles of tensors.
 #[diagnostic::on_unimplemented(
@@ -101,6 +101,26 @@ macro_rules! targets {
 targets!(PtrMut PtrMutTile);
 
 impl Stored {
+    /// Tells the caches of a GPU what becomes of what a store writes: directly behind `store`, before a mask. It
+    /// never changes bits.
+    #[track_caller]
+    pub fn cache(self, hint: Cache) -> Self {
+        context::with(Location::caller(), |context| {
+            let Some(inst) = self.inst else { return };
+            if self.trace != context.trace() {
+                return context.misplaced("cache", "store");
+            }
+            if let Op::Store(op::Store { cache, .. }) | Op::TileStore(op::TileStore { cache, .. }) =
+                &mut context.builder.func_mut().inst_mut(inst).op
+            {
+                *cache = Some(hint);
+            } else {
+                context.misplaced("cache", "store");
+            }
+        });
+        self
+    }
+
     /// Writes, combines or prints only where `mask` holds.
     #[track_caller]
     pub fn mask(self, mask: impl IntoTile<bool>) {
@@ -148,6 +168,16 @@ macro_rules! masks {
             #[track_caller]
             pub fn other(self, other: impl IntoTile<T>) -> Self {
                 self.reload(Part::Other, |context| other.into_value(context))
+            }
+
+            /// Behind `load(..)`: tells the caches of a GPU what becomes of what it reads. It never changes bits.
+            #[track_caller]
+            pub fn cache(self, hint: Cache) -> Self {
+                context::with(Location::caller(), |context| {
+                    let load = context.value(self.handle());
+                    context.cached(load, hint);
+                });
+                self
             }
 
             #[track_caller]
@@ -216,6 +246,7 @@ impl Context {
                 offsets,
                 mask: None,
                 other: None,
+                cache: None,
             }),
             &[],
         );
@@ -237,6 +268,7 @@ impl Context {
                 offsets,
                 value,
                 mask: None,
+                cache: None,
             }),
             &[],
         );
@@ -267,19 +299,42 @@ impl Context {
         }
     }
 
+    /// Gives the load of a value a hint.
+    fn cached(&mut self, load: Value, hint: Cache) {
+        if self.ty(load).is_poison() {
+            return;
+        }
+        let found = self.load_of(load);
+        if let Some(inst) = found
+            && let Op::Load(op::Load { cache, .. }) | Op::TileLoad(op::TileLoad { cache, .. }) =
+                &mut self.builder.func_mut().inst_mut(inst).op
+        {
+            *cache = Some(hint);
+        } else {
+            self.misplaced("cache", "load");
+        }
+    }
+
+    /// The load, or the atomic with a result, of this region that gives a value.
+    fn load_of(&self, load: Value) -> Option<Inst> {
+        let func = self.builder.func();
+        let insts = func.region(self.builder.region()).insts.iter();
+        let mut loads = insts.rev().copied().filter(|&inst| {
+            let op = func.op(inst);
+            matches!(op, Op::Load(_) | Op::TileLoad(_) | Op::AtomicFetch(_))
+        });
+        loads.find(|&inst| func.inst(inst).results.contains(&load))
+    }
+
     fn reload(&mut self, part: Part, load: Value, value: Value) -> Value {
         let what = part.word();
         let ty = self.ty(load);
         if ty.is_poison() || self.ty(value).is_poison() {
             return load;
         }
-        let func = self.builder.func();
-        let insts = &func.region(self.builder.region()).insts;
-        let found = insts.iter().rev().copied().find(|&inst| {
-            let op = func.op(inst);
-            let loads = matches!(op, Op::Load(_) | Op::TileLoad(_));
-            let fetches = matches!(op, Op::AtomicFetch(_)) && part == Part::Mask;
-            (loads || fetches) && func.inst(inst).results.contains(&load)
+        let found = self.load_of(load).filter(|&inst| {
+            let fetches = matches!(self.builder.func().op(inst), Op::AtomicFetch(_));
+            !fetches || part == Part::Mask
         });
         let Some(inst) = found else {
             self.misplaced(what, "load");

@@ -93,6 +93,6 @@ pub mod prelude {
         Scalar, SingleFloat, Tile, arange, full, load, num_programs, program_id, range, require,
         scalar, store, zeros,
     };
-    pub use crate::ir::Precision;
+    pub use crate::ir::{Cache, Precision};
     pub use crate::semantics::derived::directed::Rounding;
 }

@@ -359,6 +359,7 @@ impl<const RANK: usize> Place<RANK> {
                 origin,
                 mask: None,
                 other: None,
+                cache: None,
             });
             context.builder.declared(load, Type::tile(T::DTYPE, shape))
         }))
@@ -380,6 +381,7 @@ impl<const RANK: usize> Place<RANK> {
                 origin,
                 value,
                 mask: None,
+                cache: None,
             };
             let inst = context.builder.emit(Op::TileStore(store), &[]);
             context.stored(Some(inst))

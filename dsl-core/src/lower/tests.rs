@@ -35,12 +35,12 @@ fn step(builder: &mut Builder, kind: Step, [x, y, n, at]: [Value; 4], state: &mu
     let [value, offsets, mask] = state;
     let shape = builder.ty(*value).shape;
     let load = |builder: &mut Builder, offsets, mask| {
-        let other = None;
         builder.value(Op::Load(op::Load {
             base: x,
             offsets,
             mask,
-            other,
+            other: None,
+            cache: None,
         }))
     };
     match kind {
@@ -85,6 +85,7 @@ fn step(builder: &mut Builder, kind: Step, [x, y, n, at]: [Value; 4], state: &mu
                 offsets: *offsets,
                 value: *value,
                 mask: None,
+                cache: None,
             });
             builder.emit(op, &[]);
         }
@@ -106,6 +107,7 @@ fn kernel(kind: Step, steps: usize) -> BlockFunc {
         offsets: at,
         mask: None,
         other: None,
+        cache: None,
     }));
     let end = builder.splat(n, shape);
     let mask = builder.lt(at, end);
@@ -118,6 +120,7 @@ fn kernel(kind: Step, steps: usize) -> BlockFunc {
         offsets: at,
         value: state[0],
         mask: None,
+        cache: None,
     });
     builder.emit(op, &[]);
     verify::block(builder.finish().expect("is well typed")).expect("is valid")

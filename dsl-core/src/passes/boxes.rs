@@ -21,8 +21,8 @@ use crate::ir::numbers::filling;
 use crate::ir::op::Control;
 use crate::ir::operand::is_group_operand;
 use crate::ir::{
-    Access, BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, Precision, Region, Shape, Type,
-    Value, op,
+    Access, BinaryOp, Cache, CompareOp, DType, Func, Inst, Literal, Op, Precision, Region, Shape,
+    Type, Value, op,
 };
 use crate::launch::{BOX_NUMBERS, LaunchExpression, inner_axis};
 use crate::layout::group::{Groups, groups, operand_slot};
@@ -219,6 +219,9 @@ impl Known<'_> {
         };
         let parameter = self.func.parameter_index(op.base)?;
         let only_read = self.func.parameters[parameter].access == Access::Read;
+        if op.cache == Some(Cache::Volatile) {
+            return None;
+        }
         let zero = op.other.is_none_or(|other| {
             let op = |value: Value| Some(self.func.op(self.definitions[value]?));
             filling(other, op).is_some_and(Literal::is_positive_zero)
@@ -373,7 +376,7 @@ impl Known<'_> {
 
 /// Appends the numbers of an array, and makes a load one of a box of it.
 fn raised(func: &mut Func, region: Region, load: Inst, array: &Array) {
-    let Op::Load(op::Load { base, .. }) = *func.op(load) else {
+    let Op::Load(op::Load { base, cache, .. }) = *func.op(load) else {
         return;
     };
     let [origin, extents, strides] = within(func, region, load, |builder| {
@@ -385,6 +388,7 @@ fn raised(func: &mut Func, region: Region, load: Inst, array: &Array) {
         origin,
         extents,
         strides,
+        cache,
     });
 }
 
@@ -408,6 +412,7 @@ fn expanded(func: &mut Func, region: Region, load: Inst) {
         offsets,
         mask: Some(mask),
         other: None,
+        cache: boxed.cache,
     });
 }
 

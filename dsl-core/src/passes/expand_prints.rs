@@ -129,6 +129,7 @@ fn written(builder: &mut Builder, print: &op::Print, mask: Option<Value>, at: Va
             offsets,
             value,
             mask: None,
+            cache: None,
         };
         builder.emit(Op::Store(store), &[]);
         place += shape.elements() as i64;

@@ -40,6 +40,7 @@ pub fn expand_tiles(func: &mut Func) {
                     offsets,
                     mask: Some(mask),
                     other: op.other,
+                    cache: op.cache,
                 }))])
             }
             TensorOp::TileStore(op) => {
@@ -54,6 +55,7 @@ pub fn expand_tiles(func: &mut Func) {
                     offsets,
                     value: op.value,
                     mask: Some(mask),
+                    cache: op.cache,
                 });
                 builder.emit(store, &[]);
                 Some(Vec::new())

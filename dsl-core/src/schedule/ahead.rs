@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ir::{Effect, Func, Inst, Op, Region, Trait, Value, op};
+use crate::ir::{Cache, Effect, Func, Inst, Op, Region, Trait, Value, op};
 
 /// What is computed ahead of the iterations of a loop.
 #[derive(Debug, Default)]
@@ -80,7 +80,9 @@ impl Ahead {
 
 /// The memory that a load, or the copy of a box, reads, and what says where.
 fn started(op: &Op) -> Option<(Value, Vec<Value>)> {
-    if let Op::Load(op) = op {
+    if let Op::Load(op) = op
+        && op.cache != Some(Cache::Volatile)
+    {
         let operands = op.mask.into_iter().chain([op.offsets]);
         return Some((op.base, operands.collect()));
     }

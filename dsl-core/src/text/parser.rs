@@ -1,15 +1,16 @@
 //! Parses a function. Types come from the text as they stand; the verifier judges them.
 
+mod fields;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::lexer::{Token, TokenKind, tokenize};
-use super::number;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
-use crate::ir::field::{FieldReader, ReadError};
+use crate::ir::field::ReadError;
 use crate::ir::{
-    Access, DType, Element, Func, Layout, Literal, Op, Parameter, Region, Shape, Space, Stage,
-    Type, Value, most_depth,
+    Access, DType, Element, Func, Layout, Op, Parameter, Region, Shape, Space, Stage, Type, Value,
+    most_depth,
 };
 use crate::target::ScheduleField;
 
@@ -422,79 +423,5 @@ impl<'a> Parser<'a> {
             self.position -= 1;
             ReadError(format!("`%{name}` is not defined"))
         })
-    }
-
-    fn key(&mut self, name: &str) -> Parsed<()> {
-        self.separate()?;
-        self.expect(name)?;
-        self.expect("=")
-    }
-}
-
-impl FieldReader for Parser<'_> {
-    fn operand(&mut self) -> Parsed<Value> {
-        self.separate()?;
-        self.value()
-    }
-
-    fn operands(&mut self) -> Parsed<Vec<Value>> {
-        self.separate()?;
-        self.expect("[")?;
-        let mut values = Vec::new();
-        while !self.eat("]") {
-            values.push(self.value()?);
-            if !self.eat(",") && self.peek().text != "]" {
-                return self.unexpected("`,` or `]`");
-            }
-        }
-        Ok(values)
-    }
-
-    fn named_operand(&mut self, name: &str) -> Parsed<Option<Value>> {
-        let ahead = &self.tokens[self.position..];
-        let comes = matches!(ahead, [comma, key, equals, ..]
-            if comma.text == "," && key.text == name && equals.text == "=");
-        if !comes {
-            return Ok(None);
-        }
-        self.key(name)?;
-        self.value().map(Some)
-    }
-
-    fn attribute(&mut self, name: &str) -> Parsed<String> {
-        self.key(name)?;
-        if !self.eat("[") {
-            let quoted = self.token(TokenKind::Quoted, "a text");
-            return Ok(quoted.or_else(|_| self.word("a value"))?.to_string());
-        }
-        let mut text = String::from("[");
-        while !self.eat("]") {
-            if self.peek().kind == TokenKind::End {
-                return self.unexpected("`]`");
-            }
-            text.push_str(self.next().text);
-        }
-        text.push(']');
-        Ok(text)
-    }
-
-    fn literal(&mut self, name: &str) -> Parsed<Literal> {
-        self.key(name)?;
-        let word = self.word("a typed number such as `f32(1.5)`")?;
-        let dtype = self.dtype(word)?;
-        self.expect("(")?;
-        let mut text = self.word("a number")?.to_string();
-        if self.eat(":") {
-            text = format!("{text}:{}", self.word("bits")?);
-        }
-        self.expect(")")?;
-        number::parse(dtype, &text)
-            .ok_or_else(|| ReadError(format!("`{text}` is no number of type {dtype}")))
-    }
-
-    fn region(&mut self) -> Parsed<Region> {
-        let region = self.func.add_region();
-        self.nested.push(region);
-        Ok(region)
     }
 }

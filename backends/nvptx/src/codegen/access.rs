@@ -1,9 +1,10 @@
 //! Loads and stores of a lane, as wide as the stated alignment allows.
 //!
-//! An unmasked access is an LLVM load or store. A masked one is inline PTX with a predicate: a
-//! branch around each access would keep the assembler from having many in flight.
+//! A plain access is an LLVM load or store. A masked one is inline PTX with a predicate: a
+//! branch around each access would keep the assembler from having many in flight. One with a hint for caches
+//! is inline PTX as well.
 
-use exactile_core::ir::{Access, DType, Inst, Space, Value, op};
+use exactile_core::ir::{Access, Cache, DType, Inst, Space, Value, op};
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue};
 
@@ -12,13 +13,55 @@ use super::value::Elements;
 use crate::error::{Error, Result};
 use crate::memory::element_address;
 
-/// What a masked access is told about its memory.
+/// What an access is told about its memory.
 struct Target {
     dtype: DType,
     space: &'static str,
     /// Nothing writes it while the kernel runs.
     constant: bool,
     align: u32,
+    cache: Option<Cache>,
+}
+
+impl Target {
+    /// The instruction of a load up to its width.
+    fn load(&self) -> String {
+        let space = self.space;
+        let hint = |hint: &str| match self.constant {
+            true => format!("ld.{space}.nc{hint}"),
+            false => format!("ld.{space}{hint}"),
+        };
+        match self.cache {
+            None | Some(Cache::WriteThrough) => hint(""),
+            Some(Cache::SecondLevel) => hint(".cg"),
+            Some(Cache::Streaming) => hint(".cs"),
+            Some(Cache::Anew) => format!("ld.{space}.cv"),
+            Some(Cache::EvictFirst) => hint(".L1::evict_first"),
+            Some(Cache::EvictLast) => hint(".L1::evict_last"),
+            Some(Cache::NoAllocate) => hint(".L1::no_allocate"),
+            Some(Cache::Volatile) => format!("ld.volatile.{space}"),
+        }
+    }
+
+    /// The instruction of a store up to its width.
+    fn store(&self) -> String {
+        let space = self.space;
+        match self.cache {
+            None | Some(Cache::Anew) => format!("st.{space}"),
+            Some(Cache::SecondLevel) => format!("st.{space}.cg"),
+            Some(Cache::Streaming) => format!("st.{space}.cs"),
+            Some(Cache::WriteThrough) => format!("st.{space}.wt"),
+            Some(Cache::EvictFirst) => format!("st.{space}.L1::evict_first"),
+            Some(Cache::EvictLast) => format!("st.{space}.L1::evict_last"),
+            Some(Cache::NoAllocate) => format!("st.{space}.L1::no_allocate"),
+            Some(Cache::Volatile) => format!("st.volatile.{space}"),
+        }
+    }
+
+    /// Whether a load may be left out, made again or made elsewhere.
+    fn is_free(&self) -> bool {
+        self.constant && !matches!(self.cache, Some(Cache::Anew | Cache::Volatile))
+    }
 }
 
 /// One access of a wider one: some elements that one instruction moves.
@@ -54,8 +97,9 @@ impl<'c> Emitter<'_, 'c> {
             mask,
             other,
             align,
+            cache,
         } = op;
-        let target = self.target(*base, *align)?;
+        let target = self.target(*base, *align, *cache)?;
         let ty = self.func.ty(self.func.inst(inst).results[0]);
         let count = ty.shape.elements();
         let otherwise = match other {
@@ -67,9 +111,16 @@ impl<'c> Emitter<'_, 'c> {
         for piece in self.pieces(&target, *base, *offset, count)? {
             let range = piece.first..piece.first + piece.count;
             elements.extend(match piece.mask(masks.as_ref()) {
-                None | Some((_, Some(true))) => self.plain_load(&target, &piece)?,
                 Some((_, Some(false))) => otherwise[range].to_vec(),
-                Some((mask, None)) => self.masked_load(&target, &piece, mask, &otherwise[range])?,
+                None | Some((_, Some(true))) if cache.is_none() => {
+                    self.plain_load(&target, &piece)?
+                }
+                None | Some((_, Some(true))) => {
+                    self.ptx_load(&target, &piece, None, &otherwise[range])?
+                }
+                Some((mask, None)) => {
+                    self.ptx_load(&target, &piece, Some(mask), &otherwise[range])?
+                }
             });
         }
         Ok(elements)
@@ -83,22 +134,26 @@ impl<'c> Emitter<'_, 'c> {
             value,
             mask,
             align,
+            cache,
         } = op;
-        let target = self.target(*base, *align)?;
+        let target = self.target(*base, *align, *cache)?;
         let elements = self.get(*value);
         let masks = mask.map(|mask| self.get(mask));
         for piece in self.pieces(&target, *base, *offset, elements.len())? {
             let stored = &elements[piece.first..piece.first + piece.count];
             match piece.mask(masks.as_ref()) {
-                None | Some((_, Some(true))) => self.plain_store(&target, &piece, stored)?,
                 Some((_, Some(false))) => {}
-                Some((mask, None)) => self.masked_store(&target, &piece, mask, stored)?,
+                None | Some((_, Some(true))) if cache.is_none() => {
+                    self.plain_store(&target, &piece, stored)?;
+                }
+                None | Some((_, Some(true))) => self.ptx_store(&target, &piece, None, stored)?,
+                Some((mask, None)) => self.ptx_store(&target, &piece, Some(mask), stored)?,
             }
         }
         Ok(())
     }
 
-    fn target(&self, base: Value, align: i64) -> Result<Target> {
+    fn target(&self, base: Value, align: i64, cache: Option<Cache>) -> Result<Target> {
         let unsupported = || Error::Unsupported("access of scratch memory".to_string());
         let (dtype, space) = self.func.ty(base).pointee().ok_or_else(unsupported)?;
         let parameter = self.func.parameter_index(base);
@@ -116,6 +171,7 @@ impl<'c> Emitter<'_, 'c> {
             space,
             constant,
             align: align.max(dtype.bytes()),
+            cache,
         })
     }
 
@@ -208,11 +264,12 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    fn masked_load(
+    /// A load by PTX, where the mask holds if there is one.
+    fn ptx_load(
         &self,
         target: &Target,
         piece: &Piece<'c>,
-        mask: IntValue<'c>,
+        mask: Option<IntValue<'c>>,
         otherwise: &[BasicValueEnum<'c>],
     ) -> Result<Elements<'c>> {
         let (bits, count) = piece.registers(target.dtype);
@@ -225,24 +282,26 @@ impl<'c> Emitter<'_, 'c> {
                 .struct_type(&vec![ty; count as usize], false)
                 .into(),
         };
-        let cache = if target.constant { ".nc" } else { "" };
         let text = format!(
-            "@${} ld.{}{cache}{}b{bits} {}, [${count}];",
-            count + 1,
-            target.space,
+            "{}{}{}b{bits} {}, [${count}];",
+            predicate(mask, count + 1),
+            target.load(),
             vector_suffix(count),
             registers(0, count),
         );
         let letter = register_letter(bits);
         let mut constraints = vec![format!("={letter}"); count as usize];
-        constraints.extend(["l".to_string(), "b".to_string()]);
-        constraints.extend((0..count).map(|index| index.to_string()));
-        if !target.constant {
+        constraints.push("l".to_string());
+        let mut arguments = self.access_arguments(piece, mask)?;
+        if mask.is_some() {
+            constraints.push("b".to_string());
+            constraints.extend((0..count).map(|index| index.to_string()));
+            arguments.extend(words.iter().map(|&word| BasicMetadataValueEnum::from(word)));
+        }
+        let effects = !target.is_free();
+        if effects {
             constraints.push("~{memory}".to_string());
         }
-        let mut arguments = self.access_arguments(piece, mask)?;
-        arguments.extend(words.iter().map(|&word| BasicMetadataValueEnum::from(word)));
-        let effects = !target.constant;
         let call = self.inline_ptx(
             Some(result),
             text,
@@ -264,25 +323,28 @@ impl<'c> Emitter<'_, 'c> {
         self.elements_of_registers(target.dtype, piece.count, &words)
     }
 
-    fn masked_store(
+    /// A store by PTX, where the mask holds if there is one.
+    fn ptx_store(
         &self,
         target: &Target,
         piece: &Piece<'c>,
-        mask: IntValue<'c>,
+        mask: Option<IntValue<'c>>,
         elements: &[BasicValueEnum<'c>],
     ) -> Result<()> {
         let (bits, count) = piece.registers(target.dtype);
         let words = self.registers_of(target.dtype, bits, elements)?;
+        let mut arguments = self.access_arguments(piece, mask)?;
         let text = format!(
-            "@$1 st.{}{}b{bits} [$0], {};",
-            target.space,
+            "{}{}{}b{bits} [$0], {};",
+            predicate(mask, 1),
+            target.store(),
             vector_suffix(count),
-            registers(2, count),
+            registers(arguments.len() as u32, count),
         );
-        let mut constraints = vec!["l".to_string(), "b".to_string()];
+        let mut constraints = vec!["l".to_string()];
+        constraints.extend(mask.map(|_| "b".to_string()));
         constraints.extend(vec![register_letter(bits).to_string(); count as usize]);
         constraints.push("~{memory}".to_string());
-        let mut arguments = self.access_arguments(piece, mask)?;
         arguments.extend(words.iter().map(|&word| BasicMetadataValueEnum::from(word)));
         self.inline_ptx(None, text, constraints.join(","), &arguments, true)?;
         Ok(())
@@ -291,11 +353,13 @@ impl<'c> Emitter<'_, 'c> {
     fn access_arguments(
         &self,
         piece: &Piece<'c>,
-        mask: IntValue<'c>,
+        mask: Option<IntValue<'c>>,
     ) -> Result<Vec<BasicMetadataValueEnum<'c>>> {
         let wide = self.context.i64_type();
         let address = self.builder.build_ptr_to_int(piece.address, wide, "")?;
-        Ok(vec![address.into(), mask.into()])
+        let mut arguments = vec![address.into()];
+        arguments.extend(mask.map(BasicMetadataValueEnum::from));
+        Ok(arguments)
     }
 
     /// The elements in registers of `bits`; a byte travels in a register of 16 bits.
@@ -360,6 +424,11 @@ fn vector_type(element: BasicTypeEnum<'_>, count: usize) -> Result<BasicTypeEnum
         (BasicTypeEnum::IntType(ty), _) => Ok(ty.vec_type(count as u32).into()),
         (other, _) => Err(Error::Llvm(format!("no vector of `{other}`"))),
     }
+}
+
+/// What makes an instruction one of a mask, which is operand `at`.
+fn predicate(mask: Option<IntValue<'_>>, at: u32) -> String {
+    mask.map_or_else(String::new, |_| format!("@${at} "))
 }
 
 fn vector_suffix(count: u32) -> String {

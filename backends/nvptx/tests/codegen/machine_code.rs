@@ -51,6 +51,7 @@ fn masked_vectors_become_predicated_accesses() {
                 mask: Some(mask),
                 other: None,
                 align: 16,
+                cache: None,
             });
             let x = builder.declared(op, Type::vector(DType::F32, 4));
             loaded.push((offset, mask, x));
@@ -62,6 +63,7 @@ fn masked_vectors_become_predicated_accesses() {
                 value,
                 mask: Some(mask),
                 align: 16,
+                cache: None,
             });
             builder.emit(op, &[]);
         }

@@ -61,6 +61,7 @@ fn load(builder: &mut Builder, base: Value, offset: Value, count: usize) -> Valu
         mask: None,
         other: None,
         align,
+        cache: None,
     });
     builder.declared(op, Type::vector(dtype, count))
 }
@@ -75,6 +76,7 @@ fn store(builder: &mut Builder, base: Value, offset: Value, value: Value) {
         value,
         mask: None,
         align: bytes.min(16) as i64,
+        cache: None,
     });
     builder.emit(op, &[]);
 }

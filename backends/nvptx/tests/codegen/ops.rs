@@ -125,6 +125,7 @@ fn masked(
             mask: Some(mask),
             other,
             align,
+            cache: None,
         });
         let value = builder.declared(op, ty);
         let op = Op::LaneStore(op::LaneStore {
@@ -133,6 +134,7 @@ fn masked(
             value,
             mask: Some(mask),
             align,
+            cache: None,
         });
         builder.emit(op, &[]);
     }

@@ -31,6 +31,7 @@ impl Machine<'_> {
                 origin,
                 value,
                 mask,
+                ..
             }) => {
                 let program = self.program;
                 let inside = self.inside(*tensor, origin, self.shape(*value));

@@ -133,6 +133,7 @@ impl Runner<'_, '_> {
             mask: operand,
             other,
             align,
+            ..
         } = op;
         let result = self.machine.func.inst(inst).results[0];
         let (width, lanes) = (self.width(result), self.warp.lanes);
@@ -170,6 +171,7 @@ impl Runner<'_, '_> {
             value,
             mask: operand,
             align,
+            ..
         } = op;
         let (width, lanes) = (self.width(*value), self.warp.lanes);
         let offsets = self.offsets(*offset, *operand, mask);

@@ -97,6 +97,8 @@ impl Rules<'_> {
 
     pub(super) fn lane_load(self, op: &op::LaneLoad, to: Type) -> Result<(), String> {
         self.lane_access(&op.access(), to, op.align)?;
+        self.loads(op.cache)?;
+        self.of_caches(op.base, op.cache)?;
         op.other
             .map_or(Ok(()), |other| self.expect("`other`", self.ty(other), to))
     }

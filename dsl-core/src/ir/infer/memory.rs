@@ -2,7 +2,7 @@
 
 use super::expect::Rules;
 use crate::ir::prints::COUNTERS;
-use crate::ir::{AtomicOp, DType, MemoryAccess, Space, Type, Value, op};
+use crate::ir::{AtomicOp, Cache, DType, MemoryAccess, Space, Type, Value, op};
 
 /// The greatest alignment in bytes: that of a launch's promises.
 const MAX_ALIGN: i64 = 1 << 31;
@@ -11,6 +11,7 @@ impl Rules<'_> {
     /// The pointee in the shape of the offsets.
     pub(super) fn load(self, op: &op::Load) -> Result<Type, String> {
         let result = self.access(&op.access())?;
+        self.loads(op.cache)?;
         match op.other {
             Some(_) if op.mask.is_none() => Err("`load` has `other` but no mask".to_string()),
             Some(other) => self
@@ -18,6 +19,46 @@ impl Rules<'_> {
                 .map(|()| result),
             None => Ok(result),
         }
+    }
+
+    pub(super) fn store(self, op: &op::Store) -> Result<(), String> {
+        self.stores(op.cache)?;
+        self.access(&op.access()).map(|_| ())
+    }
+
+    pub(super) fn lane_store(self, op: &op::LaneStore) -> Result<(), String> {
+        self.stores(op.cache)?;
+        self.of_caches(op.base, op.cache)?;
+        self.lane_access(&op.access(), self.ty(op.value), op.align)
+    }
+
+    /// That a load may have a hint for caches.
+    pub(super) fn loads(self, cache: Option<Cache>) -> Result<(), String> {
+        self.hint(cache, Cache::of_loads)
+    }
+
+    /// That a store may have a hint for caches.
+    pub(super) fn stores(self, cache: Option<Cache>) -> Result<(), String> {
+        self.hint(cache, Cache::of_stores)
+    }
+
+    fn hint(self, cache: Option<Cache>, has: fn(Cache) -> bool) -> Result<(), String> {
+        match cache.filter(|&cache| !has(cache)) {
+            Some(cache) => Err(format!("`{}` is never `{}`", self.name(), cache.word())),
+            None => Ok(()),
+        }
+    }
+
+    /// That memory with a hint for caches has caches.
+    pub(super) fn of_caches(self, base: Value, cache: Option<Cache>) -> Result<(), String> {
+        let (_, space) = self.pointer(base)?;
+        if cache.is_some() && space != Space::Global {
+            return Err(format!(
+                "`{}` has a hint for caches, which global memory alone has",
+                self.name()
+            ));
+        }
+        Ok(())
     }
 
     pub(super) fn atomic_reduce(self, op: &op::AtomicReduce) -> Result<(), String> {

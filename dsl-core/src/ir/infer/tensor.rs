@@ -83,11 +83,13 @@ impl Rules<'_> {
 
     pub(super) fn load_box(self, op: &op::LoadBox, to: Type) -> Result<(), String> {
         let numbers = [&op.origin[..], &op.extents, &op.strides];
+        self.loads(op.cache)?;
         self.array_box(op.base, numbers, to)
     }
 
     fn tile_load(self, op: &op::TileLoad, to: Type) -> Result<(), String> {
         self.tile(op.tensor, &op.origin, to)?;
+        self.loads(op.cache)?;
         self.mask(to, op.mask)?;
         op.other
             .map_or(Ok(()), |other| self.expect("`other`", self.ty(other), to))
@@ -96,6 +98,7 @@ impl Rules<'_> {
     fn tile_store(self, op: &op::TileStore) -> Result<(), String> {
         let moved = self.ty(op.value);
         self.tile(op.tensor, &op.origin, moved)?;
+        self.stores(op.cache)?;
         self.mask(moved, op.mask)
     }
 }

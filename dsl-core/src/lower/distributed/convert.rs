@@ -101,6 +101,7 @@ impl Lowering<'_> {
                     value: self.pick(source, &registers_of(accesses)),
                     mask: self.owned_mask(when, owner, accesses.len()),
                     align,
+                    cache: None,
                 });
                 self.builder.emit(op, &[]);
             }
@@ -115,6 +116,7 @@ impl Lowering<'_> {
                     mask,
                     other: None,
                     align,
+                    cache: None,
                 });
                 let ty = Type::vector(dtype, registers.len());
                 let vector = self.builder.declared(op, ty);

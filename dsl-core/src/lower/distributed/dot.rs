@@ -138,6 +138,7 @@ impl Lowering<'_> {
             value: self.pick(&tile.registers, &chosen),
             mask: self.owned_mask(None, owner, firsts.len()),
             align: i64::from(dtype.bytes()) << vector.len(),
+            cache: None,
         });
         self.builder.emit(op, &[]);
     }
@@ -227,6 +228,7 @@ impl Lowering<'_> {
             mask: None,
             other: None,
             align: i64::from(operand.dtype.bytes()) * lanes as i64,
+            cache: None,
         });
         let ty = Type::vector(operand.dtype, reads.len() * lanes);
         self.builder.declared(op, ty)

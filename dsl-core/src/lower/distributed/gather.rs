@@ -243,6 +243,7 @@ impl Lowering<'_> {
                 mask: None,
                 other: None,
                 align: size,
+                cache: None,
             });
             builder.declared(op, ty)
         }))
@@ -270,6 +271,7 @@ impl Lowering<'_> {
             value: self.pick(values, &own),
             mask: self.owned_mask(None, owner, starts.len()),
             align: i64::from(dtype.bytes()) << run,
+            cache: None,
         });
         self.builder.emit(op, &[]);
         Ok(())

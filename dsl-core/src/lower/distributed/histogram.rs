@@ -135,6 +135,7 @@ impl Lowering<'_> {
                 value,
                 mask,
                 align: 16,
+                cache: None,
             });
             self.builder.emit(op, &[]);
         }
@@ -229,6 +230,7 @@ impl Lowering<'_> {
                 mask: None,
                 other: None,
                 align: 4 * i64::from(width),
+                cache: None,
             });
             let ty = Type::vector(DType::I32, (count * width) as usize);
             let loaded = self.builder.declared(op, ty);

@@ -242,6 +242,7 @@ impl Lowering<'_> {
                 value,
                 mask,
                 align: i64::from(dtype.bytes()),
+                cache: None,
             });
             self.builder.emit(op, &[]);
         }
@@ -258,6 +259,7 @@ impl Lowering<'_> {
                     mask: None,
                     other: None,
                     align,
+                    cache: None,
                 });
                 let ty = self.builder.ty(offset).with_dtype(dtype);
                 self.builder.declared(op, ty)

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::order::{Owner, Touch};
 use super::registers::{Registers, grouped, owners};
 use super::{Lowering, Result};
-use crate::ir::{DType, Effect, Inst, MemoryAccess, Op, Type, Value, op};
+use crate::ir::{Cache, DType, Effect, Inst, MemoryAccess, Op, Type, Value, op};
 use crate::layout::LinearLayout;
 
 /// One load or store of a tile, ready to be made vector by vector.
@@ -19,6 +19,8 @@ pub(super) struct Access {
     masks: Option<Registers>,
     /// Registers of each vector, in memory order; all vectors are equally long.
     vectors: Vec<Vec<u32>>,
+    /// A hint for caches.
+    cache: Option<Cache>,
     /// Whether a vector may hold elements that its mask lets through and, behind them, others.
     ragged: bool,
 }
@@ -29,7 +31,10 @@ impl Lowering<'_> {
         let layout = self.layout(result);
         let other = op.other;
         let other = other.map(|other| self.get(other));
-        let access = self.access(&op.access(), &layout)?;
+        let access = Access {
+            cache: op.cache,
+            ..self.access(&op.access(), &layout)?
+        };
         self.order_access(
             access.argument,
             Touch {
@@ -42,7 +47,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The registers of a load. Vectors of one offset and one mask are read once.
+    /// The registers of a load. Vectors of one offset and one mask are read once, but where each is
+    /// read as it stands.
     fn loaded(&mut self, access: &Access, other: Option<&Registers>) -> Registers {
         let other = other.filter(|_| access.masks.is_some());
         let keys = access
@@ -61,6 +67,7 @@ impl Lowering<'_> {
             mask: self.whole(access, &read),
             other: other.map(|other| self.pick(other, &all)),
             align: i64::from(access.dtype.bytes()) * read[0].len() as i64,
+            cache: access.cache,
         });
         let loaded = self
             .builder
@@ -104,6 +111,7 @@ impl Lowering<'_> {
                             mask: Some(mask),
                             other: Some(own),
                             align: i64::from(access.dtype.bytes()),
+                            cache: access.cache,
                         });
                         lowering
                             .builder
@@ -164,6 +172,7 @@ impl Lowering<'_> {
             offsets,
             value,
             mask,
+            cache,
             ..
         } = *op;
         let (layout, values) = (self.layout(value), self.get(value));
@@ -185,6 +194,7 @@ impl Lowering<'_> {
             value: self.pick(&values, &vectors.concat()),
             mask: self.owned_mask(mask, owner, vectors.len()),
             align: i64::from(access.dtype.bytes()) * vectors[0].len() as i64,
+            cache,
         });
         self.builder.emit(op, &[]);
         if access.ragged {
@@ -197,6 +207,7 @@ impl Lowering<'_> {
                         value: lowering.pick(&values, part),
                         mask: lowering.owned_mask(Some(mask), owner, part.len()),
                         align: i64::from(access.dtype.bytes()),
+                        cache,
                     });
                     lowering.builder.emit(op, &[]);
                 }
@@ -295,6 +306,7 @@ impl Lowering<'_> {
             dtype,
             offsets: self.get(tile.offsets),
             masks: tile.mask.map(|mask| self.get(mask)),
+            cache: None,
             ragged: copied.len() > vectors.len(),
             vectors,
         })
@@ -327,6 +339,9 @@ impl Access {
                 .map(|&register| registers.places()[register as usize]);
             places.collect()
         };
+        if self.cache == Some(Cache::Volatile) {
+            return vector.to_vec();
+        }
         let masked = if self.ragged { vector } else { &vector[..1] };
         let mut key = places(&self.offsets, &vector[..1]);
         key.extend(self.masks.iter().flat_map(|masks| places(masks, masked)));

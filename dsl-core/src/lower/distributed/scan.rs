@@ -369,6 +369,7 @@ impl Lowering<'_> {
                     mask: None,
                     other: None,
                     align: width as i64 * i64::from(dtype.bytes()),
+                    cache: None,
                 });
                 let ty = Type::vector(dtype, lines.len() * width);
                 let loaded = self.builder.declared(op, ty);

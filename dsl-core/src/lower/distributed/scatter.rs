@@ -220,6 +220,7 @@ impl Lowering<'_> {
             mask: masked.map(|(mask, _)| mask),
             other: masked.map(|(_, other)| other),
             align: i64::from(dtype.bytes()),
+            cache: None,
         });
         let ty = self.builder.ty(offset).with_dtype(dtype);
         self.builder.declared(op, ty)
@@ -233,6 +234,7 @@ impl Lowering<'_> {
             value,
             mask,
             align: dtype.map_or(1, |dtype| i64::from(dtype.bytes())),
+            cache: None,
         });
         self.builder.emit(op, &[]);
     }

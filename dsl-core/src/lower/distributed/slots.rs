@@ -123,6 +123,7 @@ impl Lowering<'_> {
             value: self.pick(&values, &vectors.concat()),
             mask: self.owned_mask(None, owner, starts.len()),
             align: (vectors[0].len() as i64) * i64::from(dtype.bytes()),
+            cache: None,
         });
         self.builder.emit(store, &[]);
         Ok(())
@@ -141,6 +142,7 @@ impl Lowering<'_> {
             mask: None,
             other: None,
             align: (vectors[0].len() as i64) * i64::from(dtype.bytes()),
+            cache: None,
         });
         let all = vectors.concat();
         let ty = Type::vector(dtype, all.len());

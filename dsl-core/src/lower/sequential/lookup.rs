@@ -18,6 +18,7 @@ impl Lowerer<'_> {
             mask: None,
             other: None,
             align: 4,
+            cache: None,
         });
         let count = self.builder.declared(op, Type::scalar(DType::I32));
         let value = self.builder.add(count, one);
@@ -27,6 +28,7 @@ impl Lowerer<'_> {
             value,
             mask: None,
             align: 4,
+            cache: None,
         });
         self.builder.emit(op, &[]);
     }

@@ -109,6 +109,7 @@ impl Lowerer<'_> {
             mask,
             other: other.filter(|_| mask.is_some()),
             align: i64::from(access.dtype.bytes()),
+            cache: None,
         });
         let ty = Type::vector(access.dtype, lanes.1);
         self.builder.declared(op, ty)
@@ -130,6 +131,7 @@ impl Lowerer<'_> {
             value,
             mask,
             align: i64::from(access.dtype.bytes()),
+            cache: None,
         });
         self.builder.emit(op, &[]);
     }
@@ -230,6 +232,7 @@ impl Lowerer<'_> {
             offsets,
             mask,
             other,
+            ..
         } = *op;
         let access = self.access(inst, base, offsets, index);
         let lanes = index.lanes;
@@ -293,6 +296,7 @@ impl Lowerer<'_> {
             offsets,
             value,
             mask,
+            ..
         } = *op;
         let access = self.access(inst, base, offsets, index);
         let offsets = self.pull(offsets, index);

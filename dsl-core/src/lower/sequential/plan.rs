@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entity::{Entity, EntityMap};
-use crate::ir::{Effect, Func, Inst, Op, Precision, Region, Trait, Value, op};
+use crate::ir::{Cache, Effect, Func, Inst, Op, Precision, Region, Trait, Value, op};
 use crate::passes::indices::Indices;
 use crate::passes::long_sums::LONGEST_CHAIN;
 use crate::target::{Bounds, Target};
@@ -173,6 +173,10 @@ impl Planner<'_> {
             }
         } else if let Op::Gather(op::Gather { x, .. }) = op {
             self.needed.insert(*x);
+        } else if let Op::Load(load) = op
+            && load.cache == Some(Cache::Volatile)
+        {
+            self.needed.extend(&self.func.inst(inst).results);
         }
         let Some(&result) = self.func.inst(inst).results.first() else {
             return;

@@ -390,6 +390,7 @@ impl Lowerer<'_> {
                 mask: None,
                 other: None,
                 align: line.lanes as i64 * i64::from(buffer.dtype.bytes()),
+                cache: None,
             });
             let ty = Type::vector(buffer.dtype, line.lanes);
             self.builder.declared(op, ty)
@@ -413,6 +414,7 @@ impl Lowerer<'_> {
             value,
             mask: None,
             align: lanes as i64 * i64::from(buffer.dtype.bytes()),
+            cache: None,
         });
         self.builder.emit(op, &[]);
     }

@@ -57,6 +57,50 @@ pub(super) fn masks(judge: &mut Judge<'_>) -> Result<()> {
 }
 
 #[kernel]
+fn hinted<T: Element, const N: usize>(x: Ptr<T>, out: PtrMut<T>, n: i32) {
+    let (at, total) = (program_id(0) * N + arange(0, N), num_programs(0) * N);
+    let mask = at < n;
+    let hints = [
+        (Cache::SecondLevel, Cache::WriteThrough),
+        (Cache::Streaming, Cache::Streaming),
+        (Cache::Anew, Cache::SecondLevel),
+        (Cache::EvictFirst, Cache::EvictLast),
+        (Cache::EvictLast, Cache::EvictFirst),
+        (Cache::NoAllocate, Cache::NoAllocate),
+        (Cache::Volatile, Cache::Volatile),
+    ];
+    for (place, (of_load, of_store)) in hints.into_iter().enumerate() {
+        let out = out + total * (2 * place) + at;
+        store(out, load(x + at).cache(of_load)).cache(of_store);
+        let some = load(x + at).mask(mask).other(load(x)).cache(of_load);
+        store(out + total, some).cache(of_store).mask(mask);
+    }
+}
+
+fn hinted_on<T: Element + Number>(judge: &mut Judge<'_>) -> Result<()> {
+    let (n, all) = (101, 128);
+    let x = numbers::<T>(all, 11);
+    let what = format!("hints for caches of {}", T::DTYPE);
+    let found = judge.same(&what, &[32, 128], |way| {
+        let given = way.given(&x)?;
+        let mut out = Buffer::<T>::zeros(&way.device, 14 * all)?;
+        let config = hinted::Config::new(way.block).scheduled(way.schedule);
+        let grid = all / way.block;
+        hinted::<T>(config).run(&way.device, grid, (&given, &mut out, n as i32))?;
+        Ok(vec![out.to_array()?])
+    })?;
+    let zeros = vec![T::default(); all - n];
+    let want = [&x[..], &x[..n], &zeros].concat().repeat(7);
+    expect(&what, &found[0], &want)
+}
+
+/// Every hint of a load and of a store, with masks and without.
+pub(super) fn hints(judge: &mut Judge<'_>) -> Result<()> {
+    each!(hinted_on(judge): f32 i8);
+    Ok(())
+}
+
+#[kernel]
 fn in_place<const BLOCK: usize>(x: PtrMut<f32>, n: i32) {
     let at = program_id(0) * BLOCK + arange(0, BLOCK);
     let mask = at < n;

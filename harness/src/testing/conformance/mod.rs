@@ -98,6 +98,7 @@ checks! {
     "own combines": "f32", "1e-4", reductions::moments;
     "histograms": "i32", "bits", reductions::counts;
     "masks": "all types", "bits", memory::masks;
+    "hints": "f32, i8", "bits", memory::hints;
     "buffers and strides": "f32, i16", "bits", memory::places;
     "atomics": "i32, u32, i64, u64, f32, f64", "bits", memory::atomics;
     "atomics with results": "i32, u32, i64, u64", "bits", memory::fetches;

@@ -226,7 +226,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_load_cache_modifier, test_store_cache_modifier, test_store_eviction_policy",
-                NotYet("cache hints"),
+                Runs("hints"),
             ),
             (
                 "test_vectorization, test_vectorization_hints",

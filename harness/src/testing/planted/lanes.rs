@@ -160,6 +160,7 @@ fn is_reached(subject: &Subject<'_>, inst: Inst) -> bool {
         mask: None,
         other: None,
         align: i64::from(dtype.bytes()),
+        cache: None,
     };
     let loc = func.inst(inst).loc.clone();
     let load = func.add_inst(Op::LaneLoad(load), &[Type::scalar(dtype)], loc);

@@ -222,6 +222,7 @@ fn is_reached(subject: &Subject<'_>, placed: &Func, inst: Inst) -> bool {
         offsets,
         value,
         mask: None,
+        cache: None,
     };
     let loc = func.inst(inst).loc.clone();
     let store = func.add_inst(Op::Store(store), &[], loc);

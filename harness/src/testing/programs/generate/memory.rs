@@ -78,6 +78,7 @@ impl Generator {
             offsets,
             mask: None,
             other: None,
+            cache: None,
         }))
     }
 
@@ -125,6 +126,7 @@ impl Generator {
                 offsets: at,
                 mask: None,
                 other: None,
+                cache: None,
             }));
             return (self.builder.cast(loaded, DType::I64), length);
         }
@@ -187,6 +189,7 @@ impl Generator {
             offsets,
             mask,
             other,
+            cache: None,
         }))
     }
 
@@ -221,6 +224,7 @@ impl Generator {
             offsets,
             mask,
             other,
+            cache: None,
         }))
     }
 
@@ -388,6 +392,7 @@ impl Generator {
                 offsets,
                 value,
                 mask,
+                cache: None,
             }),
             &[],
         );
@@ -465,6 +470,7 @@ impl Generator {
                 offsets: to,
                 value: loaded,
                 mask: None,
+                cache: None,
             });
             self.builder.emit(op, &[]);
             let op = self.random.pick(AtomicOp::ALL);
@@ -482,6 +488,7 @@ impl Generator {
                 offsets: from,
                 mask: None,
                 other: None,
+                cache: None,
             }));
         }
         self.scope.push(loaded);

@@ -27,6 +27,7 @@ impl Generator {
             origin,
             mask: masked.then(|| self.make(DType::Bool, shape, deeper)),
             other: filled.then(|| self.make(dtype, shape, deeper)),
+            cache: None,
         });
         self.builder.declared(load, Type::tile(dtype, shape))
     }
@@ -64,6 +65,7 @@ impl Generator {
             origin,
             value,
             mask,
+            cache: None,
         };
         self.builder.emit(Op::TileStore(store), &[]);
     }
