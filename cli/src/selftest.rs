@@ -290,7 +290,7 @@ impl Faults {
         drop(progress);
         super::print(&format!("{report}\n"))?;
         let progress = Progress::start("selftest faults: kernels and filetests");
-        let each = planted::run(planted::Warps::All);
+        let each = planted::run(self.seed);
         drop(progress);
         super::print(&format!("{each}\n"))?;
         if report.all_found() && each.passed() {

@@ -10,7 +10,9 @@ use crate::testing::programs::edit::{added_before, constant_before, insert_befor
 /// A bug at one instruction.
 struct Fault {
     name: &'static str,
-    /// Plants it; false where the instruction is no place for it.
+    /// The ops that it is planted in.
+    at: fn(&Op) -> bool,
+    /// Plants it; false where nothing changes.
     plant: fn(&mut Func, Inst) -> bool,
 }
 
@@ -19,12 +21,10 @@ macro_rules! dropped {
     ($name:literal, $Op:ident) => {
         Fault {
             name: $name,
+            at: |op| matches!(op, Op::$Op(_)),
             plant: |func, inst| {
-                let wanted = matches!(func.op(inst), Op::$Op(_));
-                if wanted {
-                    remove(func, &[inst]);
-                }
-                wanted
+                remove(func, &[inst]);
+                true
             },
         }
     };
@@ -35,6 +35,7 @@ macro_rules! changed {
     ($name:literal, $Op:ident, $field:ident, $change:expr) => {
         Fault {
             name: $name,
+            at: |op| matches!(op, Op::$Op(_)),
             plant: |func, inst| {
                 let Op::$Op(op) = &mut func.inst_mut(inst).op else {
                     return false;
@@ -80,10 +81,12 @@ const FAULTS: &[Fault] = &[
     dropped!("a wait for a phase is missing", MbarrierWait),
     Fault {
         name: "a wait is for the phase before",
+        at: |op| matches!(op, Op::MbarrierWait(_)),
         plant: |func, inst| other_phase(func, inst, -1),
     },
     Fault {
         name: "a wait is for the phase behind",
+        at: |op| matches!(op, Op::MbarrierWait(_)),
         plant: |func, inst| other_phase(func, inst, 1),
     },
     dropped!("bytes are not expected", MbarrierExpect),
@@ -127,7 +130,7 @@ pub(super) fn plant(subject: &Subject<'_>, report: &mut Report) {
     let lane = &subject.lane;
     for inst in lane.all_insts() {
         let mut reached = None;
-        for fault in FAULTS {
+        for fault in FAULTS.iter().filter(|it| (it.at)(lane.op(inst))) {
             let mut func = lane.clone().into_inner();
             if !(fault.plant)(&mut func, inst) {
                 continue;

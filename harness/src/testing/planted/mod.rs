@@ -18,45 +18,32 @@ use super::filetests::{Ready, ready};
 pub use report::{Finder, Report, Survivor};
 use subject::Subject;
 
-/// On how many warps functions are lowered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Warps {
-    /// All numbers that a filetest names.
-    All,
-    /// The greatest of them.
-    Most,
-}
-
-/// Plants every fault there is, on all cores.
+/// Plants every fault there is, on all cores; of faults that are alike one, which the seed decides.
 ///
 /// # Panics
 /// When a kernel of the corpus cannot be traced or lowered.
-pub fn run(warps: Warps) -> Report {
+pub fn run(seed: u64) -> Report {
     let all = corpus();
     let mut pairs: Vec<(&Ready, u32)> = Vec::new();
     for ready in &all {
-        let numbers = ready.warps.iter().copied();
-        let chosen: Vec<u32> = match warps {
-            Warps::All => numbers.collect(),
-            Warps::Most => numbers.max().into_iter().collect(),
-        };
-        pairs.extend(chosen.into_iter().map(|warps| (ready, warps)));
+        pairs.extend(ready.warps.iter().map(|&warps| (ready, warps)));
     }
     let reports: Vec<Report> = pairs
         .par_iter()
-        .map(|&(ready, warps)| planted(ready, warps))
+        .map(|&(ready, warps)| planted(ready, warps, seed))
         .collect();
-    let mut report = Report::default();
+    let mut report = Report {
+        seed,
+        ..Report::default()
+    };
     for one in reports {
         report.append(one);
     }
-    if warps == Warps::All {
-        let spared = |fault: &str, function: &str| {
-            let mut spared = report.spared.iter();
-            spared.any(|it| it.fault == fault && it.function == function)
-        };
-        report.broken.extend(spared::stale(&spared));
-    }
+    let spared = |fault: &str, function: &str| {
+        let mut spared = report.spared.iter();
+        spared.any(|it| it.fault == fault && it.function == function)
+    };
+    report.broken.extend(spared::stale(&spared));
     report
 }
 
@@ -67,9 +54,9 @@ fn corpus() -> Vec<Ready> {
     all
 }
 
-fn planted(ready: &Ready, warps: u32) -> Report {
+fn planted(ready: &Ready, warps: u32, seed: u64) -> Report {
     let mut report = Report::default();
-    match Subject::new(ready, warps) {
+    match Subject::new(ready, warps, seed) {
         Ok(subject) => {
             lanes::plant(&subject, &mut report);
             tiles::plant(&subject, &mut report);

@@ -47,6 +47,8 @@ pub struct Row {
 /// What became of all faults.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
+    /// What decided which of several like faults were planted.
+    pub seed: u64,
     /// A row for each fault.
     pub rows: BTreeMap<&'static str, Row>,
     /// What nobody has found.
@@ -128,6 +130,7 @@ impl fmt::Display for Report {
             "spared",
             "survived",
         ];
+        writeln!(f, "seed {}", self.seed)?;
         write!(f, "{:52}", "fault")?;
         for column in columns {
             write!(f, " {column:>9}")?;

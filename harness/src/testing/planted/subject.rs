@@ -1,11 +1,13 @@
 //! A function for a number of warps: what is made of it, and what that must give.
 
+use std::collections::BTreeMap;
+
 use exactile_core::diagnostic::Diagnostics;
 use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Timing;
 use exactile_core::ir::{Func, Inst};
 use exactile_core::passes::boxes::loads_boxes;
-use exactile_core::pipeline::{self, unobserved};
+use exactile_core::pipeline;
 use exactile_core::schedule::PlacedFunc;
 use exactile_core::target::{Bounds, Options, Schedule, Target};
 use exactile_core::verify::{self, LaneFunc};
@@ -14,12 +16,19 @@ use super::report::{Finder, Report, Survivor};
 use crate::testing::execute::{Place, Proven, compile};
 use crate::testing::filetests::Ready;
 
+/// The stages of the schedule that faults are planted behind.
+pub(super) const PLANTED_BEHIND: &[&str] = &["place", "homes", "pipeline"];
+
 /// A function on a number of warps, without a fault.
 pub(super) struct Subject<'a> {
     ready: &'a Ready,
     warps: u32,
+    /// What decides which of several like faults is planted.
+    pub(super) seed: u64,
     target: Target,
     options: Options,
+    /// The function after each stage that faults are planted behind.
+    stages: BTreeMap<&'static str, Func>,
     /// What it is lowered to.
     pub(super) lane: LaneFunc,
     /// What each run gives.
@@ -39,7 +48,7 @@ fn facts(func: &Proven) -> Facts {
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn new(ready: &'a Ready, warps: u32) -> Result<Self, String> {
+    pub(super) fn new(ready: &'a Ready, warps: u32, seed: u64) -> Result<Self, String> {
         let place = Place::Lanes {
             gpu: ready.gpu,
             warps,
@@ -54,17 +63,30 @@ impl<'a> Subject<'a> {
             ..Options::default()
         };
         let facts = facts(&ready.func);
-        let lane = compile(&ready.func, &target, &options, &facts, &mut unobserved)?;
+        let mut stages = BTreeMap::new();
+        let observe = &mut |name: &'static str, func: &Func| {
+            if PLANTED_BEHIND.contains(&name) {
+                stages.insert(name, func.clone());
+            }
+        };
+        let lane = compile(&ready.func, &target, &options, &facts, observe)?;
         let wants = (0..ready.runs()).map(|run| ready.run(&lane, run, Timing::default()));
         let wants = wants.collect::<Result<_, _>>()?;
         Ok(Self {
             ready,
             warps,
+            seed,
             target,
             options,
+            stages,
             lane,
             wants,
         })
+    }
+
+    /// The function's file and name.
+    pub(super) fn name(&self) -> &str {
+        &self.ready.name
     }
 
     /// Whether a person has written the lane function.
@@ -72,22 +94,9 @@ impl<'a> Subject<'a> {
         matches!(self.ready.func, Proven::Lane(_))
     }
 
-    /// The function after a stage of the schedule; nothing of one without such a stage.
-    pub(super) fn after(&self, stage: &str) -> Option<Func> {
-        let mut seen = None;
-        let observe = &mut |name: &'static str, func: &Func| {
-            seen = (name == stage).then(|| func.clone()).or(seen.take());
-        };
-        let facts = facts(&self.ready.func);
-        compile(
-            &self.ready.func,
-            &self.target,
-            &self.options,
-            &facts,
-            observe,
-        )
-        .ok()?;
-        seen
+    /// The function after a stage of [`PLANTED_BEHIND`]; nothing of one without such a stage.
+    pub(super) fn after(&self, stage: &str) -> Option<&Func> {
+        self.stages.get(stage)
     }
 
     /// What is made of a placed function by the rest of the pipeline.

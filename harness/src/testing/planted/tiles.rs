@@ -1,10 +1,14 @@
 //! Faults in what the passes of the schedule say of tiles: layouts, conversions, slots, and what orders them.
 
+use std::collections::BTreeMap;
+
 use exactile_core::ir::{Access, DType, Func, Inst, Op, Value, op};
 use exactile_core::layout::LinearLayout;
+use exactile_core::random::Random;
 
 use super::report::{Finder, Report};
-use super::subject::Subject;
+use super::spared::is_spared;
+use super::subject::{PLANTED_BEHIND, Subject};
 use crate::testing::programs::edit::{
     added_before, constant_before, insert_before, remove, replace,
 };
@@ -14,56 +18,95 @@ struct Fault {
     name: &'static str,
     /// The pass that could have it, behind which it is planted.
     stage: &'static str,
-    /// Plants it; false where the instruction is no place for it.
+    /// The ops that it is planted in.
+    at: fn(&Op) -> bool,
+    /// Plants it; false where nothing changes.
     plant: fn(&mut Func, Inst) -> bool,
 }
 
+/// A fault behind a stage, planted in the ops of a pattern; the instruction is left out where nothing else is said.
 macro_rules! fault {
-    ($stage:literal, $name:literal, $plant:expr) => {
+    ($stage:literal, $name:literal, $at:pat) => {
+        fault!($stage, $name, $at, |func, inst| {
+            remove(func, &[inst]);
+            true
+        })
+    };
+    ($stage:literal, $name:literal, $at:pat, $plant:expr) => {
         Fault {
             name: concat!($stage, ": ", $name),
             stage: $stage,
+            at: |op| matches!(op, $at),
             plant: $plant,
         }
     };
 }
 
+/// Places with one op and one layout are alike for this fault: of each kind one is taken.
+const EXCHANGED: &str = "place: a layout has two bits exchanged";
+
 const FAULTS: &[Fault] = &[
-    fault!("place", "a conversion is missing", drop_convert),
-    fault!("place", "a layout has two bits exchanged", exchange_bits),
-    fault!("homes", "a layout has two bits exchanged", exchange_homes),
-    fault!("homes", "a tile is not stored to its slot", |func, inst| {
-        dropped(func, inst, |op| matches!(op, Op::SlotStore(_)))
-    }),
-    fault!("homes", "a fence is missing", |func, inst| {
-        dropped(func, inst, |op| matches!(op, Op::ProxyFence(_)))
-    }),
-    fault!("homes", "a barrier is missing", |func, inst| {
-        dropped(func, inst, |op| matches!(op, Op::Barrier(_)))
-    }),
-    fault!("pipeline", "a slot is the next one", next_slot),
-    fault!("pipeline", "a copy is missing", |func, inst| {
-        dropped(func, inst, |op| matches!(op, Op::CopyLanes(_)))
-    }),
-    fault!("pipeline", "a group of copies is not made", |func, inst| {
-        dropped(func, inst, |op| matches!(op, Op::GroupCopies(_)))
-    }),
-    fault!("pipeline", "a wait for copies is missing", |func, inst| {
-        dropped(func, inst, |op| matches!(op, Op::WaitCopies(_)))
-    }),
+    fault!(
+        "place",
+        "a conversion is missing",
+        Op::Convert(_),
+        drop_convert
+    ),
+    fault!("place", "a layout has two bits exchanged", _, exchange_bits),
+    fault!(
+        "homes",
+        "a layout has two bits exchanged",
+        Op::SlotStore(_),
+        exchange_homes
+    ),
+    fault!(
+        "homes",
+        "a tile is not stored to its slot",
+        Op::SlotStore(_)
+    ),
+    fault!("homes", "a fence is missing", Op::ProxyFence(_)),
+    fault!("homes", "a barrier is missing", Op::Barrier(_)),
+    fault!(
+        "pipeline",
+        "a slot is the next one",
+        Op::CopyLanes(_) | Op::SlotLoad(_) | Op::SlotStore(_) | Op::DotSlots(_),
+        next_slot
+    ),
+    fault!("pipeline", "a copy is missing", Op::CopyLanes(_)),
+    fault!(
+        "pipeline",
+        "a group of copies is not made",
+        Op::GroupCopies(_)
+    ),
+    fault!(
+        "pipeline",
+        "a wait for copies is missing",
+        Op::WaitCopies(_)
+    ),
     fault!(
         "pipeline",
         "a wait leaves a group of copies too many",
+        Op::WaitCopies(_),
         late_wait
     ),
-    fault!("pipeline", "a barrier is missing", |func, inst| {
-        dropped(func, inst, |op| matches!(op, Op::Barrier(_)))
-    }),
-    fault!("pipeline", "copies are twice as wide", wide_copies),
-    fault!("overlap", "a wait for products is missing", |func, inst| {
-        dropped(func, inst, |op| matches!(op, Op::WaitProducts(_)))
-    }),
-    fault!("overlap", "a wait leaves a product too many", late_products),
+    fault!("pipeline", "a barrier is missing", Op::Barrier(_)),
+    fault!(
+        "pipeline",
+        "copies are twice as wide",
+        Op::CopyLanes(_),
+        wide_copies
+    ),
+    fault!(
+        "overlap",
+        "a wait for products is missing",
+        Op::WaitProducts(_)
+    ),
+    fault!(
+        "overlap",
+        "a wait leaves a product too many",
+        Op::WaitProducts(_),
+        late_products
+    ),
 ];
 
 /// The stage whose function a fault is planted in: `overlap` is a part of `pipeline`.
@@ -72,14 +115,6 @@ fn stage(fault: &Fault) -> &'static str {
         "overlap" => "pipeline",
         stage => stage,
     }
-}
-
-fn dropped(func: &mut Func, inst: Inst, wanted: fn(&Op) -> bool) -> bool {
-    let wanted = wanted(func.op(inst));
-    if wanted {
-        remove(func, &[inst]);
-    }
-    wanted
 }
 
 fn drop_convert(func: &mut Func, inst: Inst) -> bool {
@@ -178,15 +213,38 @@ fn wide_copies(func: &mut Func, inst: Inst) -> bool {
     true
 }
 
+/// The instructions that a fault is planted in.
+fn places(subject: &Subject<'_>, fault: &Fault, func: &Func) -> Vec<Inst> {
+    let insts = func.all_insts().into_iter();
+    let insts: Vec<Inst> = insts.filter(|&inst| (fault.at)(func.op(inst))).collect();
+    if fault.name != EXCHANGED || is_spared(fault.name, subject.name()) {
+        return insts;
+    }
+    let mut alike: BTreeMap<_, Vec<Inst>> = BTreeMap::new();
+    for inst in insts {
+        let layout = func
+            .inst(inst)
+            .results
+            .first()
+            .and_then(|&it| func.layout(it));
+        if let Some(layout) = layout {
+            let kind = (func.op(inst).mnemonic(), layout);
+            alike.entry(kind).or_default().push(inst);
+        }
+    }
+    let mut random = Random::new(subject.seed);
+    alike.values().map(|insts| random.pick(insts)).collect()
+}
+
 /// Plants every fault behind its pass.
 pub(super) fn plant(subject: &Subject<'_>, report: &mut Report) {
-    for name in ["place", "homes", "pipeline"] {
+    for &name in PLANTED_BEHIND {
         let Some(placed) = subject.after(name) else {
             return;
         };
-        for inst in placed.all_insts() {
-            let mut reached = None;
-            for fault in FAULTS.iter().filter(|fault| stage(fault) == name) {
+        let mut reached = BTreeMap::new();
+        for fault in FAULTS.iter().filter(|fault| stage(fault) == name) {
+            for inst in places(subject, fault, placed) {
                 let mut func = placed.clone();
                 if !(fault.plant)(&mut func, inst) {
                     continue;
@@ -195,12 +253,12 @@ pub(super) fn plant(subject: &Subject<'_>, report: &mut Report) {
                     Err(_) => Some(Finder::Verifier),
                     Ok(lane) => subject.run(&lane),
                 };
-                let reach = || is_reached(subject, &placed, inst);
-                if found.is_none() && !*reached.get_or_insert_with(reach) {
+                let reach = || is_reached(subject, placed, inst);
+                if found.is_none() && !*reached.entry(inst).or_insert_with(reach) {
                     report.unreached(fault.name);
                     continue;
                 }
-                subject.note(report, (fault.name, found), (&placed, inst));
+                subject.note(report, (fault.name, found), (placed, inst));
             }
         }
     }
