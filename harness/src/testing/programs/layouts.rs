@@ -9,6 +9,10 @@ use exactile_core::target::LANE_BITS;
 /// Log2 of the registers of a tile, beyond which lanes and warps have as much of it as they can.
 const MOST_REGISTERS: u32 = 5;
 
+/// How many tiles get another layout: each that has one is moved to it and from it, which makes a large program's
+/// code many times as long.
+const MOST_CHANGED: usize = 24;
+
 /// Changes the layouts of some tiles of a schedule function, and leaves some to their uses.
 pub(super) fn vary(func: &mut Func, random: &mut Random) {
     let warp_bits = func.warps.trailing_zeros();
@@ -16,10 +20,11 @@ pub(super) fn vary(func: &mut Func, random: &mut Random) {
     let insts = func.all_insts().into_iter();
     let fetches = insts.filter(|&inst| matches!(func.op(inst), Op::AtomicFetch(_)));
     let kept: Vec<Value> = fetches.map(|inst| func.inst(inst).results[0]).collect();
-    for value in func.values().collect::<Vec<_>>() {
-        if func.layout(value).is_none() || random.one_in(3) || kept.contains(&value) {
-            continue;
-        }
+    let free = |value: &Value| func.layout(*value).is_some() && !kept.contains(value);
+    let mut values: Vec<Value> = func.values().filter(free).collect();
+    random.shuffle(&mut values);
+    values.truncate(MOST_CHANGED.min((values.len() * 2).div_ceil(3)));
+    for value in values {
         let layout = (!random.one_in(8)).then(|| layout(&func.ty(value).shape, warp_bits, random));
         let layout = layout.map(|layout| func.intern(layout));
         func.set_layout(value, layout);

@@ -1,6 +1,7 @@
 //! What a run of random programs prints.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::generate::Program;
 use super::run::{Failure, Report};
@@ -55,6 +56,14 @@ impl fmt::Display for Report {
         for slow in &self.slowest {
             writeln!(f, "slow: {slow}")?;
         }
+        let total = self.spent.values().sum::<Duration>().as_secs_f64();
+        let rate = self.programs as f64 / total.max(f64::MIN_POSITIVE);
+        write!(f, "{rate:.1} programs each second of a thread:")?;
+        for (kind, time) in &self.spent {
+            let share = 100.0 * time.as_secs_f64() / total.max(f64::MIN_POSITIVE);
+            write!(f, " {kind} {share:.0}%")?;
+        }
+        writeln!(f)?;
         write!(
             f,
             "{} programs of seed {}, each run by the interpreter and as {}{}: {} failures",

@@ -1,8 +1,10 @@
 //! Runs random programs every way there is and compares bits with the interpreter.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use super::arguments::Difference;
 use super::coverage::Coverage;
@@ -73,6 +75,8 @@ pub struct Report {
     pub coverage: Coverage,
     /// The programs that took longest, slowest first.
     pub slowest: Vec<Slow>,
+    /// How long each kind of stage has taken, in all threads together.
+    pub spent: BTreeMap<String, Duration>,
 }
 
 impl Report {
@@ -142,6 +146,7 @@ pub fn run(options: ProgramsOptions, listener: Listener<'_>) -> Report {
         failures,
         coverage,
         slowest: watch.slowest(),
+        spent: watch.spent(),
     }
 }
 

@@ -31,6 +31,15 @@ pub enum Stage {
     Shrinking,
 }
 
+impl Stage {
+    /// Its name without a number of warps.
+    fn kind(self) -> String {
+        let name = self.to_string();
+        let words = name.split(' ').filter(|word| word.parse::<u32>().is_err());
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -66,11 +75,15 @@ impl fmt::Display for Slow {
     }
 }
 
+/// How long each kind of stage has taken.
+pub(super) type Spent = BTreeMap<String, Duration>;
+
 struct Running {
     start: Instant,
     stage: Stage,
     stage_start: Instant,
     longest: (Duration, Stage),
+    spent: Spent,
     told: Duration,
 }
 
@@ -81,6 +94,7 @@ impl Running {
         if time > self.longest.0 {
             self.longest = (time, self.stage);
         }
+        *self.spent.entry(self.stage.kind()).or_default() += time;
         self.stage = stage;
         self.stage_start = now;
     }
@@ -90,6 +104,7 @@ impl Running {
 struct State {
     running: BTreeMap<usize, Running>,
     slowest: Vec<Slow>,
+    spent: Spent,
     over: bool,
 }
 
@@ -112,6 +127,7 @@ impl Watch {
             stage: Stage::Generator,
             stage_start: now,
             longest: (Duration::ZERO, Stage::Generator),
+            spent: Spent::new(),
             told: Duration::ZERO,
         };
         self.state().running.insert(index, running);
@@ -131,6 +147,9 @@ impl Watch {
         };
         running.turn(running.stage);
         let (stage_time, stage) = running.longest;
+        for (kind, time) in running.spent {
+            *state.spent.entry(kind).or_default() += time;
+        }
         state.slowest.push(Slow {
             index,
             time: running.start.elapsed(),
@@ -146,6 +165,11 @@ impl Watch {
     /// The programs that took longest, slowest first.
     pub(super) fn slowest(&self) -> Vec<Slow> {
         self.state().slowest.clone()
+    }
+
+    /// How long each kind of stage has taken, in all threads together.
+    pub(super) fn spent(&self) -> Spent {
+        self.state().spent.clone()
     }
 
     /// Does `work`, and meanwhile speaks of programs that take long.
