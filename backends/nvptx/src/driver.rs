@@ -234,6 +234,7 @@ impl Context {
             module,
             function,
             ptx,
+            multiprocessors: self.multiprocessors()?,
             maps: Maps::default(),
         })
     }
@@ -376,6 +377,7 @@ pub(crate) struct Entry {
     pub(crate) module: Module,
     function: sys::CUfunction,
     pub(crate) ptx: Arc<Ptx>,
+    multiprocessors: u32,
     maps: Maps,
 }
 
@@ -438,7 +440,7 @@ impl Kernel {
             arguments,
             error_record,
         };
-        let mut launch = marshal(&entry.ptx, &launch)?;
+        let mut launch = marshal(&entry.ptx, &launch, entry.multiprocessors)?;
         let mut pointers: SmallVec<[*mut c_void; FEW]> = launch
             .words
             .iter_mut()
@@ -453,10 +455,10 @@ impl Kernel {
             x,
             y,
             z,
-            entry.ptx.threads(),
+            entry.ptx.threads,
+            launch.programs,
             1,
-            1,
-            entry.ptx.shared_bytes(),
+            entry.ptx.shared_bytes * launch.programs,
             stream.stream,
             pointers.as_mut_ptr(),
             null_mut(),

@@ -16,9 +16,14 @@ pub(crate) const FEW: usize = 32;
 /// The greatest extents of a launch grid.
 const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 
-/// The grid of thread blocks, and the values of all parameters, each in the low bytes of a word.
+/// So many thread blocks a multiprocessor has at least where programs share them: else they are spread.
+const BLOCKS: u64 = 4;
+
+/// The grid of thread blocks, the programs of each, and the values of all parameters, each in the low bytes of a
+/// word.
 pub(crate) struct Marshalled {
     pub(crate) grid: Grid,
+    pub(crate) programs: u32,
     pub(crate) words: SmallVec<[u64; FEW]>,
     /// The arrays whose boxes are copied.
     pub(crate) arrays: Vec<ArrayNumbers>,
@@ -43,8 +48,9 @@ impl GridMapping {
     }
 }
 
-/// Checks the arguments against the kernel's parameters and lays them out.
-pub(crate) fn marshal(ptx: &Ptx, launch: &Launch<'_>) -> Result<Marshalled> {
+/// Checks the arguments against the kernel's parameters and lays them out for a device with so many
+/// multiprocessors.
+pub(crate) fn marshal(ptx: &Ptx, launch: &Launch<'_>, multiprocessors: u32) -> Result<Marshalled> {
     let parameters = ptx.parameters().iter();
     let parameters = parameters.map(|(parameter, ty)| (parameter, *ty));
     check_arguments(ptx.name(), parameters, launch.arguments)
@@ -72,8 +78,10 @@ pub(crate) fn marshal(ptx: &Ptx, launch: &Launch<'_>) -> Result<Marshalled> {
         map.evaluate(launch).ok_or_else(absent)
     };
     let inputs = own.chain(ptx.hidden().iter().copied());
+    let programs = sharing(ptx.programs, ptx.grid(), launch.grid, multiprocessors);
     Ok(Marshalled {
-        grid: thread_blocks(ptx.grid(), launch.grid)?,
+        grid: thread_blocks(ptx.grid(), launch.grid, programs)?,
+        programs,
         words: inputs.map(word).collect::<Result<_>>()?,
         arrays: ptx.maps.iter().map(array).collect::<Result<_>>()?,
     })
@@ -111,25 +119,46 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-fn thread_blocks(mapping: GridMapping, grid: Grid) -> Result<Grid> {
+/// How many programs share a thread block: as many as may, if enough blocks remain and few are not full.
+fn sharing(most: u32, mapping: GridMapping, grid: Grid, multiprocessors: u32) -> u32 {
+    let all = grid
+        .iter()
+        .fold(1u64, |all, &it| all.saturating_mul(it.into()));
+    let row = match mapping {
+        GridMapping::Direct => u64::from(grid[0]),
+        GridMapping::Linear => all,
+    };
+    let fits = |&programs: &u32| {
+        let spare = row.next_multiple_of(programs.into()) - row;
+        let enough = BLOCKS * u64::from(multiprocessors) * u64::from(programs);
+        programs == 1 || (spare <= row / 8 && enough <= all)
+    };
+    let mut fewer = std::iter::successors(Some(most), |programs| Some(programs / 2));
+    fewer.find(fits).unwrap_or(1)
+}
+
+fn thread_blocks(mapping: GridMapping, grid: Grid, programs: u32) -> Result<Grid> {
     if grid.contains(&0) {
         return Err(Error::Limit(format!(
             "grid {grid:?} is empty along an axis"
         )));
     }
     match mapping {
-        GridMapping::Direct if GridMapping::of(grid) == mapping => Ok(grid),
+        GridMapping::Direct if GridMapping::of(grid) == mapping => {
+            Ok([grid[0].div_ceil(programs), grid[1], grid[2]])
+        }
         GridMapping::Direct => Err(Error::Limit(format!(
             "grid {grid:?} exceeds {MAX_GRID:?} and is not linearised"
         ))),
         GridMapping::Linear => {
-            let programs = grid.iter().try_fold(1u64, |product, &extent| {
+            let all = grid.iter().try_fold(1u64, |product, &extent| {
                 product.checked_mul(u64::from(extent))
             });
-            let width = programs.map(|programs| programs.min(u64::from(MAX_GRID[0])));
-            let rows = programs
+            let blocks = all.map(|all| all.div_ceil(u64::from(programs)));
+            let width = blocks.map(|blocks| blocks.min(u64::from(MAX_GRID[0])));
+            let rows = blocks
                 .zip(width)
-                .map(|(programs, width)| programs.div_ceil(width));
+                .map(|(blocks, width)| blocks.div_ceil(width));
             match (width, rows) {
                 (Some(width), Some(rows)) if rows <= u64::from(MAX_GRID[1]) => {
                     Ok([width as u32, rows as u32, 1])
@@ -162,8 +191,53 @@ mod tests {
     }
 
     #[test]
+    fn programs_share_blocks_where_enough_remain() {
+        let sharing = |most, grid, x| sharing(most, grid, x, 132);
+        // Four blocks a multiprocessor remain.
+        for (programs, expected) in [(4224, 8), (4223, 4), (2112, 4), (1056, 2), (528, 1), (1, 1)] {
+            for mapping in [GridMapping::Direct, GridMapping::Linear] {
+                assert_eq!(
+                    sharing(8, mapping, [programs, 1, 1]),
+                    expected,
+                    "{programs}"
+                );
+            }
+        }
+        assert_eq!(sharing(1, GridMapping::Direct, [1 << 20, 1, 1]), 1);
+        // At most one place of eight may be left over along the axis that programs are counted by.
+        for (x, expected) in [
+            (1, 1),
+            (2, 2),
+            (3, 1),
+            (7, 1),
+            (8, 8),
+            (9, 2),
+            (15, 8),
+            (65, 8),
+        ] {
+            assert_eq!(
+                sharing(8, GridMapping::Direct, [x, 1 << 14, 1]),
+                expected,
+                "{x}"
+            );
+            assert_eq!(sharing(8, GridMapping::Linear, [x, 1 << 14, 1]), 8, "{x}");
+        }
+    }
+
+    #[test]
+    fn every_program_has_a_place_in_a_block() {
+        for (mapping, grid, expected) in [
+            (GridMapping::Direct, [17, 3, 2], [3, 3, 2]),
+            (GridMapping::Direct, [16, 3, 2], [2, 3, 2]),
+            (GridMapping::Linear, [17, 3, 2], [13, 1, 1]),
+        ] {
+            assert_eq!(thread_blocks(mapping, grid, 8).expect("fits"), expected);
+        }
+    }
+
+    #[test]
     fn grids_are_split_within_the_limits() {
-        let linear = |grid| thread_blocks(GridMapping::Linear, grid);
+        let linear = |grid| thread_blocks(GridMapping::Linear, grid, 1);
         assert_eq!(linear([2, 70000, 3]).expect("fits"), [420_000, 1, 1]);
         let [width, rows, 1] = linear([u32::MAX, 5, 1]).expect("fits") else {
             panic!("a third axis");
@@ -172,7 +246,7 @@ mod tests {
         assert!(u64::from(width) * u64::from(rows) >= 5 * u64::from(u32::MAX));
         assert!(linear([u32::MAX, u32::MAX, u32::MAX]).is_err());
         assert!(linear([1, 0, 1]).is_err());
-        let direct = |grid| thread_blocks(GridMapping::Direct, grid);
+        let direct = |grid| thread_blocks(GridMapping::Direct, grid, 1);
         assert_eq!(direct([7, 65535, 1]).expect("fits"), [7, 65535, 1]);
         let message = direct([1, 65536, 1]).expect_err("too tall").to_string();
         assert!(message.contains("[1, 65536, 1]"), "{message}");

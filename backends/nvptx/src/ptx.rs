@@ -19,7 +19,10 @@ pub struct Ptx {
     pub(crate) parameters: Vec<(Parameter, Type)>,
     pub(crate) hidden: Vec<Input>,
     pub(crate) maps: Vec<ArrayMap>,
+    /// Of a program.
     pub(crate) threads: u32,
+    pub(crate) programs: u32,
+    /// Of a program.
     pub(crate) shared_bytes: u32,
     pub(crate) grid: GridMapping,
 }
@@ -76,8 +79,8 @@ impl Ptx {
         &self.parameters
     }
 
-    /// What the parameters that follow them take: `i64` for a length, `i32` for an extent of a grid that the
-    /// launch linearises.
+    /// What the parameters that follow them take: `i64` for a length, `i32` for an extent of a grid whose
+    /// programs are no thread blocks.
     pub fn hidden(&self) -> &[Input] {
         &self.hidden
     }
@@ -87,14 +90,19 @@ impl Ptx {
         self.hidden.contains(&Input::ErrorRecord)
     }
 
-    /// Threads of a thread block.
+    /// Threads of a thread block, at most.
     pub fn threads(&self) -> u32 {
-        self.threads
+        self.threads * self.programs
     }
 
-    /// Bytes of dynamic shared memory.
+    /// Programs that share a thread block, at most.
+    pub fn programs(&self) -> u32 {
+        self.programs
+    }
+
+    /// Bytes of dynamic shared memory of a thread block, at most.
     pub fn shared_bytes(&self) -> u32 {
-        self.shared_bytes
+        self.shared_bytes * self.programs
     }
 
     /// How programs map to the launch grid.

@@ -19,8 +19,9 @@ impl Ptx {
             Some(code) => ("machine", code.as_slice()),
             None => ("text", self.text.as_bytes()),
         };
-        let (threads, shared) = (self.threads, self.shared_bytes);
-        let mut lines = format!("kernel {} {threads} {shared} {grid} {kind}", self.name);
+        let (threads, programs, shared) = (self.threads, self.programs, self.shared_bytes);
+        let name = &self.name;
+        let mut lines = format!("kernel {name} {threads} {programs} {shared} {grid} {kind}");
         for (parameter, ty) in &self.parameters {
             let access = match parameter.access {
                 Access::Read => "read",
@@ -84,6 +85,7 @@ fn kernel(words: &mut SplitWhitespace<'_>) -> Option<Ptx> {
     Some(Ptx {
         name: words.next()?.to_string(),
         threads: words.next()?.parse().ok()?,
+        programs: words.next()?.parse().ok()?,
         shared_bytes: words.next()?.parse().ok()?,
         grid: match words.next()? {
             "direct" => GridMapping::Direct,
@@ -144,7 +146,8 @@ mod tests {
             ..Parameter::new(name, access)
         };
         let pointer = Type::pointer(DType::BF16, Space::Global);
-        let mut ptx = kernel(&mut "softmax 128 4096 linear".split_whitespace()).expect("is whole");
+        let mut ptx =
+            kernel(&mut "softmax 128 2 4096 linear".split_whitespace()).expect("is whole");
         ptx.text = "// first\n\n.version 8.7\n".to_string();
         ptx.parameters = vec![
             (parameter("x", Access::Read, 16, true), pointer),

@@ -109,9 +109,9 @@ pub struct Func {
     pub stage: Stage,
     /// One for each parameter of the body.
     pub parameters: Vec<Parameter>,
-    /// Warps of a thread block that a schedule or lane function is made for; 0 means a CPU worker.
+    /// Warps of a program that a schedule or lane function is made for; 0 means a CPU worker.
     pub warps: u32,
-    /// What the assembler is asked for: of a lane function the fields of the schedule that it keeps.
+    /// What is left to those who take a lane function: the fields of the schedule that it keeps.
     pub schedule: Schedule,
     types: EntityMap<Value, Type>,
     layouts: EntityMap<Layout, LinearLayout>,

@@ -32,6 +32,7 @@ pub mod ops;
 pub mod prints;
 pub mod round;
 pub mod scalar_ops;
+mod thread_block;
 pub mod types;
 
 pub use access::{Effect, MemoryAccess};

@@ -188,6 +188,8 @@ pub struct Gpu {
     pub thread_registers: (u32, u32),
     /// The most warps of a thread block.
     pub most_warps: u32,
+    /// Warps of a thread block that small programs share, unless a schedule says otherwise.
+    pub shared_warps: u32,
     /// Warps that a multiprocessor holds.
     pub resident_warps: u32,
     /// Thread blocks that a multiprocessor holds.
@@ -214,6 +216,7 @@ const NO_GPU: Gpu = Gpu {
     registers: 0,
     thread_registers: (0, 0),
     most_warps: 0,
+    shared_warps: 0,
     resident_warps: 0,
     resident_blocks: 0,
     copy_bytes: &[],
@@ -249,6 +252,7 @@ const fn gpu(
             registers: 65536,
             thread_registers: (24, 255),
             most_warps: 32,
+            shared_warps: 8,
             resident_warps,
             resident_blocks,
             copy_bytes: &[4, 8, 16],

@@ -25,8 +25,8 @@ pub struct ScheduleRow {
     pub values: Values,
     /// The least and the greatest number on a GPU. A CPU takes no notice of a schedule.
     pub range: fn(&Gpu) -> RangeInclusive<u32>,
-    /// Whether a lane function states it, because the assembler makes the choice. The lowering makes the
-    /// others.
+    /// Whether a lane function states it, because what follows makes the choice: the backend, the assembler or the
+    /// launch. The lowering makes the others.
     pub kept: bool,
     /// Numbers worth a try: of tuners and of random programs.
     pub tries: &'static [u32],
@@ -128,6 +128,14 @@ schedule! {
         range: |gpu| gpu.thread_registers.0..=gpu.thread_registers.1,
         kept: true,
         tries: [32, 64, 128],
+    }
+    /// Programs that share a thread block, at most, a power of two: fewer where a thread block has no room for them, or
+    /// a launch too few; otherwise they follow from the program.
+    Programs programs {
+        values: PowersOfTwo,
+        range: |gpu| 1..=gpu.most_warps,
+        kept: true,
+        tries: [1, 2, 4, 8],
     }
 }
 

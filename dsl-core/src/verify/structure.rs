@@ -71,6 +71,17 @@ impl Checker<'_> {
             }
             field.check(value, &field.range())?;
         }
+        let programs = schedule.programs.unwrap_or(1);
+        if warps.saturating_mul(programs) > most {
+            return Err(format!(
+                "{programs} programs of {warps} warps in a thread block, expected at most {most} warps"
+            ));
+        }
+        if programs > 1 && self.func.takes_thread_block() {
+            return Err(format!(
+                "{programs} programs in a thread block that one of them takes"
+            ));
+        }
         Ok(())
     }
 

@@ -94,7 +94,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Where the mask and `wrong` hold, reports site, element and offset of an access, given the
-    /// length; then ends the thread block if both hold in any lane.
+    /// length; then ends the program if both hold in any lane.
     fn stop_where(
         &mut self,
         mask: Option<Value>,
@@ -105,9 +105,7 @@ impl<'c> Emitter<'_, 'c> {
             let mask = self.values[mask][0].into_int_value();
             wrong = self.builder.build_and(mask, wrong, "")?;
         }
-        let name = "llvm.nvvm.barrier.cta.red.or.aligned.all";
-        let arguments = [self.int(32, 0).into(), wrong.into()];
-        let any = self.intrinsic_value(name, &[], &arguments)?;
+        let any = self.meet_any(wrong)?;
         let from = self.current()?;
         let end = match self.end.take() {
             Some(end) => end,
@@ -120,13 +118,13 @@ impl<'c> Emitter<'_, 'c> {
         self.builder.position_at_end(from);
         let next = self.context.append_basic_block(self.kernel, "checked");
         self.builder
-            .build_conditional_branch(any.into_int_value(), end.block, next)?;
+            .build_conditional_branch(any, end.block, next)?;
         self.end = Some(end);
         self.builder.position_at_end(next);
         Ok(())
     }
 
-    /// Where all checks that fail go: reports, and ends the thread block. One place for all of them.
+    /// Where all checks that fail go: reports, and ends the program. One place for all of them.
     fn end_of_program(&mut self) -> Result<End<'c>> {
         let record = self
             .hidden
@@ -154,6 +152,8 @@ impl<'c> Emitter<'_, 'c> {
             let value: BasicMetadataValueEnum<'c> = phi.as_basic_value().into();
             value
         }));
+        // Parameters, which take no register.
+        arguments.extend(self.extents_of_report().map(BasicMetadataValueEnum::from));
         self.builder.build_call(report, &arguments, "")?;
         self.builder.build_unconditional_branch(end)?;
         self.builder.position_at_end(end);
@@ -180,18 +180,6 @@ impl<'c> Emitter<'_, 'c> {
             .ok_or_else(|| Error::Unsupported("check_bounds of shared memory".to_string()))
     }
 
-    /// The linear index of the program, axis 0 fastest: that of its thread block, which holds for
-    /// both mappings of the grid.
-    fn linear_program(&self) -> Result<IntValue<'c>> {
-        let builder = &self.builder;
-        let mut linear = self.special_index("ctaid", 2)?;
-        for axis in [1, 0] {
-            let start = builder.build_int_mul(linear, self.special_index("nctaid", axis)?, "")?;
-            linear = builder.build_int_add(start, self.special_index("ctaid", axis)?, "")?;
-        }
-        Ok(linear)
-    }
-
     /// The device function that keeps the least error, made once.
     fn report_function(&mut self) -> Result<FunctionValue<'c>> {
         if let Some(function) = self.report {
@@ -201,7 +189,8 @@ impl<'c> Emitter<'_, 'c> {
         let (wide, void) = (self.context.i64_type(), self.context.void_type());
         let pointer = self.context.ptr_type(AddressSpace::from(1u16));
         let mut parameters = vec![pointer.into()];
-        parameters.extend([BasicMetadataTypeEnum::from(wide); 4]);
+        let count = 4 + self.extents_of_report().count();
+        parameters.extend(vec![BasicMetadataTypeEnum::from(wide); count]);
         let ty = void.fn_type(&parameters, false);
         let function =
             self.module
@@ -231,7 +220,9 @@ impl<'c> Emitter<'_, 'c> {
         let (free, taken) = (self.int(32, 0), self.int(32, 1));
         builder.position_at_end(entry);
         let access = [1, 2, 3, 4].map(|index| arguments[index].into_int_value());
-        let found = self.first_outside(access)?;
+        let extents = arguments[5..].iter().map(|it| it.into_int_value());
+        let program = self.linear_program(&extents.collect::<Vec<_>>())?;
+        let found = self.first_outside(program, access)?;
         let lock = self.word_address(address, record::LOCK)?;
         builder.build_unconditional_branch(attempt)?;
 
@@ -294,7 +285,11 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// The fields of the record for an access: of consecutive elements, the first one outside.
-    fn first_outside(&self, access: [IntValue<'c>; 4]) -> Result<Vec<IntValue<'c>>> {
+    fn first_outside(
+        &self,
+        program: IntValue<'c>,
+        access: [IntValue<'c>; 4],
+    ) -> Result<Vec<IntValue<'c>>> {
         let [site, element, offset, length] = access;
         let builder = &self.builder;
         let starts_inside = builder.build_int_compare(IntPredicate::ULT, offset, length, "")?;
@@ -302,7 +297,7 @@ impl<'c> Emitter<'_, 'c> {
         let skipped = self.choose_int(starts_inside, inside, self.int(64, 0))?;
         let element = builder.build_int_add(element, skipped, "")?;
         let offset = builder.build_int_add(offset, skipped, "")?;
-        Ok(vec![self.linear_program()?, site, element, offset])
+        Ok(vec![program, site, element, offset])
     }
 
     /// Whether the keys of `found` are lexicographically below those in the record.

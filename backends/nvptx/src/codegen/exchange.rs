@@ -85,13 +85,6 @@ impl<'c> Emitter<'_, 'c> {
         combined.collect()
     }
 
-    /// Emits `barrier`: for the thread block, with order of shared and global memory.
-    fn barrier(&mut self) -> Result<()> {
-        let name = "llvm.nvvm.barrier.cta.sync.aligned.all";
-        self.intrinsic(name, &[], &[self.int(32, 0).into()])?;
-        Ok(())
-    }
-
     /// Emits `proxy_fence`.
     fn proxy_fence(&self) -> Result<()> {
         self.intrinsic("llvm.nvvm.fence.proxy.async.shared_cta", &[], &[])?;

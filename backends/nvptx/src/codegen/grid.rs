@@ -1,10 +1,11 @@
 //! Where a lane is: program, warp and lane indices.
 
 use inkwell::IntPredicate;
-use inkwell::values::IntValue;
+use inkwell::values::{IntValue, PointerValue};
 
-use super::Emitter;
+use super::{Emitter, GridMapping};
 use crate::error::Result;
+use crate::memory::element_address;
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
@@ -22,33 +23,117 @@ impl<'c> Emitter<'_, 'c> {
         Ok(self.builder.build_int_z_extend(register, wide, "")?)
     }
 
-    /// Splits a linear index into coordinates and ends thread blocks beyond the grid.
-    pub(super) fn split_linear_grid(&mut self) -> Result<()> {
+    /// Which of the programs of its thread block this one is (`i32`).
+    pub(super) fn place(&self) -> Result<IntValue<'c>> {
+        self.special_register("tid.y")
+    }
+
+    /// The part of shared memory that is this program's.
+    pub(super) fn own_part(
+        &self,
+        memory: PointerValue<'c>,
+        bytes: u32,
+    ) -> Result<PointerValue<'c>> {
+        if self.programs == 1 {
+            return Ok(memory);
+        }
+        let (bytes, byte) = (self.int(32, i64::from(bytes)), self.context.i8_type());
+        let start = self.builder.build_int_nuw_mul(self.place()?, bytes, "")?;
+        let start = self
+            .builder
+            .build_int_z_extend(start, self.context.i64_type(), "")?;
+        Ok(element_address(&self.builder, byte, memory, start)?)
+    }
+
+    /// The program of these lanes among those of a row of thread blocks, given the number of the block.
+    fn among(&self, block: IntValue<'c>) -> Result<IntValue<'c>> {
+        if self.programs == 1 {
+            return Ok(block);
+        }
+        let wide = self.context.i64_type();
+        let count = self.special_index("ntid", 1)?;
+        let first = self.builder.build_int_nuw_mul(block, count, "")?;
+        let place = self.builder.build_int_z_extend(self.place()?, wide, "")?;
+        Ok(self.builder.build_int_nuw_add(first, place, "")?)
+    }
+
+    /// The index of the program in a linear grid.
+    fn linear(&self) -> Result<IntValue<'c>> {
+        let row = self.special_index("ctaid", 1)?;
+        let width = self.special_index("nctaid", 0)?;
+        let column = self.special_index("ctaid", 0)?;
+        let start = self.builder.build_int_mul(row, width, "")?;
+        self.among(self.builder.build_int_add(start, column, "")?)
+    }
+
+    /// Finds the coordinates of the program where they are not those of its thread block, and ends programs beyond
+    /// the grid. They take part in nothing: those of a block never meet.
+    pub(super) fn find_program(&mut self) -> Result<()> {
         let Some([x, y, z]) = self.hidden.extents else {
             return Ok(());
         };
         let builder = &self.builder;
-        let row = self.special_index("ctaid", 1)?;
-        let width = self.special_index("nctaid", 0)?;
-        let column = self.special_index("ctaid", 0)?;
-        let start = builder.build_int_mul(row, width, "")?;
-        let linear = builder.build_int_add(start, column, "")?;
-        let plane = builder.build_int_mul(x, y, "")?;
-        let programs = builder.build_int_mul(plane, z, "")?;
-        let inside = builder.build_int_compare(IntPredicate::ULT, linear, programs, "")?;
+        let (index, end) = match self.grid {
+            GridMapping::Direct => (self.among(self.special_index("ctaid", 0)?)?, x),
+            GridMapping::Linear => {
+                let plane = builder.build_int_mul(x, y, "")?;
+                (self.linear()?, builder.build_int_mul(plane, z, "")?)
+            }
+        };
+        let inside = builder.build_int_compare(IntPredicate::ULT, index, end, "")?;
         let body = self.context.append_basic_block(self.kernel, "body");
         let beyond = self.context.append_basic_block(self.kernel, "beyond");
         builder.build_conditional_branch(inside, body, beyond)?;
         builder.position_at_end(beyond);
         builder.build_return(None)?;
         builder.position_at_end(body);
-        let rows = builder.build_int_unsigned_div(linear, x, "")?;
-        self.program = Some([
-            builder.build_int_unsigned_rem(linear, x, "")?,
-            builder.build_int_unsigned_rem(rows, y, "")?,
-            builder.build_int_unsigned_div(rows, y, "")?,
-        ]);
+        self.program = Some(match self.grid {
+            GridMapping::Direct => [
+                index,
+                self.special_index("ctaid", 1)?,
+                self.special_index("ctaid", 2)?,
+            ],
+            GridMapping::Linear => {
+                let rows = builder.build_int_unsigned_div(index, x, "")?;
+                [
+                    builder.build_int_unsigned_rem(index, x, "")?,
+                    builder.build_int_unsigned_rem(rows, y, "")?,
+                    builder.build_int_unsigned_div(rows, y, "")?,
+                ]
+            }
+        });
         Ok(())
+    }
+
+    /// The extents that [`Emitter::linear_program`] takes: none where thread blocks are programs, or where they are
+    /// counted along one axis.
+    pub(super) fn extents_of_report(&self) -> impl Iterator<Item = IntValue<'c>> + use<'c> {
+        let direct = self.programs > 1 && self.grid == GridMapping::Direct;
+        let extents = self.hidden.extents.filter(|_| direct);
+        extents.into_iter().flat_map(|[x, y, _]| [x, y])
+    }
+
+    /// The linear index of the program, axis 0 fastest.
+    pub(super) fn linear_program(&self, extents: &[IntValue<'c>]) -> Result<IntValue<'c>> {
+        if self.programs > 1 && self.grid == GridMapping::Linear {
+            return self.linear();
+        }
+        let builder = &self.builder;
+        let mut linear = self.special_index("ctaid", 2)?;
+        for axis in [1, 0] {
+            let extent = match extents.get(axis) {
+                Some(&extent) => extent,
+                None => self.special_index("nctaid", axis)?,
+            };
+            let start = builder.build_int_mul(linear, extent, "")?;
+            let index = self.special_index("ctaid", axis)?;
+            let index = match axis {
+                0 => self.among(index)?,
+                _ => index,
+            };
+            linear = builder.build_int_add(start, index, "")?;
+        }
+        Ok(linear)
     }
 
     /// The coordinate of this program along an axis (`i64`).
@@ -67,14 +152,20 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// The index of the lane in its warp: thread blocks have one axis.
+    /// The index of the lane in its warp: the warps of a program lie along the first axis of its thread block.
     pub(super) fn lane_id(&self) -> Result<IntValue<'c>> {
         let thread = self.special_register("tid.x")?;
+        if self.func.warps == 1 {
+            return Ok(thread);
+        }
         Ok(self.builder.build_and(thread, self.int(32, 31), "")?)
     }
 
-    /// The index of the warp in its thread block.
+    /// The index of the warp in its program.
     pub(super) fn warp_id(&self) -> Result<IntValue<'c>> {
+        if self.func.warps == 1 {
+            return Ok(self.int(32, 0));
+        }
         let thread = self.special_register("tid.x")?;
         let distance = self.int(32, 5);
         Ok(self

@@ -53,13 +53,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
             )));
         }
         let threads = func.warps * WARP_LANES;
-        let shared_bytes = shared_bytes(func, &options.target)?;
+        let programs = func.schedule.programs.unwrap_or(1);
+        let shared_bytes = shared_bytes(func, &options.target, programs)?;
         let hidden = hidden_parameters(func, options);
         let maps = maps(func)?;
         let kernel = declare(func, context, module, name, (&hidden, maps.len()))?;
         let mut emitter = Emitter {
             func,
             target: options.target,
+            grid: options.grid,
+            programs,
             context,
             module,
             builder: context.create_builder(),
@@ -78,9 +81,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             .position_at_end(context.append_basic_block(kernel, "entry"));
         emitter.bind_parameters(&hidden, &maps)?;
         if shared_bytes > 0 {
-            emitter.shared = Some(declare_shared(context, module, &options.target));
+            let memory = declare_shared(context, module, &options.target);
+            emitter.shared = Some(emitter.own_part(memory, shared_bytes)?);
         }
-        emitter.split_linear_grid()?;
+        emitter.find_program()?;
         emitter.insts(&func.region(func.body()).insts)?;
         emitter.builder.build_return(None)?;
         let types = func.arguments().iter().map(|&value| func.ty(value));
@@ -94,6 +98,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             hidden,
             maps,
             threads,
+            programs,
             shared_bytes,
             grid: options.grid,
         })
@@ -102,19 +107,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn annotate(&self, threads: u32) {
         self.kernel.set_call_conventions(PTX_KERNEL);
         // The assembler takes the number at its word, even where the thread block then fits nowhere.
-        let fitting = self.target.gpu.registers / threads;
+        let fitting = self.target.gpu.registers / (threads * self.programs);
         let schedule = self.func.schedule;
+        // A launch says how many programs share its thread blocks.
+        let (size, block) = match self.programs {
+            1 => ("nvvm.reqntid", threads.to_string()),
+            programs => ("nvvm.maxntid", format!("{threads},{programs}")),
+        };
+        let registers = schedule.registers.map(|most| most.min(fitting));
         let asked = [
-            ("nvvm.reqntid", Some(threads)),
-            ("nvvm.minctasm", schedule.occupancy),
-            (
-                "nvvm.maxnreg",
-                schedule.registers.map(|most| most.min(fitting)),
-            ),
+            (size, Some(block)),
+            ("nvvm.minctasm", schedule.occupancy.map(|it| it.to_string())),
+            ("nvvm.maxnreg", registers.map(|it| it.to_string())),
         ];
         for (name, value) in asked {
             let Some(value) = value else { continue };
-            let value = value.to_string();
             let attribute = self.context.create_string_attribute(name, &value);
             self.kernel.add_attribute(AttributeLoc::Function, attribute);
         }
@@ -212,28 +219,29 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn alloc(&self, op: &op::Alloc) -> Result<PointerValue<'c>> {
         let base = self
             .shared
-            .ok_or_else(|| Error::Unsupported("alloc of scratch memory".to_string()))?;
+            .ok_or_else(|| Error::Llvm("an alloc without shared memory".to_string()))?;
         let (offset, byte) = (self.int(64, op.offset), self.context.i8_type());
         Ok(element_address(&self.builder, byte, base, offset)?)
     }
 }
 
-/// Bytes of shared memory that the allocations span.
-fn shared_bytes(func: &Func, target: &Target) -> Result<u32> {
-    let mut total = 0i64;
-    for inst in func.all_insts() {
-        let Op::Alloc(op::Alloc { offset, count }) = func.op(inst) else {
-            continue;
-        };
-        let result = func.inst(inst).results[0];
-        match func.ty(result).pointee() {
-            Some((dtype, Space::Shared)) => {
-                let bytes = count.saturating_mul(i64::from(dtype.bytes()));
-                total = total.max(offset.saturating_add(bytes));
-            }
-            _ => return Err(Error::Unsupported("alloc of scratch memory".to_string())),
-        }
+/// Bytes of shared memory of a program, of those that share a thread block.
+fn shared_bytes(func: &Func, target: &Target, programs: u32) -> Result<u32> {
+    let is_scratch = |inst: &Inst| {
+        let result = func.inst(*inst).results.first();
+        let pointee = result.and_then(|&result| func.ty(result).pointee());
+        matches!(func.op(*inst), Op::Alloc(_)) && pointee.is_none_or(|(_, it)| it != Space::Shared)
+    };
+    if func.all_insts().iter().any(is_scratch) {
+        return Err(Error::Unsupported("alloc of scratch memory".to_string()));
     }
+    let own = func.shared_bytes();
+    let bank = i64::from(target.gpu.bank_bytes);
+    let own = match programs {
+        1 => own,
+        _ => own.saturating_add(bank - 1) / bank * bank,
+    };
+    let total = own.saturating_mul(i64::from(programs));
     let most = target.gpu.shared_bytes;
     if total > i64::from(most) {
         return Err(Error::Limit(format!(
@@ -241,7 +249,7 @@ fn shared_bytes(func: &Func, target: &Target) -> Result<u32> {
             func.name, target.name
         )));
     }
-    Ok(total as u32)
+    Ok(own as u32)
 }
 
 fn hidden_parameters(func: &Func, options: EmitOptions) -> Vec<Input> {
@@ -260,7 +268,8 @@ fn hidden_parameters(func: &Func, options: EmitOptions) -> Vec<Input> {
         hidden.extend(pointers.filter_map(length));
         hidden.push(Input::ErrorRecord);
     }
-    if options.grid == GridMapping::Linear {
+    // Thread blocks tell the extents of a grid only where they are its programs.
+    if options.grid == GridMapping::Linear || func.schedule.programs.unwrap_or(1) > 1 {
         hidden.extend((0..3).map(Input::Grid));
     }
     hidden

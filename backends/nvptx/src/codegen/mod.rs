@@ -17,6 +17,7 @@ mod float;
 mod grid;
 mod integer;
 mod kernel;
+mod meeting;
 mod tensor;
 mod transfer;
 mod value;
@@ -41,7 +42,7 @@ use value::Elements;
 /// How the programs of a grid map to thread blocks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum GridMapping {
-    /// Axis by axis; the second and third extent are at most 65535.
+    /// Axis by axis, those of the first one some to a thread block; the second and third extent are at most 65535.
     #[default]
     Direct,
     /// One linear index, split by the extents that the launch passes: any grid.
@@ -125,13 +126,16 @@ struct HiddenValues<'c> {
 struct Emitter<'a, 'c> {
     func: &'a LaneFunc,
     target: Target,
+    grid: GridMapping,
+    /// Programs that share a thread block, at most.
+    programs: u32,
     context: &'c Context,
     module: &'a Module<'c>,
     builder: Builder<'c>,
     kernel: FunctionValue<'c>,
     values: EntityMap<Value, Elements<'c>>,
     hidden: HiddenValues<'c>,
-    /// Coordinates of the program when the grid is linear.
+    /// Coordinates of the program where they are not those of its thread block.
     program: Option<[IntValue<'c>; 3]>,
     shared: Option<PointerValue<'c>>,
     report: Option<FunctionValue<'c>>,

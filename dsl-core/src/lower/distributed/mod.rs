@@ -28,6 +28,7 @@ mod registers;
 mod resident;
 mod scan;
 mod scatter;
+mod sharing;
 mod slots;
 mod sort;
 #[cfg(test)]
@@ -87,6 +88,7 @@ pub(crate) fn lower(
         // What does not fit stays in place no longer.
         let Err(error) = allocate(&mut func, target) else {
             verify::placement(&func)?;
+            func.schedule.programs = sharing::programs(&func, target, &options.schedule);
             return verify::lane(func);
         };
         if !residents.drop_last() {
