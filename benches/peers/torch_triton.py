@@ -156,6 +156,30 @@ def make_softmax(dtype, rows, columns):
     return found
 
 
+def make_rope_by_table(dtype, batch, positions, heads, width):
+    x = uniform(batch, positions, heads, width, dtype=dtype)
+    half = width // 2
+    scales = torch.arange(half, device="cuda") / half
+    angles = torch.arange(positions, device="cuda")[:, None] * 10000.0 ** -scales
+    cosines, sines = angles.cos()[None, :, None, :], angles.sin()[None, :, None, :]
+
+    def turn(x, cosines, sines):
+        a, b = x[..., :half].float(), x[..., half:].float()
+        turned = torch.cat((a * cosines - b * sines, a * sines + b * cosines), -1)
+        return turned.to(x.dtype)
+    compiled = torch.compile(turn)
+    return {
+        "torch": Contestant(lambda: turn(x, cosines, sines)),
+        "torch_compile": Contestant(lambda: compiled(x, cosines, sines)),
+    }
+
+
+def make_vector_add_small(dtype, n):
+    x, y = uniform(n, dtype=dtype), uniform(n, dtype=dtype)
+    out = torch.empty_like(x)
+    return {"torch": Contestant(lambda: torch.add(x, y, out=out))}
+
+
 def make_matmul(dtype, m, n, k):
     a, b = uniform(m, k, dtype=dtype), uniform(k, n, dtype=dtype)
     return {"torch": Contestant(lambda: torch.matmul(a, b))}

@@ -68,7 +68,7 @@ pub use mean::launch as mean;
 pub use paged::{launch as paged_decode, launch_append as paged_append};
 pub use quantise::{launch as quantise, restore as dequantise};
 pub use rms_norm::launch as add_rms_norm;
-pub use rope::launch as rope;
+pub use rope::{launch as rope, launch_by_table as rope_by_table};
 pub use routing::launch as routing;
 pub use segment_sum::{embedding_backward, launch as segment_sum};
 pub use selective_scan::launch as selective_scan;

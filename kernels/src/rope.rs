@@ -61,6 +61,65 @@ pub fn launch<T: Float + Number>(
     )
 }
 
+/// A head a program, of `2 * PAIRS` elements whose pairs are halves, by the cosines and sines of each position.
+#[kernel]
+pub fn rope_by_table<T: Float, const PAIRS: usize>(
+    x: Ptr<T>,
+    cosines: Ptr<f32>,
+    sines: Ptr<f32>,
+    out: PtrMut<T>,
+    positions: i32,
+    heads: i32,
+) {
+    let pair = arange(0, PAIRS);
+    let angle = program_id(0) / heads % positions * PAIRS + pair;
+    let (cosine, sine) = (load(cosines + angle), load(sines + angle));
+    let first = program_id(0) * (2 * PAIRS) + pair;
+    let (a, b) = (
+        load(x + first).to::<f32>(),
+        load(x + first + PAIRS).to::<f32>(),
+    );
+    store(out + first, (a * cosine - b * sine).to::<T>());
+    store(out + first + PAIRS, (a * sine + b * cosine).to::<T>());
+}
+
+/// The cosines and sines of the angles of each position, `[positions, width / 2]`.
+pub struct Table<'a> {
+    /// The cosines.
+    pub cosines: &'a Buffer<f32>,
+    /// The sines.
+    pub sines: &'a Buffer<f32>,
+}
+
+/// Turns the heads of `[batch, positions, heads, width]` by a table; `width` is twice a power of two. A setting's
+/// `block` is not used.
+pub fn launch_by_table<T: Float + Number>(
+    x: &Buffer<T>,
+    table: &Table<'_>,
+    out: &mut Buffer<T>,
+    [batch, positions, heads, width]: [usize; 4],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(x.len(), &[batch, positions, heads, width])?;
+    check_shape(out.len(), &[batch, positions, heads, width])?;
+    for angles in [table.cosines, table.sines] {
+        check_shape(angles.len(), &[positions, width / 2])?;
+    }
+    let config = rope_by_table::Config::new(width / 2).scheduled(setting.schedule);
+    let device = out.device().clone();
+    let arguments = (
+        x,
+        table.cosines,
+        table.sines,
+        out,
+        extent(positions)?,
+        extent(heads)?,
+    );
+    rope_by_table::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, batch * positions * heads, arguments)
+}
+
 /// One head at a position.
 pub fn reference(head: &[f32], position: i32, base: f32, pairs: Pairs) -> Vec<f32> {
     let count = head.len() / 2;
@@ -80,5 +139,5 @@ pub fn reference(head: &[f32], position: i32, base: f32, pairs: Pairs) -> Vec<f3
 
 /// The settings worth trying.
 pub fn space(width: usize) -> Vec<Setting> {
-    space::whole_rows(width)
+    space::shared(space::whole_rows(width))
 }

@@ -74,6 +74,22 @@ pub(crate) fn whole_rows(columns: usize) -> Vec<Setting> {
     space(&[block], &[0], &[None], |block, _| block)
 }
 
+/// Each setting with every number of programs in a thread block that is worth a try.
+pub(crate) fn shared(settings: Vec<Setting>) -> Vec<Setting> {
+    let tries = ScheduleField::Programs.row().tries;
+    let fits = |setting: &Setting, programs: u32| {
+        warps(setting) as u32 * programs <= Target::SM_90A.gpu.most_warps
+    };
+    let with = |setting: Setting| {
+        let fitting = tries.iter().filter(move |&&it| fits(&setting, it));
+        fitting.map(move |&programs| Setting {
+            schedule: setting.schedule.programs(programs),
+            ..setting
+        })
+    };
+    settings.into_iter().flat_map(with).collect()
+}
+
 /// For a kernel with one row in one tile, by a program for each row or by some for each
 /// multiprocessor. A lane that holds fewer than 8 elements has too little under way, one with more
 /// than 64 too few neighbours.

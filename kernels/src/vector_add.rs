@@ -42,6 +42,11 @@ pub fn reference(x: &[f32], y: &[f32]) -> Vec<f32> {
     x.iter().zip(y).map(|(x, y)| x + y).collect()
 }
 
+/// The settings worth trying where programs have `block` elements.
+pub fn small_space(block: usize) -> Vec<Setting> {
+    space::shared(space::space(&[block], &[0], &[None], |block, _| block))
+}
+
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
     let blocks = [512, 1024, 2048, 4096, 8192];

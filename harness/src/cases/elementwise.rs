@@ -27,6 +27,15 @@ pub(super) fn vector_add<T: Float + Number>(n: usize) -> Case {
     }
 }
 
+/// Programs of 64 elements.
+pub(super) fn vector_add_small<T: Float + Number>(n: usize) -> Case {
+    Case {
+        kernel: "vector_add_small",
+        blocks: vec![64],
+        ..vector_add::<T>(n)
+    }
+}
+
 pub(super) fn activation<T: Float + Number>(function: Activation, n: usize) -> Case {
     Case {
         kernel: function.name(),

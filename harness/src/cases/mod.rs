@@ -35,6 +35,7 @@ fn small() -> Vec<Case> {
         rows::layer_norm::<f32>(57, 1000),
         rows::layer_norm::<f16>(19, 768),
         rows::layer_norm_loop::<f16>(57, 768),
+        rows::rope_by_table::<bf16>([2, 5, 3, 64]),
         sums::rows::<f32>(37, 1000),
         sums::rows::<bf16>(9, 300),
         sums::columns::<f32>(5000, 70),

@@ -5,6 +5,7 @@ use exactile::prelude::*;
 use exactile_kernels as kernels;
 use exactile_kernels::Setting;
 use exactile_kernels::layer_norm::{Inputs, Outputs};
+use exactile_kernels::rope::Table;
 
 use crate::demo::{Case, problem, random, uniform};
 
@@ -51,6 +52,34 @@ pub(super) fn softmax_loop<T: Float + Number>(rows: usize, columns: usize) -> Ca
             }))
         }),
         ..softmax::<T>(rows, columns)
+    }
+}
+
+/// `shape` is batch, positions, heads and the elements of a head.
+pub(super) fn rope_by_table<T: Float + Number>(shape: [usize; 4]) -> Case {
+    let [_, positions, _, width] = shape;
+    let (n, angles) = (shape.iter().product::<usize>(), positions * width / 2);
+    Case {
+        kernel: "rope_by_table",
+        dtype: <T as Number>::DTYPE,
+        shape: shape.to_vec(),
+        bytes: (2 * n * size_of::<T>() + 2 * angles * size_of::<f32>()) as u64,
+        flops: (3 * n) as u64,
+        blocks: vec![width / 2],
+        elements: |block| block,
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &random::<T>(15, n))?;
+            let cosines = Buffer::from_slice(device, &uniform::<f32>(16, angles, -1.0, 1.0))?;
+            let sines = Buffer::from_slice(device, &uniform::<f32>(17, angles, -1.0, 1.0))?;
+            let out = Buffer::<T>::zeros(device, n)?;
+            Ok(problem(out, move |out, setting| {
+                let table = Table {
+                    cosines: &cosines,
+                    sines: &sines,
+                };
+                kernels::rope_by_table(&x, &table, out, shape, setting)
+            }))
+        }),
     }
 }
 

@@ -20,6 +20,7 @@ pub enum Size {
 /// All subjects of a size, in the order of the report.
 pub fn subjects(size: Size) -> Vec<Subject> {
     let mut list = vec![vector_add(size)];
+    small_programs(size, &mut list);
     activations(size, &mut list);
     softmaxes(size, &mut list);
     layer_norms(size, &mut list);
@@ -64,6 +65,25 @@ fn vector_add(size: Size) -> Subject {
         formula: "two inputs and the output, once each",
         candidates: kernels::vector_add::space(),
     }
+}
+
+/// So little to do for each program that starting them counts.
+fn small_programs(size: Size, list: &mut Vec<Subject>) {
+    let (n, shape) = match size {
+        Size::Gpu => (64_000_000, [8, 4096, 32, 128]),
+        Size::Cpu => return,
+        Size::Quick => (10_007, [2, 3, 4, 64]),
+    };
+    list.push(Subject {
+        case: elementwise::vector_add_small::<f32>(n),
+        formula: "two inputs and the output, once each",
+        candidates: kernels::vector_add::small_space(64),
+    });
+    list.push(Subject {
+        case: rows::rope_by_table::<bf16>(shape),
+        formula: "the input, the output, cosines and sines, once each",
+        candidates: kernels::rope::space(shape[3]),
+    });
 }
 
 fn activations(size: Size, list: &mut Vec<Subject>) {

@@ -4,13 +4,13 @@ mod paged;
 
 use exactile::{Buffer, Device, F8E4M3, Result, assert_bits_equal};
 use exactile_kernels::group_norm::Affine;
-use exactile_kernels::rope::{Pairs, reference as turned};
+use exactile_kernels::rope::{self as ropes, Pairs, Table, reference as turned};
 use exactile_kernels::routing::{self, Routes};
 use exactile_kernels::segment_sum::{self, Segments};
 use exactile_kernels::selective_scan::{self, Inputs};
 use exactile_kernels::{
     Setting, add_rms_norm, batch_moments, conv2d, cross_entropy, dequantise, dropout, embedding,
-    embedding_backward, group_norm, quantise, rms_norm, rope, swiglu_backward,
+    embedding_backward, group_norm, quantise, rms_norm, rope, rope_by_table, swiglu_backward,
 };
 
 use super::{assert_close, buffer, numbers, run, zeros};
@@ -93,6 +93,51 @@ fn residuals_are_added_and_normalised() {
         let (_, want) = rms_norm::reference(&x[at.clone()], &residual[at], weight, 1e-5);
         assert_close(got, &want);
     }
+}
+
+#[test]
+fn heads_turn_by_a_table() -> Result<()> {
+    let shape @ [batch, positions, heads, width] = [2, 3, 2, 32];
+    let x = numbers(shape.iter().product());
+    let angle = |at: usize| {
+        let pairs = width / 2;
+        let (position, pair) = ((at / pairs) as f64, (at % pairs) as f64);
+        position * 1e4f64.powf(-pair / pairs as f64)
+    };
+    let angles: Vec<f64> = (0..positions * width / 2).map(angle).collect();
+    let table = |function: fn(f64) -> f64| -> Vec<f32> {
+        angles.iter().map(|&angle| function(angle) as f32).collect()
+    };
+    let (cosines, sines) = (table(f64::cos), table(f64::sin));
+    let mut golden = Vec::new();
+    for device in devices() {
+        let source = Buffer::from_slice(&device, &x)?;
+        let (cosines, sines) = (
+            Buffer::from_slice(&device, &cosines)?,
+            Buffer::from_slice(&device, &sines)?,
+        );
+        let table = Table {
+            cosines: &cosines,
+            sines: &sines,
+        };
+        for setting in ropes::space(width).iter().take(2) {
+            let mut out = Buffer::zeros(&device, x.len())?;
+            rope_by_table(&source, &table, &mut out, shape, setting)?;
+            keep(&mut golden, &out);
+        }
+    }
+    let tokens = golden.chunks(heads * width).enumerate();
+    assert_eq!(golden.len(), batch * positions * heads * width);
+    for (token, got) in tokens {
+        let heads = got
+            .chunks(width)
+            .zip(x[token * heads * width..].chunks(width));
+        for (got, head) in heads {
+            let position = (token % positions) as i32;
+            assert_close(got, &turned(head, position, 1e4, Pairs::Halves));
+        }
+    }
+    Ok(())
 }
 
 #[test]
