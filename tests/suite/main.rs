@@ -1,5 +1,6 @@
 //! All integration tests in one binary: each linked copy of LLVM costs 50 MB.
 
+mod accesses;
 mod accumulators;
 mod arguments;
 mod autotune;
@@ -18,7 +19,6 @@ mod exits;
 mod filetests;
 mod grid;
 #[cfg(target_arch = "x86_64")]
-mod hints;
 mod host_flags;
 #[cfg(feature = "nvptx")]
 mod kept;

@@ -1,10 +1,13 @@
 //! The arguments of a launch as an interpreter sees them: typed elements with bounds.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::FaultKind;
+use super::handed::Handed;
 use super::race::Shadow;
-use crate::ir::{Access, AtomicOp, DType, Func, Grid, Number, Space};
+use crate::ir::{Access, AtomicOp, DType, Func, Grid, MemoryOrder, Number, Scope, Space};
 use crate::launch::{Argument, LaunchError, Passed, check_arguments, parameters};
 use crate::semantics;
 
@@ -39,6 +42,8 @@ pub(super) struct Update {
     expected: Option<u64>,
     /// Whether it gives what was there.
     fetches: bool,
+    order: Option<MemoryOrder>,
+    scope: Option<Scope>,
 }
 
 impl Update {
@@ -49,6 +54,8 @@ impl Update {
             bits,
             expected: None,
             fetches: false,
+            order: None,
+            scope: None,
         }
     }
 
@@ -59,6 +66,17 @@ impl Update {
             bits,
             expected,
             fetches: true,
+            order: None,
+            scope: None,
+        }
+    }
+
+    /// The same with an order and a scope.
+    pub(super) fn ordered(self, order: Option<MemoryOrder>, scope: Option<Scope>) -> Self {
+        Self {
+            order,
+            scope,
+            ..self
         }
     }
 
@@ -72,6 +90,7 @@ impl Update {
         match self.op.binary() {
             _ if self.expected.is_some_and(|expected| expected != old) => old,
             Some(op) => semantics::binary(op, dtype, old, self.bits),
+            None if self.op == AtomicOp::Load => old,
             None => self.bits,
         }
     }
@@ -90,6 +109,9 @@ pub(super) struct Buffer<'a> {
     pub(super) align: i64,
     bytes: Bytes<'a>,
     programs: ProgramTable,
+    /// Which argument it is, and what programs hand each other.
+    argument: usize,
+    handed: Rc<RefCell<Handed>>,
     /// Which lanes of the running program touched what.
     pub(super) lanes: Shadow,
     /// Elements that copies under way read, with their lane, and how many of them do.
@@ -137,9 +159,12 @@ impl Buffer<'_> {
     ) -> Result<u64, FaultKind> {
         let position = self.position(index, element)?;
         if self.is_writable() {
-            let conflict = self
-                .programs
-                .read(program, position, self.length() as usize);
+            let conflict = self.programs.read(
+                program,
+                position,
+                self.length() as usize,
+                &self.handed.borrow(),
+            );
             self.shared_by(conflict, element, index)?;
         }
         Ok(self.number(position))
@@ -160,9 +185,12 @@ impl Buffer<'_> {
         bits: u64,
     ) -> Result<(), FaultKind> {
         let position = self.position(index, element)?;
-        let conflict = self
-            .programs
-            .write(program, position, self.length() as usize);
+        let conflict = self.programs.write(
+            program,
+            position,
+            self.length() as usize,
+            &self.handed.borrow(),
+        );
         self.shared_by(conflict, element, index)?;
         self.put(position * self.dtype.bytes() as usize, bits)
     }
@@ -176,8 +204,15 @@ impl Buffer<'_> {
     ) -> Result<u64, FaultKind> {
         let position = self.position(index, element)?;
         let length = self.length() as usize;
-        let programs = &mut self.programs;
-        let conflict = programs.combine(program, position, length, update.kind());
+        let (programs, handed) = (&mut self.programs, &self.handed);
+        let place = (self.argument, position);
+        handed.borrow_mut().touch(program, place, update.order);
+        let conflict = match update.scope {
+            Some(Scope::Program) => programs.write(program, position, length, &handed.borrow()),
+            None | Some(Scope::System) => {
+                programs.combine(program, position, length, update.kind(), &handed.borrow())
+            }
+        };
         self.shared_by(conflict, element, index)?;
         let at = position * self.dtype.bytes() as usize;
         let old = read_number(self.dtype, &self.bytes()[at..]);
@@ -220,10 +255,12 @@ impl Buffer<'_> {
 /// For each element of a writable buffer, which programs read, wrote and combined it.
 #[derive(Default)]
 struct ProgramTable {
-    /// The program that wrote, plus one.
-    writers: Vec<u64>,
+    /// The program that wrote, plus one, and when.
+    writers: Vec<(u64, u64)>,
     /// A program that read, plus one; once two programs read, [`SEVERAL`] is added.
     readers: Vec<u64>,
+    /// When an element was last read.
+    read_at: Vec<u64>,
     combined: Vec<Combined>,
 }
 
@@ -263,8 +300,9 @@ const SEVERAL: u64 = 1 << 63;
 impl ProgramTable {
     fn grow(&mut self, length: usize) {
         if self.writers.is_empty() {
-            self.writers = vec![0; length];
+            self.writers = vec![(0, 0); length];
             self.readers = vec![0; length];
+            self.read_at = vec![0; length];
             self.combined = vec![Combined::default(); length];
         }
     }
@@ -274,30 +312,58 @@ impl ProgramTable {
         program: u64,
         position: usize,
         length: usize,
+        handed: &Handed,
     ) -> Option<(u64, &'static str)> {
         self.grow(length);
+        self.read_at[position] = handed.now();
         let reader = &mut self.readers[position];
         if *reader == 0 {
             *reader = program + 1;
         } else if *reader & !SEVERAL != program + 1 {
             *reader |= SEVERAL;
         }
-        self.plainly(program, position)
+        self.plainly(program, position, handed)
+    }
+
+    /// What another program wrote, unless this one has seen it.
+    fn written(
+        &self,
+        program: u64,
+        position: usize,
+        handed: &Handed,
+    ) -> Option<(u64, &'static str)> {
+        let (writer, time) = self.writers[position];
+        let other = writer.checked_sub(1).filter(|&other| other != program)?;
+        (!handed.has_seen(program, other, time)).then_some((other, "wrote"))
     }
 
     /// What another program did to an element, other than reading it.
-    fn plainly(&self, program: u64, position: usize) -> Option<(u64, &'static str)> {
-        let writer = self.writers[position];
-        if writer != 0 && writer != program + 1 {
-            return Some((writer - 1, "wrote"));
+    fn plainly(
+        &self,
+        program: u64,
+        position: usize,
+        handed: &Handed,
+    ) -> Option<(u64, &'static str)> {
+        if let Some(written) = self.written(program, position, handed) {
+            return Some(written);
         }
         let other = self.combined[position].by_other(program);
         other.map(|other| (other, "combined"))
     }
 
-    fn read_by_other(&self, program: u64, position: usize) -> Option<(u64, &'static str)> {
+    fn read_by_other(
+        &self,
+        program: u64,
+        position: usize,
+        handed: &Handed,
+    ) -> Option<(u64, &'static str)> {
         let reader = self.readers[position];
-        (reader != 0 && reader != program + 1).then(|| ((reader & !SEVERAL) - 1, "read"))
+        if reader == 0 || reader == program + 1 {
+            return None;
+        }
+        let (other, time) = ((reader & !SEVERAL) - 1, self.read_at[position]);
+        let seen = reader & SEVERAL == 0 && handed.has_seen(program, other, time);
+        (!seen).then_some((other, "read"))
     }
 
     /// Combining commutes with combining by the same op, and with nothing else. Atomics that give what memory held
@@ -308,20 +374,20 @@ impl ProgramTable {
         position: usize,
         length: usize,
         op: Option<AtomicOp>,
+        handed: &Handed,
     ) -> Option<(u64, &'static str)> {
         self.grow(length);
         let known = self.combined[position];
         self.combined[position].note(program, op);
-        let writer = self.writers[position];
-        if writer != 0 && writer != program + 1 {
-            return Some((writer - 1, "wrote"));
+        if let Some(written) = self.written(program, position, handed) {
+            return Some(written);
         }
         if let Some(other) = known.by_other(program)
             && known.op != Some(op)
         {
             return Some((other, "combined by another op"));
         }
-        self.read_by_other(program, position)
+        self.read_by_other(program, position, handed)
     }
 
     fn write(
@@ -329,11 +395,12 @@ impl ProgramTable {
         program: u64,
         position: usize,
         length: usize,
+        handed: &Handed,
     ) -> Option<(u64, &'static str)> {
         self.grow(length);
-        let known = self.plainly(program, position);
-        self.writers[position] = program + 1;
-        known.or_else(|| self.read_by_other(program, position))
+        let known = self.plainly(program, position, handed);
+        self.writers[position] = (program + 1, handed.now());
+        known.or_else(|| self.read_by_other(program, position, handed))
     }
 }
 
@@ -353,6 +420,7 @@ pub(super) fn bind<'a>(
     let passed: Vec<Passed> = arguments.iter().map(Argument::passed).collect();
     check_arguments(&func.name, parameters(func), &passed)?;
     let mut slots = Vec::new();
+    let handed = Rc::default();
     for ((argument, parameter), &value) in arguments
         .iter_mut()
         .zip(&func.parameters)
@@ -384,6 +452,8 @@ pub(super) fn bind<'a>(
             align: i64::from(dtype.bytes().max(parameter.divisor)),
             bytes,
             programs: ProgramTable::default(),
+            argument: slots.len(),
+            handed: Rc::clone(&handed),
             lanes: Shadow::default(),
             copied: BTreeMap::new(),
         })));

@@ -10,6 +10,7 @@ mod clock;
 mod copies;
 mod elements;
 pub mod fault;
+mod handed;
 pub mod lane;
 mod lane_memory;
 mod mask;

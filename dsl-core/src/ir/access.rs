@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AtomicOp, Func, Inst, Op, Value, op};
+use super::{AtomicOp, Func, Inst, MemoryOrder, Op, Value, op};
 
 /// The access of an op to memory.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +82,16 @@ accesses! {
 }
 
 impl Op {
+    /// How an atomic orders the accesses of its program.
+    pub fn memory_order(&self) -> Option<MemoryOrder> {
+        let (Op::AtomicReduce(op::AtomicReduce { order, .. })
+        | Op::AtomicFetch(op::AtomicFetch { order, .. })) = self
+        else {
+            return None;
+        };
+        *order
+    }
+
     /// Whether checked launches check what an op of tiles accesses or asserts: each such op is a site.
     pub fn is_checked(&self) -> bool {
         self.tile().is_some() && self.placed_by().is_some()

@@ -104,11 +104,13 @@ keyword_attribute! {
         Xor "xor",
         /// The number in place of what memory holds: not an op of several, whose order would decide.
         Exchange "exchange",
+        /// What memory holds, which stays; the number does not count. Not an op of several either.
+        Load "load",
     }
 }
 
 impl AtomicOp {
-    /// The elementwise op that it applies to both; `None` for an exchange.
+    /// The elementwise op that it applies to both; `None` for an exchange and a load.
     pub const fn binary(self) -> Option<BinaryOp> {
         match self {
             Self::Add => Some(BinaryOp::Add),
@@ -117,7 +119,7 @@ impl AtomicOp {
             Self::And => Some(BinaryOp::And),
             Self::Or => Some(BinaryOp::Or),
             Self::Xor => Some(BinaryOp::Xor),
-            Self::Exchange => None,
+            Self::Exchange | Self::Load => None,
         }
     }
 
@@ -125,9 +127,45 @@ impl AtomicOp {
     pub const fn admits(self, dtype: DType) -> bool {
         match dtype.class() {
             Class::Signed | Class::Unsigned => dtype.bits() >= 32,
-            Class::Float => !dtype.is_narrow_float() && matches!(self, Self::Add | Self::Exchange),
+            Class::Float => {
+                !dtype.is_narrow_float() && matches!(self, Self::Add | Self::Exchange | Self::Load)
+            }
             Class::Bool => false,
         }
+    }
+}
+
+keyword_attribute! {
+    /// What an atomic access orders; one without it orders no other access.
+    MemoryOrder {
+        /// Accesses after it see what was done before a release whose number, or one that came of it, it found.
+        Acquire "acquire",
+        /// What the program did before it is seen by those who acquire what it leaves.
+        Release "release",
+        /// Both.
+        AcquireRelease "acquire_release",
+    }
+}
+
+impl MemoryOrder {
+    /// Whether later accesses stay behind it.
+    pub const fn acquires(self) -> bool {
+        matches!(self, Self::Acquire | Self::AcquireRelease)
+    }
+
+    /// Whether earlier accesses stay before it.
+    pub const fn releases(self) -> bool {
+        matches!(self, Self::Release | Self::AcquireRelease)
+    }
+}
+
+keyword_attribute! {
+    /// Between whom an atomic access is one; without it, the programs of a device.
+    Scope {
+        /// The lanes of one program: no other one may touch the address.
+        Program "program",
+        /// All devices and the host.
+        System "system",
     }
 }
 

@@ -1,8 +1,8 @@
 //! Fields of op rows: how each kind of field is visited, written and read. Never per op.
 
 use super::{
-    AtomicOp, Axis, Bits, Cache, Direction, Indices, Literal, Order, Precision, Region,
-    RoleRegions, SortOrder, Value,
+    AtomicOp, Axis, Bits, Cache, Direction, Indices, Literal, MemoryOrder, Order, Precision,
+    Region, RoleRegions, Scope, SortOrder, Value,
 };
 
 /// Writes fields in the text form.
@@ -167,21 +167,30 @@ impl Field for Literal {
     }
 }
 
-impl Field for Option<Cache> {
-    fn write(&self, name: &str, writer: &mut dyn FieldWriter) {
-        if let Some(cache) = self {
-            writer.attribute(name, cache.word());
+/// Fields whose text is one word, or which are not there.
+macro_rules! optional_word_field {
+    ($($Kind:ty: $expected:literal;)*) => { $(
+        impl Field for Option<$Kind> {
+            fn write(&self, name: &str, writer: &mut dyn FieldWriter) {
+                if let Some(word) = self {
+                    writer.attribute(name, word.word());
+                }
+            }
+            fn read(name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
+                let Some(text) = reader.optional_attribute(name)? else {
+                    return Ok(None);
+                };
+                let found = <$Kind>::from_word(&text);
+                found.map(Some).ok_or_else(|| ReadError::no(&text, $expected))
+            }
         }
-    }
-    fn read(name: &str, reader: &mut dyn FieldReader) -> Result<Self, ReadError> {
-        let Some(text) = reader.optional_attribute(name)? else {
-            return Ok(None);
-        };
-        let found = Cache::from_word(&text);
-        found
-            .map(Some)
-            .ok_or_else(|| ReadError::no(&text, "hint for caches"))
-    }
+    )* };
+}
+
+optional_word_field! {
+    Cache: "hint for caches";
+    MemoryOrder: "order of memory: `acquire`, `release` or `acquire_release`";
+    Scope: "scope: `program` or `system`";
 }
 
 /// Fields whose text is one word.
@@ -211,7 +220,7 @@ word_field! {
     Direction: |direction| direction.word().to_string(), Direction::from_word, "a direction: `forward` or `reverse`";
     SortOrder: |direction| direction.word().to_string(), SortOrder::from_word, "a direction: `ascending` or `descending`";
     Precision: |precision| precision.word().to_string(), Precision::from_word, "a precision: `ieee` or `hopper`";
-    AtomicOp: |op| op.word().to_string(), AtomicOp::from_word, "an atomic op: `add`, `min`, `max`, `and`, `or`, `xor` or `exchange`";
+    AtomicOp: |op| op.word().to_string(), AtomicOp::from_word, "an atomic op: `add`, `min`, `max`, `and`, `or`, `xor`, `exchange` or `load`";
     Indices: write_indices, |text| read_list(text, |item| item.parse().ok()), "a list of indices such as `[1, 0]`";
     Bits: write_bits, |text| read_list(text, read_bit), "a list of bits such as `[1, -, 0]`";
 }

@@ -143,13 +143,14 @@ macro_rules! for_each_op {
             /// index wins.
             Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value>, cache: Option<Cache> } -> none is [writes];
             /// Combines `value` into `base[offsets]` where the mask holds, each element in one step that
-            /// nothing divides. Equal offsets all count, of a program and of several, in no stated order.
-            AtomicReduce "atomic_reduce" { base: Value, offsets: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];
+            /// nothing divides. Equal offsets all count, of a program and of several, in no stated order. `order` and
+            /// `scope` are those of memory: without them it orders no other access, and is one for a device.
+            AtomicReduce "atomic_reduce" { base: Value, offsets: Value, value: Value, mask: Option<Value>, op: AtomicOp, order: Option<MemoryOrder>, scope: Option<Scope> } -> none is [writes];
             /// As `atomic_reduce`, and gives what `base[offsets]` held before; zero bits where the mask does not
             /// hold. `exchange` puts the value in its place; with `expected`, which no other has, only where memory held that, bit
-            /// by bit: a compare-and-swap. The order of several accesses decides what
-            /// they give.
-            AtomicFetch "atomic_fetch" { base: Value, offsets: Value, value: Value, mask: Option<Value>, expected: Option<Value>, op: AtomicOp } -> one is [reads writes];
+            /// by bit: a compare-and-swap. `load` gives it alone. The order of several
+            /// accesses decides what they give.
+            AtomicFetch "atomic_fetch" { base: Value, offsets: Value, value: Value, mask: Option<Value>, expected: Option<Value>, op: AtomicOp, order: Option<MemoryOrder>, scope: Option<Scope> } -> one is [reads writes];
             /// An error of a checked launch where an element does not hold (`bool`). The launch fails, with the
             /// first element that does not hold; what the program does after it is left open.
             Assert "assert" { condition: Value, message: String } -> none is [writes];
@@ -229,10 +230,10 @@ macro_rules! for_each_op {
             LaneStore "lane_store" { base: Value, offset: Value, value: Value, mask: Option<Value>, align: i64, cache: Option<Cache> } -> none is [writes];
             /// Combines a scalar into `base[offset]` in one step that nothing divides; a lane of a GPU may
             /// combine each element of a vector at an offset of its own.
-            LaneAtomic "lane_atomic" { base: Value, offset: Value, value: Value, mask: Option<Value>, op: AtomicOp } -> none is [writes];
+            LaneAtomic "lane_atomic" { base: Value, offset: Value, value: Value, mask: Option<Value>, op: AtomicOp, order: Option<MemoryOrder>, scope: Option<Scope> } -> none is [writes];
             /// As `lane_atomic`, of global memory, and gives what it held before; zero bits without the mask. With
             /// `expected` an `exchange` replaces only what is equal to that.
-            LaneFetch "lane_fetch" { base: Value, offset: Value, value: Value, mask: Option<Value>, expected: Option<Value>, op: AtomicOp } -> one is [reads writes];
+            LaneFetch "lane_fetch" { base: Value, offset: Value, value: Value, mask: Option<Value>, expected: Option<Value>, op: AtomicOp, order: Option<MemoryOrder>, scope: Option<Scope> } -> one is [reads writes];
             /// Whether `offset .. offset + count` lies inside the argument `base`, for each offset. Records
             /// nothing.
             InBounds "in_bounds" { base: Value, offset: Value, count: i64 } -> one is [pure];

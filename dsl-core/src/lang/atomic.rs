@@ -10,8 +10,10 @@
 //! one op, and neither loaded nor stored.
 //!
 //! [`atomic_fetch_add`] and its like also give what memory held. That depends on the order of arrival, so they
-//! need `Determinism::NotGuaranteed` too, for every type, and several of them may meet at one address. They are
-//! relaxed: they order no other access, so programs cannot hand each other what `store` writes. A GPU may take subnormal
+//! need `Determinism::NotGuaranteed` too, for every type, and several of them may meet at one address. Without
+//! `.order(..)` they order no other access. A program that stores and then releases, `atomic_fetch_add(count,
+//! 1).order(MemoryOrder::AcquireRelease)`, hands what it wrote to the one that acquires what it left: the last of some
+//! programs can go on with what all of them wrote. None may wait for another one. A GPU may take subnormal
 //! `f32` numbers that it adds up in memory for zeros.
 
 use std::panic::Location;
@@ -20,8 +22,9 @@ use super::context::{self, Context};
 use super::element::{Element, Int, Numeric};
 use super::memory::Stored;
 use super::ptr::{Address, PtrMut, PtrMutTile};
-use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
-use crate::ir::{AtomicOp, Op, Value, op};
+use super::tile::{DeviceValue, IntoTile, Scalar, Tile, zeros};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{AtomicOp, Op, Shape, Value, op};
 
 /// Integers that memory combines: those of 32 and 64 bits.
 #[diagnostic::on_unimplemented(
@@ -61,7 +64,7 @@ pub trait AtomicTarget {
     #[doc(hidden)]
     fn combine(self, op: AtomicOp, value: impl IntoTile<Self::Element>) -> Stored;
     /// What memory held: a tile, or a scalar for one pointer.
-    type Old;
+    type Old: DeviceValue;
     /// Appends the atomic with a result.
     #[doc(hidden)]
     fn fetch(
@@ -109,7 +112,7 @@ fn combine<T: Element>(address: Address, op: AtomicOp, value: impl IntoTile<T>) 
         let base = context.value(address.base);
         let offsets = address.offset(context);
         let shape = context.ty(offsets).shape;
-        let value = context.broadcast(op.word(), value, shape);
+        let value = context.combined(&format!("atomic_{}", op.word()), value, shape);
         if context.ty(offsets).is_poison() || context.ty(value).is_poison() {
             return context.stored(None);
         }
@@ -119,6 +122,8 @@ fn combine<T: Element>(address: Address, op: AtomicOp, value: impl IntoTile<T>) 
             value,
             mask: None,
             op,
+            order: None,
+            scope: None,
         });
         let inst = context.builder.emit(atomic, &[]);
         context.stored(Some(inst))
@@ -127,6 +132,23 @@ fn combine<T: Element>(address: Address, op: AtomicOp, value: impl IntoTile<T>) 
 }
 
 impl Context {
+    /// A number for each address of an atomic.
+    fn combined(&mut self, name: &str, value: Value, shape: Shape) -> Value {
+        let found = self.ty(value);
+        if !shape.is_scalar() || found.shape.is_scalar() || found.is_poison() {
+            return self.broadcast(name, value, shape);
+        }
+        let message = format!(
+            "`{name}`: a tile of shape {} does not go to one address",
+            found.shape
+        );
+        let note = "`ptr + offsets` is an address for each element; `x.sum(0)` and its like make one number of a tile";
+        let loc = self.builder.loc().clone();
+        self.builder
+            .report(Diagnostic::new(loc, message).note(note));
+        self.builder.poison()
+    }
+
     /// Appends an atomic with a result, of a number and what memory must hold for it.
     fn fetch(
         &mut self,
@@ -137,8 +159,13 @@ impl Context {
         let base = self.value(address.base);
         let offsets = address.offset(self);
         let shape = self.ty(offsets).shape;
-        let value = self.broadcast(op.word(), value, shape);
-        let expected = expected.map(|expected| self.broadcast("expected", expected, shape));
+        let name = match op.binary() {
+            Some(_) => format!("atomic_fetch_{}", op.word()),
+            None if expected.is_some() => "atomic_compare_exchange".to_string(),
+            None => format!("atomic_{}", op.word()),
+        };
+        let value = self.combined(&name, value, shape);
+        let expected = expected.map(|expected| self.combined(&name, expected, shape));
         let operands = [Some(offsets), Some(value), expected];
         if operands
             .into_iter()
@@ -154,6 +181,8 @@ impl Context {
             mask: None,
             expected,
             op,
+            order: None,
+            scope: None,
         }))
     }
 }
@@ -209,6 +238,45 @@ fetches! {
     atomic_fetch_xor: Xor of AtomicInt;
     /// Puts `value` into memory; what it held before.
     atomic_exchange: Exchange of AtomicAdd;
+}
+
+/// What memory holds, read in one step that nothing divides: a tile, or a scalar for one pointer.
+///
+/// `.order(MemoryOrder::Acquire)` behind it, before a mask, makes seen what programs did before they released the number.
+///
+/// # Errors
+/// The compilation fails but under `Determinism::NotGuaranteed`: other programs decide what memory holds.
+#[track_caller]
+pub fn atomic_load<D: AtomicTarget>(source: D) -> D::Old
+where
+    D::Element: AtomicAdd,
+{
+    source.fetch(
+        AtomicOp::Load,
+        zeros::<D::Element>([]),
+        none::<D::Element>(),
+    )
+}
+
+/// Puts `value` into memory in one step that nothing divides: an [`atomic_exchange`] of which nobody wants the old number.
+///
+/// `.order(MemoryOrder::Release)` behind it, before a mask, makes what the program did before seen by those who acquire the
+/// number.
+///
+/// # Errors
+/// The compilation fails but under `Determinism::NotGuaranteed`: of several programs the last to come wins.
+#[track_caller]
+pub fn atomic_store<D: AtomicTarget>(target: D, value: impl IntoTile<D::Element>) -> Stored
+where
+    D::Element: AtomicAdd,
+{
+    let old = target.fetch(AtomicOp::Exchange, value, none::<D::Element>());
+    let stored = context::with(Location::caller(), |context| {
+        let old = context.value(old.handle());
+        let inst = context.load_of(old);
+        context.stored(inst)
+    });
+    stored.unwrap_or_default()
 }
 
 /// No expected number.

@@ -10,7 +10,7 @@ use super::element::{Element, HostNumber, LiteralOf};
 use super::ptr::{Address, Ptr, PtrMut, PtrMutTile, PtrTile};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Cache, Func, Inst, Op, Trait, Type, Value, op};
+use crate::ir::{Cache, Func, Inst, MemoryOrder, Op, Scope, Trait, Type, Value, op};
 
 /// Where `load` reads: pointers, and tiles of tensors.
 #[diagnostic::on_unimplemented(
@@ -105,17 +105,29 @@ impl Stored {
     /// never changes bits.
     #[track_caller]
     pub fn cache(self, hint: Cache) -> Self {
+        self.told("cache", "store", |op| hint_of(op, hint))
+    }
+
+    /// Directly behind an atomic, before a mask: what it orders, which is nothing without it.
+    #[track_caller]
+    pub fn order(self, order: MemoryOrder) -> Self {
+        self.told("order", "atomic", |op| order_of(op, order))
+    }
+
+    /// Directly behind an atomic, before a mask: between whom it is one, which are the programs of the device without it.
+    #[track_caller]
+    pub fn scope(self, scope: Scope) -> Self {
+        self.told("scope", "atomic", |op| scope_of(op, scope))
+    }
+
+    /// Sets an attribute of the access, if it has it.
+    #[track_caller]
+    fn told(self, what: &str, access: &str, set: impl FnOnce(&mut Op) -> bool) -> Self {
         context::with(Location::caller(), |context| {
             let Some(inst) = self.inst else { return };
-            if self.trace != context.trace() {
-                return context.misplaced("cache", "store");
-            }
-            if let Op::Store(op::Store { cache, .. }) | Op::TileStore(op::TileStore { cache, .. }) =
-                &mut context.builder.func_mut().inst_mut(inst).op
-            {
-                *cache = Some(hint);
-            } else {
-                context.misplaced("cache", "store");
+            let here = self.trace == context.trace();
+            if !here || !set(&mut context.builder.func_mut().inst_mut(inst).op) {
+                context.misplaced(what, access);
             }
         });
         self
@@ -132,6 +144,7 @@ impl Stored {
             }
             let (Op::Store(op::Store { offsets: like, .. })
             | Op::AtomicReduce(op::AtomicReduce { offsets: like, .. })
+            | Op::AtomicFetch(op::AtomicFetch { offsets: like, .. })
             | Op::Print(op::Print { x: like, .. })
             | Op::TileStore(op::TileStore { value: like, .. })) = *context.builder.func().op(inst)
             else {
@@ -144,6 +157,7 @@ impl Stored {
                 if let Op::Store(op::Store { mask, .. })
                 | Op::TileStore(op::TileStore { mask, .. })
                 | Op::Print(op::Print { mask, .. })
+                | Op::AtomicFetch(op::AtomicFetch { mask, .. })
                 | Op::AtomicReduce(op::AtomicReduce { mask, .. }) = op
                 {
                     *mask = Some(condition);
@@ -173,9 +187,37 @@ macro_rules! masks {
             /// Behind `load(..)`: tells the caches of a GPU what becomes of what it reads. It never changes bits.
             #[track_caller]
             pub fn cache(self, hint: Cache) -> Self {
+                self.told("cache", "load", |op| !op.is(Trait::writes) && hint_of(op, hint))
+            }
+
+            /// Directly behind an atomic that gives what memory held: what it orders, which is nothing without it.
+            #[track_caller]
+            pub fn order(self, order: MemoryOrder) -> Self {
+                self.told("order", "atomic", |op| order_of(op, order))
+            }
+
+            /// Directly behind an atomic that gives what memory held: between whom it is one, which are the programs
+            /// of the device without it.
+            #[track_caller]
+            pub fn scope(self, scope: Scope) -> Self {
+                self.told("scope", "atomic", |op| scope_of(op, scope))
+            }
+
+            /// Sets an attribute of the access that gave the value, if it has it.
+            #[track_caller]
+            fn told(self, what: &str, access: &str, set: impl FnOnce(&mut Op) -> bool) -> Self {
                 context::with(Location::caller(), |context| {
                     let load = context.value(self.handle());
-                    context.cached(load, hint);
+                    if context.ty(load).is_poison() {
+                        return;
+                    }
+                    let found = context.load_of(load);
+                    let told = found.is_some_and(|inst| {
+                        set(&mut context.builder.func_mut().inst_mut(inst).op)
+                    });
+                    if !told {
+                        context.misplaced(what, access);
+                    }
                 });
                 self
             }
@@ -194,6 +236,41 @@ macro_rules! masks {
             }
         }
     )* };
+}
+
+/// Gives a load or a store a hint. Whether it is one.
+fn hint_of(op: &mut Op, hint: Cache) -> bool {
+    let (Op::Load(op::Load { cache, .. })
+    | Op::TileLoad(op::TileLoad { cache, .. })
+    | Op::Store(op::Store { cache, .. })
+    | Op::TileStore(op::TileStore { cache, .. })) = op
+    else {
+        return false;
+    };
+    *cache = Some(hint);
+    true
+}
+
+/// Gives an atomic an order. Whether it is one.
+fn order_of(op: &mut Op, wanted: MemoryOrder) -> bool {
+    let (Op::AtomicReduce(op::AtomicReduce { order, .. })
+    | Op::AtomicFetch(op::AtomicFetch { order, .. })) = op
+    else {
+        return false;
+    };
+    *order = Some(wanted);
+    true
+}
+
+/// Gives an atomic a scope. Whether it is one.
+fn scope_of(op: &mut Op, wanted: Scope) -> bool {
+    let (Op::AtomicReduce(op::AtomicReduce { scope, .. })
+    | Op::AtomicFetch(op::AtomicFetch { scope, .. })) = op
+    else {
+        return false;
+    };
+    *scope = Some(wanted);
+    true
 }
 
 /// What follows a load.
@@ -299,24 +376,8 @@ impl Context {
         }
     }
 
-    /// Gives the load of a value a hint.
-    fn cached(&mut self, load: Value, hint: Cache) {
-        if self.ty(load).is_poison() {
-            return;
-        }
-        let found = self.load_of(load);
-        if let Some(inst) = found
-            && let Op::Load(op::Load { cache, .. }) | Op::TileLoad(op::TileLoad { cache, .. }) =
-                &mut self.builder.func_mut().inst_mut(inst).op
-        {
-            *cache = Some(hint);
-        } else {
-            self.misplaced("cache", "load");
-        }
-    }
-
     /// The load, or the atomic with a result, of this region that gives a value.
-    fn load_of(&self, load: Value) -> Option<Inst> {
+    pub(super) fn load_of(&self, load: Value) -> Option<Inst> {
         let func = self.builder.func();
         let insts = func.region(self.builder.region()).insts.iter();
         let mut loads = insts.rev().copied().filter(|&inst| {

@@ -69,7 +69,7 @@ pub mod prelude {
     pub use super::atomic::{
         AtomicAdd, AtomicInt, atomic_add, atomic_and, atomic_compare_exchange, atomic_exchange,
         atomic_fetch_add, atomic_fetch_and, atomic_fetch_max, atomic_fetch_min, atomic_fetch_or,
-        atomic_fetch_xor, atomic_max, atomic_min, atomic_or, atomic_xor,
+        atomic_fetch_xor, atomic_load, atomic_max, atomic_min, atomic_or, atomic_store, atomic_xor,
     };
     pub use super::bits::{
         byte_permute, count_ones, leading_zeros, mulhi, rotate_left, rotate_right, trailing_zeros,
@@ -93,6 +93,6 @@ pub mod prelude {
         Scalar, SingleFloat, Tile, arange, full, load, num_programs, program_id, range, require,
         scalar, store, zeros,
     };
-    pub use crate::ir::{Cache, Precision};
+    pub use crate::ir::{Cache, MemoryOrder, Precision, Scope};
     pub use crate::semantics::derived::directed::Rounding;
 }

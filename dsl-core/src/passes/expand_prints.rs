@@ -71,6 +71,8 @@ fn taken(builder: &mut Builder, print: &op::Print, mask: Option<Value>) {
         mask: None,
         expected: None,
         op: AtomicOp::Add,
+        order: None,
+        scope: None,
     }));
     // What does not fit at all is beyond any place.
     let last = word(builder, print.words - COUNTERS - words);
@@ -96,6 +98,8 @@ fn taken(builder: &mut Builder, print: &op::Print, mask: Option<Value>) {
                 value,
                 mask,
                 op,
+                order: None,
+                scope: None,
             };
             builder.emit(Op::AtomicReduce(dropped), &[]);
             Vec::new()

@@ -20,10 +20,12 @@ impl Ahead {
     /// Of the loads of `body` that `wanted` takes, those that can be started ahead.
     ///
     /// Loads of an argument that the loop also stores to stay where they are, as do those that read
-    /// the same elements in every iteration.
+    /// the same elements in every iteration, and all where an atomic orders memory.
     pub(super) fn find(func: &Func, body: Region, wanted: &mut dyn FnMut(Inst) -> bool) -> Self {
         let mut written = BTreeSet::new();
+        let mut ordered = false;
         func.walk(body, &mut |inst| {
+            ordered |= func.op(inst).memory_order().is_some();
             let access = func.op(inst).access();
             let writes = access.filter(|access| access.effect != Effect::Reads);
             written.extend(writes.map(|access| access.base));
@@ -40,7 +42,7 @@ impl Ahead {
             let Some((base, operands)) = started(func.op(inst)) else {
                 continue;
             };
-            if written.contains(&base) || !wanted(inst) {
+            if ordered || written.contains(&base) || !wanted(inst) {
                 continue;
             }
             let mut need = Need::default();

@@ -1,4 +1,4 @@
-//! Atomic accesses: programs run on several threads.
+//! Atomic accesses: programs run on several threads. Each orders all other accesses, whatever it asks for.
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -61,13 +61,19 @@ impl Codegen<'_> {
         value: clif::Value,
     ) -> clif::Value {
         let (ty, plain) = (lane_type(dtype), MemFlagsData::new());
+        let bits = if dtype.bits() == 32 { I32 } else { I64 };
+        let Some(machine_op) = machine_op(op, dtype) else {
+            let held = self.builder.ins().atomic_load(bits, flags(), address);
+            return match dtype.is_float() {
+                true => self.builder.ins().bitcast(ty, plain, held),
+                false => held,
+            };
+        };
         if !dtype.is_float() {
-            let op = machine_op(op, dtype);
             let ins = self.builder.ins();
-            return ins.atomic_rmw(ty, flags(), op, address, value);
+            return ins.atomic_rmw(ty, flags(), machine_op, address, value);
         }
         if op == AtomicOp::Exchange {
-            let bits = if ty == F32 { I32 } else { I64 };
             let value = self.builder.ins().bitcast(bits, plain, value);
             let ins = self.builder.ins();
             let old = ins.atomic_rmw(bits, flags(), AtomicRmwOp::Xchg, address, value);
@@ -98,9 +104,10 @@ impl Codegen<'_> {
     }
 }
 
-fn machine_op(op: AtomicOp, dtype: DType) -> AtomicRmwOp {
+/// The instruction that changes memory so; `None` for a load.
+fn machine_op(op: AtomicOp, dtype: DType) -> Option<AtomicRmwOp> {
     let signed = dtype.class() == Class::Signed;
-    match op {
+    Some(match op {
         AtomicOp::Add => AtomicRmwOp::Add,
         AtomicOp::Min if signed => AtomicRmwOp::Smin,
         AtomicOp::Min => AtomicRmwOp::Umin,
@@ -110,5 +117,6 @@ fn machine_op(op: AtomicOp, dtype: DType) -> AtomicRmwOp {
         AtomicOp::Or => AtomicRmwOp::Or,
         AtomicOp::Xor => AtomicRmwOp::Xor,
         AtomicOp::Exchange => AtomicRmwOp::Xchg,
-    }
+        AtomicOp::Load => return None,
+    })
 }

@@ -1,9 +1,9 @@
 //! Atomic accesses: those without a result are reductions into memory, which nobody waits for.
 //!
 //! They are inline PTX: of an atomic sum of floats LLVM makes a loop, and of a masked atomic a
-//! branch. Order is relaxed: kernels order accesses by barriers and their own ends alone.
+//! branch. Order is relaxed unless an access says otherwise.
 
-use exactile_core::ir::{AtomicOp, Class, DType, Space, op};
+use exactile_core::ir::{AtomicOp, Class, DType, MemoryOrder, Scope, Space, op};
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue, PointerValue};
 
 use super::Emitter;
@@ -20,18 +20,23 @@ impl<'c> Emitter<'_, 'c> {
             value,
             mask,
             op: kind,
+            order,
+            scope,
         } = op;
         let place = match self.func.ty(*base).pointee() {
-            Some((_, Space::Global)) => "gpu.global",
-            Some((_, Space::Shared)) => "cta.shared",
+            Some((_, Space::Global)) => format!("{}.global", scope_name(*scope)),
+            Some((_, Space::Shared)) => "cta.shared".to_string(),
             Some((_, Space::Scratch)) | None => {
                 return Err(Error::Unsupported("access of scratch memory".to_string()));
             }
         };
         let dtype = self.func.ty(*value).dtype();
         let dtype = dtype.ok_or_else(|| Error::Llvm("an atomic of no number".to_string()))?;
-        let (name, suffix) = (name(*kind), suffix(*kind, dtype));
-        let text = format!("red.relaxed.{place}.{name}.{suffix} [$0], $1;");
+        let name =
+            name(*kind).ok_or_else(|| Error::Unsupported("a load without a result".to_string()))?;
+        let suffix = suffix(*kind, dtype);
+        let order = order_name(*order);
+        let text = format!("red.{order}.{place}.{name}.{suffix} [$0], $1;");
         let pointer = self.values[*base][0].into_pointer_value();
         let element = self.memory_type(dtype);
         let numbers = self.get(*value);
@@ -49,11 +54,17 @@ impl<'c> Emitter<'_, 'c> {
         let dtype = self.dtype(op.value)?;
         let pointer = self.values[op.base][0].into_pointer_value();
         let element = self.memory_type(dtype);
+        let (order, scope) = (order_name(op.order), scope_name(op.scope));
         let (name, suffix) = match op.expected {
-            Some(_) => ("cas", format!("b{}", dtype.bits())),
+            Some(_) => (Some("cas"), format!("b{}", dtype.bits())),
             None => (name(op.op), suffix(op.op, dtype)),
         };
-        let numbers = op.expected.into_iter().chain([op.value]);
+        let instruction = match name {
+            Some(name) => format!("atom.{order}.{scope}.global.{name}.{suffix}"),
+            None => format!("ld.{order}.{scope}.global.{suffix}"),
+        };
+        let value = name.map(|_| op.value);
+        let numbers = op.expected.into_iter().chain(value);
         let numbers: Vec<Elements<'c>> = numbers.map(|value| self.get(value)).collect();
         let masks = op.mask.map(|mask| self.get(mask));
         let mut fetched = Vec::new();
@@ -61,8 +72,7 @@ impl<'c> Emitter<'_, 'c> {
             let address = element_address(&self.builder, element, pointer, index)?;
             let mask = masks.as_ref().map(|masks| masks[at].into_int_value());
             let numbers: Vec<_> = numbers.iter().map(|numbers| numbers[at]).collect();
-            let op = format!("atom.relaxed.gpu.global.{name}.{suffix}");
-            fetched.push(self.fetched(&op, (address, &numbers), (dtype, mask))?);
+            fetched.push(self.fetched(&instruction, (address, &numbers), (dtype, mask))?);
         }
         Ok(fetched)
     }
@@ -80,7 +90,9 @@ impl<'c> Emitter<'_, 'c> {
         let address = self.builder.build_ptr_to_int(address, wide, "")?;
         let mut arguments = vec![BasicMetadataValueEnum::from(address)];
         arguments.extend(numbers.iter().map(|&it| BasicMetadataValueEnum::from(it)));
-        let operands: Vec<String> = (2..2 + numbers.len()).map(|it| format!("${it}")).collect();
+        let operands: String = (2..2 + numbers.len())
+            .map(|it| format!(", ${it}"))
+            .collect();
         let mut constraints = format!("={letter},l{}", format!(",{letter}").repeat(numbers.len()));
         let mut guard = String::new();
         if let Some(mask) = mask {
@@ -90,7 +102,7 @@ impl<'c> Emitter<'_, 'c> {
             arguments.push(ty.const_zero().into());
         }
         constraints.push_str(",~{memory}");
-        let text = format!("{guard}{op} $0, [$1], {};", operands.join(", "));
+        let text = format!("{guard}{op} $0, [$1]{operands};");
         let call = self.inline_ptx(Some(ty), text, constraints, &arguments, true)?;
         let fetched = call.try_as_basic_value().basic();
         fetched.ok_or_else(|| Error::Llvm("an atomic has no result".to_string()))
@@ -141,8 +153,26 @@ fn register_letter(dtype: DType) -> &'static str {
     }
 }
 
-fn name(op: AtomicOp) -> &'static str {
-    match op {
+fn order_name(order: Option<MemoryOrder>) -> &'static str {
+    match order {
+        None => "relaxed",
+        Some(MemoryOrder::Acquire) => "acquire",
+        Some(MemoryOrder::Release) => "release",
+        Some(MemoryOrder::AcquireRelease) => "acq_rel",
+    }
+}
+
+fn scope_name(scope: Option<Scope>) -> &'static str {
+    match scope {
+        None => "gpu",
+        Some(Scope::Program) => "cta",
+        Some(Scope::System) => "sys",
+    }
+}
+
+/// The operation in the name of an instruction; `None` for a load.
+fn name(op: AtomicOp) -> Option<&'static str> {
+    Some(match op {
         AtomicOp::Add => "add",
         AtomicOp::Min => "min",
         AtomicOp::Max => "max",
@@ -150,13 +180,16 @@ fn name(op: AtomicOp) -> &'static str {
         AtomicOp::Or => "or",
         AtomicOp::Xor => "xor",
         AtomicOp::Exchange => "exch",
-    }
+        AtomicOp::Load => return None,
+    })
 }
 
 /// The PTX type: a sum of integers is the same for both signs, and is stated for unsigned ones.
 fn suffix(op: AtomicOp, dtype: DType) -> String {
     let letter = match (op, dtype.class()) {
-        (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange, _) => 'b',
+        (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange | AtomicOp::Load, _) => {
+            'b'
+        }
         (AtomicOp::Min | AtomicOp::Max, Class::Signed) => 's',
         (_, Class::Float) => 'f',
         (AtomicOp::Add | AtomicOp::Min | AtomicOp::Max, _) => 'u',

@@ -35,6 +35,8 @@ fn atomics_with_results_assemble() {
                             mask,
                             expected,
                             op,
+                            order: None,
+                            scope: None,
                         };
                         fetch(builder, access, out);
                     }

@@ -16,7 +16,8 @@ impl Machine<'_> {
     pub(super) fn atomic_reduce(&mut self, inst: Inst, op: &op::AtomicReduce) -> Result<(), Fault> {
         let program = self.program;
         let write = |buffer: &mut Buffer<'_>, index, element, bits| {
-            let combined = buffer.combine((program, element), index, &Update::reduce(op.op, bits));
+            let update = Update::reduce(op.op, bits).ordered(op.order, op.scope);
+            let combined = buffer.combine((program, element), index, &update);
             combined.map(|_| ())
         };
         self.written(inst, op.base, (op.offsets, op.value, op.mask), &write)
@@ -33,7 +34,7 @@ impl Machine<'_> {
         let program = self.program;
         let write = |buffer: &mut Buffer<'_>, index, element: u64, bits| {
             let expected = expected.as_ref().map(|it| it.get(element as usize));
-            let update = Update::fetch(op.op, bits, expected);
+            let update = Update::fetch(op.op, bits, expected).ordered(op.order, op.scope);
             let found = buffer.combine((program, element), index, &update)?;
             old.borrow_mut()[element as usize] = found;
             Ok(())

@@ -206,7 +206,7 @@ impl Runner<'_, '_> {
         mask: Mask,
     ) -> Result<(), Fault> {
         let value = self.read(op.value);
-        let update = |at| Update::reduce(op.op, value.get(at));
+        let update = |at| Update::reduce(op.op, value.get(at)).ordered(op.order, op.scope);
         self.updated(inst, &op.access(), mask, &update).map(|_| ())
     }
 
@@ -220,7 +220,7 @@ impl Runner<'_, '_> {
         let (value, expected) = (self.read(op.value), op.expected.map(|it| self.read(it)));
         let update = |at| {
             let expected = expected.as_ref().map(|expected| expected.get(at));
-            Update::fetch(op.op, value.get(at), expected)
+            Update::fetch(op.op, value.get(at), expected).ordered(op.order, op.scope)
         };
         self.updated(inst, &op.access(), mask, &update)
     }

@@ -2,7 +2,7 @@
 
 use super::expect::Rules;
 use crate::ir::prints::COUNTERS;
-use crate::ir::{AtomicOp, Cache, DType, MemoryAccess, Space, Type, Value, op};
+use crate::ir::{AtomicOp, Cache, DType, MemoryAccess, MemoryOrder, Space, Type, Value, op};
 
 /// The greatest alignment in bytes: that of a launch's promises.
 const MAX_ALIGN: i64 = 1 << 31;
@@ -65,14 +65,40 @@ impl Rules<'_> {
         let (dtype, _) = self.pointer(op.base)?;
         self.reduces(op.op)?;
         self.atomic(op.op, dtype)?;
+        self.releases(op.order)?;
         self.access(&op.access()).map(|_| ())
     }
 
     pub(super) fn atomic_fetch(self, op: &op::AtomicFetch) -> Result<Type, String> {
         let (dtype, _) = self.pointer(op.base)?;
         self.atomic(op.op, dtype)?;
+        self.ordered(op.op, op.order)?;
         let moved = self.access(&op.access())?;
         self.expected(op.op, op.expected, moved).map(|()| moved)
+    }
+
+    /// The order of an atomic that gives nothing, which can acquire nothing.
+    fn releases(self, order: Option<MemoryOrder>) -> Result<(), String> {
+        match order.filter(|order| order.acquires()) {
+            Some(order) => Err(format!(
+                "`{}` reads nothing that it could `{}`",
+                self.name(),
+                order.word()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The order of an atomic that gives what memory held: a load writes nothing that it could release.
+    fn ordered(self, op: AtomicOp, order: Option<MemoryOrder>) -> Result<(), String> {
+        match order.filter(|order| op == AtomicOp::Load && order.releases()) {
+            Some(order) => Err(format!(
+                "`{}` with op `load` writes nothing that it could `{}`",
+                self.name(),
+                order.word()
+            )),
+            None => Ok(()),
+        }
     }
 
     /// What an atomic compares memory with.
@@ -156,7 +182,7 @@ impl Rules<'_> {
             return Ok(());
         }
         let floats = match op {
-            AtomicOp::Add | AtomicOp::Exchange => ", f32 and f64",
+            AtomicOp::Add | AtomicOp::Exchange | AtomicOp::Load => ", f32 and f64",
             AtomicOp::Min | AtomicOp::Max | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => "",
         };
         Err(format!(
@@ -170,6 +196,12 @@ impl Rules<'_> {
         let (dtype, space) = self.pointer(op.base)?;
         self.reduces(op.op)?;
         self.atomic(op.op, dtype)?;
+        self.releases(op.order)?;
+        if space != Space::Global && (op.order.is_some() || op.scope.is_some()) {
+            return Err(
+                "`lane_atomic` has an order or a scope, which global memory alone has".to_string(),
+            );
+        }
         if space == Space::Scratch {
             return Err("`lane_atomic` of scratch memory, which one lane has alone".to_string());
         }
@@ -181,6 +213,7 @@ impl Rules<'_> {
     pub(super) fn lane_fetch(self, op: &op::LaneFetch) -> Result<Type, String> {
         let (dtype, space) = self.pointer(op.base)?;
         self.atomic(op.op, dtype)?;
+        self.ordered(op.op, op.order)?;
         if space != Space::Global {
             return Err("`lane_fetch` of memory that is not global".to_string());
         }

@@ -175,6 +175,8 @@ impl Lowering<'_> {
             value: self.builder.bits_like(offset, DType::I32, 1),
             mask: None,
             op: AtomicOp::Add,
+            order: None,
+            scope: None,
         });
         self.builder.emit(op, &[]);
     }

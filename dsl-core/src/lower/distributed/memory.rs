@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::order::{Owner, Touch};
 use super::registers::{Registers, grouped, owners};
 use super::{Lowering, Result};
-use crate::ir::{Cache, DType, Effect, Inst, MemoryAccess, Op, Type, Value, op};
+use crate::ir::{Cache, DType, Effect, Inst, MemoryAccess, MemoryOrder, Op, Type, Value, op};
 use crate::layout::LinearLayout;
 
 /// One load or store of a tile, ready to be made vector by vector.
@@ -236,6 +236,7 @@ impl Lowering<'_> {
     /// Combines every element once: the owner's copy of one that several lanes or registers hold.
     pub(super) fn atomic_reduce(&mut self, op: &op::AtomicReduce) -> Result<()> {
         let op::AtomicReduce { offsets, value, .. } = *op;
+        self.release(op.order);
         let (layout, values) = (self.layout(value), self.get(value));
         let access = self.access(&op.access(), &layout)?;
         self.order_access(
@@ -255,6 +256,8 @@ impl Lowering<'_> {
             value: self.pick(&values, &registers),
             mask: self.owned_mask(mask, owner, registers.len()),
             op: op.op,
+            order: op.order,
+            scope: op.scope,
         });
         self.builder.emit(atomic, &[]);
         Ok(())
@@ -266,6 +269,7 @@ impl Lowering<'_> {
         if layout.is_replicated() {
             return Err(self.error("several lanes have one element of `atomic_fetch`"));
         }
+        self.release(op.order);
         let access = self.access(&op.access(), &layout)?;
         let effect = op.access().effect;
         let owned = self.owned(op.offsets, &layout, effect);
@@ -281,8 +285,13 @@ impl Lowering<'_> {
             mask: masks.map(|masks| self.pick(masks, &registers)),
             expected: expected.map(|expected| self.pick(&expected, &registers)),
             op: op.op,
+            order: op.order,
+            scope: op.scope,
         };
         let old = self.builder.value(Op::LaneFetch(fetch));
+        if op.order.is_some_and(MemoryOrder::acquires) {
+            self.barrier();
+        }
         self.bind(result, Registers::of(old, &layout));
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Lowering;
-use crate::ir::{Effect, Op, Region, Value, op};
+use crate::ir::{Effect, MemoryOrder, Op, Region, Value, op};
 use crate::layout::LinearLayout;
 
 /// Why accesses with the same owner need no barrier.
@@ -73,6 +73,13 @@ impl Lowering<'_> {
     pub(super) fn barrier(&mut self) {
         self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
         self.pending = Pending::default();
+    }
+
+    /// Before an atomic: one that releases comes after all that the lanes have done.
+    pub(super) fn release(&mut self, order: Option<MemoryOrder>) {
+        if order.is_some_and(MemoryOrder::releases) {
+            self.barrier();
+        }
     }
 
     /// Before an access of an argument: waits for earlier ones that it must not overtake.

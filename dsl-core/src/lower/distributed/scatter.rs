@@ -205,6 +205,8 @@ impl Lowering<'_> {
             value: key,
             mask,
             op: AtomicOp::Max,
+            order: None,
+            scope: None,
         });
         self.builder.emit(op, &[]);
     }

@@ -334,6 +334,8 @@ impl Lowerer<'_> {
             value,
             mask,
             op,
+            order,
+            scope,
         } = *op;
         let access = self.access(inst, base, offsets, index);
         let offsets = self.pull(offsets, index);
@@ -353,6 +355,8 @@ impl Lowerer<'_> {
                 value,
                 mask,
                 op,
+                order,
+                scope,
             });
             self.builder.emit(atomic, &[]);
         }
@@ -402,6 +406,8 @@ impl Lowerer<'_> {
                 mask,
                 expected,
                 op: op.op,
+                order: op.order,
+                scope: op.scope,
             })));
         }
         fetched

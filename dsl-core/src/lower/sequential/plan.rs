@@ -164,7 +164,12 @@ impl Planner<'_> {
             && access.effect != Effect::Reads
         {
             let order = self.places[&inst].order;
-            self.stores.entry(access.base).or_default().push(order);
+            // What orders memory is for all arrays what a store is for one.
+            let ordered = op.memory_order().is_some();
+            let all = self.func.arguments().iter().copied().filter(|_| ordered);
+            for base in all.chain((!ordered).then_some(access.base)) {
+                self.stores.entry(base).or_default().push(order);
+            }
         } else if let Op::Dot(dot) = op {
             match dot.precision {
                 Precision::Ieee => self.needed.extend([dot.a, dot.b]),

@@ -428,6 +428,8 @@ impl Generator {
             value,
             mask,
             op,
+            order: None,
+            scope: None,
         });
         self.builder.emit(atomic, &[]);
     }
