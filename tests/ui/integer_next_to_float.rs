@@ -8,6 +8,8 @@ fn scales<const BLOCK: usize>(x: PtrMut<f32>) {
     let value = load(x + offsets);
     store(x + offsets, value * 2);
     store(x + offsets, value / BLOCK);
+    store(x + offsets, 1 - value);
+    store(x, 1 - load(x));
 }
 
 fn main() {}

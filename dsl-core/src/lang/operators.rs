@@ -202,6 +202,11 @@ macro_rules! integer_arithmetic {
 integer_arithmetic!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
 /// Arithmetic with an integer literal on the left, on the device or on the host.
+#[diagnostic::on_unimplemented(
+    message = "an integer literal and `{R}` do not combine in a kernel",
+    label = "an integer on the left of `{R}`",
+    note = "next to floats write `1.0` instead of `1`, and `N as f64` for a `usize`"
+)]
 pub trait LiteralArithmetic<R> {
     /// The type of the result.
     type Output;
@@ -213,6 +218,7 @@ pub trait LiteralArithmetic<R> {
 
 macro_rules! literal_arithmetic {
     ($($Kind:ident)*) => { $(
+        #[diagnostic::do_not_recommend]
         impl<T: Element, L: HostNumber + LiteralOf<T>> LiteralArithmetic<$Kind<T>> for Literal<L> {
             type Output = $Kind<T>;
             #[track_caller]
