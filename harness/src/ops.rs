@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use exactile_core::ir::op::STRUCTURAL;
 use exactile_core::ir::{
-    Accepts, Approximate, BinaryOp, CompareOp, Function, RawOp, Stage, TernaryOp, UnaryOp,
+    Accepts, Approximate, BinaryOp, CompareOp, DType, Function, RawOp, Stage, TernaryOp, UnaryOp,
 };
 use exactile_core::semantics::derived::accuracy;
 use serde::Serialize;
@@ -18,10 +18,59 @@ pub struct OpRow {
     pub stages: Vec<&'static str>,
     /// The data types that an elementwise op takes; nothing for ops with their own shape.
     pub types: Option<&'static str>,
+    /// These data types one by one.
+    pub dtypes: Option<Vec<&'static str>>,
     /// What lowers an elementwise op: `primitive`, `derived` or `approximate`.
     pub kind: Option<&'static str>,
+    /// Of an elementwise op, `exact` where all devices give the same bits and `device` where each has its own; of
+    /// others the attributes decide.
+    pub exactness: Option<&'static str>,
+    /// How far a derived function is from the true values.
+    pub accuracy: Vec<Error>,
     /// What it means.
     pub meaning: &'static str,
+}
+
+/// The greatest error of a function of one type.
+#[derive(Clone, Debug, Serialize)]
+pub struct Error {
+    /// The data type.
+    pub dtype: &'static str,
+    /// Units in the last place; 0.5 is correct rounding.
+    pub max_ulp: f64,
+    /// The arguments that were tried.
+    pub tried: &'static str,
+}
+
+/// The errors of an op.
+fn errors(name: &str) -> Vec<Error> {
+    let of = accuracy().filter(|row| row.op.mnemonic() == name);
+    of.map(|row| Error {
+        dtype: row.dtype.name(),
+        max_ulp: row.max_ulp,
+        tried: row.domain,
+    })
+    .collect()
+}
+
+/// Whether devices agree on a kind of elementwise ops.
+fn exactness(kind: &str) -> &'static str {
+    match kind {
+        "approximate" => "device",
+        _ => "exact",
+    }
+}
+
+/// The types that an op takes. A function of `f64` is one where it has a definition of its own.
+fn dtypes(accepts: Accepts, kind: &str, accuracy: &[Error]) -> Vec<&'static str> {
+    let defined = |dtype: &DType| {
+        let double = accuracy.iter().any(|error| error.dtype == dtype.name());
+        kind != "derived" || *dtype != DType::F64 || double
+    };
+    let all = DType::ALL.iter().filter(|&&dtype| accepts.admits(dtype));
+    all.filter(|dtype| defined(dtype))
+        .map(|dtype| dtype.name())
+        .collect()
 }
 
 /// Every op, elementwise families first.
@@ -32,11 +81,15 @@ pub fn rows() -> Vec<OpRow> {
         ($($Family:ident $kind:literal [$($stage:ident)*];)*) => { $(
             for op in $Family::ALL {
                 let accepts: Accepts = op.accepts();
+                let accuracy = errors(op.mnemonic());
                 rows.push(OpRow {
                     name: op.mnemonic(),
                     stages: vec![$($stage),*],
                     types: Some(accepts.words()),
+                    dtypes: Some(dtypes(accepts, $kind, &accuracy)),
                     kind: Some($kind),
+                    exactness: Some(exactness($kind)),
+                    accuracy,
                     meaning: op.summary().trim(),
                 });
             }
@@ -56,7 +109,10 @@ pub fn rows() -> Vec<OpRow> {
             name,
             stages: stages.iter().map(|stage| stage.word()).collect(),
             types: None,
+            dtypes: None,
             kind: None,
+            exactness: None,
+            accuracy: Vec::new(),
             meaning: meaning.trim(),
         }));
     }

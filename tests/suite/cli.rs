@@ -217,7 +217,26 @@ fn the_ops_are_listed() {
     let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = rows.as_array().expect("a list");
     assert_eq!(rows.len(), exactile_core::ir::op::all_mnemonics().len());
-    assert!(rows.iter().any(|row| row["name"] == "reduce"));
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).expect(name);
+    assert_eq!(
+        row("reduce")["stages"],
+        serde_json::json!(["block", "schedule"])
+    );
+    let has = |name: &str, dtype: &str| {
+        let dtypes = row(name)["dtypes"].as_array().expect("a list");
+        dtypes.iter().any(|found| found == dtype)
+    };
+    // `lgamma` has no definition for `f64`, and `exp` has one.
+    assert!(has("exp", "f64") && has("lgamma", "bf16") && !has("lgamma", "f64"));
+    assert!(has("and", "bool") && !has("and", "f32"));
+    assert_eq!(row("exp")["exactness"], "exact");
+    assert_eq!(row("approx_exp2")["exactness"], "device");
+    let errors = row("exp")["accuracy"].as_array().expect("a list");
+    assert!(
+        errors
+            .iter()
+            .any(|error| error["dtype"] == "f32" && error["max_ulp"].as_f64() < Some(1.0))
+    );
 }
 
 #[test]
