@@ -14,7 +14,7 @@ use super::element::{HostNumber, Int, LiteralOf};
 use super::exit::is_left;
 use super::math::minimum;
 use super::tile::{DeviceValue, Scalar};
-use crate::ir::{BinaryOp, DType, Value};
+use crate::ir::{BinaryOp, DType, UnaryOp, Value};
 
 /// A scalar or host integer as an index.
 #[diagnostic::on_unimplemented(
@@ -60,6 +60,8 @@ pub enum Step {
     Host(i64),
     /// A number of the device.
     Device(Scalar<i64>),
+    /// A number of the host below zero, where trips are counted.
+    Down(Scalar<i64>),
 }
 
 /// What the distance of the indices of a loop can be: a scalar or a host integer.
@@ -102,8 +104,8 @@ pub fn range(start: impl IntoIndex, end: impl IntoIndex) -> DeviceRange {
 }
 
 impl DeviceRange {
-    /// Only each `step`-th index. A host number must be positive; with a scalar that is not, the
-    /// loop has no iteration.
+    /// Only each `step`-th index. A host number below zero counts downwards, from `start` to the last index above
+    /// `end`, and zero is an error; with a scalar that is not positive the loop has no iteration.
     ///
     /// `range(program_id(0), rows).step(num_programs(0))` deals the rows to the programs of any grid.
     #[track_caller]
@@ -141,51 +143,72 @@ impl DeviceRange {
     /// Has the loop count its trips.
     pub(super) fn count(&mut self, context: &mut Context) {
         let Step::Host(step) = self.step else { return };
-        if step <= 0 {
-            let message = format!("step `{step}` of `for` is not positive");
-            context.builder.error(message);
+        if step == 0 {
+            context.builder.error("step `0` of `for` is zero");
         }
-        let step = context.builder.index(step);
-        self.step = Step::Device(Scalar::from_handle(context.handle(step)));
+        let constant = context.builder.index(step);
+        let constant = Scalar::from_handle(context.handle(constant));
+        self.step = match step < 0 {
+            true => Step::Down(constant),
+            false => Step::Device(constant),
+        };
     }
 
-    /// The number of trips: `(end - 1 - start) / step + 1` for positive steps and distances.
+    /// Whether it counts downwards, which no loop does by itself.
+    pub(super) fn is_downward(self) -> bool {
+        matches!(self.step, Step::Host(step) if step < 0)
+    }
+
+    /// The number of trips: `(end - 1 - start) / step + 1` for positive steps and distances, and downwards that of
+    /// the loop from the end to the start.
     pub(super) fn trips(self, context: &mut Context) -> Option<Value> {
-        let Step::Device(step) = self.step else {
-            return None;
+        let (bounds, step) = match self.step {
+            Step::Host(_) => return None,
+            Step::Device(step) => ([self.start, self.end], step),
+            Step::Down(step) => ([self.end, self.start], step),
         };
-        let [start, end, step] = [self.start, self.end, step].map(|scalar| {
+        let [start, end, mut step] = [bounds[0], bounds[1], step].map(|scalar| {
             let value = context.value(scalar.handle());
             context.cast(value, DType::I64)
         });
-        let builder = &mut context.builder;
-        let (zero, one) = (builder.index(0), builder.index(1));
-        // The distance may exceed the signed numbers.
-        let distance = builder.sub(end, start);
-        let last = builder.sub(distance, one);
-        let [last, unsigned_step] = [last, step].map(|x| builder.bitcast(x, DType::U64));
-        let steps = builder.div(last, unsigned_step);
-        // No loop ends that makes more trips than a signed number counts.
-        let most = builder.index(i64::MAX - 1);
-        let most = builder.bitcast(most, DType::U64);
-        let steps = builder.binary(BinaryOp::Minimum, steps, most);
-        let steps = builder.bitcast(steps, DType::I64);
-        let trips = builder.add(steps, one);
-        let forward = builder.gt(step, zero);
-        let some = builder.lt(start, end);
-        let runs = builder.and(forward, some);
-        Some(builder.select(runs, trips, zero))
+        if let Step::Down(_) = self.step {
+            step = context.builder.unary(UnaryOp::Neg, step);
+            // Of the least number, which has no other sign, the bits are those of its distance.
+            return Some(upward(context, [start, end], step, false));
+        }
+        Some(upward(context, [start, end], step, true))
     }
 
     /// The index of a trip, or the index that the loop itself gives.
     pub(super) fn index(self, context: &mut Context, trip: Value) -> Value {
-        let Step::Device(step) = self.step else {
+        let (Step::Device(step) | Step::Down(step)) = self.step else {
             return trip;
         };
         let [start, step] = [self.start, step].map(|scalar| context.value(scalar.handle()));
         let distance = context.builder.mul(trip, step);
         context.builder.add(start, distance)
     }
+}
+
+/// The trips of a loop whose step is the bits of `step` without a sign; none where `signed` and it is not positive.
+fn upward(context: &mut Context, [start, end]: [Value; 2], step: Value, signed: bool) -> Value {
+    let builder = &mut context.builder;
+    let (zero, one) = (builder.index(0), builder.index(1));
+    // The distance may exceed the signed numbers.
+    let distance = builder.sub(end, start);
+    let last = builder.sub(distance, one);
+    let [last, unsigned_step] = [last, step].map(|x| builder.bitcast(x, DType::U64));
+    let steps = builder.div(last, unsigned_step);
+    // No loop ends that makes more trips than a signed number counts.
+    let most = builder.index(i64::MAX - 1);
+    let most = builder.bitcast(most, DType::U64);
+    let steps = builder.binary(BinaryOp::Minimum, steps, most);
+    let steps = builder.bitcast(steps, DType::I64);
+    let trips = builder.add(steps, one);
+    let forward = signed.then(|| builder.gt(step, zero));
+    let some = builder.lt(start, end);
+    let runs = forward.map_or(some, |forward| builder.and(forward, some));
+    builder.select(runs, trips, zero)
 }
 
 /// `start..end` in the header of a `for`: made by the macros.

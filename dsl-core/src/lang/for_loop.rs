@@ -77,7 +77,7 @@ impl DeviceLoop {
         let before = Snapshot::take(slots);
         let counts = !before.exits.is_empty();
         let begun = context::with(self.location, |context| {
-            if counts {
+            if counts || self.range.is_downward() {
                 self.range.count(context);
             }
             let trips = self.range.trips(context);
@@ -187,12 +187,14 @@ impl DeviceLoop {
             context.cast(value, DType::I64)
         };
         let (lower, upper, step) = match (self.range.step, self.trips) {
-            (Step::Device(_), Some(trips)) => (context.builder.index(0), context.value(trips), 1),
+            (Step::Device(_) | Step::Down(_), Some(trips)) => {
+                (context.builder.index(0), context.value(trips), 1)
+            }
             (Step::Host(step), _) => {
                 let lower = bound(context, self.range.start.handle());
                 (lower, bound(context, self.range.end.handle()), step)
             }
-            (Step::Device(_), None) => return Vec::new(),
+            (Step::Device(_) | Step::Down(_), None) => return Vec::new(),
         };
         let op = Op::For(op::For {
             lower,

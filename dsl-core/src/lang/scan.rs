@@ -112,6 +112,32 @@ fn extremes<T: Numeric>(
     })
 }
 
+macro_rules! scans_of_flags {
+    ($($(#[doc = $doc:literal])* $name:ident: $Op:ident $Direction:ident;)*) => {
+        impl Tile<bool> {
+            $(
+                $(#[doc = $doc])*
+                #[track_caller]
+                pub fn $name(self, axis: usize) -> Self {
+                    map(self, |context, x| {
+                        context.scan_by(BinaryOp::$Op, x, axis, Direction::$Direction)
+                    })
+                }
+            )*
+        }
+    };
+}
+scans_of_flags! {
+    /// Whether any element of each prefix along `axis` holds.
+    cummax: Or Forward;
+    /// Whether any element of each suffix along `axis` holds.
+    reverse_cummax: Or Reverse;
+    /// Whether all elements of each prefix along `axis` hold.
+    cummin: And Forward;
+    /// Whether all elements of each suffix along `axis` hold.
+    reverse_cummin: And Reverse;
+}
+
 impl<T: Numeric> Tile<T> {
     /// The sums of all prefixes along `axis`: element `i` has the bits of [`Tile::sum`] of the
     /// elements `0..=i`. `f16` and `bf16` add in `f32` and round once at the end; a zero float

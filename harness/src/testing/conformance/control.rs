@@ -182,6 +182,59 @@ pub(super) fn iterations(judge: &mut Judge<'_>) -> Result<()> {
 }
 
 #[kernel]
+fn downward(bounds: Ptr<i64>, out: PtrMut<i64>) {
+    let at = program_id(0);
+    let (start, end) = (load(bounds), load(bounds + 1));
+    let (mut sum, mut count) = (scalar::<i64>(0), scalar::<i64>(0));
+    for i in range(start, end).step(-3).stages(2) {
+        sum = sum * 5 + i;
+        count += 1;
+    }
+    store(out + at, sum);
+    store(out + 1 + at, count);
+    let mut found = scalar::<i64>(-1);
+    for i in range(start, end).step(-1) {
+        if i % 7 == 3 {
+            found = i;
+            break;
+        }
+    }
+    store(out + 2 + at, found);
+    let mut few = scalar::<i64>(0);
+    for i in range(i64::MAX, i64::MIN).step(i64::MIN) {
+        few = few * 3 + i % 10;
+    }
+    store(out + 3 + at, few);
+}
+
+/// Loops from the greater bound to the smaller one.
+pub(super) fn countdowns(judge: &mut Judge<'_>) -> Result<()> {
+    for [start, end] in [
+        [20i64, 0],
+        [-18, -22],
+        [0, 20],
+        [5, 5],
+        [1 << 35, (1 << 35) - 20],
+    ] {
+        let what = format!("loops from {start} down to {end}");
+        let found = judge.same(&what, &[1], |way| {
+            let given = way.given(&[start, end])?;
+            let mut out = way.room::<i64>(4)?;
+            let config = downward::Config::new().scheduled(way.schedule);
+            downward(config).run(&way.device, 1, (&given, &mut out))?;
+            Ok(vec![out.to_array()?])
+        })?;
+        let down = |step: usize| (end + 1..=start).rev().step_by(step);
+        let sum = down(3).fold(0i64, |sum, i| sum.wrapping_mul(5).wrapping_add(i));
+        let first = down(1).find(|i| i % 7 == 3).unwrap_or(-1);
+        // The greatest number, and -1 after it.
+        let few = (i64::MAX % 10) * 3 - 1;
+        expect(&what, &found[0], &[sum, down(3).count() as i64, first, few])?;
+    }
+    Ok(())
+}
+
+#[kernel]
 fn pipelined<const BLOCK: usize, const STAGES: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
     let mut sum = zeros::<f32>([BLOCK]);
     for start in range(0, n).step(BLOCK).stages(STAGES) {

@@ -34,7 +34,7 @@ use each;
 pub enum Outcome {
     /// The check with this name runs it.
     Runs(&'static str),
-    /// A test or a page of this repository, by its path, holds it to account.
+    /// A test of this repository holds it to account: `path::function`, or the path of a filetest.
     Elsewhere(&'static str),
     /// The language lacks what it needs.
     NotYet(&'static str),
@@ -95,6 +95,7 @@ checks! {
     "reductions along axes": "f32", "bits", reductions::axes;
     "special values": "f32", "bits", reductions::specials;
     "scans": "i32, i64, u8, f32, f64, bf16", "bits", reductions::prefixes;
+    "scans of flags": "bool", "bits", reductions::flags;
     "own combines": "f32", "1e-4", reductions::moments;
     "histograms": "i32", "bits", reductions::counts;
     "masks": "all types", "bits", memory::masks;
@@ -104,6 +105,7 @@ checks! {
     "atomics with results": "i32, u32, i64, u64", "bits", memory::fetches;
     "branches": "i32", "bits", control::ifs;
     "loops": "i64", "bits", control::iterations;
+    "loops downwards": "i64", "bits", control::countdowns;
     "pipelines": "f32", "bits", control::pipelines;
     "grids": "i32", "bits", control::grids;
     "wrong launches": "i32", "errors", control::refusals;

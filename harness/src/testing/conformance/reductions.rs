@@ -438,3 +438,44 @@ pub(super) fn counts(judge: &mut Judge<'_>) -> Result<()> {
     }
     ensure(judge.compared > 0, "some devices run")
 }
+
+#[kernel]
+fn flag_prefixes<const M: usize, const N: usize>(x: Ptr<bool>, out: PtrMut<bool>) {
+    let at = arange(0, M).expand(1) * N + arange(0, N).expand(0);
+    let x = load(x + at);
+    store(out + at, x.cummax(1));
+    store(out + M * N + at, x.reverse_cummax(1));
+    store(out + 2 * M * N + at, x.cummin(1));
+    store(out + 3 * M * N + at, x.reverse_cummin(1));
+}
+
+/// Whether any or all of the flags before a place, and from it on, hold.
+pub(super) fn flags(judge: &mut Judge<'_>) -> Result<()> {
+    let (rows, columns) = (4, 64);
+    let of = |at: usize| match at / columns {
+        0 => at % columns == 17,
+        1 => at % columns != 17,
+        row => row == 2,
+    };
+    let x: Vec<bool> = (0..rows * columns).map(of).collect();
+    let what = "prefixes of flags";
+    let found = judge.same(what, &[1], |way| {
+        let given = way.given(&x)?;
+        let mut out = way.room::<bool>(4 * x.len())?;
+        let config = flag_prefixes::Config::new(rows, columns).scheduled(way.schedule);
+        flag_prefixes(config).run(&way.device, 1, (&given, &mut out))?;
+        Ok(vec![out.to_array()?])
+    })?;
+    let each = |holds: fn(&[bool], usize) -> bool| -> Vec<bool> {
+        let rows = x.chunks(columns);
+        rows.flat_map(|row| (0..columns).map(move |at| holds(row, at)))
+            .collect()
+    };
+    let want = [
+        each(|row, at| row[..=at].contains(&true)),
+        each(|row, at| row[at..].contains(&true)),
+        each(|row, at| !row[..=at].contains(&false)),
+        each(|row, at| !row[at..].contains(&false)),
+    ];
+    expect(what, &found[0], &want.concat())
+}

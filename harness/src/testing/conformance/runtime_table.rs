@@ -10,7 +10,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "test_annotations: test_float_annotation",
-                Elsewhere("tests/suite/arguments.rs"),
+                Elsewhere("tests/suite/arguments.rs::every_number_is_a_parameter"),
             ),
             (
                 "test_decorator: test_decorator_with_def, test_triton_heuristic",
@@ -19,7 +19,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ("test_libdevice: test_bessel", NotYet("Bessel functions")),
             (
                 "test_libdevice: test_clz, test_popc",
-                Elsewhere("tests/suite/bits.rs"),
+                Elsewhere("tests/suite/bits.rs::bits_of_u32"),
             ),
             (
                 "test_libdevice: test_isinf, test_libdevice_rename",
@@ -35,7 +35,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_subprocess: test_print",
-                Elsewhere("tests/suite/print.rs"),
+                Elsewhere("tests/suite/print.rs::lines_come_by_program_and_then_in_order"),
             ),
             (
                 "test_reproducer: test_triton_reproducer_path",
@@ -56,9 +56,12 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_compile_only: test_fp8_compiles_for_multiple_architectures_cuda",
-                Elsewhere("tests/suite/ptx.rs"),
+                Elsewhere("tests/suite/ptx.rs::random_programs_assemble"),
             ),
-            ("test_tuple: *", Elsewhere("tests/suite/arguments.rs")),
+            (
+                "test_tuple: *",
+                Elsewhere("tests/suite/arguments.rs::structures_tuples_and_arrays_are_parameters"),
+            ),
         ],
     ),
     (
@@ -66,7 +69,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "test_matmul: test_simple_matmul, test_simple_persistent_matmul",
-                Elsewhere("tests/suite/products.rs"),
+                Elsewhere("kernels/tests/kernels.rs::matrices_are_multiplied"),
             ),
             (
                 "test_matmul: test_i4_m_minor_join_bk16_matmul",
@@ -74,7 +77,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_pipeliner: test_pipeline_matmul, test_tma_load_unaligned_stage_size",
-                Elsewhere("tests/filetests/schedule"),
+                Elsewhere("tests/suite/boxes.rs::boxes_have_the_bits_of_the_cpu"),
             ),
             ("test_pipeliner: test_pipeline_vecadd", Runs("pipelines")),
             (
@@ -83,7 +86,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_pipeliner: test_indirect_matmul",
-                Elsewhere("tests/filetests/schedule"),
+                Elsewhere("tests/filetests/schedule/pipeline.bir"),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_load, test_tensor_descriptor_store, test_tensor_descriptor_load3d, test_tensor_descriptor_store3d, test_host_tensor_descriptor_load",
@@ -95,7 +98,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_functional_interface, test_tensor_descriptor_in_function, test_tensor_descriptor_argument, test_host_tensor_descriptor_in_tuple",
-                Elsewhere("tests/suite/arguments.rs"),
+                Elsewhere("tests/suite/arguments.rs::structures_tuples_and_arrays_are_parameters"),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_padding",
@@ -103,7 +106,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor: test_make_tensor_descriptor_*",
-                Elsewhere("tests/suite/parts.rs"),
+                Elsewhere("tests/suite/parts.rs::pages_are_tensors_that_the_kernel_makes"),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_return_value",
@@ -111,11 +114,11 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_batched_gemm_*, test_host_tensor_descriptor_matmul",
-                Elsewhere("kernels/tests/kernels.rs"),
+                Elsewhere("kernels/tests/kernels.rs::matrices_are_multiplied"),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_rank_reducing_*",
-                Elsewhere("tests/suite/parts.rs"),
+                Elsewhere("tests/suite/parts.rs::parts_end_where_their_tensor_does"),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_reshape_matmul",
@@ -135,7 +138,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor_cuda: *",
-                Elsewhere("tests/suite/boxes.rs"),
+                Elsewhere("tests/suite/boxes.rs::boxes_have_the_bits_of_the_cpu"),
             ),
             ("test_libdevice_cuda: test_math_extern", Runs("functions")),
             (
@@ -156,43 +159,69 @@ pub(super) const SECTIONS: &[Section] = &[
     (
         "Runtime and tools",
         &[
-            ("test_autotuner: *", Elsewhere("tests/suite/autotune.rs")),
+            (
+                "test_autotuner: *",
+                Elsewhere("tests/suite/autotune.rs::the_fastest_right_candidate_wins"),
+            ),
             (
                 "test_autotune_listener: *",
                 Pointless("the tuner returns what it measured"),
             ),
-            ("test_cache: keys", Elsewhere("tests/suite/kept.rs")),
+            (
+                "test_cache: keys",
+                Elsewhere(
+                    "tests/suite/kept.rs::what_code_relies_on_is_part_of_the_key_and_lines_are_not",
+                ),
+            ),
             (
                 "test_cache: use, globals and closures",
                 Pointless("names of Python"),
             ),
             (
                 "test_cache: files, preload, async",
-                Elsewhere("tests/suite/kept.rs"),
+                Elsewhere(
+                    "tests/suite/kept.rs::another_process_runs_neither_the_lowering_nor_llvm",
+                ),
             ),
             (
                 "test_cache_determinism: *",
-                Elsewhere("tests/suite/kept.rs"),
+                Elsewhere(
+                    "tests/suite/kept.rs::another_process_runs_neither_the_lowering_nor_llvm",
+                ),
             ),
             (
                 "test_compilation_listener: test_compile_stats",
-                Elsewhere("tests/suite/cli.rs"),
+                Elsewhere("tests/suite/cli.rs::the_stages_of_compilations_are_timed"),
             ),
             (
                 "test_specialize: *",
                 Pointless("the signature says the types"),
             ),
-            ("test_launch: *", Elsewhere("tests/suite/launch.rs")),
-            ("test_driver: *", Elsewhere("tests/suite/runtime.rs")),
-            ("test_subproc: *", Elsewhere("tests/suite/kept.rs")),
-            ("test_interpreter: *", Elsewhere("tests/suite/language.rs")),
+            (
+                "test_launch: *",
+                Elsewhere("tests/suite/launch.rs::results_come_back"),
+            ),
+            (
+                "test_driver: *",
+                Elsewhere("tests/suite/runtime.rs::launches_are_queued"),
+            ),
+            (
+                "test_subproc: *",
+                Elsewhere("tests/suite/kept.rs::processes_and_threads_share_a_folder"),
+            ),
+            (
+                "test_interpreter: *",
+                Elsewhere("tests/suite/language.rs::operators_agree_with_rust"),
+            ),
             (
                 "test_debug: test_device_assert*",
-                Elsewhere("tests/suite/debug.rs"),
+                Elsewhere(
+                    "tests/suite/debug.rs::a_failed_assertion_names_its_line_and_its_element",
+                ),
             ),
             (
                 "test_debug: test_static_assert",
-                Elsewhere("tests/suite/trace.rs"),
+                Elsewhere("tests/suite/trace.rs::errors_come_all_at_once"),
             ),
             (
                 "test_debug: test_sanitize_int_*_overflow",
@@ -200,7 +229,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_debug_dump, test_debuginfo, test_link, test_perf_warning, test_stages_inspection: *",
-                Elsewhere("src/shown.rs"),
+                Elsewhere("src/shown.rs::each_kernel_has_a_folder_and_each_code_its_files"),
             ),
             (
                 "test_knobs: *",
@@ -212,16 +241,23 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_disasm, test_irsource: *",
-                Elsewhere("tests/suite/ptx.rs"),
+                Elsewhere("tests/suite/ptx.rs::random_programs_assemble"),
             ),
-            ("test_linear_layout: *", Elsewhere("dsl-core/src/layout")),
+            (
+                "test_linear_layout: *",
+                Elsewhere("dsl-core/src/layout/shape_tests.rs::shape_ops_carry_layouts_both_ways"),
+            ),
             (
                 "test_functional_regressions: test_chained_matmul, test_vecmat, test_iv_dependent_matmul, test_permutation_ptxas_bug",
                 NotYet("a test of this form"),
             ),
             (
-                "test_functional_regressions: test_reverse_range, test_inductor_cummax_bool",
-                NotYet("steps below zero, and cummax of `bool`"),
+                "test_functional_regressions: test_reverse_range",
+                Runs("loops downwards"),
+            ),
+            (
+                "test_functional_regressions: test_inductor_cummax_bool",
+                Runs("scans of flags"),
             ),
             ("test_cast_matmul: test_cast_matmul", Runs("products")),
         ],
@@ -231,7 +267,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "test_lowerings: test_reduce_*, test_store_layouts, test_gather_layouts",
-                Elsewhere("tests/filetests/schedule"),
+                Elsewhere("tests/filetests/schedule/stated.bir"),
             ),
             (
                 "test_lowerings: test_scan_*, test_histogram",
@@ -239,11 +275,13 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_lowerings: test_convert*, test_regress_warp_shuffle_convert_layout",
-                Elsewhere("dsl-core/src/layout"),
+                Elsewhere(
+                    "dsl-core/src/layout/conversion_tests.rs::random_pairs_convert_without_bank_conflicts",
+                ),
             ),
             (
                 "test_lowerings: test_*_generic_linear",
-                Elsewhere("tests/filetests/schedule"),
+                Elsewhere("tests/filetests/schedule/stated.bir"),
             ),
             (
                 "test_lowerings: test_local_load_*, test_memdesc_subslice",
@@ -259,7 +297,9 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_frontend of Gluon: test_bank_conflicts",
-                Elsewhere("dsl-core/src/layout"),
+                Elsewhere(
+                    "dsl-core/src/layout/conversion_tests.rs::random_pairs_convert_without_bank_conflicts",
+                ),
             ),
             (
                 "test_frontend of Gluon: others",
@@ -267,7 +307,9 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "convert_layout wider than the scratch of a round",
-                Elsewhere("dsl-core/src/layout"),
+                Elsewhere(
+                    "dsl-core/src/layout/conversion_tests.rs::random_pairs_convert_without_bank_conflicts",
+                ),
             ),
             ("histogram by atomics in shared memory", Runs("histograms")),
             (

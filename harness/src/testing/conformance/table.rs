@@ -66,7 +66,10 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             ("test_math_op", Runs("functions")),
             ("test_math_member_fn", Runs("functions")),
-            ("test_math_erf_op", Elsewhere("cli/src/math.rs")),
+            (
+                "test_math_erf_op",
+                Elsewhere("dsl-core/src/semantics/tests/derived.rs::errors_stay_within_the_table"),
+            ),
             ("test_math_fma_op", Runs("float operators")),
             ("test_math_divide_op", Runs("arithmetic")),
             ("test_precise_math", Runs("arithmetic")),
@@ -166,11 +169,11 @@ pub(super) const SECTIONS: &[Section] = &[
             ("test_histogram_mask", Runs("histograms")),
             (
                 "test_optimize_thread_locality*",
-                Elsewhere("tests/suite/accumulators.rs"),
+                Elsewhere("tests/suite/accumulators.rs::any_combine_has_the_bits_of_one_tile"),
             ),
             (
                 "test_no_rematerialization_op",
-                Elsewhere("tests/suite/machine_code.txt"),
+                Elsewhere("tests/suite/examples.rs::examples_assemble_as_recorded"),
             ),
             ("test_generic_reduction", Runs("own combines")),
             (
@@ -194,7 +197,10 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             ("test_dot", Runs("products")),
             ("test_scaled_dot", NotYet("block-scaled formats")),
-            ("test_dot3d", Elsewhere("tests/suite/products.rs")),
+            (
+                "test_dot3d",
+                Elsewhere("tests/suite/products.rs::batches_are_multiplied"),
+            ),
             (
                 "test_dot_mulbroadcasted",
                 Pointless("a sum of products keeps the order of a sum"),
@@ -222,7 +228,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_masked_load_shared_memory",
-                Elsewhere("kernels/tests/kernels.rs"),
+                Elsewhere("kernels/tests/kernels.rs::matrices_are_multiplied"),
             ),
             (
                 "test_load_cache_modifier, test_store_cache_modifier, test_store_eviction_policy",
@@ -230,7 +236,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_vectorization, test_vectorization_hints",
-                Elsewhere("tests/suite/machine_code.txt"),
+                Elsewhere("tests/suite/examples.rs::examples_assemble_as_recorded"),
             ),
             (
                 "test_assume",
@@ -261,14 +267,19 @@ pub(super) const SECTIONS: &[Section] = &[
                 Pointless("the signature says the types"),
             ),
             ("test_num_warps_pow2", Runs("wrong launches")),
-            ("test_override_arch", Elsewhere("tests/suite/ptx.rs")),
+            (
+                "test_override_arch",
+                Elsewhere("tests/suite/ptx.rs::random_programs_assemble"),
+            ),
             (
                 "test_num_ctas_pre_sm90",
                 Pointless("clusters of thread blocks have no construct"),
             ),
             (
                 "test_maxnreg",
-                Elsewhere("backends/nvptx/tests/codegen/lowered.rs"),
+                Elsewhere(
+                    "backends/nvptx/tests/codegen/lowered.rs::threads_use_no_more_registers_than_asked_for",
+                ),
             ),
         ],
     ),
@@ -280,10 +291,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ("test_nested_if_else_return", Runs("branches")),
             ("test_while, test_nested_while", Runs("loops")),
             ("test_for_iv", Runs("loops")),
-            (
-                "test_for_iv with negative steps",
-                NotYet("steps below zero: count upwards"),
-            ),
+            ("test_for_iv with negative steps", Runs("loops downwards")),
             ("test_temp_var_in_loop", Runs("loops")),
             ("test_static_range", Runs("loops")),
             ("test_tl_range_num_stages", Runs("pipelines")),
