@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use exactile_core::diagnostic::Diagnostics;
-use exactile_core::ir::{Access, Func, Grid, Literal, Op, Stage};
+use exactile_core::ir::prints::WORDS;
+use exactile_core::ir::{Access, Func, Grid, Literal, Op, Parameter, Stage};
 use exactile_core::launch::{Launch, Passed};
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::text;
@@ -88,7 +89,8 @@ impl TextKernel {
         listing::after(self.func.clone(), target, &self.options, stage)
     }
 
-    /// Runs the kernel with arguments by name. Arrays that it may write hold the results after.
+    /// Runs the kernel with arguments by name. Arrays that it may write hold the results after. The parameter that
+    /// prints write to is the launch's own and takes no argument.
     pub fn run(
         &self,
         device: &Device,
@@ -101,15 +103,10 @@ impl TextKernel {
             ));
         }
         refuse_in_trace(&self.func.name)?;
-        let mut insts = self.func.all_insts().into_iter();
-        if insts.any(|inst| matches!(self.func.op(inst), Op::Print(_))) {
-            return Err(Error::Invalid(
-                "a kernel in text form prints nothing: take `print` out of it".to_string(),
-            ));
-        }
-        let mut storages = self.upload(device, arguments)?;
+        let parameters = self.parameters()?;
+        let mut storages = self.upload(device, parameters, arguments)?;
         let mut bound = Vec::new();
-        for (parameter, storage) in self.func.parameters.iter().zip(&mut storages) {
+        for (parameter, storage) in parameters.iter().zip(&mut storages) {
             bound.push(match storage {
                 Uploaded::Scalar(literal) => Bound::Scalar(*literal),
                 Uploaded::Memory(storage) => match parameter.access {
@@ -133,7 +130,7 @@ impl TextKernel {
         drop(bound);
         device.finish(DEFAULT)?;
         failure.map_or(Ok(()), |failure| failure.tell())?;
-        for (parameter, storage) in self.func.parameters.iter().zip(&storages) {
+        for (parameter, storage) in parameters.iter().zip(&storages) {
             if let (Uploaded::Memory(storage), Access::ReadWrite) = (storage, parameter.access)
                 && let Some(TextArgument::Array(array)) = arguments.get_mut(&parameter.name)
             {
@@ -143,19 +140,39 @@ impl TextKernel {
         Ok(())
     }
 
+    /// The parameters that take arguments: all but the last where prints write to that.
+    fn parameters(&self) -> Result<&[Parameter]> {
+        let (all, last) = (&self.func.parameters[..], self.func.arguments().last());
+        let mut taken = all;
+        for inst in self.func.all_insts() {
+            let Op::Print(print) = self.func.op(inst) else {
+                continue;
+            };
+            if last != Some(&print.record) || print.words != WORDS {
+                return Err(Error::Invalid(format!(
+                    "{}: `print` of a kernel that is run writes to the last parameter, `words={WORDS}`",
+                    self.func.inst(inst).loc
+                )));
+            }
+            taken = &all[..all.len() - 1];
+        }
+        Ok(taken)
+    }
+
     fn upload(
         &self,
         device: &Device,
+        parameters: &[Parameter],
         arguments: &BTreeMap<String, TextArgument>,
     ) -> Result<Vec<Uploaded>> {
         let fail = |message: String| arguments_error(&self.func.name, message);
         for name in arguments.keys() {
-            if !self.func.parameters.iter().any(|known| known.name == *name) {
+            if !parameters.iter().any(|known| known.name == *name) {
                 return Err(fail(format!("there is no parameter `{name}`")));
             }
         }
         let mut uploaded = Vec::new();
-        for (parameter, &value) in self.func.parameters.iter().zip(self.func.arguments()) {
+        for (parameter, &value) in parameters.iter().zip(self.func.arguments()) {
             let (name, ty) = (&parameter.name, self.func.ty(value));
             uploaded.push(match (arguments.get(name), ty.pointee()) {
                 (None, _) => return Err(fail(format!("parameter `{name}` has no argument"))),

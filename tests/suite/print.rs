@@ -1,8 +1,11 @@
 //! What kernels print: the same text on every device, whoever ran first.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use exactile::{Error, assert_bits_equal, prelude::*};
+use exactile::text_kernel::{TextArgument, TextKernel};
+use exactile::{Array, Error, Options, assert_bits_equal, prelude::*};
+use exactile_core::ir::{DType, Literal};
 
 use crate::language::{devices, upload};
 
@@ -45,15 +48,15 @@ fn lines_come_by_program_and_then_in_order() {
                 .expect("runs");
         });
         let expected = [
-            "25:5 (0, 0, 0) x[1]: -2.0",
-            "25:5 (1, 0, 0) x[3]: -8.0",
-            "28:9 (1, 0, 0) pair[0, 0]: 2.5",
-            "28:9 (1, 0, 0) pair[0, 1]: 3.25",
-            "28:9 (1, 0, 0) pair[1, 0]: 3.5",
-            "28:9 (1, 0, 0) pair[1, 1]: -4.0",
-            "25:5 (2, 0, 0) x[2]: -11.0",
-            "27:9 (2, 0, 0) step: 0",
-            "27:9 (2, 0, 0) step: 1",
+            "28:5 (0, 0, 0) x[1]: -2.0",
+            "28:5 (1, 0, 0) x[3]: -8.0",
+            "31:9 (1, 0, 0) pair[0, 0]: 2.5",
+            "31:9 (1, 0, 0) pair[0, 1]: 3.25",
+            "31:9 (1, 0, 0) pair[1, 0]: 3.5",
+            "31:9 (1, 0, 0) pair[1, 1]: -4.0",
+            "28:5 (2, 0, 0) x[2]: -11.0",
+            "30:9 (2, 0, 0) step: 0",
+            "30:9 (2, 0, 0) step: 1",
         ];
         let places = found.iter().map(|line| {
             let (file, rest) = line.split_once(".rs:").expect("a place");
@@ -135,4 +138,51 @@ fn a_mask_follows_at_once() {
     let message = refused.expect_err("is refused").to_string();
     let reason = "`mask` does not directly follow a `print`";
     assert!(message.contains(reason), "{message}");
+}
+
+/// What `Kernel::ir` gives, run as text.
+#[test]
+fn kernels_in_text_form_print_the_same() {
+    let ir = shown(Default::default()).ir().expect("traces");
+    let kernel = TextKernel::parse(&ir, "shown.bir", Options::default()).expect("is valid");
+    let numbers: Vec<f16> = (0..11u8)
+        .map(|x| f16::from_f32(f32::from(x) - 4.5))
+        .collect();
+    let mut golden: Option<Vec<String>> = None;
+    for device in devices() {
+        let mut arguments = BTreeMap::from([
+            (
+                "x".to_string(),
+                TextArgument::Array(Array::from_slice(&[11], &numbers).expect("fits")),
+            ),
+            (
+                "out".to_string(),
+                TextArgument::Array(Array::zeros(DType::F32, &[11]).expect("fits")),
+            ),
+            (
+                "n".to_string(),
+                TextArgument::Scalar(Literal::from_bits(DType::I32, 11)),
+            ),
+        ]);
+        let found = lines(&device, || {
+            kernel
+                .run(&device, [3, 1, 1], &mut arguments)
+                .expect("runs");
+        });
+        assert_eq!(found.len(), 5 + 4 + 2, "{found:?}");
+        assert!(found[0].contains(" (0, 0, 0) x[0]: -4.5"), "{found:?}");
+        assert_eq!(
+            golden.get_or_insert_with(|| found.clone()),
+            &found,
+            "{device}"
+        );
+    }
+    let other = ir.replace(&format!("words={}", 1 << 16), "words=64");
+    let kernel = TextKernel::parse(&other, "shown.bir", Options::default()).expect("is valid");
+    let refused = kernel.run(&Device::cpu(), [1; 3], &mut BTreeMap::new());
+    let message = refused.expect_err("another record").to_string();
+    assert!(
+        message.contains("writes to the last parameter"),
+        "{message}"
+    );
 }
