@@ -26,6 +26,7 @@ const SPARED: &[Spared] = &[
             "memory/atomic.bir @signed_64",
             "memory/atomic.bir @unsigned",
             "memory/atomic.bir @unsigned_32",
+            "memory/cache.bir @streams",
             "memory/print.bir @chosen",
             "memory/print.bir @full",
             "memory/print.bir @numbers",
