@@ -45,16 +45,17 @@ impl<'c> Emitter<'_, 'c> {
         Ok(element_address(&self.builder, byte, memory, start)?)
     }
 
-    /// The program of these lanes among those of a row of thread blocks, given the number of the block.
-    fn among(&self, block: IntValue<'c>) -> Result<IntValue<'c>> {
-        if self.programs == 1 {
-            return Ok(block);
+    /// The index of the program along the first axis. It fits 31 bits, as such an extent does, and LLVM must know:
+    /// divisions of what may be longer take twice as many instructions.
+    fn first_index(&self) -> Result<IntValue<'c>> {
+        let mut index = self.special_register("ctaid.x")?;
+        if self.programs > 1 {
+            let count = self.special_register("ntid.y")?;
+            let first = self.builder.build_int_nsw_mul(index, count, "")?;
+            index = self.builder.build_int_nsw_add(first, self.place()?, "")?;
         }
         let wide = self.context.i64_type();
-        let count = self.special_index("ntid", 1)?;
-        let first = self.builder.build_int_nuw_mul(block, count, "")?;
-        let place = self.builder.build_int_z_extend(self.place()?, wide, "")?;
-        Ok(self.builder.build_int_nuw_add(first, place, "")?)
+        Ok(self.builder.build_int_z_extend(index, wide, "")?)
     }
 
     /// The index of the program in a linear grid.
@@ -63,7 +64,16 @@ impl<'c> Emitter<'_, 'c> {
         let width = self.special_index("nctaid", 0)?;
         let column = self.special_index("ctaid", 0)?;
         let start = self.builder.build_int_mul(row, width, "")?;
-        self.among(self.builder.build_int_add(start, column, "")?)
+        let block = self.builder.build_int_add(start, column, "")?;
+        if self.programs == 1 {
+            return Ok(block);
+        }
+        let count = self.special_index("ntid", 1)?;
+        let first = self.builder.build_int_mul(block, count, "")?;
+        let place = self
+            .builder
+            .build_int_z_extend(self.place()?, self.context.i64_type(), "")?;
+        Ok(self.builder.build_int_add(first, place, "")?)
     }
 
     /// Finds the coordinates of the program where they are not those of its thread block, and ends programs beyond
@@ -74,7 +84,7 @@ impl<'c> Emitter<'_, 'c> {
         };
         let builder = &self.builder;
         let (index, end) = match self.grid {
-            GridMapping::Direct => (self.among(self.special_index("ctaid", 0)?)?, x),
+            GridMapping::Direct => (self.first_index()?, x),
             GridMapping::Linear => {
                 let plane = builder.build_int_mul(x, y, "")?;
                 (self.linear()?, builder.build_int_mul(plane, z, "")?)
@@ -126,10 +136,9 @@ impl<'c> Emitter<'_, 'c> {
                 None => self.special_index("nctaid", axis)?,
             };
             let start = builder.build_int_mul(linear, extent, "")?;
-            let index = self.special_index("ctaid", axis)?;
             let index = match axis {
-                0 => self.among(index)?,
-                _ => index,
+                0 => self.first_index()?,
+                _ => self.special_index("ctaid", axis)?,
             };
             linear = builder.build_int_add(start, index, "")?;
         }
