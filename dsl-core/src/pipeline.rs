@@ -21,7 +21,7 @@ use crate::schedule::assign::{assign, warps_of};
 use crate::schedule::homes::homes;
 use crate::schedule::pipeline::{MAX_STAGES, pipeline};
 use crate::schedule::place::place;
-use crate::schedule::small_views;
+use crate::schedule::{small_views, waits::wait_late};
 use crate::target::{Approximations, Bounds, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
@@ -104,7 +104,7 @@ const BLOCK: &[Stage] = &[
         name: "decompose",
         run: |func, context| {
             match context.target.approximations {
-                Approximations::Native => {}
+                Approximations::Native => decompose::decompose_native(func),
                 Approximations::Absent => decompose::decompose_approximate(func),
             }
             decompose::decompose(func);
@@ -332,7 +332,7 @@ pub fn expand(
     let mut most = stated.map_or_else(|| deepest(&housed), |_| MAX_STAGES);
     loop {
         // Pipelines that do not fit become shallower unless their depth is stated.
-        let pipelined = pipeline(housed.clone(), target, stated, most)?;
+        let pipelined = wait_late(pipeline(housed.clone(), target, stated, most)?)?;
         let lane = match distributed::lower(&pipelined, target, options, facts) {
             Err(_) if most > 1 && stated.is_none() && pipelined.has_buffers() => {
                 most -= 1;

@@ -18,6 +18,11 @@ macro_rules! for_each_function_family {
                 Exp "exp" exp Float function = exponential::EXP;
                 /// 2^x. At most 1 ulp off in `f32`.
                 Exp2 "exp2" exp2 Float function = exponential::EXP2;
+                /// 2^(x - 1536) rounded to 8 significant bits, as `bf16` has; below 2^-126 zero. Correctly rounded
+                /// for every x from 1024 to 2048; beyond them it is 0 and inf.
+                Exp2Weight "exp2_weight" exp2_weight SingleFloat function = weight::EXP2_WEIGHT;
+                /// 2^n with n the integer nearest to x, of two the even one; below 2^-126 zero, above 2^127 inf. Exact.
+                PowerOfTwo "power_of_two" power_of_two SingleFloat function = weight::POWER_OF_TWO;
                 /// 10^x. At most 1 ulp off.
                 Exp10 "exp10" exp10 SingleFloat function = power_of_ten::EXP10;
                 /// e^x - 1, without loss near 0; keeps -0. At most 1 ulp off, 1.1 in `f64`.
@@ -87,6 +92,8 @@ macro_rules! for_each_function_family {
             Approximate Approximate { x } {
                 /// The device's own 2^x.
                 Exp2 "approx_exp2" approx_exp2 F32 hidden = exponential::EXP2;
+                /// The device's own 2^x; zero in place of subnormal numbers.
+                NormalExp2 "approx_normal_exp2" approx_normal_exp2 F32 hidden = weight::NORMAL_EXP2;
                 /// The device's own logarithm to base 2.
                 Log2 "approx_log2" approx_log2 F32 hidden = logarithm::LOG2;
                 /// The device's own 1 / x.

@@ -74,10 +74,10 @@ macro_rules! for_each_op {
             SlotLoad "slot_load" { buffer: Value, slot: Value } -> stated is [reads];
             /// Writes a tile to a slot (`i32`).
             SlotStore "slot_store" { value: Value, buffer: Value, slot: Value } -> none is [writes];
-            /// Starts `dot` of the tiles in two slots, by groups of four warps. What lanes have written there, a
-            /// fence and a barrier after it must have shown to all warps; nobody may write there until
-            /// the group has waited for the product.
-            DotSlots "dot_slots" { a: Value, a_slot: Value, b: Value, b_slot: Value, accumulator: Value, precision: Precision } -> one is [reads];
+            /// Starts `dot` of the tiles in two slots, by groups of four warps; `a` is a tile that lanes hold where no
+            /// slot is given. What lanes have written to a slot, a fence and a barrier after it must have shown
+            /// to all warps; nobody may write there until the group has waited for the product.
+            DotSlots "dot_slots" { a: Value, a_slot: Option<Value>, b: Value, b_slot: Value, accumulator: Value, precision: Precision } -> one is [reads];
         }
         order {
             /// Waits for all lanes of the thread block and orders their shared and global memory
@@ -280,8 +280,8 @@ macro_rules! for_each_op {
             /// `[64, products]` times `[products, columns]` for each 64 rows that the accumulator has. The operands
             /// are in shared memory from their offsets on, multiples of 1024 bytes, as `layout::group` says: by
             /// columns where `transposed` is 1, in chunks of so many elements. Lanes have the accumulator as
-            /// that says too.
-            GroupMma "group_mma" { a: Value, a_offset: Value, b: Value, b_offset: Value, accumulator: Value, columns: i64, products: i64, transposed: Indices, chunks: Indices, precision: Precision } -> one is [convergent reads];
+            /// that says too, and `a` where it has no offset.
+            GroupMma "group_mma" { a: Value, a_offset: Option<Value>, b: Value, b_offset: Value, accumulator: Value, columns: i64, products: i64, transposed: Indices, chunks: Indices, precision: Precision } -> one is [convergent reads];
             /// Starts to copy `count` consecutive elements from `source[source_offset]`, global, to
             /// `target[offset]`, shared: 4, 8 or 16 bytes, aligned to as much on both sides; as many for each
             /// pair of several offsets. Without the mask nothing is read and zero bits are written. Until the copy is complete, nobody may

@@ -14,6 +14,9 @@ pub const CHUNK_BITS: u32 = 6;
 /// Log2 of the rows of one instruction.
 const ROW_BITS: u32 = 6;
 
+/// Log2 of the least columns of one instruction.
+const LEAST_COLUMN_BITS: u32 = 3;
+
 /// Log2 of the most columns of one instruction.
 const MOST_COLUMN_BITS: u32 = 8;
 
@@ -55,6 +58,8 @@ pub fn inner_axis(slot: &LinearLayout) -> Option<usize> {
 pub struct Groups {
     /// The layout of the accumulator.
     pub layout: LinearLayout,
+    /// The layout of an operand `a` that lanes hold: where products are columns, that of an accumulator.
+    pub held: LinearLayout,
     /// Log2 of the columns of a group.
     pub column_bits: u32,
 }
@@ -64,34 +69,52 @@ pub struct Groups {
 /// Groups have rows of their own, side by side, and columns where there are more groups than 64 rows.
 #[must_use]
 pub fn groups([rows, columns, products]: [u32; 3], warp_bits: u32) -> Option<Groups> {
-    let enough = rows >= ROW_BITS && columns >= CHUNK_BITS && products >= CHUNK_BITS;
+    let enough = rows >= ROW_BITS && columns >= LEAST_COLUMN_BITS && products >= CHUNK_BITS;
     let groups = warp_bits.checked_sub(GROUP_BITS).filter(|_| enough)?;
     let of_rows = groups.min(rows - ROW_BITS);
     let column_bits = columns.checked_sub(groups - of_rows)?;
+    let whole = column_bits == columns || column_bits >= CHUNK_BITS;
     let own_rows = rows - of_rows;
     let held = own_rows + column_bits - ROW_BITS - 1;
-    if !(CHUNK_BITS..=MOST_COLUMN_BITS).contains(&column_bits) || held > MOST_HELD_BITS {
+    if !whole || column_bits > MOST_COLUMN_BITS || held > MOST_HELD_BITS {
         return None;
     }
+    let parts = (column_bits..columns).map(|at| 1_u64 << at);
+    let layout = dealt([rows, columns], [own_rows, column_bits], parts);
+    let held = dealt(
+        [rows, products],
+        [own_rows, products],
+        (column_bits..columns).map(|_| 0),
+    );
+    layout.zip(held).map(|(layout, held)| Groups {
+        layout,
+        held,
+        column_bits,
+    })
+}
+
+/// The layout of a tile of which each group has so many rows and columns; `parts` says which columns those are that
+/// groups have beside each other.
+fn dealt(
+    [rows, columns]: [u32; 2],
+    [own_rows, own_columns]: [u32; 2],
+    parts: impl Iterator<Item = u64>,
+) -> Option<LinearLayout> {
     let (row, column) = (|at: u32| 1_u64 << (columns + at), |at: u32| 1_u64 << at);
     let first = [column(0), row(3)];
-    let registers = first.into_iter().chain((3..column_bits).map(column));
+    let registers = first.into_iter().chain((3..own_columns).map(column));
     let registers = registers.chain((ROW_BITS..own_rows).map(row));
     let lanes = [column(1), column(2), row(0), row(1), row(2)];
     let warps = [row(4), row(5)]
         .into_iter()
         .chain((own_rows..rows).map(row));
-    let warps = warps.chain((column_bits..columns).map(column));
-    let layout = LinearLayout::new(
+    LinearLayout::new(
         vec![rows, columns],
         registers.collect(),
         lanes.to_vec(),
-        warps.collect(),
-    );
-    layout.ok().map(|layout| Groups {
-        layout,
-        column_bits,
-    })
+        warps.chain(parts).collect(),
+    )
+    .ok()
 }
 
 #[cfg(test)]
@@ -147,11 +170,33 @@ mod tests {
         }
     }
 
+    /// The operand `a` in registers: of each 16 products the four words that the PTX ISA shows.
+    #[test]
+    fn held_operands_are_as_the_isa_says() {
+        let found = groups([7, 3, 6], 3).expect("is large enough");
+        for warp in 0..8_u32 {
+            for lane in 0..32_u32 {
+                for element in 0..32_u32 {
+                    let (step, word, half) = (element / 8, element / 2 % 4, element % 2);
+                    let row = warp / 4 * 64 + warp % 4 * 16 + lane / 4 + word % 2 * 8;
+                    let product = step * 16 + word / 2 * 8 + lane % 4 * 2 + half;
+                    let at = found.held.apply(Point {
+                        register: element,
+                        lane,
+                        warp,
+                    });
+                    assert_eq!(at, u64::from(row << 6 | product));
+                }
+            }
+        }
+    }
+
     #[test]
     fn small_products_have_no_groups() {
         assert_eq!(groups([5, 7, 6], 2), None);
         assert_eq!(groups([6, 7, 6], 1), None);
-        assert_eq!(groups([6, 5, 6], 2), None);
+        assert_eq!(groups([6, 2, 6], 2), None);
+        assert_eq!(groups([6, 5, 6], 3), None);
         assert_eq!(groups([6, 7, 5], 2), None);
         assert_eq!(groups([8, 8, 6], 2), None);
         assert!(groups([6, 8, 6], 4).is_some());

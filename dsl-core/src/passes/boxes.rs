@@ -265,7 +265,8 @@ impl Known<'_> {
         })
     }
 
-    /// What a mask says of the index along each axis: where it begins and what it is below.
+    /// What a mask says of the index along each axis: where it begins and what it is below. Of an axis of which it says
+    /// nothing the tile takes all.
     fn axes(&self, mask: Value, shape: Shape) -> Option<(Vec<Linear>, Vec<Linear>)> {
         let mut below: Vec<Option<(Linear, Linear)>> = vec![None; shape.rank()];
         let mut from_zero = Vec::new();
@@ -297,8 +298,13 @@ impl Known<'_> {
                 from_zero.push((axis, self.index(index, &bits, &shape)?.1));
             }
         }
-        let below: Option<Vec<(Linear, Linear)>> = below.into_iter().collect();
-        let below = below?;
+        let below = below.into_iter().enumerate().map(|(axis, below)| {
+            below.unwrap_or_else(|| {
+                from_zero.push((axis, Linear::known(0)));
+                (Linear::known(0), Linear::known(shape.extent(axis) as i64))
+            })
+        });
+        let below: Vec<(Linear, Linear)> = below.collect();
         let shown = |(axis, (start, _)): (usize, &(Linear, Linear))| {
             from_zero.contains(&(axis, start.clone()))
         };

@@ -4,7 +4,7 @@ use super::float_range;
 use super::rewrite::rewrite;
 use crate::entity::EntityMap;
 use crate::ir::{Func, Inst, Op, op};
-use crate::semantics::derived::{Domain, define, define_exact};
+use crate::semantics::derived::{Domain, define, define_exact, define_native};
 
 /// Replaces each function by its definition over primitives: what both backends compute.
 pub fn decompose(func: &mut Func) {
@@ -15,6 +15,16 @@ pub fn decompose(func: &mut Func) {
         };
         let domain = domain(rewriter.builder.func(), inst);
         Some(vec![define(&mut rewriter.builder, op, x, domain)])
+    });
+}
+
+/// Replaces each function whose bits the device's approximate ones give too: for devices that have these.
+pub fn decompose_native(func: &mut Func) {
+    rewrite(func, &mut |rewriter, inst| {
+        let Op::Function(op::Function { op, x }) = *rewriter.builder.func().op(inst) else {
+            return None;
+        };
+        define_native(&mut rewriter.builder, op, x).map(|value| vec![value])
     });
 }
 

@@ -57,7 +57,8 @@ fn rule(rewriter: &mut Rewriter, inst: Inst) -> Option<Value> {
         return extracted(rewriter, vector, index as usize);
     }
     if let Op::Cast(op::Cast { x }) = data.op {
-        return (rewriter.builder.ty(x) == ty).then_some(x);
+        let stays = rewriter.builder.ty(x) == ty;
+        return stays.then_some(x).or_else(|| narrowed(rewriter, x, ty));
     }
     if let Op::Bitcast(op::Bitcast { x }) = data.op {
         return (rewriter.builder.ty(x) == ty && !is_float(ty)).then_some(x);
@@ -78,6 +79,16 @@ fn rule(rewriter: &mut Rewriter, inst: Inst) -> Option<Value> {
     }
     let holds = rewriter.constant(condition)?.bits != 0;
     Some(if holds { on_true } else { on_false })
+}
+
+/// What a float of this type was before it became a wider one.
+fn narrowed(rewriter: &mut Rewriter, wide: Value, ty: Type) -> Option<Value> {
+    let Op::Cast(op::Cast { x }) = *rewriter.definition(wide)? else {
+        return None;
+    };
+    let held = rewriter.builder.ty(wide).dtype()?.bits();
+    let holds = is_float(ty) && held >= 32 && held > ty.dtype()?.bits();
+    (holds && rewriter.builder.ty(x) == ty).then_some(x)
 }
 
 fn is_float(ty: Type) -> bool {

@@ -77,7 +77,7 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
             SlotOp::CopyBox(_) | SlotOp::WaitBox(_) => scalar(),
             SlotOp::CopyLanes(op) => of(op.offsets)?,
             SlotOp::SlotStore(op) => of(op.value)?,
-            SlotOp::DotSlots(_) => Rc::clone(&results[0]),
+            SlotOp::DotSlots(op) => return Ok(product_of_slots(func, op, results, count)),
         }),
         ScheduleOp::OrderOp(_) => everywhere(results.first().map_or_else(scalar, Rc::clone)),
         ScheduleOp::Elementwise(_) | ScheduleOp::Load(_) => everywhere(Rc::clone(&results[0])),
@@ -147,6 +147,25 @@ pub(super) fn is_of_groups(func: &Func, op: &op::Dot, result: &LinearLayout) -> 
     let found = groups(bits, func.warps.trailing_zeros());
     is_group_operand(op.precision, operand(func, op))
         && found.is_some_and(|found| found.layout == *result)
+}
+
+/// A product by groups of warps: sums stay where they are, and what lanes hold of `a` is as instructions take it.
+fn product_of_slots(func: &Func, op: &op::DotSlots, results: Vec<Place>, operands: usize) -> Form {
+    let mut operands = vec![Rc::clone(&results[0]); operands];
+    if let Some(held) = held_operand(func, op.a, op.b).filter(|_| op.a_slot.is_none()) {
+        operands[0] = Rc::new(held);
+    }
+    Form {
+        operands,
+        results,
+        regions: Vec::new(),
+    }
+}
+
+/// The layout in which groups of warps take `a` of a product with `b` from their lanes.
+pub(super) fn held_operand(func: &Func, a: Value, b: Value) -> Option<LinearLayout> {
+    let bits = product_bits(func, a, b);
+    groups(bits, func.warps.trailing_zeros()).map(|found| found.held)
 }
 
 /// Each warp has its fragments of the operands, and of the result.

@@ -1,7 +1,7 @@
 //! Puts the operands of products that groups of warps compute into slots of shared memory.
 
 use super::PlacedFunc;
-use super::form::is_of_groups;
+use super::form::{held_operand, is_of_groups};
 use crate::diagnostic::Diagnostics;
 use crate::ir::index_map::dim_bits;
 use crate::ir::op::Control;
@@ -46,12 +46,20 @@ fn is_grouped(func: &Func, inst: Inst) -> bool {
     layout.is_some_and(|layout| is_of_groups(func, op, func.linear(layout)))
 }
 
-/// How an operand comes to shared memory.
+/// Where a product finds an operand.
 enum Source {
-    /// Lanes store what they hold.
-    Lanes(Value),
+    /// Lanes hold it as tensor cores take it.
+    Held(Value),
+    /// Lanes store what they hold to shared memory, once before the loop around or in each iteration.
+    Lanes(Value, When),
     /// A bulk copy brings what this instruction loads.
     Box(Inst, Value, op::LoadBox),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Before,
+    Here,
 }
 
 /// What brings the operands of a dot to shared memory, as it is appended to a region.
@@ -86,7 +94,7 @@ impl Housing<'_> {
     /// Makes the dot one of slots.
     fn whole(&mut self, op: &op::Dot) {
         let slot = self.int32(0);
-        let sources = [op.a, op.b].map(|value| source(self.func, self.region, value));
+        let sources = [self.source(op, op.a), self.source(op, op.b)];
         let boxed = |source: &Source| matches!(source, Source::Box(..));
         let turn = sources.iter().any(boxed).then(|| match self.iteration() {
             Some(turn) => {
@@ -105,7 +113,10 @@ impl Housing<'_> {
             let wait = op::WaitBox { buffer, slot, turn };
             self.append(Op::WaitBox(wait), &[]);
         }
-        if !sources.iter().all(boxed) {
+        if sources
+            .iter()
+            .any(|it| matches!(it, Source::Lanes(_, When::Here)))
+        {
             self.append(Op::ProxyFence(op::ProxyFence {}), &[]);
             self.append(Op::Barrier(op::Barrier {}), &[]);
         }
@@ -114,9 +125,10 @@ impl Housing<'_> {
         let accumulator = self.value(Op::Pend(op::Pend { x: op.accumulator }), sums);
         self.func.set_layout(accumulator, layout);
         let [a, b] = buffers;
+        let is_held = matches!(sources[0], Source::Held(_));
         let product = Op::DotSlots(op::DotSlots {
             a,
-            a_slot: slot,
+            a_slot: Some(slot).filter(|_| !is_held),
             b,
             b_slot: slot,
             accumulator,
@@ -127,10 +139,12 @@ impl Housing<'_> {
         self.func.inst_mut(self.inst).op = Op::Settle(op::Settle { x });
     }
 
-    /// Appends what brings an operand to a slot; returns its buffer.
+    /// Appends what brings an operand to a slot; returns its buffer, or the operand where lanes hold it.
     fn housed(&mut self, source: &Source, slot: Value) -> Value {
         match source {
-            &Source::Lanes(value) => {
+            &Source::Held(value) => value,
+            &Source::Lanes(value, When::Before) => self.housed_before(value),
+            &Source::Lanes(value, When::Here) => {
                 let buffer = self.buffer(value, self.region, usize::MAX);
                 let store = op::SlotStore {
                     value,
@@ -158,6 +172,40 @@ impl Housing<'_> {
                 buffer
             }
         }
+    }
+
+    /// Stores an operand that the loop around does not change to a slot of its own before that loop; returns its buffer.
+    fn housed_before(&mut self, value: Value) -> Value {
+        let (region, at) = self.outside();
+        let buffer = self.buffer(value, region, at);
+        let own = self.func.region(self.region).insts.iter().copied();
+        let mut made = own.filter(|&inst| self.func.inst(inst).results.contains(&value));
+        let constant = made.next();
+        let inner = std::mem::replace(&mut self.region, self.func.add_region());
+        let value = match constant {
+            Some(inst) => {
+                let layout = self.func.layout(value);
+                let again = self.value(self.func.op(inst).clone(), self.func.ty(value));
+                self.func.set_layout(again, layout);
+                again
+            }
+            None => value,
+        };
+        let slot = self.int32(0);
+        let store = op::SlotStore {
+            value,
+            buffer,
+            slot,
+        };
+        self.append(Op::SlotStore(store), &[]);
+        self.append(Op::ProxyFence(op::ProxyFence {}), &[]);
+        self.append(Op::Barrier(op::Barrier {}), &[]);
+        let apart = std::mem::replace(&mut self.region, inner);
+        let insts = std::mem::take(&mut self.func.region_mut(apart).insts);
+        let outer = &mut self.func.region_mut(region).insts;
+        let after = (at + 1).min(outer.len());
+        outer.splice(after..after, insts);
+        buffer
     }
 
     /// A buffer for an operand, made at this place of a region or at its end.
@@ -195,6 +243,33 @@ impl Housing<'_> {
         around.unwrap_or((self.region, usize::MAX))
     }
 
+    /// Where an operand of the dot comes from.
+    fn source(&self, op: &op::Dot, value: Value) -> Source {
+        let func = &*self.func;
+        let own = func.region(self.region).insts.iter().copied();
+        let mut made = own.filter(|&inst| func.inst(inst).results.contains(&value));
+        let own = made.next();
+        if let Some(load) = own
+            && let Op::LoadBox(op) = func.op(load)
+        {
+            return Source::Box(load, value, op.clone());
+        }
+        let place = |value: Value| func.layout(value).map(|layout| func.linear(layout));
+        if value == op.a && value != op.b && place(value) == held_operand(func, op.a, op.b).as_ref()
+        {
+            return Source::Held(value);
+        }
+        let parameters = &func.region(self.region).parameters;
+        let is_constant = |inst: Inst| matches!(func.op(inst), Op::Constant(_));
+        let computed = own.is_some_and(|inst| !is_constant(inst));
+        let changes = computed || parameters.contains(&value);
+        let when = match self.around() {
+            Some(_) if !changes => When::Before,
+            Some(_) | None => When::Here,
+        };
+        Source::Lanes(value, when)
+    }
+
     /// The number of the iteration of the loop around, if there is one.
     fn iteration(&mut self) -> Option<Value> {
         let (_, around) = self.around()?;
@@ -210,18 +285,6 @@ impl Housing<'_> {
         let number = Type::scalar(DType::I32);
         Some(self.value(Op::Cast(op::Cast { x: turn }), number))
     }
-}
-
-/// Where an operand of a dot of a region comes from.
-fn source(func: &Func, region: Region, value: Value) -> Source {
-    let own = func.region(region).insts.iter().copied();
-    let mut made = own.filter(|&inst| func.inst(inst).results.contains(&value));
-    if let Some(load) = made.next()
-        && let Op::LoadBox(op) = func.op(load)
-    {
-        return Source::Box(load, value, op.clone());
-    }
-    Source::Lanes(value)
 }
 
 /// A buffer for an operand: what registers hold side by side is so there too.
@@ -242,7 +305,7 @@ fn buffer_of(func: &Func, value: Value) -> (Type, LinearLayout) {
         element: Element::Buffer(dtype, 1),
         shape: ty.shape,
     };
-    let layout = operand_slot(&bits, inner);
+    let layout = operand_slot(&bits, inner).or_else(|| operand_slot(&bits, 1 - inner));
     let layout = layout.expect("broken invariant: operands of groups of warps fill chunks");
     (ty, layout)
 }

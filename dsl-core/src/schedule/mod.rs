@@ -16,6 +16,7 @@ pub mod place;
 mod read_back;
 mod rings;
 pub mod small_views;
+pub mod waits;
 
 pub(crate) use form::product_fragments;
 use std::collections::BTreeMap;

@@ -29,7 +29,7 @@ impl Overlap {
     pub(super) fn find(func: &Func, body: Region, slot: Value) -> Option<Self> {
         let products = products(func, body);
         let chains = chains(func, body);
-        let of_slot = |op: &op::DotSlots| [op.a_slot, op.b_slot] == [slot; 2];
+        let of_slot = |op: &op::DotSlots| op.a_slot == Some(slot) && op.b_slot == slot;
         let all = products.iter().all(|&op| of_slot(op));
         let few = (1..=MOST).contains(&products.len());
         (all && few && chains.len() == products.len()).then_some(Self { chains })

@@ -123,22 +123,32 @@ fn needed(func: &Func, branch: Region) -> Vec<Inst> {
 
 fn feed(func: &mut Func, fed: &Fed, ring: Value, slot: Value) {
     if let Op::DotSlots(op) = &mut func.inst_mut(fed.dot).op {
-        let sides = [(&mut op.a, &mut op.a_slot), (&mut op.b, &mut op.b_slot)];
-        for (buffer, own) in sides {
-            if *buffer == fed.buffer {
-                (*buffer, *own) = (ring, slot);
-            }
+        if op.a == fed.buffer {
+            (op.a, op.a_slot) = (ring, Some(slot));
+        }
+        if op.b == fed.buffer {
+            (op.b, op.b_slot) = (ring, slot);
         }
     }
 }
 
-/// The instructions without a fence and a barrier before a product of which both operands have run ahead: the
-/// head of the iteration has them.
+/// The instructions without a fence and a barrier before a product of whose operands each has run ahead, or is not
+/// written here: the head of the iteration has them.
 fn settled(func: &Func, insts: Vec<Inst>, slot: Value) -> Vec<Inst> {
+    let written = |&inst: &Inst| {
+        let Op::SlotStore(op::SlotStore { buffer, .. }) = *func.op(inst) else {
+            return None;
+        };
+        Some(buffer)
+    };
+    let written: BTreeSet<Value> = insts.iter().filter_map(written).collect();
+    let is_ready = |buffer: Value, own: Value| own == slot || !written.contains(&buffer);
     let mut left: Vec<Inst> = Vec::new();
     for inst in insts {
         if let Op::DotSlots(op) = func.op(inst)
-            && [op.a_slot, op.b_slot] == [slot; 2]
+            && op.a_slot.is_none_or(|own| is_ready(op.a, own))
+            && is_ready(op.b, op.b_slot)
+            && (op.a_slot == Some(slot) || op.b_slot == slot)
         {
             let needless =
                 |inst: &Inst| matches!(func.op(*inst), Op::ProxyFence(_) | Op::Barrier(_));

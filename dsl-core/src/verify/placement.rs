@@ -65,7 +65,8 @@ impl Replay<'_> {
             if let Op::Barrier(_) = op {
                 state.touched.clear();
             } else if let Op::GroupMma(op) = op {
-                state.multiplied.extend([op.a, op.b]);
+                let in_memory = op.a_offset.map(|_| op.a);
+                state.multiplied.extend(in_memory.into_iter().chain([op.b]));
             } else if let Op::Settle(_) = op {
                 let read = std::mem::take(&mut state.multiplied);
                 read.into_iter().for_each(|it| self.touch(inst, it, state));

@@ -28,6 +28,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn approximate(&self, op: Approximate, x: FloatValue<'c>) -> Result<FloatValue<'c>> {
         let instruction = match op {
             Approximate::Exp2 => "ex2.approx.f32",
+            Approximate::NormalExp2 => "ex2.approx.ftz.f32",
             Approximate::Log2 => "lg2.approx.f32",
             Approximate::Reciprocal => "rcp.approx.f32",
             Approximate::NormalReciprocal => "rcp.approx.ftz.f32",

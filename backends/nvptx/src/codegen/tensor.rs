@@ -16,6 +16,9 @@ use crate::memory::element_address;
 /// Products of one instruction of a group of warps.
 const STEP: usize = 16;
 
+/// Registers of a lane that hold its part of `a` for them.
+const HELD_WORDS: i64 = 4;
+
 /// An operand in shared memory, as its descriptor says (PTX ISA, "Matrix descriptor format").
 struct Operand<'c> {
     descriptor: IntValue<'c>,
@@ -72,14 +75,31 @@ impl<'c> Emitter<'_, 'c> {
 
     /// `wgmma.mma_async` for each 64 rows and 16 products: one text, so that nothing comes between.
     pub(super) fn group_mma(&self, op: &op::GroupMma) -> Result<Elements<'c>> {
-        let dtype = self.func.ty(op.a).pointee().map(|(dtype, _)| dtype);
+        let dtype = self.func.ty(op.b).pointee().map(|(dtype, _)| dtype);
         let dtype = dtype.ok_or_else(|| Error::Llvm("an operand in no memory".to_string()))?;
         let sums = self.get(op.accumulator);
-        let a = self.operand(dtype, (op.a, op.a_offset), (op.transposed[0], op.chunks[0]))?;
+        let a = match op.a_offset {
+            Some(offset) => {
+                Some(self.operand(dtype, (op.a, offset), (op.transposed[0], op.chunks[0]))?)
+            }
+            None => None,
+        };
         let b = self.operand(dtype, (op.b, op.b_offset), (op.transposed[1], op.chunks[1]))?;
-        let text = group_text(op, dtype, [&a, &b], sums.len() as i64);
-        let sides = [&a, &b].map(|side| BasicMetadataValueEnum::from(side.descriptor));
-        self.on_sums(&sums, text, &sides)
+        let mut others = vec![b.descriptor];
+        others.extend(a.as_ref().map(|a| a.descriptor));
+        if a.is_none() {
+            others.extend(self.words_of(dtype, &self.get(op.a))?);
+        }
+        // Instructions begin from +0 by themselves.
+        let fresh = sums.iter().all(|sum| sum.into_float_value().is_null());
+        let text = group_text(op, dtype, (a.as_ref(), &b), (sums.len() as i64, fresh));
+        match fresh {
+            true => {
+                let unknown = self.context.f32_type().get_undef().into();
+                self.on_sums(&vec![unknown; sums.len()], text, &others)
+            }
+            false => self.on_sums(&sums, text, &others),
+        }
     }
 
     /// Emits `settle`: the sums go through, so that nothing reads them before.
@@ -95,24 +115,31 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    /// One text that takes the sums, which are `$0` and so on, and 64-bit numbers after them, each sum once; and
+    /// One text that takes the sums, which are `$0` and so on, and integers after them, each sum once; and
     /// gives the sums.
     fn on_sums(
         &self,
         sums: &[BasicValueEnum<'c>],
         text: String,
-        others: &[BasicMetadataValueEnum<'c>],
+        others: &[IntValue<'c>],
     ) -> Result<Elements<'c>> {
         let outputs = vec!["=f".to_string(); sums.len()];
         let inputs = (0..sums.len()).map(|at| at.to_string());
-        let numbers = others.iter().map(|_| "l".to_string());
+        let numbers = others.iter().map(|other| {
+            let long = other.get_type().get_bit_width() == 64;
+            if long { "l" } else { "r" }.to_string()
+        });
         let constraints = outputs.into_iter().chain(inputs).chain(numbers);
         let constraints: Vec<String> = constraints.chain(["~{memory}".to_string()]).collect();
         let float = BasicTypeEnum::from(self.context.f32_type());
         let result = self.context.struct_type(&vec![float; sums.len()], false);
         let mut arguments: Vec<BasicMetadataValueEnum<'c>> =
             sums.iter().map(|&sum| sum.into()).collect();
-        arguments.extend(others);
+        arguments.extend(
+            others
+                .iter()
+                .map(|&other| BasicMetadataValueEnum::from(other)),
+        );
         let call = self.inline_ptx(
             Some(result.into()),
             text,
@@ -158,32 +185,56 @@ impl<'c> Emitter<'_, 'c> {
     }
 }
 
-/// `sums` are the numbers of the accumulator in a lane.
-fn group_text(op: &op::GroupMma, dtype: DType, [a, b]: [&Operand<'_>; 2], sums: i64) -> String {
+/// `sums` are the numbers of the accumulator in a lane. After them come the descriptor of `b`, and that of `a` or the
+/// words that lanes hold of it.
+fn group_text(
+    op: &op::GroupMma,
+    dtype: DType,
+    (a, b): (Option<&Operand<'_>>, &Operand<'_>),
+    (sums, fresh): (i64, bool),
+) -> String {
     let held = op.columns / 2;
     let (columns, name) = (op.columns, dtype.name());
-    let transposed = [a, b].map(|operand| i32::from(operand.side.transposed));
-    let mut text =
-        "{ .reg .b64 a, b; .reg .b32 n; .reg .pred p; mov.b32 n, 0; setp.eq.b32 p, n, 0; \
-                    wgmma.fence.sync.aligned;\n"
-            .to_string();
+    let steps = op.products as usize / STEP;
+    let first = 2 * sums + 1;
+    let mut text = "{ .reg .b64 a, b; .reg .b32 n; .reg .pred p, q; mov.b32 n, 0; \
+                    setp.eq.b32 p, n, 0; setp.ne.b32 q, n, 0; wgmma.fence.sync.aligned;\n"
+        .to_string();
     for block in 0..sums / held {
         let registers = (block * held..(block + 1) * held).map(|at| format!("${at}"));
         let registers: Vec<String> = registers.collect();
-        for step in 0..op.products as usize / STEP {
-            let steps = [a.part(block as usize, step), b.part(0, step)];
+        for step in 0..steps {
+            let (begin, left, flags) = match a {
+                Some(a) => {
+                    let place = a.part(block as usize, step);
+                    let flag = format!(", {}", i32::from(a.side.transposed));
+                    (
+                        format!("add.s64 a, ${first}, {place}; "),
+                        "a".to_string(),
+                        flag,
+                    )
+                }
+                None => {
+                    let word = first + (block * steps as i64 + step as i64) * HELD_WORDS;
+                    let words = (word..word + HELD_WORDS).map(|at| format!("${at}"));
+                    let words: Vec<String> = words.collect();
+                    (
+                        String::new(),
+                        format!("{{{}}}", words.join(", ")),
+                        String::new(),
+                    )
+                }
+            };
             writeln!(
                 text,
-                "add.s64 a, ${}, {}; add.s64 b, ${}, {}; \
+                "{begin}add.s64 b, ${}, {}; \
                  wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{name}.{name} \
-                 {{{}}}, a, b, p, 1, 1, {}, {};",
+                 {{{}}}, {left}, b, {}, 1, 1{flags}, {};",
                 2 * sums,
-                steps[0],
-                2 * sums + 1,
-                steps[1],
+                b.part(0, step),
                 registers.join(", "),
-                transposed[0],
-                transposed[1],
+                if fresh && step == 0 { "q" } else { "p" },
+                i32::from(b.side.transposed),
             )
             .expect("broken invariant: writing to a string succeeds");
         }

@@ -26,7 +26,7 @@ pub(super) struct Shared {
     /// How many boxes have been copied to each slot.
     turns: BTreeMap<(Value, i64), i64>,
     /// The slots that each product under way may still read.
-    products: VecDeque<(Inst, [(Value, i64); 2])>,
+    products: VecDeque<(Inst, Vec<(Value, i64)>)>,
 }
 
 impl Shared {
@@ -62,15 +62,19 @@ impl Machine<'_> {
                 Ok(Vec::new())
             }
             SlotOp::DotSlots(op) => {
-                let a = self.in_slot(inst, op.a, op.a_slot)?;
+                let mut places = vec![self.slot(inst, op.b, op.b_slot)?];
                 let b = self.in_slot(inst, op.b, op.b_slot)?;
-                let types = [op.a, op.b].map(|buffer| self.func.ty(buffer));
-                let dtype = types[0].buffer().map(|(dtype, _)| dtype);
+                let a = match op.a_slot {
+                    Some(slot) => {
+                        places.push(self.slot(inst, op.a, slot)?);
+                        self.in_slot(inst, op.a, slot)?
+                    }
+                    None => self.read(op.a),
+                };
+                let dtype = self.func.ty(op.b).buffer().map(|(dtype, _)| dtype);
                 let dtype = dtype.expect("broken invariant: a slot is of a buffer");
-                let shapes = types.map(|ty| ty.shape);
-                let a_place = self.slot(inst, op.a, op.a_slot)?;
-                let b_place = self.slot(inst, op.b, op.b_slot)?;
-                self.shared.products.push_back((inst, [a_place, b_place]));
+                let shapes = [op.a, op.b].map(|value| self.shape(value));
+                self.shared.products.push_back((inst, places));
                 Ok(vec![self.product(
                     (op.precision, dtype),
                     shapes,

@@ -101,14 +101,15 @@ impl Runner<'_, '_> {
 
     /// What a tensor core reads of shared memory from offsets on, until somebody waits for the product. To write
     /// there before is an error, so it may as well be read at once.
-    pub(super) fn read_operands(
+    pub(super) fn read_operands<'a>(
         &mut self,
         inst: Inst,
-        operands: [((Value, Value), &[i64]); 2],
-    ) -> Result<[Vec<u64>; 2], FaultKind> {
+        operands: impl Iterator<Item = ((Value, Value), &'a [i64])>,
+    ) -> Result<Vec<Vec<u64>>, FaultKind> {
         let bulk = self.warp.products.start(inst);
-        let mut all = [Vec::new(), Vec::new()];
-        for (read, ((base, offset), places)) in all.iter_mut().zip(operands) {
+        let mut all = Vec::new();
+        for ((base, offset), places) in operands {
+            let mut read = Vec::new();
             let local = self.aligned(inst, (base, offset), PATTERN)?;
             let first = self.uniform(inst, offset)?;
             let who = self.warp.accessor(self.machine.program, 0);
@@ -118,6 +119,7 @@ impl Runner<'_, '_> {
                 shared.bulk(local, (who, bulk), at, false)?;
                 read.push(shared.peek(local, at));
             }
+            all.push(read);
         }
         Ok(all)
     }

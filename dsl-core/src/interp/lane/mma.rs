@@ -60,23 +60,33 @@ impl Runner<'_, '_> {
         let held = self.machine.func.ty(op.accumulator).shape.elements();
         let blocks = held * 2 / columns;
         let first = self.warp.index % 4 * OWN_ROWS;
-        let sides = [(op.a, op.a_offset), (op.b, op.b_offset)];
         let [a, b] = [0, 1].map(|side| Side {
             transposed: op.transposed[side] == 1,
             chunk: op.chunks[side] as usize,
         });
-        let mut wanted = [Vec::new(), Vec::new()];
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for k in 0..products {
             let rows =
                 (0..blocks * OWN_ROWS).map(|row| row / OWN_ROWS * 64 + first + row % OWN_ROWS);
-            wanted[0].extend(rows.map(|row| a.place(row, k) as i64));
-            wanted[1].extend((0..columns).map(|column| b.place(column, k) as i64));
+            ours.extend(rows.map(|row| a.place(row, k) as i64));
+            theirs.extend((0..columns).map(|column| b.place(column, k) as i64));
         }
-        let [ours, theirs] = &wanted;
-        let operands = [(sides[0], &ours[..]), (sides[1], &theirs[..])];
+        let in_memory = op.a_offset.map(|offset| ((op.a, offset), &ours[..]));
+        let operands = [((op.b, op.b_offset), &theirs[..])]
+            .into_iter()
+            .chain(in_memory);
         let read = self.read_operands(inst, operands);
-        let read = read.map_err(|kind| self.fault(inst, kind))?;
-        let dtype = self.machine.func.ty(op.a).pointee().map(|(dtype, _)| dtype);
+        let mut read = read.map_err(|kind| self.fault(inst, kind))?.into_iter();
+        let right = read.next().unwrap_or_default();
+        let left = read.next().unwrap_or_else(|| {
+            let all = (0..products).flat_map(|k| (0..blocks * OWN_ROWS).map(move |row| (row, k)));
+            let held = all.map(|(row, k)| {
+                let (register, lane) = held_at(row, k, products);
+                self.warp.values[op.a].get(register * lanes + lane)
+            });
+            held.collect()
+        });
+        let dtype = self.machine.func.ty(op.b).pointee().map(|(dtype, _)| dtype);
         let dtype = dtype.expect("broken invariant: an operand is in memory");
         let mut result = vec![0; held * lanes];
         for at in 0..blocks * OWN_ROWS * columns {
@@ -87,8 +97,10 @@ impl Runner<'_, '_> {
             let count = op.precision.step(dtype);
             for first in (0..products).step_by(count) {
                 let pairs = (first..first + count).map(|k| {
-                    let right = read[1][k * columns + column];
-                    (read[0][k * blocks * OWN_ROWS + row], right)
+                    (
+                        left[k * blocks * OWN_ROWS + row],
+                        right[k * columns + column],
+                    )
                 });
                 sum = step([dtype, DType::F32], op.precision, pairs, sum);
             }

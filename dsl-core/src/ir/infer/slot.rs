@@ -69,7 +69,10 @@ impl Rules<'_> {
 
     /// The accumulator's type.
     fn dot_slots(self, op: &op::DotSlots) -> Result<Type, String> {
-        let a = self.slot(op.a, op.a_slot)?;
+        let a = match op.a_slot {
+            Some(slot) => self.slot(op.a, slot)?,
+            None => self.ty(op.a),
+        };
         let b = self.slot(op.b, op.b_slot)?;
         let (dtype, sums) = (self.pending(op.accumulator)?, self.ty(op.accumulator));
         self.product([a, b, sums.with_dtype(dtype)], op.precision)?;

@@ -108,19 +108,34 @@ impl Rules<'_> {
 
     /// The accumulator's type.
     pub(super) fn group_mma(self, op: &op::GroupMma) -> Result<Type, String> {
-        let ((a, space), (b, _)) = (self.pointer(op.a)?, self.pointer(op.b)?);
-        if !is_group_operand(op.precision, a)
-            || a != b
-            || [op.a, op.b]
-                .iter()
-                .any(|&it| self.pointer(it) != Ok((a, Space::Shared)))
-        {
+        let (b, space) = self.pointer(op.b)?;
+        if !is_group_operand(op.precision, b) || space != Space::Shared {
             return Err(format!(
-                "`group_mma` takes f16 or bf16 in shared memory, found `{a}` in {space:?}"
+                "`group_mma` takes f16 or bf16 in shared memory, found `{b}` in {space:?}"
             ));
         }
-        self.scalar_index("offset of a", op.a_offset)?;
         self.scalar_index("offset of b", op.b_offset)?;
+        match op.a_offset {
+            Some(offset) => {
+                if self.pointer(op.a)? != (b, Space::Shared) {
+                    let found = self.ty(op.a);
+                    return Err(format!(
+                        "`group_mma` takes `{b}` in shared memory, found `{found}`"
+                    ));
+                }
+                self.scalar_index("offset of a", offset)?;
+            }
+            None => {
+                let (a, sums) = (self.ty(op.a), self.ty(op.accumulator).shape.elements());
+                let held = (sums as i64).saturating_mul(op.products);
+                let all = (a.shape.elements() as i64).saturating_mul(op.columns);
+                if a.dtype() != Some(b) || all != held {
+                    return Err(format!(
+                        "`group_mma` takes as much of `{b}` as of sums, found `{a}`"
+                    ));
+                }
+            }
+        }
         let groups = self.func.warps.is_multiple_of(4);
         let sizes = (8..=256).contains(&op.columns) && op.columns % 8 == 0 && op.products % 16 == 0;
         let places = [&op.transposed, &op.chunks].iter().all(|it| it.len() == 2);

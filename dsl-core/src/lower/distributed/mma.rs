@@ -10,6 +10,12 @@ use crate::layout::group::{Side, groups, inner_axis};
 use crate::layout::{LinearLayout, Span, ThreadMap};
 use crate::schedule::product_fragments;
 
+/// An operand that lanes hold lies in no chunks.
+const HELD: Side = Side {
+    transposed: false,
+    chunk: 0,
+};
+
 impl Lowering<'_> {
     pub(super) fn tensor_dot(&mut self, result: Value, op: &op::Dot) -> Result<()> {
         self.check_precision(op.precision)?;
@@ -63,12 +69,14 @@ impl Lowering<'_> {
                 self.error("the result of `dot_slots` is not where groups of warps have it")
             );
         };
-        let sides = [(op.a, op.a_slot, 0), (op.b, op.b_slot, 1)];
-        let [(a, a_offset, a_side), (b, b_offset, b_side)] =
-            sides.map(|side| self.side(&found.layout, side));
-        let (Some(a_side), Some(b_side)) = (a_side, b_side) else {
-            return Err(self.error("an operand of `dot_slots` does not lie in chunks"));
+        let (a, a_offset, a_side) = match op.a_slot {
+            Some(slot) => {
+                let (base, first, side) = self.side(&found.layout, (op.a, slot, 0))?;
+                (base, Some(first), side)
+            }
+            None => (self.all_of(op.a), None, HELD),
         };
+        let (b, b_offset, b_side) = self.side(&found.layout, (op.b, op.b_slot, 1))?;
         let accumulator = self.all_of(op.accumulator);
         let transposed = [a_side, b_side].map(|side| u32::from(side.transposed));
         let sums = self.builder.value(Op::GroupMma(op::GroupMma {
@@ -93,12 +101,15 @@ impl Lowering<'_> {
         &mut self,
         result: &LinearLayout,
         (buffer, slot, axis): (Value, Value, usize),
-    ) -> (Value, Value, Option<Side>) {
+    ) -> Result<(Value, Value, Side)> {
         let (layout, base) = (self.layout(buffer), self.scalar(buffer));
-        let side = inner_axis(&layout).map(|inner| Side {
+        let Some(inner) = inner_axis(&layout) else {
+            return Err(self.error("an operand of `dot_slots` does not lie in chunks"));
+        };
+        let side = Side {
             transposed: inner == axis,
             chunk: 64 << layout.dim_bits()[1 - inner],
-        });
+        };
         // Parts are so large that no pieces of 16 bytes are mixed between them.
         let span = Span::of(layout.register_columns());
         let place = |column: &u64| {
@@ -115,7 +126,7 @@ impl Lowering<'_> {
         let slot = self.scalar(slot);
         let elements = self.builder.int32(layout.registers() as i32);
         let start = self.builder.binary(BinaryOp::Mul, slot, elements);
-        (base, self.builder.add(start, first), side)
+        Ok((base, self.builder.add(start, first), side))
     }
 
     fn check_precision(&self, precision: Precision) -> Result<()> {

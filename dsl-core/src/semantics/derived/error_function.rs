@@ -14,6 +14,7 @@ pub(super) const ERF: Meaning = Meaning {
     define: erf,
     shorter: &[],
     approximate: None,
+    native: None,
     reference: oracle::erf,
     double: Some(Double {
         reference: wide::erf,

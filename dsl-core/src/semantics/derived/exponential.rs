@@ -17,6 +17,7 @@ pub(super) const EXP: Meaning = Meaning {
     define: exp,
     shorter: &[(Domain::NOT_POSITIVE, exp_not_positive)],
     approximate: Some(exp_approximate),
+    native: None,
     reference: f64::exp,
     double: Some(Double {
         reference: wide::exp,
@@ -39,6 +40,7 @@ pub(super) const EXP2: Meaning = Meaning {
     define: exp2,
     shorter: &[(Domain::NOT_POSITIVE, exp2_not_positive)],
     approximate: Some(|formula, x| formula.approximate(Approximate::Exp2, x)),
+    native: None,
     reference: f64::exp2,
     double: Some(Double {
         reference: wide::exp2,
@@ -61,6 +63,7 @@ pub(super) const SIGMOID: Meaning = Meaning {
     define: sigmoid,
     shorter: &[],
     approximate: Some(sigmoid_approximate),
+    native: None,
     reference: |x| {
         let t = (-x.abs()).exp();
         if x < 0.0 {
@@ -90,6 +93,7 @@ pub(super) const TANH: Meaning = Meaning {
     define: tanh,
     shorter: &[],
     approximate: None,
+    native: None,
     reference: f64::tanh,
     double: Some(Double {
         reference: wide::tanh,

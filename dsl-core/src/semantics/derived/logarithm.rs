@@ -20,6 +20,7 @@ pub(super) const LOG: Meaning = Meaning {
     define: log,
     shorter: &[],
     approximate: Some(log_approximate),
+    native: None,
     reference: f64::ln,
     double: Some(Double {
         reference: wide::log,
@@ -43,6 +44,7 @@ pub(super) const LOG1P: Meaning = Meaning {
     define: log1p,
     shorter: &[(Domain::FRACTION, log1p_fraction)],
     approximate: None,
+    native: None,
     reference: f64::ln_1p,
     double: Some(Double {
         reference: |x| {
@@ -71,6 +73,7 @@ pub(super) const LOG2: Meaning = Meaning {
     define: log2,
     shorter: &[],
     approximate: Some(|formula, x| formula.approximate(Approximate::Log2, x)),
+    native: None,
     reference: f64::log2,
     double: Some(Double {
         reference: wide::log2,

@@ -3,7 +3,7 @@
 use super::formula::Formula;
 use super::{
     Domain, error_function, exponential, gamma, hyperbolic, inverse, logarithm, power_of_ten, root,
-    rounding, trigonometric,
+    rounding, trigonometric, weight,
 };
 use crate::ir::functions::for_each_function_family;
 use crate::ir::{Approximate, DType, Function, Value};
@@ -21,6 +21,8 @@ pub(in crate::semantics) struct Meaning {
     pub(super) shorter: &'static [(Domain, Define)],
     /// The function of an `f32` by a device's approximate ones, good to about 1e-6 of the value.
     pub(super) approximate: Option<Define>,
+    /// The function in the same bits by a device's approximate ones.
+    pub(super) native: Option<Define>,
     /// The true value within a few units in the last place of an `f64`.
     pub(in crate::semantics) reference: fn(f64) -> f64,
     /// What the definition for `f64` is judged by; `None` where there is none.
@@ -56,6 +58,7 @@ impl Meaning {
             define,
             shorter: &[],
             approximate: None,
+            native: None,
             reference,
             double: None,
             max_ulp,

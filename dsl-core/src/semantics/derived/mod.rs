@@ -24,6 +24,7 @@ pub mod remainders;
 mod root;
 mod rounding;
 mod trigonometric;
+mod weight;
 
 pub use evaluate::Definition;
 pub use meaning::{Accuracy, accuracy, domains, special_values, values};
@@ -92,6 +93,12 @@ pub fn define_approximate(builder: &mut Builder, op: Function, x: Value) -> Opti
         return None;
     }
     computed(builder, x, define)
+}
+
+/// Appends `op` at `x` in its own bits by the device's approximate functions, and returns the result; `None` where
+/// they do not give them.
+pub fn define_native(builder: &mut Builder, op: Function, x: Value) -> Option<Value> {
+    computed(builder, x, meaning(op).native?)
 }
 
 /// A formula at `x`, computed in the type for that; `None` if `x` is no float.

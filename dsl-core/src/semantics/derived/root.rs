@@ -13,6 +13,7 @@ pub(super) const RSQRT: Meaning = Meaning {
     define: rsqrt,
     shorter: &[],
     approximate: Some(|formula, x| formula.approximate(Approximate::Rsqrt, x)),
+    native: None,
     reference: |x| 1.0 / x.sqrt(),
     double: Some(Double {
         reference: wide::rsqrt,
@@ -34,6 +35,7 @@ pub(super) const RECIPROCAL: Meaning = Meaning {
     define: reciprocal,
     shorter: &[],
     approximate: Some(|formula, x| formula.approximate(Approximate::Reciprocal, x)),
+    native: None,
     reference: |x| 1.0 / x,
     double: Some(Double {
         reference: wide::reciprocal,

@@ -169,7 +169,7 @@ fn slot(op: &mut Op) -> Option<&mut Value> {
     if let Op::CopyLanes(op::CopyLanes { slot, .. })
     | Op::SlotLoad(op::SlotLoad { slot, .. })
     | Op::SlotStore(op::SlotStore { slot, .. })
-    | Op::DotSlots(op::DotSlots { a_slot: slot, .. }) = op
+    | Op::DotSlots(op::DotSlots { b_slot: slot, .. }) = op
     {
         Some(slot)
     } else {
