@@ -188,6 +188,25 @@ def make_matmul(dtype, m, n, k):
 make_tensor_matmul = make_matmul
 
 
+def make_tensor_attention(dtype, heads, tokens, width, causal=False):
+    shape = (1, heads, tokens, width)
+    q, k, v = (uniform(*shape, dtype=dtype) for _ in range(3))
+
+    def by(backend):
+        def run():
+            with torch.nn.attention.sdpa_kernel(backend):
+                return torch.nn.functional.scaled_dot_product_attention(
+                    q, k, v, is_causal=causal)
+        return Contestant(run)
+
+    backend = torch.nn.attention.SDPBackend
+    return {"cudnn": by(backend.CUDNN_ATTENTION), "flash": by(backend.FLASH_ATTENTION)}
+
+
+def make_causal_attention(dtype, heads, tokens, width):
+    return make_tensor_attention(dtype, heads, tokens, width, causal=True)
+
+
 def make_layer_norm(dtype, rows, columns):
     x = uniform(rows, columns, dtype=dtype)
     weight, bias = uniform(columns, dtype=dtype), uniform(columns, dtype=dtype)

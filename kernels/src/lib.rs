@@ -22,6 +22,7 @@
 
 pub mod activation;
 pub mod adamw;
+pub mod attention;
 pub mod conv2d;
 pub mod cross_entropy;
 pub mod cumsum;
@@ -54,6 +55,7 @@ pub use activation::{
     launch as activation, launch_swiglu as swiglu, launch_swiglu_backward as swiglu_backward,
 };
 pub use adamw::launch as adamw;
+pub use attention::launch as attention;
 pub use conv2d::launch as conv2d;
 pub use cross_entropy::launch as cross_entropy;
 pub use cumsum::launch as cumsum;

@@ -8,8 +8,8 @@ use exactile_core::facts::{Facts, Known};
 use exactile_core::pipeline;
 use exactile_core::verify::BlockFunc;
 use exactile_kernels::{
-    cumsum, gather, histogram, layer_norm, matmul, mean, softmax, sort, sum, tensor_matmul, topk,
-    vector_add,
+    attention, cumsum, gather, histogram, layer_norm, matmul, mean, softmax, sort, sum,
+    tensor_matmul, topk, vector_add,
 };
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
@@ -248,7 +248,23 @@ fn products() -> Vec<Configuration> {
     by_lanes.name = "tensor_matmul_by_lanes".to_string();
     by_lanes.func.facts.boxes = false;
     list.extend([checked, by_lanes]);
+    list.extend([(128, 64, 4), (64, 128, 8)].map(of_attention));
     list
+}
+
+/// Attention over elements of a width, in tiles of so many queries and keys.
+fn of_attention((width, tile, warps): (usize, usize, u32)) -> Configuration {
+    let config = attention::attention::Config {
+        m: tile,
+        n: tile,
+        ..attention::attention::Config::new(width, false, true)
+    };
+    Configuration {
+        name: format!("attention_{width}_{tile}_{warps}"),
+        func: launched(&attention::attention(config)),
+        warps,
+        bounds: Bounds::Unchecked,
+    }
 }
 
 /// What the assembler made of a configuration.
@@ -325,7 +341,8 @@ impl Made {
         if self.report.contains("serialized") {
             problems.push(format!("{name} waits for each product: {}", self.report));
         }
-        if name.starts_with("tensor_matmul") && self.count(" HGMMA") == 0 {
+        let multiplies = name.starts_with("tensor_matmul") || name.starts_with("attention");
+        if multiplies && self.count(" HGMMA") == 0 {
             problems.push(format!("{name} does not multiply by groups of warps"));
         }
         let multiplies_apart = ["vector_add", "sum_", "cumsum"];

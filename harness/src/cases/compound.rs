@@ -1,8 +1,9 @@
 //! Kernels of several steps: attention, a convolution, a network of comparisons. Compilers take long for them.
 
 use exactile::prelude::*;
-use exactile::{DType, Result};
-use exactile_kernels::Setting;
+use exactile::{DType, Result, bf16};
+use exactile_kernels::attention::Shape;
+use exactile_kernels::{self as kernels, Setting};
 
 use crate::demo::{Case, problem, random};
 
@@ -72,6 +73,37 @@ pub(super) fn flash_attention(n: usize) -> Case {
                     programs,
                     (&q, &k, &v, out, n as i32),
                 )
+            }))
+        }),
+    }
+}
+
+/// Attention by tensor cores.
+pub(super) fn tensor_attention(shape: Shape) -> Case {
+    let Shape {
+        heads,
+        tokens,
+        width,
+        causal,
+    } = shape;
+    let count = heads * tokens * width;
+    Case {
+        kernel: match causal {
+            true => "causal_attention",
+            false => "tensor_attention",
+        },
+        dtype: DType::BF16,
+        shape: vec![heads, tokens, width],
+        bytes: (4 * count * size_of::<bf16>()) as u64,
+        flops: (4 * count * tokens) as u64 / (1 + u64::from(causal)),
+        blocks: vec![128, 64],
+        elements: |block| block * 128,
+        setup: Box::new(move |device| {
+            let input = |seed| Buffer::from_slice(device, &random::<bf16>(seed, count));
+            let (q, k, v) = (input(1)?, input(2)?, input(3)?);
+            let out = Buffer::<bf16>::zeros(device, count)?;
+            Ok(problem(out, move |out, setting: &Setting| {
+                kernels::attention([&q, &k, &v], out, None, shape, setting)
             }))
         }),
     }

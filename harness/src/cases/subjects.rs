@@ -2,8 +2,9 @@
 
 use exactile::bf16;
 use exactile_kernels as kernels;
+use exactile_kernels::attention::Shape;
 
-use super::{elementwise, orders, rows, sums};
+use super::{compound, elementwise, orders, rows, sums};
 use crate::bench::Subject;
 
 /// Inputs for a GPU, for a CPU, or for a test of the harness.
@@ -43,6 +44,30 @@ fn products(size: Size, list: &mut Vec<Subject>) {
             case: elementwise::tensor_matmul::<bf16>(extent, extent, extent),
             formula,
             candidates: kernels::tensor_matmul::space(),
+        });
+    }
+    let heads: &[([usize; 3], bool)] = match size {
+        Size::Gpu => &[
+            ([128, 4096, 128], false),
+            ([128, 4096, 128], true),
+            ([128, 4096, 64], false),
+            ([128, 4096, 64], true),
+            ([32, 16384, 128], false),
+        ],
+        Size::Cpu => &[],
+        Size::Quick => &[([2, 200, 64], true)],
+    };
+    for &([heads, tokens, width], causal) in heads {
+        let shape = Shape {
+            heads,
+            tokens,
+            width,
+            causal,
+        };
+        list.push(Subject {
+            case: compound::tensor_attention(shape),
+            formula: "queries, keys, values and the output, once each",
+            candidates: kernels::attention::space(),
         });
     }
     for &extent in extents.iter().filter(|&&extent| extent <= 4096) {

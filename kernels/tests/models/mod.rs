@@ -1,5 +1,6 @@
 //! Kernels of language models and their training against plain Rust, and three tile sizes against each other.
 
+mod attention;
 mod paged;
 
 use exactile::{Buffer, Device, F8E4M3, Result, assert_bits_equal};
