@@ -8,8 +8,9 @@ use crate::setting::{Setting, check_shape, extent};
 /// `M` queries of a head a program, `N` keys at a time, in base 2: `scale` is that of the logits times the logarithm of e.
 ///
 /// A logit times `scale` is rounded to a multiple of 2^-13, and a weight is the nearest `bf16` of two to that power. Rows
-/// are kept in range by powers of two, which change no rounding, so that the bits do not follow `N`.
-#[kernel(M = 128, N = 128)]
+/// are kept in range by powers of two, which change no rounding, so that the bits do not follow `N`: docs/numerics.md says
+/// where. The check of tile orders cannot know it, which `order` tells.
+#[kernel(M = 128, N = 128, order = "tile")]
 pub fn attention<
     const D: usize,
     const M: usize,
@@ -85,11 +86,12 @@ fn logarithm(sum: Tile<f32>, power: Tile<f32>) -> Tile<f32> {
     let exponent = (bits >> 23).to::<i32>() - 127;
     let fraction = ((bits & 0x7f_ffff) | 0x3f80_0000).bitcast::<f32>();
     let logarithm = log2(fraction) + (exponent.to::<f32>() + power);
-    select(
+    let finite = select(
         sum > 0.0,
         logarithm * std::f64::consts::LN_2,
         f64::NEG_INFINITY,
-    )
+    );
+    select((sum >= 0.0) & (sum < f64::INFINITY), finite, sum)
 }
 
 /// Below the logits of every row that attention is defined for.
@@ -110,7 +112,7 @@ pub struct Shape {
 
 /// The attention of `q` over `k` and `v`, all `[heads, tokens, width]`, with the usual scale, the inverse root of the width.
 /// `log_sums`, `[heads, tokens]`, gets the natural logarithms of the sums of exponentials. A setting's `block` is the queries
-/// of a program, its `width` the keys that are taken at a time.
+/// of a program, its `width` the keys that are taken at a time. Rows whose logits are all below -2^21, in base 2, are zero.
 ///
 /// # Errors
 /// What a launch refuses.
@@ -132,6 +134,9 @@ pub fn launch(
     }
     if let Some(log_sums) = &log_sums {
         check_shape(log_sums.len(), &[heads, tokens])?;
+    }
+    if heads * tokens == 0 {
+        return Ok(());
     }
     let (m, n) = (setting.block_or(128), setting.width_or(128));
     let whole = tokens.is_multiple_of(n);

@@ -172,7 +172,7 @@ impl Pipeliner {
         let (mut insts, ()) = self.apart(|this| this.meet(&own));
         let (ahead, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit));
         let func = self.builder.func_mut();
-        read_back(func, &self.rings, &self.buffers, slot);
+        read_back(func, &self.rings, &self.buffers, (self.body, slot));
         insts.extend(&ahead);
         insts.extend(std::mem::take(&mut func.region_mut(self.body).insts));
         let last = insts.last().copied();
@@ -236,7 +236,7 @@ impl Pipeliner {
             return false;
         }
         let mut func = self.func().clone();
-        read_back(&mut func, &self.rings, &self.buffers, slot);
+        read_back(&mut func, &self.rings, &self.buffers, (self.body, slot));
         Overlap::find(&func, self.body, slot).is_some()
     }
 

@@ -12,8 +12,9 @@ pub(super) fn read_back(
     func: &mut Func,
     rings: &BTreeMap<Inst, Ring>,
     buffers: &BTreeMap<Inst, Value>,
-    slot: Value,
+    (body, slot): (Region, Value),
 ) {
+    let written = stored_in(func, body);
     let mut gone = BTreeSet::new();
     let begun = func.definitions();
     for (&load, &buffer) in buffers {
@@ -43,7 +44,7 @@ pub(super) fn read_back(
     for region in func.all_regions() {
         let mut insts = std::mem::take(&mut func.region_mut(region).insts);
         insts.retain(|inst| !gone.contains(inst));
-        func.region_mut(region).insts = settled(func, insts, slot);
+        func.region_mut(region).insts = settled(func, insts, (&written, slot));
     }
     merge_branches(func);
 }
@@ -132,16 +133,20 @@ fn feed(func: &mut Func, fed: &Fed, ring: Value, slot: Value) {
     }
 }
 
+/// The buffers that lanes store tiles to in a loop.
+fn stored_in(func: &Func, body: Region) -> BTreeSet<Value> {
+    let mut stored = BTreeSet::new();
+    func.walk(body, &mut |inst| {
+        if let Op::SlotStore(op::SlotStore { buffer, .. }) = *func.op(inst) {
+            stored.insert(buffer);
+        }
+    });
+    stored
+}
+
 /// The instructions without a fence and a barrier before a product of whose operands each has run ahead, or is not
-/// written here: the head of the iteration has them.
-fn settled(func: &Func, insts: Vec<Inst>, slot: Value) -> Vec<Inst> {
-    let written = |&inst: &Inst| {
-        let Op::SlotStore(op::SlotStore { buffer, .. }) = *func.op(inst) else {
-            return None;
-        };
-        Some(buffer)
-    };
-    let written: BTreeSet<Value> = insts.iter().filter_map(written).collect();
+/// written in the loop: the head of the iteration has them.
+fn settled(func: &Func, insts: Vec<Inst>, (written, slot): (&BTreeSet<Value>, Value)) -> Vec<Inst> {
     let is_ready = |buffer: Value, own: Value| own == slot || !written.contains(&buffer);
     let mut left: Vec<Inst> = Vec::new();
     for inst in insts {

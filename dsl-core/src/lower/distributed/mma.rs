@@ -21,6 +21,14 @@ impl Lowering<'_> {
         self.check_precision(op.precision)?;
         let layout = self.layout(result);
         let found = product_fragments(self.block, op, layout.warp_bits());
+        let places = [op.a, op.b, op.accumulator].map(|value| self.layout(value));
+        if places
+            .iter()
+            .zip(&found.layouts)
+            .any(|(place, asked)| **place != *asked)
+        {
+            return Err(self.error("the tiles of `dot` are not in fragments"));
+        }
         let [a, b, accumulator] = [op.a, op.b, op.accumulator].map(|value| self.get(value));
         let sums = self.chains(&found, op, [&a, &b, &accumulator])?;
         let places: Vec<u32> = (0..layout.registers()).collect();

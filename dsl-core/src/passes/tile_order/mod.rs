@@ -21,7 +21,7 @@ use super::indices::Indices;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::dataflow::{Facts, solve};
 use crate::ir::op::Elementwise;
-use crate::ir::{BinaryOp, DType, Func, Function, Inst, Op, UnaryOp, Value, op};
+use crate::ir::{BinaryOp, DType, Func, Inst, Op, UnaryOp, Value, op};
 
 /// Every place in a block function whose bits follow the tile size through the order of a loop's additions,
 /// each with what to write instead.
@@ -34,8 +34,7 @@ pub fn find(func: &Func) -> Diagnostics {
     let mut func = func.clone();
     expand_tiles(&mut func);
     let recurrences = Recurrences::of(&func);
-    let rescalings = rescalings(&func);
-    let rounding: BTreeMap<u32, usize> = cycles(&func, &recurrences, &rescalings);
+    let rounding: BTreeMap<u32, usize> = cycles(&func, &recurrences);
     let loops: Vec<Inst> = (func.all_insts().into_iter())
         .filter(|&inst| is_loop(&func, inst))
         .filter(|&inst| carries(&func, &recurrences, &rounding, inst))
@@ -50,12 +49,7 @@ pub fn find(func: &Func) -> Diagnostics {
     let programs: BTreeSet<Value> = programs.collect();
     let mut found = BTreeSet::new();
     for inst in loops {
-        let of = Loop::new(
-            (&func, &indices, &rescalings),
-            &recurrences,
-            &programs,
-            inst,
-        );
+        let of = Loop::new((&func, &indices), &recurrences, &programs, inst);
         let facts = solve(&func, &of);
         let breaks = Breaks {
             func: &func,
@@ -90,14 +84,10 @@ fn is_loop(func: &Func, inst: Inst) -> bool {
 }
 
 /// The cycles with ops that round, and how many of these each has.
-fn cycles(
-    func: &Func,
-    recurrences: &Recurrences,
-    rescalings: &BTreeSet<Inst>,
-) -> BTreeMap<u32, usize> {
+fn cycles(func: &Func, recurrences: &Recurrences) -> BTreeMap<u32, usize> {
     let mut cycles = BTreeMap::new();
     for inst in func.all_insts() {
-        if !rounds(func, rescalings, inst) {
+        if !rounds(func, inst) {
             continue;
         }
         let result = func.inst(inst).results[0];
@@ -126,7 +116,7 @@ fn carries(
 }
 
 /// Whether an instruction computes floats that it rounds.
-fn rounds(func: &Func, rescalings: &BTreeSet<Inst>, inst: Inst) -> bool {
+fn rounds(func: &Func, inst: Inst) -> bool {
     let data = func.inst(inst);
     let [result] = data.results[..] else {
         return false;
@@ -134,9 +124,6 @@ fn rounds(func: &Func, rescalings: &BTreeSet<Inst>, inst: Inst) -> bool {
     let Some(dtype) = func.ty(result).dtype().filter(|dtype| dtype.is_float()) else {
         return false;
     };
-    if rescalings.contains(&inst) {
-        return false;
-    }
     if matches!(data.op, Op::Function(_) | Op::Dot(_)) {
         return true;
     }
@@ -155,51 +142,6 @@ fn rounds(func: &Func, rescalings: &BTreeSet<Inst>, inst: Inst) -> bool {
             false
         }
     }
-}
-
-/// The products by two to the power of what a carried number loses in an iteration. Together they are a product by the
-/// power of what it loses in all, which is exact while numbers stay normal, so that all that follows rounds alike.
-fn rescalings(func: &Func) -> BTreeSet<Inst> {
-    let definitions = func.definitions();
-    let mut steps = BTreeSet::new();
-    for inst in func
-        .all_insts()
-        .into_iter()
-        .filter(|&inst| is_loop(func, inst))
-    {
-        for carried in func.carried(inst) {
-            for &before in &carried.parameters {
-                steps.extend(carried.yielded.iter().map(|&after| (before, after)));
-            }
-        }
-    }
-    let is_lost = |x: Value| {
-        let Some(Op::Binary(op::Binary { op, lhs, rhs })) =
-            definitions[x].map(|inst| func.op(inst))
-        else {
-            return false;
-        };
-        *op == BinaryOp::Sub && steps.contains(&(*lhs, *rhs))
-    };
-    let is_power = |mut value: Value| {
-        while let Some(inst) = definitions[value] {
-            if let Op::Function(op::Function { op, x }) = *func.op(inst) {
-                return op == Function::PowerOfTwo && is_lost(x);
-            }
-            let Some(x) = func.op(inst).rearranged() else {
-                return false;
-            };
-            value = x;
-        }
-        false
-    };
-    let is_rescaling = |&inst: &Inst| {
-        let Op::Binary(op::Binary { op, lhs, rhs }) = *func.op(inst) else {
-            return false;
-        };
-        op == BinaryOp::Mul && [lhs, rhs].into_iter().any(is_power)
-    };
-    func.all_insts().into_iter().filter(is_rescaling).collect()
 }
 
 /// Whether an op on floats gives one of its operands.
@@ -236,7 +178,7 @@ impl Breaks<'_> {
         let &[result] = &data.results[..] else {
             return None;
         };
-        if !self.of.is_inside(result) || !self.of.rounds(inst) || !self.of.closes(result) {
+        if !self.of.is_inside(result) || !rounds(self.func, inst) || !self.of.closes(result) {
             return None;
         }
         let name = data.op.mnemonic();

@@ -63,8 +63,6 @@ impl Walk {
 pub(super) struct Loop<'a> {
     func: &'a Func,
     indices: &'a Indices,
-    /// Products by powers of two.
-    rescalings: &'a BTreeSet<Inst>,
     recurrences: &'a Recurrences,
     /// Extents of the grid, which deal tiles to programs.
     programs: &'a BTreeSet<Value>,
@@ -77,13 +75,8 @@ pub(super) struct Loop<'a> {
 }
 
 impl<'a> Loop<'a> {
-    /// Whether an instruction computes floats that it rounds.
-    pub(super) fn rounds(&self, inst: Inst) -> bool {
-        rounds(self.func, self.rescalings, inst)
-    }
-
     pub(super) fn new(
-        (func, indices, rescalings): (&'a Func, &'a Indices, &'a BTreeSet<Inst>),
+        (func, indices): (&'a Func, &'a Indices),
         recurrences: &'a Recurrences,
         programs: &'a BTreeSet<Value>,
         inst: Inst,
@@ -91,7 +84,6 @@ impl<'a> Loop<'a> {
         let mut of = Self {
             func,
             indices,
-            rescalings,
             recurrences,
             programs,
             inside: EntityMap::filled(func.value_count(), false),
@@ -311,7 +303,7 @@ impl Loop<'_> {
     /// The axes along which each position of a result holds what iterations have added up there.
     fn added(&self, facts: &Facts<Walk>, inst: Inst, result: Value) -> u8 {
         let known = self.axes(inst, result, &|value| facts[value].added);
-        if !self.inside[result] || !self.rounds(inst) || !self.closes(result) {
+        if !self.inside[result] || !rounds(self.func, inst) || !self.closes(result) {
             return known;
         }
         let operands = self.func.op(inst).operands();
