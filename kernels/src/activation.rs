@@ -21,17 +21,20 @@ pub enum Activation {
     GeluTanh,
     /// `log(1 + e^x)`.
     Softplus,
+    /// `x`, or 0 where it is negative.
+    Relu,
 }
 
 impl Activation {
     /// Every activation.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Sigmoid,
         Self::Silu,
         Self::Tanh,
         Self::Gelu,
         Self::GeluTanh,
         Self::Softplus,
+        Self::Relu,
     ];
 
     /// The name of its kernel.
@@ -43,6 +46,7 @@ impl Activation {
             Self::Gelu => "gelu",
             Self::GeluTanh => "gelu_tanh",
             Self::Softplus => "softplus",
+            Self::Relu => "relu",
         }
     }
 }
@@ -61,7 +65,7 @@ pub fn activation<T: Float, const FUNCTION: usize, const BLOCK: usize>(
 }
 
 #[device]
-fn activated(x: Tile<f32>, activation: Activation) -> Tile<f32> {
+pub(crate) fn activated(x: Tile<f32>, activation: Activation) -> Tile<f32> {
     match activation {
         Activation::Sigmoid => sigmoid(x),
         Activation::Silu => silu(x),
@@ -72,6 +76,7 @@ fn activated(x: Tile<f32>, activation: Activation) -> Tile<f32> {
             x * 0.5 * (1.0 + tanh(cubic * 0.797_884_560_802_865_4))
         }
         Activation::Softplus => maximum(x, 0.0) + log1p(exp(-abs(x))),
+        Activation::Relu => relu(x),
     }
 }
 
@@ -188,6 +193,7 @@ pub fn reference(activation: Activation, x: &[f32]) -> Vec<f32> {
             x * 0.5 * (1.0 + (cubic * (2.0 / std::f64::consts::PI).sqrt()).tanh())
         }
         Activation::Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
+        Activation::Relu => x.max(0.0),
     };
     x.iter().map(|&x| value(f64::from(x)) as f32).collect()
 }

@@ -3,6 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
+use crate::log_softmax::log_sum;
 use crate::setting::{Setting, check_shape, extent};
 use crate::space;
 
@@ -18,26 +19,11 @@ pub fn cross_entropy<T: Float, const BLOCK: usize>(
     let row = x + program_id(0) * columns;
     let class = load(classes + program_id(0));
     device_assert(class < columns, "a class has a column");
-    let mut most = max_accumulator::<f32>([]);
-    for start in range(0, columns).step(BLOCK).stages(2) {
-        let at = start + arange(0, BLOCK);
-        most.add_masked(
-            load(row + at).mask(at < columns).to::<f32>(),
-            at < columns,
-            0,
-        );
-    }
-    let most = most.finish();
-    let mut sum = sum_accumulator::<f32>([]);
-    for start in range(0, columns).step(BLOCK).stages(2) {
-        let at = start + arange(0, BLOCK);
-        let scores = load(row + at).mask(at < columns).to::<f32>();
-        sum.add_masked(exp(scores - most), at < columns, 0);
-    }
+    let (most, size) = log_sum(row, columns, BLOCK);
     let chosen = load(row + class)
         .mask((class >= 0) & (class < columns))
         .to::<f32>();
-    let loss = log(sum.finish()) + most - chosen;
+    let loss = size + most - chosen;
     store(losses + program_id(0), select(class < 0, 0.0, loss));
 }
 

@@ -1,8 +1,9 @@
 //! The product of two row-major matrices of 16-bit floats by tensor cores, tile by tile.
 
 use exactile::prelude::*;
-use exactile::{Number, Result, Schedule};
+use exactile::{Number, Result};
 
+use crate::product;
 use crate::setting::{Setting, check_shape, extent};
 
 /// A tile of `[BM, BN]` a program, `BK` products at a time. Sums are those of `Precision::Hopper`, in `f32`,
@@ -65,25 +66,5 @@ pub fn launch<T: Float + Number>(
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    let setting = |(block, width, warps, stages): (usize, usize, u32, u32)| Setting {
-        block,
-        width,
-        schedule: Schedule {
-            stages: Some(stages),
-            ..Schedule::AUTO.warps(warps)
-        },
-        ..Setting::default()
-    };
-    let tiles = [
-        (128, 256, 8, 4),
-        (128, 256, 8, 3),
-        (128, 128, 4, 3),
-        (128, 128, 4, 4),
-        (128, 128, 8, 3),
-        (256, 128, 8, 4),
-        (64, 256, 4, 4),
-        (64, 128, 4, 4),
-        (64, 128, 4, 8),
-    ];
-    tiles.map(setting).to_vec()
+    product::space()
 }

@@ -2,6 +2,8 @@
 
 mod attention;
 mod paged;
+mod products;
+mod scores;
 
 use exactile::{Buffer, Device, F8E4M3, Result, assert_bits_equal};
 use exactile_kernels::group_norm::Affine;
@@ -10,7 +12,7 @@ use exactile_kernels::routing::{self, Routes};
 use exactile_kernels::segment_sum::{self, Segments};
 use exactile_kernels::selective_scan::{self, Inputs};
 use exactile_kernels::{
-    Setting, add_rms_norm, batch_moments, conv2d, cross_entropy, dequantise, dropout, embedding,
+    Setting, add_rms_norm, batch_moments, conv2d, dequantise, dropout, embedding,
     embedding_backward, group_norm, quantise, rms_norm, rope, rope_by_table, swiglu_backward,
 };
 
@@ -194,23 +196,6 @@ fn the_gate_has_gradients() {
         );
         assert_close(&[got[at], golden[at]], &want);
     }
-}
-
-#[test]
-fn classes_have_losses() {
-    let [rows, columns] = [4, 5003];
-    let x: Vec<f32> = numbers(rows * columns).iter().map(|x| x * 9.0).collect();
-    let classes = [5002, 0, -1, 1234];
-    let (scores, chosen) = (buffer(&x), integers(&classes));
-    let got = run(&sizes([256, 1024, 8192]), rows, |out, setting| {
-        cross_entropy(&scores, &chosen, out, [rows, columns], setting)
-    });
-    let want: Vec<f32> = x
-        .chunks(columns)
-        .zip(classes)
-        .map(|(row, class)| cross_entropy::reference(row, class))
-        .collect();
-    assert_close(&got, &want);
 }
 
 #[test]
@@ -471,7 +456,7 @@ fn states_follow_time() {
 #[test]
 fn spaces_hold_settings() {
     let spaces = [
-        cross_entropy::space(),
+        exactile_kernels::cross_entropy::space(),
         dropout::space(),
         embedding::space(),
         group_norm::space(),
@@ -479,6 +464,12 @@ fn spaces_hold_settings() {
         conv2d::space(),
         segment_sum::space(),
         rms_norm::space([3, 100]),
+        exactile_kernels::linear::space(),
+        exactile_kernels::addmm::space(),
+        exactile_kernels::bmm::space(),
+        exactile_kernels::grouped_matmul::space(),
+        exactile_kernels::scaled_matmul::space(),
+        exactile_kernels::log_softmax::space(),
         quantise::space(64),
         routing::space(12),
         exactile_kernels::paged::space(16),

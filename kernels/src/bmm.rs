@@ -1,0 +1,76 @@
+//! The products of two batches of matrices.
+
+use exactile::prelude::*;
+use exactile::{Number, Result};
+
+use crate::product::{self, corner, one_of, sums};
+use crate::setting::{Setting, check_shape};
+
+/// A tile `[BM, BN]` of one product a program, `BK` products at a time: all of them where it says `WHOLE`.
+#[kernel(BM = 128, BN = 256, BK = 64)]
+pub fn bmm<T: Float, const WHOLE: bool, const BM: usize, const BN: usize, const BK: usize>(
+    a: Tensor<T, 2>,
+    b: Tensor<T, 2>,
+    out: TensorMut<T, 2>,
+    rows: i64,
+) {
+    let ([row, column], matrix) = (corner([BM, BN]), program_id(2));
+    let place = [matrix * rows + row, column];
+    let b = one_of(b, matrix, a.extent(1), WHOLE);
+    let sum = sums::<T, f32>(a, b, place, [BM, BN, BK]);
+    let inside = (row + arange(0, BM) < rows).expand(1);
+    let out = out.tile([BM, BN]).at_offset(place);
+    out.store(sum.to::<T>()).mask(inside);
+}
+
+/// The products of `[batch, m, k]` and `[batch, k, n]`, rounded to `T`. A setting's `block` and `width` are the rows and the
+/// columns of a tile.
+///
+/// # Errors
+/// What a launch refuses; of `f16` and `bf16` GPUs without Hopper's tensor cores.
+pub fn launch<T: Float + Number>(
+    [a, b]: [&Buffer<T>; 2],
+    out: &mut Buffer<T>,
+    [batch, m, n, k]: [usize; 4],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(a.len(), &[batch, m, k])?;
+    check_shape(b.len(), &[batch, k, n])?;
+    check_shape(out.len(), &[batch, m, n])?;
+    let config = bmm::Config {
+        bm: setting.block_or(128),
+        bn: setting.width_or(256),
+        ..bmm::Config::new(false)
+    };
+    let config = bmm::Config {
+        whole: k.is_multiple_of(config.bk),
+        ..config
+    }
+    .scheduled(setting.schedule);
+    let device = out.device().clone();
+    let (columns, rows) = product::grid([m, n], [config.bm, config.bn]);
+    let arguments = (
+        a.view([batch * m, k])?,
+        b.view([batch * k, n])?,
+        out.view_mut([batch * m, n])?,
+        m as i64,
+    );
+    bmm::<T>(config).determinism(setting.determinism).launch(
+        &device,
+        (columns, rows, batch),
+        arguments,
+    )
+}
+
+/// What it computes, rounded once.
+pub fn reference([a, b]: [&[f32]; 2], [m, n, k]: [usize; 3]) -> Vec<f32> {
+    let matrices = a.chunks(m * k).zip(b.chunks(k * n));
+    matrices
+        .flat_map(|(a, b)| crate::matmul::reference(a, b, [m, n, k]))
+        .collect()
+}
+
+/// The settings worth trying.
+pub fn space() -> Vec<Setting> {
+    product::space()
+}

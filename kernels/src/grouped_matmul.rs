@@ -1,0 +1,102 @@
+//! Rows in groups, each times the matrix of its group: the experts of a mixture.
+
+use exactile::prelude::*;
+use exactile::{Number, Result};
+
+use crate::product::{one_of, sums};
+use crate::setting::{Setting, check_shape, ensure};
+
+/// A tile `[BM, BN]` of one group a program, `BK` products at a time; `GROUPS` is a power of two that holds all groups. `WHOLE`: `BK` divides the
+/// products.
+#[kernel(BM = 128, BN = 256, BK = 64)]
+pub fn grouped_matmul<
+    T: Float,
+    const GROUPS: usize,
+    const WHOLE: bool,
+    const BM: usize,
+    const BN: usize,
+    const BK: usize,
+>(
+    x: Tensor<T, 2>,
+    weights: Tensor<T, 2>,
+    starts: Tensor<i32, 1>,
+    out: TensorMut<T, 2>,
+) {
+    let group = arange(0, GROUPS);
+    let [start, end] = [0, 1].map(|next| starts.tile([GROUPS]).at_offset([next]).load());
+    let [start, end] = [start, end].map(|place| place.to::<i64>());
+    let tiles = select(
+        group + 1 < starts.extent(0),
+        (end - start + (BM - 1)) / BM,
+        0,
+    );
+    let tile = program_id(1) - (tiles.cumsum(0) - tiles);
+    let own = (tile >= 0) & (tile < tiles);
+    let of_own = |number: Tile<i64>| select(own, number, 0).sum(0);
+    let (row, end) = (of_own(start + tile * BM).scalar(), of_own(end));
+    let corner = [row, program_id(0) * BN];
+    let weight = one_of(weights, of_own(group).scalar(), x.extent(1), WHOLE);
+    let sum = sums::<T, f32>(x, weight, corner, [BM, BN, BK]);
+    let inside = (row + arange(0, BM) < end).expand(1);
+    let out = out.tile([BM, BN]).at_offset(corner);
+    out.store(sum.to::<T>()).mask(inside);
+}
+
+/// Group `i` is the rows `starts[i]..starts[i + 1]` of `x` `[rows, k]`; they are multiplied by `weights[i]` of
+/// `[groups, k, n]` and rounded to `T`. Rows of no group stay as they are. A setting's `block` and `width` are the rows and the
+/// columns of a tile.
+///
+/// # Errors
+/// What a launch refuses; of `f16` and `bf16` GPUs without Hopper's tensor cores.
+pub fn launch<T: Float + Number>(
+    [x, weights]: [&Buffer<T>; 2],
+    starts: &Buffer<i32>,
+    out: &mut Buffer<T>,
+    [rows, n, k]: [usize; 3],
+    setting: &Setting,
+) -> Result<()> {
+    ensure(!starts.is_empty(), || {
+        "the groups have no starts".to_string()
+    })?;
+    let groups = starts.len() - 1;
+    check_shape(x.len(), &[rows, k])?;
+    check_shape(weights.len(), &[groups, k, n])?;
+    check_shape(out.len(), &[rows, n])?;
+    let config = grouped_matmul::Config {
+        bm: setting.block_or(128),
+        bn: setting.width_or(256),
+        ..grouped_matmul::Config::new(groups.next_power_of_two(), false)
+    };
+    let config = grouped_matmul::Config {
+        whole: k.is_multiple_of(config.bk),
+        ..config
+    }
+    .scheduled(setting.schedule);
+    let device = out.device().clone();
+    // The last tile of each group may be short.
+    let grid = (n.div_ceil(config.bn), rows / config.bm + groups.min(rows));
+    let arguments = (
+        x.view([rows, k])?,
+        weights.view([groups * k, n])?,
+        starts.view([groups + 1])?,
+        out.view_mut([rows, n])?,
+    );
+    grouped_matmul::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, grid, arguments)
+}
+
+/// What it computes, rounded once.
+pub fn reference([x, weights]: [&[f32]; 2], starts: &[i32], [n, k]: [usize; 2]) -> Vec<f32> {
+    let groups = starts.windows(2).zip(weights.chunks(k * n));
+    let products = groups.map(|(ends, weight)| {
+        let [start, end] = [ends[0], ends[1]].map(|place| place as usize);
+        crate::matmul::reference(&x[start * k..end * k], weight, [end - start, n, k])
+    });
+    products.flatten().collect()
+}
+
+/// The settings worth trying.
+pub fn space() -> Vec<Setting> {
+    crate::product::space()
+}

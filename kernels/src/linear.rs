@@ -1,0 +1,102 @@
+//! A layer of a network: rows times a weight, with a bias and an activation, in one pass.
+
+use exactile::prelude::*;
+use exactile::{Number, Result};
+
+use crate::activation::{Activation, activated};
+use crate::product::{self, corner, sums};
+use crate::setting::{Setting, check_shape};
+
+/// A tile `[BM, BN]` a program, `BK` products at a time; `FUNCTION` is the place of the activation among
+/// [`Activation::ALL`], or a number beyond them for none.
+#[kernel(BM = 128, BN = 256, BK = 64)]
+pub fn linear<
+    T: Float,
+    const FUNCTION: usize,
+    const BM: usize,
+    const BN: usize,
+    const BK: usize,
+>(
+    x: Tensor<T, 2>,
+    weight: Tensor<T, 2>,
+    bias: Option<Tensor<T, 1>>,
+    out: TensorMut<T, 2>,
+) {
+    let [row, column] = corner([BM, BN]);
+    let mut sum = sums::<T, f32>(x, (weight, scalar(0)), [row, column], [BM, BN, BK]);
+    if let Some(bias) = bias {
+        let bias = bias.tile([BN]).at_offset([column]).load();
+        sum += bias.to::<f32>().expand(0);
+    }
+    if let Some(&function) = Activation::ALL.get(FUNCTION) {
+        sum = activated(sum, function);
+    }
+    out.tile([BM, BN])
+        .at_offset([row, column])
+        .store(sum.to::<T>());
+}
+
+/// `activation(x weight^T + bias)` of `x` `[m, k]` and `weight` `[n, k]`, rounded once from `f32`. A setting's `block` and
+/// `width` are the rows and the columns of a tile. Of `f16` and `bf16` the products are those of Hopper's tensor cores, which
+/// other GPUs refuse.
+///
+/// # Errors
+/// What a launch refuses.
+pub fn launch<T: Float + Number>(
+    [x, weight]: [&Buffer<T>; 2],
+    bias: Option<&Buffer<T>>,
+    activation: Option<Activation>,
+    out: &mut Buffer<T>,
+    [m, n, k]: [usize; 3],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(x.len(), &[m, k])?;
+    check_shape(weight.len(), &[n, k])?;
+    check_shape(out.len(), &[m, n])?;
+    if let Some(bias) = bias {
+        check_shape(bias.len(), &[n])?;
+    }
+    let function = activation.map_or(Activation::ALL.len(), |function| function as usize);
+    let config = linear::Config {
+        bm: setting.block_or(128),
+        bn: setting.width_or(256),
+        ..linear::Config::new(function)
+    }
+    .scheduled(setting.schedule);
+    let device = out.device().clone();
+    let grid = product::grid([m, n], [config.bm, config.bn]);
+    let arguments = (
+        x.view([m, k])?,
+        weight.view_strided([k, n], [1, k])?,
+        bias.map(|bias| bias.view([n])).transpose()?,
+        out.view_mut([m, n])?,
+    );
+    linear::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, grid, arguments)
+}
+
+/// What it computes, in `f64` and rounded once.
+pub fn reference(
+    [x, weight]: [&[f32]; 2],
+    bias: Option<&[f32]>,
+    activation: Option<Activation>,
+    [m, n, k]: [usize; 3],
+) -> Vec<f32> {
+    let element = |(row, column): (usize, usize)| {
+        let terms = x[row * k..][..k].iter().zip(&weight[column * k..][..k]);
+        let sum: f64 = terms.map(|(&x, &w)| f64::from(x) * f64::from(w)).sum();
+        (sum + bias.map_or(0.0, |bias| f64::from(bias[column]))) as f32
+    };
+    let places = (0..m).flat_map(|row| (0..n).map(move |column| (row, column)));
+    let sums: Vec<f32> = places.map(element).collect();
+    match activation {
+        Some(activation) => crate::activation::reference(activation, &sums),
+        None => sums,
+    }
+}
+
+/// The settings worth trying.
+pub fn space() -> Vec<Setting> {
+    product::space()
+}

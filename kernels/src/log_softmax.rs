@@ -1,0 +1,80 @@
+//! The logarithm of the softmax of each row, by chunks, for any number of columns.
+
+use exactile::prelude::*;
+use exactile::{Number, Result};
+
+use crate::setting::{Setting, check_shape, extent};
+use crate::space;
+
+/// A row a program, `BLOCK` columns at a time.
+#[kernel(BLOCK = 1024)]
+pub fn log_softmax<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, columns: i32) {
+    let row = program_id(0) * columns;
+    let (most, size) = log_sum(x + row, columns, BLOCK);
+    for start in range(0, columns).step(BLOCK).stages(2) {
+        let at = start + arange(0, BLOCK);
+        let numbers = load(x + row + at).mask(at < columns).to::<f32>();
+        store(out + row + at, (numbers - most - size).to::<T>()).mask(at < columns);
+    }
+}
+
+/// The greatest number of a row, and the logarithm of the sum of the exponentials of all numbers less the greatest.
+#[device]
+pub(crate) fn log_sum<T: Float>(
+    row: Ptr<T>,
+    columns: Scalar<i32>,
+    block: usize,
+) -> (Scalar<f32>, Scalar<f32>) {
+    let mut most = max_accumulator::<f32>([]);
+    for start in range(0, columns).step(block).stages(2) {
+        let at = start + arange(0, block);
+        let numbers = load(row + at).mask(at < columns).to::<f32>();
+        most.add_masked(numbers, at < columns, 0);
+    }
+    let most = most.finish().scalar();
+    let mut sum = sum_accumulator::<f32>([]);
+    for start in range(0, columns).step(block).stages(2) {
+        let at = start + arange(0, block);
+        let numbers = load(row + at).mask(at < columns).to::<f32>();
+        sum.add_masked(exp(numbers - most), at < columns, 0);
+    }
+    (most, log(sum.finish().scalar()))
+}
+
+/// `x - log(sum(exp(x)))` of each row of `[rows, columns]`, in `f32` and rounded once. A setting's `block` is the columns of a
+/// chunk.
+///
+/// # Errors
+/// What a launch refuses.
+pub fn launch<T: Float + Number>(
+    x: &Buffer<T>,
+    out: &mut Buffer<T>,
+    [rows, columns]: [usize; 2],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(x.len(), &[rows, columns])?;
+    check_shape(out.len(), &[rows, columns])?;
+    let config = log_softmax::Config {
+        block: setting.block_or(1024),
+        ..log_softmax::Config::new()
+    }
+    .scheduled(setting.schedule);
+    let device = out.device().clone();
+    log_softmax::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, rows, (x, out, extent(columns)?))
+}
+
+/// What it computes for one row, rounded once.
+pub fn reference(row: &[f32]) -> Vec<f32> {
+    let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sizes = row.iter().map(|&x| (f64::from(x) - f64::from(most)).exp());
+    let size = sizes.sum::<f64>().ln() + f64::from(most);
+    row.iter().map(|&x| (f64::from(x) - size) as f32).collect()
+}
+
+/// The settings worth trying.
+pub fn space() -> Vec<Setting> {
+    let blocks = [512, 1024, 2048, 4096];
+    space::space(&blocks, &[0], &[None], |block, _| block)
+}

@@ -1,0 +1,180 @@
+//! Products of matrices of 8-bit numbers with scales.
+
+use exactile::prelude::*;
+use exactile::{Number, Result, f16};
+
+use crate::product::{self, corner, sums};
+use crate::setting::{Setting, check_shape};
+
+/// Of bytes, with a scale for each row of `a` and each column of `b`: a tile `[BM, BN]` a program, `BK` products at a time.
+#[kernel(BM = 128, BN = 128, BK = 64)]
+pub fn scaled_matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
+    a: Tensor<i8, 2>,
+    b: Tensor<i8, 2>,
+    row_scales: Tensor<f32, 1>,
+    column_scales: Tensor<f32, 1>,
+    out: TensorMut<T, 2>,
+) {
+    let [row, column] = corner([BM, BN]);
+    let sum = sums::<i8, i32>(a, (b, scalar(0)), [row, column], [BM, BN, BK]);
+    let rows = row_scales.tile([BM]).at_offset([row]).load().expand(1);
+    let columns = column_scales.tile([BN]).at_offset([column]).load();
+    let product = sum.to::<f32>() * rows * columns.expand(0);
+    out.tile([BM, BN])
+        .at_offset([row, column])
+        .store(product.to::<T>());
+}
+
+/// The terms that share a scale in [`block_scaled_matmul()`].
+pub const BLOCK: usize = 128;
+
+/// Of 8-bit floats, with a scale for each 128 numbers of a row of `a` and for each 128 by 128 numbers of `b`: a tile
+/// `[BM, BN]` a program.
+///
+/// Blocks are added in ascending order, whatever the tile, which `order` tells since the check of tile orders cannot know it.
+#[kernel(BM = 128, BN = 128, order = "tile")]
+pub fn block_scaled_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>(
+    a: Tensor<Q, 2>,
+    b: Tensor<Q, 2>,
+    row_scales: Tensor<f32, 2>,
+    scales: Ptr<f32>,
+    out: TensorMut<T, 2>,
+) {
+    require(Q::DTYPE.bits() == 8, "numbers of 8 bits, which `f16` holds");
+    let [row, column] = corner([BM, BN]);
+    let at = column + arange(0, BN);
+    let own_scales = scales + at / BLOCK * row_scales.extent(1);
+    let mut sum = zeros::<f32>([BM, BN]);
+    for k in range(0, a.extent(1)).step(BLOCK).stages(3) {
+        let block = k / BLOCK;
+        let left = a.tile([BM, BLOCK]).at_offset([row, k]).load().to::<f16>();
+        let right = b
+            .tile([BLOCK, BN])
+            .at_offset([k, column])
+            .load()
+            .to::<f16>();
+        let rows = row_scales.tile([BM, 1]).at_offset([row, block]).load();
+        let columns = load(own_scales + block).mask(at < b.extent(1));
+        sum += dot(left, right, zeros::<f32>([BM, BN])) * (rows * columns.expand(0));
+    }
+    out.tile([BM, BN])
+        .at_offset([row, column])
+        .store(sum.to::<T>());
+}
+
+/// `a b^T` of bytes `a` `[m, k]` and `b` `[n, k]`, added in `i32`; a sum becomes an `f32`, is multiplied by the scale of its row
+/// of `a`, then by that of its row of `b`, and is rounded to `T`. A setting's `block` and `width` are the rows and the columns
+/// of a tile.
+///
+/// # Errors
+/// What a launch refuses.
+pub fn launch<T: Float + Number>(
+    [a, b]: [&Buffer<i8>; 2],
+    [row_scales, column_scales]: [&Buffer<f32>; 2],
+    out: &mut Buffer<T>,
+    [m, n, k]: [usize; 3],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(a.len(), &[m, k])?;
+    check_shape(b.len(), &[n, k])?;
+    check_shape(row_scales.len(), &[m])?;
+    check_shape(column_scales.len(), &[n])?;
+    check_shape(out.len(), &[m, n])?;
+    let config = scaled_matmul::Config {
+        bm: setting.block_or(128),
+        bn: setting.width_or(128),
+        ..scaled_matmul::Config::new()
+    }
+    .scheduled(setting.schedule);
+    let device = out.device().clone();
+    let grid = product::grid([m, n], [config.bm, config.bn]);
+    let arguments = (
+        a.view([m, k])?,
+        b.view_strided([k, n], [1, k])?,
+        row_scales.view([m])?,
+        column_scales.view([n])?,
+        out.view_mut([m, n])?,
+    );
+    scaled_matmul::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, grid, arguments)
+}
+
+/// `a b^T` of 8-bit floats `a` `[m, k]` and `b` `[n, k]` with scales of `a` `[m, blocks]` and of `b` `[n / 128, blocks]`, where
+/// `blocks` is `k / 128`, both rounded up. docs/numerics.md defines it. A setting's `block` and `width` are the rows and the
+/// columns of a tile.
+///
+/// # Errors
+/// What a launch refuses, among it GPUs without Hopper's tensor cores.
+pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
+    [a, b]: [&Buffer<Q>; 2],
+    [row_scales, scales]: [&Buffer<f32>; 2],
+    out: &mut Buffer<T>,
+    [m, n, k]: [usize; 3],
+    setting: &Setting,
+) -> Result<()> {
+    let blocks = k.div_ceil(BLOCK);
+    check_shape(a.len(), &[m, k])?;
+    check_shape(b.len(), &[n, k])?;
+    check_shape(row_scales.len(), &[m, blocks])?;
+    check_shape(scales.len(), &[n.div_ceil(BLOCK), blocks])?;
+    check_shape(out.len(), &[m, n])?;
+    let config = block_scaled_matmul::Config {
+        bm: setting.block_or(128),
+        bn: setting.width_or(128),
+        ..block_scaled_matmul::Config::new()
+    }
+    .scheduled(setting.schedule);
+    let device = out.device().clone();
+    let grid = product::grid([m, n], [config.bm, config.bn]);
+    let arguments = (
+        a.view([m, k])?,
+        b.view_strided([k, n], [1, k])?,
+        row_scales.view([m, blocks])?,
+        scales,
+        out.view_mut([m, n])?,
+    );
+    block_scaled_matmul::<Q, T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, grid, arguments)
+}
+
+/// What [`launch`] computes, with its bits.
+pub fn reference(
+    [a, b]: [&[i8]; 2],
+    [row_scales, column_scales]: [&[f32]; 2],
+    [m, n, k]: [usize; 3],
+) -> Vec<f32> {
+    let element = |(row, column): (usize, usize)| {
+        let terms = a[row * k..][..k].iter().zip(&b[column * k..][..k]);
+        let sum: i32 = terms.map(|(&a, &b)| i32::from(a) * i32::from(b)).sum();
+        sum as f32 * row_scales[row] * column_scales[column]
+    };
+    let places = (0..m).flat_map(|row| (0..n).map(move |column| (row, column)));
+    places.map(element).collect()
+}
+
+/// What [`launch_blocks`] computes of numbers as `f32`, in `f64` and rounded once.
+pub fn blocks_reference(
+    [a, b]: [&[f32]; 2],
+    [row_scales, scales]: [&[f32]; 2],
+    [m, n, k]: [usize; 3],
+) -> Vec<f32> {
+    let blocks = k.div_ceil(BLOCK);
+    let element = |(row, column): (usize, usize)| {
+        let term = |at: usize| {
+            let scale = f64::from(row_scales[row * blocks + at / BLOCK])
+                * f64::from(scales[column / BLOCK * blocks + at / BLOCK]);
+            f64::from(a[row * k + at]) * f64::from(b[column * k + at]) * scale
+        };
+        (0..k).map(term).sum::<f64>() as f32
+    };
+    let places = (0..m).flat_map(|row| (0..n).map(move |column| (row, column)));
+    places.map(element).collect()
+}
+
+/// The settings worth trying.
+pub fn space() -> Vec<Setting> {
+    let narrow = |setting: &Setting| setting.block * setting.width <= 128 * 128;
+    product::space().into_iter().filter(narrow).collect()
+}
