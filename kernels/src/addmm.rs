@@ -6,9 +6,9 @@ use exactile::{Number, Result};
 use crate::product::{self, corner, sums};
 use crate::setting::{Setting, check_shape};
 
-/// A tile `[BM, BN]` a program, `BK` products at a time.
-#[kernel(BM = 128, BN = 256, BK = 64)]
-pub fn addmm<T: Float, const BM: usize, const BN: usize, const BK: usize>(
+/// A tile `[BM, BN]` a program.
+#[kernel(BM = 128, BN = 256)]
+pub fn addmm<T: Float, const BM: usize, const BN: usize>(
     a: Tensor<T, 2>,
     b: Tensor<T, 2>,
     addend: Option<Tensor<T, 2>>,
@@ -17,14 +17,13 @@ pub fn addmm<T: Float, const BM: usize, const BN: usize, const BK: usize>(
     beta: f32,
 ) {
     let [row, column] = corner([BM, BN]);
-    let mut sum = sums::<T, f32>(a, (b, scalar(0)), [row, column], [BM, BN, BK]) * alpha;
+    let mut sum = sums::<T, f32>(a, (b, scalar(0)), [row, column], [BM, BN]) * alpha;
     if let Some(addend) = addend {
         let addend = addend.tile([BM, BN]).at_offset([row, column]).load();
         sum += addend.to::<f32>() * beta;
     }
-    out.tile([BM, BN])
-        .at_offset([row, column])
-        .store(sum.to::<T>());
+    let out = out.tile([BM, BN]).at_offset([row, column]);
+    out.store(sum.to::<T>());
 }
 
 /// `alpha a b + beta addend` of `a` `[m, k]`, `b` `[k, n]` and `addend` `[m, n]`, or `[n]`, which is added to each row; in

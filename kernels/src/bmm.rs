@@ -3,12 +3,12 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{self, corner, one_of, sums};
+use crate::product::{self, TERMS, corner, one_of, sums};
 use crate::setting::{Setting, check_shape};
 
-/// A tile `[BM, BN]` of one product a program, `BK` products at a time: all of them where it says `WHOLE`.
-#[kernel(BM = 128, BN = 256, BK = 64)]
-pub fn bmm<T: Float, const WHOLE: bool, const BM: usize, const BN: usize, const BK: usize>(
+/// A tile `[BM, BN]` of one product a program. `WHOLE`: no step of products goes beyond a matrix.
+#[kernel(BM = 128, BN = 256)]
+pub fn bmm<T: Float, const WHOLE: bool, const BM: usize, const BN: usize>(
     a: Tensor<T, 2>,
     b: Tensor<T, 2>,
     out: TensorMut<T, 2>,
@@ -16,8 +16,8 @@ pub fn bmm<T: Float, const WHOLE: bool, const BM: usize, const BN: usize, const 
 ) {
     let ([row, column], matrix) = (corner([BM, BN]), program_id(2));
     let place = [matrix * rows + row, column];
-    let b = one_of(b, matrix, a.extent(1), WHOLE);
-    let sum = sums::<T, f32>(a, b, place, [BM, BN, BK]);
+    let b = one_of(b, [matrix, a.extent(1)], WHOLE);
+    let sum = sums::<T, f32>(a, b, place, [BM, BN]);
     let inside = (row + arange(0, BM) < rows).expand(1);
     let out = out.tile([BM, BN]).at_offset(place);
     out.store(sum.to::<T>()).mask(inside);
@@ -40,11 +40,7 @@ pub fn launch<T: Float + Number>(
     let config = bmm::Config {
         bm: setting.block_or(128),
         bn: setting.width_or(256),
-        ..bmm::Config::new(false)
-    };
-    let config = bmm::Config {
-        whole: k.is_multiple_of(config.bk),
-        ..config
+        ..bmm::Config::new(k.is_multiple_of(TERMS))
     }
     .scheduled(setting.schedule);
     let device = out.device().clone();

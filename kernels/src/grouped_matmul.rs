@@ -3,41 +3,35 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{one_of, sums};
+use crate::product::{TERMS, one_of, sums};
 use crate::setting::{Setting, check_shape, ensure};
 
-/// A tile `[BM, BN]` of one group a program, `BK` products at a time; `GROUPS` is a power of two that holds all groups. `WHOLE`: `BK` divides the
-/// products.
-#[kernel(BM = 128, BN = 256, BK = 64)]
+/// A tile `[BM, BN]` of one group a program; `GROUPS` is a power of two that holds all groups. `WHOLE`: no step of
+/// products goes beyond a matrix.
+#[kernel(BM = 128, BN = 256)]
 pub fn grouped_matmul<
     T: Float,
     const GROUPS: usize,
     const WHOLE: bool,
     const BM: usize,
     const BN: usize,
-    const BK: usize,
 >(
     x: Tensor<T, 2>,
     weights: Tensor<T, 2>,
     starts: Tensor<i32, 1>,
     out: TensorMut<T, 2>,
 ) {
-    let group = arange(0, GROUPS);
-    let [start, end] = [0, 1].map(|next| starts.tile([GROUPS]).at_offset([next]).load());
-    let [start, end] = [start, end].map(|place| place.to::<i64>());
-    let tiles = select(
-        group + 1 < starts.extent(0),
-        (end - start + (BM - 1)) / BM,
-        0,
-    );
+    let place = |next: usize| starts.tile([GROUPS]).at_offset([next]).load().to::<i64>();
+    let [start, end] = [place(0), place(1)];
+    let tiles = (end - start + (BM - 1)) / BM;
     let tile = program_id(1) - (tiles.cumsum(0) - tiles);
     let own = (tile >= 0) & (tile < tiles);
     let of_own = |number: Tile<i64>| select(own, number, 0).sum(0);
-    let (row, end) = (of_own(start + tile * BM).scalar(), of_own(end));
+    let [row, group] = [start + tile * BM, arange(0, GROUPS)].map(|it| of_own(it).scalar());
     let corner = [row, program_id(0) * BN];
-    let weight = one_of(weights, of_own(group).scalar(), x.extent(1), WHOLE);
-    let sum = sums::<T, f32>(x, weight, corner, [BM, BN, BK]);
-    let inside = (row + arange(0, BM) < end).expand(1);
+    let weight = one_of(weights, [group, x.extent(1)], WHOLE);
+    let sum = sums::<T, f32>(x, weight, corner, [BM, BN]);
+    let inside = (row + arange(0, BM) < of_own(end)).expand(1);
     let out = out.tile([BM, BN]).at_offset(corner);
     out.store(sum.to::<T>()).mask(inside);
 }
@@ -65,11 +59,7 @@ pub fn launch<T: Float + Number>(
     let config = grouped_matmul::Config {
         bm: setting.block_or(128),
         bn: setting.width_or(256),
-        ..grouped_matmul::Config::new(groups.next_power_of_two(), false)
-    };
-    let config = grouped_matmul::Config {
-        whole: k.is_multiple_of(config.bk),
-        ..config
+        ..grouped_matmul::Config::new(groups.next_power_of_two(), k.is_multiple_of(TERMS))
     }
     .scheduled(setting.schedule);
     let device = out.device().clone();

@@ -7,23 +7,17 @@ use crate::activation::{Activation, activated};
 use crate::product::{self, corner, sums};
 use crate::setting::{Setting, check_shape};
 
-/// A tile `[BM, BN]` a program, `BK` products at a time; `FUNCTION` is the place of the activation among
+/// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
 /// [`Activation::ALL`], or a number beyond them for none.
-#[kernel(BM = 128, BN = 256, BK = 64)]
-pub fn linear<
-    T: Float,
-    const FUNCTION: usize,
-    const BM: usize,
-    const BN: usize,
-    const BK: usize,
->(
+#[kernel(BM = 128, BN = 256)]
+pub fn linear<T: Float, const FUNCTION: usize, const BM: usize, const BN: usize>(
     x: Tensor<T, 2>,
     weight: Tensor<T, 2>,
     bias: Option<Tensor<T, 1>>,
     out: TensorMut<T, 2>,
 ) {
     let [row, column] = corner([BM, BN]);
-    let mut sum = sums::<T, f32>(x, (weight, scalar(0)), [row, column], [BM, BN, BK]);
+    let mut sum = sums::<T, f32>(x, (weight, scalar(0)), [row, column], [BM, BN]);
     if let Some(bias) = bias {
         let bias = bias.tile([BN]).at_offset([column]).load();
         sum += bias.to::<f32>().expand(0);
@@ -31,9 +25,8 @@ pub fn linear<
     if let Some(&function) = Activation::ALL.get(FUNCTION) {
         sum = activated(sum, function);
     }
-    out.tile([BM, BN])
-        .at_offset([row, column])
-        .store(sum.to::<T>());
+    let out = out.tile([BM, BN]).at_offset([row, column]);
+    out.store(sum.to::<T>());
 }
 
 /// `activation(x weight^T + bias)` of `x` `[m, k]` and `weight` `[n, k]`, rounded once from `f32`. A setting's `block` and

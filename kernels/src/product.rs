@@ -14,38 +14,42 @@ pub(crate) fn corner([bm, bn]: [usize; 2]) -> [Scalar<i64>; 2] {
     [row * bm, column * bn]
 }
 
-/// The sums of a tile `[bm, bn]` of the product of `a` and `b`, `bk` terms at a time. The rows of `b` begin at `first`.
+/// Products that are added at a time.
+pub(crate) const TERMS: usize = 64;
+
+/// A matrix whose rows begin at one of those of an array.
+type Rows<T> = (Tensor<T, 2>, Scalar<i64>);
+
+/// The sums of a tile `[bm, bn]` of the product of `a` and `b`.
 #[device]
 pub(crate) fn sums<T: Numeric, A: Numeric>(
     a: Tensor<T, 2>,
-    (b, first): (Tensor<T, 2>, Scalar<i64>),
+    (b, first): Rows<T>,
     [row, column]: [Scalar<i64>; 2],
-    [bm, bn, bk]: [usize; 3],
+    [bm, bn]: [usize; 2],
 ) -> Tile<A> {
     let mut sum = zeros::<A>([bm, bn]);
-    for k in range(0, a.extent(1)).step(bk).stages(4) {
-        let left = a.tile([bm, bk]).at_offset([row, k]).load();
-        let right = b.tile([bk, bn]).at_offset([first + k, column]).load();
+    for k in range(0, a.extent(1)).step(TERMS).stages(4) {
+        let left = a.tile([bm, TERMS]).at_offset([row, k]).load();
+        let right = b.tile([TERMS, bn]).at_offset([first + k, column]).load();
         sum = dot(left, right, sum);
     }
     sum
 }
 
-/// One matrix of `[k, n]` among those that lie behind each other as rows of `all`, and where it begins there. Steps that take
-/// it `whole` never come to the next one, so it needs no end: bulk copies take boxes of the array alone.
+/// The matrix of this index among those of `k` rows that lie behind each other. Steps that take it `whole` never come to the
+/// next one, so it needs no end: bulk copies take boxes of an array alone.
 #[device]
 pub(crate) fn one_of<T: Numeric>(
     all: Tensor<T, 2>,
-    matrix: Scalar<i64>,
-    k: Scalar<i64>,
+    [index, k]: [Scalar<i64>; 2],
     whole: bool,
-) -> (Tensor<T, 2>, Scalar<i64>) {
+) -> Rows<T> {
     if whole {
-        (all, matrix * k)
-    } else {
-        let part = all.part([matrix * k, scalar(0)], [k, all.extent(1)]);
-        (part, scalar(0))
+        return (all, index * k);
     }
+    let part = all.part([index * k, scalar(0)], [k, all.extent(1)]);
+    (part, scalar(0))
 }
 
 /// The grid of tiles `[bm, bn]` over `[m, n]`, the columns first, as [`corner`] takes them.

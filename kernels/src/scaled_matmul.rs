@@ -6,9 +6,9 @@ use exactile::{Number, Result, f16};
 use crate::product::{self, corner, sums};
 use crate::setting::{Setting, check_shape};
 
-/// Of bytes, with a scale for each row of `a` and each column of `b`: a tile `[BM, BN]` a program, `BK` products at a time.
-#[kernel(BM = 128, BN = 128, BK = 64)]
-pub fn scaled_matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
+/// Of bytes, with a scale for each row of `a` and each column of `b`: a tile `[BM, BN]` a program.
+#[kernel(BM = 128, BN = 128)]
+pub fn scaled_matmul<T: Float, const BM: usize, const BN: usize>(
     a: Tensor<i8, 2>,
     b: Tensor<i8, 2>,
     row_scales: Tensor<f32, 1>,
@@ -16,13 +16,12 @@ pub fn scaled_matmul<T: Float, const BM: usize, const BN: usize, const BK: usize
     out: TensorMut<T, 2>,
 ) {
     let [row, column] = corner([BM, BN]);
-    let sum = sums::<i8, i32>(a, (b, scalar(0)), [row, column], [BM, BN, BK]);
+    let sum = sums::<i8, i32>(a, (b, scalar(0)), [row, column], [BM, BN]);
     let rows = row_scales.tile([BM]).at_offset([row]).load().expand(1);
     let columns = column_scales.tile([BN]).at_offset([column]).load();
     let product = sum.to::<f32>() * rows * columns.expand(0);
-    out.tile([BM, BN])
-        .at_offset([row, column])
-        .store(product.to::<T>());
+    let out = out.tile([BM, BN]).at_offset([row, column]);
+    out.store(product.to::<T>());
 }
 
 /// The terms that share a scale in [`block_scaled_matmul()`].
@@ -57,9 +56,8 @@ pub fn block_scaled_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>
         let columns = load(own_scales + block).mask(at < b.extent(1));
         sum += dot(left, right, zeros::<f32>([BM, BN])) * (rows * columns.expand(0));
     }
-    out.tile([BM, BN])
-        .at_offset([row, column])
-        .store(sum.to::<T>());
+    let out = out.tile([BM, BN]).at_offset([row, column]);
+    out.store(sum.to::<T>());
 }
 
 /// `a b^T` of bytes `a` `[m, k]` and `b` `[n, k]`, added in `i32`; a sum becomes an `f32`, is multiplied by the scale of its row
