@@ -4,6 +4,7 @@ mod attention;
 mod paged;
 mod products;
 mod scores;
+mod training;
 
 use exactile::{Buffer, Device, F8E4M3, Result, assert_bits_equal};
 use exactile_kernels::group_norm::Affine;
@@ -470,6 +471,8 @@ fn spaces_hold_settings() {
         exactile_kernels::grouped_matmul::space(),
         exactile_kernels::scaled_matmul::space(),
         exactile_kernels::log_softmax::space(),
+        exactile_kernels::sampling::space([3, 100]),
+        exactile_kernels::layer_norm_backward::space(),
         quantise::space(64),
         routing::space(12),
         exactile_kernels::paged::space(16),

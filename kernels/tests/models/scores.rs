@@ -1,9 +1,11 @@
 //! Scores of classes and of tokens against plain Rust.
 
-use exactile_kernels::{cross_entropy, log_softmax};
+use exactile::{Buffer, Device, Result};
+use exactile_kernels::sampling::{self, Draw};
+use exactile_kernels::{Setting, cross_entropy, log_softmax};
 
 use super::super::{assert_close, buffer, numbers, run};
-use super::{integers, sizes};
+use super::{integers, read, sizes};
 
 #[test]
 fn classes_have_losses() {
@@ -33,4 +35,57 @@ fn rows_become_logarithms_of_shares() {
     for (got, row) in got.chunks(columns).zip(x.chunks(columns)) {
         assert_close(got, &log_softmax::reference(row));
     }
+}
+
+/// The tokens of many rows with the same scores.
+fn drawn(device: &Device, scores: &[f32], rows: usize, draw: Draw, warps: u32) -> Result<Vec<i32>> {
+    let all = Buffer::from_slice(device, &scores.repeat(rows))?;
+    let mut tokens = Buffer::zeros(device, rows)?;
+    let setting = Setting {
+        schedule: exactile::Schedule::AUTO.warps(warps),
+        ..Setting::default()
+    };
+    exactile_kernels::sampling(&all, &mut tokens, draw, [rows, scores.len()], &setting)?;
+    Ok(read(&tokens))
+}
+
+/// Each column that may be drawn is, as often as its size says, and no other.
+#[test]
+fn tokens_are_drawn_by_their_scores() -> Result<()> {
+    let scores: Vec<f32> = numbers(50).iter().map(|x| x * 2.0).collect();
+    let rows = 1500;
+    for (best, share) in [(8, 0.6), (8, 1.0), (1, 1.0), (16, 0.01)] {
+        let draw = Draw {
+            best,
+            heat: 0.7,
+            share,
+            seed: 5,
+        };
+        let golden = drawn(&Device::cpu(), &scores, rows, draw, 1)?;
+        for (device, warps) in [
+            (Device::interpreter(), 1),
+            (Device::lanes(), 1),
+            (Device::lanes(), 4),
+        ] {
+            assert_eq!(
+                drawn(&device, &scores, 40, draw, warps)?,
+                golden[..40],
+                "{device}"
+            );
+        }
+        let kept = sampling::reference(&scores, draw);
+        let whole: f64 = kept.iter().map(|(_, size)| size).sum();
+        let mut found = 0;
+        for (token, size) in &kept {
+            let times = golden.iter().filter(|&found| found == token).count();
+            let want = size / whole * rows as f64;
+            assert!(
+                (times as f64 - want).abs() < 5.0 * want.sqrt(),
+                "{token}: {times}, {want}"
+            );
+            found += times;
+        }
+        assert_eq!(found, rows);
+    }
+    Ok(())
 }
