@@ -1,10 +1,12 @@
 //! The page of the ready kernels is what their files hold.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
+use std::path::Path;
 
 use syn::spanned::Spanned;
-use syn::visit::Visit;
+use syn::visit::{self, Visit};
 
 use crate::root;
 
@@ -15,61 +17,212 @@ Written from the files of `kernels/src` by `BLESS=1 cargo test --test suite kern
 
 What stands ready in the package `exactile-kernels`: each file holds the kernels, a function that launches them on
 buffers, what they compute in plain Rust, and the settings that a tuner chooses from. Lines are those of the kernel
-that are not blank, from its name to its last brace.
+that are not blank, from its name to its last brace, and behind a `+` those of the functions of the package that it calls.
 
 | kernel | lines | file |
 |---|---|---|
 ";
 
-/// The kernels of a file, with their lines.
-struct Kernels<'a> {
-    lines: Vec<&'a str>,
-    found: Vec<(String, usize)>,
+const TUTORIALS_INTRODUCTION: &str = "
+## Triton's tutorials
+
+The kernels of its tutorials, with those of them here. Lines of Triton are counted alike: from `def`, without blank lines and
+comments, the functions that a kernel calls included. `linear` calls the function of all activations, which has 17 of
+its lines, and has a bias.
+
+| tutorial | here | lines | Triton |
+|---|---|---|---|
+";
+
+const TUTORIALS_END: &str = "
+Not here: block-scaled products of the formats of compute capability 10 (`block_scaled_matmul` above has scales of 128 by 128
+numbers), attention's gradients, and launches that depend on each other's progress. The tutorial of functions from
+libraries needs no counterpart: those functions are in the language.
+";
+
+/// The tutorials, the kernels that do the same with their files, and the lines of Triton's.
+const TUTORIALS: [(&str, &[(&str, &str)], usize); 10] = [
+    (
+        "01 vector addition",
+        &[("kernels/src/vector_add.rs", "vector_add")],
+        15,
+    ),
+    (
+        "02 fused softmax",
+        &[("kernels/src/softmax.rs", "softmax")],
+        16,
+    ),
+    (
+        "03 matrix multiplication",
+        &[("kernels/src/tensor_matmul.rs", "tensor_matmul")],
+        47,
+    ),
+    (
+        "03 with an activation",
+        &[("kernels/src/linear.rs", "linear")],
+        49,
+    ),
+    (
+        "04 low-memory dropout",
+        &[("kernels/src/dropout.rs", "dropout")],
+        17,
+    ),
+    (
+        "05 layer normalisation",
+        &[("kernels/src/layer_norm.rs", "layer_norm")],
+        41,
+    ),
+    (
+        "05 its gradients",
+        &[
+            ("kernels/src/layer_norm_backward.rs", "layer_norm_rows"),
+            ("kernels/src/layer_norm_backward.rs", "layer_norm_columns"),
+        ],
+        71,
+    ),
+    (
+        "06 fused attention, forward",
+        &[("kernels/src/attention.rs", "attention")],
+        111,
+    ),
+    (
+        "08 grouped matrix products",
+        &[("kernels/src/grouped_matmul.rs", "grouped_matmul")],
+        53,
+    ),
+    (
+        "09 persistent matrix product",
+        &[("examples/persistent_matmul.rs", "product")],
+        55,
+    ),
+];
+
+/// A kernel, or a function that kernels call.
+struct Function {
+    kernel: bool,
+    lines: usize,
+    calls: BTreeSet<String>,
 }
 
-impl<'a> Visit<'a> for Kernels<'_> {
+/// The functions of a file that are traced.
+struct Functions<'a> {
+    lines: Vec<&'a str>,
+    found: BTreeMap<String, Function>,
+}
+
+impl<'a> Visit<'a> for Functions<'_> {
     fn visit_item_fn(&mut self, item: &'a syn::ItemFn) {
-        let marked = |attribute: &syn::Attribute| attribute.path().is_ident("kernel");
-        if item.attrs.iter().any(marked) {
+        let marked = |by: &str| item.attrs.iter().any(|it| it.path().is_ident(by));
+        let kernel = marked("kernel");
+        if kernel || marked("device") {
             let (first, last) = (item.sig.span().start().line, item.block.span().end().line);
             let lines = self.lines[first - 1..last].iter();
-            let count = lines.filter(|line| !line.trim().is_empty()).count();
-            self.found.push((item.sig.ident.to_string(), count));
+            let mut calls = Calls::default();
+            calls.visit_block(&item.block);
+            let function = Function {
+                kernel,
+                lines: lines.filter(|line| !line.trim().is_empty()).count(),
+                calls: calls.0,
+            };
+            self.found.insert(item.sig.ident.to_string(), function);
         }
     }
 }
 
-fn page() -> String {
-    let mut rows = Vec::new();
-    for file in fs::read_dir(root().join("kernels/src")).expect("is a folder") {
+/// The names of what a function calls.
+#[derive(Default)]
+struct Calls(BTreeSet<String>);
+
+impl<'a> Visit<'a> for Calls {
+    fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
+        if let syn::Expr::Path(path) = &*call.func
+            && let Some(segment) = path.path.segments.last()
+        {
+            self.0.insert(segment.ident.to_string());
+        }
+        visit::visit_expr_call(self, call);
+    }
+}
+
+fn functions(path: &Path) -> BTreeMap<String, Function> {
+    let text = fs::read_to_string(path).expect("is read");
+    let mut functions = Functions {
+        lines: text.lines().collect(),
+        found: BTreeMap::new(),
+    };
+    functions.visit_file(&syn::parse_file(&text).expect("is Rust"));
+    functions.found
+}
+
+/// The functions of the package by file, as `kernels/src/sum.rs`.
+fn files() -> BTreeMap<String, BTreeMap<String, Function>> {
+    let folder = fs::read_dir(root().join("kernels/src")).expect("is a folder");
+    let files = folder.map(|file| {
         let path = file.expect("is read").path();
-        let text = fs::read_to_string(&path).expect("is read");
-        let mut kernels = Kernels {
-            lines: text.lines().collect(),
-            found: Vec::new(),
+        let name = path.file_name().expect("has a name").to_string_lossy();
+        (format!("kernels/src/{name}"), functions(&path))
+    });
+    let persistent = "examples/persistent_matmul.rs".to_string();
+    let example = functions(&root().join(&persistent));
+    files.chain([(persistent, example)]).collect()
+}
+
+type Files = BTreeMap<String, BTreeMap<String, Function>>;
+
+/// The lines of all functions that one calls, and that those call: of its own file, or of the package.
+fn called_lines(files: &Files, file: &str, of: &Function) -> usize {
+    let mut pending: Vec<(&str, &Function)> = vec![(file, of)];
+    let mut seen = BTreeSet::new();
+    let mut lines = 0;
+    while let Some((file, function)) = pending.pop() {
+        for name in &function.calls {
+            let own = [(file, &files[file])].into_iter();
+            let all = own.chain(files.iter().map(|(file, found)| (file.as_str(), found)));
+            let mut known = all.filter_map(|(file, found)| Some((file, found.get(name)?)));
+            let called = known.find(|(_, function)| !function.kernel);
+            if let Some((file, function)) = called
+                && seen.insert((file, name))
+            {
+                lines += function.lines;
+                pending.push((file, function));
+            }
+        }
+    }
+    lines
+}
+
+fn page() -> String {
+    let files = files();
+    let mut rows = Vec::new();
+    for (file, found) in &files {
+        let Some(short) = file.strip_prefix("kernels/src/") else {
+            continue;
         };
-        kernels.visit_file(&syn::parse_file(&text).expect("is Rust"));
-        let name = path
-            .file_name()
-            .expect("has a name")
-            .to_string_lossy()
-            .to_string();
-        rows.extend(
-            kernels
-                .found
-                .into_iter()
-                .map(|(kernel, lines)| (kernel, lines, name.clone())),
-        );
+        for (name, function) in found.iter().filter(|(_, function)| function.kernel) {
+            let lines = match called_lines(&files, file, function) {
+                0 => function.lines.to_string(),
+                called => format!("{} + {called}", function.lines),
+            };
+            rows.push(format!("| `{name}` | {lines} | [{short}](../{file}) |"));
+        }
     }
     rows.sort();
-    let mut page = INTRODUCTION.to_string();
-    for (kernel, lines, file) in rows {
+    let mut page = INTRODUCTION.to_string() + &rows.join("\n") + "\n" + TUTORIALS_INTRODUCTION;
+    for (tutorial, kernels, triton) in TUTORIALS {
+        let mut lines = 0;
+        let mut names = Vec::new();
+        for (file, name) in kernels {
+            let function = &files[*file][*name];
+            lines += function.lines + called_lines(&files, file, function);
+            names.push(format!("[`{name}`](../{file})"));
+        }
         let _ = writeln!(
             page,
-            "| `{kernel}` | {lines} | [{file}](../kernels/src/{file}) |"
+            "| {tutorial} | {} | {lines} | {triton} |",
+            names.join(", ")
         );
     }
-    page
+    page + TUTORIALS_END
 }
 
 #[test]
