@@ -74,9 +74,11 @@ impl CodeKey {
         Self(sum(&format!("{form}\n{func}")))
     }
 
-    /// The one that [`CodeKey::text`] gave.
-    pub(crate) fn parse(text: &str) -> Self {
-        Self(text.to_string())
+    /// The one that [`CodeKey::text`] gave; nothing of another text.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let is_sum = text.len() == 64 && text.bytes().all(is_digit);
+        is_sum.then(|| Self(text.to_string()))
     }
 
     pub(crate) fn text(&self) -> &str {

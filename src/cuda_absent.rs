@@ -117,6 +117,10 @@ impl Point {
 pub(crate) enum Ptx {}
 
 impl Ptx {
+    pub(crate) fn name(&self) -> &str {
+        match *self {}
+    }
+
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match *self {}
     }

@@ -24,6 +24,7 @@ pub(crate) fn shared() -> Option<&'static Store> {
 
 /// What of a traced function decides what is made of it, and what is not.
 pub(crate) struct Origin {
+    kernel: String,
     arguments: Vec<Known>,
     text: String,
     /// The source lines, in the order in which instructions name them.
@@ -45,6 +46,7 @@ impl Origin {
             positions.push_str(&format!(" {position}"));
         }
         Self {
+            kernel: traced.name.clone(),
             arguments: facts.arguments.clone(),
             text: format!("kernel {}\nplaces{positions}\n\n{traced}", traced.name),
             places,
@@ -70,8 +72,11 @@ impl Origin {
              grid {grid:?}\n{}",
             target.name, self.text
         );
-        let places = &self.places;
-        Some(Place { store, key, places })
+        Some(Place {
+            store,
+            key,
+            origin: self,
+        })
     }
 }
 
@@ -79,7 +84,7 @@ impl Origin {
 pub(crate) struct Place<'a> {
     store: &'a Store,
     key: String,
-    places: &'a [Loc],
+    origin: &'a Origin,
 }
 
 /// What an entry holds.
@@ -104,7 +109,7 @@ impl Place<'_> {
     }
 
     pub(crate) fn keep(&self, code: &CodeKey, sites: &Sites, ptx: &Ptx) {
-        if let Some(lines) = sites.lines(self.places) {
+        if let Some(lines) = sites.lines(&self.origin.places) {
             let lines = format!("{}\n{lines}", code.text());
             let bytes = [lines.trim_end().as_bytes(), END, &ptx.to_bytes()].concat();
             self.store.keep(&self.key, &bytes);
@@ -120,10 +125,12 @@ impl Place<'_> {
         let end = bytes.windows(END.len()).position(|window| window == END)?;
         let lines = std::str::from_utf8(&bytes[..end]).ok()?;
         let (code, sites) = lines.split_once('\n').unwrap_or((lines, ""));
+        let ptx = Ptx::from_bytes(&bytes[end + END.len()..])?;
+        (ptx.name() == self.origin.kernel).then_some(())?;
         Some(Kept {
-            code: CodeKey::parse(code),
-            sites: Sites::parse(sites, self.places)?,
-            ptx: Ptx::from_bytes(&bytes[end + END.len()..])?,
+            code: CodeKey::parse(code)?,
+            sites: Sites::parse(sites, &self.origin.places)?,
+            ptx,
         })
     }
 }

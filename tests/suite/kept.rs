@@ -260,6 +260,66 @@ fn what_code_relies_on_is_part_of_the_key_and_lines_are_not() {
     }));
 }
 
+/// An entry with this key, a right checksum, and another payload than the compiler wrote.
+#[test]
+fn what_an_entry_says_is_not_believed() {
+    let folder = Folder::new("foreign");
+    let store = Store::at(folder.entries(), Limits::default());
+    assert!(compile_scale(&store, 2, 32));
+    let entries = store.entries().expect("is read");
+    let key = entries[0].key.clone().expect("is whole");
+    let payload = store.find(&key).expect("is there");
+    // Two paragraphs of words stand before the code.
+    let text = String::from_utf8_lossy(&payload).into_owned();
+    let mut parts = text.splitn(3, "\n\n");
+    let (sites, kernel) = (
+        parts.next().expect("sites"),
+        parts.next().expect("a kernel"),
+    );
+    let words: Vec<&str> = sites
+        .split_whitespace()
+        .chain(kernel.split_whitespace())
+        .collect();
+    assert!(words.len() > 20, "{words:?}");
+    let mut taken = Vec::new();
+    let mut at = 0;
+    for word in words {
+        at += text[at..].find(word).expect("is there");
+        for other in ["0", "4294967295", "x"] {
+            let changed = [
+                &payload[..at],
+                other.as_bytes(),
+                &payload[at + word.len()..],
+            ]
+            .concat();
+            store.keep(&key, &changed);
+            if !compile_scale(&store, 2, 32) && word != other {
+                taken.push(format!("{word} {other}"));
+            }
+            assert_eq!(store.entries().expect("is read").len(), 1);
+        }
+        at += word.len();
+    }
+    // Names of parameters, their divisors, and lines of sites and of parameters: a launch compares them, or messages
+    // have them.
+    for refused in [
+        "kernel",
+        "scale",
+        "direct",
+        "text",
+        "parameter",
+        "pointer",
+        "number",
+        "f32",
+    ] {
+        let found = taken
+            .iter()
+            .find(|it| it.split(' ').next() == Some(refused));
+        assert_eq!(found, None, "{taken:?}");
+    }
+    assert!(taken.len() < 30, "{taken:?}");
+}
+
 /// Set in the processes that [`processes_and_threads_share_a_folder`] starts.
 const CHILD: &str = "EXACTILE_TEST_KEPT";
 

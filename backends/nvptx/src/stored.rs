@@ -5,11 +5,22 @@ use std::str::SplitWhitespace;
 use exactile_core::ir::{Access, DType, Parameter, Space, Type};
 use exactile_core::launch::{ArrayMap, Input};
 
-use crate::codegen::GridMapping;
+use exactile_core::target::{Target, WARP_LANES};
+
+use crate::codegen::{GridMapping, is_identifier};
 use crate::ptx::Ptx;
 
 /// What ends the lines.
 const END: &[u8] = b"\n\n";
+
+/// The most axes of an array whose boxes are copied.
+const MOST_AXES: usize = 5;
+
+/// The most elements of a box along an axis.
+const LONGEST: u32 = 256;
+
+/// Axes of a grid.
+const GRID_AXES: usize = 3;
 
 impl Ptx {
     /// The kernel as bytes: machine code where an assembler made it, else the text.
@@ -77,7 +88,48 @@ impl Ptx {
                 kind => ptx.hidden.push(input(kind, &mut words)?),
             }
         }
-        Some(ptx)
+        ptx.is_possible().then_some(ptx)
+    }
+
+    /// Whether code generation could have made it for some machine, so that no launch of it computes nonsense.
+    fn is_possible(&self) -> bool {
+        let fits = |each: u32, most: fn(&Target) -> u32| {
+            let all = u64::from(each) * u64::from(self.programs);
+            let gpus = Target::GPUS.iter();
+            gpus.map(most).max().is_some_and(|most| all <= most.into())
+        };
+        is_identifier(&self.name)
+            && self.programs.is_power_of_two()
+            && self.threads > 0
+            && self.threads.is_multiple_of(WARP_LANES)
+            && fits(self.threads, |target| target.gpu.most_warps * WARP_LANES)
+            && fits(self.shared_bytes, |target| target.gpu.shared_bytes)
+            && self.parameters.iter().all(|(it, _)| it.divisor > 0)
+            && self.hidden.iter().all(|&input| self.has(input))
+            && self.maps.iter().all(|map| self.has_array(map))
+    }
+
+    /// The type of a parameter's elements, if it is memory.
+    fn memory(&self, index: usize) -> Option<DType> {
+        let (_, ty) = self.parameters.get(index)?;
+        ty.pointee().map(|(dtype, _)| dtype)
+    }
+
+    fn has(&self, input: Input) -> bool {
+        match input {
+            Input::Number(index) => self.parameters.len() > index && self.memory(index).is_none(),
+            Input::Address(index) => self.memory(index).is_some(),
+            Input::Length(index, dtype) => self.memory(index) == Some(dtype),
+            Input::Grid(axis) => axis < GRID_AXES,
+            Input::ErrorRecord => true,
+        }
+    }
+
+    fn has_array(&self, map: &ArrayMap) -> bool {
+        (1..=MOST_AXES).contains(&map.shape.len())
+            && map.shape.iter().all(|it| (1..=LONGEST).contains(it))
+            && matches!(map.swizzle, 0 | 32 | 64 | 128)
+            && self.memory(map.parameter) == Some(map.dtype)
     }
 }
 
@@ -178,6 +230,63 @@ mod tests {
         for ptx in [text, machine] {
             let read = Ptx::from_bytes(&ptx.to_bytes()).expect("is whole");
             assert_eq!(format!("{read:?}"), format!("{ptx:?}"));
+        }
+    }
+
+    /// Each word of the lines in turn becomes another one: what is still taken has numbers that a launch can use.
+    #[test]
+    fn no_word_of_an_entry_is_believed() {
+        let map = "0 bf16 128 2 64 64 i32 number 2 i64 cast i32 number 2 i64 constant 64";
+        let map = ArrayMap::read(&mut map.split_whitespace()).expect("is whole");
+        let mut sample = sample();
+        sample.maps = vec![map];
+        let bytes = sample.to_bytes();
+        let end = bytes.windows(2).position(|window| window == END);
+        let (lines, code) = bytes.split_at(end.expect("is there"));
+        let lines = std::str::from_utf8(lines).expect("is text");
+        let words: Vec<&str> = lines.split_inclusive([' ', '\n']).collect();
+        let with = |at: usize, other: &str| {
+            let mut changed = words.clone();
+            let word = words[at].trim_end();
+            let other = format!("{other}{}", &words[at][word.len()..]);
+            changed[at] = &other;
+            Ptx::from_bytes(&[changed.concat().as_bytes(), code].concat())
+        };
+        let at = |word: &str| words.iter().position(|it| it.trim_end() == word);
+        for (word, others) in [
+            ("128", ["0", "1", "2048", "4294967295"]),
+            ("2", ["0", "3", "16", "2147483648"]),
+            ("4096", ["1000000", "4294967295", "-1", "x"]),
+            ("softmax", ["0", "a.b", "", "\u{e4}"]),
+            ("16", ["0", "-1", "x", ""]),
+            ("64", ["0", "257", "-1", ""]),
+        ] {
+            for other in others {
+                let found = with(at(word).expect("is there"), other);
+                assert!(found.is_none(), "{word} became {other}: {found:?}");
+            }
+        }
+        let refused = (0..words.len()).filter(|&index| with(index, "0").is_none());
+        // What may be 0: shared memory, the first parameter or axis of an input, the index of a number in a map,
+        // the swizzle, a constant, a name.
+        assert!(refused.count() > words.len() / 2);
+        for index in 0..words.len() {
+            for other in [
+                "0",
+                "1",
+                "7",
+                "4294967295",
+                "18446744073709551615",
+                "",
+                "i8",
+            ] {
+                let Some(ptx) = with(index, other) else {
+                    continue;
+                };
+                assert!(ptx.threads() > 0 && ptx.shared_bytes() <= 1 << 20);
+                let launch = exactile_core::launch::Launch::new([1, 1, 1], &[]);
+                assert!(crate::launch::marshal(&ptx, &launch, 132).is_err());
+            }
         }
     }
 

@@ -100,10 +100,13 @@ impl LaunchExpression {
 
     fn read_nested(words: &mut SplitWhitespace<'_>, depth: usize) -> Option<Self> {
         let depth = depth.checked_sub(1)?;
-        let dtype = DType::from_name(words.next()?)?;
+        let dtype = DType::from_name(words.next()?).filter(|dtype| dtype.is_integer())?;
         let node = match words.next()? {
             "number" => Node::Number(words.next()?.parse().ok()?),
-            "constant" => Node::Constant(words.next()?.parse().ok()?),
+            "constant" => {
+                let bits = words.next()?.parse().ok()?;
+                Node::Constant(Literal::from_bits(dtype, bits).bits)
+            }
             "cast" => Node::Cast(Box::new(Self::read_nested(words, depth)?)),
             name => {
                 let op = BinaryOp::from_mnemonic(name)?;

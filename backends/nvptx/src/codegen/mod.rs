@@ -103,7 +103,8 @@ pub fn emit_with(func: &LaneFunc, name: &str, options: EmitOptions) -> Result<Pt
     Ok(ptx)
 }
 
-fn is_identifier(name: &str) -> bool {
+/// Whether PTX takes it for a name.
+pub(crate) fn is_identifier(name: &str) -> bool {
     let mut characters = name.chars();
     characters
         .next()
