@@ -175,6 +175,13 @@ impl Cache {
         slot.get_or_make(|| make().map(Arc::new)).cloned()
     }
 
+    /// Whether there is code for a key.
+    #[cfg(test)]
+    pub(crate) fn has(&self, key: &CodeKey) -> bool {
+        let tables = self.tables();
+        tables.by_code.get(key).is_some_and(|slot| slot.is_made())
+    }
+
     /// Notes that a backend makes a code.
     pub(crate) fn count(&self) {
         self.tables().costs.codes += 1;

@@ -1,5 +1,7 @@
 //! A compilation: a trace through the pipeline and a backend to code for a device, with its times.
 
+mod alone;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,14 +10,12 @@ use exactile_core::facts::Facts;
 use exactile_core::ir::Func;
 use exactile_core::launch::Launch;
 use exactile_core::launch::printed::Prints;
-use exactile_core::passes::boxes::loads_boxes;
 use exactile_core::passes::conditions::Conditions;
 use exactile_core::passes::proof::accesses_ignore_memory;
 use exactile_core::pipeline;
-use exactile_core::target::{Bounds, Distribution, Options, Target};
+use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_cranelift::StandardFloats;
-use exactile_store::Store;
 
 use crate::cache::{Cache, CodeKey};
 use crate::code::{Code, Runs, Sites};
@@ -25,6 +25,8 @@ use crate::disk::{Origin, Place};
 use crate::error::{Error, Result};
 use crate::shown::{Shown, variant};
 use crate::slot::Slot;
+
+pub(crate) use alone::{Lowered, ORDINARY, block_ir, compile_times, lane_ir, lowered_for};
 
 /// How long a stage of a compilation took.
 #[derive(Clone, Debug)]
@@ -155,56 +157,6 @@ struct Wanted<'a> {
     place: Option<Place<'a>>,
 }
 
-/// The times of all stages to machine code of a CPU or of a GPU, or to PTX. Nothing is taken from memory or put
-/// there; what is for a GPU is taken from `store` and put there.
-pub(crate) fn compile_times(
-    target: &Target,
-    options: &Options,
-    facts: &Facts,
-    store: Option<&Store>,
-    trace: impl FnOnce() -> Result<BlockFunc>,
-) -> Result<Vec<StageTime>> {
-    let mut compilation = Compilation::new();
-    let traced = trace()?;
-    compilation.name(&traced);
-    compilation.done("trace", &traced);
-    let origin = Origin::of(&traced, facts);
-    let block = compilation.prepare(traced, target, options, facts)?;
-    let boxes = loads_boxes(&block);
-    let facts = facts.clone();
-    let facts = &Facts { boxes, ..facts };
-    let grid = GridMapping::Direct;
-    let place = store.and_then(|store| origin.place(store, target, options, facts, grid));
-    if place.as_ref().is_some_and(|place| place.find().is_some()) {
-        compilation.note("disk");
-        return Ok(compilation.times);
-    }
-    let lane = compilation.lane(&block, target, options, facts)?;
-    match target.distribution {
-        Distribution::Sequential => drop(compilation.cpu(&lane)?),
-        Distribution::Distributed => {
-            let ptx = compilation.ptx(&lane, target, grid)?;
-            if let Some(place) = place {
-                place.keep(&CodeKey::new(&lane, grid.name()), &Sites::of(&lane), &ptx);
-                compilation.note("disk");
-            }
-        }
-    }
-    Ok(compilation.times)
-}
-
-/// The lane IR that code for `target` is made from, of arguments that nothing is known of.
-pub(crate) fn lane_ir(traced: BlockFunc, target: &Target, options: &Options) -> Result<LaneFunc> {
-    let mut compilation = Compilation::of(&traced);
-    let block = compilation.prepare(traced, target, options, &ORDINARY)?;
-    compilation.lane(&block, target, options, &ORDINARY)
-}
-
-/// The block IR that is lowered for `target`, of arguments that nothing is known of.
-pub(crate) fn block_ir(traced: BlockFunc, target: &Target, options: &Options) -> Result<BlockFunc> {
-    Compilation::of(&traced).prepare(traced, target, options, &ORDINARY)
-}
-
 /// One compilation: its log and its times.
 struct Compilation {
     kernel: String,
@@ -214,14 +166,6 @@ struct Compilation {
     /// Passes compute with the kernel's numbers.
     _floats: StandardFloats,
 }
-
-/// What is shown of a kernel without a launch: that of one whose rows do not meet.
-pub(crate) const ORDINARY: Facts = Facts {
-    arguments: Vec::new(),
-    apart: true,
-    inside: true,
-    boxes: true,
-};
 
 impl Compilation {
     /// A compilation that begins with the trace.
@@ -470,7 +414,10 @@ impl Compilation {
             let longest = longest.map(|it| format!("{} {:.2}", it.name, milliseconds(it.time)));
             let longest: Vec<String> = longest.collect();
             let resources = match &*code.runs {
-                Runs::Gpu(code) => format!("; {}", code.resources()),
+                // A driver that does not say leaves them out.
+                Runs::Gpu(code) => code
+                    .resources()
+                    .map_or_else(|_| String::new(), |it| format!("; {it}")),
                 Runs::Interpreter(_) | Runs::Lanes(_) | Runs::Cpu(_) => String::new(),
             };
             format!(

@@ -18,6 +18,7 @@ pub(crate) use exactile_nvptx::{GridMapping, Ptx};
 use crate::array::vec_with_room;
 use crate::error::{Error, Result};
 use crate::failure::{Failures, Writers};
+use crate::inspection::Resources;
 use crate::order::Uses;
 
 pub(crate) use queues::Point;
@@ -189,24 +190,21 @@ impl GpuCode {
         self.kernel.ptx()
     }
 
-    /// What it takes of the GPU, in words; a driver that does not say leaves them out.
-    pub(crate) fn resources(&self) -> String {
-        let kernel = &self.kernel;
-        let threads = self.ptx().threads();
-        let parts = [
-            ("registers", kernel.registers()),
-            ("bytes of local memory", kernel.local_bytes()),
-            ("bytes of shared memory", kernel.shared_bytes()),
-            (
-                "thread blocks a multiprocessor",
-                kernel.blocks_per_multiprocessor(),
-            ),
-        ];
-        let parts = parts.iter().filter_map(|(name, count)| {
-            let count = count.as_ref().ok()?;
-            Some(format!(", {count} {name}"))
-        });
-        format!("{threads} threads{}", parts.collect::<String>())
+    /// What it takes of the GPU, as the driver says.
+    pub(crate) fn resources(&self) -> Result<Resources> {
+        let (kernel, ptx) = (&self.kernel, self.ptx());
+        let asked = || {
+            Ok(Resources {
+                threads: ptx.threads(),
+                programs: ptx.programs(),
+                registers: kernel.registers()?,
+                local_bytes: kernel.local_bytes()?,
+                shared_bytes: kernel.shared_bytes()?,
+                blocks: kernel.blocks_per_multiprocessor()?,
+                most_threads: kernel.threads_per_multiprocessor()?,
+            })
+        };
+        asked().map_err(failed)
     }
 
     /// Whether launches of it are checked ones.
@@ -306,13 +304,9 @@ pub struct Listing {
     pub ptx: String,
 }
 
-/// Generates code without a GPU.
-pub fn listing(func: &LaneFunc, target: &Target) -> Result<Listing> {
-    let options = EmitOptions {
-        llvm_ir: true,
-        ..EmitOptions::new(*target)
-    };
-    let ptx = emit_with(func, &func.name, options).map_err(failed)?;
+/// Generates code for launches over `grid`, without a GPU.
+pub fn listing(func: &LaneFunc, target: &Target, grid: Grid) -> Result<Listing> {
+    let ptx = ptx(func, target, GridMapping::of(grid), true)?;
     Ok(Listing {
         llvm_ir: ptx.llvm_ir().to_string(),
         optimized_llvm_ir: ptx.optimized_llvm_ir().to_string(),

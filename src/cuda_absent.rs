@@ -11,6 +11,7 @@ use exactile_core::verify::LaneFunc;
 
 use crate::error::{Error, Result};
 use crate::failure::Writers;
+use crate::inspection::Resources;
 use crate::launch::Checked;
 use crate::order::Uses;
 
@@ -199,7 +200,7 @@ impl GpuCode {
         match *self {}
     }
 
-    pub(crate) fn resources(&self) -> String {
+    pub(crate) fn resources(&self) -> Result<Resources> {
         match *self {}
     }
 
@@ -250,6 +251,6 @@ pub struct Listing {
 }
 
 /// Says what is missing.
-pub fn listing(_func: &LaneFunc, _target: &Target) -> Result<Listing> {
+pub fn listing(_func: &LaneFunc, _target: &Target, _grid: Grid) -> Result<Listing> {
     absent("GPU code")
 }

@@ -111,7 +111,7 @@ impl<P> Kernel<P> {
     }
 
     /// The text of any stage. Nothing is assumed of the arguments, so a launch may use code with
-    /// wider accesses.
+    /// wider accesses: [`inspect`](Self::inspect) shows that.
     pub fn listing(&self, stage: ListingStage) -> Result<String> {
         listing(self.trace()?, &self.options(Bounds::Checked), stage)
     }

@@ -32,6 +32,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::failure::Failure;
 use crate::grid::IntoGrid;
+use crate::inspection::Inspection;
 use crate::kernel::Kernel;
 use crate::proofs::Reach;
 use crate::stream::Queue;
@@ -169,6 +170,43 @@ impl<P> Kernel<P> {
             )
         }
         .map(drop)
+    }
+
+    /// The code that [`Kernel::launch`] with these arguments would run now, with all that is known of them. Nothing
+    /// runs; on a GPU the code is compiled and loaded, if it is not there yet.
+    ///
+    /// # Errors
+    /// What is wrong with the kernel, the device or the arguments.
+    pub fn inspect<'a>(
+        &self,
+        queue: &impl Queue,
+        grid: impl IntoGrid,
+        arguments: impl Arguments<'a, P>,
+    ) -> Result<Inspection> {
+        let (device, _) = queue.place();
+        refuse_in_trace(self.name())?;
+        let grid = grid.into_grid()?;
+        let mut bound = BoundArguments::default();
+        arguments.bind_all(&mut bound);
+        let absent = &bound.absent;
+        check_places(device, &bound.list)?;
+        let passed: Vec<Passed> = bound.list.iter().map(Bound::passed).collect();
+        let launch = Launch::new(grid, &passed);
+        let request = self.request(&launch, absent);
+        let place = request.place(device, Some(&Reach::of(&launch)));
+        let bounds = match place.is_proved && device.trusts_proofs() {
+            true => Bounds::Unchecked,
+            false => Bounds::Checked,
+        };
+        let runs = match device.gpu() {
+            Some(_) => {
+                let prepared = place.prepared(|| self.trace_without(absent))?;
+                Some(Arc::clone(&prepared.code(device, bounds, &launch)?.runs))
+            }
+            None => None,
+        };
+        let asked = request.asked(bounds, self.trace_without(absent)?, &launch);
+        Ok(Inspection::new(asked, device.target(), runs))
     }
 
     fn request(&self, launch: &Launch<'_>, absent: &Absent) -> Request {

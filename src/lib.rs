@@ -33,6 +33,7 @@ mod error;
 mod failure;
 mod files;
 mod grid;
+mod inspection;
 #[doc(hidden)]
 pub mod internals;
 mod kernel;
@@ -77,6 +78,7 @@ pub use exactile_core::ir::{DType, Number};
 pub use exactile_core::target::{Bounds, Determinism, Options, Schedule, ScheduleField, Target};
 pub use exactile_macros::{Carry, KernelArguments, device, kernel};
 pub use grid::IntoGrid;
+pub use inspection::{Inspection, Resources};
 pub use kernel::Kernel;
 pub use listing::ListingStage;
 pub use stream::{Event, Queue, Stream};

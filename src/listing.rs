@@ -1,10 +1,10 @@
 //! What each stage of a compilation makes, as text.
 
 use exactile_core::facts::Facts;
-use exactile_core::ir::Func;
+use exactile_core::ir::{Func, Grid};
 use exactile_core::pipeline;
 use exactile_core::target::{Options, Target};
-use exactile_core::verify::BlockFunc;
+use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_cranelift::StandardFloats;
 
 use crate::compile::{block_ir, lane_ir};
@@ -60,30 +60,35 @@ impl ListingStage {
     }
 }
 
+/// The grid of one program, and of as many as the hardware counts.
+const ONE: Grid = [1, 1, 1];
+
 /// The text of a kernel at a stage. LLVM IR and PTX need a build with the feature `nvptx`.
 pub(crate) fn listing(traced: BlockFunc, options: &Options, stage: ListingStage) -> Result<String> {
     let lane = |traced, target| lane_ir(traced, &target, options);
     let gpu = |traced| {
         let lane = lane(traced, Target::SM_90A)?;
-        cuda::listing(&lane, &Target::SM_90A)
+        cuda::listing(&lane, &Target::SM_90A, ONE)
     };
     match stage {
         ListingStage::Trace => Ok(traced.to_string()),
         ListingStage::Block => Ok(block_ir(traced, &Target::CPU, options)?.to_string()),
         ListingStage::Worker => Ok(lane(traced, Target::CPU)?.to_string()),
         ListingStage::Lane => Ok(lane(traced, Target::SM_90A)?.to_string()),
-        ListingStage::Clif => {
-            let lane = lane(traced, Target::CPU)?;
-            exactile_cranelift::clif(&lane).map_err(|error| Error::Backend {
-                kernel: lane.name.clone(),
-                device: "the CPU".to_string(),
-                message: error.to_string(),
-            })
-        }
+        ListingStage::Clif => clif(&lane(traced, Target::CPU)?),
         ListingStage::Llvm => Ok(gpu(traced)?.llvm_ir),
         ListingStage::OptimizedLlvm => Ok(gpu(traced)?.optimized_llvm_ir),
         ListingStage::Ptx => Ok(gpu(traced)?.ptx),
     }
+}
+
+/// Cranelift's IR of lane IR, and below it the machine code.
+pub(crate) fn clif(lane: &LaneFunc) -> Result<String> {
+    exactile_cranelift::clif(lane).map_err(|error| Error::Backend {
+        kernel: lane.name.clone(),
+        device: "the CPU".to_string(),
+        message: error.to_string(),
+    })
 }
 
 /// The text of a kernel after a stage of the pipeline for `target`.
@@ -91,6 +96,7 @@ pub(crate) fn after(
     traced: BlockFunc,
     target: &Target,
     options: &Options,
+    facts: &Facts,
     stage: &str,
 ) -> Result<String> {
     let _floats = StandardFloats::new();
@@ -101,8 +107,7 @@ pub(crate) fn after(
             text = Some(func.to_string());
         }
     };
-    let facts = Facts::default();
-    let compiled = pipeline::compile(traced, target, options, &facts, observe);
+    let compiled = pipeline::compile(traced, target, options, facts, observe);
     match (text, compiled) {
         // What later stages refuse can still be looked at.
         (Some(text), _) => Ok(text),

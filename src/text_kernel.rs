@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use exactile_core::diagnostic::Diagnostics;
+use exactile_core::facts::Facts;
 use exactile_core::ir::prints::WORDS;
 use exactile_core::ir::{Access, Func, Grid, Literal, Op, Parameter, Stage};
 use exactile_core::launch::{Launch, Passed};
@@ -86,7 +87,13 @@ impl TextKernel {
 
     /// The text after a stage of the pipeline, as [`exactile_core::pipeline::stages`] names it.
     pub fn after(&self, stage: &str, target: &Target) -> Result<String> {
-        listing::after(self.func.clone(), target, &self.options, stage)
+        listing::after(
+            self.func.clone(),
+            target,
+            &self.options,
+            &Facts::default(),
+            stage,
+        )
     }
 
     /// Runs the kernel with arguments by name. Arrays that it may write hold the results after. The parameter that

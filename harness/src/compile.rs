@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use exactile::internals::{Store, record};
+use exactile::internals::{Job, Store, record};
 use exactile::{Determinism, Device, Error, Result, Schedule, StageTime, Target};
 use exactile_core::target::Distribution;
 use exactile_kernels::Setting;
@@ -55,16 +55,13 @@ impl CompileRow {
     }
 }
 
-/// Compiles what one launch of a case runs, `repetitions` times, with its first tile size. Code for a GPU is taken
-/// from `store` where it is there, and kept there.
-pub fn measure(
+/// The launches of a case for a machine, with its first tile size.
+pub fn launches(
     case: &Case,
     target: &Target,
     schedule: Schedule,
     determinism: Determinism,
-    repetitions: usize,
-    store: Option<&Store>,
-) -> Result<CompileRow> {
+) -> Result<Vec<Job>> {
     let device = match target.distribution {
         Distribution::Sequential => Device::cpu(),
         Distribution::Distributed => Device::from_name("lanes")?,
@@ -76,7 +73,20 @@ pub fn measure(
         determinism,
         ..Setting::default()
     };
-    let jobs = record(&device, || problem.launch(&setting))?;
+    record(&device, || problem.launch(&setting))
+}
+
+/// Compiles what one launch of a case runs, `repetitions` times, with its first tile size. Code for a GPU is taken
+/// from `store` where it is there, and kept there.
+pub fn measure(
+    case: &Case,
+    target: &Target,
+    schedule: Schedule,
+    determinism: Determinism,
+    repetitions: usize,
+    store: Option<&Store>,
+) -> Result<CompileRow> {
+    let jobs = launches(case, target, schedule, determinism)?;
     let mut best: Option<Vec<StageTime>> = None;
     for _ in 0..repetitions {
         let mut times = Vec::new();

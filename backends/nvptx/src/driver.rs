@@ -395,6 +395,11 @@ impl Entry {
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
+    /// An attribute of the device that it is loaded on.
+    pub(crate) fn device_attribute(&self, attribute: CUdevice_attribute) -> Result<u32> {
+        self.module.context.attribute(attribute)
+    }
+
     /// How many thread blocks fit a multiprocessor at once.
     pub(crate) fn blocks_per_multiprocessor(&self) -> Result<u32> {
         self.module.context.make_current()?;

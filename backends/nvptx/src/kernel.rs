@@ -43,6 +43,13 @@ impl Kernel {
         Ok(fixed + self.entry.ptx.shared_bytes())
     }
 
+    /// How many threads a multiprocessor runs at once, of whatever kernels.
+    pub fn threads_per_multiprocessor(&self) -> Result<u32> {
+        self.entry.device_attribute(
+            CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+        )
+    }
+
     /// How many thread blocks fit a multiprocessor at once.
     pub fn blocks_per_multiprocessor(&self) -> Result<u32> {
         self.entry.blocks_per_multiprocessor()

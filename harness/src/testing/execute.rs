@@ -274,7 +274,7 @@ pub fn ptx(func: &LaneFunc, target: &Target) -> Result<Option<String>, String> {
     if cfg!(not(feature = "nvptx")) {
         return Ok(None);
     }
-    exactile::internals::gpu_listing(func, target)
+    exactile::internals::gpu_listing(func, target, [1, 1, 1])
         .map(|listing| Some(listing.ptx))
         .map_err(|error| error.to_string())
 }

@@ -1,0 +1,105 @@
+//! Compilations that no launch waits for: to be timed, or to be looked at.
+
+use exactile_core::facts::Facts;
+use exactile_core::launch::Launch;
+use exactile_core::passes::boxes::loads_boxes;
+use exactile_core::passes::conditions::Conditions;
+use exactile_core::target::{Distribution, Options, Target};
+use exactile_core::verify::{BlockFunc, LaneFunc};
+use exactile_store::Store;
+
+use super::{Compilation, StageTime};
+use crate::cache::CodeKey;
+use crate::code::Sites;
+use crate::cuda::GridMapping;
+use crate::disk::Origin;
+use crate::error::Result;
+
+/// What is shown of a kernel without a launch: that of one whose rows do not meet.
+pub(crate) const ORDINARY: Facts = Facts {
+    arguments: Vec::new(),
+    apart: true,
+    inside: true,
+    boxes: true,
+};
+
+/// The times of all stages to machine code of a CPU or of a GPU, or to PTX. Nothing is taken from memory or put
+/// there; what is for a GPU is taken from `store` and put there.
+pub(crate) fn compile_times(
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    store: Option<&Store>,
+    trace: impl FnOnce() -> Result<BlockFunc>,
+) -> Result<Vec<StageTime>> {
+    let mut compilation = Compilation::new();
+    let traced = trace()?;
+    compilation.name(&traced);
+    compilation.done("trace", &traced);
+    let origin = Origin::of(&traced, facts);
+    let block = compilation.prepare(traced, target, options, facts)?;
+    let boxes = loads_boxes(&block);
+    let facts = facts.clone();
+    let facts = &Facts { boxes, ..facts };
+    let grid = GridMapping::Direct;
+    let place = store.and_then(|store| origin.place(store, target, options, facts, grid));
+    if place.as_ref().is_some_and(|place| place.find().is_some()) {
+        compilation.note("disk");
+        return Ok(compilation.times);
+    }
+    let lane = compilation.lane(&block, target, options, facts)?;
+    match target.distribution {
+        Distribution::Sequential => drop(compilation.cpu(&lane)?),
+        Distribution::Distributed => {
+            let ptx = compilation.ptx(&lane, target, grid)?;
+            if let Some(place) = place {
+                place.keep(&CodeKey::new(&lane, grid.name()), &Sites::of(&lane), &ptx);
+                compilation.note("disk");
+            }
+        }
+    }
+    Ok(compilation.times)
+}
+
+/// The lane IR that code for `target` is made from, of arguments that nothing is known of.
+pub(crate) fn lane_ir(traced: BlockFunc, target: &Target, options: &Options) -> Result<LaneFunc> {
+    let mut compilation = Compilation::of(&traced);
+    let block = compilation.prepare(traced, target, options, &ORDINARY)?;
+    compilation.lane(&block, target, options, &ORDINARY)
+}
+
+/// What a launch on a machine is made from.
+pub(crate) struct Lowered {
+    pub(crate) block: BlockFunc,
+    pub(crate) lane: LaneFunc,
+    /// What both rely on.
+    pub(crate) facts: Facts,
+}
+
+/// What the code for `launch` is made from; `facts`: what is known of each argument.
+pub(crate) fn lowered_for(
+    traced: BlockFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    launch: &Launch<'_>,
+) -> Result<Lowered> {
+    let mut compilation = Compilation::of(&traced);
+    let block = compilation.prepare(traced.clone(), target, options, facts)?;
+    let boxed = compilation.boxed(&traced, target, options, facts)?;
+    let conditions = Conditions::of(&traced, &block, boxed.as_deref(), target);
+    let holding = conditions.facts(launch);
+    let block = boxed.filter(|_| holding.boxes).unwrap_or(block);
+    let lane = compilation.lane(&block, target, options, &holding)?;
+    let arguments = facts.arguments.clone();
+    let facts = Facts {
+        arguments,
+        ..holding
+    };
+    Ok(Lowered { block, lane, facts })
+}
+
+/// The block IR that is lowered for `target`, of arguments that nothing is known of.
+pub(crate) fn block_ir(traced: BlockFunc, target: &Target, options: &Options) -> Result<BlockFunc> {
+    Compilation::of(&traced).prepare(traced, target, options, &ORDINARY)
+}
