@@ -7,7 +7,6 @@ use std::borrow::Cow;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::facts::Facts;
-use crate::ir::op::Control;
 use crate::ir::{Func, Inst, Op};
 use crate::lower::{distributed, sequential};
 use crate::passes::boxes::Share;
@@ -19,8 +18,9 @@ use crate::passes::{
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, warps_of};
 use crate::schedule::homes::homes;
-use crate::schedule::pipeline::{MAX_STAGES, pipeline};
+use crate::schedule::pipeline::{MAX_STAGES, deepest, pipeline};
 use crate::schedule::place::place;
+use crate::schedule::rotate::rotate;
 use crate::schedule::{small_views, waits::wait_late};
 use crate::target::{Approximations, Bounds, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
@@ -130,7 +130,7 @@ const BLOCK: &[Stage] = &[
 ];
 
 /// The names of the stages that say where tiles of a GPU lie, after [`BLOCK`].
-const SCHEDULE: &[&str] = &["assign", "place", "homes", "pipeline"];
+const SCHEDULE: &[&str] = &["assign", "place", "rotate", "homes", "pipeline"];
 
 /// The name of the lowering, before [`LANE`].
 const LOWER: &str = "lower";
@@ -289,16 +289,6 @@ fn without_boxes<'a>(
     verify::block(func).map(Cow::Owned)
 }
 
-/// The most stages that a loop of a function asks for, of those that there are.
-fn deepest(func: &Func) -> i64 {
-    let insts = func.all_insts().into_iter();
-    let stages = insts.map(|inst| match func.op(inst).control() {
-        Some(Control::For(op)) => op.stages.min(MAX_STAGES),
-        Some(Control::While(_) | Control::If(_)) | None => 1,
-    });
-    stages.max().unwrap_or(1)
-}
-
 /// The stages after the layouts of a schedule function are stated, all or some.
 ///
 /// # Errors
@@ -326,23 +316,31 @@ pub fn expand(
     };
     let placed = place(assigned, target.gpu.tile_registers)?;
     observe(SCHEDULE[1], &placed);
-    let housed = homes(placed)?;
-    observe(SCHEDULE[2], &housed);
     let stated = options.schedule.stages.map(i64::from);
-    let mut most = stated.map_or_else(|| deepest(&housed), |_| MAX_STAGES);
-    loop {
-        // Pipelines that do not fit become shallower unless their depth is stated.
+    let rotated = rotate(&placed, stated, options.bounds)?;
+    // Shared memory may be too small for what runs ahead; only a depth that is stated stays.
+    let most = stated.map_or_else(|| deepest(&placed), |_| MAX_STAGES);
+    let least = if stated.is_some() { most } else { 1 };
+    let rotated = rotated.iter().map(|func| (func, least.max(2)));
+    let tries = rotated.chain([(&placed, least)]);
+    let tries = tries.flat_map(|(func, least)| (least..=most).rev().map(move |most| (func, most)));
+    let mut refused = Diagnostics::new();
+    for (func, most) in tries {
+        let housed = homes(func.clone())?;
         let pipelined = wait_late(pipeline(housed.clone(), target, stated, most)?)?;
-        let lane = match distributed::lower(&pipelined, target, options, facts) {
-            Err(_) if most > 1 && stated.is_none() && pipelined.has_buffers() => {
-                most -= 1;
-                continue;
+        match distributed::lower(&pipelined, target, options, facts) {
+            Ok(lane) => {
+                let stages = [func, &housed, &pipelined];
+                for (&name, func) in SCHEDULE[2..].iter().zip(stages) {
+                    observe(name, func);
+                }
+                return end(lane, target, options, facts, observe);
             }
-            lane => lane?,
-        };
-        observe(SCHEDULE[3], &pipelined);
-        return end(lane, target, options, facts, observe);
+            Err(error) if !pipelined.has_buffers() => return Err(error),
+            Err(error) => refused = error,
+        }
     }
+    Err(refused)
 }
 
 /// The stages after those of the schedule, of a function as it stands: what tests plant faults between.

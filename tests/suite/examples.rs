@@ -248,7 +248,7 @@ fn products() -> Vec<Configuration> {
     by_lanes.name = "tensor_matmul_by_lanes".to_string();
     by_lanes.func.facts.boxes = false;
     list.extend([checked, by_lanes]);
-    list.extend([(128, 64, 4), (64, 128, 8)].map(of_attention));
+    list.extend([(128, 64, 4), (64, 128, 8), (128, 128, 8)].map(of_attention));
     list
 }
 

@@ -90,8 +90,9 @@ macro_rules! for_each_op {
             WaitCopies "wait_copies" { pending: i64 } -> none is [writes];
             /// A tile as sums that products add to; none does so far. They have one use at most.
             Pend "pend" { x: Value } -> one is [];
-            /// Waits for all products that this warp has started. The sums.
-            Settle "settle" { x: Value } -> one is [convergent writes];
+            /// Waits until all products that this warp has started but the last `pending` are complete, as are those of `x`
+            /// then. The sums.
+            Settle "settle" { x: Value, pending: i64 } -> one is [convergent writes];
             /// Waits until all products that this warp has started but the last `pending` are complete, and their
             /// operands read.
             WaitProducts "wait_products" { pending: i64 } -> none is [convergent writes];

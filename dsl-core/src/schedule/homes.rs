@@ -24,13 +24,19 @@ pub fn homes(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
         return Ok(func);
     }
     let mut func = func.into_inner();
+    let mut stored = Vec::new();
     for region in func.all_regions() {
         for inst in std::mem::take(&mut func.region_mut(region).insts) {
             if found.contains(&inst)
                 && let Op::Dot(op) = func.op(inst).clone()
             {
-                let func = &mut func;
-                Housing { func, region, inst }.whole(&op);
+                let mut housing = Housing {
+                    func: &mut func,
+                    region,
+                    inst,
+                    stored: &mut stored,
+                };
+                housing.whole(&op);
             }
             func.region_mut(region).insts.push(inst);
         }
@@ -38,7 +44,17 @@ pub fn homes(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
     PlacedFunc::new(func)
 }
 
-fn is_grouped(func: &Func, inst: Inst) -> bool {
+/// An operand that lanes have stored, outside of loops of its region.
+struct Stored {
+    value: Value,
+    buffer: Value,
+    region: Region,
+    /// The barrier that shows it to tensor cores.
+    barrier: Inst,
+}
+
+/// Whether an instruction is a product that groups of warps compute.
+pub(super) fn is_grouped(func: &Func, inst: Inst) -> bool {
     let Op::Dot(op) = func.op(inst) else {
         return false;
     };
@@ -68,6 +84,7 @@ struct Housing<'a> {
     region: Region,
     /// The dot.
     inst: Inst,
+    stored: &'a mut Vec<Stored>,
 }
 
 impl Housing<'_> {
@@ -113,12 +130,14 @@ impl Housing<'_> {
             let wait = op::WaitBox { buffer, slot, turn };
             self.append(Op::WaitBox(wait), &[]);
         }
-        if sources
-            .iter()
-            .any(|it| matches!(it, Source::Lanes(_, When::Here)))
-        {
-            self.append(Op::ProxyFence(op::ProxyFence {}), &[]);
-            self.append(Op::Barrier(op::Barrier {}), &[]);
+        let here = sources.iter().zip(buffers);
+        let here = here.filter_map(|(source, buffer)| match *source {
+            Source::Lanes(value, When::Here) => Some((value, buffer)),
+            Source::Lanes(_, When::Before) | Source::Held(_) | Source::Box(..) => None,
+        });
+        let here: Vec<(Value, Value)> = here.collect();
+        if !here.is_empty() {
+            self.show(here);
         }
         let layout = self.func.layout(op.accumulator);
         let sums = self.func.ty(op.accumulator).with_pending(DType::F32);
@@ -136,7 +155,33 @@ impl Housing<'_> {
         });
         let x = self.value(product, sums);
         self.func.set_layout(x, layout);
-        self.func.inst_mut(self.inst).op = Op::Settle(op::Settle { x });
+        self.func.inst_mut(self.inst).op = Op::Settle(op::Settle { x, pending: 0 });
+    }
+
+    /// Shows tensor cores what lanes have stored.
+    fn show(&mut self, stored: Vec<(Value, Value)>) {
+        self.append(Op::ProxyFence(op::ProxyFence {}), &[]);
+        self.append(Op::Barrier(op::Barrier {}), &[]);
+        let region = self.region;
+        let insts = &self.func.region(region).insts;
+        let barrier = insts[insts.len() - 1];
+        self.stored
+            .extend(stored.into_iter().map(|(value, buffer)| Stored {
+                value,
+                buffer,
+                region,
+                barrier,
+            }));
+    }
+
+    /// The buffer to which an operand has been stored in a region, before an instruction of it.
+    fn stored_before(&self, value: Value, region: Region, at: usize) -> Option<Value> {
+        let insts = &self.func.region(region).insts;
+        let before = &insts[..at.min(insts.len())];
+        let mut found = self.stored.iter();
+        let found = found
+            .find(|it| it.value == value && it.region == region && before.contains(&it.barrier));
+        found.map(|found| found.buffer)
     }
 
     /// Appends what brings an operand to a slot; returns its buffer, or the operand where lanes hold it.
@@ -145,7 +190,8 @@ impl Housing<'_> {
             &Source::Held(value) => value,
             &Source::Lanes(value, When::Before) => self.housed_before(value),
             &Source::Lanes(value, When::Here) => {
-                let buffer = self.buffer(value, self.region, usize::MAX);
+                let made = buffer_of(self.func, value);
+                let buffer = self.buffer(made, self.region, usize::MAX);
                 let store = op::SlotStore {
                     value,
                     buffer,
@@ -155,8 +201,20 @@ impl Housing<'_> {
                 buffer
             }
             Source::Box(load, value, boxed) => {
+                let made = buffer_of(self.func, *value);
+                let insts = &mut self.func.region_mut(self.region).insts;
+                let at = insts.iter().position(|inst| inst == load);
+                let mut rest = insts.split_off(at.unwrap_or(insts.len()));
+                rest.retain(|inst| inst != load);
+                // What is copied once starts where it is loaded.
+                let (slot, rest) = if self.around().is_some() {
+                    self.func.region_mut(self.region).insts.extend(rest);
+                    (slot, Vec::new())
+                } else {
+                    (self.int32(0), rest)
+                };
                 let (region, at) = self.outside();
-                let buffer = self.buffer(*value, region, at);
+                let buffer = self.buffer(made, region, at);
                 let boxed = boxed.clone();
                 let copy = Op::CopyBox(op::CopyBox {
                     base: boxed.base,
@@ -167,8 +225,7 @@ impl Housing<'_> {
                     slot,
                 });
                 self.append(copy, &[]);
-                let region = &mut self.func.region_mut(self.region).insts;
-                region.retain(|inst| inst != load);
+                self.func.region_mut(self.region).insts.extend(rest);
                 buffer
             }
         }
@@ -177,7 +234,10 @@ impl Housing<'_> {
     /// Stores an operand that the loop around does not change to a slot of its own before that loop; returns its buffer.
     fn housed_before(&mut self, value: Value) -> Value {
         let (region, at) = self.outside();
-        let buffer = self.buffer(value, region, at);
+        if let Some(buffer) = self.stored_before(value, region, at) {
+            return buffer;
+        }
+        let buffer = self.buffer(buffer_of(self.func, value), region, at);
         let own = self.func.region(self.region).insts.iter().copied();
         let mut made = own.filter(|&inst| self.func.inst(inst).results.contains(&value));
         let constant = made.next();
@@ -198,19 +258,19 @@ impl Housing<'_> {
             slot,
         };
         self.append(Op::SlotStore(store), &[]);
-        self.append(Op::ProxyFence(op::ProxyFence {}), &[]);
-        self.append(Op::Barrier(op::Barrier {}), &[]);
+        self.show(vec![(value, buffer)]);
         let apart = std::mem::replace(&mut self.region, inner);
         let insts = std::mem::take(&mut self.func.region_mut(apart).insts);
         let outer = &mut self.func.region_mut(region).insts;
         let after = (at + 1).min(outer.len());
         outer.splice(after..after, insts);
+        let stored = self.stored.last_mut();
+        stored.expect("broken invariant: it was shown").region = region;
         buffer
     }
 
     /// A buffer for an operand, made at this place of a region or at its end.
-    fn buffer(&mut self, value: Value, region: Region, at: usize) -> Value {
-        let (ty, layout) = buffer_of(self.func, value);
+    fn buffer(&mut self, (ty, layout): (Type, LinearLayout), region: Region, at: usize) -> Value {
         let loc = self.func.inst(self.inst).loc.clone();
         let made = self.func.add_inst(Op::Buffer(op::Buffer {}), &[ty], loc);
         let buffer = self.func.inst(made).results[0];

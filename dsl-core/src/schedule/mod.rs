@@ -15,6 +15,7 @@ pub mod pipeline;
 pub mod place;
 mod read_back;
 mod rings;
+pub mod rotate;
 pub mod small_views;
 pub mod waits;
 

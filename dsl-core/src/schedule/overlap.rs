@@ -113,7 +113,7 @@ fn carry(func: &mut Func, inst: Inst, body: Region, chain: &Chain) {
     let pend_result = func.inst(chain.pend).results[0];
     let sums = func.ty(pend_result);
     let settled = func.inst(chain.settle).results[0];
-    let Op::Settle(op::Settle { x }) = *func.op(chain.settle) else {
+    let Op::Settle(op::Settle { x, .. }) = *func.op(chain.settle) else {
         return;
     };
     func.region_mut(body)
@@ -138,9 +138,13 @@ fn carry(func: &mut Func, inst: Inst, body: Region, chain: &Chain) {
         op.init[chain.position] = begun;
     }
     insert_before(func, inst, vec![begin]);
-    let (end, last) = make(func, Op::Settle(op::Settle { x: result }), tile);
+    let settle = op::Settle {
+        x: result,
+        pending: 0,
+    };
+    let (end, last) = make(func, Op::Settle(settle.clone()), tile);
     replace_uses(func, &|value| if value == result { last } else { value });
-    func.inst_mut(end).op = Op::Settle(op::Settle { x: result });
+    func.inst_mut(end).op = Op::Settle(settle);
     func.set_type(result, sums);
     insert_after(func, inst, end);
 }

@@ -18,6 +18,7 @@ use super::read_back::{insert_before, read_back};
 use super::rings::{Ring, Slots, Uses};
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
+use crate::ir::op::Control;
 use crate::ir::{
     BinaryOp, CompareOp, DType, Element, Func, Inst, Layout, Op, Region, Type, Value, op,
 };
@@ -29,10 +30,20 @@ use crate::target::Target;
 pub const MAX_STAGES: i64 = 8;
 
 /// The greatest step of a loop whose loads run ahead: so far ahead no index wraps.
-const LONGEST_STEP: i64 = 1 << 40;
+pub(super) const LONGEST_STEP: i64 = 1 << 40;
 
 /// What stands for the values of an iteration in one that is ahead of it.
 type Now = BTreeMap<Value, Value>;
+
+/// The most stages that a loop of a function asks for, of those that there are.
+pub fn deepest(func: &Func) -> i64 {
+    let insts = func.all_insts().into_iter();
+    let stages = insts.map(|inst| match func.op(inst).control() {
+        Some(Control::For(op)) => op.stages.min(MAX_STAGES),
+        Some(Control::While(_) | Control::If(_)) | None => 1,
+    });
+    stages.max().unwrap_or(1)
+}
 
 /// Starts the loads of loops ahead: `stated` iterations of all loops, or as many as each loop says, and not more
 /// than `most`.
@@ -194,8 +205,17 @@ impl Pipeliner {
         {
             overlap.apply(func, inst, self.body, &ahead.into_iter().collect());
         }
-        insert_before(func, outermost, begun);
-        insert_before(func, inst, before);
+        // Boxes need no more of what comes before than their addresses.
+        let boxes = self.rings.keys().all(|&load| self.is_box(load));
+        let func = self.builder.func_mut();
+        if boxes && outermost == inst {
+            let all = [begun, before].concat();
+            let first = earliest(func, inst, &all);
+            insert_before(func, first, all);
+        } else {
+            insert_before(func, outermost, begun);
+            insert_before(func, inst, before);
+        }
     }
 
     /// Parameters of the body for the carried values of the iteration ahead, then for the slot of its own, and how
@@ -309,7 +329,7 @@ impl Pipeliner {
         let mut state: Vec<Value> = init.collect();
         for stage in 0..self.distance {
             let distance = stage * op.step;
-            let limit = self.before_end(op.upper, distance);
+            let limit = before_end(&mut self.builder, op.upper, distance);
             let runs = self.builder.compare(CompareOp::Lt, op.lower, limit);
             let index = self.later(op.lower, distance);
             let slot = self.builder.int32(stage as i32);
@@ -318,21 +338,8 @@ impl Pipeliner {
         for _ in 0..=usize::from(self.copies_boxes()) {
             state.push(self.builder.int32(0));
         }
-        let limit = self.before_end(op.upper, self.distance * op.step);
+        let limit = before_end(&mut self.builder, op.upper, self.distance * op.step);
         (limit, state)
-    }
-
-    /// `upper - distance`, or the least index where there is no such number.
-    fn before_end(&mut self, upper: Value, distance: i64) -> Value {
-        if distance == 0 {
-            return upper;
-        }
-        let least = self.builder.index(i64::MIN);
-        let first = self.builder.index(i64::MIN + distance);
-        let distance = self.builder.index(distance);
-        let none = self.builder.compare(CompareOp::Lt, upper, first);
-        let end = self.builder.binary(BinaryOp::Sub, upper, distance);
-        self.builder.select(none, least, end)
     }
 
     fn later(&mut self, index: Value, distance: i64) -> Value {
@@ -423,4 +430,43 @@ fn owns(func: &Func, owner: Inst, inst: Inst) -> bool {
         func.walk(region, &mut |inner| found |= inner == inst);
     }
     found
+}
+
+/// `upper - distance`, or the least index where there is no such number.
+pub(super) fn before_end(builder: &mut Builder, upper: Value, distance: i64) -> Value {
+    if distance == 0 {
+        return upper;
+    }
+    let least = builder.index(i64::MIN);
+    let first = builder.index(i64::MIN + distance);
+    let distance = builder.index(distance);
+    let none = builder.compare(CompareOp::Lt, upper, first);
+    let end = builder.binary(BinaryOp::Sub, upper, distance);
+    builder.select(none, least, end)
+}
+
+/// The first instruction of those before a loop in its region that these may stand before: behind what they use, and behind
+/// other loops.
+fn earliest(func: &Func, around: Inst, insts: &[Inst]) -> Inst {
+    let mut used = BTreeSet::new();
+    let mut uses = |inst: Inst| used.extend(func.op(inst).operands());
+    for &inst in insts {
+        uses(inst);
+        for region in func.op(inst).regions() {
+            func.walk(region, &mut uses);
+        }
+    }
+    let regions = func.all_regions().into_iter();
+    let mut regions = regions.map(|region| &func.region(region).insts);
+    let own = regions.find(|insts| insts.contains(&around));
+    let before = own.into_iter().flatten().take_while(|&&it| it != around);
+    let before: Vec<Inst> = before.copied().collect();
+    let bound = |inst: Inst| {
+        let results = func.inst(inst).results.iter();
+        let controls = matches!(func.op(inst), Op::For(_) | Op::While(_) | Op::If(_));
+        controls || results.copied().any(|it| used.contains(&it))
+    };
+    let after = before.iter().rposition(|&inst| bound(inst));
+    let mut free = before[after.map_or(0, |at| at + 1)..].iter();
+    free.next().copied().unwrap_or(around)
 }

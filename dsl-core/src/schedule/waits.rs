@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::PlacedFunc;
 use crate::diagnostic::Diagnostics;
+use crate::ir::infer::order::MAX_PRODUCTS;
 use crate::ir::{Func, Inst, Op, Value, op};
 
 /// Moves each wait for a product down to what uses its sums, or to what may write what the product reads.
@@ -34,15 +35,31 @@ pub fn wait_late(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
                 insts[at..=at + count].rotate_left(1);
             }
         }
+        leave_later(&mut func, &insts);
         func.region_mut(region).insts = insts;
     }
     PlacedFunc::new(func)
 }
 
+/// Lets each wait of a region leave the products under way that begin after that of its sums.
+fn leave_later(func: &mut Func, insts: &[Inst]) {
+    let mut begun: Vec<Value> = Vec::new();
+    for &inst in insts {
+        let result = func.inst(inst).results.first().copied();
+        if let Op::DotSlots(_) = func.op(inst) {
+            begun.extend(result);
+        } else if let Op::Settle(op) = &mut func.inst_mut(inst).op {
+            let product = begun.iter().rposition(|&sums| sums == op.x);
+            let later = product.map_or(0, |product| begun.len() - 1 - product) as i64;
+            op.pending = later.min(MAX_PRODUCTS);
+        }
+    }
+}
+
 /// What products read from the registers of lanes.
 fn held(func: &Func) -> BTreeSet<Value> {
-    let insts = func.all_insts().into_iter();
-    let operand = |inst| {
+    let insts = func.all_insts();
+    let operand = |&inst: &Inst| {
         let Op::DotSlots(op::DotSlots {
             a, a_slot: None, ..
         }) = *func.op(inst)
@@ -51,7 +68,17 @@ fn held(func: &Func) -> BTreeSet<Value> {
         };
         Some(a)
     };
-    insts.filter_map(operand).collect()
+    let mut held: BTreeSet<Value> = insts.iter().filter_map(operand).collect();
+    // What a loop carries on for such a value comes to lie in the same registers.
+    for &inst in &insts {
+        let Op::For(op) = func.op(inst) else { continue };
+        let carried = func.region(op.body).parameters[1..].iter();
+        let next = carried.zip(func.yielded(op.body));
+        let next = next.filter(|(parameter, _)| held.contains(parameter));
+        let next: Vec<Value> = next.map(|(_, &next)| next).collect();
+        held.extend(next);
+    }
+    held
 }
 
 /// Whether a wait may come after an instruction that it stands before. Nothing but a product touches what products read
@@ -59,8 +86,16 @@ fn held(func: &Func) -> BTreeSet<Value> {
 fn passes(func: &Func, wait: Inst, later: Inst, held: &BTreeSet<Value>) -> bool {
     let op = func.op(later);
     let begins = matches!(op, Op::DotSlots(_) | Op::Pend(_) | Op::WaitBox(_));
-    let uses = op.operands().contains(&func.inst(wait).results[0]);
-    let touches = op.operands().iter().any(|it| held.contains(it));
-    let touches = touches && !matches!(op, Op::DotSlots(_));
-    !uses && !touches && op.regions().is_empty() && (begins || func.is_pure(later))
+    let repeats = matches!(op, Op::For(_) | Op::While(_));
+    let mut operands = op.operands();
+    for region in op.regions() {
+        func.walk(region, &mut |inner| {
+            operands.extend(func.op(inner).operands())
+        });
+    }
+    let uses = operands.contains(&func.inst(wait).results[0]);
+    let results = &func.inst(later).results;
+    let mut touched = operands.iter().chain(results);
+    let touches = touched.any(|it| held.contains(it)) && !matches!(op, Op::DotSlots(_));
+    !uses && !touches && !repeats && (begins || func.is_pure(later))
 }

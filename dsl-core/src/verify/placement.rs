@@ -67,7 +67,7 @@ impl Replay<'_> {
             } else if let Op::GroupMma(op) = op {
                 let in_memory = op.a_offset.map(|_| op.a);
                 state.multiplied.extend(in_memory.into_iter().chain([op.b]));
-            } else if let Op::Settle(_) = op {
+            } else if let Op::Settle(op::Settle { pending: 0, .. }) = op {
                 let read = std::mem::take(&mut state.multiplied);
                 read.into_iter().for_each(|it| self.touch(inst, it, state));
             } else if let Op::Alloc(op) = op {

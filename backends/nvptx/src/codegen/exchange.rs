@@ -49,7 +49,7 @@ impl<'c> Emitter<'_, 'c> {
             OrderOp::ProxyFence(op::ProxyFence {}) => return self.proxy_fence(),
             OrderOp::WaitProducts(op) => return self.wait_products(op.pending),
             OrderOp::Pend(op::Pend { x }) => self.get(*x),
-            OrderOp::Settle(op::Settle { x }) => self.settle(*x)?,
+            OrderOp::Settle(op::Settle { x, pending }) => self.settle(inst, *x, *pending)?,
         };
         self.define(inst, sums);
         Ok(())

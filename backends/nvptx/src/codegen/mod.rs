@@ -8,6 +8,7 @@
 mod access;
 mod arithmetic;
 mod atomic;
+mod beside;
 mod bounds;
 mod cast;
 mod control;
@@ -21,6 +22,8 @@ mod meeting;
 mod tensor;
 mod transfer;
 mod value;
+
+use std::collections::BTreeMap;
 
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::op::LaneOp;
@@ -141,6 +144,8 @@ struct Emitter<'a, 'c> {
     shared: Option<PointerValue<'c>>,
     report: Option<FunctionValue<'c>>,
     native: Native,
+    /// What lanes compute before each wait for sums, and use after it.
+    beside: BTreeMap<Inst, Vec<Value>>,
     /// Where checks that fail go, made once.
     end: Option<bounds::End<'c>>,
 }

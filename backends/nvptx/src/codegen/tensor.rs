@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use exactile_core::ir::operand::Side;
-use exactile_core::ir::{DType, Value, op};
+use exactile_core::ir::{DType, Inst, Value, op};
 use inkwell::attributes::AttributeLoc;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
@@ -103,8 +103,31 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Emits `settle`: the sums go through, so that nothing reads them before.
-    pub(super) fn settle(&self, sums: Value) -> Result<Elements<'c>> {
-        self.on_sums(&self.get(sums), wait_text(0), &[])
+    pub(super) fn settle(&self, inst: Inst, sums: Value, pending: i64) -> Result<Elements<'c>> {
+        let mut beside = Vec::new();
+        for &value in self.beside.get(&inst).into_iter().flatten() {
+            if let Some(dtype) = self.func.ty(value).dtype() {
+                beside.extend(self.words_of(dtype, &self.get(value))?);
+            }
+        }
+        if !beside.is_empty() {
+            self.behind(&beside)?;
+        }
+        self.on_sums(&self.get(sums), wait_text(pending), &[])
+    }
+
+    /// A branch that what follows stays behind, and these values before: the assembler moves a wait up to where the block
+    /// of instructions begins that it stands in. The branch repeats a reading of the clock, in one of 2^32 cases.
+    fn behind(&self, values: &[IntValue<'c>]) -> Result<()> {
+        let text = "{\n.reg .pred again;\n.reg .b32 now;\nread:\nmov.u32 now, %clock;\n\
+                    setp.eq.u32 again, now, 0;\n@again bra read;\n}";
+        let mut constraints = vec!["r"; values.len()];
+        constraints.push("~{memory}");
+        let values: Vec<BasicMetadataValueEnum<'c>> =
+            values.iter().map(|&value| value.into()).collect();
+        let text = text.to_string();
+        self.inline_ptx(None, text, constraints.join(","), &values, true)?;
+        Ok(())
     }
 
     /// Emits `wait_products`.

@@ -35,6 +35,13 @@ impl Shared {
         let lanes = self.groups.iter().flatten().chain(&self.started);
         lanes.chain(&self.boxes)
     }
+
+    /// Waits until no more products than these are under way.
+    fn wait_products(&mut self, pending: i64) {
+        while self.products.len() as i64 > pending {
+            self.products.pop_front();
+        }
+    }
 }
 
 impl Machine<'_> {
@@ -170,15 +177,11 @@ impl Machine<'_> {
         let shared = &mut self.shared;
         match op {
             OrderOp::Pend(op::Pend { x }) => return vec![self.read(*x)],
-            OrderOp::Settle(op::Settle { x }) => {
-                shared.products.clear();
+            OrderOp::Settle(op::Settle { x, pending }) => {
+                shared.wait_products(*pending);
                 return vec![self.read(*x)];
             }
-            OrderOp::WaitProducts(op::WaitProducts { pending }) => {
-                while shared.products.len() as i64 > *pending {
-                    shared.products.pop_front();
-                }
-            }
+            OrderOp::WaitProducts(op::WaitProducts { pending }) => shared.wait_products(*pending),
             OrderOp::Barrier(op::Barrier {}) | OrderOp::ProxyFence(op::ProxyFence {}) => {}
             OrderOp::GroupCopies(op::GroupCopies {}) => {
                 let group = std::mem::take(&mut shared.started);

@@ -61,8 +61,8 @@ impl Runner<'_, '_> {
                 self.converged(inst, mask)?;
             }
             OrderOp::Pend(op::Pend { x }) => return Ok(Some(self.read(*x))),
-            OrderOp::Settle(op::Settle { x }) => {
-                self.wait_products(inst, 0, mask)?;
+            OrderOp::Settle(op::Settle { x, pending }) => {
+                self.wait_products(inst, *pending, mask)?;
                 return Ok(Some(self.read(*x)));
             }
             OrderOp::WaitProducts(op) => self.wait_products(inst, op.pending, mask)?,

@@ -52,7 +52,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::WaitCopies(it) => none(rules.wait_copies(it.pending)),
         Op::WaitProducts(it) => none(rules.wait_products(it.pending)),
         Op::Pend(it) => one(rules.pend(it.x)),
-        Op::Settle(it) => one(rules.settle(it.x)),
+        Op::Settle(it) => one(rules.settle(it.x, it.pending)),
         Op::LaneId(_) | Op::WarpId(_) | Op::Places(_) | Op::Mma(_) => rules.of_warps(declared),
         Op::GroupMma(_) | Op::StartCopy(_) => rules.of_warps(declared),
         Op::ShuffleXor(_) | Op::ShuffleIndex(_) | Op::WarpReduce(_) => rules.of_warps(declared),

@@ -9,7 +9,7 @@ mod each;
 mod expect;
 mod lookup;
 mod memory;
-mod order;
+pub(crate) mod order;
 mod slot;
 mod sort;
 mod tensor;

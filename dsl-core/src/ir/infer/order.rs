@@ -7,7 +7,7 @@ use crate::ir::{DType, Type, Value};
 const MAX_COPIES: i64 = 31;
 
 /// The most products that a wait may leave.
-const MAX_PRODUCTS: i64 = 7;
+pub(crate) const MAX_PRODUCTS: i64 = 7;
 
 impl Rules<'_> {
     pub(super) fn wait_copies(self, pending: i64) -> Result<(), String> {
@@ -38,7 +38,8 @@ impl Rules<'_> {
         Ok(ty.with_pending(DType::F32))
     }
 
-    pub(super) fn settle(self, x: Value) -> Result<Type, String> {
+    pub(super) fn settle(self, x: Value, pending: i64) -> Result<Type, String> {
+        self.wait_products(pending)?;
         self.pending(x).map(|dtype| self.ty(x).with_dtype(dtype))
     }
 

@@ -82,7 +82,10 @@ impl Lowering<'_> {
     fn order_op(&mut self, op: &Op, which: OrderOp<'_>, results: &[Value]) {
         let made = match which {
             OrderOp::Pend(&op::Pend { x }) => Op::Pend(op::Pend { x: self.all_of(x) }),
-            OrderOp::Settle(&op::Settle { x }) => Op::Settle(op::Settle { x: self.all_of(x) }),
+            OrderOp::Settle(&op::Settle { x, pending }) => {
+                let x = self.all_of(x);
+                Op::Settle(op::Settle { x, pending })
+            }
             OrderOp::Barrier(_)
             | OrderOp::GroupCopies(_)
             | OrderOp::WaitCopies(_)

@@ -120,7 +120,7 @@ impl Reader<'_> {
             {
                 self.buffers[number].lasts = true;
             }
-            if let Op::Settle(_) = op {
+            if let Op::Settle(op::Settle { pending: 0, .. }) = op {
                 let read = std::mem::take(&mut self.multiplied);
                 events.extend(read.into_iter().map(Event::Touch));
             }

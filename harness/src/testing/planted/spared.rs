@@ -39,6 +39,11 @@ const SPARED: &[Spared] = &[
             "tiles/join.bir @two_numbers",
         ],
     },
+    // One group of warps: who waits for its products waits for what all its warps read.
+    Spared {
+        fault: BARRIER,
+        functions: &["schedule/rotated.bir @rotated"],
+    },
     // The rounds in which stores find who is highest: one round is enough for these offsets, and a barrier is
     // for the next.
     Spared {
