@@ -12,7 +12,7 @@ use exactile::Device;
 use exactile::{Error, Result};
 use exactile_harness::testing::fuzz::{self, FuzzOptions, Said};
 use exactile_harness::testing::programs::{self, Event, ProgramsOptions};
-use exactile_harness::testing::{conformance, determinism, filetests, planted, runtime};
+use exactile_harness::testing::{conformance, determinism, filetests, levels, planted, runtime};
 
 use super::math::Math;
 use super::progress::Progress;
@@ -83,7 +83,7 @@ impl Conformance {
     }
 }
 
-/// Compares sums and means over all tile sizes, schedules, batches and devices
+/// Compares sums and means over all tile sizes, schedules, batches and devices, and tells what each level keeps
 #[derive(Args)]
 struct Determinism {}
 
@@ -96,11 +96,23 @@ impl Determinism {
         }
         let progress = Progress::start("selftest determinism");
         let report = determinism::run(&devices)?;
+        let lines = levels::run(&devices)?;
         drop(progress);
+        super::print(&levels::table(&lines))?;
         for failure in &report.failures {
             super::print(&format!("{failure}\n"))?;
         }
-        let (compared, failed) = (report.compared, report.failures.len());
+        let mut failed = report.failures.len();
+        for line in &lines {
+            for change in line.broken() {
+                failed += 1;
+                let (kernel, level, change) = (line.kernel, line.level.name(), change.name());
+                super::print(&format!(
+                    "{kernel} breaks `{level}` with another {change}\n"
+                ))?;
+            }
+        }
+        let compared = report.compared + levels::compared(&lines);
         super::print(&format!("{compared} outputs compared, {failed} failures\n"))?;
         match failed {
             0 => Ok(()),

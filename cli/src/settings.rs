@@ -6,8 +6,8 @@ use exactile::{Bounds, Determinism, IntoGrid, Options, Schedule, ScheduleField, 
 /// How kernels are compiled.
 #[derive(Args, Clone)]
 pub(crate) struct Settings {
-    /// Which changes leave the bits alone: `exact`, `schedule_invariant`, `batch_invariant`,
-    /// `run_to_run` or `not_guaranteed`
+    /// Which changes leave the bits alone: `exact`, `schedule_invariant`, `batch_invariant` or
+    /// `not_guaranteed`
     #[arg(long, default_value = "exact", value_parser = determinism)]
     pub(crate) determinism: Determinism,
     #[command(flatten)]
@@ -76,18 +76,11 @@ pub(crate) fn target(text: &str) -> Result<Target, String> {
 }
 
 pub(crate) fn determinism(text: &str) -> Result<Determinism, String> {
-    const LEVELS: [Determinism; 5] = [
-        Determinism::NotGuaranteed,
-        Determinism::RunToRun,
-        Determinism::BatchInvariant,
-        Determinism::ScheduleInvariant,
-        Determinism::Exact,
-    ];
-    LEVELS
+    Determinism::ALL
         .into_iter()
         .find(|level| level.name() == text)
         .ok_or_else(|| {
-            let names: Vec<&str> = LEVELS.iter().map(|level| level.name()).collect();
+            let names: Vec<&str> = Determinism::ALL.iter().map(|level| level.name()).collect();
             format!("expected `{}`", names.join("`, `"))
         })
 }

@@ -166,7 +166,6 @@ fn atomic_sums_of_floats_need_a_level_that_allows_them() {
         let x = Buffer::from_slice(&device, &[0.5f32; 32]).expect("fits");
         let mut out = Buffer::from_slice(&device, &[1.0f32]).expect("fits");
         for level in [
-            Determinism::RunToRun,
             Determinism::BatchInvariant,
             Determinism::ScheduleInvariant,
             Determinism::Exact,

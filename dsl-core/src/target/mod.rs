@@ -11,9 +11,7 @@ use crate::ir::{DType, Precision};
 pub enum Determinism {
     /// None: any reduction order, float atomics, approximate instructions.
     NotGuaranteed,
-    /// Another run.
-    RunToRun,
-    /// Other rows of the batch, another grid.
+    /// Another run, other rows of the batch, another grid.
     BatchInvariant,
     /// Other tile sizes, warps, stages: any configuration of the tuner.
     ScheduleInvariant,
@@ -23,11 +21,18 @@ pub enum Determinism {
 }
 
 impl Determinism {
+    /// All levels, the one that promises least in front.
+    pub const ALL: [Self; 4] = [
+        Self::NotGuaranteed,
+        Self::BatchInvariant,
+        Self::ScheduleInvariant,
+        Self::Exact,
+    ];
+
     /// The name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NotGuaranteed => "not_guaranteed",
-            Self::RunToRun => "run_to_run",
             Self::BatchInvariant => "batch_invariant",
             Self::ScheduleInvariant => "schedule_invariant",
             Self::Exact => "exact",

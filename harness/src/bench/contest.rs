@@ -191,10 +191,9 @@ impl Contest<'_> {
         }
         let passed = |comparison: &Comparison| match setting.determinism {
             Determinism::NotGuaranteed => comparison.within_tolerance(),
-            Determinism::RunToRun
-            | Determinism::BatchInvariant
-            | Determinism::ScheduleInvariant
-            | Determinism::Exact => comparison.bits_equal(),
+            Determinism::BatchInvariant | Determinism::ScheduleInvariant | Determinism::Exact => {
+                comparison.bits_equal()
+            }
         };
         let wrong = comparisons.iter().find(|comparison| !passed(comparison));
         Ok(Judgement {

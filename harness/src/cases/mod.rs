@@ -103,6 +103,69 @@ fn large() -> Vec<Case> {
     ]
 }
 
+/// A kernel under the levels of determinism.
+pub struct Levelled {
+    /// The kernel with some rows.
+    pub whole: Case,
+    /// The same with the first of them alone.
+    pub part: Option<Case>,
+    /// Whether it has a loop whose loads run ahead.
+    pub has_stages: bool,
+    /// Whether its bits follow which program comes first, so that no run says anything of another.
+    pub is_open: bool,
+}
+
+/// The kernels that are run under every level: small, since interpreters run them.
+pub fn of_levels() -> Vec<Levelled> {
+    let list = [
+        (
+            elementwise::vector_add::<f32>(1007),
+            Some(elementwise::vector_add::<f32>(7)),
+        ),
+        (
+            elementwise::activation::<f32>(Activation::Gelu, 1007),
+            Some(elementwise::activation::<f32>(Activation::Gelu, 7)),
+        ),
+        (
+            rows::softmax::<f32>(5, 300),
+            Some(rows::softmax::<f32>(1, 300)),
+        ),
+        (
+            rows::softmax_loop::<f32>(5, 300),
+            Some(rows::softmax_loop::<f32>(1, 300)),
+        ),
+        (
+            rows::layer_norm::<f32>(5, 300),
+            Some(rows::layer_norm::<f32>(1, 300)),
+        ),
+        (
+            rows::cumsum::<f32>(5, 300),
+            Some(rows::cumsum::<f32>(1, 300)),
+        ),
+        (sums::rows::<f32>(5, 1000), Some(sums::rows::<f32>(1, 1000))),
+        (sums::columns::<f32>(500, 70), None),
+        (sums::all::<f32>(10_007), None),
+        (sums::mean::<f32>(3, 300, 16), None),
+        (
+            elementwise::matmul::<f32>(40, 30, 50),
+            Some(elementwise::matmul::<f32>(1, 30, 50)),
+        ),
+        (
+            orders::sort::<f32>(5, 256),
+            Some(orders::sort::<f32>(1, 256)),
+        ),
+        (elementwise::histogram(256, 10_007), None),
+        (compound::flash_attention(100), None),
+    ];
+    let levelled = |(whole, part): (Case, Option<Case>)| Levelled {
+        has_stages: ["softmax_loop", "matmul", "flash_attention", "mean"].contains(&whole.kernel),
+        is_open: false,
+        whole,
+        part,
+    };
+    list.into_iter().map(levelled).collect()
+}
+
 /// What `exactile compile` measures: all small cases, and softmaxes whose tiles are large.
 pub fn to_compile() -> Vec<Case> {
     let mut cases = cases(true);

@@ -6,6 +6,7 @@ pub mod execute;
 pub mod exhaustive;
 pub mod filetests;
 pub mod fuzz;
+pub mod levels;
 pub mod planted;
 pub mod programs;
 pub mod runtime;

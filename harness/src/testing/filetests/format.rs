@@ -112,15 +112,8 @@ fn command(text: &str) -> Result<Command, String> {
 }
 
 fn determinism(name: &str) -> Option<Determinism> {
-    [
-        Determinism::NotGuaranteed,
-        Determinism::RunToRun,
-        Determinism::BatchInvariant,
-        Determinism::ScheduleInvariant,
-        Determinism::Exact,
-    ]
-    .into_iter()
-    .find(|level| level.name() == name)
+    let mut levels = Determinism::ALL.into_iter();
+    levels.find(|level| level.name() == name)
 }
 
 /// Reads a file; an error names the line.
