@@ -4,13 +4,14 @@ use exactile_core::for_each_number;
 use exactile_core::ir::Number;
 use exactile_core::lang::{Element, Ptr, PtrMut, Scalar, Tensor, TensorMut};
 use smallvec::SmallVec;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::bound::{Absent, Bound, FEW};
 use crate::buffer::Buffer;
 use crate::tensor::{Extents, TensorView, TensorViewMut};
 
 /// A value that a launch takes for a parameter of type `P`: `&Buffer<T>` for `Ptr<T>`,
-/// `&mut Buffer<T>` for `PtrMut<T>`, a number for a number. Options, tuples and arrays of parameters take
+/// `&mut Buffer<T>` for `PtrMut<T>`, on the host also `&[T]` and `&mut [T]`, a number for a number. Options, tuples and arrays of parameters take
 /// those of their arguments; a structure that derives `KernelArguments` takes the one that is derived with it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed for a kernel parameter `{P}`",
@@ -67,12 +68,27 @@ impl<'a, T: Element + Number> Argument<'a, PtrMut<T>> for &'a mut Buffer<T> {
     }
 }
 
+/// Memory of the program itself, for launches on the host. Nothing is copied.
+impl<'a, T: Element + Number + IntoBytes + Immutable> Argument<'a, Ptr<T>> for &'a [T] {
+    fn bind(self, bound: &mut BoundArguments<'a>) {
+        bound.list.push(Bound::Slice(self.as_bytes()));
+    }
+}
+
+/// Memory of the program itself, for launches on the host. Nothing is copied, and an error of the launch is told by its
+/// stream.
+impl<'a, T: Element + Number + IntoBytes + FromBytes> Argument<'a, PtrMut<T>> for &'a mut [T] {
+    fn bind(self, bound: &mut BoundArguments<'a>) {
+        bound.list.push(Bound::SliceMut(self.as_mut_bytes()));
+    }
+}
+
 impl<'a, T: Element + Number, const RANK: usize> Argument<'a, Tensor<T, RANK>>
     for TensorView<'a, T, RANK>
 {
     fn bind(self, bound: &mut BoundArguments<'a>) {
-        let memory = Bound::Read(self.buffer.device(), self.buffer.storage());
-        bound.tensor(memory, self.layout);
+        let layout = self.layout;
+        bound.tensor(self.memory(), layout);
     }
 }
 
@@ -80,8 +96,8 @@ impl<'a, T: Element + Number, const RANK: usize> Argument<'a, TensorMut<T, RANK>
     for TensorViewMut<'a, T, RANK>
 {
     fn bind(self, bound: &mut BoundArguments<'a>) {
-        let (device, storage) = self.buffer.parts_mut();
-        bound.tensor(Bound::ReadWrite(device, storage), self.layout);
+        let layout = self.layout;
+        bound.tensor(self.memory(), layout);
     }
 }
 

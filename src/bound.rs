@@ -23,15 +23,24 @@ pub(crate) enum Bound<'a> {
     Read(&'a Device, &'a Storage),
     /// Memory that the kernel may write.
     ReadWrite(&'a Device, &'a mut Storage),
+    /// Memory of the program itself, which the kernel reads.
+    Slice(&'a [u8]),
+    /// Memory of the program itself, which the kernel may write.
+    SliceMut(&'a mut [u8]),
     /// A number.
     Scalar(Literal),
 }
 
 impl Bound<'_> {
-    /// Where its memory is.
-    pub(crate) fn device(&self) -> Option<&Device> {
+    /// What has its memory where `device` cannot use it, if that is so.
+    pub(crate) fn elsewhere(&self, device: &Device) -> Option<String> {
         match self {
-            Self::Read(device, _) | Self::ReadWrite(device, _) => Some(device),
+            Self::Read(place, _) | Self::ReadWrite(place, _) => {
+                (!place.shares_memory_with(device)).then(|| place.to_string())
+            }
+            Self::Slice(_) | Self::SliceMut(_) => {
+                device.gpu().map(|_| "the host, in a slice".to_string())
+            }
             Self::Scalar(_) => None,
         }
     }
@@ -43,6 +52,8 @@ impl Bound<'_> {
             Self::ReadWrite(_, Storage::Gpu(memory)) => Some((&memory.uses, Access::ReadWrite)),
             Self::Read(_, Storage::Host(..))
             | Self::ReadWrite(_, Storage::Host(..))
+            | Self::Slice(_)
+            | Self::SliceMut(_)
             | Self::Scalar(_) => None,
         }
     }
@@ -52,7 +63,8 @@ impl Bound<'_> {
         match self {
             Self::ReadWrite(_, Storage::Host(_, writers)) => writers.add(failure),
             Self::ReadWrite(_, Storage::Gpu(memory)) => memory.writers.add(failure),
-            Self::Read(..) | Self::Scalar(_) => {}
+            // Who reads a slice cannot be told: a stream tells it.
+            Self::Read(..) | Self::Slice(_) | Self::SliceMut(_) | Self::Scalar(_) => {}
         }
     }
 
@@ -61,6 +73,8 @@ impl Bound<'_> {
         match self {
             Self::Read(device, storage) => Bound::Read(device, storage),
             Self::ReadWrite(device, storage) => Bound::ReadWrite(device, storage),
+            Self::Slice(bytes) => Bound::Slice(bytes),
+            Self::SliceMut(bytes) => Bound::SliceMut(bytes),
             Self::Scalar(literal) => Bound::Scalar(*literal),
         }
     }
@@ -70,6 +84,8 @@ impl Bound<'_> {
         match self {
             Self::Read(_, storage) => storage.passed(Access::Read),
             Self::ReadWrite(_, storage) => storage.passed(Access::ReadWrite),
+            Self::Slice(bytes) => Passed::of_host(bytes, Access::Read),
+            Self::SliceMut(bytes) => Passed::of_host(bytes, Access::ReadWrite),
             Self::Scalar(literal) => Passed::Scalar(*literal),
         }
     }

@@ -419,6 +419,8 @@ fn host_arguments<'b>(
                 let message = "host code cannot use the memory of a GPU";
                 return Err(Error::Device(message.to_string()));
             }
+            Bound::Slice(bytes) => Argument::Read(bytes),
+            Bound::SliceMut(bytes) => Argument::ReadWrite(bytes),
             Bound::Scalar(literal) => Argument::Scalar(*literal),
         });
     }
@@ -462,12 +464,10 @@ unsafe fn run_on_host(
 
 fn check_places(device: &Device, arguments: &[Bound<'_>]) -> Result<()> {
     for (index, argument) in arguments.iter().enumerate() {
-        if let Some(place) = argument.device()
-            && !place.shares_memory_with(device)
-        {
+        if let Some(found) = argument.elsewhere(device) {
             return Err(Error::Placement {
                 index,
-                found: place.to_string(),
+                found,
                 expected: device.to_string(),
             });
         }

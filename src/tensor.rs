@@ -1,6 +1,9 @@
-//! Views of buffers with extents and strides, checked when they are made.
+//! Views of buffers and slices with extents and strides, checked when they are made.
 
 use exactile_core::ir::Number;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use crate::bound::Bound;
 
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
@@ -41,24 +44,112 @@ impl<const RANK: usize> Extents<RANK> {
             .filter(|layout| layout.needed().is_some_and(|needed| needed <= len))
             .ok_or_else(|| {
                 Error::Invalid(format!(
-                    "a view of extents {extents:?} does not fit a buffer of {len} elements"
+                    "a view of extents {extents:?} does not fit {len} elements"
                 ))
             })
     }
 }
 
-/// A buffer read as a tensor of rank `RANK`.
+/// What a view is one of.
+#[derive(Clone, Copy, Debug)]
+enum Viewed<'a, T> {
+    Buffer(&'a Buffer<T>),
+    /// The bytes of a slice.
+    Slice(&'a [u8]),
+}
+
+/// What a view that writes is one of.
+#[derive(Debug)]
+enum ViewedMut<'a, T> {
+    Buffer(&'a mut Buffer<T>),
+    /// The bytes of a slice.
+    Slice(&'a mut [u8]),
+}
+
+/// A buffer or a slice read as a tensor of rank `RANK`.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorView<'a, T, const RANK: usize> {
-    pub(crate) buffer: &'a Buffer<T>,
+    viewed: Viewed<'a, T>,
     pub(crate) layout: Extents<RANK>,
 }
 
-/// A buffer read and written as a tensor of rank `RANK`.
+/// A buffer or a slice read and written as a tensor of rank `RANK`.
 #[derive(Debug)]
 pub struct TensorViewMut<'a, T, const RANK: usize> {
-    pub(crate) buffer: &'a mut Buffer<T>,
+    viewed: ViewedMut<'a, T>,
     pub(crate) layout: Extents<RANK>,
+}
+
+impl<'a, T: Number, const RANK: usize> TensorView<'a, T, RANK> {
+    /// The first numbers of a slice as a row-major tensor, for launches on the host. Nothing is copied.
+    pub fn of_slice(numbers: &'a [T], extents: [usize; RANK]) -> Result<Self>
+    where
+        T: IntoBytes + Immutable,
+    {
+        let layout = Extents::check(Extents::contiguous(extents), &extents, numbers.len())?;
+        let viewed = Viewed::Slice(numbers.as_bytes());
+        Ok(Self { viewed, layout })
+    }
+
+    /// Numbers of a slice as a tensor with strides of the caller's choice, in elements; 0 repeats an axis.
+    pub fn of_strided_slice(
+        numbers: &'a [T],
+        extents: [usize; RANK],
+        strides: [usize; RANK],
+    ) -> Result<Self>
+    where
+        T: IntoBytes + Immutable,
+    {
+        let layout = Some(Extents { extents, strides });
+        let layout = Extents::check(layout, &extents, numbers.len())?;
+        let viewed = Viewed::Slice(numbers.as_bytes());
+        Ok(Self { viewed, layout })
+    }
+
+    pub(crate) fn memory(self) -> Bound<'a> {
+        match self.viewed {
+            Viewed::Buffer(buffer) => Bound::Read(buffer.device(), buffer.storage()),
+            Viewed::Slice(bytes) => Bound::Slice(bytes),
+        }
+    }
+}
+
+impl<'a, T: Number, const RANK: usize> TensorViewMut<'a, T, RANK> {
+    /// The first numbers of a slice as a row-major tensor that a kernel may write, for launches on the host. Nothing
+    /// is copied.
+    pub fn of_slice(numbers: &'a mut [T], extents: [usize; RANK]) -> Result<Self>
+    where
+        T: IntoBytes + FromBytes,
+    {
+        let layout = Extents::check(Extents::contiguous(extents), &extents, numbers.len())?;
+        let viewed = ViewedMut::Slice(numbers.as_mut_bytes());
+        Ok(Self { viewed, layout })
+    }
+
+    /// Numbers of a slice as a tensor that a kernel may write, with strides of the caller's choice, in elements.
+    pub fn of_strided_slice(
+        numbers: &'a mut [T],
+        extents: [usize; RANK],
+        strides: [usize; RANK],
+    ) -> Result<Self>
+    where
+        T: IntoBytes + FromBytes,
+    {
+        let layout = Some(Extents { extents, strides });
+        let layout = Extents::check(layout, &extents, numbers.len())?;
+        let viewed = ViewedMut::Slice(numbers.as_mut_bytes());
+        Ok(Self { viewed, layout })
+    }
+
+    pub(crate) fn memory(self) -> Bound<'a> {
+        match self.viewed {
+            ViewedMut::Buffer(buffer) => {
+                let (device, storage) = buffer.parts_mut();
+                Bound::ReadWrite(device, storage)
+            }
+            ViewedMut::Slice(bytes) => Bound::SliceMut(bytes),
+        }
+    }
 }
 
 impl<T: Number> Buffer<T> {
@@ -69,7 +160,7 @@ impl<T: Number> Buffer<T> {
     ) -> Result<TensorView<'_, T, RANK>> {
         let layout = Extents::check(Extents::contiguous(extents), &extents, self.len())?;
         Ok(TensorView {
-            buffer: self,
+            viewed: Viewed::Buffer(self),
             layout,
         })
     }
@@ -82,7 +173,7 @@ impl<T: Number> Buffer<T> {
     ) -> Result<TensorView<'_, T, RANK>> {
         let layout = Extents::check(Some(Extents { extents, strides }), &extents, self.len())?;
         Ok(TensorView {
-            buffer: self,
+            viewed: Viewed::Buffer(self),
             layout,
         })
     }
@@ -94,7 +185,7 @@ impl<T: Number> Buffer<T> {
     ) -> Result<TensorViewMut<'_, T, RANK>> {
         let layout = Extents::check(Extents::contiguous(extents), &extents, self.len())?;
         Ok(TensorViewMut {
-            buffer: self,
+            viewed: ViewedMut::Buffer(self),
             layout,
         })
     }
@@ -107,7 +198,7 @@ impl<T: Number> Buffer<T> {
     ) -> Result<TensorViewMut<'_, T, RANK>> {
         let layout = Extents::check(Some(Extents { extents, strides }), &extents, self.len())?;
         Ok(TensorViewMut {
-            buffer: self,
+            viewed: ViewedMut::Buffer(self),
             layout,
         })
     }

@@ -44,6 +44,7 @@ mod ptx;
 mod random;
 mod runtime;
 mod scans;
+mod slices;
 mod sort;
 mod soundness;
 mod tidy;
