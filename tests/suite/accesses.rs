@@ -102,6 +102,36 @@ fn without_an_order_programs_hand_each_other_nothing() {
     );
 }
 
+/// The first program hands a number to the second, where the flag is as it expects.
+#[kernel]
+fn hands(flag: PtrMut<i32>, parts: PtrMut<f32>, out: PtrMut<f32>, expected: i32) {
+    if program_id(0) == 0 {
+        store(parts, 3.0);
+        let _ = atomic_compare_exchange(flag, expected, 1).order(MemoryOrder::Release);
+    } else {
+        let seen = atomic_load(flag).order(MemoryOrder::Acquire);
+        store(out, load(parts) + seen.to::<f32>());
+    }
+}
+
+#[test]
+fn an_exchange_that_fails_releases_nothing() {
+    let device = Device::interpreter();
+    let run = |expected: i32| {
+        let mut flag = Buffer::<i32>::zeros(&device, 1).expect("fits");
+        let mut parts = Buffer::<f32>::zeros(&device, 1).expect("fits");
+        let mut out = Buffer::<f32>::zeros(&device, 1).expect("fits");
+        let kernel = hands(Default::default()).determinism(Determinism::NotGuaranteed);
+        kernel.run(&device, 2, (&mut flag, &mut parts, &mut out, expected))
+    };
+    run(0).expect("the second program acquires what the first has released");
+    let message = run(5).expect_err("is a race").to_string();
+    assert!(
+        message.contains("`parts[0]`, which program 0 wrote"),
+        "{message}"
+    );
+}
+
 #[kernel]
 fn orders(x: PtrMut<i32>, out: PtrMut<i32>) {
     let x = x + program_id(0);

@@ -33,9 +33,15 @@ impl Handed {
         *running == program && seen.get(&other).is_some_and(|&until| until > time)
     }
 
-    /// An atomic access of a program to a position of an argument.
-    pub(super) fn touch(&mut self, program: u64, at: (usize, usize), order: Option<MemoryOrder>) {
-        let Some(order) = order else { return };
+    /// An atomic access of a program to a position of an argument: its order, and whether it stores. One that does not
+    /// releases nothing.
+    pub(super) fn touch(
+        &mut self,
+        program: u64,
+        at: (usize, usize),
+        order: Option<(MemoryOrder, bool)>,
+    ) {
+        let Some((order, stores)) = order else { return };
         if self.running.0 != program {
             self.running = (program, Seen::new());
         }
@@ -44,7 +50,7 @@ impl Handed {
         {
             join(&mut self.running.1, left);
         }
-        if order.releases() {
+        if order.releases() && stores {
             self.releases += 1;
             let left = self.left.entry(at).or_default();
             join(left, &self.running.1);

@@ -85,10 +85,15 @@ impl Update {
         Some(self.op).filter(|_| !self.fetches)
     }
 
+    /// Whether it stores anything where memory holds `old`.
+    fn stores(&self, old: u64) -> bool {
+        self.expected.is_none_or(|expected| expected == old)
+    }
+
     /// What memory that held `old` holds then.
     pub(super) fn of(&self, dtype: DType, old: u64) -> u64 {
         match self.op.binary() {
-            _ if self.expected.is_some_and(|expected| expected != old) => old,
+            _ if !self.stores(old) => old,
             Some(op) => semantics::binary(op, dtype, old, self.bits),
             None if self.op == AtomicOp::Load => old,
             None => self.bits,
@@ -206,7 +211,13 @@ impl Buffer<'_> {
         let length = self.length() as usize;
         let (programs, handed) = (&mut self.programs, &self.handed);
         let place = (self.argument, position);
-        handed.borrow_mut().touch(program, place, update.order);
+        let at = position * self.dtype.bytes() as usize;
+        let old = match &self.bytes {
+            Bytes::Read(bytes) => read_number(self.dtype, &bytes[at..]),
+            Bytes::Write(bytes) => read_number(self.dtype, &bytes[at..]),
+        };
+        let order = update.order.map(|order| (order, update.stores(old)));
+        handed.borrow_mut().touch(program, place, order);
         let conflict = match update.scope {
             Some(Scope::Program) => programs.write(program, position, length, &handed.borrow()),
             None | Some(Scope::System) => {
@@ -214,8 +225,6 @@ impl Buffer<'_> {
             }
         };
         self.shared_by(conflict, element, index)?;
-        let at = position * self.dtype.bytes() as usize;
-        let old = read_number(self.dtype, &self.bytes()[at..]);
         self.put(at, update.of(self.dtype, old))?;
         Ok(old)
     }
