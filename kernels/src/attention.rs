@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Result, Schedule, bf16};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Setting, check_shape, ensure, extent};
 
 /// `M` queries of a head a program, `N` keys at a time, in base 2: `scale` is that of the logits times the logarithm of e.
 ///
@@ -58,7 +58,10 @@ pub fn attention<
             .other(0.0);
         let mut logits = dot(queries, keys, zeros::<f32>([M, N]));
         if CAUSAL {
-            logits = select(column.expand(0) <= row.expand(1), logits, f64::NEG_INFINITY);
+            // Only tiles on the diagonal hold keys that a query does not see.
+            if first + N > first_row + 1 {
+                logits = select(column.expand(0) <= row.expand(1), logits, f64::NEG_INFINITY);
+            }
         }
         if !WHOLE {
             logits = select((column < tokens).expand(0), logits, f64::NEG_INFINITY);
@@ -139,6 +142,13 @@ pub fn launch(
         return Ok(());
     }
     let (m, n) = (setting.block_or(128), setting.width_or(128));
+    for extent in [width, m, n] {
+        ensure(extent.is_power_of_two() && extent >= 16, || {
+            format!(
+                "{extent} is no power of two from 16, as the width and the tiles of attention are"
+            )
+        })?;
+    }
     let whole = tokens.is_multiple_of(n);
     let config = attention::Config {
         m,

@@ -248,19 +248,22 @@ fn products() -> Vec<Configuration> {
     by_lanes.name = "tensor_matmul_by_lanes".to_string();
     by_lanes.func.facts.boxes = false;
     list.extend([checked, by_lanes]);
-    list.extend([(128, 64, 4), (64, 128, 8), (128, 128, 8)].map(of_attention));
+    let attentions = [(128, 64, 4), (64, 128, 8), (128, 128, 8)];
+    list.extend(attentions.map(|it| of_attention(it, false)));
+    list.push(of_attention((128, 128, 8), true));
     list
 }
 
 /// Attention over elements of a width, in tiles of so many queries and keys.
-fn of_attention((width, tile, warps): (usize, usize, u32)) -> Configuration {
+fn of_attention((width, tile, warps): (usize, usize, u32), causal: bool) -> Configuration {
     let config = attention::attention::Config {
         m: tile,
         n: tile,
-        ..attention::attention::Config::new(width, false, true)
+        ..attention::attention::Config::new(width, causal, true)
     };
+    let mask = if causal { "_causal" } else { "" };
     Configuration {
-        name: format!("attention_{width}_{tile}_{warps}"),
+        name: format!("attention_{width}_{tile}_{warps}{mask}"),
         func: launched(&attention::attention(config)),
         warps,
         bounds: Bounds::Unchecked,
