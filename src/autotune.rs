@@ -18,8 +18,10 @@ use crate::device::{Device, DeviceKind};
 use crate::error::{Error, Result};
 use crate::winners::{Winner, WinnersFile};
 
-/// Least time spent on measuring one candidate.
+/// Least time spent on measuring what may win.
 const LEAST_TIME: Duration = Duration::from_millis(20);
+/// Rounds of a race: each takes twice as long for a candidate as the one before it, with half of the candidates.
+const ROUNDS: u32 = 4;
 /// Time of the launches that a GPU gets in line.
 const LINE_TIME: Duration = Duration::from_millis(5);
 /// Least and most measured launches of one candidate.
@@ -142,7 +144,7 @@ where
 /// How a candidate fared.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// Right, and this fast: the median of the measured launches, in seconds.
+    /// Right, and this fast: the median of the launches in the last round that it was in, in seconds.
     Measured(f64),
     /// Its results differ from the golden run.
     Wrong(String),
@@ -187,7 +189,8 @@ impl Tuner {
 
     /// The fastest of `candidates` whose results agree with `golden`.
     ///
-    /// All candidates are compiled first, on all cores, then measured one after another.
+    /// All candidates are compiled first, on all cores, then compared with `golden` one after another. Those that are
+    /// right race: in each round the slower half leaves, and the others are measured twice as long.
     /// The winner on file is taken when it is among the candidates and its results still agree.
     /// It is an error when no candidate is right; the message says what each did.
     pub fn tune<C: Clone + fmt::Debug>(
@@ -213,18 +216,19 @@ impl Tuner {
             }
         }
         let compiled = compile(device, candidates, workload);
-        let trials: Vec<(C, Verdict)> = candidates
+        let judged = candidates
             .iter()
             .zip(compiled)
-            .map(|(config, compiled)| {
-                let verdict = match compiled {
-                    Ok(()) => judge(device, level, config, golden, workload),
-                    Err(reason) => Verdict::Failed(reason),
-                };
-                (config.clone(), verdict)
-            })
-            .collect();
-        let (config, seconds) = fastest(&trials)?;
+            .map(|(config, compiled)| match compiled {
+                Ok(()) => judge(device, level, config, golden, workload),
+                Err(reason) => Verdict::Failed(reason),
+            });
+        let mut verdicts: Vec<Verdict> = judged.collect();
+        let last = race(&mut verdicts, |index, least| {
+            measure_for(device, least, || workload.launch(&candidates[index]))
+        });
+        let trials: Vec<(C, Verdict)> = candidates.iter().cloned().zip(verdicts).collect();
+        let (config, seconds) = fastest(&trials, &last)?;
         let winner = Winner {
             config: format!("{config:?}"),
             seconds,
@@ -238,16 +242,20 @@ impl Tuner {
     }
 }
 
-fn fastest<C: Clone + fmt::Debug>(trials: &[(C, Verdict)]) -> Result<(C, f64)> {
-    let mut best: Option<(&C, f64)> = None;
-    for (config, verdict) in trials {
-        if let Verdict::Measured(seconds) = verdict
-            && best.is_none_or(|(_, least)| *seconds < least)
-        {
-            best = Some((config, *seconds));
-        }
-    }
-    best.map(|(config, seconds)| (config.clone(), seconds))
+/// The fastest of the `last` ones of a race, whose times are the surest; of all where none of those is left.
+fn fastest<C: Clone + fmt::Debug>(trials: &[(C, Verdict)], last: &[usize]) -> Result<(C, f64)> {
+    let time = |&index: &usize| match &trials[index].1 {
+        Verdict::Measured(seconds) => Some((index, *seconds)),
+        Verdict::Wrong(_) | Verdict::Failed(_) => None,
+    };
+    let all: Vec<usize> = (0..trials.len()).collect();
+    let least = |indices: &[usize]| {
+        let times = indices.iter().filter_map(time);
+        times.min_by(|one, other| one.1.total_cmp(&other.1))
+    };
+    least(last)
+        .or_else(|| least(&all))
+        .map(|(index, seconds)| (trials[index].0.clone(), seconds))
         .ok_or_else(|| {
             let mut message = format!("none of {} configurations is right", trials.len());
             for (config, verdict) in trials {
@@ -278,6 +286,39 @@ fn compile<C>(
     outcomes
 }
 
+/// Measures all that is right, and tells who was in the last round; `measure` takes the position of a candidate and the least time to spend on it.
+fn race(
+    verdicts: &mut [Verdict],
+    mut measure: impl FnMut(usize, Duration) -> Result<f64>,
+) -> Vec<usize> {
+    let is_right = |verdict: &Verdict| matches!(verdict, Verdict::Measured(_));
+    let mut left: Vec<usize> = (0..verdicts.len())
+        .filter(|&index| is_right(&verdicts[index]))
+        .collect();
+    for round in (0..ROUNDS).rev() {
+        // What is alone need not be quick.
+        let shift = if left.len() > 2 { round } else { 0 };
+        let mut times = Vec::new();
+        for &index in &left {
+            verdicts[index] = match measure(index, LEAST_TIME / (1 << shift)) {
+                Ok(seconds) => {
+                    times.push((seconds, index));
+                    Verdict::Measured(seconds)
+                }
+                Err(error) => Verdict::Failed(error.to_string()),
+            };
+        }
+        if shift == 0 {
+            break;
+        }
+        times.sort_by(|one, other| one.0.total_cmp(&other.0));
+        times.truncate(times.len().div_ceil(2));
+        left = times.into_iter().map(|(_, index)| index).collect();
+    }
+    left
+}
+
+/// Whether a candidate is right; its time is to be measured yet.
 fn judge<C>(
     device: &Device,
     level: Determinism,
@@ -285,11 +326,11 @@ fn judge<C>(
     golden: &[Array],
     workload: &mut impl Workload<C>,
 ) -> Verdict {
-    let verdict = check(device, level, config, golden, workload).and_then(|wrong| match wrong {
-        Some(report) => Ok(Verdict::Wrong(report)),
-        None => measure(device, || workload.launch(config)).map(Verdict::Measured),
-    });
-    verdict.unwrap_or_else(|error| Verdict::Failed(error.to_string()))
+    match check(device, level, config, golden, workload) {
+        Ok(Some(report)) => Verdict::Wrong(report),
+        Ok(None) => Verdict::Measured(f64::INFINITY),
+        Err(error) => Verdict::Failed(error.to_string()),
+    }
 }
 
 /// Runs a candidate once and says how its results differ from the golden run, if they do.
@@ -330,7 +371,16 @@ fn check<C>(
 ///
 /// On a GPU launches are put in line and waited for together, so that the figure is the time of the
 /// kernel and not the latency of a launch.
-pub fn measure(device: &Device, mut launch: impl FnMut() -> Result<()>) -> Result<f64> {
+pub fn measure(device: &Device, launch: impl FnMut() -> Result<()>) -> Result<f64> {
+    measure_for(device, LEAST_TIME, launch)
+}
+
+/// The same in this time, or longer where launches are.
+fn measure_for(
+    device: &Device,
+    least: Duration,
+    mut launch: impl FnMut() -> Result<()>,
+) -> Result<f64> {
     // The second launch may use other code than the first: that of launches proved in bounds.
     launch()?;
     device.synchronize()?;
@@ -350,11 +400,12 @@ pub fn measure(device: &Device, mut launch: impl FnMut() -> Result<()>) -> Resul
     };
     let start = Instant::now();
     let mut times = Vec::new();
-    while times.len() < LAUNCHES.start
-        || (start.elapsed() < LEAST_TIME && times.len() < LAUNCHES.end)
-    {
+    while times.len() < LAUNCHES.start || (start.elapsed() < least && times.len() < LAUNCHES.end) {
         times.push(timed(line)?);
     }
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() / 2])
 }
+
+#[cfg(test)]
+mod tests;

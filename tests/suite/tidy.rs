@@ -13,8 +13,8 @@ use crate::root;
 const MAX_FILE_LINES: usize = 500;
 const MAX_FUNCTION_LINES: usize = 60;
 
-/// Lines of the facade: what a launch needs and what shows its code, and nothing that judges or measures.
-const MAX_FACADE_LINES: usize = 7_900;
+/// Lines of the facade, files of tests apart: what a launch needs and what shows its code, and nothing that judges.
+const MAX_FACADE_LINES: usize = 7_700;
 
 /// The packages that are for users: each public item says what it is.
 const PUBLIC: &[&str] = &[
@@ -164,7 +164,8 @@ fn files_are_short_and_say_what_they_hold() {
 #[test]
 fn the_facade_is_small() {
     let files = rust_files();
-    let facade = files.iter().filter(|(name, _)| name.starts_with("src/"));
+    let is_counted = |name: &str| name.starts_with("src/") && !name.ends_with("/tests.rs");
+    let facade = files.iter().filter(|(name, _)| is_counted(name));
     let lines: usize = facade.map(|(_, text)| text.lines().count()).sum();
     assert!(lines < MAX_FACADE_LINES, "the facade has {lines} lines");
 }
