@@ -314,7 +314,7 @@ pub fn expand(
         false => assigned,
         true => verify::schedule(checked_tiles(assigned.into_inner()))?,
     };
-    let placed = place(assigned, target.gpu.tile_registers)?;
+    let placed = place(assigned, &target.gpu)?;
     observe(SCHEDULE[1], &placed);
     let stated = options.schedule.stages.map(i64::from);
     let rotated = rotate(&placed, stated, options.bounds)?;

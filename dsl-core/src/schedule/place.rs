@@ -16,14 +16,15 @@ use crate::ir::index_map::dim_bits;
 use crate::ir::{Func, Inst, Layout, Op, Region, Trait, Value, op};
 use crate::layout::LayoutError;
 use crate::passes::long_sums::LONGEST_CHAIN;
+use crate::target::Gpu;
 use crate::verify::ScheduleFunc;
 
 /// Places all tiles of a function. One whose tiles are placed stays as it is.
 ///
 /// # Errors
-/// When a tile takes more than `most` registers of each lane.
-pub fn place(func: ScheduleFunc, most: u32) -> Result<PlacedFunc, Diagnostics> {
-    let mut placer = Placer::new(func.into_inner(), most);
+/// When a tile takes more registers of each lane than the machine allows it.
+pub fn place(func: ScheduleFunc, gpu: &Gpu) -> Result<PlacedFunc, Diagnostics> {
+    let mut placer = Placer::new(func.into_inner(), gpu);
     placer.end_chains();
     placer.region(placer.func.body(), &[], &[])?;
     PlacedFunc::new(placer.func)
@@ -34,6 +35,7 @@ struct Placer {
     definitions: EntityMap<Value, Option<Inst>>,
     /// Registers of a tile at most.
     most: u32,
+    most_warps: u32,
     /// The layout of scalars.
     scalar: Place,
     /// What the open regions know, innermost last: tiles by what they were asked for.
@@ -57,10 +59,11 @@ fn may_repeat(func: &Func, inst: Inst) -> bool {
 }
 
 impl Placer {
-    fn new(func: Func, most: u32) -> Self {
+    fn new(func: Func, gpu: &Gpu) -> Self {
         Self {
             definitions: func.definitions(),
-            most,
+            most: gpu.tile_registers,
+            most_warps: gpu.most_warps,
             scalar: of_scalars(func.warps.trailing_zeros()),
             func,
             known: Vec::new(),
@@ -317,6 +320,14 @@ impl Placer {
             "a tile of shape {shape:?} takes {found} registers of each lane, expected at most {}",
             self.most
         );
-        self.error(message).note("use a smaller tile or more warps")
+        let needed = self.func.warps * found.div_ceil(self.most);
+        let note = if needed <= self.most_warps {
+            format!("use {needed} warps or more, or a smaller tile")
+        } else {
+            let elements = shape.iter().product::<u64>() * u64::from(self.most_warps);
+            let elements = elements / u64::from(needed);
+            format!("use a tile of {elements} elements at most")
+        };
+        self.error(message).note(note)
     }
 }

@@ -378,6 +378,8 @@ fn what_does_not_fit_is_an_error() {
         "{}",
         message(1)
     );
+    let remedy = "use 2 warps or more, or a smaller tile";
+    assert!(message(1).contains(remedy), "{}", message(1));
     assert!(
         message(3).contains("`warps` is 3, expected a power of two"),
         "{}",

@@ -203,7 +203,7 @@ impl<'a> Checked<'a> {
     fn scheduled(&self, warps: u32) -> Result<BlockFunc, String> {
         let (assigned, target) = self.assigned(warps)?;
         let placed = |func| {
-            let placed = place(func, target.gpu.tile_registers);
+            let placed = place(func, &target.gpu);
             placed.map_err(|error| error.to_string())
         };
         let printed = placed(assigned)?.to_string();
