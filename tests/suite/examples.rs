@@ -14,6 +14,8 @@ use exactile_kernels::{
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
 
+use crate::held_operands::written_while_read;
+
 /// A kernel with what a launch on well-aligned and contiguous arguments knows.
 #[derive(Clone)]
 struct Launched {
@@ -343,6 +345,9 @@ impl Made {
         }
         if self.report.contains("serialized") {
             problems.push(format!("{name} waits for each product: {}", self.report));
+        }
+        for write in written_while_read(&self.sass) {
+            problems.push(format!("{name} writes what a product reads: {write}"));
         }
         let multiplies = name.starts_with("tensor_matmul") || name.starts_with("attention");
         if multiplies && self.count(" HGMMA") == 0 {

@@ -18,6 +18,8 @@ mod examples;
 mod exits;
 mod filetests;
 mod grid;
+#[cfg(feature = "nvptx")]
+mod held_operands;
 #[cfg(target_arch = "x86_64")]
 mod host_flags;
 #[cfg(feature = "nvptx")]
