@@ -8,7 +8,8 @@ use crate::product::{self, corner, sums};
 use crate::setting::{Setting, check_shape};
 
 /// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
-/// [`Activation::ALL`], or a number beyond them for none.
+/// [`Activation::ALL`], or a number beyond them for none. It takes
+/// some columns after the other, since a lane of a GPU has no registers for the steps of all.
 #[kernel(BM = 128, BN = 256)]
 pub fn linear<T: Float, const FUNCTION: usize, const BM: usize, const BN: usize>(
     x: Tensor<T, 2>,
@@ -23,7 +24,9 @@ pub fn linear<T: Float, const FUNCTION: usize, const BM: usize, const BN: usize>
         sum += bias.to::<f32>().expand(0);
     }
     if let Some(&function) = Activation::ALL.get(FUNCTION) {
-        sum = activated(sum, function);
+        let width = BN.min(16);
+        let part = |at: usize| activated(sum.slice(1, at, width), function);
+        sum = cat((0..BN).step_by(width).map(part).collect::<Vec<_>>(), 1);
     }
     let out = out.tile([BM, BN]).at_offset([row, column]);
     out.store(sum.to::<T>());
