@@ -25,7 +25,7 @@ macro_rules! for_each_function_family {
                 PowerOfTwo "power_of_two" power_of_two SingleFloat function = weight::POWER_OF_TWO;
                 /// 10^x. At most 1 ulp off.
                 Exp10 "exp10" exp10 SingleFloat function = power_of_ten::EXP10;
-                /// e^x - 1, without loss near 0; keeps -0. At most 1 ulp off, 1.1 in `f64`.
+                /// e^x - 1, without loss near 0; keeps -0. At most 1 ulp off.
                 Expm1 "expm1" expm1 Float function = exponential::EXPM1;
                 /// Natural logarithm; of zero -inf, of a negative number NaN. At most 1 ulp off in
                 /// `f32`.

@@ -85,7 +85,7 @@ where
 }
 
 /// The angle from the positive axis of `x` to the point, from -pi to pi, in radians, with the special values of C's
-/// `atan2`. At most 0.5003 ulp off, and 1.1 ulp in `f64`.
+/// `atan2`. At most 0.5003 ulp off, and 1 ulp in `f64`.
 #[track_caller]
 pub fn atan2<A, B>(y: A, x: B) -> A::Output
 where

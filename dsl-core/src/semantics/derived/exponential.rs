@@ -116,7 +116,7 @@ pub(super) const EXPM1: Meaning = Meaning {
     values: Some(|_| (-1.0, INF)),
     double: Some(Double {
         reference: |x| wide::expm1(Wide::new(x.max(-200.0))),
-        max_ulp: 1.1,
+        max_ulp: 1.0,
     }),
     ..Meaning::single(
         expm1,
@@ -283,6 +283,18 @@ fn curve<P>(formula: &mut Formula<'_>, reduced: &Reduced<P>, step: f64) -> Value
     formula.fma(series, square, reduced.tail)
 }
 
+/// As [`curve`], with what its square, its series and the product of the two would lose.
+fn curve_of_pair<P>(formula: &mut Formula<'_>, reduced: &Reduced<P>) -> Value {
+    let rest = reduced.rest;
+    let square = formula.mul(rest, rest);
+    let negated = formula.neg(square);
+    let square_lost = formula.fma(rest, rest, negated);
+    let (series, series_lost) = formula.horner_pair(coefficients::EXP.double, rest);
+    let lost = formula.fma(square_lost, series, reduced.tail);
+    let lost = formula.fma(square, series_lost, lost);
+    formula.fma(square, series, lost)
+}
+
 /// `a + b` where the exponent of `a` is at least that of `b`, or `a` is zero.
 fn fast_sum(formula: &mut Formula<'_>, a: Value, b: Value) -> Pair {
     let high = formula.add(a, b);
@@ -397,7 +409,10 @@ fn expm1(formula: &mut Formula<'_>, x: Value) -> Value {
     let log2_e = formula.constant(LOG2_E_HIGH);
     let rounded = formula.rounded_less(limited, log2_e, 1);
     let reduced = rest(formula, limited, rounded, 1.0);
-    let curve = curve(formula, &reduced, 1.0);
+    let curve = match formula.format {
+        Format::Single => curve(formula, &reduced, 1.0),
+        Format::Double => curve_of_pair(formula, &reduced),
+    };
     let part = fast_sum(formula, reduced.rest, curve);
     let factor = reduced.power;
     let half = formula.number(0.5);

@@ -344,6 +344,19 @@ impl<'a> Formula<'a> {
         sum.expect("broken invariant: a polynomial has coefficients")
     }
 
+    /// As [`Self::horner`], and what its last step loses.
+    pub(super) fn horner_pair(&mut self, coefficients: &[f64], x: Value) -> (Value, Value) {
+        let (&last, rest) = coefficients
+            .split_last()
+            .expect("broken invariant: a polynomial has coefficients");
+        let sum = self.horner(rest.iter().copied(), x);
+        let last = self.number(last);
+        let high = self.fma(sum, x, last);
+        let lost = self.sub(last, high);
+        let low = self.fma(sum, x, lost);
+        (high, low)
+    }
+
     /// The scaling for `n` from [`Format::vanishing_exponent`] up to about 60.
     pub(super) fn scaling_down(&mut self) -> Scaling {
         let (bias, last) = (self.format.bias(), self.format.last_exponent());

@@ -135,8 +135,15 @@ pub(super) fn angle(formula: &mut Formula<'_>, y: Value, x: Value) -> Value {
     let square = formula.mul(value, value);
     let sum = formula.add(square, one);
     let lost = formula.div(lost, sum);
-    let series = formula.horner(ATAN_LONG.iter().copied(), square);
+    let negated = formula.neg(square);
+    let square_lost = formula.fma(value, value, negated);
     let cube = formula.mul(value, square);
+    let negated = formula.neg(cube);
+    let cube_lost = formula.fma(value, square, negated);
+    let cube_lost = formula.fma(value, square_lost, cube_lost);
+    let (series, series_lost) = formula.horner_pair(ATAN_LONG, square);
+    let lost = formula.fma(cube_lost, series, lost);
+    let lost = formula.fma(cube, series_lost, lost);
     let low = formula.fma(cube, series, lost);
     let angle = Pair { high: value, low };
 

@@ -111,6 +111,25 @@ fn tanh_is_odd_and_sigmoid_stays_in_the_unit_interval() {
     }
 }
 
+/// Where an argument is reduced to the ends of the interval of a series, which random arguments hardly meet.
+#[test]
+fn errors_stay_within_the_table_at_the_ends_of_intervals() {
+    let ends = |i: u64| {
+        let random = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_right(29);
+        let near = 1.0 + (random as f64 / u64::MAX as f64 - 0.5) * 0.05;
+        let odd = [1.0, -1.0, 3.0, -3.0][i as usize % 4];
+        (odd * std::f64::consts::LN_2 / 2.0 * near).to_bits()
+    };
+    for row in accuracy() {
+        let is_exponential = matches!(row.op, Function::Exp | Function::Expm1);
+        if is_exponential && row.dtype == DType::F64 {
+            let (error, at) = worst(row.op, DType::F64, (0..40_000).map(ends));
+            let x = f64::from_bits(at);
+            assert!(error <= row.max_ulp, "{:?}: {error} at {x}", row.op);
+        }
+    }
+}
+
 /// What is known of an argument changes no bit: every sign, exponent and special value, and random
 /// significands.
 #[test]
