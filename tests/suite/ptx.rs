@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use exactile::{Options, Schedule, Target};
 use exactile_core::facts::Facts;
 use exactile_core::pipeline;
-use exactile_harness::testing::programs::generate::{Limits, generate};
+use exactile_harness::testing::programs::generate::{Limits, able, generate};
 use exactile_nvptx::{Assembler, emit};
 use rayon::prelude::*;
 
@@ -18,6 +18,10 @@ const ASSEMBLED: usize = 5;
 
 fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
     let program = generate(2, index, Limits::default());
+    let able = able(&program.func);
+    if able.is_empty() {
+        return Ok(());
+    }
     for (turn, warps) in [1, 4].into_iter().enumerate() {
         let schedule = Schedule {
             stages: program.schedule.stages,
@@ -25,8 +29,8 @@ fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
         };
         let options = Options {
             bounds: program.bounds,
+            determinism: program.determinism,
             schedule,
-            ..Options::default()
         };
         let facts = Facts {
             apart: turn == 0,
@@ -34,7 +38,7 @@ fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
         };
         let observe = &mut pipeline::unobserved;
         let func = program.func.clone();
-        let target = Target::GPUS[(index + turn) % Target::GPUS.len()];
+        let target = able[(index + turn) % able.len()];
         let lane = pipeline::compile(func, &target, &options, &facts, observe)
             .map_err(|error| error.to_string())?;
         let name = format!("program_{index}_{warps}");

@@ -7,7 +7,7 @@ use exactile_core::ir::{Func, Parameter, Stage};
 use exactile_core::launch::Argument;
 use exactile_core::pipeline;
 use exactile_core::schedule::forget;
-use exactile_core::target::{Bounds, Options, Schedule, Target};
+use exactile_core::target::{Bounds, Determinism, Options, Schedule, Target};
 use exactile_core::text;
 use exactile_core::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
@@ -183,7 +183,10 @@ fn run_scheduled(func: &ScheduleFunc, seed: u64) -> Result<Tried, String> {
         Tried::Ran => {}
     }
     let program = program(block, seed);
-    let target = program.gpu.interpreted();
+    let Some(gpu) = program.gpu else {
+        return Ok(Tried::Refused);
+    };
+    let target = gpu.interpreted();
     let observe = &mut pipeline::unobserved;
     // A layout may take more registers than there are.
     let Ok(lane) = pipeline::expand(func.clone(), &target, &options, &facts, observe) else {
@@ -200,11 +203,13 @@ fn run_scheduled(func: &ScheduleFunc, seed: u64) -> Result<Tried, String> {
 /// A function with random arguments on a random GPU.
 fn program(func: BlockFunc, seed: u64) -> Program {
     let mut random = Random::new(seed);
+    let able = able(&func);
     Program {
         grid: [1 + random.below(3) as u32, 1, 1],
         bounds: Bounds::Checked,
+        determinism: Determinism::default(),
         schedule: Schedule::default(),
-        gpu: random.pick(&able(&func)),
+        gpu: (!able.is_empty()).then(|| random.pick(&able)),
         facts: Facts::default(),
         arguments: arguments(&func, &mut random),
         timing: random.pick(&Timing::several(seed)),

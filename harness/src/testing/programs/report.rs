@@ -24,13 +24,18 @@ impl fmt::Display for Failure {
         let Program {
             grid,
             bounds,
+            determinism,
             schedule,
             gpu,
             timing,
             facts,
             ..
         } = &self.program;
-        writeln!(f, "; grid={grid:?} {bounds:?} {schedule:?} {}", gpu.name)?;
+        let gpu = gpu.map_or("no GPU", |gpu| gpu.name);
+        writeln!(
+            f,
+            "; grid={grid:?} {bounds:?} {determinism:?} {schedule:?} {gpu}"
+        )?;
         writeln!(f, "; {timing:?}")?;
         writeln!(f, "; {facts:?}")?;
         for (parameter, contents) in self

@@ -126,18 +126,20 @@ impl<'a> Checked<'a> {
             Subject::Prepared => interpret(program, self.prepared()?)?,
             Subject::Sequential => self.execute(self.worker()?, Place::Worker)?,
             Subject::Cpu => self.execute(self.worker()?, Place::Cpu)?,
+            Subject::Scheduled(_)
+            | Subject::Varied(_)
+            | Subject::Distributed(_)
+            | Subject::Cuda(_)
+                if program.gpu.is_none() =>
+            {
+                return Ok(None);
+            }
             Subject::Scheduled(warps) => interpret(program, &self.scheduled(warps)?)?,
             Subject::Varied(warps) => match self.varied(warps)? {
-                Some(func) => {
-                    let gpu = program.gpu;
-                    self.execute(&func, Place::Lanes { gpu, warps })?
-                }
+                Some(func) => self.execute(&func, self.place(warps)?)?,
                 None => return Ok(None),
             },
-            Subject::Distributed(warps) => {
-                let gpu = program.gpu;
-                self.lanes(&self.distributed(Place::Lanes { gpu, warps })?)?
-            }
+            Subject::Distributed(warps) => self.lanes(&self.distributed(self.place(warps)?)?)?,
             Subject::Cuda(warps) => {
                 let place = Place::Cuda { warps };
                 self.execute(&self.distributed(place)?, place)?
@@ -166,10 +168,17 @@ impl<'a> Checked<'a> {
             Subject::Cpu | Subject::Cuda(_) => None,
             Subject::Sequential => Some(self.worker().cloned()),
             Subject::Distributed(warps) => {
-                let gpu = self.program.gpu;
-                Some(self.distributed(Place::Lanes { gpu, warps }))
+                let place = self.place(warps);
+                Some(place.and_then(|place| self.distributed(place)))
             }
         }
+    }
+
+    /// The lanes of the program's GPU.
+    fn place(&self, warps: u32) -> Result<Place, String> {
+        let gpu = self.program.gpu;
+        let gpu = gpu.ok_or_else(|| "no GPU computes the program".to_string())?;
+        Ok(Place::Lanes { gpu, warps })
     }
 
     fn prepared(&self) -> Result<&BlockFunc, String> {
@@ -188,8 +197,8 @@ impl<'a> Checked<'a> {
 
     /// The program with the layouts that are chosen for this many warps.
     fn assigned(&self, warps: u32) -> Result<(ScheduleFunc, Target), String> {
-        let (program, gpu) = (self.program, self.program.gpu);
-        let target = Place::Lanes { gpu, warps }.target();
+        let program = self.program;
+        let target = self.place(warps)?.target();
         let (options, observe) = (self.options(Some(warps)), &mut pipeline::unobserved);
         let (func, facts) = (program.func.clone(), &program.facts);
         let assigned = pipeline::prepare(func, &target, &options, facts, observe)
@@ -267,12 +276,12 @@ impl<'a> Checked<'a> {
         let most = resident.min().unwrap_or(0) / warps.or(schedule.warps).unwrap_or(1);
         Options {
             bounds: self.program.bounds,
+            determinism: self.program.determinism,
             schedule: Schedule {
                 warps: warps.or(schedule.warps),
                 occupancy: schedule.occupancy.map(|blocks| blocks.min(most)),
                 ..schedule
             },
-            ..Options::default()
         }
     }
 

@@ -98,8 +98,12 @@ pub enum Structure {
     Gather,
     /// `arange`.
     Arange,
+    /// `atomic_fetch` by this op, of memory that no other program touches.
+    Fetch(AtomicOp),
     /// `assert` of what holds.
     Assert,
+    /// `print`, by one program.
+    Print,
     /// `program_id`.
     ProgramId,
     /// `num_programs`.
@@ -134,6 +138,7 @@ impl Structure {
         Self::Gather,
         Self::Arange,
         Self::Assert,
+        Self::Print,
         Self::ProgramId,
         Self::NumPrograms,
     ];
@@ -147,8 +152,8 @@ impl Structure {
                 op.accepts().admits(dtype)
             }
             Self::Histogram => matches!(dtype.class(), Class::Signed | Class::Unsigned),
-            // Sums of floats in the order of arrival are not exact.
-            Self::Atomic(op) => op.binary().is_some() && op.admits(dtype) && !dtype.is_float(),
+            Self::Atomic(op) => op.binary().is_some() && op.admits(dtype),
+            Self::Fetch(op) => op.admits(dtype),
             Self::Constant
             | Self::Select
             | Self::Splat
@@ -168,6 +173,7 @@ impl Structure {
             | Self::Sort
             | Self::Accumulate
             | Self::Prefixes
+            | Self::Print
             | Self::Reduce(Combine::Closure | Combine::Several)
             | Self::Scan(Combine::Closure | Combine::Several) => true,
         }
@@ -187,6 +193,7 @@ impl Structure {
             Self::TileLoad => "tile_load",
             Self::TileStore => "tile_store",
             Self::Atomic(op) => return format!("atomic {}", op.word()),
+            Self::Fetch(op) => return format!("fetch {}", op.word()),
             Self::ForScalar => "for scalar",
             Self::ForTile => "for tile",
             Self::While => "while",
@@ -205,6 +212,7 @@ impl Structure {
             Self::Gather => "gather",
             Self::Arange => "arange",
             Self::Assert => "assert",
+            Self::Print => "print",
             Self::ProgramId => "program_id",
             Self::NumPrograms => "num_programs",
         };
@@ -261,17 +269,55 @@ impl Target {
                 .iter()
                 .map(|&op| Structure::Reduce(Combine::Op(op)));
             let atomics = AtomicOp::ALL.iter().map(|&op| Structure::Atomic(op));
+            let fetches = AtomicOp::ALL.iter().map(|&op| Structure::Fetch(op));
             let scans = SCANNERS.iter().map(|&op| Structure::Scan(Combine::Op(op)));
             let structures = Structure::ALL.iter().copied();
-            // Several programs print in any order: filetests compare what one prints.
             let derived = DERIVED_OPS.iter().filter(|row| row.0 != "print");
             let moves = SHAPE_OPS.iter().chain(derived);
             let structures = structures.chain(moves.map(|row| Structure::Move(row.0)));
-            let structures = structures.chain(reductions).chain(scans).chain(atomics);
+            let structures = structures.chain(reductions).chain(scans);
+            let structures = structures.chain(atomics).chain(fetches);
             let structures = structures.filter(|structure| structure.admits(dtype));
             all.extend(structures.map(|structure| Self::Structure(structure, dtype)));
         }
         all
+    }
+
+    /// Whether it needs that nothing is guaranteed. Programs use it where one order alone is possible.
+    pub fn by_arrival(self) -> bool {
+        match self {
+            Self::Structure(Structure::Atomic(_), dtype) => dtype.is_float(),
+            Self::Structure(Structure::Fetch(_), _) => true,
+            Self::Structure(..)
+            | Self::Unary(..)
+            | Self::Function(..)
+            | Self::Binary(..)
+            | Self::Ternary(..)
+            | Self::Compare(..)
+            | Self::Cast(..)
+            | Self::Bitcast(..) => false,
+        }
+    }
+
+    /// Whether its bits are left open where nothing is guaranteed.
+    pub fn is_relaxed(self) -> bool {
+        match self {
+            Self::Function(..)
+            | Self::Structure(
+                Structure::Reduce(_)
+                | Structure::Scan(_)
+                | Structure::Accumulate
+                | Structure::Prefixes,
+                _,
+            ) => true,
+            Self::Structure(..)
+            | Self::Unary(..)
+            | Self::Binary(..)
+            | Self::Ternary(..)
+            | Self::Compare(..)
+            | Self::Cast(..)
+            | Self::Bitcast(..) => false,
+        }
     }
 
     /// The type of the value that the op makes; `None` for a store or an atomic.
@@ -285,6 +331,7 @@ impl Target {
                 | Structure::StoreMasked
                 | Structure::TileStore
                 | Structure::Assert
+                | Structure::Print
                 | Structure::Atomic(_),
                 _,
             ) => None,
@@ -362,6 +409,9 @@ fn counted(op: BlockOp<'_>) -> Option<Value> {
     if let BlockOp::Histogram(op) = op {
         return Some(op.x);
     }
+    if let BlockOp::Derived(Derived::Print(op)) = op {
+        return Some(op.x);
+    }
     if let BlockOp::Derived(Derived::AccumulatorOp(
         AccumulatorOp::Accumulate(op::Accumulate {
             subtrees: values, ..
@@ -394,8 +444,6 @@ fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structu
     Some(match op {
         // The compiler makes boxes of loads.
         BlockOp::Elementwise(_) | BlockOp::Yield(_) | BlockOp::LoadBox(_) => return None,
-        // No level of determinism at which programs are compared allows it.
-        BlockOp::AtomicFetch(_) => return None,
         BlockOp::Derived(Derived::AccumulatorOp(op)) => match op {
             AccumulatorOp::Accumulator(_) | AccumulatorOp::Total(_) => return None,
             AccumulatorOp::Accumulate(_) => Structure::Accumulate,
@@ -406,7 +454,7 @@ fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structu
             TensorOp::TileLoad(_) => Structure::TileLoad,
             TensorOp::TileStore(_) => Structure::TileStore,
         },
-        BlockOp::Derived(Derived::Print(_)) => return None,
+        BlockOp::Derived(Derived::Print(_)) => Structure::Print,
         BlockOp::ShapeOp(_) | BlockOp::Derived(_) => Structure::Move(name),
         BlockOp::Constant(_) => Structure::Constant,
         BlockOp::Splat(_) => Structure::Splat,
@@ -416,6 +464,7 @@ fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structu
         BlockOp::Store(op::Store { mask: None, .. }) => Structure::Store,
         BlockOp::Store(_) => Structure::StoreMasked,
         BlockOp::AtomicReduce(op) => Structure::Atomic(op.op),
+        BlockOp::AtomicFetch(op) => Structure::Fetch(op.op),
         BlockOp::Assert(_) => Structure::Assert,
         BlockOp::For(op) if func.ty(*op.init.first()?).is_scalar() => Structure::ForScalar,
         BlockOp::For(_) => Structure::ForTile,

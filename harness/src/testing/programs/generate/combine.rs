@@ -233,13 +233,13 @@ impl Generator {
         let (rows, columns) = (matrix[0], matrix[1]);
         let widest = rows.max(columns) * batch.iter().product::<usize>();
         let room = (self.limits.elements / widest).max(1).ilog2() as usize;
-        let inner = 1 << self.random.below(room.min(5) + 1);
-        let mut precision = Precision::Ieee;
-        let fills = inner >= Precision::Hopper.step(dtype);
-        let in_fragments = matches!(dtype, DType::F16 | DType::BF16 | DType::F32);
-        if in_fragments && fills && self.random.one_in(2) {
-            precision = Precision::Hopper;
-        }
+        let step = Precision::Hopper.step(dtype).ilog2() as usize;
+        let by_steps = Precision::Hopper.admits(dtype) && step <= room && self.random.one_in(3);
+        let (least, precision) = match by_steps {
+            true => (step, Precision::Hopper),
+            false => (0, Precision::Ieee),
+        };
+        let inner = 1 << self.random.between(least as i64, room.min(5) as i64);
         let shapes = [
             self.matrices(batch, rows, inner),
             self.matrices(batch, inner, columns),

@@ -3,10 +3,11 @@
 use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Timing;
 use exactile_core::ir::{DType, Grid, Op};
-use exactile_core::target::{Bounds, Schedule, ScheduleField, Target};
+use exactile_core::target::{Bounds, Determinism, Schedule, ScheduleField, Target};
 use exactile_core::verify::BlockFunc;
 
 use super::super::arguments::Contents;
+use super::super::target::Target as Covered;
 use exactile_core::random::Random;
 
 /// A program with everything that a launch needs.
@@ -18,10 +19,12 @@ pub struct Program {
     pub grid: Grid,
     /// Whether lowered code checks accesses that are known to be in bounds.
     pub bounds: Bounds,
+    /// The level at which code is lowered, of which the program's bits take no notice.
+    pub determinism: Determinism,
     /// How lowered code is laid out.
     pub schedule: Schedule,
-    /// The GPU that code for lanes is made for.
-    pub gpu: Target,
+    /// The GPU that code for lanes is made for; none where no GPU computes its matrix products.
+    pub gpu: Option<Target>,
     /// When its warps and copies run under the interpreter of lanes.
     pub timing: Timing,
     /// What lowered code may rely on; true of the arguments.
@@ -99,6 +102,41 @@ impl Size {
     }
 }
 
+/// Of so many programs one is at the level at which nothing is guaranteed.
+const LEVELS: usize = 8;
+
+/// Which of them: one of no special size.
+const FREE: usize = 5;
+
+/// The level of a program and `count` ops to be covered, where most programs take `usual` of them.
+pub(super) fn dealt(
+    seed: u64,
+    index: usize,
+    usual: usize,
+    count: usize,
+) -> (Determinism, Vec<Covered>) {
+    let mut targets = Covered::all();
+    Random::new(seed).shuffle(&mut targets);
+    let (by_arrival, others): (Vec<Covered>, Vec<Covered>) =
+        targets.into_iter().partition(|target| target.by_arrival());
+    let deal = |targets: &[Covered], start: usize, count: usize| -> Vec<Covered> {
+        let places = start..start + count;
+        places.map(|at| targets[at % targets.len()]).collect()
+    };
+    let free = (index + LEVELS - FREE - 1) / LEVELS;
+    if index % LEVELS != FREE {
+        return (
+            Determinism::Exact,
+            deal(&others, (index - free) * usual, count),
+        );
+    }
+    let kept: Vec<Covered> = others.into_iter().filter(|it| !it.is_relaxed()).collect();
+    let fetches = usual.div_ceil(4);
+    let mut targets = deal(&kept, free * usual, count - fetches.min(count));
+    targets.extend(deal(&by_arrival, free * fetches, fetches));
+    (Determinism::NotGuaranteed, targets)
+}
+
 /// Numbers of warps, as often as they are tried: many lanes take long to interpret.
 const WARPS: &[u32] = &[1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 16, 32];
 
@@ -126,7 +164,8 @@ impl Program {
             ty.shape.elements() as u32 * ty.dtype().map_or(0, DType::bytes)
         };
         let copied: u32 = insts.into_iter().map(bytes).sum();
-        (self.gpu.gpu.shared_bytes / 2 / copied.max(1)).max(1)
+        let shared = self.gpu.map_or(0, |target| target.gpu.shared_bytes);
+        (shared / 2 / copied.max(1)).max(1)
     }
 }
 

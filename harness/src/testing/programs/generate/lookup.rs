@@ -1,9 +1,22 @@
-//! Counts, gathers and assertions.
+//! Counts, gathers, assertions and prints.
 
+use exactile_core::ir::prints::COUNTERS;
 use exactile_core::ir::{Axis, DType, Op, Shape, Type, Value, op};
 
 use super::super::values::Fill;
 use super::Generator;
+
+/// What a program prints to.
+#[derive(Clone, Copy)]
+pub(super) struct Record {
+    value: Value,
+    words: i64,
+    /// How many prints there are.
+    prints: i64,
+}
+
+/// How many words a record has: none but the counters, few, or enough for most prints.
+const WORDS: &[i64] = &[COUNTERS, 40, 4096, 4096, 4096];
 
 impl Generator {
     /// Counts of the numbers below the extent of `shape`, sometimes over the iterations of a loop.
@@ -77,14 +90,63 @@ impl Generator {
             .value(Op::Histogram(op::Histogram { x, mask, bins }))
     }
 
-    /// Asserts that a mask holds or does not; gives the mask.
-    pub(super) fn assert(&mut self, value: Value) -> Value {
+    /// Asserts that a mask holds or does not.
+    pub(super) fn assert(&mut self, value: Value) {
         let other = self.builder.not(value);
         let condition = self.builder.or(value, other);
         let message = "either".to_string();
         let op = Op::Assert(op::Assert { condition, message });
         self.builder.emit(op, &[]);
-        value
+    }
+
+    /// Prints a tile, or the part of it where a mask holds, from one program: several print in any order.
+    pub(super) fn print(&mut self, x: Value) {
+        let record = match self.record {
+            Some(record) => record,
+            None => {
+                let words = self.random.pick(WORDS);
+                let value = self.cleared(DType::U64, words as usize);
+                let prints = 0;
+                Record {
+                    value,
+                    words,
+                    prints,
+                }
+            }
+        };
+        self.record = Some(Record {
+            prints: record.prints + 1,
+            ..record
+        });
+        let shape = self.builder.ty(x).shape;
+        let masked = self.random.one_in(2);
+        let mask = masked.then(|| self.make(DType::Bool, shape, 1));
+        let print = Op::Print(op::Print {
+            record: record.value,
+            x,
+            mask,
+            label: "x".to_string(),
+            number: record.prints,
+            words: record.words,
+        });
+        if self.programs() == 1 {
+            self.builder.emit(print, &[]);
+            return;
+        }
+        let one = self.random.below(self.programs());
+        let one = self.builder.index(one as i64);
+        let condition = self.builder.eq(self.program, one);
+        let on_true = self.region(&[], |generator, _| {
+            generator.builder.emit(print, &[]);
+            Vec::new()
+        });
+        let on_false = self.region(&[], |_, _| Vec::new());
+        let op = Op::If(op::If {
+            condition,
+            on_true,
+            on_false,
+        });
+        self.builder.emit(op, &[]);
     }
 
     /// Elements of a tile by indices in range.

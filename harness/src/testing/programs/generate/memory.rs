@@ -1,7 +1,7 @@
 //! Loads and stores that stay in bounds, and stores that no other program touches.
 
 use exactile_core::ir::{
-    Access, AtomicOp, DType, Literal, Op, Parameter, Shape, Space, Type, Value, op,
+    Access, AtomicOp, Cache, DType, Literal, Op, Parameter, Scope, Shape, Space, Type, Value, op,
 };
 
 use super::super::arguments::Contents;
@@ -20,17 +20,17 @@ pub(super) struct Input {
 /// Memory that the program writes. Each use takes a new range behind those before.
 #[derive(Clone, Copy)]
 pub(super) struct Output {
-    value: Value,
+    pub(super) value: Value,
     argument: usize,
-    dtype: DType,
-    length: usize,
+    pub(super) dtype: DType,
+    pub(super) length: usize,
 }
 
 /// A range of memory that belongs to one program.
-struct Segment {
-    base: Value,
+pub(super) struct Segment {
+    pub(super) base: Value,
     /// The scalar element offset at which this program's range starts.
-    start: Value,
+    pub(super) start: Value,
 }
 
 impl Generator {
@@ -58,7 +58,7 @@ impl Generator {
         input
     }
 
-    fn new_input(&mut self, dtype: DType, length: usize, fill: Fill) -> Input {
+    pub(super) fn new_input(&mut self, dtype: DType, length: usize, fill: Fill) -> Input {
         let value = self.pointer_parameter("x", dtype, Access::Read);
         let contents = Contents::random(&mut self.random, dtype, Access::Read, length, fill);
         self.arguments.push(contents);
@@ -73,13 +73,7 @@ impl Generator {
     pub(super) fn filled_load(&mut self, dtype: DType, shape: Shape, fill: Fill) -> Value {
         let input = self.new_input(dtype, shape.elements(), fill);
         let offsets = self.index_tile(shape);
-        self.builder.value(Op::Load(op::Load {
-            base: input.value,
-            offsets,
-            mask: None,
-            other: None,
-            cache: None,
-        }))
+        self.loaded(input.value, offsets, None, None)
     }
 
     /// Offsets that are affine in the coordinates and the program, and how many elements they
@@ -114,20 +108,14 @@ impl Generator {
     }
 
     /// Offsets below a power of two that jump about, and that power.
-    fn scattered(&mut self, shape: Shape, depth: u32) -> (Value, usize) {
+    pub(super) fn scattered(&mut self, shape: Shape, depth: u32) -> (Value, usize) {
         let length = 1 << self.random.between(0, 8);
         if self.random.one_in(2) {
             let dtype = self.random.pick(&[DType::I64, DType::I32, DType::U8]);
             let below = (length as u64).min(1 << (dtype.bits() - 1));
             let (at, needed) = self.affine(shape);
             let indices = self.new_input(dtype, needed, Fill::Below(below));
-            let loaded = self.builder.value(Op::Load(op::Load {
-                base: indices.value,
-                offsets: at,
-                mask: None,
-                other: None,
-                cache: None,
-            }));
+            let loaded = self.loaded(indices.value, at, None, None);
             return (self.builder.cast(loaded, DType::I64), length);
         }
         let index = if self.random.one_in(2) {
@@ -184,13 +172,48 @@ impl Generator {
             });
         }
         let other = (kind == Structure::LoadOther).then(|| self.make(dtype, shape, deeper));
+        self.loaded(input.value, offsets, mask, other)
+    }
+
+    /// A load with a hint for caches or none.
+    pub(super) fn loaded(
+        &mut self,
+        base: Value,
+        offsets: Value,
+        mask: Option<Value>,
+        other: Option<Value>,
+    ) -> Value {
+        let cache = self.cache(Cache::of_loads);
         self.builder.value(Op::Load(op::Load {
-            base: input.value,
+            base,
             offsets,
             mask,
             other,
-            cache: None,
+            cache,
         }))
+    }
+
+    /// A store with a hint for caches or none.
+    fn stored(&mut self, base: Value, offsets: Value, value: Value, mask: Option<Value>) {
+        let cache = self.cache(Cache::of_stores);
+        let store = op::Store {
+            base,
+            offsets,
+            value,
+            mask,
+            cache,
+        };
+        self.builder.emit(Op::Store(store), &[]);
+    }
+
+    /// A hint for caches that such an access may have, sometimes.
+    pub(super) fn cache(&mut self, admits: fn(Cache) -> bool) -> Option<Cache> {
+        if !self.random.one_in(4) {
+            return None;
+        }
+        let all = Cache::ALL.iter().copied();
+        let hints: Vec<Cache> = all.filter(|&cache| admits(cache)).collect();
+        Some(self.random.pick(&hints))
     }
 
     /// A load of another row in each iteration of a loop: what pipelines start ahead.
@@ -219,13 +242,7 @@ impl Generator {
         let input = self.input(dtype, short);
         let mask = masked.then(|| self.below_length(offsets, input));
         let other = (masked && self.random.one_in(2)).then(|| self.make(dtype, shape, 0));
-        self.builder.value(Op::Load(op::Load {
-            base: input.value,
-            offsets,
-            mask,
-            other,
-            cache: None,
-        }))
+        self.loaded(input.value, offsets, mask, other)
     }
 
     /// `offsets < length of input`, the length being a parameter or a constant.
@@ -249,7 +266,7 @@ impl Generator {
     }
 
     /// `width` elements of a writable argument that only this program touches.
-    fn segment(&mut self, dtype: DType, width: usize) -> Segment {
+    pub(super) fn segment(&mut self, dtype: DType, width: usize) -> Segment {
         let known = self
             .outputs
             .iter()
@@ -269,7 +286,7 @@ impl Generator {
         }
     }
 
-    fn new_output(&mut self, dtype: DType) -> usize {
+    pub(super) fn new_output(&mut self, dtype: DType) -> usize {
         let value = self.pointer_parameter("y", dtype, Access::ReadWrite);
         self.outputs.push(Output {
             value,
@@ -280,6 +297,15 @@ impl Generator {
         self.arguments
             .push(Contents::Scalar(Literal::from_bits(dtype, 0)));
         self.outputs.len() - 1
+    }
+
+    /// Memory of zeros of its own to write.
+    pub(super) fn cleared(&mut self, dtype: DType, length: usize) -> Value {
+        let value = self.pointer_parameter("y", dtype, Access::ReadWrite);
+        let (random, access) = (&mut self.random, Access::ReadWrite);
+        let contents = Contents::random(random, dtype, access, length, Fill::Zeros);
+        self.arguments.push(contents);
+        value
     }
 
     /// Gives every output its contents, now that its length is known.
@@ -307,16 +333,6 @@ impl Generator {
                 let start = self.builder.splat(start, shape);
                 self.builder.add(start, shared)
             }
-            0 => {
-                let mut stride = 1;
-                let mut axes: Vec<usize> = (0..shape.rank()).collect();
-                self.random.shuffle(&mut axes);
-                for axis in axes {
-                    strides[axis] = stride;
-                    stride *= shape.extent(axis) as i64;
-                }
-                self.strided_tile(shape, &strides, start)
-            }
             1 => {
                 strides.iter_mut().for_each(|stride| *stride *= 2);
                 self.strided_tile(shape, &strides, start)
@@ -327,7 +343,26 @@ impl Generator {
                 let start = self.builder.add(start, last);
                 self.strided_tile(shape, &strides, start)
             }
-            3 | 4 => {
+            _ => self.distinct_places(shape, start),
+        }
+    }
+
+    /// Each element's place in a range of as many elements, all different.
+    pub(super) fn distinct_places(&mut self, shape: Shape, start: Value) -> Value {
+        let elements = shape.elements() as i64;
+        let mut strides: Vec<i64> = shape.strides().iter().map(|&it| it as i64).collect();
+        match self.random.below(7) {
+            0 => {
+                let mut stride = 1;
+                let mut axes: Vec<usize> = (0..shape.rank()).collect();
+                self.random.shuffle(&mut axes);
+                for axis in axes {
+                    strides[axis] = stride;
+                    stride *= shape.extent(axis) as i64;
+                }
+                self.strided_tile(shape, &strides, start)
+            }
+            1 | 2 => {
                 let index = self.index_tile(shape);
                 let random = self.random.between(0, elements - 1);
                 let mixed = if self.random.one_in(2) {
@@ -373,7 +408,7 @@ impl Generator {
     }
 
     /// The elements that [`Self::places`] needs at most.
-    fn width(shape: Shape) -> usize {
+    pub(super) fn width(shape: Shape) -> usize {
         2 * shape.elements()
     }
 
@@ -386,52 +421,7 @@ impl Generator {
         let segment = self.segment(dtype, Self::width(ty.shape));
         let offsets = self.places(ty.shape, segment.start);
         let mask = masked.then(|| self.store_mask(offsets, segment.start));
-        self.builder.emit(
-            Op::Store(op::Store {
-                base: segment.base,
-                offsets,
-                value,
-                mask,
-                cache: None,
-            }),
-            &[],
-        );
-    }
-
-    /// Combines `value` into memory that every program combines by this op, and nothing else
-    /// touches.
-    pub(super) fn atomic(&mut self, op: AtomicOp, value: Value) {
-        let ty = self.builder.ty(value);
-        let Some(dtype) = ty.dtype() else {
-            return;
-        };
-        let (offsets, length) = self.scattered(ty.shape, 1);
-        let known = self
-            .outputs
-            .iter()
-            .rposition(|output| output.dtype == dtype);
-        let index = known.unwrap_or_else(|| self.new_output(dtype));
-        let output = self.outputs[index];
-        self.outputs[index].length += length;
-        let start = self.integers(output.length as i64, ty.shape);
-        let offsets = self.builder.add(offsets, start);
-        self.combine(op, output.value, offsets, value);
-    }
-
-    fn combine(&mut self, op: AtomicOp, base: Value, offsets: Value, value: Value) {
-        let shape = self.builder.ty(offsets).shape;
-        let masked = self.random.one_in(3);
-        let mask = masked.then(|| self.make(DType::Bool, shape, 1));
-        let atomic = Op::AtomicReduce(op::AtomicReduce {
-            base,
-            offsets,
-            value,
-            mask,
-            op,
-            order: None,
-            scope: None,
-        });
-        self.builder.emit(atomic, &[]);
+        self.stored(segment.base, offsets, value, mask);
     }
 
     /// A random mask, or all places below some limit, or all coordinates along an axis.
@@ -467,14 +457,7 @@ impl Generator {
         let mut loaded = value;
         for _ in 0..rounds {
             let to = self.places(ty.shape, segment.start);
-            let op = Op::Store(op::Store {
-                base: segment.base,
-                offsets: to,
-                value: loaded,
-                mask: None,
-                cache: None,
-            });
-            self.builder.emit(op, &[]);
+            self.stored(segment.base, to, loaded, None);
             let op = self.random.pick(AtomicOp::ALL);
             if op.binary().is_some()
                 && op.admits(dtype)
@@ -482,16 +465,10 @@ impl Generator {
                 && self.random.one_in(3)
             {
                 let offsets = self.places(ty.shape, segment.start);
-                self.combine(op, segment.base, offsets, loaded);
+                self.combine(op, segment.base, offsets, loaded, Scope::ALL);
             }
             let from = self.places(ty.shape, segment.start);
-            loaded = self.builder.value(Op::Load(op::Load {
-                base: segment.base,
-                offsets: from,
-                mask: None,
-                other: None,
-                cache: None,
-            }));
+            loaded = self.loaded(segment.base, from, None, None);
         }
         self.scope.push(loaded);
         loaded

@@ -6,6 +6,7 @@
 //! its seed and index alone.
 
 mod accumulators;
+mod atomics;
 mod combine;
 mod control;
 mod launch;
@@ -25,11 +26,12 @@ use exactile_core::ir::{
     BinaryOp, CompareOp, DType, Func, Grid, Literal, Op, Parameter, Precision, Region, Shape,
     Stage, Type, UnaryOp, Value, op,
 };
-use exactile_core::target::{Bounds, Target as Gpu};
+use exactile_core::target::{Bounds, Determinism, Target as Gpu};
 use exactile_core::verify;
 
 pub use self::launch::{Limits, Program};
-use self::launch::{Size, random_schedule};
+use self::launch::{Size, dealt, random_schedule};
+use self::lookup::Record;
 use self::memory::{Input, Output};
 use self::moves::Move;
 use super::arguments::Contents;
@@ -39,14 +41,10 @@ use exactile_core::random::Random;
 
 /// Program number `index` of the run with this seed.
 pub fn generate(seed: u64, index: usize, limits: Limits) -> Program {
-    let mut targets = Target::all();
-    Random::new(seed).shuffle(&mut targets);
-    let start = index * limits.targets;
-    let size = Size::of(index);
+    let (size, usual) = (Size::of(index), limits.targets);
     let limits = size.limits(limits);
-    let dealt = (start..start + limits.targets).map(|at| targets[at % targets.len()]);
     let mut generator = Generator::new(Random::stream(seed, index as u64), limits, size);
-    generator.targets = dealt.collect();
+    (generator.determinism, generator.targets) = dealt(seed, index, usual, limits.targets);
     let mut program = generator.program();
     let timings = Timing::several(index as u64);
     program.timing = timings[index % timings.len()];
@@ -63,11 +61,14 @@ struct Generator {
     builder: Builder,
     random: Random,
     limits: Limits,
+    determinism: Determinism,
     targets: Vec<Target>,
     arguments: Vec<Contents>,
     inputs: Vec<Input>,
     outputs: Vec<Output>,
     scalars: Vec<Value>,
+    /// What the program prints to.
+    record: Option<Record>,
     grid: Grid,
     /// The linear index of the program.
     program: Value,
@@ -82,7 +83,7 @@ struct Generator {
 }
 
 /// The GPUs that compute the matrix products of a program, of which there may be none.
-pub(crate) fn able(func: &Func) -> Vec<Gpu> {
+pub fn able(func: &Func) -> Vec<Gpu> {
     let mut asked = Vec::new();
     for inst in func.all_insts() {
         if let Op::Dot(dot) = func.op(inst) {
@@ -108,11 +109,13 @@ impl Generator {
             builder,
             random,
             limits,
+            determinism: Determinism::Exact,
             targets: Vec::new(),
             arguments: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
             scalars: Vec::new(),
+            record: None,
             grid,
             program,
             palette: Vec::new(),
@@ -142,11 +145,13 @@ impl Generator {
         // Last, so that a further field leaves the rest of every program as it is.
         let schedule = random_schedule(&mut self.random);
         let func = func.expect("broken invariant: generated programs are valid");
-        let gpu = self.random.pick(&able(&func));
+        let able = able(&func);
+        let gpu = (!able.is_empty()).then(|| self.random.pick(&able));
         let mut program = Program {
             func,
             grid: self.grid,
             bounds,
+            determinism: self.determinism,
             schedule,
             gpu,
             timing: Timing::default(),
@@ -178,25 +183,9 @@ impl Generator {
 
     fn plain_statement(&mut self, target: Target, shape: Shape) {
         match target {
-            Target::Structure(Structure::Store, dtype) => {
+            Target::Structure(structure, dtype) if target.result().is_none() => {
                 let value = self.make(dtype, shape, DEPTH);
-                self.store(value, false);
-            }
-            Target::Structure(Structure::StoreMasked, dtype) => {
-                let value = self.make(dtype, shape, DEPTH);
-                self.store(value, true);
-            }
-            Target::Structure(Structure::TileStore, dtype) => {
-                let value = self.make(dtype, shape, DEPTH);
-                self.tile_store(value);
-            }
-            Target::Structure(Structure::Atomic(op), dtype) => {
-                let value = self.make(dtype, shape, DEPTH);
-                self.atomic(op, value);
-            }
-            Target::Structure(Structure::Assert, dtype) => {
-                let value = self.make(dtype, shape, DEPTH);
-                self.assert(value);
+                self.spend(structure, value);
             }
             Target::Unary(..)
             | Target::Function(..)
@@ -211,6 +200,23 @@ impl Generator {
                 self.store(value, masked);
             }
         }
+    }
+
+    /// Makes an op of this value that gives none.
+    fn spend(&mut self, structure: Structure, value: Value) {
+        if let Structure::Atomic(op) = structure {
+            return self.atomic(op, value);
+        }
+        if structure == Structure::TileStore {
+            return self.tile_store(value);
+        }
+        if structure == Structure::Assert {
+            return self.assert(value);
+        }
+        if structure == Structure::Print {
+            return self.print(value);
+        }
+        self.store(value, structure == Structure::StoreMasked);
     }
 
     /// A value of this type; `depth` bounds how deep its operands nest.
@@ -407,26 +413,18 @@ impl Generator {
             Structure::Load | Structure::LoadMasked | Structure::LoadOther => {
                 self.load(dtype, shape, structure, depth)
             }
-            Structure::Store | Structure::StoreMasked => {
+            Structure::Store
+            | Structure::StoreMasked
+            | Structure::TileStore
+            | Structure::Atomic(_)
+            | Structure::Assert
+            | Structure::Print => {
                 let value = self.make(dtype, shape, depth);
-                self.store(value, structure == Structure::StoreMasked);
+                self.spend(structure, value);
                 value
             }
             Structure::TileLoad => self.tile_load(dtype, shape, depth),
-            Structure::TileStore => {
-                let value = self.make(dtype, shape, depth);
-                self.tile_store(value);
-                value
-            }
-            Structure::Atomic(op) => {
-                let value = self.make(dtype, shape, depth);
-                self.atomic(op, value);
-                value
-            }
-            Structure::Assert => {
-                let value = self.make(dtype, shape, depth);
-                self.assert(value)
-            }
+            Structure::Fetch(op) => self.fetch(op, dtype, shape, depth),
             Structure::ForScalar | Structure::ForTile => self.for_loop(dtype, shape, depth),
             Structure::While => self.while_loop(dtype, shape, depth),
             Structure::If => self.branch(dtype, shape, depth),

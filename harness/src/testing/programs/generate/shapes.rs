@@ -91,6 +91,8 @@ impl Generator {
             | Structure::Store
             | Structure::StoreMasked
             | Structure::Assert
+            | Structure::Print
+            | Structure::Fetch(_)
             | Structure::Atomic(_) => true,
             Structure::Splat => shape.rank() > 0,
             Structure::Move(name) => (Move::named(name).fits)(self, shape),

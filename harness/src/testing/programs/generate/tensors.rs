@@ -1,6 +1,6 @@
 //! Tiles of tensors that fit their memory.
 
-use exactile_core::ir::{DType, Literal, Op, Shape, Type, Value, op};
+use exactile_core::ir::{Cache, DType, Literal, Op, Shape, Type, Value, op};
 
 use super::Generator;
 
@@ -27,7 +27,7 @@ impl Generator {
             origin,
             mask: masked.then(|| self.make(DType::Bool, shape, deeper)),
             other: filled.then(|| self.make(dtype, shape, deeper)),
-            cache: None,
+            cache: self.cache(Cache::of_loads),
         });
         self.builder.declared(load, Type::tile(dtype, shape))
     }
@@ -65,7 +65,7 @@ impl Generator {
             origin,
             value,
             mask,
-            cache: None,
+            cache: self.cache(Cache::of_stores),
         };
         self.builder.emit(Op::TileStore(store), &[]);
     }

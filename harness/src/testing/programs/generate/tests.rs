@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use exactile_core::facts::Known;
-use exactile_core::ir::{Op, Shape};
+use exactile_core::ir::{Cache, MemoryOrder, Op, Precision, Scope, Shape, Stage, op};
 use exactile_core::target::ScheduleField;
 
 use super::{Limits, Program, generate};
+use crate::ops::rows;
 
 #[test]
 fn a_program_depends_on_its_seed_and_index_alone() {
@@ -24,6 +25,51 @@ fn tiles_of_one_element_are_enough_for_a_program() {
             ..Limits::default()
         };
         generate(1, index, limits);
+    }
+}
+
+/// All but a device's own functions and what passes alone make.
+#[test]
+fn programs_have_every_op_of_blocks() {
+    let mut missing: BTreeSet<&str> = rows()
+        .into_iter()
+        .filter(|row| row.stages.contains(&Stage::Block.word()))
+        .filter(|row| row.kind != Some("approximate") && row.name != "load_box")
+        .map(|row| row.name)
+        .collect();
+    let mut hints: BTreeSet<Cache> = Cache::ALL.iter().copied().collect();
+    let mut ordered = BTreeSet::new();
+    let mut products = BTreeSet::new();
+    for index in 0..200 {
+        let func = generate(1, index, Limits::default()).func;
+        for inst in func.all_insts() {
+            let op = func.op(inst);
+            missing.remove(op.mnemonic());
+            if let Op::Load(op::Load { cache, .. })
+            | Op::Store(op::Store { cache, .. })
+            | Op::TileLoad(op::TileLoad { cache, .. })
+            | Op::TileStore(op::TileStore { cache, .. }) = op
+            {
+                hints.retain(|&hint| Some(hint) != *cache);
+            }
+            if let Op::AtomicReduce(op::AtomicReduce { order, scope, .. })
+            | Op::AtomicFetch(op::AtomicFetch { order, scope, .. }) = op
+            {
+                ordered.insert((op.mnemonic(), *order, *scope));
+            }
+            if let Op::Dot(dot) = op {
+                products.insert((dot.precision, func.ty(dot.a).dtype()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "never generated: {missing:?}");
+    assert!(hints.is_empty(), "never generated: {hints:?}");
+    let scopes = 1 + Scope::ALL.len();
+    let orders = 1 + MemoryOrder::ALL.len();
+    assert_eq!(ordered.len(), (2 + orders) * scopes, "{ordered:?}");
+    for (precision, kinds) in [(Precision::Ieee, 14), (Precision::Hopper, 5)] {
+        let found = products.iter().filter(|it| it.0 == precision);
+        assert_eq!(found.count(), kinds, "{products:?}");
     }
 }
 
