@@ -2,13 +2,13 @@
 
 use std::panic::Location;
 
-use super::context;
+use super::context::{self, Context};
 use super::element::{Element, Float, Numeric, SingleFloat};
 use super::operators::{Elementwise, binary};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile, map};
 use crate::ir::functions::for_each_function_family;
 use crate::ir::scalar_ops::for_each_scalar_family;
-use crate::ir::{BinaryOp, Class, Op, Precision, op};
+use crate::ir::{BinaryOp, Class, Op, Precision, Shape, Value, op};
 
 /// The functions and methods of the rows that say so, with the rows' names and documentation.
 macro_rules! surface {
@@ -116,7 +116,7 @@ where
 }
 
 /// `accumulator + a x b` for tiles `[m, k]`, `[k, n]` and `[m, n]`, or for a batch of them: `[b, m, k]`, `[b, k, n]` and
-/// `[b, m, n]`.
+/// `[b, m, n]`, or as many axes before the matrix.
 ///
 /// Of `f16` and `bf16` added in `f32` it is the function of Hopper's tensor cores, [`Precision::Hopper`], which takes 16
 /// products or more and which other GPUs refuse; [`dot_with`] takes another. Of other numbers it is [`Precision::Ieee`].
@@ -154,12 +154,43 @@ pub fn dot_with<T: Numeric, A: Numeric>(
 ) -> Tile<A> {
     map(accumulator, |context, accumulator| {
         let (a, b) = (context.value(a.handle()), context.value(b.handle()));
-        context.builder.value(Op::Dot(op::Dot {
+        let whole = context.ty(accumulator);
+        let [a, b, accumulator] = one_batch(context, [a, b, accumulator]);
+        let product = context.builder.value(Op::Dot(op::Dot {
             a,
             b,
             accumulator,
             precision,
-        }))
+        }));
+        match whole.shape.rank() > 3 {
+            true => context
+                .builder
+                .declared(Op::Reshape(op::Reshape { x: product }), whole),
+            false => product,
+        }
+    })
+}
+
+/// Matrices of a batch of several axes as those of one axis. Tiles that do not agree on them stay, and are refused.
+fn one_batch(context: &mut Context, tiles: [Value; 3]) -> [Value; 3] {
+    let shapes = tiles.map(|tile| context.ty(tile).shape.dims());
+    let batch = |dims: &Vec<usize>| dims.len().checked_sub(2).map(|at| dims[..at].to_vec());
+    let batches = shapes.each_ref().map(batch);
+    let alike = batches.iter().all(|it| it == &batches[0]);
+    let several = batches[0].as_ref().filter(|it| alike && it.len() > 1);
+    let Some(several) = several else {
+        return tiles;
+    };
+    let count = several.iter().product();
+    tiles.map(|x| {
+        let ty = context.ty(x);
+        let matrix = ty.shape.dims().split_off(several.len());
+        match Shape::new(&[&[count], &matrix[..]].concat()) {
+            Ok(shape) => context
+                .builder
+                .declared(Op::Reshape(op::Reshape { x }), ty.with_shape(shape)),
+            Err(_) => x,
+        }
     })
 }
 

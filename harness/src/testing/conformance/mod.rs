@@ -3,6 +3,7 @@
 
 mod arithmetic;
 mod control;
+mod forms;
 mod judge;
 mod memory;
 mod products;
@@ -110,6 +111,7 @@ checks! {
     "grids": "i32", "bits", control::grids;
     "wrong launches": "i32", "errors", control::refusals;
     "products": "f32, f64, f16, bf16, F8E4M3, F8E5M2, i8", "bits; what `dot` takes of f16 and bf16 by itself: k units of 2^-22", products::products;
+    "forms of products": "f32, f16, bf16, u8", "bits", forms::all;
     "sorts": "i32, u8, f16, bf16, f32", "bits", products::sorts;
     "functions": "f16, bf16, f32, f64", "a unit in the last place; 3e-7 for `sin` to `cbrt` of f32", products::maths;
     "random numbers": "u32, f32", "bits of the words, moments", products::randoms;

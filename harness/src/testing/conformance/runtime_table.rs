@@ -73,7 +73,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_matmul: test_i4_m_minor_join_bk16_matmul",
-                NotYet("a product of this form; `unpack_int4` is there"),
+                Runs("forms of products"),
             ),
             (
                 "test_pipeliner: test_pipeline_matmul, test_tma_load_unaligned_stage_size",
@@ -122,7 +122,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_reshape_matmul",
-                NotYet("a test of this form"),
+                Runs("forms of products"),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_reduce",
@@ -249,7 +249,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_functional_regressions: test_chained_matmul, test_vecmat, test_iv_dependent_matmul, test_permutation_ptxas_bug",
-                NotYet("a test of this form"),
+                Runs("forms of products"),
             ),
             (
                 "test_functional_regressions: test_reverse_range",

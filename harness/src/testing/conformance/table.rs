@@ -47,10 +47,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ("test_cat", Runs("joins")),
             ("test_cat_nd", Runs("permutations")),
             ("test_join, test_join_scalars", Runs("joins")),
-            (
-                "test_join_with_mma",
-                NotYet("in one kernel; both parts run"),
-            ),
+            ("test_join_with_mma", Runs("forms of products")),
             ("test_interleave, test_interleave_scalars", Runs("joins")),
             ("test_split, test_split_to_scalar", Runs("joins")),
             ("test_permute", Runs("permutations")),
@@ -210,10 +207,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_dot_max_num_imprecise_acc",
                 Pointless("sums are never imprecise"),
             ),
-            (
-                "test_dot_multidim",
-                NotYet("batches in more than one axis: reshape them to one"),
-            ),
+            ("test_dot_multidim", Runs("forms of products")),
         ],
     ),
     (
