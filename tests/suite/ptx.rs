@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use exactile::{Options, Schedule, Target};
+use exactile::{Options, Schedule};
 use exactile_core::facts::Facts;
 use exactile_core::pipeline;
 use exactile_harness::testing::programs::generate::{Limits, able, generate};
