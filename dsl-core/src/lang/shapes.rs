@@ -48,11 +48,28 @@ impl<T: Element> Tile<T> {
     }
 
     /// Both tiles along `axis`, the elements of this one first: `[m, n]` and `[m, n]` become `[2 * m, n]` for
-    /// axis 0. Shapes broadcast as those of arithmetic do.
+    /// axis 0. A scalar fills a tile of the same shape.
+    ///
+    /// # Errors
+    /// Tiles of different shapes.
     #[track_caller]
     pub fn cat(self, other: impl IntoTile<T>, axis: usize) -> Self {
-        map(self.join(other), |context, pairs| {
+        map(self, |context, x| {
+            let other = other.into_value(context);
+            let [ours, theirs] = [x, other].map(|value| context.ty(value));
+            let poisoned = ours.is_poison() || theirs.is_poison();
+            if !poisoned && ours.shape != theirs.shape && !theirs.shape.is_scalar() {
+                let message =
+                    format!("`cat` of `{ours}` and `{theirs}`, expected tiles of one shape");
+                context.builder.error(message);
+                return context.builder.poison();
+            }
+            let other = context.broadcast("cat", other, ours.shape);
+            let pairs = context.builder.value(Op::Join(op::Join { a: x, b: other }));
             let ty = context.ty(pairs);
+            if ty.is_poison() {
+                return pairs;
+            }
             let mut dims = ty.shape.dims();
             let rank = dims.len() - 1;
             if axis >= rank {
@@ -95,8 +112,7 @@ impl<T: Numeric> Tile<T> {
     }
 }
 
-/// The tiles one after the other along `axis`. Their number is a power of two; their shapes broadcast as
-/// those of arithmetic do.
+/// The tiles one after the other along `axis`. Their number is a power of two, and they have one shape.
 #[track_caller]
 pub fn cat<T: Element>(tiles: impl AsRef<[Tile<T>]>, axis: usize) -> Tile<T> {
     let mut tiles = tiles.as_ref().to_vec();
@@ -153,5 +169,18 @@ mod tests {
             });
             assert!(traced.is_err());
         }
+    }
+
+    #[test]
+    fn tiles_that_follow_each_other_have_one_shape() {
+        let traced = context::trace("f", false, || {
+            let tile = arange(0, 32).reshape([4, 8]);
+            assert_eq!(tile.cat(7, 0).shape(), [8, 8]);
+            let _ = tile.cat(arange(0, 8).expand(0), 0);
+        });
+        let errors = traced.expect_err("the tiles differ");
+        let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+        let want = "`cat` of `tile<4x8xi64>` and `tile<1x8xi64>`, expected tiles of one shape";
+        assert_eq!(messages, [want]);
     }
 }
