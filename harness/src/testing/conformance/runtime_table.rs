@@ -271,7 +271,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_lowerings: test_scan_*, test_histogram",
-                NotYet("a test by stated layouts; random programs run in random ones"),
+                Elsewhere("tests/filetests/schedule/stated.bir"),
             ),
             (
                 "test_lowerings: test_convert*, test_regress_warp_shuffle_convert_layout",
