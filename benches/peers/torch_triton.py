@@ -207,6 +207,28 @@ def make_causal_attention(dtype, heads, tokens, width):
     return make_tensor_attention(dtype, heads, tokens, width, causal=True)
 
 
+def make_cross_entropy(dtype, rows, columns):
+    x = uniform(rows, columns, dtype=dtype)
+    classes = torch.randint(0, columns, (rows,), device="cuda")
+    loss = lambda: torch.nn.functional.cross_entropy(x, classes, reduction="none")
+    compiled = torch.compile(
+        lambda: torch.nn.functional.cross_entropy(x.float(), classes, reduction="none"))
+    return {"torch": Contestant(loss), "torch_compile": Contestant(compiled)}
+
+
+def make_embedding(dtype, rows, columns):
+    table = uniform(rows, columns, dtype=dtype)
+    chosen = torch.randint(0, rows, (rows,), device="cuda", dtype=torch.int32)
+    out = torch.empty_like(table)
+    return {"torch": Contestant(lambda: torch.index_select(table, 0, chosen, out=out))}
+
+
+def make_transpose(dtype, rows, columns):
+    x = uniform(rows, columns, dtype=dtype)
+    out = torch.empty(columns, rows, device="cuda", dtype=dtype)
+    return {"torch": Contestant(lambda: out.copy_(x.t()))}
+
+
 def make_layer_norm(dtype, rows, columns):
     x = uniform(rows, columns, dtype=dtype)
     weight, bias = uniform(columns, dtype=dtype), uniform(columns, dtype=dtype)

@@ -57,6 +57,7 @@ mod space;
 pub mod sum;
 pub mod tensor_matmul;
 pub mod topk;
+pub mod transpose;
 pub mod tree;
 pub mod vector_add;
 
@@ -97,4 +98,5 @@ pub use sort::launch as sort;
 pub use sum::{all as sum_all, columns as sum_columns, rows as sum_rows};
 pub use tensor_matmul::launch as tensor_matmul;
 pub use topk::{launch as topk, launch_with_indices as topk_with_indices};
+pub use transpose::launch as transpose;
 pub use vector_add::launch as vector_add;

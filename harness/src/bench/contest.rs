@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::clock::{Clock, median};
 use super::copy::{CopyRates, size_class};
 use super::peers::Peers;
-use super::report::{PeerTime, Row, title};
+use super::report::{Finalist, PeerTime, Row, title};
 use super::tune::{Search, compile, fastest};
 use super::{Plan, Subject};
 use crate::demo::{Problem, compare_written, golden_run, sampled_run};
@@ -26,6 +26,9 @@ const JUDGED_IN_FULL: u64 = 4 << 20;
 
 /// The name of the exact row's launches with their checks.
 const CHECKED: &str = "checked";
+
+/// The name of exact launches whose setting is left to the kernel and the compiler.
+const DEFAULT: &str = "default";
 
 pub(super) struct Contest<'a> {
     pub(super) plan: &'a Plan,
@@ -82,8 +85,11 @@ impl Contest<'_> {
             }
         }
         let mut settings = Vec::new();
+        let mut finalists = Vec::new();
         for level in LEVELS {
-            settings.push(fastest(self.clock, problem, &prepared.compiled, level)?);
+            let ranked = fastest(self.clock, problem, &prepared.compiled, level)?;
+            settings.push(ranked[0].1);
+            finalists.push(ranked);
         }
         let configs = match names.is_empty() {
             true => BTreeMap::new(),
@@ -92,12 +98,13 @@ impl Contest<'_> {
         let rounds = self.rounds(problem, &settings, &configs)?;
         let copies = self.copy_rates()?;
         let mut rows = Vec::new();
-        for &setting in &settings {
+        for (&setting, ranked) in settings.iter().zip(finalists) {
             let judgement = self.judge(problem, setting, &prepared.want)?;
             let row = self.row(setting, judgement, &rounds, &copies);
             rows.push(Row {
                 reference: prepared.reference.clone(),
                 search: prepared.search.clone(),
+                finalists: ranked.into_iter().map(Finalist::from).collect(),
                 ..with_peers(row, &configs)
             });
         }
@@ -141,6 +148,10 @@ impl Contest<'_> {
         let mut note = |name: &str, seconds: f64| {
             rounds.entry(name.to_string()).or_default().push(seconds);
         };
+        // A kernel may have no default for a shape; else its code is made before anything is timed.
+        let default = Setting::default();
+        let launched = problem.launch(&default).and_then(|()| device.synchronize());
+        let default = launched.is_ok().then_some(default);
         for _ in 0..self.plan.rounds {
             for setting in settings {
                 let seconds = self.clock.median(time, &mut || problem.launch(setting))?;
@@ -150,6 +161,10 @@ impl Contest<'_> {
                     let checked = self.clock.median(time, &mut || problem.launch(setting));
                     device.trust_proofs(true);
                     note(CHECKED, checked?);
+                    if let Some(default) = &default {
+                        let seconds = self.clock.median(time, &mut || problem.launch(default))?;
+                        note(DEFAULT, seconds);
+                    }
                 }
             }
             for name in configs.keys() {
@@ -225,7 +240,7 @@ impl Contest<'_> {
         let peers = rounds
             .iter()
             .filter(|(name, _)| LEVELS.iter().all(|level| level.name() != name.as_str()))
-            .filter(|(name, _)| name.as_str() != CHECKED)
+            .filter(|(name, _)| ![CHECKED, DEFAULT].contains(&name.as_str()))
             .map(|(name, times)| {
                 let figures = PeerTime {
                     ms: median(times) * 1e3,
@@ -237,6 +252,8 @@ impl Contest<'_> {
             });
         let [exact, fast] = LEVELS.map(|level| median(times_of(rounds, level.name())));
         let checked = median(times_of(rounds, CHECKED)) / seconds;
+        let default = Some(times_of(rounds, DEFAULT)).filter(|times| !times.is_empty());
+        let default = default.map(|times| median(times) / seconds);
         Row {
             kernel: case.kernel.to_string(),
             dtype: case.dtype.name().to_string(),
@@ -256,6 +273,7 @@ impl Contest<'_> {
             peers: peers.collect(),
             ratio_exact_to_fast: exact / fast,
             ratio_checked: (level == Determinism::Exact).then_some(checked),
+            ratio_default: default.filter(|_| level == Determinism::Exact),
             bits_equal: judgement.bits_equal,
             passed: judgement.passed,
             judged: judgement.judged,
@@ -263,6 +281,7 @@ impl Contest<'_> {
             reference: String::new(),
             mismatches: judgement.mismatches,
             search: Search::default(),
+            finalists: Vec::new(),
         }
     }
 }

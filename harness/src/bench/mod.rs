@@ -134,6 +134,7 @@ fn method(plan: &Plan, clock: &Clock) -> BTreeMap<String, String> {
         ("clock", clock.method().to_string()),
         ("rounds", rounds),
         ("copy", "of as many bytes as the kernel moves, f32, the better of this crate's copy and the peers'".to_string()),
+        ("default", "launches whose setting is left to the kernel and the compiler".to_string()),
         ("checked", "launches that check every access, to the end of the kernel".to_string()),
     ];
     entries

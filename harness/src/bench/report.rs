@@ -10,6 +10,7 @@ use super::tune::Search;
 use crate::demo::Case;
 use exactile::internals::write_file;
 use exactile::{Error, Result};
+use exactile_kernels::Setting;
 
 /// A run of the benchmark.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -73,6 +74,9 @@ pub struct Row {
     pub ratio_exact_to_fast: f64,
     /// Time of launches that check every access over this row's, for the exact row.
     pub ratio_checked: Option<f64>,
+    /// Time of launches without a setting over this row's, for the exact row; `None` where they are refused.
+    #[serde(default)]
+    pub ratio_default: Option<f64>,
     /// Whether all bits are those of the reference.
     pub bits_equal: bool,
     /// Whether the row is as promised: equal bits, or within tolerance without promises.
@@ -87,6 +91,27 @@ pub struct Row {
     pub mismatches: Option<String>,
     /// How the tuner's search went.
     pub search: Search,
+    /// The configurations that the tuner chose from in the end, the fastest first.
+    #[serde(default)]
+    pub finalists: Vec<Finalist>,
+}
+
+/// A configuration that was nearly chosen.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Finalist {
+    /// The configuration.
+    pub config: Value,
+    /// Its time, in milliseconds.
+    pub ms: f64,
+}
+
+impl From<(f64, Setting)> for Finalist {
+    fn from((seconds, setting): (f64, Setting)) -> Self {
+        Self {
+            config: serde_json::to_value(setting).unwrap_or_default(),
+            ms: seconds * 1e3,
+        }
+    }
 }
 
 /// One peer's figures.
@@ -252,6 +277,9 @@ impl Row {
         }
         if let Some(ratio) = self.ratio_checked {
             line.push_str(&format!(", checked {ratio:.2}"));
+        }
+        if let Some(ratio) = self.ratio_default {
+            line.push_str(&format!(", default {ratio:.2}"));
         }
         line.push_str(match (self.bits_equal, self.passed) {
             (true, _) => ", bits equal",

@@ -197,13 +197,13 @@ impl Trial<'_> {
     }
 }
 
-/// The fastest of compiled candidates at one level.
+/// The fastest of compiled candidates at one level, with the seconds that they took, in that order; at least one.
 pub(super) fn fastest(
     clock: &mut Clock,
     problem: &mut Problem,
     compiled: &[Setting],
     determinism: Determinism,
-) -> Result<Setting> {
+) -> Result<Vec<(f64, Setting)>> {
     let mut timed = Vec::new();
     for &candidate in compiled {
         let setting = candidate.at(determinism);
@@ -212,15 +212,14 @@ pub(super) fn fastest(
     }
     timed.sort_by(|one, other| one.0.total_cmp(&other.0));
     timed.truncate(FINALISTS);
-    let mut best: Option<(f64, Setting)> = None;
-    for (_, setting) in timed {
-        let time = clock.median(TIMES.1, &mut || problem.launch(&setting))?;
-        if best.is_none_or(|(least, _)| time < least) {
-            best = Some((time, setting));
-        }
+    for (seconds, setting) in &mut timed {
+        *seconds = clock.median(TIMES.1, &mut || problem.launch(setting))?;
     }
-    best.map(|(_, setting)| setting)
-        .ok_or_else(|| Error::Invalid("there are no configurations".to_string()))
+    timed.sort_by(|one, other| one.0.total_cmp(&other.0));
+    match timed.is_empty() {
+        true => Err(Error::Invalid("there are no configurations".to_string())),
+        false => Ok(timed),
+    }
 }
 
 #[cfg(test)]

@@ -148,6 +148,69 @@ pub(super) fn cumsum<T: Float + Number>(rows: usize, columns: usize) -> Case {
     }
 }
 
+/// The loss of each row for a class, in `f32`.
+pub(super) fn cross_entropy<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    Case {
+        kernel: "cross_entropy",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![rows, columns],
+        bytes: (rows * columns * size_of::<T>() + 8 * rows) as u64,
+        flops: (4 * rows * columns) as u64,
+        blocks: vec![1024, 2048, 4096],
+        elements: |block| block,
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &random::<T>(18, rows * columns))?;
+            let classes: Vec<i32> = indices(columns, rows).iter().map(|&it| it as i32).collect();
+            let classes = Buffer::from_slice(device, &classes)?;
+            let losses = Buffer::<f32>::zeros(device, rows)?;
+            Ok(problem(losses, move |losses, setting| {
+                kernels::cross_entropy(&x, &classes, losses, [rows, columns], setting)
+            }))
+        }),
+    }
+}
+
+/// As many rows of a table of `rows` as it has.
+pub(super) fn embedding<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    Case {
+        kernel: "embedding",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![rows, columns],
+        bytes: (2 * rows * columns * size_of::<T>() + 4 * rows) as u64,
+        flops: 0,
+        blocks: vec![256, 512, 1024],
+        elements: |block| block,
+        setup: Box::new(move |device| {
+            let table = Buffer::from_slice(device, &random::<T>(19, rows * columns))?;
+            let chosen: Vec<i32> = indices(rows, rows).iter().map(|&it| it as i32).collect();
+            let chosen = Buffer::from_slice(device, &chosen)?;
+            let out = Buffer::<T>::zeros(device, rows * columns)?;
+            Ok(problem(out, move |out, setting| {
+                kernels::embedding(&table, &chosen, out, columns, setting)
+            }))
+        }),
+    }
+}
+
+pub(super) fn transpose<T: Float + Number>(rows: usize, columns: usize) -> Case {
+    Case {
+        kernel: "transpose",
+        dtype: <T as Number>::DTYPE,
+        shape: vec![rows, columns],
+        bytes: (2 * rows * columns * size_of::<T>()) as u64,
+        flops: 0,
+        blocks: vec![64, 32, 128],
+        elements: |block| block * block,
+        setup: Box::new(move |device| {
+            let x = Buffer::from_slice(device, &random::<T>(20, rows * columns))?;
+            let out = Buffer::<T>::zeros(device, rows * columns)?;
+            Ok(problem(out, move |out, setting| {
+                kernels::transpose(&x, out, [rows, columns], setting)
+            }))
+        }),
+    }
+}
+
 /// Indices below `columns`, each about as often.
 fn indices(columns: usize, n: usize) -> Vec<i64> {
     let mixed = |index: usize| (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;

@@ -24,9 +24,11 @@ pub fn subjects(size: Size) -> Vec<Subject> {
     small_programs(size, &mut list);
     activations(size, &mut list);
     softmaxes(size, &mut list);
+    losses(size, &mut list);
     layer_norms(size, &mut list);
     reductions(size, &mut list);
     lookups(size, &mut list);
+    moves(size, &mut list);
     sorts(size, &mut list);
     products(size, &mut list);
     list
@@ -144,7 +146,17 @@ fn activations(size: Size, list: &mut Vec<Subject>) {
 
 fn softmaxes(size: Size, list: &mut Vec<Subject>) {
     let shapes: &[(usize, usize)] = match size {
-        Size::Gpu => &[(16384, 1024), (16384, 4096), (8192, 16384), (4096, 32768)],
+        Size::Gpu => &[
+            (16384, 1024),
+            (16384, 4096),
+            (8192, 16384),
+            (4096, 32768),
+            (1000, 1000),
+            (16384, 5001),
+            (16384, 5120),
+            (4096, 50257),
+            (4096, 50176),
+        ],
         Size::Cpu => &[(4096, 4096)],
         Size::Quick => &[(7, 300)],
     };
@@ -162,9 +174,36 @@ fn softmaxes(size: Size, list: &mut Vec<Subject>) {
     }
 }
 
+fn losses(size: Size, list: &mut Vec<Subject>) {
+    let shapes: &[(usize, usize)] = match size {
+        Size::Gpu => &[(16384, 5001), (16384, 5120), (8192, 50257), (8192, 50176)],
+        Size::Cpu => &[],
+        Size::Quick => &[(7, 300)],
+    };
+    for &(rows, columns) in shapes {
+        for case in [
+            rows::cross_entropy::<bf16>(rows, columns),
+            rows::cross_entropy::<f32>(rows, columns),
+        ] {
+            list.push(Subject {
+                case,
+                formula: "the scores, the classes and the losses, once each",
+                candidates: kernels::cross_entropy::space(),
+            });
+        }
+    }
+}
+
 fn layer_norms(size: Size, list: &mut Vec<Subject>) {
     let shapes: &[(usize, usize)] = match size {
-        Size::Gpu => &[(16384, 4096), (16384, 8192)],
+        Size::Gpu => &[
+            (16384, 4096),
+            (16384, 8192),
+            (16384, 5001),
+            (16384, 5120),
+            (4096, 50257),
+            (4096, 50176),
+        ],
         Size::Cpu => &[(4096, 4096)],
         Size::Quick => &[(7, 300)],
     };
@@ -204,11 +243,24 @@ fn reductions(size: Size, list: &mut Vec<Subject>) {
         formula,
         candidates: kernels::sum::all_space(),
     });
-    list.push(Subject {
-        case: sums::rows::<f32>(rows, columns),
-        formula,
-        candidates: kernels::sum::rows_space([rows, columns]),
-    });
+    let odd: &[(usize, usize)] = match size {
+        Size::Gpu => &[(16384, 5001), (16384, 5120), (4096, 50257), (4096, 50176)],
+        Size::Cpu | Size::Quick => &[],
+    };
+    for &(rows, columns) in [(rows, columns)].iter().chain(odd) {
+        list.push(Subject {
+            case: sums::rows::<f32>(rows, columns),
+            formula,
+            candidates: kernels::sum::rows_space([rows, columns]),
+        });
+    }
+    for &(rows, columns) in odd {
+        list.push(Subject {
+            case: sums::rows::<bf16>(rows, columns),
+            formula,
+            candidates: kernels::sum::rows_space([rows, columns]),
+        });
+    }
     list.push(Subject {
         case: sums::columns::<f32>(rows, columns),
         formula,
@@ -236,6 +288,29 @@ fn lookups(size: Size, list: &mut Vec<Subject>) {
         case: rows::gather::<f32>(rows, columns),
         formula: "the input, the indices of 8 bytes and the output, once each",
         candidates: kernels::gather::space([rows, columns]),
+    });
+}
+
+fn moves(size: Size, list: &mut Vec<Subject>) {
+    let (extent, [rows, columns]) = match size {
+        Size::Gpu => (8192, [65536, 4096]),
+        Size::Cpu => return,
+        Size::Quick => (130, [7, 300]),
+    };
+    for case in [
+        rows::transpose::<f32>(extent, extent),
+        rows::transpose::<bf16>(extent, extent),
+    ] {
+        list.push(Subject {
+            case,
+            formula: "the matrix and its transpose, once each",
+            candidates: kernels::transpose::space(),
+        });
+    }
+    list.push(Subject {
+        case: rows::embedding::<bf16>(rows, columns),
+        formula: "the rows, their copies and their numbers, once each",
+        candidates: kernels::embedding::space(),
     });
 }
 

@@ -15,6 +15,7 @@ use exactile_kernels::selective_scan::{self, Inputs};
 use exactile_kernels::{
     Setting, add_rms_norm, batch_moments, conv2d, dequantise, dropout, embedding,
     embedding_backward, group_norm, quantise, rms_norm, rope, rope_by_table, swiglu_backward,
+    transpose,
 };
 
 use super::{assert_close, buffer, numbers, run, zeros};
@@ -314,6 +315,10 @@ fn segments_are_summed() -> Result<()> {
         embedding(&given, &places, out, columns, setting)
     });
     assert_bits_equal(&got, &embedding::reference(&table, &indices, columns));
+    let got = run(&sizes([16, 32, 64]), 20 * columns, |out, setting| {
+        transpose(&given, out, [20, columns], setting)
+    });
+    assert_bits_equal(&got, &transpose::reference(&table, [20, columns]));
     let gradients = buffer(&got);
     let sums = run(&sizes([1, 4, 16]), 20 * columns, |out, setting| {
         embedding_backward(&gradients, &places, out, [20, columns], setting)
