@@ -252,7 +252,7 @@ pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
         .expect("broken invariant: every bit of the tile is dealt once")
 }
 
-/// Log2 of the number of warps that suits a function: about eight elements per lane of its largest
+/// Log2 of the number of warps that suits a function: about sixteen elements per lane of its largest
 /// tile, and not more than 64 where more warps can prevent it.
 #[must_use]
 pub fn warp_bits_for(func: &Func) -> u32 {
@@ -263,7 +263,7 @@ pub fn warp_bits_for(func: &Func) -> u32 {
         .map(|value| func.ty(value).shape.elements().trailing_zeros())
         .max()
         .unwrap_or(0);
-    let wanted = largest.saturating_sub(LANE_BITS + 3).min(3);
+    let wanted = largest.saturating_sub(LANE_BITS + 4).min(3);
     let needed = largest.saturating_sub(LANE_BITS + 6).min(5);
     wanted.max(needed)
 }
