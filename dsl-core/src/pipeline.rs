@@ -317,6 +317,7 @@ pub fn expand(
     let placed = place(assigned, &target.gpu)?;
     observe(SCHEDULE[1], &placed);
     let stated = options.schedule.stages.map(i64::from);
+    let may_end = |op: &Op| options.bounds == Bounds::Checked && op.is_checked();
     let rotated = rotate(&placed, stated, options.bounds)?;
     // Shared memory may be too small for what runs ahead; only a depth that is stated stays.
     let most = stated.map_or_else(|| deepest(&placed), |_| MAX_STAGES);
@@ -326,8 +327,9 @@ pub fn expand(
     let tries = tries.flat_map(|(func, least)| (least..=most).rev().map(move |most| (func, most)));
     let mut refused = Diagnostics::new();
     for (func, most) in tries {
-        let housed = homes(func.clone())?;
-        let pipelined = wait_late(pipeline(housed.clone(), target, stated, most)?)?;
+        let housed = homes(func.clone(), &may_end)?;
+        let pipelined = pipeline(housed.clone(), target, (stated, most), &may_end)?;
+        let pipelined = wait_late(pipelined)?;
         match distributed::lower(&pipelined, target, options, facts) {
             Ok(lane) => {
                 let stages = [func, &housed, &pipelined];

@@ -225,6 +225,18 @@ pub enum SlotFault {
         /// The slot.
         slot: i64,
     },
+    /// A box begins to fill a slot that warps have released too seldom, or too often.
+    #[error(
+        "a box fills slot {slot} once it is released {wanted} times, and it is {released} times"
+    )]
+    Released {
+        /// The slot.
+        slot: i64,
+        /// How often it must be.
+        wanted: i64,
+        /// How often it is.
+        released: i64,
+    },
     /// A wait for another box than the last of a slot.
     #[error("turn {turn} of slot {slot} is waited for when {boxes} boxes have been copied there")]
     Turn {

@@ -65,11 +65,14 @@ macro_rules! for_each_op {
             /// to be seen by it, when it has waited for their group; nobody may touch the slot before.
             CopyLanes "copy_lanes" { base: Value, offsets: Value, mask: Option<Value>, buffer: Value, slot: Value, count: i64 } -> none is [reads writes];
             /// Starts to copy what `load_box` reads to a slot (`i32`), all at once and not by lanes. Nobody may touch the slot
-            /// until the copy has been waited for.
-            CopyBox "copy_box" { base: Value, origin: Values, extents: Values, strides: Values, buffer: Value, slot: Value } -> none is [reads writes];
+            /// until the copy has been waited for. Where `released` (`i32`) is given, it starts once all warps have released
+            /// the slot so many times.
+            CopyBox "copy_box" { base: Value, origin: Values, extents: Values, strides: Values, buffer: Value, slot: Value, released: Option<Value> } -> none is [reads writes];
             /// Waits until boxes have filled a slot (`i32`) `turn + 1` times (`i32`). The last of them is then to be seen by
             /// who waits.
             WaitBox "wait_box" { buffer: Value, slot: Value, turn: Value } -> none is [convergent writes];
+            /// This warp has read what a box has filled a slot (`i32`) with.
+            ReleaseSlot "release_slot" { buffer: Value, slot: Value } -> none is [convergent writes];
             /// The tile in a slot (`i32`).
             SlotLoad "slot_load" { buffer: Value, slot: Value } -> stated is [reads];
             /// Writes a tile to a slot (`i32`).

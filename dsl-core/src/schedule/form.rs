@@ -74,7 +74,7 @@ pub(super) fn form(func: &Func, inst: Inst, of: &mut Of<'_>) -> Result<Form, Lay
         }
         ScheduleOp::SlotOp(op) => everywhere(match op {
             SlotOp::Buffer(_) | SlotOp::SlotLoad(_) => scalar(),
-            SlotOp::CopyBox(_) | SlotOp::WaitBox(_) => scalar(),
+            SlotOp::CopyBox(_) | SlotOp::WaitBox(_) | SlotOp::ReleaseSlot(_) => scalar(),
             SlotOp::CopyLanes(op) => of(op.offsets)?,
             SlotOp::SlotStore(op) => of(op.value)?,
             SlotOp::DotSlots(op) => return Ok(product_of_slots(func, op, results, count)),

@@ -1,7 +1,7 @@
 //! Puts the operands of products that groups of warps compute into slots of shared memory.
 
-use super::PlacedFunc;
 use super::form::{held_operand, is_of_groups};
+use super::{MayEnd, PlacedFunc};
 use crate::diagnostic::Diagnostics;
 use crate::ir::index_map::dim_bits;
 use crate::ir::op::Control;
@@ -14,7 +14,7 @@ use crate::layout::{Holder, LinearLayout};
 ///
 /// # Errors
 /// None that the function did not have before.
-pub fn homes(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
+pub fn homes(func: PlacedFunc, may_end: MayEnd<'_>) -> Result<PlacedFunc, Diagnostics> {
     let dots = |func: &Func| {
         let insts = func.all_insts().into_iter();
         insts.filter(|&inst| is_grouped(func, inst)).collect()
@@ -35,6 +35,7 @@ pub fn homes(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
                     region,
                     inst,
                     stored: &mut stored,
+                    may_end,
                 };
                 housing.whole(&op);
             }
@@ -85,6 +86,7 @@ struct Housing<'a> {
     /// The dot.
     inst: Inst,
     stored: &'a mut Vec<Stored>,
+    may_end: MayEnd<'a>,
 }
 
 impl Housing<'_> {
@@ -206,8 +208,16 @@ impl Housing<'_> {
                 let at = insts.iter().position(|inst| inst == load);
                 let mut rest = insts.split_off(at.unwrap_or(insts.len()));
                 rest.retain(|inst| inst != load);
-                // What is copied once starts where it is loaded.
-                let (slot, rest) = if self.around().is_some() {
+                // What is copied once starts where it is loaded, unless the program may end before the product.
+                let mut ends = false;
+                for &inst in &rest {
+                    ends |= (self.may_end)(self.func.op(inst));
+                    for region in self.func.op(inst).regions() {
+                        let inner = &mut |it| ends |= (self.may_end)(self.func.op(it));
+                        self.func.walk(region, inner);
+                    }
+                }
+                let (slot, rest) = if ends || self.around().is_some() {
                     self.func.region_mut(self.region).insts.extend(rest);
                     (slot, Vec::new())
                 } else {
@@ -223,6 +233,7 @@ impl Housing<'_> {
                     strides: boxed.strides,
                     buffer,
                     slot,
+                    released: None,
                 });
                 self.append(copy, &[]);
                 self.func.region_mut(self.region).insts.extend(rest);

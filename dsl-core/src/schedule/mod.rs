@@ -31,6 +31,9 @@ use crate::passes::rewrite::replace_uses;
 use crate::verify::{self, BlockFunc, ScheduleFunc};
 use form::{Place, form, of_scalars};
 
+/// Whether a program may end beside an op, as it does in checked launches where it reaches outside of an array.
+pub type MayEnd<'a> = &'a dyn Fn(&Op) -> bool;
+
 /// A schedule function in which each tile has a layout, and each op its tiles where it asks for them.
 #[derive(Clone, Debug)]
 pub struct PlacedFunc(ScheduleFunc);

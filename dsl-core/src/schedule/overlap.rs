@@ -36,10 +36,16 @@ impl Overlap {
     }
 
     /// Carries the sums of a loop as pending ones. `ahead` are the instructions of its body that start copies: they
-    /// move behind the products.
-    pub(super) fn apply(self, func: &mut Func, inst: Inst, body: Region, ahead: &BTreeSet<Inst>) {
+    /// move behind the products. `releases` come once those of the iteration before are waited for.
+    pub(super) fn apply(
+        self,
+        func: &mut Func,
+        inst: Inst,
+        body: Region,
+        (ahead, releases): (&BTreeSet<Inst>, &[Inst]),
+    ) {
         let products: Vec<Inst> = self.chains.iter().map(|chain| chain.product).collect();
-        reorder(func, body, &products, ahead);
+        reorder(func, body, &products, (ahead, releases));
         for chain in self.chains {
             carry(func, inst, body, &chain);
         }
@@ -70,7 +76,7 @@ fn chains(func: &Func, body: Region) -> Vec<Chain> {
         let chained = matches!(ops, [Op::Pend(_), Op::DotSlots(_), Op::Settle(_)]);
         let sums = *func.inst(settle).results.first()?;
         only_user(func, sums)?;
-        let here = own.contains(&product) && yielded[position] == sums;
+        let here = own.contains(&product) && yielded.get(position) == Some(&sums);
         (chained && here).then_some(Chain {
             position,
             pend,
@@ -91,7 +97,12 @@ fn only_user(func: &Func, value: Value) -> Option<Inst> {
 }
 
 /// Starts copies once the products of an iteration are under way, and waits then for those of the one before.
-fn reorder(func: &mut Func, body: Region, products: &[Inst], ahead: &BTreeSet<Inst>) {
+fn reorder(
+    func: &mut Func,
+    body: Region,
+    products: &[Inst],
+    (ahead, releases): (&BTreeSet<Inst>, &[Inst]),
+) {
     let insts = std::mem::take(&mut func.region_mut(body).insts);
     let (copies, rest): (Vec<Inst>, Vec<Inst>) =
         insts.into_iter().partition(|inst| ahead.contains(inst));
@@ -101,7 +112,7 @@ fn reorder(func: &mut Func, body: Region, products: &[Inst], ahead: &BTreeSet<In
     let pending = products.len() as i64;
     let wait = Op::WaitProducts(op::WaitProducts { pending });
     let wait = func.add_inst(wait, &[], loc);
-    func.region_mut(body).insts = [before, &copies, &[wait], after].concat();
+    func.region_mut(body).insts = [before, &copies, &[wait], releases, after].concat();
 }
 
 /// Carries sums as pending ones, and settles them after the loop.

@@ -8,14 +8,16 @@
 //! iterations ahead, into the slot that the iteration before the last has read.
 
 mod copies;
+mod order;
+mod releases;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::PlacedFunc;
 use super::ahead::Ahead;
 use super::overlap::Overlap;
-use super::read_back::{insert_before, read_back};
+use super::read_back::read_back;
 use super::rings::{Ring, Slots, Uses};
+use super::{MayEnd, PlacedFunc};
 use crate::builder::Builder;
 use crate::diagnostic::Diagnostics;
 use crate::ir::op::Control;
@@ -46,15 +48,15 @@ pub fn deepest(func: &Func) -> i64 {
 }
 
 /// Starts the loads of loops ahead: `stated` iterations of all loops, or as many as each loop says, and not more
-/// than `most`.
+/// than `most`. No copy of a box is under way where `may_end` says that the program may end.
 ///
 /// # Errors
 /// None that the function did not have before.
 pub fn pipeline(
     func: PlacedFunc,
     target: &Target,
-    stated: Option<i64>,
-    most: i64,
+    (stated, most): (Option<i64>, i64),
+    may_end: MayEnd<'_>,
 ) -> Result<PlacedFunc, Diagnostics> {
     if target.gpu.copy_bytes.is_empty() {
         return Ok(func);
@@ -81,7 +83,7 @@ pub fn pipeline(
     func.keep_sites();
     let before = func.inst_count();
     for (inst, stages) in loops {
-        func = pipelined(func, inst, stages, &indices, target)?;
+        func = pipelined(func, inst, stages, (&indices, target), may_end)?;
     }
     if func.inst_count() > before {
         dce(&mut func);
@@ -103,6 +105,8 @@ struct Pipeliner {
     buffers: BTreeMap<Inst, Value>,
     /// Of the slice, what the next carried values and all scalars follow from.
     early: BTreeSet<Inst>,
+    /// How often warps must have released a slot that is filled from here on.
+    released: Option<Value>,
 }
 
 /// What a loop carries for an iteration of its own: its slot, and how many boxes have filled that before.
@@ -115,8 +119,8 @@ fn pipelined(
     func: Func,
     inst: Inst,
     stages: i64,
-    indices: &Indices,
-    target: &Target,
+    (indices, target): (&Indices, &Target),
+    may_end: MayEnd<'_>,
 ) -> Result<Func, Diagnostics> {
     let Op::For(op) = func.op(inst).clone() else {
         return Ok(func);
@@ -139,8 +143,9 @@ fn pipelined(
         ahead,
         rings,
         buffers: BTreeMap::new(),
+        released: None,
     };
-    pipeliner.whole(inst, op);
+    pipeliner.whole(inst, op, may_end);
     pipeliner.builder.finish()
 }
 
@@ -159,7 +164,7 @@ impl Pipeliner {
         (insts, filled)
     }
 
-    fn whole(&mut self, inst: Inst, mut op: op::For) {
+    fn whole(&mut self, inst: Inst, mut op: op::For, may_end: MayEnd<'_>) {
         self.builder.set_loc(self.func().inst(inst).loc.clone());
         let (begun, ()) = self.apart(|this| this.make_buffers(this.body));
         let func = self.func();
@@ -173,6 +178,7 @@ impl Pipeliner {
         if self.stages > 2 && self.overlaps(slot) {
             self.distance = self.stages - 2;
         }
+        let releases = outermost == inst && self.takes_boxes_alone();
         let (before, (limit, state)) = self.apart(|this| {
             // Other warps may still read what a loop around has filled the slots with before.
             if this.feeds() && outermost != inst {
@@ -180,19 +186,16 @@ impl Pipeliner {
             }
             this.fill(&op)
         });
-        let (mut insts, ()) = self.apart(|this| this.meet(&own));
-        let (ahead, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit));
+        let (insts, ()) = self.apart(|this| this.meet(&own, releases));
+        let turn = own.turn.filter(|_| releases);
+        let (ahead, next) = self.apart(|this| this.run_ahead(&op, &parameters, limit, turn));
+        let (releases, ()) = self.apart(|this| {
+            if releases {
+                this.release(&op, slot);
+            }
+        });
+        let overlap = self.compose(slot, (insts, &ahead, &releases), next);
         let func = self.builder.func_mut();
-        read_back(func, &self.rings, &self.buffers, (self.body, slot));
-        insts.extend(&ahead);
-        insts.extend(std::mem::take(&mut func.region_mut(self.body).insts));
-        let last = insts.last().copied();
-        func.region_mut(self.body).insts = insts;
-        if let Some(last) = last
-            && let Op::Yield(op::Yield { values }) = &mut func.inst_mut(last).op
-        {
-            values.extend(next);
-        }
         for &value in &state {
             let (ty, layout) = (func.ty(value), func.layout(value));
             let result = func.add_result(inst, ty);
@@ -200,22 +203,11 @@ impl Pipeliner {
         }
         op.init.extend(state);
         func.inst_mut(inst).op = Op::For(op);
-        if self.distance < self.stages - 1
-            && let Some(overlap) = Overlap::find(func, self.body, slot)
-        {
-            overlap.apply(func, inst, self.body, &ahead.into_iter().collect());
+        if let Some(overlap) = overlap {
+            let ahead = ahead.into_iter().collect();
+            overlap.apply(func, inst, self.body, (&ahead, &releases));
         }
-        // Boxes need no more of what comes before than their addresses.
-        let boxes = self.rings.keys().all(|&load| self.is_box(load));
-        let func = self.builder.func_mut();
-        if boxes && outermost == inst {
-            let all = [begun, before].concat();
-            let first = earliest(func, inst, &all);
-            insert_before(func, first, all);
-        } else {
-            insert_before(func, outermost, begun);
-            insert_before(func, inst, before);
-        }
+        self.begin((inst, outermost), (begun, before), may_end);
     }
 
     /// Parameters of the body for the carried values of the iteration ahead, then for the slot of its own, and how
@@ -351,7 +343,7 @@ impl Pipeliner {
     }
 
     /// At the start of an iteration whose products read slots: waits until its copies are there for all.
-    fn meet(&mut self, &Own { slot, turn }: &Own) {
+    fn meet(&mut self, &Own { slot, turn }: &Own, releases: bool) {
         if !self.feeds() {
             return;
         }
@@ -365,7 +357,9 @@ impl Pipeliner {
             let wait = op::WaitBox { buffer, slot, turn };
             self.builder.emit(Op::WaitBox(wait), &[]);
         }
-        self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
+        if !releases {
+            self.builder.emit(Op::Barrier(op::Barrier {}), &[]);
+        }
     }
 
     fn is_box(&self, load: Inst) -> bool {
@@ -384,7 +378,13 @@ impl Pipeliner {
 
     /// Starts the copies of the iteration ahead, and waits for those of the iteration's own unless that is done.
     /// Takes and returns what the loop carries for that.
-    fn run_ahead(&mut self, op: &op::For, carried: &[Value], limit: Value) -> Vec<Value> {
+    fn run_ahead(
+        &mut self,
+        op: &op::For,
+        carried: &[Value],
+        limit: Value,
+        released: Option<Value>,
+    ) -> Vec<Value> {
         let Own { slot, turn } = self.own(carried);
         let state = &carried[..self.ahead.carried.len()];
         let index = self.func().region(self.body).parameters[0];
@@ -392,10 +392,9 @@ impl Pipeliner {
         let (zero, one) = (self.builder.int32(0), self.builder.int32(1));
         let mut free = slot;
         for _ in self.distance..self.stages {
-            let is_first = self.builder.compare(CompareOp::Eq, free, zero);
-            let before = self.builder.binary(BinaryOp::Sub, free, one);
-            free = self.builder.select(is_first, last, before);
+            free = self.slot_before(free);
         }
+        self.released = released.map(|turn| self.releases_before(slot, turn));
         let runs = self.builder.compare(CompareOp::Lt, index, limit);
         let index = self.later(index, self.distance * op.step);
         let mut next = self.start_copies(index, state, runs, free);
@@ -443,30 +442,4 @@ pub(super) fn before_end(builder: &mut Builder, upper: Value, distance: i64) -> 
     let none = builder.compare(CompareOp::Lt, upper, first);
     let end = builder.binary(BinaryOp::Sub, upper, distance);
     builder.select(none, least, end)
-}
-
-/// The first instruction of those before a loop in its region that these may stand before: behind what they use, and behind
-/// other loops.
-fn earliest(func: &Func, around: Inst, insts: &[Inst]) -> Inst {
-    let mut used = BTreeSet::new();
-    let mut uses = |inst: Inst| used.extend(func.op(inst).operands());
-    for &inst in insts {
-        uses(inst);
-        for region in func.op(inst).regions() {
-            func.walk(region, &mut uses);
-        }
-    }
-    let regions = func.all_regions().into_iter();
-    let mut regions = regions.map(|region| &func.region(region).insts);
-    let own = regions.find(|insts| insts.contains(&around));
-    let before = own.into_iter().flatten().take_while(|&&it| it != around);
-    let before: Vec<Inst> = before.copied().collect();
-    let bound = |inst: Inst| {
-        let results = func.inst(inst).results.iter();
-        let controls = matches!(func.op(inst), Op::For(_) | Op::While(_) | Op::If(_));
-        controls || results.copied().any(|it| used.contains(&it))
-    };
-    let after = before.iter().rposition(|&inst| bound(inst));
-    let mut free = before[after.map_or(0, |at| at + 1)..].iter();
-    free.next().copied().unwrap_or(around)
 }

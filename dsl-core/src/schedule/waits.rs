@@ -71,12 +71,11 @@ fn held(func: &Func) -> BTreeSet<Value> {
     let mut held: BTreeSet<Value> = insts.iter().filter_map(operand).collect();
     // What a loop carries on for such a value comes to lie in the same registers.
     for &inst in &insts {
-        let Op::For(op) = func.op(inst) else { continue };
-        let carried = func.region(op.body).parameters[1..].iter();
-        let next = carried.zip(func.yielded(op.body));
-        let next = next.filter(|(parameter, _)| held.contains(parameter));
-        let next: Vec<Value> = next.map(|(_, &next)| next).collect();
-        held.extend(next);
+        for carried in func.carried(inst) {
+            if carried.parameters.iter().any(|it| held.contains(it)) {
+                held.extend(carried.yielded);
+            }
+        }
     }
     held
 }
@@ -97,5 +96,22 @@ fn passes(func: &Func, wait: Inst, later: Inst, held: &BTreeSet<Value>) -> bool 
     let results = &func.inst(later).results;
     let mut touched = operands.iter().chain(results);
     let touches = touched.any(|it| held.contains(it)) && !matches!(op, Op::DotSlots(_));
-    !uses && !touches && !repeats && (begins || func.is_pure(later))
+    !uses && !touches && !repeats && (begins || func.is_pure(later) || fills_released(func, later))
+}
+
+/// Whether an instruction has no effect but to start boxes in slots that have been released: what a wait before it waits
+/// for reads none of these.
+fn fills_released(func: &Func, inst: Inst) -> bool {
+    let Op::If(op) = func.op(inst) else {
+        return false;
+    };
+    let mut fills = true;
+    for region in [op.on_true, op.on_false] {
+        func.walk(region, &mut |inner| {
+            let released = matches!(func.op(inner), Op::CopyBox(op) if op.released.is_some());
+            let ends = matches!(func.op(inner), Op::Yield(_));
+            fills &= released || ends || func.is_pure(inner);
+        });
+    }
+    fills
 }

@@ -5,8 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use exactile_core::ir::{Func, Inst, Op, Value, op};
 
+/// What waits for products are told of other values.
+pub(super) struct Beside {
+    /// For each wait what lanes compute before it and use after it.
+    pub(super) computed: BTreeMap<Inst, Vec<Value>>,
+    /// For each wait what the products that it waits for read from registers until then.
+    pub(super) held: BTreeMap<Inst, Vec<Value>>,
+}
+
+impl Beside {
+    pub(super) fn of(func: &Func) -> Self {
+        Self {
+            computed: computed_beside(func),
+            held: held_until(func),
+        }
+    }
+}
+
 /// For each wait for sums, the tiles that are computed between the product and the wait, and used after it.
-pub(super) fn computed_beside(func: &Func) -> BTreeMap<Inst, Vec<Value>> {
+fn computed_beside(func: &Func) -> BTreeMap<Inst, Vec<Value>> {
     let mut found = BTreeMap::new();
     for region in func.all_regions() {
         let insts = &func.region(region).insts;
@@ -35,6 +52,28 @@ pub(super) fn computed_beside(func: &Func) -> BTreeMap<Inst, Vec<Value>> {
             let made: Vec<Value> = made.collect();
             if !made.is_empty() {
                 found.insert(inst, made);
+            }
+        }
+    }
+    found
+}
+
+/// For each wait for products, what those that it waits for read from registers: nothing may be written there before.
+fn held_until(func: &Func) -> BTreeMap<Inst, Vec<Value>> {
+    let mut found = BTreeMap::new();
+    for region in func.all_regions() {
+        let mut begun: Vec<Option<Value>> = Vec::new();
+        for &inst in &func.region(region).insts {
+            if let Op::GroupMma(op::GroupMma { a, a_offset, .. }) = *func.op(inst) {
+                begun.push(a_offset.is_none().then_some(a));
+            } else if let Op::Settle(op::Settle { pending, .. })
+            | Op::WaitProducts(op::WaitProducts { pending }) = *func.op(inst)
+            {
+                let over = begun.len().saturating_sub(pending as usize);
+                let held: Vec<Value> = begun.drain(..over).flatten().collect();
+                if !held.is_empty() {
+                    found.insert(inst, held);
+                }
             }
         }
     }

@@ -47,7 +47,7 @@ impl<'c> Emitter<'_, 'c> {
             OrderOp::GroupCopies(op::GroupCopies {}) => return self.group_copies(),
             OrderOp::WaitCopies(op) => return self.wait_copies(op.pending),
             OrderOp::ProxyFence(op::ProxyFence {}) => return self.proxy_fence(),
-            OrderOp::WaitProducts(op) => return self.wait_products(op.pending),
+            OrderOp::WaitProducts(op) => return self.wait_products(inst, op.pending),
             OrderOp::Pend(op::Pend { x }) => self.get(*x),
             OrderOp::Settle(op::Settle { x, pending }) => self.settle(inst, *x, *pending)?,
         };

@@ -73,7 +73,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             shared: None,
             report: None,
             native: options.target.native,
-            beside: super::beside::computed_beside(func),
+            beside: super::beside::Beside::of(func),
             end: None,
         };
         emitter.annotate(threads);

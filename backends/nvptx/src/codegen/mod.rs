@@ -23,8 +23,6 @@ mod tensor;
 mod transfer;
 mod value;
 
-use std::collections::BTreeMap;
-
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::op::LaneOp;
 use exactile_core::ir::{Inst, Value, op};
@@ -144,8 +142,7 @@ struct Emitter<'a, 'c> {
     shared: Option<PointerValue<'c>>,
     report: Option<FunctionValue<'c>>,
     native: Native,
-    /// What lanes compute before each wait for sums, and use after it.
-    beside: BTreeMap<Inst, Vec<Value>>,
+    beside: beside::Beside,
     /// Where checks that fail go, made once.
     end: Option<bounds::End<'c>>,
 }

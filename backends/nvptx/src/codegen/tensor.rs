@@ -104,16 +104,22 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Emits `settle`: the sums go through, so that nothing reads them before.
     pub(super) fn settle(&self, inst: Inst, sums: Value, pending: i64) -> Result<Elements<'c>> {
-        let mut beside = Vec::new();
-        for &value in self.beside.get(&inst).into_iter().flatten() {
-            if let Some(dtype) = self.func.ty(value).dtype() {
-                beside.extend(self.words_of(dtype, &self.get(value))?);
-            }
-        }
+        let beside = self.all_words(self.beside.computed.get(&inst))?;
         if !beside.is_empty() {
             self.behind(&beside)?;
         }
-        self.on_sums(&self.get(sums), wait_text(pending), &[])
+        let held = self.all_words(self.beside.held.get(&inst))?;
+        self.on_sums(&self.get(sums), wait_text(pending), &held)
+    }
+
+    fn all_words(&self, values: Option<&Vec<Value>>) -> Result<Vec<IntValue<'c>>> {
+        let mut words = Vec::new();
+        for &value in values.into_iter().flatten() {
+            if let Some(dtype) = self.func.ty(value).dtype() {
+                words.extend(self.words_of(dtype, &self.get(value))?);
+            }
+        }
+        Ok(words)
     }
 
     /// A branch that what follows stays behind, and these values before: the assembler moves a wait up to where the block
@@ -131,9 +137,13 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Emits `wait_products`.
-    pub(super) fn wait_products(&self, pending: i64) -> Result<()> {
-        let constraints = "~{memory}".to_string();
-        let call = self.inline_ptx(None, wait_text(pending), constraints, &[], true)?;
+    pub(super) fn wait_products(&self, inst: Inst, pending: i64) -> Result<()> {
+        let held = self.all_words(self.beside.held.get(&inst))?;
+        let mut constraints = vec!["r"; held.len()];
+        constraints.push("~{memory}");
+        let held: Vec<BasicMetadataValueEnum<'c>> = held.into_iter().map(Into::into).collect();
+        let constraints = constraints.join(",");
+        let call = self.inline_ptx(None, wait_text(pending), constraints, &held, true)?;
         call.add_attribute(AttributeLoc::Function, self.enum_attribute("convergent"));
         Ok(())
     }

@@ -25,6 +25,8 @@ pub(super) struct Shared {
     boxes: Vec<Copy>,
     /// How many boxes have been copied to each slot.
     turns: BTreeMap<(Value, i64), i64>,
+    /// How often each slot has been released.
+    released: BTreeMap<(Value, i64), i64>,
     /// The slots that each product under way may still read.
     products: VecDeque<(Inst, Vec<(Value, i64)>)>,
 }
@@ -50,7 +52,10 @@ impl Machine<'_> {
             // A buffer is the value that names it.
             SlotOp::Buffer(op::Buffer {}) => {
                 let made = self.func.inst(inst).results[0];
-                self.shared.turns.retain(|&(buffer, _), _| buffer != made);
+                let shared = &mut self.shared;
+                for counts in [&mut shared.turns, &mut shared.released] {
+                    counts.retain(|&(buffer, _), _| buffer != made);
+                }
                 Ok(vec![Elements::uniform(0)])
             }
             SlotOp::CopyLanes(op) => self.copy_lanes(inst, op).map(|()| Vec::new()),
@@ -58,6 +63,12 @@ impl Machine<'_> {
             SlotOp::WaitBox(op) => {
                 let place = self.slot(inst, op.buffer, op.slot)?;
                 self.wait_box(inst, place, i64::from(self.index(op.turn) as i32))?;
+                Ok(Vec::new())
+            }
+            SlotOp::ReleaseSlot(op) => {
+                let place = self.slot(inst, op.buffer, op.slot)?;
+                self.free(inst, place)?;
+                *self.shared.released.entry(place).or_default() += 1;
                 Ok(Vec::new())
             }
             SlotOp::SlotLoad(op) => Ok(vec![self.in_slot(inst, op.buffer, op.slot)?]),
@@ -110,6 +121,19 @@ impl Machine<'_> {
     fn copy_box(&mut self, inst: Inst, op: &op::CopyBox) -> Result<(), Fault> {
         let place = self.slot(inst, op.buffer, op.slot)?;
         self.free(inst, place)?;
+        if let Some(wanted) = op.released {
+            let wanted = i64::from(self.index(wanted) as i32);
+            let released = self.shared.released.get(&place).copied().unwrap_or(0);
+            if released != wanted {
+                let slot = place.1;
+                let fault = SlotFault::Released {
+                    slot,
+                    wanted,
+                    released,
+                };
+                return Err(self.fault(inst, fault.into()));
+            }
+        }
         let numbers = [&op.origin[..], &op.extents, &op.strides];
         let elements = self.in_box(inst, op.base, numbers, self.shape(op.buffer))?;
         *self.shared.turns.entry(place).or_default() += 1;

@@ -2,6 +2,7 @@
 
 use super::runner::Runner;
 use super::schedule::Wait;
+use super::transfer::Transfer;
 use super::{Machine, Moment, allocation};
 use crate::entity::Entity;
 use crate::interp::clock::Clock;
@@ -42,6 +43,16 @@ enum End {
     },
     /// The copy out of this number, of this warp.
     Out { warp: usize, number: u64 },
+}
+
+impl Transfer {
+    /// The instruction and lane of a bulk copy that is under way, as an error.
+    pub(super) fn nothing_flies(&self) -> Result<(), (Inst, u64)> {
+        match self.flights.first() {
+            Some(flight) => Err((flight.inst, flight.lane)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Flight {

@@ -154,9 +154,14 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// Ends a program early: nothing runs and nothing is copied any more.
+    /// Ends a program early: nothing runs and nothing is copied any more. Bulk copies cannot be abandoned: they would reach
+    /// into memory that is another's by then.
     fn abandon(&mut self) -> Result<(), Fault> {
         let machine = &mut self.machine;
+        machine
+            .transfer
+            .nothing_flies()
+            .map_err(|(inst, lane)| machine.fault(inst, FaultKind::Unfinished { lane }))?;
         for warp in &mut self.warps {
             warp.frames.clear();
             warp.wait = None;

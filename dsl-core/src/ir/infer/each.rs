@@ -1,7 +1,7 @@
 //! The rule of each op; those of the lane stage's own ops on numbers, with which most new ops stand.
 
 use super::expect::Rules;
-use crate::ir::op::{ShapeOp, WarpOp, WorkerOp};
+use crate::ir::op::{OrderOp, ShapeOp, WarpOp, WorkerOp};
 use crate::ir::{DType, Op, Shape, Type, op};
 
 /// The one list of all ops outside of the table: each names its rule.
@@ -21,6 +21,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Broadcast(_) | Op::Transpose(_) => rules.shape(declared),
         Op::Slice(_) | Op::Split(_) | Op::Convert(_) => rules.shape(declared),
         Op::Buffer(_) | Op::CopyLanes(_) | Op::CopyBox(_) | Op::WaitBox(_) => rules.slots(declared),
+        Op::ReleaseSlot(_) => rules.slots(declared),
         Op::SlotLoad(_) | Op::SlotStore(_) | Op::DotSlots(_) => rules.slots(declared),
         Op::LoadBox(it) => stated(&|to| rules.load_box(it, to)),
         Op::LaneLoad(it) => stated(&|to| rules.lane_load(it, to)),
@@ -45,14 +46,12 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::For(it) => rules.counted_loop(it),
         Op::While(it) => rules.while_loop(it),
         Op::If(it) => rules.branch(it),
-        Op::Yield(_) | Op::Barrier(_) | Op::GroupCopies(_) | Op::ProxyFence(_) => Ok(Vec::new()),
+        Op::Yield(_) => Ok(Vec::new()),
+        Op::Barrier(_) | Op::GroupCopies(_) | Op::ProxyFence(_) | Op::Pend(_) => ordered(rules),
+        Op::WaitCopies(_) | Op::WaitProducts(_) | Op::Settle(_) => ordered(rules),
         Op::LaneStore(it) => none(rules.lane_store(it)),
         Op::InBounds(it) => one(rules.in_bounds(it)),
         Op::CheckBounds(_) | Op::CheckIndex(_) | Op::CheckAssertion(_) => rules.of_workers(),
-        Op::WaitCopies(it) => none(rules.wait_copies(it.pending)),
-        Op::WaitProducts(it) => none(rules.wait_products(it.pending)),
-        Op::Pend(it) => one(rules.pend(it.x)),
-        Op::Settle(it) => one(rules.settle(it.x, it.pending)),
         Op::LaneId(_) | Op::WarpId(_) | Op::Places(_) | Op::Mma(_) => rules.of_warps(declared),
         Op::GroupMma(_) | Op::StartCopy(_) => rules.of_warps(declared),
         Op::ShuffleXor(_) | Op::ShuffleIndex(_) | Op::WarpReduce(_) => rules.of_warps(declared),
@@ -63,6 +62,20 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Extract(it) => one(rules.extract(it)),
         Op::Vector(it) => one(rules.vector(it)),
         Op::ShuffleVector(it) => one(rules.shuffle_vector(it)),
+    }
+}
+
+fn ordered(rules: Rules<'_>) -> Result<Vec<Type>, String> {
+    match rules
+        .op
+        .order()
+        .expect("broken invariant: the op is one of order")
+    {
+        OrderOp::Barrier(_) | OrderOp::GroupCopies(_) | OrderOp::ProxyFence(_) => Ok(Vec::new()),
+        OrderOp::WaitCopies(it) => none(rules.wait_copies(it.pending)),
+        OrderOp::WaitProducts(it) => none(rules.wait_products(it.pending)),
+        OrderOp::Pend(it) => one(rules.pend(it.x)),
+        OrderOp::Settle(it) => one(rules.settle(it.x, it.pending)),
     }
 }
 

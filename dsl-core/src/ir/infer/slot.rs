@@ -15,6 +15,9 @@ impl Rules<'_> {
             SlotOp::CopyLanes(op) => self.copy_lanes(op).map(|()| Vec::new()),
             SlotOp::CopyBox(op) => {
                 let moved = self.slot(op.buffer, op.slot)?;
+                if let Some(released) = op.released {
+                    self.expect("released", self.ty(released), Type::scalar(DType::I32))?;
+                }
                 let numbers = [&op.origin[..], &op.extents, &op.strides];
                 self.array_box(op.base, numbers, moved).map(|()| Vec::new())
             }
@@ -24,6 +27,7 @@ impl Rules<'_> {
                 self.expect("turn", self.ty(op.turn), number)?;
                 Ok(Vec::new())
             }
+            SlotOp::ReleaseSlot(op) => self.slot(op.buffer, op.slot).map(|_| Vec::new()),
             SlotOp::SlotLoad(op) => self.stated(declared, &|to| self.slot_load(op, to)),
             SlotOp::SlotStore(op) => self.slot_store(op).map(|()| Vec::new()),
             SlotOp::DotSlots(op) => self.dot_slots(op).map(|ty| vec![ty]),

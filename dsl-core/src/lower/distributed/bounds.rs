@@ -72,18 +72,16 @@ impl Lowering<'_> {
         let inside = shown.iter().map(|shown| shown.inside);
         let Some(condition) = inside.reduce(|all, inside| self.builder.and(all, inside)) else {
             return match self.to_check(first) {
-                Some(tile) => self.stop_by_registers(first, &tile),
+                Some(tile) => {
+                    self.wait_to_end();
+                    self.stop_by_registers(first, &tile)
+                }
                 None => Ok(()),
             };
         };
         let on_true = self.nested(|_| Ok(()))?;
         let on_false = self.nested(|this| {
-            // A program may end here, and the assembler lets no product stay under way then.
-            if this.multiplies {
-                let pending = 0;
-                this.builder
-                    .emit(Op::WaitProducts(op::WaitProducts { pending }), &[]);
-            }
+            this.wait_to_end();
             for Shown { inst, tile, .. } in &shown {
                 if tile.mask.is_none_or(|mask| this.is_ready(mask)) {
                     this.stop_by_elements(*inst, tile)?;
@@ -100,6 +98,15 @@ impl Lowering<'_> {
         });
         self.builder.emit(op, &[]);
         Ok(())
+    }
+
+    /// Waits for products before a program may end: the assembler lets none stay under way then.
+    pub(super) fn wait_to_end(&mut self) {
+        if self.multiplies {
+            let pending = 0;
+            self.builder
+                .emit(Op::WaitProducts(op::WaitProducts { pending }), &[]);
+        }
     }
 
     /// The access of an instruction that is checked.
@@ -315,11 +322,7 @@ impl Lowering<'_> {
         if self.bounds != Bounds::Checked {
             return;
         }
-        if self.multiplies {
-            let pending = 0;
-            self.builder
-                .emit(Op::WaitProducts(op::WaitProducts { pending }), &[]);
-        }
+        self.wait_to_end();
         let (layout, holds) = (self.layout(op.condition), self.get(op.condition));
         let registers = owners(&layout);
         let own = self.pick(&holds, &registers);

@@ -1,5 +1,6 @@
 //! Boxes of arrays that bulk copies bring to slots of shared memory. Each slot has a barrier whose phases count what
-//! has come: the first warp starts a copy, all wait for its phase.
+//! has come: the first warp starts a copy, all wait for its phase. Where warps release slots, each has a second barrier,
+//! at which they all arrive, and for which the first warp waits before it fills the slot anew.
 
 use std::collections::BTreeSet;
 
@@ -18,6 +19,21 @@ const SWIZZLE: i64 = 128;
 fn takes_boxes(block: &Func, buffer: Value) -> bool {
     let mut insts = block.all_insts().into_iter();
     insts.any(|inst| matches!(block.op(inst), Op::CopyBox(op) if op.buffer == buffer))
+}
+
+/// Whether warps release the slots of a buffer.
+fn is_released(block: &Func, buffer: Value) -> bool {
+    let mut insts = block.all_insts().into_iter();
+    insts.any(|inst| matches!(block.op(inst), Op::ReleaseSlot(op) if op.buffer == buffer))
+}
+
+/// The barriers of the slots of a buffer: words of shared memory, one for each slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phases {
+    /// Those that boxes arrive at.
+    filled: Value,
+    /// Those that warps arrive at.
+    released: Option<Value>,
 }
 
 /// The buffers for boxes behind which all warps must meet once: the last of those that are made one after the other.
@@ -44,16 +60,21 @@ impl Lowering<'_> {
         takes_boxes(self.block, buffer)
     }
 
-    /// Makes a barrier for each slot of a buffer. What was in its memory before is over for copies too.
+    /// Makes the barriers of the slots of a buffer. What was in its memory before is over for copies too.
     pub(super) fn make_phases(&mut self, buffer: Value, slots: u8) -> Result<()> {
-        let word = self.in_shared(DType::U64, slots.into());
-        self.phases.insert(buffer, word);
+        let filled = self.in_shared(DType::U64, slots.into());
+        let is_released = is_released(self.block, buffer);
+        let released = is_released.then(|| self.in_shared(DType::U64, slots.into()));
+        self.phases.insert(buffer, Phases { filled, released });
+        let warps = i64::from(self.block.warps);
         self.by_first_warp(|this| {
-            for slot in 0..slots {
-                let at = this.builder.int32(slot.into());
-                let count = 1;
-                let init = Op::MbarrierInit(op::MbarrierInit { word, at, count });
-                this.builder.emit(init, &[]);
+            let released = released.map(|word| (word, warps));
+            for (word, count) in [(filled, 1)].into_iter().chain(released) {
+                for slot in 0..slots {
+                    let at = this.builder.int32(slot.into());
+                    let init = Op::MbarrierInit(op::MbarrierInit { word, at, count });
+                    this.builder.emit(init, &[]);
+                }
             }
             Ok(())
         })?;
@@ -81,24 +102,43 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The barrier of a slot: the words of its buffer, and which of them.
-    fn phase_of(&mut self, buffer: Value, slot: Value) -> Result<(Value, Value)> {
-        let Some(&word) = self.phases.get(&buffer) else {
-            return Err(self.error("a box is waited for that nobody copies"));
-        };
-        Ok((word, self.scalar(slot)))
+    fn phases_of(&self, buffer: Value) -> Result<Phases> {
+        let phases = self.phases.get(&buffer).copied();
+        phases.ok_or_else(|| self.error("no box is copied to this buffer"))
     }
 
     pub(super) fn wait_box(&mut self, op: &op::WaitBox) -> Result<()> {
-        let (word, at) = self.phase_of(op.buffer, op.slot)?;
-        let phase = self.scalar(op.turn);
+        let word = self.phases_of(op.buffer)?.filled;
+        let (at, phase) = (self.scalar(op.slot), self.scalar(op.turn));
         let wait = Op::MbarrierWait(op::MbarrierWait { word, at, phase });
         self.builder.emit(wait, &[]);
         Ok(())
     }
 
-    pub(super) fn copy_box(&mut self, op: &op::CopyBox) -> Result<()> {
-        let (dtype, _) = self.of_buffer(op.buffer)?;
+    pub(super) fn release_slot(&mut self, op: &op::ReleaseSlot) -> Result<()> {
+        let released = self.phases_of(op.buffer)?.released;
+        let word = released.expect("broken invariant: this op releases the slots of the buffer");
+        let at = self.scalar(op.slot);
+        let arrive = Op::MbarrierArrive(op::MbarrierArrive { word, at });
+        self.builder.emit(arrive, &[]);
+        Ok(())
+    }
+
+    /// The barrier and the phase that the first warp waits for before it fills a slot: that of its last release.
+    fn last_release(&mut self, op: &op::CopyBox) -> Result<Option<(Value, Value)>> {
+        let Some(times) = op.released else {
+            return Ok(None);
+        };
+        let Some(word) = self.phases_of(op.buffer)?.released else {
+            return Err(self.error("a box waits for a release of a slot that nobody releases"));
+        };
+        let (times, one) = (self.scalar(times), self.builder.int32(1));
+        let phase = self.builder.binary(BinaryOp::Sub, times, one);
+        Ok(Some((word, phase)))
+    }
+
+    /// The axis along which a box is contiguous, if it can be copied.
+    fn copied_along(&mut self, op: &op::CopyBox) -> Result<usize> {
         let layout = self.layout(op.buffer);
         let Some(inner) = inner_axis(&layout) else {
             return Err(self.error("a box is copied to a buffer that does not lie in chunks"));
@@ -111,6 +151,13 @@ impl Lowering<'_> {
         if parameter.is_none_or(|it| it.access != Access::Read) {
             return Err(self.error("a box is copied of memory that the kernel may write"));
         }
+        Ok(inner)
+    }
+
+    pub(super) fn copy_box(&mut self, op: &op::CopyBox) -> Result<()> {
+        let (dtype, _) = self.of_buffer(op.buffer)?;
+        let layout = self.layout(op.buffer);
+        let inner = self.copied_along(op)?;
         let order = [1 - inner, inner];
         let [rows, columns] = order.map(|axis| 1_u32 << layout.dim_bits()[axis]);
         let (own_rows, chunk) = (rows.min(MOST_ROWS), 1 << CHUNK_BITS);
@@ -124,10 +171,16 @@ impl Lowering<'_> {
         });
         let map = self.builder.value(map);
         let target = self.scalar(op.buffer);
-        let (word, at) = self.phase_of(op.buffer, op.slot)?;
+        let word = self.phases_of(op.buffer)?.filled;
+        let at = self.scalar(op.slot);
+        let release = self.last_release(op)?;
         let elements = self.builder.int32(layout.registers() as i32);
         let start = self.builder.binary(BinaryOp::Mul, at, elements);
         self.by_first_warp(|this| {
+            if let Some((word, phase)) = release {
+                let wait = Op::MbarrierWait(op::MbarrierWait { word, at, phase });
+                this.builder.emit(wait, &[]);
+            }
             let bytes = i64::from(layout.registers()) * i64::from(dtype.bytes());
             let expect = Op::MbarrierExpect(op::MbarrierExpect { word, at, bytes });
             this.builder.emit(expect, &[]);

@@ -114,6 +114,7 @@ impl Lowering<'_> {
         layout: &LinearLayout,
         (axis, extent): (usize, i64),
     ) {
+        self.wait_to_end();
         let site = self.sites.get(&inst).copied().unwrap_or_default().into();
         let registers = owners(layout);
         let own = self.pick(indices, &registers);

@@ -155,7 +155,7 @@ struct Lowering<'a> {
     /// The bytes of the largest buffer with slots so far. Outside of loops those of pipelines hold nothing any more.
     ring_bytes: i64,
     /// The barriers of buffers that boxes are copied to, one for each slot.
-    phases: BTreeMap<Value, Value>,
+    phases: BTreeMap<Value, boxes::Phases>,
     /// Those of them behind which all warps meet.
     meets_behind: BTreeSet<Value>,
     /// Whether lanes may have touched shared memory.

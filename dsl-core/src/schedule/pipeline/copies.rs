@@ -38,7 +38,7 @@ impl Pipeliner {
         next
     }
 
-    fn branch(&mut self, fill: impl FnOnce(&mut Self)) -> Region {
+    pub(super) fn branch(&mut self, fill: impl FnOnce(&mut Self)) -> Region {
         let region = self.builder.new_region(&[]);
         let outer = self.builder.enter(region);
         fill(self);
@@ -100,7 +100,10 @@ impl Pipeliner {
         let data = self.func().inst(load).clone();
         let now = |value: Value| now.get(&value).copied().unwrap_or(value);
         let copy = if let Op::CopyBox(mut op) = data.op {
-            (op.buffer, op.slot) = (buffer, slot);
+            let released = self
+                .released
+                .filter(|_| self.first_filled() == Some(buffer));
+            (op.buffer, op.slot, op.released) = (buffer, slot, released);
             for value in op.origin.iter_mut().chain(&mut op.extents) {
                 *value = now(*value);
             }

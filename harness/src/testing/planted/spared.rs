@@ -42,7 +42,15 @@ const SPARED: &[Spared] = &[
     // One group of warps: who waits for its products waits for what all its warps read.
     Spared {
         fault: BARRIER,
-        functions: &["schedule/rotated.bir @rotated"],
+        functions: &[
+            "schedule/boxes_in_turn.bir @two",
+            "schedule/rotated.bir @rotated",
+        ],
+    },
+    // The conversion of the first sums has a barrier, too, behind that which shows the barriers of slots.
+    Spared {
+        fault: BARRIER,
+        functions: &["schedule/boxes_in_turn.bir @biased"],
     },
     // The rounds in which stores find who is highest: one round is enough for these offsets, and a barrier is
     // for the next.

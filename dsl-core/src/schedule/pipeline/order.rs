@@ -1,0 +1,111 @@
+//! Where in a loop, and before it, stands what a pipeline adds.
+
+use std::collections::BTreeSet;
+
+use super::super::MayEnd;
+use super::super::overlap::Overlap;
+use super::super::read_back::{insert_before, read_back};
+use super::Pipeliner;
+use crate::ir::{Func, Inst, Op, Value, op};
+
+impl Pipeliner {
+    /// Puts together an iteration: what waits for its copies, its own instructions, among them those that start copies
+    /// `ahead`, and the `releases` of its slots. It carries on `next`. Returns the products that stay under way, which are not
+    /// carried yet.
+    pub(super) fn compose(
+        &mut self,
+        slot: Value,
+        (mut insts, ahead, releases): (Vec<Inst>, &[Inst], &[Inst]),
+        next: Vec<Value>,
+    ) -> Option<Overlap> {
+        let func = self.builder.func_mut();
+        read_back(func, &self.rings, &self.buffers, (self.body, slot));
+        let stays = self.distance < self.stages - 1;
+        let overlap = Overlap::find(func, self.body, slot).filter(|_| stays);
+        let mut own = std::mem::take(&mut func.region_mut(self.body).insts);
+        if !releases.is_empty() {
+            insts.extend(own.drain(..first_products(func, &own)));
+        }
+        insts.extend(ahead);
+        insts.extend(own);
+        let last = insts.pop();
+        if overlap.is_none() {
+            insts.extend(releases);
+        }
+        insts.extend(last);
+        func.region_mut(self.body).insts = insts;
+        if let Some(last) = last
+            && let Op::Yield(op::Yield { values }) = &mut func.inst_mut(last).op
+        {
+            values.extend(next);
+        }
+        overlap
+    }
+
+    /// Puts the buffers of a loop and its first copies before it, and before the loop around it.
+    pub(super) fn begin(
+        &mut self,
+        (inst, outermost): (Inst, Inst),
+        (begun, before): (Vec<Inst>, Vec<Inst>),
+        may_end: MayEnd<'_>,
+    ) {
+        // Boxes need no more of what comes before than their addresses.
+        let boxes = self.rings.keys().all(|&load| self.is_box(load));
+        let func = self.builder.func_mut();
+        if boxes && outermost == inst {
+            let all = [begun, before].concat();
+            let first = earliest(func, inst, &all, may_end);
+            insert_before(func, first, all);
+        } else {
+            insert_before(func, outermost, begun);
+            insert_before(func, inst, before);
+        }
+    }
+}
+
+/// How many instructions of a body end with the products for which none of its sums are needed: other warps may be late to
+/// release slots, so those begin first.
+fn first_products(func: &Func, body: &[Inst]) -> usize {
+    let mut sums: BTreeSet<Value> = BTreeSet::new();
+    let mut end = 0;
+    for (at, &inst) in body.iter().enumerate() {
+        let op = func.op(inst);
+        let results = &func.inst(inst).results;
+        if matches!(op, Op::DotSlots(_)) {
+            end = at + 1;
+        } else if matches!(op, Op::Settle(_)) {
+            sums.extend(results);
+        } else if op.operands().iter().any(|it| sums.contains(it)) {
+            break;
+        }
+    }
+    end
+}
+
+/// The first instruction of those before a loop in its region that these may stand before: behind what they use, behind
+/// other loops and what those leave under way, and behind all beside which the program may end.
+fn earliest(func: &Func, around: Inst, insts: &[Inst], may_end: MayEnd<'_>) -> Inst {
+    let mut used = BTreeSet::new();
+    let mut uses = |inst: Inst| used.extend(func.op(inst).operands());
+    for &inst in insts {
+        uses(inst);
+        for region in func.op(inst).regions() {
+            func.walk(region, &mut uses);
+        }
+    }
+    let regions = func.all_regions().into_iter();
+    let mut regions = regions.map(|region| &func.region(region).insts);
+    let own = regions.find(|insts| insts.contains(&around));
+    let before = own.into_iter().flatten().take_while(|&&it| it != around);
+    let before: Vec<Inst> = before.copied().collect();
+    let bound = |inst: Inst| {
+        let results = func.inst(inst).results.iter();
+        let op = func.op(inst);
+        let controls = matches!(op, Op::For(_) | Op::While(_) | Op::If(_));
+        let waits = matches!(op, Op::Settle(_) | Op::WaitProducts(_));
+        controls || waits || may_end(op) || results.copied().any(|it| used.contains(&it))
+    };
+    let after = before.iter().rposition(|&inst| bound(inst));
+    let mut free = before[after.map_or(0, |at| at + 1)..].iter();
+    free.next().copied().unwrap_or(around)
+}
