@@ -13,6 +13,8 @@ pub(super) struct Record {
     words: i64,
     /// How many prints there are.
     prints: i64,
+    /// The program that makes them.
+    program: usize,
 }
 
 /// How many words a record has: none but the counters, few, or enough for most prints.
@@ -99,7 +101,7 @@ impl Generator {
         self.builder.emit(op, &[]);
     }
 
-    /// Prints a tile, or the part of it where a mask holds, from one program: several print in any order.
+    /// Prints a tile, or the part of it where a mask holds. One program makes all prints: several print in any order.
     pub(super) fn print(&mut self, x: Value) {
         let record = match self.record {
             Some(record) => record,
@@ -111,6 +113,7 @@ impl Generator {
                     value,
                     words,
                     prints,
+                    program: self.random.below(self.programs()),
                 }
             }
         };
@@ -133,8 +136,7 @@ impl Generator {
             self.builder.emit(print, &[]);
             return;
         }
-        let one = self.random.below(self.programs());
-        let one = self.builder.index(one as i64);
+        let one = self.builder.index(record.program as i64);
         let condition = self.builder.eq(self.program, one);
         let on_true = self.region(&[], |generator, _| {
             generator.builder.emit(print, &[]);
