@@ -315,10 +315,10 @@ fn segments_are_summed() -> Result<()> {
         embedding(&given, &places, out, columns, setting)
     });
     assert_bits_equal(&got, &embedding::reference(&table, &indices, columns));
-    let got = run(&sizes([16, 32, 64]), 20 * columns, |out, setting| {
+    let across = run(&sizes([16, 32, 64]), 20 * columns, |out, setting| {
         transpose(&given, out, [20, columns], setting)
     });
-    assert_bits_equal(&got, &transpose::reference(&table, [20, columns]));
+    assert_bits_equal(&across, &transpose::reference(&table, [20, columns]));
     let gradients = buffer(&got);
     let sums = run(&sizes([1, 4, 16]), 20 * columns, |out, setting| {
         embedding_backward(&gradients, &places, out, [20, columns], setting)
