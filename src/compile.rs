@@ -2,20 +2,22 @@
 
 mod alone;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::Diagnostics;
-use exactile_core::facts::Facts;
+use exactile_core::facts::{Facts, Within};
 use exactile_core::ir::Func;
 use exactile_core::launch::Launch;
 use exactile_core::launch::printed::Prints;
 use exactile_core::passes::conditions::Conditions;
+use exactile_core::passes::prefixes::Prefixes;
 use exactile_core::passes::proof::accesses_ignore_memory;
 use exactile_core::pipeline;
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_cranelift::StandardFloats;
+use smallvec::SmallVec;
 
 use crate::cache::{Cache, CodeKey};
 use crate::code::{Code, Runs, Sites};
@@ -37,6 +39,9 @@ pub struct StageTime {
     pub time: Duration,
 }
 
+/// The most ranges of bounds of tiles that code is made for: launches with others share code that knows none.
+const MOST_PREFIXES: usize = 4;
+
 /// A kernel's block IR, ready to be lowered for a device, with the code that was made of it.
 pub(crate) struct Prepared {
     /// What is lowered; for the interpreter, which runs the specification, what was traced.
@@ -48,6 +53,10 @@ pub(crate) struct Prepared {
     pub(crate) is_provable: bool,
     /// What launches must be like for code that relies on it.
     conditions: Conditions,
+    /// What bounds of tiles are known to lie in.
+    within: Vec<Within>,
+    /// What knows more of them.
+    narrower: Option<Narrower>,
     /// Of what a GPU runs.
     origin: Option<Origin>,
     shown: Shown,
@@ -55,6 +64,40 @@ pub(crate) struct Prepared {
     /// Code by whether it checks bounds, by which conditions it relies on, the last whether it copies boxes, and by
     /// whether it splits the grid itself.
     codes: [[[[[Slot<Code>; 2]; 2]; 2]; 2]; 2],
+}
+
+/// What is made of a function for launches whose bounds of tiles are known to lie in some range.
+struct Narrower {
+    prefixes: Prefixes,
+    traced: BlockFunc,
+    facts: Facts,
+    made: [OnceLock<(Vec<Within>, Slot<Box<Prepared>>)>; MOST_PREFIXES],
+}
+
+impl Narrower {
+    /// Nothing where a function has no such bounds, or they are known.
+    fn of(traced: BlockFunc, block: &BlockFunc, target: &Target, facts: &Facts) -> Option<Self> {
+        let prefixes = (facts.within.is_empty()).then(|| Prefixes::of(block, target))?;
+        (!prefixes.is_empty()).then(|| Self {
+            prefixes,
+            traced,
+            facts: facts.clone(),
+            made: Default::default(),
+        })
+    }
+
+    /// The place for bounds like those of this launch; nothing where none of them leaves out a part of its tile, or too
+    /// many others came before.
+    fn place(&self, launch: &Launch<'_>) -> Option<&(Vec<Within>, Slot<Box<Prepared>>)> {
+        let within: SmallVec<[Within; 2]> = self.prefixes.known(launch).collect();
+        if within.is_empty() {
+            return None;
+        }
+        let places = self.made.iter();
+        places
+            .map(|place| place.get_or_init(|| (within.to_vec(), Slot::default())))
+            .find(|(known, _)| known[..] == within[..])
+    }
 }
 
 impl Prepared {
@@ -66,29 +109,7 @@ impl Prepared {
         trace: impl FnOnce() -> Result<BlockFunc>,
     ) -> Result<Self> {
         let mut compilation = Compilation::new();
-        let prepared = trace().and_then(|traced| {
-            compilation.name(&traced);
-            let key = || format!("{device}\n{options:?}\n{facts:?}\n{}", *traced);
-            compilation.shown.write_for(key);
-            compilation.done("trace", &traced);
-            let origin = device.gpu().map(|_| Origin::of(&traced, facts));
-            let is_provable = accesses_ignore_memory(&traced, options.determinism);
-            let target = device.target();
-            let block = compilation.front(traced.clone(), device, options, facts)?;
-            let boxed = compilation.boxed(&traced, &target, options, facts)?;
-            let conditions = Conditions::of(&traced, &block, boxed.as_deref(), &target);
-            Ok(Self {
-                block,
-                boxed,
-                options: *options,
-                is_provable,
-                conditions,
-                origin,
-                shown: compilation.shown.clone(),
-                prints: Arc::new(Prints::of(&traced)),
-                codes: Default::default(),
-            })
-        });
+        let prepared = trace().and_then(|traced| compilation.prepared(device, options, facts, traced));
         device.cache().spent(&compilation.times);
         prepared
     }
@@ -100,7 +121,27 @@ impl Prepared {
         bounds: Bounds,
         launch: &Launch<'_>,
     ) -> Result<&Code> {
-        let facts = self.conditions.facts(launch);
+        let narrower = self.narrower.as_ref();
+        let Some((narrower, (within, place))) =
+            narrower.and_then(|it| Some((it, it.place(launch)?)))
+        else {
+            return self.own_code(device, bounds, launch);
+        };
+        let prepared = place.get_or_make(|| {
+            let facts = Facts {
+                within: within.clone(),
+                ..narrower.facts.clone()
+            };
+            let trace = || Ok(narrower.traced.clone());
+            Self::new(device, &self.options, &facts, trace).map(Box::new)
+        });
+        prepared?.own_code(device, bounds, launch)
+    }
+    fn own_code(&self, device: &Device, bounds: Bounds, launch: &Launch<'_>) -> Result<&Code> {
+        let facts = Facts {
+            within: self.within.clone(),
+            ..self.conditions.facts(launch)
+        };
         let grid = match device.gpu() {
             Some(_) => GridMapping::of(launch.grid),
             None => GridMapping::Direct,
@@ -184,6 +225,41 @@ impl Compilation {
         let mut compilation = Self::new();
         compilation.name(func);
         compilation
+    }
+
+    /// What is made of a trace.
+    fn prepared(
+        &mut self,
+        device: &Device,
+        options: &Options,
+        facts: &Facts,
+        traced: BlockFunc,
+    ) -> Result<Prepared> {
+        self.name(&traced);
+        let key = || format!("{device}\n{options:?}\n{facts:?}\n{}", *traced);
+        self.shown.write_for(key);
+        self.done("trace", &traced);
+        let origin = device.gpu().map(|_| Origin::of(&traced, facts));
+        let is_provable = accesses_ignore_memory(&traced, options.determinism);
+        let target = device.target();
+        let block = self.front(traced.clone(), device, options, facts)?;
+        let boxed = self.boxed(&traced, &target, options, facts)?;
+        let conditions = Conditions::of(&traced, &block, boxed.as_deref(), &target);
+        let prints = Arc::new(Prints::of(&traced));
+        let narrower = Narrower::of(traced, &block, &target, facts);
+        Ok(Prepared {
+            block,
+            boxed,
+            options: *options,
+            is_provable,
+            conditions,
+            within: facts.within.clone(),
+            narrower,
+            origin,
+            shown: self.shown.clone(),
+            prints,
+            codes: Default::default(),
+        })
     }
 
     fn name(&mut self, func: &Func) {

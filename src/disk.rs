@@ -65,7 +65,7 @@ impl Origin {
         let compiler = cuda::compiler()?;
         let facts = Facts {
             arguments: self.arguments.clone(),
-            ..*facts
+            ..facts.clone()
         };
         let key = format!(
             "target {}\ncompiler {compiler}\nmachine {target:?}\noptions {options:?}\nfacts {facts:?}\n\

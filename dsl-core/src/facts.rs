@@ -12,6 +12,8 @@ const DIVISOR: u32 = 16;
 pub struct Facts {
     /// What is known of each argument, in the order of the parameters; nothing of those beyond.
     pub arguments: Vec<Known>,
+    /// What integers among them are known to lie in.
+    pub within: Vec<Within>,
     /// Whether the arguments are such as [`apart`](crate::passes::apart) asks of the function that is lowered:
     /// rows do not meet.
     pub apart: bool,
@@ -21,6 +23,17 @@ pub struct Facts {
     /// Whether the arrays whose boxes the function loads are such as [`Boxes`](crate::launch::Boxes) asks. What is
     /// prepared with it relies on it.
     pub boxes: bool,
+}
+
+/// An argument that is an integer of a range.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Within {
+    /// The position of the parameter.
+    pub parameter: usize,
+    /// The least that it can be.
+    pub least: i64,
+    /// The greatest.
+    pub most: i64,
 }
 
 /// What is known of an argument.

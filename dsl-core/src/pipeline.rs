@@ -11,7 +11,7 @@ use crate::ir::{Func, Inst, Op};
 use crate::lower::{distributed, sequential};
 use crate::passes::boxes::Share;
 use crate::passes::{
-    boxes, decompose, expand_accumulators, expand_prints, expand_tiles, legalise, long_sums,
+    boxes, decided, decompose, expand_accumulators, expand_prints, expand_tiles, legalise, long_sums,
     nan_bits, narrow, quotients, resolve, sort_keys, specialise, tidy, uniform_mask, views,
     widen_dots,
 };
@@ -138,6 +138,7 @@ const LOWER: &str = "lower";
 /// From what the lowering made to the last clean-up.
 const LANE: &[Stage] = &[
     distributed!("narrow_comparisons", narrow::narrow_comparisons),
+    distributed!("decide_elements", decided::decide_elements),
     plain!("tidy_lanes", tidy),
 ];
 

@@ -8,7 +8,7 @@ use exactile_core::target::{Distribution, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_store::Store;
 
-use super::{Compilation, StageTime};
+use super::{Compilation, Narrower, StageTime};
 use crate::cache::CodeKey;
 use crate::code::Sites;
 use crate::cuda::GridMapping;
@@ -18,6 +18,7 @@ use crate::error::Result;
 /// What is shown of a kernel without a launch: that of one whose rows do not meet.
 pub(crate) const ORDINARY: Facts = Facts {
     arguments: Vec::new(),
+    within: Vec::new(),
     apart: true,
     inside: true,
     boxes: true,
@@ -86,14 +87,24 @@ pub(crate) fn lowered_for(
 ) -> Result<Lowered> {
     let mut compilation = Compilation::of(&traced);
     let block = compilation.prepare(traced.clone(), target, options, facts)?;
+    let narrower = Narrower::of(traced.clone(), &block, target, facts);
+    let within = narrower.map_or(Vec::new(), |it| it.prefixes.known(launch).collect());
+    let facts = &Facts {
+        within,
+        ..facts.clone()
+    };
+    let block = match facts.within.is_empty() {
+        true => block,
+        false => compilation.prepare(traced.clone(), target, options, facts)?,
+    };
     let boxed = compilation.boxed(&traced, target, options, facts)?;
     let conditions = Conditions::of(&traced, &block, boxed.as_deref(), target);
     let holding = conditions.facts(launch);
     let block = boxed.filter(|_| holding.boxes).unwrap_or(block);
     let lane = compilation.lane(&block, target, options, &holding)?;
-    let arguments = facts.arguments.clone();
     let facts = Facts {
-        arguments,
+        arguments: facts.arguments.clone(),
+        within: facts.within.clone(),
         ..holding
     };
     Ok(Lowered { block, lane, facts })

@@ -41,6 +41,7 @@ fn launched<P>(kernel: &Kernel<P>) -> Launched {
             apart: true,
             inside: true,
             boxes: true,
+            ..Facts::default()
         },
     }
 }

@@ -10,6 +10,9 @@ use exactile_core::target::{Target, WARP_LANES};
 use crate::codegen::{GridMapping, is_identifier};
 use crate::ptx::Ptx;
 
+/// Stands for a range of which nothing is known.
+const ANY: &str = "any";
+
 /// What ends the lines.
 const END: &[u8] = b"\n\n";
 
@@ -46,11 +49,13 @@ impl Ptx {
             let Parameter {
                 name,
                 divisor,
+                within,
                 tiled,
                 ..
             } = parameter;
+            let within = within.map_or(ANY.to_string(), |[least, most]| format!("{least}..{most}"));
             lines.push_str(&format!(
-                "\nparameter {name} {access} {divisor} {tiled} {shape} {dtype}"
+                "\nparameter {name} {access} {divisor} {within} {tiled} {shape} {dtype}"
             ));
         }
         for input in &self.hidden {
@@ -163,6 +168,7 @@ fn parameter(words: &mut SplitWhitespace<'_>) -> Option<(Parameter, Type)> {
             _ => return None,
         },
         divisor: words.next()?.parse().ok()?,
+        within: within(words.next()?)?,
         tiled: words.next()?.parse().ok()?,
     };
     let shape = words.next()?;
@@ -173,6 +179,15 @@ fn parameter(words: &mut SplitWhitespace<'_>) -> Option<(Parameter, Type)> {
         _ => return None,
     };
     Some((parameter, ty))
+}
+
+/// What an integer lies in, if that is known; nothing of other words.
+fn within(word: &str) -> Option<Option<[i64; 2]>> {
+    if word == ANY {
+        return Some(None);
+    }
+    let (least, most) = word.split_once("..")?;
+    Some(Some([least.parse().ok()?, most.parse().ok()?]))
 }
 
 fn input(kind: &str, words: &mut SplitWhitespace<'_>) -> Option<Input> {
@@ -209,6 +224,7 @@ mod tests {
                 Type::scalar(DType::I32),
             ),
         ];
+        ptx.parameters[2].0.within = Some([-5, 4096]);
         ptx.hidden = vec![
             Input::Number(2),
             Input::Address(0),

@@ -42,6 +42,8 @@ pub struct Parameter {
     /// A known divisor: bytes of the address of a pointer, or of the value of an integer. The
     /// launch checks it.
     pub divisor: u32,
+    /// Of an integer, the least and the greatest that it can be, where that is known. The launch checks it.
+    pub within: Option<[i64; 2]>,
     /// Whether the kernel reaches the memory through tiles of tensors only, each of which masks what lies
     /// outside of the tensor, and the launch has shown that these lie in the memory: no access needs a
     /// check. A pass says so, whatever is written here before.
@@ -55,6 +57,7 @@ impl Parameter {
             name: name.to_string(),
             access,
             divisor: 1,
+            within: None,
             tiled: false,
         }
     }

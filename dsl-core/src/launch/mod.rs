@@ -273,6 +273,16 @@ fn check_scalar(parameter: &Parameter, ty: Type, literal: Literal) -> Result<(),
                 &format!("a multiple of {}", parameter.divisor),
             ))
         }
-        Some(_) | None => Ok(()),
+        Some(value) => match parameter.within {
+            Some([least, most]) if !(least.into()..=most.into()).contains(&value) => {
+                Err(LaunchError::argument(
+                    &parameter.name,
+                    &format!("`{value}`"),
+                    &format!("an integer from {least} to {most}"),
+                ))
+            }
+            Some(_) | None => Ok(()),
+        },
+        None => Ok(()),
     }
 }

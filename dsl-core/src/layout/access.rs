@@ -130,17 +130,26 @@ impl MemoryAccess {
     }
 }
 
+/// What holds the highest bits of an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Highest {
+    /// Warps: a reduction along the fastest axis finds its tree levels in registers, then lanes, then registers, and
+    /// only at the very end in warps.
+    Warps,
+    /// Registers, where the fastest axis is long enough: all lanes have a share of each part of it, so that none has
+    /// more than others of a part without elements, and all leave it out.
+    Registers,
+}
+
 /// The layout for memory accesses: vectors along the first axis of `order`, then lanes along the
-/// axes in order, warps on the highest bits of the slowest axes, and the bits between in registers.
-///
-/// So a reduction along the fastest axis finds its tree levels in registers, then lanes, then
-/// registers, and only at the very end in warps.
+/// axes in order, warps on the highest bits of the slowest axes or behind the lanes, and the other bits in registers.
 #[must_use]
 pub fn access_layout(
     dim_bits: &[u32],
     order: &[usize],
     vector_bits: u32,
     warp_bits: u32,
+    highest: Highest,
 ) -> LinearLayout {
     let mut bits: std::collections::VecDeque<u64> = order
         .iter()
@@ -157,10 +166,16 @@ pub fn access_layout(
     let lane = (0..LANE_BITS)
         .map(|_| bits.pop_front().unwrap_or(0))
         .collect();
-    let mut warp: Vec<u64> = (0..warp_bits)
-        .map(|_| bits.pop_back().unwrap_or(0))
-        .collect();
-    warp.reverse();
+    let is_long = first > register.len() as u32 + LANE_BITS + warp_bits;
+    let warp: Vec<u64> = if is_long && highest == Highest::Registers {
+        (0..warp_bits).filter_map(|_| bits.pop_front()).collect()
+    } else {
+        let mut warp: Vec<u64> = (0..warp_bits)
+            .map(|_| bits.pop_back().unwrap_or(0))
+            .collect();
+        warp.reverse();
+        warp
+    };
     register.extend(bits);
     LinearLayout::new(dim_bits.to_vec(), register, lane, warp)
         .expect("broken invariant: every bit of the tile is dealt once")

@@ -16,7 +16,7 @@
 use std::rc::Rc;
 
 use super::LayoutError;
-use super::access::access_layout;
+use super::access::{Highest, access_layout};
 use super::linear::{Holder, LinearLayout, check_axis};
 use crate::ir::IndexMap;
 use crate::ir::index_map::dim_offset;
@@ -108,7 +108,7 @@ pub fn sort_steps(
         return Ok((Rc::clone(layout), plan));
     }
     let order: Vec<usize> = (0..layout.dim_bits().len()).rev().collect();
-    let plain = access_layout(layout.dim_bits(), &order, 0, layout.warp_bits());
+    let plain = access_layout(layout.dim_bits(), &order, 0, layout.warp_bits(), Highest::Warps);
     let plan = SortSteps::plan(&plain, axis, kept, Halving::Divided)?;
     let plan = plan.expect("broken invariant: a plain layout mixes no bits");
     Ok((Rc::new(plain), plan))

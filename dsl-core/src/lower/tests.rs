@@ -130,10 +130,9 @@ fn lowered(kind: Step, steps: usize) -> [LaneFunc; 2] {
     [Target::CPU, Target::SM_90A].map(|target| {
         let options = Options::default();
         let facts = Facts {
-            arguments: Vec::new(),
             apart: true,
             inside: true,
-            boxes: false,
+            ..Facts::default()
         };
         let block = kernel(kind, steps);
         let made = pipeline::compile(block, &target, &options, &facts, &mut unobserved);

@@ -58,7 +58,7 @@ impl Range {
     }
 
     /// Whether a comparison holds for all pairs, if it does for all or none.
-    fn compare(self, op: CompareOp, other: Self) -> Option<bool> {
+    pub(super) fn compare(self, op: CompareOp, other: Self) -> Option<bool> {
         let (below, above) = (self.high < other.low, self.low > other.high);
         let equal = self.exact().is_some_and(|it| other.exact() == Some(it));
         let apart = below || above;

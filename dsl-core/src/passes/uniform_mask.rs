@@ -130,7 +130,21 @@ fn sides(func: &Func, known: &Known, comparison: Value) -> Option<[Side; 2]> {
     let tile = ordered && !func.ty(lhs).is_scalar();
     let sides = tile.then(|| [lhs, rhs].map(|value| side(func, known, value)))?;
     let [left, right] = sides;
-    Some([left?, right?])
+    let sides = [left?, right?];
+    (!never_holds(known, op, [lhs, rhs], &sides)).then_some(sides)
+}
+
+/// Whether some element of a comparison is false whatever the scalars are.
+fn never_holds(known: &Known, op: CompareOp, values: [Value; 2], sides: &[Side; 2]) -> bool {
+    let upward = matches!(op, CompareOp::Lt | CompareOp::Le);
+    let (op, lesser, greater) = match (upward, op) {
+        (true, op) => (op, &sides[0], values[1]),
+        (false, CompareOp::Gt) => (CompareOp::Lt, &sides[1], values[0]),
+        (false, _) => (CompareOp::Le, &sides[1], values[0]),
+    };
+    let greatest = i128::from(lesser.high);
+    let range = known.indices.range(greater).filter(|_| lesser.base.is_zero());
+    range.is_some_and(|range| Range::new(greatest, greatest).compare(op, range) == Some(false))
 }
 
 fn side(func: &Func, known: &Known, value: Value) -> Option<Side> {

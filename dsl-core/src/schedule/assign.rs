@@ -16,7 +16,7 @@ use crate::entity::EntityMap;
 use crate::ir::index_map::dim_bits;
 use crate::ir::operand::is_multiplied_in_fragments;
 use crate::ir::{DType, Func, Inst, MemoryAccess, Op, Shape, Stage, Trait, Value, op};
-use crate::layout::access::{access_layout, dot_layout, is_coalesced, warp_bits_for};
+use crate::layout::access::{Highest, access_layout, dot_layout, is_coalesced, warp_bits_for};
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::boxes::shared_by_groups;
 use crate::passes::indices::Indices;
@@ -76,6 +76,10 @@ fn choose(func: &Func, target: &Target) -> Result<Chosen, LayoutError> {
         definitions: func.definitions(),
         indices: Indices::of(func),
         warp_bits: func.warps.trailing_zeros(),
+        highest: match func.parameters.iter().any(|it| it.within.is_some()) {
+            true => Highest::Registers,
+            false => Highest::Warps,
+        },
         origins: origins.of,
         layouts: EntityMap::filled(func.value_count(), None),
         vectors: BTreeMap::new(),
@@ -139,6 +143,7 @@ struct Assigner<'a> {
     definitions: EntityMap<Value, Option<Inst>>,
     indices: Indices,
     warp_bits: u32,
+    highest: Highest,
     origins: EntityMap<Value, Origin>,
     layouts: EntityMap<Value, Option<Rc<LinearLayout>>>,
     /// The widest vector of any access to a tile of this shape along this axis.
@@ -182,6 +187,7 @@ impl Assigner<'_> {
             order,
             vector,
             self.warp_bits,
+            self.highest,
         ))
     }
 

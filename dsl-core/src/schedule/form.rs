@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::ir::op::{Control, ScheduleOp, ShapeOp, SlotOp};
 use crate::ir::operand::{is_group_operand, is_multiplied_in_fragments};
 use crate::ir::{DType, Func, Inst, Region, Value, op};
-use crate::layout::access::access_layout;
+use crate::layout::access::{Highest, access_layout};
 use crate::layout::fragment::{Fragments, fragments};
 use crate::layout::group::groups;
 use crate::layout::reduction::ReductionSteps;
@@ -35,7 +35,7 @@ pub(super) struct Form {
 /// A layout for a tile that nothing constrains.
 pub(super) fn plain(dim_bits: &[u32], warp_bits: u32) -> Place {
     let order: Vec<usize> = (0..dim_bits.len()).rev().collect();
-    Rc::new(access_layout(dim_bits, &order, 0, warp_bits))
+    Rc::new(access_layout(dim_bits, &order, 0, warp_bits, Highest::Warps))
 }
 
 /// The layout of scalars: every lane has the one element.

@@ -199,6 +199,13 @@ impl<'a> Parser<'a> {
             } else if self.eat("divisor") {
                 self.expect("=")?;
                 parameter.divisor = self.integer("a divisor")?;
+            } else if self.eat("least") {
+                self.expect("=")?;
+                let least = self.integer("the least integer")?;
+                for expected in ["most", "="] {
+                    self.expect(expected)?;
+                }
+                parameter.within = Some([least, self.integer("the greatest integer")?]);
             } else {
                 break;
             }

@@ -99,6 +99,9 @@ impl Printer<'_> {
             if parameter.divisor != 1 {
                 self.put(format_args!(" divisor={}", parameter.divisor));
             }
+            if let Some([least, most]) = parameter.within {
+                self.put(format_args!(" least={least} most={most}"));
+            }
         }
         self.text.push_str(") {\n");
         let mut layouts: Vec<(usize, Layout)> = self

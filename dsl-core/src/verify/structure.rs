@@ -130,6 +130,14 @@ impl Checker<'_> {
                     parameter.divisor, parameter.name
                 ));
             }
+            if let Some([least, most]) = parameter.within
+                && (least > most || !ty.dtype().is_some_and(|it| it.is_integer()))
+            {
+                complain(format!(
+                    "parameter `{}` of type `{ty}` cannot be from {least} to {most}",
+                    parameter.name
+                ));
+            }
         }
     }
 

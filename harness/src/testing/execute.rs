@@ -16,6 +16,7 @@ use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::{Func, Grid, Stage};
 use exactile_core::launch::{Argument, Launch, LaunchError, Passed};
 use exactile_core::passes::conditions::Conditions;
+use exactile_core::passes::prefixes::Prefixes;
 use exactile_core::pipeline::{self, Observer};
 use exactile_core::schedule::forget;
 use exactile_core::target::{BoundsError, Distribution, Options, Target};
@@ -257,12 +258,22 @@ pub fn compile_for(
     arguments: &[Argument<'_>],
 ) -> Result<LaneFunc, String> {
     let observe = &mut pipeline::unobserved;
-    let prepared = pipeline::prepare(func.clone(), target, options, facts, observe);
-    let prepared = prepared.map_err(|error| error.to_string())?;
-    let boxed = pipeline::prepare_boxed(func, target, options, facts, observe);
-    let boxed = boxed.map_err(|error| error.to_string())?;
+    let prepare = |facts: &Facts| {
+        pipeline::prepare(func.clone(), target, options, facts, &mut pipeline::unobserved)
+            .map_err(|error| error.to_string())
+    };
     let passed: Vec<Passed> = arguments.iter().map(Argument::passed).collect();
     let launch = Launch::new(grid, &passed);
+    let facts = &Facts {
+        within: match facts.within.is_empty() {
+            true => Prefixes::of(&*prepare(facts)?, target).known(&launch).collect(),
+            false => facts.within.clone(),
+        },
+        ..facts.clone()
+    };
+    let prepared = prepare(facts)?;
+    let boxed = pipeline::prepare_boxed(func, target, options, facts, observe);
+    let boxed = boxed.map_err(|error| error.to_string())?;
     let conditions = Conditions::of(func, &prepared, boxed.as_deref(), target);
     let facts = conditions.facts(&launch);
     let block = boxed.filter(|_| facts.boxes).unwrap_or(prepared);

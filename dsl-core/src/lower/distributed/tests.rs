@@ -15,10 +15,9 @@ use crate::verify::{self, BlockFunc, LaneFunc};
 /// What a launch knows whose rows do not meet.
 fn facts() -> Facts {
     Facts {
-        arguments: Vec::new(),
         apart: true,
         inside: true,
-        boxes: false,
+        ..Facts::default()
     }
 }
 

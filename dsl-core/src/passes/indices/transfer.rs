@@ -67,7 +67,12 @@ impl Analysis for Numbers<'_> {
         let mut fact = self.unknown(value);
         let known = fact.range.zip(self.arguments);
         fact.range = known.and_then(|(a, b)| a.overlap(b)).or(fact.range);
-        fact.divisor = self.func.parameters[position].divisor.trailing_zeros();
+        let parameter = &self.func.parameters[position];
+        fact.divisor = parameter.divisor.trailing_zeros();
+        if let Some([least, most]) = parameter.within {
+            let within = Range::new(least.into(), most.into());
+            fact.range = fact.range.and_then(|range| range.overlap(within));
+        }
         fact
     }
 

@@ -93,6 +93,17 @@ impl Contents {
         }
     }
 
+    /// A range that the argument lies in, if it is an integer.
+    pub fn range(&self, random: &mut Random) -> Option<[i64; 2]> {
+        let Self::Scalar(literal) = self else {
+            return None;
+        };
+        let value = literal.integer().filter(|_| literal.dtype.is_integer())?;
+        let value = i64::try_from(value).ok()?;
+        let [below, above] = [0, 1].map(|_| random.pick(&[0, 1, 7, 100, i64::MAX]));
+        Some([value.saturating_sub(below), value.saturating_add(above)])
+    }
+
     /// The first element that differs from `other`, one NaN being like another.
     fn difference(&self, other: &Self) -> Option<Difference> {
         let (

@@ -237,6 +237,11 @@ impl Search<'_> {
         arguments.retain(|_| *keep.next().unwrap_or(&true));
         let mut keep = used.iter();
         facts.arguments.retain(|_| *keep.next().unwrap_or(&true));
+        let place = |at: usize| used[..at].iter().filter(|&&it| it).count();
+        facts.within.retain(|it| used[it.parameter]);
+        for it in &mut facts.within {
+            it.parameter = place(it.parameter);
+        }
         let Ok(func) = verify::block(candidate) else {
             return;
         };

@@ -19,7 +19,7 @@ mod tensors;
 mod tests;
 
 use exactile_core::builder::Builder;
-use exactile_core::facts::Facts;
+use exactile_core::facts::{Facts, Within};
 use exactile_core::interp::lane::Timing;
 use exactile_core::ir::operand::fragment_sum;
 use exactile_core::ir::{
@@ -165,6 +165,16 @@ impl Generator {
         program.schedule.warps = schedule.warps.map(|warps| warps.max(least));
         let most = program.most_stages();
         program.schedule.stages = schedule.stages.map(|stages| stages.min(most));
+        for (parameter, argument) in program.arguments.iter().enumerate() {
+            let range = argument.range(&mut self.random);
+            if let Some([least, most]) = range.filter(|_| self.random.one_in(3)) {
+                program.facts.within.push(Within {
+                    parameter,
+                    least,
+                    most,
+                });
+            }
+        }
         program
     }
 

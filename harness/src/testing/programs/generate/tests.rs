@@ -99,8 +99,12 @@ fn launches_differ_in_all_that_they_can() {
     let mut known: Vec<Known> = Vec::new();
     let mut loops = BTreeSet::new();
     let (mut strided, mut large) = (0, 0);
+    let (mut ranges, mut numbers) = (0, 0);
     for program in &programs {
         known.extend(&program.facts.arguments);
+        for it in &program.facts.within {
+            *(if it.least == it.most { &mut numbers } else { &mut ranges }) += 1;
+        }
         let parameters = program.func.parameters.iter();
         strided += parameters
             .filter(|it| it.divisor > 1 && it.name.starts_with('s'))
@@ -113,6 +117,7 @@ fn launches_differ_in_all_that_they_can() {
             }
         }
     }
+    assert!(ranges > 20 && numbers > 2, "{ranges} {numbers}");
     assert!(
         [Known::One, Known::Divisor(1), Known::Divisor(16)]
             .iter()
