@@ -1,8 +1,9 @@
 //! A compilation: a trace through the pipeline and a backend to code for a device, with its times.
 
 mod alone;
+mod narrower;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::Diagnostics;
@@ -11,13 +12,11 @@ use exactile_core::ir::Func;
 use exactile_core::launch::Launch;
 use exactile_core::launch::printed::Prints;
 use exactile_core::passes::conditions::Conditions;
-use exactile_core::passes::prefixes::Prefixes;
 use exactile_core::passes::proof::accesses_ignore_memory;
 use exactile_core::pipeline;
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_cranelift::StandardFloats;
-use smallvec::SmallVec;
 
 use crate::cache::{Cache, CodeKey};
 use crate::code::{Code, Runs, Sites};
@@ -27,6 +26,8 @@ use crate::disk::{Origin, Place};
 use crate::error::{Error, Result};
 use crate::shown::{Shown, variant};
 use crate::slot::Slot;
+
+use narrower::Narrower;
 
 pub(crate) use alone::{Lowered, ORDINARY, block_ir, compile_times, lane_ir, lowered_for};
 
@@ -38,9 +39,6 @@ pub struct StageTime {
     /// Its time.
     pub time: Duration,
 }
-
-/// The most ranges of bounds of tiles that code is made for: launches with others share code that knows none.
-const MOST_PREFIXES: usize = 4;
 
 /// A kernel's block IR, ready to be lowered for a device, with the code that was made of it.
 pub(crate) struct Prepared {
@@ -66,40 +64,6 @@ pub(crate) struct Prepared {
     codes: [[[[[Slot<Code>; 2]; 2]; 2]; 2]; 2],
 }
 
-/// What is made of a function for launches whose bounds of tiles are known to lie in some range.
-struct Narrower {
-    prefixes: Prefixes,
-    traced: BlockFunc,
-    facts: Facts,
-    made: [OnceLock<(Vec<Within>, Slot<Box<Prepared>>)>; MOST_PREFIXES],
-}
-
-impl Narrower {
-    /// Nothing where a function has no such bounds, or they are known.
-    fn of(traced: BlockFunc, block: &BlockFunc, target: &Target, facts: &Facts) -> Option<Self> {
-        let prefixes = (facts.within.is_empty()).then(|| Prefixes::of(block, target))?;
-        (!prefixes.is_empty()).then(|| Self {
-            prefixes,
-            traced,
-            facts: facts.clone(),
-            made: Default::default(),
-        })
-    }
-
-    /// The place for bounds like those of this launch; nothing where none of them leaves out a part of its tile, or too
-    /// many others came before.
-    fn place(&self, launch: &Launch<'_>) -> Option<&(Vec<Within>, Slot<Box<Prepared>>)> {
-        let within: SmallVec<[Within; 2]> = self.prefixes.known(launch).collect();
-        if within.is_empty() {
-            return None;
-        }
-        let places = self.made.iter();
-        places
-            .map(|place| place.get_or_init(|| (within.to_vec(), Slot::default())))
-            .find(|(known, _)| known[..] == within[..])
-    }
-}
-
 impl Prepared {
     /// Runs the passes over what `trace` gives. The bounds of `options` do not matter here.
     pub(crate) fn new(
@@ -109,7 +73,8 @@ impl Prepared {
         trace: impl FnOnce() -> Result<BlockFunc>,
     ) -> Result<Self> {
         let mut compilation = Compilation::new();
-        let prepared = trace().and_then(|traced| compilation.prepared(device, options, facts, traced));
+        let prepared =
+            trace().and_then(|traced| compilation.prepared(device, options, facts, traced));
         device.cache().spent(&compilation.times);
         prepared
     }
@@ -121,21 +86,14 @@ impl Prepared {
         bounds: Bounds,
         launch: &Launch<'_>,
     ) -> Result<&Code> {
-        let narrower = self.narrower.as_ref();
-        let Some((narrower, (within, place))) =
-            narrower.and_then(|it| Some((it, it.place(launch)?)))
-        else {
-            return self.own_code(device, bounds, launch);
+        let make = |facts: &Facts, traced: &BlockFunc| {
+            Self::new(device, &self.options, facts, || Ok(traced.clone()))
         };
-        let prepared = place.get_or_make(|| {
-            let facts = Facts {
-                within: within.clone(),
-                ..narrower.facts.clone()
-            };
-            let trace = || Ok(narrower.traced.clone());
-            Self::new(device, &self.options, &facts, trace).map(Box::new)
-        });
-        prepared?.own_code(device, bounds, launch)
+        let narrower = self.narrower.as_ref();
+        let prepared = narrower.and_then(|it| it.prepared(launch, make));
+        prepared
+            .unwrap_or(Ok(self))?
+            .own_code(device, bounds, launch)
     }
     fn own_code(&self, device: &Device, bounds: Bounds, launch: &Launch<'_>) -> Result<&Code> {
         let facts = Facts {

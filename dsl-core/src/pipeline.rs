@@ -11,7 +11,7 @@ use crate::ir::{Func, Inst, Op};
 use crate::lower::{distributed, sequential};
 use crate::passes::boxes::Share;
 use crate::passes::{
-    boxes, decided, decompose, expand_accumulators, expand_prints, expand_tiles, legalise, long_sums,
+    boxes, decompose, expand_accumulators, expand_prints, expand_tiles, legalise, long_sums,
     nan_bits, narrow, quotients, resolve, sort_keys, specialise, tidy, uniform_mask, views,
     widen_dots,
 };
@@ -20,8 +20,7 @@ use crate::schedule::assign::{assign, warps_of};
 use crate::schedule::homes::homes;
 use crate::schedule::pipeline::{MAX_STAGES, deepest, pipeline};
 use crate::schedule::place::place;
-use crate::schedule::rotate::rotate;
-use crate::schedule::{small_views, waits::wait_late};
+use crate::schedule::{rotate::rotate, small_views, waits::wait_late};
 use crate::target::{Approximations, Bounds, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
@@ -138,7 +137,7 @@ const LOWER: &str = "lower";
 /// From what the lowering made to the last clean-up.
 const LANE: &[Stage] = &[
     distributed!("narrow_comparisons", narrow::narrow_comparisons),
-    distributed!("decide_elements", decided::decide_elements),
+    distributed!("decide_elements", narrow::decide_elements),
     plain!("tidy_lanes", tidy),
 ];
 

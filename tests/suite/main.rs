@@ -38,6 +38,7 @@ mod ops;
 mod outputs;
 mod pairs;
 mod parts;
+mod prefixes;
 mod print;
 mod products;
 mod programs;

@@ -14,7 +14,7 @@ const MAX_FILE_LINES: usize = 500;
 const MAX_FUNCTION_LINES: usize = 60;
 
 /// Lines of the facade, files of tests apart: what a launch needs and what shows its code, and nothing that judges.
-const MAX_FACADE_LINES: usize = 7_700;
+const MAX_FACADE_LINES: usize = 8_200;
 
 /// The packages that are for users: each public item says what it is.
 const PUBLIC: &[&str] = &[

@@ -108,7 +108,13 @@ pub fn sort_steps(
         return Ok((Rc::clone(layout), plan));
     }
     let order: Vec<usize> = (0..layout.dim_bits().len()).rev().collect();
-    let plain = access_layout(layout.dim_bits(), &order, 0, layout.warp_bits(), Highest::Warps);
+    let plain = access_layout(
+        layout.dim_bits(),
+        &order,
+        0,
+        layout.warp_bits(),
+        Highest::Warps,
+    );
     let plan = SortSteps::plan(&plain, axis, kept, Halving::Divided)?;
     let plan = plan.expect("broken invariant: a plain layout mixes no bits");
     Ok((Rc::new(plain), plan))

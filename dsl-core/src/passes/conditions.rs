@@ -36,7 +36,7 @@ impl Conditions {
     pub fn facts(&self, launch: &Launch<'_>) -> Facts {
         Facts {
             arguments: Vec::new(),
-    within: Vec::new(),
+            within: Vec::new(),
             apart: self.apart.hold(launch),
             inside: self.inside.holds(launch),
             boxes: self.boxes.as_ref().is_some_and(|boxes| boxes.hold(launch)),

@@ -9,7 +9,6 @@ pub mod carried;
 pub mod conditions;
 pub mod cse;
 pub mod dce;
-pub mod decided;
 pub mod decompose;
 pub mod duplicate;
 pub mod expand_accumulators;

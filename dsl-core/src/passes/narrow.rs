@@ -2,6 +2,10 @@
 //!
 //! Indices are 64-bit integers, and a GPU takes two instructions for most of what it does with one.
 
+mod decided;
+
+pub use decided::decide_elements;
+
 use super::indices::Indices;
 use super::ranges::Range;
 use super::rewrite::{Rewriter, rewrite};

@@ -67,7 +67,6 @@ impl Prefixes {
 
     /// What code for this launch may know: of bounds that leave out a part of their tile at least the part that they lie
     /// in, or the bound itself where it ends one.
-    #[must_use]
     pub fn known<'a>(&'a self, launch: &'a Launch<'_>) -> impl Iterator<Item = Within> + 'a {
         self.0.iter().filter_map(|prefix| {
             let bound = launch.integer(prefix.parameter)?;
@@ -85,7 +84,7 @@ impl Prefixes {
 }
 
 /// How many numbers from 0 on a tile has along the one axis that they differ along.
-fn counted(indices: &Indices, tile: Value) -> Option<i64> {
+pub(crate) fn counted(indices: &Indices, tile: Value) -> Option<i64> {
     let span = indices.fact(tile).span()?;
     let from_zero = indices.origin(tile)?.constant()? == 0 && span.low == 0;
     let elements = span.high.checked_add(1)?;
@@ -99,14 +98,10 @@ fn parameter(
     mut value: Value,
 ) -> Option<usize> {
     while let Some(inst) = definitions[value] {
-        value = match *func.op(inst) {
-            Op::Splat(op::Splat { x }) | Op::Cast(op::Cast { x }) | Op::View(op::View { x, .. })
-                if is_integer(func, x) =>
-            {
-                x
-            }
-            _ => return None,
-        };
+        let op = func.op(inst);
+        let copies = matches!(op, Op::Splat(_) | Op::Cast(_) | Op::View(_));
+        let mut operands = op.operands().into_iter();
+        value = operands.next().filter(|&x| copies && is_integer(func, x))?;
     }
     func.parameter_index(value)
 }

@@ -1,6 +1,6 @@
 //! What integers can be: a range for each value.
 
-use crate::ir::{BinaryOp, Class, CompareOp, DType, Func, Op, Value, op};
+use crate::ir::{BinaryOp, Class, CompareOp, DType, Func, Op, Parameter, Value, op};
 
 /// The integers `low..=high`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +27,14 @@ impl Range {
             Class::Signed => Some(Self::new(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
             Class::Float => None,
         }
+    }
+
+    /// What a parameter can be whose type holds these integers: what is written at it, and `all` that arguments are in.
+    pub(super) fn told(self, parameter: &Parameter, all: Option<Self>) -> Self {
+        let within = parameter.within;
+        let within = within.map(|[least, most]| Self::new(least.into(), most.into()));
+        let known = all.into_iter().chain(within);
+        known.fold(self, |range, known| range.overlap(known).unwrap_or(range))
     }
 
     /// Whether all its integers are in `other`.
@@ -58,7 +66,7 @@ impl Range {
     }
 
     /// Whether a comparison holds for all pairs, if it does for all or none.
-    pub(super) fn compare(self, op: CompareOp, other: Self) -> Option<bool> {
+    pub(in crate::passes) fn compare(self, op: CompareOp, other: Self) -> Option<bool> {
         let (below, above) = (self.high < other.low, self.low > other.high);
         let equal = self.exact().is_some_and(|it| other.exact() == Some(it));
         let apart = below || above;

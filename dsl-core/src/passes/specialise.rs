@@ -100,6 +100,9 @@ mod tests {
         specialise(&mut func, &facts);
         assert_eq!(func.parameters[2].within, Some([-3, 4]));
         let text = verify::block(func).expect("verifies").to_string();
-        assert!(text.contains("value=i64(7)") && text.contains("least=-3 most=4"), "{text}");
+        assert!(
+            text.contains("value=i64(7)") && text.contains("least=-3 most=4"),
+            "{text}"
+        );
     }
 }

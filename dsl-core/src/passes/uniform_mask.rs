@@ -143,7 +143,10 @@ fn never_holds(known: &Known, op: CompareOp, values: [Value; 2], sides: &[Side; 
         (false, _) => (CompareOp::Le, &sides[1], values[0]),
     };
     let greatest = i128::from(lesser.high);
-    let range = known.indices.range(greater).filter(|_| lesser.base.is_zero());
+    let range = known
+        .indices
+        .range(greater)
+        .filter(|_| lesser.base.is_zero());
     range.is_some_and(|range| Range::new(greatest, greatest).compare(op, range) == Some(false))
 }
 

@@ -35,7 +35,13 @@ pub(super) struct Form {
 /// A layout for a tile that nothing constrains.
 pub(super) fn plain(dim_bits: &[u32], warp_bits: u32) -> Place {
     let order: Vec<usize> = (0..dim_bits.len()).rev().collect();
-    Rc::new(access_layout(dim_bits, &order, 0, warp_bits, Highest::Warps))
+    Rc::new(access_layout(
+        dim_bits,
+        &order,
+        0,
+        warp_bits,
+        Highest::Warps,
+    ))
 }
 
 /// The layout of scalars: every lane has the one element.

@@ -259,14 +259,22 @@ pub fn compile_for(
 ) -> Result<LaneFunc, String> {
     let observe = &mut pipeline::unobserved;
     let prepare = |facts: &Facts| {
-        pipeline::prepare(func.clone(), target, options, facts, &mut pipeline::unobserved)
-            .map_err(|error| error.to_string())
+        pipeline::prepare(
+            func.clone(),
+            target,
+            options,
+            facts,
+            &mut pipeline::unobserved,
+        )
+        .map_err(|error| error.to_string())
     };
     let passed: Vec<Passed> = arguments.iter().map(Argument::passed).collect();
     let launch = Launch::new(grid, &passed);
     let facts = &Facts {
         within: match facts.within.is_empty() {
-            true => Prefixes::of(&*prepare(facts)?, target).known(&launch).collect(),
+            true => Prefixes::of(&*prepare(facts)?, target)
+                .known(&launch)
+                .collect(),
             false => facts.within.clone(),
         },
         ..facts.clone()

@@ -16,6 +16,7 @@ use crate::ir::{CompareOp, DType, Inst, Literal, Op, Shape, Trait, Type, Value, 
 use crate::layout::{LinearLayout, ThreadMap};
 use crate::passes::indices::Span;
 use crate::passes::long_sums::LONGEST_CHAIN;
+use crate::passes::prefixes::counted;
 use crate::target::{Bounds, LANE_BITS, WARP_LANES};
 
 /// Scalar steps below this cannot make offsets wrap.
@@ -63,7 +64,7 @@ impl Lowering<'_> {
             if !self.is_ready(tile.offsets) || mask.is_some_and(|mask| !self.is_ready(mask)) {
                 break;
             }
-            let Some(inside) = self.inside(tile.base, tile.offsets)? else {
+            let Some(inside) = self.inside(&tile)? else {
                 break;
             };
             checked.insert(inst);
@@ -156,12 +157,18 @@ impl Lowering<'_> {
         true
     }
 
-    /// Whether scalars show a whole tile to be in bounds; `None` where the offsets are not linear.
-    fn inside(&mut self, base: Value, offsets: Value) -> Result<Option<Value>> {
-        let base = self.scalar(base);
+    /// Whether scalars show a whole tile, or its elements below a bound, to be in bounds; `None` where the offsets are not
+    /// linear.
+    fn inside(&mut self, tile: &MemoryAccess) -> Result<Option<Value>> {
+        let (base, offsets) = (self.scalar(tile.base), tile.offsets);
         let Some(reach) = self.reach(offsets) else {
             return Ok(None);
         };
+        if let Some(bound) = tile.mask.and_then(|mask| self.bound(mask))
+            && let Some(inside) = self.inside_below(base, offsets, &reach, bound)?
+        {
+            return Ok(Some(inside));
+        }
         let Some(count) = reach.count() else {
             return Ok(None);
         };
@@ -195,6 +202,63 @@ impl Lowering<'_> {
         }
         let last = self.builder.value(within(last));
         Ok(Some(self.builder.and(inside, last)))
+    }
+
+    /// The scalar that the elements of a tile with one axis count up to, where a mask says that.
+    fn bound(&self, mask: Value) -> Option<Value> {
+        let op = |value: Value| Some(self.block.op(self.definitions[value]?));
+        let Some(&Op::Compare(op::Compare {
+            op: CompareOp::Lt,
+            lhs,
+            rhs,
+        })) = op(mask)
+        else {
+            return None;
+        };
+        let elements = counted(&self.indices, lhs)?;
+        let shape = self.block.ty(lhs).shape;
+        let Some(&Op::Splat(op::Splat { x })) = op(rhs) else {
+            return None;
+        };
+        let is_index = self.block.ty(x) == Type::INDEX && self.is_bound(x);
+        (shape.extents() == [elements as u32] && is_index).then_some(x)
+    }
+
+    /// Whether scalars show the elements of a tile with one axis that are below a bound to be in bounds: the first of
+    /// them is, and the last; one element is taken where there is none.
+    fn inside_below(
+        &mut self,
+        base: Value,
+        offsets: Value,
+        reach: &Span,
+        bound: Value,
+    ) -> Result<Option<Value>> {
+        let last = i64::from(self.block.ty(offsets).shape.extents()[0]) - 1;
+        let steps = reach
+            .high
+            .checked_div(last)
+            .filter(|_| reach.scalars.is_empty());
+        let Some(step) = steps.filter(|_| reach.low == 0) else {
+            return Ok(None);
+        };
+        let origin = [self.builder.index(0)];
+        let first = self.element_at(offsets, &origin, &mut Known::new())?;
+        let bound = self.scalar(bound);
+        let [one, none, last, step] = [1, 0, last, step].map(|it| self.builder.index(it));
+        let index = self.builder.sub(bound, one);
+        let index = self.builder.minimum(index, last);
+        let index = self.builder.maximum(index, none);
+        let distance = self.builder.mul(index, step);
+        let last = self.builder.add(first, distance);
+        let count = 1;
+        let [first, last] = [first, last].map(|offset| {
+            self.builder.value(Op::InBounds(op::InBounds {
+                base,
+                offset,
+                count,
+            }))
+        });
+        Ok(Some(self.builder.and(first, last)))
     }
 
     /// What the offsets reach, if it takes few steps along scalars.

@@ -65,14 +65,9 @@ impl Analysis for Numbers<'_> {
 
     fn argument(&self, position: usize, value: Value) -> Fact {
         let mut fact = self.unknown(value);
-        let known = fact.range.zip(self.arguments);
-        fact.range = known.and_then(|(a, b)| a.overlap(b)).or(fact.range);
         let parameter = &self.func.parameters[position];
+        fact.range = fact.range.map(|it| it.told(parameter, self.arguments));
         fact.divisor = parameter.divisor.trailing_zeros();
-        if let Some([least, most]) = parameter.within {
-            let within = Range::new(least.into(), most.into());
-            fact.range = fact.range.and_then(|range| range.overlap(within));
-        }
         fact
     }
 

@@ -103,7 +103,11 @@ fn launches_differ_in_all_that_they_can() {
     for program in &programs {
         known.extend(&program.facts.arguments);
         for it in &program.facts.within {
-            *(if it.least == it.most { &mut numbers } else { &mut ranges }) += 1;
+            *(if it.least == it.most {
+                &mut numbers
+            } else {
+                &mut ranges
+            }) += 1;
         }
         let parameters = program.func.parameters.iter();
         strided += parameters

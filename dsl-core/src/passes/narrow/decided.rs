@@ -1,10 +1,10 @@
 //! Decides elements of masks by what arguments are known to lie in: a lane has a constant for each of its registers, so
 //! that parts of a tile that hold no element of a row, or nothing else, are known before the code is made.
 
-use super::indices::Indices;
-use super::ranges::Range;
-use super::rewrite::{Rewriter, rewrite};
-use crate::ir::{Func, Op, Type, Value, op};
+use crate::ir::{DType, Func, Op, Type, Value, op};
+use crate::passes::indices::Indices;
+use crate::passes::ranges::Range;
+use crate::passes::rewrite::{Rewriter, rewrite};
 
 /// The most elements of a comparison that are left apart: each is an instruction.
 const MOST_LEFT: usize = 32;
@@ -38,15 +38,14 @@ pub fn decide_elements(func: &mut Func) {
             None => {
                 let builder = &mut rewriter.builder;
                 let index = at as i64;
-                let [lhs, rhs] = [lhs, rhs].map(|vector| {
-                    builder.value(Op::Extract(op::Extract { vector, index }))
-                });
+                let [lhs, rhs] = [lhs, rhs]
+                    .map(|vector| builder.value(Op::Extract(op::Extract { vector, index })));
                 builder.compare(op, lhs, rhs)
             }
         };
         let elements: Vec<Value> = decided.into_iter().enumerate().map(element).collect();
         let vector = Op::Vector(op::Vector { elements });
-        let ty = Type::vector(crate::ir::DType::Bool, count);
+        let ty = Type::vector(DType::Bool, count);
         Some(vec![rewriter.builder.declared(vector, ty)])
     });
 }
