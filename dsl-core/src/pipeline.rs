@@ -318,7 +318,7 @@ pub fn expand(
     observe(SCHEDULE[1], &placed);
     let stated = options.schedule.stages.map(i64::from);
     let may_end = |op: &Op| options.bounds == Bounds::Checked && op.is_checked();
-    let rotated = rotate(&placed, stated, options.bounds)?;
+    let rotated = rotate(&placed, options)?;
     // Shared memory may be too small for what runs ahead; only a depth that is stated stays.
     let most = stated.map_or_else(|| deepest(&placed), |_| MAX_STAGES);
     let least = if stated.is_some() { most } else { 1 };

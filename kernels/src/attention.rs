@@ -184,5 +184,10 @@ pub fn space() -> Vec<Setting> {
         (128, 128, 8, 3),
         (64, 64, 4, 2),
     ];
-    tiles.map(setting).to_vec()
+    let in_order = [(128, 128, 8, 2), (64, 64, 4, 2)].map(setting);
+    let in_order = in_order.map(|setting| Setting {
+        schedule: setting.schedule.overlap(1),
+        ..setting
+    });
+    [&tiles.map(setting)[..], &in_order].concat()
 }

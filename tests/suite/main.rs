@@ -36,6 +36,7 @@ mod nesting;
 mod npy;
 mod ops;
 mod outputs;
+mod overlap;
 mod pairs;
 mod parts;
 mod prefixes;

@@ -17,20 +17,20 @@ use crate::diagnostic::Diagnostics;
 use crate::ir::{BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, Shape, Type, Value, op};
 use crate::passes::dce::dce;
 use crate::passes::duplicate::duplicate;
-use crate::target::Bounds;
+use crate::target::{Bounds, Options};
 
-/// Rotates each loop whose loads run ahead, `stated` iterations or as many as it says, and in which groups of warps
-/// compute a product of what follows from another. `None` where there is no such loop.
+/// Rotates each loop whose loads run ahead, and in which groups of warps compute a product of what follows from another.
+/// `None` where there is no such loop, or iterations are to be one after the other.
 ///
 /// # Errors
 /// None that the function did not have before.
-pub fn rotate(
-    func: &PlacedFunc,
-    stated: Option<i64>,
-    bounds: Bounds,
-) -> Result<Option<PlacedFunc>, Diagnostics> {
+pub fn rotate(func: &PlacedFunc, options: &Options) -> Result<Option<PlacedFunc>, Diagnostics> {
+    if options.schedule.overlap == Some(1) {
+        return Ok(None);
+    }
+    let stated = options.schedule.stages.map(i64::from);
     let loops = func.all_insts().into_iter();
-    let found = loops.filter_map(|inst| Rotation::find(func, inst, stated, bounds));
+    let found = loops.filter_map(|inst| Rotation::find(func, inst, stated, options.bounds));
     let found: Vec<Rotation> = found.collect();
     if found.is_empty() {
         return Ok(None);

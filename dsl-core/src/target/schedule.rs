@@ -129,6 +129,14 @@ schedule! {
         kept: true,
         tries: [32, 64, 128],
     }
+    /// Iterations of a loop that are under way at once where one product follows from another: with 2 the first product of
+    /// the next one begins before the second of its own, with 1 it does not; otherwise it follows from the loop.
+    Overlap overlap {
+        values: All,
+        range: |_| 1..=2,
+        kept: false,
+        tries: [1, 2],
+    }
     /// Programs that share a thread block, at most, a power of two: fewer where a thread block has no room for them, or
     /// a launch too few; otherwise they follow from the program.
     Programs programs {
