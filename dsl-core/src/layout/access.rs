@@ -268,7 +268,7 @@ pub fn dot_layout(dim_bits: &[u32], warp_bits: u32) -> LinearLayout {
 }
 
 /// Log2 of the number of warps that suits a function: about sixteen elements per lane of its largest
-/// tile, and not more than 64 where more warps can prevent it.
+/// tile, up to 64 before there are more than four warps, and not more where further warps can prevent it.
 #[must_use]
 pub fn warp_bits_for(func: &Func) -> u32 {
     let largest = func
@@ -278,7 +278,7 @@ pub fn warp_bits_for(func: &Func) -> u32 {
         .map(|value| func.ty(value).shape.elements().trailing_zeros())
         .max()
         .unwrap_or(0);
-    let wanted = largest.saturating_sub(LANE_BITS + 4).min(3);
+    let wanted = largest.saturating_sub(LANE_BITS + 4).min(2);
     let needed = largest.saturating_sub(LANE_BITS + 6).min(5);
     wanted.max(needed)
 }
