@@ -115,7 +115,8 @@ pub struct Shape {
 
 /// The attention of `q` over `k` and `v`, all `[heads, tokens, width]`, with the usual scale, the inverse root of the width.
 /// `log_sums`, `[heads, tokens]`, gets the natural logarithms of the sums of exponentials. A setting's `block` is the queries
-/// of a program, its `width` the keys that are taken at a time. Rows whose logits are all below -2^21, in base 2, are zero.
+/// of a program, its `width` the keys that are taken at a time; below 128 elements iterations do not overlap unless it says so,
+/// since the second product is too short to hide the weights. Rows whose logits are all below -2^21, in base 2, are zero.
 ///
 /// # Errors
 /// What a launch refuses.
@@ -155,7 +156,10 @@ pub fn launch(
         n,
         ..attention::Config::new(width, causal, whole)
     }
-    .scheduled(setting.schedule);
+    .scheduled(Schedule {
+        overlap: setting.schedule.overlap.or((width < 128).then_some(1)),
+        ..setting.schedule
+    });
     let scale = std::f64::consts::LOG2_E / (width as f64).sqrt();
     let grid = (tokens.div_ceil(m), heads);
     let device = out.device().clone();

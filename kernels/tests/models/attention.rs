@@ -2,7 +2,7 @@
 
 use exactile::{Buffer, Device, bf16};
 use exactile_kernels::Setting;
-use exactile_kernels::attention::{Shape, launch};
+use exactile_kernels::attention::{Shape, launch, space};
 
 use super::super::numbers;
 
@@ -101,5 +101,20 @@ fn bits_follow_no_tile_size_and_no_device() {
             let found = attention(&Device::lanes(), shape, &setting);
             assert!(found == golden, "lanes, {setting:?}");
         }
+    }
+}
+
+#[test]
+fn every_setting_worth_trying_has_the_bits_of_a_cpu() {
+    // More tiles of keys than slots, so that each slot is filled again.
+    let shape = Shape {
+        heads: 1,
+        tokens: 640,
+        ..SHAPE
+    };
+    let golden = attention(&Device::cpu(), shape, &Setting::default());
+    for setting in space() {
+        let found = attention(&Device::lanes(), shape, &setting);
+        assert!(found == golden, "lanes, {setting:?}");
     }
 }

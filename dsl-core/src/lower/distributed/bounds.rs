@@ -205,7 +205,7 @@ impl Lowering<'_> {
     }
 
     /// The scalar that the elements of a tile with one axis count up to, where a mask says that.
-    fn bound(&self, mask: Value) -> Option<Value> {
+    fn bound(&mut self, mask: Value) -> Option<Value> {
         let op = |value: Value| Some(self.block.op(self.definitions[value]?));
         let Some(&Op::Compare(op::Compare {
             op: CompareOp::Lt,
@@ -217,11 +217,17 @@ impl Lowering<'_> {
         };
         let elements = counted(&self.indices, lhs)?;
         let shape = self.block.ty(lhs).shape;
-        let Some(&Op::Splat(op::Splat { x })) = op(rhs) else {
+        if shape.extents() != [elements as u32] || self.block.ty(rhs).dtype() != Some(DType::I64) {
             return None;
-        };
-        let is_index = self.block.ty(x) == Type::INDEX && self.is_bound(x);
-        (shape.extents() == [elements as u32] && is_index).then_some(x)
+        }
+        let rhs = op(rhs)?;
+        if let &Op::Constant(op::Constant { value }) = rhs {
+            let bound = i64::try_from(value.integer()?).ok()?;
+            return Some(self.builder.index(bound));
+        }
+        let bound = rhs.operands().into_iter().next();
+        let bound = bound.filter(|&x| matches!(rhs, Op::Splat(_)) && self.is_bound(x))?;
+        Some(self.scalar(bound))
     }
 
     /// Whether scalars show the elements of a tile with one axis that are below a bound to be in bounds: the first of
@@ -243,7 +249,6 @@ impl Lowering<'_> {
         };
         let origin = [self.builder.index(0)];
         let first = self.element_at(offsets, &origin, &mut Known::new())?;
-        let bound = self.scalar(bound);
         let [one, none, last, step] = [1, 0, last, step].map(|it| self.builder.index(it));
         let index = self.builder.sub(bound, one);
         let index = self.builder.minimum(index, last);
