@@ -189,7 +189,8 @@ impl Job {
     }
 
     /// The times of all stages for `target`, as [`Kernel::compile_times`](crate::Kernel::compile_times) has
-    /// them, of checked code for this launch. That for a GPU is taken from `store` where it is there, and kept there.
+    /// them, of checked code for launches like this one, wherever their rows end. That for a GPU is taken from `store` where it
+    /// is there, and kept there.
     pub fn compile_times(&self, target: &Target, store: Option<&Store>) -> Result<Vec<StageTime>> {
         let key = &self.request.key;
         let facts = Facts {

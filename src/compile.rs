@@ -90,10 +90,13 @@ impl Prepared {
             Self::new(device, &self.options, facts, || Ok(traced.clone()))
         };
         let narrower = self.narrower.as_ref();
-        let prepared = narrower.and_then(|it| it.prepared(launch, make));
-        prepared
-            .unwrap_or(Ok(self))?
-            .own_code(device, bounds, launch)
+        // Code that knows more is laid out otherwise, and may not fit where that which knows less does.
+        if let Some(Ok(prepared)) = narrower.and_then(|it| it.prepared(launch, make))
+            && let Ok(code) = prepared.own_code(device, bounds, launch)
+        {
+            return Ok(code);
+        }
+        self.own_code(device, bounds, launch)
     }
     fn own_code(&self, device: &Device, bounds: Bounds, launch: &Launch<'_>) -> Result<&Code> {
         let facts = Facts {
@@ -204,7 +207,7 @@ impl Compilation {
         let boxed = self.boxed(&traced, &target, options, facts)?;
         let conditions = Conditions::of(&traced, &block, boxed.as_deref(), &target);
         let prints = Arc::new(Prints::of(&traced));
-        let narrower = Narrower::of(traced, &block, &target, facts);
+        let narrower = Narrower::of(traced, &block, &target, options, facts);
         Ok(Prepared {
             block,
             boxed,

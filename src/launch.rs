@@ -172,7 +172,8 @@ impl<P> Kernel<P> {
         .map(drop)
     }
 
-    /// The code that [`Kernel::launch`] with these arguments would run now, with all that is known of them. Nothing
+    /// The code that [`Kernel::launch`] with these arguments would run now, with all that is known of them; after launches whose
+    /// rows end in four other parts of their tile, what it would run in a process of its own. Nothing
     /// runs; on a GPU the code is compiled and loaded, if it is not there yet.
     ///
     /// # Errors

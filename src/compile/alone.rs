@@ -87,7 +87,7 @@ pub(crate) fn lowered_for(
 ) -> Result<Lowered> {
     let mut compilation = Compilation::of(&traced);
     let block = compilation.prepare(traced.clone(), target, options, facts)?;
-    let narrower = Narrower::of(traced.clone(), &block, target, facts);
+    let narrower = Narrower::of(traced.clone(), &block, target, options, facts);
     let within = narrower.map_or(Vec::new(), |it| it.known(launch).to_vec());
     let facts = &Facts {
         within,

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use exactile_core::facts::{Facts, Within};
 use exactile_core::launch::Launch;
 use exactile_core::passes::prefixes::Prefixes;
-use exactile_core::target::Target;
+use exactile_core::target::{Options, Target};
 use exactile_core::verify::BlockFunc;
 use smallvec::SmallVec;
 
@@ -30,9 +30,11 @@ impl Narrower {
         traced: BlockFunc,
         block: &BlockFunc,
         target: &Target,
+        options: &Options,
         facts: &Facts,
     ) -> Option<Self> {
-        let prefixes = (facts.within.is_empty()).then(|| Prefixes::of(block, target))?;
+        let prefixes =
+            (facts.within.is_empty()).then(|| Prefixes::of(block, target, options.determinism))?;
         (!prefixes.is_empty()).then(|| Self {
             prefixes,
             traced,

@@ -2,7 +2,8 @@
 
 use exactile::internals::costs;
 use exactile::prelude::*;
-use exactile::{Result, Schedule, assert_bits_equal};
+use exactile::{Determinism, Result, Schedule, assert_bits_equal};
+use exactile_core::target::Target;
 
 const TILE: usize = 512;
 
@@ -53,4 +54,27 @@ fn few_ranges_have_code_of_their_own() {
     // After four ranges the others share code, and so do rows of whole tiles.
     assert_eq!(codes, [1, 1, 1, 2, 3, 4, 5, 5, 5]);
     assert_eq!(costs(&cpu).codes, 1);
+}
+
+/// Sums of rows, in the order of the layout.
+const SUMS: &str = "func @sums block (%x: ptr<f32>, %y: ptr<f32> write, %n: i64) {
+  %i = arange start=0, end=512 : tile<512xi64>
+  %b = splat %n : tile<512xi64>
+  %m = lt %i, %b : tile<512xbool>
+  %v = load %x, %i, mask=%m : tile<512xf32>
+  %s = reduce [%v], axis=0, order=any (%c: f32, %d: f32) {
+    %e = add %c, %d : f32
+    yield [%e]
+  } : f32
+  %zero = constant value=i64(0) : i64
+  store %y, %zero, %s
+}";
+
+#[test]
+fn no_bits_follow_what_ran_before_where_a_level_promises_them() {
+    let func = exactile_core::text::parse(SUMS, "sums.bir").expect("parses");
+    let prefixes =
+        |level| exactile_core::passes::prefixes::Prefixes::of(&func, &Target::SM_90A, level);
+    assert!(prefixes(Determinism::BatchInvariant).is_empty());
+    assert!(!prefixes(Determinism::NotGuaranteed).is_empty());
 }

@@ -4,9 +4,9 @@
 use super::indices::Indices;
 use crate::entity::EntityMap;
 use crate::facts::Within;
-use crate::ir::{CompareOp, Func, Inst, Op, Value, op};
+use crate::ir::{CompareOp, Func, Inst, Op, Order, Value, op};
 use crate::launch::Launch;
-use crate::target::{Distribution, Target};
+use crate::target::{Determinism, Distribution, Target};
 
 /// The parts of a tile that code is made for.
 const PARTS: i64 = 16;
@@ -26,10 +26,24 @@ struct Prefix {
 }
 
 impl Prefixes {
-    /// Those of a function that is ready to be lowered for `target`. A worker of a CPU has whole tiles, and none.
+    /// Those of a function that is ready to be lowered for `target`. A worker of a CPU has whole tiles, and none; nor has a
+    /// function whose order of additions follows the layout, and with it the bound, where the level promises more.
     #[must_use]
-    pub fn of(func: &Func, target: &Target) -> Self {
-        if target.distribution == Distribution::Sequential {
+    pub fn of(func: &Func, target: &Target, level: Determinism) -> Self {
+        let promises = level != Determinism::NotGuaranteed
+            && func.all_insts().iter().any(|&inst| {
+                matches!(
+                    func.op(inst),
+                    Op::Reduce(op::Reduce {
+                        order: Order::Any,
+                        ..
+                    }) | Op::Scan(op::Scan {
+                        order: Order::Any,
+                        ..
+                    })
+                )
+            });
+        if promises || target.distribution == Distribution::Sequential {
             return Self::default();
         }
         let mut found: Vec<Prefix> = Vec::new();

@@ -272,7 +272,7 @@ pub fn compile_for(
     let launch = Launch::new(grid, &passed);
     let facts = &Facts {
         within: match facts.within.is_empty() {
-            true => Prefixes::of(&*prepare(facts)?, target)
+            true => Prefixes::of(&*prepare(facts)?, target, options.determinism)
                 .known(&launch)
                 .collect(),
             false => facts.within.clone(),
