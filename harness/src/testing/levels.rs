@@ -339,7 +339,7 @@ in more places than the page shows.
 | `exact` | | everything: run, batch, tile, warps, stages, device |
 | `schedule_invariant` | approximate instructions that are asked for by name, in the text form of kernels, which differ between devices | all but the device |
 | `batch_invariant` | reductions and scans that leave their order to the schedule (`order=any` of the text form), and sums of loops that follow the tile size without saying so | run and batch |
-| `not_guaranteed` | every reduction and scan in any order, a GPU's own functions, sums of floats by atomics, atomics that give the old number | nothing |
+| `not_guaranteed` | every reduction and scan in any order, a GPU's own functions, sums of floats by atomics, which on a GPU take subnormal `f32` numbers for zero, atomics that give the old number | nothing |
 
 A column says what was changed between two runs: *run* nothing; *batch* the rows beside those compared; *tile* the extents of
 tiles; *warps* and *stages* those of a schedule, which a CPU takes no notice of; *device* that it is the CPU; *as `exact`* the level. \

@@ -19,7 +19,14 @@ pub enum Fill {
     Ties,
     /// Integers in `0..n`.
     Below(u64),
+    /// Edge cases of `f32` but for numbers near to zero.
+    Addends,
 }
+
+/// Below this magnitude an addend of an atomic sum of `f32` is left out. Others are multiples of 2^-123, and so are their
+/// sums, of which none but zero is subnormal: a GPU takes subnormal numbers in memory for zero when it adds to them.
+/// Source: PTX ISA, `red`, `.add.f32`.
+pub const LEAST_ADDEND: f64 = 1.0 / (1u128 << 100) as f64;
 
 impl Fill {
     /// One of the general kinds.
@@ -38,6 +45,15 @@ pub fn literal(random: &mut Random, dtype: DType, fill: Fill) -> Literal {
     let bits = match fill {
         Fill::Bits => random.bits(),
         Fill::Below(bound) => random.below(usize::try_from(bound).unwrap_or(usize::MAX)) as u64,
+        Fill::Addends => {
+            let edge = literal(random, dtype, Fill::Edges);
+            let is_small = f64::from(f32::from_bits(edge.bits as u32)).abs() < LEAST_ADDEND;
+            return if is_small {
+                Literal::from_bits(dtype, 0)
+            } else {
+                edge
+            };
+        }
         Fill::Zeros => match dtype.class() {
             Class::Float => (random.bits() & 1) << (dtype.bits() - 1),
             Class::Bool | Class::Signed | Class::Unsigned => 0,

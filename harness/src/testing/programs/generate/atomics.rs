@@ -1,7 +1,8 @@
 //! Atomics of memory that programs share, or that one has alone.
 
-use exactile_core::ir::{AtomicOp, DType, MemoryOrder, Op, Scope, Shape, Value, op};
+use exactile_core::ir::{AtomicOp, DType, MemoryOrder, Op, Scope, Shape, UnaryOp, Value, op};
 
+use super::super::values::{Fill, LEAST_ADDEND};
 use super::Generator;
 
 impl Generator {
@@ -14,6 +15,7 @@ impl Generator {
         };
         if dtype.is_float() {
             let segment = self.segment(dtype, Self::width(ty.shape));
+            let value = self.addend(op, segment.base, value);
             let offsets = self.distinct_places(ty.shape, segment.start);
             return self.combine(op, segment.base, offsets, value, Scope::ALL);
         }
@@ -32,6 +34,24 @@ impl Generator {
             _ => &[Scope::System],
         };
         self.combine(op, output.value, offsets, value, scopes);
+    }
+
+    /// `value` without what a GPU takes for zero when it adds to memory, of which the same goes.
+    fn addend(&mut self, op: AtomicOp, base: Value, value: Value) -> Value {
+        if op != AtomicOp::Add || self.builder.ty(value).dtype() != Some(DType::F32) {
+            return value;
+        }
+        for output in self
+            .outputs
+            .iter_mut()
+            .filter(|output| output.value == base)
+        {
+            output.fill = Fill::Addends;
+        }
+        let size = self.builder.unary(UnaryOp::Abs, value);
+        let [least, zero] = [LEAST_ADDEND, 0.0].map(|it| self.builder.constant_like(value, it));
+        let is_small = self.builder.lt(size, least);
+        self.builder.select(is_small, zero, value)
     }
 
     pub(super) fn combine(
@@ -76,6 +96,7 @@ impl Generator {
     pub(super) fn fetch(&mut self, op: AtomicOp, dtype: DType, shape: Shape, depth: u32) -> Value {
         let value = self.make(dtype, shape, depth);
         let segment = self.segment(dtype, Self::width(shape));
+        let value = self.addend(op, segment.base, value);
         let offsets = self.distinct_places(shape, segment.start);
         let compares = op == AtomicOp::Exchange && !dtype.is_float() && self.random.one_in(2);
         let expected = compares.then(|| match self.random.one_in(2) {

@@ -24,6 +24,8 @@ pub(super) struct Output {
     argument: usize,
     pub(super) dtype: DType,
     pub(super) length: usize,
+    /// Its contents before the launch.
+    pub(super) fill: Fill,
 }
 
 /// A range of memory that belongs to one program.
@@ -293,6 +295,7 @@ impl Generator {
             argument: self.arguments.len(),
             dtype,
             length: 0,
+            fill: Fill::Edges,
         });
         self.arguments
             .push(Contents::Scalar(Literal::from_bits(dtype, 0)));
@@ -313,7 +316,7 @@ impl Generator {
         for output in self.outputs.clone() {
             let (dtype, length) = (output.dtype, output.length);
             let random = &mut self.random;
-            let contents = Contents::random(random, dtype, Access::ReadWrite, length, Fill::Edges);
+            let contents = Contents::random(random, dtype, Access::ReadWrite, length, output.fill);
             self.arguments[output.argument] = contents;
         }
     }

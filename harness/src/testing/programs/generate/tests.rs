@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 
 use exactile_core::facts::Known;
-use exactile_core::ir::{Cache, MemoryOrder, Op, Precision, Scope, Shape, Stage, op};
+use exactile_core::ir::{
+    AtomicOp, Cache, DType, MemoryOrder, Op, Precision, Scope, Shape, Stage, op,
+};
+use exactile_core::launch::Argument;
 use exactile_core::target::ScheduleField;
 
 use super::{Limits, Program, generate};
 use crate::ops::rows;
+use crate::testing::programs::values::LEAST_ADDEND;
 
 #[test]
 fn a_program_depends_on_its_seed_and_index_alone() {
@@ -134,4 +138,49 @@ fn launches_differ_in_all_that_they_can() {
         .iter()
         .filter(|it| it.grid.iter().product::<u32>() > 16);
     assert_eq!(wide.count(), 10);
+}
+
+#[test]
+fn sums_in_memory_are_of_no_small_numbers() {
+    let mut sums = 0;
+    for index in 0..960 {
+        let mut program = generate(7, index, Limits::default());
+        let definitions = program.func.definitions();
+        for inst in program.func.all_insts() {
+            let (Op::AtomicReduce(op::AtomicReduce {
+                op: AtomicOp::Add,
+                base,
+                value,
+                ..
+            })
+            | Op::AtomicFetch(op::AtomicFetch {
+                op: AtomicOp::Add,
+                base,
+                value,
+                ..
+            })) = *program.func.op(inst)
+            else {
+                continue;
+            };
+            if program.func.ty(value).dtype() != Some(DType::F32) {
+                continue;
+            }
+            sums += 1;
+            let chosen = definitions[value].map(|inst| program.func.op(inst));
+            assert!(matches!(chosen, Some(Op::Select(_))), "program {index}");
+            let parameter = program.func.parameter_index(base).expect("is memory");
+            let Argument::ReadWrite(bytes) = program.arguments[parameter].argument() else {
+                panic!("program {index}: nothing to write");
+            };
+            for element in bytes.chunks_exact(4) {
+                let bits = u32::from_le_bytes(element.try_into().expect("four bytes"));
+                let size = f64::from(f32::from_bits(bits).abs());
+                assert!(
+                    !(size > 0.0 && size < LEAST_ADDEND),
+                    "program {index}: {size:e}"
+                );
+            }
+        }
+    }
+    assert!(sums > 10, "{sums}");
 }
