@@ -289,9 +289,10 @@ pub(crate) fn compiler() -> Option<String> {
     let assembler = assembler().ok()?;
     let assembler = assembler.unwrap_or_else(|| format!("driver {:?}", driver()));
     Some(format!(
-        "{}, {}, {}, assembler {assembler}",
+        "{}, {}, {}, {}, assembler {assembler}",
         env!("EXACTILE_SOURCES"),
         exactile_core::SOURCES,
+        exactile_nvptx::SOURCES,
         generator()
     ))
 }

@@ -1,4 +1,5 @@
-//! Links the static LLVM 22 libraries that the NVPTX target needs, and says what sources the backend is made of.
+//! Says what sources the backend is made of and, with the feature `llvm`, links the static LLVM 22 libraries that the
+//! NVPTX target needs.
 //!
 //! `EXACTILE_LLVM_DYNAMIC=1` links the shared library instead: quick edit loops, not for bundles.
 use std::path::Path;
@@ -32,6 +33,12 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=EXACTILE_LLVM_DYNAMIC");
     exactile_fingerprint::export().expect("the sources are read");
+    if std::env::var_os("CARGO_FEATURE_LLVM").is_some() {
+        link_llvm();
+    }
+}
+
+fn link_llvm() {
     println!(
         "cargo:rustc-link-search=native={}",
         llvm_config(&["--libdir"]).trim()

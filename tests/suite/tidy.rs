@@ -421,7 +421,7 @@ fn the_bindings_of_cuda_are_of_the_least_driver() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("is there");
     let line = manifest.lines().find(|line| line.starts_with("cudarc ="));
     let version = line.and_then(|line| line.split("\"cuda-").nth(1)?.split('"').next());
-    let source = fs::read_to_string(root().join("backends/nvptx/src/target.rs")).expect("is there");
+    let source = fs::read_to_string(root().join("backends/nvptx/src/driver.rs")).expect("is there");
     let least = source.split("LEAST_DRIVER: i32 = ").nth(1);
     let least = least.and_then(|rest| rest.split(';').next());
     assert!(version.is_some(), "`cudarc` states no version of CUDA");

@@ -9,6 +9,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
+use crate::generator;
+use crate::ptx::Ptx;
 
 /// Names a `ptxas`, which then assembles all kernels.
 const PTXAS: &str = "EXACTILE_PTXAS";
@@ -59,8 +61,7 @@ impl Assembler {
         let (text, _) = run(&self.ptxas, &[OsStr::new("--version")])?;
         let release = text.split(" V").nth(1).unwrap_or_default();
         let release = release.split_whitespace().next().unwrap_or_default();
-        let (major, minor, patch) = inkwell::support::get_llvm_version();
-        Ok(format!("LLVM {major}.{minor}.{patch}, ptxas {release}"))
+        Ok(format!("{}, ptxas {release}", generator()))
     }
 
     /// Assembles PTX and disassembles the result, with temporary files in `folder`.
@@ -83,6 +84,18 @@ impl Assembler {
         let (_, report) = run(&self.ptxas, &arguments)?;
         let (sass, _) = run(&self.nvdisasm, &[OsStr::new("-c"), cubin.as_os_str()])?;
         Ok(Assembled { sass, report })
+    }
+}
+
+impl Ptx {
+    /// Has the `ptxas` that `EXACTILE_PTXAS` names make machine code; whether it names one. Without one, the driver
+    /// assembles.
+    ///
+    /// # Errors
+    /// When the assembler does not run or refuses the text.
+    pub fn assemble(&mut self) -> Result<bool> {
+        self.machine_code = machine_code(&self.text)?;
+        Ok(self.machine_code.is_some())
     }
 }
 

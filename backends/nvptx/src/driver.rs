@@ -20,7 +20,9 @@ use crate::kernel::Kernel;
 use crate::launch::{FEW, marshal};
 use crate::ptx::Ptx;
 use crate::stream::{Module, Stream};
-use crate::target::LEAST_DRIVER;
+
+/// The oldest driver interface that takes the PTX of this crate, as `cuDriverGetVersion` counts.
+pub const LEAST_DRIVER: i32 = 12080;
 
 /// The driver, by the name that every version of it has.
 const DRIVER_LIBRARY: &str = if cfg!(windows) {

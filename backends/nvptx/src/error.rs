@@ -1,9 +1,5 @@
 //! What can go wrong between a lane function and a finished launch.
 
-use inkwell::builder::BuilderError;
-use inkwell::support::LLVMString;
-use inkwell::values::InstructionValueError;
-
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -40,21 +36,3 @@ pub enum Error {
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
-
-impl From<BuilderError> for Error {
-    fn from(error: BuilderError) -> Self {
-        Self::Llvm(error.to_string())
-    }
-}
-
-impl From<InstructionValueError> for Error {
-    fn from(error: InstructionValueError) -> Self {
-        Self::Llvm(error.to_string())
-    }
-}
-
-impl From<LLVMString> for Error {
-    fn from(error: LLVMString) -> Self {
-        Self::Llvm(error.to_string().trim_end().to_string())
-    }
-}

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use exactile_core::target::Target;
-use exactile_core::verify::LaneFunc;
 
-use crate::codegen::{EmitOptions, GridMapping, emit_with};
 use crate::driver::{Context, Entry};
 use crate::error::{Error, Result};
 use crate::ptx::Ptx;
@@ -57,17 +55,6 @@ impl Kernel {
 }
 
 impl Context {
-    /// Compiles a kernel for this device, for grids with this mapping.
-    pub fn compile(&self, func: &LaneFunc, name: &str, grid: GridMapping) -> Result<Kernel> {
-        let options = EmitOptions {
-            grid,
-            ..EmitOptions::new(self.target()?)
-        };
-        let mut ptx = emit_with(func, name, options)?;
-        ptx.assemble()?;
-        self.load(Arc::new(ptx))
-    }
-
     /// The machine that code for this device is made for.
     pub fn target(&self) -> Result<Target> {
         let (major, minor) = self.compute_capability()?;

@@ -6,15 +6,12 @@ use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::{ArrayMap, ArrayNumbers, Input, Launch, Passed, check_arguments};
 use smallvec::SmallVec;
 
-use crate::codegen::GridMapping;
 use crate::error::{Error, Result};
+use crate::grid::{GridMapping, MAX_GRID};
 use crate::ptx::Ptx;
 
 /// So many parameters are laid out without an allocation.
 pub(crate) const FEW: usize = 32;
-
-/// The greatest extents of a launch grid.
-const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 
 /// So many thread blocks a multiprocessor has at least where programs share them: else they are spread.
 const BLOCKS: u64 = 4;
@@ -27,25 +24,6 @@ pub(crate) struct Marshalled {
     pub(crate) words: SmallVec<[u64; FEW]>,
     /// The arrays whose boxes are copied.
     pub(crate) arrays: Vec<ArrayNumbers>,
-}
-
-impl GridMapping {
-    /// What code for this grid needs: `Direct` where the device takes the extents axis by axis.
-    pub fn of(grid: Grid) -> Self {
-        let mut extents = grid.iter().zip(MAX_GRID);
-        match extents.all(|(&extent, most)| extent <= most) {
-            true => Self::Direct,
-            false => Self::Linear,
-        }
-    }
-
-    /// One word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Linear => "linear",
-        }
-    }
 }
 
 /// Checks the arguments against the kernel's parameters and lays them out for a device with so many

@@ -1,36 +1,51 @@
 //! Lane IR to PTX through LLVM, and the CUDA driver.
 //!
-//! [`emit`] turns a verified lane function into PTX text; it needs no GPU. [`Driver`] finds the
-//! devices at run time: nothing of CUDA is linked, so a program with this crate starts everywhere.
+//! `emit` turns a verified lane function into PTX text; it needs no GPU, but the feature `llvm`. [`Driver`] finds the
+//! devices at run time: nothing of CUDA is linked, so a program with this crate starts everywhere. Without `llvm`, which
+//! is on unless a package says otherwise, kernels are loaded that another program has made: [`Ptx::from_bytes`].
 
 #![warn(missing_docs)]
 
+#[cfg(feature = "llvm")]
 mod assemble;
+#[cfg(feature = "llvm")]
 mod codegen;
+#[cfg(feature = "llvm")]
+mod compile;
 mod driver;
 mod error;
+mod grid;
 mod kernel;
 mod launch;
 mod link;
+#[cfg(feature = "llvm")]
 mod memory;
 mod ptx;
 mod record;
 mod stored;
 mod stream;
+#[cfg(feature = "llvm")]
 mod target;
 
+#[cfg(feature = "llvm")]
 pub use assemble::{Assembled, Assembler, assembler, machine_code};
-pub use codegen::{EmitOptions, GridMapping, emit, emit_with};
-pub use driver::{Context, DeviceBuffer, Driver};
+#[cfg(feature = "llvm")]
+pub use codegen::{EmitOptions, emit, emit_with};
+pub use driver::{Context, DeviceBuffer, Driver, LEAST_DRIVER};
 pub use error::{Error, Result};
+pub use grid::GridMapping;
 pub use kernel::Kernel;
 pub use ptx::Ptx;
 pub use record::Records;
 pub use stream::{Event, Stream};
-pub use target::LEAST_DRIVER;
 
-/// The code generator: its sources and the LLVM that it runs with. Another one may make other code.
+/// What this crate was built from: its sources and what is below them. Other ones may make other code, or read it
+/// otherwise.
+pub const SOURCES: &str = env!("EXACTILE_SOURCES");
+
+/// The LLVM that code is made with. Another one may make other code.
+#[cfg(feature = "llvm")]
 pub fn generator() -> String {
     let (major, minor, patch) = inkwell::support::get_llvm_version();
-    format!("{}, LLVM {major}.{minor}.{patch}", env!("EXACTILE_SOURCES"))
+    format!("LLVM {major}.{minor}.{patch}")
 }

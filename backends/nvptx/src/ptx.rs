@@ -3,9 +3,7 @@
 use exactile_core::ir::{Parameter, Type};
 use exactile_core::launch::{ArrayMap, Input};
 
-use crate::assemble::machine_code;
-use crate::codegen::GridMapping;
-use crate::error::Result;
+use crate::grid::GridMapping;
 
 /// A compiled kernel.
 #[derive(Clone, Debug)]
@@ -31,16 +29,6 @@ impl Ptx {
     /// The name of the entry point.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Has the `ptxas` that `EXACTILE_PTXAS` names make machine code; whether it names one. Without one, the driver
-    /// assembles.
-    ///
-    /// # Errors
-    /// When the assembler does not run or refuses the text.
-    pub fn assemble(&mut self) -> Result<bool> {
-        self.machine_code = machine_code(&self.text)?;
-        Ok(self.machine_code.is_some())
     }
 
     /// The PTX text; empty for machine code that was kept.
@@ -109,4 +97,13 @@ impl Ptx {
     pub fn grid(&self) -> GridMapping {
         self.grid
     }
+}
+
+/// Whether PTX takes it for a name.
+pub(crate) fn is_identifier(name: &str) -> bool {
+    let mut characters = name.chars();
+    characters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && characters.all(|next| next.is_ascii_alphanumeric() || next == '_')
 }

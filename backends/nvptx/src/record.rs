@@ -15,6 +15,7 @@ use crate::stream::{Event, Pinned, Stream};
 
 /// Nonzero while a lane reads or writes the record; only its low half is used. The record is an
 /// array of 64-bit words.
+#[cfg(feature = "llvm")]
 pub(crate) const LOCK: usize = 0;
 
 /// Nonzero once there is an error.

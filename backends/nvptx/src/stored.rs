@@ -7,8 +7,8 @@ use exactile_core::launch::{ArrayMap, Input};
 
 use exactile_core::target::{Target, WARP_LANES};
 
-use crate::codegen::{GridMapping, is_identifier};
-use crate::ptx::Ptx;
+use crate::grid::GridMapping;
+use crate::ptx::{Ptx, is_identifier};
 
 /// Stands for a range of which nothing is known.
 const ANY: &str = "any";

@@ -12,9 +12,6 @@ use inkwell::targets::{
 
 use crate::error::{Error, Result};
 
-/// The oldest driver interface that takes this PTX, as `cuDriverGetVersion` counts.
-pub const LEAST_DRIVER: i32 = 12080;
-
 static INITIALIZED: Once = Once::new();
 
 /// A machine for `target`. It belongs to one thread.

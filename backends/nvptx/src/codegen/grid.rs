@@ -3,8 +3,9 @@
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 
-use super::{Emitter, GridMapping};
+use super::Emitter;
 use crate::error::Result;
+use crate::grid::GridMapping;
 use crate::memory::element_address;
 
 const AXES: [&str; 3] = ["x", "y", "z"];

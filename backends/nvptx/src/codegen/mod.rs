@@ -19,6 +19,7 @@ mod grid;
 mod integer;
 mod kernel;
 mod meeting;
+mod refusal;
 mod tensor;
 mod transfer;
 mod value;
@@ -36,19 +37,10 @@ use inkwell::module::Module;
 use inkwell::values::{FunctionValue, IntValue, PointerValue};
 
 use crate::error::{Error, Result};
-use crate::ptx::Ptx;
+use crate::grid::GridMapping;
+use crate::ptx::{Ptx, is_identifier};
 use crate::target;
 use value::Elements;
-
-/// How the programs of a grid map to thread blocks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum GridMapping {
-    /// Axis by axis, those of the first one some to a thread block; the second and third extent are at most 65535.
-    #[default]
-    Direct,
-    /// One linear index, split by the extents that the launch passes: any grid.
-    Linear,
-}
 
 /// What code generation may choose without changing bits, and what it keeps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -102,15 +94,6 @@ pub fn emit_with(func: &LaneFunc, name: &str, options: EmitOptions) -> Result<Pt
     }
     ptx.text = target::write_ptx(&module, &machine)?;
     Ok(ptx)
-}
-
-/// Whether PTX takes it for a name.
-pub(crate) fn is_identifier(name: &str) -> bool {
-    let mut characters = name.chars();
-    characters
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && characters.all(|next| next.is_ascii_alphanumeric() || next == '_')
 }
 
 /// The hidden parameters as LLVM values.
