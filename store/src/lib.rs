@@ -11,9 +11,10 @@
 mod entry;
 mod folder;
 mod owner;
+mod shipped;
 mod sweep;
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +24,7 @@ use tempfile::Builder;
 
 pub use entry::sum;
 pub use folder::{FOLDER, SWITCH};
+pub use shipped::Shipped;
 
 /// The least time between two notes that an entry was used.
 const USED_AGAIN: Duration = Duration::from_secs(24 * 3600);
@@ -215,11 +217,7 @@ impl Store {
             return Err("it is no file".to_string());
         }
         owner::check(&metadata)?;
-        if metadata.len() > LARGEST {
-            return Err(format!("it has {} bytes", metadata.len()));
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed)?;
+        let bytes = whole(&mut file, &metadata)?;
         Ok(Some((file, bytes)))
     }
 
@@ -248,6 +246,17 @@ impl Store {
             log::warn!("`{}` stays in the cache: {error}", path.display());
         }
     }
+}
+
+/// The bytes of a file that is not too long for an entry.
+fn whole(file: &mut File, metadata: &Metadata) -> Result<Vec<u8>, String> {
+    if metadata.len() > LARGEST {
+        return Err(format!("it has {} bytes", metadata.len()));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    Ok(bytes)
 }
 
 /// That another one removed it first is no failure.

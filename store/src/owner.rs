@@ -30,12 +30,24 @@ pub(crate) fn check_folder(metadata: &Metadata) -> Result<(), String> {
     refuse(metadata, 0o022)
 }
 
+/// Refuses a file that everybody may write.
+#[cfg(unix)]
+pub(crate) fn check_shipped(metadata: &Metadata) -> Result<(), String> {
+    refuse_mode(metadata, 0o002)
+}
+
 #[cfg(unix)]
 fn refuse(metadata: &Metadata, others: u32) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err("another user owns it".to_string());
     }
+    refuse_mode(metadata, others)
+}
+
+#[cfg(unix)]
+fn refuse_mode(metadata: &Metadata, others: u32) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt;
     match metadata.mode() & others {
         0 => Ok(()),
         _ => Err(format!(
@@ -54,5 +66,11 @@ pub(crate) fn check(_metadata: &Metadata) -> Result<(), String> {
 /// The folders of a user are that user's own.
 #[cfg(not(unix))]
 pub(crate) fn check_folder(_metadata: &Metadata) -> Result<(), String> {
+    Ok(())
+}
+
+/// The folders of a user are that user's own.
+#[cfg(not(unix))]
+pub(crate) fn check_shipped(_metadata: &Metadata) -> Result<(), String> {
     Ok(())
 }
