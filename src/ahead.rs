@@ -118,8 +118,10 @@ impl Place<'_> {
     pub(crate) fn prepared(&self, trace: impl FnOnce() -> Result<BlockFunc>) -> Result<&Prepared> {
         let key = &self.request.key;
         // Made without the lock on the tables: other kernels go on.
-        self.slot
-            .get_or_make(|| Prepared::new(self.device, &key.options, &key.facts(), trace))
+        self.slot.get_or_make(|| {
+            let config = key.kernel.config();
+            Prepared::new(self.device, &config, &key.options, &key.facts(), trace)
+        })
     }
 
     /// Notes a checked launch without an error.
@@ -161,7 +163,7 @@ pub struct Job {
 }
 
 impl Job {
-    fn compile(&self, device: &Device) -> Result<()> {
+    pub(crate) fn compile(&self, device: &Device) -> Result<()> {
         let place = self.request.place(device, None);
         let prepared = place.prepared(&self.trace)?;
         let proves = device.trusts_proofs() && prepared.is_provable;

@@ -15,6 +15,7 @@ chapters! {
     Reductions "reductions.md";
     Determinism "determinism.md";
     Tuning "tuning.md";
+    Shipping "shipping.md";
     Debugging "debugging.md";
     Limits "limits.md";
     FromTriton "from-triton.md";

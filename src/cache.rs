@@ -57,6 +57,16 @@ pub(crate) enum Identity {
     Text { file: Arc<str>, source: Arc<str> },
 }
 
+impl Identity {
+    /// The configuration of the kernel, printed, or the file of its text.
+    pub(crate) fn config(&self) -> String {
+        match self {
+            Self::Function { kernel, .. } => kernel.config(),
+            Self::Text { file, .. } => file.to_string(),
+        }
+    }
+}
+
 /// What determines code: the SHA-256 of the printed IR that it is made from, and of what else is said of it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct CodeKey(String);

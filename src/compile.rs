@@ -1,6 +1,7 @@
 //! A compilation: a trace through the pipeline and a backend to code for a device, with its times.
 
 mod alone;
+mod gpu;
 mod narrower;
 
 use std::sync::Arc;
@@ -18,15 +19,16 @@ use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_cranelift::StandardFloats;
 
-use crate::cache::{Cache, CodeKey};
+use crate::cache::CodeKey;
 use crate::code::{Code, Runs, Sites};
-use crate::cuda::{self, Gpu, GridMapping, Ptx};
+use crate::cuda::GridMapping;
 use crate::device::{Device, DeviceKind};
-use crate::disk::{Origin, Place};
+use crate::disk::Origin;
 use crate::error::{Error, Result};
 use crate::shown::{Shown, variant};
 use crate::slot::Slot;
 
+use gpu::Wanted;
 use narrower::Narrower;
 
 pub(crate) use alone::{Lowered, ORDINARY, block_ir, compile_times, lane_ir, lowered_for};
@@ -46,6 +48,8 @@ pub(crate) struct Prepared {
     block: BlockFunc,
     /// What is lowered in its place where boxes of arrays can be copied, if that is another.
     boxed: Option<BlockFunc>,
+    /// The configuration, for people.
+    config: String,
     options: Options,
     /// Whether a checked launch without an error proves later ones in bounds: the accesses ignore memory.
     pub(crate) is_provable: bool,
@@ -68,13 +72,14 @@ impl Prepared {
     /// Runs the passes over what `trace` gives. The bounds of `options` do not matter here.
     pub(crate) fn new(
         device: &Device,
+        config: &str,
         options: &Options,
         facts: &Facts,
         trace: impl FnOnce() -> Result<BlockFunc>,
     ) -> Result<Self> {
         let mut compilation = Compilation::new();
         let prepared =
-            trace().and_then(|traced| compilation.prepared(device, options, facts, traced));
+            trace().and_then(|traced| compilation.prepared(device, config, options, facts, traced));
         device.cache().spent(&compilation.times);
         prepared
     }
@@ -87,25 +92,32 @@ impl Prepared {
         launch: &Launch<'_>,
     ) -> Result<&Code> {
         let make = |facts: &Facts, traced: &BlockFunc| {
-            Self::new(device, &self.options, facts, || Ok(traced.clone()))
+            let (config, options) = (&self.config, &self.options);
+            Self::new(device, config, options, facts, || Ok(traced.clone()))
         };
         let narrower = self.narrower.as_ref();
         // Code that knows more is laid out otherwise, and may not fit where that which knows less does.
         if let Some(Ok(prepared)) = narrower.and_then(|it| it.prepared(launch, make))
             && let Ok(code) = prepared.own_code(device, bounds, launch)
         {
+            let builds = device.stand_in().is_some_and(|it| it.output.is_some());
+            if builds {
+                // For launches whose rows end elsewhere.
+                self.own_code(device, bounds, launch)?;
+            }
             return Ok(code);
         }
         self.own_code(device, bounds, launch)
     }
+
     fn own_code(&self, device: &Device, bounds: Bounds, launch: &Launch<'_>) -> Result<&Code> {
         let facts = Facts {
             within: self.within.clone(),
             ..self.conditions.facts(launch)
         };
-        let grid = match device.gpu() {
-            Some(_) => GridMapping::of(launch.grid),
-            None => GridMapping::Direct,
+        let grid = match device.runs_gpu_code() {
+            true => GridMapping::of(launch.grid),
+            false => GridMapping::Direct,
         };
         let by_bounds = match bounds {
             Bounds::Checked => &self.codes[0],
@@ -123,22 +135,24 @@ impl Prepared {
                 bounds,
                 ..self.options
             };
-            let made = match (device.gpu(), &self.origin) {
-                (Some(gpu), Some(origin)) => {
-                    let store = device.store().filter(|_| !compilation.shown.has_stages());
-                    let place = store.and_then(|store| {
-                        origin.place(store, &gpu.target(), &options, &facts, grid)
-                    });
+            let target = device.target();
+            let origin = self.origin.as_ref();
+            let place = origin.and_then(|it| it.place(&target, &options, &facts, grid));
+            let made = match place {
+                None => compilation.on_host(block, device, &options, &facts),
+                Some(place) => {
                     let wanted = Wanted {
                         block,
+                        config: &self.config,
+                        variant: &variant,
+                        target,
                         options: &options,
                         facts: &facts,
                         grid,
                         place,
                     };
-                    compilation.on_gpu(gpu, device.cache(), &wanted)
+                    compilation.of_gpu(device, &wanted)
                 }
-                (None, _) | (_, None) => compilation.on_host(block, device, &options, &facts),
             };
             device.cache().spent(&compilation.times);
             if let Ok(code) = &made {
@@ -148,15 +162,6 @@ impl Prepared {
             made.map(|code| Code { prints, ..code })
         })
     }
-}
-
-/// What code of a GPU is made of, and where it is kept on disk.
-struct Wanted<'a> {
-    block: &'a BlockFunc,
-    options: &'a Options,
-    facts: &'a Facts,
-    grid: GridMapping,
-    place: Option<Place<'a>>,
 }
 
 /// One compilation: its log and its times.
@@ -192,6 +197,7 @@ impl Compilation {
     fn prepared(
         &mut self,
         device: &Device,
+        config: &str,
         options: &Options,
         facts: &Facts,
         traced: BlockFunc,
@@ -200,7 +206,8 @@ impl Compilation {
         let key = || format!("{device}\n{options:?}\n{facts:?}\n{}", *traced);
         self.shown.write_for(key);
         self.done("trace", &traced);
-        let origin = device.gpu().map(|_| Origin::of(&traced, facts));
+        let is_gpu = device.runs_gpu_code();
+        let origin = is_gpu.then(|| Origin::of(&traced, facts));
         let is_provable = accesses_ignore_memory(&traced, options.determinism);
         let target = device.target();
         let block = self.front(traced.clone(), device, options, facts)?;
@@ -211,6 +218,7 @@ impl Compilation {
         Ok(Prepared {
             block,
             boxed,
+            config: config.to_string(),
             options: *options,
             is_provable,
             conditions,
@@ -297,53 +305,6 @@ impl Compilation {
         Ok(Code::new(name, sites, runs))
     }
 
-    /// Code of a GPU: as it is kept on disk where it is there and the driver takes it.
-    fn on_gpu(&mut self, gpu: &Gpu, cache: &Cache, wanted: &Wanted<'_>) -> Result<Code> {
-        let name: Arc<str> = self.kernel.as_str().into();
-        if let Some(place) = &wanted.place
-            && let Some(mut kept) = place.find()
-        {
-            self.note("disk");
-            let loaded = cache.code(kept.code.clone(), || {
-                // What a machine without this driver kept.
-                if self.link(gpu, &mut kept.ptx) {
-                    place.keep(&kept.code, &kept.sites, &kept.ptx);
-                    self.note("disk");
-                }
-                gpu.load(kept.ptx).map(Runs::Gpu)
-            });
-            self.note("driver");
-            match loaded {
-                Ok(runs) => {
-                    let sites = Arc::new(kept.sites);
-                    return Ok(Code::new(name, sites, runs));
-                }
-                Err(Error::Backend { .. }) => place.discard(),
-                Err(error) => return Err(error),
-            }
-        }
-        let target = gpu.target();
-        let lane = self.lane(wanted.block, &target, wanted.options, wanted.facts)?;
-        let key = CodeKey::new(&lane, wanted.grid.name());
-        let sites = Arc::new(Sites::of(&lane));
-        self.note("key");
-        let runs = cache.code(key.clone(), || {
-            cache.count();
-            let mut ptx = self.ptx(&lane, &target, wanted.grid)?;
-            if wanted.place.is_some() || self.shown.writes() {
-                self.link(gpu, &mut ptx);
-            }
-            let loaded = gpu.load(ptx);
-            self.note("driver");
-            loaded.map(Runs::Gpu)
-        })?;
-        if let (Some(place), Runs::Gpu(code)) = (&wanted.place, &*runs) {
-            place.keep(&key, &sites, code.ptx());
-            self.note("disk");
-        }
-        Ok(Code::new(name, sites, runs))
-    }
-
     /// The stages on block IR.
     fn prepare(
         &mut self,
@@ -382,29 +343,6 @@ impl Compilation {
         let executable = executable.map_err(|error| self.refused("the CPU", &error))?;
         self.note("cranelift");
         Ok(executable)
-    }
-
-    fn ptx(&mut self, lane: &LaneFunc, target: &Target, grid: GridMapping) -> Result<Ptx> {
-        let generated = cuda::ptx(lane, target, grid, self.shown.writes());
-        let mut ptx = generated.map_err(|error| self.refused(target.name, &error))?;
-        self.note("llvm");
-        for (name, text) in ptx.texts() {
-            self.shown.file(name, text.as_bytes());
-        }
-        let assembled = cuda::assemble(&mut ptx);
-        if assembled.map_err(|error| self.refused(target.name, &error))? {
-            self.note("ptxas");
-        }
-        Ok(ptx)
-    }
-
-    /// Has the driver make machine code to keep, unless it is there; whether it did.
-    fn link(&mut self, gpu: &Gpu, ptx: &mut Ptx) -> bool {
-        let linked = gpu.link(ptx);
-        if linked {
-            self.note("link");
-        }
-        linked
     }
 
     fn refused(&self, device: &str, error: &impl ToString) -> Error {

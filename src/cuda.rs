@@ -3,16 +3,12 @@
 mod queues;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use exactile_core::ir::{Access, Grid};
+use exactile_core::ir::Access;
 use exactile_core::launch::Passed;
 use exactile_core::target::Target;
-use exactile_core::verify::LaneFunc;
-use exactile_nvptx::{
-    Context, DeviceBuffer, Driver, EmitOptions, Event, Kernel, Records, Stream, assembler,
-    emit_with, generator,
-};
+use exactile_nvptx::{Context, DeviceBuffer, Event, Kernel, Records, Stream};
 pub(crate) use exactile_nvptx::{GridMapping, Ptx};
 
 use crate::array::vec_with_room;
@@ -80,13 +76,6 @@ impl Gpu {
     /// The number of multiprocessors.
     pub(crate) fn multiprocessors(&self) -> u32 {
         self.multiprocessors
-    }
-
-    /// Compiles and loads a kernel for launches over `grid`.
-    pub fn compile(&self, func: &LaneFunc, grid: Grid) -> Result<GpuCode> {
-        let mut ptx = ptx(func, &self.target, GridMapping::of(grid), false)?;
-        assemble(&mut ptx)?;
-        self.load(ptx)
     }
 
     /// Has the driver load machine code, or compile the text. The error is one of the backend where the driver says
@@ -264,53 +253,12 @@ impl GpuMemory {
     }
 }
 
-/// PTX for grids with this mapping.
-///
-/// `shown`: with the LLVM IR that it is made from.
-pub(crate) fn ptx(func: &LaneFunc, target: &Target, grid: GridMapping, shown: bool) -> Result<Ptx> {
-    let options = EmitOptions {
-        grid,
-        llvm_ir: shown,
-        ..EmitOptions::new(*target)
-    };
-    emit_with(func, &func.name, options).map_err(failed)
-}
-
-/// Has the `ptxas` that `EXACTILE_PTXAS` names make machine code; whether it names one.
-pub(crate) fn assemble(ptx: &mut Ptx) -> Result<bool> {
-    ptx.assemble().map_err(failed)
-}
-
-/// All that makes code of what was traced, by versions and fingerprints, that of the driver where no assembler is
-/// named; nothing where the assembler that is named is not there.
-pub(crate) fn compiler() -> Option<String> {
-    static DRIVER: OnceLock<Option<i32>> = OnceLock::new();
-    let driver = || DRIVER.get_or_init(Driver::version);
-    let assembler = assembler().ok()?;
-    let assembler = assembler.unwrap_or_else(|| format!("driver {:?}", driver()));
+/// What code is read and launched by, and what is above that and made it.
+pub(crate) fn sources() -> Option<String> {
     Some(format!(
-        "{}, {}, {}, {}, assembler {assembler}",
+        "{}, {}, {}",
         env!("EXACTILE_SOURCES"),
         exactile_core::SOURCES,
-        exactile_nvptx::SOURCES,
-        generator()
+        exactile_nvptx::SOURCES
     ))
-}
-
-/// What code generation writes for a kernel, without a GPU: LLVM IR before and after the optimiser,
-/// and PTX.
-pub struct Listing {
-    pub llvm_ir: String,
-    pub optimized_llvm_ir: String,
-    pub ptx: String,
-}
-
-/// Generates code for launches over `grid`, without a GPU.
-pub fn listing(func: &LaneFunc, target: &Target, grid: Grid) -> Result<Listing> {
-    let ptx = ptx(func, target, GridMapping::of(grid), true)?;
-    Ok(Listing {
-        llvm_ir: ptx.llvm_ir().to_string(),
-        optimized_llvm_ir: ptx.optimized_llvm_ir().to_string(),
-        ptx: ptx.text().to_string(),
-    })
 }

@@ -1,4 +1,4 @@
-//! What stands for GPUs in a build without the feature `nvptx`: types without values, so that the
+//! What stands for GPUs in a build without the feature `cuda`: types without values, so that the
 //! rest of the crate is the same in both builds.
 
 use std::convert::Infallible;
@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::Passed;
 use exactile_core::target::Target;
-use exactile_core::verify::LaneFunc;
 
 use crate::error::{Error, Result};
 use crate::failure::Writers;
@@ -15,19 +14,16 @@ use crate::inspection::Resources;
 use crate::launch::Checked;
 use crate::order::Uses;
 
-fn absent<T>(what: &str) -> Result<T> {
-    Err(Error::Device(format!(
-        "{what} needs a build with the feature `nvptx`"
-    )))
-}
-
 /// No GPU.
 #[derive(Debug)]
 pub enum Gpu {}
 
 impl Gpu {
     pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
-        absent(&format!("device `cuda:{ordinal}`"))
+        Err(Error::Device(format!(
+            "device `cuda:{ordinal}` needs a build with the feature `nvptx`, or with `cuda` for code that another one has \
+             made"
+        )))
     }
 
     /// The machine that its code is made for.
@@ -155,23 +151,8 @@ impl GridMapping {
     }
 }
 
-/// Says what is missing.
-pub(crate) fn ptx(
-    _func: &LaneFunc,
-    _target: &Target,
-    _grid: GridMapping,
-    _shown: bool,
-) -> Result<Ptx> {
-    absent("GPU code")
-}
-
-/// There is no PTX to assemble.
-pub(crate) fn assemble(ptx: &mut Ptx) -> Result<bool> {
-    match *ptx {}
-}
-
-/// Nothing makes code of a GPU.
-pub(crate) fn compiler() -> Option<String> {
+/// Nothing reads or makes code of a GPU.
+pub(crate) fn sources() -> Option<String> {
     None
 }
 
@@ -241,16 +222,4 @@ impl GpuMemory {
     pub(crate) fn fill(&mut self, _byte: u8) -> Result<()> {
         match self.none {}
     }
-}
-
-/// No listing.
-pub struct Listing {
-    pub llvm_ir: String,
-    pub optimized_llvm_ir: String,
-    pub ptx: String,
-}
-
-/// Says what is missing.
-pub fn listing(_func: &LaneFunc, _target: &Target, _grid: Grid) -> Result<Listing> {
-    absent("GPU code")
 }

@@ -12,6 +12,7 @@ use exactile_cranelift::Threads;
 use exactile_store::Store;
 
 use crate::ahead::{Job, Recordings};
+use crate::built::{Built, Folders, Output};
 use crate::cache::Cache;
 use crate::cuda::Gpu;
 use crate::disk;
@@ -46,6 +47,10 @@ struct Inner {
     sample: Option<u64>,
     /// Of a GPU only.
     gpu: Option<Arc<Gpu>>,
+    /// Of what stands for a GPU only, where its code is looked for or made.
+    stand_in: Option<StandIn>,
+    /// Where code lies that was built ahead of time.
+    built: Folders,
     /// Of launches on the host that nobody has waited for yet; those of a GPU are its own.
     failures: Failures,
     /// How many streams of the host there were beside the default one.
@@ -59,6 +64,13 @@ struct Inner {
     recordings: Recordings,
     /// Where lines of kernels go; nowhere said: to standard error.
     printer: Mutex<Option<Printer>>,
+}
+
+/// A GPU that is not there.
+pub(crate) struct StandIn {
+    pub(crate) target: Target,
+    /// Where its code is written.
+    pub(crate) output: Option<Arc<Output>>,
 }
 
 /// Takes a line that a kernel prints.
@@ -75,6 +87,8 @@ impl Inner {
             cache: Arc::default(),
             sample: None,
             gpu: None,
+            stand_in: None,
+            built: Folders::default(),
             failures: Failures::default(),
             host_streams: AtomicUsize::new(DEFAULT),
             threads: Threads::All,
@@ -121,6 +135,14 @@ impl Device {
     /// The interpreter of lane IR: what the GPU lowering makes, without a GPU.
     pub fn lanes() -> Self {
         Self::new(DeviceKind::Lanes, "lanes".to_string())
+    }
+
+    /// What stands for a GPU while code for it is built, or looked for: launches are recorded and nothing runs.
+    pub(crate) fn standing_in(target: Target, output: Option<Arc<Output>>) -> Self {
+        Self::from_inner(Inner {
+            stand_in: Some(StandIn { target, output }),
+            ..Inner::new(DeviceKind::Lanes, target.name.to_string())
+        })
     }
 
     /// The NVIDIA GPU with this ordinal: the same device for all who ask while one of them has it, with its
@@ -196,7 +218,10 @@ impl Device {
         match (self.kind(), self.gpu()) {
             (DeviceKind::Cpu | DeviceKind::Interpreter, _) => Target::CPU,
             (_, Some(gpu)) => gpu.target(),
-            (DeviceKind::Lanes | DeviceKind::Cuda(_), None) => Target::SM_90A.interpreted(),
+            (DeviceKind::Lanes | DeviceKind::Cuda(_), None) => match self.stand_in() {
+                Some(stand_in) => stand_in.target,
+                None => Target::SM_90A.interpreted(),
+            },
         }
     }
 
@@ -326,6 +351,26 @@ impl Device {
     /// All who name the same GPU share the answer. Other devices keep nothing on disk.
     pub fn use_disk(&self, uses: bool) {
         self.inner.uses_disk.store(uses, Ordering::Relaxed);
+    }
+
+    /// Has launches on this GPU take code that was built ahead of time, where it is there: before what the cache on
+    /// disk holds, and in place of a compiler. All who name the same GPU share it; of several folders the first one that
+    /// has the code counts. Other devices make their code themselves.
+    pub fn use_built(&self, built: &Built) {
+        self.built().add(built);
+    }
+
+    pub(crate) fn built(&self) -> &Folders {
+        &self.inner.built
+    }
+
+    pub(crate) fn stand_in(&self) -> Option<&StandIn> {
+        self.inner.stand_in.as_ref()
+    }
+
+    /// Whether its code is that of a GPU.
+    pub(crate) fn runs_gpu_code(&self) -> bool {
+        self.gpu().is_some() || self.stand_in().is_some()
     }
 
     /// Where its code is kept on disk, if anywhere.

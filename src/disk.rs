@@ -3,6 +3,9 @@
 //!
 //! Source lines are not, so that a line more above a kernel costs nothing: entries name lines by their position among
 //! those of the trace, and the key says which instructions share one.
+//!
+//! Code that was built to be shipped lies in entries with the same keys but for the programs that made it, see
+//! [`crate::built`]: whoever loads it need not have them.
 
 use std::sync::OnceLock;
 
@@ -10,11 +13,13 @@ use exactile_core::diagnostic::Loc;
 use exactile_core::facts::{Facts, Known};
 use exactile_core::ir::Func;
 use exactile_core::target::{Options, Target};
-use exactile_store::Store;
+use exactile_store::{Shipped, Store};
 
 use crate::cache::CodeKey;
 use crate::code::Sites;
 use crate::cuda::{self, GridMapping, Ptx};
+use crate::error::{Error, Result};
+use crate::made;
 
 /// The entries of this process, where it has any.
 pub(crate) fn shared() -> Option<&'static Store> {
@@ -53,38 +58,41 @@ impl Origin {
         }
     }
 
-    /// Where the code for this is kept; nothing where nobody can say what makes it.
-    pub(crate) fn place<'a>(
-        &'a self,
-        store: &'a Store,
+    /// Where the code for this is kept; nothing in a build without GPUs.
+    pub(crate) fn place(
+        &self,
         target: &Target,
         options: &Options,
         facts: &Facts,
         grid: GridMapping,
-    ) -> Option<Place<'a>> {
-        let compiler = cuda::compiler()?;
+    ) -> Option<Place<'_>> {
         let facts = Facts {
             arguments: self.arguments.clone(),
             ..facts.clone()
         };
-        let key = format!(
-            "target {}\ncompiler {compiler}\nmachine {target:?}\noptions {options:?}\nfacts {facts:?}\n\
-             grid {grid:?}\n{}",
-            target.name, self.text
-        );
         Some(Place {
-            store,
-            key,
+            begin: format!("target {}\ncompiler {}", target.name, cuda::sources()?),
+            end: format!(
+                "machine {target:?}\noptions {options:?}\nfacts {facts:?}\ngrid {grid:?}\n{}",
+                self.text
+            ),
             origin: self,
         })
     }
 }
 
-/// The place of an entry on disk.
+/// The place of an entry in any folder.
 pub(crate) struct Place<'a> {
+    begin: String,
+    end: String,
+    origin: &'a Origin,
+}
+
+/// The place of an entry in the cache of this user.
+pub(crate) struct Cached<'a> {
+    place: &'a Place<'a>,
     store: &'a Store,
     key: String,
-    origin: &'a Origin,
 }
 
 /// What an entry holds.
@@ -95,13 +103,16 @@ pub(crate) struct Kept {
     pub(crate) ptx: Ptx,
 }
 
+/// Stands for the programs that made code, where it is to be shipped.
+const ANYONE: &str = "anyone";
+
 /// What ends the lines before the code.
 const END: &[u8] = b"\n\n";
 
-impl Place<'_> {
+impl Cached<'_> {
     pub(crate) fn find(&self) -> Option<Kept> {
         let bytes = self.store.find(&self.key)?;
-        let kept = self.decode(&bytes);
+        let kept = self.place.decode(&bytes);
         if kept.is_none() {
             self.store.discard(&self.key);
         }
@@ -109,9 +120,7 @@ impl Place<'_> {
     }
 
     pub(crate) fn keep(&self, code: &CodeKey, sites: &Sites, ptx: &Ptx) {
-        if let Some(lines) = sites.lines(&self.origin.places) {
-            let lines = format!("{}\n{lines}", code.text());
-            let bytes = [lines.trim_end().as_bytes(), END, &ptx.to_bytes()].concat();
+        if let Some(bytes) = self.place.encode(code, sites, ptx) {
             self.store.keep(&self.key, &bytes);
         }
     }
@@ -119,6 +128,56 @@ impl Place<'_> {
     /// Of code that the driver refuses.
     pub(crate) fn discard(&self) {
         self.store.discard(&self.key);
+    }
+}
+
+impl Place<'_> {
+    fn key(&self, maker: &str) -> String {
+        format!("{}\nmade by {maker}\n{}", self.begin, self.end)
+    }
+
+    /// In the cache; nothing where nobody can say what makes code.
+    pub(crate) fn cached<'a>(&'a self, store: &'a Store) -> Option<Cached<'a>> {
+        let key = self.key(&made::maker()?);
+        Some(Cached {
+            place: self,
+            store,
+            key,
+        })
+    }
+
+    /// What was built to be shipped, if that is there.
+    ///
+    /// # Errors
+    /// When the file that should hold it does not.
+    pub(crate) fn find_shipped(&self, shipped: &Shipped) -> Result<Option<Kept>> {
+        let key = self.key(ANYONE);
+        let found = shipped.find(&key);
+        let found = found.map_err(|(path, reason)| Error::format(&path, reason))?;
+        let decode = |bytes: Vec<u8>| {
+            let (name, _) = Shipped::file_of(&key, &[]);
+            let path = shipped.folder().join(name);
+            let kept = self.decode(&bytes);
+            kept.ok_or_else(|| Error::format(&path, "it holds no code of this kernel"))
+        };
+        found.map(decode).transpose()
+    }
+
+    /// The name and the bytes of a file to be shipped; nothing where a check stands on no line of the trace.
+    pub(crate) fn shipped(
+        &self,
+        code: &CodeKey,
+        sites: &Sites,
+        ptx: &Ptx,
+    ) -> Option<(String, Vec<u8>)> {
+        let payload = self.encode(code, sites, ptx)?;
+        Some(Shipped::file_of(&self.key(ANYONE), &payload))
+    }
+
+    fn encode(&self, code: &CodeKey, sites: &Sites, ptx: &Ptx) -> Option<Vec<u8>> {
+        let lines = sites.lines(&self.origin.places)?;
+        let lines = format!("{}\n{lines}", code.text());
+        Some([lines.trim_end().as_bytes(), END, &ptx.to_bytes()].concat())
     }
 
     fn decode(&self, bytes: &[u8]) -> Option<Kept> {

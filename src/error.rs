@@ -84,6 +84,24 @@ pub enum Error {
     /// The device is not there, or this build cannot use it.
     #[error("{0}")]
     Device(String),
+    /// Nobody has built the code of a launch, and this program has no compiler; see [`built`](crate::built).
+    #[error(
+        "kernel `{kernel}` with `{config}` has no code for {target} that was built ahead of time for a launch like this one ({variant}), and this \
+         program has no compiler\n  note: `exactile::built::Build` in a build with the feature `nvptx` makes it, or `exactile build` for a kernel of \
+         `exactile-kernels`; {known}"
+    )]
+    NotBuilt {
+        /// The kernel's name.
+        kernel: String,
+        /// Its configuration.
+        config: String,
+        /// The machine.
+        target: &'static str,
+        /// Which code of the kernel is missing.
+        variant: String,
+        /// What is there, in words.
+        known: String,
+    },
     /// An argument lives on another device than the one that runs the kernel.
     #[error("argument {index} is on {found}, expected {expected}")]
     Placement {

@@ -12,9 +12,9 @@ use exactile_cranelift::StandardFloats;
 
 use crate::code::Runs;
 use crate::compile::{Lowered, lowered_for};
-use crate::cuda;
 use crate::error::{Error, Result};
 use crate::listing::{self, ListingStage};
+use crate::made;
 
 /// What is said of a launch before any of its code is made.
 #[derive(Clone)]
@@ -103,7 +103,7 @@ impl Inspection {
         if let ListingStage::Clif = stage {
             return listing::clif(&lowered.lane);
         }
-        let gpu = || cuda::listing(&lowered.lane, &self.target, self.asked.grid);
+        let gpu = || made::listing(&lowered.lane, &self.target, self.asked.grid);
         match stage {
             ListingStage::Llvm => gpu().map(|gpu| gpu.llvm_ir),
             ListingStage::OptimizedLlvm => gpu().map(|gpu| gpu.optimized_llvm_ir),

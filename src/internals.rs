@@ -8,12 +8,13 @@ pub use exactile_store::{Entry, FOLDER as CACHE_FOLDER, Limits, SWITCH as CACHE_
 pub use crate::ahead::{Job, compile_all, threads};
 pub use crate::buffer::POISON;
 pub use crate::cache::Costs;
-pub use crate::cuda::{Clock as GpuClock, Gpu, listing as gpu_listing};
-#[cfg(feature = "nvptx")]
+pub use crate::cuda::{Clock as GpuClock, Gpu};
+#[cfg(feature = "cuda")]
 pub use crate::cuda::{GpuCode, GpuMemory};
 use crate::device::Device;
 use crate::error::Result;
 pub use crate::files::{Contents, write as write_file, write_all as write_files};
+pub use crate::made::listing as gpu_listing;
 pub use crate::memory::HostMemory;
 #[cfg(feature = "nvptx")]
 pub use exactile_nvptx::Assembler as GpuAssembler;

@@ -384,7 +384,7 @@ impl Checked {
 
     /// The launch has ended, with this access out of bounds if any. Its failure if who waits for its stream is to be
     /// told.
-    #[cfg_attr(not(feature = "nvptx"), expect(dead_code, reason = "a GPU ends it"))]
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "a GPU ends it"))]
     pub(crate) fn ended(self, error: Option<BoundsError>) -> Option<Arc<Failure>> {
         let Some(error) = error else {
             self.failure.settle(Ok(()));

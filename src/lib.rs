@@ -18,13 +18,14 @@ pub mod autotune;
 mod book;
 mod bound;
 mod buffer;
+pub mod built;
 mod cache;
 mod code;
 mod compare;
 mod compile;
-#[cfg(feature = "nvptx")]
+#[cfg(feature = "cuda")]
 mod cuda;
-#[cfg(not(feature = "nvptx"))]
+#[cfg(not(feature = "cuda"))]
 #[path = "cuda_absent.rs"]
 mod cuda;
 mod device;
@@ -39,9 +40,14 @@ pub mod internals;
 mod kernel;
 mod launch;
 mod listing;
+#[cfg(feature = "nvptx")]
+mod made;
+#[cfg(not(feature = "nvptx"))]
+#[path = "made_absent.rs"]
+mod made;
 mod memory;
 #[cfg_attr(
-    not(any(test, feature = "nvptx")),
+    not(any(test, feature = "cuda")),
     expect(dead_code, reason = "streams of a GPU alone have an order")
 )]
 mod order;

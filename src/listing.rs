@@ -8,8 +8,8 @@ use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_cranelift::StandardFloats;
 
 use crate::compile::{block_ir, lane_ir};
-use crate::cuda;
 use crate::error::{Error, Result};
+use crate::made;
 
 /// A stage whose product can be printed. None needs a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +68,7 @@ pub(crate) fn listing(traced: BlockFunc, options: &Options, stage: ListingStage)
     let lane = |traced, target| lane_ir(traced, &target, options);
     let gpu = |traced| {
         let lane = lane(traced, Target::SM_90A)?;
-        cuda::listing(&lane, &Target::SM_90A, ONE)
+        made::listing(&lane, &Target::SM_90A, ONE)
     };
     match stage {
         ListingStage::Trace => Ok(traced.to_string()),

@@ -5,6 +5,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod build;
 mod cache;
 mod compile;
 mod demo;
@@ -34,6 +35,7 @@ struct Command {
 #[derive(Subcommand)]
 enum Action {
     Bench(bench::Bench),
+    Build(build::Build),
     Cache(cache::Cache),
     Compile(compile::Compile),
     Demo(demo::Demo),
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
     let command = Command::parse();
     let result = match command.action {
         Action::Bench(bench) => bench.execute(),
+        Action::Build(build) => build.execute(),
         Action::Cache(cache) => cache.execute(),
         Action::Compile(compile) => compile.execute(),
         Action::Demo(demo) => demo.execute(),

@@ -66,14 +66,23 @@ pub fn launches(
         Distribution::Sequential => Device::cpu(),
         Distribution::Distributed => Device::from_name("lanes")?,
     };
-    let mut problem = (case.setup)(&device)?;
+    record(&device, || launch(case, &device, schedule, determinism))
+}
+
+/// Launches a case with its first tile size.
+pub fn launch(
+    case: &Case,
+    device: &Device,
+    schedule: Schedule,
+    determinism: Determinism,
+) -> Result<()> {
     let setting = Setting {
         block: case.blocks.first().copied().unwrap_or_default(),
         schedule,
         determinism,
         ..Setting::default()
     };
-    record(&device, || problem.launch(&setting))
+    (case.setup)(device)?.launch(&setting)
 }
 
 /// Compiles what one launch of a case runs, `repetitions` times, with its first tile size. Code for a GPU is taken

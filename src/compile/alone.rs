@@ -43,8 +43,9 @@ pub(crate) fn compile_times(
     let facts = facts.clone();
     let facts = &Facts { boxes, ..facts };
     let grid = GridMapping::Direct;
-    let place = store.and_then(|store| origin.place(store, target, options, facts, grid));
-    if place.as_ref().is_some_and(|place| place.find().is_some()) {
+    let place = origin.place(target, options, facts, grid);
+    let cached = store.and_then(|store| place.as_ref()?.cached(store));
+    if cached.as_ref().is_some_and(|it| it.find().is_some()) {
         compilation.note("disk");
         return Ok(compilation.times);
     }
@@ -53,8 +54,8 @@ pub(crate) fn compile_times(
         Distribution::Sequential => drop(compilation.cpu(&lane)?),
         Distribution::Distributed => {
             let ptx = compilation.ptx(&lane, target, grid)?;
-            if let Some(place) = place {
-                place.keep(&CodeKey::new(&lane, grid.name()), &Sites::of(&lane), &ptx);
+            if let Some(cached) = cached {
+                cached.keep(&CodeKey::new(&lane, grid.name()), &Sites::of(&lane), &ptx);
                 compilation.note("disk");
             }
         }

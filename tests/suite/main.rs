@@ -8,6 +8,8 @@ mod bench;
 mod bits;
 mod book;
 mod boxes;
+#[cfg(feature = "nvptx")]
+mod built;
 mod cli;
 mod compare;
 mod conformance;

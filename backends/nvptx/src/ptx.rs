@@ -36,7 +36,7 @@ impl Ptx {
         &self.text
     }
 
-    /// The LLVM IR as code generation made it; empty unless [`EmitOptions`](crate::EmitOptions) ask
+    /// The LLVM IR as code generation made it; empty unless `EmitOptions` ask
     /// for it.
     pub fn llvm_ir(&self) -> &str {
         &self.llvm_before

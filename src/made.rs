@@ -1,0 +1,74 @@
+//! What makes code for GPUs, in a build with the feature `nvptx`. It needs no GPU.
+
+use std::sync::OnceLock;
+
+use exactile_core::ir::Grid;
+use exactile_core::target::Target;
+use exactile_core::verify::LaneFunc;
+use exactile_nvptx::{Driver, EmitOptions, GridMapping, Ptx, assembler, emit_with, generator};
+
+use crate::cuda::{Gpu, GpuCode};
+use crate::error::{Error, Result};
+
+fn failed(error: exactile_nvptx::Error) -> Error {
+    Error::Device(error.to_string())
+}
+
+impl Gpu {
+    /// Compiles and loads a kernel for launches over `grid`.
+    pub fn compile(&self, func: &LaneFunc, grid: Grid) -> Result<GpuCode> {
+        let mut ptx = ptx(func, &self.target(), GridMapping::of(grid), false)?;
+        assemble(&mut ptx)?;
+        self.load(ptx)
+    }
+}
+
+/// Says what makes code, by versions.
+pub(crate) fn generated_by() -> Result<String> {
+    Ok(generator())
+}
+
+/// PTX for grids with this mapping.
+///
+/// `shown`: with the LLVM IR that it is made from.
+pub(crate) fn ptx(func: &LaneFunc, target: &Target, grid: GridMapping, shown: bool) -> Result<Ptx> {
+    let options = EmitOptions {
+        grid,
+        llvm_ir: shown,
+        ..EmitOptions::new(*target)
+    };
+    emit_with(func, &func.name, options).map_err(failed)
+}
+
+/// Has the `ptxas` that `EXACTILE_PTXAS` names make machine code; whether it names one.
+pub(crate) fn assemble(ptx: &mut Ptx) -> Result<bool> {
+    ptx.assemble().map_err(failed)
+}
+
+/// The programs that make code, by versions, that of the driver where no assembler is named; nothing where the
+/// assembler that is named is not there.
+pub(crate) fn maker() -> Option<String> {
+    static DRIVER: OnceLock<Option<i32>> = OnceLock::new();
+    let driver = || DRIVER.get_or_init(Driver::version);
+    let assembler = assembler().ok()?;
+    let assembler = assembler.unwrap_or_else(|| format!("driver {:?}", driver()));
+    Some(format!("{}, assembler {assembler}", generator()))
+}
+
+/// What code generation writes for a kernel, without a GPU: LLVM IR before and after the optimiser,
+/// and PTX.
+pub struct Listing {
+    pub llvm_ir: String,
+    pub optimized_llvm_ir: String,
+    pub ptx: String,
+}
+
+/// Generates code for launches over `grid`, without a GPU.
+pub fn listing(func: &LaneFunc, target: &Target, grid: Grid) -> Result<Listing> {
+    let ptx = ptx(func, target, GridMapping::of(grid), true)?;
+    Ok(Listing {
+        llvm_ir: ptx.llvm_ir().to_string(),
+        optimized_llvm_ir: ptx.optimized_llvm_ir().to_string(),
+        ptx: ptx.text().to_string(),
+    })
+}
