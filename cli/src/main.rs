@@ -6,6 +6,7 @@
 
 mod bench;
 mod build;
+mod built;
 mod cache;
 mod compile;
 mod demo;
@@ -36,6 +37,7 @@ struct Command {
 enum Action {
     Bench(bench::Bench),
     Build(build::Build),
+    Built(built::Built),
     Cache(cache::Cache),
     Compile(compile::Compile),
     Demo(demo::Demo),
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
     let result = match command.action {
         Action::Bench(bench) => bench.execute(),
         Action::Build(build) => build.execute(),
+        Action::Built(built) => built.execute(),
         Action::Cache(cache) => cache.execute(),
         Action::Compile(compile) => compile.execute(),
         Action::Demo(demo) => demo.execute(),

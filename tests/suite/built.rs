@@ -289,8 +289,28 @@ fn the_command_builds_kernels_and_lists_them() {
     );
     let built = Built::open(&folder).expect("opens");
     built.verify().expect("is whole");
-    let count = format!("{} codes, ", built.records().len());
-    assert!(lines[10].starts_with(&count), "{text}");
+    let count = built.records().len();
+    assert!(lines[10].starts_with(&format!("{count} codes, ")), "{text}");
+    let listed = exactile(&["built", out]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert_eq!(listed.lines().count(), count + 1);
+    assert!(
+        listed.ends_with(&format!("{count} codes are whole\n")),
+        "{listed}"
+    );
+    let run = exactile(&["built", out, "--run"]);
+    // Where there is no GPU, that is the error.
+    assert_eq!(run.status.success(), Device::cuda(0).is_ok());
+    let path = built.path(&built.records()[0]);
+    let mut bytes = fs::read(&path).expect("is read");
+    bytes[100] ^= 1;
+    fs::write(&path, &bytes).expect("is written");
+    let damaged = exactile(&["built", out]);
+    let message = String::from_utf8_lossy(&damaged.stderr).into_owned();
+    assert!(
+        !damaged.status.success() && message.contains("checksum"),
+        "{message}"
+    );
     for (arguments, part) in [
         (vec!["--target", "cpu"], "`cpu`"),
         (

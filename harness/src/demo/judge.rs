@@ -98,6 +98,22 @@ pub(crate) fn golden_run(case: &Case) -> Result<Vec<Array>> {
     run_once(case, &Device::cpu(), first_setting(case)?)
 }
 
+/// How the outputs of `device` under the setting of the golden run differ from it: of a checked launch, and of one that it
+/// has proved in bounds.
+pub fn judge_first(case: &Case, device: &Device) -> Result<Vec<Comparison>> {
+    let golden = golden_run(case)?;
+    let setting = first_setting(case)?;
+    let mut problem = (case.setup)(device)?;
+    let mut comparisons = Vec::new();
+    for _ in 0..2 {
+        problem.spoil()?;
+        problem.launch(&setting)?;
+        device.synchronize()?;
+        comparisons.extend(compare_written(&problem.outputs()?, &golden)?);
+    }
+    Ok(comparisons)
+}
+
 /// What the interpreter makes of a sample of the programs, and words for that. Where a sample means
 /// nothing and the whole is too much, the golden run with the last tile size.
 pub(crate) fn sampled_run(case: &Case) -> Result<(Vec<Array>, String)> {

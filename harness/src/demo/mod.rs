@@ -13,8 +13,8 @@ use exactile::Result;
 use exactile::autotune::{Outputs, Workload, with_output};
 
 pub use inputs::{linspace, random, uniform};
-pub use judge::judge;
 pub(crate) use judge::{compare_written, golden_run, sampled_run};
+pub use judge::{judge, judge_first};
 
 /// A kernel with its buffers on one device.
 pub type Problem = Box<dyn Workload<Setting>>;
