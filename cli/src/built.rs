@@ -74,10 +74,16 @@ fn run(built: &Folder) -> Result<()> {
     drop(progress);
     let compiled = costs(&device).codes;
     super::print(&format!("{ran} ran, {compiled} codes were compiled\n"))?;
-    match (wrong.is_empty(), compiled) {
-        (true, 0) => Ok(()),
-        (true, _) => Err(Error::Invalid("code was compiled".to_string())),
-        (false, _) => Err(Error::Mismatch(wrong.join("\n"))),
+    if !wrong.is_empty() {
+        return Err(Error::Mismatch(wrong.join("\n")));
+    }
+    match (ran, compiled) {
+        (0, _) => Err(Error::Invalid(format!(
+            "nothing was built for {}",
+            target.name
+        ))),
+        (_, 0) => Ok(()),
+        (_, _) => Err(Error::Invalid("code was compiled".to_string())),
     }
 }
 
