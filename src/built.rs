@@ -149,7 +149,16 @@ impl Folders {
         let folders = self.list().clone();
         let records = folders.iter().flat_map(Built::records);
         let of_kernel = records.filter(|record| record.kernel == kernel);
-        let codes = of_kernel.map(|it| format!("`{}` {} {}", it.config, it.target, it.variant));
+        let codes = of_kernel.map(|it| {
+            let Record {
+                config,
+                target,
+                variant,
+                known,
+                ..
+            } = it;
+            format!("`{config}` for {target} ({variant} {known})")
+        });
         let codes: Vec<String> = codes.collect();
         match (folders.len(), codes.len()) {
             (0, _) => "`Device::use_built` was given no folder".to_string(),

@@ -76,6 +76,7 @@ impl Origin {
                 "machine {target:?}\noptions {options:?}\nfacts {facts:?}\ngrid {grid:?}\n{}",
                 self.text
             ),
+            knows_ends: !facts.within.is_empty(),
             origin: self,
         })
     }
@@ -85,6 +86,7 @@ impl Origin {
 pub(crate) struct Place<'a> {
     begin: String,
     end: String,
+    knows_ends: bool,
     origin: &'a Origin,
 }
 
@@ -161,6 +163,22 @@ impl Place<'_> {
             kept.ok_or_else(|| Error::format(&path, "it holds no code of this kernel"))
         };
         found.map(decode).transpose()
+    }
+
+    /// What is known of each argument, in a word: the power of two that divides it, or `one`, and `ends` where the code knows
+    /// in which part of its tile a row ends.
+    pub(crate) fn known(&self) -> String {
+        let arguments = self.origin.arguments.iter();
+        let words = arguments.map(|known| match known {
+            Known::Divisor(divisor) => divisor.to_string(),
+            Known::One => "one".to_string(),
+        });
+        let ends = self.knows_ends.then(|| "ends".to_string());
+        let words: Vec<String> = words.chain(ends).collect();
+        match words.is_empty() {
+            true => "nothing".to_string(),
+            false => words.join(","),
+        }
     }
 
     /// The name and the bytes of a file to be shipped; nothing where a check stands on no line of the trace.

@@ -97,7 +97,7 @@ pub enum Error {
         config: String,
         /// The machine.
         target: &'static str,
-        /// Which code of the kernel is missing.
+        /// Which code of the kernel is missing, and what is known of its arguments: see [`Record`](crate::built::Record).
         variant: String,
         /// What is there, in words.
         known: String,

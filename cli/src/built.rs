@@ -33,11 +33,12 @@ impl Built {
         let mut text = String::new();
         for record in built.records() {
             text.push_str(&format!(
-                "{:7} {:5} {:9} {:24} {} {}\n",
+                "{:7} {:5} {:9} {:24} {} {} {}\n",
                 record.target,
                 record.form.name(),
                 record.bytes,
                 record.variant,
+                record.known,
                 record.kernel,
                 record.config
             ));

@@ -9,7 +9,7 @@ use exactile_core::target::Target;
 use exactile_store::Shipped;
 
 use super::manifest::Manifest;
-use super::{Built, Form, MANIFEST, Record, own_sources, refuse_cpu};
+use super::{Built, MANIFEST, Record, own_sources, refuse_cpu};
 use crate::ahead::{Job, compile_all};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -63,14 +63,14 @@ impl Output {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a file of an entry; `record` has all but its length and its name.
-    pub(crate) fn write(&self, (file, bytes): (String, Vec<u8>), record: Record) -> Result<()> {
+    /// Writes a file of an entry; `record` says what it is, of its name and its length.
+    pub(crate) fn write(
+        &self,
+        (file, bytes): (String, Vec<u8>),
+        record: impl FnOnce(String, u64) -> Record,
+    ) -> Result<()> {
         files::write(&self.folder.join(&file), &bytes)?;
-        let record = Record {
-            file: file.clone(),
-            bytes: bytes.len() as u64,
-            ..record
-        };
+        let record = record(file.clone(), bytes.len() as u64);
         self.records().insert(file, record);
         Ok(())
     }
@@ -161,26 +161,5 @@ impl Build {
         };
         files::write(&path, manifest.to_string().as_bytes())?;
         Built::open(folder)
-    }
-}
-
-impl Record {
-    /// One that is yet to be written.
-    pub(crate) fn new(
-        kernel: &str,
-        config: &str,
-        target: &Target,
-        variant: &str,
-        form: Form,
-    ) -> Self {
-        Self {
-            file: String::new(),
-            kernel: kernel.to_string(),
-            config: config.to_string(),
-            target: target.name.to_string(),
-            variant: variant.to_string(),
-            form,
-            bytes: 0,
-        }
     }
 }

@@ -36,7 +36,7 @@ impl Form {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     /// The name of its file.
-    pub(super) file: String,
+    pub(crate) file: String,
     /// The kernel's name.
     pub kernel: String,
     /// Its configuration, printed.
@@ -45,6 +45,9 @@ pub struct Record {
     pub target: String,
     /// Which code of the kernel it is: whether it checks bounds, what it relies on, how it takes the grid.
     pub variant: String,
+    /// What it knows of each argument of a launch: the power of two up to 16 that divides the address or the integer, or
+    /// `one` for the integer 1; `ends` where it also knows in which part of its tile a row ends.
+    pub known: String,
     /// What it holds.
     pub form: Form,
     /// The length of its file.
@@ -53,7 +56,7 @@ pub struct Record {
 
 impl Record {
     fn parse(line: &str) -> Option<Self> {
-        let mut words = line.splitn(7, ' ');
+        let mut words = line.splitn(8, ' ');
         let mut word = || words.next().filter(|word| !word.is_empty());
         let file = word()?.to_string();
         // A name and no path.
@@ -69,6 +72,7 @@ impl Record {
             form: Form::ALL.into_iter().find(|it| it.name() == form)?,
             target: word()?.to_string(),
             variant: word()?.to_string(),
+            known: word()?.to_string(),
             kernel: word()?.to_string(),
             config: unquote(word()?)?,
         })
@@ -82,13 +86,14 @@ impl fmt::Display for Record {
             bytes,
             target,
             variant,
+            known,
             kernel,
             ..
         } = self;
         let (form, config) = (self.form.name(), quote(&self.config));
         write!(
             f,
-            "{file} {bytes} {form} {target} {variant} {kernel} {config}"
+            "{file} {bytes} {form} {target} {variant} {known} {kernel} {config}"
         )
     }
 }
@@ -150,6 +155,7 @@ mod tests {
             config: "Config { block: 8 }\n\u{e4}".to_string(),
             target: "sm_90a".to_string(),
             variant: "checked-direct".to_string(),
+            known: "16,one".to_string(),
             form,
             bytes: 4096,
         };

@@ -56,7 +56,7 @@ impl Compilation {
                 kernel: self.kernel.clone(),
                 config: wanted.config.to_string(),
                 target: wanted.target.name,
-                variant: wanted.variant.to_string(),
+                variant: format!("{} {}", wanted.variant, wanted.place.known()),
                 known: device.built().known_of(&self.kernel),
             }),
         }
@@ -77,9 +77,16 @@ impl Compilation {
             let message = "a check stands on no line of the kernel".to_string();
             self.refused(wanted.target.name, &message)
         };
-        let (config, variant) = (wanted.config, wanted.variant);
-        let record = Record::new(&self.kernel, config, &wanted.target, variant, form);
-        output.write(entry.ok_or_else(lines)?, record)?;
+        output.write(entry.ok_or_else(lines)?, |file, bytes| Record {
+            file,
+            kernel: self.kernel.clone(),
+            config: wanted.config.to_string(),
+            target: wanted.target.name.to_string(),
+            variant: wanted.variant.to_string(),
+            known: wanted.place.known(),
+            form,
+            bytes,
+        })?;
         self.note("disk");
         Ok(self.code(sites, Arc::new(Runs::Lanes(lane))))
     }

@@ -80,6 +80,7 @@ fn what_was_built_is_found_by_launches_like_those() {
             ("scale", "sm_90a")
         );
         assert!(record.config.contains("block: 8"), "{}", record.config);
+        assert_eq!(record.known, "16,16,16");
         assert_eq!(
             record.form == Form::Cubin,
             std::env::var_os("EXACTILE_PTXAS").is_some()
@@ -92,7 +93,11 @@ fn what_was_built_is_found_by_launches_like_those() {
     for n in [32, 16] {
         again.check(&TARGET, scale_by(8, n)).expect("is found");
     }
-    for (block, n) in [(8, 17), (16, 32)] {
+    for (block, n, known) in [
+        (8, 17, "16,16,1)"),
+        (16, 32, "16,16,16)"),
+        (8, 1, "16,16,one)"),
+    ] {
         let found = again.check(&TARGET, scale_by(block, n));
         assert!(matches!(found, Err(Error::NotBuilt { .. })), "{block} {n}");
         let message = refused(found);
@@ -101,6 +106,7 @@ fn what_was_built_is_found_by_launches_like_those() {
             &format!("block: {block}"),
             "sm_90a",
             "checked-direct",
+            known,
             "`exactile::built::Build`",
             "`exactile build`",
             "2 codes were built",
@@ -108,6 +114,11 @@ fn what_was_built_is_found_by_launches_like_those() {
             assert!(message.contains(part), "{part}: {message}");
         }
     }
+}
+
+#[test]
+fn other_machines_kernels_and_levels_find_nothing() {
+    let again = build(&folder("others"), scale_by(8, 32));
     let other = again.check(&Target::SM_80, scale_by(8, 32));
     assert!(refused(other).contains("no code for sm_80"));
     let message = refused(again.check(&TARGET, centre_rows(1000)));
@@ -127,6 +138,8 @@ fn rows_that_end_elsewhere_find_general_code() {
     let built = build(&folder("rows"), centre_rows(520));
     // Of half of the tile, and of launches that end in other sixteenths of it; the same divides all of them.
     assert_eq!(built.records().len(), 4);
+    let known = |word: &str| built.records().iter().filter(|it| it.known == word).count();
+    assert_eq!([known("16,16,8"), known("16,16,8,ends")], [2, 2]);
     for columns in [520, 328, 1000] {
         built
             .check(&TARGET, centre_rows(columns))
