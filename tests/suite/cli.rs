@@ -211,6 +211,27 @@ fn syntax_errors_name_the_place() {
     );
 }
 
+/// What reproduces a failure of a compilation: the text of its first stage.
+#[test]
+fn a_dumped_stage_is_a_kernel_again() {
+    let folder = Folder::new("dumped");
+    for stage in ["trace", "block"] {
+        let first = folder.run(&["dump", "softmax", "--stage", stage]).stdout;
+        std::fs::write(folder.path("again.bir"), &first).expect("the folder is writable");
+        let again = folder.run(&["dump", "again.bir", "--stage", "trace"]);
+        assert!(again.status.success() && !first.is_empty());
+        assert!(again.stdout == first, "{stage}");
+        for code in ["lane", "clif"] {
+            let made = folder.run(&["dump", "again.bir", "--stage", code]);
+            let message = String::from_utf8_lossy(&made.stderr);
+            assert!(
+                made.status.success() && !made.stdout.is_empty(),
+                "{message}"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_ops_are_listed() {
     let output = Folder::new("ops").run(&["ops", "--json"]);

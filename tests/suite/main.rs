@@ -29,6 +29,7 @@ mod kept;
 mod kernels;
 mod language;
 mod launch;
+mod lines;
 mod lookup;
 mod meeting;
 mod memory;

@@ -1,7 +1,9 @@
 //! Sorting on every device of the host, against the standard library.
 
-use exactile::Schedule;
+use std::collections::BTreeSet;
+
 use exactile::prelude::*;
+use exactile::{ListingStage, Schedule};
 use exactile_core::random::Random;
 
 #[kernel]
@@ -164,5 +166,40 @@ fn wrong_counts_and_axes_are_errors_of_the_trace() {
         "`argsort`: axis 2 is out of range for `tile<8xf32>`",
     ] {
         assert!(errors.contains(message), "{errors}");
+    }
+}
+
+#[kernel]
+fn of_rows<const N: usize>(x: Ptr<f32>, y: Ptr<u8>, out: PtrMut<f32>, moved: PtrMut<u8>) {
+    let offsets = arange(0, N);
+    let (sorted, along) = load(x + offsets).sort_with(load(y + offsets), 0);
+    store(out + offsets, sorted);
+    store(moved + offsets, along);
+}
+
+/// What comparisons of a sort give stays a flag: no number is made of it, on its way to a choice or between lanes.
+#[test]
+fn comparisons_of_a_sort_stay_flags() {
+    for n in [32, 256] {
+        let text = of_rows(of_rows::Config::new(n)).listing(ListingStage::Lane);
+        let text = text.expect("compiles");
+        let lines = || {
+            text.lines()
+                .filter_map(|line| line.trim().split_once(" = "))
+        };
+        let is_flag = |ty: &str| ty.ends_with("bool") || ty.ends_with("bool>");
+        let flags: BTreeSet<&str> = lines()
+            .filter(|(_, op)| op.rsplit_once(" : ").is_some_and(|(_, ty)| is_flag(ty)))
+            .map(|(name, _)| name)
+            .collect();
+        let compared = lines().any(|(name, op)| flags.contains(name) && op.starts_with("lt "));
+        assert!(compared, "{text}");
+        for (_, op) in lines() {
+            let (mnemonic, operands) = op.split_once(' ').unwrap_or((op, ""));
+            let names = operands.split([' ', ',', '[', ']']);
+            let widens = ["cast", "bitcast", "shuffle_xor", "shuffle_index"].contains(&mnemonic)
+                && names.into_iter().any(|name| flags.contains(name));
+            assert!(!widens, "{op}");
+        }
     }
 }

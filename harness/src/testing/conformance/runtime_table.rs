@@ -26,12 +26,28 @@ pub(super) const SECTIONS: &[Section] = &[
                 Pointless("`x.abs() == f64::INFINITY` says it"),
             ),
             (
-                "test_line_info: test_line_info*",
-                NotYet("lines in machine code; errors name them"),
+                "test_line_info: test_line_info, test_line_info_ir_source, test_line_info_env",
+                NotYet(
+                    "machine code has no table of lines, so a profiler shows PTX; errors name lines by their own table",
+                ),
             ),
             (
-                "test_line_info: test_use_name_loc_as_prefix, test_map_elementwise_has_lineinfo, test_line_and_column_numbers, test_while_block_arg_carries_init_handle_loc",
-                NotYet("a test of the lines that the IR keeps; those of errors are tested"),
+                "test_line_info: test_line_info_interpreter",
+                Elsewhere(
+                    "tests/suite/debug.rs::a_failed_assertion_names_its_line_and_its_element",
+                ),
+            ),
+            (
+                "test_line_info: test_line_and_column_numbers, test_while_block_arg_carries_init_handle_loc",
+                Elsewhere("tests/suite/lines.rs::instructions_know_their_line_and_column"),
+            ),
+            (
+                "test_line_info: test_use_name_loc_as_prefix",
+                Pointless("values have numbers, arguments their names, instructions their places"),
+            ),
+            (
+                "test_line_info: test_map_elementwise_has_lineinfo",
+                NotYet("a scalar function with branches over a tile"),
             ),
             (
                 "test_subprocess: test_print",
@@ -39,12 +55,12 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_reproducer: test_triton_reproducer_path",
-                NotYet("a reproducer; `EXACTILE_DUMP_DIR` keeps every stage"),
+                Elsewhere("tests/suite/cli.rs::a_dumped_stage_is_a_kernel_again"),
             ),
             ("test_mxfp: *", NotYet("block-scaled formats")),
             (
                 "test_compile_only: test_compile_only_sort_keeps_comparisons_boolean",
-                NotYet("a test of this form"),
+                Elsewhere("tests/suite/sort.rs::comparisons_of_a_sort_stay_flags"),
             ),
             (
                 "test_compile_only: test_compile_only_expect_zero, test_compile_only_packed_arith_chains",
@@ -236,8 +252,22 @@ pub(super) const SECTIONS: &[Section] = &[
                 Pointless("few variables, each in the README"),
             ),
             (
-                "test_aot: *",
-                NotYet("kernels compiled ahead into a program of another language"),
+                "test_aot: test_launcher_has_no_available_kernel",
+                Elsewhere("tests/suite/built.rs::other_machines_kernels_and_levels_find_nothing"),
+            ),
+            (
+                "test_aot: test_aot_target_parsing_with_explicit_target",
+                Elsewhere("tests/suite/built.rs::the_command_builds_kernels_and_lists_them"),
+            ),
+            (
+                "test_aot: test_ttgir_to_asm",
+                Elsewhere("tests/suite/cli.rs::a_dumped_stage_is_a_kernel_again"),
+            ),
+            (
+                "test_aot: test_compile_link_*",
+                Pointless(
+                    "no launcher in C is written: code that was built ahead is launched by a Rust program, which knows its signature",
+                ),
             ),
             (
                 "test_disasm, test_irsource: *",
