@@ -20,7 +20,7 @@ use crate::schedule::assign::{assign, warps_of};
 use crate::schedule::homes::homes;
 use crate::schedule::pipeline::{MAX_STAGES, deepest, pipeline};
 use crate::schedule::place::place;
-use crate::schedule::{rotate::rotate, small_views, waits::wait_late};
+use crate::schedule::{adjoin::adjoin, rotate::rotate, small_views, waits::wait_late};
 use crate::target::{Approximations, Bounds, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
@@ -129,7 +129,7 @@ const BLOCK: &[Stage] = &[
 ];
 
 /// The names of the stages that say where tiles of a GPU lie, after [`BLOCK`].
-const SCHEDULE: &[&str] = &["assign", "place", "rotate", "homes", "pipeline"];
+const SCHEDULE: &[&str] = &["assign", "place", "rotate", "homes", "pipeline", "adjoin"];
 
 /// The name of the lowering, before [`LANE`].
 const LOWER: &str = "lower";
@@ -302,11 +302,8 @@ pub fn expand(
 ) -> Result<LaneFunc, Diagnostics> {
     let outside = |message: String| Diagnostic::new(Loc::none(), message);
     options.schedule.check(&target.gpu).map_err(outside)?;
-    if let Some(warps) = options
-        .schedule
-        .warps
-        .filter(|&warps| warps != assigned.warps)
-    {
+    let stated = options.schedule.warps;
+    if let Some(warps) = stated.filter(|&warps| warps != assigned.warps) {
         let message = format!("a function for {} warps, expected {warps}", assigned.warps);
         return Err(outside(message).into());
     }
@@ -318,28 +315,29 @@ pub fn expand(
     observe(SCHEDULE[1], &placed);
     let stated = options.schedule.stages.map(i64::from);
     let may_end = |op: &Op| options.bounds == Bounds::Checked && op.is_checked();
-    let rotated = rotate(&placed, options)?;
     // Shared memory may be too small for what runs ahead; only a depth that is stated stays.
     let most = stated.map_or_else(|| deepest(&placed), |_| MAX_STAGES);
     let least = if stated.is_some() { most } else { 1 };
+    let rotated = rotate(&placed, options)?;
     let rotated = rotated.iter().map(|func| (func, least.max(2)));
     let tries = rotated.chain([(&placed, least)]);
     let tries = tries.flat_map(|(func, least)| (least..=most).rev().map(move |most| (func, most)));
     let mut refused = Diagnostics::new();
     for (func, most) in tries {
         let housed = homes(func.clone(), &may_end)?;
-        let pipelined = pipeline(housed.clone(), target, (stated, most), &may_end)?;
-        let pipelined = wait_late(pipelined)?;
-        match distributed::lower(&pipelined, target, options, facts) {
-            Ok(lane) => {
-                let stages = [func, &housed, &pipelined];
-                for (&name, func) in SCHEDULE[2..].iter().zip(stages) {
-                    observe(name, func);
+        let pipelined = wait_late(pipeline(housed.clone(), target, (stated, most), &may_end)?)?;
+        for last in adjoin(&pipelined)?.iter().chain([&pipelined]) {
+            match distributed::lower(last, target, options, facts) {
+                Ok(lane) => {
+                    let stages = [func, &housed, &pipelined, last];
+                    (2..)
+                        .zip(stages)
+                        .for_each(|(at, func)| observe(SCHEDULE[at], func));
+                    return end(lane, target, options, facts, observe);
                 }
-                return end(lane, target, options, facts, observe);
+                Err(error) if !pipelined.has_buffers() => return Err(error),
+                Err(error) => refused = error,
             }
-            Err(error) if !pipelined.has_buffers() => return Err(error),
-            Err(error) => refused = error,
         }
     }
     Err(refused)

@@ -66,7 +66,8 @@ pub fn attention<
         if !WHOLE {
             logits = select((column < tokens).expand(0), logits, f64::NEG_INFINITY);
         }
-        let next = maximum(most, floor(logits.max(1) * scale));
+        let power = floor(logits.max(1) * scale);
+        let next = select(power > most + SLACK, power, most);
         let weights = exp2_weight(fma(logits, scale, (1536.0 - next).expand(1))).to::<bf16>();
         let kept = power_of_two(most - next).expand(1);
         sum = dot(weights, full::<bf16>([N, 8], 1.0), sum * kept);
@@ -100,6 +101,10 @@ fn logarithm(sum: Tile<f32>, power: Tile<f32>) -> Tile<f32> {
 /// Below the logits of every row that attention is defined for.
 const LOWEST: f64 = -4_194_304.0;
 
+/// How far a logit may pass the power of two that a row is scaled by before that follows: sums grow by as much, and a loop
+/// that multiplies them only where it must does so in few iterations.
+const SLACK: f64 = 8.0;
+
 /// What attention is of: `heads` of all sequences together, each with `tokens` queries, keys and values of `width` elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
@@ -116,7 +121,7 @@ pub struct Shape {
 /// The attention of `q` over `k` and `v`, all `[heads, tokens, width]`, with the usual scale, the inverse root of the width.
 /// `log_sums`, `[heads, tokens]`, gets the natural logarithms of the sums of exponentials. A setting's `block` is the queries
 /// of a program, its `width` the keys that are taken at a time; below 128 elements iterations do not overlap unless it says so,
-/// since the second product is too short to hide the weights. Rows whose logits are all below -2^21, in base 2, are zero.
+/// since the second product is too short to hide the weights, and causal programs take 64 keys. Rows whose logits are all below -2^21, in base 2, are zero.
 ///
 /// # Errors
 /// What a launch refuses.
@@ -142,7 +147,12 @@ pub fn launch(
     if heads * tokens == 0 {
         return Ok(());
     }
-    let (m, n) = (setting.block_or(128), setting.width_or(128));
+    // Fewer keys leave registers for two programs a multiprocessor.
+    let short = width < 128 && causal && setting.width_or(0) == 0;
+    let (m, n) = (
+        setting.block_or(128),
+        setting.width_or(if short { 64 } else { 128 }),
+    );
     for extent in [width, m, n] {
         ensure(extent.is_power_of_two() && extent >= 16, || {
             format!(
@@ -158,6 +168,7 @@ pub fn launch(
     }
     .scheduled(Schedule {
         overlap: setting.schedule.overlap.or((width < 128).then_some(1)),
+        stages: setting.schedule.stages.or(short.then_some(3)),
         ..setting.schedule
     });
     let scale = std::f64::consts::LOG2_E / (width as f64).sqrt();

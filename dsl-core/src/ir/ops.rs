@@ -58,7 +58,8 @@ macro_rules! for_each_op {
         }
         slot {
             /// Shared memory of the thread block for so many tiles, each in a slot. Contents start undefined.
-            Buffer "buffer" {} -> stated is [];
+            /// With `behind` each slot begins where the slot of that buffer with the same number ends.
+            Buffer "buffer" { behind: Option<Value> } -> stated is [];
             /// Starts to copy to a slot (`i32`) what `load` would read, and zero bits where the mask does not hold:
             /// each lane its elements in the layout of the offsets, `count` neighbours at once, which are so in memory and
             /// share their mask. The copies of a lane are complete, and

@@ -20,6 +20,9 @@ const LEAST_COLUMN_BITS: u32 = 3;
 /// Log2 of the most columns of one instruction.
 const MOST_COLUMN_BITS: u32 = 8;
 
+/// The most columns of one instruction.
+pub const MOST_COLUMNS: u64 = 1 << MOST_COLUMN_BITS;
+
 /// Log2 of the most numbers of an accumulator in a lane.
 const MOST_HELD_BITS: u32 = 7;
 
@@ -30,15 +33,25 @@ const GROUP_BITS: u32 = 2;
 /// few of them.
 #[must_use]
 pub fn operand_slot(dim_bits: &[u32], inner: usize) -> Option<LinearLayout> {
+    let enough = *dim_bits.get(inner)? >= CHUNK_BITS;
+    enough.then(|| chunked_slot(dim_bits, inner)).flatten()
+}
+
+/// As [`operand_slot`], also for fewer elements than a chunk has, which then has copies of them side by side: from eight on.
+#[must_use]
+pub fn chunked_slot(dim_bits: &[u32], inner: usize) -> Option<LinearLayout> {
     let &[rows, columns] = dim_bits else {
         return None;
     };
     let outer = 1 - inner;
     let [inner_bits, outer_bits] = [inner, outer].map(|axis| [rows, columns][axis]);
-    if inner_bits < CHUNK_BITS || outer_bits < 3 {
+    if inner_bits < 3 || outer_bits < 3 {
         return None;
     }
-    let bit = |axis: usize, bit: u32| 1_u64 << (dim_offset(dim_bits, axis) + bit);
+    let bit = |axis: usize, bit: u32| match bit < dim_bits[axis] {
+        true => 1_u64 << (dim_offset(dim_bits, axis) + bit),
+        false => 0,
+    };
     let low = (0..CHUNK_BITS).map(|at| bit(inner, at));
     let mixed = (0..3).map(|at| bit(outer, at) | bit(inner, at + 3));
     let high = (3..outer_bits).map(|at| bit(outer, at));
@@ -50,7 +63,7 @@ pub fn operand_slot(dim_bits: &[u32], inner: usize) -> Option<LinearLayout> {
 /// The axis along which elements of an operand are contiguous in such a slot.
 #[must_use]
 pub fn inner_axis(slot: &LinearLayout) -> Option<usize> {
-    (0..2).find(|&axis| operand_slot(slot.dim_bits(), axis).as_ref() == Some(slot))
+    (0..2).find(|&axis| chunked_slot(slot.dim_bits(), axis).as_ref() == Some(slot))
 }
 
 /// How groups of warps share a product.
@@ -124,9 +137,9 @@ mod tests {
 
     #[test]
     fn slots_are_where_sides_say() {
-        for bits in [[6, 6], [7, 6], [6, 8], [4, 7], [7, 3]] {
+        for bits in [[6, 6], [7, 6], [6, 8], [4, 7], [7, 3], [6, 5]] {
             for inner in 0..2 {
-                let Some(slot) = operand_slot(&bits, inner) else {
+                let Some(slot) = chunked_slot(&bits, inner) else {
                     continue;
                 };
                 assert_eq!(inner_axis(&slot), Some(inner));

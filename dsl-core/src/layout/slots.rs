@@ -67,7 +67,21 @@ impl SlotPlaces {
             let thread = ThreadMap { lane, warp };
             return Self { thread, columns };
         }
-        let span = Span::of(places);
+        Self::of_elements(slot, tile)
+    }
+
+    /// The places of a tile in a slot, where copies of an element share the first of its places.
+    ///
+    /// # Panics
+    /// Never: a layout holds every element.
+    #[must_use]
+    pub fn of_elements(slot: &LinearLayout, tile: &LinearLayout) -> Self {
+        let [lane, warp, register] = [
+            tile.lane_columns(),
+            tile.warp_columns(),
+            tile.register_columns(),
+        ];
+        let span = Span::of(slot.register_columns());
         let part = |columns: &[u64]| -> Vec<u32> {
             let place = |&column: &u64| span.solve(column).map(|place| place as u32);
             let places: Option<_> = columns.iter().map(place).collect();
@@ -88,6 +102,21 @@ impl SlotPlaces {
     pub fn of(&self, register: u32) -> u32 {
         let columns: Vec<u64> = self.columns.iter().map(|&it| it.into()).collect();
         apply(&columns, register.into()) as u32
+    }
+
+    /// What is combined with the place of a register by exclusive or for each copy that the slot has of its element.
+    #[must_use]
+    pub fn copies(&self, slot: &LinearLayout) -> Vec<u32> {
+        let own = self
+            .columns
+            .iter()
+            .fold(self.thread.support(), |all, column| all | column);
+        let places = slot.register_columns().iter().enumerate();
+        let free = places.filter(|&(at, &column)| column == 0 && own >> at & 1 == 0);
+        free.fold(vec![0], |copies, (at, _)| {
+            let further = copies.iter().map(|copy| copy | 1 << at);
+            copies.iter().copied().chain(further).collect()
+        })
     }
 
     /// The registers in vectors of at most `2^most` that lie side by side, in the order of places.

@@ -283,7 +283,9 @@ impl Housing<'_> {
     /// A buffer for an operand, made at this place of a region or at its end.
     fn buffer(&mut self, (ty, layout): (Type, LinearLayout), region: Region, at: usize) -> Value {
         let loc = self.func.inst(self.inst).loc.clone();
-        let made = self.func.add_inst(Op::Buffer(op::Buffer {}), &[ty], loc);
+        let made = self
+            .func
+            .add_inst(Op::Buffer(op::Buffer { behind: None }), &[ty], loc);
         let buffer = self.func.inst(made).results[0];
         let layout = self.func.intern(layout);
         self.func.set_layout(buffer, Some(layout));

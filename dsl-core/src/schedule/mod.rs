@@ -4,6 +4,7 @@
 //! `form` says it asks for. What is printed between the two states what matters. [`homes`] and
 //! [`pipeline`] put operands and loads that run ahead into shared memory; what comes out is lowered as it stands.
 
+pub mod adjoin;
 mod ahead;
 pub mod assign;
 mod fetches;

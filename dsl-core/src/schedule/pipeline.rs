@@ -301,7 +301,7 @@ impl Pipeliner {
         let loc = self.builder.loc().clone();
         self.builder.set_loc(self.func().inst(load).loc.clone());
         let buffer = self.builder.declared(
-            Op::Buffer(op::Buffer {}),
+            Op::Buffer(op::Buffer { behind: None }),
             Type {
                 element: Element::Buffer(dtype, self.stages as u8),
                 shape: ty.shape,

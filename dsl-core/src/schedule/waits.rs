@@ -42,7 +42,7 @@ pub fn wait_late(func: PlacedFunc) -> Result<PlacedFunc, Diagnostics> {
 }
 
 /// Lets each wait of a region leave the products under way that begin after that of its sums.
-fn leave_later(func: &mut Func, insts: &[Inst]) {
+pub(super) fn leave_later(func: &mut Func, insts: &[Inst]) {
     let mut begun: Vec<Value> = Vec::new();
     for &inst in insts {
         let result = func.inst(inst).results.first().copied();

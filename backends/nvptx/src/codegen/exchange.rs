@@ -30,7 +30,7 @@ impl<'c> Emitter<'_, 'c> {
             }
             WarpOp::WarpReduce(op) => self.warp_reduce(op)?,
             WarpOp::Mma(op) => self.mma(op)?,
-            WarpOp::GroupMma(op) => self.group_mma(op)?,
+            WarpOp::GroupMma(op) => return self.group_mma(inst, op),
             WarpOp::StopOutside(op) => return self.stop_outside(op),
             WarpOp::StopIndex(op) => return self.stop_index(op),
             WarpOp::StopAssertion(op) => return self.stop_assertion(op),

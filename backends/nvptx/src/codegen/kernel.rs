@@ -74,12 +74,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             report: None,
             native: options.target.native,
             beside: super::beside::Beside::of(func),
+            adjoined: super::adjoined::Adjoined::of(func),
             end: None,
         };
         emitter.annotate(threads);
-        emitter
-            .builder
-            .position_at_end(context.append_basic_block(kernel, "entry"));
+        let entry = context.append_basic_block(kernel, "entry");
+        emitter.builder.position_at_end(entry);
         emitter.bind_parameters(&hidden, &maps)?;
         if shared_bytes > 0 {
             let memory = declare_shared(context, module, &options.target);

@@ -6,6 +6,7 @@
 //! generator is known to select are made, because it ends the process on anything else.
 
 mod access;
+mod adjoined;
 mod arithmetic;
 mod atomic;
 mod beside;
@@ -126,6 +127,7 @@ struct Emitter<'a, 'c> {
     report: Option<FunctionValue<'c>>,
     native: Native,
     beside: beside::Beside,
+    adjoined: adjoined::Adjoined,
     /// Where checks that fail go, made once.
     end: Option<bounds::End<'c>>,
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use exactile_core::ir::operand::Side;
-use exactile_core::ir::{DType, Inst, Value, op};
+use exactile_core::ir::{DType, Inst, Op, Value, op};
 use inkwell::attributes::AttributeLoc;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, IntValue};
@@ -73,11 +73,47 @@ impl<'c> Emitter<'_, 'c> {
         (0..sums.get_type().count_fields()).map(element).collect()
     }
 
-    /// `wgmma.mma_async` for each 64 rows and 16 products: one text, so that nothing comes between.
-    pub(super) fn group_mma(&self, op: &op::GroupMma) -> Result<Elements<'c>> {
+    /// A product of a group of warps; the first of two that one instruction computes begins with the second.
+    pub(super) fn group_mma(&mut self, inst: Inst, op: &op::GroupMma) -> Result<()> {
+        if self.adjoined.is_first(inst) {
+            return Ok(());
+        }
+        let first = self.adjoined.firsts.get(&inst).copied();
+        let Some((first, Op::GroupMma(front))) = first.map(|it| (it, self.func.op(it))) else {
+            let mut sums = self.get(op.accumulator);
+            if self.adjoined.any() && !self.is_fresh(&sums) {
+                sums = self.moved(&sums)?;
+            }
+            let sums = self.products(op, op.columns, sums)?;
+            self.define(inst, sums);
+            return Ok(());
+        };
+        let [sums, behind] = [front, op].map(|it| self.get(it.accumulator));
+        let columns = front.columns + op.columns;
+        let blocks = sums.len() * 2 / front.columns as usize;
+        let [own, more] = [&sums, &behind].map(|it| it.len() / blocks);
+        let parts = sums.chunks(own).zip(behind.chunks(more));
+        let all: Elements<'c> = parts.flat_map(|(a, b)| [a, b].concat()).collect();
+        let all = self.products(front, columns, all)?;
+        let (mut sums, mut behind) = (Vec::new(), Vec::new());
+        for block in all.chunks(own + more) {
+            sums.extend_from_slice(&block[..own]);
+            behind.extend_from_slice(&block[own..]);
+        }
+        self.define(first, sums);
+        self.define(inst, behind);
+        Ok(())
+    }
+
+    /// `wgmma.mma_async` of so many columns for each 64 rows and 16 products: one text, so that nothing comes between.
+    fn products(
+        &self,
+        op: &op::GroupMma,
+        columns: i64,
+        sums: Elements<'c>,
+    ) -> Result<Elements<'c>> {
         let dtype = self.func.ty(op.b).pointee().map(|(dtype, _)| dtype);
         let dtype = dtype.ok_or_else(|| Error::Llvm("an operand in no memory".to_string()))?;
-        let sums = self.get(op.accumulator);
         let a = match op.a_offset {
             Some(offset) => {
                 Some(self.operand(dtype, (op.a, offset), (op.transposed[0], op.chunks[0]))?)
@@ -91,8 +127,9 @@ impl<'c> Emitter<'_, 'c> {
             others.extend(self.words_of(dtype, &self.get(op.a))?);
         }
         // Instructions begin from +0 by themselves.
-        let fresh = sums.iter().all(|sum| sum.into_float_value().is_null());
-        let text = group_text(op, dtype, (a.as_ref(), &b), (sums.len() as i64, fresh));
+        let fresh = self.is_fresh(&sums);
+        let count = sums.len() as i64;
+        let text = group_text(op, dtype, (a.as_ref(), &b), (columns, count, fresh));
         match fresh {
             true => {
                 let unknown = self.context.f32_type().get_undef().into();
@@ -102,6 +139,23 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
+    fn is_fresh(&self, sums: &[BasicValueEnum<'c>]) -> bool {
+        sums.iter().all(|sum| sum.into_float_value().is_null())
+    }
+
+    /// Sums in other registers: the assembler cannot have products of several widths under way that share some of theirs.
+    fn moved(&self, sums: &[BasicValueEnum<'c>]) -> Result<Elements<'c>> {
+        let float = BasicTypeEnum::from(self.context.f32_type());
+        let moved = sums.iter().map(|&sum| {
+            let text = "mov.b32 $0, $1;".to_string();
+            let call =
+                self.inline_ptx(Some(float), text, "=f,f".to_string(), &[sum.into()], true)?;
+            let value = call.try_as_basic_value().basic();
+            value.ok_or_else(|| Error::Llvm("`mov` has no result".to_string()))
+        });
+        moved.collect()
+    }
+
     /// Emits `settle`: the sums go through, so that nothing reads them before.
     pub(super) fn settle(&self, inst: Inst, sums: Value, pending: i64) -> Result<Elements<'c>> {
         let beside = self.all_words(self.beside.computed.get(&inst))?;
@@ -109,6 +163,7 @@ impl<'c> Emitter<'_, 'c> {
             self.behind(&beside)?;
         }
         let held = self.all_words(self.beside.held.get(&inst))?;
+        let pending = self.adjoined.pending(inst, pending);
         self.on_sums(&self.get(sums), wait_text(pending), &held)
     }
 
@@ -143,7 +198,8 @@ impl<'c> Emitter<'_, 'c> {
         constraints.push("~{memory}");
         let held: Vec<BasicMetadataValueEnum<'c>> = held.into_iter().map(Into::into).collect();
         let constraints = constraints.join(",");
-        let call = self.inline_ptx(None, wait_text(pending), constraints, &held, true)?;
+        let text = wait_text(self.adjoined.pending(inst, pending));
+        let call = self.inline_ptx(None, text, constraints, &held, true)?;
         call.add_attribute(AttributeLoc::Function, self.enum_attribute("convergent"));
         Ok(())
     }
@@ -224,10 +280,9 @@ fn group_text(
     op: &op::GroupMma,
     dtype: DType,
     (a, b): (Option<&Operand<'_>>, &Operand<'_>),
-    (sums, fresh): (i64, bool),
+    (columns, sums, fresh): (i64, i64, bool),
 ) -> String {
-    let held = op.columns / 2;
-    let (columns, name) = (op.columns, dtype.name());
+    let (held, name) = (columns / 2, dtype.name());
     let steps = op.products as usize / STEP;
     let first = 2 * sums + 1;
     let mut text = "{ .reg .b64 a, b; .reg .b32 n; .reg .pred p, q; mov.b32 n, 0; \

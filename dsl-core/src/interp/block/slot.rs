@@ -50,7 +50,7 @@ impl Machine<'_> {
     pub(super) fn slot_op(&mut self, inst: Inst, op: SlotOp<'_>) -> Result<Vec<Elements>, Fault> {
         match op {
             // A buffer is the value that names it.
-            SlotOp::Buffer(op::Buffer {}) => {
+            SlotOp::Buffer(_) => {
                 let made = self.func.inst(inst).results[0];
                 let shared = &mut self.shared;
                 for counts in [&mut shared.turns, &mut shared.released] {

@@ -11,7 +11,7 @@ impl Rules<'_> {
             .slot()
             .expect("broken invariant: the op is one of slots")
         {
-            SlotOp::Buffer(op::Buffer {}) => self.stated(declared, &|to| self.buffer(to)),
+            SlotOp::Buffer(op) => self.stated(declared, &|to| self.buffer(op, to)),
             SlotOp::CopyLanes(op) => self.copy_lanes(op).map(|()| Vec::new()),
             SlotOp::CopyBox(op) => {
                 let moved = self.slot(op.buffer, op.slot)?;
@@ -34,10 +34,18 @@ impl Rules<'_> {
         }
     }
 
-    fn buffer(self, to: Type) -> Result<(), String> {
-        match to.buffer() {
-            Some((_, slots)) if slots > 0 => Ok(()),
-            Some(_) | None => Err(format!("`{}` gives no `{to}`", self.name())),
+    fn buffer(self, op: &op::Buffer, to: Type) -> Result<(), String> {
+        if to.buffer().is_none_or(|(_, slots)| slots == 0) {
+            return Err(format!("`{}` gives no `{to}`", self.name()));
+        }
+        let Some(front) = op.behind.map(|front| self.ty(front)) else {
+            return Ok(());
+        };
+        match front.element == to.element {
+            true => Ok(()),
+            false => Err(format!(
+                "the slots of `{to}` cannot lie behind those of `{front}`"
+            )),
         }
     }
 

@@ -174,8 +174,7 @@ impl Lowering<'_> {
         let word = self.phases_of(op.buffer)?.filled;
         let at = self.scalar(op.slot);
         let release = self.last_release(op)?;
-        let elements = self.builder.int32(layout.registers() as i32);
-        let start = self.builder.binary(BinaryOp::Mul, at, elements);
+        let start = self.slot_start(op.buffer, op.slot);
         self.by_first_warp(|this| {
             if let Some((word, phase)) = release {
                 let wait = Op::MbarrierWait(op::MbarrierWait { word, at, phase });

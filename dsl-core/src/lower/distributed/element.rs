@@ -57,6 +57,10 @@ impl Lowering<'_> {
     pub(super) fn elementwise(&mut self, op: &Op, result: Value) -> Result<()> {
         let dtype = self.dtype(result)?;
         let operands: Vec<Registers> = op.operands().iter().map(|&it| self.get(it)).collect();
+        if let Some(registers) = self.rescaled(op, &operands) {
+            self.bind(result, registers);
+            return Ok(());
+        }
         let operands: Vec<&Registers> = operands.iter().collect();
         let registers = self.map(&operands, |builder, aligned| {
             let mut next = aligned.iter().copied();

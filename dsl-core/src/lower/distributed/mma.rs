@@ -4,7 +4,7 @@
 use super::registers::Registers;
 use super::{Lowering, Result};
 use crate::ir::index_map::{dim_bits, dim_offset};
-use crate::ir::{BinaryOp, Op, Precision, Value, op};
+use crate::ir::{Op, Precision, Value, op};
 use crate::layout::fragment::{Fragments, held};
 use crate::layout::group::{Side, groups, inner_axis};
 use crate::layout::{LinearLayout, Span, ThreadMap};
@@ -131,9 +131,7 @@ impl Lowering<'_> {
         warp.iter_mut().take(2).for_each(|place| *place = 0);
         let lane = vec![0; result.lane_columns().len()];
         let first = self.thread_value(&ThreadMap { lane, warp });
-        let slot = self.scalar(slot);
-        let elements = self.builder.int32(layout.registers() as i32);
-        let start = self.builder.binary(BinaryOp::Mul, slot, elements);
+        let start = self.slot_start(buffer, slot);
         Ok((base, self.builder.add(start, first), side))
     }
 

@@ -25,6 +25,7 @@ mod order;
 mod point;
 mod reduce;
 mod registers;
+mod rescale;
 mod resident;
 mod scan;
 mod scatter;
@@ -158,6 +159,8 @@ struct Lowering<'a> {
     phases: BTreeMap<Value, boxes::Phases>,
     /// Those of them behind which all warps meet.
     meets_behind: BTreeSet<Value>,
+    /// For each buffer the one whose slots lie behind its own.
+    behind: BTreeMap<Value, Value>,
     /// Whether lanes may have touched shared memory.
     uses_shared: bool,
     residents: Residents,
@@ -191,6 +194,7 @@ impl<'a> Lowering<'a> {
             ring_bytes: 0,
             phases: BTreeMap::new(),
             meets_behind: boxes::meeting_behind(block),
+            behind: slots::behind(block),
             uses_shared: false,
             residents: Residents::default(),
             counters: BTreeMap::new(),

@@ -4,7 +4,7 @@
 //! nothing: it changes which element of the vector each register is. Where an op needs its operands
 //! side by side, vectors are shuffled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::Lowering;
@@ -49,6 +49,14 @@ impl Registers {
     /// For each register its element of the value.
     pub(super) fn places(&self) -> &[u32] {
         &self.places
+    }
+
+    /// The first register of each element of the value that registers are.
+    pub(super) fn first_of_each(&self) -> Vec<u32> {
+        let mut seen = BTreeSet::new();
+        let registers = (0..).zip(self.places.iter());
+        let first = registers.filter(|(_, place)| seen.insert(**place));
+        first.map(|(register, _)| register).collect()
     }
 
     /// Registers of which each is one of these.

@@ -1,16 +1,30 @@
 //! Tiles in shared memory: buffers, the slots that lanes copy to and read.
 
+use std::collections::BTreeMap;
+
 use super::order::Touch;
 use super::registers::Registers;
 use super::{Lowering, Result};
 use crate::ir::op::SlotOp;
-use crate::ir::{BinaryOp, DType, Effect, Op, Space, Type, Value, op};
+use crate::ir::{BinaryOp, DType, Effect, Func, Op, Space, Type, Value, op};
 use crate::layout::slots::SlotPlaces;
+
+/// For each buffer the one whose slots lie behind its own.
+pub(super) fn behind(block: &Func) -> BTreeMap<Value, Value> {
+    let insts = block.all_insts().into_iter();
+    let pairs = insts.filter_map(|inst| {
+        let Op::Buffer(op) = block.op(inst) else {
+            return None;
+        };
+        Some((op.behind?, block.inst(inst).results[0]))
+    });
+    pairs.collect()
+}
 
 impl Lowering<'_> {
     pub(super) fn slot_op(&mut self, results: &[Value], op: SlotOp<'_>) -> Result<()> {
         match op {
-            SlotOp::Buffer(op::Buffer {}) => self.buffer(results[0]),
+            SlotOp::Buffer(op) => self.buffer(results[0], op),
             SlotOp::CopyLanes(op) => self.copy_lanes(op),
             SlotOp::CopyBox(op) => self.copy_box(op),
             SlotOp::WaitBox(op) => self.wait_box(op),
@@ -34,9 +48,16 @@ impl Lowering<'_> {
         self.builder.declared(op, ty)
     }
 
-    fn buffer(&mut self, result: Value) -> Result<()> {
+    fn buffer(&mut self, result: Value, op: &op::Buffer) -> Result<()> {
         let (dtype, slots) = self.of_buffer(result)?;
-        let count = i64::from(slots) * i64::from(self.layout(result).registers());
+        if let Some(front) = op.behind {
+            self.uses_shared = true;
+            let base = self.scalar(front);
+            self.bind(result, Registers::uniform(base, 1));
+            return Ok(());
+        }
+        let (_, distance) = self.slot_places(result);
+        let count = i64::from(slots) * i64::from(distance);
         let boxed = self.takes_boxes(result);
         let base = match boxed {
             true => self.in_shared(dtype, count),
@@ -50,23 +71,54 @@ impl Lowering<'_> {
         }
     }
 
+    /// Where the first slot of a buffer begins, from its base on, and the next one from there on.
+    pub(super) fn slot_places(&self, buffer: Value) -> (u32, u32) {
+        let own = self.layout(buffer).registers();
+        let made = self.definitions[buffer].map(|inst| self.block.op(inst));
+        if let Some(&Op::Buffer(op::Buffer {
+            behind: Some(front),
+        })) = made
+        {
+            let first = self.layout(front).registers();
+            return (first, first + own);
+        }
+        let behind = self.behind.get(&buffer).copied();
+        (
+            0,
+            own + behind.map_or(0, |behind| self.layout(behind).registers()),
+        )
+    }
+
+    /// The offset of a slot in its buffer.
+    pub(super) fn slot_start(&mut self, buffer: Value, slot: Value) -> Value {
+        let (first, distance) = self.slot_places(buffer);
+        let (slot, distance) = (self.scalar(slot), self.builder.int32(distance as i32));
+        let start = self.builder.binary(BinaryOp::Mul, slot, distance);
+        match first {
+            0 => start,
+            first => {
+                let first = self.builder.int32(first as i32);
+                self.builder.add(start, first)
+            }
+        }
+    }
+
     pub(super) fn of_buffer(&self, buffer: Value) -> Result<(DType, u8)> {
         let ty = self.block.ty(buffer);
         ty.buffer()
             .ok_or_else(|| self.error(format!("`{ty}` is no buffer")))
     }
 
-    /// The offsets in a buffer of the tile that lies at `places` of a slot: of these registers.
+    /// The offsets in a buffer of the tile that lies at `places` of a slot: of these registers, in one of the copies that the
+    /// slot has of each element.
     fn slot_offsets(
         &mut self,
         (buffer, slot): (Value, Value),
         places: &SlotPlaces,
-        registers: &[u32],
+        (registers, copy): (&[u32], u32),
     ) -> Value {
-        let slot = self.scalar(slot);
-        let elements = self.builder.int32(self.layout(buffer).registers() as i32);
-        let start = self.builder.binary(BinaryOp::Mul, slot, elements);
-        let own: Vec<u32> = registers.iter().map(|&it| places.of(it)).collect();
+        let start = self.slot_start(buffer, slot);
+        let own: Vec<u32> = registers.iter().map(|&it| places.of(it) ^ copy).collect();
         let apart = own.iter().all(|it| it & places.thread.support() == 0);
         if !apart {
             let start = self.builder.cast(start, DType::I64);
@@ -98,7 +150,7 @@ impl Lowering<'_> {
         let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
         let copy = Op::StartCopy(op::StartCopy {
             target: self.scalar(op.buffer),
-            offset: self.slot_offsets((op.buffer, op.slot), &places, &starts),
+            offset: self.slot_offsets((op.buffer, op.slot), &places, (&starts, 0)),
             source: access.base(),
             source_offset: self.pick(access.offsets(), &starts),
             mask: access.masks().map(|masks| self.pick(masks, &starts)),
@@ -111,22 +163,26 @@ impl Lowering<'_> {
     fn slot_store(&mut self, op: &op::SlotStore) -> Result<()> {
         let (dtype, _) = self.of_buffer(op.buffer)?;
         let (layout, values) = (self.layout(op.value), self.get(op.value));
-        let places = SlotPlaces::new(&self.layout(op.buffer), &layout);
+        let places = SlotPlaces::of_elements(&self.layout(op.buffer), &layout);
         let most = (self.target.vector_bytes / dtype.bytes()).ilog2();
         let free = layout.free_bits().register;
         let mut vectors = places.vectors(most);
         vectors.retain(|vector| vector[0] & free == 0);
         let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
         let owner = self.all_zero(layout.free_bits());
-        let store = Op::LaneStore(op::LaneStore {
-            base: self.scalar(op.buffer),
-            offset: self.slot_offsets((op.buffer, op.slot), &places, &starts),
-            value: self.pick(&values, &vectors.concat()),
-            mask: self.owned_mask(None, owner, starts.len()),
-            align: (vectors[0].len() as i64) * i64::from(dtype.bytes()),
-            cache: None,
-        });
-        self.builder.emit(store, &[]);
+        let value = self.pick(&values, &vectors.concat());
+        let mask = self.owned_mask(None, owner, starts.len());
+        for copy in places.copies(&self.layout(op.buffer)) {
+            let store = Op::LaneStore(op::LaneStore {
+                base: self.scalar(op.buffer),
+                offset: self.slot_offsets((op.buffer, op.slot), &places, (&starts, copy)),
+                value,
+                mask,
+                align: (vectors[0].len() as i64) * i64::from(dtype.bytes()),
+                cache: None,
+            });
+            self.builder.emit(store, &[]);
+        }
         Ok(())
     }
 
@@ -139,7 +195,7 @@ impl Lowering<'_> {
         let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
         let load = Op::LaneLoad(op::LaneLoad {
             base: self.scalar(op.buffer),
-            offset: self.slot_offsets((op.buffer, op.slot), &places, &starts),
+            offset: self.slot_offsets((op.buffer, op.slot), &places, (&starts, 0)),
             mask: None,
             other: None,
             align: (vectors[0].len() as i64) * i64::from(dtype.bytes()),

@@ -75,15 +75,20 @@ fn shared(usage: &Usage, target: &Target) -> Result<(Vec<i64>, BTreeSet<usize>),
 }
 
 /// The offset of each buffer: the lowest multiple of `align`, and of its own, that leaves it apart from those before it
-/// which are in use at the same time or `meet` it.
+/// which are in use at the same time or `meet` it. First come those that last to the end, which no other can follow.
 fn place(buffers: &[Buffer], align: u32, meet: impl Fn(usize, usize) -> bool) -> Vec<i64> {
-    let mut offsets: Vec<i64> = Vec::new();
-    for (number, buffer) in buffers.iter().enumerate() {
-        let others = buffers[..number].iter().zip(&offsets).enumerate();
-        let apart =
-            others.filter(|(other, (it, _))| it.last >= buffer.first || meet(number, *other));
+    let mut order: Vec<usize> = (0..buffers.len()).collect();
+    order.sort_by_key(|&number| !buffers[number].lasts);
+    let mut offsets = vec![0; buffers.len()];
+    for (at, &number) in order.iter().enumerate() {
+        let buffer = &buffers[number];
+        let apart = order[..at].iter().filter(|&&other| {
+            let it = &buffers[other];
+            let disjoint = it.last < buffer.first || buffer.last < it.first;
+            !disjoint || meet(number, other)
+        });
         let mut taken: Vec<(i64, i64)> = apart
-            .map(|(_, (it, &start))| (start, start + it.bytes))
+            .map(|&other| (offsets[other], offsets[other] + buffers[other].bytes))
             .collect();
         taken.sort_unstable();
         let align = buffer.align.max(align.into()).cast_unsigned();
@@ -94,7 +99,7 @@ fn place(buffers: &[Buffer], align: u32, meet: impl Fn(usize, usize) -> bool) ->
             }
             offset = offset.max(end.cast_unsigned().next_multiple_of(align).cast_signed());
         }
-        offsets.push(offset);
+        offsets[number] = offset;
     }
     offsets
 }

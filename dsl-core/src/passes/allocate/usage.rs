@@ -16,7 +16,7 @@ pub(super) struct Buffer {
     pub(super) first: usize,
     pub(super) last: usize,
     /// Whether its bytes stay its own to the end of the function.
-    lasts: bool,
+    pub(super) lasts: bool,
 }
 
 /// Something that happens to buffers, which are named by their numbers.
