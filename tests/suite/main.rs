@@ -2,6 +2,7 @@
 
 mod accesses;
 mod accumulators;
+mod approximate;
 mod arguments;
 mod autotune;
 mod bench;

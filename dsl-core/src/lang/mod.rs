@@ -6,6 +6,7 @@
 //! user's location, the result is poisoned, and all errors of a kernel come at once.
 
 pub mod accumulator;
+pub mod approximate;
 pub mod atomic;
 pub mod bits;
 mod branch;
@@ -65,6 +66,10 @@ pub mod prelude {
     pub use super::accumulator::{
         Accumulator, ExtremeAccumulator, SumAccumulator, accumulator, max_accumulator,
         min_accumulator, sum_accumulator,
+    };
+    pub use super::approximate::{
+        approx_exp, approx_exp2, approx_log, approx_log2, approx_reciprocal, approx_rsqrt,
+        approx_sigmoid,
     };
     pub use super::atomic::{
         AtomicAdd, AtomicInt, atomic_add, atomic_and, atomic_compare_exchange, atomic_exchange,
