@@ -14,6 +14,7 @@ mod built;
 mod cli;
 mod compare;
 mod conformance;
+mod correct;
 mod debug;
 mod determinism;
 #[cfg(feature = "nvptx")]

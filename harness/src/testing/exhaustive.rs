@@ -59,6 +59,29 @@ impl MathFunction {
         }
     }
 
+    /// The same function by CORE-MATH, whose every result is correctly rounded.
+    #[cfg(feature = "referee")]
+    fn referee(self) -> Option<fn(f32) -> f32> {
+        let Self::Derived(op) = self else { return None };
+        let referees: [(Function, fn(f32) -> f32); 8] = [
+            (Function::CrExp, core_math::expf),
+            (Function::CrExp2, core_math::exp2f),
+            (Function::CrLog, core_math::logf),
+            (Function::CrLog2, core_math::log2f),
+            (Function::CrSin, core_math::sinf),
+            (Function::CrCos, core_math::cosf),
+            (Function::CrTanh, core_math::tanhf),
+            (Function::CrErf, core_math::erff),
+        ];
+        let found = referees.into_iter().find(|(function, _)| *function == op);
+        found.map(|(_, referee)| referee)
+    }
+
+    #[cfg(not(feature = "referee"))]
+    fn referee(self) -> Option<fn(f32) -> f32> {
+        None
+    }
+
     /// The error that the documentation states.
     fn stated(self, dtype: DType) -> f64 {
         let Self::Derived(op) = self else { return 0.5 };
@@ -95,7 +118,8 @@ pub struct MathRow {
     pub at: u64,
     /// The error that the documentation states.
     pub stated_ulp: f64,
-    /// For each other device, how many results differ from the CPU's.
+    /// For each other device, how many results differ from the CPU's; and how many of the CPU's from those of
+    /// CORE-MATH, where the function is correctly rounded.
     pub mismatches: BTreeMap<String, u64>,
 }
 
@@ -212,6 +236,10 @@ fn run(
             (row.max_ulp, row.at) = (error, at);
         }
         row.inputs += chunk as u64;
+        if let Some(referee) = function.referee().filter(|_| dtype == DType::F32) {
+            let differ = refuted(referee, first, expected.bytes());
+            *row.mismatches.entry("CORE-MATH".to_string()).or_default() += differ;
+        }
         for device in &options.devices {
             let found = results(&kernel, device, dtype, first, chunk)?;
             let differ = differences(dtype, expected.bytes(), found.bytes());
@@ -271,6 +299,16 @@ fn worst(function: MathFunction, dtype: DType, first: usize, results: &[u8]) -> 
             }
         },
     )
+}
+
+/// How many results of `f32` differ from those of a function.
+fn refuted(referee: fn(f32) -> f32, first: usize, results: &[u8]) -> u64 {
+    let results = results.par_chunks_exact(4).enumerate();
+    let differ = results.filter(|(index, result)| {
+        let expected = referee(f32::from_bits((first + index) as u32)).to_bits();
+        canonical(DType::F32, read(result)) != canonical(DType::F32, u64::from(expected))
+    });
+    differ.count() as u64
 }
 
 fn differences(dtype: DType, expected: &[u8], found: &[u8]) -> u64 {

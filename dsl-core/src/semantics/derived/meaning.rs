@@ -2,8 +2,8 @@
 
 use super::formula::Formula;
 use super::{
-    Domain, error_function, exponential, gamma, hyperbolic, inverse, logarithm, power_of_ten, root,
-    rounding, trigonometric, weight,
+    Domain, correct, error_function, exponential, gamma, hyperbolic, inverse, logarithm,
+    power_of_ten, root, rounding, trigonometric, weight,
 };
 use crate::ir::functions::for_each_function_family;
 use crate::ir::{Approximate, DType, Function, Value};

@@ -7,6 +7,7 @@
 
 mod angle;
 mod coefficients;
+mod correct;
 pub mod directed;
 mod error_function;
 pub mod evaluate;
