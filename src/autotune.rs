@@ -164,6 +164,7 @@ pub struct Tuned<C> {
 }
 
 /// A search with its file of winners.
+#[doc = include_str!("examples/tuner.md")]
 #[derive(Clone, Debug)]
 pub struct Tuner {
     winners: WinnersFile,

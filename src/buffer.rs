@@ -103,6 +103,14 @@ pub struct Buffer<T> {
 
 impl<T: Number> Buffer<T> {
     /// A copy of `numbers` on `device`.
+    ///
+    /// ```
+    /// # use exactile::{Buffer, Device};
+    /// let numbers = vec![1u8, 2, 3];
+    /// let buffer = Buffer::from_slice(&Device::cpu(), &numbers)?;
+    /// assert_eq!((buffer.len(), buffer.to_vec()?), (3, numbers));
+    /// # Ok::<(), exactile::Error>(())
+    /// ```
     pub fn from_slice(device: &Device, numbers: &[T]) -> Result<Self> {
         let mut buffer = Self::zeros(device, numbers.len())?;
         buffer.storage.write_numbers(numbers)?;

@@ -163,6 +163,8 @@ impl<T: Number> Comparable for Buffer<T> {
 /// ```
 /// let comparison = exactile::compare(&[1.0f32, f32::NAN], &[1.0f32, f32::NAN])?;
 /// assert!(comparison.bits_equal());
+/// let comparison = exactile::compare(&[1.0f32, 2.0], &[1.0f32, 2.0000002])?;
+/// assert!(!comparison.bits_equal() && comparison.within_tolerance());
 /// # Ok::<(), exactile::Error>(())
 /// ```
 pub fn compare(

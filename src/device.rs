@@ -112,6 +112,15 @@ impl Device {
     }
 
     /// This computer's processor, all cores. Needs nothing installed.
+    ///
+    /// ```
+    /// use exactile::{Buffer, Device, DeviceKind};
+    ///
+    /// let device = Device::cpu();
+    /// assert_eq!(device.kind(), DeviceKind::Cpu);
+    /// assert_eq!(Buffer::<f32>::zeros(&device, 3)?.to_vec()?, [0.0; 3]);
+    /// # Ok::<(), exactile::Error>(())
+    /// ```
     pub fn cpu() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let name = format!("cpu-{}-{cores}", std::env::consts::ARCH);

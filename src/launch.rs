@@ -84,6 +84,7 @@ impl<P> Kernel<P> {
     ///
     /// [`Stream`]: crate::Stream
     /// [`Stream::synchronize`]: crate::Stream::synchronize
+    #[doc = include_str!("examples/launch.md")]
     pub fn launch<'a>(
         &self,
         queue: &impl Queue,

@@ -31,6 +31,8 @@ mod cuda;
 mod device;
 mod disk;
 mod error;
+#[cfg(doctest)]
+mod examples;
 mod failure;
 mod files;
 mod grid;

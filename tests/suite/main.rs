@@ -52,6 +52,7 @@ mod programs;
 mod ptx;
 mod random;
 mod runtime;
+mod rustdoc;
 mod scans;
 mod slices;
 mod sort;

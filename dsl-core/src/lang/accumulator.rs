@@ -93,6 +93,7 @@ impl<T: Numeric> Carry for SumAccumulator<T> {
 }
 
 /// An empty sum of tiles whose reduction has `shape`: `[]` for a scalar result.
+#[cfg_attr(not(doctest), doc = include_str!("examples/sum_accumulator.md"))]
 #[track_caller]
 pub fn sum_accumulator<T: Numeric>(shape: impl AsRef<[usize]>) -> SumAccumulator<T> {
     let state = context::emit(Location::caller(), |context| {

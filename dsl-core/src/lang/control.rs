@@ -93,6 +93,7 @@ impl<L: HostNumber + LiteralOf<i64>> IntoStep for L {
 /// The indices `start..end` of a loop that runs on the device, whatever the bounds are.
 ///
 /// `a..b` unrolls when both bounds are host values; this never does.
+#[cfg_attr(not(doctest), doc = include_str!("examples/range.md"))]
 #[track_caller]
 pub fn range(start: impl IntoIndex, end: impl IntoIndex) -> DeviceRange {
     DeviceRange {
@@ -108,6 +109,7 @@ impl DeviceRange {
     /// `end`, and zero is an error; with a scalar that is not positive the loop has no iteration.
     ///
     /// `range(program_id(0), rows).step(num_programs(0))` deals the rows to the programs of any grid.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/step.md"))]
     #[track_caller]
     pub fn step(self, step: impl IntoStep) -> Self {
         Self {
@@ -130,6 +132,7 @@ impl DeviceRange {
     /// Each stage costs shared memory of the size of the tiles loaded, more where lanes hold copies;
     /// a thread block has 99 to 227 KiB, which [`Target`](crate::target::Target) tells of each GPU.
     /// Where they do not fit, pipelines become shallower.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/stages.md"))]
     pub fn stages(self, stages: usize) -> Self {
         Self {
             stages: i64::try_from(stages).unwrap_or(i64::MAX),

@@ -17,6 +17,7 @@ use crate::ir::{Op, op};
 /// A GPU has the counters in shared memory, 4 bytes for each bin and for one more: 99 KiB, which the
 /// smallest GPUs have, hold 16384 bins, and 227 KiB hold 32768. Compiling more for it is an error that tells the bytes they take and advises to
 /// count parts of the bins, one after the other.
+#[cfg_attr(not(doctest), doc = include_str!("examples/histogram.md"))]
 #[track_caller]
 pub fn histogram<T: Int>(x: Tile<T>, bins: usize) -> Tile<i32> {
     count(x, None, bins)
@@ -54,6 +55,7 @@ fn count<T: Int>(x: Tile<T>, mask: Option<Tile<bool>>, bins: usize) -> Tile<i32>
 /// # Errors
 /// On a GPU, a tile `x` that needs more shared memory on the way to other lanes than a thread block
 /// has: 99 to 227 KiB.
+#[cfg_attr(not(doctest), doc = include_str!("examples/gather.md"))]
 #[track_caller]
 pub fn gather<T: Element, I: Int>(x: Tile<T>, indices: Tile<I>, axis: usize) -> Tile<T> {
     Tile::from_handle(context::emit(Location::caller(), |context| {

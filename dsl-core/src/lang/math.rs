@@ -1,4 +1,5 @@
 //! Functions of numbers: roots, exponentials, choices, extrema, and the matrix product.
+#![cfg_attr(not(doctest), doc = include_str!("examples/math.md"))]
 
 use std::panic::Location;
 
@@ -67,6 +68,7 @@ for_each_function_family!(surface);
 
 /// Quotient rounded up, of positive integers on the host: how many tiles of `divisor` cover
 /// `dividend`.
+#[cfg_attr(not(doctest), doc = include_str!("examples/cdiv.md"))]
 pub const fn cdiv(dividend: usize, divisor: usize) -> usize {
     dividend.div_ceil(divisor)
 }
@@ -99,6 +101,7 @@ impl<V: DeviceValue> Choice<V> for Scalar<bool> {
 }
 
 /// `on_true` where the condition holds, else `on_false`. Both are computed.
+#[cfg_attr(not(doctest), doc = include_str!("examples/select.md"))]
 #[track_caller]
 pub fn select<C, A, B>(condition: C, on_true: A, on_false: B) -> C::Output
 where
@@ -124,6 +127,7 @@ where
 ///
 /// # Errors
 /// An accumulator of another kind, or narrower than the operands.
+#[cfg_attr(not(doctest), doc = include_str!("examples/dot.md"))]
 #[track_caller]
 pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>) -> Tile<A> {
     dot_with(Precision::usual(T::DTYPE, A::DTYPE), a, b, accumulator)
@@ -145,6 +149,7 @@ pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>)
 ///
 /// # Errors
 /// Types or a number of products that the precision does not take.
+#[cfg_attr(not(doctest), doc = include_str!("examples/dot_with.md"))]
 #[track_caller]
 pub fn dot_with<T: Numeric, A: Numeric>(
     precision: Precision,

@@ -42,6 +42,7 @@ pub trait Target {
 ///
 /// `load(ptr + offsets).mask(condition).other(0.0)` reads only where the condition holds; elsewhere
 /// the result is `other`, or +0 without it.
+#[cfg_attr(not(doctest), doc = include_str!("examples/load.md"))]
 #[track_caller]
 pub fn load<S: Source>(source: S) -> S::Output {
     source.read()
@@ -49,6 +50,7 @@ pub fn load<S: Source>(source: S) -> S::Output {
 
 /// Writes `value`, repeated to the shape of the target. `.mask(condition)` behind it writes only
 /// where the condition holds. Where several elements have one address, the highest index wins.
+#[cfg_attr(not(doctest), doc = include_str!("examples/store.md"))]
 #[track_caller]
 pub fn store<D: Target>(target: D, value: impl IntoTile<D::Element>) -> D::Stored {
     target.write(value)
@@ -173,18 +175,21 @@ macro_rules! masks {
             /// Directly behind `load`: reads only where `mask` holds, and any mask before it; elsewhere
             /// the result is `other`, or +0 without it. Behind an atomic that gives what memory held: combines
             /// only there; elsewhere the result is +0.
+            #[cfg_attr(not(doctest), doc = include_str!("examples/mask.md"))]
             #[track_caller]
             pub fn mask(self, mask: impl $Mask) -> Self {
                 self.reload(Part::Mask, |context| mask.into_value(context))
             }
 
             /// Behind `load(..).mask(..)`: the result where the mask does not hold.
+            #[cfg_attr(not(doctest), doc = include_str!("examples/other.md"))]
             #[track_caller]
             pub fn other(self, other: impl IntoTile<T>) -> Self {
                 self.reload(Part::Other, |context| other.into_value(context))
             }
 
             /// Behind `load(..)`: tells the caches of a GPU what becomes of what it reads. It never changes bits.
+            #[cfg_attr(not(doctest), doc = include_str!("examples/cache.md"))]
             #[track_caller]
             pub fn cache(self, hint: Cache) -> Self {
                 self.told("cache", "load", |op| !op.is(Trait::writes) && hint_of(op, hint))
@@ -223,11 +228,7 @@ macro_rules! masks {
             }
 
             #[track_caller]
-            fn reload(
-                self,
-                part: Part,
-                value: impl FnOnce(&mut Context) -> Value,
-            ) -> Self {
+            fn reload(self, part: Part, value: impl FnOnce(&mut Context) -> Value) -> Self {
                 Self::from_handle(context::emit(Location::caller(), |context| {
                     let value = value(context);
                     let load = context.value(self.handle());

@@ -83,6 +83,7 @@ reducible_tuples! {
 /// Combines along `axis` with a closure over scalars, lower index on the left.
 ///
 /// A tuple of tiles is combined together: `reduce((x, i), 0, |a, b| ..)`.
+#[cfg_attr(not(doctest), doc = include_str!("examples/reduce.md"))]
 #[track_caller]
 pub fn reduce<S: Reducible>(
     source: S,
@@ -100,6 +101,7 @@ pub fn reduce<S: Reducible>(
 /// is zero.
 ///
 /// Each node of the tree knows whether it holds an element, so no identity is needed.
+#[cfg_attr(not(doctest), doc = include_str!("examples/reduce_masked.md"))]
 #[track_caller]
 pub fn reduce_masked<S: Reducible>(
     source: S,
@@ -313,6 +315,7 @@ impl Context {
 impl<T: Numeric> Tile<T> {
     /// The sum along `axis`. `f16` and `bf16` add in `f32` and round once at the end; a zero float
     /// result is +0.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/sum.md"))]
     #[track_caller]
     pub fn sum(self, axis: usize) -> Self {
         map(self, |context, x| {
@@ -334,6 +337,7 @@ impl<T: Numeric> Tile<T> {
     }
 
     /// The largest element along `axis`. NaN is ignored; -0 < +0.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/max.md"))]
     #[track_caller]
     pub fn max(self, axis: usize) -> Self {
         map(self, |context, x| {
@@ -366,6 +370,7 @@ impl<T: Numeric> Tile<T> {
     }
 
     /// The lowest index along `axis` that holds what [`Tile::max`] gives; 0 when all are NaN.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/argmax.md"))]
     #[track_caller]
     pub fn argmax(self, axis: usize) -> Tile<i64> {
         map(self, |context, x| {

@@ -17,6 +17,7 @@ use crate::ir::{BinaryOp, Direction, Op, Order, Value, op};
 ///
 /// A tuple of tiles is combined together: `scan((x, i), 0, |a, b| ..)`. Element `i` of the result
 /// is what [`reduce`](super::reduce::reduce) gives for the elements `0..=i`.
+#[cfg_attr(not(doctest), doc = include_str!("examples/scan.md"))]
 #[track_caller]
 pub fn scan<S: Reducible>(
     source: S,
@@ -142,6 +143,7 @@ impl<T: Numeric> Tile<T> {
     /// The sums of all prefixes along `axis`: element `i` has the bits of [`Tile::sum`] of the
     /// elements `0..=i`. `f16` and `bf16` add in `f32` and round once at the end; a zero float
     /// result is +0.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/cumsum.md"))]
     #[track_caller]
     pub fn cumsum(self, axis: usize) -> Self {
         sums(self, axis, Direction::Forward)

@@ -94,6 +94,7 @@ impl<T: Element> Tile<T> {
 
 impl<T: Numeric> Tile<T> {
     /// [`Tile::sum`] with the axis left at extent 1, so that it broadcasts: `x / x.sum_keep(1)`.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/sum_keep.md"))]
     #[track_caller]
     pub fn sum_keep(self, axis: usize) -> Self {
         self.sum(axis).expand(axis)

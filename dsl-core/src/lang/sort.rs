@@ -98,9 +98,9 @@ fn with_index<T: Element>(x: Tile<T>, request: Request) -> (Tile<T>, Tile<i64>) 
 
 /// The methods that sort everything, and those that take the first elements.
 macro_rules! sorts {
-    ($($(#[doc = $doc:literal])* $name:ident $with:ident $arg:ident $direction:ident;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident $with:ident $arg:ident $direction:ident;)*) => { $(
         impl<T: Element> Tile<T> {
-            $(#[doc = $doc])*
+            $(#[$doc])*
             #[track_caller]
             pub fn $name(self, axis: usize) -> Self {
                 let request = Request {
@@ -143,15 +143,16 @@ macro_rules! sorts {
 
 sorts! {
     /// The elements in order along `axis`: NaN last, -0 before +0.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/sort.md"))]
     sort sort_with argsort Ascending;
     /// The elements in falling order along `axis`: NaN first, +0 before -0.
     sort_descending sort_descending_with argsort_descending Descending;
 }
 
 macro_rules! firsts {
-    ($($(#[doc = $doc:literal])* $name:ident $with:ident $arg:ident $direction:ident;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident $with:ident $arg:ident $direction:ident;)*) => { $(
         impl<T: Element> Tile<T> {
-            $(#[doc = $doc])*
+            $(#[$doc])*
             #[track_caller]
             pub fn $name(self, k: usize, axis: usize) -> Self {
                 let request = Request {
@@ -189,6 +190,7 @@ macro_rules! firsts {
 firsts! {
     /// The `k` greatest elements along `axis`, the greatest first; NaN counts as greater than all
     /// numbers. `k` is a power of two, at most the extent.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/topk.md"))]
     topk topk_with_indices argtopk Descending;
     /// The `k` least elements along `axis`, the least first; NaN counts as greater than all
     /// numbers. `k` is a power of two, at most the extent.

@@ -122,6 +122,7 @@ macro_rules! tensors {
             }
 
             /// Cuts the tensor into tiles of `shape`; each extent is a power of two.
+            #[cfg_attr(not(doctest), doc = include_str!("examples/tile.md"))]
             pub fn tile(&self, shape: [usize; RANK]) -> $View<T, RANK> {
                 $View { tensor: *self, shape }
             }
@@ -184,6 +185,7 @@ macro_rules! tensors {
 
         impl<T: Element, const RANK: usize> $View<T, RANK> {
             /// The tile with this index along each axis.
+            #[cfg_attr(not(doctest), doc = include_str!("examples/at.md"))]
             #[track_caller]
             pub fn at(self, index: impl Coordinates<RANK>) -> $Placed<T, RANK> {
                 let index = index.coordinates();

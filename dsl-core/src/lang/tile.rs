@@ -56,6 +56,7 @@ macro_rules! device_value {
         impl<T: Element> $Kind<T> {
             /// Each number converted to `U`. Floats round once to nearest even; float to integer
             /// saturates and NaN gives 0; to `bool` means nonzero.
+            #[cfg_attr(not(doctest), doc = include_str!("examples/to.md"))]
             #[track_caller]
             pub fn to<U: Element>(self) -> $Kind<U> {
                 map(self, |context, x| context.cast(x, U::DTYPE))
@@ -94,6 +95,7 @@ pub(crate) fn map<A: DeviceValue, B: DeviceValue>(
 
 impl<T: Element> Tile<T> {
     /// Inserts an axis of extent 1: `[n]` becomes `[1, n]` for axis 0 and `[n, 1]` for axis 1.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/expand.md"))]
     #[track_caller]
     pub fn expand(self, axis: usize) -> Self {
         map(self, |context, x| {
@@ -105,6 +107,7 @@ impl<T: Element> Tile<T> {
     }
 
     /// The same elements in row-major order in another shape.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/reshape.md"))]
     #[track_caller]
     pub fn reshape(self, shape: impl AsRef<[usize]>) -> Self {
         map(self, |context, x| {
@@ -194,6 +197,7 @@ impl<T: Element> Tile<T> {
 
     /// Both tiles as one with a new last axis of extent 2, this one at 0 of it: `[n]` and `[n]` become
     /// `[n, 2]`. Shapes broadcast as those of arithmetic do; two of rank 0 become `[2]`.
+    #[cfg_attr(not(doctest), doc = include_str!("examples/join.md"))]
     #[track_caller]
     pub fn join(self, other: impl IntoTile<T>) -> Self {
         Self::from_handle(context::emit(Location::caller(), |context| {
@@ -308,6 +312,7 @@ impl<T: Element, L: HostNumber + LiteralOf<T>> IntoTile<T> for L {
 }
 
 /// The position of this program along a grid axis: 0, 1 or 2.
+#[cfg_attr(not(doctest), doc = include_str!("examples/program_id.md"))]
 #[track_caller]
 pub fn program_id(axis: usize) -> Scalar<i64> {
     Scalar::from_handle(context::emit(Location::caller(), |context| {
@@ -317,6 +322,7 @@ pub fn program_id(axis: usize) -> Scalar<i64> {
 }
 
 /// The extent of the grid along an axis: 0, 1 or 2.
+#[cfg_attr(not(doctest), doc = include_str!("examples/num_programs.md"))]
 #[track_caller]
 pub fn num_programs(axis: usize) -> Scalar<i64> {
     Scalar::from_handle(context::emit(Location::caller(), |context| {
@@ -328,6 +334,7 @@ pub fn num_programs(axis: usize) -> Scalar<i64> {
 }
 
 /// The integers `start..end`; their number is a power of two.
+#[cfg_attr(not(doctest), doc = include_str!("examples/arange.md"))]
 #[track_caller]
 pub fn arange(start: usize, end: usize) -> Tile<i64> {
     Tile::from_handle(context::emit(Location::caller(), |context| {
@@ -338,6 +345,7 @@ pub fn arange(start: usize, end: usize) -> Tile<i64> {
 }
 
 /// A tile of `shape` filled with a scalar or a host number.
+#[cfg_attr(not(doctest), doc = include_str!("examples/full.md"))]
 #[track_caller]
 pub fn full<T: Element>(shape: impl AsRef<[usize]>, value: impl IntoTile<T>) -> Tile<T> {
     Tile::from_handle(context::emit(Location::caller(), |context| {
@@ -350,6 +358,7 @@ pub fn full<T: Element>(shape: impl AsRef<[usize]>, value: impl IntoTile<T>) -> 
 }
 
 /// A number of the host, a scalar or a tile of rank 0 as a scalar: `scalar::<f32>(0.0)`.
+#[cfg_attr(not(doctest), doc = include_str!("examples/scalar.md"))]
 #[track_caller]
 pub fn scalar<T: Element>(value: impl IntoTile<T>) -> Scalar<T> {
     let value = context::emit(Location::caller(), |context| value.into_value(context));
@@ -357,6 +366,7 @@ pub fn scalar<T: Element>(value: impl IntoTile<T>) -> Scalar<T> {
 }
 
 /// A tile of `shape` filled with zeros.
+#[cfg_attr(not(doctest), doc = include_str!("examples/zeros.md"))]
 #[track_caller]
 pub fn zeros<T: Element>(shape: impl AsRef<[usize]>) -> Tile<T> {
     Tile::from_handle(context::emit(Location::caller(), |context| {
@@ -370,6 +380,7 @@ pub fn zeros<T: Element>(shape: impl AsRef<[usize]>) -> Tile<T> {
 
 /// Reports `message` as an error of the kernel unless the host condition holds: checks of
 /// meta-parameters.
+#[cfg_attr(not(doctest), doc = include_str!("examples/require.md"))]
 #[track_caller]
 pub fn require(condition: bool, message: &str) {
     if !condition {

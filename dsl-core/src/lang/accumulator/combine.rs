@@ -37,6 +37,7 @@ impl<S: Reducible, F> Carry for Accumulator<S, F> {
 /// a lower and a higher range of the axis combine to and is associative up to rounding.
 ///
 /// `accumulator::<(Tile<f32>, Tile<i64>)>([ROWS], |a, b| ..)` combines two tiles together.
+#[cfg_attr(not(doctest), doc = include_str!("../examples/accumulator.md"))]
 #[track_caller]
 pub fn accumulator<S: Reducible>(
     shape: impl AsRef<[usize]>,

@@ -26,6 +26,7 @@ impl<T: Numeric> Carry for ExtremeAccumulator<T> {
 }
 
 /// The greatest element of no tile, whose reduction has `shape`: NaN for floats, else the least number.
+#[cfg_attr(not(doctest), doc = include_str!("../examples/max_accumulator.md"))]
 #[track_caller]
 pub fn max_accumulator<T: Numeric>(shape: impl AsRef<[usize]>) -> ExtremeAccumulator<T> {
     extreme("max_accumulator", shape.as_ref(), true)
