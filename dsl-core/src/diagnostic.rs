@@ -101,7 +101,7 @@ impl fmt::Display for Diagnostic {
 }
 
 /// The most errors that are kept; of more than that only the number is.
-const MOST: usize = 100;
+pub const MOST_ERRORS: usize = 100;
 
 /// All the errors of one run of a stage, in the order found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Diagnostics {
 
     /// Adds an error.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        if self.items.len() < MOST {
+        if self.items.len() < MOST_ERRORS {
             self.items.push(diagnostic);
         } else {
             self.more += 1;

@@ -4,9 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use exactile_core::diagnostic::MOST_ERRORS;
+use exactile_core::ir::infer::MAX_BINS;
 use exactile_core::ir::prints::{COUNTERS, WORDS};
-use exactile_core::ir::{DType, MAX_DEPTH, MAX_ELEMENTS, MAX_LEVELS, MAX_RANK, Precision};
+use exactile_core::ir::{DType, Grid, MAX_DEPTH, MAX_ELEMENTS, MAX_LEVELS, MAX_RANK, Precision};
+use exactile_core::schedule::pipeline::MAX_STAGES;
 use exactile_core::target::Target;
+use exactile_core::verify::MAX_PARAMETERS;
 
 use crate::root;
 
@@ -114,6 +118,34 @@ fn links_lead_somewhere() {
     );
 }
 
+/// What stands in a file between a line that begins a list of rows and the brace that ends it.
+fn rows(file: &str, begin: &str) -> String {
+    let text = read(&root().join(file));
+    let (_, rows) = text.split_once(begin).expect("has the rows");
+    rows.split_once("\n}").expect("ends them").0.to_string()
+}
+
+/// The parameters of a kernel: the longest tuple of arguments that a launch takes.
+fn parameters() -> usize {
+    let rows = rows("src/arguments.rs", "\ntuples! { []");
+    rows.split_whitespace()
+        .filter(|word| word.starts_with('P'))
+        .count()
+}
+
+/// The longest tuple that is coordinates.
+fn coordinates() -> usize {
+    let rows = rows("dsl-core/src/lang/tensor.rs", "\ntuple_coordinates! {");
+    rows.lines().filter(|line| line.contains(": ")).count()
+}
+
+/// The numbers that occur, the least one first.
+fn either(numbers: &[u64]) -> String {
+    let numbers: BTreeSet<u64> = numbers.iter().copied().collect();
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    numbers.join(" or ")
+}
+
 #[test]
 fn limits_are_those_of_the_code() {
     let text = read(&root().join("docs/book/src/limits.md"));
@@ -149,6 +181,33 @@ fn limits_are_those_of_the_code() {
             gpu.resident_warps,
             gpu.resident_blocks
         );
+        assert!(text.contains(&row), "limits.md lacks {row}");
+    }
+}
+
+#[test]
+fn limits_of_lists_are_those_of_the_code() {
+    let text = read(&root().join("docs/book/src/limits.md"));
+    let bins = |target: &Target| 1 << (target.gpu.shared_bytes / 4 - 1).ilog2();
+    let bins: Vec<u64> = Target::GPUS.iter().map(bins).collect();
+    for row in [
+        format!(
+            "pointers that parameters become, structures and tensors taken apart | {MAX_PARAMETERS} |"
+        ),
+        format!("| axes of the grid | {} |", Grid::default().len()),
+        format!("| stages of a loop | {MAX_STAGES}, more count as {MAX_STAGES} |"),
+        format!("| bins of a histogram | {MAX_BINS} |"),
+        format!("| bins of a histogram on a GPU | {}", either(&bins)),
+        format!("| errors that a compilation lists | {MOST_ERRORS}, and"),
+        format!(
+            "structures and tuples taken apart or not | {} |",
+            parameters()
+        ),
+        format!(
+            "| coordinates of a tensor as a tuple | {}; more",
+            coordinates()
+        ),
+    ] {
         assert!(text.contains(&row), "limits.md lacks {row}");
     }
 }

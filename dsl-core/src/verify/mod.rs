@@ -12,6 +12,7 @@ use crate::diagnostic::Diagnostics;
 use crate::ir::op::{BlockOp, LaneOp, ScheduleOp};
 use crate::ir::{Func, Inst, Stage};
 pub use placement::placement;
+pub use structure::MAX_PARAMETERS;
 
 macro_rules! proven {
     ($(#[doc = $doc:literal])* $Name:ident, $check:ident, $stage:ident, $StageOp:ident, $stage_op:ident) => {

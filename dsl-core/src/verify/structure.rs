@@ -13,7 +13,7 @@ use crate::ir::{
 use crate::target::{LANE_BITS, ScheduleField};
 
 /// The most parameters of a function.
-const MAX_PARAMETERS: usize = 1024;
+pub const MAX_PARAMETERS: usize = 1024;
 
 /// The most elements of a vector of the lane stage.
 const MAX_VECTOR: usize = 4096;

@@ -4,7 +4,7 @@ use super::expect::Rules;
 use crate::ir::{DType, Shape, Type, op};
 
 /// The most bins: several copies of their counters still make a tile.
-const MAX_BINS: i64 = 1 << 20;
+pub const MAX_BINS: i64 = 1 << 20;
 
 impl Rules<'_> {
     fn integers(self, what: &str, ty: Type) -> Result<(), String> {

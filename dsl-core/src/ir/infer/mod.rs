@@ -19,6 +19,7 @@ mod value;
 use super::{Func, Op, Results, Type, op};
 use each::types;
 use expect::Rules;
+pub use lookup::MAX_BINS;
 
 /// The result types of `op`. `declared` are the types stated where the op is made; rules that infer
 /// ignore them. An error is a message without location. Poisoned operands give a poisoned result.
