@@ -13,6 +13,7 @@ chapters! {
     TilesAndTensors "tiles-and-tensors.md";
     Loops "loops.md";
     Reductions "reductions.md";
+    Numbers "numbers.md";
     Determinism "determinism.md";
     Tuning "tuning.md";
     Shipping "shipping.md";
