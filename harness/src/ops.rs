@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 use exactile_core::ir::op::STRUCTURAL;
+use exactile_core::ir::operand::{fragment_sum, is_group_operand};
 use exactile_core::ir::{
-    Accepts, Approximate, BinaryOp, CompareOp, DType, Function, RawOp, Stage, TernaryOp, UnaryOp,
+    Accepts, Approximate, AtomicOp, BinaryOp, CompareOp, DType, Function, Precision, RawOp, Stage,
+    TernaryOp, UnaryOp,
 };
 use exactile_core::semantics::derived::accuracy;
 use serde::Serialize;
@@ -18,12 +20,14 @@ pub struct OpRow {
     pub stages: Vec<&'static str>,
     /// The data types that an elementwise op takes; nothing for ops with their own shape.
     pub types: Option<&'static str>,
-    /// These data types one by one.
+    /// The data types one by one: those of the numbers that it moves, combines or looks at. Nothing for ops that have
+    /// none, such as barriers, and for those of positions, which are `i64` and in lanes also `i32`.
     pub dtypes: Option<Vec<&'static str>>,
     /// What lowers an elementwise op: `primitive`, `derived` or `approximate`.
     pub kind: Option<&'static str>,
-    /// Of an elementwise op, `exact` where all devices give the same bits and `device` where each has its own; of
-    /// others the attributes decide.
+    /// `exact` where all devices give the same bits and `device` where each has its own; `order` where the attribute
+    /// of that name decides, of which `tree` is exact; `arrival` where the order of programs shows in the result, and
+    /// `integers` where it shows in that of floats alone.
     pub exactness: Option<&'static str>,
     /// How far a derived function is from the true values.
     pub accuracy: Vec<Error>,
@@ -73,6 +77,70 @@ fn dtypes(accepts: Accepts, kind: &str, accuracy: &[Error]) -> Vec<&'static str>
         .collect()
 }
 
+/// The data types of an op with its own shape.
+fn shaped_dtypes(name: &str) -> Option<Vec<&'static str>> {
+    let combined = |dtype, only: fn(AtomicOp) -> bool| {
+        let mut ops = AtomicOp::ALL.iter().filter(|&&op| only(op));
+        ops.any(|op| op.admits(dtype))
+    };
+    let multiplied = |dtype| {
+        let precisions = [Precision::Ieee, Precision::Hopper];
+        precisions.map(|precision| fragment_sum(precision, dtype).is_some()) != [false; 2]
+    };
+    let admits: &dyn Fn(DType) -> bool = match name {
+        "dot" => &|dtype| Accepts::Numeric.admits(dtype),
+        "dot_slots" | "group_mma" => &|dtype| is_group_operand(Precision::Hopper, dtype),
+        "mma" => &multiplied,
+        "histogram" => &|dtype| Accepts::Integer.admits(dtype),
+        "atomic_reduce" | "lane_atomic" => &|dtype| combined(dtype, |op| op.binary().is_some()),
+        "atomic_fetch" | "lane_fetch" => &|dtype| combined(dtype, |_| true),
+        "warp_reduce" => &|dtype| [DType::I32, DType::U32].contains(&dtype),
+        "raw_cast" => &|dtype| [DType::F32, DType::F64].contains(&dtype),
+        "assert" | "stop_assertion" | "check_assertion" => &|dtype| dtype == DType::Bool,
+        _ if WITHOUT_NUMBERS.contains(&name) => return None,
+        _ => &|_| true,
+    };
+    let all = DType::ALL.iter().filter(|&&dtype| admits(dtype));
+    Some(all.map(|dtype| dtype.name()).collect())
+}
+
+/// Ops with their own shape that have positions, memory and control in their place, and no number of any type.
+const WITHOUT_NUMBERS: &[&str] = &[
+    "arange",
+    "program_id",
+    "num_programs",
+    "lane_id",
+    "warp_id",
+    "places",
+    "barrier",
+    "group_copies",
+    "wait_copies",
+    "wait_products",
+    "wait_box",
+    "wait_copies_out",
+    "release_slot",
+    "proxy_fence",
+    "roles",
+    "mbarrier_init",
+    "mbarrier_expect",
+    "mbarrier_arrive",
+    "mbarrier_wait",
+    "named_sync",
+    "named_arrive",
+    "check_index",
+    "stop_index",
+];
+
+/// Whether devices agree on an op with its own shape.
+fn shaped_exactness(name: &str) -> &'static str {
+    match name {
+        "reduce" | "scan" => "order",
+        "atomic_fetch" | "lane_fetch" => "arrival",
+        "atomic_reduce" | "lane_atomic" => "integers",
+        _ => "exact",
+    }
+}
+
 /// Every op, elementwise families first.
 pub fn rows() -> Vec<OpRow> {
     let [block, schedule, lane] = [Stage::Block, Stage::Schedule, Stage::Lane].map(Stage::word);
@@ -109,9 +177,9 @@ pub fn rows() -> Vec<OpRow> {
             name,
             stages: stages.iter().map(|stage| stage.word()).collect(),
             types: None,
-            dtypes: None,
+            dtypes: shaped_dtypes(name),
             kind: None,
-            exactness: None,
+            exactness: Some(shaped_exactness(name)),
             accuracy: Vec::new(),
             meaning: meaning.trim(),
         }));
