@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use exactile_harness::testing::conformance::{self, CHECKS, Outcome};
+use exactile_harness::testing::conformance::{self, CHECKS, HELD, Outcome};
 
 use crate::language::devices;
 
@@ -22,13 +22,14 @@ fn cases_hold() {
 
 #[test]
 fn every_case_has_an_outcome() {
-    let mut used = BTreeSet::new();
+    let (mut used, mut held) = (BTreeSet::new(), BTreeSet::new());
     for (case, outcome) in conformance::sections().flat_map(|(_, cases)| cases.iter()) {
         match *outcome {
             Outcome::Runs(check) => {
                 used.insert(check);
             }
             Outcome::Elsewhere(test) => {
+                held.insert(test);
                 let (path, function) = test.split_once("::").unwrap_or((test, ""));
                 let text = fs::read_to_string(crate::root().join(path));
                 let text = text.unwrap_or_else(|error| panic!("{case}: {path}: {error}"));
@@ -45,6 +46,8 @@ fn every_case_has_an_outcome() {
     }
     let names: BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
     assert_eq!(used, names);
+    let names: BTreeSet<&str> = HELD.iter().map(|held| held.test).collect();
+    assert_eq!(held, names, "the tests of which rows say where they run");
 }
 
 #[test]

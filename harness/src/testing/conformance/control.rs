@@ -109,6 +109,45 @@ pub(super) fn ifs(judge: &mut Judge<'_>) -> Result<()> {
     expect(what, &found[0], &want)
 }
 
+/// `y = a x`, and stores of the first program alone on both sides of the sum, under conditions that always hold.
+#[kernel]
+fn predicated<const BLOCK: usize>(
+    a: Ptr<f32>,
+    x: Ptr<f32>,
+    y: PtrMut<f32>,
+    seen: PtrMut<f32>,
+    n: i32,
+) {
+    let (program, at) = (program_id(0), arange(0, BLOCK));
+    let row = load(a + program * n + at).mask(at < n);
+    if n > 0 {
+        store(seen, 1.0).mask(program == 0);
+    }
+    let x = load(x + at).mask(at < n);
+    if n < 1000 {
+        store(seen + 1, 2.0).mask(program == 0);
+    }
+    store(y + program, (row * x).sum(0));
+}
+
+/// Stores of one program around an exchange between lanes change nothing else.
+pub(super) fn stores_of_one(judge: &mut Judge<'_>) -> Result<()> {
+    let n = 100;
+    let a: Vec<f32> = (0..n * n).map(|at| (at % 7) as f32).collect();
+    let what = "rows times ones, with stores of the first program";
+    let found = judge.same(what, &[128, 1024], |way| {
+        let (a, x) = (way.given(&a)?, way.given(&vec![1.0f32; n])?);
+        let (mut y, mut seen) = (way.room::<f32>(n)?, way.room::<f32>(2)?);
+        let config = predicated::Config::new(way.block).scheduled(way.schedule);
+        let arguments = (&a, &x, &mut y, &mut seen, n as i32);
+        predicated(config).run(&way.device, n, arguments)?;
+        Ok(vec![y.to_array()?, seen.to_array()?])
+    })?;
+    let want: Vec<f32> = a.chunks(n).map(|row| row.iter().sum()).collect();
+    expect(what, &found[0], &want)?;
+    expect(what, &found[1], &[1.0f32, 2.0])
+}
+
 #[kernel]
 fn loops(bounds: Ptr<i64>, out: PtrMut<i64>) {
     let at = program_id(0);

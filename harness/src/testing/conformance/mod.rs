@@ -4,6 +4,7 @@
 mod arithmetic;
 mod control;
 mod forms;
+mod held;
 mod judge;
 mod memory;
 mod products;
@@ -19,6 +20,7 @@ use exactile::prelude::*;
 use exactile::{Error, Result};
 use rayon::prelude::*;
 
+pub use held::{HELD, Held};
 use judge::Judge;
 pub use products::philox;
 
@@ -89,13 +91,13 @@ checks! {
     "codes": "every code of f16, bf16, F8E4M3, F8E5M2", "bits", arithmetic::codes;
     "joins": "all types", "bits", shapes::joins;
     "squares": "all types", "bits", shapes::squares;
-    "permutations": "i32", "bits", shapes::permutations;
+    "permutations": "i8, i32, f16, bf16, f32", "bits", shapes::permutations;
     "gathers": "f32", "bits", shapes::gathers;
     "axes and places": "i32, i64", "bits", shapes::places;
     "reductions of rows": "all integers, f16, bf16, f32, f64", "bits", reductions::rows;
-    "reductions along axes": "f32", "bits", reductions::axes;
+    "reductions along axes": "i8, f16, bf16, f32", "bits", reductions::axes;
     "special values": "f32", "bits", reductions::specials;
-    "scans": "i32, i64, u8, f32, f64, bf16", "bits", reductions::prefixes;
+    "scans": "i32, i64, u8, f16, bf16, f32, f64", "bits", reductions::prefixes;
     "scans of flags": "bool", "bits", reductions::flags;
     "own combines": "f32", "1e-4", reductions::moments;
     "histograms": "i32", "bits", reductions::counts;
@@ -105,6 +107,7 @@ checks! {
     "atomics": "i32, u32, i64, u64, f32, f64", "bits", memory::atomics;
     "atomics with results": "i32, u32, i64, u64", "bits", memory::fetches;
     "branches": "i32", "bits", control::ifs;
+    "stores of one program": "f32", "bits", control::stores_of_one;
     "loops": "i64", "bits", control::iterations;
     "loops downwards": "i64", "bits", control::countdowns;
     "pipelines": "f32", "bits", control::pipelines;
@@ -158,18 +161,39 @@ pub fn page() -> String {
         let _ = writeln!(page, "| {name} | {types} | {judged} |");
     }
     for (title, cases) in sections() {
-        let _ = writeln!(page, "\n## {title}\n\n| case | here |\n|---|---|");
+        let _ = writeln!(page, "\n## {title}\n\n{HEAD}");
         for (case, outcome) in *cases {
-            let here = match outcome {
-                Outcome::Runs(check) => format!("runs: {check}"),
-                Outcome::Elsewhere(path) => format!("held by `{path}`"),
-                Outcome::NotYet(what) => format!("not yet: {what}"),
-                Outcome::Pointless(why) => format!("no meaning here: {why}"),
-            };
-            let _ = writeln!(page, "| {case} | {here} |");
+            let _ = writeln!(page, "| {case} | {} |", outcome.cells().join(" | "));
         }
     }
     page
+}
+
+const HEAD: &str = "\
+| case | types | interpreter | CPU | GPU | judged | here |
+|---|---|---|---|---|---|---|";
+
+impl Outcome {
+    /// What a row says behind the case: the types, where it runs, how it is judged, and what became of it.
+    fn cells(self) -> [String; 6] {
+        let nowhere = ["", "", "", "", ""];
+        let (cells, here) = match self {
+            Self::Runs(name) => {
+                let check = CHECKS.iter().find(|check| check.name == name);
+                let cells = check.map(|check| [check.types, "yes", "yes", "yes", check.judged]);
+                (cells, format!("runs: {name}"))
+            }
+            Self::Elsewhere(path) => {
+                let held = HELD.iter().find(|held| held.test == path);
+                (held.map(Held::cells), format!("held by `{path}`"))
+            }
+            Self::NotYet(what) => (None, format!("not yet: {what}")),
+            Self::Pointless(why) => (None, format!("no meaning here: {why}")),
+        };
+        let [types, interpreter, cpu, gpu, judged] =
+            cells.unwrap_or(nowhere).map(ToString::to_string);
+        [types, interpreter, cpu, gpu, judged, here]
+    }
 }
 
 const INTRODUCTION: &str = "\
@@ -184,5 +208,9 @@ the interpreter of lanes by two schedules, with two tile sizes where a case has 
 conformance` where there is one. All must give the same bits, and these are judged beside plain Rust. The inputs of
 elementwise cases, moves and sorts hold zeros of both signs, subnormal numbers, infinities, NaN and extreme integers,
 where their type has such; their lengths are no multiples of tiles where there is a tail to test.
+
+In the columns of a row, *yes* is where the case runs; of a GPU, *lanes* is its code under the interpreter of lanes alone,
+and *assembled* code that is made and looked at. *Bits* are those that plain Rust expects; a tolerance is one beside
+plain Rust, while all devices still agree in bits. Rows about tools have no columns.
 
 ";

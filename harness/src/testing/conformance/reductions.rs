@@ -126,9 +126,9 @@ pub(super) fn rows(judge: &mut Judge<'_>) -> Result<()> {
 }
 
 #[kernel]
-fn reduce_axis<const A: usize, const B: usize, const C: usize, const AXIS: usize>(
-    x: Ptr<f32>,
-    out: PtrMut<f32>,
+fn reduce_axis<T: Numeric, const A: usize, const B: usize, const C: usize, const AXIS: usize>(
+    x: Ptr<T>,
+    out: PtrMut<T>,
     places: PtrMut<i64>,
 ) {
     let tile = load(x + arange(0, A * B * C)).reshape([A, B, C]);
@@ -144,7 +144,7 @@ fn reduce_axis<const A: usize, const B: usize, const C: usize, const AXIS: usize
 }
 
 /// The elements along an axis, for each place of the others.
-fn along(x: &[f32], extents: [usize; 3], axis: usize) -> Vec<Vec<f32>> {
+fn along<T: Number>(x: &[T], extents: [usize; 3], axis: usize) -> Vec<Vec<T>> {
     let [a, b, c] = extents;
     let mut rows = vec![Vec::new(); a * b * c / extents[axis]];
     for (at, &x) in x.iter().enumerate() {
@@ -156,6 +156,11 @@ fn along(x: &[f32], extents: [usize; 3], axis: usize) -> Vec<Vec<f32>> {
 
 /// Reductions along each axis of tiles of rank 2 and 3.
 pub(super) fn axes(judge: &mut Judge<'_>) -> Result<()> {
+    each!(axes_on(judge): i8 f16 bf16 f32);
+    Ok(())
+}
+
+fn axes_on<T: Numeric + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let shapes = [
         [1, 2, 32],
         [1, 4, 128],
@@ -167,19 +172,19 @@ pub(super) fn axes(judge: &mut Judge<'_>) -> Result<()> {
     for extents @ [a, b, c] in shapes {
         for axis in 0..3 {
             let (count, left) = (a * b * c, a * b * c / extents[axis]);
-            let x = modest::<f32>(count, 9);
-            let what = format!("reductions of {extents:?} along axis {axis}");
+            let x = modest::<T>(count, 9);
+            let what = format!("reductions of {extents:?} {} along axis {axis}", T::DTYPE);
             let found = judge.same(&what, &[1], |way| {
                 let given = way.given(&x)?;
-                let mut out = way.room::<f32>(3 * left + count)?;
+                let mut out = way.room::<T>(3 * left + count)?;
                 let mut places = way.room::<i64>(2 * left)?;
                 let config = reduce_axis::Config::new(a, b, c, axis).scheduled(way.schedule);
-                reduce_axis(config).run(&way.device, 1, (&given, &mut out, &mut places))?;
+                reduce_axis::<T>(config).run(&way.device, 1, (&given, &mut out, &mut places))?;
                 Ok(vec![out.to_array()?, places.to_array()?])
             })?;
             let rows = along(&x, extents, axis);
-            let all = |f: fn(&[f32]) -> f32| rows.iter().map(move |row| f(row));
-            let mut want: Vec<f32> = all(sum).collect();
+            let all = |f: Fold<T>| rows.iter().map(move |row| f(row));
+            let mut want: Vec<T> = all(sum).collect();
             want.extend(all(|row| extreme(row, true)));
             want.extend(all(|row| extreme(row, false)));
             let (b, c) = (extents[1], extents[2]);
@@ -187,10 +192,10 @@ pub(super) fn axes(judge: &mut Judge<'_>) -> Result<()> {
                 let (i, j, k) = (at / (b * c), at / c % b, at % c);
                 [j * c + k, i * c + k, i * b + j][axis]
             };
-            let kept: Vec<f32> = (0..count).map(|at| want[place(at)]).collect();
+            let kept: Vec<T> = (0..count).map(|at| want[place(at)]).collect();
             want.extend(kept);
             expect(&what, &found[0], &want)?;
-            let place = |greatest| move |row: &Vec<f32>| first_of(row, extreme(row, greatest));
+            let place = |greatest| move |row: &Vec<T>| first_of(row, extreme(row, greatest));
             let places: Vec<i64> = rows
                 .iter()
                 .map(place(true))
@@ -347,7 +352,7 @@ fn scans_of<T: Numeric + Number>(
 
 /// Prefix sums, products, extrema with places, both ways, and a combine that does not commute.
 pub(super) fn prefixes(judge: &mut Judge<'_>) -> Result<()> {
-    each!(scans_on(judge): i32 i64 u8 f32 f64 bf16);
+    each!(scans_on(judge): i32 i64 u8 f16 bf16 f32 f64);
     Ok(())
 }
 

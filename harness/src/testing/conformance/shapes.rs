@@ -97,9 +97,16 @@ pub(super) fn squares(judge: &mut Judge<'_>) -> Result<()> {
 
 /// `A` to `D` are extents, `ORDER` a permutation by the digits of a number.
 #[kernel]
-fn permuted<const A: usize, const B: usize, const C: usize, const D: usize, const ORDER: usize>(
-    x: Ptr<i32>,
-    out: PtrMut<i32>,
+fn permuted<
+    T: Element,
+    const A: usize,
+    const B: usize,
+    const C: usize,
+    const D: usize,
+    const ORDER: usize,
+>(
+    x: Ptr<T>,
+    out: PtrMut<T>,
 ) {
     let at = arange(0, A * B * C * D);
     let order = [ORDER / 1000, ORDER / 100 % 10, ORDER / 10 % 10, ORDER % 10];
@@ -113,17 +120,21 @@ fn permuted<const A: usize, const B: usize, const C: usize, const D: usize, cons
     );
 }
 
-fn permuted_by(judge: &mut Judge<'_>, extents: [usize; 4], order: [usize; 4]) -> Result<()> {
+fn permuted_by<T: Element + Number>(
+    judge: &mut Judge<'_>,
+    extents: [usize; 4],
+    order: [usize; 4],
+) -> Result<()> {
     let [a, b, c, d] = extents;
     let count = a * b * c * d;
-    let x = numbers::<i32>(count, 4);
+    let x = numbers::<T>(count, 4);
     let digits = order.iter().fold(0, |number, digit| number * 10 + digit);
-    let what = format!("{extents:?} permuted by {order:?}");
+    let what = format!("{extents:?} {} permuted by {order:?}", T::DTYPE);
     let found = judge.same(&what, &[1], |way| {
         let given = way.given(&x)?;
-        let mut out = way.room::<i32>(4 * count)?;
+        let mut out = way.room::<T>(4 * count)?;
         let config = permuted::Config::new(a, b, c, d, digits).scheduled(way.schedule);
-        permuted(config).run(&way.device, 1, (&given, &mut out))?;
+        permuted::<T>(config).run(&way.device, 1, (&given, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
     let strides = [b * c * d, c * d, d, 1];
@@ -139,7 +150,7 @@ fn permuted_by(judge: &mut Judge<'_>, extents: [usize; 4], order: [usize; 4]) ->
             .map(|axis| index[axis] * strides[order[axis]])
             .sum::<usize>()
     };
-    let mut want: Vec<i32> = (0..count).map(|at| x[place(at)]).collect();
+    let mut want: Vec<T> = (0..count).map(|at| x[place(at)]).collect();
     let turned = |at: usize| {
         let second = at / (c * d) % b;
         at - second * c * d + (b - 1 - second) * c * d
@@ -155,8 +166,13 @@ fn permuted_by(judge: &mut Judge<'_>, extents: [usize; 4], order: [usize; 4]) ->
 
 /// Permutations of two and of four axes.
 pub(super) fn permutations(judge: &mut Judge<'_>) -> Result<()> {
+    each!(permutations_on(judge): i8 i32 f16 bf16 f32);
+    Ok(())
+}
+
+fn permutations_on<T: Element + Number>(judge: &mut Judge<'_>) -> Result<()> {
     for extents in [[1, 1, 2, 4], [1, 1, 16, 16], [1, 1, 64, 64]] {
-        permuted_by(judge, extents, [0, 1, 3, 2])?;
+        permuted_by::<T>(judge, extents, [0, 1, 3, 2])?;
     }
     for order in [
         [3, 2, 1, 0],
@@ -165,9 +181,9 @@ pub(super) fn permutations(judge: &mut Judge<'_>) -> Result<()> {
         [0, 2, 1, 3],
         [1, 2, 3, 0],
     ] {
-        permuted_by(judge, [2, 2, 8, 64], order)?;
+        permuted_by::<T>(judge, [2, 2, 8, 64], order)?;
     }
-    permuted_by(judge, [4, 4, 4, 16], [3, 0, 2, 1])
+    permuted_by::<T>(judge, [4, 4, 4, 16], [3, 0, 2, 1])
 }
 
 #[kernel]

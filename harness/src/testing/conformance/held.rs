@@ -1,0 +1,84 @@
+//! Where the tests run that hold cases to account, and how they judge.
+
+/// A test of this repository that holds cases to account.
+pub struct Held {
+    /// `path::function`, or the path of a filetest.
+    pub test: &'static str,
+    types: &'static str,
+    interpreter: &'static str,
+    cpu: &'static str,
+    gpu: &'static str,
+    judged: &'static str,
+}
+
+impl Held {
+    /// The types, the interpreter, the CPU, the GPU and how it is judged.
+    pub(super) fn cells(&self) -> [&'static str; 5] {
+        [
+            self.types,
+            self.interpreter,
+            self.cpu,
+            self.gpu,
+            self.judged,
+        ]
+    }
+}
+
+macro_rules! held {
+    ($($test:literal: $types:literal, $interpreter:literal $cpu:literal $gpu:literal, $judged:literal;)*) => {
+        /// All tests that rows name. One of a tool has no columns.
+        pub const HELD: &[Held] = &[$(Held {
+            test: $test,
+            types: $types,
+            interpreter: $interpreter,
+            cpu: $cpu,
+            gpu: $gpu,
+            judged: $judged,
+        }),*];
+    };
+}
+
+held! {
+    "backends/nvptx/tests/codegen/lowered.rs::threads_use_no_more_registers_than_asked_for":
+        "f32", "" "" "assembled", "registers";
+    "dsl-core/src/interp/lane/tests.rs::a_barrier_orders_shared_memory_and_its_absence_is_a_race":
+        "i32", "" "" "lanes", "bits";
+    "dsl-core/src/layout/conversion_tests.rs::random_pairs_convert_without_bank_conflicts":
+        "8 to 64 bits", "" "" "layouts", "every element arrives";
+    "dsl-core/src/layout/shape_tests.rs::a_product_divides_again": "", "" "" "layouts", "equal layouts";
+    "dsl-core/src/layout/shape_tests.rs::shape_ops_carry_layouts_both_ways": "", "" "" "layouts", "equal layouts";
+    "dsl-core/src/semantics/tests/derived.rs::errors_stay_within_the_table":
+        "f32, f64", "yes" "" "", "the errors of OPS.md";
+    "kernels/tests/kernels.rs::matrices_are_multiplied": "f32", "" "yes" "lanes", "the tolerance of f32";
+    "src/shown.rs::each_kernel_has_a_folder_and_each_code_its_files": "", "" "" "", "";
+    "tests/filetests/memory/tensors.bir": "i32, f32, f64", "yes" "yes" "yes", "bits";
+    "tests/filetests/schedule/pipeline.bir": "f32", "yes" "" "assembled", "bits, and the text of the stage";
+    "tests/filetests/schedule/stated.bir": "i32, f32", "yes" "yes" "yes", "bits";
+    "tests/suite/accumulators.rs::any_combine_has_the_bits_of_one_tile": "f32", "yes" "yes" "lanes", "bits";
+    "tests/suite/arguments.rs::every_number_is_a_parameter": "all types", "yes" "yes" "lanes", "bits";
+    "tests/suite/arguments.rs::structures_tuples_and_arrays_are_parameters": "f32", "yes" "yes" "lanes", "bits";
+    "tests/suite/autotune.rs::the_fastest_right_candidate_wins": "", "" "" "", "";
+    "tests/suite/bits.rs::bits_of_u32": "u32", "yes" "yes" "lanes", "bits";
+    "tests/suite/boxes.rs::boxes_have_the_bits_of_the_cpu": "bf16", "" "yes" "lanes", "bits";
+    "tests/suite/built.rs::other_machines_kernels_and_levels_find_nothing": "", "" "" "", "";
+    "tests/suite/built.rs::the_command_builds_kernels_and_lists_them": "", "" "" "", "";
+    "tests/suite/cli.rs::a_dumped_stage_is_a_kernel_again": "", "" "" "", "";
+    "tests/suite/cli.rs::the_stages_of_compilations_are_timed": "", "" "" "", "";
+    "tests/suite/debug.rs::a_failed_assertion_names_its_line_and_its_element": "f32", "yes" "yes" "lanes", "errors";
+    "tests/suite/examples.rs::examples_assemble_as_recorded": "f32", "" "" "assembled", "instructions";
+    "tests/suite/kept.rs::another_process_runs_neither_the_lowering_nor_llvm": "", "" "" "", "";
+    "tests/suite/kept.rs::processes_and_threads_share_a_folder": "", "" "" "", "";
+    "tests/suite/kept.rs::what_code_relies_on_is_part_of_the_key_and_lines_are_not": "", "" "" "", "";
+    "tests/suite/launch.rs::results_come_back": "f32", "yes" "yes" "lanes", "bits";
+    "tests/suite/lines.rs::instructions_know_their_line_and_column": "", "" "" "", "";
+    "tests/suite/parts.rs::pages_are_tensors_that_the_kernel_makes": "f32", "yes" "yes" "lanes", "bits";
+    "tests/suite/parts.rs::parts_end_where_their_tensor_does": "i32", "yes" "yes" "lanes", "bits";
+    "tests/suite/print.rs::lines_come_by_program_and_then_in_order": "f16, f32", "yes" "yes" "lanes", "lines";
+    "tests/suite/products.rs::batches_are_multiplied": "f32", "yes" "yes" "lanes", "bits";
+    "tests/suite/programs.rs::every_way_to_run_a_program_gives_the_same_bits": "all types", "yes" "yes" "lanes", "bits";
+    "tests/suite/ptx.rs::random_programs_assemble": "all types", "" "" "assembled", "";
+    "tests/suite/runtime.rs::launches_are_queued": "f32", "yes" "yes" "lanes", "bits";
+    "tests/suite/slices.rs::views_of_slices_have_extents_and_strides": "f32", "yes" "yes" "lanes", "bits";
+    "tests/suite/sort.rs::comparisons_of_a_sort_stay_flags": "f32", "" "" "assembled", "instructions";
+    "tests/suite/trace.rs::errors_come_all_at_once": "", "" "" "", "";
+}
