@@ -67,9 +67,9 @@ fn placed(
     number.to::<i64>() * page + token % page
 }
 
-/// Writes the new key and value of each sequence behind those that are there: a sequence and a head a program.
-#[kernel]
-pub fn append<T: Element, const WIDTH: usize, const PAGE: usize>(
+/// Writes the new key and value of each sequence behind those that are there: a sequence and `HEADS` heads a program.
+#[kernel(HEADS = 1)]
+pub fn append<T: Element, const WIDTH: usize, const PAGE: usize, const HEADS: usize>(
     new_keys: Ptr<T>,
     new_values: Ptr<T>,
     keys: PtrMut<T>,
@@ -79,13 +79,14 @@ pub fn append<T: Element, const WIDTH: usize, const PAGE: usize>(
     heads: i32,
     pages: i32,
 ) {
-    let (sequence, head) = (program_id(0), program_id(1));
+    let sequence = program_id(0);
+    let head = (program_id(1) * HEADS + arange(0, HEADS)).expand(1);
     let token = load(lengths + sequence).to::<i64>();
     device_assert(token < pages * PAGE, "the pages have room for a token");
     let number = load(tables + sequence * pages + token / PAGE).to::<i64>();
     let place = (number * PAGE + token % PAGE) * heads + head;
     let (from, to) = ((sequence * heads + head) * WIDTH, place * WIDTH);
-    let width = arange(0, WIDTH);
+    let width = arange(0, WIDTH).expand(0);
     store(keys + to + width, load(new_keys + from + width));
     store(values + to + width, load(new_values + from + width));
 }
@@ -137,7 +138,8 @@ pub fn launch<T: Float + Number>(
     )
 }
 
-/// Puts the new keys and values of `[sequences, heads, width]` behind the first `lengths` tokens of each sequence.
+/// Puts the new keys and values of `[sequences, heads, width]` behind the first `lengths` tokens of each sequence. A
+/// setting's `width` is the heads of a program, as far as they divide those of a token.
 pub fn launch_append<T: Float + Number>(
     new: [&Buffer<T>; 2],
     [keys, values]: [&mut Buffer<T>; 2],
@@ -150,14 +152,19 @@ pub fn launch_append<T: Float + Number>(
     }
     check_shape(tables.len(), &[shape.sequences, shape.pages])?;
     check_shape(lengths.len(), &[shape.sequences])?;
-    let config = append::Config::new(shape.width, shape.page).scheduled(setting.schedule);
+    let most = setting.width_or(1).ilog2();
+    let config = append::Config {
+        heads: 1 << shape.heads.trailing_zeros().min(most),
+        ..append::Config::new(shape.width, shape.page)
+    }
+    .scheduled(setting.schedule);
     let (device, [heads, pages]) = (
         keys.device().clone(),
         [shape.heads, shape.pages].map(extent),
     );
     append::<T>(config).determinism(setting.determinism).launch(
         &device,
-        (shape.sequences, shape.heads),
+        (shape.sequences, shape.heads / config.heads),
         (
             new[0], new[1], keys, values, tables, lengths, heads?, pages?,
         ),

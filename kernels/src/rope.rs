@@ -15,20 +15,21 @@ pub enum Pairs {
     Neighbours,
 }
 
-/// A head a program, of `2 * PAIRS` elements; `NEIGHBOURS` is 1 where pairs are neighbours. The angle of pair `i` is
+/// `HEADS` heads a program, of `2 * PAIRS` elements; `NEIGHBOURS` is 1 where pairs are neighbours. The angle of pair `i` is
 /// `position * base^(-i / PAIRS)`.
-#[kernel]
-pub fn rope<T: Float, const PAIRS: usize, const NEIGHBOURS: usize>(
+#[kernel(HEADS = 1)]
+pub fn rope<T: Float, const PAIRS: usize, const NEIGHBOURS: usize, const HEADS: usize>(
     x: PtrMut<T>,
     positions: Ptr<i32>,
     heads: i32,
     log2_base: f32,
 ) {
-    let pair = arange(0, PAIRS);
-    let position = load(positions + program_id(0) / heads).to::<f32>();
+    let pair = arange(0, PAIRS).expand(0);
+    let row = (program_id(0) * HEADS + arange(0, HEADS)).expand(1);
+    let position = load(positions + row / heads).to::<f32>();
     let angle = position * exp2(pair.to::<f32>() * (-log2_base / PAIRS as f64));
     let (sine, cosine) = (sin(angle), cos(angle));
-    let head = x + program_id(0) * (2 * PAIRS);
+    let head = x + row * (2 * PAIRS);
     let first = if NEIGHBOURS == 1 { 2 * pair } else { pair };
     let second = first + (if NEIGHBOURS == 1 { 1 } else { PAIRS });
     let (a, b) = (
@@ -39,8 +40,8 @@ pub fn rope<T: Float, const PAIRS: usize, const NEIGHBOURS: usize>(
     store(head + second, (a * sine + b * cosine).to::<T>());
 }
 
-/// Turns the heads of `[tokens, heads, width]` in place; `width` is twice a power of two. A setting's `block` is not
-/// used.
+/// Turns the heads of `[tokens, heads, width]` in place; `width` is twice a power of two. A setting's `width` is the heads
+/// of a program, as far as they divide all; its `block` is not used.
 pub fn launch<T: Float + Number>(
     x: &mut Buffer<T>,
     positions: &Buffer<i32>,
@@ -52,18 +53,28 @@ pub fn launch<T: Float + Number>(
     check_shape(x.len(), &[tokens, heads, width])?;
     check_shape(positions.len(), &[tokens])?;
     let neighbours = usize::from(pairs == Pairs::Neighbours);
-    let config = rope::Config::new(width / 2, neighbours).scheduled(setting.schedule);
+    let config = rope::Config {
+        heads: together(tokens * heads, setting),
+        ..rope::Config::new(width / 2, neighbours)
+    }
+    .scheduled(setting.schedule);
     let device = x.device().clone();
     rope::<T>(config).determinism(setting.determinism).launch(
         &device,
-        tokens * heads,
+        tokens * heads / config.heads,
         (x, positions, extent(heads)?, base.log2()),
     )
 }
 
-/// A head a program, of `2 * PAIRS` elements whose pairs are halves, by the cosines and sines of each position.
-#[kernel]
-pub fn rope_by_table<T: Float, const PAIRS: usize>(
+/// The heads that a program takes: a power of two that divides all, and no more than the setting says.
+fn together(heads: usize, setting: &Setting) -> usize {
+    let most = setting.width_or(1).ilog2();
+    1 << heads.trailing_zeros().min(most)
+}
+
+/// `HEADS` heads a program, of `2 * PAIRS` elements whose pairs are halves, by the cosines and sines of each position.
+#[kernel(HEADS = 1)]
+pub fn rope_by_table<T: Float, const PAIRS: usize, const HEADS: usize>(
     x: Ptr<T>,
     cosines: Ptr<f32>,
     sines: Ptr<f32>,
@@ -71,10 +82,11 @@ pub fn rope_by_table<T: Float, const PAIRS: usize>(
     positions: i32,
     heads: i32,
 ) {
-    let pair = arange(0, PAIRS);
-    let angle = program_id(0) / heads % positions * PAIRS + pair;
+    let pair = arange(0, PAIRS).expand(0);
+    let row = (program_id(0) * HEADS + arange(0, HEADS)).expand(1);
+    let angle = row / heads % positions * PAIRS + pair;
     let (cosine, sine) = (load(cosines + angle), load(sines + angle));
-    let first = program_id(0) * (2 * PAIRS) + pair;
+    let first = row * (2 * PAIRS) + pair;
     let (a, b) = (
         load(x + first).to::<f32>(),
         load(x + first + PAIRS).to::<f32>(),
@@ -91,8 +103,8 @@ pub struct Table<'a> {
     pub sines: &'a Buffer<f32>,
 }
 
-/// Turns the heads of `[batch, positions, heads, width]` by a table; `width` is twice a power of two. A setting's
-/// `block` is not used.
+/// Turns the heads of `[batch, positions, heads, width]` by a table; `width` is twice a power of two. A setting's `width`
+/// is the heads of a program, as far as they divide all; its `block` is not used.
 pub fn launch_by_table<T: Float + Number>(
     x: &Buffer<T>,
     table: &Table<'_>,
@@ -105,7 +117,12 @@ pub fn launch_by_table<T: Float + Number>(
     for angles in [table.cosines, table.sines] {
         check_shape(angles.len(), &[positions, width / 2])?;
     }
-    let config = rope_by_table::Config::new(width / 2).scheduled(setting.schedule);
+    let all = batch * positions * heads;
+    let config = rope_by_table::Config {
+        heads: together(all, setting),
+        ..rope_by_table::Config::new(width / 2)
+    }
+    .scheduled(setting.schedule);
     let device = out.device().clone();
     let arguments = (
         x,
@@ -117,7 +134,7 @@ pub fn launch_by_table<T: Float + Number>(
     );
     rope_by_table::<T>(config)
         .determinism(setting.determinism)
-        .launch(&device, batch * positions * heads, arguments)
+        .launch(&device, all / config.heads, arguments)
 }
 
 /// One head at a position.

@@ -6,7 +6,7 @@ use exactile::{Number, Result};
 use crate::setting::{Setting, check_shape, ensure, extent};
 use crate::space;
 
-/// A row a program; `BLOCK` is the next power of two of the number of columns, `CHOSEN` a power of two.
+/// A row a program; `BLOCK` is a power of two that holds the columns, `CHOSEN` another one.
 #[kernel]
 pub fn sampling<T: Float, const CHOSEN: usize, const BLOCK: usize>(
     scores: Ptr<T>,
@@ -44,7 +44,8 @@ pub struct Draw {
     pub seed: u64,
 }
 
-/// One column of each row of `[rows, columns]` scores. All columns of a row are one tile.
+/// One column of each row of `[rows, columns]` scores. All columns of a row are one tile, which a setting's `block` makes
+/// larger.
 ///
 /// # Errors
 /// More of the best than columns, a share or a heat that is not above 0, and what a launch refuses.
@@ -67,7 +68,8 @@ pub fn launch<T: Float + Number>(
     ensure(share > 0.0 && heat > 0.0, || {
         format!("a share of {share} and a heat of {heat}")
     })?;
-    let config = sampling::Config::new(best, columns.next_power_of_two());
+    let block = setting.block.max(columns.next_power_of_two());
+    let config = sampling::Config::new(best, block);
     let device = tokens.device().clone();
     let arguments = (scores, tokens, extent(columns)?, heat, share, seed);
     sampling::<T>(config.scheduled(setting.schedule))

@@ -24,6 +24,23 @@ fn classes_have_losses() {
     assert_close(&got, &want);
 }
 
+/// As many classes as GPT-2 has tokens, in chunks.
+#[test]
+fn vocabularies_have_losses() {
+    let [rows, columns] = [2, 50_257];
+    let x: Vec<f32> = numbers(rows * columns).iter().map(|x| x * 9.0).collect();
+    let classes = [50_256, 7];
+    let (scores, chosen) = (buffer(&x), integers(&classes));
+    let got = run(&sizes([1024, 4096, 16_384]), rows, |out, setting| {
+        cross_entropy(&scores, &chosen, out, [rows, columns], setting)
+    });
+    let losses = x.chunks(columns).zip(classes);
+    let want: Vec<f32> = losses
+        .map(|(row, class)| cross_entropy::reference(row, class))
+        .collect();
+    assert_close(&got, &want);
+}
+
 #[test]
 fn rows_become_logarithms_of_shares() {
     let shape @ [_, columns] = [3, 2503];
@@ -37,11 +54,18 @@ fn rows_become_logarithms_of_shares() {
     }
 }
 
-/// The tokens of many rows with the same scores.
-fn drawn(device: &Device, scores: &[f32], rows: usize, draw: Draw, warps: u32) -> Result<Vec<i32>> {
+/// The tokens of many rows with the same scores, in tiles of at least so many columns.
+fn drawn(
+    device: &Device,
+    scores: &[f32],
+    rows: usize,
+    draw: Draw,
+    (block, warps): (usize, u32),
+) -> Result<Vec<i32>> {
     let all = Buffer::from_slice(device, &scores.repeat(rows))?;
     let mut tokens = Buffer::zeros(device, rows)?;
     let setting = Setting {
+        block,
         schedule: exactile::Schedule::AUTO.warps(warps),
         ..Setting::default()
     };
@@ -61,17 +85,16 @@ fn tokens_are_drawn_by_their_scores() -> Result<()> {
             share,
             seed: 5,
         };
-        let golden = drawn(&Device::cpu(), &scores, rows, draw, 1)?;
-        for (device, warps) in [
-            (Device::interpreter(), 1),
-            (Device::lanes(), 1),
-            (Device::lanes(), 4),
+        let golden = drawn(&Device::cpu(), &scores, rows, draw, (0, 1))?;
+        for (device, block, warps) in [
+            (Device::interpreter(), 64, 1),
+            (Device::cpu(), 128, 1),
+            (Device::cpu(), 512, 1),
+            (Device::lanes(), 0, 1),
+            (Device::lanes(), 128, 4),
         ] {
-            assert_eq!(
-                drawn(&device, &scores, 40, draw, warps)?,
-                golden[..40],
-                "{device}"
-            );
+            let found = drawn(&device, &scores, 40, draw, (block, warps))?;
+            assert_eq!(found, golden[..40], "{device}, {block}");
         }
         let kept = sampling::reference(&scores, draw);
         let whole: f64 = kept.iter().map(|(_, size)| size).sum();
