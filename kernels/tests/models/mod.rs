@@ -327,38 +327,6 @@ fn segments_are_summed() -> Result<()> {
 }
 
 #[test]
-fn weights_take_a_step() {
-    use exactile_kernels::adamw::{self, Step};
-    let n = 2000;
-    let (weight, gradient) = (numbers(n), numbers(n + 30));
-    let (mean, square) = (numbers(n + 60), numbers(n + 90));
-    let [mean, square] = [&mean[60..], &square[90..]];
-    let square: Vec<f32> = square.iter().map(|x| x * x).collect();
-    let step = Step {
-        rate: 0.01,
-        keep_mean: 0.9,
-        keep_square: 0.99,
-        epsilon: 1e-8,
-        decay: 0.1,
-        count: 3,
-    };
-    let gradients = buffer(&gradient[30..]);
-    let (mut new_means, mut new_squares) = (Vec::new(), Vec::new());
-    let got = run(&sizes([64, 1024, 4096]), n, |out, setting| {
-        out.copy_from_slice(&weight)?;
-        let (mut means, mut squares) = (buffer(mean), buffer(&square));
-        exactile_kernels::adamw(out, &gradients, [&mut means, &mut squares], step, setting)?;
-        keep(&mut new_means, &means);
-        keep(&mut new_squares, &squares);
-        Ok(())
-    });
-    for at in 0..n {
-        let want = adamw::reference(weight[at], gradient[at + 30], [mean[at], square[at]], step);
-        assert_close(&[got[at], new_means[at], new_squares[at]], &want);
-    }
-}
-
-#[test]
 fn tokens_find_experts() -> Result<()> {
     let [tokens, columns, chosen] = [37, 12, 2];
     let scores = numbers(tokens * columns);

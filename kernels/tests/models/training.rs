@@ -1,5 +1,6 @@
 //! Gradients against plain Rust.
 
+use exactile_kernels::adamw::{self, State, Step};
 use exactile_kernels::layer_norm_backward::{self, Gradients, Inputs};
 
 use super::super::{assert_close, buffer, numbers, run, zeros};
@@ -45,4 +46,70 @@ fn normalisations_have_gradients() {
     for (got, want) in [got, weights, biases].iter().zip(&want) {
         assert_close(got, want);
     }
+}
+
+/// The numbers of a step that all tests take.
+const STEP: Step = Step {
+    rate: 0.01,
+    keep_mean: 0.9,
+    keep_square: 0.99,
+    epsilon: 1e-8,
+    decay: 0.1,
+    unscale: 1.0,
+    ascend: false,
+    count: 3,
+};
+
+/// A step of 2000 weights: with the greatest means of squares or without, and with a gradient that is no number or
+/// without. The last is each weight, its mean, its mean of squares and the greatest one, as plain Rust has them.
+fn step_of_weights(step: Step, with_greatest: bool, overflows: bool) {
+    let n = 2000;
+    let (weight, gradient) = (numbers(n), &numbers(n + 30)[30..]);
+    let mean = &numbers(n + 60)[60..];
+    let squared = |from: usize| -> Vec<f32> {
+        let all = numbers(n + from);
+        all[from..].iter().map(|x| x * x).collect()
+    };
+    let (square, most) = (squared(90), squared(120));
+    let (gradients, overflow) = (buffer(gradient), buffer(&[f32::from(u8::from(overflows))]));
+    let mut kept = [const { Vec::new() }; 3];
+    let got = run(&sizes([64, 1024, 4096]), n, |out, setting| {
+        out.copy_from_slice(&weight)?;
+        let [mut means, mut squares, mut greatest] = [mean, &square, &most].map(buffer);
+        let state = State {
+            means: &mut means,
+            squares: &mut squares,
+            greatest: with_greatest.then_some(&mut greatest),
+            overflow: Some(&overflow),
+        };
+        exactile_kernels::adamw(out, &gradients, state, step, setting)?;
+        for (kept, got) in kept.iter_mut().zip([&means, &squares, &greatest]) {
+            keep(kept, got);
+        }
+        Ok(())
+    });
+    for at in 0..n {
+        let old = [weight[at], mean[at], square[at], most[at]];
+        let greatest = with_greatest.then_some(most[at]);
+        let moments = [mean[at], square[at]];
+        let mut want = adamw::reference(weight[at], gradient[at], moments, greatest, step);
+        if overflows {
+            want = old;
+        } else if !with_greatest {
+            want[3] = most[at];
+        }
+        assert_close(&[got[at], kept[0][at], kept[1][at], kept[2][at]], &want);
+    }
+}
+
+#[test]
+fn weights_take_a_step() {
+    step_of_weights(STEP, false, false);
+    let unscaled = Step {
+        unscale: 1.0 / 1024.0,
+        ascend: true,
+        ..STEP
+    };
+    step_of_weights(unscaled, true, false);
+    step_of_weights(STEP, true, true);
 }
