@@ -84,6 +84,29 @@ pub fn batch_moments<T: Float, const ROWS: usize, const CHANNELS: usize>(
         .store(squares / count);
 }
 
+/// `[ROWS, CHANNELS]` elements a program, by the moments of their columns.
+#[kernel(ROWS = 32, CHANNELS = 32)]
+pub fn batch_norm<T: Float, const ROWS: usize, const CHANNELS: usize>(
+    x: Tensor<T, 2>,
+    means: Tensor<f32, 1>,
+    variances: Tensor<f32, 1>,
+    weight: Tensor<T, 1>,
+    bias: Tensor<T, 1>,
+    out: TensorMut<T, 2>,
+    epsilon: f32,
+) {
+    let (place, column) = ((program_id(0), program_id(1)), (program_id(1),));
+    let mean = load(means.tile([CHANNELS]).at(column)).expand(0);
+    let variance = load(variances.tile([CHANNELS]).at(column)).expand(0);
+    let weight = load(weight.tile([CHANNELS]).at(column))
+        .to::<f32>()
+        .expand(0);
+    let bias = load(bias.tile([CHANNELS]).at(column)).to::<f32>().expand(0);
+    let x = load(x.tile([ROWS, CHANNELS]).at(place)).to::<f32>();
+    let normal = (x - mean) * rsqrt(variance + epsilon) * weight + bias;
+    store(out.tile([ROWS, CHANNELS]).at(place), normal.to::<T>());
+}
+
 /// What [`launch`] multiplies with and adds, a number a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Affine<'a, T> {
@@ -150,6 +173,48 @@ pub fn moments<T: Float + Number>(
     batch_moments::<T>(config)
         .determinism(setting.determinism)
         .launch(&device, programs, views)
+}
+
+/// Normalises the columns of `[rows, channels]` by their means and variances: those of [`moments`] while a network learns,
+/// kept ones later. In `f32`, rounded once. A setting's `block` is the rows of a program.
+///
+/// # Errors
+/// Buffers of other shapes, and what a launch refuses.
+pub fn normalise<T: Float + Number>(
+    x: &Buffer<T>,
+    [means, variances]: [&Buffer<f32>; 2],
+    Affine { weight, bias }: Affine<'_, T>,
+    out: &mut Buffer<T>,
+    ([rows, channels], epsilon): ([usize; 2], f32),
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(x.len(), &[rows, channels])?;
+    check_shape(out.len(), &[rows, channels])?;
+    for len in [means.len(), variances.len(), weight.len(), bias.len()] {
+        check_shape(len, &[channels])?;
+    }
+    let config = batch_norm::Config {
+        rows: setting.block_or(32),
+        ..batch_norm::Config::new()
+    }
+    .scheduled(setting.schedule);
+    let device = out.device().clone();
+    let grid = (
+        rows.div_ceil(config.rows),
+        channels.div_ceil(config.channels),
+    );
+    let arguments = (
+        x.view([rows, channels])?,
+        means.view([channels])?,
+        variances.view([channels])?,
+        weight.view([channels])?,
+        bias.view([channels])?,
+        out.view_mut([rows, channels])?,
+        epsilon,
+    );
+    batch_norm::<T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, grid, arguments)
 }
 
 /// The mean and the variance of numbers.

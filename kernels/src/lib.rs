@@ -74,7 +74,7 @@ pub use cumsum::launch as cumsum;
 pub use dropout::launch as dropout;
 pub use embedding::launch as embedding;
 pub use gather::launch as gather;
-pub use group_norm::{launch as group_norm, moments as batch_moments};
+pub use group_norm::{launch as group_norm, moments as batch_moments, normalise as batch_norm};
 pub use grouped_matmul::launch as grouped_matmul;
 pub use histogram::launch as histogram;
 pub use layer_norm::launch as layer_norm;

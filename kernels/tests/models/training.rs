@@ -1,7 +1,10 @@
 //! Gradients against plain Rust.
 
+use exactile::Result;
 use exactile_kernels::adamw::{self, State, Step};
+use exactile_kernels::group_norm::Affine;
 use exactile_kernels::layer_norm_backward::{self, Gradients, Inputs};
+use exactile_kernels::{Setting, batch_moments, batch_norm};
 
 use super::super::{assert_close, buffer, numbers, run, zeros};
 use super::{keep, sizes};
@@ -112,4 +115,41 @@ fn weights_take_a_step() {
     };
     step_of_weights(unscaled, true, false);
     step_of_weights(STEP, true, true);
+}
+
+#[test]
+fn batches_are_normalised() -> Result<()> {
+    let shape @ [rows, channels] = [100, 40];
+    let x = numbers(rows * channels);
+    let (weight, bias) = (numbers(channels), numbers(2 * channels));
+    let (given, weights, biases) = (buffer(&x), buffer(&weight), buffer(&bias[channels..]));
+    let (mut means, mut variances) = (zeros(channels), zeros(channels));
+    let moments = [&mut means, &mut variances];
+    let [mean, variance] = moments;
+    batch_moments(&given, mean, variance, shape, &Setting::default())?;
+    let got = run(&sizes([4, 32, 128]), x.len(), |out, setting| {
+        let affine = Affine {
+            weight: &weights,
+            bias: &biases,
+        };
+        let moments = [&means, &variances];
+        batch_norm(&given, moments, affine, out, (shape, 1e-5), setting)
+    });
+    for column in 0..channels {
+        let own = |from: &[f32]| -> Vec<f32> {
+            from.iter()
+                .skip(column)
+                .step_by(channels)
+                .copied()
+                .collect()
+        };
+        let (mean, variance) = exactile_kernels::group_norm::reference(&own(&x));
+        let normal = |&x: &f32| {
+            let normal = (f64::from(x) - mean) / (variance + 1e-5).sqrt();
+            normal as f32 * weight[column] + bias[channels + column]
+        };
+        let want: Vec<f32> = own(&x).iter().map(normal).collect();
+        assert_close(&own(&got), &want);
+    }
+    Ok(())
 }
