@@ -41,6 +41,7 @@ pub mod log_softmax;
 pub mod matmul;
 pub mod mean;
 pub mod paged;
+pub mod places;
 mod product;
 pub mod quantise;
 pub mod rms_norm;

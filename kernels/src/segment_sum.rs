@@ -2,8 +2,9 @@
 //! over its members in their order, so the bits follow no grid, and no atomics are needed.
 
 use exactile::prelude::*;
-use exactile::{Error, Number, Result};
+use exactile::{Number, Result};
 
+use crate::places::places;
 use crate::setting::{Setting, check_shape, extent};
 use crate::space;
 
@@ -90,11 +91,11 @@ pub fn launch<T: Float + Number>(
 }
 
 /// The gradient of a table of `rows` rows of which [`crate::gather::launch`] or an embedding took those that `indices`
-/// name: for each row the sum of the gradients at its places, in their order. The places of each row are sorted on the
-/// host.
+/// name: for each row the sum of the gradients at its places, in their order. The places are sorted on the device, and no
+/// number comes back to the host.
 ///
 /// # Errors
-/// An index below zero or beyond the table, and those of [`launch`].
+/// What [`launch`] refuses. An index below zero or beyond the table is told by what waits next.
 pub fn embedding_backward<T: Float + Number>(
     gradients: &Buffer<T>,
     indices: &Buffer<i32>,
@@ -103,35 +104,29 @@ pub fn embedding_backward<T: Float + Number>(
     setting: &Setting,
 ) -> Result<()> {
     check_shape(gradients.len(), &[indices.len(), columns])?;
-    let (starts, members) = places(&indices.to_vec()?, rows)?;
-    let device = out.device().clone();
+    check_shape(out.len(), &[rows, columns])?;
+    let (device, sorting) = (
+        out.device().clone(),
+        Setting::default().at(setting.determinism),
+    );
+    let [starts, members] = places(&device, indices, rows, &sorting)?;
     let segments = Segments {
-        starts: &Buffer::from_slice(&device, &starts)?,
-        members: &Buffer::from_slice(&device, &members)?,
+        starts: &starts,
+        members: &members,
         weights: None,
     };
     launch(gradients, segments, out, columns, setting)
 }
 
-/// The places of each of `rows` numbers among `indices`, as segments.
-fn places(indices: &[i32], rows: usize) -> Result<(Vec<i32>, Vec<i32>)> {
-    let mut starts = vec![0; rows + 1];
-    for &index in indices {
-        let row = usize::try_from(index).ok().filter(|&row| row < rows);
-        let row = row.ok_or_else(|| Error::Invalid(format!("index {index} of {rows} rows")))?;
-        starts[row + 1] += 1;
+/// The places of each of `rows` numbers among `indices`, as the starts and the members of segments.
+pub fn places_reference(indices: &[i32], rows: usize) -> [Vec<i32>; 2] {
+    let (mut starts, mut members) = (vec![0], Vec::new());
+    for row in 0..rows as i32 {
+        let own = (0..).zip(indices).filter(|(_, index)| **index == row);
+        members.extend(own.map(|(place, _): (i32, _)| place));
+        starts.push(members.len() as i32);
     }
-    for row in 0..rows {
-        starts[row + 1] += starts[row];
-    }
-    let mut next = starts.clone();
-    let mut members = vec![0; indices.len()];
-    for (place, &index) in (0..).zip(indices) {
-        let slot = &mut next[index as usize];
-        members[*slot as usize] = place;
-        *slot += 1;
-    }
-    Ok((starts, members))
+    [starts, members]
 }
 
 /// The sum of each segment, rounded once.

@@ -1,13 +1,14 @@
 //! Gradients against plain Rust.
 
-use exactile::Result;
+use exactile::{Buffer, Device, Error, Result, assert_bits_equal};
 use exactile_kernels::adamw::{self, State, Step};
 use exactile_kernels::group_norm::Affine;
 use exactile_kernels::layer_norm_backward::{self, Gradients, Inputs};
-use exactile_kernels::{Setting, batch_moments, batch_norm};
+use exactile_kernels::segment_sum::{self, Segments, places_reference};
+use exactile_kernels::{Setting, batch_moments, batch_norm, embedding_backward};
 
 use super::super::{assert_close, buffer, numbers, run, zeros};
-use super::{keep, sizes};
+use super::{devices, integers, keep, read, sizes};
 
 #[test]
 fn normalisations_have_gradients() {
@@ -151,5 +152,61 @@ fn batches_are_normalised() -> Result<()> {
         let want: Vec<f32> = own(&x).iter().map(normal).collect();
         assert_close(&own(&got), &want);
     }
+    Ok(())
+}
+
+/// Many numbers, some of them often, some never: sorted on the device they give the bits that sorting on the host gives.
+#[test]
+fn gradients_of_tables_are_sorted_on_the_device() -> Result<()> {
+    let [rows, columns] = [700, 3];
+    let indices: Vec<i32> = (0..1100i32)
+        .map(|at| at * at % 641 + if at % 3 == 0 { 50 } else { 0 })
+        .collect();
+    let gradients = numbers(indices.len() * columns);
+    let [starts, members] = places_reference(&indices, rows);
+    let mut want = zeros(rows * columns);
+    let segments = Segments {
+        starts: &integers(&starts),
+        members: &integers(&members),
+        weights: None,
+    };
+    let setting = Setting::default();
+    exactile_kernels::segment_sum(&buffer(&gradients), segments, &mut want, columns, &setting)?;
+    let want = read(&want);
+    assert_close(
+        &want,
+        &segment_sum::reference(&gradients, &starts, &members, None, columns),
+    );
+    for device in devices() {
+        let (given, keys) = (
+            Buffer::from_slice(&device, &gradients)?,
+            Buffer::from_slice(&device, &indices)?,
+        );
+        let mut out = Buffer::zeros(&device, rows * columns)?;
+        embedding_backward(&given, &keys, &mut out, [rows, columns], &setting)?;
+        assert_bits_equal(&read(&out), &want);
+    }
+    Ok(())
+}
+
+#[test]
+fn indices_beyond_a_table_are_told() -> Result<()> {
+    let device = Device::cpu();
+    for wrong in [-1, 4] {
+        let gradients = Buffer::from_slice(&device, &numbers(6))?;
+        let indices = Buffer::from_slice(&device, &[0, wrong, 3])?;
+        let mut out = Buffer::zeros(&device, 8)?;
+        embedding_backward(&gradients, &indices, &mut out, [4, 2], &Setting::default())?;
+        let told = device.synchronize();
+        assert!(
+            matches!(told, Err(Error::Assertion { .. })),
+            "{wrong}: {told:?}"
+        );
+    }
+    // No index at all: every gradient is zero.
+    let (gradients, indices) = (zeros(0), integers(&[]));
+    let mut out = buffer(&numbers(8));
+    embedding_backward(&gradients, &indices, &mut out, [4, 2], &Setting::default())?;
+    assert_eq!(read(&out), [0.0; 8]);
     Ok(())
 }
