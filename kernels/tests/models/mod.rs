@@ -1,6 +1,7 @@
 //! Kernels of language models and their training against plain Rust, and three tile sizes against each other.
 
 mod attention;
+mod gpu;
 mod paged;
 mod products;
 mod scores;
