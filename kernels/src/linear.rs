@@ -28,8 +28,7 @@ pub fn linear<T: Float, const FUNCTION: usize, const BM: usize, const BN: usize>
         let part = |at: usize| activated(sum.slice(1, at, width), function);
         sum = cat((0..BN).step_by(width).map(part).collect::<Vec<_>>(), 1);
     }
-    let out = out.tile([BM, BN]).at_offset([row, column]);
-    out.store(sum.to::<T>());
+    store(out.tile([BM, BN]).at_offset([row, column]), sum.to::<T>());
 }
 
 /// `activation(x weight^T + bias)` of `x` `[m, k]` and `weight` `[n, k]`, rounded once from `f32`. A setting's `block` and

@@ -28,10 +28,27 @@ const TUTORIALS_INTRODUCTION: &str = "
 
 The kernels of its tutorials, with those of them here. Lines of Triton are counted alike: from `def`, without blank lines and
 comments, the functions that a kernel calls included. `linear` calls the function of all activations, which has 17 of
-its lines, and has a bias.
+its lines, and has a bias, which has 5; the tutorial has one activation and no bias.
 
 | tutorial | here | lines | Triton |
 |---|---|---|---|
+";
+
+const LIBRARIES_INTRODUCTION: &str = "
+## Kernels of libraries
+
+The other kernels that have a counterpart in a public package of Triton kernels, counted alike, without docstrings too:
+FlagGems 5.0.2 (`flag-gems`) and Liger Kernel 0.8.5 (`liger-kernel`), as the Python package index has them. A kernel there
+may have options that the one here lacks, and the other way round; what it does is the same.
+
+| kernel | lines | Triton | counted there |
+|---|---|---|---|
+";
+
+const LIBRARIES_END: &str = "
+The sums of `embedding_backward` have the same bits in every run, for which its numbers are sorted first; those there are
+added by atomics in the order of arrival. No counterpart was counted of `adamw`, `sampling`, `decode`, `selective_scan` and
+`segment_sum` with weights.
 ";
 
 const TUTORIALS_END: &str = "
@@ -94,6 +111,129 @@ const TUTORIALS: [(&str, &[(&str, &str)], usize); 10] = [
         "09 persistent matrix product",
         &[("examples/persistent_matmul.rs", "product")],
         55,
+    ),
+];
+
+/// A row of a table of libraries: the kernels that do one thing, with their files, the lines of Triton's, and where those
+/// are.
+type Beside = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    usize,
+    &'static str,
+);
+
+const LIBRARIES: &[Beside] = &[
+    (
+        "residual and RMSNorm",
+        &[("rms_norm", "add_rms_norm")],
+        32,
+        "FlagGems, `fused_add_rms_norm_kernel`",
+    ),
+    (
+        "RoPE by a table",
+        &[("rope", "rope_by_table")],
+        75,
+        "FlagGems, `apply_rotary_pos_emb_kernel`, of queries and keys",
+    ),
+    (
+        "SwiGLU",
+        &[("activation", "swiglu")],
+        15,
+        "Liger Kernel, `_swiglu_forward_kernel`",
+    ),
+    (
+        "its gradients",
+        &[("activation", "swiglu_backward")],
+        18,
+        "Liger Kernel, `_swiglu_backward_kernel`",
+    ),
+    (
+        "cross entropy",
+        &[("cross_entropy", "cross_entropy")],
+        45,
+        "FlagGems, `celoss_indices_kernel`",
+    ),
+    (
+        "log softmax",
+        &[("log_softmax", "log_softmax")],
+        35,
+        "FlagGems, `log_softmax_kernel`",
+    ),
+    (
+        "group norm",
+        &[("group_norm", "group_norm")],
+        46,
+        "FlagGems, `group_norm_kernel`",
+    ),
+    (
+        "batch norm",
+        &[
+            ("group_norm", "batch_moments"),
+            ("group_norm", "batch_norm"),
+        ],
+        108,
+        "FlagGems, `batch_norm_forward_kernel`",
+    ),
+    (
+        "convolution of images",
+        &[("conv2d", "conv2d")],
+        115,
+        "FlagGems, `conv2d_forward_kernel`",
+    ),
+    (
+        "quantisation of blocks",
+        &[("quantise", "quantise")],
+        30,
+        "FlagGems, `_per_token_group_quant_fp8`",
+    ),
+    (
+        "product of scaled bytes",
+        &[("scaled_matmul", "block_scaled_matmul")],
+        64,
+        "FlagGems, `_fp8_matmul_kernel`",
+    ),
+    (
+        "new keys and values in pages",
+        &[("paged", "append")],
+        38,
+        "FlagGems, `reshape_and_cache_flash_kernel`",
+    ),
+    (
+        "embedding",
+        &[("embedding", "embedding")],
+        16,
+        "FlagGems, `embedding_kernel`",
+    ),
+    (
+        "its gradients",
+        &[
+            ("places", "count_digits"),
+            ("places", "add_counts"),
+            ("places", "order_digits"),
+            ("places", "starts"),
+            ("segment_sum", "segment_sum"),
+        ],
+        28,
+        "FlagGems, `embedding_backward_kernel`",
+    ),
+    (
+        "experts of tokens",
+        &[("routing", "routing")],
+        50,
+        "FlagGems, `topk_gating_softmax_kernel`",
+    ),
+    (
+        "product with an addend",
+        &[("addmm", "addmm")],
+        53,
+        "FlagGems, `addmm_kernel`",
+    ),
+    (
+        "batch of products",
+        &[("bmm", "bmm")],
+        91,
+        "FlagGems, `bmm_kernel`",
     ),
 ];
 
@@ -209,20 +349,35 @@ fn page() -> String {
     rows.sort();
     let mut page = INTRODUCTION.to_string() + &rows.join("\n") + "\n" + TUTORIALS_INTRODUCTION;
     for (tutorial, kernels, triton) in TUTORIALS {
-        let mut lines = 0;
-        let mut names = Vec::new();
-        for (file, name) in kernels {
-            let function = &files[*file][*name];
-            lines += function.lines + called_lines(&files, file, function);
-            names.push(format!("[`{name}`](../{file})"));
-        }
-        let _ = writeln!(
-            page,
-            "| {tutorial} | {} | {lines} | {triton} |",
-            names.join(", ")
-        );
+        let (names, lines) = together(&files, kernels);
+        let _ = writeln!(page, "| {tutorial} | {names} | {lines} | {triton} |");
     }
-    page + TUTORIALS_END
+    page += TUTORIALS_END;
+    page += LIBRARIES_INTRODUCTION;
+    for (what, kernels, triton, of) in LIBRARIES {
+        let file = |file: &str| format!("kernels/src/{file}.rs");
+        let kernels: Vec<_> = kernels.iter().map(|(at, name)| (file(at), *name)).collect();
+        let kernels: Vec<_> = kernels
+            .iter()
+            .map(|(at, name)| (at.as_str(), *name))
+            .collect();
+        let (names, lines) = together(&files, &kernels);
+        let _ = writeln!(page, "| {what}: {names} | {lines} | {triton} | {of} |");
+    }
+    page + LIBRARIES_END
+}
+
+/// Links to kernels, and the lines of all.
+fn together(files: &Files, kernels: &[(&str, &str)]) -> (String, usize) {
+    let lines = kernels.iter().map(|(file, name)| {
+        let function = &files[*file][*name];
+        function.lines + called_lines(files, file, function)
+    });
+    let names: Vec<String> = kernels
+        .iter()
+        .map(|(file, name)| format!("[`{name}`](../{file})"))
+        .collect();
+    (names.join(", "), lines.sum())
 }
 
 #[test]
