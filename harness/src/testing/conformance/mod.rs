@@ -210,7 +210,8 @@ elementwise cases, moves and sorts hold zeros of both signs, subnormal numbers, 
 where their type has such; their lengths are no multiples of tiles where there is a tail to test.
 
 In the columns of a row, *yes* is where the case runs; of a GPU, *lanes* is its code under the interpreter of lanes alone,
-and *assembled* code that is made and looked at. *Bits* are those that plain Rust expects; a tolerance is one beside
-plain Rust, while all devices still agree in bits. Rows about tools have no columns.
+*assembled* code that is made and looked at, and *layouts* what code is made of. A product by a function that a machine
+refuses is left out there. *Bits* are those that plain Rust expects; a tolerance is one beside plain Rust, while all
+devices still agree in bits. Rows about tools have no columns.
 
 ";
