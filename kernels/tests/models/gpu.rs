@@ -17,7 +17,11 @@ use super::super::numbers;
 use super::{sizes, widths};
 
 /// The bits that a kernel gives on the CPU, and on the GPU with the setting that it has without one and with these.
-fn same(name: &str, settings: &[Setting], run: impl Fn(&Device, &Setting) -> Result<Vec<f32>>) {
+pub(super) fn same(
+    name: &str,
+    settings: &[Setting],
+    run: impl Fn(&Device, &Setting) -> Result<Vec<f32>>,
+) {
     let default = Setting::default();
     let golden = run(&Device::cpu(), &default).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(
@@ -34,7 +38,7 @@ fn same(name: &str, settings: &[Setting], run: impl Fn(&Device, &Setting) -> Res
     }
 }
 
-fn given(device: &Device, numbers: &[f32]) -> Result<Buffer<f32>> {
+pub(super) fn given(device: &Device, numbers: &[f32]) -> Result<Buffer<f32>> {
     Buffer::from_slice(device, numbers)
 }
 

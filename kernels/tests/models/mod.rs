@@ -2,6 +2,7 @@
 
 mod attention;
 mod gpu;
+mod gpu_layers;
 mod paged;
 mod products;
 mod scores;

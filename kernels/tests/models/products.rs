@@ -18,8 +18,8 @@ fn wide<T: Copy>(numbers: &[T], number: fn(T) -> f32) -> Vec<f32> {
     numbers.iter().map(|&x| number(x)).collect()
 }
 
-/// The result in all ways: three tiles on the CPU, one by the interpreter, and three as code of a GPU, one of them
-/// without a setting. All have the same bits.
+/// The result in all ways: three tiles on the CPU, one by the interpreter, three as code of a GPU, one of them
+/// without a setting, and the same on a GPU where there is one. All have the same bits.
 fn everywhere<T: Number + PartialEq>(
     len: usize,
     launch: impl Fn(&Device, &mut Buffer<T>, &Setting) -> Result<()>,
@@ -38,8 +38,13 @@ fn everywhere<T: Number + PartialEq>(
         (Device::lanes(), (64, 128)),
         (Device::lanes(), (0, 0)),
     ];
+    let gpu = Device::cuda(0).inspect_err(|error| eprintln!("skipped on a GPU: {error}"));
+    let tiles = [(64, 64), (64, 128), (0, 0)];
+    let on_gpu = gpu
+        .iter()
+        .flat_map(|gpu| tiles.map(|tile| (gpu.clone(), tile)));
     let mut golden = None;
-    for (device, tile) in ways {
+    for (device, tile) in ways.into_iter().chain(on_gpu) {
         let mut out = Buffer::<T>::zeros(&device, len).expect("fits");
         launch(&device, &mut out, &tiled(tile))
             .unwrap_or_else(|error| panic!("{device}, {tile:?}: {error}"));
