@@ -35,9 +35,9 @@ use proc_macro2::TokenStream;
 /// field `schedule`, of which `#[kernel(warps = 8)]` sets a default. The call `name::<T>(config)` gives
 /// the kernel, which traces the body when it is compiled for a device.
 ///
-/// A kernel is a function of its arguments and its configuration. The body runs on the host to be traced, a
-/// loop's body more than once: state of the host that a loop changes, such as a `Cell`, is an error where
-/// the code shows it. What a branch sets on the host is set whichever way the device goes.
+/// A kernel is a function of its arguments and its configuration. The body runs on the host to be traced, more
+/// than once: state of the host that a loop or branch changes, such as a `Cell`, is an error where the code
+/// shows it, and so are clocks and random numbers of the host.
 ///
 /// The bits of a kernel may not follow its tile sizes: a loop over the tiles of an axis that adds what each
 /// tile gives to a carried float is an error, unless `#[kernel(order = "tile")]` declares that each tile

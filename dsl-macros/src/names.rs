@@ -1,13 +1,13 @@
 //! Which names are in scope, which can change, and which a piece of code mentions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{
-    BinOp, Block, Expr, ExprAssign, ExprBinary, FnArg, Ident, Pat, PatIdent, PatType, Signature,
-    Type, UnOp,
+    BinOp, Block, Expr, ExprAssign, ExprBinary, FnArg, Ident, ItemMacro, Pat, PatIdent, PatType,
+    Signature, Type, UnOp,
 };
 
 use crate::model::Binding;
@@ -121,6 +121,43 @@ impl Mentions {
     pub(crate) fn add_expression(&mut self, expression: &Expr) {
         collect(expression.to_token_stream(), &mut self.names);
         AssignedThrough(&mut self.assigned_through).visit_expr(expression);
+    }
+
+    /// Adds what the macros among the names mention, and those that they call.
+    pub(crate) fn add_macros(&mut self, macros: &Macros) {
+        loop {
+            let before = self.names.len();
+            for (name, mentioned) in &macros.0 {
+                if self.names.contains(name) {
+                    self.names.extend(mentioned.iter().cloned());
+                }
+            }
+            if self.names.len() == before {
+                return;
+            }
+        }
+    }
+}
+
+/// The macros that a body defines, with the names that each mentions: a call of one mentions them too.
+#[derive(Default)]
+pub(crate) struct Macros(BTreeMap<String, BTreeSet<String>>);
+
+impl Macros {
+    /// Those that `block` defines anywhere.
+    pub(crate) fn of(block: &Block) -> Self {
+        let mut macros = Self::default();
+        macros.visit_block(block);
+        macros
+    }
+}
+
+impl<'ast> Visit<'ast> for Macros {
+    fn visit_item_macro(&mut self, item: &'ast ItemMacro) {
+        if let Some(name) = &item.ident {
+            let names = self.0.entry(name.to_string()).or_default();
+            collect(item.mac.tokens.clone(), names);
+        }
     }
 }
 

@@ -50,6 +50,7 @@ mod products;
 mod programs;
 #[cfg(feature = "nvptx")]
 mod ptx;
+mod purity;
 mod random;
 mod runtime;
 mod rustdoc;

@@ -2,9 +2,10 @@
 
 use std::panic::Location;
 
+use super::bodies::{Body, Side};
 use super::carry::{Carried, Carry, Host, Opaque, Slot};
 use super::context::{self, Context, Handle};
-use super::frame::{Snapshot, assign, reject_changed, reject_opaque};
+use super::frame::{Snapshot, VALUE, assign, quoted, reject_changed, reject_opaque};
 use super::tile::{DeviceValue, Scalar};
 use crate::ir::{Op, Region, Type, Value, op};
 
@@ -81,6 +82,7 @@ pub struct If {
     outer: Option<Region>,
     before: Snapshot,
     then: Snapshot,
+    bodies: [Body; 2],
 }
 
 impl If {
@@ -101,6 +103,7 @@ impl If {
             outer: None,
             before: Snapshot::default(),
             then: Snapshot::default(),
+            bodies: Default::default(),
         }
     }
 
@@ -112,7 +115,8 @@ impl If {
                 reject_opaque(self.location, "branch", slots);
                 self.before = Snapshot::take(slots);
                 self.enter();
-                true
+                self.bodies[0] = Body::begin(self.location, Side::First, &self.before);
+                !self.bodies[0].is_left_out()
             }
         }
     }
@@ -122,13 +126,29 @@ impl If {
         match self.decision {
             Decision::Host(taken) => !taken,
             Decision::Device(_) => {
-                reject_changed(self.location, "branch", slots);
-                self.then = Snapshot::take(slots);
-                self.before.restore(slots);
-                self.enter();
+                self.end_then(slots);
+                self.bodies[1] = Body::begin(self.location, Side::Otherwise, &self.before);
+                !self.bodies[1].is_left_out()
+            }
+        }
+    }
+
+    /// [`enter_otherwise`](Self::enter_otherwise) where there is no second branch, so that it gives nothing.
+    pub fn enter_nothing(&mut self, slots: &mut [Slot<'_>]) -> bool {
+        match self.decision {
+            Decision::Host(taken) => !taken,
+            Decision::Device(_) => {
+                self.end_then(slots);
                 true
             }
         }
+    }
+
+    fn end_then(&mut self, slots: &mut [Slot<'_>]) {
+        reject_changed(self.location, "branch", slots);
+        self.then = self.bodies[0].end(self.location, &self.before, slots);
+        self.before.restore(slots);
+        self.enter();
     }
 
     fn enter(&mut self) {
@@ -140,20 +160,21 @@ impl If {
         });
     }
 
-    /// Ends the `if`; gives what each value of the two branches became. `values` are the parts of
+    /// Ends the `if`; gives what each value of the two branches became. `values` give the parts of
     /// the values of the branches.
     fn end(
         &mut self,
         condition: Handle,
         slots: &mut [Slot<'_>],
-        values: [Snapshot; 2],
+        values: [&mut dyn FnMut(&mut Snapshot); 2],
     ) -> Vec<Handle> {
         reject_changed(self.location, "branch", slots);
-        let otherwise = Snapshot::take(slots);
+        let otherwise = self.bodies[1].end(self.location, &self.before, slots);
+        let values = self.values(values);
         let merged = context::with(self.location, |context| {
-            let paired = self.then.matches(&self.before, "branch", context)
-                & otherwise.matches(&self.before, "branch", context)
-                & values[0].matches(&values[1], "branches", context);
+            let paired = self.then.matches(&self.before, "after the branch", context)
+                & otherwise.matches(&self.before, "after the branch", context)
+                & values[1].matches(&values[0], "in the second branch", context);
             let (mut names, mut left, mut right) = (Vec::new(), Vec::new(), Vec::new());
             if paired {
                 names.extend(&self.before.names);
@@ -177,6 +198,20 @@ impl If {
         }
         self.before.restore(slots);
         Vec::new()
+    }
+
+    /// The parts of the values of the branches, each made where its branch ends.
+    fn values(&self, values: [&mut dyn FnMut(&mut Snapshot); 2]) -> [Snapshot; 2] {
+        let mut parts = [Snapshot::default(), Snapshot::default()];
+        for (side, parts) in parts.iter_mut().enumerate() {
+            context::with(self.location, |context| {
+                context.builder.enter(self.regions[side]);
+            });
+            values[side](parts);
+            self.bodies[side].value(self.location, parts);
+            parts.names = vec![VALUE; parts.values.len()];
+        }
+        parts
     }
 
     fn merge(
@@ -233,16 +268,6 @@ impl If {
     }
 }
 
-/// The name of the value of an `if` among the names of bindings.
-const VALUE: &str = "the value of the `if`";
-
-fn quoted(name: &str) -> String {
-    match name == VALUE {
-        true => name.to_string(),
-        false => format!("`{name}`"),
-    }
-}
-
 impl Carried {
     /// The value of an `if` that gives handles.
     pub fn merge<V: Carry>(
@@ -254,14 +279,19 @@ impl Carried {
         let Decision::Device(condition) = branch.decision else {
             return branches.any();
         };
-        let mut values = [Snapshot::default(), Snapshot::default()];
-        let sides = [&mut branches.then, &mut branches.otherwise];
-        for (snapshot, side) in values.iter_mut().zip(sides) {
+        let Branches { then, otherwise } = &mut branches;
+        let parts = |side: &mut Option<V>, snapshot: &mut Snapshot| {
             if let Some(value) = side {
                 value.visit(&mut |part| snapshot.part(VALUE, part));
             }
-        }
-        let merged = branch.end(condition, slots, values);
+        };
+        let merged = branch.end(
+            condition,
+            slots,
+            [&mut |snapshot| parts(then, snapshot), &mut |snapshot| {
+                parts(otherwise, snapshot)
+            }],
+        );
         let mut value = branches.any();
         let mut merged = merged.iter();
         value.visit(&mut |part| assign(part, &mut merged));
@@ -278,8 +308,9 @@ impl Host {
         slots: &mut [Slot<'_>],
     ) -> V {
         if let Decision::Device(condition) = branch.decision {
-            branch.end(condition, slots, Default::default());
-            if branches.then != branches.otherwise {
+            branch.end(condition, slots, [&mut |_| {}, &mut |_| {}]);
+            let left_out = branch.bodies.iter().any(Body::is_left_out);
+            if !left_out && branches.then != branches.otherwise {
                 context::report(
                     branch.location,
                     "a run-time `if` gives different host values in its branches",
@@ -294,7 +325,7 @@ impl Opaque {
     /// The value of an `if` of another type: an error on the device.
     pub fn merge<V>(&self, mut branch: If, branches: Branches<V>, slots: &mut [Slot<'_>]) -> V {
         if let Decision::Device(condition) = branch.decision {
-            branch.end(condition, slots, Default::default());
+            branch.end(condition, slots, [&mut |_| {}, &mut |_| {}]);
             let found = std::any::type_name::<V>();
             context::report(
                 branch.location,

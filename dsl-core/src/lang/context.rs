@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::bodies::{Bodies, Recording};
 use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::entity::Entity;
@@ -50,11 +51,29 @@ pub struct Context {
     record: Option<Value>,
     /// The conditions of exits whose number is known.
     pub(super) exits: BTreeMap<Value, bool>,
+    /// How the bodies of loops and branches are gone through.
+    pub(super) bodies: Bodies,
 }
 
-/// Runs `body` with a new context and gives what it traced. Traces do not nest. `repeats` has loops go
-/// through their bodies again and keep what they traced last.
-pub(crate) fn trace(name: &str, repeats: bool, body: impl FnOnce()) -> Result<Func, Diagnostics> {
+/// What a trace leaves.
+#[derive(Debug)]
+pub(super) struct Trace {
+    pub(super) func: Func,
+    pub(super) bodies: Bodies,
+    exits: BTreeMap<Value, bool>,
+    printed: Option<Value>,
+}
+
+impl Trace {
+    /// The function, and what later traces know of this one.
+    pub(super) fn recorded(self) -> (Func, Recording) {
+        let recording = self.bodies.recording(&self.func, self.exits, self.printed);
+        (self.func, recording)
+    }
+}
+
+/// Runs `body` with a new context and gives what it traced. Traces do not nest.
+pub(super) fn trace(name: &str, bodies: Bodies, body: impl FnOnce()) -> Result<Trace, Diagnostics> {
     let outer = CONTEXT.with(|cell| cell.borrow_mut().take());
     let trace = TRACES.with(|count| {
         count.set(count.get() + 1);
@@ -64,10 +83,11 @@ pub(crate) fn trace(name: &str, repeats: bool, body: impl FnOnce()) -> Result<Fu
         builder: Builder::new(name, Stage::Block),
         trace,
         file: ("", Arc::from("")),
-        repeats,
+        repeats: bodies.repeats(),
         absent: VecDeque::new(),
         record: None,
-        exits: BTreeMap::new(),
+        exits: bodies.exits(),
+        bodies,
     };
     CONTEXT.with(|cell| *cell.borrow_mut() = Some(context));
     body();
@@ -76,7 +96,12 @@ pub(crate) fn trace(name: &str, repeats: bool, body: impl FnOnce()) -> Result<Fu
         .expect("broken invariant: a trace keeps its context");
     let mut func = context.builder.finish()?;
     number_prints(&mut func);
-    Ok(func)
+    Ok(Trace {
+        func,
+        bodies: context.bodies,
+        exits: context.exits,
+        printed: context.record,
+    })
 }
 
 /// Numbers prints as they stand in the text.
@@ -174,6 +199,11 @@ impl Context {
             trace: self.trace,
             thread: PhantomData,
         }
+    }
+
+    /// The value of a handle of this trace.
+    pub(super) fn own(&self, handle: Handle) -> Option<Value> {
+        (handle.trace == self.trace).then_some(handle.value)
     }
 
     /// The value of a handle; one of another trace is an error.

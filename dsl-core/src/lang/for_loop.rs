@@ -1,8 +1,9 @@
-//! `for` over a range of the device: a loop whose body is traced once.
+//! `for` over a range of the device: a loop of the device.
 
 use std::collections::BTreeMap;
 use std::panic::Location;
 
+use super::bodies::{self, Side};
 use super::carry::Slot;
 use super::context::{self, Context, Handle};
 use super::control::{DeviceRange, IntoLoop, Loop, Step};
@@ -31,6 +32,7 @@ struct Body {
     entry: Vec<Value>,
     /// `entry`, with the carried ones as the region's parameters.
     inside: Vec<Value>,
+    traced: bodies::Body,
 }
 
 impl IntoLoop for DeviceRange {
@@ -99,7 +101,7 @@ impl DeviceLoop {
 
     fn enter(&mut self, before: Snapshot, slots: &mut [Slot<'_>]) -> Option<Scalar<i64>> {
         let range = self.range;
-        let (body, index, inside) = context::with(self.location, |context| {
+        let (mut body, index, inside) = context::with(self.location, |context| {
             let entry = before.resolve(context);
             let types = carried_types(context, &entry);
             let region = context
@@ -116,20 +118,27 @@ impl DeviceLoop {
                 before,
                 entry,
                 inside,
+                traced: bodies::Body::default(),
             };
             let index = range.index(context, parameters[0]);
             (body, context.handle(index), snapshot)
         })?;
         inside.restore(slots);
+        body.traced = bodies::Body::begin(self.location, Side::First, &body.before);
+        if body.traced.is_left_out() {
+            self.end(body, slots);
+            self.done = true;
+            return None;
+        }
         self.body = Some(body);
         Some(Scalar::from_handle(index))
     }
 
     fn end(&self, body: Body, slots: &mut [Slot<'_>]) {
         reject_changed(self.location, "loop", slots);
-        let mut after = Snapshot::take(slots);
+        let mut after = body.traced.end(self.location, &body.before, slots);
         let after = context::with(self.location, |context| {
-            let next = match after.matches(&body.before, "body", context) {
+            let next = match after.matches(&body.before, "after the body", context) {
                 true => after.after_body(context, &body.inside),
                 false => body.inside.clone(),
             };

@@ -5,7 +5,22 @@ use std::panic::Location;
 
 use super::carry::{Part, Slot};
 use super::context::{self, Context, Handle};
+use crate::diagnostic::Diagnostic;
 use crate::ir::{Region, Type, Value};
+
+/// The name of the value of an `if` among the names of bindings.
+pub(super) const VALUE: &str = "the value of the `if`";
+
+const ONE_ARGUMENT: &str = "which argument a pointer points into is known while tracing: load from both and choose \
+     by `select`, or access each argument in its own branch";
+
+/// A name as messages show it.
+pub(super) fn quoted(name: &str) -> String {
+    match name == VALUE {
+        true => name.to_string(),
+        false => format!("`{name}`"),
+    }
+}
 
 /// The values of all carried bindings at one moment.
 #[derive(Clone, Default)]
@@ -90,9 +105,12 @@ impl Snapshot {
         let mut reported = BTreeSet::new();
         for ((name, after), (_, start)) in self.fixed.iter().zip(&before.fixed) {
             if !after.is(*start) && reported.insert(name) {
-                context.builder.error(format!(
-                    "`{name}` points into another argument after the {what}"
-                ));
+                let loc = context.builder.loc().clone();
+                let name = quoted(name);
+                let message = format!("{name} points into another argument {what}");
+                context
+                    .builder
+                    .report(Diagnostic::new(loc, message).note(ONE_ARGUMENT));
             }
         }
         let same = self.values.len() == before.values.len();
@@ -104,9 +122,10 @@ impl Snapshot {
                 .find_map(|(after, start)| (after != start).then_some(*start))
                 .or_else(|| before.names.last().copied())
                 .or_else(|| self.names.last().copied())
-                .unwrap_or("a binding");
+                .unwrap_or_default();
             context.builder.error(format!(
-                "`{name}` holds another number of values after the {what}"
+                "{name} holds another number of values {what}",
+                name = quoted(name)
             ));
         }
         same
@@ -129,7 +148,7 @@ pub(super) fn reject_opaque(location: &'static Location<'static>, what: &str, sl
             context::with(location, |context| {
                 let loc = context.builder.loc().clone();
                 context.builder.report(
-                    crate::diagnostic::Diagnostic::new(
+                    Diagnostic::new(
                         loc,
                         format!("`{name}` of type `{type_name}` cannot be carried through a run-time {what}"),
                     )
@@ -151,7 +170,7 @@ pub(super) fn reject_changed(location: &'static Location<'static>, what: &str, s
             context::with(location, |context| {
                 let loc = context.builder.loc().clone();
                 context.builder.report(
-                    crate::diagnostic::Diagnostic::new(
+                    Diagnostic::new(
                         loc,
                         format!("the host value `{name}` changes inside a run-time {what}"),
                     )

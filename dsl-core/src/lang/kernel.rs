@@ -4,9 +4,12 @@ use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
+use super::bodies::Bodies;
+use super::context::Trace;
 use super::identity::{Configuration, KernelIdentity};
-use super::{context, repeat};
+use super::{context, escape, repeat};
 use crate::diagnostic::{Diagnostic, Diagnostics, Loc};
 use crate::target::Schedule;
 use crate::verify::{self, BlockFunc};
@@ -110,13 +113,17 @@ impl<Parameters> KernelSource<Parameters> {
     /// Traces the body and verifies the result. All errors of the kernel come at once; a panic of
     /// the body is one of them. `absent` are those of the optional parameters, in order, which are `None`.
     ///
-    /// A kernel with loops is traced again, with bodies of loops run once more: what then differs follows
-    /// from state of the host, and is an error.
+    /// The kernel is traced again, with bodies of loops run once more, and without some bodies of loops and
+    /// branches: what then differs follows from state of the host, and is an error.
     pub fn trace(&self, absent: &[bool]) -> Result<BlockFunc, Diagnostics> {
-        let first = self.traced(false, absent)?;
-        if repeat::has_loops(&first) {
-            let differs = match self.traced(true, absent) {
-                Ok(again) => repeat::difference(&first, &again),
+        let (first, recording) = self.traced(Bodies::record(), absent)?.recorded();
+        if let Some(error) = escape::find(&first) {
+            return Err(error.into());
+        }
+        let first = verify::block(first)?;
+        for bodies in Rc::new(recording).rounds() {
+            let differs = match self.traced(bodies, absent) {
+                Ok(again) => repeat::difference(&first, &again.func, again.bodies.left_out()),
                 Err(errors) => errors.iter().next().map(|error| error.loc.clone()),
             };
             if let Some(loc) = differs {
@@ -126,14 +133,14 @@ impl<Parameters> KernelSource<Parameters> {
         Ok(first)
     }
 
-    fn traced(&self, repeats: bool, absent: &[bool]) -> Result<BlockFunc, Diagnostics> {
+    fn traced(&self, bodies: Bodies, absent: &[bool]) -> Result<Trace, Diagnostics> {
         let mut panicked = None;
-        let traced = context::trace(self.header.name, repeats, || {
+        let traced = context::trace(self.header.name, bodies, || {
             context::set_absent(absent);
             panicked = catch_unwind(AssertUnwindSafe(|| self.identity.run())).err();
         });
         let Some(payload) = panicked else {
-            return traced.and_then(verify::block);
+            return traced;
         };
         let mut diagnostics = traced.err().unwrap_or_default();
         diagnostics.push(self.panic_diagnostic(payload.as_ref(), &diagnostics));

@@ -1,6 +1,6 @@
 //! The surface: handles that a kernel's body computes with, each of which appends to the trace.
 //!
-//! The body of a kernel runs once on the host. [`Tile`], [`Scalar`] and the pointers are `Copy` and
+//! The body of a kernel runs on the host. [`Tile`], [`Scalar`] and the pointers are `Copy` and
 //! compare with nothing by themselves; the `#[kernel]` macro rewrites comparisons and control flow
 //! to the traits in [`operators`] and [`control`]. An error never panics: it is recorded with the
 //! user's location, the result is poisoned, and all errors of a kernel come at once.
@@ -9,12 +9,14 @@ pub mod accumulator;
 pub mod approximate;
 pub mod atomic;
 pub mod bits;
+mod bodies;
 mod branch;
 pub mod carry;
 mod context;
 pub mod control;
 pub mod debug;
 pub mod element;
+mod escape;
 mod exit;
 mod for_loop;
 mod frame;

@@ -1,6 +1,7 @@
-//! Whether two traces of a kernel are alike, of which one went through the bodies of loops again.
+//! Whether two traces of a kernel are alike, of which one went through the bodies of loops again, or left bodies
+//! of loops and branches out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::Context;
 use crate::diagnostic::{Diagnostic, Loc};
@@ -37,31 +38,28 @@ impl Passes {
     }
 }
 
-/// Whether a function has a loop of the device.
-pub(super) fn has_loops(func: &Func) -> bool {
-    let insts = func.all_insts().into_iter();
-    let mut ops = insts.map(|inst| func.op(inst));
-    ops.any(|op| matches!(op, Op::For(_) | Op::While(_)))
-}
-
-/// The error of a kernel whose second trace differs from the first, which is at fault somewhere before.
+/// The error of a kernel of which another trace differs from the first, which is at fault somewhere before.
 pub(super) fn error(name: &str, loc: Loc) -> Diagnostic {
-    let message =
-        format!("kernel `{name}` computes something else when its loops are traced again");
-    Diagnostic::new(loc, message).note(
-        "a kernel is a function of its arguments and its configuration: let a loop change variables of the \
-         kernel, and no `Cell`, `RefCell` or other state of the host",
-    )
+    let message = format!("kernel `{name}` computes something else when it is traced again");
+    Diagnostic::new(loc, message)
+        .note(
+            "a kernel is a function of its arguments and its configuration: let a loop or branch change `mut` \
+             variables of the kernel, and no `Cell`, `RefCell` or other state of the host",
+        )
+        .note(
+            "it is traced once more with each body of a loop again, and without some bodies of loops and \
+             branches, none of which what follows may show",
+        )
 }
 
-/// The first instruction of a function that differs in another one.
-pub(super) fn difference(one: &Func, other: &Func) -> Option<Loc> {
+/// The first instruction of a function that differs in another one, which has nothing in the regions `left_out`.
+pub(super) fn difference(one: &Func, other: &Func, left_out: BTreeSet<Region>) -> Option<Loc> {
     let pairs = other.arguments().iter().zip(one.arguments());
     let mut comparison = Comparison {
         one,
         other,
+        left_out,
         known: pairs.map(|(&other, &one)| (other, one)).collect(),
-        last: Loc::none(),
     };
     comparison.regions(one.body(), other.body()).err()
 }
@@ -69,40 +67,40 @@ pub(super) fn difference(one: &Func, other: &Func) -> Option<Loc> {
 struct Comparison<'a> {
     one: &'a Func,
     other: &'a Func,
+    left_out: BTreeSet<Region>,
     /// The values of the first function that those of the other one are.
     known: BTreeMap<Value, Value>,
-    /// Where the last instruction is that both have.
-    last: Loc,
 }
 
 impl Comparison<'_> {
     fn regions(&mut self, one: Region, other: Region) -> Result<(), Loc> {
-        let [one, other] = [self.one.region(one), self.other.region(other)];
-        if one.insts.len() != other.insts.len() || one.parameters.len() != other.parameters.len() {
-            let pairs = one.insts.iter().zip(&other.insts);
-            let mut differ =
-                pairs.filter(|&(&a, &b)| self.one.op(a).mnemonic() != self.other.op(b).mnemonic());
-            let first = differ.next().map(|(&it, _)| self.one.inst(it).loc.clone());
-            return Err(first.unwrap_or_else(|| self.last.clone()));
+        if self.left_out.contains(&other) {
+            return Ok(());
         }
+        let [one, other] = [self.one.region(one), self.other.region(other)];
         let parameters = other.parameters.iter().zip(&one.parameters);
         self.known
             .extend(parameters.map(|(&other, &one)| (other, one)));
         for (&a, &b) in one.insts.iter().zip(&other.insts) {
             self.insts(a, b)?;
         }
-        Ok(())
+        let count = one.insts.len().min(other.insts.len());
+        let [missing, more] = [one, other].map(|it| it.insts.get(count));
+        match (missing, more) {
+            (Some(&inst), _) => Err(self.one.inst(inst).loc.clone()),
+            (None, Some(&inst)) => Err(self.other.inst(inst).loc.clone()),
+            (None, None) => Ok(()),
+        }
     }
 
     fn insts(&mut self, one: Inst, other: Inst) -> Result<(), Loc> {
         let (a, b) = (self.one.inst(one), self.other.inst(other));
-        self.last = a.loc.clone();
         let mut op = b.op.clone();
         op.map_operands(&mut |value| self.known.get(&value).copied().unwrap_or(value));
         let types = |func: &Func, values: &[Value]| -> Vec<_> {
             values.iter().map(|&value| func.ty(value)).collect()
         };
-        let same = without_regions(&a.op) == without_regions(&op)
+        let same = alone(&a.op) == alone(&op)
             && types(self.one, &a.results) == types(self.other, &b.results);
         if !same {
             return Err(a.loc.clone());
@@ -117,8 +115,12 @@ impl Comparison<'_> {
     }
 }
 
-fn without_regions(op: &Op) -> Op {
+/// An op without its regions and without the number of a print, which counts those of regions left out.
+fn alone(op: &Op) -> Op {
     let mut op = op.clone();
     op.map_regions(&mut |_| Region::new(0));
+    if let Op::Print(print) = &mut op {
+        print.number = 0;
+    }
     op
 }

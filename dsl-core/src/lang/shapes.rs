@@ -136,12 +136,13 @@ pub fn cat<T: Element>(tiles: impl AsRef<[Tile<T>]>, axis: usize) -> Tile<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lang::bodies::Bodies;
     use crate::lang::tile::arange;
 
     #[test]
     fn shapes_are_those_of_their_parts() {
         let mut shapes = Vec::new();
-        let func = context::trace("f", false, || {
+        let func = context::trace("f", Bodies::record(), || {
             let tile = arange(0, 32).reshape([4, 8]);
             shapes = vec![
                 tile.ravel().shape(),
@@ -165,7 +166,7 @@ mod tests {
             || cat([arange(0, 8); 3], 0),
         ];
         for wrong in wrongs {
-            let traced = context::trace("f", false, || {
+            let traced = context::trace("f", Bodies::record(), || {
                 let _ = wrong();
             });
             assert!(traced.is_err());
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn tiles_that_follow_each_other_have_one_shape() {
-        let traced = context::trace("f", false, || {
+        let traced = context::trace("f", Bodies::record(), || {
             let tile = arange(0, 32).reshape([4, 8]);
             assert_eq!(tile.cat(7, 0).shape(), [8, 8]);
             let _ = tile.cat(arange(0, 8).expand(0), 0);

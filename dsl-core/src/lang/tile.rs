@@ -391,11 +391,12 @@ pub fn require(condition: bool, message: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lang::bodies::Bodies;
 
     #[test]
     fn tiles_are_joined_and_split_in_turns() {
         let mut shapes = Vec::new();
-        let func = context::trace("f", false, || {
+        let func = context::trace("f", Bodies::record(), || {
             let row = arange(0, 8);
             let pairs = row.join(row + 8);
             let (even, odd) = pairs.split();
@@ -424,7 +425,7 @@ mod tests {
             || arange(0, 1).halves(0).0,
         ];
         for wrong in wrongs {
-            let traced = context::trace("f", false, || {
+            let traced = context::trace("f", Bodies::record(), || {
                 let _ = wrong();
             });
             assert!(traced.is_err());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::panic::Location;
 
+use super::bodies::{Body, Side};
 use super::branch::{Condition, Decision};
 use super::carry::Slot;
 use super::context::{self, Context};
@@ -47,6 +48,7 @@ struct Trial {
     condition: Option<Value>,
     /// What the first region hands on.
     tested: Vec<Value>,
+    traced: Body,
 }
 
 impl Default for While {
@@ -116,6 +118,7 @@ impl While {
                 inside,
                 condition: None,
                 tested: Vec::new(),
+                traced: Body::default(),
             };
             (trial, snapshot)
         });
@@ -138,7 +141,12 @@ impl While {
             (State::Testing(trial), Decision::Device(condition)) => {
                 reject_opaque(self.location, "loop", slots);
                 reject_changed(self.location, "loop", slots);
-                self.state = self.body(trial, condition, slots);
+                let trial = self.body(trial, condition, slots);
+                if trial.traced.is_left_out() {
+                    self.end(trial, slots);
+                    return false;
+                }
+                self.state = State::Body(trial);
                 true
             }
             (State::Host, Decision::Host(holds)) => {
@@ -167,14 +175,14 @@ impl While {
         mut trial: Trial,
         condition: context::Handle,
         slots: &mut [Slot<'_>],
-    ) -> State {
+    ) -> Trial {
         let tested = Snapshot::take(slots);
         let is_first = !std::mem::replace(&mut self.begun, true);
         let snapshot = context::with(self.location, |context| {
             if is_first {
                 self.passes = Passes::begin(context);
             }
-            trial.tested = match tested.matches(&trial.before, "condition", context) {
+            trial.tested = match tested.matches(&trial.before, "after the condition", context) {
                 true => tested.resolve(context),
                 false => trial.inside[0].clone(),
             };
@@ -188,14 +196,15 @@ impl While {
         if let Some(snapshot) = snapshot {
             snapshot.restore(slots);
         }
-        State::Body(trial)
+        trial.traced = Body::begin(self.location, Side::First, &trial.before);
+        trial
     }
 
     fn end(&self, trial: Trial, slots: &mut [Slot<'_>]) {
         reject_changed(self.location, "loop", slots);
-        let after = Snapshot::take(slots);
+        let after = trial.traced.end(self.location, &trial.before, slots);
         let snapshot = context::with(self.location, |context| {
-            let next = match after.matches(&trial.before, "body", context) {
+            let next = match after.matches(&trial.before, "after the body", context) {
                 true => after.after_body(context, &trial.inside[1]),
                 false => trial.inside[1].clone(),
             };

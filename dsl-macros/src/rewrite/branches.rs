@@ -17,18 +17,26 @@ impl Rewriter<'_> {
         if let Some((_, otherwise)) = &branch.else_branch {
             mentioned.add_expression(otherwise);
         }
-        let slots = self.slots(&mentioned, span);
+        let slots = self.slots(mentioned, span);
         self.visit_expr_mut(&mut branch.cond);
         self.visit_block_mut(&mut branch.then_branch);
+        let (imports, save, list) = (&slots.imports, &slots.save, &slots.list);
         let otherwise = match &mut branch.else_branch {
             Some((_, otherwise)) => {
                 self.visit_expr_mut(otherwise);
-                quote_spanned! {span=> #otherwise }
+                quote_spanned! {span=>
+                    if __if.enter_otherwise(#list) {
+                        __branches.otherwise = ::core::option::Option::Some(#otherwise);
+                    }
+                }
             }
-            None => quote_spanned! {span=> () },
+            None => quote_spanned! {span=>
+                if __if.enter_nothing(#list) {
+                    __branches.otherwise = ::core::option::Option::Some(());
+                }
+            },
         };
         let (condition, then) = (&branch.cond, &branch.then_branch);
-        let (imports, save, list) = (&slots.imports, &slots.save, &slots.list);
         Expr::Verbatim(quote_spanned! {span=> {
             #imports
             let mut __if = ::exactile::__private::control::If::begin(#condition);
@@ -37,9 +45,7 @@ impl Rewriter<'_> {
             if __if.enter_then(#list) {
                 __branches.then = ::core::option::Option::Some(#then);
             }
-            if __if.enter_otherwise(#list) {
-                __branches.otherwise = ::core::option::Option::Some(#otherwise);
-            }
+            #otherwise
             let __kind = (&&&::exactile::__private::control::Kind::of_branches(&__branches)).kind();
             __kind.merge(__if, __branches, #list)
         }})

@@ -18,7 +18,7 @@ impl Rewriter<'_> {
         let iterated = self.iterated(&looped.expr);
         let mut mentioned = Mentions::default();
         mentioned.add_block(&looped.body);
-        let slots = self.slots(&mentioned, span);
+        let slots = self.slots(mentioned, span);
         self.scopes.enter();
         self.scopes.declare_pattern(&looped.pat);
         self.visit_block_mut(&mut looped.body);
@@ -44,7 +44,7 @@ impl Rewriter<'_> {
         let mut mentioned = Mentions::default();
         mentioned.add_block(&looped.body);
         mentioned.add_expression(&looped.cond);
-        let slots = self.slots(&mentioned, span);
+        let slots = self.slots(mentioned, span);
         self.visit_expr_mut(&mut looped.cond);
         self.visit_block_mut(&mut looped.body);
         let (condition, body) = (&looped.cond, &looped.body);

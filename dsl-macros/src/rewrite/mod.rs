@@ -19,14 +19,14 @@ use syn::{
 use crate::context::Context;
 use crate::exits;
 use crate::model::{Binding, Device, Kernel};
-use crate::names::{Scopes, mentions};
+use crate::names::{Macros, Scopes, mentions};
 
 /// What the body of a closure begins or leaves a loop with.
 const LOOPS: [&str; 4] = ["for", "while", "loop", "return"];
 
 /// Rewrites the body of a kernel in place.
 pub(crate) fn kernel(context: &Context, kernel: &mut Kernel) {
-    let mut rewriter = Rewriter::new(context);
+    let mut rewriter = Rewriter::new(context, &kernel.body);
     for parameter in &kernel.parameters {
         let binding = if parameter.mutable {
             Binding::Mutable
@@ -41,7 +41,7 @@ pub(crate) fn kernel(context: &Context, kernel: &mut Kernel) {
 
 /// Rewrites the body of a device function in place.
 pub(crate) fn device(context: &Context, device: &mut Device) {
-    let mut rewriter = Rewriter::new(context);
+    let mut rewriter = Rewriter::new(context, &device.function.block);
     rewriter.scopes.declare_signature(&device.function.sig);
     exits::body(context, &mut device.function.block);
     rewriter.visit_block_mut(&mut device.function.block);
@@ -50,13 +50,15 @@ pub(crate) fn device(context: &Context, device: &mut Device) {
 struct Rewriter<'a> {
     context: &'a Context,
     scopes: Scopes,
+    macros: Macros,
 }
 
 impl<'a> Rewriter<'a> {
-    fn new(context: &'a Context) -> Self {
+    fn new(context: &'a Context, body: &Block) -> Self {
         Self {
             context,
             scopes: Scopes::default(),
+            macros: Macros::of(body),
         }
     }
 

@@ -23,10 +23,11 @@ impl Rewriter<'_> {
     ///
     /// The kind of each slot follows from its type by autoref: handles are carried, host values
     /// that can be compared must not change, and everything else is refused by a traced loop.
-    pub(super) fn slots(&self, mentioned: &Mentions, span: Span) -> Slots {
+    pub(super) fn slots(&self, mut mentioned: Mentions, span: Span) -> Slots {
+        mentioned.add_macros(&self.macros);
         let mut save = TokenStream::new();
         let mut items = TokenStream::new();
-        for (name, binding) in self.scopes.changeable(mentioned) {
+        for (name, binding) in self.scopes.changeable(&mentioned) {
             let saved = saved(&name);
             let text = name.to_string();
             let place = place(&name, binding, span);
