@@ -30,6 +30,7 @@ pub mod memory;
 pub mod narrow;
 pub mod operators;
 mod parameter;
+mod plain;
 pub mod ptr;
 pub mod random;
 pub mod reduce;
