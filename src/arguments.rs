@@ -151,20 +151,33 @@ impl<'a, A: Argument<'a, P>, P, const N: usize> Argument<'a, [P; N]> for [A; N] 
     }
 }
 
-/// The tuple of arguments for the tuple of parameters, of which there are at most 64.
+/// The tuple of the types of a kernel's parameters, of which there are `COUNT`, at most 64.
+pub trait Parameters<const COUNT: usize> {}
+
+/// The tuple of arguments for the tuple `P` of parameters, of which there are `COUNT`, at most 64.
 #[diagnostic::on_unimplemented(
-    message = "a launch passes other arguments than the kernel has parameters",
-    label = "found the arguments `{Self}`",
-    note = "the parameters are `{P}`: pass a tuple with one argument for each, in this order",
+    message = "a launch passes other arguments than the kernel takes: it has {COUNT} parameters",
+    label = "found `{Self}`",
+    note = "the types of the {COUNT} parameters are `{P}`: pass a tuple with one argument for each, in this order",
     note = "more than 64 fit as a structure that derives `KernelArguments`, or as an array"
 )]
-pub trait Arguments<'a, P> {
+pub trait Arguments<'a, P, const COUNT: usize>: Sized {
     /// Binds all in order.
     #[doc(hidden)]
     fn bind_all(self, bound: &mut BoundArguments<'a>);
+
+    /// All in order.
+    #[doc(hidden)]
+    fn bound(self) -> BoundArguments<'a> {
+        let mut bound = BoundArguments::default();
+        self.bind_all(&mut bound);
+        bound
+    }
 }
 
-impl<'a> Arguments<'a, ()> for () {
+impl Parameters<0> for () {}
+
+impl<'a> Arguments<'a, (), 0> for () {
     fn bind_all(self, _bound: &mut BoundArguments<'a>) {}
 }
 
@@ -176,7 +189,11 @@ macro_rules! tuples {
         tuples!([$($A $P)* $Next $Parameter] $($rest)*);
     };
     (@one $($A:ident $P:ident)*) => {
-        impl<'a, $($A: Argument<'a, $P>, $P),*> Arguments<'a, ($($P,)*)> for ($($A,)*) {
+        impl<$($P),*> Parameters<{ [$(stringify!($P)),*].len() }> for ($($P,)*) {}
+
+        impl<'a, $($A: Argument<'a, $P>, $P),*>
+            Arguments<'a, ($($P,)*), { [$(stringify!($P)),*].len() }> for ($($A,)*)
+        {
             fn bind_all(self, bound: &mut BoundArguments<'a>) {
                 #[expect(non_snake_case, reason = "named as the types")]
                 let ($($A,)*) = self;

@@ -22,7 +22,7 @@ use exactile_cranelift::StandardFloats;
 use smallvec::SmallVec;
 
 use crate::ahead::{Needed, Place, Proof, Request};
-use crate::arguments::{Arguments, BoundArguments};
+use crate::arguments::{Arguments, BoundArguments, Parameters};
 use crate::bound::{Absent, Bound, FEW};
 use crate::buffer::Storage;
 use crate::cache::{Cache, Identity};
@@ -46,14 +46,17 @@ impl<P> Kernel<P> {
     /// # Errors
     /// Those of [`Kernel::launch`], and what the programs of this run do wrong, which nobody else is told. Errors of
     /// earlier launches stay for who waits for the stream.
-    pub fn run<'a>(
+    pub fn run<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
         grid: impl IntoGrid,
-        arguments: impl Arguments<'a, P>,
-    ) -> Result<()> {
+        arguments: impl Arguments<'a, P, COUNT>,
+    ) -> Result<()>
+    where
+        P: Parameters<COUNT>,
+    {
         let (device, stream) = queue.place();
-        let failure = self.start(device, stream, grid, arguments, Told::Runner)?;
+        let failure = self.start(device, stream, grid, arguments.bound(), Told::Runner)?;
         if device.is_recording() {
             return Ok(());
         }
@@ -85,14 +88,17 @@ impl<P> Kernel<P> {
     /// [`Stream`]: crate::Stream
     /// [`Stream::synchronize`]: crate::Stream::synchronize
     #[doc = include_str!("examples/launch.md")]
-    pub fn launch<'a>(
+    pub fn launch<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
         grid: impl IntoGrid,
-        arguments: impl Arguments<'a, P>,
-    ) -> Result<()> {
+        arguments: impl Arguments<'a, P, COUNT>,
+    ) -> Result<()>
+    where
+        P: Parameters<COUNT>,
+    {
         let (device, stream) = queue.place();
-        self.start(device, stream, grid, arguments, Told::Stream)
+        self.start(device, stream, grid, arguments.bound(), Told::Stream)
             .map(drop)
     }
 
@@ -102,13 +108,11 @@ impl<P> Kernel<P> {
         device: &Device,
         stream: usize,
         grid: impl IntoGrid,
-        arguments: impl Arguments<'a, P>,
+        mut bound: BoundArguments<'a>,
         told: Told,
     ) -> Result<Option<Arc<Failure>>> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let mut bound = BoundArguments::default();
-        arguments.bind_all(&mut bound);
         let (arguments, absent) = (bound.list.as_mut_slice(), &bound.absent);
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(arguments.iter().map(Bound::passed));
@@ -136,17 +140,19 @@ impl<P> Kernel<P> {
     ///
     /// # Safety
     /// Every access of every program that its mask allows lies inside its argument.
-    pub unsafe fn launch_unchecked<'a>(
+    pub unsafe fn launch_unchecked<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
         grid: impl IntoGrid,
-        arguments: impl Arguments<'a, P>,
-    ) -> Result<()> {
+        arguments: impl Arguments<'a, P, COUNT>,
+    ) -> Result<()>
+    where
+        P: Parameters<COUNT>,
+    {
         let (device, stream) = queue.place();
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let mut bound = BoundArguments::default();
-        arguments.bind_all(&mut bound);
+        let mut bound = arguments.bound();
         let (arguments, absent) = (bound.list.as_mut_slice(), &bound.absent);
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(arguments.iter().map(Bound::passed));
@@ -179,17 +185,19 @@ impl<P> Kernel<P> {
     ///
     /// # Errors
     /// What is wrong with the kernel, the device or the arguments.
-    pub fn inspect<'a>(
+    pub fn inspect<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
         grid: impl IntoGrid,
-        arguments: impl Arguments<'a, P>,
-    ) -> Result<Inspection> {
+        arguments: impl Arguments<'a, P, COUNT>,
+    ) -> Result<Inspection>
+    where
+        P: Parameters<COUNT>,
+    {
         let (device, _) = queue.place();
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let mut bound = BoundArguments::default();
-        arguments.bind_all(&mut bound);
+        let bound = arguments.bound();
         let absent = &bound.absent;
         check_places(device, &bound.list)?;
         let passed: Vec<Passed> = bound.list.iter().map(Bound::passed).collect();

@@ -72,7 +72,7 @@ pub use exactile_core::lang::generated as __private;
 
 #[doc(hidden)]
 pub use arguments::BoundArguments;
-pub use arguments::{Argument, Arguments};
+pub use arguments::{Argument, Arguments, Parameters};
 pub use array::Array;
 pub use buffer::Buffer;
 pub use compare::{
