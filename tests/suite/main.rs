@@ -52,6 +52,7 @@ mod programs;
 mod ptx;
 mod purity;
 mod random;
+mod refusals;
 mod runtime;
 mod rustdoc;
 mod scans;
