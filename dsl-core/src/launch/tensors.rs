@@ -15,13 +15,15 @@ struct Tensor {
     /// Elements of the memory.
     length: Input,
     parameter: usize,
+    /// Where the first element is, if not where the memory begins.
+    start: Option<LaunchExpression>,
     /// The extent and the stride of each axis.
     axes: Vec<[LaunchExpression; 2]>,
 }
 
 impl Inside {
-    /// The tensors of a function, of memory that is reached through tiles of them alone, from its start on, and whose
-    /// extents and strides the launch decides.
+    /// The tensors of a function, of memory that is reached through tiles of them alone, and whose beginnings, extents
+    /// and strides the launch decides.
     #[must_use]
     pub fn of(func: &Func) -> Self {
         let definitions = func.definitions();
@@ -36,19 +38,20 @@ impl Inside {
                 else {
                     continue;
                 };
-                let axes = if let Op::Tensor(op) = op
-                    && op.offset.is_none()
-                {
+                let tensor = if let Op::Tensor(op) = op {
                     let axes = op.extents.iter().zip(&op.strides);
                     let axes = axes.map(|(extent, stride)| Some([read(extent)?, read(stride)?]));
+                    let start = op.offset.as_ref().map(read);
                     axes.collect::<Option<_>>()
+                        .zip(start.map_or(Some(None), |it| it.map(Some)))
                 } else {
                     None
                 };
-                match axes {
-                    Some(axes) => tensors.push(Tensor {
+                match tensor {
+                    Some((axes, start)) => tensors.push(Tensor {
                         length: Input::Length(parameter, dtype),
                         parameter,
+                        start,
                         axes,
                     }),
                     None => reached_otherwise.push(parameter),
@@ -75,22 +78,27 @@ impl Inside {
 }
 
 impl Tensor {
-    /// Nothing where a number is missing or the end of the tensor is beyond all memory.
+    /// Nothing where a number is missing or an end of the tensor is beyond all memory.
     fn is_inside(&self, launch: &Launch<'_>) -> Option<bool> {
-        let mut last = 0_i64;
+        let start = match &self.start {
+            None => 0,
+            Some(start) => i64::try_from(start.evaluate(launch)?).ok()?,
+        };
+        let (mut low, mut high) = (start, start);
         let mut is_empty = false;
         for axis in &self.axes {
             let [extent, stride] = axis.each_ref().map(|number| number.evaluate(launch));
             let (extent, stride) = (i64::try_from(extent?).ok()?, i64::try_from(stride?).ok()?);
             is_empty |= extent <= 0;
-            if extent > 1 && stride < 0 {
-                return None;
-            }
             let steps = extent.saturating_sub(1).max(0);
-            last = last.checked_add(steps.checked_mul(stride)?)?;
+            let reach = steps.checked_mul(stride)?;
+            match reach < 0 {
+                true => low = low.checked_add(reach)?,
+                false => high = high.checked_add(reach)?,
+            }
         }
         let length = launch.input(self.length)?;
-        Some(is_empty || last.cast_unsigned() < length)
+        Some(is_empty || (low >= 0 && high.cast_unsigned() < length))
     }
 }
 
@@ -137,11 +145,29 @@ mod tests {
             (0, 1 << 40, true),
             (-3, i64::MIN, true),
             (4, -1, false),
+            (1, -1, false),
             (1, i64::MAX, false),
             // The kernel's own product wraps to 0: no element of the tensor is accessed.
             (i64::MIN, 7, true),
         ] {
             assert_eq!(holds(TILE, extent, stride), expected, "{extent} {stride}");
+        }
+    }
+
+    /// The first element is number `extent`: where strides are below zero, the last one is the lowest.
+    #[test]
+    fn both_ends_decide() {
+        let text = TILE.replacen("] : tensor", "], offset=%extent : tensor", 1);
+        for (extent, stride, expected) in [
+            (9, 1, true),
+            (10, 1, false),
+            (1, -1, true),
+            (1, -2, false),
+            (4, -1, false),
+            (-1, 1, true),
+            (i64::MAX, 1, false),
+        ] {
+            assert_eq!(holds(&text, extent, stride), expected, "{extent} {stride}");
         }
     }
 
@@ -152,7 +178,7 @@ mod tests {
             ("%x, [%rows, %two]", "%x, [%rows, %loaded]"),
             (
                 "[%stride, %two] : tensor",
-                "[%stride, %two], offset=%two : tensor",
+                "[%stride, %two], offset=%loaded : tensor",
             ),
         ] {
             let loaded = "%loaded = load %x, %extent : i64\n %two = ";
