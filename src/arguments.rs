@@ -6,13 +6,16 @@ use exactile_core::lang::{Element, Ptr, PtrMut, Scalar, Tensor, TensorMut};
 use smallvec::SmallVec;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::bound::{Absent, Bound, FEW};
+use crate::bound::{Bound, Choices, FEW};
 use crate::buffer::Buffer;
-use crate::tensor::{Extents, TensorView, TensorViewMut};
+use crate::part::{Part, PartMut};
+use crate::slices::{BufferSlice, BufferSliceMut};
+use crate::tensor::{Layout, TensorView, TensorViewMut};
 
 /// A value that a launch takes for a parameter of type `P`: `&Buffer<T>` for `Ptr<T>`,
-/// `&mut Buffer<T>` for `PtrMut<T>`, on the host also `&[T]` and `&mut [T]`, a number for a number. Options, tuples and arrays of parameters take
-/// those of their arguments; a structure that derives `KernelArguments` takes the one that is derived with it.
+/// `&mut Buffer<T>` for `PtrMut<T>`, parts of buffers in place of either, on the host also `&[T]` and `&mut [T]`, a
+/// number for a number. Options, tuples and arrays of parameters take those of their arguments; a structure that derives
+/// `KernelArguments` takes the one that is derived with it. An optional pointer takes whole buffers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed for a kernel parameter `{P}`",
     note = "pass `&buffer` for `Ptr<T>`, `&mut buffer` for `PtrMut<T>`, `buffer.view(..)?` for `Tensor<T, RANK>`, and a number of the same type for a number",
@@ -28,8 +31,7 @@ pub trait Argument<'a, P> {
 #[derive(Default)]
 pub struct BoundArguments<'a> {
     pub(crate) list: SmallVec<[Bound<'a>; FEW]>,
-    /// For each optional parameter, whether nothing was passed.
-    pub(crate) absent: Absent,
+    pub(crate) choices: Choices,
 }
 
 impl<'a> BoundArguments<'a> {
@@ -38,40 +40,60 @@ impl<'a> BoundArguments<'a> {
     }
 
     fn option<P, A: Argument<'a, P>>(&mut self, argument: Option<A>) {
-        self.absent.push(argument.is_none());
+        self.choices.push(argument.is_none());
         if let Some(argument) = argument {
             argument.bind(self);
         }
     }
 
-    /// Memory, then extents and strides in the order in which a tensor parameter declares them.
-    fn tensor<const RANK: usize>(&mut self, memory: Bound<'a>, layout: Extents<RANK>) {
+    /// Memory, then extents and strides, and where the first element is unless that is the lowest, in the order in which
+    /// a tensor parameter declares them.
+    fn tensor<const RANK: usize>(&mut self, (memory, layout): (Bound<'a>, Layout<RANK>)) {
         self.list.push(memory);
-        for value in layout.extents.into_iter().chain(layout.strides) {
-            // A view fits its buffer, so only the stride of an axis of extent 1 can be too large;
-            // it never counts.
-            self.number(i64::try_from(value).unwrap_or(i64::MAX));
+        for extent in layout.extents {
+            // A view fits its memory.
+            self.number(i64::try_from(extent).unwrap_or(i64::MAX));
+        }
+        for stride in layout.strides {
+            self.number(stride as i64);
+        }
+        let runs_back = layout.start > 0;
+        self.choices.push(runs_back);
+        if runs_back {
+            self.number(i64::try_from(layout.start).unwrap_or(i64::MAX));
         }
     }
 }
 
 impl<'a, T: Element + Number> Argument<'a, Ptr<T>> for &'a Buffer<T> {
     fn bind(self, bound: &mut BoundArguments<'a>) {
-        bound.list.push(Bound::Read(self.device(), self.storage()));
+        bound.list.push(Bound::Read(self.part()));
     }
 }
 
 impl<'a, T: Element + Number> Argument<'a, PtrMut<T>> for &'a mut Buffer<T> {
     fn bind(self, bound: &mut BoundArguments<'a>) {
-        let (device, storage) = self.parts_mut();
-        bound.list.push(Bound::ReadWrite(device, storage));
+        bound.list.push(Bound::ReadWrite(self.part_mut()));
+    }
+}
+
+impl<'a, T: Element + Number> Argument<'a, Ptr<T>> for BufferSlice<'a, T> {
+    fn bind(self, bound: &mut BoundArguments<'a>) {
+        bound.list.push(Bound::Read(self.part));
+    }
+}
+
+impl<'a, T: Element + Number> Argument<'a, PtrMut<T>> for BufferSliceMut<'a, T> {
+    fn bind(self, bound: &mut BoundArguments<'a>) {
+        bound.list.push(Bound::ReadWrite(self.part));
     }
 }
 
 /// Memory of the program itself, for launches on the host. Nothing is copied.
 impl<'a, T: Element + Number + IntoBytes + Immutable> Argument<'a, Ptr<T>> for &'a [T] {
     fn bind(self, bound: &mut BoundArguments<'a>) {
-        bound.list.push(Bound::Slice(self.as_bytes()));
+        let part = Part::Slice(self.as_bytes());
+        bound.list.push(Bound::Read(part));
     }
 }
 
@@ -79,7 +101,8 @@ impl<'a, T: Element + Number + IntoBytes + Immutable> Argument<'a, Ptr<T>> for &
 /// stream.
 impl<'a, T: Element + Number + IntoBytes + FromBytes> Argument<'a, PtrMut<T>> for &'a mut [T] {
     fn bind(self, bound: &mut BoundArguments<'a>) {
-        bound.list.push(Bound::SliceMut(self.as_mut_bytes()));
+        let part = PartMut::Slice(self.as_mut_bytes());
+        bound.list.push(Bound::ReadWrite(part));
     }
 }
 
@@ -87,8 +110,7 @@ impl<'a, T: Element + Number, const RANK: usize> Argument<'a, Tensor<T, RANK>>
     for TensorView<'a, T, RANK>
 {
     fn bind(self, bound: &mut BoundArguments<'a>) {
-        let layout = self.layout;
-        bound.tensor(self.memory(), layout);
+        bound.tensor(self.bound());
     }
 }
 
@@ -96,8 +118,7 @@ impl<'a, T: Element + Number, const RANK: usize> Argument<'a, TensorMut<T, RANK>
     for TensorViewMut<'a, T, RANK>
 {
     fn bind(self, bound: &mut BoundArguments<'a>) {
-        let layout = self.layout;
-        bound.tensor(self.memory(), layout);
+        bound.tensor(self.bound());
     }
 }
 

@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-use exactile_core::ir::{Access, Number};
-use exactile_core::launch::Passed;
+use exactile_core::ir::Number;
 
-use crate::array::{read_numbers, write_numbers};
+use crate::array::read_numbers;
 use crate::cuda::GpuMemory;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::failure::Writers;
 use crate::memory::HostMemory;
+use crate::part::{Part, PartMut};
 
 /// The byte that [`Buffer::spoil`] writes: no kernel of sense writes numbers of it.
 pub const POISON: u8 = 0xa5;
@@ -42,45 +42,18 @@ impl Storage {
                 Writers::default(),
             )),
             Some(gpu) => {
-                let mut copy = GpuMemory::zeroed(gpu, bytes.len())?;
-                copy.write(bytes)?;
+                let copy = GpuMemory::zeroed(gpu, bytes.len())?;
+                copy.write(0, bytes)?;
                 Ok(Self::Gpu(copy))
             }
         }
     }
 
-    /// Overwrites all elements.
-    fn write_numbers<T: Number>(&mut self, numbers: &[T]) -> Result<()> {
+    /// Forgets the launches that wrote it: the host writes all of it.
+    pub(crate) fn forget_writers(&self) {
         match self {
-            Self::Host(memory, writers) => {
-                writers.clear();
-                write_numbers(numbers, memory.bytes_mut());
-                Ok(())
-            }
-            Self::Gpu(memory) => {
-                let mut bytes = HostMemory::allocate(memory.len())?;
-                write_numbers(numbers, bytes.bytes_mut());
-                memory.write(bytes.bytes())
-            }
-        }
-    }
-
-    /// What code is handed for it.
-    pub(crate) fn passed(&self, access: Access) -> Passed {
-        match self {
-            Self::Host(memory, _) => Passed::of_host(memory.bytes(), access),
-            Self::Gpu(memory) => memory.passed(access),
-        }
-    }
-
-    /// The bytes, on the host: a copy only where they are on a GPU. Tells an error of what wrote them.
-    pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>> {
-        match self {
-            Self::Host(memory, writers) => {
-                writers.tell()?;
-                Ok(Cow::Borrowed(memory.bytes()))
-            }
-            Self::Gpu(memory) => memory.read().map(Cow::Owned),
+            Self::Host(_, writers) => writers.clear(),
+            Self::Gpu(memory) => memory.writers.clear(),
         }
     }
 }
@@ -113,7 +86,7 @@ impl<T: Number> Buffer<T> {
     /// ```
     pub fn from_slice(device: &Device, numbers: &[T]) -> Result<Self> {
         let mut buffer = Self::zeros(device, numbers.len())?;
-        buffer.storage.write_numbers(numbers)?;
+        buffer.copy_from_slice(numbers)?;
         Ok(buffer)
     }
 
@@ -151,27 +124,51 @@ impl<T: Number> Buffer<T> {
     }
 
     /// Overwrites all elements.
+    ///
+    /// # Errors
+    /// There are more numbers than elements, or fewer.
     pub fn copy_from_slice(&mut self, numbers: &[T]) -> Result<()> {
-        if numbers.len() != self.len {
-            return Err(Error::ShapeMismatch {
-                found: vec![numbers.len()],
-                expected: vec![self.len],
-            });
+        self.all_mut().copy_from_slice(numbers)?;
+        self.storage.forget_writers();
+        Ok(())
+    }
+
+    /// Overwrites all elements with one number.
+    pub fn fill(&mut self, number: T) -> Result<()> {
+        self.storage.forget_writers();
+        self.all_mut().fill(number)
+    }
+
+    /// Overwrites all elements with those of another buffer. On one GPU nothing passes the host, and nobody waits.
+    ///
+    /// # Errors
+    /// There are more elements, or fewer. Where the host copies, the first error of a launch that wrote them; a GPU
+    /// tells it when the copy is read.
+    pub fn copy_from(&mut self, other: &Self) -> Result<()> {
+        self.all_mut().expect_len(other.len)?;
+        if let Storage::Host(_, writers) = &other.storage {
+            // Before anything is forgotten.
+            writers.tell()?;
         }
-        self.storage.write_numbers(numbers)
+        self.storage.forget_writers();
+        self.all_mut().copy_from(other.all())
+    }
+
+    /// Another buffer on the device with the same numbers.
+    ///
+    /// # Errors
+    /// There is not so much memory. Otherwise those of [`copy_from`](Self::copy_from).
+    pub fn try_clone(&self) -> Result<Self> {
+        let mut copy = Self::zeros(&self.device, self.len)?;
+        copy.copy_from(self)?;
+        Ok(copy)
     }
 
     /// Overwrites every byte with a pattern that no result is likely to have, so that a kernel that
     /// writes too little is found out.
     pub fn spoil(&mut self) -> Result<()> {
-        match &mut self.storage {
-            Storage::Host(memory, writers) => {
-                writers.clear();
-                memory.bytes_mut().fill(POISON);
-                Ok(())
-            }
-            Storage::Gpu(memory) => memory.fill(POISON),
-        }
+        self.storage.forget_writers();
+        self.part_mut().fill(&[POISON])
     }
 
     /// A copy on another device, or on the same one.
@@ -186,15 +183,15 @@ impl<T: Number> Buffer<T> {
 
     /// The bytes, on the host.
     pub(crate) fn read_bytes(&self) -> Result<Cow<'_, [u8]>> {
-        self.storage.read()
+        self.part().read()
     }
 
-    pub(crate) fn storage(&self) -> &Storage {
-        &self.storage
+    pub(crate) fn part(&self) -> Part<'_> {
+        Part::of(&self.device, &self.storage)
     }
 
-    pub(crate) fn parts_mut(&mut self) -> (&Device, &mut Storage) {
-        (&self.device, &mut self.storage)
+    pub(crate) fn part_mut(&mut self) -> PartMut<'_> {
+        PartMut::of(&self.device, &mut self.storage)
     }
 }
 

@@ -17,7 +17,7 @@ use exactile_store::sum;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::bound::{Absent, FEW};
+use crate::bound::{Choices, FEW};
 use crate::code::Runs;
 use crate::compile::{Prepared, StageTime};
 use crate::error::Result;
@@ -48,10 +48,10 @@ impl LaunchKey {
 /// What tells a kernel from all others.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Identity {
-    /// A function marked `#[kernel]`, with which of its optional parameters are absent.
+    /// A function marked `#[kernel]`, with which of its optional parameters are choices.
     Function {
         kernel: KernelIdentity,
-        absent: Absent,
+        choices: Choices,
     },
     /// IR in text form, with the file that errors name.
     Text { file: Arc<str>, source: Arc<str> },

@@ -5,8 +5,6 @@ mod queues;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use exactile_core::ir::Access;
-use exactile_core::launch::Passed;
 use exactile_core::target::Target;
 use exactile_nvptx::{Context, DeviceBuffer, Event, Kernel, Records, Stream};
 pub(crate) use exactile_nvptx::{GridMapping, Ptx};
@@ -145,7 +143,7 @@ impl Clock {
     /// Seconds from the start of the first kernel that `launch` puts into the stream to the end of
     /// the last one. The writing before it hides the latency of the launch.
     pub fn time(&mut self, launch: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
-        self.flush.fill(0)?;
+        self.flush.fill(0, self.flush.len(), &[0])?;
         let gpu = Arc::clone(&self.flush.gpu);
         self.start.record(&gpu.stream).map_err(failed)?;
         launch()?;
@@ -228,27 +226,26 @@ impl GpuMemory {
         self.buffer.len()
     }
 
-    /// What a launch hands on of it.
-    pub(crate) fn passed(&self, access: Access) -> Passed {
-        self.buffer.passed(access)
+    /// Where it begins on the device.
+    pub(crate) fn address(&self) -> u64 {
+        self.buffer.address()
     }
 
-    /// A copy of all bytes, after the work before it. Tells an error of what wrote them.
-    pub fn read(&self) -> Result<Vec<u8>> {
-        let mut bytes = vec_with_room(self.buffer.len())?;
-        bytes.resize(self.buffer.len(), 0);
+    /// A copy of `len` bytes from `start` on, after the work before it. Tells an error of what wrote the memory.
+    pub fn read(&self, start: usize, len: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec_with_room(len)?;
+        bytes.resize(len, 0);
         if !bytes.is_empty() {
-            self.copy_to(&mut bytes)?;
+            self.copy_to(start, &mut bytes)?;
         }
         Ok(bytes)
     }
 
-    /// Overwrites all bytes, after the work before it.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.writers.clear();
+    /// Overwrites the bytes that begin at `start`, after the work before it. Whoever calls it has borrowed them.
+    pub fn write(&self, start: usize, bytes: &[u8]) -> Result<()> {
         match bytes.is_empty() {
             true => Ok(()),
-            false => self.copy_from(bytes),
+            false => self.copy_from(start, bytes),
         }
     }
 }

@@ -207,19 +207,23 @@ impl GpuMemory {
         match self.none {}
     }
 
-    pub(crate) fn passed(&self, _access: Access) -> Passed {
+    pub(crate) fn address(&self) -> u64 {
         match self.none {}
     }
 
-    pub(crate) fn read(&self) -> Result<Vec<u8>> {
+    pub(crate) fn read(&self, _start: usize, _len: usize) -> Result<Vec<u8>> {
         match self.none {}
     }
 
-    pub(crate) fn write(&mut self, _bytes: &[u8]) -> Result<()> {
+    pub(crate) fn write(&self, _start: usize, _bytes: &[u8]) -> Result<()> {
         match self.none {}
     }
 
-    pub(crate) fn fill(&mut self, _byte: u8) -> Result<()> {
+    pub(crate) fn fill(&self, _start: usize, _len: usize, _number: &[u8]) -> Result<()> {
+        match self.none {}
+    }
+
+    pub(crate) fn copy(&self, _start: usize, _source: (&Self, usize), _len: usize) -> Result<()> {
         match self.none {}
     }
 }

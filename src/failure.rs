@@ -55,32 +55,52 @@ impl Failure {
     }
 }
 
-/// The launches that wrote a memory since the host did, but for those that are known to be right.
+/// The launches that wrote a memory, or a part of it, since the host wrote all of it, but for those that are known to be
+/// right.
 #[derive(Default, Debug)]
-pub(crate) struct Writers(Vec<Arc<Failure>>);
+pub(crate) struct Writers(Mutex<Vec<Arc<Failure>>>);
 
 impl Writers {
+    fn list(&self) -> MutexGuard<'_, Vec<Arc<Failure>>> {
+        // As for the list of a device.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes a launch that writes the memory.
-    pub(crate) fn add(&mut self, failure: &Arc<Failure>) {
-        if self.0.len() == self.0.capacity() {
+    pub(crate) fn add(&self, failure: &Arc<Failure>) {
+        let mut list = self.list();
+        if list.len() == list.capacity() {
             let mut any_failed = false;
-            self.0.retain(|earlier| match &*earlier.state() {
+            list.retain(|earlier| match &*earlier.state() {
                 State::Pending => true,
                 State::Settled => false,
                 State::Failed(_) => !mem::replace(&mut any_failed, true),
             });
         }
-        self.0.push(Arc::clone(failure));
+        list.push(Arc::clone(failure));
+    }
+
+    /// Notes those of another memory, which is copied to this one.
+    #[cfg_attr(
+        not(any(test, feature = "cuda")),
+        expect(dead_code, reason = "only a GPU copies what may have failed")
+    )]
+    pub(crate) fn add_all(&self, other: &Self) {
+        // One lock at a time: two threads may copy either way.
+        let writers = other.list().clone();
+        for failure in &writers {
+            self.add(failure);
+        }
     }
 
     /// Forgets them: the host writes all of the memory.
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
+    pub(crate) fn clear(&self) {
+        self.list().clear();
     }
 
     /// Tells the first error that nobody was told. The launches have ended.
     pub(crate) fn tell(&self) -> Result<()> {
-        self.0.iter().try_for_each(|failure| failure.tell())
+        self.list().iter().try_for_each(|failure| failure.tell())
     }
 }
 
@@ -175,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_memory_knows_the_failures_of_its_writers() {
-        let mut writers = Writers::default();
+        let writers = Writers::default();
         let pending = Arc::new(Failure::default());
         writers.add(&pending);
         for _ in 0..100 {
@@ -184,12 +204,17 @@ mod tests {
             right.settle(Ok(()));
             writers.add(&Arc::new(right));
         }
-        assert!(writers.0.len() < 10, "{}", writers.0.len());
+        assert!(writers.list().len() < 10, "{}", writers.list().len());
         pending.settle(Err(Error::Invalid("the first".to_string())));
         assert_eq!(told(writers.tell()), "the first");
         assert_eq!(told(pending.tell()), "");
         assert_eq!(told(writers.tell()), "a later one");
         writers.clear();
+        assert_eq!(told(writers.tell()), "");
+        let copied = Writers::default();
+        writers.add(&failed("of what was copied"));
+        copied.add_all(&writers);
+        assert_eq!(told(copied.tell()), "of what was copied");
         assert_eq!(told(writers.tell()), "");
     }
 }

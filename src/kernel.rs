@@ -137,12 +137,13 @@ impl<P> Kernel<P> {
     /// What is wrong in the body; from `Determinism::ScheduleInvariant` on also what
     /// [`lints`](Self::lints) says of a kernel that does not declare `order = "tile"`.
     pub fn trace(&self) -> Result<BlockFunc> {
-        self.trace_without(&[])
+        self.trace_with(&[])
     }
 
-    /// [`trace`](Self::trace), with optional parameters absent where `absent` says so.
-    pub(crate) fn trace_without(&self, absent: &[bool]) -> Result<BlockFunc> {
-        let func = self.traced(absent)?;
+    /// [`trace`](Self::trace), with other choices of a launch than that optional parameters are there and tensors begin
+    /// at their lowest element.
+    pub(crate) fn trace_with(&self, choices: &[bool]) -> Result<BlockFunc> {
+        let func = self.traced(choices)?;
         let promises = self.determinism >= Determinism::ScheduleInvariant;
         if promises && self.source.order() == LoopOrder::Whole {
             let found = tile_order::find(&func);
@@ -161,9 +162,9 @@ impl<P> Kernel<P> {
         Ok(tile_order::find(&func))
     }
 
-    fn traced(&self, absent: &[bool]) -> Result<BlockFunc> {
+    fn traced(&self, choices: &[bool]) -> Result<BlockFunc> {
         let _floats = StandardFloats::new();
-        self.source.trace(absent).map_err(|it| self.error(it))
+        self.source.trace(choices).map_err(|it| self.error(it))
     }
 
     fn error(&self, diagnostics: Diagnostics) -> Error {

@@ -23,8 +23,7 @@ use smallvec::SmallVec;
 
 use crate::ahead::{Needed, Place, Proof, Request};
 use crate::arguments::{Arguments, BoundArguments, Parameters};
-use crate::bound::{Absent, Bound, FEW};
-use crate::buffer::Storage;
+use crate::bound::{Bound, Choices, FEW};
 use crate::cache::{Cache, Identity};
 use crate::code::{Code, Runs, Sites};
 use crate::compile::Prepared;
@@ -34,6 +33,7 @@ use crate::failure::Failure;
 use crate::grid::IntoGrid;
 use crate::inspection::Inspection;
 use crate::kernel::Kernel;
+use crate::part::{Part, PartMut};
 use crate::proofs::Reach;
 use crate::stream::Queue;
 use explain::{Cause, out_of_bounds};
@@ -113,18 +113,18 @@ impl<P> Kernel<P> {
     ) -> Result<Option<Arc<Failure>>> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let (arguments, absent) = (bound.list.as_mut_slice(), &bound.absent);
+        let (arguments, choices) = (bound.list.as_mut_slice(), &bound.choices);
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(arguments.iter().map(Bound::passed));
         let launch = Launch::new(grid, &passed);
-        let request = self.request(&launch, absent);
+        let request = self.request(&launch, choices);
         if device.is_recording() {
-            device.note(request.job(&launch, self.tracer(absent.clone()), Needed::Safe));
+            device.note(request.job(&launch, self.tracer(choices.clone()), Needed::Safe));
             return Ok(None);
         }
         let reach = Reach::of(&launch);
         let place = request.place(device, Some(&reach));
-        let prepared = place.prepared(|| self.trace_without(absent))?;
+        let prepared = place.prepared(|| self.trace_with(choices))?;
         if place.is_proved && device.trusts_proofs() {
             let code = prepared.code(device, Bounds::Unchecked, &launch)?;
             // SAFETY: a checked launch of the same IR with the same grid, scalars and lengths had
@@ -153,17 +153,17 @@ impl<P> Kernel<P> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
         let mut bound = arguments.bound();
-        let (arguments, absent) = (bound.list.as_mut_slice(), &bound.absent);
+        let (arguments, choices) = (bound.list.as_mut_slice(), &bound.choices);
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(arguments.iter().map(Bound::passed));
         let launch = Launch::new(grid, &passed);
-        let request = self.request(&launch, absent);
+        let request = self.request(&launch, choices);
         if device.is_recording() {
-            device.note(request.job(&launch, self.tracer(absent.clone()), Needed::Unchecked));
+            device.note(request.job(&launch, self.tracer(choices.clone()), Needed::Unchecked));
             return Ok(());
         }
         let place = request.place(device, None);
-        let prepared = place.prepared(|| self.trace_without(absent))?;
+        let prepared = place.prepared(|| self.trace_with(choices))?;
         let code = prepared.code(device, Bounds::Unchecked, &launch)?;
         // SAFETY: handed on to the caller.
         unsafe {
@@ -198,11 +198,11 @@ impl<P> Kernel<P> {
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
         let bound = arguments.bound();
-        let absent = &bound.absent;
+        let choices = &bound.choices;
         check_places(device, &bound.list)?;
         let passed: Vec<Passed> = bound.list.iter().map(Bound::passed).collect();
         let launch = Launch::new(grid, &passed);
-        let request = self.request(&launch, absent);
+        let request = self.request(&launch, choices);
         let place = request.place(device, Some(&Reach::of(&launch)));
         let bounds = match place.is_proved && device.trusts_proofs() {
             true => Bounds::Unchecked,
@@ -210,31 +210,31 @@ impl<P> Kernel<P> {
         };
         let runs = match device.gpu() {
             Some(_) => {
-                let prepared = place.prepared(|| self.trace_without(absent))?;
+                let prepared = place.prepared(|| self.trace_with(choices))?;
                 Some(Arc::clone(&prepared.code(device, bounds, &launch)?.runs))
             }
             None => None,
         };
-        let asked = request.asked(bounds, self.trace_without(absent)?, &launch);
+        let asked = request.asked(bounds, self.trace_with(choices)?, &launch);
         Ok(Inspection::new(asked, device.target(), runs))
     }
 
-    fn request(&self, launch: &Launch<'_>, absent: &Absent) -> Request {
+    fn request(&self, launch: &Launch<'_>, choices: &Choices) -> Request {
         let options = self.options(Bounds::Checked);
         let kernel = Identity::Function {
             kernel: self.source.identity().clone(),
-            absent: absent.clone(),
+            choices: choices.clone(),
         };
         Request::new(kernel, options, launch)
     }
 
     /// The trace, for another thread.
-    fn tracer(&self, absent: Absent) -> impl Fn() -> Result<BlockFunc> + Send + Sync + 'static {
+    fn tracer(&self, choices: Choices) -> impl Fn() -> Result<BlockFunc> + Send + Sync + 'static {
         let kernel = Kernel {
             source: self.source.erased(),
             determinism: self.determinism,
         };
-        move || kernel.trace_without(&absent)
+        move || kernel.trace_with(&choices)
     }
 }
 
@@ -353,7 +353,7 @@ unsafe fn put(
     }
 }
 
-fn note_writer(arguments: &mut [Bound<'_>], failure: &Arc<Failure>) {
+fn note_writer(arguments: &[Bound<'_>], failure: &Arc<Failure>) {
     for argument in arguments {
         argument.note_writer(failure);
     }
@@ -421,16 +421,14 @@ fn host_arguments<'b>(
 ) -> Result<()> {
     for argument in arguments {
         list.push(match argument {
-            Bound::Read(_, Storage::Host(memory, _)) => Argument::Read(memory.bytes()),
-            Bound::ReadWrite(_, Storage::Host(memory, _)) => {
-                Argument::ReadWrite(memory.bytes_mut())
+            Bound::Read(Part::Host(_, bytes, _) | Part::Slice(bytes)) => Argument::Read(bytes),
+            Bound::ReadWrite(PartMut::Host(_, bytes, _) | PartMut::Slice(bytes)) => {
+                Argument::ReadWrite(bytes)
             }
-            Bound::Read(_, Storage::Gpu(_)) | Bound::ReadWrite(_, Storage::Gpu(_)) => {
+            Bound::Read(Part::Gpu(..)) | Bound::ReadWrite(PartMut::Gpu(..)) => {
                 let message = "host code cannot use the memory of a GPU";
                 return Err(Error::Device(message.to_string()));
             }
-            Bound::Slice(bytes) => Argument::Read(bytes),
-            Bound::SliceMut(bytes) => Argument::ReadWrite(bytes),
             Bound::Scalar(literal) => Argument::Scalar(*literal),
         });
     }

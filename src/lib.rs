@@ -53,9 +53,11 @@ mod memory;
     expect(dead_code, reason = "streams of a GPU alone have an order")
 )]
 mod order;
+mod part;
 pub mod prelude;
 mod proofs;
 mod shown;
+mod slices;
 mod slot;
 mod stream;
 mod tensor;
@@ -89,8 +91,9 @@ pub use grid::IntoGrid;
 pub use inspection::{Inspection, Resources};
 pub use kernel::Kernel;
 pub use listing::ListingStage;
+pub use slices::{BufferSlice, BufferSliceMut};
 pub use stream::{Event, Queue, Stream};
-pub use tensor::{Extents, TensorView, TensorViewMut};
+pub use tensor::{TensorView, TensorViewMut};
 
 /// Runs the example of the README.
 #[cfg(doctest)]

@@ -23,6 +23,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launch::{Told, arguments_error, refuse_in_trace, run_checked};
 use crate::listing::{self, ListingStage};
+use crate::part::{Part, PartMut};
 use crate::stream::DEFAULT;
 
 /// A kernel in the text form of block IR.
@@ -117,8 +118,8 @@ impl TextKernel {
             bound.push(match storage {
                 Uploaded::Scalar(literal) => Bound::Scalar(*literal),
                 Uploaded::Memory(storage) => match parameter.access {
-                    Access::Read => Bound::Read(device, storage),
-                    Access::ReadWrite => Bound::ReadWrite(device, storage),
+                    Access::Read => Bound::Read(Part::of(device, storage)),
+                    Access::ReadWrite => Bound::ReadWrite(PartMut::of(device, storage)),
                 },
             });
         }
@@ -141,7 +142,9 @@ impl TextKernel {
             if let (Uploaded::Memory(storage), Access::ReadWrite) = (storage, parameter.access)
                 && let Some(TextArgument::Array(array)) = arguments.get_mut(&parameter.name)
             {
-                array.bytes_mut().copy_from_slice(&storage.read()?);
+                array
+                    .bytes_mut()
+                    .copy_from_slice(&Part::of(device, storage).read()?);
             }
         }
         Ok(())

@@ -288,38 +288,53 @@ impl GpuMemory {
         self.gpu.queues().wait_for(DEFAULT, &self.uses, access)
     }
 
-    /// A copy of all bytes, after the work before it. Tells an error of what wrote them.
-    pub(super) fn copy_to(&self, bytes: &mut [u8]) -> Result<()> {
+    /// Copies the bytes that begin at `start`, after the work before it. Tells an error of what wrote the memory.
+    pub(super) fn copy_to(&self, start: usize, bytes: &mut [u8]) -> Result<()> {
         self.order(Access::Read)?;
         // It ends before anybody can write the memory.
-        let copied = self.buffer.copy_to_host(bytes, &self.gpu.stream);
+        let copied = self.buffer.copy_to_host(start, bytes, &self.gpu.stream);
         copied.map_err(failed)?;
         self.gpu.see_all_ends()?;
         self.writers.tell()
     }
 
-    /// Overwrites all bytes, after the work before it.
-    pub(super) fn copy_from(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Overwrites the bytes that begin at `start`, after the work before it.
+    pub(super) fn copy_from(&self, start: usize, bytes: &[u8]) -> Result<()> {
         self.order(Access::ReadWrite)?;
-        let copied = self.buffer.copy_from_host(bytes, &self.gpu.stream);
+        let copied = self.buffer.copy_from_host(start, bytes, &self.gpu.stream);
         copied.map_err(failed)
     }
 
-    /// Sets all bytes, without waiting.
-    pub(crate) fn fill(&mut self, byte: u8) -> Result<()> {
-        if self.buffer.is_empty() {
+    /// Sets `len` bytes from `start` on to copies of a number of 1, 2 or 4 bytes, without waiting. Whoever calls it has
+    /// borrowed them.
+    pub(crate) fn fill(&self, start: usize, len: usize, number: &[u8]) -> Result<()> {
+        if len == 0 {
             return Ok(());
         }
-        let Self {
-            gpu,
-            buffer,
-            uses,
-            writers,
-        } = self;
-        writers.clear();
-        let memories = std::iter::once((&*uses, Access::ReadWrite));
-        gpu.queues().put(DEFAULT, memories, |line| {
-            buffer.fill(byte, &line.stream).map_err(failed)
+        let memories = std::iter::once((&self.uses, Access::ReadWrite));
+        self.gpu.queues().put(DEFAULT, memories, |line| {
+            let filled = self.buffer.fill(start, len, number, &line.stream);
+            filled.map_err(failed)
         })
+    }
+
+    /// Copies `len` bytes of another memory of the GPU, or of this one, from `from` on, without waiting. Whoever calls it
+    /// has borrowed them.
+    pub(crate) fn copy(&self, start: usize, source: (&Self, usize), len: usize) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let (other, from) = source;
+        let memories = [(&other.uses, Access::Read), (&self.uses, Access::ReadWrite)];
+        let source = (&other.buffer, from);
+        let memories = memories.into_iter();
+        self.gpu.queues().put(DEFAULT, memories, |line| {
+            let copied = self.buffer.copy_from(start, source, len, &line.stream);
+            copied.map_err(failed)
+        })?;
+        if !std::ptr::eq(self, other) {
+            self.writers.add_all(&other.writers);
+        }
+        Ok(())
     }
 }

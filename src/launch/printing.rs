@@ -16,6 +16,7 @@ use crate::code::Code;
 use crate::device::Device;
 use crate::error::Result;
 use crate::failure::Failure;
+use crate::part::{Part, PartMut};
 use crate::proofs::Reach;
 
 /// Runs code that prints, waits for its end, and prints. What its programs did wrong is an error here.
@@ -33,7 +34,7 @@ pub(super) unsafe fn run_and_print(
     let bytes = WORDS as usize * u64::DTYPE.bytes() as usize;
     let mut record = Storage::zeroed(device, bytes)?;
     let mut list: SmallVec<[Bound<'_>; FEW]> = arguments.iter_mut().map(Bound::lent).collect();
-    list.push(Bound::ReadWrite(device, &mut record));
+    list.push(Bound::ReadWrite(PartMut::of(device, &mut record)));
     let passed: SmallVec<[Passed; FEW]> = list.iter().map(Bound::passed).collect();
     let launch = Launch {
         arguments: &passed,
@@ -44,6 +45,7 @@ pub(super) unsafe fn run_and_print(
     drop(list);
     device.finish(stream)?;
     // An error is told once: what was printed before it is read all the same.
+    let record = Part::of(device, &record);
     let error = record.read().err();
     let words: Vec<u64> = read_numbers(&record.read()?)?;
     for line in code.prints.lines(launch.grid, &words) {

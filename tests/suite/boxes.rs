@@ -25,8 +25,14 @@ fn numbers(count: usize, seed: usize) -> Vec<bf16> {
     (0..count).map(|at| bf16::from_f32(number(at))).collect()
 }
 
-/// The product of `[m, k]` and `[k, n]`, where rows of `a` begin `stride` elements apart.
-fn product(device: &Device, [m, n, k]: [usize; 3], stride: usize) -> Vec<u32> {
+/// The product of `[m, k]` and `[k, n]`, where rows of `a` begin `stride` elements apart; `back` names axes of `a` and of
+/// `b` that run backwards.
+fn product(
+    device: &Device,
+    [m, n, k]: [usize; 3],
+    stride: usize,
+    back: [Option<usize>; 2],
+) -> Vec<u32> {
     let upload = |data: &[bf16]| Buffer::from_slice(device, data).expect("fits");
     let (left, right) = (
         upload(&numbers((m - 1) * stride + k, 1)),
@@ -36,6 +42,8 @@ fn product(device: &Device, [m, n, k]: [usize; 3], stride: usize) -> Vec<u32> {
     let config = tiles::Config::new().scheduled(Schedule::AUTO.warps(4));
     let left = left.view_strided([m, k], [stride, 1]).expect("fits");
     let right = right.view([k, n]).expect("fits");
+    let left = back[0].map_or(left, |axis| left.flip(axis).expect("is one"));
+    let right = back[1].map_or(right, |axis| right.flip(axis).expect("is one"));
     let sums = out.view_mut([m, n]).expect("fits");
     let grid = (m.div_ceil(64), n.div_ceil(64));
     tiles(config)
@@ -45,8 +53,8 @@ fn product(device: &Device, [m, n, k]: [usize; 3], stride: usize) -> Vec<u32> {
     sums.into_iter().map(f32::to_bits).collect()
 }
 
-/// Whole tiles, tiles that end, rows that are padded, and those that copies of boxes do not take: of odd lengths, or
-/// that overlap.
+/// Whole tiles, tiles that end, rows that are padded, and those that copies of boxes do not take: of odd lengths, that
+/// overlap, or whose axes run backwards.
 #[test]
 fn boxes_have_the_bits_of_the_cpu() {
     let (cpu, lanes) = (Device::cpu(), Device::lanes());
@@ -61,7 +69,18 @@ fn boxes_have_the_bits_of_the_cpu() {
         ([64, 64, 72], 0),
         ([1, 1, 1], 1),
     ] {
-        let [want, found] = [&cpu, &lanes].map(|device| product(device, extents, stride));
+        let product = |device| product(device, extents, stride, [None; 2]);
+        let [want, found] = [&cpu, &lanes].map(product);
         assert_eq!(found, want, "{extents:?} {stride}");
+    }
+    for back in [
+        [Some(0), None],
+        [Some(1), None],
+        [None, Some(0)],
+        [Some(1), Some(0)],
+    ] {
+        let product = |device| product(device, [72, 136, 64], 64, back);
+        let [want, found] = [&cpu, &lanes].map(product);
+        assert_eq!(found, want, "{back:?}");
     }
 }

@@ -63,6 +63,7 @@ mod tidy;
 mod tile_order;
 mod trace;
 mod values;
+mod views;
 mod winners;
 
 use std::path::Path;

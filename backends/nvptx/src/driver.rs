@@ -315,23 +315,24 @@ impl DeviceBuffer {
         }
     }
 
-    fn expect_len(&self, found: usize) -> Result<()> {
-        if found == self.bytes {
-            return Ok(());
+    /// Where `len` bytes from `start` on are.
+    fn place(&self, start: usize, len: usize) -> Result<u64> {
+        if start.checked_add(len).is_some_and(|end| end <= self.bytes) {
+            return Ok(self.address + start as u64);
         }
         Err(Error::Arguments(format!(
-            "copy of {found} host bytes, expected {} as on the device",
+            "a copy of {len} bytes at {start}, found {} on the device",
             self.bytes
         )))
     }
 
-    /// Copies all bytes from the host after the work in `stream`, and waits for it.
-    pub fn copy_from_host(&mut self, bytes: &[u8], stream: &Stream) -> Result<()> {
-        self.expect_len(bytes.len())?;
+    /// Copies bytes from the host to where they begin here, after the work in `stream`, and waits for it.
+    pub fn copy_from_host(&self, start: usize, bytes: &[u8], stream: &Stream) -> Result<()> {
+        let target = self.place(start, bytes.len())?;
         self.context.make_current()?;
         let source = bytes.as_ptr().cast();
         call!(cuMemcpyHtoDAsync_v2(
-            self.address,
+            target,
             source,
             bytes.len(),
             stream.stream
@@ -339,29 +340,53 @@ impl DeviceBuffer {
         stream.synchronize()
     }
 
-    /// Copies all bytes to the host after the work in `stream`, and waits for it.
-    pub fn copy_to_host(&self, bytes: &mut [u8], stream: &Stream) -> Result<()> {
-        self.expect_len(bytes.len())?;
+    /// Copies the bytes that begin at `start` to the host, after the work in `stream`, and waits for it.
+    pub fn copy_to_host(&self, start: usize, bytes: &mut [u8], stream: &Stream) -> Result<()> {
+        let source = self.place(start, bytes.len())?;
         self.context.make_current()?;
         let target = bytes.as_mut_ptr().cast();
         call!(cuMemcpyDtoHAsync_v2(
             target,
-            self.address,
+            source,
             bytes.len(),
             stream.stream
         ))?;
         stream.synchronize()
     }
 
-    /// Sets all bytes, in `stream`.
-    pub fn fill(&mut self, byte: u8, stream: &Stream) -> Result<()> {
+    /// Sets `len` bytes from `start` on, of whole numbers of 1, 2 or 4 bytes, to copies of one, in `stream`.
+    pub fn fill(&self, start: usize, len: usize, number: &[u8], stream: &Stream) -> Result<()> {
+        let place = self.place(start, len)?;
         self.context.make_current()?;
-        call!(cuMemsetD8Async(
-            self.address,
-            byte,
-            self.bytes,
-            stream.stream
-        ))
+        let stream = stream.stream;
+        match *number {
+            [byte] => call!(cuMemsetD8Async(place, byte, len, stream)),
+            [a, b] => {
+                let number = u16::from_le_bytes([a, b]);
+                call!(cuMemsetD16Async(place, number, len / 2, stream))
+            }
+            [a, b, c, d] => {
+                let number = u32::from_le_bytes([a, b, c, d]);
+                call!(cuMemsetD32Async(place, number, len / 4, stream))
+            }
+            _ => Err(Error::Arguments(format!(
+                "a fill by {} bytes, expected 1, 2 or 4",
+                number.len()
+            ))),
+        }
+    }
+
+    /// Copies `len` bytes of another memory of the device from `from` on to where they begin here, in `stream`.
+    pub fn copy_from(
+        &self,
+        start: usize,
+        (source, from): (&Self, usize),
+        len: usize,
+        stream: &Stream,
+    ) -> Result<()> {
+        let (target, source) = (self.place(start, len)?, source.place(from, len)?);
+        self.context.make_current()?;
+        call!(cuMemcpyDtoDAsync_v2(target, source, len, stream.stream))
     }
 }
 

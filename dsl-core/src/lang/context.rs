@@ -45,8 +45,8 @@ pub struct Context {
     file: (&'static str, Arc<str>),
     /// Whether the next loop goes through its body once more first, and forgets what that traced.
     pub(crate) repeats: bool,
-    /// Of the optional parameters that are still to be declared, in order, which are absent.
-    absent: VecDeque<bool>,
+    /// What the launch says of the parameters that are still to be declared, in order.
+    choices: VecDeque<bool>,
     /// Where what the launch prints is recorded, once it prints.
     record: Option<Value>,
     /// The conditions of exits whose number is known.
@@ -84,7 +84,7 @@ pub(super) fn trace(name: &str, bodies: Bodies, body: impl FnOnce()) -> Result<T
         trace,
         file: ("", Arc::from("")),
         repeats: bodies.repeats(),
-        absent: VecDeque::new(),
+        choices: VecDeque::new(),
         record: None,
         exits: bodies.exits(),
         bodies,
@@ -150,17 +150,18 @@ pub(crate) fn emit(
     })
 }
 
-/// Says which optional parameters are absent; those that it says nothing of are there.
-pub(super) fn set_absent(absent: &[bool]) {
+/// Says what the trace depends on; what it says nothing of is not chosen.
+pub(super) fn set_choices(choices: &[bool]) {
     with(Location::caller(), |context| {
-        context.absent = absent.iter().copied().collect();
+        context.choices = choices.iter().copied().collect();
     });
 }
 
-/// Whether the optional parameter that is declared next is absent.
-pub(super) fn next_is_absent() -> bool {
-    let absent = with(Location::caller(), |context| context.absent.pop_front());
-    absent.flatten().unwrap_or(false)
+/// What the launch says of the parameter that is declared next: whether an optional one is absent, or whether a tensor
+/// begins elsewhere than its memory.
+pub(super) fn next_is_chosen() -> bool {
+    let chosen = with(Location::caller(), |context| context.choices.pop_front());
+    chosen.flatten().unwrap_or(false)
 }
 
 /// Records an error.

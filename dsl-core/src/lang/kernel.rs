@@ -111,18 +111,19 @@ impl<Parameters> KernelSource<Parameters> {
     }
 
     /// Traces the body and verifies the result. All errors of the kernel come at once; a panic of
-    /// the body is one of them. `absent` are those of the optional parameters, in order, which are `None`.
+    /// the body is one of them. `choices` say, in the order of the parameters, which optional ones are `None`, and
+    /// which tensors begin elsewhere than at their lowest element.
     ///
     /// The kernel is traced again, with bodies of loops run once more, and without some bodies of loops and
     /// branches: what then differs follows from state of the host, and is an error.
-    pub fn trace(&self, absent: &[bool]) -> Result<BlockFunc, Diagnostics> {
-        let (first, recording) = self.traced(Bodies::record(), absent)?.recorded();
+    pub fn trace(&self, choices: &[bool]) -> Result<BlockFunc, Diagnostics> {
+        let (first, recording) = self.traced(Bodies::record(), choices)?.recorded();
         if let Some(error) = escape::find(&first) {
             return Err(error.into());
         }
         let first = verify::block(first)?;
         for bodies in Rc::new(recording).rounds() {
-            let differs = match self.traced(bodies, absent) {
+            let differs = match self.traced(bodies, choices) {
                 Ok(again) => repeat::difference(&first, &again.func, again.bodies.left_out()),
                 Err(errors) => errors.iter().next().map(|error| error.loc.clone()),
             };
@@ -133,10 +134,10 @@ impl<Parameters> KernelSource<Parameters> {
         Ok(first)
     }
 
-    fn traced(&self, bodies: Bodies, absent: &[bool]) -> Result<Trace, Diagnostics> {
+    fn traced(&self, bodies: Bodies, choices: &[bool]) -> Result<Trace, Diagnostics> {
         let mut panicked = None;
         let traced = context::trace(self.header.name, bodies, || {
-            context::set_absent(absent);
+            context::set_choices(choices);
             panicked = catch_unwind(AssertUnwindSafe(|| self.identity.run())).err();
         });
         let Some(payload) = panicked else {

@@ -86,7 +86,7 @@ impl<P: OptionalParameter> Sealed for Option<P> {}
 impl<P: OptionalParameter> KernelParameter for Option<P> {
     type Handle = Option<P::Handle>;
     fn declare(name: &str) -> Self::Handle {
-        (!context::next_is_absent()).then(|| P::declare(name))
+        (!context::next_is_chosen()).then(|| P::declare(name))
     }
 }
 

@@ -45,7 +45,8 @@ macro_rules! tensors {
         $(#[doc = $doc])*
         ///
         /// In the IR it is a pointer followed by `RANK` extents and `RANK` strides (`i64`,
-        /// outermost axis first), named `name_extent0 ..` and `name_stride0 ..`, of which `tensor` makes a value.
+        /// outermost axis first), named `name_extent0 ..` and `name_stride0 ..`, of which `tensor` makes a value. A view with an
+        /// axis that runs backwards adds `name_start`, where its first element is from the lowest one on.
         pub struct $Name<T: Element, const RANK: usize> {
             tensor: Handle,
             start: Address,
@@ -144,7 +145,9 @@ macro_rules! tensors {
                     })
                 };
                 let (extents, strides) = (scalars("extent"), scalars("stride"));
-                Self::made(Address { base, offset: None }, [extents, strides])
+                let offset = context::next_is_chosen()
+                    .then(|| <i64 as KernelParameter>::declare(&format!("{name}_start")).handle());
+                Self::made(Address { base, offset }, [extents, strides])
             }
         }
 

@@ -86,9 +86,9 @@ fn checked_launches_compute_and_report_the_least_error() {
         let kernel = kernel.expect("compiles");
         assert_eq!(kernel.local_bytes().expect("an attribute"), 0);
         let values: Vec<f32> = (0..programs * 128).map(|index| index as f32).collect();
-        let mut x = context.allocate(values.len() * 4).expect("memory");
+        let x = context.allocate(values.len() * 4).expect("memory");
         let y = context.allocate(values.len() * 4).expect("memory");
-        x.copy_from_host(&bytes_of(&values), &stream)
+        x.copy_from_host(0, &bytes_of(&values), &stream)
             .expect("a copy");
         let arguments = [x.passed(Access::Read), y.passed(Access::ReadWrite)];
         // SAFETY: every access is checked.
@@ -97,7 +97,7 @@ fn checked_launches_compute_and_report_the_least_error() {
         let ended = errors.take_first(&stream, true).expect("a record");
         assert_eq!(ended, Some(((), None)));
         let mut bytes = vec![0; y.len()];
-        y.copy_to_host(&mut bytes, &stream).expect("a copy");
+        y.copy_to_host(0, &mut bytes, &stream).expect("a copy");
         let doubled: Vec<f32> = values.iter().map(|value| value + value).collect();
         assert!(bytes == bytes_of(&doubled), "grid {grid:?}");
 
@@ -162,16 +162,16 @@ fn warps_exchange_through_large_shared_memory() {
         .expect("compiles");
     let stream = context.stream().expect("a stream");
     let values: Vec<f32> = (0..256).map(|index| index as f32).collect();
-    let mut x = context.allocate(1024).expect("memory");
+    let x = context.allocate(1024).expect("memory");
     let y = context.allocate(1024).expect("memory");
-    x.copy_from_host(&bytes_of(&values), &stream)
+    x.copy_from_host(0, &bytes_of(&values), &stream)
         .expect("a copy");
     let scale = Passed::Scalar(Literal::from_f64(DType::F32, 0.5));
     let arguments = [x.passed(Access::Read), y.passed(Access::ReadWrite), scale];
     // SAFETY: 256 elements are what the 256 lanes touch.
     unsafe { kernel.launch(&stream, [1, 1, 1], &arguments) }.expect("a launch");
     let mut bytes = vec![0; 1024];
-    y.copy_to_host(&mut bytes, &stream).expect("a copy");
+    y.copy_to_host(0, &mut bytes, &stream).expect("a copy");
     let expected: Vec<f32> = (0..256)
         .map(|index| (255 - (index ^ 1)) as f32 * 0.5)
         .collect();

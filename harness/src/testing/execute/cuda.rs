@@ -68,8 +68,8 @@ unsafe fn launch(
             Argument::ReadWrite(bytes) => bytes,
             Argument::Scalar(_) => &[],
         };
-        let mut memory = GpuMemory::zeroed(gpu, bytes.len())?;
-        memory.write(bytes)?;
+        let memory = GpuMemory::zeroed(gpu, bytes.len())?;
+        memory.write(0, bytes)?;
         memories.push(memory);
     }
     let list: Vec<Passed> = arguments
@@ -88,7 +88,7 @@ unsafe fn launch(
     };
     for (argument, memory) in arguments.iter_mut().zip(&memories) {
         if let Argument::ReadWrite(bytes) = argument {
-            bytes.copy_from_slice(&memory.read()?);
+            bytes.copy_from_slice(&memory.read(0, bytes.len())?);
         }
     }
     Ok(error.map_or(Outcome::Done, Outcome::OutOfBounds))
