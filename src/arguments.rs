@@ -2,7 +2,7 @@
 
 use exactile_core::for_each_number;
 use exactile_core::ir::Number;
-use exactile_core::lang::{Element, Ptr, PtrMut, Scalar, Tensor, TensorMut};
+use exactile_core::lang::{Element, InOut, Ptr, PtrMut, Scalar, Tensor, TensorInOut, TensorMut};
 use smallvec::SmallVec;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -120,6 +120,59 @@ impl<'a, T: Element + Number, const RANK: usize> Argument<'a, TensorMut<T, RANK>
     fn bind(self, bound: &mut BoundArguments<'a>) {
         bound.tensor(self.bound());
     }
+}
+
+/// One array for what a kernel reads and for what it writes: `InPlace(&mut buffer)` for a parameter
+/// [`InOut<T>`](crate::prelude::InOut), `InPlace(buffer.view_mut(..)?)` for a
+/// [`TensorInOut<T, RANK>`](crate::prelude::TensorInOut). Two arrays are passed as a pair.
+///
+/// ```
+/// # use exactile::prelude::*;
+/// #[kernel]
+/// fn double(numbers: InOut<f32>) {
+///     let at = arange(0, 4);
+///     store(numbers.output + at, load(numbers.input + at) * 2.0);
+/// }
+///
+/// let device = Device::cpu();
+/// let mut x = Buffer::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0])?;
+/// let mut out = Buffer::zeros(&device, 4)?;
+/// let kernel = double(Default::default());
+/// kernel.run(&device, 1, ((&x, &mut out),))?;
+/// kernel.run(&device, 1, (InPlace(&mut x),))?;
+/// assert_eq!(x.to_vec()?, out.to_vec()?);
+/// # Ok::<(), exactile::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct InPlace<A>(pub A);
+
+macro_rules! in_out {
+    ($($InOut:ty: $Read:ty, $Write:ty $(, $RANK:ident)?;)*) => { $(
+        impl<'a, T: Element + Number, R, W $(, const $RANK: usize)?> Argument<'a, $InOut> for (R, W)
+        where
+            R: Argument<'a, $Read>,
+            W: Argument<'a, $Write>,
+        {
+            fn bind(self, bound: &mut BoundArguments<'a>) {
+                bound.choices.push(false);
+                self.0.bind(bound);
+                self.1.bind(bound);
+            }
+        }
+        impl<'a, T: Element + Number, W $(, const $RANK: usize)?> Argument<'a, $InOut> for InPlace<W>
+        where
+            W: Argument<'a, $Write>,
+        {
+            fn bind(self, bound: &mut BoundArguments<'a>) {
+                bound.choices.push(true);
+                self.0.bind(bound);
+            }
+        }
+    )* };
+}
+in_out! {
+    InOut<T>: Ptr<T>, PtrMut<T>;
+    TensorInOut<T, RANK>: Tensor<T, RANK>, TensorMut<T, RANK>, RANK;
 }
 
 impl<'a, T: Element + Number> Argument<'a, Scalar<T>> for T {

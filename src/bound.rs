@@ -15,7 +15,7 @@ use crate::part::{Part, PartMut};
 pub(crate) const FEW: usize = 24;
 
 /// What a trace depends on beside the kernel, in the order of the parameters: whether nothing was passed for an optional
-/// one, and whether a tensor begins elsewhere than at its lowest element.
+/// one, whether a tensor begins elsewhere than at its lowest element, and whether an array is written in place.
 pub(crate) type Choices = SmallVec<[bool; 16]>;
 
 /// An argument bound to a parameter.

@@ -140,8 +140,8 @@ impl<P> Kernel<P> {
         self.trace_with(&[])
     }
 
-    /// [`trace`](Self::trace), with other choices of a launch than that optional parameters are there and tensors begin
-    /// at their lowest element.
+    /// [`trace`](Self::trace), with other choices of a launch than that optional parameters are there, tensors begin at
+    /// their lowest element and nothing is written in place.
     pub(crate) fn trace_with(&self, choices: &[bool]) -> Result<BlockFunc> {
         let func = self.traced(choices)?;
         let promises = self.determinism >= Determinism::ScheduleInvariant;

@@ -74,7 +74,7 @@ pub use exactile_core::lang::generated as __private;
 
 #[doc(hidden)]
 pub use arguments::BoundArguments;
-pub use arguments::{Argument, Arguments, Parameters};
+pub use arguments::{Argument, Arguments, InPlace, Parameters};
 pub use array::Array;
 pub use buffer::Buffer;
 pub use compare::{

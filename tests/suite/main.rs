@@ -26,6 +26,7 @@ mod grid;
 mod held_operands;
 #[cfg(target_arch = "x86_64")]
 mod host_flags;
+mod in_place;
 #[cfg(feature = "nvptx")]
 mod kept;
 mod kernels;

@@ -75,7 +75,8 @@ fn check_overlap(ptx: &Ptx, arguments: &[Passed]) -> Result<()> {
             let bytes = bytes_of(one).zip(bytes_of(other));
             if written && bytes.is_some_and(|(one, other)| overlap(&one, &other)) {
                 return Err(Error::Arguments(format!(
-                    "arguments `{}` and `{}` share memory that the kernel writes",
+                    "arguments `{}` and `{}` share memory that the kernel writes: read it through the one that is \
+                     written, or declare both as one `InOut`",
                     a.name, b.name
                 )));
             }

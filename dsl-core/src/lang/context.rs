@@ -157,8 +157,8 @@ pub(super) fn set_choices(choices: &[bool]) {
     });
 }
 
-/// What the launch says of the parameter that is declared next: whether an optional one is absent, or whether a tensor
-/// begins elsewhere than its memory.
+/// What the launch says of the parameter that is declared next: whether an optional one is absent, whether a tensor begins
+/// elsewhere than its memory, or whether an array that is read is also the one that is written.
 pub(super) fn next_is_chosen() -> bool {
     let chosen = with(Location::caller(), |context| context.choices.pop_front());
     chosen.flatten().unwrap_or(false)

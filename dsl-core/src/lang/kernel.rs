@@ -111,8 +111,8 @@ impl<Parameters> KernelSource<Parameters> {
     }
 
     /// Traces the body and verifies the result. All errors of the kernel come at once; a panic of
-    /// the body is one of them. `choices` say, in the order of the parameters, which optional ones are `None`, and
-    /// which tensors begin elsewhere than at their lowest element.
+    /// the body is one of them. `choices` say, in the order of the parameters, which optional ones are `None`, which
+    /// tensors begin elsewhere than at their lowest element, and which arrays are written in place.
     ///
     /// The kernel is traced again, with bodies of loops run once more, and without some bodies of loops and
     /// branches: what then differs follows from state of the host, and is an error.

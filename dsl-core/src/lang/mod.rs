@@ -23,6 +23,7 @@ mod frame;
 pub mod functions;
 pub mod grid;
 pub mod identity;
+mod in_out;
 pub mod kernel;
 pub mod lookup;
 pub mod math;
@@ -47,6 +48,7 @@ pub use context::{Handle, is_tracing};
 pub use control::range;
 pub use element::{Bits, Divisible, Element, Float, Int, LiteralOf, Numeric, SingleFloat};
 pub use identity::KernelIdentity;
+pub use in_out::{InOut, TensorInOut};
 pub use kernel::{KernelHeader, KernelSource, LoopOrder};
 pub use memory::{load, store};
 pub use parameter::{KernelArguments, KernelParameter};
@@ -97,9 +99,9 @@ pub mod prelude {
     pub use super::shapes::cat;
     pub use super::tensor::{Tensor, TensorMut};
     pub use super::{
-        Bits, Carry, Divisible, Element, Float, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile,
-        Scalar, SingleFloat, Tile, arange, full, load, num_programs, program_id, range, require,
-        scalar, store, zeros,
+        Bits, Carry, Divisible, Element, Float, InOut, Int, Numeric, Ptr, PtrMut, PtrMutTile,
+        PtrTile, Scalar, SingleFloat, TensorInOut, Tile, arange, full, load, num_programs,
+        program_id, range, require, scalar, store, zeros,
     };
     pub use crate::ir::{Cache, MemoryOrder, Precision, Scope};
     pub use crate::semantics::derived::directed::Rounding;

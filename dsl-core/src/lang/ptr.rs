@@ -188,6 +188,13 @@ fn declare(name: &str, dtype: DType, access: Access) -> Address {
     Address { base, offset: None }
 }
 
+impl<T: Element> PtrMut<T> {
+    /// The same place, to read.
+    pub(super) fn to_read(self) -> Ptr<T> {
+        Ptr::at(self.address)
+    }
+}
+
 impl<T: Element> Sealed for Ptr<T> {}
 impl<T: Element> KernelParameter for Ptr<T> {
     type Handle = Self;

@@ -243,6 +243,19 @@ tensors! {
     TensorMut TensorMutTiles TensorMutTile ReadWrite of PtrMut;
 }
 
+impl<T: Element, const RANK: usize> TensorMut<T, RANK> {
+    /// The same tensor, to read.
+    pub(super) fn to_read(self) -> Tensor<T, RANK> {
+        Tensor {
+            tensor: self.tensor,
+            start: self.start,
+            extents: self.extents,
+            strides: self.strides,
+            element: PhantomData,
+        }
+    }
+}
+
 impl<T: Element, const RANK: usize> TensorMutTile<T, RANK> {
     /// Writes the tile; `.mask(condition)` behind it writes only where the condition holds.
     #[track_caller]
