@@ -69,3 +69,66 @@ fn assertions_about_scalars_are_checked_for_each_number() {
         }
     }
 }
+
+#[kernel(BLOCK = 16)]
+fn stated_in_a_sum<const BLOCK: usize>(x: Ptr<i32>, out: PtrMut<i32>) {
+    let x = load(x + arange(0, BLOCK));
+    let sum = reduce(x, 0, |a, b| {
+        device_assert(b >= 0, "no number is negative");
+        a + b
+    });
+    store(out, sum);
+}
+
+#[kernel(BLOCK = 16)]
+fn stated_in_prefixes<const BLOCK: usize>(x: Ptr<i32>, out: PtrMut<i32>) {
+    let at = arange(0, BLOCK);
+    let sums = scan(load(x + at), 0, |a, b| {
+        device_assert(b >= 0, "no number is negative");
+        a + b
+    });
+    store(out + at, sums);
+}
+
+/// What a combine finds, told by a flag beside its numbers.
+#[kernel(BLOCK = 16)]
+fn stated_behind<const BLOCK: usize>(x: Ptr<i32>, out: PtrMut<i32>) {
+    let x = load(x + arange(0, BLOCK));
+    let (sum, holds) = reduce((x, x >= 0), 0, |a, b| {
+        (a.0 + b.0, a.1 & b.1 & (a.0 + b.0 < 1000))
+    });
+    device_assert(holds, "no sum is great");
+    store(out, sum);
+}
+
+#[test]
+fn a_combine_states_nothing_but_gives_a_flag() {
+    for device in devices() {
+        let input = upload(&device, &[1i32; 16]);
+        let mut out = Buffer::<i32>::zeros(&device, 16).expect("fits");
+        let sum = stated_in_a_sum(Default::default()).run(&device, 1, (&input, &mut out));
+        let prefixes = stated_in_prefixes(Default::default()).run(&device, 1, (&input, &mut out));
+        for (refused, op, line) in [(sum, "reduce", 77), (prefixes, "scan", 87)] {
+            let message = refused.expect_err("is refused").to_string();
+            let reason = format!("combiner of `{op}` has an effect: `assert`");
+            assert!(message.contains(&reason), "{message}");
+            assert!(message.contains(&format!("debug.rs:{line}")), "{message}");
+            assert!(message.contains(&format!("before the `{op}`")), "{message}");
+            assert!(message.contains("beside the numbers"), "{message}");
+        }
+        for (number, is_great) in [(62, false), (63, true)] {
+            let input = upload(&device, &[number; 16]);
+            let run = stated_behind(Default::default()).run(&device, 1, (&input, &mut out));
+            match run {
+                Ok(()) => {
+                    assert!(!is_great, "{device}");
+                    assert_eq!(out.to_vec().expect("reads")[0], 62 * 16, "{device}");
+                }
+                Err(Error::Assertion { message, .. }) => {
+                    assert!(is_great && message == "no sum is great", "{device}");
+                }
+                Err(other) => panic!("{device}: {other}"),
+            }
+        }
+    }
+}

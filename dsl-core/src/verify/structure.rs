@@ -405,15 +405,20 @@ impl Checker<'_> {
                 let allowed =
                     op.is(Trait::pure) || op.is(Trait::terminator) || !op.regions().is_empty();
                 if !allowed {
-                    impure = Some(op.mnemonic());
+                    impure = Some(nested);
                 }
             });
-            if let Some(name) = impure {
+            if let Some(nested) = impure {
                 let owner = self.func.op(inst).mnemonic();
-                self.error(
-                    inst,
-                    format!("combiner of `{owner}` has an effect: `{name}`"),
+                let name = self.func.op(nested).mnemonic();
+                let loc = self.func.inst(nested).loc.clone();
+                let message = format!("combiner of `{owner}` has an effect: `{name}`");
+                let note = format!(
+                    "how often a combiner runs is left to the schedule: move `{name}` before the `{owner}`, or combine \
+                     a `bool` beside the numbers and use it behind"
                 );
+                self.diagnostics
+                    .push(Diagnostic::new(loc, message).note(note));
             }
         }
     }

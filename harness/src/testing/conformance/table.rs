@@ -175,7 +175,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ("test_generic_reduction", Runs("own combines")),
             (
                 "test_side_effectful_reduction, test_side_effectful_reduction_2d, test_side_effectful_scan",
-                NotYet("assertions in a combine"),
+                Elsewhere("tests/suite/debug.rs::a_combine_states_nothing_but_gives_a_flag"),
             ),
             ("test_chained_reductions", Runs("reductions along axes")),
             ("test_reduction_ordering_sum", Runs("reductions of rows")),
