@@ -60,7 +60,13 @@ fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation
         return Violation::because("leaves its order to the schedule");
     }
     if matches!(op, Op::Approximate(_)) && determinism == Determinism::Exact {
-        return Violation::because("differs between devices");
+        return Some(Violation {
+            reason: "differs between devices",
+            note: Some(
+                "write the exact one (`exp2`, `log2`, `rsqrt`, `1 / x`), or ask for `Determinism::ScheduleInvariant` \
+                 or `Determinism::NotGuaranteed`",
+            ),
+        });
     }
     if let Op::AtomicFetch(_) = op {
         return Some(Violation {
@@ -76,8 +82,8 @@ fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation
         .map(|_| Violation {
             reason: "adds floats in the order of arrival",
             note: Some(
-                "store partial sums and add them in a second kernel, use integers, or ask for \
-             `Determinism::NotGuaranteed`",
+                "sums by key are exact in `exactile_kernels::segment_sum`; else store partial sums and add them in a \
+                 second kernel, use integers, or ask for `Determinism::NotGuaranteed`",
             ),
         })
 }
