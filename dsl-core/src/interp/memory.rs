@@ -85,15 +85,16 @@ impl Update {
         Some(self.op).filter(|_| !self.fetches)
     }
 
-    /// Whether it stores anything where memory holds `old`.
-    fn stores(&self, old: u64) -> bool {
-        self.expected.is_none_or(|expected| expected == old)
+    /// Whether it stores anything where memory holds `old`. A NaN is any NaN.
+    fn stores(&self, dtype: DType, old: u64) -> bool {
+        let bits = |x| semantics::canonical(dtype, x);
+        self.expected.is_none_or(|it| bits(it) == bits(old))
     }
 
     /// What memory that held `old` holds then.
     pub(super) fn of(&self, dtype: DType, old: u64) -> u64 {
-        match self.op.binary() {
-            _ if !self.stores(old) => old,
+        match self.op.binary(dtype) {
+            _ if !self.stores(dtype, old) => old,
             Some(op) => semantics::binary(op, dtype, old, self.bits),
             None if self.op == AtomicOp::Load => old,
             None => self.bits,
@@ -216,7 +217,9 @@ impl Buffer<'_> {
             Bytes::Read(bytes) => read_number(self.dtype, &bytes[at..]),
             Bytes::Write(bytes) => read_number(self.dtype, &bytes[at..]),
         };
-        let order = update.order.map(|order| (order, update.stores(old)));
+        let order = update
+            .order
+            .map(|order| (order, update.stores(self.dtype, old)));
         handed.borrow_mut().touch(program, place, order);
         let conflict = match update.scope {
             Some(Scope::Program) => programs.write(program, position, length, &handed.borrow()),

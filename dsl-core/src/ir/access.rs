@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AtomicOp, Func, Inst, MemoryOrder, Op, Value, op};
+use super::{AtomicOp, Func, Inst, MemoryOrder, Op, Scope, Value, op};
 
 /// The access of an op to memory.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +82,35 @@ accesses! {
 }
 
 impl Op {
+    /// The mask of an access of tiles or of a print, which may have one.
+    pub fn mask_mut(&mut self) -> Option<&mut Option<Value>> {
+        let (Op::Load(op::Load { mask, .. })
+        | Op::TileLoad(op::TileLoad { mask, .. })
+        | Op::Store(op::Store { mask, .. })
+        | Op::TileStore(op::TileStore { mask, .. })
+        | Op::AtomicReduce(op::AtomicReduce { mask, .. })
+        | Op::AtomicFetch(op::AtomicFetch { mask, .. })
+        | Op::TileAtomic(op::TileAtomic { mask, .. })
+        | Op::TileFetch(op::TileFetch { mask, .. })
+        | Op::Print(op::Print { mask, .. })) = self
+        else {
+            return None;
+        };
+        Some(mask)
+    }
+
+    /// What an atomic of tiles orders, and between whom it is one.
+    pub fn ordering_mut(&mut self) -> Option<(&mut Option<MemoryOrder>, &mut Option<Scope>)> {
+        let (Op::AtomicReduce(op::AtomicReduce { order, scope, .. })
+        | Op::AtomicFetch(op::AtomicFetch { order, scope, .. })
+        | Op::TileAtomic(op::TileAtomic { order, scope, .. })
+        | Op::TileFetch(op::TileFetch { order, scope, .. })) = self
+        else {
+            return None;
+        };
+        Some((order, scope))
+    }
+
     /// How an atomic orders the accesses of its program.
     pub fn memory_order(&self) -> Option<MemoryOrder> {
         let (Op::AtomicReduce(op::AtomicReduce { order, .. })
@@ -90,6 +119,38 @@ impl Op {
             return None;
         };
         *order
+    }
+
+    /// The tensor, the origin and the mask of an access to a tile of a tensor.
+    fn tile_place(&self) -> Option<(Value, &[Value], Option<Value>)> {
+        let (Op::TileLoad(op::TileLoad {
+            tensor,
+            origin,
+            mask,
+            ..
+        })
+        | Op::TileStore(op::TileStore {
+            tensor,
+            origin,
+            mask,
+            ..
+        })
+        | Op::TileAtomic(op::TileAtomic {
+            tensor,
+            origin,
+            mask,
+            ..
+        })
+        | Op::TileFetch(op::TileFetch {
+            tensor,
+            origin,
+            mask,
+            ..
+        })) = self
+        else {
+            return None;
+        };
+        Some((*tensor, origin, *mask))
     }
 
     /// Whether checked launches check what an op of tiles accesses or asserts: each such op is a site.
@@ -106,13 +167,9 @@ impl Op {
         if let Op::Gather(op) = self {
             return Some(vec![op.indices]);
         }
-        if let Op::TileLoad(op) = self {
-            let origin = op.origin.iter().copied();
-            return Some(origin.chain(op.mask).chain([op.tensor]).collect());
-        }
-        if let Op::TileStore(op) = self {
-            let origin = op.origin.iter().copied();
-            return Some(origin.chain(op.mask).chain([op.tensor]).collect());
+        if let Some((tensor, origin, mask)) = self.tile_place() {
+            let origin = origin.iter().copied();
+            return Some(origin.chain(mask).chain([tensor]).collect());
         }
         let access = self.access()?;
         Some(access.mask.into_iter().chain([access.offsets]).collect())
@@ -120,6 +177,20 @@ impl Op {
 }
 
 impl Func {
+    /// The pointer to the memory that an op accesses, at offsets or in a tile of a tensor.
+    pub fn accessed(&self, inst: Inst) -> Option<Value> {
+        if let Some(access) = self.op(inst).access() {
+            return Some(access.base);
+        }
+        let (tensor, ..) = self.op(inst).tile_place()?;
+        self.all_insts().into_iter().find_map(|inst| {
+            let Op::Tensor(op) = self.op(inst) else {
+                return None;
+            };
+            self.inst(inst).results.contains(&tensor).then_some(op.base)
+        })
+    }
+
     /// The number of each access that is checked, in program order: the `site` of its errors. One that
     /// [`Self::keep_sites`] has numbered keeps its number, so that an error is the same whichever copy finds
     /// it.

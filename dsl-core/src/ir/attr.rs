@@ -92,9 +92,9 @@ keyword_attribute! {
     AtomicOp {
         /// The sum. An integer wraps; a float rounds once to nearest even.
         Add "add",
-        /// The smaller integer.
+        /// The smaller number, -0 < +0. A NaN changes nothing, and gives way to a number in memory.
         Min "min",
-        /// The larger integer.
+        /// The larger number, -0 < +0. A NaN changes nothing, and gives way to a number in memory.
         Max "max",
         /// Bitwise and.
         And "and",
@@ -111,10 +111,12 @@ keyword_attribute! {
 
 impl AtomicOp {
     /// The elementwise op that it applies to both; `None` for an exchange and a load.
-    pub const fn binary(self) -> Option<BinaryOp> {
+    pub const fn binary(self, dtype: DType) -> Option<BinaryOp> {
         match self {
             Self::Add => Some(BinaryOp::Add),
+            Self::Min if dtype.is_float() => Some(BinaryOp::Minnum),
             Self::Min => Some(BinaryOp::Minimum),
+            Self::Max if dtype.is_float() => Some(BinaryOp::Maxnum),
             Self::Max => Some(BinaryOp::Maximum),
             Self::And => Some(BinaryOp::And),
             Self::Or => Some(BinaryOp::Or),
@@ -123,14 +125,28 @@ impl AtomicOp {
         }
     }
 
+    /// Whether it makes a number of both, so that several of them commute but for rounding.
+    pub const fn combines(self) -> bool {
+        match self {
+            Self::Add | Self::Min | Self::Max | Self::And | Self::Or | Self::Xor => true,
+            Self::Exchange | Self::Load => false,
+        }
+    }
+
+    /// Whether several of it leave what their order decides: sums of floats round.
+    pub fn rounds(self, dtype: DType) -> bool {
+        self == Self::Add && dtype.is_float()
+    }
+
     /// Whether memory of this type can be combined.
     pub const fn admits(self, dtype: DType) -> bool {
-        match dtype.class() {
-            Class::Signed | Class::Unsigned => dtype.bits() >= 32,
-            Class::Float => {
-                !dtype.is_narrow_float() && matches!(self, Self::Add | Self::Exchange | Self::Load)
+        match (dtype.class(), self) {
+            (Class::Signed | Class::Unsigned, _) => dtype.bits() >= 32,
+            (Class::Float, Self::Add) => dtype.bits() >= 16,
+            (Class::Float, Self::Min | Self::Max | Self::Exchange | Self::Load) => {
+                dtype.bits() >= 32
             }
-            Class::Bool => false,
+            (Class::Float, Self::And | Self::Or | Self::Xor) | (Class::Bool, _) => false,
         }
     }
 }

@@ -148,12 +148,14 @@ macro_rules! for_each_op {
             /// index wins.
             Store "store" { base: Value, offsets: Value, value: Value, mask: Option<Value>, cache: Option<Cache> } -> none is [writes];
             /// Combines `value` into `base[offsets]` where the mask holds, each element in one step that
-            /// nothing divides. Equal offsets all count, of a program and of several, in no stated order. `order` and
-            /// `scope` are those of memory: without them it orders no other access, and is one for a device.
+            /// nothing divides. Equal offsets all count, of a program and of several, in no stated order: sums of
+            /// floats round, and follow it; `min` and `max` of floats do not, since a NaN changes nothing and gives way to
+            /// a number, and -0 < +0. `order` and `scope` are those of memory: without them it orders no other access, and
+            /// is one for a device.
             AtomicReduce "atomic_reduce" { base: Value, offsets: Value, value: Value, mask: Option<Value>, op: AtomicOp, order: Option<MemoryOrder>, scope: Option<Scope> } -> none is [writes];
             /// As `atomic_reduce`, and gives what `base[offsets]` held before; zero bits where the mask does not
             /// hold. `exchange` puts the value in its place; with `expected`, which no other has, only where memory held that, bit
-            /// by bit: a compare-and-swap. `load` gives it alone. The order of several
+            /// by bit but that a NaN is any NaN: a compare-and-swap. `load` gives it alone. The order of several
             /// accesses decides what they give.
             AtomicFetch "atomic_fetch" { base: Value, offsets: Value, value: Value, mask: Option<Value>, expected: Option<Value>, op: AtomicOp, order: Option<MemoryOrder>, scope: Option<Scope> } -> one is [reads writes];
             /// An error of a checked launch where an element does not hold (`bool`). The launch fails, with the
@@ -220,6 +222,12 @@ macro_rules! for_each_op {
             /// Writes the tile whose first element has the index `origin`, where the mask holds and the index is in
             /// the extent of each axis. Of two elements at one place the higher element index wins.
             TileStore "tile_store" { tensor: Value, origin: Values, value: Value, mask: Option<Value>, cache: Option<Cache> } -> none is [writes];
+            /// `atomic_reduce` of the tile whose first element has the index `origin`, where the mask holds and the
+            /// index is in the extent of each axis.
+            TileAtomic "tile_atomic" { tensor: Value, origin: Values, value: Value, mask: Option<Value>, op: AtomicOp, order: Option<MemoryOrder>, scope: Option<Scope> } -> none is [writes];
+            /// `atomic_fetch` of the tile whose first element has the index `origin`, where the mask holds and the
+            /// index is in the extent of each axis; zero bits elsewhere.
+            TileFetch "tile_fetch" { tensor: Value, origin: Values, value: Value, mask: Option<Value>, expected: Option<Value>, op: AtomicOp, order: Option<MemoryOrder>, scope: Option<Scope> } -> one is [reads writes];
         }
         lane {
             /// A buffer of `count` elements that starts at byte `offset` of the shared or scratch
@@ -237,7 +245,7 @@ macro_rules! for_each_op {
             /// combine each element of a vector at an offset of its own.
             LaneAtomic "lane_atomic" { base: Value, offset: Value, value: Value, mask: Option<Value>, op: AtomicOp, order: Option<MemoryOrder>, scope: Option<Scope> } -> none is [writes];
             /// As `lane_atomic`, of global memory, and gives what it held before; zero bits without the mask. With
-            /// `expected` an `exchange` replaces only what is equal to that.
+            /// `expected` an `exchange` replaces only what has its bits, or is NaN as it is.
             LaneFetch "lane_fetch" { base: Value, offset: Value, value: Value, mask: Option<Value>, expected: Option<Value>, op: AtomicOp, order: Option<MemoryOrder>, scope: Option<Scope> } -> one is [reads writes];
             /// Whether `offset .. offset + count` lies inside the argument `base`, for each offset. Records
             /// nothing.

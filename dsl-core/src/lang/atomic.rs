@@ -1,13 +1,16 @@
 //! Atomics: numbers combined into memory that several programs share, and what it held before.
 //!
-//! Programs run in any order, so only what commutes has one result: integers, of 32 and 64 bits,
-//! with every op at every level of determinism. `f32` and `f64` have [`atomic_add`] and [`atomic_exchange`] alone, and need
-//! `Determinism::NotGuaranteed`: at any other level compiling is an error with the line of the
-//! atomic, which advises partial sums and a second kernel, or integers. Narrower numbers have none,
-//! which `rustc` says.
+//! Programs run in any order, so only what commutes has one result: integers of 32 and 64 bits, with every op, and
+//! [`atomic_min`] and [`atomic_max`] of `f32` and `f64`, at every level of determinism. A minimum or maximum is one of
+//! numbers: a NaN changes nothing, a number takes the place of a NaN in memory, and -0 < +0, so that no order of
+//! arrival shows. [`atomic_add`] of `f16`, `bf16`, `f32` and `f64` rounds after each number, and
+//! needs `Determinism::NotGuaranteed`: at any other level compiling is an error with the line of the
+//! atomic, which names `exactile_kernels::segment_sum`, partial sums and a second kernel, or integers. Other numbers have
+//! none, which `rustc` says.
 //!
 //! Every element counts, also where offsets are equal; between programs an address is combined by
-//! one op, and neither loaded nor stored.
+//! one op, and neither loaded nor stored. Of a tile of a tensor, `atomic_add(out.tile([16]).at([0]), 1)`, the elements
+//! outside of the tensor are left out.
 //!
 //! [`atomic_fetch_add`] and its like also give what memory held. That depends on the order of arrival, so they
 //! need `Determinism::NotGuaranteed` too, for every type, and several of them may meet at one address. Without
@@ -21,22 +24,30 @@ use std::panic::Location;
 use super::context::{self, Context};
 use super::element::{Element, Int, Numeric};
 use super::memory::Stored;
-use super::ptr::{Address, PtrMut, PtrMutTile};
+use super::ptr::{PtrMut, PtrMutTile};
+use super::tensor::TensorMutTile;
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile, zeros};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{AtomicOp, Op, Shape, Value, op};
 
 /// Integers that memory combines: those of 32 and 64 bits.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no atomic minimum, maximum, bitwise operation or compare-and-exchange",
+    message = "`{Self}` has no atomic bitwise operation",
     note = "`i32`, `u32`, `i64` and `u64` have"
 )]
-pub trait AtomicInt: Int + AtomicAdd {}
+pub trait AtomicInt: Int + AtomicNumber {}
 
-/// Numbers that memory adds up: integers of 32 and 64 bits, `f32` and `f64`.
+/// Numbers that memory compares and replaces: integers of 32 and 64 bits, `f32` and `f64`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no atomic sum or exchange",
-    note = "`i32`, `u32`, `i64` and `u64` have, and where bits are not guaranteed `f32` and `f64`"
+    message = "`{Self}` has no atomic minimum, maximum, exchange, compare-and-exchange, load or store",
+    note = "`i32`, `u32`, `i64`, `u64`, `f32` and `f64` have: convert a narrower number, `x.to::<f32>()`, and keep that"
+)]
+pub trait AtomicNumber: AtomicAdd {}
+
+/// Numbers that memory adds up: integers of 32 and 64 bits, `f16`, `bf16`, `f32` and `f64`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no atomic sum",
+    note = "`i32`, `u32`, `i64` and `u64` have, and where bits are not guaranteed `f16`, `bf16`, `f32` and `f64`"
 )]
 pub trait AtomicAdd: Numeric {}
 
@@ -44,35 +55,38 @@ macro_rules! atomic_numbers {
     ($($Rust:ty: $($Class:ident)*;)*) => { $($(impl $Class for $Rust {})*)* };
 }
 atomic_numbers! {
-    i32: AtomicAdd AtomicInt;
-    u32: AtomicAdd AtomicInt;
-    i64: AtomicAdd AtomicInt;
-    u64: AtomicAdd AtomicInt;
-    f32: AtomicAdd;
-    f64: AtomicAdd;
+    i32: AtomicAdd AtomicNumber AtomicInt;
+    u32: AtomicAdd AtomicNumber AtomicInt;
+    i64: AtomicAdd AtomicNumber AtomicInt;
+    u64: AtomicAdd AtomicNumber AtomicInt;
+    half::f16: AtomicAdd;
+    half::bf16: AtomicAdd;
+    f32: AtomicAdd AtomicNumber;
+    f64: AtomicAdd AtomicNumber;
 }
 
-/// Where atomics combine: pointers of `PtrMut` arguments and their tiles.
+/// Where atomics combine: pointers of `PtrMut` arguments, their tiles, and tiles of `TensorMut`.
 #[diagnostic::on_unimplemented(
     message = "an atomic does not write to `{Self}`",
-    note = "it writes to `PtrMut<T>` and its tiles (`ptr + offsets`)"
+    note = "it writes to `PtrMut<T>`, its tiles (`ptr + offsets`) and tiles of `TensorMut<T, RANK>`"
 )]
-pub trait AtomicTarget {
+pub trait AtomicTarget: Sized {
     /// The type of one number.
     type Element: Element;
-    /// Appends the atomic.
-    #[doc(hidden)]
-    fn combine(self, op: AtomicOp, value: impl IntoTile<Self::Element>) -> Stored;
     /// What memory held: a tile, or a scalar for one pointer.
     type Old: DeviceValue;
-    /// Appends the atomic with a result.
+    /// The places in the trace, and their shape; `None` where there is no such shape.
     #[doc(hidden)]
-    fn fetch(
-        self,
-        op: AtomicOp,
-        value: impl IntoTile<Self::Element>,
-        expected: Option<impl IntoTile<Self::Element>>,
-    ) -> Self::Old;
+    fn places(self, context: &mut Context) -> Option<(Places, Shape)>;
+}
+
+/// The places of an atomic in the trace.
+#[doc(hidden)]
+pub enum Places {
+    /// Offsets from a pointer.
+    Offsets { base: Value, offsets: Value },
+    /// A tile of a tensor.
+    Tile { tensor: Value, origin: Vec<Value> },
 }
 
 macro_rules! targets {
@@ -80,22 +94,12 @@ macro_rules! targets {
         impl<T: Element> AtomicTarget for $Pointer<T> {
             type Element = T;
             type Old = $Old<T>;
-            #[track_caller]
-            fn combine(self, op: AtomicOp, value: impl IntoTile<T>) -> Stored {
-                combine(self.address(), op, value)
-            }
-            #[track_caller]
-            fn fetch(
-                self,
-                op: AtomicOp,
-                value: impl IntoTile<T>,
-                expected: Option<impl IntoTile<T>>,
-            ) -> $Old<T> {
-                $Old::from_handle(context::emit(Location::caller(), |context| {
-                    let expected = expected.map(|expected| expected.into_value(context));
-                    let value = value.into_value(context);
-                    context.fetch(self.address(), op, (value, expected))
-                }))
+            fn places(self, context: &mut Context) -> Option<(Places, Shape)> {
+                let address = self.address();
+                let base = context.value(address.base);
+                let offsets = address.offset(context);
+                let shape = context.ty(offsets).shape;
+                Some((Places::Offsets { base, offsets }, shape))
             }
         }
     )* };
@@ -105,30 +109,65 @@ targets! {
     PtrMutTile gives Tile;
 }
 
+impl<T: Element, const RANK: usize> AtomicTarget for TensorMutTile<T, RANK> {
+    type Element = T;
+    type Old = Tile<T>;
+    fn places(self, context: &mut Context) -> Option<(Places, Shape)> {
+        let (tensor, origin, shape) = self.place.parts(context)?;
+        Some((Places::Tile { tensor, origin }, shape))
+    }
+}
+
 #[track_caller]
-fn combine<T: Element>(address: Address, op: AtomicOp, value: impl IntoTile<T>) -> Stored {
+fn combine<D: AtomicTarget>(target: D, op: AtomicOp, value: impl IntoTile<D::Element>) -> Stored {
     let stored = context::with(Location::caller(), |context| {
         let value = value.into_value(context);
-        let base = context.value(address.base);
-        let offsets = address.offset(context);
-        let shape = context.ty(offsets).shape;
+        let Some((places, shape)) = target.places(context) else {
+            return context.stored(None);
+        };
         let value = context.combined(&format!("atomic_{}", op.word()), value, shape);
-        if context.ty(offsets).is_poison() || context.ty(value).is_poison() {
+        if context.wrong(&places, [Some(value)]) {
             return context.stored(None);
         }
-        let atomic = Op::AtomicReduce(op::AtomicReduce {
-            base,
-            offsets,
-            value,
-            mask: None,
-            op,
-            order: None,
-            scope: None,
-        });
+        let (mask, order, scope) = (None, None, None);
+        let atomic = match places {
+            Places::Offsets { base, offsets } => Op::AtomicReduce(op::AtomicReduce {
+                base,
+                offsets,
+                value,
+                mask,
+                op,
+                order,
+                scope,
+            }),
+            Places::Tile { tensor, origin } => Op::TileAtomic(op::TileAtomic {
+                tensor,
+                origin,
+                value,
+                mask,
+                op,
+                order,
+                scope,
+            }),
+        };
         let inst = context.builder.emit(atomic, &[]);
         context.stored(Some(inst))
     });
     stored.unwrap_or_default()
+}
+
+#[track_caller]
+fn fetch<D: AtomicTarget>(
+    target: D,
+    op: AtomicOp,
+    value: impl IntoTile<D::Element>,
+    expected: Option<impl IntoTile<D::Element>>,
+) -> D::Old {
+    D::Old::from_handle(context::emit(Location::caller(), |context| {
+        let expected = expected.map(|expected| expected.into_value(context));
+        let value = value.into_value(context);
+        context.fetch(target, op, (value, expected))
+    }))
 }
 
 impl Context {
@@ -149,41 +188,59 @@ impl Context {
         self.builder.poison()
     }
 
+    /// Whether an operand of an atomic was already wrong.
+    fn wrong<const N: usize>(&self, places: &Places, operands: [Option<Value>; N]) -> bool {
+        let place = match places {
+            Places::Offsets { offsets, .. } => *offsets,
+            Places::Tile { tensor, .. } => *tensor,
+        };
+        let mut operands = operands.into_iter().flatten().chain([place]);
+        operands.any(|it| self.ty(it).is_poison())
+    }
+
     /// Appends an atomic with a result, of a number and what memory must hold for it.
-    fn fetch(
+    fn fetch<D: AtomicTarget>(
         &mut self,
-        address: Address,
+        target: D,
         op: AtomicOp,
         (value, expected): (Value, Option<Value>),
     ) -> Value {
-        let base = self.value(address.base);
-        let offsets = address.offset(self);
-        let shape = self.ty(offsets).shape;
-        let name = match op.binary() {
-            Some(_) => format!("atomic_fetch_{}", op.word()),
-            None if expected.is_some() => "atomic_compare_exchange".to_string(),
-            None => format!("atomic_{}", op.word()),
+        let Some((places, shape)) = target.places(self) else {
+            return self.builder.poison();
+        };
+        let name = match op.combines() {
+            true => format!("atomic_fetch_{}", op.word()),
+            false if expected.is_some() => "atomic_compare_exchange".to_string(),
+            false => format!("atomic_{}", op.word()),
         };
         let value = self.combined(&name, value, shape);
         let expected = expected.map(|expected| self.combined(&name, expected, shape));
-        let operands = [Some(offsets), Some(value), expected];
-        if operands
-            .into_iter()
-            .flatten()
-            .any(|it| self.ty(it).is_poison())
-        {
+        if self.wrong(&places, [Some(value), expected]) {
             return self.builder.poison();
         }
-        self.builder.value(Op::AtomicFetch(op::AtomicFetch {
-            base,
-            offsets,
-            value,
-            mask: None,
-            expected,
-            op,
-            order: None,
-            scope: None,
-        }))
+        let (mask, order, scope) = (None, None, None);
+        self.builder.value(match places {
+            Places::Offsets { base, offsets } => Op::AtomicFetch(op::AtomicFetch {
+                base,
+                offsets,
+                value,
+                mask,
+                expected,
+                op,
+                order,
+                scope,
+            }),
+            Places::Tile { tensor, origin } => Op::TileFetch(op::TileFetch {
+                tensor,
+                origin,
+                value,
+                mask,
+                expected,
+                op,
+                order,
+                scope,
+            }),
+        })
     }
 }
 
@@ -198,7 +255,7 @@ macro_rules! atomics {
         where
             D::Element: $Class,
         {
-            target.combine(AtomicOp::$Op, value)
+            combine(target, AtomicOp::$Op, value)
         }
     )* };
 }
@@ -218,7 +275,7 @@ macro_rules! fetches {
         where
             D::Element: $Class,
         {
-            target.fetch(AtomicOp::$Op, value, none::<D::Element>())
+            fetch(target, AtomicOp::$Op, value, none::<D::Element>())
         }
     )* };
 }
@@ -226,10 +283,10 @@ macro_rules! fetches {
 fetches! {
     /// Adds `value` to memory; what it held before. Integers wrap, floats round once to nearest even.
     atomic_fetch_add: Add of AtomicAdd;
-    /// Keeps the smaller of memory and `value`; what memory held before.
-    atomic_fetch_min: Min of AtomicInt;
-    /// Keeps the larger of memory and `value`; what memory held before.
-    atomic_fetch_max: Max of AtomicInt;
+    /// Keeps the smaller of memory and `value`, as [`atomic_min`] does; what memory held before.
+    atomic_fetch_min: Min of AtomicNumber;
+    /// Keeps the larger of memory and `value`, as [`atomic_max`] does; what memory held before.
+    atomic_fetch_max: Max of AtomicNumber;
     /// Keeps the bits that both memory and `value` have; what memory held before.
     atomic_fetch_and: And of AtomicInt;
     /// Keeps the bits that memory or `value` has; what memory held before.
@@ -237,7 +294,7 @@ fetches! {
     /// Flips the bits of memory that `value` has; what memory held before.
     atomic_fetch_xor: Xor of AtomicInt;
     /// Puts `value` into memory; what it held before.
-    atomic_exchange: Exchange of AtomicAdd;
+    atomic_exchange: Exchange of AtomicNumber;
 }
 
 /// What memory holds, read in one step that nothing divides: a tile, or a scalar for one pointer.
@@ -249,9 +306,10 @@ fetches! {
 #[track_caller]
 pub fn atomic_load<D: AtomicTarget>(source: D) -> D::Old
 where
-    D::Element: AtomicAdd,
+    D::Element: AtomicNumber,
 {
-    source.fetch(
+    fetch(
+        source,
         AtomicOp::Load,
         zeros::<D::Element>([]),
         none::<D::Element>(),
@@ -268,9 +326,9 @@ where
 #[track_caller]
 pub fn atomic_store<D: AtomicTarget>(target: D, value: impl IntoTile<D::Element>) -> Stored
 where
-    D::Element: AtomicAdd,
+    D::Element: AtomicNumber,
 {
-    let old = target.fetch(AtomicOp::Exchange, value, none::<D::Element>());
+    let old = fetch(target, AtomicOp::Exchange, value, none::<D::Element>());
     let stored = context::with(Location::caller(), |context| {
         let old = context.value(old.handle());
         let inst = context.load_of(old);
@@ -285,7 +343,7 @@ fn none<T: Element>() -> Option<Scalar<T>> {
 }
 
 /// Puts `value` into memory where it holds `expected`, bit by bit; what it held before, which is `expected` where
-/// it was replaced.
+/// it was replaced. So -0 is not +0; a NaN is any NaN, since devices store other ones.
 ///
 /// Both are repeated to the shape of the target, a tile or a scalar, which the result has as well.
 /// `.mask(condition)` behind it touches memory only where the condition holds, and gives 0 elsewhere.
@@ -299,19 +357,21 @@ pub fn atomic_compare_exchange<D: AtomicTarget>(
     value: impl IntoTile<D::Element>,
 ) -> D::Old
 where
-    D::Element: AtomicInt,
+    D::Element: AtomicNumber,
 {
-    target.fetch(AtomicOp::Exchange, value, Some(expected))
+    fetch(target, AtomicOp::Exchange, value, Some(expected))
 }
 
 atomics! {
-    /// Adds `value` to memory. Integers wrap. Sums of `f32` and `f64` depend on the order of arrival,
-    /// and are errors of the compilation but under `Determinism::NotGuaranteed`.
+    /// Adds `value` to memory. Integers wrap. Sums of floats round to nearest even after each number, so they depend on
+    /// the order of arrival, and are errors of the compilation but under `Determinism::NotGuaranteed`.
     atomic_add: Add of AtomicAdd;
-    /// Keeps the smaller of memory and `value`.
-    atomic_min: Min of AtomicInt;
-    /// Keeps the larger of memory and `value`.
-    atomic_max: Max of AtomicInt;
+    /// Keeps the smaller of memory and `value`, -0 < +0. A NaN changes nothing; a number takes the place of a NaN in
+    /// memory.
+    atomic_min: Min of AtomicNumber;
+    /// Keeps the larger of memory and `value`, -0 < +0. A NaN changes nothing; a number takes the place of a NaN in
+    /// memory.
+    atomic_max: Max of AtomicNumber;
     /// Keeps the bits that both memory and `value` have.
     atomic_and: And of AtomicInt;
     /// Keeps the bits that memory or `value` has.

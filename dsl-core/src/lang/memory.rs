@@ -148,6 +148,8 @@ impl Stored {
             | Op::AtomicReduce(op::AtomicReduce { offsets: like, .. })
             | Op::AtomicFetch(op::AtomicFetch { offsets: like, .. })
             | Op::Print(op::Print { x: like, .. })
+            | Op::TileAtomic(op::TileAtomic { value: like, .. })
+            | Op::TileFetch(op::TileFetch { value: like, .. })
             | Op::TileStore(op::TileStore { value: like, .. })) = *context.builder.func().op(inst)
             else {
                 return;
@@ -156,12 +158,7 @@ impl Stored {
             let condition = context.broadcast("mask", mask, shape);
             let condition = context.joined(inst, condition);
             context.again("mask", inst, |op| {
-                if let Op::Store(op::Store { mask, .. })
-                | Op::TileStore(op::TileStore { mask, .. })
-                | Op::Print(op::Print { mask, .. })
-                | Op::AtomicFetch(op::AtomicFetch { mask, .. })
-                | Op::AtomicReduce(op::AtomicReduce { mask, .. }) = op
-                {
+                if let Some(mask) = op.mask_mut() {
                     *mask = Some(condition);
                 }
             });
@@ -254,9 +251,7 @@ fn hint_of(op: &mut Op, hint: Cache) -> bool {
 
 /// Gives an atomic an order. Whether it is one.
 fn order_of(op: &mut Op, wanted: MemoryOrder) -> bool {
-    let (Op::AtomicReduce(op::AtomicReduce { order, .. })
-    | Op::AtomicFetch(op::AtomicFetch { order, .. })) = op
-    else {
+    let Some((order, _)) = op.ordering_mut() else {
         return false;
     };
     *order = Some(wanted);
@@ -265,9 +260,7 @@ fn order_of(op: &mut Op, wanted: MemoryOrder) -> bool {
 
 /// Gives an atomic a scope. Whether it is one.
 fn scope_of(op: &mut Op, wanted: Scope) -> bool {
-    let (Op::AtomicReduce(op::AtomicReduce { scope, .. })
-    | Op::AtomicFetch(op::AtomicFetch { scope, .. })) = op
-    else {
+    let Some((_, scope)) = op.ordering_mut() else {
         return false;
     };
     *scope = Some(wanted);
@@ -361,19 +354,10 @@ impl Context {
 
     /// A condition together with the mask that the access has already.
     fn joined(&mut self, access: Inst, condition: Value) -> Value {
-        let (Op::Load(op::Load { mask, .. })
-        | Op::TileLoad(op::TileLoad { mask, .. })
-        | Op::Store(op::Store { mask, .. })
-        | Op::TileStore(op::TileStore { mask, .. })
-        | Op::Print(op::Print { mask, .. })
-        | Op::AtomicReduce(op::AtomicReduce { mask, .. })
-        | Op::AtomicFetch(op::AtomicFetch { mask, .. })) = *self.builder.func().op(access)
-        else {
-            return condition;
-        };
-        match mask {
-            Some(mask) => self.builder.and(mask, condition),
-            None => condition,
+        let op = &mut self.builder.func_mut().inst_mut(access).op;
+        match op.mask_mut() {
+            Some(&mut Some(mask)) => self.builder.and(mask, condition),
+            Some(None) | None => condition,
         }
     }
 
@@ -383,7 +367,7 @@ impl Context {
         let insts = func.region(self.builder.region()).insts.iter();
         let mut loads = insts.rev().copied().filter(|&inst| {
             let op = func.op(inst);
-            matches!(op, Op::Load(_) | Op::TileLoad(_) | Op::AtomicFetch(_))
+            matches!(op, Op::Load(_) | Op::TileLoad(_)) || fetches(op)
         });
         loads.find(|&inst| func.inst(inst).results.contains(&load))
     }
@@ -395,7 +379,7 @@ impl Context {
             return load;
         }
         let found = self.load_of(load).filter(|&inst| {
-            let fetches = matches!(self.builder.func().op(inst), Op::AtomicFetch(_));
+            let fetches = fetches(self.builder.func().op(inst));
             !fetches || part == Part::Mask
         });
         let Some(inst) = found else {
@@ -407,15 +391,14 @@ impl Context {
             value = self.joined(inst, value);
         }
         let again = self.again(what, inst, |op| {
-            if let Op::Load(op::Load { mask, other, .. })
-            | Op::TileLoad(op::TileLoad { mask, other, .. }) = op
-            {
-                match part {
-                    Part::Mask => *mask = Some(value),
-                    Part::Other => *other = Some(value),
+            if part == Part::Mask {
+                if let Some(mask) = op.mask_mut() {
+                    *mask = Some(value);
                 }
-            } else if let Op::AtomicFetch(op) = op {
-                op.mask = Some(value);
+            } else if let Op::Load(op::Load { other, .. })
+            | Op::TileLoad(op::TileLoad { other, .. }) = op
+            {
+                *other = Some(value);
             }
         });
         match again {
@@ -431,11 +414,12 @@ impl Context {
         let func = self.builder.func();
         let insts = &func.region(region).insts;
         let position = insts.iter().rposition(|&other| other == inst);
-        let access = func.op(inst).access();
-        let written = access.filter(|_| func.any(inst, Trait::writes));
+        let written = func
+            .accessed(inst)
+            .filter(|_| func.any(inst, Trait::writes));
         let sees = |later: Inst| {
-            let read = func.op(later).access().map(|access| access.base);
-            let other = read.is_some_and(|base| written.is_some_and(|it| it.base != base));
+            let read = func.accessed(later);
+            let other = read.is_some_and(|base| written.is_some_and(|it| it != base));
             written.is_some() && func.any(later, Trait::reads) && !other
         };
         let movable = position.filter(|&position| {
@@ -480,6 +464,11 @@ impl Context {
             )),
         );
     }
+}
+
+/// Whether an op is an atomic that gives what memory held.
+fn fetches(op: &Op) -> bool {
+    matches!(op, Op::AtomicFetch(_) | Op::TileFetch(_))
 }
 
 /// Whether `inst` or anything it owns has one of `values` as an operand.

@@ -77,9 +77,10 @@ pub mod prelude {
         approx_sigmoid,
     };
     pub use super::atomic::{
-        AtomicAdd, AtomicInt, atomic_add, atomic_and, atomic_compare_exchange, atomic_exchange,
-        atomic_fetch_add, atomic_fetch_and, atomic_fetch_max, atomic_fetch_min, atomic_fetch_or,
-        atomic_fetch_xor, atomic_load, atomic_max, atomic_min, atomic_or, atomic_store, atomic_xor,
+        AtomicAdd, AtomicInt, AtomicNumber, atomic_add, atomic_and, atomic_compare_exchange,
+        atomic_exchange, atomic_fetch_add, atomic_fetch_and, atomic_fetch_max, atomic_fetch_min,
+        atomic_fetch_or, atomic_fetch_xor, atomic_load, atomic_max, atomic_min, atomic_or,
+        atomic_store, atomic_xor,
     };
     pub use super::bits::{
         byte_permute, count_ones, leading_zeros, mulhi, rotate_left, rotate_right, trailing_zeros,

@@ -214,7 +214,7 @@ macro_rules! tensors {
         #[derive(Clone, Copy)]
         #[must_use = "a tile of a tensor does nothing until it is loaded or stored"]
         pub struct $Placed<T: Element, const RANK: usize> {
-            place: Place<RANK>,
+            pub(super) place: Place<RANK>,
             element: PhantomData<T>,
         }
 
@@ -350,7 +350,7 @@ fn pick<const RANK: usize>(of: &[Scalar<i64>; RANK], axis: usize) -> Scalar<i64>
 
 /// A tile of a tensor in the trace.
 #[derive(Clone, Copy)]
-struct Place<const RANK: usize> {
+pub(super) struct Place<const RANK: usize> {
     tensor: Handle,
     shape: [usize; RANK],
     origin: [Scalar<i64>; RANK],
@@ -358,7 +358,7 @@ struct Place<const RANK: usize> {
 
 impl<const RANK: usize> Place<RANK> {
     /// The tensor, the index of the first element and the shape; `None` where there is no such shape.
-    fn parts(&self, context: &mut Context) -> Option<(Value, Vec<Value>, Shape)> {
+    pub(super) fn parts(&self, context: &mut Context) -> Option<(Value, Vec<Value>, Shape)> {
         let shape = context.shape("tile", &self.shape)?;
         let tensor = context.value(self.tensor);
         let origin = self.origin.iter();

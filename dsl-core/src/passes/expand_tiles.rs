@@ -31,14 +31,11 @@ pub fn expand_tiles(func: &mut Func) {
             TensorOp::TileLoad(op) => {
                 let shape = builder.ty(data.results[0]).shape;
                 let tensor = &tensors[&op.tensor];
-                let (offsets, mut mask) = place(builder, tensor, &op.origin, shape);
-                if let Some(more) = op.mask {
-                    mask = builder.and(mask, more);
-                }
+                let (offsets, mask) = masked(builder, tensor, (&op.origin, op.mask), shape);
                 Some(vec![builder.value(Op::Load(op::Load {
                     base: tensor.base,
                     offsets,
-                    mask: Some(mask),
+                    mask,
                     other: op.other,
                     cache: op.cache,
                 }))])
@@ -46,22 +43,66 @@ pub fn expand_tiles(func: &mut Func) {
             TensorOp::TileStore(op) => {
                 let shape = builder.ty(op.value).shape;
                 let tensor = &tensors[&op.tensor];
-                let (offsets, mut mask) = place(builder, tensor, &op.origin, shape);
-                if let Some(more) = op.mask {
-                    mask = builder.and(mask, more);
-                }
+                let (offsets, mask) = masked(builder, tensor, (&op.origin, op.mask), shape);
                 let store = Op::Store(op::Store {
                     base: tensor.base,
                     offsets,
                     value: op.value,
-                    mask: Some(mask),
+                    mask,
                     cache: op.cache,
                 });
                 builder.emit(store, &[]);
                 Some(Vec::new())
             }
+            TensorOp::TileAtomic(op) => {
+                atomic(builder, &tensors[&op.tensor], op);
+                Some(Vec::new())
+            }
+            TensorOp::TileFetch(op) => Some(vec![fetch(builder, &tensors[&op.tensor], op)]),
         }
     });
+}
+
+fn atomic(builder: &mut Builder, tensor: &op::Tensor, tile: &op::TileAtomic) {
+    let shape = builder.ty(tile.value).shape;
+    let (offsets, mask) = masked(builder, tensor, (&tile.origin, tile.mask), shape);
+    let atomic = Op::AtomicReduce(op::AtomicReduce {
+        base: tensor.base,
+        offsets,
+        value: tile.value,
+        mask,
+        op: tile.op,
+        order: tile.order,
+        scope: tile.scope,
+    });
+    builder.emit(atomic, &[]);
+}
+
+fn fetch(builder: &mut Builder, tensor: &op::Tensor, tile: &op::TileFetch) -> Value {
+    let shape = builder.ty(tile.value).shape;
+    let (offsets, mask) = masked(builder, tensor, (&tile.origin, tile.mask), shape);
+    builder.value(Op::AtomicFetch(op::AtomicFetch {
+        base: tensor.base,
+        offsets,
+        value: tile.value,
+        mask,
+        expected: tile.expected,
+        op: tile.op,
+        order: tile.order,
+        scope: tile.scope,
+    }))
+}
+
+/// The offsets of a tile, and which of its elements are in the tensor and let through.
+fn masked(
+    builder: &mut Builder,
+    tensor: &op::Tensor,
+    (origin, mask): (&[Value], Option<Value>),
+    shape: Shape,
+) -> (Value, Option<Value>) {
+    let (offsets, inside) = place(builder, tensor, origin, shape);
+    let mask = mask.map_or(inside, |mask| builder.and(inside, mask));
+    (offsets, Some(mask))
 }
 
 /// The offsets of a tile, and which of its elements are in the tensor.

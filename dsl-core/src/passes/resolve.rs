@@ -2,7 +2,7 @@
 
 use super::rewrite::rewrite;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::{DType, Effect, Func, MemoryAccess, Op, Order, op};
+use crate::ir::{Effect, Func, MemoryAccess, Op, Order, op};
 use crate::semantics::derived::define_approximate;
 use crate::target::Determinism;
 
@@ -10,7 +10,7 @@ use crate::target::Determinism;
 ///
 /// `NotGuaranteed` leaves the order of reductions and scans open and uses the device's approximate
 /// instructions for f32 and narrower functions. Every other level keeps the exact functions and
-/// the orders written and refuses atomic sums of floats and atomics that give what memory held; from
+/// the orders written and refuses atomic sums of floats, which round, and atomics that give what memory held; from
 /// `ScheduleInvariant` on `order=any` is an error, and under `Exact` so is an approximate op.
 pub fn resolve(func: &mut Func, determinism: Determinism) -> Result<(), Diagnostics> {
     if determinism == Determinism::NotGuaranteed {
@@ -51,7 +51,7 @@ impl Violation {
 fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation> {
     let orders_floats = |access: MemoryAccess| {
         let dtype = access.value.and_then(|value| func.ty(value).dtype());
-        matches!(access.effect, Effect::Combines(_)) && dtype.is_some_and(DType::is_float)
+        matches!(access.effect, Effect::Combines(op) if dtype.is_some_and(|dtype| op.rounds(dtype)))
     };
     if let Op::Reduce(op::Reduce { order, .. }) | Op::Scan(op::Scan { order, .. }) = op
         && *order == Order::Any
@@ -152,6 +152,30 @@ mod tests {
         let mut func = read(source);
         resolve(&mut func, Determinism::ScheduleInvariant).expect("is allowed");
         let errors = resolve(&mut func, Determinism::Exact).expect_err("is not exact");
-        assert_eq!(errors.iter().count(), 1);
+        let errors: Vec<_> = errors.iter().collect();
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].notes[0].contains("`exp2`"), "{errors:?}");
+    }
+
+    #[test]
+    fn atomics_that_round_are_refused() {
+        let source = |dtype: &str, op: &str| {
+            format!(
+                "func @f block (%x: {dtype}, %y: ptr<{dtype}> write) {{
+                   %z = constant value=i64(0) : i64
+                   atomic_reduce %y, %z, %x, op={op}
+                 }}"
+            )
+        };
+        for dtype in ["f16", "bf16", "f32", "f64"] {
+            let mut func = read(&source(dtype, "add"));
+            let errors = resolve(&mut func, Determinism::BatchInvariant).expect_err("rounds");
+            let note = errors.iter().next().map(|error| error.notes[0].clone());
+            assert!(note.is_some_and(|note| note.contains("exactile_kernels::segment_sum")));
+            resolve(&mut func, Determinism::NotGuaranteed).expect("is allowed");
+        }
+        for (dtype, op) in [("f32", "min"), ("f64", "max"), ("i32", "add")] {
+            resolve(&mut read(&source(dtype, op)), Determinism::Exact).expect("is exact");
+        }
     }
 }

@@ -375,6 +375,8 @@ impl Checker<'_> {
         }
         writes |= matches!(op, Op::Print(_));
         if let Op::TileStore(op::TileStore { tensor: to, .. })
+        | Op::TileAtomic(op::TileAtomic { tensor: to, .. })
+        | Op::TileFetch(op::TileFetch { tensor: to, .. })
         | Op::CopyOut(op::CopyOut { map: to, .. }) = op
         {
             writes = true;

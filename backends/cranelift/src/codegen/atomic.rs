@@ -1,12 +1,12 @@
 //! Atomic accesses: programs run on several threads. Each orders all other accesses, whatever it asks for.
 
 use cranelift_codegen::ir as clif;
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F32, I32, I64};
-use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData};
-use exactile_core::ir::{AtomicOp, Class, DType, op};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder};
+use exactile_core::ir::{AtomicOp, Class, DType, MemoryOrder, op};
 
 use super::Codegen;
+use super::half_float::is_half;
 use super::lanes::{Repr, lane_type};
 use super::memory::flags;
 
@@ -17,7 +17,7 @@ impl Codegen<'_> {
         let dtype = self.dtype(op.value);
         let address = self.address(op.base, op.offset, dtype);
         let value = self.single(op.value);
-        self.update(op.op, (dtype, address), value);
+        self.update((op.op, op.order), (dtype, address), value);
         self.leave_masked(after);
     }
 
@@ -40,10 +40,9 @@ impl Codegen<'_> {
         let old = match op.expected {
             Some(expected) => {
                 let expected = self.single(expected);
-                let ins = self.builder.ins();
-                ins.atomic_cas(flags(), address, expected, value)
+                self.replace((dtype, address), expected, value)
             }
-            None => self.update(op.op, (dtype, address), value),
+            None => self.update((op.op, op.order), (dtype, address), value),
         };
         let Some(after) = after else {
             return Repr::Scalar(old);
@@ -56,51 +55,125 @@ impl Codegen<'_> {
     /// Combines a number into memory at an address; what it held.
     fn update(
         &mut self,
-        op: AtomicOp,
+        (op, order): (AtomicOp, Option<MemoryOrder>),
         (dtype, address): (DType, clif::Value),
         value: clif::Value,
     ) -> clif::Value {
-        let (ty, plain) = (lane_type(dtype), MemFlagsData::new());
-        let bits = if dtype.bits() == 32 { I32 } else { I64 };
+        let ty = lane_type(dtype);
+        let bits = ty.as_int();
         let Some(machine_op) = machine_op(op, dtype) else {
             let held = self.builder.ins().atomic_load(bits, flags(), address);
-            return match dtype.is_float() {
-                true => self.builder.ins().bitcast(ty, plain, held),
-                false => held,
-            };
+            return self.reinterpret(ty, held);
         };
         if !dtype.is_float() {
             let ins = self.builder.ins();
             return ins.atomic_rmw(ty, flags(), machine_op, address, value);
         }
         if op == AtomicOp::Exchange {
-            let value = self.builder.ins().bitcast(bits, plain, value);
+            let value = self.reinterpret(bits, value);
             let ins = self.builder.ins();
             let old = ins.atomic_rmw(bits, flags(), AtomicRmwOp::Xchg, address, value);
-            return self.builder.ins().bitcast(ty, plain, old);
+            return self.reinterpret(ty, old);
         }
-        self.add_float(dtype, address, value)
+        self.attempts((op, order), (dtype, address), value)
     }
 
-    /// Tries the sum with what memory holds until nothing came between; what it held.
-    fn add_float(&mut self, dtype: DType, address: clif::Value, value: clif::Value) -> clif::Value {
-        let float = lane_type(dtype);
-        let bits = if float == F32 { I32 } else { I64 };
+    /// Tries what the op makes of what memory holds until nothing came between; what it held. An extreme that changes
+    /// nothing writes nothing, unless it orders other accesses.
+    fn attempts(
+        &mut self,
+        (op, order): (AtomicOp, Option<MemoryOrder>),
+        (dtype, address): (DType, clif::Value),
+        value: clif::Value,
+    ) -> clif::Value {
+        let ty = lane_type(dtype);
+        let bits = ty.as_int();
+        let value = match is_half(dtype) {
+            true => self.widen_scalar(dtype, value),
+            false => value,
+        };
         let (attempt, done) = (self.builder.create_block(), self.builder.create_block());
         let old = self.builder.append_block_param(attempt, bits);
         let first = self.builder.ins().load(bits, flags(), address, 0);
         self.builder.ins().jump(attempt, &[first.into()]);
         self.builder.switch_to_block(attempt);
-        let plain = MemFlagsData::new();
-        let known = self.builder.ins().bitcast(float, plain, old);
-        let sum = self.builder.ins().fadd(known, value);
-        let new = self.builder.ins().bitcast(bits, plain, sum);
+        let known = self.reinterpret(ty, old);
+        let new = self.combined(op, dtype, known, value);
+        let new = self.reinterpret(bits, new);
+        if op != AtomicOp::Add && order.is_none() {
+            let write = self.builder.create_block();
+            let stays = self.builder.ins().icmp(IntCC::Equal, new, old);
+            self.builder.ins().brif(stays, done, &[], write, &[]);
+            self.builder.switch_to_block(write);
+        }
         let found = self.builder.ins().atomic_cas(flags(), address, old, new);
         let same = self.builder.ins().icmp(IntCC::Equal, found, old);
         let again = [found.into()];
         self.builder.ins().brif(same, done, &[], attempt, &again);
         self.builder.switch_to_block(done);
         known
+    }
+
+    /// What an op on floats makes of what memory holds; `value` is as wide as sums are computed.
+    fn combined(
+        &mut self,
+        op: AtomicOp,
+        dtype: DType,
+        known: clif::Value,
+        value: clif::Value,
+    ) -> clif::Value {
+        if op == AtomicOp::Add {
+            if !is_half(dtype) {
+                return self.builder.ins().fadd(known, value);
+            }
+            let known = self.widen_scalar(dtype, known);
+            let sum = self.builder.ins().fadd(known, value);
+            return self.narrow_scalar(dtype, sum);
+        }
+        let both = match op == AtomicOp::Min {
+            true => self.builder.ins().fmin(known, value),
+            false => self.builder.ins().fmax(known, value),
+        };
+        let mut is_nan = |x| self.builder.ins().fcmp(FloatCC::Unordered, x, x);
+        let [known_is_nan, value_is_nan] = [known, value].map(&mut is_nan);
+        let number = self.builder.ins().select(known_is_nan, value, both);
+        self.builder.ins().select(value_is_nan, known, number)
+    }
+
+    /// Puts a number where memory holds `expected`, of which a NaN is any NaN; what it held.
+    fn replace(
+        &mut self,
+        (dtype, address): (DType, clif::Value),
+        expected: clif::Value,
+        value: clif::Value,
+    ) -> clif::Value {
+        let ty = lane_type(dtype);
+        if !dtype.is_float() {
+            let ins = self.builder.ins();
+            return ins.atomic_cas(flags(), address, expected, value);
+        }
+        let bits = ty.as_int();
+        let first = self.reinterpret(bits, expected);
+        let value = self.reinterpret(bits, value);
+        let (attempt, done) = (self.builder.create_block(), self.builder.create_block());
+        let wanted = self.builder.append_block_param(attempt, bits);
+        self.builder.ins().jump(attempt, &[first.into()]);
+        self.builder.switch_to_block(attempt);
+        let ins = self.builder.ins();
+        let found = ins.atomic_cas(flags(), address, wanted, value);
+        let same = self.builder.ins().icmp(IntCC::Equal, found, wanted);
+        let old = self.reinterpret(ty, found);
+        // Only another NaN is tried for.
+        let ins = self.builder.ins();
+        let wanted_nan = ins.fcmp(FloatCC::Unordered, expected, expected);
+        let found_nan = self.builder.ins().fcmp(FloatCC::Unordered, old, old);
+        let differs = self.builder.ins().bxor_imm_u(same, 1);
+        let both = self.builder.ins().band(wanted_nan, found_nan);
+        let again = self.builder.ins().band(both, differs);
+        let next = [found.into()];
+        self.builder.ins().brif(again, attempt, &next, done, &[]);
+        self.builder.switch_to_block(done);
+        old
     }
 }
 

@@ -9,6 +9,7 @@ mod access;
 mod adjoined;
 mod arithmetic;
 mod atomic;
+mod attempts;
 mod beside;
 mod bounds;
 mod cast;

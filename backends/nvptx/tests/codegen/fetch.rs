@@ -1,9 +1,11 @@
-//! Atomics with a result of every op and data type, masked and not, assemble.
+//! Atomics of every op and data type, masked and not, assemble.
 
 use exactile_core::builder::Builder;
-use exactile_core::ir::{Access, AtomicOp, DType, Op, Value, op};
+use exactile_core::ir::{Access, AtomicOp, DType, MemoryOrder, Op, Value, op};
+use exactile_core::target::Target;
+use exactile_nvptx::emit;
 
-use crate::{aligned, assemble, compile, count, lane_offset, store};
+use crate::{aligned, assemble, compile, count, lane_offset, store, verified};
 
 fn fetch(builder: &mut Builder, fetch: op::LaneFetch, out: Value) {
     let old = builder.value(Op::LaneFetch(fetch));
@@ -14,7 +16,7 @@ fn fetch(builder: &mut Builder, fetch: op::LaneFetch, out: Value) {
 #[test]
 fn atomics_with_results_assemble() {
     for &dtype in DType::ALL {
-        if !AtomicOp::Exchange.admits(dtype) {
+        if !AtomicOp::Add.admits(dtype) {
             continue;
         }
         let ptx = compile(&format!("fetch_{dtype}"), |builder| {
@@ -25,7 +27,7 @@ fn atomics_with_results_assemble() {
             let offset = lane_offset(builder, 1);
             let inside = builder.lt(offset, limit);
             for &op in AtomicOp::ALL.iter().filter(|op| op.admits(dtype)) {
-                let compares = op == AtomicOp::Exchange && !dtype.is_float();
+                let compares = op == AtomicOp::Exchange;
                 for expected in [None, Some(value).filter(|_| compares)] {
                     for mask in [None, Some(inside)] {
                         let access = op::LaneFetch {
@@ -45,18 +47,65 @@ fn atomics_with_results_assemble() {
         });
         let text = ptx.text();
         let bits = dtype.bits();
-        assert!(
-            text.contains(&format!("atom.relaxed.gpu.global.exch.b{bits}")),
-            "{text}"
-        );
-        if !dtype.is_float() {
-            assert!(
-                text.contains(&format!("atom.relaxed.gpu.global.cas.b{bits}")),
-                "{text}"
-            );
+        let expected = match dtype.is_narrow_float() {
+            true => vec![format!("add.noftz.{dtype}")],
+            false => vec![format!("exch.b{bits}"), format!("cas.b{bits}")],
+        };
+        for expected in expected {
+            let expected = format!("atom.relaxed.gpu.global.{expected}");
+            assert!(text.contains(&expected), "{text}");
         }
         if let Some(assembled) = assemble(&ptx) {
             assert!(count(&assembled, "ATOMG") > 0, "{}", assembled.sass);
         }
+    }
+}
+
+/// Atomics of floats without a result that no instruction of every GPU is.
+fn combine(builder: &mut Builder, dtype: DType) {
+    let base = aligned(builder, "x", dtype, Access::ReadWrite);
+    let limit = builder.scalar_parameter("limit", DType::I64);
+    let value = builder.scalar_parameter("value", dtype);
+    let offset = lane_offset(builder, 1);
+    let inside = builder.lt(offset, limit);
+    let ops = [AtomicOp::Add, AtomicOp::Min, AtomicOp::Max].into_iter();
+    for op in ops.filter(|op| op.admits(dtype)) {
+        for (mask, order) in [
+            (None, None),
+            (Some(inside), Some(MemoryOrder::Release)),
+            (Some(inside), None),
+        ] {
+            let atomic = op::LaneAtomic {
+                base,
+                offset,
+                value,
+                mask,
+                op,
+                order,
+                scope: None,
+            };
+            builder.emit(Op::LaneAtomic(atomic), &[]);
+        }
+    }
+}
+
+#[test]
+fn atomics_of_floats_assemble_for_every_gpu() {
+    let floats = [DType::F16, DType::BF16, DType::F32, DType::F64];
+    for (target, &dtype) in [Target::SM_80, Target::SM_90A]
+        .iter()
+        .flat_map(|target| floats.iter().map(move |dtype| (target, dtype)))
+    {
+        let name = format!("combine_{dtype}_{}", target.name);
+        let func = verified(&name, 1, |builder| combine(builder, dtype));
+        let ptx = emit(&func, target, &name).expect("the function compiles");
+        let text = ptx.text();
+        let loops = text.matches("bra attempt;").count();
+        let expected = match AtomicOp::Min.admits(dtype) {
+            true => 6,
+            false => 3 * usize::from(dtype == DType::BF16 && target.gpu.capability < (9, 0)),
+        };
+        assert_eq!(loops, expected, "{text}");
+        assemble(&ptx);
     }
 }

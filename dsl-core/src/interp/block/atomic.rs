@@ -9,18 +9,16 @@ use crate::interp::elements::Elements;
 use crate::interp::elements::dtype;
 use crate::interp::memory::{Buffer, Update};
 use crate::ir::prints::{COUNTERS, HEADER};
-use crate::ir::{AtomicOp, Inst, op};
+use crate::ir::{AtomicOp, Inst, Value, op};
 use crate::semantics;
 
 impl Machine<'_> {
     pub(super) fn atomic_reduce(&mut self, inst: Inst, op: &op::AtomicReduce) -> Result<(), Fault> {
-        let program = self.program;
-        let write = |buffer: &mut Buffer<'_>, index, element, bits| {
-            let update = Update::reduce(op.op, bits).ordered(op.order, op.scope);
-            let combined = buffer.combine((program, element), index, &update);
-            combined.map(|_| ())
-        };
-        self.written(inst, op.base, (op.offsets, op.value, op.mask), &write)
+        let update = |_, bits| Update::reduce(op.op, bits).ordered(op.order, op.scope);
+        let (offsets, mask) = (self.read(op.offsets), self.read_or(op.mask, 1));
+        let place = |element| (mask.get(element) != 0).then(|| offsets.get(element).cast_signed());
+        let old = self.updated(inst, (op.base, op.value), &place, &update);
+        old.map(|_| ())
     }
 
     /// What memory held; zero bits where the mask does not hold.
@@ -30,16 +28,31 @@ impl Machine<'_> {
         op: &op::AtomicFetch,
     ) -> Result<Elements, Fault> {
         let expected = op.expected.map(|expected| self.read(expected));
-        let old = RefCell::new(vec![0; self.shape(op.value).elements()]);
+        let update = |element: u64, bits| {
+            let expected = expected.as_ref().map(|it| it.get(element as usize));
+            Update::fetch(op.op, bits, expected).ordered(op.order, op.scope)
+        };
+        let (offsets, mask) = (self.read(op.offsets), self.read_or(op.mask, 1));
+        let place = |element| (mask.get(element) != 0).then(|| offsets.get(element).cast_signed());
+        self.updated(inst, (op.base, op.value), &place, &update)
+    }
+
+    /// Does what `update` says of an element and the bits of `value` to each that has a place; what was there.
+    pub(super) fn updated(
+        &mut self,
+        inst: Inst,
+        (base, value): (Value, Value),
+        place: &dyn Fn(usize) -> Option<i64>,
+        update: &dyn Fn(u64, u64) -> Update,
+    ) -> Result<Elements, Fault> {
+        let old = RefCell::new(vec![0; self.shape(value).elements()]);
         let program = self.program;
         let write = |buffer: &mut Buffer<'_>, index, element: u64, bits| {
-            let expected = expected.as_ref().map(|it| it.get(element as usize));
-            let update = Update::fetch(op.op, bits, expected).ordered(op.order, op.scope);
-            let found = buffer.combine((program, element), index, &update)?;
+            let found = buffer.combine((program, element), index, &update(element, bits))?;
             old.borrow_mut()[element as usize] = found;
             Ok(())
         };
-        self.written(inst, op.base, (op.offsets, op.value, op.mask), &write)?;
+        self.scatter(inst, base, value, place, &write)?;
         Ok(Elements::new(old.into_inner()))
     }
 

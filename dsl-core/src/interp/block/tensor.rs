@@ -2,7 +2,7 @@
 
 use super::{Fault, Machine};
 use crate::interp::elements::Elements;
-use crate::interp::memory::Buffer;
+use crate::interp::memory::{Buffer, Update};
 use crate::ir::op::TensorOp;
 use crate::ir::{Inst, Shape, Value, op, unflatten};
 
@@ -34,14 +34,31 @@ impl Machine<'_> {
                 ..
             }) => {
                 let program = self.program;
-                let inside = self.inside(*tensor, origin, self.shape(*value));
-                let mask = self.read_or(*mask, 1);
-                let place = |element: usize| inside[element].filter(|_| mask.get(element) != 0);
+                let place = self.tile_places(*tensor, origin, *value, *mask);
+                let place = |element: usize| place[element];
                 let write = |buffer: &mut Buffer<'_>, index, element, bits| {
                     buffer.store(program, index, element, bits)
                 };
                 self.scatter(inst, *tensor, *value, &place, &write)?;
                 Ok(Vec::new())
+            }
+            TensorOp::TileAtomic(op) => {
+                let place = self.tile_places(op.tensor, &op.origin, op.value, op.mask);
+                let update = |_, bits| Update::reduce(op.op, bits).ordered(op.order, op.scope);
+                let place = |element: usize| place[element];
+                self.updated(inst, (op.tensor, op.value), &place, &update)?;
+                Ok(Vec::new())
+            }
+            TensorOp::TileFetch(op) => {
+                let place = self.tile_places(op.tensor, &op.origin, op.value, op.mask);
+                let expected = op.expected.map(|expected| self.read(expected));
+                let update = |element: u64, bits| {
+                    let expected = expected.as_ref().map(|it| it.get(element as usize));
+                    Update::fetch(op.op, bits, expected).ordered(op.order, op.scope)
+                };
+                let place = |element: usize| place[element];
+                let old = self.updated(inst, (op.tensor, op.value), &place, &update)?;
+                Ok(vec![old])
             }
         }
     }
@@ -58,6 +75,22 @@ impl Machine<'_> {
         let inside = self.places(&axis, origin, shape);
         let place = |element: usize| inside[element];
         self.gathered(inst, base, shape.elements(), &place, &Elements::uniform(0))
+    }
+
+    /// The offset of each element that is written with `value`; `None` where it is not.
+    fn tile_places(
+        &self,
+        tensor: Value,
+        origin: &[Value],
+        value: Value,
+        mask: Option<Value>,
+    ) -> Vec<Option<i64>> {
+        let mask = self.read_or(mask, 1);
+        let inside = self.inside(tensor, origin, self.shape(value));
+        let inside = inside.into_iter().enumerate();
+        inside
+            .map(|(element, place)| place.filter(|_| mask.get(element) != 0))
+            .collect()
     }
 
     /// The offset of each element of a tile; `None` outside of the tensor.

@@ -138,7 +138,7 @@ impl Runner<'_, '_> {
         self.converged(inst, mask)?;
         let lanes = self.warp.lanes;
         let (held, dtype) = (&self.warp.values[*x], dtype(self.machine.func, *x));
-        let op = op.binary();
+        let op = op.binary(dtype);
         let op = op.expect("broken invariant: a verified reduction combines numbers");
         let both = |a, b| semantics::binary(op, dtype, a, b);
         let mut results = Vec::new();

@@ -40,6 +40,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Reduce(it) => rules.reduce(it),
         Op::Scan(it) => rules.scan(it),
         Op::Tensor(_) | Op::TileLoad(_) | Op::TileStore(_) => rules.of_tensor(declared),
+        Op::TileAtomic(_) | Op::TileFetch(_) => rules.of_tensor(declared),
         Op::Accumulator(_) | Op::Accumulate(_) => rules.of_accumulator(declared),
         Op::Total(_) | Op::Prefixes(_) => rules.of_accumulator(declared),
         Op::Sort(it) => rules.sort(it),

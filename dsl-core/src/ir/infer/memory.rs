@@ -78,7 +78,7 @@ impl Rules<'_> {
     }
 
     /// The order of an atomic that gives nothing, which can acquire nothing.
-    fn releases(self, order: Option<MemoryOrder>) -> Result<(), String> {
+    pub(super) fn releases(self, order: Option<MemoryOrder>) -> Result<(), String> {
         match order.filter(|order| order.acquires()) {
             Some(order) => Err(format!(
                 "`{}` reads nothing that it could `{}`",
@@ -90,7 +90,7 @@ impl Rules<'_> {
     }
 
     /// The order of an atomic that gives what memory held: a load writes nothing that it could release.
-    fn ordered(self, op: AtomicOp, order: Option<MemoryOrder>) -> Result<(), String> {
+    pub(super) fn ordered(self, op: AtomicOp, order: Option<MemoryOrder>) -> Result<(), String> {
         match order.filter(|order| op == AtomicOp::Load && order.releases()) {
             Some(order) => Err(format!(
                 "`{}` with op `load` writes nothing that it could `{}`",
@@ -102,32 +102,31 @@ impl Rules<'_> {
     }
 
     /// What an atomic compares memory with.
-    fn expected(self, op: AtomicOp, expected: Option<Value>, moved: Type) -> Result<(), String> {
+    pub(super) fn expected(
+        self,
+        op: AtomicOp,
+        expected: Option<Value>,
+        moved: Type,
+    ) -> Result<(), String> {
         let Some(expected) = expected else {
             return Ok(());
         };
         if op != AtomicOp::Exchange {
             return Err(format!("`{}` with `expected` exchanges", self.name()));
         }
-        if moved.dtype().is_some_and(DType::is_float) {
-            return Err(format!(
-                "`{}` with `expected` compares integers, found `{moved}`",
-                self.name()
-            ));
-        }
         self.expect("`expected`", self.ty(expected), moved)
     }
 
     /// That an op is one of several numbers, which commute.
     pub(super) fn reduces(self, op: AtomicOp) -> Result<(), String> {
-        match op.binary() {
-            Some(_) => Ok(()),
-            None => Err(format!(
-                "`{}` combines numbers, which `{}` does not",
-                self.name(),
-                op.word()
-            )),
+        if op.combines() {
+            return Ok(());
         }
+        Err(format!(
+            "`{}` combines numbers, which `{}` does not",
+            self.name(),
+            op.word()
+        ))
     }
 
     /// What an access of tiles moves.
@@ -177,13 +176,14 @@ impl Rules<'_> {
     }
 
     /// That an atomic op can combine memory of this type.
-    fn atomic(self, op: AtomicOp, dtype: DType) -> Result<(), String> {
+    pub(super) fn atomic(self, op: AtomicOp, dtype: DType) -> Result<(), String> {
         if op.admits(dtype) {
             return Ok(());
         }
         let floats = match op {
-            AtomicOp::Add | AtomicOp::Exchange | AtomicOp::Load => ", f32 and f64",
-            AtomicOp::Min | AtomicOp::Max | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => "",
+            AtomicOp::Add => ", f16, bf16, f32 and f64",
+            AtomicOp::Min | AtomicOp::Max | AtomicOp::Exchange | AtomicOp::Load => ", f32 and f64",
+            AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => "",
         };
         Err(format!(
             "`{}` with op `{}` takes integers of 32 and 64 bits{floats}, found `{dtype}`",

@@ -12,6 +12,8 @@ impl Rules<'_> {
             TensorOp::Tensor(op) => self.tensor(op).map(|ty| vec![ty]),
             TensorOp::TileLoad(op) => self.stated(declared, &|to| self.tile_load(op, to)),
             TensorOp::TileStore(op) => self.tile_store(op).map(|()| Vec::new()),
+            TensorOp::TileAtomic(op) => self.tile_atomic(op).map(|()| Vec::new()),
+            TensorOp::TileFetch(op) => self.tile_fetch(op).map(|ty| vec![ty]),
         }
     }
 
@@ -100,5 +102,25 @@ impl Rules<'_> {
         self.tile(op.tensor, &op.origin, moved)?;
         self.stores(op.cache)?;
         self.mask(moved, op.mask)
+    }
+
+    fn tile_atomic(self, op: &op::TileAtomic) -> Result<(), String> {
+        let moved = self.ty(op.value);
+        self.tile(op.tensor, &op.origin, moved)?;
+        self.reduces(op.op)?;
+        self.number(moved)
+            .and_then(|dtype| self.atomic(op.op, dtype))?;
+        self.releases(op.order)?;
+        self.mask(moved, op.mask)
+    }
+
+    fn tile_fetch(self, op: &op::TileFetch) -> Result<Type, String> {
+        let moved = self.ty(op.value);
+        self.tile(op.tensor, &op.origin, moved)?;
+        self.number(moved)
+            .and_then(|dtype| self.atomic(op.op, dtype))?;
+        self.ordered(op.op, op.order)?;
+        self.expected(op.op, op.expected, moved)?;
+        self.mask(moved, op.mask).map(|()| moved)
     }
 }

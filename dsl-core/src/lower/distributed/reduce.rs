@@ -76,7 +76,7 @@ impl Lowering<'_> {
 fn warp_op(only: BinaryOp, dtype: DType) -> Option<AtomicOp> {
     let in_word = !dtype.is_float() && dtype.bits() <= 32;
     let mut ops = AtomicOp::ALL.iter().copied();
-    ops.find(|op| in_word && op.binary() == Some(only))
+    ops.find(|op| in_word && op.binary(dtype) == Some(only))
 }
 
 /// What is left after the first steps, if these combine whole warps.

@@ -1,11 +1,11 @@
-//! Loads, stores and atomics: masks, strides, tables of places.
+//! Loads and stores: masks, strides, tables of places.
 
 use exactile::prelude::*;
-use exactile::{Comparable, Determinism, Number, Result};
+use exactile::{Comparable, Number, Result};
 
 use super::each;
-use super::judge::{Judge, expect, expect_near};
-use super::wide::{Wide, modest, numbers, pair};
+use super::judge::{Judge, expect};
+use super::wide::numbers;
 
 #[kernel]
 fn masked<T: Element, const N: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, count: i32) {
@@ -190,142 +190,4 @@ fn five(judge: &mut Judge<'_>) -> Result<()> {
         Ok(vec![out.to_array()?])
     })?;
     expect(what, &found[0], &x)
-}
-
-#[kernel]
-fn combined<T: AtomicInt, const N: usize>(x: Ptr<T>, out: PtrMut<T>) {
-    let at = arange(0, N);
-    let value = load(x + program_id(0) * N + at);
-    let place = out + at / 4;
-    atomic_add(place, value);
-    atomic_max(place + N, value);
-    atomic_min(place + 2 * N, value);
-    atomic_and(place + 3 * N, value);
-    atomic_or(place + 4 * N, value);
-    atomic_xor(place + 5 * N, value).mask(at % 2 == 0);
-    if program_id(0) % 2 == 1 {
-        atomic_max(out + 6 * N, load(x + program_id(0) * N));
-    }
-}
-
-fn combined_on<T: AtomicInt + Number>(judge: &mut Judge<'_>) -> Result<()> {
-    let (n, programs) = (64, 5);
-    let x = numbers::<T>(n * programs, 5);
-    let what = format!("atomics of {}", T::DTYPE);
-    let found = judge.same(&what, &[1], |way| {
-        let given = way.given(&x)?;
-        let mut out = Buffer::<T>::zeros(&way.device, 6 * n + 1)?;
-        let config = combined::Config::new(n).scheduled(way.schedule);
-        combined::<T>(config).run(&way.device, programs, (&given, &mut out))?;
-        Ok(vec![out.to_array()?])
-    })?;
-    let of = |x: T| match Wide::of(x) {
-        Wide::Int(x) => x,
-        Wide::Float(x) => x as i128,
-    };
-    let mut want = vec![0i128; 6 * n + 1];
-    for (at, &x) in x.iter().enumerate() {
-        let (place, x) = (at % n / 4, of(x));
-        want[place] += x;
-        want[n + place] = want[n + place].max(x);
-        want[2 * n + place] = want[2 * n + place].min(x);
-        want[3 * n + place] &= x;
-        want[4 * n + place] |= x;
-        want[5 * n + place] ^= if at % 2 == 0 { x } else { 0 };
-        if at / n % 2 == 1 && at % n == 0 {
-            want[6 * n] = want[6 * n].max(x);
-        }
-    }
-    let want: Vec<T> = want.into_iter().map(|x| Wide::Int(x).to()).collect();
-    expect(&what, &found[0], &want)
-}
-
-#[kernel]
-fn float_sums<T: Float + AtomicAdd, const N: usize>(x: Ptr<T>, out: PtrMut<T>) {
-    let at = arange(0, N);
-    atomic_add(out + at / 2, load(x + program_id(0) * N + at));
-}
-
-fn float_sums_on<T: Float + AtomicAdd + Number>(judge: &mut Judge<'_>) -> Result<()> {
-    // Quarters: no order of adding them rounds.
-    let x: Vec<T> = modest::<T>(64 * 4, 6)
-        .into_iter()
-        .map(|x| match Wide::of(x) {
-            Wide::Float(x) => Wide::Float((x * 4.0).round() / 4.0).to(),
-            Wide::Int(x) => Wide::Int(x).to(),
-        })
-        .collect();
-    let what = format!("atomic sums of {}", T::DTYPE);
-    let found = judge.same(&what, &[1], |way| {
-        let given = way.given(&x)?;
-        let mut out = Buffer::<T>::zeros(&way.device, 64)?;
-        let config = float_sums::Config::new(64).scheduled(way.schedule);
-        float_sums::<T>(config)
-            .determinism(Determinism::NotGuaranteed)
-            .run(&way.device, 4, (&given, &mut out))?;
-        Ok(vec![out.to_array()?])
-    })?;
-    let mut want = [0.0; 64];
-    for (at, &x) in x.iter().enumerate() {
-        if let Wide::Float(x) = Wide::of(x) {
-            want[at % 64 / 2] += x;
-        }
-    }
-    let want: Vec<T> = want.into_iter().map(|x| Wide::Float(x).to()).collect();
-    expect_near(&what, &found[0], &want, 0.0)
-}
-
-/// Atomics without a result: shared places, masks, branches.
-pub(super) fn atomics(judge: &mut Judge<'_>) -> Result<()> {
-    each!(combined_on(judge): i32 u32 i64 u64);
-    each!(float_sums_on(judge): f32 f64);
-    Ok(())
-}
-
-#[kernel]
-fn fetched<T: AtomicInt, const N: usize>(x: Ptr<T>, y: PtrMut<T>, out: PtrMut<T>) {
-    let at = program_id(0) * N + arange(0, N);
-    let (value, own) = (load(x + at), y + at);
-    let total = N * num_programs(0);
-    store(out + at, atomic_fetch_add(own, value));
-    store(out + total + at, atomic_fetch_max(own, value));
-    store(out + total * 2 + at, atomic_exchange(own, value));
-    let swapped = atomic_compare_exchange(own, value, value + value);
-    store(out + total * 3 + at, swapped);
-    // What an atomic gave is the place of the next access.
-    let place = (swapped - value).to::<i64>() + at;
-    store(out + total * 4 + place, load(own));
-}
-
-fn fetched_on<T: AtomicInt + Number>(judge: &mut Judge<'_>) -> Result<()> {
-    for n in [4, 16, 128] {
-        let (x, y) = (numbers::<T>(3 * n, 9), modest::<T>(3 * n, 10));
-        let what = format!("atomics with results of {n} {}", T::DTYPE);
-        let found = judge.same(&what, &[1], |way| {
-            let (given, mut held) = (way.given(&x)?, way.given(&y)?);
-            let mut out = way.room::<T>(15 * n)?;
-            let config = fetched::Config::new(n).scheduled(way.schedule);
-            fetched::<T>(config)
-                .determinism(Determinism::NotGuaranteed)
-                .run(&way.device, 3, (&given, &mut held, &mut out))?;
-            Ok(vec![out.to_array()?, held.to_array()?])
-        })?;
-        let add = |a: T, b: T| -> T { pair(Wide::of(a), Wide::of(b), |a, b| a + b, |a, _| a).to() };
-        let most = |a: T, b: T| -> T { pair(Wide::of(a), Wide::of(b), i128::max, |a, _| a).to() };
-        let both = || x.iter().zip(&y).map(|(&x, &y)| (x, y));
-        let mut want = y.clone();
-        want.extend(both().map(|(x, y)| add(y, x)));
-        want.extend(both().map(|(x, y)| most(add(y, x), x)));
-        want.extend(&x);
-        want.extend(x.iter().map(|&x| add(x, x)));
-        expect(&what, &found[0], &want)?;
-        expect(&what, &found[1], &want[12 * n..])?;
-    }
-    Ok(())
-}
-
-/// Atomics that give what memory held, an address for each element.
-pub(super) fn fetches(judge: &mut Judge<'_>) -> Result<()> {
-    each!(fetched_on(judge): i32 u32 i64 u64);
-    Ok(())
 }

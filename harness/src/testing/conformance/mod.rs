@@ -2,6 +2,7 @@
 //! judges them by plain Rust. The page `docs/conformance.md` lists every case with what became of it.
 
 mod arithmetic;
+mod atomics;
 mod control;
 mod forms;
 mod held;
@@ -104,8 +105,10 @@ checks! {
     "masks": "all types", "bits", memory::masks;
     "hints": "f32, i8", "bits", memory::hints;
     "buffers and strides": "f32, i16", "bits", memory::places;
-    "atomics": "i32, u32, i64, u64, f32, f64", "bits", memory::atomics;
-    "atomics with results": "i32, u32, i64, u64", "bits", memory::fetches;
+    "atomics": "i32, u32, i64, u64, f16, bf16, f32, f64", "bits", atomics::atomics;
+    "atomics with results": "i32, u32, i64, u64, f32, f64", "bits", atomics::fetches;
+    "atomic extremes": "f32, f64", "bits", atomics::float_extremes;
+    "atomics on tiles": "i32, u32, i64, u64, f16, bf16, f32, f64", "bits", atomics::tiles;
     "branches": "i32", "bits", control::ifs;
     "stores of one program": "f32", "bits", control::stores_of_one;
     "loops": "i64", "bits", control::iterations;

@@ -142,7 +142,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_reduce",
-                NotYet("atomics on tiles of tensors"),
+                Runs("atomics on tiles"),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_store_downcast",

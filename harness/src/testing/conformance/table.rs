@@ -103,10 +103,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             ("test_tensor_atomic_add_shift_1", Runs("atomics")),
             ("test_tensor_atomic_add_access_patterns", Runs("atomics")),
-            (
-                "test_tensor_atomic_rmw_block",
-                NotYet("minima and maxima of floats by atomics"),
-            ),
+            ("test_tensor_atomic_rmw_block", Runs("atomic extremes")),
             (
                 "test_atomic_cas, test_tensor_atomic_cas",
                 Runs("atomics with results"),
@@ -123,10 +120,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_load_scope_sem_coop_grid_cta_one, test_load_scope_sem_coop_grid_cta_not_one",
                 Pointless("clusters of thread blocks have no construct"),
             ),
-            (
-                "test_atomic_min_max_neg_zero",
-                NotYet("minima and maxima of floats by atomics"),
-            ),
+            ("test_atomic_min_max_neg_zero", Runs("atomic extremes")),
             (
                 "test_tensor_atomic_use_result",
                 Runs("atomics with results"),

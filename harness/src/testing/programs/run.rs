@@ -38,7 +38,7 @@ impl Default for ProgramsOptions {
         Self {
             seed: 1,
             from: 0,
-            count: 1150,
+            count: 1200,
             only: None,
             warps: Vec::new(),
             limits: Limits::default(),

@@ -70,7 +70,7 @@ pub enum Structure {
     TileLoad,
     /// `tile_store`.
     TileStore,
-    /// `atomic_reduce` by this op.
+    /// `atomic_reduce` by this op, or `tile_atomic`.
     Atomic(AtomicOp),
     /// `for` that carries a scalar first.
     ForScalar,
@@ -98,7 +98,7 @@ pub enum Structure {
     Gather,
     /// `arange`.
     Arange,
-    /// `atomic_fetch` by this op, of memory that no other program touches.
+    /// `atomic_fetch` by this op, or `tile_fetch`, of memory that no other program touches.
     Fetch(AtomicOp),
     /// `assert` of what holds.
     Assert,
@@ -152,7 +152,7 @@ impl Structure {
                 op.accepts().admits(dtype)
             }
             Self::Histogram => matches!(dtype.class(), Class::Signed | Class::Unsigned),
-            Self::Atomic(op) => op.binary().is_some() && op.admits(dtype),
+            Self::Atomic(op) => op.combines() && op.admits(dtype),
             Self::Fetch(op) => op.admits(dtype),
             Self::Constant
             | Self::Select
@@ -285,18 +285,10 @@ impl Target {
 
     /// Whether it needs that nothing is guaranteed. Programs use it where one order alone is possible.
     pub fn by_arrival(self) -> bool {
-        match self {
-            Self::Structure(Structure::Atomic(_), dtype) => dtype.is_float(),
-            Self::Structure(Structure::Fetch(_), _) => true,
-            Self::Structure(..)
-            | Self::Unary(..)
-            | Self::Function(..)
-            | Self::Binary(..)
-            | Self::Ternary(..)
-            | Self::Compare(..)
-            | Self::Cast(..)
-            | Self::Bitcast(..) => false,
+        if let Self::Structure(Structure::Atomic(op), dtype) = self {
+            return op.rounds(dtype);
         }
+        matches!(self, Self::Structure(Structure::Fetch(_), _))
     }
 
     /// Whether its bits are left open where nothing is guaranteed.
@@ -423,8 +415,12 @@ fn counted(op: BlockOp<'_>) -> Option<Value> {
     {
         return values.first().copied();
     }
-    if let BlockOp::Derived(Derived::TensorOp(TensorOp::TileStore(op))) = op {
-        return Some(op.value);
+    if let BlockOp::Derived(Derived::TensorOp(
+        TensorOp::TileStore(op::TileStore { value, .. })
+        | TensorOp::TileAtomic(op::TileAtomic { value, .. }),
+    )) = op
+    {
+        return Some(*value);
     }
     if let BlockOp::Dot(op) = op {
         return Some(op.a);
@@ -453,6 +449,8 @@ fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structu
             TensorOp::Tensor(_) => return None,
             TensorOp::TileLoad(_) => Structure::TileLoad,
             TensorOp::TileStore(_) => Structure::TileStore,
+            TensorOp::TileAtomic(op) => Structure::Atomic(op.op),
+            TensorOp::TileFetch(op) => Structure::Fetch(op.op),
         },
         BlockOp::Derived(Derived::Print(_)) => Structure::Print,
         BlockOp::ShapeOp(_) | BlockOp::Derived(_) => Structure::Move(name),

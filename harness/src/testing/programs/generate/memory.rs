@@ -462,11 +462,7 @@ impl Generator {
             let to = self.places(ty.shape, segment.start);
             self.stored(segment.base, to, loaded, None);
             let op = self.random.pick(AtomicOp::ALL);
-            if op.binary().is_some()
-                && op.admits(dtype)
-                && !dtype.is_float()
-                && self.random.one_in(3)
-            {
+            if op.combines() && op.admits(dtype) && !op.rounds(dtype) && self.random.one_in(3) {
                 let offsets = self.places(ty.shape, segment.start);
                 self.combine(op, segment.base, offsets, loaded, Scope::ALL);
             }

@@ -4,6 +4,13 @@ use exactile_core::ir::{Cache, DType, Literal, Op, Shape, Type, Value, op};
 
 use super::Generator;
 
+/// A tile that one program has alone.
+pub(super) struct OwnTile {
+    pub(super) base: Value,
+    pub(super) tensor: Value,
+    pub(super) origin: Vec<Value>,
+}
+
 impl Generator {
     /// A tile of a tensor, from anywhere in it or beside it.
     pub(super) fn tile_load(&mut self, dtype: DType, shape: Shape, depth: u32) -> Value {
@@ -38,8 +45,23 @@ impl Generator {
         let Some(dtype) = ty.dtype() else {
             return;
         };
-        let rows = ty.shape.extent(0) as i64;
-        let dims = ty.shape.dims().into_iter();
+        let OwnTile { tensor, origin, .. } = self.own_tile(dtype, ty.shape);
+        let masked = self.random.one_in(3);
+        let mask = masked.then(|| self.make(DType::Bool, ty.shape, 1));
+        let store = op::TileStore {
+            tensor,
+            origin,
+            value,
+            mask,
+            cache: self.cache(Cache::of_stores),
+        };
+        self.builder.emit(Op::TileStore(store), &[]);
+    }
+
+    /// A tile of a new tensor, in the rows that belong to this program.
+    pub(super) fn own_tile(&mut self, dtype: DType, shape: Shape) -> OwnTile {
+        let rows = shape.extent(0) as i64;
+        let dims = shape.dims().into_iter();
         let mut extents: Vec<i64> = dims
             .map(|extent| self.random.between(1, extent as i64 + 2))
             .collect();
@@ -58,16 +80,11 @@ impl Generator {
         let offset = self.offset();
         let base = self.written(dtype, length + offset.unwrap_or_default() as usize);
         let tensor = self.tensor((base, offset), &extents, &strides);
-        let masked = self.random.one_in(3);
-        let mask = masked.then(|| self.make(DType::Bool, ty.shape, 1));
-        let store = op::TileStore {
+        OwnTile {
+            base,
             tensor,
             origin,
-            value,
-            mask,
-            cache: self.cache(Cache::of_stores),
-        };
-        self.builder.emit(Op::TileStore(store), &[]);
+        }
     }
 
     /// Strides of a tensor in any order of the axes, and how many elements it reaches.

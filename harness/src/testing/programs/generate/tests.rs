@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use exactile_core::facts::Known;
 use exactile_core::ir::{
-    AtomicOp, Cache, DType, MemoryOrder, Op, Precision, Scope, Shape, Stage, op,
+    AtomicOp, Cache, DType, Effect, MemoryOrder, Op, Precision, Scope, Shape, Stage, Value, op,
 };
 use exactile_core::launch::Argument;
 use exactile_core::target::ScheduleField;
@@ -140,6 +140,25 @@ fn launches_differ_in_all_that_they_can() {
     assert_eq!(wide.count(), 10);
 }
 
+/// The op of an atomic, its pointer or its tensor, and the number.
+fn combined(op: &Op) -> Option<(AtomicOp, Value, Value)> {
+    if let Some(access) = op.access()
+        && let Effect::Combines(op) | Effect::Fetches(op) = access.effect
+    {
+        return Some((op, access.base, access.value?));
+    }
+    let (Op::TileAtomic(op::TileAtomic {
+        op, tensor, value, ..
+    })
+    | Op::TileFetch(op::TileFetch {
+        op, tensor, value, ..
+    })) = op
+    else {
+        return None;
+    };
+    Some((*op, *tensor, *value))
+}
+
 #[test]
 fn sums_in_memory_are_of_no_small_numbers() {
     let mut sums = 0;
@@ -147,20 +166,12 @@ fn sums_in_memory_are_of_no_small_numbers() {
         let mut program = generate(7, index, Limits::default());
         let definitions = program.func.definitions();
         for inst in program.func.all_insts() {
-            let (Op::AtomicReduce(op::AtomicReduce {
-                op: AtomicOp::Add,
-                base,
-                value,
-                ..
-            })
-            | Op::AtomicFetch(op::AtomicFetch {
-                op: AtomicOp::Add,
-                base,
-                value,
-                ..
-            })) = *program.func.op(inst)
-            else {
+            let Some((AtomicOp::Add, place, value)) = combined(program.func.op(inst)) else {
                 continue;
+            };
+            let base = match definitions[place].map(|inst| program.func.op(inst)) {
+                Some(Op::Tensor(tensor)) => tensor.base,
+                _ => place,
             };
             if program.func.ty(value).dtype() != Some(DType::F32) {
                 continue;
