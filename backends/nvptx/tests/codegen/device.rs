@@ -1,8 +1,10 @@
 //! Kernels on a GPU, where there is one; elsewhere the driver's absence is a clear error.
 
 use exactile_core::builder::Builder;
-use exactile_core::ir::{Access, Axis, DType, Literal, Op, Space, Type, op};
-use exactile_core::launch::Passed;
+use exactile_core::interp::lane;
+use exactile_core::ir::{Access, AtomicOp, Axis, DType, Literal, Op, Space, Type, op};
+use exactile_core::launch::{Argument, Passed};
+use exactile_core::semantics;
 use exactile_core::target::BoundsError;
 use exactile_nvptx::{Context, Driver, Error, GridMapping};
 
@@ -176,4 +178,88 @@ fn warps_exchange_through_large_shared_memory() {
         .map(|index| (255 - (index ^ 1)) as f32 * 0.5)
         .collect();
     assert_eq!(bytes, bytes_of(&expected));
+}
+
+/// Every lane of every program combines its number into one of four places, by both extremes.
+fn extremes(builder: &mut Builder, dtype: DType) {
+    let input = aligned(builder, "x", dtype, Access::Read);
+    let output = aligned(builder, "y", dtype, Access::ReadWrite);
+    let lane = lane_offset(builder, 1);
+    let program = builder.value(Op::ProgramId(op::ProgramId { axis: Axis(0) }));
+    let lanes = builder.index(32);
+    let start = builder.mul(program, lanes);
+    let at = builder.add(start, lane);
+    let value = load(builder, input, at, 1);
+    let (three, four) = (builder.index(3), builder.index(4));
+    let place = builder.and(at, three);
+    let above = builder.add(place, four);
+    for (op, offset) in [(AtomicOp::Min, place), (AtomicOp::Max, above)] {
+        let atomic = op::LaneAtomic {
+            base: output,
+            offset,
+            value,
+            mask: None,
+            op,
+            order: None,
+            scope: None,
+        };
+        builder.emit(Op::LaneAtomic(atomic), &[]);
+    }
+}
+
+/// Numbers by their places: NaN alone; NaN and zeros; any.
+fn contended(index: usize) -> f64 {
+    let number = (index * 7919 % 4001) as f64 - 2000.0;
+    match (index % 4, index / 4 % 5) {
+        (0, turn) if turn % 2 == 1 => -f64::NAN,
+        (0, _) | (_, 0) => f64::NAN,
+        (1, turn) if turn % 2 == 1 => -0.0,
+        (1, _) => 0.0,
+        (_, _) => number / 8.0,
+    }
+}
+
+#[test]
+#[expect(unsafe_code, reason = "a launch of the backend is unsafe")]
+fn extremes_in_contended_memory_are_those_of_the_interpreter() {
+    let Some(context) = context() else {
+        return;
+    };
+    let (stream, programs) = (context.stream().expect("a stream"), 4096_u32);
+    for dtype in [DType::F32, DType::F64] {
+        let size = dtype.bytes() as usize;
+        let bytes = |numbers: &[f64]| -> Vec<u8> {
+            let bits = numbers.iter().map(|&it| Literal::from_f64(dtype, it).bits);
+            bits.flat_map(|bits| bits.to_le_bytes()[..size].to_vec())
+                .collect()
+        };
+        let numbers: Vec<f64> = (0..programs as usize * 32).map(contended).collect();
+        let first = [-f64::NAN, f64::NAN, -f64::NAN, 1e6].repeat(2);
+        let (numbers, mut held) = (bytes(&numbers), bytes(&first));
+
+        let func = verified("extremes", 1, |builder| extremes(builder, dtype));
+        let kernel = context.compile(&func, "extremes", GridMapping::Direct);
+        let kernel = kernel.expect("compiles");
+        let mut x = context.allocate(numbers.len()).expect("memory");
+        let mut y = context.allocate(held.len()).expect("memory");
+        x.copy_from_host(&numbers, &stream).expect("a copy");
+        y.copy_from_host(&held, &stream).expect("a copy");
+        let arguments = [x.passed(Access::Read), y.passed(Access::ReadWrite)];
+        // SAFETY: each lane has a number, and eight places are what they combine into.
+        unsafe { kernel.launch(&stream, [programs, 1, 1], &arguments) }.expect("a launch");
+        let mut found = vec![0; held.len()];
+        y.copy_to_host(&mut found, &stream).expect("a copy");
+
+        let arguments = &mut [Argument::Read(&numbers), Argument::ReadWrite(&mut held)];
+        lane::run(&func, [programs, 1, 1], arguments).expect("runs");
+        let canonical = |bytes: &[u8]| -> Vec<u64> {
+            let words = bytes.chunks(size).map(|number| {
+                let mut word = [0; 8];
+                word[..size].copy_from_slice(number);
+                semantics::canonical(dtype, u64::from_le_bytes(word))
+            });
+            words.collect()
+        };
+        assert_eq!(canonical(&found), canonical(&held), "{dtype}");
+    }
 }
