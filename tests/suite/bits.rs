@@ -17,6 +17,11 @@ fn bits<T: Int>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>) {
         rotate_left(x, y),
         rotate_right(x, y),
         mulhi(x, y),
+        find_first_set(x),
+        reverse_bits(x),
+        average_floor(x, y),
+        average_ceiling(x, y),
+        absolute_difference(x, y),
     ];
     for (row, found) in found.into_iter().enumerate() {
         store(out + at + row * 16, found);
@@ -41,6 +46,11 @@ macro_rules! against_the_host {
                 .chain(each(|x, y| x.rotate_left(y as u32 & ($T::BITS - 1))))
                 .chain(each(|x, y| x.rotate_right(y as u32 & ($T::BITS - 1))))
                 .chain(each(|x, y| (($Wide::from(x) * $Wide::from(y)) >> $T::BITS) as $T))
+                .chain(each(|x, _| if x == 0 { 0 } else { x.trailing_zeros() as $T + 1 }))
+                .chain(each(|x, _| x.reverse_bits()))
+                .chain(each(|x, y| (i128::from(x) + i128::from(y)).div_euclid(2) as $T))
+                .chain(each(|x, y| (i128::from(x) + i128::from(y) + 1).div_euclid(2) as $T))
+                .chain(each(|x, y| i128::from(x).abs_diff(i128::from(y)) as $T))
                 .collect();
             for device in devices() {
                 let [x, y] = [&x, &y].map(|it| Buffer::from_slice(&device, it).expect("fits"));

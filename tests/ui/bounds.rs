@@ -5,7 +5,7 @@ use exactile::prelude::*;
 #[kernel]
 fn runs(x: PtrMut<f32>, n: i32) {
     let tile = arange(0, 16);
-    for i in 0..tile.sum(0) {
+    for i in 0..tile.sum(0).to::<f32>() {
         store(x + i, 1.0);
     }
 }

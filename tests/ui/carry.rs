@@ -17,7 +17,7 @@ enum Side {
 #[kernel]
 fn chooses(out: PtrMut<f32>, n: i32) {
     let at = arange(0, 16);
-    store(out + at, select(at < n, 1.0, 0.0));
+    store(out + at, select(at < n, 1.0, 0));
 }
 
 fn main() {}

@@ -14,8 +14,7 @@ use crate::ir::{Op, Region, Type, Value, op};
     message = "`{Self}` cannot decide an `if` or `while` in a kernel",
     label = "expected `bool` or `Scalar<bool>`",
     note = "compare a number, such as `n != 0`",
-    note = "a tile chooses element by element with `select(condition, a, b)`",
-    note = "a tile of rank 0 becomes a scalar with `.scalar()`"
+    note = "a tile chooses element by element with `select(condition, a, b)`"
 )]
 pub trait Condition {
     /// The condition.

@@ -13,13 +13,13 @@ use super::context::{self, Context};
 use super::element::{HostNumber, Int, LiteralOf};
 use super::exit::is_left;
 use super::math::minimum;
-use super::tile::{DeviceValue, Scalar};
+use super::tile::{DeviceValue, ONE_OF, Scalar, Tile};
 use crate::ir::{BinaryOp, DType, UnaryOp, Value};
 
-/// A scalar or host integer as an index.
+/// A scalar, a tile of rank 0 or a host integer as an index.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no index",
-    note = "an index is a scalar or host integer; a tile of rank 0 becomes one with `.scalar()`"
+    note = "an index is a scalar, a tile of rank 0 or a host integer"
 )]
 pub trait IntoIndex {
     /// The index.
@@ -30,6 +30,14 @@ impl<T: Int> IntoIndex for Scalar<T> {
     #[track_caller]
     fn into_index(self) -> Scalar<i64> {
         self.to::<i64>()
+    }
+}
+
+impl<T: Int> IntoIndex for Tile<T> {
+    #[track_caller]
+    fn into_index(self) -> Scalar<i64> {
+        self.single("an index or a bound of a loop", ONE_OF)
+            .to::<i64>()
     }
 }
 
@@ -64,10 +72,10 @@ pub enum Step {
     Down(Scalar<i64>),
 }
 
-/// What the distance of the indices of a loop can be: a scalar or a host integer.
+/// What the distance of the indices of a loop can be: a scalar, a tile of rank 0 or a host integer.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no step",
-    note = "a step is a scalar or host integer; a tile of rank 0 becomes one with `.scalar()`"
+    note = "a step is a scalar, a tile of rank 0 or a host integer"
 )]
 pub trait IntoStep {
     /// The step.
@@ -79,6 +87,13 @@ impl<T: Int> IntoStep for Scalar<T> {
     #[track_caller]
     fn into_step(self) -> Step {
         Step::Device(self.to::<i64>())
+    }
+}
+
+impl<T: Int> IntoStep for Tile<T> {
+    #[track_caller]
+    fn into_step(self) -> Step {
+        Step::Device(self.single("the step of a loop", ONE_OF).to::<i64>())
     }
 }
 
@@ -234,7 +249,7 @@ impl Span {
 /// Bounds of a `for`.
 #[diagnostic::on_unimplemented(
     message = "a loop cannot run from `{Self}` to `{R}`",
-    note = "bounds are scalars and host integers; a tile of rank 0 becomes a scalar with `.scalar()`"
+    note = "bounds are scalars, tiles of rank 0 and host integers"
 )]
 pub trait Bounds<R> {
     /// What the loop runs over.
@@ -269,44 +284,58 @@ macro_rules! host_bounds {
 }
 host_bounds!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
-impl<T: Int, U: Int> Bounds<Scalar<U>> for Scalar<T> {
-    type Range = DeviceRange;
-    type Through = DeviceRange;
-    #[track_caller]
-    fn range(self, end: Scalar<U>) -> DeviceRange {
-        range(self, end)
-    }
-    #[track_caller]
-    fn through(self, last: Scalar<U>) -> DeviceRange {
-        range(self, after(last))
-    }
+macro_rules! device_bounds {
+    ($($Start:ident $End:ident;)*) => { $(
+        impl<T: Int, U: Int> Bounds<$End<U>> for $Start<T> {
+            type Range = DeviceRange;
+            type Through = DeviceRange;
+            #[track_caller]
+            fn range(self, end: $End<U>) -> DeviceRange {
+                range(self, end)
+            }
+            #[track_caller]
+            fn through(self, last: $End<U>) -> DeviceRange {
+                range(self, after(last))
+            }
+        }
+    )* };
+}
+device_bounds! {
+    Scalar Scalar;
+    Scalar Tile;
+    Tile Scalar;
+    Tile Tile;
 }
 
-impl<T: Int, L: HostNumber + LiteralOf<i64>> Bounds<L> for Scalar<T> {
-    type Range = DeviceRange;
-    type Through = DeviceRange;
-    #[track_caller]
-    fn range(self, end: L) -> DeviceRange {
-        range(self, end)
-    }
-    #[track_caller]
-    fn through(self, last: L) -> DeviceRange {
-        range(self, after(last))
-    }
+macro_rules! bounds_beside_the_host {
+    ($($Kind:ident)*) => { $(
+        impl<T: Int, L: HostNumber + LiteralOf<i64>> Bounds<L> for $Kind<T> {
+            type Range = DeviceRange;
+            type Through = DeviceRange;
+            #[track_caller]
+            fn range(self, end: L) -> DeviceRange {
+                range(self, end)
+            }
+            #[track_caller]
+            fn through(self, last: L) -> DeviceRange {
+                range(self, after(last))
+            }
+        }
+        impl<T: Int, L: HostNumber + LiteralOf<i64>> Bounds<$Kind<T>> for L {
+            type Range = DeviceRange;
+            type Through = DeviceRange;
+            #[track_caller]
+            fn range(self, end: $Kind<T>) -> DeviceRange {
+                range(self, end)
+            }
+            #[track_caller]
+            fn through(self, last: $Kind<T>) -> DeviceRange {
+                range(self, after(last))
+            }
+        }
+    )* };
 }
-
-impl<T: Int, L: HostNumber + LiteralOf<i64>> Bounds<Scalar<T>> for L {
-    type Range = DeviceRange;
-    type Through = DeviceRange;
-    #[track_caller]
-    fn range(self, end: Scalar<T>) -> DeviceRange {
-        range(self, end)
-    }
-    #[track_caller]
-    fn through(self, last: Scalar<T>) -> DeviceRange {
-        range(self, after(last))
-    }
-}
+bounds_beside_the_host!(Tile Scalar);
 
 /// What a `for` can run over: host iterators unroll, device ranges become loops.
 pub trait IntoLoop {

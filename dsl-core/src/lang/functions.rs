@@ -1,78 +1,70 @@
 //! Functions made of others: limits, activations, and functions of two numbers.
 
-use std::panic::Location;
-
-use super::context;
 use super::element::{Float, Numeric, SingleFloat};
+use super::elementwise::{Triple, pair};
 use super::math::{erf, exp, log1p, maximum, minimum, sigmoid, tanh};
 use super::operators::Elementwise;
 use super::tile::{DeviceValue, Tile};
-use crate::builder::Builder;
-use crate::ir::Value;
 use crate::semantics::derived::{pairs, remainders};
 
-/// `x`, but not below `least` and not above `greatest`; keeps NaN.
+/// `x`, but not below `least` and not above `greatest`; keeps NaN. `greatest` wins where it is below `least`.
 #[track_caller]
-pub fn clamp<T: Numeric, L, G>(x: Tile<T>, least: L, greatest: G) -> Tile<T>
+pub fn clamp<X, L, G>(x: X, least: L, greatest: G) -> Triple<X, L, G>
 where
-    Tile<T>: Elementwise<L, Output = Tile<T>> + Elementwise<G, Output = Tile<T>>,
+    X: Elementwise<L>,
+    X::Output: Elementwise<G> + DeviceValue<Element: Numeric>,
+    Triple<X, L, G>: DeviceValue<Element: Numeric>,
 {
     minimum(maximum(x, least), greatest)
 }
 
 /// `x` where that is positive, else 0; keeps NaN. -0 becomes 0.
 #[track_caller]
-pub fn relu<T: SingleFloat>(x: Tile<T>) -> Tile<T> {
-    maximum(x, 0.0)
+pub fn relu<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
+    V::of_tile(maximum(x.as_tile(), 0.0))
 }
 
-/// `x / (1 + e^-x)`: `x sigmoid(x)` in `f32`, rounded once more to `T`.
+/// `x / (1 + e^-x)`: `x sigmoid(x)` in `f32`, rounded once more to the type of `x`.
 #[track_caller]
-pub fn silu<T: SingleFloat>(x: Tile<T>) -> Tile<T> {
-    let x = x.to::<f32>();
-    (x * sigmoid(x)).to::<T>()
+pub fn silu<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
+    let x = x.as_tile().to::<f32>();
+    V::of_tile((x * sigmoid(x)).to())
 }
 
-/// `log(1 + e^x)`: `max(x, 0) + log1p(e^-|x|)` in `f32`, rounded once more to `T`.
+/// `log(1 + e^x)`: `max(x, 0) + log1p(e^-|x|)` in `f32`, rounded once more to the type of `x`.
 #[track_caller]
-pub fn softplus<T: SingleFloat>(x: Tile<T>) -> Tile<T> {
-    let x = x.to::<f32>();
-    (maximum(x, 0.0) + log1p(exp(-x.abs()))).to::<T>()
+pub fn softplus<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
+    let x = x.as_tile().to::<f32>();
+    V::of_tile((maximum(x, 0.0) + log1p(exp(-x.abs()))).to())
 }
 
-/// `x (1 + erf(x / sqrt(2))) / 2` in `f32`, rounded once more to `T`.
+/// `x (1 + erf(x / sqrt(2))) / 2` in `f32`, rounded once more to the type of `x`.
 #[track_caller]
-pub fn gelu<T: SingleFloat>(x: Tile<T>) -> Tile<T> {
-    let x = x.to::<f32>();
+pub fn gelu<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
+    let x = x.as_tile().to::<f32>();
     let part = erf(x * std::f64::consts::FRAC_1_SQRT_2) + 1.0;
-    (x * 0.5 * part).to::<T>()
+    V::of_tile((x * 0.5 * part).to())
 }
 
-/// `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2` in `f32`, rounded once more to `T`.
+/// `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2` in `f32`, rounded once more to the type of `x`.
 #[track_caller]
-pub fn gelu_tanh<T: SingleFloat>(x: Tile<T>) -> Tile<T> {
-    let x = x.to::<f32>();
+pub fn gelu_tanh<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
+    let x = x.as_tile().to::<f32>();
     let inner = x + x * x * x * 0.044_715;
     let part = tanh(inner * 0.797_884_560_802_865_4) + 1.0;
-    (x * 0.5 * part).to::<T>()
+    V::of_tile((x * 0.5 * part).to())
 }
 
-/// A function of two numbers, element by element.
+/// `e^x / sum(e^x)` along `axis`, after the greatest element has been taken from each, in `f32` and rounded once more to
+/// `T`. A NaN or an infinity above makes all along the axis NaN; elements that are -inf become 0.
+///
+/// The sum is that of [`Tile::sum`]: no tile size changes it. Elements that do not count are -inf, as
+/// `load(..).mask(mask).other(f64::NEG_INFINITY)` gives them.
 #[track_caller]
-fn pair<A: Elementwise<B>, B>(
-    name: &str,
-    define: fn(&mut Builder, Value, Value) -> Value,
-    a: A,
-    b: B,
-) -> A::Output {
-    A::Output::from_handle(context::emit(Location::caller(), |context| {
-        let (a, b) = a.operands(b, context);
-        let (a, b) = context.broadcast_pair(name, a, b);
-        if context.ty(a).is_poison() || context.ty(b).is_poison() {
-            return context.builder.poison();
-        }
-        define(&mut context.builder, a, b)
-    }))
+pub fn softmax<T: SingleFloat>(x: Tile<T>, axis: usize) -> Tile<T> {
+    let x = x.to::<f32>();
+    let e = exp(x - x.max_keep(axis));
+    (e / e.sum_keep(axis)).to::<T>()
 }
 
 /// `x^y`, element by element, with the special values of C's `pow`. At most 0.5001 ulp off, and 1 ulp in `f64`.

@@ -1,5 +1,6 @@
 //! In which order the programs of a grid go through the tiles of a matrix.
 
+use super::control::IntoIndex;
 use super::math::{maximum, minimum};
 use super::tile::{Scalar, require};
 
@@ -10,12 +11,14 @@ use super::tile::{Scalar, require};
 /// `group` is at least 1.
 #[track_caller]
 pub fn swizzle_2d(
-    row: Scalar<i64>,
-    column: Scalar<i64>,
-    rows: Scalar<i64>,
-    columns: Scalar<i64>,
+    row: impl IntoIndex,
+    column: impl IntoIndex,
+    rows: impl IntoIndex,
+    columns: impl IntoIndex,
     group: i64,
 ) -> (Scalar<i64>, Scalar<i64>) {
+    let (row, column) = (row.into_index(), column.into_index());
+    let (rows, columns) = (rows.into_index(), columns.into_index());
     require(group > 0, "`swizzle_2d` takes groups of one row or more");
     let group = group.max(1);
     let number = row * columns + column;

@@ -1,13 +1,10 @@
 //! Counts of numbers, and elements looked up along an axis.
 
-use std::panic::Location;
-
-use super::context;
 use super::element::{Element, Int};
-use super::tile::{DeviceValue, Tile, axis_of};
+use super::tile::{DeviceValue, IntoTile, Tile, axis_of, map, reshaped};
 use crate::ir::{Op, op};
 
-/// How many elements of `x` equal each of `0..bins`: a tile of `bins` counts. Elements outside are
+/// How many elements of `x`, a tile or a scalar, equal each of `0..bins`: a tile of `bins` counts. Elements outside are
 /// not counted. `bins` is a power of two.
 ///
 /// `counts += histogram(..)` in a loop keeps its counters in the shared memory of a GPU until the
@@ -19,34 +16,42 @@ use crate::ir::{Op, op};
 /// count parts of the bins, one after the other.
 #[cfg_attr(not(doctest), doc = include_str!("examples/histogram.md"))]
 #[track_caller]
-pub fn histogram<T: Int>(x: Tile<T>, bins: usize) -> Tile<i32> {
-    count(x, None, bins)
+pub fn histogram<V: DeviceValue<Element: Int>>(x: V, bins: usize) -> Tile<i32> {
+    count(x.as_tile(), None::<bool>, bins)
 }
 
 /// [`histogram`] of the elements where `mask`, repeated to the shape of `x`, holds.
 #[track_caller]
-pub fn histogram_masked<T: Int>(x: Tile<T>, mask: Tile<bool>, bins: usize) -> Tile<i32> {
-    count(x, Some(mask), bins)
+pub fn histogram_masked<V: DeviceValue<Element: Int>>(
+    x: V,
+    mask: impl IntoTile<bool>,
+    bins: usize,
+) -> Tile<i32> {
+    count(x.as_tile(), Some(mask), bins)
 }
 
 #[track_caller]
-fn count<T: Int>(x: Tile<T>, mask: Option<Tile<bool>>, bins: usize) -> Tile<i32> {
-    Tile::from_handle(context::emit(Location::caller(), |context| {
-        let x = context.value(x.handle());
+fn count<T: Int>(x: Tile<T>, mask: Option<impl IntoTile<bool>>, bins: usize) -> Tile<i32> {
+    map(x, |context, mut x| {
+        if context.ty(x).is_scalar() {
+            x = reshaped(context, "histogram", x, &[1]);
+        }
         let shape = context.ty(x).shape;
         let mask = mask.map(|mask| {
-            let mask = context.value(mask.handle());
+            let mask = mask.into_value(context);
             context.broadcast("histogram_masked", mask, shape)
         });
         let bins = i64::try_from(bins).unwrap_or(i64::MAX);
         context
             .builder
             .value(Op::Histogram(op::Histogram { x, mask, bins }))
-    }))
+    })
 }
 
 /// The elements of `x` with these indices along `axis`: `result[i, j] = x[i, indices[i, j]]` for
 /// axis 1. The result has the shape of `indices`, which is that of `x` but for the extent of `axis`.
+/// One index, a scalar or a tile of rank 0, takes all elements at that position, and the result has no such
+/// axis: `gather(x, i, 0)` is row `i` of a matrix, and of one axis a tile of rank 0.
 ///
 /// An index outside `0..extent` is an error of a checked launch, which names the line, the axis and
 /// the index. Without checks it means the nearest in range: 0 for negative ones, else the last.
@@ -57,12 +62,32 @@ fn count<T: Int>(x: Tile<T>, mask: Option<Tile<bool>>, bins: usize) -> Tile<i32>
 /// has: 99 to 227 KiB.
 #[cfg_attr(not(doctest), doc = include_str!("examples/gather.md"))]
 #[track_caller]
-pub fn gather<T: Element, I: Int>(x: Tile<T>, indices: Tile<I>, axis: usize) -> Tile<T> {
-    Tile::from_handle(context::emit(Location::caller(), |context| {
-        let (x, indices) = (context.value(x.handle()), context.value(indices.handle()));
-        let axis = axis_of(axis);
-        context
-            .builder
-            .value(Op::Gather(op::Gather { x, indices, axis }))
-    }))
+pub fn gather<T, I>(x: Tile<T>, indices: I, axis: usize) -> Tile<T>
+where
+    T: Element,
+    I: DeviceValue<Element: Int>,
+{
+    map(x, |context, x| {
+        let mut indices = context.value(indices.handle());
+        let mut dims = context.ty(x).shape.dims();
+        let is_one = context.ty(indices).is_scalar() && axis < dims.len();
+        if is_one {
+            dims[axis] = 1;
+            if let Some(shape) = context.shape("gather", &dims) {
+                indices = context.broadcast("gather", indices, shape);
+            }
+        }
+        let at = axis_of(axis);
+        let gather = op::Gather {
+            x,
+            indices,
+            axis: at,
+        };
+        let found = context.builder.value(Op::Gather(gather));
+        if !is_one || context.ty(found).is_poison() {
+            return found;
+        }
+        dims.remove(axis);
+        reshaped(context, "gather", found, &dims)
+    })
 }

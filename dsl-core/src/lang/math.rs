@@ -4,12 +4,14 @@
 use std::panic::Location;
 
 use super::context::{self, Context};
-use super::element::{Element, Float, Numeric, SingleFloat};
+use super::element::{Element, Float, Int, Numeric, SingleFloat};
+use super::elementwise::{pair, triple};
 use super::operators::{Elementwise, binary};
-use super::tile::{DeviceValue, IntoTile, Scalar, Tile, map};
+use super::tile::{DeviceValue, Scalar, Tile, map};
+use crate::builder::Builder;
 use crate::ir::functions::for_each_function_family;
 use crate::ir::scalar_ops::for_each_scalar_family;
-use crate::ir::{BinaryOp, Class, Op, Precision, Shape, Value, op};
+use crate::ir::{BinaryOp, Class, CompareOp, Op, Precision, Shape, Value, op};
 
 /// The functions and methods of the rows that say so, with the rows' names and documentation.
 macro_rules! surface {
@@ -52,25 +54,82 @@ macro_rules! surface {
     (@function Ternary { a, b, c } [$(#[doc = $doc:literal])*] $Op:ident $method:ident $accepts:ident) => {
         $(#[doc = $doc])*
         #[track_caller]
-        pub fn $method<T: $accepts>(a: Tile<T>, b: impl IntoTile<T>, c: impl IntoTile<T>) -> Tile<T> {
-            map(a, |context, a| {
-                let (b, c) = (b.into_value(context), c.into_value(context));
-                let (a, b) = context.broadcast_pair(stringify!($method), a, b);
-                let (a, c) = context.broadcast_pair(stringify!($method), a, c);
-                let (b, c) = context.broadcast_pair(stringify!($method), b, c);
-                context.builder.$method(a, b, c)
-            })
+        pub fn $method<A, B, C>(a: A, b: B, c: C) -> <A::Output as Elementwise<C>>::Output
+        where
+            A: Elementwise<B, Output: Elementwise<C, Output: DeviceValue<Element: $accepts>>>,
+        {
+            let define = |builder: &mut Builder, [a, b, c]: [Value; 3]| builder.$method(a, b, c);
+            triple(stringify!($method), define, (a, b, c))
         }
     };
 }
 for_each_scalar_family!(surface);
 for_each_function_family!(surface);
 
-/// Quotient rounded up, of positive integers on the host: how many tiles of `divisor` cover
-/// `dividend`.
+/// What [`cdiv`] divides: `usize` on the host, and integers of which one is on the device.
+#[diagnostic::on_unimplemented(
+    message = "`cdiv` does not divide `{Self}` by `{R}`",
+    note = "it takes integers: of the host both are `usize`, of the device both have one type"
+)]
+pub trait CeilDiv<R> {
+    /// The kind of the quotient.
+    type Output;
+    /// The quotient.
+    #[doc(hidden)]
+    fn ceil_div(self, divisor: R) -> Self::Output;
+}
+
+impl CeilDiv<usize> for usize {
+    type Output = usize;
+    fn ceil_div(self, divisor: usize) -> usize {
+        self.div_ceil(divisor)
+    }
+}
+
+macro_rules! device_quotients {
+    ($($Kind:ident)*) => { $(
+        impl<T: Int, R> CeilDiv<R> for $Kind<T>
+        where
+            $Kind<T>: Elementwise<R, Output: DeviceValue<Element: Int>>,
+        {
+            type Output = <$Kind<T> as Elementwise<R>>::Output;
+            #[track_caller]
+            fn ceil_div(self, divisor: R) -> Self::Output {
+                pair("cdiv", rounded_up, self, divisor)
+            }
+        }
+        impl<T: Int> CeilDiv<$Kind<T>> for usize {
+            type Output = $Kind<T>;
+            #[track_caller]
+            fn ceil_div(self, divisor: $Kind<T>) -> $Kind<T> {
+                pair("cdiv", rounded_up, self, divisor)
+            }
+        }
+    )* };
+}
+device_quotients!(Tile Scalar);
+
+/// The quotient, and one more where something is left that has its sign.
+fn rounded_up(builder: &mut Builder, dividend: Value, divisor: Value) -> Value {
+    let quotient = builder.div(dividend, divisor);
+    let rest = builder.rem(dividend, divisor);
+    let zero = builder.constant_like(rest, 0.0);
+    let one = builder.constant_like(rest, 1.0);
+    let is_left = builder.compare(CompareOp::Ne, rest, zero);
+    let [below, under] = [rest, divisor].map(|it| builder.compare(CompareOp::Lt, it, zero));
+    let differ = builder.xor(below, under);
+    let alike = builder.not(differ);
+    let is_more = builder.and(is_left, alike);
+    let more = builder.select(is_more, one, zero);
+    builder.add(quotient, more)
+}
+
+/// Quotient of integers rounded up: how many tiles of `divisor` cover `dividend`. Of the host, of the device, or one of
+/// each; no sum on the way overflows. On the device a zero divisor gives what `/` gives, or one more.
 #[cfg_attr(not(doctest), doc = include_str!("examples/cdiv.md"))]
-pub const fn cdiv(dividend: usize, divisor: usize) -> usize {
-    dividend.div_ceil(divisor)
+#[track_caller]
+pub fn cdiv<A: CeilDiv<B>, B>(dividend: A, divisor: B) -> A::Output {
+    dividend.ceil_div(divisor)
 }
 
 /// A condition that chooses: an element at a time for a tile, the whole value for a scalar.

@@ -6,7 +6,7 @@
 use std::panic::Location;
 
 use super::context::{self, Context};
-use super::element::{Element, HostNumber, LiteralOf};
+use super::element::Element;
 use super::ptr::{Address, Ptr, PtrMut, PtrMutTile, PtrTile};
 use super::tile::{DeviceValue, IntoTile, Scalar, Tile};
 use crate::diagnostic::Diagnostic;
@@ -167,14 +167,14 @@ impl Stored {
 }
 
 macro_rules! masks {
-    ($($Kind:ident: $Mask:path;)*) => { $(
+    ($($Kind:ident)*) => { $(
         impl<T: Element> $Kind<T> {
             /// Directly behind `load`: reads only where `mask` holds, and any mask before it; elsewhere
             /// the result is `other`, or +0 without it. Behind an atomic that gives what memory held: combines
             /// only there; elsewhere the result is +0.
             #[cfg_attr(not(doctest), doc = include_str!("examples/mask.md"))]
             #[track_caller]
-            pub fn mask(self, mask: impl $Mask) -> Self {
+            pub fn mask(self, mask: impl IntoTile<bool>) -> Self {
                 self.reload(Part::Mask, |context| mask.into_value(context))
             }
 
@@ -283,29 +283,8 @@ impl Part {
     }
 }
 
-/// A mask of one scalar access: a scalar condition or a host `bool`.
-pub trait ScalarMask {
-    /// The value.
-    #[doc(hidden)]
-    fn into_value(self, context: &mut Context) -> Value;
-}
+masks!(Tile Scalar);
 
-impl ScalarMask for Scalar<bool> {
-    fn into_value(self, context: &mut Context) -> Value {
-        context.value(self.handle())
-    }
-}
-
-impl<L: HostNumber + LiteralOf<bool>> ScalarMask for L {
-    fn into_value(self, context: &mut Context) -> Value {
-        context.literal(self.literal())
-    }
-}
-
-masks! {
-    Tile: IntoTile<bool>;
-    Scalar: ScalarMask;
-}
 impl Context {
     /// Appends a load.
     pub(crate) fn load(&mut self, address: Address) -> Value {

@@ -16,6 +16,7 @@ mod context;
 pub mod control;
 pub mod debug;
 pub mod element;
+mod elementwise;
 mod escape;
 mod exit;
 mod for_loop;
@@ -25,6 +26,7 @@ pub mod grid;
 pub mod identity;
 mod in_out;
 pub mod kernel;
+mod logic;
 pub mod lookup;
 pub mod math;
 pub mod memory;
@@ -83,18 +85,23 @@ pub mod prelude {
         atomic_store, atomic_xor,
     };
     pub use super::bits::{
-        byte_permute, count_ones, leading_zeros, mulhi, rotate_left, rotate_right, trailing_zeros,
+        absolute_difference, average_ceiling, average_floor, byte_permute, count_ones,
+        find_first_set, leading_zeros, mulhi, reverse_bits, rotate_left, rotate_right,
+        trailing_zeros,
     };
     pub use super::debug::{device_assert, device_print};
     pub use super::functions::{
         atan2, clamp, copysign, fmod, gelu, gelu_tanh, hypot, nextafter, pow, relu, remainder,
-        silu, softplus,
+        silu, softmax, softplus,
     };
     pub use super::grid::swizzle_2d;
     pub use super::lookup::{gather, histogram, histogram_masked};
     pub use super::math::*;
     pub use super::narrow::{pack_int4, unpack_int4};
-    pub use super::random::{philox4x32, rand, rand4x, randint, randint4x, randn, randn4x};
+    pub use super::random::{
+        philox4x32, rand, rand4x, randint, randint4x, randn, randn4x, uniforms_to_normals,
+        word_to_uniform,
+    };
     pub use super::reduce::{reduce, reduce_masked};
     pub use super::scan::{reverse_scan, scan};
     pub use super::shapes::cat;

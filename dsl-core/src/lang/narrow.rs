@@ -1,23 +1,23 @@
 //! Narrow numbers: conversions that round in a direction, and integers of 4 bits, two in a byte.
 
 use super::element::Float;
-use super::tile::{Tile, map};
+use super::tile::{Scalar, Tile, map};
 use crate::semantics::derived::directed::{Rounding, rounded};
 
-impl<T: Float> Tile<T> {
-    /// Each number converted to `U`, rounded once as `rounding` says. What is too large for `U` is an infinity or the
-    /// greatest number, as IEEE 754 has it for each rounding; of `F8E4M3`, which has no infinities, the greatest
-    /// number. NaN stays NaN.
-    #[track_caller]
-    pub fn to_rounded<U: Float>(self, rounding: Rounding) -> Tile<U> {
-        map(self, |context, x| {
-            if context.ty(x).is_poison() {
-                return x;
+macro_rules! roundings {
+    ($($Kind:ident)*) => { $(
+        impl<T: Float> $Kind<T> {
+            /// Each number converted to `U`, rounded once as `rounding` says. What is too large for `U` is an infinity
+            /// or the greatest number, as IEEE 754 has it for each rounding; of `F8E4M3`, which has no infinities, the
+            /// greatest number. NaN stays NaN.
+            #[track_caller]
+            pub fn to_rounded<U: Float>(self, rounding: Rounding) -> $Kind<U> {
+                map(self, |context, x| rounded(&mut context.builder, x, U::DTYPE, rounding))
             }
-            rounded(&mut context.builder, x, U::DTYPE, rounding)
-        })
-    }
+        }
+    )* };
 }
+roundings!(Tile Scalar);
 
 /// The signed integers of 4 bits in bytes, those of the low halves first: `[m, n]` becomes `[m, 2 * n]`. With
 /// `& 15` the results are the unsigned ones.

@@ -1,4 +1,4 @@
-//! Operators: which values combine, and the comparisons and logic that macros rewrite to.
+//! Operators: which values combine, and the comparisons that macros rewrite to.
 
 use std::ops;
 use std::panic::Location;
@@ -11,16 +11,20 @@ use super::tile::{DeviceValue, Scalar, Tile, map};
 use crate::ir::{BinaryOp, CompareOp, DType, UnaryOp, Value};
 use crate::semantics::derived::remainders;
 
+pub use super::logic::Logic;
+
 /// Values that an elementwise operation combines.
 ///
 /// Elements have one type; only `i32` mixes with `i64` and widens. Scalars and host numbers combine
-/// with everything; tiles combine when their shapes broadcast.
+/// with everything; tiles combine when their shapes broadcast. Two numbers of the host combine in functions
+/// such as `select` and `maximum`: integers, `bool`, and floats as `f32`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` and `{R}` do not combine in a kernel",
     label = "`{Self}` and `{R}` here",
     note = "both sides need the same element type: convert with `.to::<T>()`",
     note = "next to floats write `2.0` instead of `2`, and `N as f64` for a `usize`",
-    note = "of two numbers of the host one becomes a device value: `scalar::<f32>(1.0)`"
+    note = "two numbers of the host are `f32`, or integers of one type of 8 to 64 bits: of others one becomes a device \
+            value, such as `scalar::<f64>(1.0)`"
 )]
 pub trait Elementwise<R> {
     /// The kind of the result of arithmetic.
@@ -101,6 +105,30 @@ macro_rules! host_on_the_left {
 }
 // Of the floats one alone, so that `maximum(0.0, x)` has a type at once.
 host_on_the_left! { f64: Float; }
+macro_rules! truth_on_the_left {
+    ($($Kind:ident)*) => { $(
+        impl Elementwise<$Kind<bool>> for bool {
+            type Output = $Kind<bool>;
+            fn operands(self, right: $Kind<bool>, context: &mut Context) -> (Value, Value) {
+                (context.literal(LiteralOf::<bool>::literal(self)), context.value(right.handle()))
+            }
+        }
+    )* };
+}
+truth_on_the_left!(Tile Scalar);
+macro_rules! two_of_the_host {
+    ($($Host:ty)*) => { $(
+        impl Elementwise<$Host> for $Host {
+            type Output = Scalar<$Host>;
+            fn operands(self, right: $Host, context: &mut Context) -> (Value, Value) {
+                let literal = LiteralOf::<$Host>::literal;
+                (context.literal(literal(self)), context.literal(literal(right)))
+            }
+        }
+    )* };
+}
+// Of the floats `f32` alone, so that `select(condition, 1.0, 0.0)` has a type at once.
+two_of_the_host!(bool f32 i8 i16 i32 i64 u8 u16 u32 u64);
 macro_rules! integers_on_the_left {
     ($($Host:ty)*) => { $(host_on_the_left! { $Host: Int; })* };
 }
@@ -148,11 +176,12 @@ macro_rules! arithmetic {
         }
         impl<T: $Class, R> ops::$Assign<R> for $Kind<T>
         where
-            $Kind<T>: Elementwise<R, Output = $Kind<T>>,
+            $Kind<T>: Elementwise<R, Output: DeviceValue<Element = T>>,
         {
+            /// Of a scalar and a tile, the tile is of rank 0.
             #[track_caller]
             fn $assign(&mut self, right: R) {
-                *self = binary(BinaryOp::$Op, *self, right);
+                *self = Self::of_tile(binary(BinaryOp::$Op, *self, right).as_tile());
             }
         }
     };
@@ -200,6 +229,25 @@ macro_rules! integer_arithmetic {
     )* };
 }
 integer_arithmetic!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
+macro_rules! truth_arithmetic {
+    ($($Trait:ident $method:ident $Op:ident $Kind:ident;)*) => { $(
+        impl ops::$Trait<$Kind<bool>> for bool {
+            type Output = $Kind<bool>;
+            #[track_caller]
+            fn $method(self, right: $Kind<bool>) -> $Kind<bool> {
+                binary(BinaryOp::$Op, self, right)
+            }
+        }
+    )* };
+}
+truth_arithmetic! {
+    BitAnd bitand And Tile;
+    BitOr bitor Or Tile;
+    BitXor bitxor Xor Tile;
+    BitAnd bitand And Scalar;
+    BitOr bitor Or Scalar;
+    BitXor bitxor Xor Scalar;
+}
 
 /// Arithmetic with an integer literal on the left, on the device or on the host.
 #[diagnostic::on_unimplemented(
@@ -417,68 +465,3 @@ macro_rules! integer_comparison {
     ($($Host:ty)*) => { $(host_device_comparison! { $Host: Int; })* };
 }
 integer_comparison!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
-
-/// `&&` and `||` in a kernel. On host values the right side is evaluated only when it decides; on
-/// device values always.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` and `{R}` do not combine with `&&` or `||`",
-    note = "on tiles use `&` and `|`, which work element by element"
-)]
-pub trait Logic<R> {
-    /// `bool` or `Scalar<bool>`.
-    type Output;
-    /// `self && right()`
-    fn and(self, right: impl FnOnce() -> R) -> Self::Output;
-    /// `self || right()`
-    fn or(self, right: impl FnOnce() -> R) -> Self::Output;
-}
-
-impl Logic<bool> for bool {
-    type Output = bool;
-    fn and(self, right: impl FnOnce() -> bool) -> bool {
-        self && right()
-    }
-    fn or(self, right: impl FnOnce() -> bool) -> bool {
-        self || right()
-    }
-}
-
-impl Logic<Scalar<bool>> for bool {
-    type Output = Scalar<bool>;
-    #[track_caller]
-    fn and(self, right: impl FnOnce() -> Scalar<bool>) -> Scalar<bool> {
-        match self {
-            true => right(),
-            false => constant(false),
-        }
-    }
-    #[track_caller]
-    fn or(self, right: impl FnOnce() -> Scalar<bool>) -> Scalar<bool> {
-        match self {
-            true => constant(true),
-            false => right(),
-        }
-    }
-}
-
-impl<R> Logic<R> for Scalar<bool>
-where
-    Scalar<bool>: Elementwise<R, Output = Scalar<bool>>,
-{
-    type Output = Scalar<bool>;
-    #[track_caller]
-    fn and(self, right: impl FnOnce() -> R) -> Scalar<bool> {
-        binary(BinaryOp::And, self, right())
-    }
-    #[track_caller]
-    fn or(self, right: impl FnOnce() -> R) -> Scalar<bool> {
-        binary(BinaryOp::Or, self, right())
-    }
-}
-
-#[track_caller]
-fn constant(value: bool) -> Scalar<bool> {
-    Scalar::from_handle(context::emit(Location::caller(), |context| {
-        context.literal(LiteralOf::<bool>::literal(value))
-    }))
-}

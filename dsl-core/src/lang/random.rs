@@ -6,7 +6,8 @@
 
 use super::element::Int;
 use super::math::{cos, log, maximum, sin, sqrt};
-use super::tile::{IntoTile, Tile, full};
+use super::tile::{DeviceValue, IntoTile, Tile, full};
+use crate::ir::Number;
 
 const ROUNDS: usize = 10;
 const FACTORS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
@@ -14,10 +15,20 @@ const KEY_STEPS: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
 
 /// Four random words for each counter of four words, lowest first, by Philox 4x32-10 with a key of two words.
 ///
-/// All are tiles of shapes that broadcast.
+/// All are scalars, or tiles of shapes that broadcast; the words are of the kind of the counter.
 #[track_caller]
-pub fn philox4x32(key: [Tile<u32>; 2], counter: [Tile<u32>; 4]) -> [Tile<u32>; 4] {
-    let (mut key, mut next) = (key, counter);
+pub fn philox4x32<K, V>(key: [K; 2], counter: [V; 4]) -> [V; 4]
+where
+    K: DeviceValue<Element = u32>,
+    V: DeviceValue<Element = u32>,
+{
+    let [a, b, c, d] = words(key.map(K::as_tile), counter.map(V::as_tile));
+    [V::of_tile(a), V::of_tile(b), V::of_tile(c), V::of_tile(d)]
+}
+
+#[track_caller]
+fn words(mut key: [Tile<u32>; 2], counter: [Tile<u32>; 4]) -> [Tile<u32>; 4] {
+    let mut next = counter;
     for round in 0..ROUNDS {
         if round > 0 {
             key = [key[0] + KEY_STEPS[0], key[1] + KEY_STEPS[1]];
@@ -40,69 +51,109 @@ fn product((x, factor): (Tile<u32>, u32)) -> (Tile<u32>, Tile<u32>) {
     (product.to::<u32>(), (product >> 32).to::<u32>())
 }
 
-/// Four tiles of random words, each of the shape of `offset`, by Philox 4x32-10.
-///
-/// The key is the seed; the counter is the offset, of which negative ones are read as unsigned, and has
-/// room for 2^64 of them. Different offsets give independent words.
+/// Words of the kind of a value.
+type Of<V, T> = <V as DeviceValue>::With<T>;
+
 #[track_caller]
-pub fn randint4x<T: Int>(seed: impl IntoTile<u64>, offset: Tile<T>) -> [Tile<u32>; 4] {
+fn words_of<V: DeviceValue<Element: Int>>(seed: impl IntoTile<u64>, offset: V) -> [Tile<u32>; 4] {
     let seed: Tile<u64> = full([0; 0], seed);
     let zero: Tile<u32> = full([0; 0], 0);
-    let upper = match T::DTYPE.bits() > 32 {
+    let offset = offset.as_tile();
+    let upper = match <V::Element as Number>::DTYPE.bits() > 32 {
         true => (offset.to::<u64>() >> 32).to::<u32>(),
         false => zero,
     };
     let key = [seed.to::<u32>(), (seed >> 32).to::<u32>()];
-    philox4x32(key, [offset.to::<u32>(), upper, zero, zero])
+    words(key, [offset.to::<u32>(), upper, zero, zero])
+}
+
+/// Random words four times, each of the shape of `offset`, a tile or a scalar, by Philox 4x32-10.
+///
+/// The key is the seed, one number; the counter is the offset, of which negative ones are read as unsigned, and has
+/// room for 2^64 of them. Different offsets give independent words.
+#[track_caller]
+pub fn randint4x<V: DeviceValue<Element: Int>>(
+    seed: impl IntoTile<u64>,
+    offset: V,
+) -> [Of<V, u32>; 4] {
+    let [a, b, c, d] = words_of(seed, offset);
+    [
+        Of::<V, u32>::of_tile(a),
+        Of::<V, u32>::of_tile(b),
+        Of::<V, u32>::of_tile(c),
+        Of::<V, u32>::of_tile(d),
+    ]
 }
 
 /// Random words of the shape of `offset`: the first of [`randint4x`].
 #[track_caller]
-pub fn randint<T: Int>(seed: impl IntoTile<u64>, offset: Tile<T>) -> Tile<u32> {
-    randint4x(seed, offset)[0]
+pub fn randint<V: DeviceValue<Element: Int>>(seed: impl IntoTile<u64>, offset: V) -> Of<V, u32> {
+    Of::<V, u32>::of_tile(words_of(seed, offset)[0])
 }
 
 /// Random `f32` from 0 to below 1, of the shape of `offset`, equally distributed.
 #[track_caller]
-pub fn rand<T: Int>(seed: impl IntoTile<u64>, offset: Tile<T>) -> Tile<f32> {
-    uniform(randint(seed, offset))
+pub fn rand<V: DeviceValue<Element: Int>>(seed: impl IntoTile<u64>, offset: V) -> Of<V, f32> {
+    Of::<V, f32>::of_tile(word_to_uniform(words_of(seed, offset)[0]))
 }
 
-/// Four tiles as that of [`rand`], of all words of [`randint4x`].
+/// Four values as that of [`rand`], of all words of [`randint4x`].
 #[track_caller]
-pub fn rand4x<T: Int>(seed: impl IntoTile<u64>, offset: Tile<T>) -> [Tile<f32>; 4] {
-    randint4x(seed, offset).map(uniform)
+pub fn rand4x<V: DeviceValue<Element: Int>>(
+    seed: impl IntoTile<u64>,
+    offset: V,
+) -> [Of<V, f32>; 4] {
+    let [a, b, c, d] = words_of(seed, offset);
+    [
+        Of::<V, f32>::of_tile(word_to_uniform(a)),
+        Of::<V, f32>::of_tile(word_to_uniform(b)),
+        Of::<V, f32>::of_tile(word_to_uniform(c)),
+        Of::<V, f32>::of_tile(word_to_uniform(d)),
+    ]
 }
 
 /// Random `f32` of the shape of `offset`, normally distributed with mean 0 and variance 1: the first of
 /// [`randn4x`].
 #[track_caller]
-pub fn randn<T: Int>(seed: impl IntoTile<u64>, offset: Tile<T>) -> Tile<f32> {
-    let [first, second, ..] = randint4x(seed, offset);
-    normal(uniform(first), uniform(second)).0
+pub fn randn<V: DeviceValue<Element: Int>>(seed: impl IntoTile<u64>, offset: V) -> Of<V, f32> {
+    let [a, b, ..] = words_of(seed, offset);
+    let (first, _) = uniforms_to_normals(word_to_uniform(a), word_to_uniform(b));
+    Of::<V, f32>::of_tile(first)
 }
 
-/// Four tiles as that of [`randn`], by the transform of G. E. P. Box and M. E. Muller of two pairs of [`rand4x`].
+/// Four values as that of [`randn`], by the transform of G. E. P. Box and M. E. Muller of two pairs of [`rand4x`].
 #[track_caller]
-pub fn randn4x<T: Int>(seed: impl IntoTile<u64>, offset: Tile<T>) -> [Tile<f32>; 4] {
-    let [a, b, c, d] = rand4x(seed, offset);
-    let ((a, b), (c, d)) = (normal(a, b), normal(c, d));
-    [a, b, c, d]
+pub fn randn4x<V: DeviceValue<Element: Int>>(
+    seed: impl IntoTile<u64>,
+    offset: V,
+) -> [Of<V, f32>; 4] {
+    let [a, b, c, d] = words_of(seed, offset);
+    let (a, b) = uniforms_to_normals(word_to_uniform(a), word_to_uniform(b));
+    let (c, d) = uniforms_to_normals(word_to_uniform(c), word_to_uniform(d));
+    [
+        Of::<V, f32>::of_tile(a),
+        Of::<V, f32>::of_tile(b),
+        Of::<V, f32>::of_tile(c),
+        Of::<V, f32>::of_tile(d),
+    ]
 }
 
-/// A number from 0 to below 1 of a word, read as signed and without its sign, times the greatest `f32` below 2^-31.
+/// A number from 0 to below 1 of a random word: the word read as signed and without its sign, times the greatest `f32`
+/// below 2^-31. Equally distributed if the words are.
 #[track_caller]
-fn uniform(word: Tile<u32>) -> Tile<f32> {
-    let signed = word.bitcast::<i32>();
+pub fn word_to_uniform<V: DeviceValue<Element = u32>>(word: V) -> Of<V, f32> {
+    let signed = word.as_tile().bitcast::<i32>();
     // -x - 1 of a negative number.
     let magnitude = signed ^ (signed >> 31);
-    magnitude.to::<f32>() * 4.656_612_734_2e-10
+    Of::<V, f32>::of_tile(magnitude.to::<f32>() * 4.656_612_734_2e-10)
 }
 
-/// Two independent normally distributed numbers of two uniformly distributed ones.
+/// Two independent normally distributed numbers with mean 0 and variance 1, of two equally distributed ones from 0 to
+/// below 1, by the transform of G. E. P. Box and M. E. Muller. What is below 10^-7 counts as that in the first.
 #[track_caller]
-fn normal(a: Tile<f32>, b: Tile<f32>) -> (Tile<f32>, Tile<f32>) {
-    let angle = b * std::f64::consts::TAU;
-    let radius = sqrt(log(maximum(a, 1e-7)) * -2.0);
-    (radius * cos(angle), radius * sin(angle))
+pub fn uniforms_to_normals<V: DeviceValue<Element = f32>>(a: V, b: V) -> (V, V) {
+    let angle = b.as_tile() * std::f64::consts::TAU;
+    let radius = sqrt(log(maximum(a.as_tile(), 1e-7)) * -2.0);
+    let (cosine, sine) = (radius * cos(angle), radius * sin(angle));
+    (V::of_tile(cosine), V::of_tile(sine))
 }

@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use super::context::{self, Context, Handle};
 use super::element::{Element, HostNumber, LiteralOf};
+use crate::diagnostic::Diagnostic;
 use crate::ir::{Axis, Op, Value, op};
 
 /// An n-dimensional value of a program. Every extent is a power of two; the shape is known when the
@@ -33,10 +34,18 @@ pub trait DeviceValue: Copy {
     /// A value of the trace whose type is known to fit.
     #[doc(hidden)]
     fn from_handle(handle: Handle) -> Self;
+    /// The value as a tile.
+    #[doc(hidden)]
+    fn as_tile(self) -> Tile<Self::Element> {
+        Tile::from_handle(self.handle())
+    }
+    /// A tile as a value of this kind: for a scalar it is of rank 0, and an error else.
+    #[doc(hidden)]
+    fn of_tile(tile: Tile<Self::Element>) -> Self;
 }
 
 macro_rules! device_value {
-    ($($Kind:ident)*) => { $(
+    ($($Kind:ident $of:ident;)*) => { $(
         impl<T: Element> Clone for $Kind<T> {
             fn clone(&self) -> Self {
                 *self
@@ -51,6 +60,10 @@ macro_rules! device_value {
             }
             fn from_handle(handle: Handle) -> Self {
                 Self { handle, element: PhantomData }
+            }
+            #[track_caller]
+            fn of_tile(tile: Tile<T>) -> Self {
+                tile.$of()
             }
         }
         impl<T: Element> $Kind<T> {
@@ -76,7 +89,10 @@ macro_rules! device_value {
         }
     )* };
 }
-device_value!(Tile Scalar);
+device_value! {
+    Tile itself;
+    Scalar scalar;
+}
 
 /// A value made from one other; a poisoned operand passes through.
 #[track_caller]
@@ -115,14 +131,24 @@ impl<T: Element> Tile<T> {
         })
     }
 
-    /// Repeats the axes of extent 1 until the tile has this shape.
+    /// Repeats the axes of extent 1 until the tile has this shape. Where the shape has more axes, the first ones are
+    /// new: `[n]` becomes `[m, n]`, each row of which is the tile.
+    ///
+    /// # Errors
+    /// Another extent than 1 that differs from that of the shape, and a shape of fewer axes.
     #[track_caller]
     pub fn broadcast_to(self, shape: impl AsRef<[usize]>) -> Self {
         map(self, |context, x| {
-            match context.shape("broadcast_to", shape.as_ref()) {
-                Some(shape) => context.broadcast("broadcast_to", x, shape),
-                None => context.builder.poison(),
-            }
+            let Some(shape) = context.shape("broadcast_to", shape.as_ref()) else {
+                return context.builder.poison();
+            };
+            let dims = context.ty(x).shape.dims();
+            let more = shape.rank().saturating_sub(dims.len());
+            let x = match more > 0 && !dims.is_empty() {
+                true => reshaped(context, "broadcast_to", x, &[vec![1; more], dims].concat()),
+                false => x,
+            };
+            context.broadcast("broadcast_to", x, shape)
         })
     }
 
@@ -234,19 +260,30 @@ impl<T: Element> Tile<T> {
         })
     }
 
-    /// A tile of rank 0 as a scalar, for conditions and loop bounds.
+    /// A tile of rank 0 as a scalar, whose type it then has. Conditions, the bounds of loops and what else takes a
+    /// scalar take the tile too.
     #[track_caller]
     pub fn scalar(self) -> Scalar<T> {
+        self.single("`scalar`", ONE_OF)
+    }
+
+    /// A tile of rank 0 as a scalar, or an error of what needs one, with what to do.
+    #[track_caller]
+    pub(super) fn single(self, what: &str, remedy: &str) -> Scalar<T> {
         map(self, |context, x| {
             let ty = context.ty(x);
             if ty.is_scalar() {
                 return x;
             }
-            context
-                .builder
-                .error(format!("`scalar` needs a tile of rank 0, found `{ty}`"));
+            let message = format!("{what} needs a scalar or a tile of rank 0, found `{ty}`");
+            let error = Diagnostic::new(context.builder.loc().clone(), message);
+            context.builder.report(error.note(remedy));
             context.builder.poison()
         })
+    }
+
+    fn itself(self) -> Self {
+        self
     }
 
     /// The extents; empty for rank 0 and for a tile that is already in error.
@@ -274,6 +311,10 @@ pub(super) fn reshaped(context: &mut Context, what: &str, x: Value, shape: &[usi
     let ty = context.ty(x).with_shape(shape);
     context.builder.declared(Op::Reshape(op::Reshape { x }), ty)
 }
+
+/// How a tile becomes one number.
+pub(super) const ONE_OF: &str = "a reduction such as `.sum(axis)` gives one number of a row, and `.pick(axis, position)` \
+                                 one element";
 
 /// An axis as the IR has it; one that is too large is out of range for every tile.
 pub(crate) fn axis_of(axis: usize) -> Axis {

@@ -130,6 +130,7 @@ impl While {
     }
 
     /// Whether to run or trace the body now.
+    #[track_caller]
     pub fn test(&mut self, condition: impl Condition, slots: &mut [Slot<'_>]) -> bool {
         let decision = condition.decide();
         match (std::mem::replace(&mut self.state, State::Done), decision) {
