@@ -104,7 +104,7 @@ pub mod prelude {
     };
     pub use super::reduce::{reduce, reduce_masked};
     pub use super::scan::{reverse_scan, scan};
-    pub use super::shapes::cat;
+    pub use super::shapes::{cat, reduce_keep};
     pub use super::tensor::{Tensor, TensorMut};
     pub use super::{
         Bits, Carry, Divisible, Element, Float, InOut, Int, Numeric, Ptr, PtrMut, PtrMutTile,

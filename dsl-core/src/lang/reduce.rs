@@ -373,34 +373,61 @@ impl<T: Numeric> Tile<T> {
     #[cfg_attr(not(doctest), doc = include_str!("examples/argmax.md"))]
     #[track_caller]
     pub fn argmax(self, axis: usize) -> Tile<i64> {
-        map(self, |context, x| {
-            extreme_index::<T>(context, x, axis, true)
-        })
+        self.max_with_index(axis).1
     }
 
     /// The lowest index along `axis` that holds what [`Tile::min`] gives; 0 when all are NaN.
     #[track_caller]
     pub fn argmin(self, axis: usize) -> Tile<i64> {
-        map(self, |context, x| {
-            extreme_index::<T>(context, x, axis, false)
-        })
+        self.min_with_index(axis).1
+    }
+
+    /// [`Tile::max`] and [`Tile::argmax`] along `axis` by one reduction.
+    #[track_caller]
+    pub fn max_with_index(self, axis: usize) -> (Self, Tile<i64>) {
+        self.extreme_with_index(axis, "argmax", true)
+    }
+
+    /// [`Tile::min`] and [`Tile::argmin`] along `axis` by one reduction.
+    #[track_caller]
+    pub fn min_with_index(self, axis: usize) -> (Self, Tile<i64>) {
+        self.extreme_with_index(axis, "argmin", false)
+    }
+
+    #[track_caller]
+    fn extreme_with_index(self, axis: usize, name: &str, greater: bool) -> (Self, Tile<i64>) {
+        let results = context::with(Location::caller(), |context| {
+            let x = context.value(self.handle());
+            let results = match context.ty(x).is_poison() {
+                true => [x, x],
+                false => extreme_index::<T>(context, x, (axis, name), greater),
+            };
+            results.map(|value| context.handle(value))
+        });
+        let [extreme, index] = results.unwrap_or([self.handle(); 2]);
+        (Self::from_handle(extreme), Tile::from_handle(index))
     }
 }
 
 /// Two operands differ in the order exactly when the bits of their extremum differ from those of
 /// the lower one: so -0 and +0 differ, and NaN yields to every number.
-fn extreme_index<T: Numeric>(context: &mut Context, x: Value, axis: usize, greater: bool) -> Value {
+fn extreme_index<T: Numeric>(
+    context: &mut Context,
+    x: Value,
+    (axis, name): (usize, &str),
+    greater: bool,
+) -> [Value; 2] {
     let shape = context.ty(x).shape;
     if axis >= shape.rank() {
         let ty = context.ty(x);
-        let name = if greater { "argmax" } else { "argmin" };
         context
             .builder
             .error(format!("`{name}`: axis {axis} is out of range for `{ty}`"));
-        return context.builder.poison();
+        return [context.builder.poison(); 2];
     }
     let index = context.builder.index_along(axis, shape);
     let bits = match T::DTYPE.bits() {
+        8 => DType::I8,
         16 => DType::I16,
         32 => DType::I32,
         _ => DType::I64,
@@ -418,10 +445,22 @@ fn extreme_index<T: Numeric>(context: &mut Context, x: Value, axis: usize, great
             let higher = builder.compare(CompareOp::Ne, left, right);
             vec![extreme, builder.select(higher, b[1], a[1])]
         });
-    results[1]
+    [results[0], results[1]]
 }
 
 impl<T: Int> Tile<T> {
+    /// The bits that all elements along `axis` have.
+    #[track_caller]
+    pub fn and(self, axis: usize) -> Self {
+        map(self, |context, x| context.reduce_by(BinaryOp::And, x, axis))
+    }
+
+    /// The bits that any element along `axis` has.
+    #[track_caller]
+    pub fn or(self, axis: usize) -> Self {
+        map(self, |context, x| context.reduce_by(BinaryOp::Or, x, axis))
+    }
+
     /// The exclusive or along `axis`.
     #[track_caller]
     pub fn xor(self, axis: usize) -> Self {

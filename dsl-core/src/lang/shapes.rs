@@ -1,12 +1,14 @@
 //! Shapes made of the ops that move elements: axes that go or stay, tiles one after the other, parts at a
 //! position.
 
+use std::ops::Range;
 use std::panic::Location;
 
-use super::context;
-use super::element::{Element, Numeric};
-use super::tile::{DeviceValue, IntoTile, Tile, map, reshaped};
-use crate::ir::{Op, op};
+use super::context::{self, Context};
+use super::element::{Element, Int, Numeric};
+use super::reduce::{Reducible, reduce};
+use super::tile::{DeviceValue, IntoTile, Tile, axis_of, map, reshaped};
+use crate::ir::{BinaryOp, Class, CompareOp, DType, Op, Value, op};
 
 impl<T: Element> Tile<T> {
     /// The elements in row-major order along one axis: `[m, n]` becomes `[m * n]`.
@@ -34,11 +36,72 @@ impl<T: Element> Tile<T> {
         })
     }
 
-    /// The elements at one position along `axis`, which the result no longer has. On a GPU that is an error
-    /// for an axis with more than a thousand positions, as it is for [`Tile::slice`].
+    /// The elements at one position along `axis`, which the result no longer has. A position of the device goes to
+    /// [`gather`](super::lookup::gather).
     #[track_caller]
     pub fn pick(self, axis: usize, position: usize) -> Self {
-        self.slice(axis, position, 1).squeeze(axis)
+        match self.shape().get(axis) {
+            Some(&extent) if extent > FEW && position < extent => self.pick_of_many(axis, position),
+            Some(_) | None => self.slice(axis, position, 1).squeeze(axis),
+        }
+    }
+
+    /// [`Tile::pick`] as the reduction of what has zeros at the other positions: the lanes of a GPU then need not hold
+    /// all positions of the axis.
+    #[track_caller]
+    fn pick_of_many(self, axis: usize, position: usize) -> Self {
+        map(self, |context, x| {
+            let (shape, dtype) = (context.ty(x).shape, T::DTYPE);
+            let words = match dtype.class() {
+                Class::Float => dtype.unsigned(),
+                Class::Bool | Class::Signed | Class::Unsigned => dtype,
+            };
+            let builder = &mut context.builder;
+            let index = builder.index_along(axis, shape);
+            let wanted = builder.bits_like(index, DType::I64, position as u64);
+            let is_there = builder.compare(CompareOp::Eq, index, wanted);
+            let bits = builder.bitcast(x, words);
+            let zero = builder.bits_like(bits, words, 0);
+            let bits = builder.select(is_there, bits, zero);
+            let bits = context.reduce_by(BinaryOp::Or, bits, axis);
+            context.builder.bitcast(bits, dtype)
+        })
+    }
+
+    /// This tile with `part` in the place of the elements along `axis` from `start` on: what [`Tile::slice`] of it takes
+    /// from there then is `part`. `start` is a multiple of the extent of `part`; a scalar or a host number replaces
+    /// one position.
+    ///
+    /// # Errors
+    /// A part that does not fit there.
+    #[track_caller]
+    pub fn with_slice(self, axis: usize, start: usize, part: impl IntoTile<T>) -> Self {
+        map(self, |context, x| {
+            let part = part.into_value(context);
+            let [whole, ty] = [x, part].map(|value| context.ty(value));
+            if ty.is_poison() {
+                return part;
+            }
+            let (mut dims, shape) = (ty.shape.dims(), whole.shape.dims());
+            if dims.is_empty() && axis < shape.len() {
+                dims.clone_from(&shape);
+                dims[axis] = 1;
+            }
+            let count = dims.get(axis).copied().unwrap_or(0);
+            let fits = count > 0
+                && start % count == 0
+                && shape
+                    .get(axis)
+                    .is_some_and(|&extent| start + count <= extent)
+                && [&dims[..axis], &shape[axis..=axis], &dims[axis + 1..]].concat() == shape;
+            if !fits {
+                context.builder.error(format!(
+                    "`with_slice` cannot put `{ty}` into `{whole}` from {start} on along axis {axis}"
+                ));
+                return context.builder.poison();
+            }
+            placed(context, (x, part), axis, start..start + count)
+        })
     }
 
     /// The elements at one position along the first axis: `[m, n]` becomes `[n]`.
@@ -92,25 +155,112 @@ impl<T: Element> Tile<T> {
     }
 }
 
-impl<T: Numeric> Tile<T> {
+/// So many elements along an axis the lanes of a GPU hold at once.
+const FEW: usize = 1024;
+
+/// `x` with `part` at these positions of an axis.
+fn placed(
+    context: &mut Context,
+    (x, part): (Value, Value),
+    axis: usize,
+    positions: Range<usize>,
+) -> Value {
+    let (shape, count) = (context.ty(x).shape, positions.len());
+    let dims = shape.dims();
+    // Repeated along the axis, the part stands at each multiple of its extent.
+    let one =
+        |times: usize, count: usize| [&dims[..axis], &[times, count], &dims[axis + 1..]].concat();
+    let times = dims[axis] / count;
+    let mut repeated = part;
+    if times > 1 {
+        if context.ty(part).is_scalar() {
+            repeated = context.broadcast("with_slice", part, shape);
+        } else {
+            repeated = reshaped(context, "with_slice", repeated, &one(1, count));
+            if let Some(all) = context.shape("with_slice", &one(times, count)) {
+                repeated = context.broadcast("with_slice", repeated, all);
+            }
+            repeated = reshaped(context, "with_slice", repeated, &dims);
+        }
+    }
+    let repeated = context.broadcast("with_slice", repeated, shape);
+    let builder = &mut context.builder;
+    let index = builder.index_along(axis, shape);
+    let [first, after] = [positions.start, positions.end]
+        .map(|position| builder.bits_like(index, DType::I64, position as u64));
+    let from = builder.compare(CompareOp::Ge, index, first);
+    let below = builder.compare(CompareOp::Lt, index, after);
+    let inside = builder.and(from, below);
+    builder.select(inside, repeated, x)
+}
+
+macro_rules! kept {
+    ($($(#[$doc:meta])* $Kept:ident = $method:ident gives $Output:ty, of $($Class:ident)?;)*) => { $(
+        impl$(<T: $Class>)? Tile<kept!(@element $($Class)?)> {
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $Kept(self, axis: usize) -> Tile<$Output> {
+                self.$method(axis).expand(axis)
+            }
+        }
+    )* };
+    (@element $Class:ident) => { T };
+    (@element) => { bool };
+}
+
+kept! {
     /// [`Tile::sum`] with the axis left at extent 1, so that it broadcasts: `x / x.sum_keep(1)`.
     #[cfg_attr(not(doctest), doc = include_str!("examples/sum_keep.md"))]
-    #[track_caller]
-    pub fn sum_keep(self, axis: usize) -> Self {
-        self.sum(axis).expand(axis)
-    }
-
+    sum_keep = sum gives T, of Numeric;
+    /// [`Tile::product`] with the axis left at extent 1, so that it broadcasts.
+    product_keep = product gives T, of Numeric;
     /// [`Tile::max`] with the axis left at extent 1, so that it broadcasts: `x - x.max_keep(1)`.
-    #[track_caller]
-    pub fn max_keep(self, axis: usize) -> Self {
-        self.max(axis).expand(axis)
-    }
-
+    max_keep = max gives T, of Numeric;
     /// [`Tile::min`] with the axis left at extent 1, so that it broadcasts.
-    #[track_caller]
-    pub fn min_keep(self, axis: usize) -> Self {
-        self.min(axis).expand(axis)
-    }
+    min_keep = min gives T, of Numeric;
+    /// [`Tile::maximum`] with the axis left at extent 1, so that it broadcasts.
+    maximum_keep = maximum gives T, of Numeric;
+    /// [`Tile::minimum`] with the axis left at extent 1, so that it broadcasts.
+    minimum_keep = minimum gives T, of Numeric;
+    /// [`Tile::argmax`] with the axis left at extent 1, so that it broadcasts.
+    argmax_keep = argmax gives i64, of Numeric;
+    /// [`Tile::argmin`] with the axis left at extent 1, so that it broadcasts.
+    argmin_keep = argmin gives i64, of Numeric;
+    /// [`Tile::and`] with the axis left at extent 1, so that it broadcasts.
+    and_keep = and gives T, of Int;
+    /// [`Tile::or`] with the axis left at extent 1, so that it broadcasts.
+    or_keep = or gives T, of Int;
+    /// [`Tile::xor`] with the axis left at extent 1, so that it broadcasts.
+    xor_keep = xor gives T, of Int;
+    /// [`Tile::any`] with the axis left at extent 1, so that it broadcasts.
+    any_keep = any gives bool, of;
+    /// [`Tile::all`] with the axis left at extent 1, so that it broadcasts.
+    all_keep = all gives bool, of;
+}
+
+/// [`reduce`] with the axis left at extent 1 in each result, so that they broadcast.
+#[track_caller]
+pub fn reduce_keep<S: Reducible>(
+    source: S,
+    axis: usize,
+    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+) -> S {
+    let reduced = reduce(source, axis, combine).handles();
+    let kept = context::with(Location::caller(), |context| {
+        let kept = reduced.iter().map(|&handle| {
+            let x = context.value(handle);
+            if context.ty(x).is_poison() {
+                return handle;
+            }
+            let axis = axis_of(axis);
+            let kept = context
+                .builder
+                .value(Op::ExpandDims(op::ExpandDims { x, axis }));
+            context.handle(kept)
+        });
+        kept.collect::<Vec<_>>()
+    });
+    S::from_handles(&kept.unwrap_or(reduced))
 }
 
 /// The tiles one after the other along `axis`. Their number is a power of two, and they have one shape.
