@@ -21,6 +21,7 @@ mod determinism;
 mod examples;
 mod exits;
 mod filetests;
+mod functions;
 mod grid;
 #[cfg(feature = "nvptx")]
 mod held_operands;

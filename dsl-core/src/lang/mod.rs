@@ -19,6 +19,7 @@ pub mod element;
 mod elementwise;
 mod escape;
 mod exit;
+pub mod floats;
 mod for_loop;
 mod frame;
 pub mod functions;
@@ -26,11 +27,13 @@ pub mod grid;
 pub mod identity;
 mod in_out;
 pub mod kernel;
+pub mod lengths;
 mod logic;
 pub mod lookup;
 pub mod math;
 pub mod memory;
 pub mod narrow;
+pub mod normal;
 pub mod operators;
 mod parameter;
 mod plain;
@@ -90,14 +93,19 @@ pub mod prelude {
         trailing_zeros,
     };
     pub use super::debug::{device_assert, device_print};
+    pub use super::floats::{
+        fdim, ilogb, is_finite, is_infinite, is_nan, ldexp, logb, saturate, sign_bit,
+    };
     pub use super::functions::{
         atan2, clamp, copysign, fmod, gelu, gelu_tanh, hypot, nextafter, pow, relu, remainder,
         silu, softmax, softplus,
     };
     pub use super::grid::swizzle_2d;
+    pub use super::lengths::{cos_pi, norm, rcbrt, rhypot, rnorm, sin_pi};
     pub use super::lookup::{gather, histogram, histogram_masked};
     pub use super::math::*;
     pub use super::narrow::{pack_int4, unpack_int4};
+    pub use super::normal::{erfc_inv, erfcx, normal_cdf, normal_cdf_inverse};
     pub use super::random::{
         philox4x32, rand, rand4x, randint, randint4x, randn, randn4x, uniforms_to_normals,
         word_to_uniform,
