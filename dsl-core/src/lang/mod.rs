@@ -41,6 +41,7 @@ pub mod ptr;
 pub mod random;
 pub mod reduce;
 mod repeat;
+pub mod rounded;
 pub mod scan;
 pub mod shapes;
 pub mod sort;
@@ -111,6 +112,9 @@ pub mod prelude {
         word_to_uniform,
     };
     pub use super::reduce::{reduce, reduce_masked};
+    pub use super::rounded::{
+        add_rounded, div_rounded, fma_rounded, mul_rounded, sqrt_rounded, sub_rounded,
+    };
     pub use super::scan::{reverse_scan, scan};
     pub use super::shapes::{cat, reduce_keep};
     pub use super::tensor::{Tensor, TensorMut};
