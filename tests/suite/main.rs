@@ -59,6 +59,7 @@ mod refusals;
 mod rounded;
 mod runtime;
 mod rustdoc;
+mod scaled;
 mod scans;
 mod slices;
 mod sort;

@@ -9,9 +9,11 @@ use super::elementwise::{pair, triple};
 use super::operators::{Elementwise, binary};
 use super::tile::{DeviceValue, Scalar, Tile, map};
 use crate::builder::Builder;
+use crate::diagnostic::Diagnostic;
+use crate::ir::floats::{F8E4M3, F8E5M2};
 use crate::ir::functions::for_each_function_family;
 use crate::ir::scalar_ops::for_each_scalar_family;
-use crate::ir::{BinaryOp, Class, CompareOp, Op, Precision, Shape, Value, op};
+use crate::ir::{BinaryOp, Class, CompareOp, DType, Op, Precision, Shape, Value, op};
 
 /// The functions and methods of the rows that say so, with the rows' names and documentation.
 macro_rules! surface {
@@ -188,7 +190,7 @@ where
 /// An accumulator of another kind, or narrower than the operands.
 #[cfg_attr(not(doctest), doc = include_str!("examples/dot.md"))]
 #[track_caller]
-pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>) -> Tile<A> {
+pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: impl Factor<T>, accumulator: Tile<A>) -> Tile<A> {
     dot_with(Precision::usual(T::DTYPE, A::DTYPE), a, b, accumulator)
 }
 
@@ -196,7 +198,8 @@ pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>)
 ///
 /// [`Precision::Ieee`]: the chain `acc = fma(a[m, k], b[k, n], acc)` over ascending k in the accumulator's type, to
 /// which the operands are widened first; a zero result is +0. Integers too: of 8 to 64 bits, added in `i32` or `i64` if
-/// they are signed, in `u32` or `u64` else, no wider than that. Sums wrap.
+/// they are signed, in `u32` or `u64` else, no wider than that. Sums wrap. One of `F8E4M3` and one of `F8E5M2` multiply
+/// too: both are widened to `f16` first.
 ///
 /// [`Precision::Hopper`]: what the tensor cores of an H100 or H200 compute of floats of 8 to 32 bits, accumulated in
 /// `f32`, which the CPU and the interpreter reproduce bit by bit. It is a chain of steps in ascending k, each of the
@@ -213,11 +216,12 @@ pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: Tile<T>, accumulator: Tile<A>)
 pub fn dot_with<T: Numeric, A: Numeric>(
     precision: Precision,
     a: Tile<T>,
-    b: Tile<T>,
+    b: impl Factor<T>,
     accumulator: Tile<A>,
 ) -> Tile<A> {
     map(accumulator, |context, accumulator| {
-        let (a, b) = (context.value(a.handle()), context.value(b.handle()));
+        let (a, b) = (context.value(a.handle()), context.value(b.factor()));
+        let [a, b] = of_one_type(context, precision, [a, b]);
         let whole = context.ty(accumulator);
         let [a, b, accumulator] = one_batch(context, [a, b, accumulator]);
         let product = context.builder.value(Op::Dot(op::Dot {
@@ -233,6 +237,53 @@ pub fn dot_with<T: Numeric, A: Numeric>(
             false => product,
         }
     })
+}
+
+/// The second operand of a matrix product: a tile of the type of the first, or of the other float of 8 bits.
+#[diagnostic::on_unimplemented(
+    message = "`dot` does not multiply `{T}` by `{Self}`",
+    note = "both operands have one type, or one is of `F8E4M3` and one of `F8E5M2`: convert with `.to::<T>()`"
+)]
+pub trait Factor<T: Numeric> {
+    /// The tile.
+    #[doc(hidden)]
+    fn factor(self) -> context::Handle;
+}
+
+impl<T: Numeric> Factor<T> for Tile<T> {
+    fn factor(self) -> context::Handle {
+        self.handle()
+    }
+}
+
+impl Factor<F8E5M2> for Tile<F8E4M3> {
+    fn factor(self) -> context::Handle {
+        self.handle()
+    }
+}
+
+impl Factor<F8E4M3> for Tile<F8E5M2> {
+    fn factor(self) -> context::Handle {
+        self.handle()
+    }
+}
+
+/// Operands of two types in one that holds both.
+fn of_one_type(context: &mut Context, precision: Precision, operands: [Value; 2]) -> [Value; 2] {
+    let [a, b] = operands.map(|it| context.ty(it));
+    if a.dtype() == b.dtype() || a.is_poison() || b.is_poison() {
+        return operands;
+    }
+    match precision {
+        Precision::Ieee => operands.map(|it| context.cast(it, DType::F16)),
+        Precision::Hopper => {
+            let message = format!("`dot` with precision `hopper` of `{a}` and `{b}`");
+            let error = Diagnostic::new(context.builder.loc().clone(), message);
+            let remedy = "it takes operands of one type: convert both with `.to::<f16>()`, or take `Precision::Ieee`";
+            context.builder.report(error.note(remedy));
+            [context.builder.poison(); 2]
+        }
+    }
 }
 
 /// Matrices of a batch of several axes as those of one axis. Tiles that do not agree on them stay, and are refused.

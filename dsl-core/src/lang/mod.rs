@@ -9,6 +9,7 @@ pub mod accumulator;
 pub mod approximate;
 pub mod atomic;
 pub mod bits;
+mod block_scaled;
 mod bodies;
 mod branch;
 pub mod carry;
@@ -105,7 +106,7 @@ pub mod prelude {
     pub use super::lengths::{cos_pi, norm, rcbrt, rhypot, rnorm, sin_pi};
     pub use super::lookup::{gather, histogram, histogram_masked};
     pub use super::math::*;
-    pub use super::narrow::{pack_int4, unpack_int4};
+    pub use super::narrow::{pack_int4, unpack_e2m1, unpack_int4};
     pub use super::normal::{erfc_inv, erfcx, normal_cdf, normal_cdf_inverse};
     pub use super::random::{
         philox4x32, rand, rand4x, randint, randint4x, randn, randn4x, uniforms_to_normals,

@@ -187,7 +187,10 @@ pub(super) const SECTIONS: &[Section] = &[
         "Products",
         &[
             ("test_dot", Runs("products")),
-            ("test_scaled_dot", NotYet("block-scaled formats")),
+            (
+                "test_scaled_dot",
+                Elsewhere("tests/suite/scaled.rs::blocks_of_e4m3_in_singles"),
+            ),
             (
                 "test_dot3d",
                 Elsewhere("tests/suite/products.rs::batches_are_multiplied"),
