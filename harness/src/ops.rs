@@ -79,8 +79,8 @@ fn dtypes(accepts: Accepts, kind: &str, accuracy: &[Error]) -> Vec<&'static str>
 
 /// The data types of an op with its own shape.
 fn shaped_dtypes(name: &str) -> Option<Vec<&'static str>> {
-    let combined = |dtype, only: fn(AtomicOp) -> bool| {
-        let mut ops = AtomicOp::ALL.iter().filter(|&&op| only(op));
+    let combined = |dtype, only: fn(AtomicOp, DType) -> bool| {
+        let mut ops = AtomicOp::ALL.iter().filter(|&&op| only(op, dtype));
         ops.any(|op| op.admits(dtype))
     };
     let multiplied = |dtype| {
@@ -92,8 +92,10 @@ fn shaped_dtypes(name: &str) -> Option<Vec<&'static str>> {
         "dot_slots" | "group_mma" => &|dtype| is_group_operand(Precision::Hopper, dtype),
         "mma" => &multiplied,
         "histogram" => &|dtype| Accepts::Integer.admits(dtype),
-        "atomic_reduce" | "lane_atomic" => &|dtype| combined(dtype, |op| op.binary().is_some()),
-        "atomic_fetch" | "lane_fetch" => &|dtype| combined(dtype, |_| true),
+        "atomic_reduce" | "tile_atomic" | "lane_atomic" => {
+            &|dtype| combined(dtype, |op, dtype| op.binary(dtype).is_some())
+        }
+        "atomic_fetch" | "tile_fetch" | "lane_fetch" => &|dtype| combined(dtype, |_, _| true),
         "warp_reduce" => &|dtype| [DType::I32, DType::U32].contains(&dtype),
         "raw_cast" => &|dtype| [DType::F32, DType::F64].contains(&dtype),
         "assert" | "stop_assertion" | "check_assertion" => &|dtype| dtype == DType::Bool,
