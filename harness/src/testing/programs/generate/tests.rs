@@ -57,9 +57,14 @@ fn programs_have_every_op_of_blocks() {
                 hints.retain(|&hint| Some(hint) != *cache);
             }
             if let Op::AtomicReduce(op::AtomicReduce { order, scope, .. })
-            | Op::AtomicFetch(op::AtomicFetch { order, scope, .. }) = op
+            | Op::TileAtomic(op::TileAtomic { order, scope, .. }) = op
             {
-                ordered.insert((op.mnemonic(), *order, *scope));
+                ordered.insert(("combines", *order, *scope));
+            }
+            if let Op::AtomicFetch(op::AtomicFetch { order, scope, .. })
+            | Op::TileFetch(op::TileFetch { order, scope, .. }) = op
+            {
+                ordered.insert(("fetches", *order, *scope));
             }
             if let Op::Dot(dot) = op {
                 products.insert((dot.precision, func.ty(dot.a).dtype()));
