@@ -36,6 +36,7 @@ mod examples;
 mod failure;
 mod files;
 mod grid;
+mod inline_ptx;
 mod inspection;
 #[doc(hidden)]
 pub mod internals;
@@ -88,6 +89,7 @@ pub use exactile_core::ir::{DType, Number};
 pub use exactile_core::target::{Bounds, Determinism, Options, Schedule, ScheduleField, Target};
 pub use exactile_macros::{Carry, KernelArguments, device, kernel};
 pub use grid::IntoGrid;
+pub use inline_ptx::inline_ptx;
 pub use inspection::{Inspection, Resources};
 pub use kernel::Kernel;
 pub use listing::ListingStage;

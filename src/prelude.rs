@@ -1,5 +1,5 @@
 //! What a file with kernels imports: `use exactile::prelude::*;`.
 
-pub use crate::{Buffer, Carry, Device, InPlace, KernelArguments, device, kernel};
+pub use crate::{Buffer, Carry, Device, InPlace, KernelArguments, device, inline_ptx, kernel};
 pub use exactile_core::ir::floats::*;
 pub use exactile_core::lang::prelude::*;

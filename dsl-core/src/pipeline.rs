@@ -11,9 +11,9 @@ use crate::ir::{Func, Inst, Op};
 use crate::lower::{distributed, sequential};
 use crate::passes::boxes::Share;
 use crate::passes::{
-    boxes, decompose, expand_accumulators, expand_prints, expand_tiles, legalise, long_sums,
-    nan_bits, narrow, quotients, resolve, sort_keys, specialise, tidy, uniform_mask, views,
-    widen_dots,
+    boxes, decompose, expand_accumulators, expand_elements, expand_prints, expand_tiles, legalise,
+    long_sums, nan_bits, narrow, quotients, resolve, sort_keys, specialise, tidy, uniform_mask,
+    views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, warps_of};
@@ -86,14 +86,15 @@ const BLOCK: &[Stage] = &[
         "expand_accumulators",
         expand_accumulators::expand_accumulators
     ),
-    by_context!("widen_dots", |func, context| widen_dots::widen_dots(
-        func,
-        context.target.distribution
-    )),
-    by_context!("specialise", |func, context| specialise::specialise(
-        func,
-        context.facts
-    )),
+    by_context!("expand_elements", |func, context| {
+        expand_elements::expand_elements(func, context.target.distribution)
+    }),
+    by_context!("widen_dots", |func, context| {
+        widen_dots::widen_dots(func, context.target.distribution)
+    }),
+    by_context!("specialise", |func, context| {
+        specialise::specialise(func, context.facts)
+    }),
     Stage {
         name: "resolve",
         run: |func, context| resolve::resolve(func, context.options.determinism),

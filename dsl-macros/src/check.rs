@@ -195,9 +195,10 @@ impl<'ast> Visit<'ast> for Checker<'_> {
             Expr::Async(_) | Expr::Await(_) => self
                 .context
                 .error(expression.span(), "a kernel cannot be asynchronous"),
-            Expr::Unsafe(block) => self
-                .context
-                .error(block.unsafe_token.span(), "a kernel holds no `unsafe`"),
+            Expr::Unsafe(block) if !is_call(&block.block) => self.context.error(
+                block.unsafe_token.span(),
+                "`unsafe` in a kernel holds one call and nothing else, such as that of `inline_ptx`",
+            ),
             _ => {}
         }
         visit::visit_expr(self, expression);
@@ -219,4 +220,12 @@ impl<'ast> Visit<'ast> for Checker<'_> {
             );
         }
     }
+}
+
+/// Whether a block is one call, whose value it gives.
+fn is_call(block: &Block) -> bool {
+    matches!(
+        &block.stmts[..],
+        [syn::Stmt::Expr(Expr::Call(_) | Expr::MethodCall(_), None)]
+    )
 }

@@ -4,7 +4,7 @@
 //! rejects what the language cannot mean, [`rewrite`] replaces comparisons and control flow by
 //! calls, once [`exits`] has made conditions of what leaves a loop, [`generate`] writes the result. Errors are collected in a [`context::Context`], so all
 //! mistakes of a function come at once. Everything that Rust can overload stays as the user wrote
-//! it, and no output of these macros contains `unsafe`.
+//! it, and no output of these macros contains `unsafe` but around the calls for which the user wrote it.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -15,6 +15,7 @@ use crate::cuda::{Gpu, GridMapping, Ptx};
 use crate::device::Device;
 use crate::disk::{Kept, Place};
 use crate::error::{Error, Result};
+use crate::inline_ptx;
 use crate::made;
 
 /// What code of a GPU is made of, and where it lies on disk.
@@ -33,6 +34,7 @@ pub(super) struct Wanted<'a> {
 impl Compilation {
     /// Code of a GPU, or of what stands for one: what was built ahead of time, where it is there.
     pub(super) fn of_gpu(&mut self, device: &Device, wanted: &Wanted<'_>) -> Result<Code> {
+        inline_ptx::check(wanted.block)?;
         let output = device.stand_in().and_then(|it| it.output.as_deref());
         if let Some(output) = output {
             return self.build(output, wanted);

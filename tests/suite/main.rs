@@ -17,6 +17,7 @@ mod conformance;
 mod correct;
 mod debug;
 mod determinism;
+mod each;
 #[cfg(feature = "nvptx")]
 mod examples;
 mod exits;

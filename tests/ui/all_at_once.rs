@@ -16,7 +16,7 @@ fn mistakes<const BLOCK: usize>(x: &Buffer<f32>, out: PtrMut<f32>, n: i32) -> f3
             return;
         }
     }
-    unsafe { store(out, 1.0) };
+    unsafe { store(out, 1.0); }
 }
 
 fn main() {}

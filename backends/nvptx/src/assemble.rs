@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 use crate::generator;
+use crate::inlined::with_place;
 use crate::ptx::Ptx;
 
 /// Names a `ptxas`, which then assembles all kernels.
@@ -81,7 +82,7 @@ impl Assembler {
             OsStr::new("-o"),
             cubin.as_os_str(),
         ];
-        let (_, report) = run(&self.ptxas, &arguments)?;
+        let (_, report) = assembled(&self.ptxas, ptx, &arguments)?;
         let (sass, _) = run(&self.nvdisasm, &[OsStr::new("-c"), cubin.as_os_str()])?;
         Ok(Assembled { sass, report })
     }
@@ -166,12 +167,23 @@ fn cubin(ptxas: &Path, ptx: &str, folder: &Path) -> Result<Vec<u8>> {
         OsStr::new("-o"),
         code.as_os_str(),
     ];
-    run(ptxas, &arguments)?;
+    assembled(ptxas, ptx, &arguments)?;
     std::fs::read(&code).map_err(|error| in_folder(folder, &error))
 }
 
 fn in_folder(folder: &Path, error: &std::io::Error) -> Error {
     Error::Tool(format!("{}: {error}", folder.display()))
+}
+
+/// Runs `ptxas`; what it refuses of inline PTX names the line of the kernel.
+fn assembled(ptxas: &Path, ptx: &str, arguments: &[&OsStr]) -> Result<(String, String)> {
+    run(ptxas, arguments).map_err(|error| {
+        if let Error::Tool(refusal) = error {
+            Error::Tool(with_place(ptx, refusal))
+        } else {
+            error
+        }
+    })
 }
 
 fn run(program: &Path, arguments: &[&OsStr]) -> Result<(String, String)> {

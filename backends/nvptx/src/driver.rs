@@ -16,6 +16,7 @@ use libloading::Library;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
+use crate::inlined::with_place;
 use crate::kernel::Kernel;
 use crate::launch::{FEW, marshal};
 use crate::ptx::Ptx;
@@ -262,7 +263,8 @@ impl Context {
             values.as_mut_ptr(),
         ));
         if let Err(Error::BadImage(reason)) = loaded {
-            return Err(Error::BadImage(format!("{reason}\n{}", text_of(&log))));
+            let refusal = format!("{reason}\n{}", text_of(&log));
+            return Err(Error::BadImage(with_place(ptx.text(), refusal)));
         }
         loaded?;
         Ok(Module {

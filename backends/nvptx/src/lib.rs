@@ -15,6 +15,7 @@ mod compile;
 mod driver;
 mod error;
 mod grid;
+mod inlined;
 mod kernel;
 mod launch;
 mod link;

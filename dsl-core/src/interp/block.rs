@@ -278,6 +278,7 @@ impl<'a> Machine<'a> {
             TileOp::Reduce(op) => return self.reduce(op),
             TileOp::Scan(op) => return self.scan(op),
             TileOp::Sort(op) => return Ok(self.sort(op)),
+            TileOp::Derived(Derived::Map(op)) => return self.map(op, self.shape(results[0])),
             TileOp::Derived(Derived::Print(op)) => {
                 return self.print(inst, op).map(|()| Vec::new());
             }

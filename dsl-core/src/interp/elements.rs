@@ -137,5 +137,6 @@ pub(super) fn elementwise(
             [&values[*condition], &values[*on_true], &values[*on_false]],
             |[condition, on_true, on_false]| if condition != 0 { on_true } else { on_false },
         ),
+        Elementwise::InlinePtx(op) => values[op.meant()].clone(),
     }
 }

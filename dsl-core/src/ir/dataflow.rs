@@ -51,7 +51,7 @@ pub trait Analysis {
         self.unknown(index)
     }
 
-    /// What is known of the elements that a region combines. What the region yields comes back to it.
+    /// What is known of the elements that a region combines or maps. What it combines to comes back to it.
     fn combined(&self, facts: &Facts<Self::Fact>, inst: Inst, parameter: Value) -> Self::Fact {
         let _ = (facts, inst);
         self.unknown(parameter)
@@ -140,13 +140,14 @@ impl<A: Analysis> Solver<'_, A> {
     fn enter_combiners(&mut self, inst: Inst) -> bool {
         let func = self.func;
         let mut changed = false;
+        let comes_back = !matches!(func.op(inst), Op::Map(_));
         for region in func.op(inst).regions() {
             let yielded = func.yielded(region);
             for (position, &parameter) in func.region(region).parameters.iter().enumerate() {
                 let fact = self.analysis.combined(&self.facts, inst, parameter);
                 changed |= self.weaken(parameter, &fact);
                 let again = yielded.iter().cycle().nth(position);
-                if let Some(&again) = again.filter(|&&again| self.reached[again]) {
+                if let Some(&again) = again.filter(|&&again| comes_back && self.reached[again]) {
                     let fact = self.facts[again].clone();
                     changed |= self.weaken(parameter, &fact);
                 }

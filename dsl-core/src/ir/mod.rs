@@ -21,6 +21,7 @@ pub mod func;
 pub mod functions;
 pub mod index_map;
 pub mod infer;
+mod inline_ptx;
 pub mod layout_error;
 pub mod linear;
 pub mod matrix;

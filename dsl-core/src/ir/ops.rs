@@ -30,6 +30,10 @@ macro_rules! for_each_op {
             Bitcast "bitcast" { x: Value } -> stated is [pure elementwise pointwise];
             /// `on_true` where the condition holds, else `on_false`; both are evaluated.
             Select "select" { condition: Value, on_true: Value, on_false: Value } -> one is [pure elementwise pointwise];
+            /// A result of PTX for each element of the operands: on a GPU what the text gives, elsewhere
+            /// `meaning[result]`, which is the same by the word of who wrote the text. In the text `$0` and so on are the
+            /// results, as many as there are meanings, then the operands.
+            InlinePtx "inline_ptx" { meaning: Values, operands: Values, result: i64, text: String } -> one is [pure elementwise pointwise];
         }
         shape {
             /// Repeats along the axes whose extent is 1.
@@ -107,6 +111,9 @@ macro_rules! for_each_op {
         derived {
             /// Two tiles of one type as one with a last axis of extent 2: `a` is at 0 of it and `b` at 1.
             Join "join" { a: Value, b: Value } -> one is [pure];
+            /// The values of the region for each element of the sources, which are of one shape. The region takes one
+            /// number of each source and has no effect.
+            Map "map" { sources: Values, body: Region } -> yielded is [pure];
             /// Writes the elements of `x` where the mask holds, if it does anywhere, to the record of the launch: `words`
             /// of `u64` at `record`, as `launch::printed` says. `number` tells prints apart.
             Print "print" { record: Value, x: Value, mask: Option<Value>, label: String, number: i64, words: i64 } -> none is [writes];

@@ -29,8 +29,11 @@ fn value(rewriter: &Rewriter, inst: Inst) -> Option<u64> {
         return Some(function(*op, x.dtype, x.bits));
     }
     let op = data.op.elementwise()?;
-    // A selection hands on the bits of a NaN, which are not its own to choose.
-    if matches!(op, Elementwise::Approximate(_) | Elementwise::Select(_)) {
+    // A selection hands on the bits of a NaN, which are not its own to choose. Inline PTX is run by who has it.
+    if matches!(
+        op,
+        Elementwise::Approximate(_) | Elementwise::Select(_) | Elementwise::InlinePtx(_)
+    ) {
         return None;
     }
     let mut known = true;

@@ -28,5 +28,6 @@ pub fn elementwise(op: Elementwise<'_>, to: DType, at: &dyn Fn(Value) -> Literal
         } else {
             op.on_false
         }),
+        Elementwise::InlinePtx(op) => bits(op.meant()),
     }
 }

@@ -243,7 +243,8 @@ impl Checker<'_> {
         }
         self.types(inst);
         self.memory(inst);
-        let combines = matches!(op, Op::Reduce(_) | Op::Scan(_)) || op.accumulator().is_some();
+        let combines = matches!(op, Op::Reduce(_) | Op::Scan(_) | Op::Map(_));
+        let combines = combines || op.accumulator().is_some();
         if self.stage != Stage::Lane && combines {
             self.combiner(inst);
         }
@@ -411,12 +412,15 @@ impl Checker<'_> {
                 }
             });
             if let Some(nested) = impure {
-                let owner = self.func.op(inst).mnemonic();
+                let op = self.func.op(inst);
+                let owner = op.mnemonic();
                 let name = self.func.op(nested).mnemonic();
                 let loc = self.func.inst(nested).loc.clone();
-                let message = format!("combiner of `{owner}` has an effect: `{name}`");
+                let is_map = matches!(op, Op::Map(_));
+                let region = if is_map { "region" } else { "combiner" };
+                let message = format!("{region} of `{owner}` has an effect: `{name}`");
                 let note = format!(
-                    "how often a combiner runs is left to the schedule: move `{name}` before the `{owner}`, or combine \
+                    "how often a {region} runs is left to the schedule: move `{name}` before the `{owner}`, or give \
                      a `bool` beside the numbers and use it behind"
                 );
                 self.diagnostics

@@ -273,6 +273,7 @@ impl Codegen<'_> {
             }
             Elementwise::Cast(op) => self.cast(op.x, ty),
             Elementwise::Bitcast(op) => self.bitcast(ty, op.x),
+            Elementwise::InlinePtx(op) => self.repr(op.meant()),
             Elementwise::Approximate(op) => return Err(Error::Unsupported(op.op.mnemonic())),
         })
     }

@@ -1,7 +1,7 @@
 //! Elementwise ops: dispatch over the families, and comparisons.
 
 use exactile_core::ir::op::Elementwise;
-use exactile_core::ir::{BinaryOp, CompareOp, DType, TernaryOp, UnaryOp, Value, op};
+use exactile_core::ir::{BinaryOp, CompareOp, DType, Inst, TernaryOp, UnaryOp, Value, op};
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, InstructionOpcode, IntValue, Operand};
 use inkwell::{FloatPredicate, IntPredicate};
@@ -12,8 +12,10 @@ use crate::error::{Error, Result};
 
 impl<'c> Emitter<'_, 'c> {
     /// The elements of an elementwise op.
-    pub(super) fn elementwise(&self, op: Elementwise<'_>, result: Value) -> Result<Elements<'c>> {
+    pub(super) fn elementwise(&self, op: Elementwise<'_>, inst: Inst) -> Result<Elements<'c>> {
+        let result = self.func.inst(inst).results[0];
         match op {
+            Elementwise::InlinePtx(op) => self.inlined(op, inst),
             Elementwise::Unary(op) => self.each([op.x], |dtype, [x]| self.unary(op.op, dtype, x)),
             Elementwise::Approximate(op) => self.each([op.x], |_, [x]| {
                 Ok(self.approximate(op.op, x.into_float_value())?.into())

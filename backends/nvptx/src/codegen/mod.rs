@@ -18,6 +18,7 @@ mod copy;
 mod exchange;
 mod float;
 mod grid;
+mod inline;
 mod integer;
 mod kernel;
 mod meeting;
@@ -159,7 +160,7 @@ impl<'c> Emitter<'_, 'c> {
             return Err(Error::Unsupported(func.op(inst).mnemonic().to_string()));
         }
         let elements = match func.lane_op(inst) {
-            LaneOp::Elementwise(op) => self.elementwise(op, func.inst(inst).results[0])?,
+            LaneOp::Elementwise(op) => self.elementwise(op, inst)?,
             LaneOp::Raw(op) => self.raw(op)?,
             LaneOp::RawCast(op) => self.cast(op.x, func.inst(inst).results[0])?,
             LaneOp::Constant(op) => vec![self.literal(op.value)?; self.result_elements(inst)],

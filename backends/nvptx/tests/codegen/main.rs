@@ -3,6 +3,7 @@
 mod device;
 mod exactness;
 mod fetch;
+mod inline;
 mod lowered;
 mod machine_code;
 mod ops;

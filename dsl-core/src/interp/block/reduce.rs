@@ -104,6 +104,22 @@ impl Machine<'_> {
         count: usize,
         operands: &[Elements],
     ) -> Result<Vec<Elements>, Fault> {
+        self.each(region, count, operands)
+    }
+
+    /// What the region gives for each element.
+    pub(super) fn map(&mut self, op: &op::Map, shape: Shape) -> Result<Vec<Elements>, Fault> {
+        let sources = self.read_all(&op.sources);
+        self.each(op.body, shape.elements(), &sources)
+    }
+
+    /// Runs a region of scalars for each of `count` elements.
+    fn each(
+        &mut self,
+        region: Region,
+        count: usize,
+        operands: &[Elements],
+    ) -> Result<Vec<Elements>, Fault> {
         let insts = &self.func.region(region).insts;
         let straight = insts.iter().all(|&inst| {
             let op = self.func.op(inst);
@@ -112,7 +128,7 @@ impl Machine<'_> {
         if straight || operands.iter().all(Elements::is_uniform) {
             return self.region(region, operands);
         }
-        let mut results = vec![Vec::with_capacity(count); operands.len() / 2];
+        let mut results = vec![Vec::with_capacity(count); self.func.yielded(region).len()];
         for index in 0..count {
             let one: Vec<Elements> = operands
                 .iter()

@@ -1,9 +1,63 @@
 //! Type rules of ops that own regions.
 
 use super::expect::Rules;
-use crate::ir::{Axis, Region, Type, Value, op};
+use crate::ir::{Axis, MAX_ELEMENTS, Region, Type, Value, op};
 
 impl Rules<'_> {
+    /// What the region yields, in the shape of the sources.
+    pub(super) fn map(self, op: &op::Map) -> Result<Vec<Type>, String> {
+        let sources = self.types(&op.sources);
+        let Some(first) = sources.first() else {
+            return Err("`map` needs a source".to_string());
+        };
+        let mut elements = Vec::new();
+        for &ty in &sources {
+            self.expect("a source", ty, ty.with_shape(first.shape))?;
+            elements.push(Type::scalar(self.number(ty)?));
+        }
+        let parameters = self.types(&self.func.region(op.body).parameters);
+        if parameters != elements {
+            return Err(format!(
+                "region of `map` takes {parameters:?}, expected {elements:?}"
+            ));
+        }
+        let most = MAX_ELEMENTS / 2;
+        if first.shape.elements() > most {
+            return Err(format!(
+                "`map` of `{first}`, expected at most {most} elements"
+            ));
+        }
+        self.without_tiles(op.body)?;
+        let yielded = self.types(self.func.yielded(op.body));
+        let numbers = yielded.iter().map(|&ty| {
+            if ty.is_poison() {
+                return Ok(ty);
+            }
+            self.number(ty).map(|_| ty.with_shape(first.shape))
+        });
+        numbers.collect()
+    }
+
+    /// That a region has no tile.
+    fn without_tiles(self, region: Region) -> Result<(), String> {
+        let mut tile = None;
+        self.func.walk(region, &mut |inst| {
+            let data = self.func.inst(inst);
+            let operands = data.op.operands().into_iter();
+            let mut values = operands.chain(data.results.iter().copied());
+            if values.any(|value| !self.ty(value).is_scalar() && !self.ty(value).is_poison()) {
+                tile.get_or_insert(data.op.mnemonic());
+            }
+        });
+        let error = |name| {
+            format!(
+                "`{}` works on one element at a time, and `{name}` on tiles",
+                self.name()
+            )
+        };
+        tile.map_or(Ok(()), |name| Err(error(name)))
+    }
+
     /// The sources without the axis.
     pub(super) fn reduce(self, op: &op::Reduce) -> Result<Vec<Type>, String> {
         self.combined(&op.sources, op.axis, op.combine)?;

@@ -12,6 +12,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::Raw(_) | Op::Function(_) | Op::Approximate(_) => one(rules.family()),
         Op::Compare(_) => one(rules.family().map(|x| x.with_dtype(DType::Bool))),
         Op::Select(it) => one(rules.select(it)),
+        Op::InlinePtx(it) => one(rules.inline_ptx(it)),
         Op::Constant(it) => stated(&|to| rules.expect("result", to, to.with_dtype(it.value.dtype))),
         Op::Cast(it) => stated(&|to| rules.cast(it, to)),
         Op::RawCast(it) => stated(&|to| rules.raw_cast(it, to)),
@@ -37,7 +38,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::AtomicReduce(_) | Op::AtomicFetch(_) => rules.atomics(),
         Op::LaneAtomic(_) | Op::LaneFetch(_) => rules.atomics(),
         Op::Assert(_) | Op::Print(_) => rules.debugging(),
-        Op::Reduce(it) => rules.reduce(it),
+        Op::Map(_) | Op::Reduce(_) => rules.by_region(),
         Op::Scan(it) => rules.scan(it),
         Op::Tensor(_) | Op::TileLoad(_) | Op::TileStore(_) => rules.of_tensor(declared),
         Op::TileAtomic(_) | Op::TileFetch(_) => rules.of_tensor(declared),
@@ -113,6 +114,16 @@ impl Rules<'_> {
             return none(self.assert(op));
         }
         unreachable!("broken invariant: the op is for debugging")
+    }
+
+    fn by_region(self) -> Result<Vec<Type>, String> {
+        if let Op::Map(op) = self.op {
+            return self.map(op);
+        }
+        if let Op::Reduce(op) = self.op {
+            return self.reduce(op);
+        }
+        unreachable!("broken invariant: the op is a map or a reduction")
     }
 
     fn of_warps(self, declared: &[Type]) -> Result<Vec<Type>, String> {

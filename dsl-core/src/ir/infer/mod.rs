@@ -7,6 +7,7 @@ mod control;
 mod declared;
 mod each;
 mod expect;
+mod inline_ptx;
 mod lookup;
 mod memory;
 pub(crate) mod order;

@@ -74,5 +74,6 @@ fn elementwise_cost(op: Elementwise<'_>, operand: Option<DType>) -> u64 {
         Elementwise::Cast(_) if half => 4,
         Elementwise::Ternary(_) | Elementwise::Compare(_) | Elementwise::Approximate(_) => 1,
         Elementwise::Cast(_) | Elementwise::Bitcast(_) | Elementwise::Select(_) => 1,
+        Elementwise::InlinePtx(_) => 0,
     }
 }

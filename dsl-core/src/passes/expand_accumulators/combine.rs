@@ -1,10 +1,9 @@
 //! A combine of scalars, applied to all elements of tiles.
 
-use std::collections::BTreeMap;
-
 use crate::builder::Builder;
-use crate::ir::{Axis, Func, Literal, Op, Order, Region, Shape, Trait, Type, Value, op};
+use crate::ir::{Axis, Func, Literal, Op, Order, Region, Shape, Value, op};
 use crate::passes::duplicate::duplicate_region;
+use crate::passes::straight::{is_straight, on_tiles};
 use crate::semantics::reduction::{identity, only_op};
 
 /// The combine of an op, for tiles of one shape.
@@ -33,50 +32,10 @@ impl Combine {
         lower: &[Value],
         higher: &[Value],
     ) -> Vec<Value> {
-        let func = builder.func();
-        let insts = func.region(self.region).insts.iter();
-        let straight = insts
-            .map(|&inst| func.op(inst))
-            .all(|op| op.is(Trait::elementwise) || matches!(op, Op::Constant(_) | Op::Yield(_)));
-        match straight {
-            true => self.element_by_element(builder, &[lower, higher].concat()),
+        match is_straight(builder.func(), self.region) {
+            true => on_tiles(builder, self.region, self.shape, &[lower, higher].concat()),
             false => self.pair_by_pair(builder, lower, higher),
         }
-    }
-
-    /// The instructions of the combine on tiles.
-    fn element_by_element(&self, builder: &mut Builder, operands: &[Value]) -> Vec<Value> {
-        let loc = builder.loc().clone();
-        let parameters = builder.parameters(self.region).into_iter();
-        let mut known: BTreeMap<Value, Value> = parameters.zip(operands.iter().copied()).collect();
-        let yielded = builder.func().yielded(self.region).to_vec();
-        for inst in builder.func().region(self.region).insts.clone() {
-            let mut data = builder.func().inst(inst).clone();
-            if data.op.is(Trait::terminator) {
-                continue;
-            }
-            for operand in data.op.operands() {
-                self.spread(builder, &mut known, operand);
-            }
-            data.op.map_operands(&mut |operand| known[&operand]);
-            let types = data.results.iter().map(|&result| builder.ty(result));
-            let types: Vec<Type> = types.map(|ty| ty.with_shape(self.shape)).collect();
-            builder.set_loc(data.loc);
-            let copied = builder.emit_unchecked(data.op, &types);
-            let results = builder.results(copied).to_vec();
-            known.extend(data.results.into_iter().zip(results));
-        }
-        builder.set_loc(loc);
-        for &value in &yielded {
-            self.spread(builder, &mut known, value);
-        }
-        yielded.iter().map(|value| known[value]).collect()
-    }
-
-    /// Makes a tile of a scalar from outside.
-    fn spread(&self, builder: &mut Builder, known: &mut BTreeMap<Value, Value>, value: Value) {
-        let spread = || builder.splat(value, self.shape);
-        known.entry(value).or_insert_with(spread);
     }
 
     /// The reduction of pairs.

@@ -183,7 +183,7 @@ impl<'a> Numbers<'a> {
                     ..unknown
                 }
             }
-            None => unknown,
+            Some(Elementwise::InlinePtx(_)) | None => unknown,
         }
     }
 

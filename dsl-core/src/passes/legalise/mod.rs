@@ -68,6 +68,7 @@ pub fn is_legal(func: &Func, inst: Inst, native: &Native) -> bool {
             }
         }
         Elementwise::Approximate(_) | Elementwise::Select(_) | Elementwise::Bitcast(_) => true,
+        Elementwise::InlinePtx(_) => true,
     }
 }
 

@@ -137,7 +137,9 @@ fn rounds(func: &Func, inst: Inst) -> bool {
             let from = func.ty(op.x).dtype();
             !from.is_some_and(|from| from.is_float() && from.bits() < dtype.bits())
         }
-        Some(Elementwise::Ternary(_) | Elementwise::Approximate(_)) => true,
+        Some(Elementwise::Ternary(_) | Elementwise::Approximate(_) | Elementwise::InlinePtx(_)) => {
+            true
+        }
         Some(Elementwise::Compare(_) | Elementwise::Select(_) | Elementwise::Bitcast(_)) | None => {
             false
         }

@@ -338,7 +338,8 @@ impl Loop<'_> {
         if let Op::Join(op::Join { a, b }) = *op {
             return of(a) | of(b);
         }
-        if op.elementwise().is_some() || op.access().is_some() || matches!(op, Op::Function(_)) {
+        let is_each = op.elementwise().is_some() || matches!(op, Op::Function(_) | Op::Map(_));
+        if is_each || op.access().is_some() {
             let rank = self.func.ty(result).shape.rank();
             let operands = op.operands().into_iter();
             let operands = operands.filter(|&it| self.func.ty(it).shape.rank() == rank);
@@ -381,6 +382,7 @@ impl Loop<'_> {
                 | Elementwise::Ternary(_)
                 | Elementwise::Compare(_)
                 | Elementwise::Approximate(_)
+                | Elementwise::InlinePtx(_)
                 | Elementwise::Bitcast(_),
             )
             | None => nonlinear(operands.iter().map(|&it| &facts[it].moves)),

@@ -47,7 +47,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_line_info: test_map_elementwise_has_lineinfo",
-                NotYet("a scalar function with branches over a tile"),
+                Elsewhere("tests/suite/each.rs::what_a_map_does_knows_its_lines"),
             ),
             (
                 "test_subprocess: test_print",

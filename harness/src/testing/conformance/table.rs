@@ -303,10 +303,25 @@ pub(super) const SECTIONS: &[Section] = &[
     (
         "Device features",
         &[
-            ("test_inline_asm*", NotYet("inline PTX")),
             (
-                "test_map_elementwise*",
-                NotYet("a scalar function with branches over a tile"),
+                "test_inline_asm, test_inline_asm_multiple_outputs",
+                Elsewhere("tests/suite/each.rs::inline_ptx_has_the_bits_of_its_meaning"),
+            ),
+            (
+                "test_inline_asm_packed, test_inline_asm_packed_multiple_outputs",
+                NotYet("inline PTX of numbers of 8 bits, several in a register"),
+            ),
+            (
+                "test_inline_asm_with_pointers",
+                Pointless("inline PTX takes numbers and no addresses"),
+            ),
+            (
+                "test_map_elementwise, test_map_elementwise_multiple_outputs",
+                Elsewhere("tests/suite/each.rs::each_element_takes_its_own_steps"),
+            ),
+            (
+                "test_map_elementwise_pack",
+                Pointless("the function takes one element of each tile: a tile of pairs is split"),
             ),
             (
                 "test_num_threads",

@@ -383,7 +383,7 @@ impl Target {
                 Elementwise::Cast(op) => Some(Self::Cast(of(op.x)?, result?)),
                 Elementwise::Bitcast(op) => Some(Self::Bitcast(of(op.x)?, result?)),
                 Elementwise::Select(_) => Some(Self::Structure(Structure::Select, result?)),
-                Elementwise::Approximate(_) => None,
+                Elementwise::Approximate(_) | Elementwise::InlinePtx(_) => None,
             };
         }
         let moved = data.op.access().and_then(|access| access.value);

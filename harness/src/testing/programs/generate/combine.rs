@@ -86,7 +86,7 @@ impl Generator {
     }
 
     /// A scalar for a region to capture, sometimes.
-    fn outside(&mut self, dtype: DType, depth: u32) -> Option<Value> {
+    pub(super) fn outside(&mut self, dtype: DType, depth: u32) -> Option<Value> {
         let captures = self.random.one_in(3);
         captures.then(|| self.make(dtype, Shape::SCALAR, depth))
     }
@@ -154,7 +154,7 @@ impl Generator {
         self.any_binary(dtype, lower, mixed)
     }
 
-    fn any_binary(&mut self, dtype: DType, lhs: Value, rhs: Value) -> Value {
+    pub(super) fn any_binary(&mut self, dtype: DType, lhs: Value, rhs: Value) -> Value {
         loop {
             if let Some(Target::Binary(op, _)) = self.any_op(dtype) {
                 return self.builder.binary(op, lhs, rhs);

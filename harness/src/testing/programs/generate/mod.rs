@@ -11,6 +11,7 @@ mod combine;
 mod control;
 mod launch;
 mod lookup;
+mod map;
 mod memory;
 mod moves;
 mod shapes;

@@ -41,6 +41,11 @@ const MOVES: &[Move] = &[
         make: Generator::join,
     },
     Move {
+        name: "map",
+        fits: |_, _| true,
+        make: Generator::map,
+    },
+    Move {
         name: "split",
         fits: |generator, shape| {
             shape.rank() < RANK && 2 * shape.elements() <= generator.limits.elements.max(2)
