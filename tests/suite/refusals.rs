@@ -145,7 +145,7 @@ fn widens_a_value(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
 
 #[kernel]
 fn deals_no_rows(out: PtrMut<f32>, n: i32) {
-    let (row, _) = swizzle_2d(program_id(0), program_id(1), n.to(), n.to(), 0);
+    let (row, _) = swizzle_2d(program_id(0), program_id(1), n.to::<i64>(), n.to::<i64>(), 0);
     store(out + row, 1.0);
 }
 
