@@ -1,7 +1,6 @@
 //! What the trace of a kernel refuses, with the notes that say what to do: each message has a kernel here or in
 //! another test, which `every_refusal_is_shown` holds.
 #![expect(
-    clippy::assign_op_pattern,
     reason = "kernels may be written either way"
 )]
 
@@ -145,7 +144,13 @@ fn widens_a_value(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
 
 #[kernel]
 fn deals_no_rows(out: PtrMut<f32>, n: i32) {
-    let (row, _) = swizzle_2d(program_id(0), program_id(1), n.to::<i64>(), n.to::<i64>(), 0);
+    let (row, _) = swizzle_2d(
+        program_id(0),
+        program_id(1),
+        n.to::<i64>(),
+        n.to::<i64>(),
+        0,
+    );
     store(out + row, 1.0);
 }
 

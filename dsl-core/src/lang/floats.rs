@@ -112,8 +112,8 @@ pub fn ldexp<V: DeviceValue<Element: Float>>(x: V, exponent: impl IntoTile<i32>)
             let is_over = n.compare(GREATEST, Comparison::Greater);
             let is_under = n.compare(LEAST, Comparison::Less);
             let step = select(is_over, GREATEST, select(is_under, LEAST + 53, none));
-            x = x * power_of_two(step);
-            n = n - step;
+            x *= power_of_two(step);
+            n -= step;
         }
     }
     let n = clamp(n, LEAST, GREATEST);

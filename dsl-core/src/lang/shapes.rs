@@ -89,7 +89,7 @@ impl<T: Element> Tile<T> {
             }
             let count = dims.get(axis).copied().unwrap_or(0);
             let fits = count > 0
-                && start % count == 0
+                && start.is_multiple_of(count)
                 && shape
                     .get(axis)
                     .is_some_and(|&extent| start + count <= extent)

@@ -353,7 +353,7 @@ fn tiles_on<T: AtomicInt + Number>(judge: &mut Judge<'_>) -> Result<()> {
             2 => held.max(x),
             3 => held & x,
             4 => held | x,
-            _ if at % ELEMENTS % EXTENTS[2] % 2 == 0 => held ^ x,
+            _ if (at % ELEMENTS % EXTENTS[2]).is_multiple_of(2) => held ^ x,
             _ => held,
         })
         .to()
