@@ -1,8 +1,5 @@
 //! What the trace of a kernel refuses, with the notes that say what to do: each message has a kernel here or in
 //! another test, which `every_refusal_is_shown` holds.
-#![expect(
-    reason = "kernels may be written either way"
-)]
 
 use std::collections::BTreeMap;
 use std::fs;
