@@ -38,6 +38,7 @@ mod lines;
 mod lookup;
 mod meeting;
 mod memory;
+mod messages;
 mod narrow;
 mod narrow_floats;
 mod nesting;

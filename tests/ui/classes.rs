@@ -19,13 +19,17 @@ fn classes(x: PtrMut<f32>, y: PtrMut<f64>, n: i32) {
     store(y + at, silu(load(y + at)));
     store(x + at, load(n));
     store(x + at, select(n, load(x + at), 0.0));
-    for i in n..2.5 {
+    for i in 2.5..n {
         store(x + i, 1.0);
     }
-    for i in range(0, at) {
+    if n && (n > 0) {
+        store(x, cdiv(2.5, 2));
+    }
+    store(x + at, dot(load(x + at), load(y + at), load(x + at)));
+    for i in range(0, 2.5) {
         store(x + i, 1.0);
     }
-    for i in range(0, n).step(at) {
+    for i in range(0, n).step(2.5) {
         store(x + i, 1.0);
     }
 }

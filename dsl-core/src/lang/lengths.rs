@@ -43,7 +43,7 @@ fn of_components<V: DeviceValue<Element: SingleFloat>, const N: usize>(
     components: [V; N],
     is_reciprocal: bool,
 ) -> V {
-    const { assert!(N > 0, "a vector has a component") };
+    const { assert!(N > 0) };
     V::of_tile(map(components[0], |context, first| {
         let Some(dtype) = context.ty(first).dtype() else {
             return first;

@@ -38,8 +38,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::AtomicReduce(_) | Op::AtomicFetch(_) => rules.atomics(),
         Op::LaneAtomic(_) | Op::LaneFetch(_) => rules.atomics(),
         Op::Assert(_) | Op::Print(_) => rules.debugging(),
-        Op::Map(_) | Op::Reduce(_) => rules.by_region(),
-        Op::Scan(it) => rules.scan(it),
+        Op::Map(_) | Op::Reduce(_) | Op::Scan(_) => rules.by_region(),
         Op::Tensor(_) | Op::TileLoad(_) | Op::TileStore(_) => rules.of_tensor(declared),
         Op::TileAtomic(_) | Op::TileFetch(_) => rules.of_tensor(declared),
         Op::Accumulator(_) | Op::Accumulate(_) => rules.of_accumulator(declared),
@@ -123,7 +122,10 @@ impl Rules<'_> {
         if let Op::Reduce(op) = self.op {
             return self.reduce(op);
         }
-        unreachable!("broken invariant: the op is a map or a reduction")
+        if let Op::Scan(op) = self.op {
+            return self.scan(op);
+        }
+        unreachable!("broken invariant: the op is a map, a reduction or a scan")
     }
 
     fn of_warps(self, declared: &[Type]) -> Result<Vec<Type>, String> {

@@ -64,7 +64,11 @@ held! {
     "tests/suite/built.rs::the_command_builds_kernels_and_lists_them": "", "" "" "", "";
     "tests/suite/cli.rs::a_dumped_stage_is_a_kernel_again": "", "" "" "", "";
     "tests/suite/cli.rs::the_stages_of_compilations_are_timed": "", "" "" "", "";
+    "tests/suite/debug.rs::a_combine_states_nothing_but_gives_a_flag": "i32", "yes" "yes" "lanes", "errors";
     "tests/suite/debug.rs::a_failed_assertion_names_its_line_and_its_element": "f32", "yes" "yes" "lanes", "errors";
+    "tests/suite/each.rs::each_element_takes_its_own_steps": "f32, i32", "yes" "yes" "lanes", "bits";
+    "tests/suite/each.rs::inline_ptx_has_the_bits_of_its_meaning": "u32", "yes" "yes" "lanes", "bits";
+    "tests/suite/each.rs::what_a_map_does_knows_its_lines": "", "" "" "", "";
     "tests/suite/examples.rs::examples_assemble_as_recorded": "f32", "" "" "assembled", "instructions";
     "tests/suite/kept.rs::another_process_runs_neither_the_lowering_nor_llvm": "", "" "" "", "";
     "tests/suite/kept.rs::processes_and_threads_share_a_folder": "", "" "" "", "";
@@ -78,6 +82,7 @@ held! {
     "tests/suite/programs.rs::every_way_to_run_a_program_gives_the_same_bits": "all types", "yes" "yes" "lanes", "bits";
     "tests/suite/ptx.rs::random_programs_assemble": "all types", "" "" "assembled", "";
     "tests/suite/runtime.rs::launches_are_queued": "f32", "yes" "yes" "lanes", "bits";
+    "tests/suite/scaled.rs::blocks_of_e4m3_in_singles": "F8E4M3", "yes" "yes" "lanes", "bits";
     "tests/suite/slices.rs::views_of_slices_have_extents_and_strides": "f32", "yes" "yes" "lanes", "bits";
     "tests/suite/sort.rs::comparisons_of_a_sort_stay_flags": "f32", "" "" "assembled", "instructions";
     "tests/suite/trace.rs::errors_come_all_at_once": "", "" "" "", "";
