@@ -166,9 +166,9 @@ fn fetch_text(
         .expect("broken invariant: a name for the mask");
     let mask = masked.then_some(mask.as_str());
     let Some((attempts, (value, expected))) = attempts.zip(numbers.split_last()) else {
-        let guard = mask.map_or(String::new(), |mask| format!("@{mask} "));
         let operands: String = numbers.iter().map(|it| format!(", {it}")).collect();
-        return format!("{guard}{instruction} $0, [$1]{operands};");
+        let access = format!("{instruction} $0, [$1]{operands};");
+        return mask.map_or(access.clone(), |mask| format!("@{mask} {access}\n{MEET}"));
     };
     attempts.text(&Operands {
         result: Some("$0"),
@@ -178,6 +178,10 @@ fn fetch_text(
         mask,
     })
 }
+
+/// The lanes of a warp meet again behind what some of them do. The assembler branches over it, and has let lanes go on apart
+/// through a `redux.sync` and barriers, where a warp has to be whole.
+pub(super) const MEET: &str = "bar.warp.sync 0xffffffff;";
 
 fn register_letter(dtype: DType) -> &'static str {
     match (dtype, dtype.bits()) {

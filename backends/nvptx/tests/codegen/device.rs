@@ -240,15 +240,15 @@ fn extremes_in_contended_memory_are_those_of_the_interpreter() {
         let func = verified("extremes", 1, |builder| extremes(builder, dtype));
         let kernel = context.compile(&func, "extremes", GridMapping::Direct);
         let kernel = kernel.expect("compiles");
-        let mut x = context.allocate(numbers.len()).expect("memory");
-        let mut y = context.allocate(held.len()).expect("memory");
-        x.copy_from_host(&numbers, &stream).expect("a copy");
-        y.copy_from_host(&held, &stream).expect("a copy");
+        let x = context.allocate(numbers.len()).expect("memory");
+        let y = context.allocate(held.len()).expect("memory");
+        x.copy_from_host(0, &numbers, &stream).expect("a copy");
+        y.copy_from_host(0, &held, &stream).expect("a copy");
         let arguments = [x.passed(Access::Read), y.passed(Access::ReadWrite)];
         // SAFETY: each lane has a number, and eight places are what they combine into.
         unsafe { kernel.launch(&stream, [programs, 1, 1], &arguments) }.expect("a launch");
         let mut found = vec![0; held.len()];
-        y.copy_to_host(&mut found, &stream).expect("a copy");
+        y.copy_to_host(0, &mut found, &stream).expect("a copy");
 
         let arguments = &mut [Argument::Read(&numbers), Argument::ReadWrite(&mut held)];
         lane::run(&func, [programs, 1, 1], arguments).expect("runs");

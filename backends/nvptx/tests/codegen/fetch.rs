@@ -55,6 +55,11 @@ fn atomics_with_results_assemble() {
             let expected = format!("atom.relaxed.gpu.global.{expected}");
             assert!(text.contains(&expected), "{text}");
         }
+        // What some lanes do ends where all of them meet.
+        let admitted = AtomicOp::ALL.iter().filter(|op| op.admits(dtype));
+        let masked = admitted.map(|&op| 1 + usize::from(op == AtomicOp::Exchange));
+        let meetings = text.matches("bar.warp.sync 0xffffffff;").count();
+        assert!(meetings >= masked.sum(), "{meetings}: {text}");
         if let Some(assembled) = assemble(&ptx) {
             assert!(count(&assembled, "ATOMG") > 0, "{}", assembled.sass);
         }
