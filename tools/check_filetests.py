@@ -310,15 +310,13 @@ def main():
         types, body, run = {}, None, {}
         for number, line in enumerate(open(path), 1):
             if line.startswith("func "):
-                types = dict(re.findall(r"%(\w+): ptr<(\w+)>", line))
+                types, body = dict(re.findall(r"%(\w+): ptr<(\w+)>", line)), None
             elif found := re.match(r"  %r = (\w+) .* : tile<\d+x(\w+)>", line):
                 body = found.groups()
             elif line.startswith("; run:"):
                 run = dict(re.findall(r"(\w)=(\[[^]]*\]|\w+\([^)]*\))", line))
-            elif line.startswith("; gives: o="):
+            elif line.startswith("; gives: o=") and body and body[0] not in SKIPPED:
                 op, target = body
-                if op in SKIPPED:
-                    continue
                 inputs = [numbers(types[name], run[name]) for name in "xyz" if name in types]
                 for index, got in enumerate(numbers(target, line[len("; gives: o="):].strip())):
                     operands = [values[index] for values in inputs]
