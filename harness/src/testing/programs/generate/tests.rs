@@ -44,7 +44,7 @@ fn programs_have_every_op_of_blocks() {
     let mut hints: BTreeSet<Cache> = Cache::ALL.iter().copied().collect();
     let mut ordered = BTreeSet::new();
     let mut products = BTreeSet::new();
-    for index in 0..300 {
+    for index in 0..600 {
         let func = generate(1, index, Limits::default()).func;
         for inst in func.all_insts() {
             let op = func.op(inst);
