@@ -1,9 +1,9 @@
 //! Functions whose `f32` results are correctly rounded for every argument.
 //!
 //! Each is its function of `f64` rounded once. That is right but where the value lies within the error of `f64` of
-//! the middle between two numbers, which is at most five arguments of the 2^32; their results are stated. All arguments of
-//! each were compared with CORE-MATH (A. Sibidanov, P. Zimmermann and S. Glondu, The CORE-MATH Project, ARITH 2022), from
-//! whose names, those of C23 (7.33.8), theirs are.
+//! the middle between two numbers, which is at most five arguments of the 2^32; their results are stated. They were
+//! found by comparing that, for all arguments of each, with CORE-MATH (A. Sibidanov, P. Zimmermann and S. Glondu, The
+//! CORE-MATH Project, ARITH 2022), whose names, those of C23 (7.33.8), these are.
 
 use super::formula::Formula;
 use super::meaning::Define;
