@@ -168,7 +168,7 @@ fn fetch_text(
     let Some((attempts, (value, expected))) = attempts.zip(numbers.split_last()) else {
         let operands: String = numbers.iter().map(|it| format!(", {it}")).collect();
         let access = format!("{instruction} $0, [$1]{operands};");
-        return mask.map_or(access.clone(), |mask| format!("@{mask} {access}\n{MEET}"));
+        return mask.map_or(access.clone(), |mask| format!("@{mask} {access}"));
     };
     attempts.text(&Operands {
         result: Some("$0"),
@@ -178,10 +178,6 @@ fn fetch_text(
         mask,
     })
 }
-
-/// The lanes of a warp meet again behind what some of them do. The assembler branches over it, and has let lanes go on apart
-/// through a `redux.sync` and barriers, where a warp has to be whole.
-pub(super) const MEET: &str = "bar.warp.sync 0xffffffff;";
 
 fn register_letter(dtype: DType) -> &'static str {
     match (dtype, dtype.bits()) {

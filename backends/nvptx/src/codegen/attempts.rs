@@ -3,7 +3,7 @@
 
 use exactile_core::ir::{AtomicOp, DType, MemoryOrder};
 
-use super::atomic::{MEET, order_name};
+use super::atomic::order_name;
 
 /// A loop, without the names of its operands.
 pub(super) struct Attempts {
@@ -77,7 +77,7 @@ impl Attempts {
         let (before, attempt) = self.attempt(operands);
         format!(
             "{{\n.reg .pred stays, again;\n.reg .b{bits} old, new, found;\n{guard}{before}\
-             attempt:\n{attempt}held:\n{result}over:\n{MEET}\n}}"
+             attempt:\n{attempt}held:\n{result}over:\n}}"
         )
     }
 

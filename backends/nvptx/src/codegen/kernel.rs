@@ -73,6 +73,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             shared: None,
             report: None,
             native: options.target.native,
+            lanes_part: super::meeting::lanes_part(func),
             beside: super::beside::Beside::of(func),
             adjoined: super::adjoined::Adjoined::of(func),
             end: None,

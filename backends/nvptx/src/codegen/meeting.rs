@@ -1,5 +1,6 @@
 //! Where the lanes of a program meet: those of other programs in the thread block take no part.
 
+use exactile_core::ir::{Func, Op};
 use exactile_core::target::WARP_LANES;
 use inkwell::values::{BasicMetadataValueEnum, IntValue};
 
@@ -15,7 +16,21 @@ enum Met<'c> {
     Warps(&'static str, Vec<BasicMetadataValueEnum<'c>>),
 }
 
+/// Whether lanes of a warp may go apart at an atomic. The assembler branches over what a mask leaves out, and takes an aligned
+/// barrier further on for a promise that the warp is whole again: lanes then reached barriers one by one, which count warps.
+pub(super) fn lanes_part(func: &Func) -> bool {
+    let insts = func.all_insts();
+    let mut ops = insts.iter().map(|&inst| func.op(inst));
+    ops.any(|op| matches!(op, Op::LaneFetch(_) | Op::LaneAtomic(_)))
+}
+
 impl<'c> Emitter<'_, 'c> {
+    /// The name of what several warps do at a barrier.
+    fn of_warps(&self, what: &str, kind: &str) -> String {
+        let aligned = if self.lanes_part { "" } else { ".aligned" };
+        format!("barrier.cta.{what}{aligned}.{kind}")
+    }
+
     /// A thread block has 16 barriers, and at most as many programs of more than one warp.
     fn met(&self) -> Result<Met<'c>> {
         Ok(match (self.func.warps, self.programs) {
@@ -32,7 +47,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn barrier(&mut self) -> Result<()> {
         let (name, arguments) = match self.met()? {
             Met::Warp => ("bar.warp.sync".to_string(), vec![self.int(32, -1).into()]),
-            Met::Warps(kind, whom) => (format!("barrier.cta.sync.aligned.{kind}"), whom),
+            Met::Warps(kind, whom) => (self.of_warps("sync", kind), whom),
         };
         self.intrinsic(&format!("llvm.nvvm.{name}"), &[], &arguments)?;
         Ok(())
@@ -45,7 +60,7 @@ impl<'c> Emitter<'_, 'c> {
                 self.barrier()?;
                 ("vote.any.sync".to_string(), vec![self.int(32, -1).into()])
             }
-            Met::Warps(kind, whom) => (format!("barrier.cta.red.or.aligned.{kind}"), whom),
+            Met::Warps(kind, whom) => (self.of_warps("red.or", kind), whom),
         };
         arguments.push(flag.into());
         let any = self.intrinsic_value(&format!("llvm.nvvm.{name}"), &[], &arguments)?;

@@ -128,6 +128,7 @@ struct Emitter<'a, 'c> {
     shared: Option<PointerValue<'c>>,
     report: Option<FunctionValue<'c>>,
     native: Native,
+    lanes_part: bool,
     beside: beside::Beside,
     adjoined: adjoined::Adjoined,
     /// Where checks that fail go, made once.
