@@ -54,7 +54,7 @@ def copies(elements):
 
 def dtype_of(name):
     return {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
-            "i32": torch.int32, "i64": torch.int64}[name]
+            "f8e4m3": torch.float8_e4m3fn, "i32": torch.int32, "i64": torch.int64}[name]
 
 
 def uniform(*shape, dtype, low=-1.0, high=1.0):
@@ -186,6 +186,15 @@ def make_matmul(dtype, m, n, k):
 
 
 make_tensor_matmul = make_matmul
+
+
+def make_float8_matmul(dtype, m, n, k):
+    a, b = (uniform(rows, k, dtype=torch.float32).to(torch.float8_e4m3fn) for rows in (m, n))
+    one = torch.ones((), device="cuda")
+
+    def run():
+        return torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
+    return {"torch": Contestant(run)}
 
 
 def make_tensor_attention(dtype, heads, tokens, width, causal=False):

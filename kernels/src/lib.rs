@@ -90,7 +90,9 @@ pub use rms_norm::launch as add_rms_norm;
 pub use rope::{launch as rope, launch_by_table as rope_by_table};
 pub use routing::launch as routing;
 pub use sampling::launch as sampling;
-pub use scaled_matmul::{launch as scaled_matmul, launch_blocks as block_scaled_matmul};
+pub use scaled_matmul::{
+    launch as scaled_matmul, launch_blocks as block_scaled_matmul, launch_float8 as float8_matmul,
+};
 pub use segment_sum::{embedding_backward, launch as segment_sum};
 pub use selective_scan::launch as selective_scan;
 pub use setting::Setting;

@@ -60,6 +60,26 @@ pub fn block_scaled_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>
     out.store(sum.to::<T>());
 }
 
+/// Of 8-bit floats by Hopper's tensor cores, with one scale: a tile `[BM, BN]` a program.
+#[kernel(BM = 128, BN = 256)]
+pub fn float8_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>(
+    a: Tensor<Q, 2>,
+    b: Tensor<Q, 2>,
+    out: TensorMut<T, 2>,
+    scale: f32,
+) {
+    require(Q::DTYPE.bits() == 8, "floats of 8 bits");
+    let [row, column] = corner([BM, BN]);
+    let mut sum = zeros::<f32>([BM, BN]);
+    for k in range(0, a.extent(1)).step(BLOCK).stages(4) {
+        let left = a.tile([BM, BLOCK]).at_offset([row, k]).load();
+        let right = b.tile([BLOCK, BN]).at_offset([k, column]).load();
+        sum = dot_with(Precision::Hopper, left, right, sum);
+    }
+    let out = out.tile([BM, BN]).at_offset([row, column]);
+    out.store((sum * scale).to::<T>());
+}
+
 /// `a b^T` of bytes `a` `[m, k]` and `b` `[n, k]`, added in `i32`; a sum becomes an `f32`, is multiplied by the scale of its row
 /// of `a`, then by that of its row of `b`, and is rounded to `T`. A setting's `block` and `width` are the rows and the columns
 /// of a tile.
@@ -133,6 +153,40 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
         out.view_mut([m, n])?,
     );
     block_scaled_matmul::<Q, T>(config)
+        .determinism(setting.determinism)
+        .launch(&device, grid, arguments)
+}
+
+/// `scale a b^T` of 8-bit floats `a` `[m, k]` and `b` `[n, k]`, whose sums have 13 bits of fraction: Hopper's tensor cores
+/// multiply them as they are. docs/numerics.md defines it. A setting's `block` and `width` are the rows and the columns of a tile.
+///
+/// # Errors
+/// What a launch refuses, among it GPUs without Hopper's tensor cores, and on a GPU tiles of less than 64 rows or 4 warps.
+pub fn launch_float8<Q: Float + Number, T: Float + Number>(
+    [a, b]: [&Buffer<Q>; 2],
+    scale: f32,
+    out: &mut Buffer<T>,
+    [m, n, k]: [usize; 3],
+    setting: &Setting,
+) -> Result<()> {
+    check_shape(a.len(), &[m, k])?;
+    check_shape(b.len(), &[n, k])?;
+    check_shape(out.len(), &[m, n])?;
+    let config = float8_matmul::Config {
+        bm: setting.block_or(128),
+        bn: setting.width_or(256),
+        ..float8_matmul::Config::new()
+    }
+    .scheduled(setting.schedule);
+    let device = out.device().clone();
+    let grid = product::grid([m, n], [config.bm, config.bn]);
+    let arguments = (
+        a.view([m, k])?,
+        b.view_strided([k, n], [1, k])?,
+        out.view_mut([m, n])?,
+        scale,
+    );
+    float8_matmul::<Q, T>(config)
         .determinism(setting.determinism)
         .launch(&device, grid, arguments)
 }

@@ -1,4 +1,4 @@
-//! What tensor cores take of their operands: how many a lane holds (`layout::fragment`), and how those of 16 bits lie in
+//! What tensor cores take of their operands: how many a lane holds (`layout::fragment`), and how those of 8 and 16 bits lie in
 //! shared memory for groups of warps (`layout::group`).
 
 use super::{DType, Func, Precision, op};
@@ -41,15 +41,45 @@ pub fn is_multiplied_in_fragments(func: &Func, op: &op::Dot) -> bool {
 pub const fn is_group_operand(precision: Precision, operand: DType) -> bool {
     matches!(
         (precision, operand),
-        (Precision::Hopper, DType::F16 | DType::BF16)
+        (
+            Precision::Hopper,
+            DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2
+        )
     )
 }
 
 /// What the address of an operand is a multiple of, in bytes: pieces are mixed as its bits say.
 pub const PATTERN: i64 = 1024;
 
-/// Elements along the contiguous axis of a chunk.
-const CHUNK: usize = 64;
+/// Bytes along the contiguous axis of a chunk.
+const CHUNK: u32 = 128;
+
+/// Bytes of the pieces that are mixed in a chunk.
+const PIECE: u32 = 16;
+
+/// Log2 of the elements of this type along the contiguous axis of a chunk.
+#[must_use]
+pub const fn chunk_bits(operand: DType) -> u32 {
+    (CHUNK / operand.bytes()).ilog2()
+}
+
+/// Log2 of the elements of this type in a piece.
+#[must_use]
+pub const fn piece_bits(operand: DType) -> u32 {
+    (PIECE / operand.bytes()).ilog2()
+}
+
+/// Products of one instruction of a group of warps.
+#[must_use]
+pub const fn group_step(operand: DType) -> usize {
+    (STEP / operand.bytes()) as usize
+}
+
+/// Whether an operand of this type in shared memory may be contiguous along the rows of `a` or the columns of `b`.
+#[must_use]
+pub const fn may_be_transposed(operand: DType) -> bool {
+    operand.bytes() == 2
+}
 
 /// How an operand lies in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +88,8 @@ pub struct Side {
     pub transposed: bool,
     /// Elements from one chunk to the next.
     pub chunk: usize,
+    /// The type of its elements.
+    pub dtype: DType,
 }
 
 impl Side {
@@ -68,7 +100,8 @@ impl Side {
             true => (major, k),
             false => (k, major),
         };
-        let mixed = (inner % CHUNK) ^ ((outer & 7) << 3);
-        inner / CHUNK * self.chunk + outer * CHUNK + mixed
+        let own = 1 << chunk_bits(self.dtype);
+        let mixed = (inner % own) ^ ((outer & 7) << piece_bits(self.dtype));
+        inner / own * self.chunk + outer * own + mixed
     }
 }

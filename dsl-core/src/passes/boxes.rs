@@ -25,7 +25,7 @@ use crate::ir::{
     Type, Value, op,
 };
 use crate::launch::{BOX_NUMBERS, LaunchExpression, inner_axis};
-use crate::layout::group::{Groups, groups, operand_slot};
+use crate::layout::group::{Groups, Multiplied, groups, operand_slot};
 use crate::target::Target;
 
 /// An array of which a load reads a box: numbers for each axis, outermost first.
@@ -79,7 +79,7 @@ pub fn raise_boxes(func: &mut Func, share: Share) {
             indices: Indices::given(func, Some(Range { low, high })),
         };
         let operands = operands(func, share).into_iter();
-        let arrays = operands.filter_map(|load| Some((load, known.array(load)?)));
+        let arrays = operands.filter_map(|(load, of)| Some((load, known.array(load, of)?)));
         arrays.collect::<BTreeMap<Inst, Array>>()
     };
     if found.is_empty() {
@@ -123,7 +123,7 @@ fn operands(
         warps,
         shared_bytes,
     }: Share,
-) -> Vec<Inst> {
+) -> Vec<(Inst, Multiplied)> {
     let definitions = func.definitions();
     let mut uses: BTreeMap<Value, usize> = BTreeMap::new();
     let insts = func.all_insts();
@@ -139,19 +139,21 @@ fn operands(
                 continue;
             };
             let shared = shared_by_groups(func, dot, warps.trailing_zeros(), shared_bytes);
-            if shared.is_none() {
+            let dtype = func.ty(dot.a).dtype();
+            let Some(dtype) = dtype.filter(|_| shared.is_some()) else {
                 continue;
-            }
-            for value in [dot.a, dot.b] {
+            };
+            for (value, products) in [(dot.a, 1), (dot.b, 0)] {
                 let load = definitions[value].filter(|load| own.contains(load));
-                found.extend(load.filter(|_| uses[&value] == 1));
+                let load = load.filter(|_| uses[&value] == 1);
+                found.extend(load.map(|load| (load, Multiplied { dtype, products })));
             }
         }
     }
     found
 }
 
-/// How groups of so many warps share a product of 16-bit floats, if shared memory has room for its operands.
+/// How groups of so many warps share a product of floats of 8 or 16 bits, if shared memory has room for its operands.
 #[must_use]
 pub fn shared_by_groups(
     func: &Func,
@@ -168,7 +170,7 @@ pub fn shared_by_groups(
     let taken =
         u64::from(operand.bytes()) * ((1 << (rows + products)) + (1 << (products + columns)));
     let room = is_group_operand(dot.precision, operand) && taken <= u64::from(shared_bytes);
-    groups([rows, columns, products], warp_bits).filter(|_| room)
+    groups([rows, columns, products], warp_bits, operand).filter(|_| room)
 }
 
 /// The regions whose runs a number counts: the bodies of counted loops in no other loop, and those in no loop.
@@ -204,16 +206,19 @@ pub fn is_copied(func: &Func, load: Inst, share: Share, may_end: &dyn Fn(&Op) ->
     let Op::LoadBox(boxed) = func.op(load) else {
         return false;
     };
-    let in_chunks = inner_axis(func, &boxed.strides).is_some_and(|inner| {
+    let in_chunks = |&(_, of): &(Inst, Multiplied)| {
         let shape = func.ty(func.inst(load).results[0]).shape;
-        operand_slot(&dim_bits(&shape), inner).is_some()
-    });
-    in_chunks && !ends && operands(func, share).contains(&load)
+        let inner = inner_axis(func, &boxed.strides);
+        inner.is_some_and(|inner| operand_slot(&dim_bits(&shape), inner, of).is_some())
+    };
+    let mut operands = operands(func, share).into_iter();
+    let own = operands.find(|&(operand, _)| operand == load);
+    !ends && own.as_ref().is_some_and(in_chunks)
 }
 
 impl Known<'_> {
     /// The array that a load reads a box of.
-    fn array(&self, load: Inst) -> Option<Array> {
+    fn array(&self, load: Inst, of: Multiplied) -> Option<Array> {
         let Op::Load(op) = self.func.op(load) else {
             return None;
         };
@@ -235,7 +240,7 @@ impl Known<'_> {
         let inner = (0..2)
             .rev()
             .find(|&axis| strides[axis].constant() == Some(1))?;
-        operand_slot(&dim_bits(&shape), inner)?;
+        operand_slot(&dim_bits(&shape), inner, of)?;
         let (origin, extents) = self.axes(op.mask?, shape)?;
         let place = origin[0]
             .times(&strides[0])?

@@ -6,9 +6,10 @@ use super::waits::leave_later;
 use crate::diagnostic::Diagnostics;
 use crate::ir::index_map::dim_bits;
 use crate::ir::op::Control;
+use crate::ir::operand::chunk_bits;
 use crate::ir::{DType, Element, Func, Inst, Literal, Op, Region, Type, Value, op};
 use crate::layout::LinearLayout;
-use crate::layout::group::{CHUNK_BITS, MOST_COLUMNS, chunked_slot, groups, inner_axis};
+use crate::layout::group::{MOST_COLUMNS, chunked_slot, groups, inner_axis};
 use crate::target::LANE_BITS;
 
 /// Brings such products of loops together; `None` where there are none.
@@ -95,7 +96,9 @@ impl Pair {
             return None;
         };
         let products = *shape(op.a).get(1)?;
-        let found = groups([rows, columns, products], func.warps.trailing_zeros())?;
+        let (dtype, _) = func.ty(op.b).buffer()?;
+        let bits = [rows, columns, products];
+        let found = groups(bits, func.warps.trailing_zeros(), dtype)?;
         (found.column_bits == columns).then(|| 1 << columns)
     }
 
@@ -103,8 +106,9 @@ impl Pair {
     /// what is stored is.
     fn is_beside(&self, func: &Func) -> bool {
         let layout = func.layout(self.buffer).map(|it| func.linear(it));
-        let full = layout.is_some_and(|layout| {
-            inner_axis(layout) == Some(1) && layout.dim_bits()[1] >= CHUNK_BITS
+        let full = layout.zip(func.ty(self.buffer).buffer());
+        let full = full.is_some_and(|(layout, (dtype, _))| {
+            inner_axis(layout, dtype) == Some(1) && layout.dim_bits()[1] >= chunk_bits(dtype)
         });
         let insts = &func.region(self.stored.region).insts;
         let made = func.definitions()[self.buffer];
@@ -141,11 +145,12 @@ impl Pair {
         let slots = func.ty(self.buffer).buffer().map_or(1, |(_, slots)| slots);
         let made = func.inst(self.stored.buffer).results[0];
         let (dtype, bits) = (func.ty(made).buffer(), dim_bits(&func.ty(made).shape));
+        let dtype = dtype.map_or(DType::F16, |(dtype, _)| dtype);
         let ty = Type {
-            element: Element::Buffer(dtype.map_or(DType::F16, |(dtype, _)| dtype), slots),
+            element: Element::Buffer(dtype, slots),
             shape: func.ty(made).shape,
         };
-        let layout = chunked_slot(&bits, 1).expect("broken invariant: it was looked at");
+        let layout = chunked_slot(&bits, 1, dtype).expect("broken invariant: it was looked at");
         let layout = func.intern(layout);
         let loc = func.inst(self.stored.store).loc.clone();
         let behind = Some(self.buffer);
@@ -256,7 +261,8 @@ impl Stored {
             let insts = &func.region(region).insts;
             insts.contains(&store) && insts.contains(&made)
         })?;
-        chunked_slot(&dim_bits(&func.ty(buffer).shape), 1)?;
+        let (dtype, _) = func.ty(buffer).buffer()?;
+        chunked_slot(&dim_bits(&func.ty(buffer).shape), 1, dtype)?;
         let inside = func.region(region).insts.contains(&reader);
         (one && !inside).then_some(Self {
             region,

@@ -150,9 +150,9 @@ fn operand(func: &Func, op: &op::Dot) -> DType {
 /// Whether a product whose result lies here is one of groups of warps, with operands in shared memory.
 pub(super) fn is_of_groups(func: &Func, op: &op::Dot, result: &LinearLayout) -> bool {
     let bits = product_bits(func, op.a, op.b);
-    let found = groups(bits, func.warps.trailing_zeros());
-    is_group_operand(op.precision, operand(func, op))
-        && found.is_some_and(|found| found.layout == *result)
+    let dtype = operand(func, op);
+    let found = groups(bits, func.warps.trailing_zeros(), dtype);
+    is_group_operand(op.precision, dtype) && found.is_some_and(|found| found.layout == *result)
 }
 
 /// A product by groups of warps: sums stay where they are, and what lanes hold of `a` is as instructions take it.
@@ -171,7 +171,8 @@ fn product_of_slots(func: &Func, op: &op::DotSlots, results: Vec<Place>, operand
 /// The layout in which groups of warps take `a` of a product with `b` from their lanes.
 pub(super) fn held_operand(func: &Func, a: Value, b: Value) -> Option<LinearLayout> {
     let bits = product_bits(func, a, b);
-    groups(bits, func.warps.trailing_zeros()).map(|found| found.held)
+    let dtype = func.ty(a).dtype()?;
+    groups(bits, func.warps.trailing_zeros(), dtype).map(|found| found.held)
 }
 
 /// Each warp has its fragments of the operands, and of the result.

@@ -5,9 +5,10 @@ use super::{MayEnd, PlacedFunc};
 use crate::diagnostic::Diagnostics;
 use crate::ir::index_map::dim_bits;
 use crate::ir::op::Control;
+use crate::ir::operand::may_be_transposed;
 use crate::ir::{BinaryOp, DType, Element, Func, Inst, Literal, Op, Region, Type, Value, op};
 use crate::launch::inner_axis;
-use crate::layout::group::operand_slot;
+use crate::layout::group::{Multiplied, operand_slot};
 use crate::layout::{Holder, LinearLayout};
 
 /// Makes `dot_slots` of each `dot` whose result lies as groups of warps have it.
@@ -48,6 +49,7 @@ pub fn homes(func: PlacedFunc, may_end: MayEnd<'_>) -> Result<PlacedFunc, Diagno
 /// An operand that lanes have stored, outside of loops of its region.
 struct Stored {
     value: Value,
+    of: Multiplied,
     buffer: Value,
     region: Region,
     /// The barrier that shows it to tensor cores.
@@ -123,7 +125,9 @@ impl Housing<'_> {
             }
             None => slot,
         });
-        let buffers = sources.each_ref().map(|source| self.housed(source, slot));
+        let dtype = self.func.ty(op.a).dtype().unwrap_or(DType::F16);
+        let of = [1, 0].map(|products| Multiplied { dtype, products });
+        let buffers = [0, 1].map(|at| self.housed(&sources[at], of[at], slot));
         let boxes = sources
             .iter()
             .zip(&buffers)
@@ -132,12 +136,12 @@ impl Housing<'_> {
             let wait = op::WaitBox { buffer, slot, turn };
             self.append(Op::WaitBox(wait), &[]);
         }
-        let here = sources.iter().zip(buffers);
-        let here = here.filter_map(|(source, buffer)| match *source {
-            Source::Lanes(value, When::Here) => Some((value, buffer)),
+        let here = sources.iter().zip(of).zip(buffers);
+        let here = here.filter_map(|((source, of), buffer)| match *source {
+            Source::Lanes(value, When::Here) => Some((value, of, buffer)),
             Source::Lanes(_, When::Before) | Source::Held(_) | Source::Box(..) => None,
         });
-        let here: Vec<(Value, Value)> = here.collect();
+        let here: Vec<(Value, Multiplied, Value)> = here.collect();
         if !here.is_empty() {
             self.show(here);
         }
@@ -161,15 +165,16 @@ impl Housing<'_> {
     }
 
     /// Shows tensor cores what lanes have stored.
-    fn show(&mut self, stored: Vec<(Value, Value)>) {
+    fn show(&mut self, stored: Vec<(Value, Multiplied, Value)>) {
         self.append(Op::ProxyFence(op::ProxyFence {}), &[]);
         self.append(Op::Barrier(op::Barrier {}), &[]);
         let region = self.region;
         let insts = &self.func.region(region).insts;
         let barrier = insts[insts.len() - 1];
         self.stored
-            .extend(stored.into_iter().map(|(value, buffer)| Stored {
+            .extend(stored.into_iter().map(|(value, of, buffer)| Stored {
                 value,
+                of,
                 buffer,
                 region,
                 barrier,
@@ -177,22 +182,29 @@ impl Housing<'_> {
     }
 
     /// The buffer to which an operand has been stored in a region, before an instruction of it.
-    fn stored_before(&self, value: Value, region: Region, at: usize) -> Option<Value> {
+    fn stored_before(
+        &self,
+        (value, of): (Value, Multiplied),
+        region: Region,
+        at: usize,
+    ) -> Option<Value> {
         let insts = &self.func.region(region).insts;
         let before = &insts[..at.min(insts.len())];
         let mut found = self.stored.iter();
-        let found = found
-            .find(|it| it.value == value && it.region == region && before.contains(&it.barrier));
+        let found = found.find(|it| {
+            let alike = it.of == of || may_be_transposed(of.dtype);
+            it.value == value && alike && it.region == region && before.contains(&it.barrier)
+        });
         found.map(|found| found.buffer)
     }
 
     /// Appends what brings an operand to a slot; returns its buffer, or the operand where lanes hold it.
-    fn housed(&mut self, source: &Source, slot: Value) -> Value {
+    fn housed(&mut self, source: &Source, of: Multiplied, slot: Value) -> Value {
         match source {
             &Source::Held(value) => value,
-            &Source::Lanes(value, When::Before) => self.housed_before(value),
+            &Source::Lanes(value, When::Before) => self.housed_before(value, of),
             &Source::Lanes(value, When::Here) => {
-                let made = buffer_of(self.func, value);
+                let made = buffer_of(self.func, value, of);
                 let buffer = self.buffer(made, self.region, usize::MAX);
                 let store = op::SlotStore {
                     value,
@@ -203,7 +215,7 @@ impl Housing<'_> {
                 buffer
             }
             Source::Box(load, value, boxed) => {
-                let made = buffer_of(self.func, *value);
+                let made = buffer_of(self.func, *value, of);
                 let insts = &mut self.func.region_mut(self.region).insts;
                 let at = insts.iter().position(|inst| inst == load);
                 let mut rest = insts.split_off(at.unwrap_or(insts.len()));
@@ -243,12 +255,12 @@ impl Housing<'_> {
     }
 
     /// Stores an operand that the loop around does not change to a slot of its own before that loop; returns its buffer.
-    fn housed_before(&mut self, value: Value) -> Value {
+    fn housed_before(&mut self, value: Value, of: Multiplied) -> Value {
         let (region, at) = self.outside();
-        if let Some(buffer) = self.stored_before(value, region, at) {
+        if let Some(buffer) = self.stored_before((value, of), region, at) {
             return buffer;
         }
-        let buffer = self.buffer(buffer_of(self.func, value), region, at);
+        let buffer = self.buffer(buffer_of(self.func, value, of), region, at);
         let own = self.func.region(self.region).insts.iter().copied();
         let mut made = own.filter(|&inst| self.func.inst(inst).results.contains(&value));
         let constant = made.next();
@@ -269,7 +281,7 @@ impl Housing<'_> {
             slot,
         };
         self.append(Op::SlotStore(store), &[]);
-        self.show(vec![(value, buffer)]);
+        self.show(vec![(value, of, buffer)]);
         let apart = std::mem::replace(&mut self.region, inner);
         let insts = std::mem::take(&mut self.func.region_mut(apart).insts);
         let outer = &mut self.func.region_mut(region).insts;
@@ -360,8 +372,8 @@ impl Housing<'_> {
     }
 }
 
-/// A buffer for an operand: what registers hold side by side is so there too.
-fn buffer_of(func: &Func, value: Value) -> (Type, LinearLayout) {
+/// A buffer for an operand: what registers hold side by side is so there too, where it may be.
+fn buffer_of(func: &Func, value: Value, of: Multiplied) -> (Type, LinearLayout) {
     let ty = func.ty(value);
     let bits = dim_bits(&ty.shape);
     let held = func.layout(value).map(|layout| func.linear(layout));
@@ -373,12 +385,11 @@ fn buffer_of(func: &Func, value: Value) -> (Type, LinearLayout) {
         inner_axis(func, &op.strides)
     });
     let inner = boxed.unwrap_or_else(|| usize::from(!held.is_some_and(is_first)));
-    let dtype = ty.dtype().unwrap_or(DType::F16);
     let ty = Type {
-        element: Element::Buffer(dtype, 1),
+        element: Element::Buffer(of.dtype, 1),
         shape: ty.shape,
     };
-    let layout = operand_slot(&bits, inner).or_else(|| operand_slot(&bits, 1 - inner));
+    let layout = operand_slot(&bits, inner, of).or_else(|| operand_slot(&bits, 1 - inner, of));
     let layout = layout.expect("broken invariant: operands of groups of warps fill chunks");
     (ty, layout)
 }

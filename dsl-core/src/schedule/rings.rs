@@ -86,7 +86,7 @@ impl<'a> Uses<'a> {
         let contiguous = tile.order(func, self.indices).first().copied();
         let in_place = |fed: &Fed| {
             let layout = func.layout(fed.buffer);
-            let inner = layout.and_then(|layout| inner_axis(func.linear(layout)));
+            let inner = layout.and_then(|layout| inner_axis(func.linear(layout), dtype));
             whole && inner.is_some() && inner == contiguous
         };
         let fed = self.fed(load).filter(in_place);

@@ -1,7 +1,7 @@
 //! Sums of vectors, products of matrices, and counts.
 
 use exactile::prelude::*;
-use exactile::{DType, Number};
+use exactile::{DType, F8E4M3, Number, bf16};
 use exactile_kernels as kernels;
 use kernels::activation::Activation;
 
@@ -110,6 +110,27 @@ pub(super) fn tensor_matmul<T: Float + Number>(m: usize, n: usize, k: usize) -> 
             let c = Buffer::<T>::zeros(device, m * n)?;
             Ok(problem(c, move |c, setting| {
                 kernels::tensor_matmul(&a, &b, c, [m, n, k], setting)
+            }))
+        }),
+    }
+}
+
+/// Of 8-bit floats, rows of both along the products.
+pub(super) fn float8_matmul(m: usize, n: usize, k: usize) -> Case {
+    Case {
+        kernel: "float8_matmul",
+        dtype: DType::F8E4M3,
+        shape: vec![m, n, k],
+        bytes: (m * k + k * n + m * n * size_of::<bf16>()) as u64,
+        flops: (2 * m * n * k) as u64,
+        blocks: vec![128, 64],
+        elements: |block| block * 256,
+        setup: Box::new(move |device| {
+            let a = Buffer::from_slice(device, &random::<F8E4M3>(7, m * k))?;
+            let b = Buffer::from_slice(device, &random::<F8E4M3>(8, n * k))?;
+            let c = Buffer::<bf16>::zeros(device, m * n)?;
+            Ok(problem(c, move |c, setting| {
+                kernels::float8_matmul([&a, &b], 1.0, c, [m, n, k], setting)
             }))
         }),
     }

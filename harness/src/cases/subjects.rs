@@ -47,6 +47,11 @@ fn products(size: Size, list: &mut Vec<Subject>) {
             formula,
             candidates: kernels::tensor_matmul::space(),
         });
+        list.push(Subject {
+            case: elementwise::float8_matmul(extent, extent, extent),
+            formula,
+            candidates: kernels::tensor_matmul::space(),
+        });
     }
     let heads: &[([usize; 3], bool)] = match size {
         Size::Gpu => &[

@@ -3,7 +3,7 @@
 use exactile::{Buffer, Device, F8E4M3, Number, Result, bf16, f16};
 use exactile_kernels::activation::Activation;
 use exactile_kernels::{
-    Setting, addmm, block_scaled_matmul, bmm, grouped_matmul, linear, scaled_matmul,
+    Setting, addmm, block_scaled_matmul, bmm, float8_matmul, grouped_matmul, linear, scaled_matmul,
 };
 
 use super::super::{assert_close, numbers};
@@ -230,6 +230,28 @@ fn bytes_are_multiplied_and_scaled() {
         scaled_matmul([&a, &b], [&rows, &columns], out, SHAPE, setting)
     });
     assert_eq!(got, floats(&want, bf16::from_f32));
+}
+
+/// Sums keep 13 bits of fraction; rows, columns and products end within tiles, and rows of bytes no vector divides.
+#[test]
+fn small_floats_are_multiplied_as_they_are() {
+    for shape @ [m, n, k] in [[72, 136, 272], [65, 9, 133]] {
+        let all = numbers(m * k + n * k);
+        let (a, b) = all.split_at(m * k);
+        let [a, b] = [a, b].map(|part| floats(part, F8E4M3::from_f32));
+        let got = everywhere::<f32>(m * n, |device, out, setting| {
+            let [a, b] = [&a, &b].map(|part| Buffer::from_slice(device, part));
+            float8_matmul([&a?, &b?], 0.5, out, shape, setting)
+        });
+        let [a, b] = [&a, &b].map(|part| wide(part, F8E4M3::to_f32));
+        let element = |at: usize| {
+            let terms = a[at / n * k..][..k].iter().zip(&b[at % n * k..][..k]);
+            0.5 * terms.map(|(a, b)| a * b).sum::<f32>()
+        };
+        let want: Vec<f32> = (0..m * n).map(element).collect();
+        let greatest = want.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+        assert_near(&got, &want, greatest * 1e-3);
+    }
 }
 
 /// Blocks that end within the matrices, and scales far apart.

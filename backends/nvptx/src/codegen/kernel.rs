@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use exactile_core::entity::EntityMap;
 use exactile_core::ir::operand::PATTERN;
-use exactile_core::ir::{Access, Effect, Element, Func, Inst, Op, Space, Type, Value, op};
+use exactile_core::ir::{
+    Access, Effect, Element, Func, Inst, Op, Parameter, Space, Type, Value, op,
+};
 use exactile_core::launch::{ArrayMap, Input};
 use exactile_core::target::{Target, WARP_LANES};
 use exactile_core::verify::LaneFunc;
@@ -89,14 +91,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         emitter.find_program()?;
         emitter.insts(&func.region(func.body()).insts)?;
         emitter.builder.build_return(None)?;
-        let types = func.arguments().iter().map(|&value| func.ty(value));
         Ok(Ptx {
             name: name.to_string(),
             text: String::new(),
             machine_code: None,
             llvm_before: String::new(),
             llvm_after: String::new(),
-            parameters: func.parameters.iter().cloned().zip(types).collect(),
+            parameters: parameters(func),
             hidden,
             maps,
             threads,
@@ -333,6 +334,12 @@ fn declare_shared<'c>(
     global.set_linkage(Linkage::External);
     global.set_alignment(target.gpu.bank_bytes.max(PATTERN as u32));
     global.as_pointer_value()
+}
+
+/// The parameters with their types.
+fn parameters(func: &Func) -> Vec<(Parameter, Type)> {
+    let types = func.arguments().iter().map(|&value| func.ty(value));
+    func.parameters.iter().cloned().zip(types).collect()
 }
 
 /// Pointer parameters that LLVM may take to be reached through no other pointer *and by no other

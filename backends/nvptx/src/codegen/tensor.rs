@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use exactile_core::ir::operand::Side;
+use exactile_core::ir::operand::{Side, group_step, may_be_transposed};
 use exactile_core::ir::{DType, Inst, Op, Value, op};
 use inkwell::attributes::AttributeLoc;
 use inkwell::types::BasicTypeEnum;
@@ -13,10 +13,7 @@ use super::value::Elements;
 use crate::error::{Error, Result};
 use crate::memory::element_address;
 
-/// Products of one instruction of a group of warps.
-const STEP: usize = 16;
-
-/// Registers of a lane that hold its part of `a` for them.
+/// Registers of a lane that hold its part of `a` for the products of one instruction of a group of warps.
 const HELD_WORDS: i64 = 4;
 
 /// An operand in shared memory, as its descriptor says (PTX ISA, "Matrix descriptor format").
@@ -25,15 +22,20 @@ struct Operand<'c> {
     side: Side,
 }
 
-/// A place of an operand of 16-bit elements in the units of descriptors.
-fn units(place: usize) -> i64 {
-    (place as i64 * 2) >> 4
+/// A place of an operand in the units of descriptors.
+fn units(dtype: DType, place: usize) -> i64 {
+    (place as i64 * i64::from(dtype.bytes())) >> 4
 }
 
 impl Operand<'_> {
     /// What a block of 64 rows and a step of products add to the descriptor.
     fn part(&self, block: usize, step: usize) -> i64 {
-        units(self.side.place(64 * block, 0) + self.side.place(0, STEP * step))
+        let dtype = self.side.dtype;
+        let products = group_step(dtype) * step;
+        units(
+            dtype,
+            self.side.place(64 * block, 0) + self.side.place(0, products),
+        )
     }
 }
 
@@ -105,7 +107,7 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    /// `wgmma.mma_async` of so many columns for each 64 rows and 16 products: one text, so that nothing comes between.
+    /// `wgmma.mma_async` of so many columns for each 64 rows and 32 bytes of products: one text, so that nothing comes between.
     fn products(
         &self,
         op: &op::GroupMma,
@@ -263,15 +265,23 @@ impl<'c> Emitter<'_, 'c> {
         let side = Side {
             transposed: transposed == 1,
             chunk: chunk as usize,
+            dtype,
         };
         let (leading, stride) = match side.transposed {
-            true => (units(side.chunk), side.place(0, 8)),
+            true => (units(dtype, side.chunk), side.place(0, 8)),
             false => (1, side.place(8, 0)),
         };
-        let fixed = leading << 16 | units(stride) << 32 | 1 << 62;
+        let fixed = leading << 16 | units(dtype, stride) << 32 | 1 << 62;
         let descriptor = builder.build_or(place, self.int(64, fixed), "")?;
         Ok(Operand { descriptor, side })
     }
+}
+
+/// How PTX names floats of 8 and 16 bits.
+fn float_name(dtype: DType) -> &'static str {
+    let special = [(DType::F8E4M3, "e4m3"), (DType::F8E5M2, "e5m2")];
+    let name = special.iter().find(|(of, _)| *of == dtype);
+    name.map_or(dtype.name(), |(_, name)| name)
 }
 
 /// `sums` are the numbers of the accumulator in a lane. After them come the descriptor of `b`, and that of `a` or the
@@ -282,8 +292,13 @@ fn group_text(
     (a, b): (Option<&Operand<'_>>, &Operand<'_>),
     (columns, sums, fresh): (i64, i64, bool),
 ) -> String {
-    let (held, name) = (columns / 2, dtype.name());
-    let steps = op.products as usize / STEP;
+    let (held, name) = (columns / 2, float_name(dtype));
+    let products = group_step(dtype);
+    let steps = op.products as usize / products;
+    let side = |side: Side| match may_be_transposed(dtype) {
+        true => format!(", {}", i32::from(side.transposed)),
+        false => String::new(),
+    };
     let first = 2 * sums + 1;
     let mut text = "{ .reg .b64 a, b; .reg .b32 n; .reg .pred p, q; mov.b32 n, 0; \
                     setp.eq.b32 p, n, 0; setp.ne.b32 q, n, 0; wgmma.fence.sync.aligned;\n"
@@ -295,11 +310,10 @@ fn group_text(
             let (begin, left, flags) = match a {
                 Some(a) => {
                     let place = a.part(block as usize, step);
-                    let flag = format!(", {}", i32::from(a.side.transposed));
                     (
                         format!("add.s64 a, ${first}, {place}; "),
                         "a".to_string(),
-                        flag,
+                        side(a.side),
                     )
                 }
                 None => {
@@ -316,13 +330,13 @@ fn group_text(
             writeln!(
                 text,
                 "{begin}add.s64 b, ${}, {}; \
-                 wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{name}.{name} \
-                 {{{}}}, {left}, b, {}, 1, 1{flags}, {};",
+                 wgmma.mma_async.sync.aligned.m64n{columns}k{products}.f32.{name}.{name} \
+                 {{{}}}, {left}, b, {}, 1, 1{flags}{};",
                 2 * sums,
                 b.part(0, step),
                 registers.join(", "),
                 if fresh && step == 0 { "q" } else { "p" },
-                i32::from(b.side.transposed),
+                side(b.side),
             )
             .expect("broken invariant: writing to a string succeeds");
         }

@@ -303,3 +303,55 @@ fn threads_use_no_more_registers_than_asked_for() {
         assert_eq!(cpu(schedule), cpu(Schedule::AUTO));
     }
 }
+
+/// A product of 8-bit floats, of which the second operand is contiguous along the products or along its columns.
+fn product_of_bytes(dtype: &str, [along_products, along_columns]: [i64; 2]) -> String {
+    format!(
+        "func @bytes block (%a: ptr<{dtype}> divisor=16, %b: ptr<{dtype}> divisor=16, %o: ptr<f32> write divisor=16) {{
+  %i = arange start=0, end=64 : tile<64xi64>
+  %k = arange start=0, end=128 : tile<128xi64>
+  %r = expand_dims %i, axis=1 : tile<64x1xi64>
+  %rows = broadcast %r : tile<64x128xi64>
+  %c = expand_dims %k, axis=0 : tile<1x128xi64>
+  %ks = broadcast %c : tile<64x128xi64>
+  %w = constant value=i64(128) : tile<64x128xi64>
+  %at = mul %rows, %w : tile<64x128xi64>
+  %pa = add %at, %ks : tile<64x128xi64>
+  %va = load %a, %pa : tile<64x128x{dtype}>
+  %kr = expand_dims %k, axis=1 : tile<128x1xi64>
+  %kb = broadcast %kr : tile<128x64xi64>
+  %n = expand_dims %i, axis=0 : tile<1x64xi64>
+  %columns = broadcast %n : tile<128x64xi64>
+  %x = constant value=i64({along_products}) : tile<128x64xi64>
+  %y = constant value=i64({along_columns}) : tile<128x64xi64>
+  %of_k = mul %kb, %x : tile<128x64xi64>
+  %of_n = mul %columns, %y : tile<128x64xi64>
+  %pb = add %of_k, %of_n : tile<128x64xi64>
+  %vb = load %b, %pb : tile<128x64x{dtype}>
+  %none = constant value=f32(0) : tile<64x64xf32>
+  %d = dot %va, %vb, %none, precision=hopper : tile<64x64xf32>
+  %r2 = broadcast %r : tile<64x64xi64>
+  %n2 = broadcast %n : tile<64x64xi64>
+  %w2 = constant value=i64(64) : tile<64x64xi64>
+  %t = mul %r2, %w2 : tile<64x64xi64>
+  %po = add %t, %n2 : tile<64x64xi64>
+  store %o, %po, %d
+}}"
+    )
+}
+
+#[test]
+fn products_of_8_bit_floats_are_of_groups_of_warps() {
+    for (dtype, name) in [("f8e4m3", "e4m3"), ("f8e5m2", "e5m2")] {
+        for strides in [[1, 128], [64, 1]] {
+            let source = product_of_bytes(dtype, strides);
+            let ptx = compile(&source, "bytes", 4, Bounds::Unchecked);
+            let text = ptx.text();
+            let product = format!("m64n64k32.f32.{name}.{name}");
+            assert_eq!(text.matches(&product).count(), 4, "{text}");
+            if let Some(assembled) = assemble(&ptx) {
+                assert_eq!(count(&assembled, "QGMMA"), 4, "{}", assembled.sass);
+            }
+        }
+    }
+}

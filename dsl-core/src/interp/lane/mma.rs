@@ -60,9 +60,12 @@ impl Runner<'_, '_> {
         let held = self.machine.func.ty(op.accumulator).shape.elements();
         let blocks = held * 2 / columns;
         let first = self.warp.index % 4 * OWN_ROWS;
+        let dtype = self.machine.func.ty(op.b).pointee().map(|(dtype, _)| dtype);
+        let dtype = dtype.expect("broken invariant: an operand is in memory");
         let [a, b] = [0, 1].map(|side| Side {
             transposed: op.transposed[side] == 1,
             chunk: op.chunks[side] as usize,
+            dtype,
         });
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for k in 0..products {
@@ -81,17 +84,15 @@ impl Runner<'_, '_> {
         let left = read.next().unwrap_or_else(|| {
             let all = (0..products).flat_map(|k| (0..blocks * OWN_ROWS).map(move |row| (row, k)));
             let held = all.map(|(row, k)| {
-                let (register, lane) = held_at(row, k, products);
+                let (register, lane) = held_at((row, k), products, 4 / dtype.bytes() as usize);
                 self.warp.values[op.a].get(register * lanes + lane)
             });
             held.collect()
         });
-        let dtype = self.machine.func.ty(op.b).pointee().map(|(dtype, _)| dtype);
-        let dtype = dtype.expect("broken invariant: an operand is in memory");
         let mut result = vec![0; held * lanes];
         for at in 0..blocks * OWN_ROWS * columns {
             let (row, column) = (at / columns, at % columns);
-            let (register, lane) = held_at(row, column, columns);
+            let (register, lane) = held_at((row, column), columns, SUMS);
             let place = register * lanes + lane;
             let mut sum = self.warp.values[op.accumulator].get(place);
             let count = op.precision.step(dtype);
@@ -110,11 +111,13 @@ impl Runner<'_, '_> {
     }
 }
 
-/// The register and the lane that hold a row, of 16 for each 64 of the block, and a column.
-fn held_at(row: usize, column: usize, columns: usize) -> (usize, usize) {
+/// The register and the lane that hold a row, of 16 for each 64 of the block, and a column, of which a lane has `beside`
+/// side by side.
+fn held_at((row, column): (usize, usize), columns: usize, beside: usize) -> (usize, usize) {
     let (block, row) = (row / OWN_ROWS, row % OWN_ROWS);
-    let register = column % 2 + row / 8 * 2 + column / 8 * 4 + block * columns / 2;
-    (register, row % 8 * 4 + column % 8 / 2)
+    let (lanes, of_lanes) = (column % beside, 4 * beside);
+    let register = lanes + (row / 8 + column / of_lanes * 2) * beside + block * columns / 2;
+    (register, row % 8 * 4 + column % of_lanes / beside)
 }
 
 /// The element and the lane that hold what is at `major` (rows of `a` and of the accumulator, columns of

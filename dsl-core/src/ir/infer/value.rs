@@ -1,7 +1,7 @@
 //! Type rules of ops on numbers whose one result follows from the operands.
 
 use super::expect::Rules;
-use crate::ir::operand::{fragment_sum, held, is_group_operand};
+use crate::ir::operand::{fragment_sum, group_step, held, is_group_operand};
 use crate::ir::{Class, DType, MAX_RANK, Op, Precision, Shape, Space, Type, op};
 
 impl Rules<'_> {
@@ -111,7 +111,7 @@ impl Rules<'_> {
         let (b, space) = self.pointer(op.b)?;
         if !is_group_operand(op.precision, b) || space != Space::Shared {
             return Err(format!(
-                "`group_mma` takes f16 or bf16 in shared memory, found `{b}` in {space:?}"
+                "`group_mma` takes floats of 8 or 16 bits in shared memory, found `{b}` in {space:?}"
             ));
         }
         self.scalar_index("offset of b", op.b_offset)?;
@@ -137,7 +137,8 @@ impl Rules<'_> {
             }
         }
         let groups = self.func.warps.is_multiple_of(4);
-        let sizes = (8..=256).contains(&op.columns) && op.columns % 8 == 0 && op.products % 16 == 0;
+        let whole = op.columns % 8 == 0 && op.products % group_step(b) as i64 == 0;
+        let sizes = (8..=256).contains(&op.columns) && whole;
         let places = [&op.transposed, &op.chunks].iter().all(|it| it.len() == 2);
         let sum = self.ty(op.accumulator);
         let held = sum.shape.elements() as i64 * 2;

@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 
 use super::{Lowering, Result};
+use crate::ir::operand::chunk_bits;
 use crate::ir::{Access, BinaryOp, CompareOp, DType, Func, Inst, Op, Value, op};
 use crate::launch::inner_axis as contiguous_axis;
-use crate::layout::group::{CHUNK_BITS, inner_axis};
+use crate::layout::group::inner_axis;
 
 /// The most rows of a box that one copy brings (PTX ISA, "Tensor-map").
 const MOST_ROWS: u32 = 256;
@@ -140,7 +141,8 @@ impl Lowering<'_> {
     /// The axis along which a box is contiguous, if it can be copied.
     fn copied_along(&mut self, op: &op::CopyBox) -> Result<usize> {
         let layout = self.layout(op.buffer);
-        let Some(inner) = inner_axis(&layout) else {
+        let (dtype, _) = self.of_buffer(op.buffer)?;
+        let Some(inner) = inner_axis(&layout, dtype) else {
             return Err(self.error("a box is copied to a buffer that does not lie in chunks"));
         };
         if contiguous_axis(self.block, &op.strides) != Some(inner) {
@@ -160,7 +162,7 @@ impl Lowering<'_> {
         let inner = self.copied_along(op)?;
         let order = [1 - inner, inner];
         let [rows, columns] = order.map(|axis| 1_u32 << layout.dim_bits()[axis]);
-        let (own_rows, chunk) = (rows.min(MOST_ROWS), 1 << CHUNK_BITS);
+        let (own_rows, chunk) = (rows.min(MOST_ROWS), 1 << chunk_bits(dtype));
         let [row, column] = order.map(|axis| self.scalar(op.origin[axis]));
         let map = Op::TensorMap(op::TensorMap {
             base: self.scalar(op.base),

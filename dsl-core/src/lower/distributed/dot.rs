@@ -46,10 +46,10 @@ impl Lowering<'_> {
         match op.precision {
             Precision::Ieee => self.fused_dot(result, op),
             Precision::Hopper => {
-                let message =
-                    "a GPU does not compute `dot` with precision `hopper` of 8-bit floats yet";
-                let note =
-                    "convert the operands to `f16`, or take precision `ieee`: both have other bits";
+                let message = "a GPU computes `dot` with precision `hopper` of 8-bit floats by groups of four warps: \
+                               tiles of 64 rows, 8 columns and 128 products or more, no batch, 4 warps or more, and operands \
+                               that fit in shared memory";
+                let note = "take such tiles and warps; or precision `ieee`, or `f16` operands, which have other bits";
                 Err(self.error(message).note(note))
             }
         }

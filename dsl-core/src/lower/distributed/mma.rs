@@ -4,7 +4,8 @@
 use super::registers::Registers;
 use super::{Lowering, Result};
 use crate::ir::index_map::{dim_bits, dim_offset};
-use crate::ir::{Op, Precision, Value, op};
+use crate::ir::operand::chunk_bits;
+use crate::ir::{DType, Op, Precision, Value, op};
 use crate::layout::fragment::{Fragments, held};
 use crate::layout::group::{Side, groups, inner_axis};
 use crate::layout::{LinearLayout, Span, ThreadMap};
@@ -14,6 +15,7 @@ use crate::schedule::product_fragments;
 const HELD: Side = Side {
     transposed: false,
     chunk: 0,
+    dtype: DType::F16,
 };
 
 impl Lowering<'_> {
@@ -71,7 +73,8 @@ impl Lowering<'_> {
         let layout = self.layout(result);
         let shape = |value: Value| dim_bits(&self.block.ty(value).shape);
         let bits = [shape(result)[0], shape(result)[1], shape(op.a)[1]];
-        let found = groups(bits, layout.warp_bits()).filter(|found| found.layout == *layout);
+        let (dtype, _) = self.of_buffer(op.b)?;
+        let found = groups(bits, layout.warp_bits(), dtype).filter(|found| found.layout == *layout);
         let Some(found) = found else {
             return Err(
                 self.error("the result of `dot_slots` is not where groups of warps have it")
@@ -111,12 +114,14 @@ impl Lowering<'_> {
         (buffer, slot, axis): (Value, Value, usize),
     ) -> Result<(Value, Value, Side)> {
         let (layout, base) = (self.layout(buffer), self.scalar(buffer));
-        let Some(inner) = inner_axis(&layout) else {
+        let (dtype, _) = self.of_buffer(buffer)?;
+        let Some(inner) = inner_axis(&layout, dtype) else {
             return Err(self.error("an operand of `dot_slots` does not lie in chunks"));
         };
         let side = Side {
             transposed: inner == axis,
-            chunk: 64 << layout.dim_bits()[1 - inner],
+            chunk: 1 << (chunk_bits(dtype) + layout.dim_bits()[1 - inner]),
+            dtype,
         };
         // Parts are so large that no pieces of 16 bytes are mixed between them.
         let span = Span::of(layout.register_columns());
