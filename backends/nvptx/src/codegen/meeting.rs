@@ -25,12 +25,6 @@ pub(super) fn lanes_part(func: &Func) -> bool {
 }
 
 impl<'c> Emitter<'_, 'c> {
-    /// The name of what several warps do at a barrier.
-    fn of_warps(&self, what: &str, kind: &str) -> String {
-        let aligned = if self.lanes_part { "" } else { ".aligned" };
-        format!("barrier.cta.{what}{aligned}.{kind}")
-    }
-
     /// A thread block has 16 barriers, and at most as many programs of more than one warp.
     fn met(&self) -> Result<Met<'c>> {
         Ok(match (self.func.warps, self.programs) {
@@ -47,7 +41,10 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn barrier(&mut self) -> Result<()> {
         let (name, arguments) = match self.met()? {
             Met::Warp => ("bar.warp.sync".to_string(), vec![self.int(32, -1).into()]),
-            Met::Warps(kind, whom) => (self.of_warps("sync", kind), whom),
+            Met::Warps(kind, whom) => {
+                let aligned = if self.lanes_part { "" } else { ".aligned" };
+                (format!("barrier.cta.sync{aligned}.{kind}"), whom)
+            }
         };
         self.intrinsic(&format!("llvm.nvvm.{name}"), &[], &arguments)?;
         Ok(())
@@ -60,7 +57,8 @@ impl<'c> Emitter<'_, 'c> {
                 self.barrier()?;
                 ("vote.any.sync".to_string(), vec![self.int(32, -1).into()])
             }
-            Met::Warps(kind, whom) => (self.of_warps("red.or", kind), whom),
+            // Its unaligned form ended launches in which lanes came to it one by one; before this one a warp is brought together.
+            Met::Warps(kind, whom) => (format!("barrier.cta.red.or.aligned.{kind}"), whom),
         };
         arguments.push(flag.into());
         let any = self.intrinsic_value(&format!("llvm.nvvm.{name}"), &[], &arguments)?;
