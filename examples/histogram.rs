@@ -5,7 +5,7 @@ use exactile_kernels::{Setting, histogram};
 
 fn main() -> Result<()> {
     let device = Device::cuda(0).unwrap_or_else(|_| Device::cpu());
-    let numbers: Vec<i32> = (0..100_000).map(|i| i * i % 16).collect();
+    let numbers: Vec<i32> = (0..100_000).map(|i| i % 1000 * i % 16).collect();
     let x = Buffer::from_slice(&device, &numbers)?;
     let mut counts = Buffer::zeros(&device, 16)?;
     histogram(&x, &mut counts, &Setting::default())?;

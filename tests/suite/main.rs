@@ -22,6 +22,7 @@ mod each;
 mod examples;
 mod exits;
 mod filetests;
+mod first_use;
 mod functions;
 mod grid;
 #[cfg(feature = "nvptx")]

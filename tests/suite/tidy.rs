@@ -204,6 +204,31 @@ fn examples_are_short() {
     assert_none(problems);
 }
 
+/// `cargo test` runs each example, but for those that `tools/test` starts with arguments.
+#[test]
+fn examples_are_run() {
+    let manifest = fs::read_to_string(root().join("kernels/Cargo.toml")).expect("is read");
+    let gate = fs::read_to_string(root().join("tools/test")).expect("is read");
+    let examples = rust_files();
+    let names = examples.iter().filter_map(|(name, _)| {
+        let name = name.strip_prefix("examples/")?;
+        name.strip_suffix(".rs")
+    });
+    let names: Vec<&str> = names.collect();
+    let is_run = |name: &str| {
+        let listed = format!(
+            "[[example]]\nname = \"{name}\"\npath = \"../examples/{name}.rs\"\ntest = true\nharness = false\n"
+        );
+        manifest.contains(&listed) || gate.contains(&format!("/examples/{name}\""))
+    };
+    let idle = names.iter().filter(|name| !is_run(name));
+    assert_none(
+        idle.map(|name| format!("examples/{name}.rs is not run"))
+            .collect(),
+    );
+    assert!(names.len() > 12, "{names:?}");
+}
+
 struct Functions<'a> {
     file: &'a str,
     problems: Vec<String>,
