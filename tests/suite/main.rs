@@ -17,6 +17,8 @@ mod conformance;
 mod correct;
 mod debug;
 mod determinism;
+#[cfg(all(feature = "nvptx", target_os = "linux"))]
+mod driver;
 mod each;
 #[cfg(feature = "nvptx")]
 mod examples;

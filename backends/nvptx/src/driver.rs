@@ -12,37 +12,43 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_option, CUresult};
 use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::{Launch, Passed};
-use libloading::Library;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::inlined::with_place;
 use crate::kernel::Kernel;
 use crate::launch::{FEW, marshal};
+use crate::library::words;
 use crate::ptx::Ptx;
 use crate::stream::{Module, Stream};
 
 /// The oldest driver interface that takes the PTX of this crate, as `cuDriverGetVersion` counts.
 pub const LEAST_DRIVER: i32 = 12080;
 
-/// The driver, by the name that every version of it has.
-const DRIVER_LIBRARY: &str = if cfg!(windows) {
-    "nvcuda.dll"
-} else {
-    "libcuda.so.1"
-};
-
-/// Calls a driver function and turns its code into an error.
+/// Calls a driver function and gives its code.
 ///
-/// Sound because the library and the function exist ([`Driver::open`] succeeded), handles come
-/// from the driver and live as long as their owner, and pointers are to locals or to slices that
-/// outlive the call or the stream's work on them.
-macro_rules! call {
+/// Sound because handles come from the driver and live as long as their owner, and pointers are to locals or to slices
+/// that outlive the call or the stream's work on them. It is an error where the library or the function is missing.
+macro_rules! ask {
     ($function:ident($($argument:expr),* $(,)?)) => {{
-        // SAFETY: see the macro's documentation.
-        let code = unsafe { sys::$function($($argument),*) };
-        $crate::driver::check(stringify!($function), code)
+        static KNOWN: std::sync::OnceLock<()> = std::sync::OnceLock::new();
+        match $crate::library::find(&KNOWN, stringify!($function)) {
+            // SAFETY: see the macro's documentation.
+            Ok(()) => Ok(unsafe { sys::$function($($argument),*) }),
+            Err(missing) => Err(missing),
+        }
     }};
+}
+pub(crate) use ask;
+
+/// [`ask`], with the code turned into an error.
+macro_rules! call {
+    ($function:ident($($argument:expr),* $(,)?)) => {
+        match $crate::driver::ask!($function($($argument),*)) {
+            Ok(code) => $crate::driver::check(stringify!($function), code),
+            Err(missing) => Err(missing),
+        }
+    };
 }
 pub(crate) use call;
 
@@ -66,11 +72,11 @@ pub(crate) fn check(call: &'static str, code: CUresult) -> Result<()> {
         return Ok(());
     }
     let mut text: *const c_char = std::ptr::null();
+    // A code without a text leaves none.
+    let _ = ask!(cuGetErrorString(code, &mut text));
     // SAFETY: the driver sets the pointer to a static string or to null.
-    let reason = unsafe {
-        sys::cuGetErrorString(code, &mut text);
-        (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
-    };
+    let reason = (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy());
+    let reason = reason.map(std::borrow::Cow::into_owned);
     let reason = reason.unwrap_or_else(|| "unknown error".to_string());
     let reason = format!("{reason} ({code:?})");
     match BAD_IMAGE.contains(&code) {
@@ -91,25 +97,12 @@ impl Driver {
         opened.clone().map_err(Error::NoDevice)
     }
 
-    /// Sees that there is a library: the bindings panic where it is missing.
-    pub(crate) fn library() -> Result<()> {
-        // SAFETY: the driver's library may be loaded at any time, and stays loaded by the bindings.
-        let library = unsafe { Library::new(DRIVER_LIBRARY) };
-        library.map(drop).map_err(|error| {
-            Error::Tool(format!(
-                "the driver library `{DRIVER_LIBRARY}` does not open: {error}"
-            ))
-        })
-    }
-
     fn initialize() -> Result<()> {
-        Self::library()?;
         call!(cuInit(0))?;
         let mut version = 0;
         call!(cuDriverGetVersion(&mut version))?;
         if version < LEAST_DRIVER {
-            let [found, least] = [version, LEAST_DRIVER]
-                .map(|version| format!("{}.{}", version / 1000, version % 1000 / 10));
+            let [found, least] = [version, LEAST_DRIVER].map(words);
             return Err(Error::Tool(format!(
                 "the driver is for CUDA {found}, expected {least}"
             )));
@@ -120,7 +113,6 @@ impl Driver {
     /// The newest CUDA that the driver is for, as 1000 times the major and 10 times the minor version; nothing where
     /// there is no driver. Needs no device.
     pub fn version() -> Option<i32> {
-        Self::library().ok()?;
         let mut version = 0;
         call!(cuDriverGetVersion(&mut version)).ok()?;
         Some(version)

@@ -18,6 +18,7 @@ mod grid;
 mod inlined;
 mod kernel;
 mod launch;
+mod library;
 mod link;
 #[cfg(feature = "llvm")]
 mod memory;

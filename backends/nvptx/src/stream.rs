@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 
 use cudarc::driver::sys::{self, CUresult};
 
-use crate::driver::{Context, call, check};
+use crate::driver::{Context, ask, call, check};
 use crate::error::Result;
 
 macro_rules! handle {
@@ -157,8 +157,7 @@ impl Event {
     /// Whether the work before the event has ended. The errors of that work come out here.
     pub fn has_ended(&self) -> Result<bool> {
         self.context.make_current()?;
-        // SAFETY: as for `call!`.
-        let code = unsafe { sys::cuEventQuery(self.event) };
+        let code = ask!(cuEventQuery(self.event))?;
         if code == CUresult::CUDA_ERROR_NOT_READY {
             return Ok(false);
         }

@@ -1,0 +1,81 @@
+// A driver for CUDA that finds one GPU, whose memory is that of the host and whose kernels do nothing.
+// -DcuX=missing takes the function cuX out of it.
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef VERSION
+#define VERSION 13000
+#endif
+#ifndef DEVICES
+#define DEVICES 1
+#endif
+#ifndef STARTS
+#define STARTS 0
+#endif
+
+typedef int Code;
+typedef uint64_t Address;
+
+static char machine_code[] = "machine code";
+
+Code cuInit(unsigned flags) { return STARTS; }
+Code cuDriverGetVersion(int *version) { *version = VERSION; return 0; }
+Code cuGetErrorString(Code code, const char **text) { *text = "the stub says no"; return 0; }
+Code cuDeviceGetCount(int *count) { *count = DEVICES; return 0; }
+Code cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
+Code cuDeviceGetName(char *name, int room, int device) { strncpy(name, "stub", room); return 0; }
+Code cuDeviceGetAttribute(int *value, int attribute, int device) {
+    // Compute capability 9.0; the number of multiprocessors.
+    *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 132 : 1024;
+    return 0;
+}
+Code cuDevicePrimaryCtxRetain(void **context, int device) { *context = &machine_code; return 0; }
+Code cuDevicePrimaryCtxRelease_v2(int device) { return 0; }
+Code cuCtxSetCurrent(void *context) { return 0; }
+Code cuCtxSynchronize(void) { return 0; }
+
+Code cuMemAlloc_v2(Address *address, size_t bytes) { *address = (Address)aligned_alloc(256, (bytes + 255) / 256 * 256); return 0; }
+Code cuMemFree_v2(Address address) { free((void *)address); return 0; }
+Code cuMemHostAlloc(void **address, size_t bytes, unsigned flags) { *address = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); return 0; }
+Code cuMemFreeHost(void *address) { free(address); return 0; }
+Code cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, void *stream) { memcpy((void *)to, from, bytes); return 0; }
+Code cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *stream) { memcpy(to, (void *)from, bytes); return 0; }
+Code cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *stream) { memmove((void *)to, (void *)from, bytes); return 0; }
+Code cuMemsetD8_v2(Address to, unsigned char byte, size_t count) { memset((void *)to, byte, count); return 0; }
+Code cuMemsetD8Async(Address to, unsigned char byte, size_t count, void *stream) { memset((void *)to, byte, count); return 0; }
+Code cuMemsetD16Async(Address to, unsigned short number, size_t count, void *stream) { while (count--) ((unsigned short *)to)[count] = number; return 0; }
+Code cuMemsetD32Async(Address to, unsigned number, size_t count, void *stream) { while (count--) ((unsigned *)to)[count] = number; return 0; }
+
+Code cuMemPoolCreate(void **pool, const void *properties) { *pool = &machine_code; return 0; }
+Code cuMemPoolDestroy(void *pool) { return 0; }
+Code cuMemPoolSetAttribute(void *pool, int attribute, void *value) { return 0; }
+Code cuMemPoolTrimTo(void *pool, size_t bytes) { return 0; }
+Code cuMemAllocFromPoolAsync(Address *address, size_t bytes, void *pool, void *stream) { *address = (Address)aligned_alloc(256, (bytes + 255) / 256 * 256); return 0; }
+Code cuMemFreeAsync(Address address, void *stream) { free((void *)address); return 0; }
+
+Code cuStreamCreate(void **stream, unsigned flags) { *stream = &machine_code; return 0; }
+Code cuStreamDestroy_v2(void *stream) { return 0; }
+Code cuStreamSynchronize(void *stream) { return 0; }
+Code cuStreamWaitEvent(void *stream, void *event, unsigned flags) { return 0; }
+Code cuEventCreate(void **event, unsigned flags) { *event = &machine_code; return 0; }
+Code cuEventDestroy_v2(void *event) { return 0; }
+Code cuEventRecord(void *event, void *stream) { return 0; }
+Code cuEventQuery(void *event) { return 0; }
+Code cuEventSynchronize(void *event) { return 0; }
+Code cuEventElapsedTime_v2(float *milliseconds, void *begin, void *end) { *milliseconds = 1; return 0; }
+
+Code cuLinkCreate_v2(unsigned options, int *names, void **values, void **state) { *state = &machine_code; return 0; }
+Code cuLinkAddData_v2(void *state, int type, void *data, size_t bytes, const char *name, unsigned options, int *names, void **values) { return 0; }
+Code cuLinkComplete(void *state, void **code, size_t *bytes) { *code = machine_code; *bytes = sizeof machine_code; return 0; }
+Code cuLinkDestroy(void *state) { return 0; }
+Code cuModuleLoadDataEx(void **module, const void *image, unsigned options, int *names, void **values) { *module = &machine_code; return 0; }
+Code cuModuleUnload(void *module) { return 0; }
+Code cuModuleGetFunction(void **function, void *module, const char *name) { *function = &machine_code; return 0; }
+Code cuFuncGetAttribute(int *value, int attribute, void *function) { *value = 32; return 0; }
+Code cuFuncSetAttribute(void *function, int attribute, int value) { return 0; }
+Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *function, int threads, size_t shared) { *count = 8; return 0; }
+Code cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extents, const uint64_t *strides, const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill) { memset(map, 0, 128); return 0; }
+Code cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned programs, unsigned one, unsigned shared, void *stream, void **parameters, void **extra) { return 0; }

@@ -1,0 +1,199 @@
+//! Drivers that are too old, lack a function or find nothing: an error that says so, never a panic. The driver is a stub
+//! that a C compiler makes, in a process that is told to load it.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use exactile::Result;
+use exactile::internals::{CACHE_FOLDER, CACHE_SWITCH};
+use exactile::prelude::*;
+use rayon::prelude::*;
+
+const STUB: &str = include_str!("driver.c");
+
+/// Set in the processes that load a stub.
+const CHILD: &str = "EXACTILE_TEST_DRIVER";
+
+#[kernel]
+fn doubles(x: Ptr<f32>, y: PtrMut<f32>, n: i32) {
+    let at = arange(0, 8);
+    store(y + at, load(x + at).mask(at < n) * 2.0).mask(at < n);
+}
+
+/// What a program does with a GPU.
+fn work() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let x = Buffer::from_slice(&device, &[1.0f32; 8])?;
+    let mut y = Buffer::<f32>::zeros(&device, 8)?;
+    let kernel = doubles(Default::default());
+    for _ in 0..3 {
+        kernel.launch(&device, 1, (&x, &mut y, 8))?;
+    }
+    let (stream, begin) = (device.stream()?, device.event()?);
+    kernel.launch(&stream, 1, (&x, &mut y, 8))?;
+    stream.event()?.synchronize()?;
+    begin.synchronize()?;
+    // Nothing ran.
+    assert_eq!(y.to_vec()?, [0.0; 8]);
+    device.synchronize()
+}
+
+struct Stub(PathBuf);
+
+impl Stub {
+    /// Compiles the driver with these definitions; nothing without a compiler.
+    fn new(name: &str, definitions: &[String]) -> Option<Self> {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("driver_{name}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("the folder is writable");
+        let source = folder.join("driver.c");
+        std::fs::write(&source, STUB).expect("the folder is writable");
+        let library = folder.join("libcuda.so.1");
+        let definitions = definitions.iter().map(|it| format!("-D{it}"));
+        let compiler = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .args([&library, &source])
+            .args(definitions)
+            .output();
+        let Ok(compiler) = compiler else {
+            eprintln!("SKIPPED: no C compiler makes a driver");
+            return None;
+        };
+        assert!(compiler.status.success(), "{compiler:?}");
+        // The bindings look for this name first.
+        std::os::unix::fs::symlink(&library, folder.join("libcuda.so")).expect("is new");
+        Some(Self(folder))
+    }
+
+    /// Works with the driver in a process of its own.
+    fn run(&self) -> Output {
+        let test = "driver::a_whole_driver_is_taken";
+        let mut command = Command::new(std::env::current_exe().expect("has a name"));
+        command
+            .args(["--exact", test, "--nocapture"])
+            .env(CHILD, "1")
+            .env("LD_LIBRARY_PATH", &self.0)
+            .env("RUST_BACKTRACE", "0")
+            .env(CACHE_FOLDER, self.0.join("cache"))
+            .env_remove(CACHE_SWITCH)
+            .env_remove("EXACTILE_PTXAS");
+        command.output().expect("the test's binary starts")
+    }
+
+    /// What [`work`] said.
+    fn outcome(&self) -> String {
+        let output = self.run();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let end = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {text}{end}", self.0.display());
+        let (_, outcome) = text.split_once("outcome: ").expect("is said");
+        outcome.lines().next().expect("is a line").to_string()
+    }
+}
+
+/// The functions of the stub.
+fn functions() -> Vec<&'static str> {
+    let lines = STUB.lines().filter_map(|line| line.strip_prefix("Code "));
+    lines
+        .filter_map(|line| Some(line.split_once('(')?.0))
+        .collect()
+}
+
+/// The outcome with a driver that is made with these definitions.
+fn outcome(name: &str, definitions: &[&str]) -> Option<String> {
+    let definitions: Vec<String> = definitions.iter().map(ToString::to_string).collect();
+    Some(Stub::new(name, &definitions)?.outcome())
+}
+
+#[test]
+fn a_whole_driver_is_taken() {
+    if std::env::var_os(CHILD).is_some() {
+        let outcome = work().map_or_else(|error| error.to_string(), |()| "all works".to_string());
+        println!("\noutcome: {}", outcome.replace('\n', " "));
+        return;
+    }
+    if let Some(outcome) = outcome("whole", &[]) {
+        assert_eq!(outcome, "all works");
+    }
+}
+
+#[test]
+fn a_driver_without_a_function_is_an_error() {
+    let functions = functions();
+    let outcomes: Vec<(&str, Option<String>)> = functions
+        .par_iter()
+        .map(|&function| {
+            let definition = format!("{function}=missing");
+            (function, outcome(function, &[&definition]))
+        })
+        .collect();
+    let mut told = 0;
+    for (function, outcome) in outcomes {
+        let Some(outcome) = outcome else {
+            return;
+        };
+        if outcome != "all works" {
+            told += 1;
+            let wanted = format!(
+                "`{function}` failed: the driver library `libcuda.so.1` has no such function, expected one for CUDA 12.8"
+            );
+            assert!(outcome.contains(&wanted), "{outcome}");
+        }
+    }
+    assert!(told > 20, "{told}");
+}
+
+#[test]
+fn the_driver_is_called_by_what_knows_its_functions() {
+    let folder = crate::root().join("backends/nvptx/src");
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("is a folder") {
+            let path = entry.expect("is listed").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("is read");
+            let mut calls = text.split("sys::cu").skip(1);
+            let around = calls.find(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+            assert_eq!(
+                around,
+                None,
+                "{}: `call!` and `ask!` are the way",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_driver_that_cannot_be_used_says_why() {
+    for (name, definition, wanted) in [
+        (
+            "old",
+            "VERSION=12040",
+            "the driver is for CUDA 12.4, expected 12.8",
+        ),
+        ("none", "DEVICES=0", "device 0 of 0"),
+        ("refuses", "STARTS=999", "`cuInit` failed: the stub says no"),
+    ] {
+        if let Some(outcome) = outcome(name, &[definition]) {
+            assert!(outcome.contains(wanted), "{outcome}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_no_library_is_an_error() {
+    let Some(stub) = Stub::new("text", &[]) else {
+        return;
+    };
+    std::fs::remove_file(stub.0.join("libcuda.so")).expect("is there");
+    std::fs::write(stub.0.join("libcuda.so.1"), "no library").expect("is writable");
+    let outcome = stub.outcome();
+    assert!(
+        outcome.contains("the driver library `libcuda.so.1` does not open"),
+        "{outcome}"
+    );
+}
