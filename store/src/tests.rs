@@ -1,5 +1,7 @@
 //! Whole entries come back, and nothing else does.
 
+mod faults;
+
 use std::process::Command;
 use std::thread;
 
