@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use exactile_core::target::{Distribution, Target};
 use exactile_store::Shipped;
 
+use crate::compile::expect_known;
 use crate::cuda;
 use crate::device::Device;
 use crate::disk::{Kept, Place};
@@ -181,6 +182,7 @@ fn own_sources() -> Result<String> {
 }
 
 fn refuse_cpu(target: &Target) -> Result<()> {
+    expect_known(target)?;
     match target.distribution {
         Distribution::Distributed => Ok(()),
         Distribution::Sequential => Err(Error::Invalid(format!(

@@ -31,7 +31,9 @@ use crate::slot::Slot;
 use gpu::Wanted;
 use narrower::Narrower;
 
-pub(crate) use alone::{Lowered, ORDINARY, block_ir, compile_times, lane_ir, lowered_for};
+pub(crate) use alone::{
+    Lowered, ORDINARY, block_ir, compile_times, expect_known, lane_ir, lowered_for,
+};
 
 /// How long a stage of a compilation took.
 #[derive(Clone, Debug)]

@@ -176,7 +176,7 @@ pub struct Resources {
 impl Resources {
     /// The share of a multiprocessor's threads that run at once, from 0 to 1.
     pub fn occupancy(&self) -> f64 {
-        f64::from(self.blocks * self.threads) / f64::from(self.most_threads.max(1))
+        f64::from(self.blocks) * f64::from(self.threads) / f64::from(self.most_threads.max(1))
     }
 }
 

@@ -7,7 +7,7 @@ use exactile_core::target::{Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 use exactile_cranelift::StandardFloats;
 
-use crate::compile::{block_ir, lane_ir};
+use crate::compile::{block_ir, expect_known, lane_ir};
 use crate::error::{Error, Result};
 use crate::made;
 
@@ -99,6 +99,7 @@ pub(crate) fn after(
     facts: &Facts,
     stage: &str,
 ) -> Result<String> {
+    expect_known(target)?;
     let _floats = StandardFloats::new();
     let kernel = traced.name.clone();
     let mut text = None;

@@ -13,7 +13,7 @@ use crate::cache::CodeKey;
 use crate::code::Sites;
 use crate::cuda::GridMapping;
 use crate::disk::Origin;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What is shown of a kernel without a launch: that of one whose rows do not meet.
 pub(crate) const ORDINARY: Facts = Facts {
@@ -24,6 +24,17 @@ pub(crate) const ORDINARY: Facts = Facts {
     boxes: true,
 };
 
+/// Refuses a machine that somebody has made up: its numbers may mean nothing.
+pub(crate) fn expect_known(target: &Target) -> Result<()> {
+    match target.is_known() {
+        true => Ok(()),
+        false => Err(Error::Invalid(format!(
+            "there is no machine `{}` with these properties, expected one of `Target::all()`",
+            target.name
+        ))),
+    }
+}
+
 /// The times of all stages to machine code of a CPU or of a GPU, or to PTX. Nothing is taken from memory or put
 /// there; what is for a GPU is taken from `store` and put there.
 pub(crate) fn compile_times(
@@ -33,6 +44,7 @@ pub(crate) fn compile_times(
     store: Option<&Store>,
     trace: impl FnOnce() -> Result<BlockFunc>,
 ) -> Result<Vec<StageTime>> {
+    expect_known(target)?;
     let mut compilation = Compilation::new();
     let traced = trace()?;
     compilation.name(&traced);
@@ -86,6 +98,7 @@ pub(crate) fn lowered_for(
     facts: &Facts,
     launch: &Launch<'_>,
 ) -> Result<Lowered> {
+    expect_known(target)?;
     let mut compilation = Compilation::of(&traced);
     let block = compilation.prepare(traced.clone(), target, options, facts)?;
     let narrower = Narrower::of(traced.clone(), &block, target, options, facts);

@@ -145,7 +145,8 @@ impl<const RANK: usize> Layout<RANK> {
             if !self.is_empty() {
                 self.start = self.at(axis, extent - 1);
             }
-            self.strides[axis] = -self.strides[axis];
+            // Only one that never counts is not turned.
+            self.strides[axis] = self.strides[axis].saturating_neg();
         }
         Ok(self)
     }

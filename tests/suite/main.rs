@@ -5,6 +5,7 @@ mod accumulators;
 mod approximate;
 mod arguments;
 mod autotune;
+mod bad_inputs;
 mod bench;
 mod bits;
 mod book;

@@ -343,6 +343,12 @@ impl Target {
             .max_by_key(|target| target.gpu.capability)
     }
 
+    /// Whether there is such a machine, or an interpreter that plays it: code is made for no other.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        Self::all().any(|known| [known, known.interpreted()].contains(self))
+    }
+
     /// The same machine as an interpreter plays it, which computes approximate ops exactly.
     #[must_use]
     pub const fn interpreted(self) -> Self {
