@@ -8,6 +8,7 @@ use super::element::Element;
 use super::exit::Exit;
 use super::ptr::{Ptr, PtrMut, PtrMutTile, PtrTile};
 use super::tile::{Scalar, Tile};
+use super::tuples::for_each_tuple;
 
 /// A part of a carried binding.
 pub enum Part<'a> {
@@ -79,28 +80,15 @@ impl<C: Carry> Carry for Option<C> {
 }
 
 macro_rules! carried_tuples {
-    ($(($($Item:ident $index:tt),+);)*) => { $(
+    ($($Item:ident $index:tt)+) => {
         impl<$($Item: Carry),+> Carry for ($($Item,)+) {
             fn visit(&mut self, visitor: &mut dyn FnMut(Part<'_>)) {
                 $(self.$index.visit(visitor);)+
             }
         }
-    )* };
+    };
 }
-carried_tuples! {
-    (A 0);
-    (A 0, B 1);
-    (A 0, B 1, C 2);
-    (A 0, B 1, C 2, D 3);
-    (A 0, B 1, C 2, D 3, E 4);
-    (A 0, B 1, C 2, D 3, E 4, F 5);
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6);
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
-}
+for_each_tuple!(carried_tuples, up to twelve);
 
 /// A binding that a loop or branch mentions.
 pub enum Slot<'a> {

@@ -51,6 +51,7 @@ pub mod shapes;
 pub mod sort;
 pub mod tensor;
 pub mod tile;
+mod tuples;
 mod while_loop;
 
 pub use carry::Carry;

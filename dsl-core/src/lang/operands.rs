@@ -4,6 +4,7 @@ use std::panic::Location;
 
 use super::context::{self, Context, Handle};
 use super::tile::{DeviceValue, Scalar, Tile};
+use super::tuples::for_each_tuple;
 use crate::ir::{DType, Number, Shape, Value};
 
 /// Tiles and scalars that a function of elements takes: one, or a tuple of up to eight. Their shapes broadcast as
@@ -67,7 +68,7 @@ impl<V: DeviceValue> Results for V {
 }
 
 macro_rules! tuples {
-    ($(($($Item:ident $index:tt),+);)*) => { $(
+    ($($Item:ident $index:tt)+) => {
         impl<$($Item: DeviceValue),+> Operands for ($($Item,)+) {
             type Tiles = ($(Tile<$Item::Element>,)+);
             type Scalars = ($(Scalar<$Item::Element>,)+);
@@ -93,18 +94,9 @@ macro_rules! tuples {
                 vec![$($Item::Element::DTYPE),+]
             }
         }
-    )* };
+    };
 }
-tuples! {
-    (A 0);
-    (A 0, B 1);
-    (A 0, B 1, C 2);
-    (A 0, B 1, C 2, D 3);
-    (A 0, B 1, C 2, D 3, E 4);
-    (A 0, B 1, C 2, D 3, E 4, F 5);
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6);
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
-}
+for_each_tuple!(tuples, up to eight);
 
 /// All values in the shape that they broadcast to; `None` where one is in error.
 pub(super) fn in_common_shape(

@@ -7,6 +7,7 @@ use super::element::Element;
 use super::ptr::{Ptr, PtrMut};
 use super::tensor::{Tensor, TensorMut};
 use super::tile::{DeviceValue, Scalar};
+use super::tuples::for_each_tuple;
 use crate::ir::number::for_each_number;
 
 /// A type that a parameter of a kernel can have.
@@ -99,7 +100,7 @@ impl<P: KernelParameter, const N: usize> KernelParameter for [P; N] {
 }
 
 macro_rules! tuples {
-    ($(($($P:ident $index:literal),+);)*) => { $(
+    ($($P:ident $index:literal)+) => {
         impl<$($P: KernelParameter),+> Sealed for ($($P,)+) {}
         impl<$($P: KernelParameter),+> KernelParameter for ($($P,)+) {
             type Handle = ($($P::Handle,)+);
@@ -107,15 +108,6 @@ macro_rules! tuples {
                 ($($P::declare(&format!(concat!("{}_", $index), name)),)+)
             }
         }
-    )* };
+    };
 }
-tuples! {
-    (A 0);
-    (A 0, B 1);
-    (A 0, B 1, C 2);
-    (A 0, B 1, C 2, D 3);
-    (A 0, B 1, C 2, D 3, E 4);
-    (A 0, B 1, C 2, D 3, E 4, F 5);
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6);
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
-}
+for_each_tuple!(tuples, up to eight);

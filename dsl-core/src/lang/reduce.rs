@@ -10,6 +10,7 @@ use super::context::{self, Context, Handle};
 use super::element::{Element, Int, Numeric};
 use super::math::ordered;
 use super::tile::{DeviceValue, Scalar, Tile, axis_of, map};
+use super::tuples::for_each_tuple;
 use crate::ir::{BinaryOp, CompareOp, DType, Op, Order, Region, Type, Value, op};
 
 /// Tiles that a reduction combines together: one tile, or a tuple of tiles of one shape.
@@ -53,7 +54,7 @@ impl<T: Element> Reducible for Tile<T> {
 }
 
 macro_rules! reducible_tuples {
-    ($(($($Item:ident $index:tt),+);)*) => { $(
+    ($($Item:ident $index:tt)+) => {
         impl<$($Item: Element),+> Reducible for ($(Tile<$Item>,)+) {
             type Element = ($(Scalar<$Item>,)+);
             fn handles(&self) -> Vec<Handle> {
@@ -72,13 +73,9 @@ macro_rules! reducible_tuples {
                 vec![$(element.$index.handle()),+]
             }
         }
-    )* };
+    };
 }
-reducible_tuples! {
-    (A 0, B 1);
-    (A 0, B 1, C 2);
-    (A 0, B 1, C 2, D 3);
-}
+for_each_tuple!(reducible_tuples, two up to four);
 
 /// Combines along `axis` with a closure over scalars, lower index on the left.
 ///
