@@ -219,6 +219,7 @@ type Rows = &'static [(&'static str, &'static str)];
 macro_rules! define_op {
     (elementwise { $($elementwise:tt)* } shape { $($shape:tt)* } place { $($place:tt)* }
         slot { $($slot:tt)* } order { $($order:tt)* } derived { $($derived:tt)* }
+        map { $($map:tt)* } combine { $($combine:tt)* }
         both { $($both:tt)* } control { $($control:tt)* } block { $($block:tt)* }
         accumulator { $($accumulator:tt)* } tensor { $($tensor:tt)* } lane { $($lane:tt)* }
         warp { $($warp:tt)* } transfer { $($transfer:tt)* } worker { $($worker:tt)* }) => {
@@ -239,8 +240,8 @@ macro_rules! define_op {
                 /// An elementwise function of the device's own.
                 Approximate(super::Approximate) { x } -> one;
             }
-            $($elementwise)* $($shape)* $($place)* $($slot)* $($order)* $($derived)* $($both)* $($control)* $($block)* $($accumulator)*
-            $($tensor)* $($lane)* $($warp)* $($transfer)* $($worker)*
+            $($elementwise)* $($shape)* $($place)* $($slot)* $($order)* $($derived)* $($map)* $($combine)* $($both)* $($control)* $($block)*
+            $($accumulator)* $($tensor)* $($lane)* $($warp)* $($transfer)* $($worker)*
         }
         define_view! {
             /// The op as one that works on each element alone, in either stage; `None` for others.
@@ -252,7 +253,12 @@ macro_rules! define_op {
         }
         define_view! {
             /// The op as one that a pass makes others of before it is lowered; `None` for others.
-            Derived derived [Function] [AccumulatorOp accumulator TensorOp tensor] $($derived)*
+            Derived derived [Function] [AccumulatorOp accumulator TensorOp tensor]
+                $($derived)* $($map)*
+        }
+        define_view! {
+            /// The op as one of elements by a region that says what it makes of them; `None` for others.
+            ElementOp element [] [] $($map)* $($combine)*
         }
         define_view! {
             /// The op as one that decides which of its regions run; `None` for others.
@@ -269,7 +275,7 @@ macro_rules! define_op {
         define_view! {
             /// The op as one of the block stage; `None` for those of lanes only.
             BlockOp block [] [Elementwise elementwise ShapeOp shape Derived derived]
-                $($both)* $($control)* $($block)*
+                $($both)* $($control)* $($combine)* $($block)*
         }
         define_view! {
             /// The op as one on slots of shared memory; `None` for others.
@@ -283,12 +289,12 @@ macro_rules! define_op {
             /// The op as one of the schedule stage; `None` for those that passes replace before, and those of
             /// lanes only.
             ScheduleOp schedule [] [Elementwise elementwise ShapeOp shape SlotOp slot OrderOp order]
-                $($both)* $($control)* $($block)*
+                $($both)* $($control)* $($combine)* $($block)*
         }
         define_view! {
             /// The op as one of tiles, of the block or the schedule stage; `None` for those of lanes only.
             TileOp tile [] [Elementwise elementwise ShapeOp shape Derived derived SlotOp slot OrderOp order]
-                $($both)* $($control)* $($block)*
+                $($both)* $($control)* $($combine)* $($block)*
         }
         define_view! {
             /// The op as one of the lanes of a GPU, which a CPU does not have; `None` for others.
@@ -313,7 +319,7 @@ macro_rules! define_op {
         pub const SHAPE_OPS: Rows = rows! { $($shape)* };
 
         /// Mnemonic and documentation of the ops of [`Derived`] that are of no other view.
-        pub const DERIVED_OPS: Rows = rows! { $($derived)* };
+        pub const DERIVED_OPS: Rows = rows! { $($derived)* $($map)* };
 
         /// Mnemonic and documentation of the ops of [`SlotOp`].
         pub const SLOT_OPS: Rows = rows! { $($slot)* };
@@ -333,11 +339,11 @@ macro_rules! define_op {
         /// Mnemonic and documentation of the ops with their own shape, and their stages.
         pub const STRUCTURAL: &[(&[Stage], Rows)] = &[
             (Stage::ALL, rows! { $($both)* $($control)* $($elementwise)* }),
-            (&[Stage::Block, Stage::Schedule], rows! { $($shape)* $($block)* }),
+            (&[Stage::Block, Stage::Schedule], rows! { $($shape)* $($combine)* $($block)* }),
             (&[Stage::Schedule], rows! { $($place)* }),
             (&[Stage::Schedule], SLOT_OPS),
             (&[Stage::Schedule, Stage::Lane], ORDER_OPS),
-            (&[Stage::Block], rows! { $($derived)* $($accumulator)* $($tensor)* }),
+            (&[Stage::Block], rows! { $($derived)* $($map)* $($accumulator)* $($tensor)* }),
             (&[Stage::Lane], rows! { $($lane)* }),
             (&[Stage::Lane], WARP_OPS),
             (&[Stage::Lane], TRANSFER_OPS),

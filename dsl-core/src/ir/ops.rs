@@ -111,12 +111,27 @@ macro_rules! for_each_op {
         derived {
             /// Two tiles of one type as one with a last axis of extent 2: `a` is at 0 of it and `b` at 1.
             Join "join" { a: Value, b: Value } -> one is [pure];
-            /// The values of the region for each element of the sources, which are of one shape. The region takes one
-            /// number of each source and has no effect.
-            Map "map" { sources: Values, body: Region } -> yielded is [pure];
             /// Writes the elements of `x` where the mask holds, if it does anywhere, to the record of the launch: `words`
             /// of `u64` at `record`, as `launch::printed` says. `number` tells prints apart.
             Print "print" { record: Value, x: Value, mask: Option<Value>, label: String, number: i64, words: i64 } -> none is [writes];
+        }
+        map {
+            /// The values of the region for each element of the sources, which are of one shape. The region takes one
+            /// number of each source and has no effect.
+            Map "map" { sources: Values, body: Region } -> yielded is [pure];
+        }
+        combine {
+            /// Combines along an axis in the order named. Several sources are combined together:
+            /// the region takes the lower operand of every source, then the higher, and yields one
+            /// value for each. `tree` is the balanced binary tree over the axis, adjacent pairs first,
+            /// lower index on the left; `any` leaves the order open.
+            Reduce "reduce" { sources: Values, axis: Axis, order: Order, combine: Region } -> sources is [pure];
+            /// Prefixes along an axis: element `i` is `reduce` of the elements up to and including `i`,
+            /// in the same order and with the same combiner. `tree` combines right-nested the complete
+            /// aligned subtrees that the prefix is made of, the largest on the left: at level `k` an
+            /// element whose index has bit `k` takes the last prefix of the half below as its left
+            /// operand. `direction=reverse` is the scan of the reversed axis.
+            Scan "scan" { sources: Values, axis: Axis, order: Order, direction: Direction, combine: Region } -> sources is [pure];
         }
         both {
             /// A scalar, tile or vector filled with one literal.
@@ -168,17 +183,6 @@ macro_rules! for_each_op {
             /// An error of a checked launch where an element does not hold (`bool`). The launch fails, with the
             /// first element that does not hold; what the program does after it is left open.
             Assert "assert" { condition: Value, message: String } -> none is [writes];
-            /// Combines along an axis in the order named. Several sources are combined together:
-            /// the region takes the lower operand of every source, then the higher, and yields one
-            /// value for each. `tree` is the balanced binary tree over the axis, adjacent pairs first,
-            /// lower index on the left; `any` leaves the order open.
-            Reduce "reduce" { sources: Values, axis: Axis, order: Order, combine: Region } -> sources is [pure];
-            /// Prefixes along an axis: element `i` is `reduce` of the elements up to and including `i`,
-            /// in the same order and with the same combiner. `tree` combines right-nested the complete
-            /// aligned subtrees that the prefix is made of, the largest on the left: at level `k` an
-            /// element whose index has bit `k` takes the last prefix of the half below as its left
-            /// operand. `direction=reverse` is the scan of the reversed axis.
-            Scan "scan" { sources: Values, axis: Axis, order: Order, direction: Direction, combine: Region } -> sources is [pure];
             /// The first `count` elements along an axis, in order. The first `keys` sources decide, an
             /// earlier one before a later one; the other sources move along; elements that agree in
             /// all keys keep their order. Numbers go by value, -0 < +0, NaN after all numbers, false

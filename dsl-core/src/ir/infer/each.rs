@@ -1,7 +1,7 @@
 //! The rule of each op; those of the lane stage's own ops on numbers, with which most new ops stand.
 
 use super::expect::Rules;
-use crate::ir::op::{OrderOp, ShapeOp, WarpOp, WorkerOp};
+use crate::ir::op::{ElementOp, OrderOp, ShapeOp, WarpOp, WorkerOp};
 use crate::ir::{DType, Op, Shape, Type, op};
 
 /// The one list of all ops outside of the table: each names its rule.
@@ -116,16 +116,12 @@ impl Rules<'_> {
     }
 
     fn by_region(self) -> Result<Vec<Type>, String> {
-        if let Op::Map(op) = self.op {
-            return self.map(op);
+        let op = self.op.element();
+        match op.expect("broken invariant: the op is one of elements by a region") {
+            ElementOp::Map(op) => self.map(op),
+            ElementOp::Reduce(op) => self.reduce(op),
+            ElementOp::Scan(op) => self.scan(op),
         }
-        if let Op::Reduce(op) = self.op {
-            return self.reduce(op);
-        }
-        if let Op::Scan(op) = self.op {
-            return self.scan(op);
-        }
-        unreachable!("broken invariant: the op is a map, a reduction or a scan")
     }
 
     fn of_warps(self, declared: &[Type]) -> Result<Vec<Type>, String> {

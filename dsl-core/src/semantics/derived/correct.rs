@@ -6,7 +6,7 @@
 //! CORE-MATH Project, ARITH 2022), whose names, those of C23 (7.33.8), these are.
 
 use super::formula::Formula;
-use super::meaning::Define;
+use super::meaning::{Define, Tried};
 use super::{Meaning, error_function, exponential, logarithm, trigonometric};
 use crate::ir::{CompareOp, Value};
 
@@ -67,7 +67,7 @@ pub(super) const ERF: Meaning = correct(&error_function::ERF, |formula, x| {
 const fn correct(of: &Meaning, define: Define) -> Meaning {
     Meaning {
         values: of.values,
-        sampled: false,
+        tried: Tried::AllOfDouble,
         ..Meaning::single(define, of.reference, MAX_ULP, of.special)
     }
 }

@@ -6,7 +6,7 @@ use super::coefficients::{self, ERFC_DOUBLE, ERFINV_FAR, ERFINV_NEAR, LOG_ERFC};
 use super::exponential::{exp, exp_near};
 use super::formula::{Format, Formula};
 use super::logarithm::log;
-use super::meaning::Double;
+use super::meaning::{Double, Tried};
 use crate::ir::{CompareOp, Value};
 use crate::semantics::oracle::{self, wide};
 
@@ -21,7 +21,7 @@ pub(super) const ERF: Meaning = Meaning {
         max_ulp: 0.9499,
     }),
     max_ulp: 1.0851,
-    sampled: false,
+    tried: Tried::All,
     values: Some(|_| (-1.0, 1.0)),
     special: &[
         (0.0, 0.0),

@@ -6,7 +6,7 @@
 
 use super::coefficients::{self, LN_2_HIGH, LN_2_LOW, LOG2_E_HIGH};
 use super::formula::{Factors, Format, Formula, Rounded, Scaling};
-use super::meaning::Double;
+use super::meaning::{Double, Tried};
 use super::{Domain, Meaning};
 use crate::ir::{Approximate, CompareOp, Value};
 use crate::semantics::oracle::{Wide, wide};
@@ -24,7 +24,7 @@ pub(super) const EXP: Meaning = Meaning {
         max_ulp: 1.0,
     }),
     max_ulp: 0.8914,
-    sampled: false,
+    tried: Tried::All,
     values: Some(powers),
     special: &[
         (0.0, 1.0),
@@ -47,7 +47,7 @@ pub(super) const EXP2: Meaning = Meaning {
         max_ulp: 1.0,
     }),
     max_ulp: 0.8785,
-    sampled: false,
+    tried: Tried::All,
     values: Some(powers),
     special: &[
         (0.0, 1.0),
@@ -77,7 +77,7 @@ pub(super) const SIGMOID: Meaning = Meaning {
         max_ulp: 1.0,
     }),
     max_ulp: 0.863,
-    sampled: false,
+    tried: Tried::All,
     values: Some(|_| (0.0, 1.0)),
     special: &[
         (0.0, 0.5),
@@ -100,7 +100,7 @@ pub(super) const TANH: Meaning = Meaning {
         max_ulp: 0.9775,
     }),
     max_ulp: 0.8912,
-    sampled: false,
+    tried: Tried::All,
     values: Some(|_| (-1.0, 1.0)),
     special: &[
         (0.0, 0.0),

@@ -8,7 +8,7 @@ use super::coefficients::{
     LOG10_SINGLE,
 };
 use super::formula::{Format, Formula};
-use super::meaning::Double;
+use super::meaning::{Double, Tried};
 use super::{Domain, Meaning};
 use crate::ir::{Approximate, CompareOp, Literal, Value};
 use crate::semantics::oracle::{Wide, wide};
@@ -27,7 +27,7 @@ pub(super) const LOG: Meaning = Meaning {
         max_ulp: 0.7915,
     }),
     max_ulp: 0.8823,
-    sampled: false,
+    tried: Tried::All,
     values: None,
     special: &[
         (1.0, 0.0),
@@ -57,7 +57,7 @@ pub(super) const LOG1P: Meaning = Meaning {
         max_ulp: 0.8245,
     }),
     max_ulp: 0.8823,
-    sampled: false,
+    tried: Tried::All,
     values: None,
     special: &[
         (0.0, 0.0),
@@ -80,7 +80,7 @@ pub(super) const LOG2: Meaning = Meaning {
         max_ulp: 1.1676,
     }),
     max_ulp: 0.9632,
-    sampled: false,
+    tried: Tried::All,
     values: None,
     special: &[
         (1.0, 0.0),

@@ -29,8 +29,8 @@ pub(in crate::semantics) struct Meaning {
     pub(in crate::semantics) double: Option<Double>,
     /// A bound of the errors in `f32` that were found, in units in the last place.
     pub(super) max_ulp: f64,
-    /// Whether they were found over [`SAMPLED`], not over every bit pattern.
-    pub(super) sampled: bool,
+    /// What was tried to find them.
+    pub(super) tried: Tried,
     /// The least and the greatest result of any number up to the given one; no bounds where other arguments
     /// than NaN give NaN.
     pub(in crate::semantics) values: Option<fn(f64) -> (f64, f64)>,
@@ -62,7 +62,7 @@ impl Meaning {
             reference,
             double: None,
             max_ulp,
-            sampled: true,
+            tried: Tried::Parts,
             values: None,
             special,
         }
@@ -77,8 +77,28 @@ impl Meaning {
     }
 }
 
-/// What most `f32` functions were tried with.
-const SAMPLED: &str = "5 to 13 of 256 parts of all bit patterns";
+/// What an `f32` function was tried with.
+#[derive(Clone, Copy)]
+pub(super) enum Tried {
+    /// Most of them, with parts.
+    Parts,
+    /// Every argument.
+    All,
+    /// Every argument, by the function of `f64` that it is but where its result is stated.
+    AllOfDouble,
+}
+
+impl Tried {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Parts => "5 to 13 of 256 parts of all bit patterns",
+            Self::All => "every bit pattern",
+            Self::AllOfDouble => {
+                "every bit pattern, by the function of `f64`; it alone where that is wrong"
+            }
+        }
+    }
+}
 
 /// The greatest error of a type narrower than its computation, over every bit pattern of all
 /// functions.
@@ -136,13 +156,9 @@ pub fn accuracy() -> impl Iterator<Item = Accuracy> {
             let (max_ulp, domain) = if dtype == DType::F64 {
                 (meaning.double.as_ref()?.max_ulp, "2 million arguments")
             } else if dtype == DType::F32 {
-                let tried = match meaning.sampled {
-                    true => SAMPLED,
-                    false => "every bit pattern",
-                };
-                (meaning.max_ulp, tried)
+                (meaning.max_ulp, meaning.tried.words())
             } else {
-                (NARROW_MAX_ULP, "every bit pattern")
+                (NARROW_MAX_ULP, Tried::All.words())
             };
             Some(Accuracy {
                 op,

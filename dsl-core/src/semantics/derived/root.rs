@@ -3,7 +3,7 @@
 use super::Meaning;
 use super::formula::{Format, Formula};
 use super::hyperbolic::signed;
-use super::meaning::Double;
+use super::meaning::{Double, Tried};
 use crate::ir::{Approximate, CompareOp, Value};
 use crate::semantics::oracle::wide;
 
@@ -20,7 +20,7 @@ pub(super) const RSQRT: Meaning = Meaning {
         max_ulp: 1.4807,
     }),
     max_ulp: 1.4904,
-    sampled: false,
+    tried: Tried::All,
     values: None,
     special: &[
         (4.0, 0.5),
@@ -42,7 +42,7 @@ pub(super) const RECIPROCAL: Meaning = Meaning {
         max_ulp: 0.5,
     }),
     max_ulp: 0.5,
-    sampled: false,
+    tried: Tried::All,
     values: None,
     special: &[(1.0, 1.0), (0.0, INF), (-0.0, -INF), (INF, 0.0)],
 };

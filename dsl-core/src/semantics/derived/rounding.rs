@@ -3,7 +3,7 @@
 use super::Meaning;
 use super::formula::Formula;
 use super::hyperbolic::signed;
-use super::meaning::Double;
+use super::meaning::{Double, Tried};
 use crate::ir::{CompareOp, Value};
 use crate::semantics::oracle::Wide;
 
@@ -14,7 +14,7 @@ pub(super) const ROUND: Meaning = Meaning {
         reference: |x| Wide::new(x.round_ties_even()),
         max_ulp: 0.0,
     }),
-    sampled: false,
+    tried: Tried::All,
     ..Meaning::single(
         round,
         f64::round_ties_even,
@@ -35,7 +35,7 @@ pub(super) const ROUND_HALF_AWAY: Meaning = Meaning {
         reference: |x| Wide::new(x.round()),
         max_ulp: 0.0,
     }),
-    sampled: false,
+    tried: Tried::All,
     ..Meaning::single(
         round_half_away,
         f64::round,

@@ -4,6 +4,7 @@
 use super::Meaning;
 use super::exponential::exp2;
 use super::formula::Formula;
+use super::meaning::Tried;
 use crate::ir::{Approximate, CompareOp, DType, Literal, Value};
 
 const INF: f64 = f64::INFINITY;
@@ -20,7 +21,7 @@ const LEAST: f64 = -126.0;
 pub(super) const EXP2_WEIGHT: Meaning = Meaning {
     native: Some(|formula, x| weight(formula, x, by_device)),
     values: Some(|_| (0.0, INF)),
-    sampled: false,
+    tried: Tried::All,
     ..Meaning::single(
         |formula, x| weight(formula, x, by_definition),
         |x| round_to_bf16(flushed((x - OFFSET).exp2())),
@@ -48,7 +49,7 @@ pub(super) const NORMAL_EXP2: Meaning = Meaning {
 
 pub(super) const POWER_OF_TWO: Meaning = Meaning {
     values: Some(|_| (0.0, INF)),
-    sampled: false,
+    tried: Tried::All,
     ..Meaning::single(
         power_of_two,
         |n| flushed(n.round_ties_even().exp2()),
