@@ -65,7 +65,7 @@ static VOUCHED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 pub unsafe fn inline_ptx<S: Operands, R: Results>(
     text: &str,
     operands: S,
-    meaning: impl FnOnce(S::Tiles) -> R,
+    meaning: impl FnMut(S::Tiles) -> R,
 ) -> R::Tiles {
     let mut vouched = VOUCHED.lock().unwrap_or_else(PoisonError::into_inner);
     if !vouched.contains(text) {

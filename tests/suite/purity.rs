@@ -215,14 +215,59 @@ fn keeps_a_tile_of_a_loop(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
     store(out, kept.borrow()[1] * rows);
 }
 
+#[kernel]
+fn counts_in_a_combine(x: Ptr<f32>, out: PtrMut<f32>) {
+    let count = Cell::new(0.0);
+    let sum = reduce(load(x + arange(0, 8)), 0, |a, b| {
+        count.set(count.get() + 1.0);
+        a + b * count.get()
+    });
+    store(out, sum);
+}
+
+#[kernel]
+fn sets_in_a_combine(x: Ptr<f32>, out: PtrMut<f32>) {
+    let cell = Cell::new(0.0);
+    let prefixes = scan(load(x + arange(0, 8)), 0, |a, b| {
+        cell.set(1.0);
+        a + b
+    });
+    store(out + arange(0, 8), prefixes * cell.get());
+}
+
+#[kernel]
+fn counts_in_a_function(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
+    let count = Cell::new(0.0);
+    for i in 0..n {
+        let mapped = map_elementwise(load(x + i + arange(0, 8)), |x| {
+            count.set(count.get() + 1.0);
+            x * count.get()
+        });
+        store(out + arange(0, 8), mapped);
+    }
+}
+
+#[kernel]
+fn sets_in_an_accumulator(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
+    let cell = Cell::new(0.0);
+    let mut sums = accumulator::<Tile<f32>>([], |a, b| {
+        cell.set(1.0);
+        a + b
+    });
+    for i in 0..n {
+        sums.add(load(x + i * 8 + arange(0, 8)), 0);
+    }
+    store(out, sums.finish() * cell.get());
+}
+
 /// The line of the error of a kernel.
 fn line<P>(kernel: &Kernel<P>) -> &'static str {
     let messages = [
         "` computes something else when it is traced again",
         "a kernel is a function of its arguments and its configuration: let a loop or branch change `mut` variables \
          of the kernel, and no `Cell`, `RefCell` or other state of the host",
-        "it is traced once more with each body of a loop again, and without some bodies of loops and branches, none \
-         of which what follows may show",
+        "it is traced once more with each body of a loop and each combine again, and without some bodies of loops, \
+         branches and combines, none of which what follows may show",
     ];
     line_of(kernel, &messages)
 }
@@ -300,6 +345,31 @@ fn state_of_the_host_that_a_body_changes_is_an_error() {
     }
     let want = "store(out, load(x) * f64::from(number));";
     assert_eq!(line(&numbers_its_traces(Default::default())), want);
+}
+
+/// A combine is called for every pair of elements, and traced once.
+#[test]
+fn state_of_the_host_that_a_combine_changes_is_an_error() {
+    for (line, want) in [
+        (
+            line(&counts_in_a_combine(Default::default())),
+            "a + b * count.get()",
+        ),
+        (
+            line(&sets_in_a_combine(Default::default())),
+            "store(out + arange(0, 8), prefixes * cell.get());",
+        ),
+        (
+            line(&counts_in_a_function(Default::default())),
+            "x * count.get()",
+        ),
+        (
+            line(&sets_in_an_accumulator(Default::default())),
+            "store(out, sums.finish() * cell.get());",
+        ),
+    ] {
+        assert_eq!(line, want);
+    }
 }
 
 #[test]
@@ -392,6 +462,12 @@ fn is_pure(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
     }
     let last = if n > 100 { sums[1] } else { sums[0] };
     device_print("last", last);
+    let sum = reduce(load(x + arange(0, 4)), 0, |a, b| {
+        let twice = Cell::new(b);
+        twice.set(twice.get() * factor.get());
+        a + twice.get()
+    });
+    store(out + 1, sum);
     store(out, last);
 }
 

@@ -10,8 +10,9 @@ use std::panic::Location;
 use std::rc::Rc;
 
 use super::carry::Slot;
-use super::context::{self, Context};
+use super::context::{self, Context, Handle};
 use super::frame::Snapshot;
+use super::repeat::Passes;
 use crate::entity::Entity;
 use crate::ir::{Func, Region, Type, Value};
 
@@ -221,6 +222,50 @@ impl Body {
             }),
         });
     }
+}
+
+/// What a function of elements gives, of which the current region is the body: as a body of a loop it is traced again,
+/// or left out.
+pub(super) fn function(
+    location: &'static Location<'static>,
+    call: impl FnMut() -> Vec<Handle>,
+) -> Vec<Handle> {
+    let before = Snapshot::default();
+    let body = Body::begin(location, Side::First, &before);
+    let mut given = Snapshot::default();
+    if !body.is_left_out() {
+        given.values = repeated(location, call);
+    }
+    body.end(location, &before, &mut []);
+    body.value(location, &mut given);
+    given.values
+}
+
+/// What a closure gives: in a trace that repeats, what it traced first is forgotten and it is called again.
+pub(super) fn repeated(
+    location: &'static Location<'static>,
+    mut call: impl FnMut() -> Vec<Handle>,
+) -> Vec<Handle> {
+    let begun = context::with(location, |context| {
+        let region = context.builder.region();
+        let count = context.builder.func().region(region).insts.len();
+        (Passes::begin(context), region, count)
+    });
+    let Some((mut passes, region, count)) = begun else {
+        return call();
+    };
+    if passes.forgets() {
+        call();
+        context::with(location, |context| {
+            passes.go_on(context);
+            context.builder.enter(region);
+            let insts = &mut context.builder.func_mut().region_mut(region).insts;
+            insts.truncate(count);
+        });
+    }
+    let given = call();
+    context::with(location, |context| passes.go_on(context));
+    given
 }
 
 impl Context {

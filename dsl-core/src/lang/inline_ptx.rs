@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::bodies;
 use super::context::{self, Context};
 use super::operands::{Operands, Results, failed, in_common_shape};
 use crate::ir::{Op, Trait, Value, op};
@@ -18,7 +19,7 @@ use crate::ir::{Op, Trait, Value, op};
 pub fn inline_ptx<S: Operands, R: Results>(
     text: &str,
     operands: S,
-    meaning: impl FnOnce(S::Tiles) -> R,
+    mut meaning: impl FnMut(S::Tiles) -> R,
 ) -> R::Tiles {
     let location = Location::caller();
     let opened = context::with(location, |context| {
@@ -30,7 +31,7 @@ pub fn inline_ptx<S: Operands, R: Results>(
     let Some((values, shape, handles, before)) = opened.flatten() else {
         return failed::<R>(location);
     };
-    let meant = meaning(S::tiles(&handles)).handles();
+    let meant = bodies::repeated(location, || meaning(S::tiles(&handles)).handles());
     let results = context::with(location, |context| {
         check(context, before);
         let meant = meant.iter().map(|&it| context.value(it));

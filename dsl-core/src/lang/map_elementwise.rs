@@ -2,8 +2,8 @@
 
 use std::panic::Location;
 
-use super::context;
 use super::operands::{Operands, Results, failed, in_common_shape};
+use super::{bodies, context};
 use crate::ir::{Op, Type, Value, op};
 
 /// What `function` gives for each element of one or several tiles: a closure over scalars, which may branch and
@@ -19,7 +19,7 @@ use crate::ir::{Op, Type, Value, op};
 #[track_caller]
 pub fn map_elementwise<S: Operands, R: Results>(
     sources: S,
-    function: impl FnOnce(S::Scalars) -> R,
+    mut function: impl FnMut(S::Scalars) -> R,
 ) -> R::Tiles {
     let location = Location::caller();
     let opened = context::with(location, |context| {
@@ -35,7 +35,7 @@ pub fn map_elementwise<S: Operands, R: Results>(
     let Some((values, shape, region, outer, parameters)) = opened.flatten() else {
         return failed::<R>(location);
     };
-    let yielded = function(S::scalars(&parameters)).handles();
+    let yielded = bodies::function(location, || function(S::scalars(&parameters)).handles());
     let results = context::with(location, |context| {
         let yielded: Vec<Value> = yielded.iter().map(|&it| context.value(it)).collect();
         let op = Op::Yield(op::Yield { values: yielded });

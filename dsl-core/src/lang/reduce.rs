@@ -6,6 +6,7 @@
 
 use std::panic::Location;
 
+use super::bodies::function;
 use super::context::{self, Context, Handle};
 use super::element::{Element, Int, Numeric};
 use super::math::ordered;
@@ -85,7 +86,7 @@ for_each_tuple!(reducible_tuples, two up to four);
 pub fn reduce<S: Reducible>(
     source: S,
     axis: usize,
-    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+    combine: impl FnMut(S::Element, S::Element) -> S::Element,
 ) -> S {
     let location = Location::caller();
     let Some((open, combined)) = traced("reduce", location, source, combine) else {
@@ -104,7 +105,7 @@ pub fn reduce_masked<S: Reducible>(
     source: S,
     mask: Tile<bool>,
     axis: usize,
-    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+    combine: impl FnMut(S::Element, S::Element) -> S::Element,
 ) -> S {
     let location = Location::caller();
     let Some(results) = reduce_valid(location, source, mask, axis, combine) else {
@@ -132,7 +133,7 @@ pub(super) fn reduce_valid<S: Reducible>(
     source: S,
     mask: Tile<bool>,
     axis: usize,
-    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+    combine: impl FnMut(S::Element, S::Element) -> S::Element,
 ) -> Option<Vec<Handle>> {
     let open = open(
         "reduce_masked",
@@ -149,10 +150,10 @@ pub(super) fn reduce_valid<S: Reducible>(
 pub(super) fn where_valid<S: Reducible>(
     location: &'static Location<'static>,
     open: &Open,
-    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+    combine: impl FnMut(S::Element, S::Element) -> S::Element,
 ) -> Vec<Handle> {
     let [lower, higher] = open.operands();
-    let combined = S::element_handles(combine(S::elements(&lower), S::elements(&higher)));
+    let combined = open.combined::<S>(location, combine);
     let chosen = context::with(location, |context| {
         let [left, right] = [&lower, &higher].map(|it| context.value(it[it.len() - 1]));
         let both = context.builder.and(left, right);
@@ -188,11 +189,10 @@ pub(super) fn traced<S: Reducible>(
     what: &str,
     location: &'static Location<'static>,
     source: S,
-    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+    combine: impl FnMut(S::Element, S::Element) -> S::Element,
 ) -> Option<(Open, Vec<Handle>)> {
     let open = open(what, location, &source.handles(), &[])?;
-    let [lower, higher] = open.operands();
-    let combined = S::element_handles(combine(S::elements(&lower), S::elements(&higher)));
+    let combined = open.combined::<S>(location, combine);
     Some((open, combined))
 }
 
@@ -269,6 +269,18 @@ impl Open {
     fn operands(&self) -> [Vec<Handle>; 2] {
         let (lower, higher) = self.parameters.split_at(self.sources.len());
         [lower.to_vec(), higher.to_vec()]
+    }
+
+    /// What a closure makes of the operands, of which there may be more than it takes.
+    fn combined<S: Reducible>(
+        &self,
+        location: &'static Location<'static>,
+        mut combine: impl FnMut(S::Element, S::Element) -> S::Element,
+    ) -> Vec<Handle> {
+        let [lower, higher] = self.operands();
+        function(location, || {
+            S::element_handles(combine(S::elements(&lower), S::elements(&higher)))
+        })
     }
 
     /// Ends the combine with what it gives, and makes the op of the sources and the combine.

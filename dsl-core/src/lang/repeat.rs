@@ -47,8 +47,8 @@ pub(super) fn error(name: &str, loc: Loc) -> Diagnostic {
              variables of the kernel, and no `Cell`, `RefCell` or other state of the host",
         )
         .note(
-            "it is traced once more with each body of a loop again, and without some bodies of loops and \
-             branches, none of which what follows may show",
+            "it is traced once more with each body of a loop and each combine again, and without some bodies of loops, \
+             branches and combines, none of which what follows may show",
         )
 }
 

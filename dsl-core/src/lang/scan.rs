@@ -22,7 +22,7 @@ use crate::ir::{BinaryOp, Direction, Op, Order, Value, op};
 pub fn scan<S: Reducible>(
     source: S,
     axis: usize,
-    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+    combine: impl FnMut(S::Element, S::Element) -> S::Element,
 ) -> S {
     let way = ("scan", Direction::Forward);
     directed(Location::caller(), way, source, axis, combine)
@@ -34,7 +34,7 @@ pub fn scan<S: Reducible>(
 pub fn reverse_scan<S: Reducible>(
     source: S,
     axis: usize,
-    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+    combine: impl FnMut(S::Element, S::Element) -> S::Element,
 ) -> S {
     let way = ("reverse_scan", Direction::Reverse);
     directed(Location::caller(), way, source, axis, combine)
@@ -45,7 +45,7 @@ fn directed<S: Reducible>(
     (what, direction): (&str, Direction),
     source: S,
     axis: usize,
-    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+    combine: impl FnMut(S::Element, S::Element) -> S::Element,
 ) -> S {
     let Some((open, combined)) = traced(what, location, source, combine) else {
         return source;

@@ -243,7 +243,7 @@ kept! {
 pub fn reduce_keep<S: Reducible>(
     source: S,
     axis: usize,
-    combine: impl FnOnce(S::Element, S::Element) -> S::Element,
+    combine: impl FnMut(S::Element, S::Element) -> S::Element,
 ) -> S {
     let reduced = reduce(source, axis, combine).handles();
     let kept = context::with(Location::caller(), |context| {
