@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use exactile_core::ir::Number;
 
-use crate::array::read_numbers;
+use crate::array::{read_numbers, write_numbers};
 use crate::cuda::GpuMemory;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -34,18 +34,31 @@ impl Storage {
         }
     }
 
+    /// These bytes.
+    pub(crate) fn of(device: &Device, memory: HostMemory) -> Result<Self> {
+        match device.gpu() {
+            None => Ok(Self::Host(memory, Writers::default())),
+            Some(gpu) => GpuMemory::from_bytes(gpu, memory.bytes()).map(Self::Gpu),
+        }
+    }
+
     /// A copy of `bytes`.
     pub(crate) fn from_bytes(device: &Device, bytes: &[u8]) -> Result<Self> {
         match device.gpu() {
-            None => Ok(Self::Host(
-                HostMemory::from_bytes(bytes)?,
-                Writers::default(),
-            )),
-            Some(gpu) => {
-                let copy = GpuMemory::zeroed(gpu, bytes.len())?;
-                copy.write(0, bytes)?;
-                Ok(Self::Gpu(copy))
+            None => Self::of(device, HostMemory::from_bytes(bytes)?),
+            Some(gpu) => GpuMemory::from_bytes(gpu, bytes).map(Self::Gpu),
+        }
+    }
+
+    /// Another memory of the device with the same bytes.
+    fn try_clone(&self) -> Result<Self> {
+        match self {
+            Self::Host(memory, writers) => {
+                writers.tell()?;
+                let copy = HostMemory::from_bytes(memory.bytes())?;
+                Ok(Self::Host(copy, Writers::default()))
             }
+            Self::Gpu(memory) => memory.try_clone().map(Self::Gpu),
         }
     }
 
@@ -85,9 +98,14 @@ impl<T: Number> Buffer<T> {
     /// # Ok::<(), exactile::Error>(())
     /// ```
     pub fn from_slice(device: &Device, numbers: &[T]) -> Result<Self> {
-        let mut buffer = Self::zeros(device, numbers.len())?;
-        buffer.copy_from_slice(numbers)?;
-        Ok(buffer)
+        let mut memory = HostMemory::allocate(size_in_memory::<T>(numbers.len())?)?;
+        write_numbers(numbers, memory.bytes_mut());
+        Ok(Self {
+            device: device.clone(),
+            storage: Storage::of(device, memory)?,
+            len: numbers.len(),
+            number: PhantomData,
+        })
     }
 
     /// `len` zeros on `device`.
@@ -159,9 +177,12 @@ impl<T: Number> Buffer<T> {
     /// # Errors
     /// There is not so much memory. Otherwise those of [`copy_from`](Self::copy_from).
     pub fn try_clone(&self) -> Result<Self> {
-        let mut copy = Self::zeros(&self.device, self.len)?;
-        copy.copy_from(self)?;
-        Ok(copy)
+        Ok(Self {
+            device: self.device.clone(),
+            storage: self.storage.try_clone()?,
+            len: self.len,
+            number: PhantomData,
+        })
     }
 
     /// Overwrites every byte with a pattern that no result is likely to have, so that a kernel that

@@ -101,6 +101,11 @@ impl Gpu {
         })
     }
 
+    /// Waits for all work, and gives memory that nobody has back to the system.
+    pub(crate) fn trim(&self) -> Result<()> {
+        self.context.trim().map_err(failed)
+    }
+
     fn end(&self) -> MutexGuard<'_, Option<Event>> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -213,12 +218,23 @@ pub struct GpuMemory {
 impl GpuMemory {
     /// `len` zero bytes.
     pub fn zeroed(gpu: &Arc<Gpu>, len: usize) -> Result<Self> {
-        Ok(Self {
-            buffer: gpu.context.allocate(len).map_err(failed)?,
-            gpu: Arc::clone(gpu),
-            uses: Mutex::default(),
-            writers: Writers::default(),
-        })
+        Self::allocate(gpu, len, |buffer, stream| buffer.fill(0, len, &[0], stream))
+    }
+
+    /// A copy of `bytes`.
+    pub(crate) fn from_bytes(gpu: &Arc<Gpu>, bytes: &[u8]) -> Result<Self> {
+        // All of it is written before anybody has it.
+        let memory = Self::allocate(gpu, bytes.len(), |_, _| Ok(()))?;
+        memory.write(0, bytes)?;
+        Ok(memory)
+    }
+
+    /// A copy of all of another memory, which nobody waits for.
+    pub(crate) fn try_clone(&self) -> Result<Self> {
+        let len = self.len();
+        let copy = Self::allocate(&self.gpu, len, |_, _| Ok(()))?;
+        copy.copy(0, (self, 0), len)?;
+        Ok(copy)
     }
 
     /// The number of bytes.

@@ -274,6 +274,12 @@ impl Device {
         }
     }
 
+    /// Waits for all launches, and gives memory that no array has any more back to the system: a GPU keeps what arrays
+    /// leave, for others to take it without waiting.
+    pub fn trim_memory(&self) -> Result<()> {
+        self.gpu().map_or(Ok(()), |gpu| gpu.trim())
+    }
+
     /// A point in the default stream, after all that is in it now.
     pub fn event(&self) -> Result<Event> {
         self.event_in(DEFAULT)

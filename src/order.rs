@@ -36,6 +36,12 @@ impl Uses {
         self.written.iter().chain(read).copied()
     }
 
+    /// A stream that used it last, if any did.
+    pub(crate) fn last(&self) -> Option<usize> {
+        let last = self.read.last().or(self.written.as_ref());
+        last.map(|used| used.stream)
+    }
+
     /// Notes that work uses the memory.
     pub(crate) fn note(&mut self, access: Access, used: Use) {
         match access {
@@ -189,5 +195,6 @@ mod tests {
         uses.note(Access::Read, reads);
         assert_eq!(order.missing(one, &uses, Access::Read)[..], []);
         assert_eq!(order.missing(one, &uses, Access::ReadWrite)[..], [reads]);
+        assert_eq!(uses.last(), Some(other));
     }
 }

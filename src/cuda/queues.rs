@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::Passed;
-use exactile_nvptx::{Event, Records, Stream};
+use exactile_nvptx::{DeviceBuffer, Event, Records, Stream};
 
 use super::{Gpu, GpuCode, GpuMemory, failed};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::failure::Writers;
 use crate::launch::Checked;
 use crate::order::{EVENTS, Order, Use, Uses};
 use crate::stream::DEFAULT;
@@ -125,6 +126,14 @@ impl Queues {
             locked(uses).note(access, used);
         }
         done
+    }
+
+    /// Gives memory back in the stream that used it last, after all other work that uses it.
+    fn free(&mut self, buffer: &mut DeviceBuffer, uses: &Mutex<Uses>) -> Result<()> {
+        let number = locked(uses).last().unwrap_or(DEFAULT);
+        self.wait_for(number, uses, Access::ReadWrite)?;
+        let stream = &self.list[number].stream;
+        buffer.free_in(stream).map_err(failed)
     }
 
     /// Places the event of this work.
@@ -283,6 +292,29 @@ impl Gpu {
 }
 
 impl GpuMemory {
+    /// `len` bytes with what `write` puts into them, in the default stream.
+    pub(super) fn allocate(
+        gpu: &Arc<Gpu>,
+        len: usize,
+        write: impl FnOnce(&DeviceBuffer, &Stream) -> exactile_nvptx::Result<()>,
+    ) -> Result<Self> {
+        let uses = Mutex::default();
+        let memories = std::iter::once((&uses, Access::ReadWrite));
+        let mut made = None;
+        gpu.queues().put(DEFAULT, memories, |line| {
+            let buffer = gpu.context.allocate_in(len, &line.stream);
+            let buffer = made.insert(buffer.map_err(failed)?);
+            write(buffer, &line.stream).map_err(failed)
+        })?;
+        let nothing = || Error::Device("no memory was made".to_string());
+        Ok(Self {
+            gpu: Arc::clone(gpu),
+            buffer: made.ok_or_else(nothing)?,
+            uses,
+            writers: Writers::default(),
+        })
+    }
+
     /// Has the default stream wait for what used this memory before.
     fn order(&self, access: Access) -> Result<()> {
         self.gpu.queues().wait_for(DEFAULT, &self.uses, access)
@@ -336,5 +368,12 @@ impl GpuMemory {
             self.writers.add_all(&other.writers);
         }
         Ok(())
+    }
+}
+
+impl Drop for GpuMemory {
+    fn drop(&mut self) {
+        // Where that fails, the buffer waits for the device when it goes.
+        let _ = self.gpu.queues().free(&mut self.buffer, &self.uses);
     }
 }

@@ -15,7 +15,7 @@ const MAX_FUNCTION_LINES: usize = 60;
 
 /// Lines of the facade, files of tests apart: what a launch needs, with the views and parts of memory that it takes, what
 /// builds its code ahead and what shows it, and nothing that judges.
-const MAX_FACADE_LINES: usize = 9_800;
+const MAX_FACADE_LINES: usize = 10_000;
 
 /// The packages that are for users: each public item says what it is.
 const PUBLIC: &[&str] = &[
@@ -34,6 +34,7 @@ const UNSAFE_FILES: &[&str] = &[
     "backends/cranelift/src/jit.rs",
     "backends/cranelift/src/run.rs",
     "backends/cranelift/src/tests.rs",
+    "backends/nvptx/src/buffer.rs",
     "backends/nvptx/src/driver.rs",
     "backends/nvptx/src/library.rs",
     "backends/nvptx/src/link.rs",

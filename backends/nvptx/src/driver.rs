@@ -1,8 +1,7 @@
-//! The CUDA driver, opened at run time: devices, memory, streams, events, kernels.
+//! The CUDA driver, opened at run time: devices and kernels.
 //!
 //! Every object keeps its context alive and makes it current before it calls, so objects may be
-//! used from any thread. Freeing memory waits for the device, so a buffer may be dropped while a
-//! kernel still works on it.
+//! used from any thread.
 #![expect(unsafe_code, reason = "the driver is a C interface")]
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -10,10 +9,11 @@ use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_option, CUresult};
-use exactile_core::ir::{Access, Grid};
+use exactile_core::ir::Grid;
 use exactile_core::launch::{Launch, Passed};
 use smallvec::SmallVec;
 
+use crate::buffer::pool_of;
 use crate::error::{Error, Result};
 use crate::inlined::with_place;
 use crate::kernel::Kernel;
@@ -137,6 +137,8 @@ pub struct Context {
 struct ContextInner {
     device: sys::CUdevice,
     context: sys::CUcontext,
+    /// Where memory comes from, unless the device has no pools.
+    pool: Option<sys::CUmemoryPool>,
 }
 
 // SAFETY: contexts may be made current on any thread.
@@ -147,6 +149,9 @@ unsafe impl Sync for ContextInner {}
 impl Drop for ContextInner {
     fn drop(&mut self) {
         // An error here has nobody to go to; the process is ending or the device is lost.
+        if let Some(pool) = self.pool {
+            let _ = call!(cuMemPoolDestroy(pool));
+        }
         let _ = call!(cuDevicePrimaryCtxRelease_v2(self.device));
     }
 }
@@ -162,8 +167,20 @@ impl Context {
         call!(cuDeviceGet(&mut device, index as i32))?;
         let mut context = null_mut();
         call!(cuDevicePrimaryCtxRetain(&mut context, device))?;
-        let inner = Arc::new(ContextInner { device, context });
+        // From here on it is released whatever fails.
+        let mut inner = ContextInner {
+            device,
+            context,
+            pool: None,
+        };
+        call!(cuCtxSetCurrent(context))?;
+        inner.pool = pool_of(device)?;
+        let inner = Arc::new(inner);
         Ok(Self { inner })
+    }
+
+    pub(crate) fn pool(&self) -> Option<sys::CUmemoryPool> {
+        self.inner.pool
     }
 
     pub(crate) fn make_current(&self) -> Result<()> {
@@ -183,29 +200,7 @@ impl Context {
 
     /// An attribute of the device.
     pub(crate) fn attribute(&self, attribute: CUdevice_attribute) -> Result<u32> {
-        let mut value = 0;
-        call!(cuDeviceGetAttribute(
-            &mut value,
-            attribute,
-            self.inner.device
-        ))?;
-        Ok(u32::try_from(value).unwrap_or(0))
-    }
-
-    /// Memory of `bytes` zero bytes; its address is a multiple of 256.
-    pub fn allocate(&self, bytes: usize) -> Result<DeviceBuffer> {
-        self.make_current()?;
-        let mut address = 0;
-        // The driver refuses to allocate nothing.
-        call!(cuMemAlloc_v2(&mut address, bytes.max(1)))?;
-        let buffer = DeviceBuffer {
-            context: self.clone(),
-            address,
-            bytes,
-        };
-        call!(cuMemsetD8_v2(address, 0, bytes.max(1)))?;
-        call!(cuCtxSynchronize())?;
-        Ok(buffer)
+        device_attribute(self.inner.device, attribute)
     }
 
     /// Has the driver load machine code, or compile PTX.
@@ -266,127 +261,20 @@ impl Context {
     }
 }
 
+/// An attribute of a device.
+pub(crate) fn device_attribute(
+    device: sys::CUdevice,
+    attribute: CUdevice_attribute,
+) -> Result<u32> {
+    let mut value = 0;
+    call!(cuDeviceGetAttribute(&mut value, attribute, device))?;
+    Ok(u32::try_from(value).unwrap_or(0))
+}
+
 /// What stands before the first zero.
 pub(crate) fn text_of(bytes: &[u8]) -> String {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
-}
-
-/// Bytes of device memory, freed when dropped.
-#[derive(Debug)]
-pub struct DeviceBuffer {
-    context: Context,
-    address: u64,
-    bytes: usize,
-}
-
-impl DeviceBuffer {
-    /// The number of bytes.
-    pub fn len(&self) -> usize {
-        self.bytes
-    }
-
-    /// Whether there are no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-
-    /// The address on the device.
-    pub fn address(&self) -> u64 {
-        self.address
-    }
-
-    /// What a launch hands on of it.
-    #[must_use]
-    pub fn passed(&self, access: Access) -> Passed {
-        Passed::Memory {
-            address: self.address,
-            bytes: self.bytes as u64,
-            access,
-        }
-    }
-
-    /// Where `len` bytes from `start` on are.
-    fn place(&self, start: usize, len: usize) -> Result<u64> {
-        if start.checked_add(len).is_some_and(|end| end <= self.bytes) {
-            return Ok(self.address + start as u64);
-        }
-        Err(Error::Arguments(format!(
-            "a copy of {len} bytes at {start}, found {} on the device",
-            self.bytes
-        )))
-    }
-
-    /// Copies bytes from the host to where they begin here, after the work in `stream`, and waits for it.
-    pub fn copy_from_host(&self, start: usize, bytes: &[u8], stream: &Stream) -> Result<()> {
-        let target = self.place(start, bytes.len())?;
-        self.context.make_current()?;
-        let source = bytes.as_ptr().cast();
-        call!(cuMemcpyHtoDAsync_v2(
-            target,
-            source,
-            bytes.len(),
-            stream.stream
-        ))?;
-        stream.synchronize()
-    }
-
-    /// Copies the bytes that begin at `start` to the host, after the work in `stream`, and waits for it.
-    pub fn copy_to_host(&self, start: usize, bytes: &mut [u8], stream: &Stream) -> Result<()> {
-        let source = self.place(start, bytes.len())?;
-        self.context.make_current()?;
-        let target = bytes.as_mut_ptr().cast();
-        call!(cuMemcpyDtoHAsync_v2(
-            target,
-            source,
-            bytes.len(),
-            stream.stream
-        ))?;
-        stream.synchronize()
-    }
-
-    /// Sets `len` bytes from `start` on, of whole numbers of 1, 2 or 4 bytes, to copies of one, in `stream`.
-    pub fn fill(&self, start: usize, len: usize, number: &[u8], stream: &Stream) -> Result<()> {
-        let place = self.place(start, len)?;
-        self.context.make_current()?;
-        let stream = stream.stream;
-        match *number {
-            [byte] => call!(cuMemsetD8Async(place, byte, len, stream)),
-            [a, b] => {
-                let number = u16::from_le_bytes([a, b]);
-                call!(cuMemsetD16Async(place, number, len / 2, stream))
-            }
-            [a, b, c, d] => {
-                let number = u32::from_le_bytes([a, b, c, d]);
-                call!(cuMemsetD32Async(place, number, len / 4, stream))
-            }
-            _ => Err(Error::Arguments(format!(
-                "a fill by {} bytes, expected 1, 2 or 4",
-                number.len()
-            ))),
-        }
-    }
-
-    /// Copies `len` bytes of another memory of the device from `from` on to where they begin here, in `stream`.
-    pub fn copy_from(
-        &self,
-        start: usize,
-        (source, from): (&Self, usize),
-        len: usize,
-        stream: &Stream,
-    ) -> Result<()> {
-        let (target, source) = (self.place(start, len)?, source.place(from, len)?);
-        self.context.make_current()?;
-        call!(cuMemcpyDtoDAsync_v2(target, source, len, stream.stream))
-    }
-}
-
-impl Drop for DeviceBuffer {
-    fn drop(&mut self) {
-        // As for the context: an error has nobody to go to.
-        let _ = self.context.make_current();
-        let _ = call!(cuMemFree_v2(self.address));
-    }
 }
 
 /// A loaded entry point.

@@ -8,6 +8,7 @@
 
 #[cfg(feature = "llvm")]
 mod assemble;
+mod buffer;
 #[cfg(feature = "llvm")]
 mod codegen;
 #[cfg(feature = "llvm")]
@@ -31,9 +32,10 @@ mod target;
 
 #[cfg(feature = "llvm")]
 pub use assemble::{Assembled, Assembler, assembler, machine_code};
+pub use buffer::DeviceBuffer;
 #[cfg(feature = "llvm")]
 pub use codegen::{EmitOptions, emit, emit_with};
-pub use driver::{Context, DeviceBuffer, Driver, LEAST_DRIVER};
+pub use driver::{Context, Driver, LEAST_DRIVER};
 pub use error::{Error, Result};
 pub use grid::GridMapping;
 pub use kernel::Kernel;

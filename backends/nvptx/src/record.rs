@@ -8,7 +8,8 @@ use exactile_core::ir::Grid;
 use exactile_core::launch::Passed;
 use exactile_core::target::BoundsError;
 
-use crate::driver::{Context, DeviceBuffer, call};
+use crate::buffer::DeviceBuffer;
+use crate::driver::{Context, call};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::stream::{Event, Pinned, Stream};

@@ -1,5 +1,7 @@
 //! Launches as a program makes them: queued in streams, with errors that come later, from many threads.
 
+mod memory;
+
 use std::thread;
 
 use exactile::internals::{Costs, Store, costs, forget_code};
@@ -106,6 +108,14 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "a launch that has ended proves later ones in bounds",
         run: ends_prove,
+    },
+    Check {
+        name: "memory of arrays that went is used again after the work on it",
+        run: memory::memory_is_used_again,
+    },
+    Check {
+        name: "nobody waits for arrays that come and go",
+        run: memory::nobody_waits_for_memory,
     },
 ];
 
