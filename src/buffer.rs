@@ -66,7 +66,7 @@ impl Storage {
     pub(crate) fn forget_writers(&self) {
         match self {
             Self::Host(_, writers) => writers.clear(),
-            Self::Gpu(memory) => memory.writers.clear(),
+            Self::Gpu(memory) => memory.forget_writers(),
         }
     }
 }
@@ -100,22 +100,31 @@ impl<T: Number> Buffer<T> {
     pub fn from_slice(device: &Device, numbers: &[T]) -> Result<Self> {
         let mut memory = HostMemory::allocate(size_in_memory::<T>(numbers.len())?)?;
         write_numbers(numbers, memory.bytes_mut());
-        Ok(Self {
-            device: device.clone(),
-            storage: Storage::of(device, memory)?,
-            len: numbers.len(),
-            number: PhantomData,
-        })
+        let storage = Storage::of(device, memory)?;
+        Ok(Self::of_storage(device, storage, numbers.len()))
     }
 
     /// `len` zeros on `device`.
     pub fn zeros(device: &Device, len: usize) -> Result<Self> {
-        Ok(Self {
+        let storage = Storage::zeroed(device, size_in_memory::<T>(len)?)?;
+        Ok(Self::of_storage(device, storage, len))
+    }
+
+    pub(crate) fn of_storage(device: &Device, storage: Storage, len: usize) -> Self {
+        Self {
             device: device.clone(),
-            storage: Storage::zeroed(device, size_in_memory::<T>(len)?)?,
+            storage,
             len,
             number: PhantomData,
-        })
+        }
+    }
+
+    pub(crate) fn storage_mut(&mut self) -> &mut Storage {
+        &mut self.storage
+    }
+
+    pub(crate) fn into_storage(self) -> Storage {
+        self.storage
     }
 
     /// The number of elements.
@@ -177,12 +186,8 @@ impl<T: Number> Buffer<T> {
     /// # Errors
     /// There is not so much memory. Otherwise those of [`copy_from`](Self::copy_from).
     pub fn try_clone(&self) -> Result<Self> {
-        Ok(Self {
-            device: self.device.clone(),
-            storage: self.storage.try_clone()?,
-            len: self.len,
-            number: PhantomData,
-        })
+        let storage = self.storage.try_clone()?;
+        Ok(Self::of_storage(&self.device, storage, self.len))
     }
 
     /// Overwrites every byte with a pattern that no result is likely to have, so that a kernel that
@@ -194,12 +199,8 @@ impl<T: Number> Buffer<T> {
 
     /// A copy on another device, or on the same one.
     pub fn to_device(&self, device: &Device) -> Result<Self> {
-        Ok(Self {
-            device: device.clone(),
-            storage: Storage::from_bytes(device, &self.read_bytes()?)?,
-            len: self.len,
-            number: PhantomData,
-        })
+        let storage = Storage::from_bytes(device, &self.read_bytes()?)?;
+        Ok(Self::of_storage(device, storage, self.len))
     }
 
     /// The bytes, on the host.
@@ -216,7 +217,7 @@ impl<T: Number> Buffer<T> {
     }
 }
 
-fn size_in_memory<T: Number>(len: usize) -> Result<usize> {
+pub(crate) fn size_in_memory<T: Number>(len: usize) -> Result<usize> {
     len.checked_mul(T::DTYPE.bytes() as usize)
         .filter(|&bytes| isize::try_from(bytes).is_ok())
         .ok_or_else(|| Error::Invalid(format!("{len} elements of `{}` are too many", T::DTYPE)))

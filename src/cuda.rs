@@ -1,9 +1,11 @@
 //! NVIDIA GPUs: memory, code and streams.
 
+mod foreign;
 mod queues;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use exactile_core::target::Target;
 use exactile_nvptx::{Context, DeviceBuffer, Event, Kernel, Records, Stream};
@@ -12,6 +14,7 @@ pub(crate) use exactile_nvptx::{GridMapping, Ptx};
 use crate::array::vec_with_room;
 use crate::error::{Error, Result};
 use crate::failure::{Failures, Writers};
+use crate::foreign::Foreign;
 use crate::inspection::Resources;
 use crate::order::Uses;
 
@@ -31,6 +34,8 @@ pub struct Gpu {
     queues: Mutex<Queues>,
     /// Of launches that nobody has waited for yet.
     failures: Failures,
+    /// Where memory of others is, with what is known of it.
+    foreign: Mutex<Vec<(Range<u64>, Weak<Shared>)>>,
     /// Placed after each launch while a clock runs.
     end: Mutex<Option<Event>>,
     /// Whether one does, for launches to pass by without the lock.
@@ -51,6 +56,7 @@ impl Gpu {
                 context.records().map_err(failed)?,
             )),
             failures: Failures::default(),
+            foreign: Mutex::default(),
             stream,
             end: Mutex::new(None),
             is_timed: AtomicBool::new(false),
@@ -211,6 +217,14 @@ pub struct GpuMemory {
     gpu: Arc<Gpu>,
     /// The bytes.
     pub buffer: DeviceBuffer,
+    pub(crate) shared: Arc<Shared>,
+    /// Of memory that others have made.
+    foreign: Option<Foreign>,
+}
+
+/// What is known of a memory, and of what overlaps it.
+#[derive(Default, Debug)]
+pub(crate) struct Shared {
     pub(crate) uses: Mutex<Uses>,
     pub(crate) writers: Writers,
 }
@@ -235,6 +249,14 @@ impl GpuMemory {
         let copy = Self::allocate(&self.gpu, len, |_, _| Ok(()))?;
         copy.copy(0, (self, 0), len)?;
         Ok(copy)
+    }
+
+    /// Forgets the launches that wrote it: the host writes all of it.
+    pub(crate) fn forget_writers(&self) {
+        // Others may have read what they wrote of another part.
+        if Arc::strong_count(&self.shared) == 1 {
+            self.shared.writers.clear();
+        }
     }
 
     /// The number of bytes.

@@ -2,6 +2,7 @@
 //! rest of the crate is the same in both builds.
 
 use std::convert::Infallible;
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
 use exactile_core::ir::{Access, Grid};
@@ -10,9 +11,12 @@ use exactile_core::target::Target;
 
 use crate::error::{Error, Result};
 use crate::failure::Writers;
+use crate::foreign::{Foreign, Owner};
 use crate::inspection::Resources;
 use crate::launch::Checked;
 use crate::order::Uses;
+#[cfg(feature = "dlpack")]
+use crate::stream::Stream;
 
 /// No GPU.
 #[derive(Debug)]
@@ -40,6 +44,13 @@ impl Gpu {
     }
 
     pub(crate) fn stream(&self) -> Result<usize> {
+        match *self {}
+    }
+
+    /// # Safety
+    /// None is needed: there is no GPU.
+    #[expect(unsafe_code, reason = "as where there is one")]
+    pub(crate) unsafe fn adopt(&self, _handle: *mut c_void, _keeper: Owner) -> Result<usize> {
         match *self {}
     }
 
@@ -198,6 +209,12 @@ impl GpuCode {
 #[derive(Debug)]
 pub(crate) struct GpuMemory {
     none: Infallible,
+    pub(crate) shared: Shared,
+}
+
+/// Nothing is known of it.
+#[derive(Debug)]
+pub(crate) struct Shared {
     pub(crate) uses: Mutex<Uses>,
     pub(crate) writers: Writers,
 }
@@ -205,6 +222,41 @@ pub(crate) struct GpuMemory {
 impl GpuMemory {
     pub(crate) fn zeroed(gpu: &Arc<Gpu>, _len: usize) -> Result<Self> {
         match **gpu {}
+    }
+
+    /// # Safety
+    /// None is needed: there is no GPU.
+    #[expect(unsafe_code, reason = "as where there is one")]
+    pub(crate) unsafe fn of_others(
+        gpu: &Arc<Gpu>,
+        _address: u64,
+        _len: usize,
+        _foreign: Foreign,
+    ) -> Result<Self> {
+        match **gpu {}
+    }
+
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn note_all_in(&self, _stream: &Stream) -> Result<()> {
+        match self.none {}
+    }
+
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn leave_to(&self, _stream: Option<&Stream>) -> Result<()> {
+        match self.none {}
+    }
+
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn wait_for_all(&self) -> Result<()> {
+        match self.none {}
+    }
+
+    pub(crate) fn take_foreign(&mut self) -> Result<Option<Foreign>> {
+        match self.none {}
+    }
+
+    pub(crate) fn forget_writers(&self) {
+        match self.none {}
     }
 
     pub(crate) fn from_bytes(gpu: &Arc<Gpu>, _bytes: &[u8]) -> Result<Self> {

@@ -35,6 +35,7 @@ mod error;
 mod examples;
 mod failure;
 mod files;
+mod foreign;
 mod grid;
 mod inline_ptx;
 mod inspection;

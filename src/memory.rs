@@ -1,12 +1,14 @@
-//! Host memory for arguments: bytes that start at a cache line, so every vector access is aligned.
+//! Host memory for arguments: bytes that start at a cache line, so every vector access is aligned, or those of others.
 
 use std::alloc::{Layout, handle_alloc_error};
+use std::any::Any;
 use std::fmt;
 
 use exactile_core::target::Target;
 use memmap2::MmapMut;
 
 use crate::error::{Error, Result};
+use crate::foreign::{HostBytes, Owner};
 
 /// Bytes of a cache line.
 const LINE: usize = Target::CPU.line_bytes as usize;
@@ -26,6 +28,8 @@ enum Storage {
     Heap(Vec<u8>, usize),
     /// The array is the mapping, which starts at a page.
     Mapped(MmapMut),
+    /// The array is that of others.
+    Others(Box<dyn HostBytes>),
 }
 
 /// `len` zero bytes of their own pages, if the system has them and `len` is worth it.
@@ -71,17 +75,54 @@ impl HostMemory {
         Ok(memory)
     }
 
+    /// What others have, without a copy.
+    pub(crate) fn of_others(bytes: impl HostBytes) -> Self {
+        Self {
+            len: bytes.bytes().len(),
+            storage: Storage::Others(Box::new(bytes)),
+        }
+    }
+
+    /// What keeps memory of others.
+    pub(crate) fn owner_mut(&mut self) -> Option<&mut dyn Any> {
+        match &mut self.storage {
+            Storage::Others(others) => Some(others.owner_mut()),
+            Storage::Heap(..) | Storage::Mapped(_) => None,
+        }
+    }
+
+    /// The same.
+    pub(crate) fn into_owner(self) -> Option<Owner> {
+        match self.storage {
+            Storage::Others(others) => Some(others.into_owner()),
+            Storage::Heap(..) | Storage::Mapped(_) => None,
+        }
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.storage {
             Storage::Heap(heap, start) => &heap[*start..][..self.len],
             Storage::Mapped(mapping) => mapping,
+            Storage::Others(others) => others.bytes(),
         }
     }
 
-    /// The bytes, to change.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    fn is_read_by_others(&mut self) -> bool {
         match &mut self.storage {
+            Storage::Others(others) => others.bytes_mut().is_none(),
+            Storage::Heap(..) | Storage::Mapped(_) => false,
+        }
+    }
+
+    /// The bytes, to change: those of a copy from now on where others read them. The process ends when the system has
+    /// not so much memory.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.is_read_by_others() {
+            *self = self.clone();
+        }
+        match &mut self.storage {
+            Storage::Others(others) => others.bytes_mut().unwrap_or_default(),
             Storage::Heap(heap, start) => &mut heap[*start..][..self.len],
             Storage::Mapped(mapping) => mapping,
         }

@@ -36,10 +36,12 @@ impl Uses {
         self.written.iter().chain(read).copied()
     }
 
-    /// A stream that used it last, if any did.
-    pub(crate) fn last(&self) -> Option<usize> {
-        let last = self.read.last().or(self.written.as_ref());
-        last.map(|used| used.stream)
+    /// The streams that used it last.
+    pub(crate) fn streams(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        self.written
+            .iter()
+            .chain(&self.read)
+            .map(|used| used.stream)
     }
 
     /// Notes that work uses the memory.
@@ -195,6 +197,6 @@ mod tests {
         uses.note(Access::Read, reads);
         assert_eq!(order.missing(one, &uses, Access::Read)[..], []);
         assert_eq!(order.missing(one, &uses, Access::ReadWrite)[..], [reads]);
-        assert_eq!(uses.last(), Some(other));
+        assert!(uses.streams().eq([one, other]));
     }
 }

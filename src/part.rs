@@ -82,7 +82,7 @@ impl<'a> Part<'a> {
     /// Where the uses of all of its array are noted, if that is on a GPU.
     pub(crate) fn uses(&self) -> Option<&'a Mutex<Uses>> {
         match self {
-            Self::Gpu(_, memory, _) => Some(&memory.uses),
+            Self::Gpu(_, memory, _) => Some(&memory.shared.uses),
             Self::Host(..) | Self::Slice(_) => None,
         }
     }
@@ -168,7 +168,7 @@ impl<'a> PartMut<'a> {
     pub(crate) fn note_writer(&self, failure: &Arc<Failure>) {
         match self {
             Self::Host(_, _, writers) => writers.add(failure),
-            Self::Gpu(_, memory, _) => memory.writers.add(failure),
+            Self::Gpu(_, memory, _) => memory.shared.writers.add(failure),
             // Who reads a slice cannot be told: a stream tells it.
             Self::Slice(_) => {}
         }

@@ -92,15 +92,24 @@ impl sealed::Queue for Stream {
 impl Stream {
     /// A stream beside all others of `device`.
     pub(crate) fn new(device: &Device) -> Result<Self> {
-        let gpu = device.gpu().cloned();
-        let number = match &gpu {
+        let number = match device.gpu() {
             None => device.number_of_host_stream(),
             Some(gpu) => gpu.stream()?,
         };
-        Ok(Self {
+        Ok(Self::of_line(device, number))
+    }
+
+    pub(crate) fn of_line(device: &Device, number: usize) -> Self {
+        let gpu = device.gpu().cloned();
+        Self {
             device: device.clone(),
             line: Arc::new(Line { number, gpu }),
-        })
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    pub(crate) fn number(&self) -> usize {
+        self.line.number
     }
 
     /// The device.

@@ -42,7 +42,7 @@ pub struct TensorViewMut<'a, T, const RANK: usize> {
 
 /// Views of views.
 macro_rules! views {
-    ($($View:ident)*) => { $(
+    ($($View:ident $Slice:ident;)*) => { $(
         impl<'a, T: Number, const RANK: usize> $View<'a, T, RANK> {
             /// How many elements there are along each axis, outermost first.
             pub fn extents(&self) -> [usize; RANK] {
@@ -52,6 +52,12 @@ macro_rules! views {
             /// How many elements apart neighbours along each axis are: below zero where an axis runs backwards.
             pub fn strides(&self) -> [isize; RANK] {
                 self.layout.strides
+            }
+
+            /// Each element of the layout is in the memory.
+            #[cfg(any(feature = "dlpack", feature = "ndarray"))]
+            pub(crate) fn of_layout(memory: $Slice<'a, T>, layout: Layout<RANK>) -> Self {
+                Self { memory, layout }
             }
 
             fn with<const LESS: usize>(self, layout: Layout<LESS>) -> $View<'a, T, LESS> {
@@ -98,7 +104,7 @@ macro_rules! views {
         }
     )* };
 }
-views! { TensorView TensorViewMut }
+views! { TensorView BufferSlice; TensorViewMut BufferSliceMut; }
 
 /// Views of one axis less.
 macro_rules! selections {

@@ -2,15 +2,16 @@
 
 #![expect(unsafe_code, reason = "launches of the backend are unsafe")]
 
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::Passed;
 use exactile_nvptx::{DeviceBuffer, Event, Records, Stream};
 
-use super::{Gpu, GpuCode, GpuMemory, failed};
+use super::{Gpu, GpuCode, GpuMemory, Shared, failed};
 use crate::error::{Error, Result};
-use crate::failure::Writers;
+use crate::foreign::Owner;
 use crate::launch::Checked;
 use crate::order::{EVENTS, Order, Use, Uses};
 use crate::stream::DEFAULT;
@@ -22,6 +23,8 @@ pub(super) struct Queues {
     list: Vec<Line>,
     /// Numbers of streams that nobody has any more. What is in them still runs.
     free: Vec<usize>,
+    /// The same of streams that others have made, and that are kept for another one.
+    vacant: Vec<usize>,
     /// How often a stream was handed out.
     handed_out: usize,
 }
@@ -95,7 +98,12 @@ impl Queues {
     }
 
     /// Has a stream wait for what used this memory before.
-    fn wait_for(&mut self, number: usize, uses: &Mutex<Uses>, access: Access) -> Result<()> {
+    pub(super) fn wait_for(
+        &mut self,
+        number: usize,
+        uses: &Mutex<Uses>,
+        access: Access,
+    ) -> Result<()> {
         if self.are_several() {
             for used in self.order.missing(number, &locked(uses), access) {
                 self.wait(number, used)?;
@@ -129,11 +137,19 @@ impl Queues {
     }
 
     /// Gives memory back in the stream that used it last, after all other work that uses it.
-    fn free(&mut self, buffer: &mut DeviceBuffer, uses: &Mutex<Uses>) -> Result<()> {
-        let number = locked(uses).last().unwrap_or(DEFAULT);
+    pub(super) fn free(&mut self, buffer: &mut DeviceBuffer, uses: &Mutex<Uses>) -> Result<()> {
+        let number = locked(uses).streams().next_back().unwrap_or(DEFAULT);
         self.wait_for(number, uses, Access::ReadWrite)?;
         let stream = &self.list[number].stream;
         buffer.free_in(stream).map_err(failed)
+    }
+
+    /// Notes that what is in a stream now may have written this memory.
+    pub(super) fn note_all(&mut self, number: usize, uses: &Mutex<Uses>) -> Result<()> {
+        let used = self.order.next(number);
+        self.record(used)?;
+        locked(uses).note(Access::ReadWrite, used);
+        Ok(())
     }
 
     /// Places the event of this work.
@@ -144,7 +160,7 @@ impl Queues {
     }
 }
 
-fn locked(uses: &Mutex<Uses>) -> MutexGuard<'_, Uses> {
+pub(super) fn locked(uses: &Mutex<Uses>) -> MutexGuard<'_, Uses> {
     // Nothing panics while it holds the lock.
     uses.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -157,36 +173,81 @@ impl Gpu {
 
     /// A stream beside the others: its number.
     pub(crate) fn stream(&self) -> Result<usize> {
-        let events = || (0..EVENTS).map(|_| self.context.mark().map_err(failed));
         let free = self.queues().free.pop();
         let number = match free {
             Some(number) => number,
-            None => {
-                let stream = self.context.stream().map_err(failed)?;
-                let ends = events().collect::<Result<_>>()?;
-                // Making them waits for the device, while others launch.
-                let records = self.context.records().map_err(failed)?;
-                let default = events().collect::<Result<_>>()?;
-                let mut queues = self.queues();
-                if !queues.are_several() {
-                    queues.list[DEFAULT].ends = default;
-                }
-                queues.add(Arc::new(stream), ends, records)
-            }
+            None => self.add(self.context.stream().map_err(failed)?)?,
         };
+        self.hand_out(number)?;
+        Ok(number)
+    }
+
+    fn add(&self, stream: Stream) -> Result<usize> {
+        let events = || (0..EVENTS).map(|_| self.context.mark().map_err(failed));
+        let ends = events().collect::<Result<_>>()?;
+        // Making them waits for the device, while others launch.
+        let records = self.context.records().map_err(failed)?;
+        let default = events().collect::<Result<_>>()?;
+        let mut queues = self.queues();
+        if !queues.are_several() {
+            queues.list[DEFAULT].ends = default;
+        }
+        Ok(queues.add(Arc::new(stream), ends, records))
+    }
+
+    /// A stream is given to a new owner.
+    fn hand_out(&self, number: usize) -> Result<()> {
         let mut queues = self.queues();
         queues.handed_out += 1;
         queues.list[number].owner = queues.handed_out;
         // What ran before there were two is written down nowhere.
         let used = queues.order.next(DEFAULT);
         queues.record(used)?;
-        queues.wait(number, used)?;
+        queues.wait(number, used)
+    }
+
+    /// A stream that others have made: its number.
+    ///
+    /// # Safety
+    /// `handle` is null or the driver's handle of a stream that is there as long as `keeper`.
+    pub(crate) unsafe fn adopt(&self, handle: *mut c_void, keeper: Owner) -> Result<usize> {
+        // SAFETY: handed on to the caller.
+        let stream = unsafe { self.context.adopt(handle, keeper) }.map_err(failed)?;
+        let mut queues = self.queues();
+        let same = |&number: &usize| queues.list[number].stream.adopted() == Some(handle);
+        if let Some(at) = queues.vacant.iter().position(same) {
+            let number = queues.vacant.swap_remove(at);
+            queues.handed_out += 1;
+            queues.list[number].owner = queues.handed_out;
+            return Ok(number);
+        }
+        let vacant = queues.vacant.pop();
+        drop(queues);
+        let number = match vacant {
+            None => self.add(stream)?,
+            Some(number) => {
+                self.empty(number)?;
+                self.queues().list[number].stream = Arc::new(stream);
+                number
+            }
+        };
+        self.hand_out(number)?;
         Ok(number)
+    }
+
+    /// Waits for all work in a stream, the cleaning of records after failed launches included.
+    fn empty(&self, number: usize) -> Result<()> {
+        self.finish(number)?;
+        self.finish(number)
     }
 
     /// Nobody has this stream any more.
     pub(crate) fn give_back(&self, number: usize) {
-        self.queues().free.push(number);
+        let mut queues = self.queues();
+        match queues.list[number].stream.adopted() {
+            None => queues.free.push(number),
+            Some(_) => queues.vacant.push(number),
+        }
     }
 
     /// Puts a launch into a stream; `checked` says what to do at its end where the code checks bounds.
@@ -298,8 +359,8 @@ impl GpuMemory {
         len: usize,
         write: impl FnOnce(&DeviceBuffer, &Stream) -> exactile_nvptx::Result<()>,
     ) -> Result<Self> {
-        let uses = Mutex::default();
-        let memories = std::iter::once((&uses, Access::ReadWrite));
+        let shared = Arc::<Shared>::default();
+        let memories = std::iter::once((&shared.uses, Access::ReadWrite));
         let mut made = None;
         gpu.queues().put(DEFAULT, memories, |line| {
             let buffer = gpu.context.allocate_in(len, &line.stream);
@@ -310,14 +371,16 @@ impl GpuMemory {
         Ok(Self {
             gpu: Arc::clone(gpu),
             buffer: made.ok_or_else(nothing)?,
-            uses,
-            writers: Writers::default(),
+            shared,
+            foreign: None,
         })
     }
 
     /// Has the default stream wait for what used this memory before.
     fn order(&self, access: Access) -> Result<()> {
-        self.gpu.queues().wait_for(DEFAULT, &self.uses, access)
+        self.gpu
+            .queues()
+            .wait_for(DEFAULT, &self.shared.uses, access)
     }
 
     /// Copies the bytes that begin at `start`, after the work before it. Tells an error of what wrote the memory.
@@ -327,7 +390,7 @@ impl GpuMemory {
         let copied = self.buffer.copy_to_host(start, bytes, &self.gpu.stream);
         copied.map_err(failed)?;
         self.gpu.see_all_ends()?;
-        self.writers.tell()
+        self.shared.writers.tell()
     }
 
     /// Overwrites the bytes that begin at `start`, after the work before it.
@@ -343,7 +406,7 @@ impl GpuMemory {
         if len == 0 {
             return Ok(());
         }
-        let memories = std::iter::once((&self.uses, Access::ReadWrite));
+        let memories = std::iter::once((&self.shared.uses, Access::ReadWrite));
         self.gpu.queues().put(DEFAULT, memories, |line| {
             let filled = self.buffer.fill(start, len, number, &line.stream);
             filled.map_err(failed)
@@ -357,23 +420,19 @@ impl GpuMemory {
             return Ok(());
         }
         let (other, from) = source;
-        let memories = [(&other.uses, Access::Read), (&self.uses, Access::ReadWrite)];
+        let memories = [
+            (&other.shared.uses, Access::Read),
+            (&self.shared.uses, Access::ReadWrite),
+        ];
         let source = (&other.buffer, from);
         let memories = memories.into_iter();
         self.gpu.queues().put(DEFAULT, memories, |line| {
             let copied = self.buffer.copy_from(start, source, len, &line.stream);
             copied.map_err(failed)
         })?;
-        if !std::ptr::eq(self, other) {
-            self.writers.add_all(&other.writers);
+        if !Arc::ptr_eq(&self.shared, &other.shared) {
+            self.shared.writers.add_all(&other.shared.writers);
         }
         Ok(())
-    }
-}
-
-impl Drop for GpuMemory {
-    fn drop(&mut self) {
-        // Where that fails, the buffer waits for the device when it goes.
-        let _ = self.gpu.queues().free(&mut self.buffer, &self.uses);
     }
 }

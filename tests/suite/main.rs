@@ -26,6 +26,7 @@ mod examples;
 mod exits;
 mod filetests;
 mod first_use;
+mod foreign;
 mod functions;
 mod grid;
 #[cfg(feature = "nvptx")]

@@ -14,8 +14,8 @@ const MAX_FILE_LINES: usize = 500;
 const MAX_FUNCTION_LINES: usize = 60;
 
 /// Lines of the facade, files of tests apart: what a launch needs, with the views and parts of memory that it takes, what
-/// builds its code ahead and what shows it, and nothing that judges.
-const MAX_FACADE_LINES: usize = 10_000;
+/// builds its code ahead and what shows it, the arrays of other libraries, and nothing that judges.
+const MAX_FACADE_LINES: usize = 11_800;
 
 /// The packages that are for users: each public item says what it is.
 const PUBLIC: &[&str] = &[
@@ -42,12 +42,19 @@ const UNSAFE_FILES: &[&str] = &[
     "backends/nvptx/src/record.rs",
     "backends/nvptx/src/stream.rs",
     "benches/launch.rs",
+    "examples/dlpack_library.rs",
     "harness/src/testing/execute.rs",
     "harness/src/testing/execute/cuda.rs",
     "harness/src/testing/filetests/check.rs",
     "harness/src/testing/programs/subject.rs",
+    "src/cuda/foreign.rs",
     "src/cuda/queues.rs",
     "src/cuda_absent.rs",
+    "src/foreign.rs",
+    "src/interop/cudarc.rs",
+    "src/interop/dlpack.rs",
+    "src/interop/dlpack/export.rs",
+    "src/interop/dlpack/import.rs",
     "src/launch.rs",
     "src/launch/printing.rs",
     "tests/suite/host_flags.rs",

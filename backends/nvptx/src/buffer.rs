@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use cudarc::driver::sys::{
     self, CUdevice_attribute, CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation,
-    CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemoryPool,
+    CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUpointer_attribute,
 };
 use exactile_core::ir::Access;
 use exactile_core::launch::Passed;
@@ -53,7 +53,7 @@ enum Source {
     Pool,
     /// The driver, which waits for the device before it takes it back.
     Driver,
-    /// It was given back.
+    /// It was given back, or is that of others.
     Nobody,
 }
 
@@ -117,6 +117,31 @@ impl Context {
             address,
             bytes,
             source: Source::Pool,
+        })
+    }
+
+    /// Memory that others have made, which is not given back. The error says that it is none of this device.
+    ///
+    /// # Safety
+    /// There are so many bytes at the address as long as the buffer is there.
+    pub unsafe fn of_others(&self, address: u64, bytes: usize) -> Result<DeviceBuffer> {
+        self.make_current()?;
+        if bytes > 0 {
+            let mut device: sys::CUdevice = 0;
+            let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+            let found = std::ptr::from_mut(&mut device).cast();
+            let known = call!(cuPointerGetAttribute(found, attribute, address));
+            if known.is_err() || device != self.device() {
+                return Err(Error::Arguments(format!(
+                    "the address {address:#x} is not that of memory of this device"
+                )));
+            }
+        }
+        Ok(DeviceBuffer {
+            context: self.clone(),
+            address,
+            bytes,
+            source: Source::Nobody,
         })
     }
 

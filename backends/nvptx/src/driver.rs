@@ -179,6 +179,14 @@ impl Context {
         Ok(Self { inner })
     }
 
+    pub(crate) fn raw(&self) -> sys::CUcontext {
+        self.inner.context
+    }
+
+    pub(crate) fn device(&self) -> sys::CUdevice {
+        self.inner.device
+    }
+
     pub(crate) fn pool(&self) -> Option<sys::CUmemoryPool> {
         self.inner.pool
     }

@@ -1,8 +1,6 @@
 //! From the arguments and the grid of a launch to what the driver takes.
 
-use std::ops::Range;
-
-use exactile_core::ir::{Access, Grid};
+use exactile_core::ir::Grid;
 use exactile_core::launch::{ArrayMap, ArrayNumbers, Input, Launch, Passed, check_arguments};
 use smallvec::SmallVec;
 
@@ -33,7 +31,6 @@ pub(crate) fn marshal(ptx: &Ptx, launch: &Launch<'_>, multiprocessors: u32) -> R
     let parameters = parameters.map(|(parameter, ty)| (parameter, *ty));
     check_arguments(ptx.name(), parameters, launch.arguments)
         .map_err(|error| Error::Arguments(error.to_string()))?;
-    check_overlap(ptx, launch.arguments)?;
     let arguments = launch.arguments.iter().enumerate();
     let own = arguments.map(|(index, argument)| match argument {
         Passed::Memory { .. } => Input::Address(index),
@@ -63,39 +60,6 @@ pub(crate) fn marshal(ptx: &Ptx, launch: &Launch<'_>, multiprocessors: u32) -> R
         words: inputs.map(word).collect::<Result<_>>()?,
         arrays: ptx.maps.iter().map(array).collect::<Result<_>>()?,
     })
-}
-
-/// Written memory must not be reached through two parameters: the optimiser relies on it.
-fn check_overlap(ptx: &Ptx, arguments: &[Passed]) -> Result<()> {
-    // Pairs, since arguments are few.
-    for (second, other) in arguments.iter().enumerate() {
-        for (first, one) in arguments[..second].iter().enumerate() {
-            let [a, b] = [first, second].map(|index| &ptx.parameters()[index].0);
-            let written = a.access == Access::ReadWrite || b.access == Access::ReadWrite;
-            let bytes = bytes_of(one).zip(bytes_of(other));
-            if written && bytes.is_some_and(|(one, other)| overlap(&one, &other)) {
-                return Err(Error::Arguments(format!(
-                    "arguments `{}` and `{}` share memory that the kernel writes: read it through the one that is \
-                     written, or declare both as one `InOut`",
-                    a.name, b.name
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Where its memory is, unless it has none.
-fn bytes_of(argument: &Passed) -> Option<Range<u64>> {
-    match argument {
-        Passed::Memory { address, bytes, .. } if *bytes > 0 => Some(*address..address + bytes),
-        Passed::Memory { .. } | Passed::Scalar(_) => None,
-    }
-}
-
-/// Whether two ranges, neither of them empty, share a byte.
-fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
-    one.start < other.end && other.start < one.end
 }
 
 /// How many programs share a thread block: as many as may, if enough blocks remain and few are not full.

@@ -1,13 +1,14 @@
 //! Streams, the events in them, and what else the driver hands out by a handle.
 #![expect(unsafe_code, reason = "the driver is a C interface")]
 
+use std::any::Any;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use cudarc::driver::sys::{self, CUresult};
 
 use crate::driver::{Context, ask, call, check};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 macro_rules! handle {
     ($(#[$doc:meta])* $vis:vis $Name:ident $field:ident: $Raw:ident $(, $before:ident)? => $destroy:ident) => {
@@ -31,10 +32,32 @@ macro_rules! handle {
     };
 }
 
-handle!(
-    /// A queue of work that runs in order.
-    pub Stream stream: CUstream => cuStreamDestroy_v2
-);
+/// A queue of work that runs in order.
+#[derive(Debug)]
+pub struct Stream {
+    pub(crate) context: Context,
+    pub(crate) stream: sys::CUstream,
+    /// Of a stream that others have made, what keeps it.
+    keeper: Option<Box<dyn Any + Send + Sync>>,
+}
+
+// SAFETY: as for the handles below.
+unsafe impl Send for Stream {}
+// SAFETY: as for the handles below.
+unsafe impl Sync for Stream {}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.keeper.is_none() {
+            let _ = self.context.make_current();
+            let _ = call!(cuStreamDestroy_v2(self.stream));
+        }
+    }
+}
+
+/// The handle that means another stream on each thread.
+const STREAM_OF_THREAD: usize = 2;
+
 handle!(
     /// A point in a stream.
     pub Event event: CUevent => cuEventDestroy_v2
@@ -54,7 +77,42 @@ impl Context {
         Ok(Stream {
             context: self.clone(),
             stream,
+            keeper: None,
         })
+    }
+
+    /// A stream that others have made, which is not destroyed. The error says what it is not.
+    ///
+    /// # Safety
+    /// `stream` is null, which stands for the default one, or the driver's handle of a stream that is there as long as
+    /// `keeper`.
+    pub unsafe fn adopt(
+        &self,
+        stream: *mut c_void,
+        keeper: Box<dyn Any + Send + Sync>,
+    ) -> Result<Stream> {
+        if stream.addr() == STREAM_OF_THREAD {
+            let message = "the default stream of a thread is another one on each thread, and no other thread can wait for it";
+            return Err(Error::Arguments(message.to_string()));
+        }
+        self.make_current()?;
+        let (stream, mut context) = (stream.cast(), null_mut());
+        call!(cuStreamGetCtx(stream, &mut context))?;
+        if context != self.raw() {
+            let message = "the stream is of another device, or of another context than the primary one of its device";
+            return Err(Error::Arguments(message.to_string()));
+        }
+        Ok(Stream {
+            context: self.clone(),
+            stream,
+            keeper: Some(keeper),
+        })
+    }
+
+    /// Waits for all work on the device.
+    pub fn synchronize(&self) -> Result<()> {
+        self.make_current()?;
+        call!(cuCtxSynchronize())
     }
 
     /// A new event with a clock.
@@ -128,6 +186,11 @@ impl Drop for Pinned {
 }
 
 impl Stream {
+    /// The driver's handle, if others have made the stream.
+    pub fn adopted(&self) -> Option<*mut c_void> {
+        self.keeper.as_ref().map(|_| self.stream.cast())
+    }
+
     /// Has all that is put into the stream from now on wait for `event`.
     pub fn wait(&self, event: &Event) -> Result<()> {
         self.context.make_current()?;

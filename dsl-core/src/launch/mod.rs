@@ -7,6 +7,8 @@ mod maps;
 pub mod printed;
 mod tensors;
 
+use std::ops::Range;
+
 use thiserror::Error;
 
 use crate::ir::{Access, DType, Func, Grid, Literal, Parameter, Space, Type};
@@ -141,7 +143,7 @@ impl<'a> Launch<'a> {
 /// Says which argument does not fit its parameter, and why.
 pub fn check_arguments<'p>(
     kernel: &str,
-    parameters: impl ExactSizeIterator<Item = (&'p Parameter, Type)>,
+    parameters: impl ExactSizeIterator<Item = (&'p Parameter, Type)> + Clone,
     arguments: &[Passed],
 ) -> Result<(), LaunchError> {
     if arguments.len() != parameters.len() {
@@ -151,14 +153,52 @@ pub fn check_arguments<'p>(
             arguments.len()
         )));
     }
-    for ((parameter, ty), &argument) in parameters.zip(arguments) {
+    for ((parameter, ty), &argument) in parameters.clone().zip(arguments) {
         check_argument(parameter, ty, argument)?;
+    }
+    check_overlap(parameters, arguments)
+}
+
+/// Written memory must not be reached through two parameters: optimisers rely on it.
+fn check_overlap<'p>(
+    parameters: impl Iterator<Item = (&'p Parameter, Type)> + Clone,
+    arguments: &[Passed],
+) -> Result<(), LaunchError> {
+    let mut all = parameters.zip(arguments);
+    // Pairs, since arguments are few.
+    while let Some(((one, _), argument)) = all.next() {
+        let Some(bytes) = bytes_of(argument) else {
+            continue;
+        };
+        let overlaps = |(parameter, other): &(&Parameter, Option<Range<u64>>)| {
+            let written = [one.access, parameter.access].contains(&Access::ReadWrite);
+            let meets = |other: &Range<u64>| bytes.start < other.end && other.start < bytes.end;
+            written && other.as_ref().is_some_and(meets)
+        };
+        let mut others = all.clone().map(|((it, _), other)| (it, bytes_of(other)));
+        if let Some((other, _)) = others.find(overlaps) {
+            return Err(LaunchError::Arguments(format!(
+                "arguments `{}` and `{}` share memory that the kernel writes: read it through the one that is written, or \
+                 declare both as one `InOut`",
+                one.name, other.name
+            )));
+        }
     }
     Ok(())
 }
 
+/// Where its memory is, unless it has none.
+fn bytes_of(argument: &Passed) -> Option<Range<u64>> {
+    match argument {
+        Passed::Memory { address, bytes, .. } if *bytes > 0 => {
+            Some(*address..address.saturating_add(*bytes))
+        }
+        Passed::Memory { .. } | Passed::Scalar(_) => None,
+    }
+}
+
 /// The parameters of a function with their types.
-pub fn parameters(func: &Func) -> impl ExactSizeIterator<Item = (&Parameter, Type)> {
+pub fn parameters(func: &Func) -> impl ExactSizeIterator<Item = (&Parameter, Type)> + Clone {
     let types = func.arguments().iter().map(|&value| func.ty(value));
     func.parameters.iter().zip(types)
 }
