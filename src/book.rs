@@ -15,6 +15,7 @@ chapters! {
     Reductions "reductions.md";
     Numbers "numbers.md";
     Determinism "determinism.md";
+    Interop "interop.md";
     Tuning "tuning.md";
     Shipping "shipping.md";
     Debugging "debugging.md";

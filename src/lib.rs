@@ -41,6 +41,7 @@ mod inline_ptx;
 mod inspection;
 #[doc(hidden)]
 pub mod internals;
+pub mod interop;
 mod kernel;
 mod launch;
 mod listing;

@@ -34,6 +34,7 @@ mod held_operands;
 #[cfg(target_arch = "x86_64")]
 mod host_flags;
 mod in_place;
+mod interop;
 #[cfg(feature = "nvptx")]
 mod kept;
 mod kernels;
