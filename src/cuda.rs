@@ -1,6 +1,7 @@
 //! NVIDIA GPUs: memory, code and streams.
 
 mod foreign;
+mod pinned;
 mod queues;
 
 use std::ops::Range;
@@ -18,6 +19,7 @@ use crate::foreign::Foreign;
 use crate::inspection::Resources;
 use crate::order::Uses;
 
+pub(crate) use pinned::GpuPinned;
 pub(crate) use queues::Point;
 use queues::Queues;
 

@@ -291,3 +291,34 @@ impl GpuMemory {
         match self.none {}
     }
 }
+
+/// No memory of the host that a GPU knows.
+#[derive(Debug)]
+pub(crate) enum GpuPinned {}
+
+impl GpuPinned {
+    pub(crate) fn zeroed(gpu: &Arc<Gpu>, _len: usize) -> Result<Self> {
+        match **gpu {}
+    }
+
+    pub(crate) fn bytes(&self) -> Result<&[u8]> {
+        match *self {}
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> Result<&mut [u8]> {
+        match *self {}
+    }
+
+    pub(crate) fn copy_from(
+        &mut self,
+        _number: usize,
+        _source: &GpuMemory,
+        _start: usize,
+    ) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn copy_to(&self, _number: usize, _target: &GpuMemory, _start: usize) -> Result<()> {
+        match *self {}
+    }
+}

@@ -57,6 +57,7 @@ mod memory;
 )]
 mod order;
 mod part;
+mod pinned;
 pub mod prelude;
 mod proofs;
 mod shown;
@@ -95,6 +96,7 @@ pub use inline_ptx::inline_ptx;
 pub use inspection::{Inspection, Resources};
 pub use kernel::Kernel;
 pub use listing::ListingStage;
+pub use pinned::Pinned;
 pub use slices::{BufferSlice, BufferSliceMut};
 pub use stream::{Event, Queue, Stream};
 pub use tensor::{TensorView, TensorViewMut};

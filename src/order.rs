@@ -28,7 +28,7 @@ pub(crate) struct Uses {
 
 impl Uses {
     /// What work with this access must wait for.
-    fn before(&self, access: Access) -> impl Iterator<Item = Use> + '_ {
+    pub(crate) fn before(&self, access: Access) -> impl Iterator<Item = Use> + '_ {
         let read = match access {
             Access::Read => &[][..],
             Access::ReadWrite => &self.read,

@@ -34,12 +34,12 @@ pub(super) type Ends = Records<(usize, Checked)>;
 
 /// A stream.
 #[derive(Debug)]
-struct Line {
-    stream: Arc<Stream>,
+pub(super) struct Line {
+    pub(super) stream: Arc<Stream>,
     /// Under which number its errors are kept, another one for each who has it.
     owner: usize,
     /// Recorded after all work, in turns; none while there is one stream.
-    ends: Vec<Event>,
+    ends: Vec<Arc<Event>>,
     /// Of checked launches.
     records: Ends,
 }
@@ -72,7 +72,7 @@ impl Queues {
         queues
     }
 
-    fn add(&mut self, stream: Arc<Stream>, ends: Vec<Event>, records: Ends) -> usize {
+    fn add(&mut self, stream: Arc<Stream>, ends: Vec<Arc<Event>>, records: Ends) -> usize {
         self.list.push(Line {
             stream,
             owner: DEFAULT,
@@ -83,7 +83,7 @@ impl Queues {
     }
 
     /// Whether the order of work is written down.
-    fn are_several(&self) -> bool {
+    pub(super) fn are_several(&self) -> bool {
         self.list.len() > 1
     }
 
@@ -112,8 +112,14 @@ impl Queues {
         Ok(())
     }
 
+    /// The events that end what used this memory before.
+    pub(super) fn ends_of(&self, uses: &Mutex<Uses>, access: Access) -> Vec<Arc<Event>> {
+        let end = |used: Use| Arc::clone(&self.list[used.stream].ends[Order::event(used)]);
+        locked(uses).before(access).map(end).collect()
+    }
+
     /// Puts work into a stream that uses these memories.
-    fn put<'m>(
+    pub(super) fn put<'m>(
         &mut self,
         number: usize,
         memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)> + Clone,
@@ -183,7 +189,8 @@ impl Gpu {
     }
 
     fn add(&self, stream: Stream) -> Result<usize> {
-        let events = || (0..EVENTS).map(|_| self.context.mark().map_err(failed));
+        let event = || self.context.mark().map(Arc::new);
+        let events = || (0..EVENTS).map(|_| event().map_err(failed));
         let ends = events().collect::<Result<_>>()?;
         // Making them waits for the device, while others launch.
         let records = self.context.records().map_err(failed)?;
@@ -301,7 +308,7 @@ impl Gpu {
     }
 
     /// Looks at what has ended in all streams.
-    fn see_all_ends(&self) -> Result<()> {
+    pub(super) fn see_all_ends(&self) -> Result<()> {
         let mut queues = self.queues();
         let mut lines = queues.list.iter_mut();
         lines.try_for_each(|line| self.see_ends(line, false))

@@ -15,7 +15,7 @@ const MAX_FUNCTION_LINES: usize = 60;
 
 /// Lines of the facade, files of tests apart: what a launch needs, with the views and parts of memory that it takes, what
 /// builds its code ahead and what shows it, the arrays of other libraries, and nothing that judges.
-const MAX_FACADE_LINES: usize = 11_800;
+const MAX_FACADE_LINES: usize = 12_400;
 
 /// The packages that are for users: each public item says what it is.
 const PUBLIC: &[&str] = &[
@@ -47,7 +47,9 @@ const UNSAFE_FILES: &[&str] = &[
     "harness/src/testing/execute/cuda.rs",
     "harness/src/testing/filetests/check.rs",
     "harness/src/testing/programs/subject.rs",
+    "harness/src/testing/runtime/interop.rs",
     "src/cuda/foreign.rs",
+    "src/cuda/pinned.rs",
     "src/cuda/queues.rs",
     "src/cuda_absent.rs",
     "src/foreign.rs",

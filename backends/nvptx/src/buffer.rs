@@ -12,7 +12,7 @@ use exactile_core::launch::Passed;
 
 use crate::driver::{Context, call, device_attribute};
 use crate::error::{Error, Result};
-use crate::stream::Stream;
+use crate::stream::{Pinned, Stream};
 
 /// A pool of memory of a device that keeps what is freed, unless the device has none.
 pub(crate) fn pool_of(device: sys::CUdevice) -> Result<Option<CUmemoryPool>> {
@@ -219,6 +219,40 @@ impl DeviceBuffer {
             stream.stream
         ))?;
         stream.synchronize()
+    }
+
+    /// Copies all of a memory of the host to where it begins here, in `stream`.
+    ///
+    /// # Safety
+    /// The host does not write them before the copy has ended, and the memory is there until then.
+    pub unsafe fn copy_from_pinned(
+        &self,
+        start: usize,
+        source: &Pinned,
+        stream: &Stream,
+    ) -> Result<()> {
+        let len = source.len();
+        let target = self.place(start, len)?;
+        self.context.make_current()?;
+        let source = source.address().cast();
+        call!(cuMemcpyHtoDAsync_v2(target, source, len, stream.stream))
+    }
+
+    /// Copies the bytes from `start` on to all of a memory of the host, in `stream`.
+    ///
+    /// # Safety
+    /// The host neither reads nor writes them before the copy has ended, and the memory is there until then.
+    pub unsafe fn copy_to_pinned(
+        &self,
+        start: usize,
+        target: &Pinned,
+        stream: &Stream,
+    ) -> Result<()> {
+        let len = target.len();
+        let source = self.place(start, len)?;
+        self.context.make_current()?;
+        let target = target.address().cast();
+        call!(cuMemcpyDtoHAsync_v2(target, source, len, stream.stream))
     }
 
     /// Sets `len` bytes from `start` on, of whole numbers of 1, 2 or 4 bytes, to copies of one, in `stream`.

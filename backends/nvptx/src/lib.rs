@@ -41,7 +41,7 @@ pub use grid::GridMapping;
 pub use kernel::Kernel;
 pub use ptx::Ptx;
 pub use record::Records;
-pub use stream::{Event, Stream};
+pub use stream::{Event, Pinned, Stream};
 
 /// What this crate was built from: its sources and what is below them. Other ones may make other code, or read it
 /// otherwise.

@@ -135,14 +135,16 @@ impl Context {
         })
     }
 
-    /// `bytes` zero bytes of the host at a fixed place, which a GPU writes while the host goes on.
-    pub(crate) fn pinned(&self, bytes: usize) -> Result<Pinned> {
+    /// `bytes` zero bytes of the host at a fixed place, which a GPU reads and writes while the host goes on.
+    pub fn pinned(&self, bytes: usize) -> Result<Pinned> {
         self.make_current()?;
         let mut address = null_mut();
-        call!(cuMemHostAlloc(&mut address, bytes, 0))?;
+        // The driver refuses to allocate nothing.
+        call!(cuMemHostAlloc(&mut address, bytes.max(1), 0))?;
         let pinned = Pinned {
             context: self.clone(),
             address,
+            bytes,
         };
         // SAFETY: the driver gave so many bytes, and nothing else knows of them yet.
         unsafe { std::ptr::write_bytes(pinned.address.cast::<u8>(), 0, bytes) };
@@ -150,17 +152,35 @@ impl Context {
     }
 }
 
-/// Memory of the host that a GPU may write, by 64-bit words.
+/// Memory of the host that a GPU may read and write.
 #[derive(Debug)]
-pub(crate) struct Pinned {
+pub struct Pinned {
     context: Context,
     address: *mut c_void,
+    bytes: usize,
 }
 
 // SAFETY: the memory belongs to the context, not to a thread.
 unsafe impl Send for Pinned {}
+// SAFETY: a reference gives the address alone.
+unsafe impl Sync for Pinned {}
 
 impl Pinned {
+    /// Where its bytes are, which work of a GPU may be reading or writing.
+    pub fn address(&self) -> *mut u8 {
+        self.address.cast()
+    }
+
+    /// The number of bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
     /// Where word `index` is.
     pub(crate) fn word_address(&self, index: usize) -> *mut c_void {
         self.address.cast::<u64>().wrapping_add(index).cast()

@@ -1,5 +1,6 @@
 //! Launches as a program makes them: queued in streams, with errors that come later, from many threads.
 
+mod interop;
 mod memory;
 
 use std::thread;
@@ -109,14 +110,14 @@ pub const CHECKS: &[Check] = &[
         name: "a launch that has ended proves later ones in bounds",
         run: ends_prove,
     },
-    Check {
-        name: "memory of arrays that went is used again after the work on it",
-        run: memory::memory_is_used_again,
-    },
-    Check {
-        name: "nobody waits for arrays that come and go",
-        run: memory::nobody_waits_for_memory,
-    },
+    memory::MEMORY_IS_USED_AGAIN,
+    memory::NOBODY_WAITS_FOR_MEMORY,
+    memory::PINNED_COPIES_KEEP_THE_ORDER,
+    memory::PINNED_COPIES_RUN_BESIDE_LAUNCHES,
+    interop::ARRAYS_COME_AND_GO,
+    interop::WHAT_OVERLAPS_KEEPS_THE_ORDER,
+    #[cfg(feature = "nvptx")]
+    interop::SLICES_OF_CUDARC_KEEP_THE_ORDER,
 ];
 
 fn expect(holds: bool, what: &str) -> Result<()> {

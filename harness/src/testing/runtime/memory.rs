@@ -1,12 +1,18 @@
 //! Memory that goes and comes while work is under way.
 
 use exactile::prelude::*;
-use exactile::{DeviceKind, Result};
+use exactile::{DeviceKind, Result, Stream};
+use exactile_core::random::Random;
 
-use super::{LEN, expect, mix, mixed, steps};
+use super::{Check, LEN, expect, mix, mixed, steps};
+
+pub(super) const MEMORY_IS_USED_AGAIN: Check = Check {
+    name: "memory of arrays that went is used again after the work on it",
+    run: memory_is_used_again,
+};
 
 /// An array goes while a stream works on it, and its memory is given to another one.
-pub(super) fn memory_is_used_again(device: &Device) -> Result<()> {
+fn memory_is_used_again(device: &Device) -> Result<()> {
     let stream = device.stream()?;
     for round in 0..40 {
         let x = Buffer::from_slice(device, &[round; LEN])?;
@@ -35,8 +41,13 @@ pub(super) fn memory_is_used_again(device: &Device) -> Result<()> {
     )
 }
 
+pub(super) const NOBODY_WAITS_FOR_MEMORY: Check = Check {
+    name: "nobody waits for arrays that come and go",
+    run: nobody_waits_for_memory,
+};
+
 /// The host goes on while the device works on what goes.
-pub(super) fn nobody_waits_for_memory(device: &Device) -> Result<()> {
+fn nobody_waits_for_memory(device: &Device) -> Result<()> {
     if !matches!(device.kind(), DeviceKind::Cuda(_)) {
         return Ok(());
     }
@@ -56,4 +67,93 @@ pub(super) fn nobody_waits_for_memory(device: &Device) -> Result<()> {
     expect(!end.has_ended()?, "an array that goes waits for the device")?;
     expect(other.to_vec()? == [0; LEN], "new memory is not zero")?;
     stream.synchronize()
+}
+
+pub(super) const PINNED_COPIES_KEEP_THE_ORDER: Check = Check {
+    name: "copies from and to pinned memory have the order of launches",
+    run: pinned_copies_keep_the_order,
+};
+
+/// Random copies and launches in one to three streams, and the same on the host.
+fn pinned_copies_keep_the_order(device: &Device) -> Result<()> {
+    for seed in 0..6 {
+        let mut random = Random::stream(seed, 1);
+        let streams = (0..seed / 2).map(|_| device.stream());
+        let streams: Vec<Stream> = streams.collect::<Result<_>>()?;
+        let x = Buffer::from_slice(device, &[3; LEN])?;
+        let mut y = Buffer::from_slice(device, &[1; LEN])?;
+        let mut pinned = device.pinned::<i32>(LEN)?;
+        let (mut on_device, mut on_host) = ([1; LEN], [0; LEN]);
+        for _ in 0..60 {
+            let stream = streams.get(random.below(streams.len() + 1));
+            match random.below(5) {
+                0 => {
+                    match stream {
+                        None => pinned.copy_from(device, y.slice(..)?)?,
+                        Some(stream) => pinned.copy_from(stream, y.slice(..)?)?,
+                    }
+                    on_host = on_device;
+                }
+                1 => {
+                    match stream {
+                        None => pinned.copy_to(device, y.slice_mut(..)?)?,
+                        Some(stream) => pinned.copy_to(stream, y.slice_mut(..)?)?,
+                    }
+                    on_device = on_host;
+                }
+                2 => {
+                    let (kernel, times) = (mix(Default::default()), steps(device));
+                    match stream {
+                        None => kernel.launch(device, 1, (&x, &mut y, times))?,
+                        Some(stream) => kernel.launch(stream, 1, (&x, &mut y, times))?,
+                    }
+                    on_device = on_device.map(|it| mixed(3, it, times));
+                }
+                3 => expect(pinned.as_slice()? == on_host, "other numbers are copied")?,
+                _ => {
+                    let place = random.below(LEN);
+                    pinned.as_mut_slice()?[place] += 1;
+                    on_host[place] += 1;
+                }
+            }
+        }
+        expect(y.to_vec()? == on_device, "an array has other numbers")?;
+        expect(pinned.as_slice()? == on_host, "other numbers are copied")?;
+    }
+    Ok(())
+}
+
+pub(super) const PINNED_COPIES_RUN_BESIDE_LAUNCHES: Check = Check {
+    name: "copies from and to pinned memory run beside launches",
+    run: pinned_copies_run_beside_launches,
+};
+
+/// A copy ends while a launch of another stream is under way.
+fn pinned_copies_run_beside_launches(device: &Device) -> Result<()> {
+    if !matches!(device.kind(), DeviceKind::Cuda(_)) {
+        return Ok(());
+    }
+    let (launches, copies) = (device.stream()?, device.stream()?);
+    let len = 1 << 20;
+    let numbers: Vec<i32> = (0..len as i32).collect();
+    let mut target = Buffer::<i32>::zeros(device, len)?;
+    let [mut from, mut to] = [device.pinned(len)?, device.pinned(len)?];
+    from.as_mut_slice()?.copy_from_slice(&numbers);
+    let x = Buffer::from_slice(device, &[1; LEN])?;
+    let mut y = Buffer::from_slice(device, &[7; LEN])?;
+    mix(Default::default()).run(&launches, 1, (&x, &mut y, 1))?;
+    let times = 2000 * steps(device);
+    let begin = launches.event()?;
+    mix(Default::default()).launch(&launches, 1, (&x, &mut y, times))?;
+    let end = launches.event()?;
+    from.copy_to(&copies, target.slice_mut(..)?)?;
+    to.copy_from(&copies, target.slice(..)?)?;
+    let copied = copies.event()?;
+    expect(to.as_slice()? == numbers, "other numbers are copied")?;
+    expect(
+        !end.has_ended()?,
+        "copies wait for a launch of another stream",
+    )?;
+    let (long, short) = (end.seconds_since(&begin)?, copied.seconds_since(&begin)?);
+    expect(0.0 < short && short < long, "copies end after the launch")
 }
