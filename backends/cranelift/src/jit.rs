@@ -12,6 +12,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use exactile_core::ir::{Op, Space, op};
+use exactile_core::launch::{Signature, parameters};
 use exactile_core::verify::LaneFunc;
 
 use crate::Error;
@@ -22,6 +23,7 @@ use crate::runtime::scalar_call;
 /// A compiled kernel.
 pub struct Executable {
     func: LaneFunc,
+    pub(crate) signature: Signature,
     module: Option<JITModule>,
     entry: Entry,
     scratch_bytes: usize,
@@ -96,6 +98,7 @@ pub fn compile(func: &LaneFunc) -> Result<Executable, Error> {
     let entry = unsafe { std::mem::transmute::<*const u8, Entry>(address) };
     Ok(Executable {
         scratch_bytes: scratch_bytes(func),
+        signature: Signature::new(&func.name, parameters(func)),
         func: func.clone(),
         module: Some(compilation.module),
         entry,

@@ -7,9 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use exactile_core::ir::Grid;
-use exactile_core::launch::{
-    Argument, Input, Launch, LaunchError, Passed, check_arguments, parameters,
-};
+use exactile_core::launch::{Argument, Input, Launch, LaunchError, Passed};
 use exactile_core::target::{BoundsError, Target};
 use rayon::prelude::*;
 use smallvec::SmallVec;
@@ -128,7 +126,7 @@ impl Executable {
         threads: Threads,
     ) -> Result<(), LaunchError> {
         let passed: SmallVec<[Passed; FEW]> = arguments.iter().map(Argument::passed).collect();
-        check_arguments(&self.func().name, parameters(self.func()), &passed)?;
+        self.signature.check(&passed)?;
         let programs = check_grid(grid)?;
         let launch = Launch::new(grid, &passed);
         let words = arguments.iter_mut().map(|argument| match argument {
@@ -137,7 +135,8 @@ impl Executable {
             Argument::Scalar(literal) => literal.bits,
         });
         let words: SmallVec<[u64; FEW]> = words.collect();
-        let lengths = parameters(self.func()).enumerate().map(|(index, (_, ty))| {
+        let lengths = self.signature.parameters().iter().enumerate();
+        let lengths = lengths.map(|(index, (_, ty))| {
             let length = |(dtype, _)| launch.input(Input::Length(index, dtype));
             ty.pointee().and_then(length).unwrap_or(0).cast_signed()
         });

@@ -5,6 +5,7 @@ mod boxes;
 mod expression;
 mod maps;
 pub mod printed;
+mod signature;
 mod tensors;
 
 use std::ops::Range;
@@ -17,6 +18,7 @@ use crate::target::BoundsError;
 pub use boxes::{BOX_NUMBERS, Boxes, inner_axis};
 pub use expression::{Input, LaunchExpression};
 pub use maps::{ArrayMap, ArrayNumbers};
+pub use signature::Signature;
 pub use tensors::Inside;
 
 /// One argument of a launch with its memory on the host.
@@ -137,7 +139,7 @@ impl<'a> Launch<'a> {
 
 /// Checks the number, kind, data type, alignment and known divisors of the arguments of a launch.
 ///
-/// Every backend calls this first, the interpreters included.
+/// Every backend calls this first, or a [`Signature`], which comes to the same; the interpreters do, too.
 ///
 /// # Errors
 /// Says which argument does not fit its parameter, and why.
