@@ -4,23 +4,16 @@
 //! used from any thread.
 #![expect(unsafe_code, reason = "the driver is a C interface")]
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 
-use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_option, CUresult};
-use exactile_core::ir::Grid;
-use exactile_core::launch::{Launch, Passed};
-use smallvec::SmallVec;
+use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 
 use crate::buffer::pool_of;
 use crate::error::{Error, Result};
-use crate::inlined::with_place;
-use crate::kernel::Kernel;
-use crate::launch::{FEW, marshal};
 use crate::library::words;
-use crate::ptx::Ptx;
-use crate::stream::{Module, Stream};
+use crate::stream::Stream;
 
 /// The oldest driver interface that takes the PTX of this crate, as `cuDriverGetVersion` counts.
 pub const LEAST_DRIVER: i32 = 12080;
@@ -51,10 +44,6 @@ macro_rules! call {
     };
 }
 pub(crate) use call;
-
-mod maps;
-
-use maps::Maps;
 
 /// What the driver says of code that it can never load; all else may be mended, such as a lack of memory.
 const BAD_IMAGE: [CUresult; 7] = [
@@ -210,63 +199,6 @@ impl Context {
     pub(crate) fn attribute(&self, attribute: CUdevice_attribute) -> Result<u32> {
         device_attribute(self.inner.device, attribute)
     }
-
-    /// Has the driver load machine code, or compile PTX.
-    pub(crate) fn load_entry(&self, ptx: Arc<Ptx>) -> Result<Entry> {
-        self.make_current()?;
-        let module = self.load_module(&ptx)?;
-        let name = CString::new(ptx.name()).map_err(|error| Error::BadImage(error.to_string()))?;
-        let mut function = null_mut();
-        call!(cuModuleGetFunction(
-            &mut function,
-            module.module,
-            name.as_ptr()
-        ))?;
-        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        call!(cuFuncSetAttribute(
-            function,
-            attribute,
-            ptx.shared_bytes() as i32
-        ))?;
-        Ok(Entry {
-            module,
-            function,
-            ptx,
-            multiprocessors: self.multiprocessors()?,
-            maps: Maps::default(),
-        })
-    }
-
-    fn load_module(&self, ptx: &Ptx) -> Result<Module> {
-        let text = CString::new(ptx.text()).map_err(|error| Error::BadImage(error.to_string()))?;
-        let source: *const c_void = match &ptx.machine_code {
-            Some(code) => code.as_ptr().cast(),
-            None => text.as_ptr().cast(),
-        };
-        let mut log = [0u8; 8192];
-        let mut options = [
-            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
-            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-        ];
-        let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), log.len() as *mut c_void];
-        let mut module = null_mut();
-        let loaded = call!(cuModuleLoadDataEx(
-            &mut module,
-            source,
-            options.len() as u32,
-            options.as_mut_ptr(),
-            values.as_mut_ptr(),
-        ));
-        if let Err(Error::BadImage(reason)) = loaded {
-            let refusal = format!("{reason}\n{}", text_of(&log));
-            return Err(Error::BadImage(with_place(ptx.text(), refusal)));
-        }
-        loaded?;
-        Ok(Module {
-            context: self.clone(),
-            module,
-        })
-    }
 }
 
 /// An attribute of a device.
@@ -283,104 +215,4 @@ pub(crate) fn device_attribute(
 pub(crate) fn text_of(bytes: &[u8]) -> String {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
-}
-
-/// A loaded entry point.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) module: Module,
-    function: sys::CUfunction,
-    pub(crate) ptx: Arc<Ptx>,
-    multiprocessors: u32,
-    maps: Maps,
-}
-
-// SAFETY: a function handle is a part of its module.
-unsafe impl Send for Entry {}
-// SAFETY: as for the module.
-unsafe impl Sync for Entry {}
-
-impl Entry {
-    /// An attribute of the function.
-    pub(crate) fn attribute(&self, attribute: CUfunction_attribute) -> Result<u32> {
-        self.module.context.make_current()?;
-        let mut value = 0;
-        call!(cuFuncGetAttribute(&mut value, attribute, self.function))?;
-        Ok(u32::try_from(value).unwrap_or(0))
-    }
-
-    /// An attribute of the device that it is loaded on.
-    pub(crate) fn device_attribute(&self, attribute: CUdevice_attribute) -> Result<u32> {
-        self.module.context.attribute(attribute)
-    }
-
-    /// How many thread blocks fit a multiprocessor at once.
-    pub(crate) fn blocks_per_multiprocessor(&self) -> Result<u32> {
-        self.module.context.make_current()?;
-        let (mut count, threads) = (0, self.ptx.threads() as i32);
-        let shared = self.ptx.shared_bytes() as usize;
-        call!(cuOccupancyMaxActiveBlocksPerMultiprocessor(
-            &mut count,
-            self.function,
-            threads,
-            shared
-        ))?;
-        Ok(u32::try_from(count).unwrap_or(0))
-    }
-}
-
-impl Kernel {
-    /// Puts a launch into `stream`. Arguments are checked against the parameters. Code that checks bounds is
-    /// launched by [`Records::launch`](crate::Records::launch).
-    ///
-    /// # Safety
-    /// All memory of the arguments is that of [`DeviceBuffer`]s of this device. Accesses that the kernel does
-    /// not check must be in bounds of their buffers. No other work that is not ordered by `stream` may write
-    /// what the kernel reads.
-    pub unsafe fn launch(&self, stream: &Stream, grid: Grid, arguments: &[Passed]) -> Result<()> {
-        // SAFETY: handed on to the caller.
-        unsafe { self.queue(stream, grid, arguments, None) }
-    }
-
-    /// Puts a launch into `stream`, with the address of its record where the kernel checks bounds.
-    ///
-    /// # Safety
-    /// As for [`Kernel::launch`]; a record is one of this device.
-    pub(crate) unsafe fn queue(
-        &self,
-        stream: &Stream,
-        grid: Grid,
-        arguments: &[Passed],
-        error_record: Option<u64>,
-    ) -> Result<()> {
-        let entry = &self.entry;
-        let launch = Launch {
-            grid,
-            arguments,
-            error_record,
-        };
-        let mut launch = marshal(&entry.ptx, &launch, entry.multiprocessors)?;
-        let mut pointers: SmallVec<[*mut c_void; FEW]> = launch
-            .words
-            .iter_mut()
-            .map(|word| std::ptr::from_mut(word).cast())
-            .collect();
-        let mut maps = entry.maps.of(&entry.ptx, &launch.arrays)?;
-        pointers.extend(maps.iter_mut().map(|map| std::ptr::from_mut(map).cast()));
-        entry.module.context.make_current()?;
-        let [x, y, z] = launch.grid;
-        call!(cuLaunchKernel(
-            entry.function,
-            x,
-            y,
-            z,
-            entry.ptx.threads,
-            launch.programs,
-            1,
-            entry.ptx.shared_bytes * launch.programs,
-            stream.stream,
-            pointers.as_mut_ptr(),
-            null_mut(),
-        ))
-    }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use exactile_core::target::Target;
 
-use crate::driver::{Context, Entry};
+use crate::driver::Context;
+use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::ptx::Ptx;
 

@@ -1,7 +1,7 @@
 //! From the arguments and the grid of a launch to what the driver takes.
 
 use exactile_core::ir::Grid;
-use exactile_core::launch::{ArrayMap, ArrayNumbers, Input, Launch, Passed, check_arguments};
+use exactile_core::launch::{ArrayMap, ArrayNumbers, Launch, Passed, Signature};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
@@ -24,42 +24,42 @@ pub(crate) struct Marshalled {
     pub(crate) arrays: Vec<ArrayNumbers>,
 }
 
-/// Checks the arguments against the kernel's parameters and lays them out for a device with so many
-/// multiprocessors.
-pub(crate) fn marshal(ptx: &Ptx, launch: &Launch<'_>, multiprocessors: u32) -> Result<Marshalled> {
-    let parameters = ptx.parameters().iter();
-    let parameters = parameters.map(|(parameter, ty)| (parameter, *ty));
-    check_arguments(ptx.name(), parameters, launch.arguments)
-        .map_err(|error| Error::Arguments(error.to_string()))?;
-    let arguments = launch.arguments.iter().enumerate();
-    let own = arguments.map(|(index, argument)| match argument {
-        Passed::Memory { .. } => Input::Address(index),
-        Passed::Scalar(_) => Input::Number(index),
-    });
-    let word = |input| {
-        let absent = || {
-            let name = ptx.name();
-            Error::Arguments(format!(
-                "kernel `{name}` needs {input:?}, which the launch lacks"
-            ))
-        };
-        launch.input(input).ok_or_else(absent)
-    };
-    let array = |map: &ArrayMap| {
-        let absent = || {
-            let name = ptx.name();
-            Error::Arguments(format!("kernel `{name}` has an array that is none here"))
-        };
-        map.evaluate(launch).ok_or_else(absent)
-    };
-    let inputs = own.chain(ptx.hidden().iter().copied());
+/// Checks the arguments against the kernel's parameters, whose signature is at hand, and lays them out for a device with so
+/// many multiprocessors.
+pub(crate) fn marshal(
+    ptx: &Ptx,
+    signature: &Signature,
+    launch: &Launch<'_>,
+    multiprocessors: u32,
+) -> Result<Marshalled> {
+    let checked = signature.check(launch.arguments);
+    checked.map_err(|error| Error::Arguments(error.to_string()))?;
     let programs = sharing(ptx.programs, ptx.grid(), launch.grid, multiprocessors);
+    let mut words = SmallVec::new();
+    words.extend(launch.arguments.iter().map(|argument| match argument {
+        Passed::Memory { address, .. } => *address,
+        Passed::Scalar(literal) => literal.bits,
+    }));
+    for &input in ptx.hidden() {
+        let word = launch.input(input);
+        words.push(
+            word.ok_or_else(|| lacks(ptx, &format!("needs {input:?}, which the launch lacks")))?,
+        );
+    }
+    let array = |map: &ArrayMap| {
+        let array = map.evaluate(launch);
+        array.ok_or_else(|| lacks(ptx, "has an array that is none here"))
+    };
     Ok(Marshalled {
         grid: thread_blocks(ptx.grid(), launch.grid, programs)?,
         programs,
-        words: inputs.map(word).collect::<Result<_>>()?,
+        words,
         arrays: ptx.maps.iter().map(array).collect::<Result<_>>()?,
     })
+}
+
+fn lacks(ptx: &Ptx, what: &str) -> Error {
+    Error::Arguments(format!("kernel `{}` {what}", ptx.name()))
 }
 
 /// How many programs share a thread block: as many as may, if enough blocks remain and few are not full.
@@ -115,23 +115,6 @@ fn thread_blocks(mapping: GridMapping, grid: Grid, programs: u32) -> Result<Grid
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranges_overlap_where_they_share_a_byte() {
-        let inner = 16..24;
-        for other in [16..24, 0..17, 23..64, 18..20, 0..64] {
-            assert!(
-                overlap(&inner, &other) && overlap(&other, &inner),
-                "{other:?}"
-            );
-        }
-        for other in [0..16, 24..32] {
-            assert!(
-                !overlap(&inner, &other) && !overlap(&other, &inner),
-                "{other:?}"
-            );
-        }
-    }
 
     #[test]
     fn programs_share_blocks_where_enough_remain() {

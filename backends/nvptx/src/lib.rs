@@ -14,7 +14,9 @@ mod codegen;
 #[cfg(feature = "llvm")]
 mod compile;
 mod driver;
+mod entry;
 mod error;
+mod graph;
 mod grid;
 mod inlined;
 mod kernel;
@@ -36,7 +38,9 @@ pub use buffer::DeviceBuffer;
 #[cfg(feature = "llvm")]
 pub use codegen::{EmitOptions, emit, emit_with};
 pub use driver::{Context, Driver, LEAST_DRIVER};
+pub use entry::LaidOut;
 pub use error::{Error, Result};
+pub use graph::{Graph, GraphRecords, Replay};
 pub use grid::GridMapping;
 pub use kernel::Kernel;
 pub use ptx::Ptx;

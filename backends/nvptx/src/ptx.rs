@@ -1,7 +1,7 @@
 //! The product of code generation: PTX with what a launch needs to know.
 
 use exactile_core::ir::{Parameter, Type};
-use exactile_core::launch::{ArrayMap, Input};
+use exactile_core::launch::{ArrayMap, Input, Signature};
 
 use crate::grid::GridMapping;
 
@@ -65,6 +65,12 @@ impl Ptx {
     /// The parameters of the kernel with their types.
     pub fn parameters(&self) -> &[(Parameter, Type)] {
         &self.parameters
+    }
+
+    /// The parameters, for launches to be compared with.
+    pub(crate) fn signature(&self) -> Signature {
+        let parameters = self.parameters.iter();
+        Signature::new(&self.name, parameters.map(|(it, ty)| (it, *ty)))
     }
 
     /// What the parameters that follow them take: `i64` for a length, `i32` for an extent of a grid whose

@@ -26,7 +26,7 @@ pub(crate) const PRESENT: usize = 1;
 pub(crate) const FIELDS: usize = 2;
 
 /// Words of the record.
-const WORDS: usize = 6;
+pub(crate) const WORDS: usize = 6;
 
 /// So many checked launches of a stream may be under way; one more waits for the first.
 const MOST: usize = 64;
@@ -96,6 +96,11 @@ impl<P> Records<P> {
         Ok(())
     }
 
+    /// What is kept of the first launch whose end nobody has seen.
+    pub fn first(&self) -> Option<&P> {
+        self.pending.front()
+    }
+
     /// The record of the next launch, and its address on the device.
     fn next(&self) -> (usize, u64) {
         let index = (self.first + self.pending.len()) % MOST;
@@ -123,19 +128,27 @@ impl<P> Records<P> {
         let index = self.first;
         self.first = (index + 1) % MOST;
         // SAFETY: the copy of this record has ended.
-        let word = |field: usize| unsafe { self.on_host.word(index * WORDS + field) };
-        if word(PRESENT) == 0 {
+        let Some(error) = (unsafe { error_in(&self.on_host, index) }) else {
             return Ok(Some((payload, None)));
-        }
-        let field = |index: usize| word(FIELDS + index);
-        let error = BoundsError {
-            program: field(0),
-            site: field(1),
-            element: field(2),
-            offset: field(3) as i64,
         };
         let address = self.address(index);
         call!(cuMemsetD8Async(address, 0, WORDS * 8, stream.stream))?;
         Ok(Some((payload, Some(error))))
     }
+}
+
+/// The error in the record of this number, if there is one.
+///
+/// # Safety
+/// The memory has as many records, and no copy to this one is under way.
+pub(crate) unsafe fn error_in(records: &Pinned, index: usize) -> Option<BoundsError> {
+    // SAFETY: handed on to the caller.
+    let word = |field: usize| unsafe { records.word(index * WORDS + field) };
+    let field = |index: usize| word(FIELDS + index);
+    (word(PRESENT) != 0).then(|| BoundsError {
+        program: field(0),
+        site: field(1),
+        element: field(2),
+        offset: field(3) as i64,
+    })
 }

@@ -301,7 +301,7 @@ mod tests {
                 };
                 assert!(ptx.threads() > 0 && ptx.shared_bytes() <= 1 << 20);
                 let launch = exactile_core::launch::Launch::new([1, 1, 1], &[]);
-                assert!(crate::launch::marshal(&ptx, &launch, 132).is_err());
+                assert!(crate::launch::marshal(&ptx, &ptx.signature(), &launch, 132).is_err());
             }
         }
     }

@@ -32,6 +32,8 @@ macro_rules! handle {
     };
 }
 
+pub(crate) use handle;
+
 /// A queue of work that runs in order.
 #[derive(Debug)]
 pub struct Stream {

@@ -1,6 +1,6 @@
 //! The parameters of a kernel, in a form that each launch is compared with in little time.
 
-use super::{LaunchError, Passed, check_arguments};
+use super::{LaunchError, Passed, check_arguments, check_overlap};
 use crate::ir::{Access, DType, Parameter, Space, Type};
 
 /// What a kernel takes. Arguments that plainly fit are told by a few comparisons each; the others are looked at again.
@@ -113,10 +113,10 @@ impl Signature {
     /// Says which argument does not fit its parameter, and why.
     pub fn check(&self, arguments: &[Passed]) -> Result<(), LaunchError> {
         let mut pairs = self.quick.iter().zip(arguments);
-        if self.quick.len() == arguments.len() && pairs.all(|(it, passed)| it.accepts(passed)) {
-            return Ok(());
-        }
         let parameters = self.parameters.iter().map(|(it, ty)| (it, *ty));
+        if self.quick.len() == arguments.len() && pairs.all(|(it, passed)| it.accepts(passed)) {
+            return check_overlap(parameters, arguments);
+        }
         check_arguments(&self.kernel, parameters, arguments)
     }
 }

@@ -10,6 +10,7 @@ use cudarc::driver::sys::{
 };
 use exactile_core::launch::{ArrayMap, ArrayNumbers};
 
+use crate::driver::call;
 use crate::error::Result;
 use crate::ptx::Ptx;
 

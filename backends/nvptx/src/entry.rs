@@ -1,0 +1,282 @@
+//! Kernels that the driver has loaded, and how launches reach it.
+#![expect(unsafe_code, reason = "the driver is a C interface")]
+
+mod maps;
+
+use std::ffi::{CString, c_void};
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{
+    self, CUDA_KERNEL_NODE_PARAMS, CUdevice_attribute, CUfunction_attribute, CUjit_option,
+    CUtensorMap,
+};
+use exactile_core::ir::Grid;
+use exactile_core::launch::{Launch, Passed, Signature};
+use smallvec::SmallVec;
+
+use crate::driver::{Context, call, text_of};
+use crate::error::{Error, Result};
+use crate::inlined::with_place;
+use crate::kernel::Kernel;
+use crate::launch::{FEW, marshal};
+use crate::ptx::Ptx;
+use crate::stream::{Module, Stream};
+
+use maps::Maps;
+
+impl Context {
+    /// Has the driver load machine code, or compile PTX.
+    pub(crate) fn load_entry(&self, ptx: Arc<Ptx>) -> Result<Entry> {
+        self.make_current()?;
+        let module = self.load_module(&ptx)?;
+        let name = CString::new(ptx.name()).map_err(|error| Error::BadImage(error.to_string()))?;
+        let mut function = null_mut();
+        call!(cuModuleGetFunction(
+            &mut function,
+            module.module,
+            name.as_ptr()
+        ))?;
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        call!(cuFuncSetAttribute(
+            function,
+            attribute,
+            ptx.shared_bytes() as i32
+        ))?;
+        Ok(Entry {
+            module,
+            function,
+            signature: ptx.signature(),
+            ptx,
+            multiprocessors: self.multiprocessors()?,
+            maps: Maps::default(),
+        })
+    }
+
+    fn load_module(&self, ptx: &Ptx) -> Result<Module> {
+        let text = CString::new(ptx.text()).map_err(|error| Error::BadImage(error.to_string()))?;
+        let source: *const c_void = match &ptx.machine_code {
+            Some(code) => code.as_ptr().cast(),
+            None => text.as_ptr().cast(),
+        };
+        let mut log = [0u8; 8192];
+        let mut options = [
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        ];
+        let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), log.len() as *mut c_void];
+        let mut module = null_mut();
+        let loaded = call!(cuModuleLoadDataEx(
+            &mut module,
+            source,
+            options.len() as u32,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        ));
+        if let Err(Error::BadImage(reason)) = loaded {
+            let refusal = format!("{reason}\n{}", text_of(&log));
+            return Err(Error::BadImage(with_place(ptx.text(), refusal)));
+        }
+        loaded?;
+        Ok(Module {
+            context: self.clone(),
+            module,
+        })
+    }
+}
+
+/// A loaded entry point.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) module: Module,
+    function: sys::CUfunction,
+    signature: Signature,
+    pub(crate) ptx: Arc<Ptx>,
+    multiprocessors: u32,
+    maps: Maps,
+}
+
+// SAFETY: a function handle is a part of its module.
+unsafe impl Send for Entry {}
+// SAFETY: as for the module.
+unsafe impl Sync for Entry {}
+
+impl Entry {
+    /// An attribute of the function.
+    pub(crate) fn attribute(&self, attribute: CUfunction_attribute) -> Result<u32> {
+        self.module.context.make_current()?;
+        let mut value = 0;
+        call!(cuFuncGetAttribute(&mut value, attribute, self.function))?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    }
+
+    /// An attribute of the device that it is loaded on.
+    pub(crate) fn device_attribute(&self, attribute: CUdevice_attribute) -> Result<u32> {
+        self.module.context.attribute(attribute)
+    }
+
+    /// How many thread blocks fit a multiprocessor at once.
+    pub(crate) fn blocks_per_multiprocessor(&self) -> Result<u32> {
+        self.module.context.make_current()?;
+        let (mut count, threads) = (0, self.ptx.threads() as i32);
+        let shared = self.ptx.shared_bytes() as usize;
+        call!(cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &mut count,
+            self.function,
+            threads,
+            shared
+        ))?;
+        Ok(u32::try_from(count).unwrap_or(0))
+    }
+}
+
+impl Kernel {
+    /// Puts a launch into `stream`. Arguments are checked against the parameters. Code that checks bounds is
+    /// launched by [`Records::launch`](crate::Records::launch).
+    ///
+    /// # Safety
+    /// All memory of the arguments is that of [`DeviceBuffer`](crate::DeviceBuffer)s of this device. Accesses that the
+    /// kernel does not check must be in bounds of their buffers. No other work that is not ordered by `stream` may write
+    /// what the kernel reads.
+    pub unsafe fn launch(&self, stream: &Stream, grid: Grid, arguments: &[Passed]) -> Result<()> {
+        // SAFETY: handed on to the caller.
+        unsafe { self.queue(stream, grid, arguments, None) }
+    }
+
+    /// Puts a launch into `stream`, with the address of its record where the kernel checks bounds.
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`]; a record is one of this device.
+    pub(crate) unsafe fn queue(
+        &self,
+        stream: &Stream,
+        grid: Grid,
+        arguments: &[Passed],
+        error_record: Option<u64>,
+    ) -> Result<()> {
+        let entry = &self.entry;
+        let launch = Launch {
+            grid,
+            arguments,
+            error_record,
+        };
+        let mut launch = marshal(&entry.ptx, &entry.signature, &launch, entry.multiprocessors)?;
+        let mut pointers: SmallVec<[*mut c_void; FEW]> = launch
+            .words
+            .iter_mut()
+            .map(|word| std::ptr::from_mut(word).cast())
+            .collect();
+        let mut maps = entry.maps.of(&entry.ptx, &launch.arrays)?;
+        pointers.extend(maps.iter_mut().map(|map| std::ptr::from_mut(map).cast()));
+        entry.module.context.make_current()?;
+        let [x, y, z] = launch.grid;
+        call!(cuLaunchKernel(
+            entry.function,
+            x,
+            y,
+            z,
+            entry.ptx.threads,
+            launch.programs,
+            1,
+            entry.ptx.shared_bytes * launch.programs,
+            stream.stream,
+            pointers.as_mut_ptr(),
+            null_mut(),
+        ))
+    }
+
+    /// A launch whose arguments are laid out once, for many times. Arguments are checked against the parameters.
+    pub fn lay_out(&self, grid: Grid, arguments: &[Passed]) -> Result<LaidOut<'_>> {
+        self.laid_out(grid, arguments, None)
+    }
+
+    /// [`lay_out`](Self::lay_out) with the address of its record where the kernel checks bounds.
+    pub(crate) fn laid_out(
+        &self,
+        grid: Grid,
+        arguments: &[Passed],
+        error_record: Option<u64>,
+    ) -> Result<LaidOut<'_>> {
+        let entry = &self.entry;
+        let launch = Launch {
+            grid,
+            arguments,
+            error_record,
+        };
+        let launch = marshal(&entry.ptx, &entry.signature, &launch, entry.multiprocessors)?;
+        let mut words = launch.words.to_vec();
+        let mut maps = entry.maps.of(&entry.ptx, &launch.arrays)?;
+        let words_at = words.iter_mut().map(|word| std::ptr::from_mut(word).cast());
+        let maps_at = maps.iter_mut().map(|map| std::ptr::from_mut(map).cast());
+        let pointers = words_at.chain(maps_at).collect();
+        Ok(LaidOut {
+            entry,
+            grid: launch.grid,
+            programs: launch.programs,
+            pointers,
+            _words: words,
+            _maps: maps,
+        })
+    }
+}
+
+/// A launch as the driver takes it.
+#[derive(Debug)]
+pub struct LaidOut<'k> {
+    entry: &'k Entry,
+    /// Of thread blocks.
+    grid: Grid,
+    /// Of a thread block.
+    programs: u32,
+    /// To the numbers below, which stay where they are.
+    pointers: Vec<*mut c_void>,
+    _words: Vec<u64>,
+    _maps: Vec<CUtensorMap>,
+}
+
+impl LaidOut<'_> {
+    /// Makes the device's context that of this thread, which a launch relies on.
+    pub fn make_current(&self) -> Result<()> {
+        self.entry.module.context.make_current()
+    }
+
+    /// Puts it into `stream` by one call of the driver and nothing else.
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`], and [`make_current`](Self::make_current) was called on this thread.
+    pub unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
+        let (entry, [x, y, z]) = (self.entry, self.grid);
+        call!(cuLaunchKernel(
+            entry.function,
+            x,
+            y,
+            z,
+            entry.ptx.threads,
+            self.programs,
+            1,
+            entry.ptx.shared_bytes * self.programs,
+            stream.stream,
+            self.pointers.as_mut_ptr(),
+            null_mut(),
+        ))
+    }
+
+    /// What the driver copies into the node of a graph.
+    pub(crate) fn node(&mut self) -> CUDA_KERNEL_NODE_PARAMS {
+        let (entry, [x, y, z]) = (self.entry, self.grid);
+        CUDA_KERNEL_NODE_PARAMS {
+            func: entry.function,
+            gridDimX: x,
+            gridDimY: y,
+            gridDimZ: z,
+            blockDimX: entry.ptx.threads,
+            blockDimY: self.programs,
+            blockDimZ: 1,
+            sharedMemBytes: entry.ptx.shared_bytes * self.programs,
+            kernelParams: self.pointers.as_mut_ptr(),
+            extra: null_mut(),
+            kern: null_mut(),
+            ctx: null_mut(),
+        }
+    }
+}
