@@ -81,6 +81,22 @@ impl Request {
         }
     }
 
+    /// The same for who has the place already, and whether launches that reach as far are proved in bounds.
+    pub(crate) fn place_at<'a>(
+        &'a self,
+        device: &'a Device,
+        slot: &Arc<Slot<Prepared>>,
+        reach: &Reach,
+    ) -> Place<'a> {
+        let is_proved = device.cache().is_proved(&self.key, slot, reach);
+        Place::at(device, self, slot, is_proved)
+    }
+
+    /// The codes of what is known of each argument.
+    pub(crate) fn known(&self) -> &[u8] {
+        &self.key.arguments
+    }
+
     /// What is said of the launch, for who wants to see its code.
     pub(crate) fn asked(&self, bounds: Bounds, trace: BlockFunc, launch: &Launch<'_>) -> Asked {
         Asked {
@@ -113,7 +129,27 @@ impl Request {
     }
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// A place that is known.
+    pub(crate) fn at(
+        device: &'a Device,
+        request: &'a Request,
+        slot: &Arc<Slot<Prepared>>,
+        is_proved: bool,
+    ) -> Self {
+        Self {
+            device,
+            request,
+            slot: Arc::clone(slot),
+            is_proved,
+        }
+    }
+
+    /// For who keeps it.
+    pub(crate) fn into_slot(self) -> Arc<Slot<Prepared>> {
+        self.slot
+    }
+
     /// The kernel; `trace` gives its IR when it is needed.
     pub(crate) fn prepared(&self, trace: impl FnOnce() -> Result<BlockFunc>) -> Result<&Prepared> {
         let key = &self.request.key;

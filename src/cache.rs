@@ -166,6 +166,19 @@ impl Cache {
         (Arc::clone(&launched.prepared), false)
     }
 
+    /// Whether launches of the IR in this place that reach as far are proved in bounds.
+    pub(crate) fn is_proved(
+        &self,
+        key: &LaunchKey,
+        place: &Arc<Slot<Prepared>>,
+        reach: &Reach,
+    ) -> bool {
+        let tables = self.tables();
+        let launched = tables.by_launch.get(key);
+        let same = launched.filter(|it| Arc::ptr_eq(&it.prepared, place));
+        same.is_some_and(|it| it.proofs.hold(reach))
+    }
+
     /// Notes a checked launch without an error of the IR in this place, unless another is there by now.
     pub(crate) fn prove(&self, key: &LaunchKey, place: &Arc<Slot<Prepared>>, reach: Reach) {
         if let Some(launched) = self.tables().by_launch.get_mut(key)

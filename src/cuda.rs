@@ -1,6 +1,9 @@
 //! NVIDIA GPUs: memory, code and streams.
 
+#![expect(unsafe_code, reason = "a bare launch is the caller's promise")]
+
 mod foreign;
+mod graphs;
 mod pinned;
 mod queues;
 
@@ -8,8 +11,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use exactile_core::launch::Launch;
 use exactile_core::target::Target;
-use exactile_nvptx::{Context, DeviceBuffer, Event, Kernel, Records, Stream};
+use exactile_nvptx::{Context, DeviceBuffer, Event, Kernel, LaidOut, Records, Stream};
 pub(crate) use exactile_nvptx::{GridMapping, Ptx};
 
 use crate::array::vec_with_room;
@@ -20,6 +24,7 @@ use crate::inspection::Resources;
 use crate::order::Uses;
 
 pub(crate) use pinned::GpuPinned;
+pub(crate) use graphs::GpuGraph;
 pub(crate) use queues::Point;
 use queues::Queues;
 
@@ -210,6 +215,41 @@ impl GpuCode {
     /// Whether launches of it are checked ones.
     pub(crate) fn has_bounds_checks(&self) -> bool {
         self.ptx().has_bounds_checks()
+    }
+}
+
+/// A launch in the default stream that is nothing but the driver's call.
+#[derive(Debug)]
+pub struct BareLaunch<'a> {
+    laid_out: LaidOut<'a>,
+    stream: Arc<Stream>,
+}
+
+impl Gpu {
+    pub(crate) fn bare_launch<'a>(
+        &self,
+        code: &'a GpuCode,
+        launch: &Launch<'_>,
+    ) -> Result<BareLaunch<'a>> {
+        let laid_out = code.kernel.lay_out(launch.grid, launch.arguments);
+        let laid_out = laid_out.map_err(failed)?;
+        laid_out.make_current().map_err(failed)?;
+        Ok(BareLaunch {
+            laid_out,
+            stream: Arc::clone(&self.stream),
+        })
+    }
+}
+
+impl BareLaunch<'_> {
+    /// Calls the driver.
+    ///
+    /// # Safety
+    /// The arrays of the inspected launch are there, their accesses are in bounds, no other stream uses them, and this thread
+    /// made the launch and uses no other device.
+    pub unsafe fn launch(&mut self) -> Result<()> {
+        // SAFETY: handed on to the caller; the context was made current, and the value cannot leave its thread.
+        unsafe { self.laid_out.launch(&self.stream) }.map_err(failed)
     }
 }
 

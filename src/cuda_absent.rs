@@ -3,14 +3,16 @@
 
 use std::convert::Infallible;
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 use exactile_core::ir::{Access, Grid};
-use exactile_core::launch::Passed;
+use exactile_core::launch::{Launch, Passed};
 use exactile_core::target::Target;
 
+use crate::capture::Captured;
 use crate::error::{Error, Result};
-use crate::failure::Writers;
+use crate::failure::{Failure, Writers};
 use crate::foreign::{Foreign, Owner};
 use crate::inspection::Resources;
 use crate::launch::Checked;
@@ -73,6 +75,30 @@ impl Gpu {
         match *code {}
     }
 
+    pub(crate) fn bare_launch<'a>(
+        &self,
+        code: &'a GpuCode,
+        _launch: &Launch<'_>,
+    ) -> Result<BareLaunch<'a>> {
+        match *code {}
+    }
+
+    pub(crate) fn graph(&self, _launches: &Arc<[Captured]>) -> Result<GpuGraph> {
+        match *self {}
+    }
+
+    /// # Safety
+    /// None is needed: there is no GPU.
+    #[expect(unsafe_code, reason = "as where there is one")]
+    pub(crate) unsafe fn replay<'m>(
+        &self,
+        _number: usize,
+        graph: &'m GpuGraph,
+        _memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)>,
+    ) -> Result<Option<Arc<Failure>>> {
+        match *graph {}
+    }
+
     pub(crate) fn finish(&self, _number: usize) -> Result<()> {
         match *self {}
     }
@@ -121,6 +147,34 @@ impl Point {
 
     pub(crate) fn seconds_since(&self, _earlier: &Self) -> Result<f64> {
         match *self {}
+    }
+}
+
+/// No graph.
+#[derive(Debug)]
+pub(crate) enum GpuGraph {}
+
+impl GpuGraph {
+    pub(crate) fn replace(&mut self, _launches: &Arc<[Captured]>) -> Result<()> {
+        match *self {}
+    }
+}
+
+/// No launch.
+#[derive(Debug)]
+pub struct BareLaunch<'a> {
+    none: Infallible,
+    code: PhantomData<&'a GpuCode>,
+}
+
+impl BareLaunch<'_> {
+    /// There is none.
+    ///
+    /// # Safety
+    /// None is needed: there is no GPU.
+    #[expect(unsafe_code, reason = "as where there is one")]
+    pub unsafe fn launch(&mut self) -> Result<()> {
+        match self.none {}
     }
 }
 

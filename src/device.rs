@@ -14,6 +14,7 @@ use exactile_store::Store;
 use crate::ahead::{Job, Recordings};
 use crate::built::{Built, Folders, Output};
 use crate::cache::Cache;
+use crate::capture::refuse;
 use crate::cuda::Gpu;
 use crate::disk;
 use crate::error::{Error, Result};
@@ -268,6 +269,7 @@ impl Device {
     /// # Errors
     /// An error of a launch that nobody was told: the first one of a stream. Those of others are forgotten.
     pub fn synchronize(&self) -> Result<()> {
+        refuse("a wait for the device")?;
         match self.gpu() {
             None => self.inner.failures.tell(|_| true),
             Some(gpu) => gpu.synchronize(),
@@ -286,6 +288,7 @@ impl Device {
     }
 
     pub(crate) fn event_in(&self, stream: usize) -> Result<Event> {
+        refuse("an event")?;
         let point = match self.gpu() {
             None => At::Host(Instant::now()),
             Some(gpu) => At::Gpu(gpu.point(stream)?),
@@ -295,6 +298,7 @@ impl Device {
 
     /// Waits for the launches in a stream, and tells an error of them.
     pub(crate) fn wait_for(&self, stream: usize) -> Result<()> {
+        refuse("a wait for a stream")?;
         match self.gpu() {
             None => self.inner.failures.tell(|of| of == stream),
             Some(gpu) => gpu.wait_for_stream(stream),
@@ -421,6 +425,11 @@ impl Device {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (None, Some(_)) | (Some(_), None) => false,
         }
+    }
+
+    /// Whether both are one device, with one cache and the same streams.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     pub(crate) fn cache(&self) -> &Arc<Cache> {

@@ -12,6 +12,7 @@ use exactile_cranelift::StandardFloats;
 
 use crate::code::Runs;
 use crate::compile::{Lowered, lowered_for};
+use crate::cuda::GpuCode;
 use crate::error::{Error, Result};
 use crate::listing::{self, ListingStage};
 use crate::made;
@@ -138,6 +139,14 @@ impl Inspection {
                     self.asked.trace.name, self.target.name
                 )))
             }
+        }
+    }
+
+    /// What a GPU runs, and the launch.
+    pub(crate) fn gpu_launch(&self) -> Option<(&GpuCode, Launch<'_>)> {
+        match self.runs.as_deref()? {
+            Runs::Gpu(code) => Some((code, Launch::new(self.asked.grid, &self.asked.arguments))),
+            Runs::Interpreter(_) | Runs::Lanes(_) | Runs::Cpu(_) => None,
         }
     }
 

@@ -8,12 +8,13 @@ pub use exactile_store::{Entry, FOLDER as CACHE_FOLDER, Limits, SWITCH as CACHE_
 pub use crate::ahead::{Job, compile_all, threads};
 pub use crate::buffer::POISON;
 pub use crate::cache::Costs;
-pub use crate::cuda::{Clock as GpuClock, Gpu};
+pub use crate::cuda::{BareLaunch, Clock as GpuClock, Gpu};
 #[cfg(feature = "cuda")]
 pub use crate::cuda::{GpuCode, GpuMemory};
 use crate::device::Device;
 use crate::error::Result;
 pub use crate::files::{Contents, write as write_file, write_all as write_files};
+use crate::inspection::Inspection;
 pub use crate::made::listing as gpu_listing;
 pub use crate::memory::HostMemory;
 #[cfg(feature = "nvptx")]
@@ -37,4 +38,15 @@ pub fn forget_code(device: &Device) {
 /// The GPU that `device` is, if it is one.
 pub fn gpu(device: &Device) -> Option<&Arc<Gpu>> {
     device.gpu()
+}
+
+/// The launch of an inspection as one call of the driver, with nothing around it; nothing where the device is no GPU.
+pub fn bare_launch<'a>(
+    device: &Device,
+    inspection: &'a Inspection,
+) -> Result<Option<BareLaunch<'a>>> {
+    let launch = device.gpu().zip(inspection.gpu_launch());
+    launch
+        .map(|(gpu, (code, launch))| gpu.bare_launch(code, &launch))
+        .transpose()
 }

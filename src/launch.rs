@@ -5,27 +5,25 @@
     reason = "a launch without bounds checks is the caller's promise"
 )]
 
+mod checked;
 mod explain;
+mod host;
 mod printing;
 
-use std::fmt;
 use std::sync::Arc;
 
-use exactile_core::interp;
-use exactile_core::interp::memory::program_count;
-use exactile_core::ir::Grid;
 use exactile_core::lang::is_tracing;
-use exactile_core::launch::{Argument, Launch, LaunchError, Passed};
-use exactile_core::target::{Bounds, BoundsError};
+use exactile_core::launch::{Launch, LaunchError, Passed};
+use exactile_core::target::Bounds;
 use exactile_core::verify::BlockFunc;
-use exactile_cranelift::StandardFloats;
 use smallvec::SmallVec;
 
-use crate::ahead::{Needed, Place, Proof, Request};
+use crate::ahead::{Needed, Place, Request};
 use crate::arguments::{Arguments, BoundArguments, Parameters};
 use crate::bound::{Bound, Choices, FEW};
-use crate::cache::{Cache, Identity};
-use crate::code::{Code, Runs, Sites};
+use crate::cache::Identity;
+use crate::capture;
+use crate::code::{Code, Runs};
 use crate::compile::Prepared;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -33,11 +31,14 @@ use crate::failure::Failure;
 use crate::grid::IntoGrid;
 use crate::inspection::Inspection;
 use crate::kernel::Kernel;
-use crate::part::{Part, PartMut};
 use crate::proofs::Reach;
 use crate::stream::Queue;
-use explain::{Cause, out_of_bounds};
+use host::run_on_host;
 use printing::run_and_print;
+
+pub(crate) use checked::Checked;
+pub(crate) use explain::out_of_bounds;
+pub(crate) use host::{host_bytes, run_captured};
 
 impl<P> Kernel<P> {
     /// Runs the kernel over `grid`, one program for each point, with every access checked, and waits for the end of
@@ -125,21 +126,15 @@ impl<P> Kernel<P> {
         let reach = Reach::of(&launch);
         let place = request.place(device, Some(&reach));
         let prepared = place.prepared(|| self.trace_with(choices))?;
-        if place.is_proved && device.trusts_proofs() {
-            let code = prepared.code(device, Bounds::Unchecked, &launch)?;
-            // SAFETY: a checked launch of the same IR with the same grid, scalars and lengths had
-            // every access in bounds, and the accesses depend on nothing else.
-            return unsafe { run(device, (stream, told), code, &launch, arguments, None) };
-        }
-        let proves = prepared.is_provable.then_some((&place, reach));
-        let told = (stream, told);
-        run_checked(device, told, prepared, &launch, arguments, proves)
+        let put = (stream, told);
+        launch_from(device, put, (&place, reach), prepared, &launch, arguments)
     }
 
     /// [`Kernel::launch`] without bounds checks.
     ///
     /// # Safety
-    /// Every access of every program that its mask allows lies inside its argument.
+    /// Every access of every program that its mask allows lies inside its argument; where the launch is captured, in each
+    /// replay of the [`Graph`](crate::Graph).
     pub unsafe fn launch_unchecked<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
@@ -219,7 +214,7 @@ impl<P> Kernel<P> {
         Ok(Inspection::new(asked, device.target(), runs))
     }
 
-    fn request(&self, launch: &Launch<'_>, choices: &Choices) -> Request {
+    pub(crate) fn request(&self, launch: &Launch<'_>, choices: &Choices) -> Request {
         let options = self.options(Bounds::Checked);
         let kernel = Identity::Function {
             kernel: self.source.identity().clone(),
@@ -250,6 +245,25 @@ pub(crate) fn refuse_in_trace(kernel: &str) -> Result<()> {
     Ok(())
 }
 
+/// Puts a launch into a stream: of code that checks every access, unless an earlier launch has shown that it need not.
+pub(crate) fn launch_from(
+    device: &Device,
+    put: (usize, Told),
+    (place, reach): (&Place<'_>, Reach),
+    prepared: &Prepared,
+    launch: &Launch<'_>,
+    arguments: &mut [Bound<'_>],
+) -> Result<Option<Arc<Failure>>> {
+    if place.is_proved && device.trusts_proofs() {
+        let code = prepared.code(device, Bounds::Unchecked, launch)?;
+        // SAFETY: a checked launch of the same IR with the same grid, scalars and lengths had
+        // every access in bounds, and the accesses depend on nothing else.
+        return unsafe { run(device, put, code, launch, arguments, None) };
+    }
+    let proves = prepared.is_provable.then_some((place, reach));
+    run_checked(device, put, prepared, launch, arguments, proves)
+}
+
 /// Puts code that checks every access into a stream. Once it has ended without an error, it proves what `proves` says.
 pub(crate) fn run_checked(
     device: &Device,
@@ -278,7 +292,7 @@ pub(crate) enum Told {
 ///
 /// # Safety
 /// Accesses that the code does not check lie inside their arguments.
-unsafe fn run(
+pub(crate) unsafe fn run(
     device: &Device,
     (stream, told): (usize, Told),
     code: &Code,
@@ -289,6 +303,9 @@ unsafe fn run(
     check_places(device, arguments)?;
     if launch.grid.contains(&0) {
         return Ok(None);
+    }
+    if capture::is_active() {
+        return capture::add((device, stream), told, code, launch).map(|()| None);
     }
     let place = (stream, told);
     // SAFETY: handed on to the caller.
@@ -328,149 +345,31 @@ unsafe fn put(
         }
         return Ok(failure);
     }
-    let mut list = SmallVec::new();
-    host_arguments(arguments, &mut list)?;
     // SAFETY: handed on to the caller.
-    let ended = unsafe { run_on_host(device, &code.runs, grid, &mut list) };
-    drop(list);
-    match ended {
-        Ok(()) => {
+    let failure = unsafe { run_on_host(device, code, launch, arguments) }?;
+    match &failure {
+        None => {
             if let Some((place, reach)) = proves {
                 place.prove(reach);
             }
-            Ok(None)
         }
-        Err(cause) if cause.is_found_by_programs() => {
-            let failure = Arc::<Failure>::default();
-            failure.settle(Err(cause.explain(&code.name, &code.sites, launch)));
-            note_writer(arguments, &failure);
+        Some(failure) => {
+            note_writer(arguments, failure);
             if told == Told::Stream {
-                device.fail(stream, &failure);
+                device.fail(stream, failure);
             }
-            Ok(Some(failure))
         }
-        Err(cause) => Err(cause.explain(&code.name, &code.sites, launch)),
     }
+    Ok(failure)
 }
 
-fn note_writer(arguments: &[Bound<'_>], failure: &Arc<Failure>) {
+pub(crate) fn note_writer(arguments: &[Bound<'_>], failure: &Arc<Failure>) {
     for argument in arguments {
         argument.note_writer(failure);
     }
 }
 
-/// What a checked launch on a GPU needs at its end.
-pub(crate) struct Checked {
-    cache: Arc<Cache>,
-    name: Arc<str>,
-    sites: Arc<Sites>,
-    grid: Grid,
-    arguments: SmallVec<[Passed; FEW]>,
-    proof: Option<Proof>,
-    told: Told,
-    failure: Arc<Failure>,
-}
-
-impl Checked {
-    fn new(
-        device: &Device,
-        code: &Code,
-        launch: &Launch<'_>,
-        proves: Option<(&Place<'_>, Reach)>,
-        told: Told,
-    ) -> Self {
-        Self {
-            cache: Arc::clone(device.cache()),
-            name: Arc::clone(&code.name),
-            sites: Arc::clone(&code.sites),
-            grid: launch.grid,
-            arguments: launch.arguments.into(),
-            proof: proves.map(|(place, reach)| place.proof(reach)),
-            told,
-            failure: Arc::default(),
-        }
-    }
-
-    /// The launch has ended, with this access out of bounds if any. Its failure if who waits for its stream is to be
-    /// told.
-    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "a GPU ends it"))]
-    pub(crate) fn ended(self, error: Option<BoundsError>) -> Option<Arc<Failure>> {
-        let Some(error) = error else {
-            self.failure.settle(Ok(()));
-            if let Some(proof) = self.proof {
-                proof.holds(&self.cache);
-            }
-            return None;
-        };
-        let launch = Launch::new(self.grid, &self.arguments);
-        let error = out_of_bounds(&self.name, &self.sites, &launch, error);
-        self.failure.settle(Err(error));
-        (self.told == Told::Stream).then_some(self.failure)
-    }
-}
-
-impl fmt::Debug for Checked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Checked({}, {:?})", self.name, self.grid)
-    }
-}
-
-fn host_arguments<'b>(
-    arguments: &'b mut [Bound<'_>],
-    list: &mut SmallVec<[Argument<'b>; FEW]>,
-) -> Result<()> {
-    for argument in arguments {
-        list.push(match argument {
-            Bound::Read(Part::Host(_, bytes, _) | Part::Slice(bytes)) => Argument::Read(bytes),
-            Bound::ReadWrite(PartMut::Host(_, bytes, _) | PartMut::Slice(bytes)) => {
-                Argument::ReadWrite(bytes)
-            }
-            Bound::Read(Part::Gpu(..)) | Bound::ReadWrite(PartMut::Gpu(..)) => {
-                let message = "host code cannot use the memory of a GPU";
-                return Err(Error::Device(message.to_string()));
-            }
-            Bound::Scalar(literal) => Argument::Scalar(*literal),
-        });
-    }
-    Ok(())
-}
-
-/// # Safety
-/// As for [`run`].
-unsafe fn run_on_host(
-    device: &Device,
-    runs: &Runs,
-    grid: Grid,
-    arguments: &mut [Argument<'_>],
-) -> Result<(), Cause> {
-    // Machine code sets it on each of its threads.
-    let _floats = StandardFloats::new();
-    match runs {
-        Runs::Interpreter(func) => {
-            let programs = device.programs(program_count(grid)?);
-            interp::block::run_programs(func, grid, arguments, programs)?;
-        }
-        Runs::Lanes(func) => {
-            let programs = device.programs(program_count(grid)?);
-            let report = interp::lane::run_programs(func, grid, arguments, programs)?;
-            if let Some(error) = report.out_of_bounds {
-                return Err(LaunchError::OutOfBounds(error).into());
-            }
-        }
-        Runs::Cpu(executable) => {
-            // SAFETY: handed on to the caller. Races between programs give unspecified numbers and
-            // nothing worse: machine code has no undefined behaviour of its own.
-            unsafe { executable.launch(grid, arguments, device.threads()) }?;
-        }
-        Runs::Gpu(..) => {
-            let message = "GPU code does not run on the host".to_string();
-            return Err(LaunchError::Device(message).into());
-        }
-    }
-    Ok(())
-}
-
-fn check_places(device: &Device, arguments: &[Bound<'_>]) -> Result<()> {
+pub(crate) fn check_places(device: &Device, arguments: &[Bound<'_>]) -> Result<()> {
     for (index, argument) in arguments.iter().enumerate() {
         if let Some(found) = argument.elsewhere(device) {
             return Err(Error::Placement {

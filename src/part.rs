@@ -10,6 +10,7 @@ use exactile_core::ir::Access;
 use exactile_core::launch::Passed;
 
 use crate::buffer::Storage;
+use crate::capture::refuse;
 use crate::cuda::GpuMemory;
 use crate::device::Device;
 use crate::error::Result;
@@ -101,6 +102,7 @@ impl<'a> Part<'a> {
 
     /// The bytes, on the host: a copy only where they are on a GPU. Tells an error of what wrote the array.
     pub(crate) fn read(self) -> Result<Cow<'a, [u8]>> {
+        refuse("a read of an array")?;
         match self {
             Self::Host(_, bytes, writers) => {
                 writers.tell()?;
@@ -176,6 +178,7 @@ impl<'a> PartMut<'a> {
 
     /// Overwrites all bytes with what `make` writes.
     pub(crate) fn write(self, make: impl FnOnce(&mut [u8])) -> Result<()> {
+        refuse("a write to an array")?;
         match self {
             Self::Host(_, bytes, _) | Self::Slice(bytes) => {
                 make(bytes);
@@ -191,6 +194,7 @@ impl<'a> PartMut<'a> {
 
     /// Sets all bytes to copies of a number.
     pub(crate) fn fill(self, number: &[u8]) -> Result<()> {
+        refuse("a fill of an array")?;
         let (first, rest) = number.split_at(number.len() / 2);
         if let Self::Gpu(_, memory, [start, len]) = self {
             let word = match number.len() {
@@ -210,6 +214,7 @@ impl<'a> PartMut<'a> {
 
     /// Overwrites all bytes with as many of another memory: on one GPU, without waiting.
     pub(crate) fn copy_from(self, source: Part<'_>) -> Result<()> {
+        refuse("a copy of an array")?;
         if let (Self::Gpu(to, memory, [start, len]), Part::Gpu(from, other, [first, _])) =
             (&self, source)
             && to.shares_memory_with(from)

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::capture::refuse;
 use crate::cuda::{Gpu, Point};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -134,6 +135,7 @@ impl Stream {
     /// Has all that is put into this stream from now on wait for `event`, which may be of another stream. Launches
     /// that share arrays wait for each other without it.
     pub fn wait(&self, event: &Event) -> Result<()> {
+        refuse("a wait for an event")?;
         match (&self.line.gpu, &event.point) {
             (Some(gpu), At::Gpu(point)) => gpu.wait_for_point(self.line.number, point),
             (Some(_) | None, At::Host(_)) => Ok(()),

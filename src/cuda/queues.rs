@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "launches of the backend are unsafe")]
 
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,8 +10,10 @@ use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::Passed;
 use exactile_nvptx::{DeviceBuffer, Event, Records, Stream};
 
+use super::graphs::{MOST_REPLAYS, Replayed};
 use super::{Gpu, GpuCode, GpuMemory, Shared, failed};
 use crate::error::{Error, Result};
+use crate::failure::Failure;
 use crate::foreign::Owner;
 use crate::launch::Checked;
 use crate::order::{EVENTS, Order, Use, Uses};
@@ -29,8 +32,18 @@ pub(super) struct Queues {
     handed_out: usize,
 }
 
-/// The checked launches of a stream, each with the number under which its error is kept.
-pub(super) type Ends = Records<(usize, Checked)>;
+/// The checked launches of a stream.
+pub(super) type Ends = Records<Pending<Checked>>;
+
+/// What may fail in a stream and has not ended, as far as anybody knows.
+#[derive(Debug)]
+pub(super) struct Pending<T> {
+    /// The number under which its error is kept.
+    owner: usize,
+    /// Its place among what may fail in the stream.
+    turn: u64,
+    what: T,
+}
 
 /// A stream.
 #[derive(Debug)]
@@ -42,6 +55,55 @@ pub(super) struct Line {
     ends: Vec<Arc<Event>>,
     /// Of checked launches.
     records: Ends,
+    /// Of graphs that check bounds.
+    replays: VecDeque<Pending<Replayed>>,
+    /// How much was put here that may fail.
+    turns: u64,
+}
+
+impl Line {
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    fn pending<T>(&mut self, what: T) -> Pending<T> {
+        self.turns += 1;
+        Pending {
+            owner: self.owner,
+            turn: self.turns,
+            what,
+        }
+    }
+
+    /// Notes a replay that may fail.
+    pub(super) fn add_replay(&mut self, replayed: Option<Replayed>) {
+        if let Some(replayed) = replayed {
+            let pending = self.pending(replayed);
+            self.replays.push_back(pending);
+        }
+    }
+
+    /// The first of what may fail here, if it has ended; `waits`: after waiting for it. Under which number its error is kept,
+    /// and what became of it if that is an error.
+    fn first_end(&mut self, waits: bool) -> Result<Option<(usize, Option<Arc<Failure>>)>> {
+        let launch = self.records.first().map(|it| it.turn);
+        let replay = self.replays.front().map(|it| it.turn);
+        if let Some(turn) = replay
+            && launch.is_none_or(|launch| turn < launch)
+        {
+            let first = self.replays.front();
+            let ended = waits || first.map_or(Ok(false), |it| it.what.has_ended())?;
+            let ended = ended.then(|| self.replays.pop_front()).flatten();
+            return match ended {
+                None => Ok(None),
+                Some(it) => Ok(Some((it.owner, it.what.ended()?))),
+            };
+        }
+        let ended = self.records.take_first(&self.stream, waits);
+        Ok(ended
+            .map_err(failed)?
+            .map(|(it, error)| (it.owner, it.what.ended(error))))
+    }
 }
 
 /// A point in a stream of a GPU.
@@ -78,6 +140,8 @@ impl Queues {
             owner: DEFAULT,
             ends,
             records,
+            replays: VecDeque::new(),
+            turns: 0,
         });
         self.order.add()
     }
@@ -286,25 +350,35 @@ impl Gpu {
             // SAFETY: as above.
             unsafe { records.launch(&line.stream, kernel, grid, arguments) }.map_err(failed)?;
             self.mark_end(&line.stream)?;
-            let payload = (line.owner, checked);
-            records.end(&line.stream, payload).map_err(failed)
+            let pending = line.pending(checked);
+            line.records.end(&line.stream, pending).map_err(failed)
         })
     }
 
-    /// Looks at checked launches that have ended; `for_another`: waits for the first one where there is no room for one
-    /// more.
+    /// Looks at checked launches and replays that have ended; `for_another`: waits for the first ones where there is no room
+    /// for one more launch.
     fn see_ends(&self, line: &mut Line, for_another: bool) -> Result<()> {
-        let records = &mut line.records;
         loop {
-            let waits = for_another && records.are_full();
-            let ended = records.take_first(&line.stream, waits).map_err(failed)?;
-            let Some(((owner, checked), error)) = ended else {
+            let waits = for_another && line.records.are_full();
+            let Some((owner, failure)) = line.first_end(waits)? else {
                 return Ok(());
             };
-            if let Some(failure) = checked.ended(error) {
+            if let Some(failure) = failure {
                 self.failures.add(owner, failure);
             }
         }
+    }
+
+    /// Looks at what has ended, and waits for the first ones where there is no room for one more replay.
+    pub(super) fn make_room_for_replay(&self, queues: &mut Queues, number: usize) -> Result<()> {
+        let line = &mut queues.list[number];
+        self.see_ends(line, false)?;
+        while line.replays.len() >= MOST_REPLAYS {
+            if let Some((owner, Some(failure))) = line.first_end(true)? {
+                self.failures.add(owner, failure);
+            }
+        }
+        Ok(())
     }
 
     /// Looks at what has ended in all streams.

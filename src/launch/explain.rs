@@ -51,7 +51,7 @@ impl Cause {
 }
 
 /// An access out of bounds or a failed assertion in the words of the source.
-pub(super) fn out_of_bounds(
+pub(crate) fn out_of_bounds(
     name: &str,
     sites: &Sites,
     launch: &Launch<'_>,

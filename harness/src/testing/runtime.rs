@@ -2,6 +2,7 @@
 
 mod interop;
 mod memory;
+mod graphs;
 
 use std::thread;
 
@@ -65,7 +66,12 @@ impl Check {
 }
 
 /// All checks.
-pub const CHECKS: &[Check] = &[
+pub fn checks() -> impl Iterator<Item = &'static Check> {
+    CHECKS.iter().chain(graphs::CHECKS)
+}
+
+/// Those of streams and launches.
+const CHECKS: &[Check] = &[
     Check {
         name: "launches that share arrays keep their order over all streams",
         run: streams_keep_the_order,

@@ -1,0 +1,152 @@
+//! Graphs on a GPU: launches that were captured, and the ends of their replays.
+
+#![expect(unsafe_code, reason = "launches of the backend are unsafe")]
+
+use std::sync::{Arc, Mutex};
+
+use exactile_core::ir::{Access, Grid};
+use exactile_core::launch::Passed;
+use exactile_nvptx::{Graph, Kernel, Replay};
+
+use super::{Gpu, failed};
+use crate::capture::Captured;
+use crate::code::Runs;
+use crate::error::{Error, Result};
+use crate::failure::Failure;
+use crate::launch::out_of_bounds;
+use crate::order::Uses;
+
+/// So many replays of graphs that check bounds may be under way in a stream; one more waits for the first.
+pub(super) const MOST_REPLAYS: usize = 16;
+
+/// A graph as the driver runs it. Its code is that of the launches, which must stay loaded.
+#[derive(Debug)]
+pub(crate) struct GpuGraph {
+    pub(super) graph: Graph,
+    launches: Launches,
+    /// Of the graph itself, whose replays come one after the other.
+    pub(super) uses: Mutex<Uses>,
+}
+
+/// The launches of a graph.
+#[derive(Clone)]
+struct Launches(Arc<[Captured]>);
+
+impl std::fmt::Debug for Launches {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} launches", self.0.len())
+    }
+}
+
+/// A replay of a graph that checks bounds, whose end nobody has seen.
+#[derive(Debug)]
+pub(super) struct Replayed {
+    replay: Replay,
+    launches: Launches,
+    pub(super) failure: Arc<Failure>,
+}
+
+impl Replayed {
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> Result<bool> {
+        self.replay.has_ended().map_err(failed)
+    }
+
+    /// Waits for its end. What became of it, if that is an error.
+    pub(super) fn ended(self) -> Result<Option<Arc<Failure>>> {
+        let error = self.replay.error().map_err(failed)?;
+        let Some((launch, error)) = error else {
+            self.failure.settle(Ok(()));
+            return Ok(None);
+        };
+        let Captured { name, sites, .. } = &self.launches.0[launch];
+        let launch = self.launches.0[launch].launch();
+        self.failure
+            .settle(Err(out_of_bounds(name, sites, &launch, error)));
+        Ok(Some(self.failure))
+    }
+}
+
+type Listed<'a> = (&'a Kernel, Grid, &'a [Passed]);
+
+/// The kernels of launches, with their grids and arguments.
+fn listed(launches: &[Captured]) -> Result<Vec<Listed<'_>>> {
+    launches.iter().map(one_listed).collect()
+}
+
+fn one_listed(captured: &Captured) -> Result<Listed<'_>> {
+    match &*captured.runs {
+        Runs::Gpu(code) => Ok((&code.kernel, captured.grid, &captured.arguments)),
+        Runs::Interpreter(_) | Runs::Lanes(_) | Runs::Cpu(_) => {
+            let message = "code of the host is in no graph of a GPU";
+            Err(Error::Device(message.to_string()))
+        }
+    }
+}
+
+impl GpuGraph {
+    /// Replaces the launches.
+    pub(crate) fn replace(&mut self, launches: &Arc<[Captured]>) -> Result<()> {
+        let list = listed(launches)?;
+        self.graph.replace(list.iter().copied()).map_err(failed)?;
+        self.launches = Launches(Arc::clone(launches));
+        Ok(())
+    }
+
+    /// The end of a replay in the stream, where launches of it check bounds.
+    pub(super) fn end(
+        &self,
+        gpu: &Gpu,
+        stream: &exactile_nvptx::Stream,
+    ) -> Result<Option<Replayed>> {
+        let Some(records) = self.graph.records() else {
+            return Ok(None);
+        };
+        Ok(Some(Replayed {
+            replay: records.end(&gpu.context, stream).map_err(failed)?,
+            launches: self.launches.clone(),
+            failure: Arc::default(),
+        }))
+    }
+}
+
+impl Gpu {
+    /// A graph of launches.
+    pub(crate) fn graph(&self, launches: &Arc<[Captured]>) -> Result<GpuGraph> {
+        let list = listed(launches)?;
+        Ok(GpuGraph {
+            graph: self.context.graph(list.iter().copied()).map_err(failed)?,
+            launches: Launches(Arc::clone(launches)),
+            uses: Mutex::default(),
+        })
+    }
+
+    /// Puts a replay of a graph into a stream. What became of it, unless nothing can.
+    ///
+    /// # Safety
+    /// `memories` are those of all arguments of its launches, with the access that they have, and accesses that the code
+    /// does not check lie inside their arguments.
+    pub(crate) unsafe fn replay<'m>(
+        &self,
+        number: usize,
+        graph: &'m GpuGraph,
+        memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)> + Clone,
+    ) -> Result<Option<Arc<Failure>>> {
+        let mut queues = self.queues();
+        if graph.graph.records().is_some() {
+            self.make_room_for_replay(&mut queues, number)?;
+        }
+        let memories = memories.chain(std::iter::once((&graph.uses, Access::ReadWrite)));
+        let mut failure = None;
+        queues.put(number, memories, |line| {
+            // SAFETY: handed on to the caller; the order was kept, also that of the replays, and the lock of the streams is held.
+            unsafe { graph.graph.launch(line.stream()) }.map_err(failed)?;
+            self.mark_end(line.stream())?;
+            let replayed = graph.end(self, line.stream())?;
+            failure = replayed.as_ref().map(|it| Arc::clone(&it.failure));
+            line.add_replay(replayed);
+            Ok(())
+        })?;
+        Ok(failure)
+    }
+}
