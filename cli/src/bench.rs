@@ -1,18 +1,25 @@
 //! `exactile bench`: the kernels in exact mode and without promises beside other libraries.
 
+mod launch;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use exactile::{Device, DeviceKind, Error, Result};
 use exactile_harness::bench::{Library, PeersCommand, Plan, Report, Subject, run};
 use exactile_harness::cases::subjects::{Size, subjects};
 
 use super::progress::Progress;
 
+use launch::Launch;
+
 /// Measures the ready kernels beside those of other libraries, in turns.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Bench {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// What runs them: `cpu`, `lanes`, `cuda` or `cuda:N`; a GPU if there is one when absent
     #[arg(long)]
     device: Option<String>,
@@ -54,8 +61,16 @@ pub(crate) struct Bench {
     json: bool,
 }
 
+#[derive(Subcommand)]
+enum Other {
+    Launch(Launch),
+}
+
 impl Bench {
     pub(crate) fn execute(&self) -> Result<()> {
+        if let Some(Other::Launch(launch)) = &self.other {
+            return launch.execute();
+        }
         let plan = self.plan()?;
         let subjects = self.subjects(&plan.device)?;
         let mut report = Report::new(self.commit.clone(), plan.device.name().to_string());

@@ -145,3 +145,57 @@ fn a_second_run_goes_on_with_the_report() {
     assert_eq!(rows(&after).len(), 4);
     assert_eq!(rows(&after)[..2], *rows(&before));
 }
+
+/// Peers of launches.
+const FAKE_LAUNCH: &str = r#"
+import json
+row = {"name": "vector add", "library": "fake", "median_us": 2.0, "least_us": 1.0, "times": 3}
+print(json.dumps({"libraries": {"fake": "1"}, "rows": [row], "notes": ["other: not there"]}))
+"#;
+
+#[test]
+fn launches_have_rows_beside_those_of_the_peers() {
+    let folder = folder("launch");
+    let bench = |peers: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_exactile"))
+            .current_dir(&folder)
+            .args(["bench", "launch", "--device", "cpu", "--batches", "2"])
+            .args(["--processes", "1", "--out", "out.json", "--peers", peers])
+            .output()
+            .expect("the command starts");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{message}");
+        report(&folder)
+    };
+    std::fs::write(folder.join("launch.py"), FAKE_LAUNCH).expect("the folder is writable");
+    let report = bench(".");
+    let names: Vec<&str> = rows(&report)
+        .iter()
+        .map(|row| {
+            assert!(
+                row["median_us"].as_f64() >= row["least_us"].as_f64(),
+                "{row}"
+            );
+            assert!(row["least_us"].as_f64() > Some(0.0), "{row}");
+            row["name"].as_str().expect("rows have names")
+        })
+        .collect();
+    for wanted in [
+        "vector add, proved",
+        "vector add, unchecked",
+        "vector add, checked",
+        "three tensors of ten, proved",
+        "graph of 1,000 empty kernels, a node on the device",
+        "first launch, nothing cached",
+        "second variant, nothing cached",
+        "vector add",
+    ] {
+        assert!(names.contains(&wanted), "{wanted}: {names:?}");
+    }
+    assert_eq!(report["libraries"]["fake"], "1");
+    assert_eq!(report["notes"][0], "other: not there");
+    std::fs::write(folder.join("launch.py"), "import nothing_of_the_kind")
+        .expect("the folder is writable");
+    let notes = bench(".")["notes"].to_string();
+    assert!(notes.contains("nothing_of_the_kind"), "{notes}");
+}

@@ -9,6 +9,7 @@
 mod clock;
 mod contest;
 mod copy;
+pub mod launch;
 mod peers;
 mod report;
 mod tune;

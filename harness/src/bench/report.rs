@@ -12,6 +12,11 @@ use exactile::internals::write_file;
 use exactile::{Error, Result};
 use exactile_kernels::Setting;
 
+/// The day, in UTC.
+pub(super) fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
+}
+
 /// A run of the benchmark.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
@@ -172,7 +177,7 @@ impl Report {
         Self {
             commit,
             device,
-            date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+            date: today(),
             ..Self::default()
         }
     }

@@ -1,0 +1,309 @@
+//! The host's side of launches: what a call costs beside the driver's own, what a node of a graph costs, and how long the
+//! first launch of a process takes.
+//!
+//! A time is the median of batches of launches in a row; what the device does meanwhile does not count, because it is waited
+//! for between batches and its queue never fills.
+
+#![expect(
+    unsafe_code,
+    reason = "unchecked launches and the bare call of the driver are timed as well"
+)]
+
+mod first;
+mod peers;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use exactile::internals::bare_launch;
+use exactile::prelude::*;
+use exactile::{DeviceKind, Result};
+use serde::{Deserialize, Serialize};
+
+use super::clock::median;
+use super::report::today;
+
+pub use first::{FirstLaunches, first_launches};
+
+/// Elements of each vector.
+const LEN: usize = 4096;
+
+/// Launches in a row: fewer than records of errors in a stream, so that no launch waits for one.
+const BATCH: usize = 50;
+
+/// Kernels in a row of the graph.
+const CHAIN: usize = 1000;
+
+#[kernel(BLOCK = 1024)]
+pub(super) fn vector_add<const BLOCK: usize>(x: Ptr<f32>, y: Ptr<f32>, z: PtrMut<f32>, n: i32) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let inside = at < n;
+    let sum = load(x + at).mask(inside) + load(y + at).mask(inside);
+    store(z + at, sum).mask(inside);
+}
+
+#[kernel]
+fn scale_and_add(
+    x: Tensor<f32, 2>,
+    y: Tensor<f32, 2>,
+    z: TensorMut<f32, 2>,
+    a: f32,
+    b: f32,
+    c: f32,
+    d: f32,
+    row: i32,
+    column: i32,
+    times: i64,
+) {
+    let x = load(x.tile([32, 32]).at([row, column]));
+    let y = load(y.tile([32, 32]).at([row, column]));
+    let sum = x * a + y * b + c * d + times.to::<f32>();
+    store(z.tile([32, 32]).at([row, column]), sum);
+}
+
+#[kernel]
+fn nothing() {}
+
+/// What to measure, and beside whom.
+#[derive(Clone, Debug)]
+pub struct LaunchPlan {
+    /// What runs the launches.
+    pub device: Device,
+    /// Batches of each row.
+    pub batches: usize,
+    /// Processes whose first launches are timed.
+    pub processes: usize,
+    /// The program that runs those: it is given `bench launch --first --device NAME`.
+    pub program: PathBuf,
+    /// The Python that runs the peers, and the folder with `launch.py`.
+    pub peers: Option<(String, PathBuf)>,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct LaunchReport {
+    /// The commit that was measured.
+    pub commit: String,
+    /// The model of the device.
+    pub device: String,
+    /// The day, in UTC.
+    pub date: String,
+    /// How times were taken.
+    pub method: String,
+    /// The peers' libraries and their versions.
+    pub libraries: BTreeMap<String, String>,
+    /// One for each figure.
+    pub rows: Vec<LaunchRow>,
+    /// What went wrong with the peers.
+    pub notes: Vec<String>,
+}
+
+/// A figure.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LaunchRow {
+    /// What was timed.
+    pub name: String,
+    /// Whose.
+    pub library: String,
+    /// The median, in microseconds.
+    pub median_us: f64,
+    /// The least, in microseconds.
+    pub least_us: f64,
+    /// Of so many.
+    pub times: usize,
+}
+
+impl LaunchRow {
+    fn of(name: &str, seconds: &[f64]) -> Self {
+        let least = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        Self {
+            name: name.to_string(),
+            library: "exactile".to_string(),
+            median_us: median(seconds) * 1e6,
+            least_us: least * 1e6,
+            times: seconds.len(),
+        }
+    }
+
+    /// A line of the table.
+    #[must_use]
+    pub fn line(&self) -> String {
+        format!(
+            "{:48} {:10} {:10.3} us, least {:10.3}",
+            self.name, self.library, self.median_us, self.least_us
+        )
+    }
+}
+
+/// Measures all rows.
+///
+/// # Errors
+/// What fails on this side; the peers' troubles are notes.
+pub fn run(plan: &LaunchPlan, commit: &str) -> Result<LaunchReport> {
+    let device = &plan.device;
+    let mut rows = Vec::new();
+    vectors(plan, &mut rows)?;
+    tensors(plan, &mut rows)?;
+    rows.extend(graph(plan)?);
+    first::rows(plan, &mut rows)?;
+    let (libraries, theirs, notes) = match &plan.peers {
+        Some((python, folder)) => peers::ask(python, folder),
+        None => Default::default(),
+    };
+    rows.extend(theirs);
+    Ok(LaunchReport {
+        commit: commit.to_string(),
+        device: device.name().to_string(),
+        date: today(),
+        method: format!(
+            "host clock; median of {} batches of {BATCH} launches, the device waited for in between; graph: {CHAIN} kernels of one \
+             program in a row; first launches: of {} processes each, after the device is open and its arrays are there",
+            plan.batches, plan.processes
+        ),
+        libraries,
+        rows,
+        notes,
+    })
+}
+
+/// Seconds of a launch, batch by batch.
+fn batches(plan: &LaunchPlan, launch: &mut dyn FnMut() -> Result<()>) -> Result<Vec<f64>> {
+    let warm_up = 3;
+    let mut times = Vec::new();
+    for batch in 0..plan.batches + warm_up {
+        let begin = Instant::now();
+        for _ in 0..BATCH {
+            launch()?;
+        }
+        let time = begin.elapsed().as_secs_f64() / BATCH as f64;
+        plan.device.synchronize()?;
+        if batch >= warm_up {
+            times.push(time);
+        }
+    }
+    Ok(times)
+}
+
+fn vectors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
+    let device = &plan.device;
+    let x = Buffer::from_slice(device, &[1.0f32; LEN])?;
+    let y = Buffer::from_slice(device, &[2.0f32; LEN])?;
+    let mut z = Buffer::<f32>::zeros(device, LEN)?;
+    let (grid, n) = (LEN / 1024, LEN as i32);
+    let kernel = vector_add(Default::default());
+    // Proved by the first.
+    kernel.run(device, grid, (&x, &y, &mut z, n))?;
+    kernel.run(device, grid, (&x, &y, &mut z, n))?;
+    let mut row = |name: &str, launch: &mut dyn FnMut() -> Result<()>| -> Result<()> {
+        rows.push(LaunchRow::of(name, &batches(plan, launch)?));
+        Ok(())
+    };
+    let inspection = kernel.inspect(device, grid, (&x, &y, &mut z, n))?;
+    if let Some(mut bare) = bare_launch(device, &inspection)? {
+        // SAFETY: the arrays are there, and nothing else is under way.
+        row("vector add, bare call of the driver", &mut || unsafe {
+            bare.launch()
+        })?;
+    }
+    row("vector add, proved", &mut || {
+        kernel.launch(device, grid, (&x, &y, &mut z, n))
+    })?;
+    row("vector add, proved, made anew", &mut || {
+        vector_add(Default::default()).launch(device, grid, (&x, &y, &mut z, n))
+    })?;
+    // SAFETY: the mask keeps every access inside.
+    row("vector add, unchecked", &mut || unsafe {
+        kernel.launch_unchecked(device, grid, (&x, &y, &mut z, n))
+    })?;
+    device.trust_proofs(false);
+    row("vector add, checked", &mut || {
+        kernel.launch(device, grid, (&x, &y, &mut z, n))
+    })?;
+    device.trust_proofs(true);
+    let stream = device.stream()?;
+    row("vector add, proved, one of two streams", &mut || {
+        kernel.launch(&stream, grid, (&x, &y, &mut z, n))
+    })
+}
+
+fn tensors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
+    let device = &plan.device;
+    let x = Buffer::from_slice(device, &[1.0f32; LEN])?;
+    let y = Buffer::from_slice(device, &[2.0f32; LEN])?;
+    let mut z = Buffer::<f32>::zeros(device, LEN)?;
+    let kernel = scale_and_add(Default::default());
+    let shape = [64, 64];
+    for _ in 0..2 {
+        let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
+        kernel.run(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))?;
+    }
+    let inspection = {
+        let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
+        kernel.inspect(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))?
+    };
+    if let Some(mut bare) = bare_launch(device, &inspection)? {
+        // SAFETY: the arrays are there, and nothing else is under way.
+        let times = batches(plan, &mut || unsafe { bare.launch() })?;
+        rows.push(LaunchRow::of(
+            "three tensors of ten, bare call of the driver",
+            &times,
+        ));
+    }
+    let times = batches(plan, &mut || {
+        let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
+        kernel.launch(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))
+    })?;
+    rows.push(LaunchRow::of("three tensors of ten, proved", &times));
+    let times = batches(plan, &mut || {
+        let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
+        let arguments = (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64);
+        // SAFETY: tiles of tensors are in bounds.
+        unsafe { kernel.launch_unchecked(device, 1, arguments) }
+    })?;
+    rows.push(LaunchRow::of("three tensors of ten, unchecked", &times));
+    Ok(())
+}
+
+fn graph(plan: &LaunchPlan) -> Result<[LaunchRow; 3]> {
+    let stream = plan.device.stream()?;
+    let kernel = nothing(Default::default());
+    // Compiled before.
+    kernel.run(&stream, 1, ())?;
+    kernel.run(&stream, 1, ())?;
+    let begin = Instant::now();
+    let graph =
+        stream.capture(|stream| (0..CHAIN).try_for_each(|_| kernel.launch(stream, 1, ())))?;
+    let captured = begin.elapsed().as_secs_f64() / CHAIN as f64;
+    let replays = match plan.device.kind() {
+        DeviceKind::Cuda(_) => 10,
+        DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => 1,
+    };
+    let nodes = (replays * CHAIN) as f64;
+    let (mut on_device, mut on_host) = (Vec::new(), Vec::new());
+    for _ in 0..plan.batches.div_ceil(4) {
+        stream.synchronize()?;
+        let start = stream.event()?;
+        let begin = Instant::now();
+        for _ in 0..replays {
+            graph.replay(&stream, ())?;
+        }
+        on_host.push(begin.elapsed().as_secs_f64() / replays as f64);
+        let end = stream.event()?;
+        on_device.push(end.seconds_since(&start)? / nodes);
+    }
+    Ok([
+        LaunchRow::of(
+            "graph of 1,000 empty kernels, a node on the device",
+            &on_device,
+        ),
+        LaunchRow::of(
+            "graph of 1,000 empty kernels, the call of a replay",
+            &on_host,
+        ),
+        LaunchRow::of(
+            "graph of 1,000 empty kernels, the capture of a launch",
+            &[captured],
+        ),
+    ])
+}
