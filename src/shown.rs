@@ -1,9 +1,9 @@
 //! What a compilation shows of itself, as the environment asks.
 //!
-//! `EXACTILE_LOG` set to `compile` prints a line for each code to standard error: how it came about, how long that
-//! took, what it takes of a GPU. Set to a kernel's name, or to `all`, it also prints the IR after each stage.
-//! `EXACTILE_DUMP_DIR` names a folder for the stages of the code that launches run, in a folder for each kernel with
-//! what is known of its arguments. Kernels whose stages are shown are compiled and not taken from the disk.
+//! `EXACTILE_LOG` is a list of words, with commas between them: `compile` prints a line for each code to standard error: how
+//! it came about, how long that took, what it takes of a GPU. The name of a kernel, or `all`, also prints the IR after each
+//! stage. `EXACTILE_DUMP_DIR` names a folder for the stages of the code that launches run and for its line, in a folder for
+//! each kernel with what is known of its arguments. Kernels whose stages are shown are compiled and not taken from the disk.
 
 use std::ffi::OsString;
 use std::fs;
@@ -59,10 +59,12 @@ impl Shown {
 
     fn wanted(kernel: &str, log: Option<OsString>) -> Self {
         let wanted = log.unwrap_or_default();
-        let stages = wanted == "all" || wanted == kernel;
+        let wanted = wanted.to_string_lossy();
+        let mut words = wanted.split(',').map(str::trim);
+        let stages = words.clone().any(|word| word == "all" || word == kernel);
         Self {
             kernel: kernel.to_string(),
-            lines: stages || wanted == "compile",
+            lines: stages || words.any(|word| word == "compile"),
             stages,
             ..Self::default()
         }
@@ -126,11 +128,16 @@ impl Shown {
         }
     }
 
-    /// Prints a line where lines are printed.
+    /// Prints a line where lines are printed, and writes it where files are written.
     pub(crate) fn line(&self, text: impl FnOnce() -> String) {
-        if self.lines {
-            let _ = writeln!(stderr(), "exactile: {}: {}", self.kernel, text());
+        if !self.lines && !self.writes() {
+            return;
         }
+        let text = format!("{}: {}", self.kernel, text());
+        if self.lines {
+            let _ = writeln!(stderr(), "exactile: {text}");
+        }
+        self.file("code.txt", format!("{text}\n").as_bytes());
     }
 }
 
@@ -143,9 +150,11 @@ mod tests {
         let wanted = |log: &str| Shown::wanted("softmax", Some(log.into()));
         assert!(!wanted("").lines && !wanted("sum").lines);
         assert!(wanted("compile").lines && !wanted("compile").has_stages());
-        for log in ["all", "softmax"] {
-            assert!(wanted(log).lines && wanted(log).has_stages());
+        for log in ["all", "softmax", "sum,softmax", "compile, softmax"] {
+            assert!(wanted(log).lines && wanted(log).has_stages(), "{log}");
         }
+        assert!(!wanted("sum,softmax_rows").has_stages());
+        assert!(wanted("sum,compile").lines && !wanted("sum,compile").has_stages());
     }
 
     #[test]
@@ -161,5 +170,8 @@ mod tests {
         assert!(name.starts_with("___sum-") && name.len() == 19, "{name}");
         let text = fs::read(path.join("checked-ptx")).expect("is written");
         assert_eq!(text, b"text");
+        shown.variant("checked").line(|| "compiled".to_string());
+        let line = fs::read(path.join("checked-code.txt")).expect("is written");
+        assert_eq!(line, b"../sum: compiled\n");
     }
 }
