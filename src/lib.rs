@@ -24,6 +24,7 @@ mod capture;
 mod code;
 mod compare;
 mod compile;
+mod compiled;
 #[cfg(feature = "cuda")]
 mod cuda;
 #[cfg(not(feature = "cuda"))]
@@ -88,6 +89,7 @@ pub use compare::{
     Comparable, Comparison, Mismatch, Tolerance, assert_bits_equal, compare, compare_within,
 };
 pub use compile::StageTime;
+pub use compiled::Compiled;
 pub use device::{Device, DeviceKind};
 pub use error::{Error, Result};
 pub use exactile_core::ir::floats::*;

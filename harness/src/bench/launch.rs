@@ -212,6 +212,10 @@ fn vectors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
     row("vector add, proved, made anew", &mut || {
         vector_add(Default::default()).launch(device, grid, (&x, &y, &mut z, n))
     })?;
+    let compiled = kernel.compile(device, grid, (&x, &y, &mut z, n))?;
+    row("vector add, proved, compiled before", &mut || {
+        compiled.launch(device, grid, (&x, &y, &mut z, n))
+    })?;
     // SAFETY: the mask keeps every access inside.
     row("vector add, unchecked", &mut || unsafe {
         kernel.launch_unchecked(device, grid, (&x, &y, &mut z, n))
@@ -255,6 +259,18 @@ fn tensors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
         kernel.launch(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))
     })?;
     rows.push(LaunchRow::of("three tensors of ten, proved", &times));
+    let compiled = {
+        let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
+        kernel.compile(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))?
+    };
+    let times = batches(plan, &mut || {
+        let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
+        compiled.launch(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))
+    })?;
+    rows.push(LaunchRow::of(
+        "three tensors of ten, proved, compiled before",
+        &times,
+    ));
     let times = batches(plan, &mut || {
         let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
         let arguments = (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64);

@@ -2,6 +2,7 @@
 
 mod interop;
 mod memory;
+mod compiled;
 mod graphs;
 
 use std::thread;
@@ -67,7 +68,8 @@ impl Check {
 
 /// All checks.
 pub fn checks() -> impl Iterator<Item = &'static Check> {
-    CHECKS.iter().chain(graphs::CHECKS)
+    let more = [compiled::CHECKS, graphs::CHECKS];
+    CHECKS.iter().chain(more.into_iter().flatten())
 }
 
 /// Those of streams and launches.

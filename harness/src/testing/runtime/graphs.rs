@@ -148,12 +148,14 @@ fn errors_of_replays(device: &Device) -> Result<()> {
 }
 
 /// Whether this error says all of these words.
-fn says<T>(told: &Result<T>, words: &[&str]) -> bool {
-    let text = match told {
-        Ok(_) => return false,
-        Err(error) => error.to_string(),
-    };
-    words.iter().all(|word| text.contains(word))
+pub(super) fn says<T>(told: &Result<T>, words: &[&str]) -> bool {
+    match told {
+        Ok(_) => false,
+        Err(error) => {
+            let text = error.to_string();
+            words.iter().all(|word| text.contains(word))
+        }
+    }
 }
 
 fn replays_need_their_arrays(device: &Device) -> Result<()> {

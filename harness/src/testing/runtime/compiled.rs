@@ -1,0 +1,120 @@
+//! Compiled kernels as values.
+
+use exactile::prelude::*;
+use exactile::{DeviceKind, Error, Result};
+
+use super::graphs::says;
+use super::{Check, LEN, copy_some, expect, is_of, look_up, lookups};
+
+/// All checks.
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "a compiled kernel launches as the kernel does, and compiles nothing more",
+        run: launches_compile_nothing,
+    },
+    Check {
+        name: "a compiled kernel refuses arguments that it was not compiled for, and says why",
+        run: misfits_are_refused,
+    },
+];
+
+fn launches_compile_nothing(device: &Device) -> Result<()> {
+    let [x, inside, outside, mut y] = lookups(device)?;
+    let stream = device.stream()?;
+    let kernel = look_up(Default::default());
+    let compiled = kernel.compile(device, 1, (&x, &inside, &mut y))?;
+    let copy = copy_some(Default::default()).compile(device, 1, (&x, &mut y, 61))?;
+    let codes = device.compiled_kernels();
+    expect(y.to_vec()? == x.to_vec()?, "compiling runs the kernel")?;
+    compiled.launch(&stream, 1, (&x, &outside, &mut y))?;
+    expect(
+        is_of(&stream.synchronize(), "look_up"),
+        "its error is not told",
+    )?;
+    let told = compiled.run(device, 1, (&x, &outside, &mut y));
+    expect(is_of(&told, "look_up"), "`run` tells no error")?;
+    y.copy_from_slice(&[0; LEN])?;
+    compiled.run(device, 1, (&x, &inside, &mut y))?;
+    expect(y.to_vec()? == x.to_vec()?, "other numbers are looked up")?;
+    for n in [61, 61, 61, 63, 61, 63] {
+        y.copy_from_slice(&[0; LEN])?;
+        copy.launch(&stream, 1, (&x, &mut y, n))?;
+        stream.synchronize()?;
+        let mut copied = x.to_vec()?;
+        copied[n as usize..].fill(0);
+        expect(y.to_vec()? == copied, "other numbers are copied")?;
+    }
+    let told = copy.run(device, 1, (&x, y.slice_mut(..LEN - 8)?, 61));
+    expect(
+        is_outside(&told),
+        "a shorter array is taken for a proved one",
+    )?;
+    let graph = stream.capture(|stream| copy.launch(stream, 1, (&x, &mut y, 61)))?;
+    graph.replay(&stream, (&x, &mut y))?;
+    stream.synchronize()?;
+    expect(device.compiled_kernels() == codes, "a launch compiles")
+}
+
+fn is_outside(told: &Result<()>) -> bool {
+    matches!(told, Err(Error::OutOfBounds { kernel, .. }) if kernel == "copy_some")
+}
+
+#[kernel]
+fn fill_some(y: PtrMut<i32>, n: i32, number: Option<i32>) {
+    let at = arange(0, LEN);
+    let number = match number {
+        Some(number) => number + at.to::<i32>() * 0,
+        None => at.to::<i32>(),
+    };
+    store(y + at, number).mask(at < n);
+}
+
+fn misfits_are_refused(device: &Device) -> Result<()> {
+    let mut y = Buffer::<i32>::zeros(device, 2 * LEN)?;
+    let kernel = fill_some(Default::default());
+    let compiled = kernel.compile(device, 1, (&mut y, 48, None))?;
+    let told = compiled.launch(device, 1, (&mut y, 47, None));
+    let words = [
+        "kernel `fill_some`",
+        "argument 1",
+        "a multiple of 1,",
+        "a multiple of 16",
+    ];
+    expect(says(&told, &words), "less is known of a number")?;
+    let told = compiled.launch(device, 1, (&mut y, 1, None));
+    expect(
+        says(&told, &["argument 1 is 1"]),
+        "1 is taken for a multiple",
+    )?;
+    let told = compiled.launch(device, 1, (y.slice_mut(1..)?, 48, None));
+    let words = ["argument 0", "a multiple of 4", "a multiple of 16"];
+    expect(says(&told, &words), "less is known of an address")?;
+    let told = compiled.launch(device, 1, (&mut y, 48, Some(3)));
+    expect(
+        says(&told, &["other optional arguments"]),
+        "another choice is taken",
+    )?;
+    let other = Device::interpreter();
+    let mut z = Buffer::<i32>::zeros(&other, 2 * LEN)?;
+    let told = compiled.launch(&other, 1, (&mut z, 48, None));
+    expect(
+        says(
+            &told,
+            &["it was compiled for", "compile it for that device"],
+        ),
+        "another device is taken",
+    )?;
+    if let DeviceKind::Cuda(_) = device.kind() {
+        let told = compiled.launch(device, 1, (&mut z, 48, None));
+        expect(told.is_err(), "memory of the host is taken")?;
+    }
+    device.synchronize()?;
+    expect(y.to_vec()? == [0; 2 * LEN], "a launch that is refused runs")?;
+    // More is known of these than it was compiled for.
+    let weak = kernel.compile(device, 1, (&mut y, 47, None))?;
+    weak.run(device, 1, (&mut y, 48, None))?;
+    weak.run(device, 1, (&mut y, 1, None))?;
+    let mut counted: Vec<i32> = (0..48).collect();
+    counted.resize(2 * LEN, 0);
+    expect(y.to_vec()? == counted, "other numbers are written")
+}
