@@ -63,7 +63,7 @@ fn is_outside(told: &Result<()>) -> bool {
 fn fill_some(y: PtrMut<i32>, n: i32, number: Option<i32>) {
     let at = arange(0, LEN);
     let number = match number {
-        Some(number) => number + at.to::<i32>() * 0,
+        Some(number) => number + at.to::<i32>(),
         None => at.to::<i32>(),
     };
     store(y + at, number).mask(at < n);
