@@ -16,6 +16,7 @@ chapters! {
     Numbers "numbers.md";
     Determinism "determinism.md";
     Interop "interop.md";
+    Launching "launching.md";
     Tuning "tuning.md";
     Shipping "shipping.md";
     Debugging "debugging.md";

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use exactile_core::diagnostic::Loc;
 use exactile_core::ir::{Axis, DType, Func, Op, op, quote, unquote};
 use exactile_core::launch::printed::Prints;
+use exactile_core::target::{Bounds, Schedule};
 use exactile_core::verify::{BlockFunc, LaneFunc};
 
 use crate::cuda::GpuCode;
@@ -17,6 +18,10 @@ const SPACE: &str = "\\u{20}";
 pub(crate) struct Code {
     /// What it prints.
     pub(crate) prints: Arc<Prints>,
+    /// What the kernel says of its schedule.
+    pub(crate) schedule: Schedule,
+    /// Whether accesses are checked.
+    pub(crate) bounds: Bounds,
     /// The kernel's name.
     pub(crate) name: Arc<str>,
     pub(crate) sites: Arc<Sites>,
@@ -36,10 +41,12 @@ pub(crate) enum Runs {
 }
 
 impl Code {
-    /// Code that prints nothing.
+    /// Code that prints nothing, of a kernel that leaves its schedule to the compiler.
     pub(crate) fn new(name: Arc<str>, sites: Arc<Sites>, runs: Arc<Runs>) -> Self {
         Self {
             prints: Arc::default(),
+            schedule: Schedule::AUTO,
+            bounds: Bounds::Checked,
             name,
             sites,
             runs,

@@ -161,7 +161,12 @@ impl Prepared {
                 compilation.tell(device, &variant, &options, code);
             }
             let prints = Arc::clone(&self.prints);
-            made.map(|code| Code { prints, ..code })
+            made.map(|code| Code {
+                prints,
+                schedule: options.schedule,
+                bounds,
+                ..code
+            })
         })
     }
 }

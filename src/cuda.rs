@@ -6,6 +6,7 @@ mod foreign;
 mod graphs;
 mod pinned;
 mod queues;
+mod watch;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 use exactile_core::ir::{Access, Grid};
-use exactile_core::launch::{Launch, Passed};
+use exactile_core::launch::Launch;
 use exactile_core::target::Target;
 
 use crate::capture::Captured;
@@ -19,6 +19,7 @@ use crate::launch::Checked;
 use crate::order::Uses;
 #[cfg(feature = "dlpack")]
 use crate::stream::Stream;
+use crate::profile::Span;
 
 /// No GPU.
 #[derive(Debug)]
@@ -67,8 +68,7 @@ impl Gpu {
         &self,
         _number: usize,
         code: &GpuCode,
-        _grid: Grid,
-        _arguments: &[Passed],
+        _launch: (&Arc<str>, &Launch<'_>),
         _memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)>,
         _checked: Option<Checked>,
     ) -> Result<()> {
@@ -97,6 +97,14 @@ impl Gpu {
         _memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)>,
     ) -> Result<Option<Arc<Failure>>> {
         match *graph {}
+    }
+
+    pub(crate) fn watch(&self) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn watched(&self) -> Result<Vec<Span>> {
+        match *self {}
     }
 
     pub(crate) fn finish(&self, _number: usize) -> Result<()> {

@@ -19,6 +19,8 @@ use crate::cuda::Gpu;
 use crate::disk;
 use crate::error::{Error, Result};
 use crate::failure::{Failure, Failures};
+use crate::hooks::Hooks;
+use crate::profile::Watch;
 use crate::stream::{At, DEFAULT, Event, Stream};
 
 /// What runs a kernel.
@@ -63,6 +65,8 @@ struct Inner {
     /// Whether code is taken from the disk and kept there.
     uses_disk: AtomicBool,
     recordings: Recordings,
+    hooks: Arc<Hooks>,
+    watch: Watch,
     /// Where lines of kernels go; nowhere said: to standard error.
     printer: Mutex<Option<Printer>>,
 }
@@ -96,6 +100,8 @@ impl Inner {
             trusts_proofs: AtomicBool::new(true),
             uses_disk: AtomicBool::new(true),
             recordings: Recordings::default(),
+            hooks: Arc::default(),
+            watch: Watch::default(),
             printer: Mutex::default(),
         }
     }
@@ -425,6 +431,14 @@ impl Device {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (None, Some(_)) | (Some(_), None) => false,
         }
+    }
+
+    pub(crate) fn hooks(&self) -> &Arc<Hooks> {
+        &self.inner.hooks
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.inner.watch
     }
 
     /// Whether both are one device, with one cache and the same streams.

@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::failure::Failure;
 use crate::handed::{Handed, Hands};
 use crate::launch::{arguments_error, check_places, host_bytes, note_writer, run_captured};
+use crate::profile::Label;
 use crate::stream::{Queue, Stream, sealed};
 
 /// Launches that were captured, to be replayed in their order: on a GPU all by one call of the driver, without the host's
@@ -147,7 +148,10 @@ impl Graph {
         check_places(device, &arrays)?;
         let places = self.places(&arrays)?;
         let Some((graph, gpu)) = self.gpu.as_ref().zip(device.gpu()) else {
-            return self.replay_on_host(device, stream, &places, &mut arrays);
+            let label = || Label::of_graph(self.len());
+            return device.watch().around(stream, label, || {
+                self.replay_on_host(device, stream, &places, &mut arrays)
+            });
         };
         let memories = arrays.iter().filter_map(Bound::uses);
         // SAFETY: the arrays hold all memory that the launches use, with the access that they have, and their order is that of

@@ -29,8 +29,10 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::failure::Failure;
 use crate::grid::IntoGrid;
+use crate::hooks::LaunchInfo;
 use crate::inspection::Inspection;
 use crate::kernel::Kernel;
+use crate::profile::Label;
 use crate::proofs::Reach;
 use crate::stream::Queue;
 use host::run_on_host;
@@ -308,13 +310,16 @@ pub(crate) unsafe fn run(
         return capture::add((device, stream), told, code, launch).map(|()| None);
     }
     let place = (stream, told);
-    // SAFETY: handed on to the caller.
-    unsafe {
-        match code.prints.is_empty() {
-            true => put(device, place, code, launch, arguments, proves),
-            false => run_and_print(device, place, code, launch, arguments, proves),
+    let info = || LaunchInfo::of(code, stream, launch);
+    device.hooks().around(info, || {
+        // SAFETY: handed on to the caller.
+        unsafe {
+            match code.prints.is_empty() {
+                true => put(device, place, code, launch, arguments, proves),
+                false => run_and_print(device, place, code, launch, arguments, proves),
+            }
         }
-    }
+    })
 }
 
 /// [`run`] with the arguments that the code takes, over a grid that is not empty.
@@ -329,24 +334,26 @@ unsafe fn put(
     arguments: &mut [Bound<'_>],
     proves: Option<(&Place<'_>, Reach)>,
 ) -> Result<Option<Arc<Failure>>> {
-    let grid = launch.grid;
     if let (Runs::Gpu(gpu_code), Some(gpu)) = (&*code.runs, device.gpu()) {
         let checked = gpu_code
             .has_bounds_checks()
             .then(|| Checked::new(device, code, launch, proves, told));
         let failure = checked.as_ref().map(|checked| Arc::clone(&checked.failure));
         let memories = arguments.iter().filter_map(Bound::uses);
-        let (list, number) = (launch.arguments, stream);
+        let named = (&code.name, launch);
         // SAFETY: handed on to the caller; the memory is that of buffers of the device.
-        let queued = unsafe { gpu.launch(number, gpu_code, grid, list, memories, checked) };
+        let queued = unsafe { gpu.launch(stream, gpu_code, named, memories, checked) };
         queued.map_err(|error| launch_error(&code.name, LaunchError::Device(error.to_string())))?;
         if let Some(failure) = &failure {
             note_writer(arguments, failure);
         }
         return Ok(failure);
     }
-    // SAFETY: handed on to the caller.
-    let failure = unsafe { run_on_host(device, code, launch, arguments) }?;
+    let label = || Label::of_launch(&code.name, launch);
+    let failure = device.watch().around(stream, label, || {
+        // SAFETY: handed on to the caller.
+        unsafe { run_on_host(device, code, launch, arguments) }
+    })?;
     match &failure {
         None => {
             if let Some((place, reach)) = proves {

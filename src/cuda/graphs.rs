@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::failure::Failure;
 use crate::launch::out_of_bounds;
 use crate::order::Uses;
+use crate::profile::Label;
 
 /// So many replays of graphs that check bounds may be under way in a stream; one more waits for the first.
 pub(super) const MOST_REPLAYS: usize = 16;
@@ -138,7 +139,8 @@ impl Gpu {
         }
         let memories = memories.chain(std::iter::once((&graph.uses, Access::ReadWrite)));
         let mut failure = None;
-        queues.put(number, memories, |line| {
+        let label = || Label::of_graph(graph.launches.0.len());
+        queues.put(number, memories, label, |line| {
             // SAFETY: handed on to the caller; the order was kept, also that of the replays, and the lock of the streams is held.
             unsafe { graph.graph.launch(line.stream()) }.map_err(failed)?;
             self.mark_end(line.stream())?;

@@ -6,17 +6,19 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use exactile_core::ir::{Access, Grid};
-use exactile_core::launch::Passed;
+use exactile_core::ir::Access;
+use exactile_core::launch::Launch;
 use exactile_nvptx::{DeviceBuffer, Event, Records, Stream};
 
 use super::graphs::{MOST_REPLAYS, Replayed};
+use super::watch::Watched;
 use super::{Gpu, GpuCode, GpuMemory, Shared, failed};
 use crate::error::{Error, Result};
 use crate::failure::Failure;
 use crate::foreign::Owner;
 use crate::launch::Checked;
 use crate::order::{EVENTS, Order, Use, Uses};
+use crate::profile::{Label, SpanKind};
 use crate::stream::DEFAULT;
 
 /// All streams of a GPU. There is one until another is asked for, and as long nothing of the order is written down.
@@ -30,6 +32,8 @@ pub(super) struct Queues {
     vacant: Vec<usize>,
     /// How often a stream was handed out.
     handed_out: usize,
+    /// What somebody watches.
+    pub(super) watched: Option<Watched>,
 }
 
 /// The checked launches of a stream.
@@ -146,6 +150,10 @@ impl Queues {
         self.order.add()
     }
 
+    pub(super) fn line(&self, number: usize) -> &Line {
+        &self.list[number]
+    }
+
     /// Whether the order of work is written down.
     pub(super) fn are_several(&self) -> bool {
         self.list.len() > 1
@@ -182,23 +190,29 @@ impl Queues {
         locked(uses).before(access).map(end).collect()
     }
 
-    /// Puts work into a stream that uses these memories.
+    /// Puts work into a stream that uses these memories; `label`: of what it is.
     pub(super) fn put<'m>(
         &mut self,
         number: usize,
         memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)> + Clone,
+        label: impl FnOnce() -> Label,
         work: impl FnOnce(&mut Line) -> Result<()>,
     ) -> Result<()> {
+        let work = |queues: &mut Self| {
+            let start = queues.begin_span(number)?;
+            work(&mut queues.list[number])?;
+            queues.end_span(number, start, label)
+        };
         if !self.are_several() {
             self.order.next(number);
-            return work(&mut self.list[number]);
+            return work(self);
         }
         for (uses, access) in memories.clone() {
             self.wait_for(number, uses, access)?;
         }
         let used = self.order.next(number);
         // A part of the work may be queued even where it fails.
-        let done = work(&mut self.list[number]);
+        let done = work(self);
         self.record(used)?;
         for (uses, access) in memories {
             locked(uses).note(access, used);
@@ -330,22 +344,28 @@ impl Gpu {
         &self,
         number: usize,
         code: &GpuCode,
-        grid: Grid,
-        arguments: &[Passed],
+        launch: (&Arc<str>, &Launch<'_>),
         memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)> + Clone,
         checked: Option<Checked>,
     ) -> Result<()> {
         let kernel = &code.kernel;
+        let (
+            name,
+            &Launch {
+                grid, arguments, ..
+            },
+        ) = launch;
+        let label = || Label::of_launch(name, launch.1);
         let mut queues = self.queues();
         let Some(checked) = checked else {
-            return queues.put(number, memories, |line| {
+            return queues.put(number, memories, label, |line| {
                 // SAFETY: handed on to the caller; the order was kept.
                 unsafe { kernel.launch(&line.stream, grid, arguments) }.map_err(failed)?;
                 self.mark_end(&line.stream)
             });
         };
         self.see_ends(&mut queues.list[number], true)?;
-        queues.put(number, memories, |line| {
+        queues.put(number, memories, label, |line| {
             let records = &mut line.records;
             // SAFETY: as above.
             unsafe { records.launch(&line.stream, kernel, grid, arguments) }.map_err(failed)?;
@@ -405,6 +425,12 @@ impl Gpu {
 
     /// Waits for all work, and tells an error of it.
     pub(crate) fn synchronize(&self) -> Result<()> {
+        self.wait_for_all()?;
+        self.failures.tell(|_| true)
+    }
+
+    /// Waits for all work.
+    pub(super) fn wait_for_all(&self) -> Result<()> {
         let streams: Vec<Arc<Stream>> = {
             let queues = self.queues();
             let lines = queues.list.iter();
@@ -413,8 +439,7 @@ impl Gpu {
         for stream in streams {
             stream.synchronize().map_err(failed)?;
         }
-        self.see_all_ends()?;
-        self.failures.tell(|_| true)
+        self.see_all_ends()
     }
 
     /// A point after what is in a stream now.
@@ -467,9 +492,12 @@ impl GpuMemory {
     /// Copies the bytes that begin at `start`, after the work before it. Tells an error of what wrote the memory.
     pub(super) fn copy_to(&self, start: usize, bytes: &mut [u8]) -> Result<()> {
         self.order(Access::Read)?;
-        // It ends before anybody can write the memory.
-        let copied = self.buffer.copy_to_host(start, bytes, &self.gpu.stream);
-        copied.map_err(failed)?;
+        let label = ("copy to the host", bytes.len());
+        self.spanned(label, || {
+            // It ends before anybody can write the memory.
+            let copied = self.buffer.copy_to_host(start, bytes, &self.gpu.stream);
+            copied.map_err(failed)
+        })?;
         self.gpu.see_all_ends()?;
         self.shared.writers.tell()
     }
@@ -477,8 +505,23 @@ impl GpuMemory {
     /// Overwrites the bytes that begin at `start`, after the work before it.
     pub(super) fn copy_from(&self, start: usize, bytes: &[u8]) -> Result<()> {
         self.order(Access::ReadWrite)?;
-        let copied = self.buffer.copy_from_host(start, bytes, &self.gpu.stream);
-        copied.map_err(failed)
+        self.spanned(("copy from the host", bytes.len()), || {
+            let copied = self.buffer.copy_from_host(start, bytes, &self.gpu.stream);
+            copied.map_err(failed)
+        })
+    }
+
+    /// A copy by the host, for who watches.
+    fn spanned(
+        &self,
+        (name, bytes): (&str, usize),
+        copy: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        // Others go on meanwhile.
+        let start = self.gpu.queues().begin_span(DEFAULT)?;
+        copy()?;
+        let label = || Label::of_memory(name, SpanKind::Copy, bytes);
+        self.gpu.queues().end_span(DEFAULT, start, label)
     }
 
     /// Sets `len` bytes from `start` on to copies of a number of 1, 2 or 4 bytes, without waiting. Whoever calls it has
@@ -488,7 +531,8 @@ impl GpuMemory {
             return Ok(());
         }
         let memories = std::iter::once((&self.shared.uses, Access::ReadWrite));
-        self.gpu.queues().put(DEFAULT, memories, |line| {
+        let label = || Label::of_memory("fill", SpanKind::Fill, len);
+        self.gpu.queues().put(DEFAULT, memories, label, |line| {
             let filled = self.buffer.fill(start, len, number, &line.stream);
             filled.map_err(failed)
         })
@@ -507,7 +551,8 @@ impl GpuMemory {
         ];
         let source = (&other.buffer, from);
         let memories = memories.into_iter();
-        self.gpu.queues().put(DEFAULT, memories, |line| {
+        let label = || Label::of_memory("copy on the device", SpanKind::Copy, len);
+        self.gpu.queues().put(DEFAULT, memories, label, |line| {
             let copied = self.buffer.copy_from(start, source, len, &line.stream);
             copied.map_err(failed)
         })?;

@@ -4,6 +4,7 @@ mod interop;
 mod memory;
 mod compiled;
 mod graphs;
+mod watch;
 
 use std::thread;
 
@@ -68,7 +69,7 @@ impl Check {
 
 /// All checks.
 pub fn checks() -> impl Iterator<Item = &'static Check> {
-    let more = [compiled::CHECKS, graphs::CHECKS];
+    let more = [compiled::CHECKS, graphs::CHECKS, watch::CHECKS];
     CHECKS.iter().chain(more.into_iter().flatten())
 }
 
