@@ -16,6 +16,7 @@ use exactile_core::verify::BlockFunc;
 use exactile_store::Store;
 
 use crate::cache::{Cache, Identity, LaunchKey};
+use crate::code::Runs;
 use crate::compile::{ORDINARY, Prepared, StageTime, compile_times};
 use crate::device::Device;
 use crate::error::Result;
@@ -200,6 +201,23 @@ pub struct Job {
 
 impl Job {
     pub(crate) fn compile(&self, device: &Device) -> Result<()> {
+        self.each_code(device, &mut |_| Ok(()))
+    }
+
+    /// Why no multiprocessor of the device has room for a thread block of the code, if that is so.
+    pub(crate) fn shortage(&self, device: &Device) -> Result<Option<String>> {
+        let mut shortage = None;
+        self.each_code(device, &mut |runs| {
+            if let Runs::Gpu(code) = runs {
+                shortage = shortage.take().or(code.resources()?.shortage());
+            }
+            Ok(())
+        })?;
+        Ok(shortage)
+    }
+
+    /// Makes all its codes, and hands each to `take`.
+    fn each_code(&self, device: &Device, take: &mut dyn FnMut(&Runs) -> Result<()>) -> Result<()> {
         let place = self.request.place(device, None);
         let prepared = place.prepared(&self.trace)?;
         let proves = device.trusts_proofs() && prepared.is_provable;
@@ -211,7 +229,7 @@ impl Job {
             Needed::Safe => &[Bounds::Checked],
         };
         for &bounds in bounds {
-            prepared.code(device, bounds, &launch)?;
+            take(&prepared.code(device, bounds, &launch)?.runs)?;
         }
         Ok(())
     }

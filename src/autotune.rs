@@ -4,28 +4,31 @@
 //! unless determinism is not guaranteed, by the standard tolerance otherwise. With the
 //! feature `tuner-file` winners are kept in a JSON file, so that a later run measures nothing.
 
+mod clock;
+mod judge;
+mod race;
+mod trials;
+
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exactile_core::ir::Number;
 use exactile_core::target::Determinism;
 
-use crate::ahead::compile_all;
 use crate::array::Array;
 use crate::buffer::Buffer;
-use crate::compare::{Comparable, Tolerance, compare_within};
-use crate::device::{Device, DeviceKind};
-use crate::error::{Error, Result};
-use crate::winners::{Winner, WinnersFile};
+use crate::compare::Comparable;
+use crate::device::Device;
+use crate::error::Result;
+use crate::winners::{Problem, Winner, WinnersFile};
 
-/// Least time spent on measuring what may win.
-const LEAST_TIME: Duration = Duration::from_millis(20);
-/// Rounds of a race: each takes twice as long for a candidate as the one before it, with half of the candidates.
-const ROUNDS: u32 = 4;
-/// Time of the launches that a GPU gets in line.
-const LINE_TIME: Duration = Duration::from_millis(5);
-/// Least and most measured launches of one candidate.
-const LAUNCHES: std::ops::Range<usize> = 3..100;
+pub use crate::winners::{Known, Provenance};
+use clock::Clock;
+pub use clock::measure;
+use race::{fastest, race};
+pub use trials::{Times, Tuned, Verdict};
+use trials::{compile, judge_all};
 
 /// What a winner holds for. Another key means another search.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,19 +43,15 @@ pub struct TuneKey {
 }
 
 impl TuneKey {
-    fn text(&self, device: &Device) -> String {
-        let bucket: Vec<usize> = self
-            .extents
-            .iter()
-            .map(|&extent| extent.checked_next_power_of_two().unwrap_or(extent))
-            .collect();
-        format!(
-            "{} {bucket:?} {} on {} by {}",
-            self.kernel,
-            self.variant,
-            device.name(),
-            env!("CARGO_PKG_VERSION")
-        )
+    /// The problem on a device, as the file of winners has it.
+    fn problem(&self, device: &Device) -> Problem {
+        let bucket = |&extent: &usize| extent.checked_next_power_of_two().unwrap_or(extent);
+        Problem {
+            kernel: self.kernel.clone(),
+            variant: self.variant.clone(),
+            extents: self.extents.iter().map(bucket).collect(),
+            device: device.name().to_string(),
+        }
     }
 }
 
@@ -141,59 +140,97 @@ where
     }
 }
 
-/// How a candidate fared.
-#[derive(Clone, Debug)]
-pub enum Verdict {
-    /// Right, and this fast: the median of the launches in the last round that it was in, in seconds.
-    Measured(f64),
-    /// Its results differ from the golden run.
-    Wrong(String),
-    /// It does not compile or run.
-    Failed(String),
-}
-
-/// The outcome of a search.
-#[derive(Clone, Debug)]
-pub struct Tuned<C> {
-    /// The winner.
-    pub config: C,
-    /// The winner's time, in seconds.
-    pub seconds: f64,
-    /// All candidates in the order given; empty when the winner came from the file.
-    pub trials: Vec<(C, Verdict)>,
-}
+/// Takes a line about a search.
+type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A search with its file of winners.
 #[doc = include_str!("examples/tuner.md")]
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Tuner {
     winners: WinnersFile,
+    budget: Option<Duration>,
+    listener: Option<Listener>,
+}
+
+impl fmt::Debug for Tuner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tuner")
+            .field("winners", &self.winners)
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Tuner {
+    fn new(winners: WinnersFile) -> Self {
+        Self {
+            winners,
+            budget: None,
+            listener: None,
+        }
+    }
+
     /// A tuner that keeps winners in `file`, which threads and processes may share: each adds its own
     /// winners under the lock `file.lock`, and measures nothing meanwhile. A file that holds something
     /// else is renamed to `file.damaged`. Needs the feature `tuner-file`.
+    ///
+    /// While a candidate runs for the first time, a file beside this one names it. Where the process ends meanwhile, the
+    /// next one notes that; what two processes did not survive is [`Verdict::Failed`] from then on and is not run.
     #[cfg(feature = "tuner-file")]
     pub fn with_file(file: impl Into<std::path::PathBuf>) -> Self {
-        Self {
-            winners: WinnersFile::new(file.into()),
-        }
+        Self::new(WinnersFile::new(file.into()))
     }
 
     /// A tuner that remembers nothing.
     pub fn forgetful() -> Self {
+        Self::new(WinnersFile::none())
+    }
+
+    /// Ends a search after this time: candidates that have not had their turn are [`Verdict::Skipped`]. Half of it is for
+    /// compiling. What has begun goes on, and one right candidate is looked for however long that takes.
+    #[must_use]
+    pub fn budget(self, budget: Duration) -> Self {
         Self {
-            winners: WinnersFile::none(),
+            budget: Some(budget),
+            ..self
         }
+    }
+
+    /// Has `listener` told what the search is about, a line at a time.
+    #[must_use]
+    pub fn on_progress(self, listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self {
+            listener: Some(Arc::new(listener)),
+            ..self
+        }
+    }
+
+    fn say(&self, line: impl FnOnce() -> String) {
+        if let Some(listener) = &self.listener {
+            listener(&line());
+        }
+    }
+
+    /// What is on file for a problem: the winner for it or, for one that nobody has tuned, that of the nearest problem of
+    /// the same kernel, variant and device. Extents that differ by the fewest doublings are nearest. Nothing runs.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn known(&self, device: &Device, key: &TuneKey) -> Result<Option<Known>> {
+        self.winners.nearest(&key.problem(device))
     }
 
     /// The fastest of `candidates` whose results agree with `golden`.
     ///
-    /// All candidates are compiled first, on all cores, then compared with `golden` one after another. Those that are
-    /// right race: in each round the slower half leaves, and the others are measured twice as long.
-    /// The winner on file is taken when it is among the candidates and its results still agree.
-    /// It is an error when no candidate is right; the message says what each did.
+    /// All candidates are compiled first, on all cores; those that the device has no room for are rejected. The others are
+    /// compared with `golden` one after another. Those that are right race: in each round the slower half leaves, and
+    /// the others are measured twice as long. On a GPU the time that counts is that of a launch whose data lie in no
+    /// cache.
+    /// The winner on file is taken when it is among the candidates and its results still agree; that of the nearest
+    /// problem has the first turn.
+    ///
+    /// # Errors
+    /// When no candidate is right; the message says what each did.
     pub fn tune<C: Clone + fmt::Debug>(
         &self,
         device: &Device,
@@ -203,209 +240,93 @@ impl Tuner {
         golden: &[Array],
         workload: &mut impl Workload<C>,
     ) -> Result<Tuned<C>> {
-        let key = key.text(device);
-        if let Some(winner) = self.winners.find(&key)? {
-            let same = |config: &&C| format!("{config:?}") == winner.config;
-            if let Some(config) = candidates.iter().find(same)
-                && check(device, level, config, golden, workload).is_ok_and(|wrong| wrong.is_none())
+        let begin = Instant::now();
+        let problem = key.problem(device);
+        let mut order: Vec<C> = candidates.to_vec();
+        if let Some(known) = self.winners.nearest(&problem)? {
+            // Stable: the others keep their order.
+            order.sort_by_key(|config| format!("{config:?}") != known.config);
+            let first = order.first().filter(|it| format!("{it:?}") == known.config);
+            if let Some(config) = first.filter(|_| known.is_exact)
+                && judge::check(device, level, config, golden, workload)
+                    .is_ok_and(|wrong| wrong.is_none())
             {
                 return Ok(Tuned {
                     config: config.clone(),
-                    seconds: winner.seconds,
+                    seconds: known.seconds,
                     trials: Vec::new(),
+                    provenance: known.provenance,
                 });
             }
         }
-        let compiled = compile(device, candidates, workload);
-        let judged = candidates
-            .iter()
-            .zip(compiled)
-            .map(|(config, compiled)| match compiled {
-                Ok(()) => judge(device, level, config, golden, workload),
-                Err(reason) => Verdict::Failed(reason),
-            });
-        let mut verdicts: Vec<Verdict> = judged.collect();
-        let last = race(&mut verdicts, |index, least| {
-            measure_for(device, least, || workload.launch(&candidates[index]))
-        });
-        let trials: Vec<(C, Verdict)> = candidates.iter().cloned().zip(verdicts).collect();
-        let (config, seconds) = fastest(&trials, &last)?;
-        let winner = Winner {
-            config: format!("{config:?}"),
-            seconds,
+        let search = Search {
+            tuner: self,
+            device,
+            problem: &problem,
+            begin,
         };
-        self.winners.keep(key, winner)?;
-        Ok(Tuned {
+        let trials = search.run(level, &order, golden, workload)?;
+        let (config, seconds) = fastest(&trials)?;
+        let tuned = Tuned {
             config,
             seconds,
             trials,
-        })
-    }
-}
-
-/// The fastest of the `last` ones of a race, whose times are the surest; of all where none of those is left.
-fn fastest<C: Clone + fmt::Debug>(trials: &[(C, Verdict)], last: &[usize]) -> Result<(C, f64)> {
-    let time = |&index: &usize| match &trials[index].1 {
-        Verdict::Measured(seconds) => Some((index, *seconds)),
-        Verdict::Wrong(_) | Verdict::Failed(_) => None,
-    };
-    let all: Vec<usize> = (0..trials.len()).collect();
-    let least = |indices: &[usize]| {
-        let times = indices.iter().filter_map(time);
-        times.min_by(|one, other| one.1.total_cmp(&other.1))
-    };
-    least(last)
-        .or_else(|| least(&all))
-        .map(|(index, seconds)| (trials[index].0.clone(), seconds))
-        .ok_or_else(|| {
-            let mut message = format!("none of {} configurations is right", trials.len());
-            for (config, verdict) in trials {
-                message.push_str(&format!("\n  {config:?}: {verdict:?}"));
-            }
-            Error::Mismatch(message)
-        })
-}
-
-/// Compiles all candidates on all cores, before anything is measured, and says which ones do not
-/// compile, and why.
-fn compile<C>(
-    device: &Device,
-    candidates: &[C],
-    workload: &mut impl Workload<C>,
-) -> Vec<std::result::Result<(), String>> {
-    let mut record = |config: &C| {
-        // Where a launch cannot be recorded, the real one says why.
-        device
-            .record(|| workload.launch(config))
-            .unwrap_or_default()
-    };
-    let sets: Vec<_> = candidates.iter().map(&mut record).collect();
-    let mut outcomes = vec![Ok(()); sets.len()];
-    compile_all(device, &sets, None, &mut |index, outcome| {
-        outcomes[index] = outcome;
-    });
-    outcomes
-}
-
-/// Measures all that is right, and tells who was in the last round; `measure` takes the position of a candidate and the least time to spend on it.
-fn race(
-    verdicts: &mut [Verdict],
-    mut measure: impl FnMut(usize, Duration) -> Result<f64>,
-) -> Vec<usize> {
-    let is_right = |verdict: &Verdict| matches!(verdict, Verdict::Measured(_));
-    let mut left: Vec<usize> = (0..verdicts.len())
-        .filter(|&index| is_right(&verdicts[index]))
-        .collect();
-    for round in (0..ROUNDS).rev() {
-        // What is alone need not be quick.
-        let shift = if left.len() > 2 { round } else { 0 };
-        let mut times = Vec::new();
-        for &index in &left {
-            verdicts[index] = match measure(index, LEAST_TIME / (1 << shift)) {
-                Ok(seconds) => {
-                    times.push((seconds, index));
-                    Verdict::Measured(seconds)
-                }
-                Err(error) => Verdict::Failed(error.to_string()),
-            };
-        }
-        if shift == 0 {
-            break;
-        }
-        times.sort_by(|one, other| one.0.total_cmp(&other.0));
-        times.truncate(times.len().div_ceil(2));
-        left = times.into_iter().map(|(_, index)| index).collect();
-    }
-    left
-}
-
-/// Whether a candidate is right; its time is to be measured yet.
-fn judge<C>(
-    device: &Device,
-    level: Determinism,
-    config: &C,
-    golden: &[Array],
-    workload: &mut impl Workload<C>,
-) -> Verdict {
-    match check(device, level, config, golden, workload) {
-        Ok(Some(report)) => Verdict::Wrong(report),
-        Ok(None) => Verdict::Measured(f64::INFINITY),
-        Err(error) => Verdict::Failed(error.to_string()),
-    }
-}
-
-/// Runs a candidate once and says how its results differ from the golden run, if they do.
-fn check<C>(
-    device: &Device,
-    level: Determinism,
-    config: &C,
-    golden: &[Array],
-    workload: &mut impl Workload<C>,
-) -> Result<Option<String>> {
-    workload.spoil()?;
-    workload.launch(config)?;
-    device.synchronize()?;
-    let outputs = workload.outputs()?;
-    if outputs.len() != golden.len() {
-        return Err(Error::Invalid(format!(
-            "the workload has {} outputs, the golden run {}",
-            outputs.len(),
-            golden.len()
-        )));
-    }
-    for (got, want) in outputs.iter().zip(golden) {
-        let comparison = compare_within(got, want, Tolerance::standard(want.dtype()))?;
-        let right = match level {
-            Determinism::NotGuaranteed => comparison.within_tolerance(),
-            Determinism::BatchInvariant | Determinism::ScheduleInvariant | Determinism::Exact => {
-                comparison.bits_equal()
-            }
+            provenance: Provenance::now(device, begin.elapsed()),
         };
-        if !right {
-            return Ok(Some(comparison.to_string()));
-        }
+        let winner = Winner {
+            config: format!("{:?}", tuned.config),
+            seconds,
+            provenance: tuned.provenance.clone(),
+        };
+        self.winners.keep(problem, winner)?;
+        Ok(tuned)
     }
-    Ok(None)
 }
 
-/// The median time of a launch, in seconds, after one launch to warm up.
-///
-/// On a GPU launches are put in line and waited for together, so that the figure is the time of the
-/// kernel and not the latency of a launch.
-pub fn measure(device: &Device, launch: impl FnMut() -> Result<()>) -> Result<f64> {
-    measure_for(device, LEAST_TIME, launch)
+/// A search under way.
+struct Search<'a> {
+    tuner: &'a Tuner,
+    device: &'a Device,
+    problem: &'a Problem,
+    begin: Instant,
 }
 
-/// The same in this time, or longer where launches are.
-fn measure_for(
-    device: &Device,
-    least: Duration,
-    mut launch: impl FnMut() -> Result<()>,
-) -> Result<f64> {
-    // The second launch may use other code than the first: that of launches proved in bounds.
-    launch()?;
-    device.synchronize()?;
-    launch()?;
-    device.synchronize()?;
-    let mut timed = |count: usize| -> Result<f64> {
-        let begin = Instant::now();
-        for _ in 0..count {
-            launch()?;
-        }
-        device.synchronize()?;
-        Ok(begin.elapsed().as_secs_f64() / count as f64)
-    };
-    let line = match device.kind() {
-        DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => 1,
-        DeviceKind::Cuda(_) => (LINE_TIME.as_secs_f64() / timed(1)?).clamp(1.0, 1000.0) as usize,
-    };
-    let start = Instant::now();
-    let mut times = Vec::new();
-    while times.len() < LAUNCHES.start || (start.elapsed() < least && times.len() < LAUNCHES.end) {
-        times.push(timed(line)?);
+impl Search<'_> {
+    /// Whether this part of the budget is over.
+    fn is_over(&self, part: f64) -> bool {
+        let budget = self.tuner.budget;
+        budget.is_some_and(|budget| self.begin.elapsed() > budget.mul_f64(part))
     }
-    times.sort_by(f64::total_cmp);
-    Ok(times[times.len() / 2])
+
+    /// Why a candidate had no turn.
+    fn no_time(&self) -> Verdict {
+        let seconds = self.tuner.budget.unwrap_or_default().as_secs_f64();
+        Verdict::Skipped(format!("the budget of {seconds} s was over"))
+    }
+
+    fn run<C: Clone + fmt::Debug>(
+        &self,
+        level: Determinism,
+        candidates: &[C],
+        golden: &[Array],
+        workload: &mut impl Workload<C>,
+    ) -> Result<Vec<(C, Verdict)>> {
+        let mut verdicts = compile(self, candidates, workload)?;
+        judge_all(self, level, candidates, &mut verdicts, golden, workload)?;
+        let mut clock = Clock::new(self.device);
+        let is_over = || self.is_over(1.0);
+        race(&mut verdicts, &is_over, |index, least| {
+            let config = &candidates[index];
+            self.tuner.say(|| format!("measuring {config:?}"));
+            judge::guarded(|| clock.times(least, || workload.launch(config)))
+        });
+        for verdict in &mut verdicts {
+            if matches!(verdict, Verdict::Measured(times) if times.cold.is_infinite()) {
+                *verdict = self.no_time();
+            }
+        }
+        Ok(candidates.iter().cloned().zip(verdicts).collect())
+    }
 }
 
 #[cfg(test)]

@@ -80,6 +80,11 @@ impl Gpu {
         &self.name
     }
 
+    /// The newest CUDA that the driver is for, as 1000 times the major and 10 times the minor version.
+    pub(crate) fn driver(&self) -> Option<i32> {
+        Context::version()
+    }
+
     /// The machine that its code is made for.
     pub fn target(&self) -> Target {
         self.target

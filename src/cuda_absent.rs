@@ -33,6 +33,10 @@ impl Gpu {
         )))
     }
 
+    pub(crate) fn driver(&self) -> Option<i32> {
+        match *self {}
+    }
+
     /// The machine that its code is made for.
     pub fn target(&self) -> Target {
         match *self {}

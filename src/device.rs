@@ -246,6 +246,12 @@ impl Device {
         &self.inner.name
     }
 
+    /// The newest CUDA that its driver is for, such as `12.8`; none where it has no driver.
+    pub(crate) fn driver(&self) -> Option<String> {
+        let version = self.gpu()?.driver()?;
+        Some(format!("{}.{}", version / 1000, version % 1000 / 10))
+    }
+
     /// How many parts of this device run programs side by side: the multiprocessors of a GPU, the
     /// threads of a CPU device, 1 for an interpreter. A grid of a small multiple of it, whose programs
     /// loop over the work, keeps the device busy to the end.

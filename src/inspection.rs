@@ -187,6 +187,17 @@ impl Resources {
     pub fn occupancy(&self) -> f64 {
         f64::from(self.blocks) * f64::from(self.threads) / f64::from(self.most_threads.max(1))
     }
+
+    /// Why no multiprocessor can run a thread block, if that is so.
+    pub(crate) fn shortage(&self) -> Option<String> {
+        (self.blocks == 0).then(|| {
+            format!(
+                "no multiprocessor has room for a thread block of {} threads with {} registers each and {} bytes of shared \
+                 memory",
+                self.threads, self.registers, self.shared_bytes
+            )
+        })
+    }
 }
 
 impl fmt::Display for Resources {

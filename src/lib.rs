@@ -39,6 +39,7 @@ mod failure;
 mod files;
 mod foreign;
 mod graph;
+mod found;
 mod grid;
 mod handed;
 mod hooks;

@@ -1,28 +1,51 @@
 //! The tuner's file of winners, which threads and processes share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::files::{self, Place};
+pub use crate::found::{Known, Provenance};
+pub(crate) use crate::found::{Problem, Winner};
 
-/// The configuration that won, as its `Debug` form, and its time.
+/// So many processes may end while they run a candidate until it is not run any more: one may have been stopped by hand.
+const CRASHES: u32 = 2;
+
+/// What is known of a problem.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Winner {
-    pub(crate) config: String,
-    pub(crate) seconds: f64,
+struct Entry {
+    #[serde(flatten)]
+    problem: Problem,
+    #[serde(flatten)]
+    winner: Option<Winner>,
+    /// How many processes ended while they ran a candidate.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    crashes: BTreeMap<String, u32>,
 }
 
-type Winners = BTreeMap<String, Winner>;
+impl Entry {
+    fn new(problem: Problem) -> Self {
+        Self {
+            problem,
+            winner: None,
+            crashes: BTreeMap::new(),
+        }
+    }
+}
+
+/// Entries by the text of their problem.
+type Entries = BTreeMap<String, Entry>;
 
 /// What a file holds.
 enum Found {
-    Winners(Winners),
+    Entries(Entries),
     /// Something else, and why.
     Damage(String),
 }
@@ -30,6 +53,31 @@ enum Found {
 /// A file of winners, or none.
 #[derive(Clone, Debug)]
 pub(crate) struct WinnersFile(Option<PathBuf>);
+
+/// A file that says what runs, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Trial(Option<(PathBuf, File)>);
+
+impl Trial {
+    /// What stands for all candidates.
+    pub(crate) const ALL: &str = "all candidates";
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if let Some((path, _)) = &self.0 {
+            // One that stays names nothing that crashed: it is cleared by who finds it.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// What a file beside the winners says.
+#[derive(Serialize, Deserialize)]
+struct Running {
+    problem: Problem,
+    config: String,
+}
 
 impl WinnersFile {
     /// The winners in `file`.
@@ -42,19 +90,46 @@ impl WinnersFile {
         Self(None)
     }
 
-    /// The winner on file. A rename makes files, so reading needs no lock.
-    pub(crate) fn find(&self, key: &str) -> Result<Option<Winner>> {
+    /// The winner on file for this problem or, where there is none, for the nearest one. A rename makes files, so reading
+    /// needs no lock.
+    pub(crate) fn nearest(&self, problem: &Problem) -> Result<Option<Known>> {
         let Some(file) = &self.0 else {
             return Ok(None);
         };
-        Ok(match read(file)? {
-            Found::Winners(mut winners) => winners.remove(key),
-            Found::Damage(_) => None,
-        })
+        let Found::Entries(entries) = read(file)? else {
+            return Ok(None);
+        };
+        let known = entries.into_values().filter_map(|entry| {
+            let distance = problem.distance(&entry.problem)?;
+            let Winner {
+                config,
+                seconds,
+                provenance,
+            } = entry.winner?;
+            let known = Known {
+                config,
+                seconds,
+                provenance,
+                extents: entry.problem.extents,
+                is_exact: distance == 0.0,
+            };
+            Some((distance, known))
+        });
+        let nearest = known.min_by(|(one, _), (other, _)| one.total_cmp(other));
+        Ok(nearest.map(|(_, known)| known))
     }
 
     /// Adds a winner to those of other threads and processes. A damaged file is set aside.
-    pub(crate) fn keep(&self, key: String, winner: Winner) -> Result<()> {
+    pub(crate) fn keep(&self, problem: Problem, winner: Winner) -> Result<()> {
+        self.change(problem, |entry| {
+            entry.winner = Some(winner);
+            // It is known by now.
+            entry.crashes.remove(Trial::ALL);
+        })
+    }
+
+    /// Changes one entry, and leaves those of others as they are.
+    fn change(&self, problem: Problem, change: impl FnOnce(&mut Entry)) -> Result<()> {
         let Some(file) = &self.0 else {
             return Ok(());
         };
@@ -66,27 +141,124 @@ impl WinnersFile {
             Place::File(name) => lock(&name),
             Place::Stream(_) => None,
         };
-        let mut winners = match read(file)? {
-            Found::Winners(winners) => winners,
+        let mut entries = match read(file)? {
+            Found::Entries(entries) => entries,
             Found::Damage(reason) => {
                 set_aside(file, &reason)?;
-                Winners::new()
+                Entries::new()
             }
         };
-        winners.insert(key, winner);
-        let text = serde_json::to_string_pretty(&winners)
+        let entry = entries
+            .entry(problem.text())
+            .or_insert_with(|| Entry::new(problem));
+        change(entry);
+        let text = serde_json::to_string_pretty(&entries)
             .map_err(|error| Error::format(file, error.to_string()))?;
         files::write(file, text.as_bytes())
+    }
+
+    /// Says that a candidate runs, for as long as the result is there.
+    pub(crate) fn begin(&self, problem: &Problem, config: &str) -> Result<Trial> {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let Some(Place::File(name)) = self.place() else {
+            return Ok(Trial(None));
+        };
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = beside(&name, &format!(".{}-{number}.trial", process::id()));
+        let running = Running {
+            problem: problem.clone(),
+            config: config.to_string(),
+        };
+        let text = serde_json::to_string(&running)
+            .map_err(|error| Error::format(&path, error.to_string()))?;
+        let written = File::create(&path).and_then(|mut file| {
+            // Held until the process ends, however that happens.
+            file.lock()?;
+            file.write_all(text.as_bytes())?;
+            Ok(file)
+        });
+        // Where nothing can be written the winner cannot be kept either, and that is told then.
+        Ok(Trial(written.ok().map(|file| (path, file))))
+    }
+
+    /// Notes that a candidate took the device with it.
+    pub(crate) fn note_crash(&self, problem: &Problem, config: &str) -> Result<()> {
+        self.change(problem.clone(), |entry| {
+            entry.crashes.insert(config.to_string(), CRASHES);
+        })
+    }
+
+    /// The candidates that processes did not survive. What those left that have ended since is noted first.
+    pub(crate) fn crashed(&self, problem: &Problem) -> Result<BTreeSet<String>> {
+        let Some(file) = &self.0 else {
+            return Ok(BTreeSet::new());
+        };
+        for Running { problem, config } in self.left() {
+            self.change(problem, |entry| {
+                *entry.crashes.entry(config).or_default() += 1;
+            })?;
+        }
+        let Found::Entries(mut entries) = read(file)? else {
+            return Ok(BTreeSet::new());
+        };
+        let crashes = entries.remove(&problem.text()).map(|entry| entry.crashes);
+        let often = crashes
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|(config, count)| {
+                // Which one it was is to be found out at once.
+                *count >= CRASHES || config == Trial::ALL
+            });
+        Ok(often.map(|(config, _)| config).collect())
+    }
+
+    /// What ran in processes that have ended, each once.
+    fn left(&self) -> Vec<Running> {
+        let Some(Place::File(name)) = self.place() else {
+            return Vec::new();
+        };
+        let folder = name.parent().and_then(|folder| fs::read_dir(folder).ok());
+        let Some((folder, stem)) = folder.zip(name.file_name()) else {
+            return Vec::new();
+        };
+        let stem = format!("{}.", stem.to_string_lossy());
+        let mut left = Vec::new();
+        for entry in folder.flatten() {
+            let text = entry.file_name().to_string_lossy().into_owned();
+            if !(text.starts_with(&stem) && text.ends_with(".trial")) {
+                continue;
+            }
+            let Ok(file) = File::open(entry.path()) else {
+                continue;
+            };
+            // The lock of a process that lives is held. Of several who find one, that which removes it counts it.
+            if file.try_lock().is_err() {
+                continue;
+            }
+            let text = fs::read(entry.path()).unwrap_or_default();
+            // A file that has just been made is empty, and not locked yet.
+            if let Ok(running) = serde_json::from_slice(&text)
+                && fs::remove_file(entry.path()).is_ok()
+            {
+                left.push(running);
+            }
+        }
+        left
+    }
+
+    fn place(&self) -> Option<Place> {
+        let file = self.0.as_ref()?;
+        Place::of(file).ok()
     }
 }
 
 fn read(file: &Path) -> Result<Found> {
     match fs::read(file) {
         Ok(text) => Ok(match serde_json::from_slice(&text) {
-            Ok(winners) => Found::Winners(winners),
+            Ok(entries) => Found::Entries(entries),
             Err(error) => Found::Damage(error.to_string()),
         }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Winners(Winners::new())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Entries(Entries::new())),
         Err(error) => Err(Error::file(file)(error)),
     }
 }

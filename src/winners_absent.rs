@@ -1,16 +1,23 @@
 //! What stands for the tuner's file of winners without the feature `tuner-file`.
 
-use crate::error::Result;
+use std::collections::BTreeSet;
 
-/// The configuration that won, as its `Debug` form, and its time.
-pub(crate) struct Winner {
-    pub(crate) config: String,
-    pub(crate) seconds: f64,
-}
+use crate::error::Result;
+pub use crate::found::{Known, Provenance};
+pub(crate) use crate::found::{Problem, Winner};
 
 /// No file of winners.
 #[derive(Clone, Debug)]
 pub(crate) struct WinnersFile;
+
+/// Nothing says what runs.
+#[derive(Debug)]
+pub(crate) struct Trial;
+
+impl Trial {
+    /// What stands for all candidates.
+    pub(crate) const ALL: &str = "all candidates";
+}
 
 impl WinnersFile {
     /// A tuner's memory that holds nothing.
@@ -19,12 +26,27 @@ impl WinnersFile {
     }
 
     /// Nothing is on file.
-    pub(crate) fn find(&self, _: &str) -> Result<Option<Winner>> {
+    pub(crate) fn nearest(&self, _: &Problem) -> Result<Option<Known>> {
         Ok(None)
     }
 
     /// Forgets the winner.
-    pub(crate) fn keep(&self, _: String, _: Winner) -> Result<()> {
+    pub(crate) fn keep(&self, _: Problem, _: Winner) -> Result<()> {
         Ok(())
+    }
+
+    /// Says nothing.
+    pub(crate) fn begin(&self, _: &Problem, _: &str) -> Result<Trial> {
+        Ok(Trial)
+    }
+
+    /// Forgets the crash.
+    pub(crate) fn note_crash(&self, _: &Problem, _: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// Nobody knows of a crash.
+    pub(crate) fn crashed(&self, _: &Problem) -> Result<BTreeSet<String>> {
+        Ok(BTreeSet::new())
     }
 }

@@ -213,7 +213,7 @@ fn candidates_that_do_not_compile_keep_their_reason() {
     let mut out = Buffer::zeros(&device, ROWS).expect("fits");
     let reason = launch(&mut out, &100).expect_err("100 is no power of two");
     assert!(
-        matches!(&second.1, Verdict::Failed(found) if *found == reason.to_string()),
+        matches!(&second.1, Verdict::Rejected(found) if *found == reason.to_string()),
         "{second:?}"
     );
 }
@@ -250,10 +250,121 @@ fn candidates_beyond_a_limit_fail_and_the_rest_goes_on() {
         for (candidate, verdict) in &tuned.trials {
             let fails = beyond.contains(candidate) && (on_lanes || candidate.1 == 1);
             assert_eq!(
-                matches!(verdict, Verdict::Failed(reason) if !reason.is_empty()),
+                matches!(verdict, Verdict::Rejected(reason) if !reason.is_empty()),
                 fails,
                 "{candidate:?}: {verdict:?}"
             );
         }
     }
+}
+
+/// Ends in one of the ways in which candidates fail, or writes a number.
+fn odd(config: &&'static str) -> Result<f32> {
+    match *config {
+        "panics" => panic!("an index is 7"),
+        "fails" => Err(exactile::Error::Invalid("no such tile".to_string())),
+        "nan" => Ok(f32::NAN),
+        "infinite" => Ok(f32::INFINITY),
+        "minus" => Ok(f32::NEG_INFINITY),
+        "large" => Ok(f32::MAX),
+        "near" => Ok(1.000_001),
+        _ => Ok(1.0),
+    }
+}
+
+/// What became of each of `candidates` where the golden run gave `golden`, without exact bits.
+fn verdicts(candidates: &[&'static str], golden: f32) -> Vec<Verdict> {
+    let golden = [Array::from_slice(&[1], &[golden]).expect("one element")];
+    let device = Device::cpu();
+    let output = Buffer::<f32>::zeros(&device, 1).expect("fits");
+    let mut workload = with_output(output, |out, config: &&'static str| {
+        let number = odd(config)?;
+        *out = Buffer::from_slice(out.device(), &[number])?;
+        Ok(())
+    });
+    let level = Determinism::NotGuaranteed;
+    let tuned = Tuner::forgetful()
+        .tune(&device, &key(), level, candidates, &golden, &mut workload)
+        .expect("one is right");
+    tuned
+        .trials
+        .into_iter()
+        .map(|(_, verdict)| verdict)
+        .collect()
+}
+
+#[test]
+fn infinities_and_nan_are_judged_right_without_exact_bits() {
+    let all = ["nan", "infinite", "minus", "large", "near", "one"];
+    for (golden, right) in [
+        (1.0, &["near", "one"][..]),
+        (f32::INFINITY, &["infinite"]),
+        (f32::NAN, &["nan"]),
+    ] {
+        for (config, verdict) in all.iter().zip(verdicts(&all, golden)) {
+            assert_eq!(
+                matches!(verdict, Verdict::Measured(_)),
+                right.contains(config),
+                "{golden}: {config}: {verdict:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn candidates_that_panic_or_fail_are_reported_and_passed_over() {
+    let verdicts = verdicts(&["panics", "fails", "one"], 1.0);
+    let failed = |text: &str| Verdict::Failed(text.to_string());
+    assert_eq!(verdicts[0], failed("it panicked: an index is 7"));
+    assert_eq!(verdicts[1], failed("no such tile"));
+    assert!(matches!(verdicts[2], Verdict::Measured(_)));
+}
+
+#[test]
+fn a_budget_ends_a_search_and_what_had_no_turn_says_so() {
+    let candidates: Vec<(f32, u64)> = (0..40).map(|_| (1.0, 20_000)).collect();
+    let (device, budget) = (Device::cpu(), Duration::from_millis(400));
+    let tuner = Tuner::forgetful().budget(budget);
+    let level = Determinism::Exact;
+    let tuned = tuner
+        .tune(&device, &key(), level, &candidates, &golden(), &mut fake())
+        .expect("all are right");
+    let skipped = |trial: &&((f32, u64), Verdict)| matches!(&trial.1, Verdict::Skipped(reason) if reason == "the budget of 0.4 s was over");
+    let count = tuned.trials.iter().filter(skipped).count();
+    // Each candidate takes 20 ms to compare, and 100 ms or more to measure.
+    assert!((20..40).contains(&count), "{count}");
+    // Without any time, one is still found.
+    let tuner = Tuner::forgetful().budget(Duration::ZERO);
+    let wrong_first = [(2.0, 0), (1.0, 0), (1.0, 0)];
+    let tuned = tuner
+        .tune(&device, &key(), level, &wrong_first, &golden(), &mut fake())
+        .expect("two are right");
+    assert_eq!(tuned.config, (1.0, 0));
+}
+
+#[test]
+fn a_search_prints_as_a_ranked_table_with_its_provenance() {
+    let candidates = [(1.0, 3000), (2.0, 0), (1.0, 300)];
+    let (device, level) = (Device::cpu(), Determinism::Exact);
+    let tuned = Tuner::forgetful()
+        .tune(&device, &key(), level, &candidates, &golden(), &mut fake())
+        .expect("two are right");
+    let table = tuned.to_string();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(
+        lines[0],
+        "rank    cold ms    warm ms  rounds  configuration"
+    );
+    assert!(lines[1].starts_with("   1") && lines[1].ends_with("(1.0, 300)"));
+    assert!(lines[2].starts_with("   2") && lines[2].ends_with("(1.0, 3000)"));
+    let wrong = "   - (2.0, 0): wrong: 1 of 1 elements of `f32` differ in bits";
+    assert!(lines[3].starts_with(wrong), "{table}");
+    assert!(
+        lines[4].starts_with("found on 20") && lines[4].contains(device.name()),
+        "{table}"
+    );
+    assert!(
+        tuned.provenance.sources.starts_with("exactile-core "),
+        "{table}"
+    );
 }

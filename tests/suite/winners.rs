@@ -161,3 +161,102 @@ fn winners_go_through_a_link() {
     assert!(link.is_symlink());
     assert_eq!(winners(&file), 1);
 }
+
+/// Finds a winner for these extents where the fastest is the first candidate.
+fn tune_extents(file: &Path, extents: Vec<usize>) -> exactile::autotune::Tuned<u32> {
+    let level = Determinism::Exact;
+    Tuner::with_file(file)
+        .tune(
+            &Device::cpu(),
+            &key(extents),
+            level,
+            &[1, 2],
+            &[],
+            &mut Nothing,
+        )
+        .expect("both are right")
+}
+
+fn key(extents: Vec<usize>) -> TuneKey {
+    TuneKey {
+        kernel: "nearest".to_string(),
+        extents,
+        variant: "none".to_string(),
+    }
+}
+
+#[test]
+fn an_unseen_problem_falls_back_to_the_nearest_one() {
+    let file = folder("winners_nearest").join("winners.json");
+    let (tuner, device) = (Tuner::with_file(&file), Device::cpu());
+    let known = |extents: Vec<usize>| tuner.known(&device, &key(extents)).expect("readable");
+    assert_eq!(known(vec![8, 8]), None);
+    let small = tune_extents(&file, vec![8, 8]);
+    tune_extents(&file, vec![1000, 8]);
+    let near = known(vec![100, 9]).expect("two are on file");
+    assert_eq!((near.extents, near.is_exact), (vec![1024, 8], false));
+    let exact = known(vec![7, 8]).expect("on file");
+    assert!(exact.is_exact && exact.provenance == small.provenance);
+    assert_eq!(exact.seconds, small.seconds);
+    assert_eq!(known(vec![8]), None, "another number of extents");
+}
+
+/// Ends the process where it runs candidate 1; launches that are only recorded come before the outputs are spoilt.
+struct Deadly {
+    runs: bool,
+}
+
+impl Workload<u32> for Deadly {
+    fn launch(&mut self, config: &u32) -> Result<()> {
+        match config {
+            1 if self.runs => std::process::abort(),
+            _ => Ok(()),
+        }
+    }
+
+    fn outputs(&self) -> Result<Vec<Array>> {
+        Ok(Vec::new())
+    }
+
+    fn spoil(&mut self) -> Result<()> {
+        self.runs = true;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_candidate_that_two_processes_did_not_survive_is_not_run_again() {
+    const CHILD: &str = "EXACTILE_TEST_DEADLY";
+    const NAME: &str = "winners::a_candidate_that_two_processes_did_not_survive_is_not_run_again";
+    let tune = |file: &Path| {
+        let level = Determinism::Exact;
+        Tuner::with_file(file)
+            .tune(
+                &Device::cpu(),
+                &key(vec![1]),
+                level,
+                &[1, 2, 3],
+                &[],
+                &mut Deadly { runs: false },
+            )
+            .expect("two are right")
+    };
+    if let Some(file) = std::env::var_os(CHILD) {
+        tune(Path::new(&file));
+        return;
+    }
+    let folder = folder("winners_deadly");
+    let file = folder.join("winners.json");
+    let binary = std::env::current_exe().expect("the test's binary has a path");
+    let survives = || {
+        let child = Command::new(&binary)
+            .args(["--exact", NAME, "--test-threads", "1"])
+            .env(CHILD, &file)
+            .output();
+        child.expect("the test's binary starts").status.success()
+    };
+    assert_eq!([survives(), survives(), survives()], [false, false, true]);
+    let tuned = tune(&file);
+    assert!(tuned.trials.is_empty() && tuned.config != 1, "{tuned:?}");
+    assert_eq!(left_over(&folder), [""; 0]);
+}

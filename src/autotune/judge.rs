@@ -1,0 +1,64 @@
+//! Whether the results of a candidate are right.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use exactile_core::target::Determinism;
+
+use super::Workload;
+use crate::array::Array;
+use crate::compare::{Tolerance, compare_within};
+use crate::device::Device;
+use crate::error::{Error, Result};
+
+/// Runs a candidate once and says how its results differ from the golden run, if they do.
+pub(super) fn check<C>(
+    device: &Device,
+    level: Determinism,
+    config: &C,
+    golden: &[Array],
+    workload: &mut impl Workload<C>,
+) -> Result<Option<String>> {
+    let outputs = guarded(|| {
+        workload.spoil()?;
+        workload.launch(config)?;
+        device.synchronize()?;
+        workload.outputs()
+    })?;
+    if outputs.len() != golden.len() {
+        return Err(Error::Invalid(format!(
+            "the workload has {} outputs, the golden run {}",
+            outputs.len(),
+            golden.len()
+        )));
+    }
+    for (got, want) in outputs.iter().zip(golden) {
+        let comparison = compare_within(got, want, Tolerance::standard(want.dtype()))?;
+        // An infinity or a NaN of one side alone is outside of every tolerance.
+        let right = match level {
+            Determinism::NotGuaranteed => comparison.within_tolerance(),
+            Determinism::BatchInvariant | Determinism::ScheduleInvariant | Determinism::Exact => {
+                comparison.bits_equal()
+            }
+        };
+        if !right {
+            return Ok(Some(comparison.to_string()));
+        }
+    }
+    Ok(None)
+}
+
+/// A panic as an error.
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    // What a panic leaves half done is the workload's: its outputs, which are spoilt before they count.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+        let text = text_of(payload.as_ref());
+        Err(Error::Invalid(format!("it panicked: {text}")))
+    })
+}
+
+fn text_of(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or("a value that is no text")
+}

@@ -1,0 +1,239 @@
+//! The candidates of a search and how they fared.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::time::Duration;
+
+use exactile_core::target::Determinism;
+
+use super::{Search, Workload, judge};
+use crate::ahead::{Job, compile_all};
+use crate::array::Array;
+use crate::error::Result;
+use crate::winners::{Provenance, Trial};
+
+/// How long a launch takes, in seconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Times {
+    /// With nothing of its data in the caches of a GPU; on the host, with caches as they are. Medians, by which
+    /// candidates are ranked.
+    pub cold: f64,
+    /// Launches in line, each with the data of the one before it in the caches; of those that came to the last round.
+    pub warm: Option<f64>,
+    /// Rounds of the race that the candidate was in; the times are those of the last of these.
+    pub rounds: u32,
+}
+
+impl Times {
+    /// Those that were in more rounds first, then by time.
+    pub(super) fn rank(&self, other: &Self) -> Ordering {
+        let rounds = other.rounds.cmp(&self.rounds);
+        rounds.then(self.cold.total_cmp(&other.cold))
+    }
+}
+
+/// How a candidate fared.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// Right, and this fast.
+    Measured(Times),
+    /// It was not run: it does not compile, or the device has no room for it.
+    Rejected(String),
+    /// Its results differ from the golden run.
+    Wrong(String),
+    /// It ran, and ended with an error or a panic; or processes ended while it ran.
+    Failed(String),
+    /// It had no turn.
+    Skipped(String),
+}
+
+/// The outcome of a search.
+#[derive(Clone, Debug)]
+pub struct Tuned<C> {
+    /// The winner.
+    pub config: C,
+    /// The winner's time, in seconds: [`Times::cold`].
+    pub seconds: f64,
+    /// All candidates in the order of their turns; empty when the winner came from the file.
+    pub trials: Vec<(C, Verdict)>,
+    /// Where and when the winner was found.
+    pub provenance: Provenance,
+}
+
+/// A table: what was measured by rank, then the others with the reason.
+impl<C: fmt::Debug> fmt::Display for Tuned<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.trials.is_empty() {
+            let (config, provenance) = (&self.config, &self.provenance);
+            return writeln!(f, "{config:?}, {} ms: {provenance}", self.seconds * 1e3);
+        }
+        writeln!(f, "rank    cold ms    warm ms  rounds  configuration")?;
+        let time = |verdict: &Verdict| match verdict {
+            Verdict::Measured(times) => Some(*times),
+            Verdict::Rejected(_) | Verdict::Wrong(_) | Verdict::Failed(_) | Verdict::Skipped(_) => {
+                None
+            }
+        };
+        let trials = self.trials.iter();
+        let mut measured: Vec<(&C, Times)> = trials
+            .filter_map(|(config, verdict)| Some((config, time(verdict)?)))
+            .collect();
+        measured.sort_by(|(_, one), (_, other)| one.rank(other));
+        for (index, (config, times)) in measured.into_iter().enumerate() {
+            let warm = times.warm.map(|seconds| format!("{:.5}", seconds * 1e3));
+            let (cold, warm) = (times.cold * 1e3, warm.unwrap_or_default());
+            let (rank, rounds) = (index + 1, times.rounds);
+            writeln!(f, "{rank:4} {cold:10.5} {warm:>10} {rounds:7}  {config:?}")?;
+        }
+        for (config, verdict) in &self.trials {
+            if time(verdict).is_none() {
+                let reason = list(verdict);
+                writeln!(
+                    f,
+                    "   - {config:?}: {}",
+                    reason.lines().next().unwrap_or("")
+                )?;
+            }
+        }
+        writeln!(f, "{}", self.provenance)
+    }
+}
+
+/// A verdict in words.
+pub(super) fn list(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Measured(times) => format!("{} ms", times.cold * 1e3),
+        Verdict::Rejected(reason) => format!("rejected: {reason}"),
+        Verdict::Wrong(report) => format!("wrong: {report}"),
+        Verdict::Failed(reason) => format!("failed: {reason}"),
+        Verdict::Skipped(reason) => format!("skipped: {reason}"),
+    }
+}
+
+/// What stands for a candidate that is to be judged or measured.
+const READY: Verdict = Verdict::Measured(Times {
+    cold: f64::INFINITY,
+    warm: None,
+    rounds: 0,
+});
+
+/// Compiles all candidates on all cores, before anything is measured; those that do not compile, or that the device
+/// has no room for, are rejected.
+pub(super) fn compile<C: fmt::Debug>(
+    search: &Search<'_>,
+    candidates: &[C],
+    workload: &mut impl Workload<C>,
+) -> Result<Vec<Verdict>> {
+    let (device, winners) = (search.device, &search.tuner.winners);
+    let crashed = winners.crashed(search.problem)?;
+    let survived = |config: &C| !crashed.contains(&format!("{config:?}"));
+    let mut record = |config: &C| {
+        // Where a launch cannot be recorded, the real one says why.
+        let recorded = judge::guarded(|| device.record(|| workload.launch(config)));
+        recorded.unwrap_or_default()
+    };
+    let mut verdicts: Vec<Verdict> = candidates.iter().map(|_| search.no_time()).collect();
+    let mut sets: Vec<Vec<Job>> = Vec::new();
+    for (config, verdict) in candidates.iter().zip(&mut verdicts) {
+        if survived(config) {
+            sets.push(record(config));
+        } else {
+            sets.push(Vec::new());
+            *verdict = Verdict::Failed("the process that ran it ended, twice".to_string());
+        }
+    }
+    let limit = search.tuner.budget.map(|budget| budget / 2);
+    let mut take = |index: usize, outcome: Result<(), String>| {
+        if let Verdict::Failed(_) = verdicts[index] {
+            return;
+        }
+        let config = &candidates[index];
+        search.tuner.say(|| format!("compiled {config:?}"));
+        let short = |job: &Job| job.shortage(device).unwrap_or_default();
+        verdicts[index] = match outcome {
+            Ok(()) => match sets[index].iter().find_map(short) {
+                Some(reason) => Verdict::Rejected(reason),
+                None => READY,
+            },
+            Err(reason) => Verdict::Rejected(reason),
+        };
+    };
+    // Where a process ended while it compiled, nobody knows which candidate it was.
+    if crashed.contains(Trial::ALL) {
+        for (index, config) in candidates.iter().enumerate() {
+            if index > 0 && search.is_over(0.5) {
+                break;
+            }
+            let _trial = winners.begin(search.problem, &format!("{config:?}"))?;
+            let one = std::slice::from_ref(&sets[index]);
+            compile_all(device, one, None, &mut |_, outcome| take(index, outcome));
+        }
+    } else {
+        let _trial = winners.begin(search.problem, Trial::ALL)?;
+        compile_all(device, &sets, limit, &mut take);
+    }
+    Ok(verdicts)
+}
+
+/// Runs each candidate that is ready and compares its results.
+pub(super) fn judge_all<C: fmt::Debug>(
+    search: &Search<'_>,
+    level: Determinism,
+    candidates: &[C],
+    verdicts: &mut [Verdict],
+    golden: &[Array],
+    workload: &mut impl Workload<C>,
+) -> Result<()> {
+    let (device, tuner) = (search.device, search.tuner);
+    let mut any = false;
+    let mut lost: Option<String> = None;
+    for (config, verdict) in candidates.iter().zip(verdicts) {
+        // Where nothing was right in time, what was not compiled has its turn too.
+        let waits = matches!(verdict, Verdict::Skipped(_)) && !any;
+        if *verdict != READY && !waits {
+            continue;
+        }
+        if let Some(by) = &lost {
+            let reason = format!("the device does not answer since {by} ran");
+            *verdict = Verdict::Skipped(reason);
+            continue;
+        }
+        if any && search.is_over(0.75) {
+            *verdict = search.no_time();
+            continue;
+        }
+        tuner.say(|| format!("comparing {config:?}"));
+        let _trial = tuner
+            .winners
+            .begin(search.problem, &format!("{config:?}"))?;
+        *verdict = match judge::check(device, level, config, golden, workload) {
+            Ok(Some(report)) => Verdict::Wrong(report),
+            Ok(None) => READY,
+            Err(error) => Verdict::Failed(error.to_string()),
+        };
+        any |= *verdict == READY;
+        // An error that is told again and again is one of the device.
+        if let Verdict::Failed(_) = verdict
+            && device.synchronize().is_err()
+            && device.synchronize().is_err()
+        {
+            let config = format!("{config:?}");
+            tuner.winners.note_crash(search.problem, &config)?;
+            lost = Some(config);
+        }
+    }
+    Ok(())
+}
+
+/// Time of a search in words.
+impl fmt::Display for Provenance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let search = Duration::from_secs_f64(self.search_seconds.max(0.0));
+        write!(f, "found on {} in {:.2} s", self.date, search.as_secs_f64())?;
+        write!(f, " on {}", self.device)?;
+        if let Some(driver) = &self.driver {
+            write!(f, " with driver {driver}")?;
+        }
+        write!(f, " by {}", self.sources)
+    }
+}
