@@ -24,8 +24,8 @@ use crate::foreign::Foreign;
 use crate::inspection::Resources;
 use crate::order::Uses;
 
-pub(crate) use pinned::GpuPinned;
 pub(crate) use graphs::GpuGraph;
+pub(crate) use pinned::GpuPinned;
 pub(crate) use queues::Point;
 use queues::Queues;
 
@@ -82,7 +82,7 @@ impl Gpu {
 
     /// The newest CUDA that the driver is for, as 1000 times the major and 10 times the minor version.
     pub(crate) fn driver(&self) -> Option<i32> {
-        Context::version()
+        exactile_nvptx::Driver::version()
     }
 
     /// The machine that its code is made for.

@@ -17,9 +17,9 @@ use crate::foreign::{Foreign, Owner};
 use crate::inspection::Resources;
 use crate::launch::Checked;
 use crate::order::Uses;
+use crate::profile::Span;
 #[cfg(feature = "dlpack")]
 use crate::stream::Stream;
-use crate::profile::Span;
 
 /// No GPU.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use exactile_nvptx::Stream;
 use super::{Gpu, GpuMemory, Shared, failed};
 use crate::error::Result;
 use crate::order::Uses;
+use crate::profile::{Label, SpanKind};
 
 /// Bytes of the host. Copies from and to them are uses as those of memory of the GPU are, and the host waits for them
 /// before it has a reference.
@@ -60,6 +61,7 @@ impl GpuPinned {
         &'m self,
         number: usize,
         memories: [(&'m Mutex<Uses>, Access); 2],
+        name: &str,
         copy: impl FnOnce(&Stream) -> exactile_nvptx::Result<()>,
     ) -> Result<()> {
         let mut queues = self.gpu.queues();
@@ -67,7 +69,8 @@ impl GpuPinned {
         if !queues.are_several() {
             self.unnoted.store(true, Ordering::Release);
         }
-        queues.put(number, memories.into_iter(), |line| {
+        let label = || Label::of_memory(name, SpanKind::Copy, self.memory.len());
+        queues.put(number, memories.into_iter(), label, |line| {
             copy(&line.stream).map_err(failed)
         })
     }
@@ -103,7 +106,7 @@ impl GpuPinned {
             (&source.shared.uses, Access::Read),
             (&self.shared.uses, Access::ReadWrite),
         ];
-        self.put(number, memories, |stream| {
+        self.put(number, memories, "copy to the host", |stream| {
             let (buffer, memory) = (&source.buffer, &self.memory);
             // SAFETY: the host waits for the copy before it reaches the bytes or frees them.
             unsafe { buffer.copy_to_pinned(start, memory, stream) }
@@ -119,7 +122,7 @@ impl GpuPinned {
             (&self.shared.uses, Access::Read),
             (&target.shared.uses, Access::ReadWrite),
         ];
-        self.put(number, memories, |stream| {
+        self.put(number, memories, "copy from the host", |stream| {
             let (buffer, memory) = (&target.buffer, &self.memory);
             // SAFETY: the host waits for the copy before it writes the bytes or frees them.
             unsafe { buffer.copy_from_pinned(start, memory, stream) }

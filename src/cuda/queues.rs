@@ -468,7 +468,8 @@ impl GpuMemory {
         let shared = Arc::<Shared>::default();
         let memories = std::iter::once((&shared.uses, Access::ReadWrite));
         let mut made = None;
-        gpu.queues().put(DEFAULT, memories, |line| {
+        let label = || Label::of_memory("new memory", SpanKind::Fill, len);
+        gpu.queues().put(DEFAULT, memories, label, |line| {
             let buffer = gpu.context.allocate_in(len, &line.stream);
             let buffer = made.insert(buffer.map_err(failed)?);
             write(buffer, &line.stream).map_err(failed)

@@ -13,7 +13,6 @@ use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 use crate::buffer::pool_of;
 use crate::error::{Error, Result};
 use crate::library::words;
-use crate::stream::Stream;
 
 /// The oldest driver interface that takes the PTX of this crate, as `cuDriverGetVersion` counts.
 pub const LEAST_DRIVER: i32 = 12080;

@@ -9,7 +9,8 @@ use exactile_core::ir::Grid;
 use exactile_core::launch::Passed;
 use exactile_core::target::BoundsError;
 
-use crate::driver::{Context, DeviceBuffer, call, check};
+use crate::buffer::DeviceBuffer;
+use crate::driver::{Context, call, check};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::record::{WORDS, error_in};

@@ -1,9 +1,9 @@
 //! Launches as a program makes them: queued in streams, with errors that come later, from many threads.
 
-mod interop;
-mod memory;
 mod compiled;
 mod graphs;
+mod interop;
+mod memory;
 mod watch;
 
 use std::thread;

@@ -275,7 +275,7 @@ fn blocks_are_quantised() -> Result<()> {
         let near = read(&again)
             .iter()
             .zip(&x)
-            .all(|(got, x)| (got - x).abs() <= 0.04);
+            .all(|(got, x): (&f32, &f32)| (got - x).abs() <= 0.04);
         assert!(near, "{setting:?}");
     }
     Ok(())
