@@ -35,6 +35,13 @@ pub struct BoundArguments<'a> {
 }
 
 impl<'a> BoundArguments<'a> {
+    /// Those of a launch. A launch that is to be fast fills a list where it lies: moving one takes time.
+    pub(crate) fn of<P, const COUNT: usize>(arguments: impl Arguments<'a, P, COUNT>) -> Self {
+        let mut bound = Self::default();
+        arguments.bind_all(&mut bound);
+        bound
+    }
+
     fn number(&mut self, number: impl Number) {
         self.list.push(Bound::Scalar(number.literal()));
     }
@@ -239,14 +246,6 @@ pub trait Arguments<'a, P, const COUNT: usize>: Sized {
     /// Binds all in order.
     #[doc(hidden)]
     fn bind_all(self, bound: &mut BoundArguments<'a>);
-
-    /// All in order.
-    #[doc(hidden)]
-    fn bound(self) -> BoundArguments<'a> {
-        let mut bound = BoundArguments::default();
-        self.bind_all(&mut bound);
-        bound
-    }
 }
 
 impl Parameters<0> for () {}

@@ -7,6 +7,7 @@
 //! that come to the same. What a GPU runs is kept on disk too, see [`crate::disk`].
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exactile_core::facts::{Facts, Known};
@@ -25,13 +26,21 @@ use crate::proofs::{Proofs, Reach};
 use crate::slot::Slot;
 
 /// What a launch knows about a kernel without tracing it: plain data.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LaunchKey {
     pub(crate) kernel: Identity,
     /// For checked code; the unchecked is made of the same.
     pub(crate) options: Options,
     /// The codes of what is known of each argument.
     pub(crate) arguments: SmallVec<[u8; FEW]>,
+}
+
+impl Hash for LaunchKey {
+    /// The options are left out: few keys differ in them alone, and a configuration holds its schedule.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kernel.hash(state);
+        self.arguments.hash(state);
+    }
 }
 
 impl LaunchKey {

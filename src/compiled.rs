@@ -74,7 +74,7 @@ impl<P> Kernel<P> {
         P: Parameters<COUNT>,
     {
         refuse_in_trace(self.name())?;
-        let (grid, bound) = (grid.into_grid()?, arguments.bound());
+        let (grid, bound) = (grid.into_grid()?, BoundArguments::of(arguments));
         check_places(device, &bound.list)?;
         let passed: SmallVec<[Passed; FEW]> = bound.list.iter().map(Bound::passed).collect();
         let launch = Launch::new(grid, &passed);
@@ -124,8 +124,9 @@ impl<P> Compiled<P> {
     where
         P: Parameters<COUNT>,
     {
-        self.start(queue, grid, arguments.bound(), Told::Stream)
-            .map(drop)
+        let mut bound = BoundArguments::default();
+        arguments.bind_all(&mut bound);
+        self.start(queue, grid, &mut bound, Told::Stream).map(drop)
     }
 
     /// [`Kernel::run`], for arguments like those that it was compiled for.
@@ -141,7 +142,9 @@ impl<P> Compiled<P> {
     where
         P: Parameters<COUNT>,
     {
-        let failure = self.start(queue, grid, arguments.bound(), Told::Runner)?;
+        let mut bound = BoundArguments::default();
+        arguments.bind_all(&mut bound);
+        let failure = self.start(queue, grid, &mut bound, Told::Runner)?;
         let (device, stream) = queue.place();
         if device.is_recording() {
             return Ok(());
@@ -167,7 +170,7 @@ impl<P> Compiled<P> {
         P: Parameters<COUNT>,
     {
         let (device, stream) = queue.place();
-        let (grid, mut bound) = (grid.into_grid()?, arguments.bound());
+        let (grid, mut bound) = (grid.into_grid()?, BoundArguments::of(arguments));
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(bound.list.iter().map(Bound::passed));
         let launch = Launch::new(grid, &passed);
@@ -185,7 +188,7 @@ impl<P> Compiled<P> {
         &self,
         queue: &impl Queue,
         grid: impl IntoGrid,
-        mut bound: BoundArguments<'_>,
+        bound: &mut BoundArguments<'_>,
         told: Told,
     ) -> Result<Option<Arc<Failure>>> {
         let (device, stream) = queue.place();

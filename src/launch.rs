@@ -59,7 +59,9 @@ impl<P> Kernel<P> {
         P: Parameters<COUNT>,
     {
         let (device, stream) = queue.place();
-        let failure = self.start(device, stream, grid, arguments.bound(), Told::Runner)?;
+        let mut bound = BoundArguments::default();
+        arguments.bind_all(&mut bound);
+        let failure = self.start(device, stream, grid, &mut bound, Told::Runner)?;
         if device.is_recording() {
             return Ok(());
         }
@@ -101,17 +103,19 @@ impl<P> Kernel<P> {
         P: Parameters<COUNT>,
     {
         let (device, stream) = queue.place();
-        self.start(device, stream, grid, arguments.bound(), Told::Stream)
+        let mut bound = BoundArguments::default();
+        arguments.bind_all(&mut bound);
+        self.start(device, stream, grid, &mut bound, Told::Stream)
             .map(drop)
     }
 
     /// Puts a checked launch into a stream. What became of it, unless nothing can.
-    fn start<'a>(
+    fn start(
         &self,
         device: &Device,
         stream: usize,
         grid: impl IntoGrid,
-        mut bound: BoundArguments<'a>,
+        bound: &mut BoundArguments<'_>,
         told: Told,
     ) -> Result<Option<Arc<Failure>>> {
         refuse_in_trace(self.name())?;
@@ -149,7 +153,8 @@ impl<P> Kernel<P> {
         let (device, stream) = queue.place();
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let mut bound = arguments.bound();
+        let mut bound = BoundArguments::default();
+        arguments.bind_all(&mut bound);
         let (arguments, choices) = (bound.list.as_mut_slice(), &bound.choices);
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(arguments.iter().map(Bound::passed));
@@ -194,7 +199,7 @@ impl<P> Kernel<P> {
         let (device, _) = queue.place();
         refuse_in_trace(self.name())?;
         let grid = grid.into_grid()?;
-        let bound = arguments.bound();
+        let bound = BoundArguments::of(arguments);
         let choices = &bound.choices;
         check_places(device, &bound.list)?;
         let passed: Vec<Passed> = bound.list.iter().map(Bound::passed).collect();
