@@ -13,6 +13,7 @@ mod demo;
 mod dump;
 mod math;
 mod ops;
+mod plot;
 mod progress;
 mod run;
 mod selftest;
@@ -44,6 +45,7 @@ enum Action {
     Dump(dump::Dump),
     Run(run::Run),
     Ops(ops::Ops),
+    Plot(plot::Plot),
     Selftest(selftest::Selftest),
 }
 
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Action::Dump(dump) => dump.execute(),
         Action::Run(run) => run.execute(),
         Action::Ops(ops) => ops.execute(),
+        Action::Plot(plot) => plot.execute(),
         Action::Selftest(selftest) => selftest.execute(),
     };
     match result {

@@ -11,4 +11,5 @@ pub mod compile;
 pub mod demo;
 pub mod npy;
 pub mod ops;
+pub mod plot;
 pub mod testing;

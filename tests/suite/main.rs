@@ -54,6 +54,7 @@ mod outputs;
 mod overlap;
 mod pairs;
 mod parts;
+mod plot;
 mod prefixes;
 mod print;
 mod products;

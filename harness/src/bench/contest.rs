@@ -88,7 +88,7 @@ impl Contest<'_> {
         let mut finalists = Vec::new();
         for level in LEVELS {
             let ranked = fastest(self.clock, problem, &prepared.compiled, level)?;
-            settings.push(ranked[0].1);
+            settings.push(ranked[0][0].1);
             finalists.push(ranked);
         }
         let configs = match names.is_empty() {
@@ -98,13 +98,14 @@ impl Contest<'_> {
         let rounds = self.rounds(problem, &settings, &configs)?;
         let copies = self.copy_rates()?;
         let mut rows = Vec::new();
-        for (&setting, ranked) in settings.iter().zip(finalists) {
+        for (&setting, [ranked, all]) in settings.iter().zip(finalists) {
             let judgement = self.judge(problem, setting, &prepared.want)?;
             let row = self.row(setting, judgement, &rounds, &copies);
             rows.push(Row {
                 reference: prepared.reference.clone(),
                 search: prepared.search.clone(),
                 finalists: ranked.into_iter().map(Finalist::from).collect(),
+                trials: all.into_iter().map(Finalist::from).collect(),
                 ..with_peers(row, &configs)
             });
         }
@@ -282,6 +283,7 @@ impl Contest<'_> {
             mismatches: judgement.mismatches,
             search: Search::default(),
             finalists: Vec::new(),
+            trials: Vec::new(),
         }
     }
 }

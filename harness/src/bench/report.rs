@@ -99,9 +99,12 @@ pub struct Row {
     /// The configurations that the tuner chose from in the end, the fastest first.
     #[serde(default)]
     pub finalists: Vec<Finalist>,
+    /// All configurations that the tuner measured, in short, the fastest first.
+    #[serde(default)]
+    pub trials: Vec<Finalist>,
 }
 
-/// A configuration that was nearly chosen.
+/// A configuration with its time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Finalist {
     /// The configuration.

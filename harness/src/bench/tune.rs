@@ -197,13 +197,16 @@ impl Trial<'_> {
     }
 }
 
-/// The fastest of compiled candidates at one level, with the seconds that they took, in that order; at least one.
+/// Candidates with the seconds that they took, the fastest first; at least one.
+pub(super) type Ranked = Vec<(f64, Setting)>;
+
+/// The fastest of compiled candidates at one level, and all of them as they were measured in short.
 pub(super) fn fastest(
     clock: &mut Clock,
     problem: &mut Problem,
     compiled: &[Setting],
     determinism: Determinism,
-) -> Result<Vec<(f64, Setting)>> {
+) -> Result<[Ranked; 2]> {
     let mut timed = Vec::new();
     for &candidate in compiled {
         let setting = candidate.at(determinism);
@@ -211,6 +214,7 @@ pub(super) fn fastest(
         timed.push((time, setting));
     }
     timed.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let all = timed.clone();
     timed.truncate(FINALISTS);
     for (seconds, setting) in &mut timed {
         *seconds = clock.median(TIMES.1, &mut || problem.launch(setting))?;
@@ -218,7 +222,7 @@ pub(super) fn fastest(
     timed.sort_by(|one, other| one.0.total_cmp(&other.0));
     match timed.is_empty() {
         true => Err(Error::Invalid("there are no configurations".to_string())),
-        false => Ok(timed),
+        false => Ok([timed, all]),
     }
 }
 

@@ -1,0 +1,16 @@
+//! Charts of the benchmark's reports as SVG, which follow the reader's light or dark mode.
+
+mod roofline;
+mod svg;
+mod tuning;
+
+pub use roofline::{Roof, roofline};
+pub use tuning::tuning;
+
+use crate::bench::Row;
+
+/// The kernel, its type and its extents.
+fn title(row: &Row) -> String {
+    let extents: Vec<String> = row.shape.iter().map(ToString::to_string).collect();
+    format!("{} {} {}", row.kernel, row.dtype, extents.join("x"))
+}
