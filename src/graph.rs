@@ -20,9 +20,9 @@ use crate::cuda::GpuGraph;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::failure::Failure;
-use crate::handed::{Handed, Hands};
 use crate::launch::{arguments_error, check_places, host_bytes, note_writer, run_captured};
 use crate::profile::Label;
+use crate::replay_arrays::{ArrayList, ReplayArrays};
 use crate::stream::{Queue, Stream, sealed};
 
 /// Launches that were captured, to be replayed in their order: on a GPU all by one call of the driver, without the host's
@@ -137,12 +137,12 @@ impl Graph {
     /// An array that the graph uses is not handed, is handed to be read where it is written, or is on another device. What the
     /// programs do wrong is told as that of a launch: the first error of the replay, by who waits for the stream or reads what
     /// the replay wrote.
-    pub fn replay<'a>(&self, queue: &impl Queue, arrays: impl Hands<'a>) -> Result<()> {
+    pub fn replay<'a>(&self, queue: &impl Queue, arrays: impl ReplayArrays<'a>) -> Result<()> {
         refuse("a replay of a graph")?;
         let (device, stream) = queue.place();
-        let mut handed = Handed::default();
-        arrays.hand(&mut handed);
-        let mut arrays = handed.0;
+        let mut list = ArrayList::default();
+        arrays.add_to(&mut list);
+        let mut arrays = list.0;
         // The graph's own device and the one of the stream are compared like arrays.
         self.expect_device(device)?;
         check_places(device, &arrays)?;
