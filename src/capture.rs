@@ -51,7 +51,8 @@ struct Ending;
 impl Drop for Ending {
     fn drop(&mut self) {
         IS_ACTIVE.set(false);
-        CAPTURE.take();
+        // It is there: who ends a capture has begun it.
+        let _ = CAPTURE.try_with(RefCell::take);
     }
 }
 
@@ -67,12 +68,15 @@ pub(crate) fn capture(
     work: impl FnOnce() -> Result<()>,
 ) -> Result<Vec<Captured>> {
     refuse("another capture")?;
-    CAPTURE.set(Some(Capture {
+    let capture = Capture {
         device: device.clone(),
         stream,
         place,
         launches: Vec::new(),
-    }));
+    };
+    // What is local to a thread goes while the thread ends.
+    let begun = CAPTURE.try_with(|it| it.replace(Some(capture)));
+    begun.map_err(|_| Error::Invalid(format!("a capture of a thread that ends: {place}")))?;
     IS_ACTIVE.set(true);
     let _ending = Ending;
     work()?;
@@ -130,4 +134,43 @@ pub(crate) fn add(
         });
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+    use std::thread;
+
+    use super::*;
+
+    /// Captures when its thread ends.
+    struct Late(Sender<Result<usize>>);
+
+    impl Drop for Late {
+        fn drop(&mut self) {
+            let device = Device::interpreter();
+            let captured = capture((&device, 0), Location::caller(), || Ok(()));
+            // The test asks.
+            let _ = self.0.send(captured.map(|list| list.len()));
+        }
+    }
+
+    thread_local! {
+        static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+    }
+
+    #[test]
+    fn a_capture_while_its_thread_ends_is_an_error() {
+        let (sender, receiver) = channel();
+        let ended = thread::spawn(move || {
+            LATE.set(Some(Late(sender)));
+            // Made after it, and gone before it.
+            let device = Device::interpreter();
+            let list = capture((&device, 0), Location::caller(), || Ok(()));
+            list.map(|list| list.len())
+        });
+        assert_eq!(ended.join().expect("ends").expect("captures"), 0);
+        let told = receiver.recv().expect("is sent").expect_err("is too late");
+        assert!(told.to_string().contains("a thread that ends"), "{told}");
+    }
 }
