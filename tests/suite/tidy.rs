@@ -35,6 +35,7 @@ const UNSAFE_FILES: &[&str] = &[
     "backends/cranelift/src/run.rs",
     "backends/cranelift/src/tests.rs",
     "backends/nvptx/src/buffer.rs",
+    "backends/nvptx/src/contained.rs",
     "backends/nvptx/src/driver.rs",
     "backends/nvptx/src/entry.rs",
     "backends/nvptx/src/graph.rs",

@@ -13,6 +13,8 @@ mod buffer;
 mod codegen;
 #[cfg(feature = "llvm")]
 mod compile;
+#[cfg(feature = "llvm")]
+mod contained;
 mod driver;
 mod entry;
 mod error;

@@ -3,7 +3,7 @@
 //! A lane value is kept as its elements, each an LLVM scalar; vectors exist only in loads and
 //! stores. So `extract`, `vector` and `shuffle_vector` cost nothing, and an elementwise op is
 //! stated for one element. No fast-math flag is ever set, and only operations that the NVPTX code
-//! generator is known to select are made, because it ends the process on anything else.
+//! generator is known to select are made, because anything else costs a thread, see [`contained`].
 
 mod access;
 mod adjoined;
@@ -39,6 +39,7 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::{FunctionValue, IntValue, PointerValue};
 
+use crate::contained::{contained, note_errors};
 use crate::error::{Error, Result};
 use crate::grid::GridMapping;
 use crate::ptx::{Ptx, is_identifier};
@@ -79,8 +80,14 @@ pub fn emit_with(func: &LaneFunc, name: &str, options: EmitOptions) -> Result<Pt
     if !is_identifier(name) {
         return Err(Error::Llvm(format!("`{name}` is no PTX identifier")));
     }
+    let (func, name) = (func.clone(), name.to_string());
+    contained(move || made(&func, &name, options))
+}
+
+fn made(func: &LaneFunc, name: &str, options: EmitOptions) -> Result<Ptx> {
     let machine = target::machine(&options.target)?;
     let context = Context::create();
+    note_errors(&context);
     let module = context.create_module(name);
     target::configure(&module, &machine);
     let mut ptx = Emitter::run(func, &context, &module, name, options)?;

@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use exactile_core::random::Random;
 
-use super::{Finding, FuzzOptions, Said, files, launches, text};
-use crate::testing::programs::{self, ProgramsOptions};
+use super::{Finding, FuzzOptions, Said, files, launches, ptx, text};
+use crate::testing::programs::generate::generate;
+use crate::testing::programs::subject::Checked;
+use crate::testing::programs::{self, ProgramsOptions, guarded};
 
 /// One case in so many is a generated program, which takes as long as many texts.
 const PROGRAMS: u64 = 64;
@@ -72,11 +74,18 @@ pub fn run_cases(
     Ok(())
 }
 
-/// A generated program, run every way there is.
+/// A generated program, run every way there is, and as PTX.
 fn program(random: &mut Random) -> Option<(String, String)> {
-    let report = programs::run(program_options(random), &|_| {});
-    let failure = report.failures.first()?;
-    Some((failure.message.clone(), failure.to_string()))
+    let options = program_options(random);
+    let warps = random.pick(&[1, 2, 4, 8]);
+    let report = programs::run(options.clone(), &|_| {});
+    if let Some(failure) = report.failures.first() {
+        return Some((failure.message.clone(), failure.to_string()));
+    }
+    let program = generate(options.seed, 0, options.limits);
+    let judged = guarded(|| ptx::takes_program(&program, &Checked::new(&program)?, warps));
+    let message = judged.err()?;
+    Some((message, program.func.to_string()))
 }
 
 fn program_options(random: &mut Random) -> ProgramsOptions {

@@ -2,12 +2,14 @@
 //! launches by several threads at once.
 //!
 //! Nothing may panic, end the process or take for ever: the cases run in a process of their own. Text that verifies survives printing; what the interpreter runs in a bounded
-//! number of steps has the same bits as machine code and in lanes.
+//! number of steps has the same bits as machine code and in lanes. In a build with LLVM, which ends the process where it
+//! cannot go on, PTX is made of generated programs and of some texts.
 
 mod cases;
 mod files;
 mod launches;
 mod mutate;
+mod ptx;
 mod supervise;
 mod text;
 

@@ -12,6 +12,7 @@ use exactile_core::text;
 use exactile_core::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
 use super::mutate::mutated;
+use super::ptx;
 use crate::testing::filetests::EMBEDDED;
 use crate::testing::programs::arguments::Contents;
 use crate::testing::programs::generate::{Program, able};
@@ -99,7 +100,7 @@ fn judged(source: &str, seed: u64) -> Result<Tried, String> {
             Err(_) => Ok(Tried::Refused),
             Ok(func) => {
                 survives(&printed)?;
-                compile(&func)
+                compile(&func, seed)
             }
         },
     }
@@ -113,10 +114,11 @@ fn survives(printed: &str) -> Result<(), String> {
     }
 }
 
-fn compile(func: &LaneFunc) -> Result<Tried, String> {
+fn compile(func: &LaneFunc, seed: u64) -> Result<Tried, String> {
     if is_large(func) {
         return Ok(Tried::Refused);
     }
+    ptx::takes(func, &Random::new(seed).pick(Target::GPUS))?;
     match exactile_cranelift::compile(func) {
         Err(error @ exactile_cranelift::Error::Codegen(_)) => Err(error.to_string()),
         Ok(_) | Err(_) => Ok(Tried::Refused),
@@ -167,6 +169,10 @@ fn run(func: BlockFunc, seed: u64) -> Result<Tried, String> {
             }
             Err(message) => return Err(format!("on {subject}: {message}")),
         }
+    }
+    // It takes as long as all the rest.
+    if seed.is_multiple_of(4) {
+        ptx::takes_program(&program, &checked, warps)?;
     }
     Ok(Tried::Ran)
 }
