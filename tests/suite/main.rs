@@ -24,6 +24,8 @@ mod each;
 #[cfg(feature = "nvptx")]
 mod examples;
 mod exits;
+#[cfg(target_os = "linux")]
+mod faults;
 mod filetests;
 mod first_use;
 mod foreign;

@@ -90,12 +90,12 @@ fn processes_lose_no_winner() {
         let child = child.into_string().expect("the parent wrote UTF-8");
         let (process, file) = child.split_once(' ').expect("a number and a file");
         let process = process.parse().expect("a number");
-        return tune_side_by_side(Path::new(file), process, 2, 4);
+        return tune_side_by_side(Path::new(file), process, 16, 2);
     }
     let folder = folder("winners_processes");
     let file = folder.join("winners.json");
     let binary = std::env::current_exe().expect("the test's binary has a path");
-    let children: Vec<_> = (0..4)
+    let children: Vec<_> = (0..2)
         .map(|process| {
             Command::new(&binary)
                 .args(["--exact", NAME, "--test-threads", "1"])
@@ -107,7 +107,7 @@ fn processes_lose_no_winner() {
     for mut child in children {
         assert!(child.wait().expect("the child ends").success());
     }
-    assert_eq!(winners(&file), 32);
+    assert_eq!(winners(&file), 64);
     assert_eq!(left_over(&folder), [""; 0]);
 }
 
