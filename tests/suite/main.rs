@@ -35,6 +35,7 @@ mod grid;
 mod held_operands;
 #[cfg(target_arch = "x86_64")]
 mod host_flags;
+mod hostile;
 mod in_place;
 mod interop;
 #[cfg(feature = "nvptx")]
