@@ -303,6 +303,21 @@ impl<T: Element> Scalar<T> {
     }
 }
 
+/// As [`Tile::scalar`]: what a `mut` binding of a scalar takes of a reduction, as in `m = maximum(m, row.max(0)).into()`.
+impl<T: Element> From<Tile<T>> for Scalar<T> {
+    #[track_caller]
+    fn from(tile: Tile<T>) -> Self {
+        tile.scalar()
+    }
+}
+
+/// As [`Scalar::tile`].
+impl<T: Element> From<Scalar<T>> for Tile<T> {
+    fn from(scalar: Scalar<T>) -> Self {
+        scalar.tile()
+    }
+}
+
 /// `x` in another shape, or an error that says where.
 pub(super) fn reshaped(context: &mut Context, what: &str, x: Value, shape: &[usize]) -> Value {
     let Some(shape) = context.shape(what, shape) else {
