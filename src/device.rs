@@ -348,7 +348,9 @@ impl Device {
     /// # Ok::<(), exactile::Error>(())
     /// ```
     pub fn on_print(&self, printer: impl Fn(&str) + Send + Sync + 'static) {
-        *self.printer() = Some(Arc::new(printer));
+        // What goes may come back here, and so goes under no lock.
+        let before = self.printer().replace(Arc::new(printer));
+        drop(before);
     }
 
     fn printer(&self) -> MutexGuard<'_, Option<Printer>> {

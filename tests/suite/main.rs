@@ -67,6 +67,7 @@ mod ptx;
 mod purity;
 mod random;
 mod ranks;
+mod reentry;
 mod refusals;
 mod rounded;
 mod runtime;
