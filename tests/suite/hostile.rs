@@ -76,7 +76,7 @@ const BODIES: &[(&str, Body)] = &[
         seen(reduce((g.x(), g.x()), g.n, |a, b| (a.0 + b.1, b.0)))
     }),
     ("reduce_masked", |g| {
-        seen(reduce_masked(g.x(), g.whole().as_mask(), g.n, |a, _| a))
+        seen(reduce_masked(g.x(), g.whole().mask_of_all(), g.n, |a, _| a))
     }),
     ("sorts", |g| {
         seen((g.x().sort(g.n), g.x().argsort_descending(g.m)))
@@ -153,11 +153,11 @@ const BODIES: &[(&str, Body)] = &[
 
 /// Comparisons are those of the host where no body is rewritten.
 trait Mask {
-    fn as_mask(self) -> Tile<bool>;
+    fn mask_of_all(self) -> Tile<bool>;
 }
 
 impl Mask for Tile<i64> {
-    fn as_mask(self) -> Tile<bool> {
+    fn mask_of_all(self) -> Tile<bool> {
         self.to::<bool>().reshape([4, 16])
     }
 }
