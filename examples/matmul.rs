@@ -9,7 +9,7 @@ fn main() -> Result<()> {
     let shape @ [m, n, k] = [100, 80, 60];
     let numbers = |len| (0..len).map(|i| (i % 7) as f32).collect::<Vec<f32>>();
     let golden = matmul::reference(&numbers(m * k), &numbers(k * n), shape);
-    let golden = Array::from_slice(&[m * n], &golden)?;
+    let golden = Array::from_slice([m * n], &golden)?;
     let a = Buffer::from_slice(&device, &numbers(m * k))?;
     let b = Buffer::from_slice(&device, &numbers(k * n))?;
     let c = Buffer::zeros(&device, m * n)?;

@@ -1,11 +1,22 @@
 //! An array on the host whose data type and shape are known at run time only.
 
+mod parts;
+
 use exactile_core::ir::{DType, Literal, Number};
 
 use crate::error::{Error, Result};
 use crate::memory::HostMemory;
 
 /// Numbers of one type in row-major order, with their extents.
+///
+/// ```
+/// # use exactile::{Array, DType};
+/// let x = Array::from_slice([2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.5])?;
+/// let columns = x.slice(1, 1..)?.permute([1, 0])?;
+/// assert_eq!(columns.to_string(), "[[2.0, 5.0],\n [3.0, 6.5]]");
+/// assert_eq!(x.cast(DType::I64)?.to_vec::<i64>()?, [1, 2, 3, 4, 5, 6]);
+/// # Ok::<(), exactile::Error>(())
+/// ```
 ///
 /// `clone` ends the process when memory is short, as that of a `Vec` does;
 /// [`Comparable::to_array`](crate::Comparable::to_array) is an error then.
@@ -29,7 +40,8 @@ impl Array {
     }
 
     /// All zero.
-    pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Self> {
+    pub fn zeros(dtype: DType, shape: impl AsRef<[usize]>) -> Result<Self> {
+        let shape = shape.as_ref();
         Ok(Self {
             dtype,
             shape: shape.to_vec(),
@@ -38,7 +50,8 @@ impl Array {
     }
 
     /// An array from the bytes of its memory, `bool` as one byte each.
-    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Self> {
+    pub fn from_bytes(dtype: DType, shape: impl AsRef<[usize]>, bytes: &[u8]) -> Result<Self> {
+        let shape = shape.as_ref();
         if Self::byte_count(dtype, shape)? != bytes.len() {
             return Err(Error::Invalid(format!(
                 "shape {shape:?} of `{dtype}` needs {} bytes, found {}",
@@ -54,7 +67,8 @@ impl Array {
     }
 
     /// An array of numbers; their count must be the product of the extents.
-    pub fn from_slice<T: Number>(shape: &[usize], numbers: &[T]) -> Result<Self> {
+    pub fn from_slice<T: Number>(shape: impl AsRef<[usize]>, numbers: &[T]) -> Result<Self> {
+        let shape = shape.as_ref();
         if Self::byte_count(T::DTYPE, shape)? != size_of_val(numbers) {
             return Err(Error::ShapeMismatch {
                 found: vec![numbers.len()],
@@ -98,12 +112,7 @@ impl Array {
 
     /// The numbers, when `T` is their type.
     pub fn to_vec<T: Number>(&self) -> Result<Vec<T>> {
-        if T::DTYPE != self.dtype {
-            return Err(Error::DTypeMismatch {
-                found: self.dtype,
-                expected: T::DTYPE,
-            });
-        }
+        self.expect_type::<T>()?;
         read_numbers(self.bytes())
     }
 }

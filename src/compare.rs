@@ -133,7 +133,7 @@ impl Comparable for Array {
 
 impl<T: Number> Comparable for [T] {
     fn to_array(&self) -> Result<Array> {
-        Array::from_slice(&[self.len()], self)
+        Array::from_slice([self.len()], self)
     }
 }
 
@@ -151,7 +151,7 @@ impl<T: Number, const N: usize> Comparable for [T; N] {
 
 impl<T: Number> Comparable for Buffer<T> {
     fn to_array(&self) -> Result<Array> {
-        Array::from_bytes(T::DTYPE, &[self.len()], &self.read_bytes()?)
+        Array::from_bytes(T::DTYPE, [self.len()], &self.read_bytes()?)
     }
 }
 

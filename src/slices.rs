@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
 use exactile_core::ir::Number;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::array::{read_numbers, write_numbers};
 use crate::buffer::Buffer;
@@ -69,6 +70,20 @@ pub(crate) fn in_range(range: &impl RangeBounds<usize>, len: usize) -> Result<(u
         Error::Invalid(format!("the range {bounds:?} is not in 0..{len}"))
     })?;
     Ok((first, end - first))
+}
+
+impl<'a, T: Number + IntoBytes + Immutable> BufferSlice<'a, T> {
+    /// Numbers of the program itself in place of those of a buffer, for launches on the host. Nothing is copied.
+    pub fn of_slice(numbers: &'a [T]) -> Self {
+        Self::of(Part::Slice(numbers.as_bytes()))
+    }
+}
+
+impl<'a, T: Number + IntoBytes + FromBytes> BufferSliceMut<'a, T> {
+    /// Numbers of the program itself in place of those of a buffer, for launches on the host. Nothing is copied.
+    pub fn of_slice(numbers: &'a mut [T]) -> Self {
+        Self::of(PartMut::Slice(numbers.as_mut_bytes()))
+    }
 }
 
 impl<'a, T: Number> BufferSlice<'a, T> {

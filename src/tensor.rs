@@ -10,7 +10,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use crate::bound::Bound;
 use crate::buffer::Buffer;
 use crate::error::Result;
-use crate::part::{Part, PartMut};
 use crate::slices::{BufferSlice, BufferSliceMut, in_range, size_of_number};
 
 pub(crate) use layout::Layout;
@@ -135,7 +134,7 @@ impl<'a, T: Number, const RANK: usize> TensorView<'a, T, RANK> {
     where
         T: IntoBytes + Immutable,
     {
-        BufferSlice::of(Part::Slice(numbers.as_bytes())).view(extents)
+        BufferSlice::of_slice(numbers).view(extents)
     }
 
     /// Numbers of a slice as a tensor with strides of the caller's choice, in elements; 0 repeats an axis.
@@ -150,7 +149,7 @@ impl<'a, T: Number, const RANK: usize> TensorView<'a, T, RANK> {
     where
         T: IntoBytes + Immutable,
     {
-        BufferSlice::of(Part::Slice(numbers.as_bytes())).view_strided(extents, strides)
+        BufferSlice::of_slice(numbers).view_strided(extents, strides)
     }
 
     /// The memory from the lowest element to the highest, and where the elements are in it.
@@ -171,7 +170,7 @@ impl<'a, T: Number, const RANK: usize> TensorViewMut<'a, T, RANK> {
     where
         T: IntoBytes + FromBytes,
     {
-        BufferSliceMut::of(PartMut::Slice(numbers.as_mut_bytes())).view_mut(extents)
+        BufferSliceMut::of_slice(numbers).view_mut(extents)
     }
 
     /// Numbers of a slice as a tensor that a kernel may write, with strides of the caller's choice, in elements.
@@ -186,8 +185,7 @@ impl<'a, T: Number, const RANK: usize> TensorViewMut<'a, T, RANK> {
     where
         T: IntoBytes + FromBytes,
     {
-        BufferSliceMut::of(PartMut::Slice(numbers.as_mut_bytes()))
-            .view_strided_mut(extents, strides)
+        BufferSliceMut::of_slice(numbers).view_strided_mut(extents, strides)
     }
 
     /// The same to read, while this view is there.

@@ -54,7 +54,7 @@ fn run(
 }
 
 fn assert_close(got: &[f32], want: &[f32]) {
-    let array = |numbers: &[f32]| Array::from_slice(&[numbers.len()], numbers).expect("fits");
+    let array = |numbers: &[f32]| Array::from_slice([numbers.len()], numbers).expect("fits");
     let tolerance = Tolerance::standard(exactile::DType::F32);
     let comparison = compare_within(&array(got), &array(want), tolerance).expect("alike");
     assert!(comparison.within_tolerance(), "{comparison}");

@@ -23,7 +23,7 @@ impl Workload<(f32, u64)> for Fake {
     }
 
     fn outputs(&self) -> Result<Vec<Array>> {
-        Ok(vec![Array::from_slice(&[1], &[self.output])?])
+        Ok(vec![Array::from_slice([1], &[self.output])?])
     }
 
     fn spoil(&mut self) -> Result<()> {
@@ -41,7 +41,7 @@ fn key() -> TuneKey {
 }
 
 fn golden() -> [Array; 1] {
-    [Array::from_slice(&[1], &[1.0f32]).expect("one element")]
+    [Array::from_slice([1], &[1.0f32]).expect("one element")]
 }
 
 fn fake() -> Fake {

@@ -60,7 +60,7 @@ impl Folder {
 
 fn input(path: &Path) {
     let numbers: Vec<bf16> = (0..6).map(|i| bf16::from_f32(i as f32 - 2.5)).collect();
-    let array = Array::from_slice(&[6], &numbers).expect("six elements");
+    let array = Array::from_slice([6], &numbers).expect("six elements");
     npy::write(path, &array).expect("the folder is writable");
 }
 

@@ -82,7 +82,7 @@ fn only_the_same_infinity_is_close_to_an_infinity() {
 #[test]
 fn tolerances_hold_at_the_ends_of_the_range() {
     let within = |got: f64, want: f64, absolute: f64, relative: f64| {
-        let [got, want] = [got, want].map(|x| Array::from_slice(&[1], &[x]).expect("one element"));
+        let [got, want] = [got, want].map(|x| Array::from_slice([1], &[x]).expect("one element"));
         let tolerance = Tolerance {
             absolute,
             relative,
@@ -112,7 +112,7 @@ fn nothing_equals_nothing_of_the_same_shape() {
 
 #[test]
 fn nan_can_be_asked_to_differ() {
-    let nan = Array::from_slice(&[1], &[f32::NAN]).expect("one element");
+    let nan = Array::from_slice([1], &[f32::NAN]).expect("one element");
     let mut tolerance = Tolerance::standard(DType::F32);
     tolerance.nan_equals_nan = false;
     let comparison = compare_within(&nan, &nan, tolerance).expect("same type and shape");
@@ -135,8 +135,8 @@ fn different_types_or_shapes_are_errors() {
 
 #[test]
 fn the_report_names_the_first_mismatch() {
-    let got = Array::from_slice(&[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.5, 6.0]).expect("six");
-    let want = Array::from_slice(&[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).expect("six");
+    let got = Array::from_slice([2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.5, 6.0]).expect("six");
+    let want = Array::from_slice([2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).expect("six");
     let report = compare(&got, &want)
         .expect("same type and shape")
         .to_string();

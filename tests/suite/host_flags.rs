@@ -49,7 +49,7 @@ fn the_host_does_not_change_bits() {
 
 #[test]
 fn the_host_does_not_change_comparisons() {
-    let array = |number: f64| Array::from_slice(&[1], &[number]).expect("one element");
+    let array = |number: f64| Array::from_slice([1], &[number]).expect("one element");
     let [got, want] = [5e-324, 1e-323].map(array);
     let tolerance = Tolerance {
         absolute: 0.0,

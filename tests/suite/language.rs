@@ -470,7 +470,7 @@ fn trips(from: i64, to: i64, step: i64) -> i64 {
     let upper = rest.split(", ").nth(1).expect("has bounds");
     let text = format!("{before}\n%at = constant value=i64(0) : i64\nstore %0, %at, {upper}\n}}");
     let kernel = TextKernel::parse(&text, "counted", Options::default()).expect("parses");
-    let out = Array::zeros(DType::I64, &[1]).expect("fits");
+    let out = Array::zeros(DType::I64, [1]).expect("fits");
     let mut arguments = BTreeMap::from([("out".to_string(), TextArgument::Array(out))]);
     for (name, number) in [("from", from), ("to", to), ("step", step)] {
         let number = TextArgument::Scalar(Literal::from_bits(DType::I64, number as u64));

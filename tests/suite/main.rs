@@ -4,6 +4,7 @@ mod accesses;
 mod accumulators;
 mod approximate;
 mod arguments;
+mod arrays;
 mod autotune;
 mod bad_inputs;
 mod bench;

@@ -40,11 +40,11 @@ fn lengths_that_overflow_are_errors() {
     let cpu = Device::cpu();
     for len in [usize::MAX, usize::MAX / 8 + 1, usize::MAX / 16 + 1] {
         assert!(Buffer::<f64>::zeros(&cpu, len).is_err());
-        assert!(Array::zeros(DType::F64, &[len]).is_err());
-        assert!(Array::zeros(DType::F64, &[len, 2]).is_err());
+        assert!(Array::zeros(DType::F64, [len]).is_err());
+        assert!(Array::zeros(DType::F64, [len, 2]).is_err());
     }
     assert!(is_short(Buffer::<u8>::zeros(&cpu, 1 << 50)));
-    assert!(is_short(Array::zeros(DType::U8, &[1 << 50])));
+    assert!(is_short(Array::zeros(DType::U8, [1 << 50])));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn copies_that_do_not_fit_are_errors() {
         assert!(is_short(buffer.to_array()));
         assert!(is_short(compare(&buffer, &buffer)));
         drop(buffer);
-        let array = Array::zeros(f32::DTYPE, &[LEN]).expect("once it fits");
+        let array = Array::zeros(f32::DTYPE, [LEN]).expect("once it fits");
         assert!(is_short(array.to_vec::<f32>()));
         assert!(is_short(array.to_array()));
         assert!(is_short(compare(&array, &array)));

@@ -116,8 +116,8 @@ fn on_the_cpu(from: DType, to: DType, inputs: &[u64]) -> Vec<u64> {
         .iter()
         .flat_map(|bits| bits.to_le_bytes().into_iter().take(size))
         .collect();
-    let x = Array::from_bytes(from, &[count], &bytes).expect("small");
-    let o = Array::zeros(to, &[count]).expect("small");
+    let x = Array::from_bytes(from, [count], &bytes).expect("small");
+    let o = Array::zeros(to, [count]).expect("small");
     let mut arguments = BTreeMap::from([
         ("x".to_string(), TextArgument::Array(x)),
         ("o".to_string(), TextArgument::Array(o)),

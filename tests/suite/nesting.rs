@@ -86,8 +86,8 @@ fn nest(depth: usize, (own, innermost): (usize, &str)) -> String {
 }
 
 fn run(kernel: &TextKernel, device: &Device) -> Vec<i64> {
-    let numbers = Array::from_slice(&[8], &[3i64, 1, 4, 1, 5, 2, 6, 5]).expect("eight numbers");
-    let out = Array::zeros(DType::I64, &[8]).expect("fits");
+    let numbers = Array::from_slice([8], &[3i64, 1, 4, 1, 5, 2, 6, 5]).expect("eight numbers");
+    let out = Array::zeros(DType::I64, [8]).expect("fits");
     let mut arguments = BTreeMap::from([
         (
             "deep".to_string(),

@@ -49,7 +49,7 @@ fn arrays_come_back_as_they_were() {
 
 #[test]
 fn bf16_is_stored_as_u16() {
-    let array = Array::from_slice(&[2], &[bf16::ONE, bf16::NEG_ONE]).expect("two elements");
+    let array = Array::from_slice([2], &[bf16::ONE, bf16::NEG_ONE]).expect("two elements");
     let back = round_trip("bf16.npy", &array);
     assert_eq!(
         back.to_vec::<u16>().expect("stored as u16"),
@@ -88,7 +88,7 @@ fn numbers(dtype: DType) -> Array {
         .flat_map(|bits| &bits[..dtype.bytes() as usize])
         .copied()
         .collect();
-    Array::from_bytes(dtype, &shape, &bytes).expect("six elements")
+    Array::from_bytes(dtype, shape, &bytes).expect("six elements")
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn threads_write_one_file_whole() {
     let path = folder.join("one.npy");
     let array = |thread: usize| {
         let numbers = vec![thread as i64; 1000 * (thread + 1)];
-        Array::from_slice(&[numbers.len()], &numbers).expect("as many as the shape says")
+        Array::from_slice([numbers.len()], &numbers).expect("as many as the shape says")
     };
     npy::write(&path, &array(0)).expect("the folder is writable");
     std::thread::scope(|scope| {

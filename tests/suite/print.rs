@@ -153,11 +153,11 @@ fn kernels_in_text_form_print_the_same() {
         let mut arguments = BTreeMap::from([
             (
                 "x".to_string(),
-                TextArgument::Array(Array::from_slice(&[11], &numbers).expect("fits")),
+                TextArgument::Array(Array::from_slice([11], &numbers).expect("fits")),
             ),
             (
                 "out".to_string(),
-                TextArgument::Array(Array::zeros(DType::F32, &[11]).expect("fits")),
+                TextArgument::Array(Array::zeros(DType::F32, [11]).expect("fits")),
             ),
             (
                 "n".to_string(),

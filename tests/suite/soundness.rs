@@ -141,7 +141,7 @@ fn errors_of_equal_kernels_name_their_own_files() {
     for device in [Device::interpreter(), Device::lanes(), Device::cpu()] {
         for file in ["one.bir", "other.bir"] {
             let kernel = TextKernel::parse(source, file, Default::default()).expect("parses");
-            let numbers = exactile::Array::from_slice(&[1], &[0.0f32]).expect("fits");
+            let numbers = exactile::Array::from_slice([1], &[0.0f32]).expect("fits");
             let at = <i64 as exactile::Number>::literal(7);
             let mut arguments = [
                 ("y".to_string(), TextArgument::Array(numbers)),

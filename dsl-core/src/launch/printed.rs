@@ -108,7 +108,7 @@ impl Print {
 }
 
 /// A number in few digits that name it alone.
-fn number(literal: Literal) -> String {
+pub fn number(literal: Literal) -> String {
     match (literal.dtype, literal.integer(), literal.float()) {
         (DType::Bool, ..) => (literal.bits != 0).to_string(),
         (_, Some(integer), _) => integer.to_string(),

@@ -229,7 +229,7 @@ fn compare_written_to(got: &Array, want: &Array) -> Result<Comparison> {
         return Err(Error::Mismatch("the reference wrote nothing".to_string()));
     }
     let shape = [want_bytes.len() / size];
-    let got = Array::from_bytes(got.dtype(), &shape, &got_bytes)?;
-    let want = Array::from_bytes(want.dtype(), &shape, &want_bytes)?;
+    let got = Array::from_bytes(got.dtype(), shape, &got_bytes)?;
+    let want = Array::from_bytes(want.dtype(), shape, &want_bytes)?;
     compare_within(&got, &want, Tolerance::standard(want.dtype()))
 }

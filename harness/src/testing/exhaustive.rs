@@ -256,7 +256,7 @@ fn results(
     first: usize,
     count: usize,
 ) -> Result<Array> {
-    let output = Array::zeros(dtype, &[count])?;
+    let output = Array::zeros(dtype, [count])?;
     let first = Literal::from_bits(DType::I64, first as u64);
     let mut arguments = BTreeMap::from([
         ("y".to_string(), TextArgument::Array(output)),

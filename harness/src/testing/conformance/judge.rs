@@ -113,7 +113,7 @@ pub(super) fn expect<T: Number>(what: &str, found: &Array, want: &[T]) -> Result
     exact(
         &format!("{what} beside plain Rust"),
         found,
-        &Array::from_slice(&[want.len()], want)?,
+        &Array::from_slice([want.len()], want)?,
     )
 }
 
@@ -129,7 +129,7 @@ pub(super) fn expect_near<T: Number>(
         relative,
         ..Tolerance::standard(DType::F32)
     };
-    let comparison = compare_within(found, &Array::from_slice(&[want.len()], want)?, tolerance)?;
+    let comparison = compare_within(found, &Array::from_slice([want.len()], want)?, tolerance)?;
     match comparison.within_tolerance() {
         true => Ok(()),
         false => Err(Error::Mismatch(format!(
