@@ -14,13 +14,11 @@ use crate::driver::{Context, call, device_attribute};
 use crate::error::{Error, Result};
 use crate::stream::{Pinned, Stream};
 
-/// A pool of memory of a device that keeps what is freed, unless the device has none.
-pub(crate) fn pool_of(device: sys::CUdevice) -> Result<Option<CUmemoryPool>> {
+/// A pool of memory of a device that keeps what is freed, unless the device or the driver has none.
+pub(crate) fn pool_of(device: sys::CUdevice) -> Option<CUmemoryPool> {
     let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
-    match device_attribute(device, attribute)? {
-        0 => Ok(None),
-        _ => new_pool(device).map(Some),
-    }
+    let has_pools = device_attribute(device, attribute).is_ok_and(|it| it != 0);
+    has_pools.then(|| new_pool(device).ok()).flatten()
 }
 
 fn new_pool(device: sys::CUdevice) -> Result<CUmemoryPool> {
@@ -258,6 +256,9 @@ impl DeviceBuffer {
     /// Sets `len` bytes from `start` on, of whole numbers of 1, 2 or 4 bytes, to copies of one, in `stream`.
     pub fn fill(&self, start: usize, len: usize, number: &[u8], stream: &Stream) -> Result<()> {
         let place = self.place(start, len)?;
+        if len == 0 {
+            return Ok(());
+        }
         self.context.make_current()?;
         let stream = stream.stream;
         match *number {

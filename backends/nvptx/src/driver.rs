@@ -162,7 +162,7 @@ impl Context {
             pool: None,
         };
         call!(cuCtxSetCurrent(context))?;
-        inner.pool = pool_of(device)?;
+        inner.pool = pool_of(device);
         let inner = Arc::new(inner);
         Ok(Self { inner })
     }
