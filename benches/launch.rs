@@ -62,12 +62,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let x = Buffer::from_slice(&device, &[1.0f32; 4])?;
     let y = Buffer::from_slice(&device, &[2.0f32; 4])?;
     let mut z = Buffer::<f32>::zeros(&device, 4)?;
-    let kernel = add(Default::default());
+    let kernel = add();
     measure("add, proved", || {
         kernel.launch(&device, 1, (&x, &y, &mut z, 4))
     })?;
     measure("add, proved, made anew", || {
-        add(Default::default()).launch(&device, 1, (&x, &y, &mut z, 4))
+        add().launch(&device, 1, (&x, &y, &mut z, 4))
     })?;
     // SAFETY: the mask keeps every access inside.
     measure("add, unchecked", || unsafe {
@@ -78,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         kernel.launch(&device, 1, (&x, &y, &mut z, 4))
     })?;
     device.trust_proofs(true);
-    let kernel = scale_and_add(Default::default());
+    let kernel = scale_and_add();
     measure("three tensors of ten, proved", || {
         let (x, y, z) = (x.view([2, 2])?, y.view([2, 2])?, z.view_mut([2, 2])?);
         kernel.launch(&device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))

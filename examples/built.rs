@@ -5,7 +5,7 @@ use exactile::built::{Build, Built};
 use exactile::prelude::*;
 use exactile::{Result, Target, assert_bits_equal};
 
-#[kernel]
+#[kernel(BLOCK = 256, grid = n.div_ceil(BLOCK))]
 fn axpy<const BLOCK: usize>(a: f32, x: Ptr<f32>, y: PtrMut<f32>, n: i32) {
     let at = program_id(0) * BLOCK + arange(0, BLOCK);
     let sum = load(y + at).mask(at < n) + load(x + at).mask(at < n) * a;
@@ -15,7 +15,7 @@ fn axpy<const BLOCK: usize>(a: f32, x: Ptr<f32>, y: PtrMut<f32>, n: i32) {
 fn work(device: &Device) -> Result<Vec<f32>> {
     let x = Buffer::from_slice(device, &[0.25; 1000])?;
     let mut y = Buffer::from_slice(device, &[1.5; 1000])?;
-    axpy(axpy::Config::new(256)).launch(device, 4, (0.3, &x, &mut y, 1000))?;
+    axpy().launch(device, (), (0.3, &x, &mut y, 1000))?;
     y.to_vec()
 }
 

@@ -23,7 +23,7 @@ fn means(block: usize) -> Result<Vec<f32>> {
     let x = Buffer::from_slice(&device, &numbers)?;
     let mut out = Buffer::zeros(&device, rows)?;
     let arguments = (x.view([rows, columns])?, out.view_mut([rows])?);
-    row_mean(row_mean::Config::new(block)).launch(&device, rows, arguments)?;
+    row_mean().block(block).launch(&device, rows, arguments)?;
     out.to_vec()
 }
 

@@ -23,7 +23,9 @@ fn run(device: &Device, side: usize) -> exactile::Result<Vec<f32>> {
     let x = Buffer::from_slice(device, &x)?;
     let mut c = Buffer::<f32>::zeros(device, 8000)?;
     let (a, b) = (x.view([100, 60])?, x.view([60, 80])?);
-    product(product::Config::new(side)).launch(device, 7, (a, b, c.view_mut([100, 80])?))?;
+    product()
+        .side(side)
+        .launch(device, 7, (a, b, c.view_mut([100, 80])?))?;
     c.to_vec()
 }
 

@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     let (rows, columns) = (4, 6);
     let numbers: Vec<f32> = (0..rows * columns).map(|i| i as f32).collect();
     let mut centred = vec![0.0; rows * columns];
-    let kernel = centre(centre::Config::new(8));
+    let kernel = centre().columns(8);
     let x = TensorView::of_slice(&numbers, [rows, columns])?;
     let out = TensorViewMut::of_slice(&mut centred, [rows, columns])?;
     kernel.run(&Device::cpu(), rows, (x, out))?;

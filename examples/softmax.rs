@@ -22,7 +22,7 @@ fn run(device: &Device, block: usize) -> exactile::Result<Vec<f32>> {
     let numbers: Vec<f32> = (0..rows * columns).map(|i| i as f32 / 4.0).collect();
     let x = Buffer::from_slice(device, &numbers)?;
     let mut out = Buffer::zeros(device, rows * columns)?;
-    let kernel = softmax::<f32>(softmax::Config::new(block));
+    let kernel = softmax::<f32>().block(block);
     kernel.launch(device, rows, (&x, &mut out, columns as i32))?;
     out.to_vec()
 }

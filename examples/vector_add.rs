@@ -4,7 +4,7 @@ use exactile::Result;
 use exactile::prelude::*;
 
 /// Adds `BLOCK` elements a program.
-#[kernel(BLOCK = 1024)]
+#[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
 fn add<T: Numeric, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: i32) {
     let offsets = program_id(0) * BLOCK + arange(0, BLOCK);
     let mask = offsets < n;
@@ -18,12 +18,7 @@ fn main() -> Result<()> {
     let x = Buffer::from_slice(&device, &vec![1.5f32; n])?;
     let y = Buffer::from_slice(&device, &vec![2.25f32; n])?;
     let mut out = Buffer::<f32>::zeros(&device, n)?;
-    let config = add::Config::new();
-    add::<f32>(config).launch(
-        &device,
-        n.div_ceil(config.block),
-        (&x, &y, &mut out, n as i32),
-    )?;
+    add::<f32>().launch(&device, (), (&x, &y, &mut out, n as i32))?;
     assert!(out.to_vec()?.iter().all(|&sum| sum == 3.75));
     println!("{n} sums on {device}");
     Ok(())

@@ -144,7 +144,7 @@ impl<'a, T: Element + Number, const RANK: usize> Argument<'a, TensorMut<T, RANK>
 /// let device = Device::cpu();
 /// let mut x = Buffer::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0])?;
 /// let mut out = Buffer::zeros(&device, 4)?;
-/// let kernel = double(Default::default());
+/// let kernel = double();
 /// kernel.run(&device, 1, ((&x, &mut out),))?;
 /// kernel.run(&device, 1, (InPlace(&mut x),))?;
 /// assert_eq!(x.to_vec()?, out.to_vec()?);

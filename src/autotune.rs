@@ -6,6 +6,7 @@
 
 mod clock;
 mod judge;
+mod kernels;
 mod race;
 mod trials;
 
@@ -26,6 +27,7 @@ use crate::winners::{Problem, Winner, WinnersFile};
 pub use crate::winners::{Known, Provenance};
 use clock::Clock;
 pub use clock::measure;
+pub use kernels::{Tune, TunedKernel};
 use race::{fastest, race};
 pub use trials::{Times, Tuned, Verdict};
 use trials::{compile, judge_all};
@@ -66,10 +68,36 @@ pub trait Workload<C> {
     fn outputs(&self) -> Result<Vec<Array>>;
     /// Spoils the outputs, so that a candidate cannot pass by leaving the results of another.
     fn spoil(&mut self) -> Result<()>;
+    /// Why a candidate is not worth compiling, if that is so.
+    fn refuses(&self, _config: &C) -> Option<String> {
+        None
+    }
     /// Whether a launch is several kernels, one on the results of another: then some programs alone
     /// give no part of the results.
     fn in_phases(&self) -> bool {
         false
+    }
+}
+
+impl<C, W: Workload<C> + ?Sized> Workload<C> for Box<W> {
+    fn launch(&mut self, config: &C) -> Result<()> {
+        (**self).launch(config)
+    }
+
+    fn outputs(&self) -> Result<Vec<Array>> {
+        (**self).outputs()
+    }
+
+    fn spoil(&mut self) -> Result<()> {
+        (**self).spoil()
+    }
+
+    fn refuses(&self, config: &C) -> Option<String> {
+        (**self).refuses(config)
+    }
+
+    fn in_phases(&self) -> bool {
+        (**self).in_phases()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use exactile_core::target::Target;
+use exactile_core::target::{Distribution, Target};
 use exactile_cranelift::Threads;
 use exactile_store::Store;
 
@@ -343,7 +343,7 @@ impl Device {
     /// let lines = Arc::new(Mutex::new(Vec::new()));
     /// let seen = Arc::clone(&lines);
     /// device.on_print(move |line| seen.lock().unwrap().push(line.to_string()));
-    /// numbers(Default::default()).run(&device, 1, ())?;
+    /// numbers().run(&device, 1, ())?;
     /// assert!(lines.lock().unwrap()[0].ends_with("(0, 0, 0) n[3]: 3"));
     /// # Ok::<(), exactile::Error>(())
     /// ```
@@ -399,6 +399,11 @@ impl Device {
 
     pub(crate) fn stand_in(&self) -> Option<&StandIn> {
         self.inner.stand_in.as_ref()
+    }
+
+    /// Whether its code is that of the lanes of a GPU, which a schedule is for.
+    pub(crate) fn runs_lanes(&self) -> bool {
+        self.target().distribution == Distribution::Distributed
     }
 
     /// Whether its code is that of a GPU.

@@ -46,7 +46,7 @@ static VOUCHED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// let x = Buffer::from_slice(&device, &[1_u32; 64])?;
 /// let y = Buffer::from_slice(&device, &[3_u32; 64])?;
 /// let mut out = Buffer::zeros(&device, 64)?;
-/// parity(parity::Config::new()).launch(&device, 1, (&x, &y, &x, &mut out))?;
+/// parity().launch(&device, 1, (&x, &y, &x, &mut out))?;
 /// assert_eq!(out.to_vec()?, [3_u32; 64]);
 /// # Ok(())
 /// # }

@@ -1,25 +1,34 @@
 //! A kernel in the user's hands: inspect it, check it, launch it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use exactile_core::diagnostic::Diagnostics;
+use exactile_core::ir::Grid;
 use exactile_core::lang::{KernelSource, LoopOrder};
 use exactile_core::passes::tile_order;
 use exactile_core::target::{Bounds, Determinism, Options, Target};
 use exactile_core::verify::BlockFunc;
 use exactile_cranelift::StandardFloats;
 
+use crate::arguments::BoundArguments;
 use crate::compile::{ORDINARY, StageTime, block_ir, compile_times};
 use crate::error::{Error, Result};
 use crate::listing::{ListingStage, listing};
 
-/// A kernel with its configuration, as calling a `#[kernel]` function gives it.
+/// The grid that a kernel states for these arguments, once its constraint holds.
+pub(crate) type Placement = Arc<dyn Fn(&BoundArguments<'_>) -> Result<Option<Grid>> + Send + Sync>;
+
+/// A kernel with its configuration: what calling a `#[kernel]` function gives, once it is [configured](crate::Configure).
 ///
 /// `P` is the tuple of its parameter types.
 #[must_use = "a kernel does nothing until it is launched"]
 pub struct Kernel<P> {
     pub(crate) source: KernelSource<P>,
     pub(crate) determinism: Determinism,
+    /// What was not set and has no default.
+    pub(crate) missing: Option<Arc<str>>,
+    pub(crate) place: Option<Placement>,
 }
 
 impl<P> From<KernelSource<P>> for Kernel<P> {
@@ -27,6 +36,8 @@ impl<P> From<KernelSource<P>> for Kernel<P> {
         Self {
             source,
             determinism: Determinism::default(),
+            missing: None,
+            place: None,
         }
     }
 }
@@ -36,6 +47,8 @@ impl<P> Clone for Kernel<P> {
         Self {
             source: self.source.clone(),
             determinism: self.determinism,
+            missing: self.missing.clone(),
+            place: self.place.clone(),
         }
     }
 }
@@ -51,13 +64,6 @@ impl<P> fmt::Debug for Kernel<P> {
 }
 
 impl<P> Kernel<P> {
-    /// Promises another level of determinism than the default, `Exact`. It becomes part of the
-    /// IR; an op that cannot honour it is an error with its source line.
-    pub fn determinism(mut self, level: Determinism) -> Self {
-        self.determinism = level;
-        self
-    }
-
     /// The level of determinism promised.
     pub fn determinism_level(&self) -> Determinism {
         self.determinism
@@ -163,6 +169,7 @@ impl<P> Kernel<P> {
     }
 
     fn traced(&self, choices: &[bool]) -> Result<BlockFunc> {
+        self.check_set()?;
         let _floats = StandardFloats::new();
         self.source.trace(choices).map_err(|it| self.error(it))
     }

@@ -28,10 +28,10 @@ use crate::compile::Prepared;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::failure::Failure;
-use crate::grid::IntoGrid;
 use crate::hooks::LaunchInfo;
 use crate::inspection::Inspection;
 use crate::kernel::Kernel;
+use crate::placement::LaunchGrid;
 use crate::profile::Label;
 use crate::proofs::Reach;
 use crate::stream::Queue;
@@ -43,7 +43,7 @@ pub(crate) use explain::out_of_bounds;
 pub(crate) use host::{host_bytes, run_captured};
 
 impl<P> Kernel<P> {
-    /// Runs the kernel over `grid`, one program for each point, with every access checked, and waits for the end of
+    /// Runs the kernel over `grid`, one program for each point, or `()` for the grid that it states, with every access checked, and waits for the end of
     /// all that is in the queue.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl<P> Kernel<P> {
     pub fn run<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
-        grid: impl IntoGrid,
+        grid: impl LaunchGrid,
         arguments: impl Arguments<'a, P, COUNT>,
     ) -> Result<()>
     where
@@ -96,7 +96,7 @@ impl<P> Kernel<P> {
     pub fn launch<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
-        grid: impl IntoGrid,
+        grid: impl LaunchGrid,
         arguments: impl Arguments<'a, P, COUNT>,
     ) -> Result<()>
     where
@@ -110,16 +110,15 @@ impl<P> Kernel<P> {
     }
 
     /// Puts a checked launch into a stream. What became of it, unless nothing can.
-    fn start(
+    pub(crate) fn start(
         &self,
         device: &Device,
         stream: usize,
-        grid: impl IntoGrid,
+        grid: impl LaunchGrid,
         bound: &mut BoundArguments<'_>,
         told: Told,
     ) -> Result<Option<Arc<Failure>>> {
-        refuse_in_trace(self.name())?;
-        let grid = grid.into_grid()?;
+        let grid = self.placed(grid, bound)?;
         let (arguments, choices) = (bound.list.as_mut_slice(), &bound.choices);
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(arguments.iter().map(Bound::passed));
@@ -144,17 +143,16 @@ impl<P> Kernel<P> {
     pub unsafe fn launch_unchecked<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
-        grid: impl IntoGrid,
+        grid: impl LaunchGrid,
         arguments: impl Arguments<'a, P, COUNT>,
     ) -> Result<()>
     where
         P: Parameters<COUNT>,
     {
         let (device, stream) = queue.place();
-        refuse_in_trace(self.name())?;
-        let grid = grid.into_grid()?;
         let mut bound = BoundArguments::default();
         arguments.bind_all(&mut bound);
+        let grid = self.placed(grid, &bound)?;
         let (arguments, choices) = (bound.list.as_mut_slice(), &bound.choices);
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(arguments.iter().map(Bound::passed));
@@ -190,16 +188,15 @@ impl<P> Kernel<P> {
     pub fn inspect<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
-        grid: impl IntoGrid,
+        grid: impl LaunchGrid,
         arguments: impl Arguments<'a, P, COUNT>,
     ) -> Result<Inspection>
     where
         P: Parameters<COUNT>,
     {
         let (device, _) = queue.place();
-        refuse_in_trace(self.name())?;
-        let grid = grid.into_grid()?;
         let bound = BoundArguments::of(arguments);
+        let grid = self.placed(grid, &bound)?;
         let choices = &bound.choices;
         check_places(device, &bound.list)?;
         let passed: Vec<Passed> = bound.list.iter().map(Bound::passed).collect();
@@ -235,6 +232,8 @@ impl<P> Kernel<P> {
         let kernel = Kernel {
             source: self.source.erased(),
             determinism: self.determinism,
+            missing: None,
+            place: None,
         };
         move || kernel.trace_with(&choices)
     }

@@ -25,6 +25,7 @@ mod code;
 mod compare;
 mod compile;
 mod compiled;
+mod configure;
 #[cfg(feature = "cuda")]
 mod cuda;
 #[cfg(not(feature = "cuda"))]
@@ -61,8 +62,10 @@ mod memory;
     expect(dead_code, reason = "streams of a GPU alone have an order")
 )]
 mod order;
+mod panics;
 mod part;
 mod pinned;
+mod placement;
 pub mod prelude;
 mod profile;
 mod proofs;
@@ -93,6 +96,9 @@ pub use compare::{
 };
 pub use compile::StageTime;
 pub use compiled::Compiled;
+pub use configure::Configure;
+#[doc(hidden)]
+pub use configure::{Configured, Definition, MetaRow};
 pub use device::{Device, DeviceKind};
 pub use error::{Error, Result};
 pub use exactile_core::ir::floats::*;
@@ -109,6 +115,9 @@ pub use listing::ListingStage;
 pub use pinned::Pinned;
 pub use profile::{Profile, Span, SpanKind};
 pub use replay_arrays::{ArrayList, ReplayArrays};
+#[doc(hidden)]
+pub use placement::{HostArguments, OnHost};
+pub use placement::{HostArray, HostTensor, LaunchGrid};
 pub use slices::{BufferSlice, BufferSliceMut};
 pub use stream::{Event, Queue, Stream};
 pub use tensor::{TensorView, TensorViewMut};

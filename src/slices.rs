@@ -32,7 +32,7 @@ pub struct BufferSlice<'a, T> {
 /// let device = Device::cpu();
 /// let mut x = Buffer::from_slice(&device, &[1.0f32, 2.0, 0.0, 0.0])?;
 /// let (numbers, doubled) = x.split_at_mut(2)?;
-/// double(Default::default()).run(&device, 1, (numbers.as_slice(), doubled))?;
+/// double().run(&device, 1, (numbers.as_slice(), doubled))?;
 /// assert_eq!(x.to_vec()?, [1.0, 2.0, 2.0, 4.0]);
 /// # Ok::<(), exactile::Error>(())
 /// ```

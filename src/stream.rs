@@ -58,7 +58,7 @@ impl sealed::Queue for Device {
 /// let device = Device::cpu();
 /// let stream = device.stream()?;
 /// let mut x = Buffer::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0])?;
-/// double(Default::default()).launch(&stream, 1, (&mut x,))?;
+/// double().launch(&stream, 1, (&mut x,))?;
 /// stream.synchronize()?;
 /// assert_eq!(x.to_vec()?, [2.0, 4.0, 6.0, 8.0]);
 /// # Ok::<(), exactile::Error>(())

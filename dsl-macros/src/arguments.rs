@@ -16,9 +16,11 @@ pub(crate) fn derive(context: &Context, item: TokenStream) -> Option<TokenStream
         context.error(lifetime.span(), "a structure of parameters holds no references: they are `Ptr<T>`, `PtrMut<T>`, tensors and `Scalar<T>`");
     }
     let declares = declares(&input, fields);
+    let on_host = on_host(&input, fields);
     let passed = passed(&input, fields);
     Some(quote! {
         #declares
+        #on_host
         #passed
     })
 }
@@ -44,6 +46,22 @@ fn declares(input: &DeriveInput, fields: &Fields) -> TokenStream {
         impl #implemented ::exactile::__private::KernelArguments for #name #arguments #bounds {
             fn declare(name: &str) -> Self {
                 Self { #(#values,)* }
+            }
+        }
+    }
+}
+
+/// What the grid of a kernel sees: nothing, behind which other parameters are found.
+fn on_host(input: &DeriveInput, fields: &Fields) -> TokenStream {
+    let name = &input.ident;
+    let (implemented, arguments, bounds) = input.generics.split_for_impl();
+    let types = fields.iter().map(|field| &field.ty);
+    quote! {
+        impl #implemented ::exactile::OnHost for #name #arguments #bounds {
+            type Host = ();
+            fn on_host(arguments: &mut ::exactile::HostArguments<'_>, name: &str) -> ::exactile::Result<()> {
+                #(<#types as ::exactile::OnHost>::on_host(arguments, name)?;)*
+                ::core::result::Result::Ok(())
             }
         }
     }

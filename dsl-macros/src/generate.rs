@@ -1,19 +1,19 @@
-//! Writes the rewritten function: a module with `Config`, and the function that gives the kernel.
+//! Writes the rewritten function: a module with the kernel's type, and the function that gives the kernel.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{GenericArgument, Generics, Ident, ItemFn, PathArguments, Type, parse_quote};
 
+use crate::meta;
 use crate::model::{Device, Kernel, Meta, Parameter};
 
 /// The output of `#[kernel]`.
 pub(crate) fn kernel(kernel: &Kernel) -> TokenStream {
-    let module = config_module(kernel);
-    let default = config_default(kernel);
+    let module = module(kernel);
     let function = function(kernel);
     quote! {
         #module
-        #default
         #function
     }
 }
@@ -42,31 +42,37 @@ fn lints() -> TokenStream {
             clippy::let_unit_value, clippy::blocks_in_conditions, clippy::neg_multiply,
             clippy::needless_borrow, clippy::borrow_deref_ref, clippy::unit_arg,
             clippy::redundant_closure, clippy::deref_addrof, clippy::too_many_arguments,
-            clippy::explicit_auto_deref, clippy::multiple_bound_locations,
+            clippy::explicit_auto_deref, clippy::multiple_bound_locations, clippy::nonminimal_bool,
             reason = "the body is rewritten for tracing"
         )]
     }
 }
 
-fn config_module(kernel: &Kernel) -> TokenStream {
+/// A module with the configuration of the kernel, and the kernel with its setters.
+fn module(kernel: &Kernel) -> TokenStream {
     let Kernel {
         name,
         visibility,
         metas,
         ..
     } = kernel;
-    let about_module = format!("The configuration of the kernel [`{name}`](fn@{name}).");
-    let about_config = format!("Meta-parameters and schedule of the kernel `{name}`.");
-    let fields = metas.iter().map(|meta| {
-        let (field, ty) = (&meta.field, &meta.ty);
-        let about = format!("The const generic `{}`.", meta.name);
-        quote! {
-            #[doc = #about]
-            pub #field: #ty,
-        }
-    });
+    let about_module = format!("The kernel [`{name}`](fn@{name}) with its setters.");
+    let about_config = format!("What the kernel `{name}` is configured to.");
+    let about_kernel = format!("The kernel `{name}`, as far as it is configured.");
+    let fields = metas.iter().map(
+        |Meta {
+             field, ty, name, ..
+         }| {
+            let about = format!("The const generic `{name}`.");
+            quote! {
+                #[doc = #about]
+                pub #field: #ty,
+            }
+        },
+    );
+    let implementations = implementations(metas);
     // Kernels of one file may share a visibility such as `pub(super)`, which means another module
-    // inside `mod`, so the fields are `pub` and the module carries the visibility.
+    // inside `mod`, so the items are `pub` and the module carries the visibility.
     quote! {
         #[doc = #about_module]
         #visibility mod #name {
@@ -77,59 +83,164 @@ fn config_module(kernel: &Kernel) -> TokenStream {
                 /// How the work of a program is laid out.
                 pub schedule: ::exactile::Schedule,
             }
+
+            #[doc = #about_kernel]
+            #[must_use = "a kernel does nothing until it is launched"]
+            pub struct Kernel<P>(#[doc(hidden)] pub ::exactile::Configured<P, Config>);
+
+            #implementations
         }
     }
 }
 
-/// `Config::new` with the meta-parameters that have no default, and `Default` when all have one.
-fn config_default(kernel: &Kernel) -> TokenStream {
-    let name = &kernel.name;
-    let required: Vec<&Meta> = kernel
-        .metas
-        .iter()
-        .filter(|meta| meta.default.is_none())
-        .collect();
-    let arguments = required.iter().map(|meta| {
-        let (field, ty) = (&meta.field, &meta.ty);
-        quote!(#field: #ty)
-    });
-    let values = kernel.metas.iter().map(|meta| {
-        let field = &meta.field;
-        match &meta.default {
-            Some(value) => quote!(#field: #value),
-            None => quote!(#field),
-        }
-    });
-    let schedule = kernel
-        .schedule
-        .iter()
-        .map(|(field, value)| quote!(.#field(#value)));
-    let schedule = quote!(::exactile::Schedule::AUTO #(#schedule)*);
-    let default = required.is_empty().then(|| {
+/// What the kernel's type can do.
+fn implementations(metas: &[Meta]) -> TokenStream {
+    let setters = metas.iter().enumerate().map(|(place, meta)| {
+        let Meta {
+            field, ty, name, ..
+        } = meta;
+        let about = format!("Sets the const generic `{name}`.");
         quote! {
-            impl ::core::default::Default for #name::Config {
-                fn default() -> Self {
-                    Self::new()
-                }
+            #[doc = #about]
+            #[allow(dead_code, reason = "generated for every const generic")]
+            pub fn #field(mut self, #field: #ty) -> Self {
+                self.0.set(#place, |config| config.#field = #field);
+                self
             }
         }
     });
     quote! {
-        impl #name::Config {
-            /// Every field at its default; the arguments are the fields that have none.
-            #[allow(clippy::too_many_arguments, reason = "one for each meta-parameter")]
-            pub const fn new(#(#arguments),*) -> Self {
-                Self { #(#values,)* schedule: #schedule }
-            }
-
-            /// The same tile sizes on another schedule.
-            #[allow(clippy::needless_update, dead_code, reason = "generated for every kernel")]
-            pub const fn scheduled(self, schedule: ::exactile::Schedule) -> Self {
-                Self { schedule, ..self }
+        impl<P> ::core::clone::Clone for Kernel<P> {
+            fn clone(&self) -> Self {
+                Self(::core::clone::Clone::clone(&self.0))
             }
         }
-        #default
+
+        impl<P> ::core::fmt::Debug for Kernel<P> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl<P> Kernel<P> {
+            #(#setters)*
+        }
+
+        impl<P> ::core::ops::Deref for Kernel<P> {
+            type Target = ::exactile::Kernel<P>;
+            fn deref(&self) -> &::exactile::Kernel<P> {
+                self.0.kernel()
+            }
+        }
+
+        impl<P> ::exactile::Configure for Kernel<P> {
+            type Parameters = P;
+            type Config = Config;
+            fn configured(&self) -> &::exactile::Configured<P, Config> {
+                &self.0
+            }
+            fn configured_mut(&mut self) -> &mut ::exactile::Configured<P, Config> {
+                &mut self.0
+            }
+        }
     }
+}
+
+/// The configuration in which everything has its default.
+fn default_config(kernel: &Kernel) -> TokenStream {
+    let name = &kernel.name;
+    let values = kernel.metas.iter().map(
+        |Meta {
+             field, ty, default, ..
+         }| match default {
+            Some(value) => quote!(#field: #value),
+            // Never read: a kernel of which it is not set says so.
+            None => quote!(#field: <#ty as ::core::default::Default>::default()),
+        },
+    );
+    let schedule = kernel
+        .schedule
+        .iter()
+        .map(|(field, value)| quote!(.#field(#value)));
+    quote! {
+        #name::Config {
+            #(#values,)*
+            schedule: ::exactile::Schedule::AUTO #(#schedule)*,
+        }
+    }
+}
+
+/// What is known of the const generics.
+fn meta_rows(kernel: &Kernel) -> TokenStream {
+    let module = &kernel.name;
+    let rows = kernel.metas.iter().map(|meta| {
+        let (name, setter) = (meta.name.to_string(), meta.field.to_string());
+        let (field, has_default) = (&meta.field, meta.default.is_some());
+        let each = match meta::tried(meta) {
+            None => quote!(::core::option::Option::None),
+            Some(tried) => quote! {
+                ::core::option::Option::Some(|config| {
+                    #tried.map(|tried| #module::Config { #field: tried, ..*config }).collect()
+                })
+            },
+        };
+        quote! {
+            ::exactile::MetaRow::<#module::Config> {
+                name: #name,
+                setter: #setter,
+                has_default: #has_default,
+                each: #each,
+            }
+        }
+    });
+    quote!(&[#(#rows),*])
+}
+
+/// The grid and the constraint as a function of the configuration and the arguments.
+fn place(kernel: &Kernel, parameters: &[Parameter]) -> TokenStream {
+    let Kernel {
+        grid, constraint, ..
+    } = kernel;
+    if grid.is_none() && constraint.is_none() {
+        return quote!(::core::option::Option::None);
+    }
+    let [config, arguments] = ["config", "arguments"].map(|it| Ident::new(it, Span::mixed_site()));
+    let values = meta_values(kernel, &config);
+    let parameters = parameters.iter().map(|Parameter { name, ty, .. }| {
+        let text = name.to_string();
+        quote! { let #name = <#ty as ::exactile::OnHost>::on_host(#arguments, #text)?; }
+    });
+    let check = constraint.as_ref().map(|constraint| {
+        let text = constraint.to_token_stream().to_string();
+        quote_spanned! {constraint.span()=>
+            if !(#constraint) {
+                return ::core::result::Result::Err(#arguments.unmet(#text));
+            }
+        }
+    });
+    let grid = match grid {
+        Some(grid) => quote_spanned! {grid.span()=>
+            ::exactile::IntoGrid::into_grid(#grid).map(::core::option::Option::Some)
+        },
+        None => quote!(::core::result::Result::Ok(::core::option::Option::None)),
+    };
+    quote! {
+        ::core::option::Option::Some(|#config, #arguments| {
+            #values
+            #(#parameters)*
+            #check
+            #grid
+        })
+    }
+}
+
+/// The const generics as variables.
+fn meta_values(kernel: &Kernel, config: &Ident) -> TokenStream {
+    let values = kernel.metas.iter().map(|meta| {
+        let (name, field, ty) = (&meta.name, &meta.field, &meta.ty);
+        quote! { let #name: #ty = #config.#field; }
+    });
+    quote!(#(#values)*)
 }
 
 fn function(kernel: &Kernel) -> TokenStream {
@@ -138,54 +249,57 @@ fn function(kernel: &Kernel) -> TokenStream {
         visibility,
         name,
         generics,
-        metas,
         parameters,
         body,
         ..
     } = kernel;
-    let where_clause = kernel.where_clause();
-    let lints = lints();
+    let (where_clause, lints) = (kernel.where_clause(), lints());
     let parameters = passed_parameters(parameters, generics);
     let types = parameters.iter().map(|parameter| &parameter.ty);
     let text = name.to_string();
     // Not visible to the user's tokens.
     let config = Ident::new("config", Span::mixed_site());
-    let values = metas.iter().map(|meta| {
-        let (name, field, ty) = (&meta.name, &meta.field, &meta.ty);
-        quote! { let #name: #ty = #config.#field; }
-    });
+    let values = meta_values(kernel, &config);
     let declarations = parameters.iter().map(declaration);
     let generic_names = generics.type_params().map(|parameter| &parameter.ident);
     let order = match kernel.tile_order {
         true => quote!(::exactile::__private::LoopOrder::OfTiles),
         false => quote!(::exactile::__private::LoopOrder::Whole),
     };
-    let place = quote_spanned!(name.span()=> file: file!(), place: [line!(), column!()],);
+    let (default, rows) = (default_config(kernel), meta_rows(kernel));
+    let grid = place(kernel, &parameters);
+    let line = quote_spanned! {name.span()=> file: file!(), place: [line!(), column!()],};
     quote! {
         #(#attributes)*
         #lints
         #[allow(non_snake_case, unused_variables, reason = "const generics became variables")]
-        #visibility fn #name #generics (
-            #config: #name::Config,
-        ) -> ::exactile::Kernel<(#(#types,)*)> #where_clause {
-            let source = ::exactile::__private::KernelSource::new::<
-                (#(::core::marker::PhantomData<#generic_names>,)*),
-                #name::Config,
-            >(
-                ::exactile::__private::KernelHeader {
-                    name: #text,
-                    #place
-                    schedule: #config.schedule,
-                    order: #order,
+        #visibility fn #name #generics () -> #name::Kernel<(#(#types,)*)> #where_clause {
+            #name::Kernel(::exactile::Configured::new(::exactile::Definition {
+                name: #text,
+                config: #default,
+                source: |#config| {
+                    ::exactile::__private::KernelSource::new::<
+                        (#(::core::marker::PhantomData<#generic_names>,)*),
+                        #name::Config,
+                    >(
+                        ::exactile::__private::KernelHeader {
+                            name: #text,
+                            #line
+                            schedule: #config.schedule,
+                            order: #order,
+                        },
+                        #config,
+                        move || {
+                            #values
+                            #(#declarations)*
+                            #body
+                        },
+                    )
                 },
-                #config,
-                move || {
-                    #(#values)*
-                    #(#declarations)*
-                    #body
-                },
-            );
-            ::core::convert::From::from(source)
+                place: #grid,
+                schedule: |config| &mut config.schedule,
+                metas: #rows,
+            }))
         }
     }
 }

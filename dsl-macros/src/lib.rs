@@ -20,6 +20,7 @@ mod context;
 mod early_return;
 mod exits;
 mod generate;
+mod meta;
 mod model;
 mod names;
 mod parse;
@@ -30,10 +31,17 @@ use proc_macro2::TokenStream;
 
 /// Turns a function into a kernel.
 ///
-/// Type parameters stay; each `const NAME: usize` parameter becomes a field of the generated
-/// `Config`, in snake case and with the default that `#[kernel(NAME = 128)]` gives, next to the
-/// field `schedule`, of which `#[kernel(warps = 8)]` sets a default. The call `name::<T>(config)` gives
-/// the kernel, which traces the body when it is compiled for a device.
+/// Type parameters stay; each `const NAME: usize` parameter becomes a setter of the kernel, in snake case and with the
+/// default that `#[kernel(NAME = 128)]` gives. The call `name::<T>()` gives the kernel, `name::<T>().block(64).warps(4)`
+/// sets two numbers of it, and `#[kernel(warps = 8)]` sets a default of the schedule. What has no default must be set.
+/// The kernel traces the body when it is compiled for a device.
+///
+/// `#[kernel(grid = n.div_ceil(BLOCK))]` states the grid of launches that pass `()` for one, and
+/// `#[kernel(constraint = BLOCK >= columns)]` what must hold. Both are Rust of the host and see the const generics and the
+/// parameters: integers as `usize`, tensors with `extent(axis)`, pointers with `len()`.
+///
+/// `#[meta(16..=256)] const BLOCK: usize` says which numbers a tuner tries: powers of two, steps of
+/// `#[meta(16..=256, step = 16)]`, or those of a list, `#[meta(48, 96)]`.
 ///
 /// A kernel is a function of its arguments and its configuration. The body runs on the host to be traced, more
 /// than once: state of the host that a loop or branch changes, such as a `Cell`, is an error where the code

@@ -2,8 +2,8 @@
 
 use proc_macro2::Span;
 use syn::{
-    Attribute, Block, Expr, Generics, Ident, ItemFn, Lifetime, Type, Visibility, WhereClause,
-    parse_quote,
+    Attribute, Block, Expr, ExprRange, Generics, Ident, ItemFn, Lifetime, Type, Visibility,
+    WhereClause, parse_quote,
 };
 
 /// A function marked `#[kernel]`.
@@ -18,6 +18,10 @@ pub(crate) struct Kernel {
     pub(crate) schedule: Vec<(Ident, Expr)>,
     /// Whether its loops add up in an order for each tile size.
     pub(crate) tile_order: bool,
+    /// The grid of a launch that states none.
+    pub(crate) grid: Option<Expr>,
+    /// What must hold of the const generics and the arguments.
+    pub(crate) constraint: Option<Expr>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) body: Block,
 }
@@ -29,6 +33,16 @@ pub(crate) struct Meta {
     pub(crate) field: Ident,
     pub(crate) ty: Type,
     pub(crate) default: Option<Expr>,
+    /// The numbers worth a try.
+    pub(crate) values: Option<MetaValues>,
+}
+
+/// What `#[meta(..)]` says of a const generic.
+pub(crate) enum MetaValues {
+    /// `#[meta(16..=256)]`: the powers of two of a range, or `#[meta(16..=256, step = 16)]`: steps from its beginning on.
+    Range(ExprRange, Option<Expr>),
+    /// `#[meta(48, 96)]`: these.
+    List(Vec<Expr>),
 }
 
 /// A parameter that the launch passes.

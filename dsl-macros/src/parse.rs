@@ -9,6 +9,7 @@ use syn::{
 };
 
 use crate::context::Context;
+use crate::meta;
 use crate::model::{Device, Kernel, Meta, Parameter, Unsupported};
 
 /// Reads a `#[kernel(..)]` function; `None` when it is no function at all.
@@ -30,6 +31,7 @@ pub(crate) fn kernel(
             GenericParam::Type(ty) => generics.params.push(GenericParam::Type(ty)),
             GenericParam::Const(parameter) => metas.push(Meta {
                 field: field_name(&parameter.ident),
+                values: meta::values(context, &parameter.attrs),
                 name: parameter.ident,
                 ty: parameter.ty,
                 default: None,
@@ -40,8 +42,10 @@ pub(crate) fn kernel(
             }
         }
     }
-    let (order, defaults) = defaults.into_iter().partition(|(name, _)| name == ORDER);
+    let (order, mut defaults) = defaults.into_iter().partition(|(name, _)| name == ORDER);
     let tile_order = tile_order(context, order);
+    let grid = taken(&mut defaults, GRID);
+    let constraint = taken(&mut defaults, CONSTRAINT);
     let schedule = assign_defaults(context, &mut metas, defaults);
     let parameters = function
         .sig
@@ -57,6 +61,8 @@ pub(crate) fn kernel(
         metas,
         schedule,
         tile_order,
+        grid,
+        constraint,
         parameters,
         body: *function.block,
     })
@@ -189,6 +195,18 @@ fn tile_order(context: &Context, declared: Vec<(Ident, Expr)>) -> bool {
     })
 }
 
+/// What `#[kernel(grid = n.div_ceil(BLOCK))]` states.
+const GRID: &str = "grid";
+
+/// What `#[kernel(constraint = BLOCK >= columns)]` states.
+const CONSTRAINT: &str = "constraint";
+
+/// What is stated under a name.
+fn taken(stated: &mut Vec<(Ident, Expr)>, name: &str) -> Option<Expr> {
+    let place = stated.iter().position(|(other, _)| other == name)?;
+    Some(stated.remove(place).1)
+}
+
 /// The field of `Config` that every kernel has.
 const SCHEDULE: &str = "schedule";
 
@@ -221,7 +239,7 @@ fn assign_defaults(
         if meta.field == SCHEDULE {
             context.error(
                 meta.name.span(),
-                format!("`{SCHEDULE}` is a field of every kernel's `Config`"),
+                format!("`{SCHEDULE}` is a setter of every kernel"),
             );
         }
     }

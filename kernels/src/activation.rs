@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A function of each element.
@@ -52,7 +52,7 @@ impl Activation {
 }
 
 /// `BLOCK` elements a program; `FUNCTION` is the place of the activation among [`Activation::ALL`].
-#[kernel(BLOCK = 1024)]
+#[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
 pub fn activation<T: Float, const FUNCTION: usize, const BLOCK: usize>(
     x: Ptr<T>,
     out: PtrMut<T>,
@@ -86,7 +86,7 @@ fn silu(x: Tile<f32>) -> Tile<f32> {
 }
 
 /// The gate of a network: the silu of `gate` times `x`. `BLOCK` elements a program.
-#[kernel(BLOCK = 1024)]
+#[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
 pub fn swiglu<T: Float, const BLOCK: usize>(gate: Ptr<T>, x: Ptr<T>, out: PtrMut<T>, n: i32) {
     let offsets = program_id(0) * BLOCK + arange(0, BLOCK);
     let mask = offsets < n;
@@ -96,7 +96,7 @@ pub fn swiglu<T: Float, const BLOCK: usize>(gate: Ptr<T>, x: Ptr<T>, out: PtrMut
 }
 
 /// The gradients of the gate and of `x`, from that of what [`swiglu()`] gave. `BLOCK` elements a program.
-#[kernel(BLOCK = 1024)]
+#[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
 pub fn swiglu_backward<T: Float, const BLOCK: usize>(
     gate: Ptr<T>,
     x: Ptr<T>,
@@ -123,16 +123,12 @@ pub fn launch<T: Float + Number>(
 ) -> Result<()> {
     let n = out.len();
     check_shape(x.len(), &[n])?;
-    let config = self::activation::Config::new(activation as usize);
-    let config = self::activation::Config {
-        block: setting.block_or(config.block),
-        ..config
-    }
-    .scheduled(setting.schedule);
+    let kernel = self::activation::<T>()
+        .function(activation as usize)
+        .block(setting.block_or(1024))
+        .by(setting);
     let device = out.device().clone();
-    self::activation::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, n.div_ceil(config.block), (x, out, extent(n)?))
+    kernel.launch(&device, (), (x, out, extent(n)?))
 }
 
 /// `out = silu(gate) x`, element by element. A setting's `block` is the elements of a program.
@@ -145,18 +141,9 @@ pub fn launch_swiglu<T: Float + Number>(
     let n = out.len();
     check_shape(gate.len(), &[n])?;
     check_shape(x.len(), &[n])?;
-    let config = swiglu::Config::new();
-    let config = swiglu::Config {
-        block: setting.block_or(config.block),
-        ..config
-    }
-    .scheduled(setting.schedule);
+    let kernel = swiglu::<T>().block(setting.block_or(1024)).by(setting);
     let device = out.device().clone();
-    swiglu::<T>(config).determinism(setting.determinism).launch(
-        &device,
-        n.div_ceil(config.block),
-        (gate, x, out, extent(n)?),
-    )
+    kernel.launch(&device, (), (gate, x, out, extent(n)?))
 }
 
 /// The gradients of the gate and of `x`. A setting's `block` is the elements of a program.
@@ -169,16 +156,12 @@ pub fn launch_swiglu_backward<T: Float + Number>(
     for len in [gate.len(), x.len(), gate_gradient.len(), x_gradient.len()] {
         check_shape(len, &[n])?;
     }
-    let config = swiglu_backward::Config {
-        block: setting.block_or(1024),
-        ..swiglu_backward::Config::new()
-    }
-    .scheduled(setting.schedule);
-    let (device, programs) = (gradient.device().clone(), n.div_ceil(config.block));
+    let kernel = swiglu_backward::<T>()
+        .block(setting.block_or(1024))
+        .by(setting);
+    let device = gradient.device().clone();
     let arguments = (gate, x, gradient, gate_gradient, x_gradient, extent(n)?);
-    swiglu_backward::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, programs, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// What an activation computes, in `f64`.

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// The numbers of a step.
@@ -41,7 +41,7 @@ pub struct State<'a> {
 }
 
 /// `BLOCK` weights a program. `scale` and `root_scale` make up for means that began with zero.
-#[kernel(BLOCK = 1024)]
+#[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
 pub fn adamw<T: Float, const BLOCK: usize>(
     weights: PtrMut<T>,
     gradients: Ptr<T>,
@@ -119,12 +119,8 @@ pub fn launch<T: Float + Number>(
     if let Some(overflow) = state.overflow {
         check_shape(overflow.len(), &[1])?;
     }
-    let config = adamw::Config {
-        block: setting.block_or(1024),
-        ..adamw::Config::new()
-    }
-    .scheduled(setting.schedule);
-    let (device, programs) = (weights.device().clone(), n.div_ceil(config.block));
+    let kernel = adamw::<T>().block(setting.block_or(1024)).by(setting);
+    let device = weights.device().clone();
     let ([scale, root_scale], n) = (step.scales(), extent(n)?);
     let arguments = (
         weights,
@@ -144,9 +140,7 @@ pub fn launch<T: Float + Number>(
         step.ascend,
         n,
     );
-    adamw::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, programs, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// A weight after a step, with its mean, its mean of squares and the greatest one. The last is what the step is divided

@@ -3,11 +3,11 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{self, corner, sums};
-use crate::setting::{Setting, check_shape};
+use crate::product::{self, corner, grid, sums};
+use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program.
-#[kernel(BM = 128, BN = 256)]
+#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
 pub fn addmm<T: Float, const BM: usize, const BN: usize>(
     a: Tensor<T, 2>,
     b: Tensor<T, 2>,
@@ -52,14 +52,11 @@ pub fn launch<T: Float + Number>(
         }
         None => n,
     };
-    let config = addmm::Config {
-        bm: setting.block_or(128),
-        bn: setting.width_or(256),
-        ..addmm::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = addmm::<T>()
+        .bm(setting.block_or(128))
+        .bn(setting.width_or(256))
+        .by(setting);
     let device = out.device().clone();
-    let grid = product::grid([m, n], [config.bm, config.bn]);
     let addend = addend.map(|addend| addend.view_strided([m, n], [rows_apart, 1]));
     let arguments = (
         a.view([m, k])?,
@@ -69,9 +66,7 @@ pub fn launch<T: Float + Number>(
         alpha,
         beta,
     );
-    addmm::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// What it computes, in `f64` and rounded once.

@@ -161,24 +161,23 @@ pub fn launch(
         })?;
     }
     let whole = tokens.is_multiple_of(n);
-    let config = attention::Config {
-        m,
-        n,
-        ..attention::Config::new(width, causal, whole)
-    }
-    .scheduled(Schedule {
-        overlap: setting.schedule.overlap.or((width < 128).then_some(1)),
-        stages: setting.schedule.stages.or(short.then_some(3)),
-        ..setting.schedule
-    });
+    let kernel = attention()
+        .d(width)
+        .causal(causal)
+        .whole(whole)
+        .m(m)
+        .n(n)
+        .schedule(Schedule {
+            overlap: setting.schedule.overlap.or((width < 128).then_some(1)),
+            stages: setting.schedule.stages.or(short.then_some(3)),
+            ..setting.schedule
+        });
     let scale = std::f64::consts::LOG2_E / (width as f64).sqrt();
     let grid = (tokens.div_ceil(m), heads);
     let device = out.device().clone();
     let (tokens, rows) = (extent(tokens)?, extent(heads * tokens)?);
     let arguments = (q, k, v, out, log_sums, tokens, rows, scale as f32);
-    attention(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, grid, arguments)
 }
 
 /// The settings worth trying.

@@ -4,10 +4,10 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 use crate::product::{self, TERMS, corner, one_of, sums};
-use crate::setting::{Setting, check_shape};
+use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` of one product a program. `WHOLE`: no step of products goes beyond a matrix.
-#[kernel(BM = 128, BN = 256)]
+#[kernel(BM = 128, BN = 256, grid = (out.extent(1).div_ceil(BN), rows.div_ceil(BM), out.extent(0) / rows.max(1)))]
 pub fn bmm<T: Float, const WHOLE: bool, const BM: usize, const BN: usize>(
     a: Tensor<T, 2>,
     b: Tensor<T, 2>,
@@ -37,25 +37,19 @@ pub fn launch<T: Float + Number>(
     check_shape(a.len(), &[batch, m, k])?;
     check_shape(b.len(), &[batch, k, n])?;
     check_shape(out.len(), &[batch, m, n])?;
-    let config = bmm::Config {
-        bm: setting.block_or(128),
-        bn: setting.width_or(256),
-        ..bmm::Config::new(k.is_multiple_of(TERMS))
-    }
-    .scheduled(setting.schedule);
+    let kernel = bmm::<T>()
+        .whole(k.is_multiple_of(TERMS))
+        .bm(setting.block_or(128))
+        .bn(setting.width_or(256))
+        .by(setting);
     let device = out.device().clone();
-    let (columns, rows) = product::grid([m, n], [config.bm, config.bn]);
     let arguments = (
         a.view([batch * m, k])?,
         b.view([batch * k, n])?,
         out.view_mut([batch * m, n])?,
         m as i64,
     );
-    bmm::<T>(config).determinism(setting.determinism).launch(
-        &device,
-        (columns, rows, batch),
-        arguments,
-    )
+    kernel.launch(&device, (), arguments)
 }
 
 /// What it computes, rounded once.

@@ -3,12 +3,19 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, ensure, extent};
+use crate::setting::{Settable, Setting, check_shape, ensure, extent};
 use crate::space;
 
 /// `PIXELS` pixels of a row and `CHANNELS` channels of the result a program: chains of fused multiply-adds over channels
 /// and the window, in order.
-#[kernel(PIXELS = 32, CHANNELS = 16)]
+#[kernel(
+    PIXELS = 32, CHANNELS = 16,
+    grid = (
+        rows * columns.div_ceil(PIXELS),
+        outputs.div_ceil(CHANNELS),
+        out.len() / (outputs * rows * columns).max(1),
+    )
+)]
 pub fn conv2d<
     T: Float,
     const HEIGHT: usize,
@@ -87,20 +94,16 @@ pub fn launch<T: Float + Number>(
     check_shape(x.len(), &[images, inputs, rows, columns])?;
     check_shape(weights.len(), &[outputs, inputs, height, width])?;
     check_shape(out.len(), &[images, outputs, rows, columns])?;
-    let config = conv2d::Config {
-        pixels: setting.block_or(32),
-        channels: setting.width_or(16),
-        ..conv2d::Config::new(height, width)
-    }
-    .scheduled(setting.schedule);
-    let tiles = columns.div_ceil(config.pixels);
-    let grid = (rows * tiles, outputs.div_ceil(config.channels), images);
+    let kernel = conv2d::<T>()
+        .height(height)
+        .width(width)
+        .pixels(setting.block_or(32))
+        .channels(setting.width_or(16))
+        .by(setting);
     let device = out.device().clone();
     let [inputs, outputs, rows, columns] = [inputs, outputs, rows, columns].map(extent);
     let arguments = (x, weights, out, inputs?, outputs?, rows?, columns?);
-    conv2d::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// What it computes, rounded once.

@@ -4,7 +4,7 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 use crate::log_softmax::log_sum;
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A row a program, `BLOCK` classes at a time. A class below zero has no loss, and one that no column has is an
@@ -39,15 +39,11 @@ pub fn launch<T: Float + Number>(
     check_shape(x.len(), &[rows, columns])?;
     check_shape(classes.len(), &[rows])?;
     check_shape(losses.len(), &[rows])?;
-    let config = cross_entropy::Config {
-        block: setting.block_or(1024),
-        ..cross_entropy::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = cross_entropy::<T>()
+        .block(setting.block_or(1024))
+        .by(setting);
     let device = losses.device().clone();
-    cross_entropy::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, rows, (x, classes, losses, extent(columns)?))
+    kernel.launch(&device, rows, (x, classes, losses, extent(columns)?))
 }
 
 /// The loss of one row.

@@ -28,13 +28,9 @@ pub fn launch<T: Float + Number>(
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
     let block = setting.block_or(columns.next_power_of_two());
-    let config = cumsum::Config::new(block).scheduled(setting.schedule);
+    let kernel = cumsum::<T>().block(block).schedule(setting.schedule);
     let device = out.device().clone();
-    cumsum::<T>(config).determinism(setting.determinism).launch(
-        &device,
-        rows,
-        (x, out, extent(columns)?),
-    )
+    kernel.launch(&device, rows, (x, out, extent(columns)?))
 }
 
 /// What it computes, with its bits: each element is the sum of its prefix.

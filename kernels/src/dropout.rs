@@ -3,11 +3,11 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape};
+use crate::setting::{Settable, Setting, check_shape};
 use crate::space;
 
 /// `BLOCK` elements a program.
-#[kernel(BLOCK = 1024)]
+#[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
 pub fn dropout<T: Float, const BLOCK: usize>(
     x: Ptr<T>,
     out: PtrMut<T>,
@@ -33,15 +33,9 @@ pub fn launch<T: Float + Number>(
 ) -> Result<()> {
     let n = out.len();
     check_shape(x.len(), &[n])?;
-    let config = dropout::Config {
-        block: setting.block_or(1024),
-        ..dropout::Config::new()
-    }
-    .scheduled(setting.schedule);
-    let (device, programs) = (out.device().clone(), n.div_ceil(config.block));
-    dropout::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, programs, (x, out, n as i64, share, seed))
+    let kernel = dropout::<T>().block(setting.block_or(1024)).by(setting);
+    let device = out.device().clone();
+    kernel.launch(&device, (), (x, out, n as i64, share, seed))
 }
 
 /// What becomes of an element that is kept.

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A row a program, `BLOCK` columns at a time.
@@ -36,19 +36,13 @@ pub fn launch<T: Element + Number>(
     setting: &Setting,
 ) -> Result<()> {
     check_shape(out.len(), &[indices.len(), columns])?;
-    let config = embedding::Config {
-        block: setting.block_or(256),
-        ..embedding::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = embedding::<T>().block(setting.block_or(256)).by(setting);
     let device = out.device().clone();
-    embedding::<T>(config)
-        .determinism(setting.determinism)
-        .launch(
-            &device,
-            indices.len(),
-            (table, indices, out, extent(columns)?),
-        )
+    kernel.launch(
+        &device,
+        indices.len(),
+        (table, indices, out, extent(columns)?),
+    )
 }
 
 /// What it copies.

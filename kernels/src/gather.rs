@@ -36,11 +36,9 @@ pub fn launch<T: Numeric + Number>(
         check_shape(len, &[rows, columns])?;
     }
     let block = setting.block_or(columns.next_power_of_two());
-    let config = gather_rows::Config::new(block).scheduled(setting.schedule);
+    let kernel = gather_rows::<T>().block(block).schedule(setting.schedule);
     let device = out.device().clone();
-    gather_rows::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, rows, (x, index, out, extent(columns)?))
+    kernel.launch(&device, rows, (x, index, out, extent(columns)?))
 }
 
 /// What it computes; `None` where an index has no element.

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, ensure, extent};
+use crate::setting::{Settable, Setting, check_shape, ensure, extent};
 use crate::space;
 
 /// A group of `channels` rows of `pixels` a program, `BLOCK` elements at a time.
@@ -49,7 +49,7 @@ pub fn group_norm<T: Float, const BLOCK: usize>(
 }
 
 /// The moments of `CHANNELS` columns a program, by Welford's combine over `ROWS` rows at a time.
-#[kernel(ROWS = 32, CHANNELS = 32)]
+#[kernel(ROWS = 32, CHANNELS = 32, grid = x.extent(1).div_ceil(CHANNELS))]
 pub fn batch_moments<T: Float, const ROWS: usize, const CHANNELS: usize>(
     x: Tensor<T, 2>,
     means: TensorMut<f32, 1>,
@@ -85,7 +85,7 @@ pub fn batch_moments<T: Float, const ROWS: usize, const CHANNELS: usize>(
 }
 
 /// `[ROWS, CHANNELS]` elements a program, by the moments of their columns.
-#[kernel(ROWS = 32, CHANNELS = 32)]
+#[kernel(ROWS = 32, CHANNELS = 32, grid = (x.extent(0).div_ceil(ROWS), x.extent(1).div_ceil(CHANNELS)))]
 pub fn batch_norm<T: Float, const ROWS: usize, const CHANNELS: usize>(
     x: Tensor<T, 2>,
     means: Tensor<f32, 1>,
@@ -133,19 +133,13 @@ pub fn launch<T: Float + Number>(
     check_shape(out.len(), &[images, channels, pixels])?;
     check_shape(weight.len(), &[channels])?;
     check_shape(bias.len(), &[channels])?;
-    let config = group_norm::Config {
-        block: setting.block_or(1024),
-        ..group_norm::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = group_norm::<T>().block(setting.block_or(1024)).by(setting);
     let device = out.device().clone();
     // The kernel counts the elements of a group in `i32`.
     extent(channels / groups * pixels)?;
     let [count, own, pixels] = [groups, channels / groups, pixels].map(extent);
     let arguments = (x, weight, bias, out, count?, own?, pixels?, epsilon);
-    group_norm::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, images * groups, arguments)
+    kernel.launch(&device, images * groups, arguments)
 }
 
 /// The mean and the variance of each column of `[rows, channels]`. A setting's `block` is the rows of a chunk.
@@ -159,20 +153,14 @@ pub fn moments<T: Float + Number>(
     check_shape(x.len(), &[rows, channels])?;
     check_shape(means.len(), &[channels])?;
     check_shape(variances.len(), &[channels])?;
-    let config = batch_moments::Config {
-        rows: setting.block_or(32),
-        ..batch_moments::Config::new()
-    }
-    .scheduled(setting.schedule);
-    let (device, programs) = (means.device().clone(), channels.div_ceil(config.channels));
+    let kernel = batch_moments::<T>().rows(setting.block_or(32)).by(setting);
+    let device = means.device().clone();
     let views = (
         x.view([rows, channels])?,
         means.view_mut([channels])?,
         variances.view_mut([channels])?,
     );
-    batch_moments::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, programs, views)
+    kernel.launch(&device, (), views)
 }
 
 /// Normalises the columns of `[rows, channels]` by their means and variances: those of [`moments`] while a network learns,
@@ -193,16 +181,8 @@ pub fn normalise<T: Float + Number>(
     for len in [means.len(), variances.len(), weight.len(), bias.len()] {
         check_shape(len, &[channels])?;
     }
-    let config = batch_norm::Config {
-        rows: setting.block_or(32),
-        ..batch_norm::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = batch_norm::<T>().rows(setting.block_or(32)).by(setting);
     let device = out.device().clone();
-    let grid = (
-        rows.div_ceil(config.rows),
-        channels.div_ceil(config.channels),
-    );
     let arguments = (
         x.view([rows, channels])?,
         means.view([channels])?,
@@ -212,9 +192,7 @@ pub fn normalise<T: Float + Number>(
         out.view_mut([rows, channels])?,
         epsilon,
     );
-    batch_norm::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// The mean and the variance of numbers.

@@ -1,14 +1,14 @@
 //! Rows in groups, each times the matrix of its group: the experts of a mixture.
 
 use exactile::prelude::*;
-use exactile::{Number, Result};
+use exactile::{HostTensor, Number, Result};
 
 use crate::product::{TERMS, one_of, sums};
-use crate::setting::{Setting, check_shape, ensure};
+use crate::setting::{Settable, Setting, check_shape, ensure};
 
 /// A tile `[BM, BN]` of one group a program; `GROUPS` is a power of two that holds all groups. `WHOLE`: no step of
 /// products goes beyond a matrix.
-#[kernel(BM = 128, BN = 256)]
+#[kernel(BM = 128, BN = 256, grid = grid(&out, starts.extent(0) - 1, [BM, BN]))]
 pub fn grouped_matmul<
     T: Float,
     const GROUPS: usize,
@@ -56,24 +56,26 @@ pub fn launch<T: Float + Number>(
     check_shape(x.len(), &[rows, k])?;
     check_shape(weights.len(), &[groups, k, n])?;
     check_shape(out.len(), &[rows, n])?;
-    let config = grouped_matmul::Config {
-        bm: setting.block_or(128),
-        bn: setting.width_or(256),
-        ..grouped_matmul::Config::new(groups.next_power_of_two(), k.is_multiple_of(TERMS))
-    }
-    .scheduled(setting.schedule);
+    let kernel = grouped_matmul::<T>()
+        .groups(groups.next_power_of_two())
+        .whole(k.is_multiple_of(TERMS))
+        .bm(setting.block_or(128))
+        .bn(setting.width_or(256))
+        .by(setting);
     let device = out.device().clone();
-    // The last tile of each group may be short.
-    let grid = (n.div_ceil(config.bn), rows / config.bm + groups.min(rows));
     let arguments = (
         x.view([rows, k])?,
         weights.view([groups * k, n])?,
         starts.view([groups + 1])?,
         out.view_mut([rows, n])?,
     );
-    grouped_matmul::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, (), arguments)
+}
+
+/// The columns first. The last tile of each group may be short.
+fn grid(out: &HostTensor<2>, groups: usize, [bm, bn]: [usize; 2]) -> (usize, usize) {
+    let (rows, columns) = (out.extent(0), out.extent(1));
+    (columns.div_ceil(bn), rows / bm + groups.min(rows))
 }
 
 /// What it computes, rounded once.

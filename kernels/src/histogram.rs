@@ -6,7 +6,7 @@
 use exactile::prelude::*;
 use exactile::{Error, Result};
 
-use crate::setting::{Setting, ensure};
+use crate::setting::{Settable, Setting, ensure};
 use crate::space;
 
 /// Adds the counts of `BINS` numbers in `x` to `out`; `BLOCK` numbers are loaded at once.
@@ -24,7 +24,7 @@ pub fn count<const BINS: usize, const BLOCK: usize>(x: Ptr<i32>, out: PtrMut<i32
 }
 
 /// Sets `BINS` counts to zero.
-#[kernel]
+#[kernel(grid = 1)]
 pub fn clear<const BINS: usize>(out: PtrMut<i32>) {
     store(out + arange(0, BINS), zeros::<i32>([BINS]));
 }
@@ -46,14 +46,9 @@ pub fn launch(x: &Buffer<i32>, out: &mut Buffer<i32>, setting: &Setting) -> Resu
         format!("{bins} bins are no power of two")
     })?;
     let length = i64::try_from(x.len()).map_err(|error| Error::Invalid(error.to_string()))?;
-    clear(clear::Config::new(bins)).launch(&device, 1, (&mut *out,))?;
-    let config = count::Config::new(bins);
-    let config = count::Config {
-        block: setting.block_or(config.block),
-        ..config
-    }
-    .scheduled(setting.schedule);
-    count(config).determinism(setting.determinism).launch(
+    clear().bins(bins).launch(&device, (), (&mut *out,))?;
+    let kernel = count().bins(bins).block(setting.block_or(4096)).by(setting);
+    kernel.launch(
         &device,
         programs(&device, setting.schedule.warps),
         (x, out, length),

@@ -125,19 +125,15 @@ pub fn launch<T: Float + Number>(
     let block = setting.block_or(columns.next_power_of_two());
     let count = extent(columns)?;
     if setting.width == 0 {
-        let config = layer_norm::Config::new(block).scheduled(schedule);
+        let kernel = layer_norm::<T>().block(block).schedule(schedule);
         let arguments = (x, weight, bias, out, means, scales, count, epsilon);
-        return layer_norm::<T>(config)
-            .determinism(setting.determinism)
-            .launch(&device, rows, arguments);
+        return kernel.launch(&device, rows, arguments);
     }
-    let config = layer_norm_loop::Config::new(block).scheduled(schedule);
+    let kernel = layer_norm_loop::<T>().block(block).schedule(schedule);
     let programs = rows.min(setting.width * device.multiprocessors());
     let rows = extent(rows)?;
     let arguments = (x, weight, bias, out, means, scales, rows, count, epsilon);
-    layer_norm_loop::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, programs, arguments)
+    kernel.launch(&device, programs, arguments)
 }
 
 /// What it computes for one row, rounded once: the row, its mean, and the reciprocal of its standard

@@ -4,7 +4,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, ensure, extent};
+use crate::setting::{Settable, Setting, check_shape, ensure, extent};
 use crate::space;
 
 /// Tiles of rows that a program can add.
@@ -35,7 +35,7 @@ pub fn layer_norm_rows<T: Float, const BLOCK: usize>(
 }
 
 /// The gradients of `COLUMNS` weights and biases, `ROWS` rows at a time.
-#[kernel(ROWS = 32, COLUMNS = 64)]
+#[kernel(ROWS = 32, COLUMNS = 64, grid = x.extent(1).div_ceil(COLUMNS))]
 pub fn layer_norm_columns<T: Float, const ROWS: usize, const COLUMNS: usize>(
     x: Tensor<T, 2>,
     gradient: Tensor<T, 2>,
@@ -112,25 +112,21 @@ pub fn launch<T: Float + Number>(
     }
     check_shape(means.len(), &[rows])?;
     check_shape(scales.len(), &[rows])?;
-    let sums = layer_norm_columns::Config {
-        rows: setting.block_or(32),
-        columns: setting.width_or(64),
-        ..layer_norm_columns::Config::new()
-    }
-    .scheduled(setting.schedule);
-    ensure(rows.div_ceil(sums.rows) <= MOST_TILES, || {
-        format!(
-            "{rows} rows are more than {MOST_TILES} tiles of {}",
-            sums.rows
-        )
+    let tile = setting.block_or(32);
+    ensure(rows.div_ceil(tile) <= MOST_TILES, || {
+        format!("{rows} rows are more than {MOST_TILES} tiles of {tile}")
     })?;
+    let sums = layer_norm_columns::<T>()
+        .rows(tile)
+        .columns(setting.width_or(64))
+        .by(setting);
     let device = gradients.x.device().clone();
-    let own = layer_norm_rows::Config::new(columns.next_power_of_two()).scheduled(setting.schedule);
+    let own = layer_norm_rows::<T>()
+        .block(columns.next_power_of_two())
+        .by(setting);
     let count = extent(columns)?;
     let arguments = (x, weight, gradient, means, scales, gradients.x, count);
-    layer_norm_rows::<T>(own)
-        .determinism(setting.determinism)
-        .launch(&device, rows, arguments)?;
+    own.launch(&device, rows, arguments)?;
     let arguments = (
         x.view([rows, columns])?,
         gradient.view([rows, columns])?,
@@ -139,9 +135,7 @@ pub fn launch<T: Float + Number>(
         gradients.weight.view_mut([columns])?,
         gradients.bias.view_mut([columns])?,
     );
-    layer_norm_columns::<T>(sums)
-        .determinism(setting.determinism)
-        .launch(&device, columns.div_ceil(sums.columns), arguments)
+    sums.launch(&device, (), arguments)
 }
 
 /// The gradients of the rows, the weights and the biases, in `f64` and rounded once.

@@ -4,13 +4,13 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 use crate::activation::{Activation, activated};
-use crate::product::{self, corner, sums};
-use crate::setting::{Setting, check_shape};
+use crate::product::{self, corner, grid, sums};
+use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
 /// [`Activation::ALL`], or a number beyond them for none. It takes
 /// some columns after the other, since a lane of a GPU has no registers for the steps of all.
-#[kernel(BM = 128, BN = 256)]
+#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
 pub fn linear<T: Float, const FUNCTION: usize, const BM: usize, const BN: usize>(
     x: Tensor<T, 2>,
     weight: Tensor<T, 2>,
@@ -52,23 +52,19 @@ pub fn launch<T: Float + Number>(
         check_shape(bias.len(), &[n])?;
     }
     let function = activation.map_or(Activation::ALL.len(), |function| function as usize);
-    let config = linear::Config {
-        bm: setting.block_or(128),
-        bn: setting.width_or(256),
-        ..linear::Config::new(function)
-    }
-    .scheduled(setting.schedule);
+    let kernel = linear::<T>()
+        .function(function)
+        .bm(setting.block_or(128))
+        .bn(setting.width_or(256))
+        .by(setting);
     let device = out.device().clone();
-    let grid = product::grid([m, n], [config.bm, config.bn]);
     let arguments = (
         x.view([m, k])?,
         weight.view_strided([k, n], [1, k])?,
         bias.map(|bias| bias.view([n])).transpose()?,
         out.view_mut([m, n])?,
     );
-    linear::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// What it computes, in `f64` and rounded once.

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A row a program, `BLOCK` columns at a time.
@@ -54,15 +54,9 @@ pub fn launch<T: Float + Number>(
 ) -> Result<()> {
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
-    let config = log_softmax::Config {
-        block: setting.block_or(1024),
-        ..log_softmax::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = log_softmax::<T>().block(setting.block_or(1024)).by(setting);
     let device = out.device().clone();
-    log_softmax::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, rows, (x, out, extent(columns)?))
+    kernel.launch(&device, rows, (x, out, extent(columns)?))
 }
 
 /// What it computes for one row, rounded once.

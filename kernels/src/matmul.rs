@@ -7,7 +7,7 @@ use crate::setting::{Setting, check_shape, extent};
 use crate::space;
 
 /// A tile of `[BM, BN]` a program, `BK` terms of its sums at a time.
-#[kernel(BM = 64, BN = 64, BK = 32)]
+#[kernel(BM = 64, BN = 64, BK = 32, grid = (m.div_ceil(BM), n.div_ceil(BN)))]
 pub fn matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
     a: Ptr<T>,
     b: Ptr<T>,
@@ -46,21 +46,14 @@ pub fn launch<T: Float + Number>(
     check_shape(b.len(), &[k, n])?;
     check_shape(c.len(), &[m, n])?;
     let block = setting.block_or(64);
-    let config = matmul::Config {
-        bm: block,
-        bn: block,
-        // A step of tensor cores has 16 products.
-        bk: (block / 2).max(16),
-        ..matmul::Config::new()
-    }
-    .scheduled(setting.schedule);
+    // A step of tensor cores has 16 products.
+    let kernel = matmul::<T>()
+        .bm(block)
+        .bn(block)
+        .bk((block / 2).max(16))
+        .schedule(setting.schedule);
     let device = c.device().clone();
-    let grid = (m.div_ceil(config.bm), n.div_ceil(config.bn));
-    matmul::<T>(config).determinism(setting.determinism).launch(
-        &device,
-        grid,
-        (a, b, c, extent(m)?, extent(n)?, extent(k)?),
-    )
+    kernel.launch(&device, (), (a, b, c, extent(m)?, extent(n)?, extent(k)?))
 }
 
 /// What it computes, rounded once.

@@ -6,7 +6,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, ensure};
+use crate::setting::{Settable, Setting, check_shape, ensure};
 use crate::space;
 use crate::tree;
 
@@ -14,7 +14,7 @@ use crate::tree;
 const MOST_TILES: usize = 256;
 
 /// Tiles of `ROWS` elements of the middle axis and `COLUMNS` of the inner one.
-#[kernel(ROWS = 64, COLUMNS = 16)]
+#[kernel(ROWS = 64, COLUMNS = 16, grid = (x.extent(2).div_ceil(COLUMNS), x.extent(0)))]
 pub fn mean<T: Float, const ROWS: usize, const COLUMNS: usize>(
     x: Tensor<T, 3>,
     out: TensorMut<T, 2>,
@@ -40,28 +40,20 @@ pub fn launch<T: Float + Number>(
 ) -> Result<()> {
     check_shape(x.len(), &[outer, middle, inner])?;
     check_shape(out.len(), &[outer, inner])?;
-    let config = mean::Config::new();
-    let config = mean::Config {
-        rows: setting.block_or(config.rows),
-        columns: setting.width_or(columns_of(inner)),
-        ..config
-    }
-    .scheduled(setting.schedule);
-    ensure(middle.div_ceil(config.rows) <= MOST_TILES, || {
-        format!(
-            "{middle} elements are more than {MOST_TILES} tiles of {}",
-            config.rows
-        )
+    let tile = setting.block_or(64);
+    ensure(middle.div_ceil(tile) <= MOST_TILES, || {
+        format!("{middle} elements are more than {MOST_TILES} tiles of {tile}")
     })?;
+    let kernel = mean::<T>()
+        .rows(tile)
+        .columns(setting.width_or(columns_of(inner)))
+        .by(setting);
     let device = out.device().clone();
-    let grid = (inner.div_ceil(config.columns), outer);
     let arguments = (
         x.view([outer, middle, inner])?,
         out.view_mut([outer, inner])?,
     );
-    mean::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// The columns of a tile without a width.

@@ -3,12 +3,12 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A head of a sequence a program, `TOKENS` tokens at a time. Page `tables[sequence, i]` holds `PAGE` tokens from
 /// `i * PAGE` on, each with its heads of `WIDTH` elements.
-#[kernel(TOKENS = 16)]
+#[kernel(TOKENS = 16, grid = (lengths.len(), heads))]
 pub fn decode<T: Float, const WIDTH: usize, const PAGE: usize, const TOKENS: usize>(
     query: Ptr<T>,
     keys: Ptr<T>,
@@ -68,7 +68,7 @@ fn placed(
 }
 
 /// Writes the new key and value of each sequence behind those that are there: a sequence and `HEADS` heads a program.
-#[kernel(HEADS = 1)]
+#[kernel(HEADS = 1, grid = (lengths.len(), heads / HEADS))]
 pub fn append<T: Element, const WIDTH: usize, const PAGE: usize, const HEADS: usize>(
     new_keys: Ptr<T>,
     new_values: Ptr<T>,
@@ -121,21 +121,17 @@ pub fn launch<T: Float + Number>(
     check_shape(out.len(), &own)?;
     check_shape(tables.len(), &[shape.sequences, shape.pages])?;
     check_shape(lengths.len(), &[shape.sequences])?;
-    let config = decode::Config {
-        tokens: setting.block_or(16),
-        ..decode::Config::new(shape.width, shape.page)
-    }
-    .scheduled(setting.schedule);
+    let kernel = decode::<T>()
+        .width(shape.width)
+        .page(shape.page)
+        .tokens(setting.block_or(16))
+        .by(setting);
     let (device, [heads, pages]) = (out.device().clone(), [shape.heads, shape.pages].map(extent));
     let scale = 1.0 / (shape.width as f32).sqrt();
     let arguments = (
         query, keys, values, tables, lengths, out, heads?, pages?, scale,
     );
-    decode::<T>(config).determinism(setting.determinism).launch(
-        &device,
-        (shape.sequences, shape.heads),
-        arguments,
-    )
+    kernel.launch(&device, (), arguments)
 }
 
 /// Puts the new keys and values of `[sequences, heads, width]` behind the first `lengths` tokens of each sequence. A
@@ -153,18 +149,18 @@ pub fn launch_append<T: Float + Number>(
     check_shape(tables.len(), &[shape.sequences, shape.pages])?;
     check_shape(lengths.len(), &[shape.sequences])?;
     let most = setting.width_or(1).ilog2();
-    let config = append::Config {
-        heads: 1 << shape.heads.trailing_zeros().min(most),
-        ..append::Config::new(shape.width, shape.page)
-    }
-    .scheduled(setting.schedule);
+    let kernel = append::<T>()
+        .width(shape.width)
+        .page(shape.page)
+        .heads(1 << shape.heads.trailing_zeros().min(most))
+        .by(setting);
     let (device, [heads, pages]) = (
         keys.device().clone(),
         [shape.heads, shape.pages].map(extent),
     );
-    append::<T>(config).determinism(setting.determinism).launch(
+    kernel.launch(
         &device,
-        (shape.sequences, shape.heads / config.heads),
+        (),
         (
             new[0], new[1], keys, values, tables, lengths, heads?, pages?,
         ),

@@ -4,7 +4,7 @@
 use exactile::Result;
 use exactile::prelude::*;
 
-use crate::setting::{Setting, extent};
+use crate::setting::{Settable, Setting, extent};
 
 /// The values of a digit.
 const DIGITS: usize = 16;
@@ -17,7 +17,7 @@ fn digits(keys: Tile<i32>, mask: Tile<bool>, shift: Scalar<i32>) -> Tile<bool> {
 }
 
 /// How often each digit occurs among the `BLOCK` keys of a program.
-#[kernel(BLOCK = 256)]
+#[kernel(BLOCK = 256, grid = n.div_ceil(BLOCK))]
 pub fn count_digits<const BLOCK: usize>(
     keys: Ptr<i32>,
     counts: PtrMut<i32>,
@@ -36,7 +36,7 @@ pub fn count_digits<const BLOCK: usize>(
 }
 
 /// What all counts before each of `n` add up to, in one program.
-#[kernel(BLOCK = 1024)]
+#[kernel(BLOCK = 1024, grid = 1)]
 pub fn add_counts<const BLOCK: usize>(counts: PtrMut<i32>, n: i32) {
     let mut sum = sum_accumulator::<i32>([]);
     for start in range(0, n).step(BLOCK) {
@@ -47,7 +47,7 @@ pub fn add_counts<const BLOCK: usize>(counts: PtrMut<i32>, n: i32) {
 }
 
 /// Moves keys and their places in the order of a digit; equal ones keep theirs. Without places those of the keys count.
-#[kernel(BLOCK = 256)]
+#[kernel(BLOCK = 256, grid = n.div_ceil(BLOCK))]
 pub fn order_digits<const BLOCK: usize>(
     keys: Ptr<i32>,
     places: Option<Ptr<i32>>,
@@ -73,7 +73,7 @@ pub fn order_digits<const BLOCK: usize>(
 }
 
 /// For each number up to `rows`, how many of `n` keys in order are less: `STEPS` halvings.
-#[kernel(BLOCK = 256)]
+#[kernel(BLOCK = 256, grid = (rows + 1).div_ceil(BLOCK))]
 pub fn starts<const STEPS: usize, const BLOCK: usize>(
     keys: Ptr<i32>,
     out: PtrMut<i32>,
@@ -118,29 +118,20 @@ pub(crate) fn places(
             Buffer::zeros(device, length)?,
         ];
         let [next_keys, next_places] = &mut next;
-        let config = count_digits::Config {
-            block,
-            ..count_digits::Config::new()
-        };
-        let kernel = count_digits(config.scheduled(setting.schedule)).determinism(level);
-        kernel.launch(device, programs, (from, &mut counts, n, count, shift))?;
-        let kernel = add_counts(add_counts::Config::new()).determinism(level);
+        let kernel = count_digits().block(block).by(setting);
+        kernel.launch(device, (), (from, &mut counts, n, count, shift))?;
+        let kernel = add_counts().determinism(level);
         let total = extent(programs * DIGITS)?;
-        kernel.launch(device, 1, (&mut counts, total))?;
-        let config = order_digits::Config {
-            block,
-            ..order_digits::Config::new()
-        };
-        let kernel = order_digits(config.scheduled(setting.schedule)).determinism(level);
+        kernel.launch(device, (), (&mut counts, total))?;
+        let kernel = order_digits().block(block).by(setting);
         let arguments = (from, places, &counts, next_keys, next_places, n, shift);
-        kernel.launch(device, programs, arguments)?;
+        kernel.launch(device, (), arguments)?;
         sorted = Some(next);
     }
     let [sorted, members] = sorted.expect("broken invariant: a number has a digit");
     let mut first = Buffer::zeros(device, rows + 1)?;
-    let config = starts::Config::new((usize::BITS - length.leading_zeros()) as usize);
-    let kernel = starts(config.scheduled(setting.schedule)).determinism(level);
-    let programs = (rows + 1).div_ceil(256);
-    kernel.launch(device, programs, (&sorted, &mut first, n, count))?;
+    let steps = (usize::BITS - length.leading_zeros()) as usize;
+    let kernel = starts().steps(steps).by(setting);
+    kernel.launch(device, (), (&sorted, &mut first, n, count))?;
     Ok([first, members])
 }

@@ -1,7 +1,7 @@
 //! What the kernels of matrix products share: the place of a program's tile, its sums, and how they are launched.
 
-use exactile::Schedule;
 use exactile::prelude::*;
+use exactile::{HostTensor, Schedule};
 
 use crate::setting::Setting;
 
@@ -52,9 +52,9 @@ pub(crate) fn one_of<T: Numeric>(
     (part, scalar(0))
 }
 
-/// The grid of tiles `[bm, bn]` over `[m, n]`, the columns first, as [`corner`] takes them.
-pub(crate) fn grid([m, n]: [usize; 2], [bm, bn]: [usize; 2]) -> (usize, usize) {
-    (n.div_ceil(bn), m.div_ceil(bm))
+/// The grid of tiles `[bm, bn]` over a product, the columns first, as [`corner`] takes them.
+pub(crate) fn grid(out: &HostTensor<2>, [bm, bn]: [usize; 2]) -> (usize, usize) {
+    (out.extent(1).div_ceil(bn), out.extent(0).div_ceil(bm))
 }
 
 /// The settings worth trying for products by tensor cores. Their `block` and `width` are the rows and the columns of a tile.

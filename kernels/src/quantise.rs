@@ -3,11 +3,11 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape};
+use crate::setting::{Settable, Setting, check_shape};
 use crate::space;
 
 /// `ROWS` blocks of `BLOCK` numbers a program; a block's greatest size becomes `most`.
-#[kernel(ROWS = 8)]
+#[kernel(ROWS = 8, grid = x.extent(0).div_ceil(ROWS))]
 pub fn quantise<T: Float, Q: Numeric, const BLOCK: usize, const ROWS: usize>(
     x: Tensor<T, 2>,
     out: TensorMut<Q, 2>,
@@ -37,7 +37,7 @@ pub fn quantise<T: Float, Q: Numeric, const BLOCK: usize, const ROWS: usize>(
 }
 
 /// The numbers again.
-#[kernel(ROWS = 8)]
+#[kernel(ROWS = 8, grid = x.extent(0).div_ceil(ROWS))]
 pub fn dequantise<T: Float, Q: Numeric, const BLOCK: usize, const ROWS: usize>(
     x: Tensor<Q, 2>,
     scales: Tensor<f32, 1>,
@@ -81,21 +81,18 @@ pub fn launch<T: Float + Number, Q: Quantised>(
     check_shape(x.len(), &[blocks, block])?;
     check_shape(out.len(), &[blocks, block])?;
     check_shape(scales.len(), &[blocks])?;
-    let config = quantise::Config {
-        rows: setting.width_or(8),
-        ..quantise::Config::new(block)
-    }
-    .scheduled(setting.schedule);
-    let (device, programs) = (out.device().clone(), blocks.div_ceil(config.rows));
+    let kernel = quantise::<T, Q>()
+        .block(block)
+        .rows(setting.width_or(8))
+        .by(setting);
+    let device = out.device().clone();
     let views = (
         x.view([blocks, block])?,
         out.view_mut([blocks, block])?,
         scales.view_mut([blocks])?,
         Q::MOST,
     );
-    quantise::<T, Q>(config)
-        .determinism(setting.determinism)
-        .launch(&device, programs, views)
+    kernel.launch(&device, (), views)
 }
 
 /// What [`launch`] made, as numbers again.
@@ -109,20 +106,17 @@ pub fn restore<T: Float + Number, Q: Quantised>(
     check_shape(x.len(), &[blocks, block])?;
     check_shape(out.len(), &[blocks, block])?;
     check_shape(scales.len(), &[blocks])?;
-    let config = dequantise::Config {
-        rows: setting.width_or(8),
-        ..dequantise::Config::new(block)
-    }
-    .scheduled(setting.schedule);
-    let (device, programs) = (out.device().clone(), blocks.div_ceil(config.rows));
+    let kernel = dequantise::<T, Q>()
+        .block(block)
+        .rows(setting.width_or(8))
+        .by(setting);
+    let device = out.device().clone();
     let views = (
         x.view([blocks, block])?,
         scales.view([blocks])?,
         out.view_mut([blocks, block])?,
     );
-    dequantise::<T, Q>(config)
-        .determinism(setting.determinism)
-        .launch(&device, programs, views)
+    kernel.launch(&device, (), views)
 }
 
 /// The numbers of a block as 8-bit integers, and its scale.

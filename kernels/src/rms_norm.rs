@@ -43,15 +43,13 @@ pub fn launch<T: Float + Number>(
     }
     check_shape(weight.len(), &[columns])?;
     let block = setting.block_or(columns.next_power_of_two());
-    let config = add_rms_norm::Config::new(block).scheduled(setting.schedule);
+    let kernel = add_rms_norm::<T>().block(block).schedule(setting.schedule);
     let device = out.device().clone();
-    add_rms_norm::<T>(config)
-        .determinism(setting.determinism)
-        .launch(
-            &device,
-            rows,
-            (x, residual, weight, out, extent(columns)?, epsilon),
-        )
+    kernel.launch(
+        &device,
+        rows,
+        (x, residual, weight, out, extent(columns)?, epsilon),
+    )
 }
 
 /// The sum and its normalisation, for one row, rounded once.

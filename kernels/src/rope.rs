@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// Which two elements of a head are a pair.
@@ -17,7 +17,7 @@ pub enum Pairs {
 
 /// `HEADS` heads a program, of `2 * PAIRS` elements; `NEIGHBOURS` is 1 where pairs are neighbours. The angle of pair `i` is
 /// `position * base^(-i / PAIRS)`.
-#[kernel(HEADS = 1)]
+#[kernel(HEADS = 1, grid = positions.len() * heads / HEADS)]
 pub fn rope<T: Float, const PAIRS: usize, const NEIGHBOURS: usize, const HEADS: usize>(
     x: PtrMut<T>,
     positions: Ptr<i32>,
@@ -53,17 +53,13 @@ pub fn launch<T: Float + Number>(
     check_shape(x.len(), &[tokens, heads, width])?;
     check_shape(positions.len(), &[tokens])?;
     let neighbours = usize::from(pairs == Pairs::Neighbours);
-    let config = rope::Config {
-        heads: together(tokens * heads, setting),
-        ..rope::Config::new(width / 2, neighbours)
-    }
-    .scheduled(setting.schedule);
+    let kernel = rope::<T>()
+        .pairs(width / 2)
+        .neighbours(neighbours)
+        .heads(together(tokens * heads, setting))
+        .by(setting);
     let device = x.device().clone();
-    rope::<T>(config).determinism(setting.determinism).launch(
-        &device,
-        tokens * heads / config.heads,
-        (x, positions, extent(heads)?, base.log2()),
-    )
+    kernel.launch(&device, (), (x, positions, extent(heads)?, base.log2()))
 }
 
 /// The heads that a program takes: a power of two that divides all, and no more than the setting says.
@@ -73,7 +69,7 @@ fn together(heads: usize, setting: &Setting) -> usize {
 }
 
 /// `HEADS` heads a program, of `2 * PAIRS` elements whose pairs are halves, by the cosines and sines of each position.
-#[kernel(HEADS = 1)]
+#[kernel(HEADS = 1, grid = x.len() / (2 * PAIRS * HEADS).max(1))]
 pub fn rope_by_table<T: Float, const PAIRS: usize, const HEADS: usize>(
     x: Ptr<T>,
     cosines: Ptr<f32>,
@@ -118,11 +114,10 @@ pub fn launch_by_table<T: Float + Number>(
         check_shape(angles.len(), &[positions, width / 2])?;
     }
     let all = batch * positions * heads;
-    let config = rope_by_table::Config {
-        heads: together(all, setting),
-        ..rope_by_table::Config::new(width / 2)
-    }
-    .scheduled(setting.schedule);
+    let kernel = rope_by_table::<T>()
+        .pairs(width / 2)
+        .heads(together(all, setting))
+        .by(setting);
     let device = out.device().clone();
     let arguments = (
         x,
@@ -132,9 +127,7 @@ pub fn launch_by_table<T: Float + Number>(
         extent(positions)?,
         extent(heads)?,
     );
-    rope_by_table::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, all / config.heads, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// One head at a position.

@@ -3,11 +3,11 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, ensure, extent};
+use crate::setting::{Settable, Setting, check_shape, ensure, extent};
 use crate::space;
 
 /// `ROWS` tokens a program; `EXPERTS` is the next power of two of the number of experts, `CHOSEN` a power of two.
-#[kernel(ROWS = 8)]
+#[kernel(ROWS = 8, grid = tokens.div_ceil(ROWS))]
 pub fn routing<T: Float, const EXPERTS: usize, const CHOSEN: usize, const ROWS: usize>(
     scores: Ptr<T>,
     experts: PtrMut<i32>,
@@ -61,12 +61,12 @@ pub fn launch<T: Float + Number>(
     check_shape(experts.len(), &[tokens, chosen])?;
     check_shape(shares.len(), &[tokens, chosen])?;
     check_shape(counts.len(), &[columns])?;
-    let config = routing::Config {
-        rows: setting.width_or(8),
-        ..routing::Config::new(columns.next_power_of_two(), chosen)
-    }
-    .scheduled(setting.schedule);
-    let (device, programs) = (experts.device().clone(), tokens.div_ceil(config.rows));
+    let kernel = routing::<T>()
+        .experts(columns.next_power_of_two())
+        .chosen(chosen)
+        .rows(setting.width_or(8))
+        .by(setting);
+    let device = experts.device().clone();
     let arguments = (
         scores,
         experts,
@@ -75,9 +75,7 @@ pub fn launch<T: Float + Number>(
         extent(tokens)?,
         extent(columns)?,
     );
-    routing::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, programs, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// The chosen experts of one token with their shares.

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, ensure, extent};
+use crate::setting::{Settable, Setting, check_shape, ensure, extent};
 use crate::space;
 
 /// A row a program; `BLOCK` is a power of two that holds the columns, `CHOSEN` another one.
@@ -69,12 +69,10 @@ pub fn launch<T: Float + Number>(
         format!("a share of {share} and a heat of {heat}")
     })?;
     let block = setting.block.max(columns.next_power_of_two());
-    let config = sampling::Config::new(best, block);
+    let kernel = sampling::<T>().chosen(best).block(block).by(setting);
     let device = tokens.device().clone();
     let arguments = (scores, tokens, extent(columns)?, heat, share, seed);
-    sampling::<T>(config.scheduled(setting.schedule))
-        .determinism(setting.determinism)
-        .launch(&device, rows, arguments)
+    kernel.launch(&device, rows, arguments)
 }
 
 /// The columns of a row that may be drawn, the best first, with their sizes.

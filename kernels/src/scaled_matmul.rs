@@ -3,11 +3,11 @@
 use exactile::prelude::*;
 use exactile::{Number, Result, f16};
 
-use crate::product::{self, corner, sums};
-use crate::setting::{Setting, check_shape};
+use crate::product::{self, corner, grid, sums};
+use crate::setting::{Settable, Setting, check_shape};
 
 /// Of bytes, with a scale for each row of `a` and each column of `b`: a tile `[BM, BN]` a program.
-#[kernel(BM = 128, BN = 128)]
+#[kernel(BM = 128, BN = 128, grid = grid(&out, [BM, BN]))]
 pub fn scaled_matmul<T: Float, const BM: usize, const BN: usize>(
     a: Tensor<i8, 2>,
     b: Tensor<i8, 2>,
@@ -31,7 +31,7 @@ pub const BLOCK: usize = 128;
 /// `[BM, BN]` a program.
 ///
 /// Blocks are added in ascending order, whatever the tile, which `order` tells since the check of tile orders cannot know it.
-#[kernel(BM = 128, BN = 128, order = "tile")]
+#[kernel(BM = 128, BN = 128, order = "tile", grid = grid(&out, [BM, BN]))]
 pub fn block_scaled_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>(
     a: Tensor<Q, 2>,
     b: Tensor<Q, 2>,
@@ -98,14 +98,11 @@ pub fn launch<T: Float + Number>(
     check_shape(row_scales.len(), &[m])?;
     check_shape(column_scales.len(), &[n])?;
     check_shape(out.len(), &[m, n])?;
-    let config = scaled_matmul::Config {
-        bm: setting.block_or(128),
-        bn: setting.width_or(128),
-        ..scaled_matmul::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = scaled_matmul::<T>()
+        .bm(setting.block_or(128))
+        .bn(setting.width_or(128))
+        .by(setting);
     let device = out.device().clone();
-    let grid = product::grid([m, n], [config.bm, config.bn]);
     let arguments = (
         a.view([m, k])?,
         b.view_strided([k, n], [1, k])?,
@@ -113,9 +110,7 @@ pub fn launch<T: Float + Number>(
         column_scales.view([n])?,
         out.view_mut([m, n])?,
     );
-    scaled_matmul::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// `a b^T` of 8-bit floats `a` `[m, k]` and `b` `[n, k]` with scales of `a` `[m, blocks]` and of `b` `[n / 128, blocks]`, where
@@ -137,14 +132,11 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
     check_shape(row_scales.len(), &[m, blocks])?;
     check_shape(scales.len(), &[n.div_ceil(BLOCK), blocks])?;
     check_shape(out.len(), &[m, n])?;
-    let config = block_scaled_matmul::Config {
-        bm: setting.block_or(128),
-        bn: setting.width_or(128),
-        ..block_scaled_matmul::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = block_scaled_matmul::<Q, T>()
+        .bm(setting.block_or(128))
+        .bn(setting.width_or(128))
+        .by(setting);
     let device = out.device().clone();
-    let grid = product::grid([m, n], [config.bm, config.bn]);
     let arguments = (
         a.view([m, k])?,
         b.view_strided([k, n], [1, k])?,
@@ -152,9 +144,7 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
         scales,
         out.view_mut([m, n])?,
     );
-    block_scaled_matmul::<Q, T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// `scale a b^T` of 8-bit floats `a` `[m, k]` and `b` `[n, k]`, whose sums have 13 bits of fraction: Hopper's tensor cores

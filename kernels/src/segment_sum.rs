@@ -5,12 +5,12 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 use crate::places::places;
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A segment and `COLUMNS` columns a program, `MEMBERS` members at a time: the sum of the rows `members` of `x`, each
 /// times its weight where there are weights.
-#[kernel(MEMBERS = 16, COLUMNS = 64)]
+#[kernel(MEMBERS = 16, COLUMNS = 64, grid = (starts.len().saturating_sub(1), columns.div_ceil(COLUMNS)))]
 pub fn segment_sum<T: Float, const MEMBERS: usize, const COLUMNS: usize>(
     x: Ptr<T>,
     starts: Ptr<i32>,
@@ -69,25 +69,18 @@ pub fn launch<T: Float + Number>(
     if let Some(weights) = segments.weights {
         check_shape(weights.len(), &[segments.members.len()])?;
     }
-    let config = segment_sum::Config {
-        members: setting.block_or(16),
-        columns: setting.width_or(64),
-        ..segment_sum::Config::new()
-    }
-    .scheduled(setting.schedule);
-    let (device, grid) = (
-        out.device().clone(),
-        (count, columns.div_ceil(config.columns)),
-    );
+    let kernel = segment_sum::<T>()
+        .members(setting.block_or(16))
+        .columns(setting.width_or(64))
+        .by(setting);
+    let device = out.device().clone();
     let Segments {
         starts,
         members,
         weights,
     } = segments;
     let arguments = (x, starts, members, weights, out, extent(columns)?);
-    segment_sum::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// The gradient of a table of `rows` rows of which [`crate::gather::launch`] or an embedding took those that `indices`

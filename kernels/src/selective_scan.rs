@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A channel of a sequence a program, `TIME` steps at a time; `STATES` is the number of states, a power of two.
@@ -68,16 +68,13 @@ pub fn launch<T: Float + Number>(
     check_shape(a.len(), &[channels, states])?;
     check_shape(b.len(), &[sequences, steps, states])?;
     check_shape(c.len(), &[sequences, steps, states])?;
-    let config = selective_scan::Config {
-        time: setting.block_or(64),
-        ..selective_scan::Config::new(states)
-    }
-    .scheduled(setting.schedule);
+    let kernel = selective_scan::<T>()
+        .states(states)
+        .time(setting.block_or(64))
+        .by(setting);
     let device = out.device().clone();
     let arguments = (x, deltas, a, b, c, out, extent(channels)?, extent(steps)?);
-    selective_scan::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, (sequences, channels), arguments)
+    kernel.launch(&device, (sequences, channels), arguments)
 }
 
 /// One channel: `x` and `deltas` by steps, `b` and `c` by steps and states.

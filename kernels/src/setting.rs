@@ -1,6 +1,6 @@
 //! How a kernel is run: what a tuner varies, and the checks that all kernels share.
 
-use exactile::{Determinism, Error, Result, Schedule, ScheduleField};
+use exactile::{Configure, Determinism, Error, Result, Schedule, ScheduleField};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -37,6 +37,17 @@ impl Setting {
         chosen(self.width, otherwise)
     }
 }
+
+/// Kernels that run as a setting says.
+pub(crate) trait Settable: Configure {
+    /// The kernel with the schedule and the level of a setting.
+    fn by(self, setting: &Setting) -> Self {
+        self.schedule(setting.schedule)
+            .determinism(setting.determinism)
+    }
+}
+
+impl<K: Configure> Settable for K {}
 
 /// One map of numbers, in which 0 stands for what is left to the kernel or the compiler. The level is
 /// no part of it.

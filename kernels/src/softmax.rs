@@ -78,28 +78,21 @@ pub fn launch<T: Float + Number>(
     let block = setting.block_or(columns.next_power_of_two());
     let together = block / columns.next_power_of_two();
     if together > 1 {
-        let config = softmax_rows::Config {
-            rows: together,
-            ..softmax_rows::Config::new(block / together)
-        }
-        .scheduled(schedule);
+        let kernel = softmax_rows::<T>()
+            .block(block / together)
+            .rows(together)
+            .schedule(schedule);
         let (x, out) = (x.view([rows, columns])?, out.view_mut([rows, columns])?);
-        return softmax_rows::<T>(config)
-            .determinism(setting.determinism)
-            .launch(&device, rows.div_ceil(together), (x, out));
+        return kernel.launch(&device, rows.div_ceil(together), (x, out));
     }
     let count = extent(columns)?;
     if setting.width == 0 {
-        let config = softmax::Config::new(block).scheduled(schedule);
-        return softmax::<T>(config)
-            .determinism(setting.determinism)
-            .launch(&device, rows, (x, out, count));
+        let kernel = softmax::<T>().block(block).schedule(schedule);
+        return kernel.launch(&device, rows, (x, out, count));
     }
-    let config = softmax_loop::Config::new(block).scheduled(schedule);
+    let kernel = softmax_loop::<T>().block(block).schedule(schedule);
     let programs = rows.min(setting.width * device.multiprocessors());
-    softmax_loop::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, programs, (x, out, extent(rows)?, count))
+    kernel.launch(&device, programs, (x, out, extent(rows)?, count))
 }
 
 /// What it computes, rounded once.

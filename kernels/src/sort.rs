@@ -3,11 +3,11 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, ensure};
+use crate::setting::{Settable, Setting, check_shape, ensure};
 use crate::space;
 
 /// `COLUMNS` is the length of a row, a power of two; a program sorts `ROWS` rows.
-#[kernel(ROWS = 4)]
+#[kernel(ROWS = 4, grid = x.extent(0).div_ceil(ROWS))]
 pub fn sort<T: Numeric, const ROWS: usize, const COLUMNS: usize>(
     x: Tensor<T, 2>,
     out: TensorMut<T, 2>,
@@ -28,19 +28,13 @@ pub fn launch<T: Numeric + Number>(
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
     check_columns(columns)?;
-    let config = sort::Config::new(columns);
-    let config = sort::Config {
-        rows: setting.block_or(config.rows),
-        ..config
-    }
-    .scheduled(setting.schedule);
+    let kernel = sort::<T>()
+        .columns(columns)
+        .rows(setting.block_or(4))
+        .by(setting);
     let device = out.device().clone();
     let (view, sorted) = (x.view([rows, columns])?, out.view_mut([rows, columns])?);
-    sort::<T>(config).determinism(setting.determinism).launch(
-        &device,
-        rows.div_ceil(config.rows),
-        (view, sorted),
-    )
+    kernel.launch(&device, (), (view, sorted))
 }
 
 /// A row is a tile.

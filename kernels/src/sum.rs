@@ -7,12 +7,12 @@
 use exactile::prelude::*;
 use exactile::{Number, Result, Schedule};
 
-use crate::setting::{Setting, check_shape, ensure};
+use crate::setting::{Settable, Setting, check_shape, ensure};
 use crate::space;
 use crate::tree;
 
 /// The sums of `ROWS` rows a program; `TILES` tiles of `BLOCK` columns hold a row.
-#[kernel(ROWS = 1, BLOCK = 1024, TILES = 1)]
+#[kernel(ROWS = 1, BLOCK = 1024, TILES = 1, grid = x.extent(0).div_ceil(ROWS))]
 pub fn sum_rows<T: Float, const ROWS: usize, const BLOCK: usize, const TILES: usize>(
     x: Tensor<T, 2>,
     out: TensorMut<T, 1>,
@@ -28,7 +28,7 @@ pub fn sum_rows<T: Float, const ROWS: usize, const BLOCK: usize, const TILES: us
 
 /// The sums of `COLUMNS` columns over `TILES` tiles of `ROWS` rows: one row of `out` for each part
 /// of the rows.
-#[kernel(ROWS = 32, COLUMNS = 128, TILES = 1)]
+#[kernel(ROWS = 32, COLUMNS = 128, TILES = 1, grid = (x.extent(1).div_ceil(COLUMNS), out.extent(0)))]
 pub fn sum_columns<
     T: Float,
     U: Float,
@@ -51,7 +51,7 @@ pub fn sum_columns<
 }
 
 /// The sum of `TILES` tiles of `BLOCK` elements: one element of `out` for each part.
-#[kernel(BLOCK = 8192, TILES = 8)]
+#[kernel(BLOCK = 8192, TILES = 8, grid = out.extent(0))]
 pub fn sum_parts<T: Float, U: Float, const BLOCK: usize, const TILES: usize>(
     x: Tensor<T, 1>,
     out: TensorMut<U, 1>,
@@ -87,18 +87,14 @@ pub fn rows<T: Float + Number>(
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows])?;
     let block = setting.block_or(columns.next_power_of_two().min(8192));
-    let config = sum_rows::Config {
-        rows: setting.width_or(1),
-        block,
-        tiles: columns.div_ceil(block),
-        ..sum_rows::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = sum_rows::<T>()
+        .rows(setting.width_or(1))
+        .block(block)
+        .tiles(columns.div_ceil(block))
+        .by(setting);
     let device = out.device().clone();
     let arguments = (x.view([rows, columns])?, out.view_mut([rows])?);
-    sum_rows::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, rows.div_ceil(config.rows), arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// The elements that [`columns`] needs for the sums of parts.
@@ -122,28 +118,20 @@ pub fn columns<T: Float + Number>(
     ensure(PART_ROWS.is_multiple_of(block), || {
         format!("tiles of {block} rows do not divide {PART_ROWS}")
     })?;
-    let config = sum_columns::Config {
-        rows: block,
-        columns: setting.width_or(128),
-        tiles: PART_ROWS / block,
-        ..sum_columns::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = sum_columns::<T, f32>()
+        .rows(block)
+        .columns(setting.width_or(128))
+        .tiles(PART_ROWS / block)
+        .by(setting);
     let (device, count) = (out.device().clone(), rows.div_ceil(PART_ROWS));
-    let grid = (columns.div_ceil(config.columns), count);
     let arguments = (x.view([rows, columns])?, parts.view_mut([count, columns])?);
-    sum_columns::<T, f32>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)?;
-    let last = sum_columns::Config {
-        rows: count.next_power_of_two(),
-        columns: 32,
-        ..sum_columns::Config::new()
-    };
+    kernel.launch(&device, (), arguments)?;
+    let last = sum_columns::<f32, T>()
+        .rows(count.next_power_of_two())
+        .columns(32)
+        .determinism(setting.determinism);
     let arguments = (parts.view([count, columns])?, out.view_mut([1, columns])?);
-    sum_columns::<f32, T>(last)
-        .determinism(setting.determinism)
-        .launch(&device, columns.div_ceil(last.columns), arguments)
+    last.launch(&device, (), arguments)
 }
 
 /// The elements that [`all`] needs at most for the sums of parts of `n` elements.
@@ -170,26 +158,20 @@ pub fn all<T: Float + Number>(
         )
     })?;
     let (device, count) = (out.device().clone(), n.div_ceil(part));
-    let config = sum_parts::Config {
-        block,
-        tiles: part / block,
-        ..sum_parts::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = sum_parts::<T, f32>()
+        .block(block)
+        .tiles(part / block)
+        .by(setting);
     let arguments = (x.view([n])?, parts.view_mut([count])?);
-    sum_parts::<T, f32>(config)
-        .determinism(setting.determinism)
-        .launch(&device, count, arguments)?;
+    kernel.launch(&device, (), arguments)?;
     let block = count.next_power_of_two().min(16384);
-    let last = sum_parts::Config {
-        block,
-        tiles: count.next_power_of_two() / block,
-        schedule: Schedule::AUTO.warps((block / 512).clamp(1, 32) as u32),
-    };
+    let last = sum_parts::<f32, T>()
+        .block(block)
+        .tiles(count.next_power_of_two() / block)
+        .schedule(Schedule::AUTO.warps((block / 512).clamp(1, 32) as u32))
+        .determinism(setting.determinism);
     let arguments = (parts.view([count])?, out.view_mut([1])?);
-    sum_parts::<f32, T>(last)
-        .determinism(setting.determinism)
-        .launch(&device, 1, arguments)
+    last.launch(&device, (), arguments)
 }
 
 /// What [`rows`] computes, with its bits; [`tree::sum`] is what [`all`] computes.

@@ -4,11 +4,11 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 use crate::product;
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 
 /// A tile of `[BM, BN]` a program, `BK` products at a time. Sums are those of `Precision::Hopper`, in `f32`,
 /// rounded once in the end.
-#[kernel(BM = 128, BN = 256, BK = 64)]
+#[kernel(BM = 128, BN = 256, BK = 64, grid = (n.div_ceil(BN), m.div_ceil(BM)))]
 pub fn tensor_matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
     a: Ptr<T>,
     b: Ptr<T>,
@@ -51,17 +51,12 @@ pub fn launch<T: Float + Number>(
     check_shape(a.len(), &[m, k])?;
     check_shape(b.len(), &[k, n])?;
     check_shape(c.len(), &[m, n])?;
-    let config = tensor_matmul::Config {
-        bm: setting.block_or(128),
-        bn: setting.width_or(256),
-        ..tensor_matmul::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = tensor_matmul::<T>()
+        .bm(setting.block_or(128))
+        .bn(setting.width_or(256))
+        .by(setting);
     let device = c.device().clone();
-    let grid = (n.div_ceil(config.bn), m.div_ceil(config.bm));
-    tensor_matmul::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, (a, b, c, extent(m)?, extent(n)?, extent(k)?))
+    kernel.launch(&device, (), (a, b, c, extent(m)?, extent(n)?, extent(k)?))
 }
 
 /// The settings worth trying.

@@ -3,12 +3,12 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape};
+use crate::setting::{Settable, Setting, check_shape};
 use crate::sort::{self, check_columns};
 
 /// The `K` greatest elements of each row, the greatest first. `COLUMNS` is the length of a row, a
 /// power of two; a program takes `ROWS` rows.
-#[kernel(ROWS = 4, K = 32)]
+#[kernel(ROWS = 4, K = 32, grid = x.extent(0).div_ceil(ROWS))]
 pub fn topk<T: Numeric, const ROWS: usize, const COLUMNS: usize, const K: usize>(
     x: Tensor<T, 2>,
     out: TensorMut<T, 2>,
@@ -19,7 +19,7 @@ pub fn topk<T: Numeric, const ROWS: usize, const COLUMNS: usize, const K: usize>
 }
 
 /// The same with the column of each element; of equal elements the first.
-#[kernel(ROWS = 4, K = 32)]
+#[kernel(ROWS = 4, K = 32, grid = x.extent(0).div_ceil(ROWS))]
 pub fn topk_indices<T: Numeric, const ROWS: usize, const COLUMNS: usize, const K: usize>(
     x: Tensor<T, 2>,
     out: TensorMut<T, 2>,
@@ -41,20 +41,14 @@ pub fn launch<T: Numeric + Number>(
     setting: &Setting,
 ) -> Result<()> {
     let k = kept(x.len(), out.len(), [rows, columns])?;
-    let config = topk::Config::new(columns);
-    let config = topk::Config {
-        rows: setting.block_or(config.rows),
-        k,
-        ..config
-    }
-    .scheduled(setting.schedule);
+    let kernel = topk::<T>()
+        .columns(columns)
+        .rows(setting.block_or(4))
+        .k(k)
+        .by(setting);
     let device = out.device().clone();
     let (view, greatest) = (x.view([rows, columns])?, out.view_mut([rows, k])?);
-    topk::<T>(config).determinism(setting.determinism).launch(
-        &device,
-        rows.div_ceil(config.rows),
-        (view, greatest),
-    )
+    kernel.launch(&device, (), (view, greatest))
 }
 
 /// As [`launch`], with the column of each element.
@@ -67,22 +61,18 @@ pub fn launch_with_indices<T: Numeric + Number>(
 ) -> Result<()> {
     let k = kept(x.len(), out.len(), [rows, columns])?;
     check_shape(indices.len(), &[rows, k])?;
-    let config = topk_indices::Config::new(columns);
-    let config = topk_indices::Config {
-        rows: setting.block_or(config.rows),
-        k,
-        ..config
-    }
-    .scheduled(setting.schedule);
+    let kernel = topk_indices::<T>()
+        .columns(columns)
+        .rows(setting.block_or(4))
+        .k(k)
+        .by(setting);
     let device = out.device().clone();
     let arguments = (
         x.view([rows, columns])?,
         out.view_mut([rows, k])?,
         indices.view_mut([rows, k])?,
     );
-    topk_indices::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, rows.div_ceil(config.rows), arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// How many elements of a row there is room for.

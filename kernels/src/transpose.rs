@@ -3,11 +3,11 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape};
+use crate::setting::{Settable, Setting, check_shape};
 use crate::space;
 
 /// A square of `BLOCK` rows and columns a program.
-#[kernel(BLOCK = 64)]
+#[kernel(BLOCK = 64, grid = (x.extent(1).div_ceil(BLOCK), x.extent(0).div_ceil(BLOCK)))]
 pub fn transpose<T: Element, const BLOCK: usize>(x: Tensor<T, 2>, out: TensorMut<T, 2>) {
     let (row, column) = (program_id(1), program_id(0));
     let tile = load(x.tile([BLOCK, BLOCK]).at((row, column)));
@@ -23,17 +23,10 @@ pub fn launch<T: Element + Number>(
 ) -> Result<()> {
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
-    let config = transpose::Config {
-        block: setting.block_or(64),
-        ..transpose::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = transpose::<T>().block(setting.block_or(64)).by(setting);
     let device = out.device().clone();
-    let grid = (columns.div_ceil(config.block), rows.div_ceil(config.block));
     let arguments = (x.view([rows, columns])?, out.view_mut([columns, rows])?);
-    transpose::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// What it computes.

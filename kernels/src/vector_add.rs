@@ -3,11 +3,11 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// `BLOCK` elements a program.
-#[kernel(BLOCK = 1024)]
+#[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
 pub fn vector_add<T: Numeric, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: i32) {
     let offsets = program_id(0) * BLOCK + arange(0, BLOCK);
     let mask = offsets < n;
@@ -25,16 +25,9 @@ pub fn launch<T: Numeric + Number>(
     let n = out.len();
     check_shape(x.len(), &[n])?;
     check_shape(y.len(), &[n])?;
-    let config = vector_add::Config::new();
-    let config = vector_add::Config {
-        block: setting.block_or(config.block),
-        ..config
-    }
-    .scheduled(setting.schedule);
+    let kernel = vector_add::<T>().block(setting.block_or(1024)).by(setting);
     let device = out.device().clone();
-    vector_add::<T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, n.div_ceil(config.block), (x, y, out, extent(n)?))
+    kernel.launch(&device, (), (x, y, out, extent(n)?))
 }
 
 /// What it computes.

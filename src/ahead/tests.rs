@@ -30,7 +30,7 @@ impl Setup {
 
     fn launch(&mut self, block: usize, times: usize, warps: u32) -> Result<()> {
         let schedule = crate::Schedule::AUTO.warps(warps);
-        let kernel = scale(scale::Config::new(block, times).scheduled(schedule));
+        let kernel = scale().block(block).times(times).schedule(schedule);
         let grid = 100usize.div_ceil(block);
         kernel.launch(&self.device, grid, (&self.x, &mut self.y, 100))
     }

@@ -1,8 +1,5 @@
 //! Whether the results of a candidate are right.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use exactile_core::target::Determinism;
 
 use super::Workload;
@@ -10,6 +7,7 @@ use crate::array::Array;
 use crate::compare::{Tolerance, compare_within};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::panics;
 
 /// Runs a candidate once and says how its results differ from the golden run, if they do.
 pub(super) fn check<C>(
@@ -48,17 +46,7 @@ pub(super) fn check<C>(
     Ok(None)
 }
 
-/// A panic as an error.
+/// A panic as an error. What it leaves half done is the workload's: its outputs, which are spoilt before they count.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What a panic leaves half done is the workload's: its outputs, which are spoilt before they count.
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
-        let text = text_of(payload.as_ref());
-        Err(Error::Invalid(format!("it panicked: {text}")))
-    })
-}
-
-fn text_of(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied())
-        .unwrap_or("a value that is no text")
+    panics::guarded(|| "it".to_string(), work)
 }

@@ -127,24 +127,29 @@ pub(super) fn compile<C: fmt::Debug>(
     let (device, winners) = (search.device, &search.tuner.winners);
     let crashed = winners.crashed(search.problem)?;
     let survived = |config: &C| !crashed.contains(&format!("{config:?}"));
-    let mut record = |config: &C| {
-        // Where a launch cannot be recorded, the real one says why.
-        let recorded = judge::guarded(|| device.record(|| workload.launch(config)));
-        recorded.unwrap_or_default()
-    };
     let mut verdicts: Vec<Verdict> = candidates.iter().map(|_| search.no_time()).collect();
     let mut sets: Vec<Vec<Job>> = Vec::new();
     for (config, verdict) in candidates.iter().zip(&mut verdicts) {
-        if survived(config) {
-            sets.push(record(config));
-        } else {
-            sets.push(Vec::new());
-            *verdict = Verdict::Failed("the process that ran it ended, twice".to_string());
+        let refused = match survived(config) {
+            true => workload.refuses(config).map(Verdict::Rejected),
+            false => {
+                let reason = "the process that ran it ended, twice, or its device was lost";
+                Some(Verdict::Failed(reason.to_string()))
+            }
+        };
+        // Where a launch cannot be recorded, the real one says why.
+        let mut record = || judge::guarded(|| device.record(|| workload.launch(config)));
+        sets.push(match &refused {
+            None => record().unwrap_or_default(),
+            Some(_) => Vec::new(),
+        });
+        if let Some(refused) = refused {
+            *verdict = refused;
         }
     }
     let limit = search.tuner.budget.map(|budget| budget / 2);
     let mut take = |index: usize, outcome: Result<(), String>| {
-        if let Verdict::Failed(_) = verdicts[index] {
+        if let Verdict::Failed(_) | Verdict::Rejected(_) = verdicts[index] {
             return;
         }
         let config = &candidates[index];

@@ -27,7 +27,7 @@ use crate::{files, made};
 ///
 /// fn work(device: &Device) -> exactile::Result<()> {
 ///     let mut x = Buffer::<f32>::zeros(device, 256)?;
-///     double(double::Config::new(64)).launch(device, 4, (&mut x,))
+///     double().block(64).launch(device, 4, (&mut x,))
 /// }
 ///
 /// # if cfg!(feature = "nvptx") {

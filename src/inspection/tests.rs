@@ -42,16 +42,14 @@ fn what_is_shown_is_what_runs() {
             (100, Bounds::Unchecked),
             (97, Bounds::Checked),
         ] {
-            let inspection = twice(Default::default()).inspect(&device, 2, (&x, &mut y, n));
+            let inspection = twice().inspect(&device, 2, (&x, &mut y, n));
             let inspection = inspection.expect("compiles");
             // Nothing of it ran before.
             assert_eq!(shown(inspection), (false, bounds), "{n} on {device}");
-            twice(Default::default())
-                .run(&device, 2, (&x, &mut y, n))
-                .expect("runs");
+            twice().run(&device, 2, (&x, &mut y, n)).expect("runs");
         }
         let before = device.compiled_kernels();
-        let inspection = twice(Default::default()).inspect(&device, 2, (&x, &mut y, 97));
+        let inspection = twice().inspect(&device, 2, (&x, &mut y, 97));
         assert_eq!(
             shown(inspection.expect("compiles")),
             (false, Bounds::Unchecked)
@@ -60,16 +58,14 @@ fn what_is_shown_is_what_runs() {
         let of_x = || x.view(shape).expect("fits");
         let inspect = |y: &mut Buffer<f32>| {
             let view = y.view_mut(shape).expect("fits");
-            rows(Default::default())
+            rows()
                 .inspect(&device, 4, (of_x(), view))
                 .expect("compiles")
         };
         let early = inspect(&mut y);
         assert_eq!(device.compiled_kernels(), before);
         let view = y.view_mut(shape).expect("fits");
-        rows(Default::default())
-            .run(&device, 4, (of_x(), view))
-            .expect("runs");
+        rows().run(&device, 4, (of_x(), view)).expect("runs");
         assert!(shown(early).0, "{device}");
     }
 }
@@ -80,7 +76,7 @@ fn stages_follow_what_is_known_of_arguments_and_the_machine() {
     let x = Buffer::from_slice(&device, &[1.0f32; 128]).expect("fits");
     let mut y = Buffer::<f32>::zeros(&device, 128).expect("fits");
     let mut text = |n: i32, target: Target, stage| {
-        let inspection = twice(Default::default()).inspect(&device, 2, (&x, &mut y, n));
+        let inspection = twice().inspect(&device, 2, (&x, &mut y, n));
         inspection.expect("compiles").on(target).text(stage)
     };
     let lanes = |n, text: &mut dyn FnMut(i32, Target, ListingStage) -> Result<String>| {
@@ -107,7 +103,7 @@ fn stages_follow_what_is_known_of_arguments_and_the_machine() {
             assert_eq!(gpu.is_ok(), !of_cpu, "{}", stage.name());
         }
     }
-    let inspection = twice(Default::default()).inspect(&device, 2, (&x, &mut y, 128));
+    let inspection = twice().inspect(&device, 2, (&x, &mut y, 128));
     let message = inspection
         .expect("compiles")
         .resources()

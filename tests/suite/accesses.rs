@@ -14,7 +14,7 @@ fn misplaced(x: Ptr<f32>, out: PtrMut<f32>, count: PtrMut<i32>) {
 
 #[test]
 fn a_hint_stands_behind_its_access() {
-    let errors = misplaced(Default::default()).check();
+    let errors = misplaced().check();
     let errors = errors.expect_err("neither is one").to_string();
     for access in ["load", "store"] {
         let wanted = format!("`cache` does not directly follow a `{access}`");
@@ -31,7 +31,7 @@ fn other_side(x: Ptr<f32>, out: PtrMut<f32>) {
 
 #[test]
 fn loads_and_stores_have_hints_of_their_own() {
-    let errors = other_side(Default::default()).check();
+    let errors = other_side().check();
     let errors = errors.expect_err("neither is one").to_string();
     for wanted in ["`load` is never `write_through`", "`store` is never `anew`"] {
         assert!(errors.contains(wanted), "{errors}");
@@ -71,7 +71,7 @@ fn the_last_program_sees_what_the_others_left() {
         let x = Buffer::from_slice(&device, &numbers).expect("fits");
         let mut parts = Buffer::<f32>::zeros(&device, 20).expect("fits");
         let mut count = Buffer::<u32>::zeros(&device, 1).expect("fits");
-        let kernel = last_adds(Default::default()).determinism(Determinism::NotGuaranteed);
+        let kernel = last_adds().determinism(Determinism::NotGuaranteed);
         for _ in 0..3 {
             let mut out = Buffer::<f32>::zeros(&device, 1).expect("fits");
             let run = kernel.run(&device, 20, (&x, &mut parts, &mut count, &mut out));
@@ -89,11 +89,8 @@ fn without_an_order_programs_hand_each_other_nothing() {
     let mut parts = Buffer::<f32>::zeros(&device, 2).expect("fits");
     let mut count = Buffer::<u32>::zeros(&device, 1).expect("fits");
     let mut out = Buffer::<f32>::zeros(&device, 1).expect("fits");
-    let config = last_adds::Config {
-        ordered: false,
-        ..Default::default()
-    };
-    let kernel = last_adds(config).determinism(Determinism::NotGuaranteed);
+    let kernel = last_adds().ordered(false);
+    let kernel = kernel.determinism(Determinism::NotGuaranteed);
     let error = kernel.run(&device, 2, (&x, &mut parts, &mut count, &mut out));
     let message = error.expect_err("is a race").to_string();
     assert!(
@@ -121,7 +118,7 @@ fn an_exchange_that_fails_releases_nothing() {
         let mut flag = Buffer::<i32>::zeros(&device, 1).expect("fits");
         let mut parts = Buffer::<f32>::zeros(&device, 1).expect("fits");
         let mut out = Buffer::<f32>::zeros(&device, 1).expect("fits");
-        let kernel = hands(Default::default()).determinism(Determinism::NotGuaranteed);
+        let kernel = hands().determinism(Determinism::NotGuaranteed);
         kernel.run(&device, 2, (&mut flag, &mut parts, &mut out, expected))
     };
     run(0).expect("the second program acquires what the first has released");
@@ -151,7 +148,7 @@ fn orders(x: PtrMut<i32>, out: PtrMut<i32>) {
 
 #[test]
 fn atomics_have_orders_and_scopes() {
-    let kernel = orders(Default::default());
+    let kernel = orders();
     let ir = kernel.ir().expect("traces");
     for wanted in [
         "op=load, order=acquire, scope=system",
@@ -179,7 +176,7 @@ fn too_many(count: PtrMut<i32>) {
 
 #[test]
 fn an_atomic_names_itself_where_numbers_do_not_fit() {
-    let errors = too_many(Default::default()).check();
+    let errors = too_many().check();
     let errors = errors.expect_err("none fits").to_string();
     for wanted in [
         "`atomic_add`: a tile of shape [8] does not go to one address",

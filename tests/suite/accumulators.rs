@@ -110,7 +110,8 @@ fn any_combine_has_the_bits_of_one_tile() {
             let stats = same(
                 |block| {
                     let mut out = upload(&device, &[f32::NAN; 6]);
-                    moments(moments::Config::new(block))
+                    moments()
+                        .block(block)
                         .run(&device, 1, (&input, &mut out, n as i32))
                         .expect("runs");
                     [bits(&out)]
@@ -120,7 +121,8 @@ fn any_combine_has_the_bits_of_one_tile() {
             let best = same(
                 |block| {
                     let mut out = upload(&device, &[f32::NAN; 4]);
-                    greatest(greatest::Config::new(block))
+                    greatest()
+                        .block(block)
                         .run(&device, 1, (&input, &mut out, n as i32))
                         .expect("runs");
                     [bits(&out)]
@@ -157,8 +159,8 @@ fn recurrences_have_the_bits_of_one_tile() {
         let run = |block: usize| {
             let mut out = upload(&device, &vec![f32::NAN; n]);
             let mut last = upload(&device, &[f32::NAN; 3]);
-            let config = recurrence::Config::new(block, n.div_ceil(block));
-            recurrence(config)
+            let kernel = recurrence().block(block).tiles(n.div_ceil(block));
+            kernel
                 .run(
                     &device,
                     1,
@@ -198,18 +200,12 @@ fn unshaped(x: Ptr<f32>, out: PtrMut<f32>) {
 
 #[test]
 fn tiles_that_do_not_fit_are_named() {
-    let errors = uneven(Default::default())
-        .check()
-        .expect_err("is wrong")
-        .to_string();
+    let errors = uneven().check().expect_err("is wrong").to_string();
     assert!(
         errors.contains("extent `4` along axis 0, expected `8` as before"),
         "{errors}"
     );
-    let errors = unshaped(Default::default())
-        .check()
-        .expect_err("is wrong")
-        .to_string();
+    let errors = unshaped().check().expect_err("is wrong").to_string();
     assert!(
         errors.contains("`accumulate` takes [tile<4xf32>, tile<4xbool>]"),
         "{errors}"

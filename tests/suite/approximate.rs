@@ -41,7 +41,7 @@ fn they_are_near_where_they_are_allowed() {
     for device in devices() {
         let x = upload(&device, &numbers);
         let mut out = Buffer::<f32>::zeros(&device, FUNCTIONS.len() * COUNT).expect("allocates");
-        let kernel = approximations(approximations::Config::new());
+        let kernel = approximations();
         let kernel = kernel.determinism(Determinism::ScheduleInvariant);
         kernel.run(&device, 1, (&x, &mut out)).expect("is allowed");
         let found = out.to_vec().expect("reads back");
@@ -60,7 +60,7 @@ fn exact_refuses_them_with_their_line() {
     let device = Device::cpu();
     let x = upload(&device, &[0.0; COUNT]);
     let mut out = Buffer::<f32>::zeros(&device, FUNCTIONS.len() * COUNT).expect("allocates");
-    let kernel = approximations(approximations::Config::new());
+    let kernel = approximations();
     let error = kernel.run(&device, 1, (&x, &mut out));
     let Err(Error::Compile { .. }) = &error else {
         panic!("expected a refusal, found {error:?}");

@@ -89,7 +89,7 @@ fn sixty_four(
 fn a_kernel_takes_sixty_four_parameters() {
     for device in devices() {
         let mut out = upload(&device, &[0i32]);
-        sixty_four(Default::default())
+        sixty_four()
             .run(
                 &device,
                 1,
@@ -162,7 +162,7 @@ fn structures_tuples_and_arrays_are_parameters() {
                 momentum: MomentumArguments(&mut means, [0.25, 0.75]),
             };
             let views = [[3], [7]].map(|extents| side.view(extents).expect("fits"));
-            fit::<f32>(Default::default())
+            fit::<f32>()
                 .run(&device, 2, (&mut weights, step, (-1.0, 5.0), views, n))
                 .expect("runs");
         }
@@ -218,7 +218,7 @@ fn options_are_there_or_not() {
         let by = upload(&device, &[10.0f32, 20.0, 30.0, 40.0]);
         let mut out = upload(&device, &[0.0f32; 4]);
         let mut copy = upload(&device, &[0.0f32; 4]);
-        let kernel = affine::<f32>(Default::default());
+        let kernel = affine::<f32>();
         kernel.check().expect("is a kernel with all of them");
         for _ in 0..3 {
             kernel
@@ -268,7 +268,7 @@ fn kept<T: Number + Element>(numbers: [T; 4]) {
     for device in devices() {
         let mut out = upload(&device, &[T::default(); 4]);
         let [a, b, c, d] = numbers;
-        keeps::<T>(Default::default())
+        keeps::<T>()
             .run(&device, 1, (&mut out, a, [b, c], Some(d)))
             .expect("runs");
         let bits = |numbers: &[T]| -> Vec<u64> { numbers.iter().map(|it| it.to_bits()).collect() };

@@ -176,12 +176,12 @@ fn right(
 fn a_kernel_is_tuned_over_its_tile_sizes() {
     let device = Device::cpu();
     let tree = right(&device, |x, out, block| {
-        let kernel = tree_sum(tree_sum::Config::new(block));
+        let kernel = tree_sum().block(block);
         kernel.run(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
     });
     assert_eq!(tree, 4);
     let chain = right(&device, |x, out, block| {
-        let kernel = chain_sum(chain_sum::Config::new(block));
+        let kernel = chain_sum().block(block);
         kernel.run(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
     });
     assert!(chain < 4, "a chain of tile sums depends on the tile size");
@@ -193,7 +193,7 @@ fn candidates_that_do_not_compile_keep_their_reason() {
     let numbers = exactile_harness::demo::random::<f32>(1, ROWS * COLUMNS);
     let x = Buffer::from_slice(&device, &numbers).expect("fits");
     let launch = |out: &mut Buffer<f32>, &block: &usize| {
-        let kernel = tree_sum(tree_sum::Config::new(block));
+        let kernel = tree_sum().block(block);
         kernel.run(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
     };
     let mut golden = Buffer::zeros(&device, ROWS).expect("fits");
@@ -225,7 +225,7 @@ fn candidates_beyond_a_limit_fail_and_the_rest_goes_on() {
         let x = Buffer::from_slice(&device, &numbers).expect("fits");
         let launch = |out: &mut Buffer<f32>, &(block, warps): &(usize, u32)| {
             let schedule = Schedule::AUTO.warps(warps);
-            let kernel = tree_sum(tree_sum::Config::new(block).scheduled(schedule));
+            let kernel = tree_sum().block(block).schedule(schedule);
             kernel.run(&device, ROWS, (x.view([ROWS, COLUMNS])?, out))
         };
         let mut golden = Buffer::zeros(&device, ROWS).expect("fits");

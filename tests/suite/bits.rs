@@ -55,7 +55,7 @@ macro_rules! against_the_host {
             for device in devices() {
                 let [x, y] = [&x, &y].map(|it| Buffer::from_slice(&device, it).expect("fits"));
                 let mut out = Buffer::<$T>::zeros(&device, want.len()).expect("fits");
-                bits::<$T>(bits::Config::new())
+                bits::<$T>()
                     .run(&device, 1, (&x, &y, &mut out))
                     .expect("runs");
                 assert_eq!(out.to_vec().expect("reads"), want);
@@ -90,7 +90,7 @@ fn bytes_by_their_numbers() {
         let [x, y, selector] =
             [x, y, selector].map(|it| Buffer::from_slice(&device, &it).expect("fits"));
         let mut out = Buffer::<u32>::zeros(&device, 4).expect("fits");
-        choose(choose::Config::new())
+        choose()
             .run(&device, 1, (&x, &y, &selector, &mut out))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), want);
@@ -135,7 +135,7 @@ fn activations_are_near_their_formulas() {
     for device in devices() {
         let input = Buffer::from_slice(&device, &x).expect("fits");
         let mut out = Buffer::<f32>::zeros(&device, rows.len() * 64).expect("fits");
-        activate::<f32>(activate::Config::new())
+        activate::<f32>()
             .run(&device, 1, (&input, &mut out))
             .expect("runs");
         let found = out.to_vec().expect("reads");
@@ -201,9 +201,7 @@ fn functions_of_two_numbers_have_the_special_values_of_c() {
     for device in devices() {
         let [a, b] = [&x, &y].map(|it| Buffer::from_slice(&device, it).expect("fits"));
         let mut out = Buffer::<f32>::zeros(&device, 5 * 256).expect("fits");
-        combine(combine::Config::new())
-            .run(&device, 1, (&a, &b, &mut out))
-            .expect("runs");
+        combine().run(&device, 1, (&a, &b, &mut out)).expect("runs");
         let found = out.to_vec().expect("reads");
         for (at, (&x, &y)) in x.iter().zip(&y).enumerate() {
             let want = [

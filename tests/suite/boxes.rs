@@ -1,7 +1,7 @@
 //! Products by tensor cores whose operands come to shared memory in boxes of arrays, or by lanes where they cannot.
 
+use exactile::bf16;
 use exactile::prelude::*;
-use exactile::{Schedule, bf16};
 
 #[kernel(BM = 64, BN = 64, BK = 64)]
 fn tiles<const BM: usize, const BN: usize, const BK: usize>(
@@ -39,14 +39,14 @@ fn product(
         upload(&numbers(k * n, 2)),
     );
     let mut out = Buffer::<f32>::zeros(device, m * n).expect("fits");
-    let config = tiles::Config::new().scheduled(Schedule::AUTO.warps(4));
+    let kernel = tiles().warps(4);
     let left = left.view_strided([m, k], [stride, 1]).expect("fits");
     let right = right.view([k, n]).expect("fits");
     let left = back[0].map_or(left, |axis| left.flip(axis).expect("is one"));
     let right = back[1].map_or(right, |axis| right.flip(axis).expect("is one"));
     let sums = out.view_mut([m, n]).expect("fits");
     let grid = (m.div_ceil(64), n.div_ceil(64));
-    tiles(config)
+    kernel
         .launch(device, grid, (left, right, sums))
         .expect("runs");
     let sums = out.to_vec().expect("reads");

@@ -37,7 +37,7 @@ fn scale_by(block: usize, n: i32) -> impl FnOnce(&Device) -> Result<()> {
     move |device| {
         let x = Buffer::<f32>::zeros(device, 64)?;
         let mut y = Buffer::zeros(device, 64)?;
-        scale(scale::Config::new(block)).launch(device, 4, (&x, &mut y, n))
+        scale().block(block).launch(device, 4, (&x, &mut y, n))
     }
 }
 
@@ -45,7 +45,9 @@ fn centre_rows(columns: usize) -> impl FnOnce(&Device) -> Result<()> {
     move |device| {
         let x = Buffer::<f32>::zeros(device, 2 * columns)?;
         let mut y = Buffer::zeros(device, 2 * columns)?;
-        centre(centre::Config::new(1024)).launch(device, 2, (&x, &mut y, columns as i32))
+        centre()
+            .block(1024)
+            .launch(device, 2, (&x, &mut y, columns as i32))
     }
 }
 
@@ -127,7 +129,7 @@ fn other_machines_kernels_and_levels_find_nothing() {
     let level = |device: &Device| {
         let mut y = Buffer::<f32>::zeros(device, 64)?;
         let x = Buffer::zeros(device, 64)?;
-        let kernel = scale(scale::Config::new(8)).determinism(Determinism::NotGuaranteed);
+        let kernel = scale().block(8).determinism(Determinism::NotGuaranteed);
         kernel.launch(device, 4, (&x, &mut y, 32))
     };
     assert!(again.check(&TARGET, level).is_err());
@@ -243,7 +245,7 @@ fn a_gpu_runs_what_was_built() {
         let numbers: Vec<f32> = (0..64).map(|index| index as f32 / 8.0).collect();
         let x = Buffer::from_slice(device, &numbers)?;
         let mut y = Buffer::zeros(device, 64)?;
-        let kernel = scale(scale::Config::new(32));
+        let kernel = scale().block(32);
         for _ in 0..2 {
             kernel.launch(device, 3, (&x, &mut y, n))?;
         }

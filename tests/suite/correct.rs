@@ -50,7 +50,7 @@ fn correctly_rounded_functions_round_what_is_hardest() {
     for device in devices() {
         let x = upload(&device, &numbers);
         let mut out = Buffer::<f32>::zeros(&device, 8 * COUNT).expect("allocates");
-        let kernel = correct(correct::Config::new());
+        let kernel = correct();
         kernel.run(&device, 1, (&x, &mut out)).expect("runs");
         let found = out.to_vec().expect("reads back");
         for (at, (row, argument, want)) in NEAR.into_iter().enumerate() {

@@ -25,7 +25,7 @@ fn a_failed_assertion_names_its_line_and_its_element() {
             let mut out = Buffer::<f32>::zeros(&device, 300).expect("fits");
             // Of 20 elements nothing is wrong: the launch proves nothing of others.
             for n in [20, 300] {
-                let launched = roots(Default::default()).run(&device, 5, (&input, &mut out, n));
+                let launched = roots().run(&device, 5, (&input, &mut out, n));
                 match (wrong.filter(|&at| at < n as usize), launched) {
                     (None, Ok(())) => {}
                     (
@@ -63,7 +63,7 @@ fn assertions_about_scalars_are_checked_for_each_number() {
     for device in devices() {
         let mut out = Buffer::<i32>::zeros(&device, 1).expect("fits");
         for n in [4, 4, 5, 8, 5] {
-            let launched = counts(Default::default()).run(&device, 1, (&mut out, n));
+            let launched = counts().run(&device, 1, (&mut out, n));
             let refused = matches!(launched, Err(Error::Assertion { .. }));
             assert_eq!(refused, n == 5, "{device}: {launched:?}");
         }
@@ -106,8 +106,8 @@ fn a_combine_states_nothing_but_gives_a_flag() {
     for device in devices() {
         let input = upload(&device, &[1i32; 16]);
         let mut out = Buffer::<i32>::zeros(&device, 16).expect("fits");
-        let sum = stated_in_a_sum(Default::default()).run(&device, 1, (&input, &mut out));
-        let prefixes = stated_in_prefixes(Default::default()).run(&device, 1, (&input, &mut out));
+        let sum = stated_in_a_sum().run(&device, 1, (&input, &mut out));
+        let prefixes = stated_in_prefixes().run(&device, 1, (&input, &mut out));
         for (refused, op, line) in [(sum, "reduce", 77), (prefixes, "scan", 87)] {
             let message = refused.expect_err("is refused").to_string();
             let reason = format!("combiner of `{op}` has an effect: `assert`");
@@ -118,7 +118,7 @@ fn a_combine_states_nothing_but_gives_a_flag() {
         }
         for (number, is_great) in [(62, false), (63, true)] {
             let input = upload(&device, &[number; 16]);
-            let run = stated_behind(Default::default()).run(&device, 1, (&input, &mut out));
+            let run = stated_behind().run(&device, 1, (&input, &mut out));
             match run {
                 Ok(()) => {
                     assert!(!is_great, "{device}");

@@ -50,7 +50,8 @@ fn each_element_takes_its_own_steps() {
             let input = upload(&device, &x);
             let mut out = upload(&device, &vec![0.0_f32; block]);
             let mut steps = upload(&device, &vec![0_i32; block]);
-            roots(roots::Config::new(block))
+            roots()
+                .block(block)
                 .run(&device, 1, (&input, &mut out, &mut steps))
                 .expect("runs");
             let (out, steps) = (out.to_vec().expect("reads"), steps.to_vec().expect("reads"));
@@ -90,9 +91,7 @@ fn sources_broadcast_and_scalars_are_captured() {
     }
     for device in devices() {
         let mut out = upload(&device, &[0_i32; 128]);
-        divisors(divisors::Config::new())
-            .run(&device, 1, (&mut out, 3))
-            .expect("runs");
+        divisors().run(&device, 1, (&mut out, 3)).expect("runs");
         let want: Vec<i32> = (0..128)
             .map(|at| divisor(at / 16 + 3, at % 16 + 3) - 3)
             .collect();
@@ -102,7 +101,7 @@ fn sources_broadcast_and_scalars_are_captured() {
 
 #[test]
 fn what_a_map_does_knows_its_lines() {
-    let func = roots(roots::Config::new(8)).trace().expect("traces");
+    let func = roots().block(8).trace().expect("traces");
     let source: Vec<&str> = include_str!("each.rs").lines().collect();
     let text = |mnemonic: &str| {
         let insts = func.all_insts().into_iter();
@@ -156,17 +155,17 @@ fn a_map_that_is_no_function_of_elements_is_refused() {
             "{found}"
         );
     };
-    let config = reads_in_a_map::Config::new();
-    let found = reads_in_a_map(config).run(&device, 1, (&x, &mut out));
+    let kernel = reads_in_a_map();
+    let found = kernel.run(&device, 1, (&x, &mut out));
     expect(found, "region of `map` has an effect: `load`");
-    let config = takes_a_tile_in_a_map::Config::new();
-    let found = takes_a_tile_in_a_map(config).run(&device, 1, (&x, &mut out));
+    let kernel = takes_a_tile_in_a_map();
+    let found = kernel.run(&device, 1, (&x, &mut out));
     expect(
         found,
         "`map` works on one element at a time, and `splat` on tiles",
     );
-    let config = shapes_that_do_not_meet::Config::new();
-    let found = shapes_that_do_not_meet(config).run(&device, 1, (&x, &mut out));
+    let kernel = shapes_that_do_not_meet();
+    let found = kernel.run(&device, 1, (&x, &mut out));
     expect(
         found,
         "`map_elementwise`: shapes [8] and [16] do not broadcast",
@@ -205,7 +204,8 @@ fn inline_ptx_has_the_bits_of_its_meaning() {
             let by = 0xdead_beef;
             let input = upload(&device, &x);
             let mut out = upload(&device, &vec![0_u32; 2 * block]);
-            by_ptx(by_ptx::Config::new(block))
+            by_ptx()
+                .block(block)
                 .run(&device, 1, (&input, by, &mut out))
                 .expect("runs at the exact level");
             let parity = |at: usize| x[at] ^ x[block + at] ^ x[2 * block + at];
@@ -254,13 +254,13 @@ fn a_text_that_does_not_fit_is_refused_with_its_line() {
     };
     let x = upload(&device, &[1_u32; 8]);
     let mut out = upload(&device, &[0_u32; 8]);
-    let found = missing_operand(missing_operand::Config::new()).run(&device, 1, (&x, &mut out));
+    let found = missing_operand().run(&device, 1, (&x, &mut out));
     check(found, "names `$2`, with 1 results and 1 operands");
-    let found = reduces(reduces::Config::new()).run(&device, 1, (&x, &mut out));
+    let found = reduces().run(&device, 1, (&x, &mut out));
     check(found, "has `reduce`, which is no arithmetic of elements");
     let x = upload(&device, &[1_u8; 8]);
     let mut out = upload(&device, &[0_u8; 8]);
-    let found = bytes(bytes::Config::new()).run(&device, 1, (&x, &mut out));
+    let found = bytes().run(&device, 1, (&x, &mut out));
     check(
         found,
         "takes and gives numbers of 16, 32 or 64 bits, found `u8`",

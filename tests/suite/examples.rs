@@ -76,45 +76,25 @@ fn configurations() -> Vec<Configuration> {
         }
     };
     for block in [256, 1024, 4096] {
-        let kernel = vector_add::vector_add::<f32>(vector_add::vector_add::Config {
-            block,
-            ..vector_add::vector_add::Config::new()
-        });
+        let kernel = vector_add::vector_add::<f32>().block(block);
         add("vector_add", block, block, launched(&kernel));
     }
     rows(&mut add);
     for block in [1024, 4096, 8192] {
-        let kernel = cumsum::cumsum::<f32>(cumsum::cumsum::Config::new(block));
+        let kernel = cumsum::cumsum::<f32>().block(block);
         add("cumsum", block, block, launched(&kernel));
-        let kernel = cumsum::cumsum::<f16>(cumsum::cumsum::Config::new(block));
+        let kernel = cumsum::cumsum::<f16>().block(block);
         add("cumsum_f16", block, block, launched(&kernel));
     }
     for rows in [32, 64, 128] {
-        let config = mean::mean::Config {
-            rows,
-            ..mean::mean::Config::new()
-        };
-        add(
-            "mean",
-            rows,
-            rows * 16,
-            launched(&mean::mean::<f32>(config)),
-        );
+        let kernel = mean::mean::<f32>().rows(rows);
+        add("mean", rows, rows * 16, launched(&kernel));
     }
     sums(&mut add);
     lookups(&mut add);
     for block in [16, 32, 64] {
-        let config = matmul::matmul::Config {
-            bm: block,
-            bn: block,
-            ..matmul::matmul::Config::new()
-        };
-        add(
-            "matmul",
-            block,
-            block * block,
-            launched(&matmul::matmul::<f32>(config)),
-        );
+        let kernel = matmul::matmul::<f32>().bm(block).bn(block);
+        add("matmul", block, block * block, launched(&kernel));
     }
     list
 }
@@ -122,19 +102,19 @@ fn configurations() -> Vec<Configuration> {
 /// Rows that are normalised.
 fn rows(add: &mut impl FnMut(&str, usize, usize, Launched)) {
     for block in [1024, 2048, 4096] {
-        let kernel = softmax::softmax::<f32>(softmax::softmax::Config::new(block));
+        let kernel = softmax::softmax::<f32>().block(block);
         add("softmax", block, block, launched(&kernel));
-        let kernel = softmax::softmax::<f16>(softmax::softmax::Config::new(block));
+        let kernel = softmax::softmax::<f16>().block(block);
         add("softmax_f16", block, block, launched(&kernel));
-        let config = softmax::softmax_loop::Config::new(block);
-        let kernel = softmax::softmax_loop::<f32>(config);
+        let kernel = softmax::softmax_loop::<f32>().block(block);
+        let kernel = kernel.clone();
         add("softmax_loop", block, block, launched(&kernel));
-        let kernel = softmax::softmax_loop::<f16>(config);
+        let kernel = kernel.clone();
         add("softmax_loop_f16", block, block, launched(&kernel));
-        let config = layer_norm::layer_norm_loop::Config::new(block);
-        let kernel = layer_norm::layer_norm_loop::<f32>(config);
+        let kernel = layer_norm::layer_norm_loop::<f32>().block(block);
+        let kernel = kernel;
         add("layer_norm_loop", block, block, launched(&kernel));
-        let kernel = layer_norm::layer_norm::<f32>(layer_norm::layer_norm::Config::new(block));
+        let kernel = layer_norm::layer_norm::<f32>().block(block);
         add("layer_norm", block, block, launched(&kernel));
     }
 }
@@ -142,47 +122,38 @@ fn rows(add: &mut impl FnMut(&str, usize, usize, Launched)) {
 /// Counts and gathers.
 fn lookups(add: &mut impl FnMut(&str, usize, usize, Launched)) {
     for block in [4096, 8192] {
-        let config = histogram::count::Config {
-            block,
-            ..histogram::count::Config::new(256)
-        };
-        let func = launched(&histogram::count(config));
+        let kernel = histogram::count().bins(256).block(block);
+        let func = launched(&kernel);
         add("histogram", block, block, func);
     }
     for block in [1024, 4096] {
-        let kernel = gather::gather_rows::<f32>(gather::gather_rows::Config::new(block));
+        let kernel = gather::gather_rows::<f32>().block(block);
         add("gather", block, block, launched(&kernel));
     }
 }
 
 fn sums(add: &mut impl FnMut(&str, usize, usize, Launched)) {
     for (rows, block) in [(1, 8192), (2, 8192), (1, 2048)] {
-        let config = sum::sum_rows::Config {
-            rows,
-            block,
-            tiles: 8192 / block,
-            ..sum::sum_rows::Config::new()
-        };
-        let kernel = sum::sum_rows::<f32>(config);
+        let kernel = sum::sum_rows::<f32>()
+            .rows(rows)
+            .block(block)
+            .tiles(8192 / block);
+        let kernel = kernel;
         add("sum_rows", block, rows * block, launched(&kernel));
     }
     for rows in [8, 16] {
-        let config = sum::sum_columns::Config {
-            rows,
-            columns: 128,
-            tiles: 2048 / rows,
-            ..sum::sum_columns::Config::new()
-        };
-        let kernel = sum::sum_columns::<f32, f32>(config);
+        let kernel = sum::sum_columns::<f32, f32>()
+            .rows(rows)
+            .columns(128)
+            .tiles(2048 / rows);
+        let kernel = kernel;
         add("sum_columns", rows, rows * 128, launched(&kernel));
     }
     for block in [1024, 4096, 8192] {
-        let config = sum::sum_parts::Config {
-            block,
-            tiles: 65536 / block,
-            ..sum::sum_parts::Config::new()
-        };
-        let kernel = sum::sum_parts::<f32, f32>(config);
+        let kernel = sum::sum_parts::<f32, f32>()
+            .block(block)
+            .tiles(65536 / block);
+        let kernel = kernel;
         add("sum_parts", block, block, launched(&kernel));
     }
 }
@@ -201,21 +172,12 @@ fn sorts() -> Vec<Configuration> {
                 bounds,
             });
         };
-        let whole = sort::sort::Config {
-            rows,
-            ..sort::sort::Config::new(1024)
-        };
-        add("sort", launched(&sort::sort::<f32>(whole)));
-        let first = topk::topk::Config {
-            rows,
-            ..topk::topk::Config::new(1024)
-        };
-        add("topk", launched(&topk::topk::<f32>(first)));
-        let with_indices = topk::topk_indices::Config {
-            rows,
-            ..topk::topk_indices::Config::new(1024)
-        };
-        let kernel = topk::topk_indices::<f32>(with_indices);
+        let whole = sort::sort::<f32>().columns(1024).rows(rows);
+        add("sort", launched(&whole));
+        let first = topk::topk::<f32>().columns(1024).rows(rows);
+        add("topk", launched(&first));
+        let with_indices = topk::topk_indices::<f32>().columns(1024).rows(rows);
+        let kernel = with_indices;
         add("topk_indices", launched(&kernel));
     }
     list
@@ -225,12 +187,8 @@ fn sorts() -> Vec<Configuration> {
 fn products() -> Vec<Configuration> {
     let sizes = [(128, 256, 8), (128, 128, 4), (64, 256, 4)];
     let configuration = |(bm, bn, warps): (usize, usize, u32)| {
-        let config = tensor_matmul::tensor_matmul::Config {
-            bm,
-            bn,
-            ..tensor_matmul::tensor_matmul::Config::new()
-        };
-        let func = launched(&tensor_matmul::tensor_matmul::<bf16>(config));
+        let kernel = tensor_matmul::tensor_matmul::<bf16>().bm(bm).bn(bn);
+        let func = launched(&kernel);
         let name = format!("tensor_matmul_{bm}_{bn}_{warps}");
         let bounds = Bounds::Unchecked;
         Configuration {
@@ -259,15 +217,16 @@ fn products() -> Vec<Configuration> {
 
 /// Attention over elements of a width, in tiles of so many queries and keys.
 fn of_attention((width, tile, warps): (usize, usize, u32), causal: bool) -> Configuration {
-    let config = attention::attention::Config {
-        m: tile,
-        n: tile,
-        ..attention::attention::Config::new(width, causal, true)
-    };
+    let kernel = attention::attention()
+        .d(width)
+        .causal(causal)
+        .whole(true)
+        .m(tile)
+        .n(tile);
     let mask = if causal { "_causal" } else { "" };
     Configuration {
         name: format!("attention_{width}_{tile}_{warps}{mask}"),
-        func: launched(&attention::attention(config)),
+        func: launched(&kernel),
         warps,
         bounds: Bounds::Unchecked,
     }
@@ -428,7 +387,7 @@ fn examples_assemble_as_recorded() {
 
 #[test]
 fn approximations_are_used_where_bits_are_not_promised() {
-    let softmax = softmax::softmax::<f32>(softmax::softmax::Config::new(1024));
+    let softmax = softmax::softmax::<f32>().block(1024);
     let exact = softmax.ptx().expect("compiles");
     assert!(!exact.contains("approx"), "{exact}");
     let fast = softmax.determinism(Determinism::NotGuaranteed);

@@ -29,7 +29,7 @@ fn a_loop_ends_at_a_break() {
         for limit in [0, 4, 5, 6, 9, 10] {
             let mut out = upload(&device, &[7i64; 6]);
             // Past the last number nothing may be read.
-            first(Default::default())
+            first()
                 .run(&device, 3, (&x, &mut out, 10i64, limit))
                 .expect("runs");
             let want: Vec<i64> = (0..3usize)
@@ -246,9 +246,7 @@ fn ways_out_are_those_of_rust() {
     for device in devices() {
         for n in -1..20 {
             let mut out = upload(&device, &[-1i64; 6]);
-            walks(Default::default())
-                .run(&device, 1, (&mut out, n))
-                .expect("runs");
+            walks().run(&device, 1, (&mut out, n)).expect("runs");
             let (sum, last) = walk_on_host(n);
             let mut unrolled = 0;
             for i in 0..9 {
@@ -311,9 +309,7 @@ fn a_loop_over_tiles_ends_where_no_lane_moves() {
         let x = upload(&device, &numbers);
         let mut out = upload(&device, &[-1.0f32; 8]);
         let launch = |most: i32, out: &mut Buffer<f32>| {
-            roots(Default::default())
-                .run(&device, 1, (&x, out, most))
-                .expect("runs");
+            roots().run(&device, 1, (&x, out, most)).expect("runs");
         };
         launch(3, &mut out);
         assert_eq!(out.to_vec().expect("reads"), [-1.0; 8]);
@@ -339,7 +335,7 @@ fn reads_again(x: Ptr<i32>, out: PtrMut<i32>, n: i32) {
 /// Behind a `break` the condition of a `while` would be computed once more.
 #[test]
 fn a_condition_that_reads_memory_is_refused() {
-    let error = reads_again(Default::default())
+    let error = reads_again()
         .check()
         .expect_err("reads behind the break")
         .to_string();
@@ -367,7 +363,7 @@ fn adds_until<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32, limit: 
 /// What a loop adds up in an order of the tile size is found where a statement leaves it too.
 #[test]
 fn a_loop_that_ends_early_adds_up_in_no_order_of_tiles() {
-    let error = adds_until(Default::default())
+    let error = adds_until()
         .check()
         .expect_err("follows the tile size")
         .to_string();
@@ -395,9 +391,7 @@ fn picks(out: PtrMut<i64>) {
 fn names_of_patterns_stay_in_their_branch() {
     for device in devices() {
         let mut out = upload(&device, &[0_i64]);
-        picks(Default::default())
-            .run(&device, 1, (&mut out,))
-            .expect("runs");
+        picks().run(&device, 1, (&mut out,)).expect("runs");
         assert_eq!(out.to_vec().expect("reads"), [27]);
     }
 }
@@ -424,7 +418,8 @@ fn the_host_may_leave_loops_of_the_device() {
     for device in devices() {
         for (only, expected) in [(0, 20), (1, 2)] {
             let mut out = upload(&device, &[0_i64]);
-            once(once::Config::new(only))
+            once()
+                .once(only)
                 .run(&device, 1, (&mut out, 4_i64))
                 .expect("runs");
             assert_eq!(out.to_vec().expect("reads"), [expected]);

@@ -64,7 +64,7 @@ macro_rules! classes_of {
                 let mut flags = Buffer::<bool>::zeros(&device, 4 * COUNT).expect("fits");
                 let mut exponents = Buffer::<i32>::zeros(&device, COUNT).expect("fits");
                 let mut out = Buffer::<$T>::zeros(&device, 5 * COUNT).expect("fits");
-                classes::<$T>(Default::default())
+                classes::<$T>()
                     .run(&device, 1, (&input, &mut flags, &mut exponents, &mut out, n))
                     .expect("runs");
                 let flags = flags.to_vec().expect("reads");
@@ -181,9 +181,7 @@ fn doubles_are_scaled_with_one_rounding() {
         let x = upload(&device, &rows.map(|row| row.0));
         let n = upload(&device, &rows.map(|row| row.1));
         let mut out = Buffer::<f64>::zeros(&device, 16).expect("fits");
-        scales(Default::default())
-            .run(&device, 1, (&x, &n, &mut out))
-            .expect("runs");
+        scales().run(&device, 1, (&x, &n, &mut out)).expect("runs");
         let found = out.to_vec().expect("reads");
         for ((x, n, want), found) in rows.into_iter().zip(found) {
             assert_eq!(found.to_bits(), want.to_bits(), "{x:e} 2^{n}: {found:e}");
@@ -302,7 +300,7 @@ fn composed_functions_are_as_accurate_as_they_say() {
     for device in devices() {
         let (a, b) = (upload(&device, &x), upload(&device, &y));
         let mut out = Buffer::<f32>::zeros(&device, 8 * COUNT).expect("fits");
-        composed(Default::default())
+        composed()
             .run(&device, 1, (&a, &b, &mut out))
             .expect("runs");
         let found = out.to_vec().expect("reads");
@@ -359,7 +357,7 @@ fn inverses_lie_between_their_neighbours() {
     for device in devices() {
         let input = upload(&device, &p);
         let mut out = Buffer::<f32>::zeros(&device, 2 * COUNT).expect("fits");
-        inverses(Default::default())
+        inverses()
             .run(&device, 1, (&input, &mut out))
             .expect("runs");
         let found = out.to_vec().expect("reads");
@@ -409,7 +407,8 @@ fn softmax_of_rows_sums_to_one() {
     for device in devices() {
         let input = upload(&device, &x);
         let mut out = Buffer::<f32>::zeros(&device, 64).expect("fits");
-        softens::<f32>(softens::Config::new(16))
+        softens::<f32>()
+            .columns(16)
             .run(&device, 1, (&input, &mut out))
             .expect("runs");
         for (row, found) in x.chunks(16).zip(out.to_vec().expect("reads").chunks(16)) {

@@ -29,7 +29,8 @@ fn programs_go_through_groups_of_rows() {
     for device in devices() {
         for (rows, columns, group) in [(5, 3, 2), (3, 7, 4)] {
             let mut out = upload(&device, &vec![-1_i64; rows * columns]);
-            visited(visited::Config::new(group))
+            visited()
+                .group(group)
                 .run(&device, (columns, rows), (&mut out,))
                 .expect("runs");
             let found = out.to_vec().expect("reads");
@@ -46,7 +47,7 @@ fn programs_go_through_groups_of_rows() {
 fn a_group_has_a_row() {
     let device = Device::interpreter();
     let mut out = upload(&device, &[0_i64]);
-    let refused = visited(visited::Config::new(0)).run(&device, (1, 1), (&mut out,));
+    let refused = visited().group(0).run(&device, (1, 1), (&mut out,));
     let message = refused.expect_err("is refused").to_string();
     assert!(message.contains("groups of one row or more"), "{message}");
 }

@@ -19,7 +19,7 @@ fn halves(x: Ptr<f32>, y: PtrMut<f32>) {
 fn halved(device: &Device) -> Result<Vec<f32>> {
     let x = Buffer::from_slice(device, &[1e-38f32])?;
     let mut y = Buffer::<f32>::zeros(device, 3)?;
-    halves(Default::default()).run(device, 1, (&x, &mut y))?;
+    halves().run(device, 1, (&x, &mut y))?;
     y.to_vec()
 }
 
@@ -67,7 +67,7 @@ fn the_host_does_not_change_comparisons() {
 #[test]
 fn the_host_does_not_change_listings() {
     let text = || {
-        let kernel = halves(Default::default());
+        let kernel = halves();
         [ListingStage::Trace, ListingStage::Block, ListingStage::Clif]
             .map(|stage| kernel.listing(stage).expect("compiles"))
     };
@@ -91,7 +91,7 @@ fn grows(y: PtrMut<f32>) {
 fn a_kernel_that_is_traced_anew_is_checked_anew() {
     let device = Device::cpu();
     let mut y = Buffer::<f32>::zeros(&device, 4).expect("fits");
-    let mut launch = || grows(Default::default()).run(&device, 1, (&mut y,));
+    let mut launch = || grows().run(&device, 1, (&mut y,));
     launch().expect("runs");
     launch().expect("is proved");
     GREW.store(true, Ordering::Relaxed);

@@ -31,7 +31,7 @@ fn in_place_has_the_bits_of_two_arrays() {
     for device in devices() {
         let mut x = upload(&device, &numbers);
         let mut out = Buffer::<f32>::zeros(&device, 7 * 29).expect("fits");
-        let kernel = softmax(Default::default());
+        let kernel = softmax();
         // In turns: code for one is none for the other.
         for _ in 0..2 {
             x.copy_from_slice(&numbers).expect("fits");
@@ -57,7 +57,7 @@ fn in_place_has_the_bits_of_two_arrays() {
     }
     for device in hosts() {
         let mut own = numbers.clone();
-        softmax(Default::default())
+        softmax()
             .run(&device, 7, (InPlace(&mut own[..]), 29))
             .expect("runs");
         let bits = own.into_iter().map(f32::to_bits).collect();
@@ -107,10 +107,7 @@ fn loads_and_stores_of_a_program_keep_their_order() {
         for stages in [1, 2, 3, 4] {
             let mut x = upload(&device, &numbers);
             let mut out = Buffer::<i32>::zeros(&device, numbers.len()).expect("fits");
-            let kernel = chain(chain::Config {
-                stages,
-                ..chain::Config::new()
-            });
+            let kernel = chain().stages(stages);
             for _ in 0..2 {
                 let run = kernel.run(&device, 1, ((&x, &mut out), steps as i32));
                 run.expect("runs");
@@ -143,7 +140,7 @@ fn tensors_in_place_run_backwards_too() {
     for device in devices() {
         let mut x = upload(&device, &numbers);
         let mut out = Buffer::<f32>::zeros(&device, 6 * 13).expect("fits");
-        let kernel = mirrored(Default::default());
+        let kernel = mirrored();
         let source: TensorView<'_, f32, 2> = x.view([6, 13]).expect("fits");
         let source = source.flip(1).expect("flips");
         let target = out.view_mut([6, 13]).expect("fits");

@@ -235,7 +235,7 @@ fn compile(
 /// Compiles `scale` by `times` for `n` elements, and says whether LLVM ran.
 fn compile_scale(store: &Store, times: usize, n: i32) -> bool {
     compile(store, |device, x, y| {
-        scale(scale::Config::new(8, times)).run(device, 4, (x, y, n))
+        scale().block(8).times(times).run(device, 4, (x, y, n))
     })
 }
 
@@ -250,13 +250,13 @@ fn what_code_relies_on_is_part_of_the_key_and_lines_are_not() {
     }
     assert!(!compile_scale(&store, 2, 16));
     let moved = compile(&store, |device, x, y| {
-        below::scale(below::scale::Config::new(8, 2)).run(device, 4, (x, y, 32))
+        below::scale().block(8).times(2).run(device, 4, (x, y, 32))
     });
     assert!(!moved);
     let schedule = exactile::Schedule::AUTO.warps(2);
     assert!(compile(&store, |device, x, y| {
-        let config = scale::Config::new(8, 2).scheduled(schedule);
-        scale(config).run(device, 4, (x, y, 32))
+        let kernel = scale().block(8).times(2).schedule(schedule);
+        kernel.run(device, 4, (x, y, 32))
     }));
 }
 

@@ -67,14 +67,17 @@ fn accumulators_add_as_one_tree() {
             let x = upload(&device, &numbers);
             let want = tree(&numbers[..n]) + 0.0;
             let mut whole = upload(&device, &[-1.0f32]);
-            whole_sum::<f32>(whole_sum::Config::new(256))
+            whole_sum::<f32>()
+                .block(256)
                 .run(&device, 1, (&x, &mut whole, n as i32))
                 .expect("runs");
             assert_eq!(whole.to_vec().expect("reads")[0].to_bits(), want.to_bits());
             for block in [1usize, 2, 4, 16, 64] {
                 let mut out = upload(&device, &[-1.0f32]);
-                let config = row_sum::Config::new(block, n.div_ceil(block).max(1));
-                row_sum::<f32>(config)
+                let kernel = row_sum::<f32>()
+                    .block(block)
+                    .tiles(n.div_ceil(block).max(1));
+                kernel
                     .run(&device, 1, (&x, &mut out, n as i32))
                     .expect("runs");
                 let found = out.to_vec().expect("reads")[0];
@@ -94,7 +97,9 @@ fn a_full_accumulator_still_sums() {
     for device in devices() {
         let x = upload(&device, &[1.0f32; 21]);
         let mut out = upload(&device, &[0.0f32]);
-        row_sum::<f32>(row_sum::Config::new(2, 3))
+        row_sum::<f32>()
+            .block(2)
+            .tiles(3)
             .run(&device, 1, (&x, &mut out, 21))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), [21.0]);
@@ -110,8 +115,8 @@ fn half_sums_round_once() {
         numbers[0] = f16::from_f32(2048.0);
         let x = upload(&device, &numbers);
         for kernel in [
-            whole_sum::<f16>(whole_sum::Config::new(8)),
-            row_sum::<f16>(row_sum::Config::new(2, 4)),
+            whole_sum::<f16>().block(8).into_kernel(),
+            row_sum::<f16>().block(2).tiles(4).into_kernel(),
         ] {
             let mut out = upload(&device, &[one]);
             kernel.run(&device, 1, (&x, &mut out, 8)).expect("runs");
@@ -151,7 +156,7 @@ fn extremes_order_zeros_and_ignore_nan() {
         let mut least = upload(&device, &[0.0f32; 4]);
         let mut at = upload(&device, &[-1i64; 4]);
         let mut least_at = upload(&device, &[-1i64; 4]);
-        extremes::<f32>(Default::default())
+        extremes::<f32>()
             .run(
                 &device,
                 1,
@@ -188,9 +193,7 @@ fn closures_combine() {
         let x = upload(&device, &[2.0f32, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0]);
         for (n, product) in [(0, 0.0), (1, 2.0), (3, 30.0), (8, 9_699_690.0)] {
             let mut out = upload(&device, &[0.0f32; 2]);
-            combines(Default::default())
-                .run(&device, 1, (&x, &mut out, n))
-                .expect("runs");
+            combines().run(&device, 1, (&x, &mut out, n)).expect("runs");
             assert_eq!(out.to_vec().expect("reads"), [product, 19.0]);
         }
     }
@@ -227,9 +230,7 @@ fn collatz(out: PtrMut<i32>, start: i64) {
 fn loops_and_branches_run() {
     for device in devices() {
         let mut out = upload(&device, &[-1i32; 8]);
-        collatz(Default::default())
-            .run(&device, 8, (&mut out, 1i64))
-            .expect("runs");
+        collatz().run(&device, 8, (&mut out, 1i64)).expect("runs");
         assert_eq!(out.to_vec().expect("reads"), [0, 1, 7, 2, 5, 8, 16, 3]);
     }
 }
@@ -251,7 +252,7 @@ fn operators_agree_with_rust() {
         let x = upload(&device, &v);
         let mut out = upload(&device, &[0.0f32; 8]);
         let mut flags = upload(&device, &[false; 8]);
-        numbers(Default::default())
+        numbers()
             .run(&device, 1, (&x, &mut out, &mut flags))
             .expect("runs");
         let want: Vec<f32> = v
@@ -293,7 +294,7 @@ fn carries_structures(out: PtrMut<f32>, n: i32) {
 fn tuples_arrays_and_vectors_are_carried() {
     for device in devices() {
         let mut out = upload(&device, &[0.0f32; 3]);
-        carries_structures(Default::default())
+        carries_structures()
             .run(&device, 1, (&mut out, 5))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), [5.0, 10.0, 13.0]);
@@ -318,7 +319,7 @@ fn tiles_of_tensors_stop_at_the_edges() {
         let numbers: Vec<i32> = (0..rows * columns).map(|at| at as i32 + 1).collect();
         let x = upload(&device, &numbers);
         let mut out = upload(&device, &vec![-1; rows * columns + 3]);
-        transposes::<i32>(Default::default())
+        transposes::<i32>()
             .run(
                 &device,
                 (2, 2),
@@ -355,9 +356,7 @@ fn negative_coordinates_read_zero() {
             out.view_mut([7]).expect("fits"),
             -2,
         );
-        shifted(Default::default())
-            .run(&device, 1, arguments)
-            .expect("runs");
+        shifted().run(&device, 1, arguments).expect("runs");
         let want = [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 9.0];
         assert_eq!(out.to_vec().expect("reads"), want);
     }
@@ -379,9 +378,7 @@ fn tiles_are_stored_where_a_mask_holds() {
     for device in devices() {
         let mut out = upload(&device, &[9; 24]);
         let view = out.view_mut([1, 2, 3, 1, 4]).expect("fits");
-        checkered(Default::default())
-            .launch(&device, 3, (view,))
-            .expect("runs");
+        checkered().launch(&device, 3, (view,)).expect("runs");
         let row = [9, 7, 9, 9];
         let want = [[9; 12].as_slice(), &[row; 3].concat()].concat();
         assert_eq!(out.to_vec().expect("reads"), want, "{device}");
@@ -409,9 +406,7 @@ fn loops_step_by_numbers_of_the_device() {
         ] {
             let mut out = Buffer::<i64>::zeros(device, 16).expect("fits");
             let arguments = (&mut out, from, rows, step);
-            dealt(dealt::Config::new())
-                .run(device, grid, arguments)
-                .expect("runs");
+            dealt().run(device, grid, arguments).expect("runs");
             let want: Vec<i64> = (0..16)
                 .map(|row| {
                     let dealt = row >= from && row < rows && (row - from) % step == 0;
@@ -450,7 +445,7 @@ fn steps_of_the_device_reach_every_number() {
             (i64::MAX - 2, i64::MAX, 5, 1, i64::MAX - 2),
         ] {
             let mut out = Buffer::<i64>::zeros(&device, 2).expect("fits");
-            counted(counted::Config::new())
+            counted()
                 .run(&device, 1, (&mut out, from, to, step))
                 .expect("runs");
             assert_eq!(
@@ -464,7 +459,7 @@ fn steps_of_the_device_reach_every_number() {
 
 /// The number of trips of the loop of `counted`, by a kernel that stops before the loop.
 fn trips(from: i64, to: i64, step: i64) -> i64 {
-    let ir = counted(counted::Config::new()).ir().expect("traces");
+    let ir = counted().ir().expect("traces");
     let (before, rest) = ir.split_once(" = for ").expect("has a loop");
     let (before, _) = before.rsplit_once('\n').expect("has lines");
     let upper = rest.split(", ").nth(1).expect("has bounds");

@@ -31,7 +31,7 @@ fn results_come_back() {
         )
         .expect("fits");
         let mut y = Buffer::<f32>::zeros(&device, 10).expect("fits");
-        let kernel = scale::<f32>(Default::default());
+        let kernel = scale::<f32>();
         kernel.run(&device, 2, (&x, &mut y, 10)).expect("runs");
         let want = [2.0f32, 5.0, -6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, -0.0];
         assert_bits_equal(&y, &want);
@@ -43,7 +43,7 @@ fn an_access_out_of_bounds_names_line_program_and_index() {
     for device in devices() {
         let x = Buffer::<f32>::zeros(&device, 10).expect("fits");
         let mut y = Buffer::<f32>::zeros(&device, 10).expect("fits");
-        let result = overrun(Default::default()).run(&device, 2, (&x, &mut y, 10));
+        let result = overrun().run(&device, 2, (&x, &mut y, 10));
         match result {
             Err(Error::OutOfBounds {
                 kernel,
@@ -69,7 +69,7 @@ fn an_empty_grid_does_nothing() {
     for device in devices() {
         let x = Buffer::<f32>::from_slice(&device, &[]).expect("fits");
         let mut y = Buffer::<f32>::from_slice(&device, &[]).expect("fits");
-        let kernel = scale::<f32>(Default::default());
+        let kernel = scale::<f32>();
         kernel
             .run(&device, 0, (&x, &mut y, 0))
             .expect("does nothing");
@@ -81,7 +81,7 @@ fn wrong_grids_are_errors() {
     let device = Device::interpreter();
     let x = Buffer::<f32>::zeros(&device, 1).expect("fits");
     let mut y = Buffer::<f32>::zeros(&device, 1).expect("fits");
-    let kernel = scale::<f32>(Default::default());
+    let kernel = scale::<f32>();
     let negative = kernel.run(&device, -1, (&x, &mut y, 1));
     let message = negative.expect_err("negative").to_string();
     assert!(message.contains("grid extent `-1`"), "{message}");
@@ -93,7 +93,7 @@ fn wrong_grids_are_errors() {
 fn a_kernel_is_compiled_once_for_arguments_alike() {
     // 16 divides the count or not, which the interpreter takes no notice of.
     for (device, codes) in [(Device::lanes(), 2), (Device::interpreter(), 1)] {
-        let kernel = scale::<f32>(Default::default());
+        let kernel = scale::<f32>();
         let x = Buffer::<f32>::zeros(&device, 32).expect("fits");
         let mut y = Buffer::<f32>::zeros(&device, 32).expect("fits");
         for n in [32, 17, 16, 5] {
@@ -106,7 +106,7 @@ fn a_kernel_is_compiled_once_for_arguments_alike() {
 #[test]
 fn launches_proved_in_bounds_skip_the_checks() {
     let device = Device::cpu();
-    let kernel = scale::<f32>(Default::default());
+    let kernel = scale::<f32>();
     let x = Buffer::from_slice(&device, &[1.0f32; 32]).expect("fits");
     let mut y = Buffer::<f32>::zeros(&device, 32).expect("fits");
     for launches in 1..4 {

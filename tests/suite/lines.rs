@@ -25,7 +25,7 @@ fn halved(x: Tile<f32>) -> Tile<f32> {
 
 /// What stands at the place of each instruction.
 fn places() -> Vec<String> {
-    let func = placed(Default::default()).trace().expect("traces");
+    let func = placed().trace().expect("traces");
     let source: Vec<&str> = include_str!("lines.rs").lines().collect();
     let insts = func.all_insts().into_iter();
     let places = insts.map(|inst| {

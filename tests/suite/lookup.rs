@@ -32,13 +32,12 @@ fn counts_are_the_same_for_every_tile_size_and_grid() {
     for device in devices() {
         let input = Buffer::from_slice(&device, &x).expect("fits");
         for (block, warps, programs) in [(64, 1, 1), (16, 1, 5), (512, 4, 2), (256, 8, 3)] {
-            let config = count::Config {
-                block,
-                schedule: Schedule::AUTO.warps(warps),
-                ..count::Config::new(32)
-            };
+            let kernel = count::<i16>()
+                .bins(32)
+                .block(block)
+                .schedule(Schedule::AUTO.warps(warps));
             let mut out = Buffer::<i32>::zeros(&device, 32).expect("fits");
-            count::<i16>(config)
+            kernel
                 .run(&device, programs, (&input, &mut out, 1000))
                 .expect("runs");
             assert_bits_equal(&out, &want);
@@ -63,7 +62,7 @@ fn gathers_take_elements_by_their_indices() {
         let input = Buffer::from_slice(&device, &x).expect("fits");
         let indices = Buffer::from_slice(&device, &index).expect("fits");
         let mut out = Buffer::<f32>::zeros(&device, 16).expect("fits");
-        pick(Default::default())
+        pick()
             .run(&device, 1, (&input, &indices, &mut out))
             .expect("runs");
         assert_bits_equal(&out, &want);
@@ -83,7 +82,7 @@ fn an_index_out_of_range_is_an_error_in_every_launch() {
                 index[at] = found;
             }
             let indices = Buffer::from_slice(&device, &index).expect("fits");
-            let result = pick(Default::default()).run(&device, 1, (&input, &indices, &mut out));
+            let result = pick().run(&device, 1, (&input, &indices, &mut out));
             match (wrong, result) {
                 (None, Ok(())) => {}
                 (
@@ -147,7 +146,7 @@ fn atomics_combine_what_all_programs_have() {
     for device in devices() {
         let input = Buffer::from_slice(&device, &x).expect("fits");
         let mut out = Buffer::from_slice(&device, &[7i64; 7]).expect("fits");
-        extremes::<i64>(Default::default())
+        extremes::<i64>()
             .run(&device, 3, (&input, &mut out))
             .expect("runs");
         assert_bits_equal(&out, &want);
@@ -161,7 +160,7 @@ fn float_sum<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>) {
 
 #[test]
 fn atomic_sums_of_floats_need_a_level_that_allows_them() {
-    let kernel = float_sum(Default::default());
+    let kernel = float_sum();
     for device in devices() {
         let x = Buffer::from_slice(&device, &[0.5f32; 32]).expect("fits");
         let mut out = Buffer::from_slice(&device, &[1.0f32]).expect("fits");
@@ -201,7 +200,7 @@ fn mixed<const BLOCK: usize>(out: PtrMut<i32>) {
 fn an_atomic_and_a_store_of_two_programs_are_a_race() {
     let device = Device::interpreter();
     let mut out = Buffer::<i32>::zeros(&device, 8).expect("fits");
-    let kernel = mixed(Default::default());
+    let kernel = mixed();
     kernel.run(&device, 1, (&mut out,)).expect("one program");
     let error = kernel.run(&device, 2, (&mut out,));
     let message = error.expect_err("is a race").to_string();
@@ -226,7 +225,7 @@ fn atomics_give_what_memory_held() {
         let mut counter = Buffer::from_slice(&device, &[40i64]).expect("fits");
         let mut x = Buffer::from_slice(&device, &[5i64; 48]).expect("fits");
         let mut out = Buffer::<i64>::zeros(&device, 48).expect("fits");
-        let kernel = tickets::<i64>(Default::default());
+        let kernel = tickets::<i64>();
         let refused = kernel.run(&device, 3, (&mut counter, &mut x, &mut out));
         let message = refused.expect_err("is refused").to_string();
         let reason = "`atomic_fetch` gives what memory holds when its turn comes, but the determinism \

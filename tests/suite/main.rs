@@ -15,6 +15,7 @@ mod boxes;
 mod built;
 mod cli;
 mod compare;
+mod configure;
 mod conformance;
 mod correct;
 mod debug;

@@ -35,10 +35,10 @@ impl Subject {
     fn launch(self, device: &Device, y: &mut Buffer<i32>, strides: [usize; 2]) -> Result<()> {
         let schedule = Schedule::AUTO.warps(self.warps);
         if self.by_pointer {
-            let kernel = through_pointer(through_pointer::Config::new(SIDE).scheduled(schedule));
+            let kernel = through_pointer().block(SIDE).schedule(schedule);
             return kernel.run(device, 1, (&mut *y, strides[0] as i64));
         }
-        let kernel = through_view(through_view::Config::new(SIDE).scheduled(schedule));
+        let kernel = through_view().block(SIDE).schedule(schedule);
         kernel.run(device, 1, (y.view_strided_mut([SIDE, SIDE], strides)?,))
     }
 

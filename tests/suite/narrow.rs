@@ -117,7 +117,7 @@ macro_rules! rounds {
             for device in devices() {
                 let x = upload(&device, &numbers);
                 let mut out = Buffer::<$To>::zeros(&device, 4 * COUNT).expect("fits");
-                round_each::<$From, $To>(Default::default())
+                round_each::<$From, $To>()
                     .run(&device, 1, (&x, &mut out))
                     .expect("runs");
                 let found = out.to_vec().expect("reads");
@@ -157,7 +157,7 @@ fn bytes_hold_two_integers() {
         let x = upload(&device, &bytes);
         let mut numbers = Buffer::<i8>::zeros(&device, 512).expect("fits");
         let mut packed = Buffer::<u8>::zeros(&device, 256).expect("fits");
-        nibbles(Default::default())
+        nibbles()
             .run(&device, 1, (&x, &mut numbers, &mut packed))
             .expect("runs");
         assert_eq!(numbers.to_vec().expect("reads"), want, "{device}");

@@ -72,7 +72,7 @@ fn run(device: &Device, [x, y]: &[Vec<f32>; 2]) -> Vec<f32> {
     let (a, b) = (upload(device, x), upload(device, y));
     let mut out = Buffer::<f32>::zeros(device, ROWS * x.len()).expect("fits");
     let grid = x.len() / BLOCK;
-    pairs(pairs::Config::new())
+    pairs()
         .run(device, grid, (&a, &b, &mut out, x.len() as i64))
         .expect("runs");
     out.to_vec().expect("reads")
@@ -158,7 +158,7 @@ fn of_scalars<T: SingleFloat>(x: T, out: PtrMut<T>) {
 fn literals_stand_on_either_side() {
     for device in devices() {
         let mut out = Buffer::<f32>::zeros(&device, 3).expect("fits");
-        of_scalars::<f32>(Default::default())
+        of_scalars::<f32>()
             .run(&device, 1, (-6.75, &mut out))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), [-0.75, 0.75, 0.0]);
@@ -226,7 +226,7 @@ fn errors_of_long_numbers_stay_within_what_is_stated() {
     for (device, count) in [(Device::cpu(), count), (Device::lanes(), BLOCK)] {
         let (a, b) = (upload(&device, &x[..count]), upload(&device, &y[..count]));
         let mut out = Buffer::<f64>::zeros(&device, 3 * count).expect("fits");
-        long_pairs(long_pairs::Config::new())
+        long_pairs()
             .run(&device, count / BLOCK, (&a, &b, &mut out, count as i64))
             .expect("runs");
         results.push(out.to_vec().expect("reads"));

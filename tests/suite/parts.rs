@@ -47,7 +47,7 @@ fn pages_are_tensors_that_the_kernel_makes() {
         let (pages, rows) = (upload(&device, &table), upload(&device, &lengths));
         let mut out = Buffer::<f32>::zeros(&device, want.len()).expect("fits");
         let view = out.view_mut([2, 12, 8]).expect("fits");
-        let kernel = gathered(Default::default());
+        let kernel = gathered();
         let run = kernel.run(&device, 2, (&keys, &pages, &rows, view));
         run.expect("runs");
         assert_bits_equal(&out, &want);
@@ -117,11 +117,7 @@ fn parts_end_where_their_tensor_does() {
                 input.view([5, 6]).expect("fits"),
                 out.view_mut([6, 4]).expect("fits"),
             );
-            let run = middles(Default::default()).run(
-                &device,
-                1,
-                (views.0, views.1, row, column, rows as i32),
-            );
+            let run = middles().run(&device, 1, (views.0, views.1, row, column, rows as i32));
             run.expect("runs");
             assert_bits_equal(&out, &want);
         }

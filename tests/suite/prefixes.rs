@@ -2,7 +2,7 @@
 
 use exactile::internals::costs;
 use exactile::prelude::*;
-use exactile::{Determinism, Result, Schedule, assert_bits_equal};
+use exactile::{Determinism, Result, assert_bits_equal};
 use exactile_core::target::Target;
 
 const TILE: usize = 512;
@@ -21,9 +21,9 @@ fn centred<const BLOCK: usize>(x: Ptr<f32>, y: PtrMut<f32>, columns: i32) {
 fn run(device: &Device, x: &[f32], columns: usize, warps: u32) -> Result<Buffer<f32>> {
     let input = Buffer::from_slice(device, x)?;
     let mut output = Buffer::zeros(device, x.len())?;
-    let config = centred::Config::new(TILE).scheduled(Schedule::AUTO.warps(warps));
+    let kernel = centred().block(TILE).warps(warps);
     let arguments = (&input, &mut output, columns as i32);
-    centred(config).run(device, x.len() / columns, arguments)?;
+    kernel.run(device, x.len() / columns, arguments)?;
     Ok(output)
 }
 

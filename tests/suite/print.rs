@@ -42,7 +42,7 @@ fn lines_come_by_program_and_then_in_order() {
         let input = upload(&device, &numbers);
         let mut out = Buffer::<f32>::zeros(&device, 11).expect("fits");
         let found = lines(&device, || {
-            let kernel = shown(Default::default());
+            let kernel = shown();
             kernel
                 .run(&device, 3, (&input, &mut out, 11))
                 .expect("runs");
@@ -80,7 +80,7 @@ fn what_finds_no_room_is_counted() {
     for device in devices() {
         let mut out = Buffer::<i32>::zeros(&device, 70).expect("fits");
         let found = lines(&device, || {
-            let launched = much(Default::default()).launch(&device, 70, (&mut out,));
+            let launched = much().launch(&device, 70, (&mut out,));
             launched.expect("runs");
         });
         // A launch that prints has ended when it returns.
@@ -108,7 +108,7 @@ fn what_was_printed_before_an_error_is_seen() {
         let x = upload(&device, &[1i64, 3, 5]);
         let mut out = Buffer::<i64>::zeros(&device, 3).expect("fits");
         let found = lines(&device, || {
-            let launched = failing(Default::default()).launch(&device, 3, (&x, &mut out));
+            let launched = failing().launch(&device, 3, (&x, &mut out));
             assert!(
                 matches!(launched, Err(Error::Assertion { .. })),
                 "{launched:?}"
@@ -134,7 +134,7 @@ fn misplaced(out: PtrMut<i32>) {
 fn a_mask_follows_at_once() {
     let device = Device::cpu();
     let mut out = Buffer::<i32>::zeros(&device, 1).expect("fits");
-    let refused = misplaced(Default::default()).run(&device, 1, (&mut out,));
+    let refused = misplaced().run(&device, 1, (&mut out,));
     let message = refused.expect_err("is refused").to_string();
     let reason = "`mask` does not directly follow a `print`";
     assert!(message.contains(reason), "{message}");
@@ -143,7 +143,7 @@ fn a_mask_follows_at_once() {
 /// What `Kernel::ir` gives, run as text.
 #[test]
 fn kernels_in_text_form_print_the_same() {
-    let ir = shown(Default::default()).ir().expect("traces");
+    let ir = shown().ir().expect("traces");
     let kernel = TextKernel::parse(&ir, "shown.bir", Options::default()).expect("is valid");
     let numbers: Vec<f16> = (0..11u8)
         .map(|x| f16::from_f32(f32::from(x) - 4.5))

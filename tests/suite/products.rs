@@ -37,17 +37,12 @@ fn bytes_are_multiplied_and_added_in_words() {
         let (left, right) = (upload(&device, &a), upload(&device, &b));
         for (bm, bn, bk) in [(16, 16, 32), (4, 64, 8), (32, 8, 128)] {
             let mut out = Buffer::<i32>::zeros(&device, m * n).expect("fits");
-            let config = matmul::Config {
-                bm,
-                bn,
-                bk,
-                ..Default::default()
-            };
+            let kernel = matmul::<i8, i32>().bm(bm).bn(bn).bk(bk);
             let grid = (m.div_ceil(bm), n.div_ceil(bn));
             let left = left.view([m, k]).expect("fits");
             let right = right.view([k, n]).expect("fits");
             let product = out.view_mut([m, n]).expect("fits");
-            matmul::<i8, i32>(config)
+            kernel
                 .launch(&device, grid, (left, right, product))
                 .expect("runs");
             assert_eq!(out.to_vec().expect("reads"), want, "{device}");
@@ -97,15 +92,10 @@ fn batches_are_multiplied() {
         let right = right.view([batch, k, n]).expect("fits");
         let mut out = Buffer::<f32>::zeros(&device, batch * m * n).expect("fits");
         for (bm, bn, bk) in [(16, 16, 16), (4, 32, 8), (2, 2, 64)] {
-            let config = batched_matmul::Config {
-                bm,
-                bn,
-                bk,
-                ..batched_matmul::Config::new(4)
-            };
+            let kernel = batched_matmul().batch(4).bm(bm).bn(bn).bk(bk);
             let grid = (m.div_ceil(bm), n.div_ceil(bn), 1);
             let product = out.view_mut([batch, m, n]).expect("fits");
-            batched_matmul(config)
+            kernel
                 .launch(&device, grid, (left, right, product))
                 .expect("runs");
             let found = out.to_vec().expect("reads");

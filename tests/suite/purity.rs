@@ -289,62 +289,62 @@ fn line_of<P>(kernel: &Kernel<P>, messages: &[&str]) -> &'static str {
 fn state_of_the_host_that_a_body_changes_is_an_error() {
     for (kernel, want) in [
         (
-            counts_on_the_host(Default::default()),
+            counts_on_the_host().into_kernel(),
             "store(out + n, load(x) * f64::from(count.get()));",
         ),
         (
-            hides_what_it_carries(Default::default()),
+            hides_what_it_carries().into_kernel(),
             "let next = *sum.borrow() + load(x + i + j);",
         ),
         (
-            sets_in_branches(Default::default()),
+            sets_in_branches().into_kernel(),
             "store(out, load(x) * cell.get());",
         ),
         (
-            sets_in_one_branch(Default::default()),
+            sets_in_one_branch().into_kernel(),
             "store(out, load(x) * cell.get());",
         ),
         (
-            sets_in_the_other_branch(Default::default()),
+            sets_in_the_other_branch().into_kernel(),
             "store(out, load(x) * cell.get());",
         ),
         (
-            shows_one_branch_to_the_other(Default::default()),
+            shows_one_branch_to_the_other().into_kernel(),
             "store(out, load(x) * cell.get());",
         ),
         (
-            sets_in_a_value(Default::default()),
+            sets_in_a_value().into_kernel(),
             "store(out, y * cell.get());",
         ),
         (
-            sets_in_an_arm(Default::default()),
+            sets_in_an_arm().into_kernel(),
             "store(out, load(x) * cell.get());",
         ),
         (
-            sets_in_a_loop(Default::default()),
+            sets_in_a_loop().into_kernel(),
             "store(out, load(x) * flag.get());",
         ),
         (
-            sets_in_a_while(Default::default()),
+            sets_in_a_while().into_kernel(),
             "store(out + i, load(x) * flag.get());",
         ),
         (
-            sets_within(Default::default()),
+            sets_within().into_kernel(),
             "store(out + i, load(x) * cell.get());",
         ),
         (
-            sets_before_it_leaves(Default::default()),
+            sets_before_it_leaves().into_kernel(),
             "store(out, load(x) * cell.get());",
         ),
         (
-            sets_in_a_function(Default::default()),
+            sets_in_a_function().into_kernel(),
             "store(out, y * cell.get());",
         ),
     ] {
         assert_eq!(line(&kernel), want, "{}", kernel.name());
     }
     let want = "store(out, load(x) * f64::from(number));";
-    assert_eq!(line(&numbers_its_traces(Default::default())), want);
+    assert_eq!(line(&numbers_its_traces()), want);
 }
 
 /// A combine is called for every pair of elements, and traced once.
@@ -379,9 +379,9 @@ fn device_values_stay_in_the_body_that_makes_them() {
         "let the body change a `mut` variable of the kernel, which is carried, and no `Cell`, `RefCell` or other \
          state of the host",
     ];
-    let kernel = keeps_a_tile_of_a_branch(Default::default());
+    let kernel = keeps_a_tile_of_a_branch();
     assert_eq!(line_of(&kernel, &messages), "store(out, kept.get() * 2.0);");
-    let kernel = keeps_a_tile_of_a_loop(Default::default());
+    let kernel = keeps_a_tile_of_a_loop();
     let want = "store(out, kept.borrow()[1] * rows);";
     assert_eq!(line_of(&kernel, &messages), want);
 }
@@ -414,7 +414,7 @@ fn calls_macros(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
 
 #[test]
 fn macros_of_the_kernel_change_what_they_name() {
-    let kernel = calls_macros(Default::default());
+    let kernel = calls_macros();
     let numbers: Vec<f32> = (0..8).map(|i| i as f32).collect();
     for device in [Device::interpreter(), Device::cpu()] {
         let x = Buffer::from_slice(&device, &numbers).expect("fits");
@@ -473,7 +473,7 @@ fn is_pure(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
 
 #[test]
 fn kernels_of_values_alone_are_pure() {
-    assert!(nests(Default::default()).check().is_ok());
-    let found = is_pure(Default::default()).check();
+    assert!(nests().check().is_ok());
+    let found = is_pure().check();
     assert!(found.is_ok(), "{found:?}");
 }

@@ -37,7 +37,7 @@ fn known_answers() {
         let [key, counter] =
             [&key[..], &counter].map(|it| Buffer::from_slice(&device, it).expect("fits"));
         let mut out = Buffer::<u32>::zeros(&device, 16).expect("fits");
-        let launch = words(words::Config::new());
+        let launch = words();
         launch
             .run(&device, 1, (&key, &counter, &mut out))
             .expect("runs");
@@ -73,11 +73,8 @@ fn draws_follow_seed_and_offset_alone() {
             let mut word = Buffer::<u32>::zeros(&device, COUNT).expect("fits");
             let [mut flat, mut normal] =
                 [(); 2].map(|()| Buffer::<f32>::zeros(&device, COUNT).expect("fits"));
-            let config = draw::Config {
-                block,
-                ..draw::Config::new()
-            };
-            draw(config)
+            let kernel = draw().block(block);
+            kernel
                 .run(
                     &device,
                     COUNT / block,

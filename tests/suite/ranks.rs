@@ -49,7 +49,7 @@ fn tiles_of_rank_zero_serve_as_scalars() {
         let x = upload(&device, &x);
         let mut out = upload(&device, &[0.0f32; 8]);
         let mut counts = upload(&device, &[0i64]);
-        decides(Default::default())
+        decides()
             .run(&device, 1, (&x, &mut out, &mut counts, 4))
             .expect("runs");
         let want = [38.0, 7.0 / 8.0, -1.0, 0.0, 9.0, 0.0, 0.0, 0.0];
@@ -79,7 +79,7 @@ fn tiles_where_one_number_is_wanted(x: PtrMut<f32>, n: i32) {
 
 #[test]
 fn other_tiles_are_errors_with_a_remedy() {
-    let errors = tiles_where_one_number_is_wanted(Default::default()).trace();
+    let errors = tiles_where_one_number_is_wanted().trace();
     let errors = errors.expect_err("is wrong").to_string();
     let wants = [
         (
@@ -177,7 +177,7 @@ fn functions_take_scalars_and_tiles() {
         let (x, words) = (upload(&device, &x), upload(&device, &words));
         let mut tiles = upload(&device, &[f32::NAN; 33 * 8]);
         let mut scalars = upload(&device, &[0.0f32; 33 * 8]);
-        functions_of_both(Default::default())
+        functions_of_both()
             .run(&device, 1, (&x, &words, &mut tiles, &mut scalars))
             .expect("runs");
         let [tiles, scalars] = [tiles, scalars].map(|it| it.to_vec().expect("reads"));
@@ -210,7 +210,7 @@ fn one_index_takes_a_row() {
         let (x, indices) = (upload(&device, &x), upload(&device, &[2i32, 5]));
         let mut out = upload(&device, &[0.0f32; 13]);
         let mut counts = upload(&device, &[7i32; 8]);
-        looks_up(Default::default())
+        looks_up()
             .run(&device, 1, (&x, &indices, &mut out, &mut counts))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), want, "{device}");

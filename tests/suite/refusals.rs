@@ -264,7 +264,7 @@ fn shown<P>(kernel: &Kernel<P>) -> String {
 
 macro_rules! check {
     ($($kernel:ident: $($message:literal),+;)*) => { $(
-        let errors = shown(&$kernel(Default::default()));
+        let errors = shown(&$kernel());
         for message in [$($message),+] {
             assert!(errors.contains(message), "{message}\nis not in\n{errors}");
         }

@@ -100,7 +100,7 @@ fn check(found: f16, exact: Exact, is_zero: bool, what: &str, rounding: Rounding
 fn results(device: &Device, [x, y, z]: [&[f16]; 3]) -> Vec<f16> {
     let [a, b, c] = [x, y, z].map(|it| upload(device, it));
     let mut out = Buffer::<f16>::zeros(device, 24 * x.len()).expect("fits");
-    pairs::<f16>(Default::default())
+    pairs::<f16>()
         .run(
             device,
             x.len() / TILE,
@@ -246,7 +246,7 @@ fn singles_are_enclosed() {
     for device in devices() {
         let [a, b, c] = [&x, &y, &z].map(|it| upload(&device, it));
         let mut out = Buffer::<f32>::zeros(&device, 16 * TILE).expect("fits");
-        singles(Default::default())
+        singles()
             .run(&device, 1, (&a, &b, &c, &mut out))
             .expect("runs");
         let found = out.to_vec().expect("reads");

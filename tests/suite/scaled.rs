@@ -38,7 +38,7 @@ fn floats_of_eight_bits_of_both_kinds_multiply() {
         let (a, b) = (upload(&device, &a), upload(&device, &b));
         let mut out = Buffer::<f32>::zeros(&device, 256).expect("fits");
         let mut other = Buffer::<f32>::zeros(&device, 256).expect("fits");
-        multiplies(Default::default())
+        multiplies()
             .run(&device, 1, (&a, &b, &mut out, &mut other))
             .expect("runs");
         assert_eq!(out.to_vec().expect("reads"), wants[0], "{device}");
@@ -60,7 +60,7 @@ fn refuses(a: Ptr<F8E4M3>, b: Ptr<F8E5M2>, out: PtrMut<f32>) {
 
 #[test]
 fn tensor_cores_take_operands_of_one_type() {
-    let errors = refuses(Default::default()).trace().expect_err("is refused");
+    let errors = refuses().trace().expect_err("is refused");
     let text = errors.to_string();
     assert!(
         text.contains("`dot` with precision `hopper` of `tile<32x32xf8e4m3>`"),
@@ -125,7 +125,7 @@ macro_rules! blocks_of {
                 let scales = (upload(&device, &a_scales), upload(&device, &b_scales));
                 let mut scaled = Buffer::<$U>::zeros(&device, ROWS * INNER).expect("fits");
                 let mut out = Buffer::<f32>::zeros(&device, ROWS * COLUMNS).expect("fits");
-                multiplies_blocks::<$T, $U>(Default::default())
+                multiplies_blocks::<$T, $U>()
                     .run(&device, 1, (&a, &scales.0, &b, &scales.1, &mut scaled, &mut out))
                     .expect("runs");
                 for (at, (found, &want)) in scaled.to_vec().expect("reads").into_iter().zip(&left).enumerate() {
@@ -168,7 +168,7 @@ fn scales_that_do_not_fit(a: Ptr<F8E4M3>, scales: Ptr<u8>, out: PtrMut<f32>) {
 
 #[test]
 fn scales_have_the_shape_of_the_blocks() {
-    let errors = scales_that_do_not_fit(Default::default()).trace();
+    let errors = scales_that_do_not_fit().trace();
     let text = errors.expect_err("does not fit").to_string();
     let want = "`block_scaled` along axis 1: scales of shape [4, 1] for numbers of shape [2, 32]";
     assert!(text.contains(want), "{text}");
@@ -204,7 +204,7 @@ fn bytes_hold_two_floats() {
     for device in devices() {
         let (x, scales) = (upload(&device, &bytes), upload(&device, &scales));
         let mut out = Buffer::<half::bf16>::zeros(&device, 512).expect("fits");
-        unpacks(Default::default())
+        unpacks()
             .run(&device, 1, (&x, &scales, &mut out))
             .expect("runs");
         exactile::assert_bits_equal(&out.to_vec().expect("reads"), &want);

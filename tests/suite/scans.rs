@@ -46,7 +46,8 @@ fn scans_are_the_reductions_of_their_prefixes() {
             let mut sums = upload(&device, &vec![1.0f32; 2 * block]);
             let mut want = upload(&device, &vec![2.0f32; 2 * block]);
             let mut others = upload(&device, &vec![3.0f32; 4 * block]);
-            prefixes::<f32>(prefixes::Config::new(block))
+            prefixes::<f32>()
+                .block(block)
                 .run(&device, 1, (&input, &mut sums, &mut want, &mut others))
                 .expect("runs");
             let bits = |buffer: &Buffer<f32>| -> Vec<u32> {
@@ -130,7 +131,9 @@ fn prefix_sums_over_tiles_do_not_depend_on_their_size() {
         for (block, tiles) in [(1, 200), (4, 64), (16, 13), (64, 4), (256, 1), (8, 65536)] {
             let mut out = upload(&device, &vec![f32::NAN; n]);
             let mut total = upload(&device, &[f32::NAN]);
-            looped::<f32>(looped::Config::new(block, tiles))
+            looped::<f32>()
+                .block(block)
+                .tiles(tiles)
                 .run(&device, 1, (&x, &mut out, &mut total, n as i32))
                 .expect("runs");
             let found = out.to_vec().expect("reads");
@@ -153,7 +156,8 @@ fn prefix_sums_go_down_columns() {
                 x.view([rows, columns]).expect("fits"),
                 out.view_mut([rows, columns]).expect("fits"),
             );
-            looped_columns(looped_columns::Config::new(block))
+            looped_columns()
+                .rows(block)
                 .run(&device, 1, views)
                 .expect("runs");
             let found = out.to_vec().expect("reads");
@@ -179,7 +183,9 @@ fn half_prefix_sums_round_once() {
         let x = upload(&device, &numbers);
         let mut out = upload(&device, &ones);
         let mut total = upload(&device, &ones[..1]);
-        looped::<f16>(looped::Config::new(16, 4))
+        looped::<f16>()
+            .block(16)
+            .tiles(4)
             .run(&device, 1, (&x, &mut out, &mut total, 64))
             .expect("runs");
         let want: Vec<f16> = (0..64)

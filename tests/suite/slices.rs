@@ -31,7 +31,7 @@ fn slices_have_the_bits_of_buffers_wherever_they_begin() {
             let (n, count) = (x.len() as i32, x.len());
             let mut y = vec![f32::NAN; count + 1];
             // Nothing but the slice is written, whatever divides its address.
-            let kernel = scaled::<f32>(Default::default());
+            let kernel = scaled::<f32>();
             kernel
                 .run(&device, 4, (x, &mut y[..count], n))
                 .expect("runs");
@@ -43,7 +43,7 @@ fn slices_have_the_bits_of_buffers_wherever_they_begin() {
             let buffer = Buffer::from_slice(&device, halves).expect("fits");
             let mut copied = Buffer::<f16>::zeros(&device, count).expect("fits");
             let mut lent = vec![f16::ZERO; count];
-            let kernel = scaled::<f16>(Default::default());
+            let kernel = scaled::<f16>();
             kernel
                 .run(&device, 4, (&buffer, &mut copied, n))
                 .expect("runs");
@@ -64,7 +64,7 @@ fn accesses_outside_a_slice_are_errors() {
     let x = [1.0f32; 32];
     for device in hosts() {
         let mut y = [0.0f32; 40];
-        let kernel = scaled::<f32>(Default::default());
+        let kernel = scaled::<f32>();
         // The second launch is no proved one: the slice is shorter.
         for (len, n, right) in [
             (32, 32, true),
@@ -98,7 +98,7 @@ fn views_of_slices_have_extents_and_strides() {
         let mut y = vec![0.0f32; 24 * 16];
         let view = TensorView::of_slice(&x, [16, 24]).expect("fits");
         let out = TensorViewMut::of_slice(&mut y, [24, 16]).expect("fits");
-        transposed(Default::default())
+        transposed()
             .run(&device, (3, 2), (view, out))
             .expect("runs");
         for (at, y) in y.iter().enumerate() {
@@ -108,7 +108,7 @@ fn views_of_slices_have_extents_and_strides() {
         let mut back = vec![0.0f32; 24 * 16];
         let out = TensorViewMut::of_strided_slice(&mut back, [24, 16], [1, 24]).expect("fits");
         let view = TensorView::of_strided_slice(&x, [16, 24], [24, 1]).expect("fits");
-        transposed(Default::default())
+        transposed()
             .run(&device, (3, 2), (view, out))
             .expect("runs");
         assert_eq!(back, x, "{device}");
@@ -125,7 +125,7 @@ fn a_gpu_refuses_slices() {
         return;
     };
     let mut y = [0.0f32; 32];
-    let kernel = scaled::<f32>(Default::default());
+    let kernel = scaled::<f32>();
     let told = kernel.run(&device, 1, (&[1.0f32; 32][..], &mut y[..], 32));
     assert!(
         matches!(told, Err(Error::Placement { index: 0, .. })),

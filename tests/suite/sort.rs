@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use exactile::ListingStage;
 use exactile::prelude::*;
-use exactile::{ListingStage, Schedule};
 use exactile_core::random::Random;
 
 #[kernel]
@@ -83,7 +83,9 @@ fn floats_sort_in_the_total_order_and_stably() {
             let input = Buffer::from_slice(&device, &x).expect("fits");
             let mut sorted = Buffer::<f32>::zeros(&device, 2 * N).expect("fits");
             let mut order = Buffer::<i64>::zeros(&device, 2 * N).expect("fits");
-            everything(everything::Config::new(N).scheduled(Schedule::AUTO.warps(warps)))
+            everything()
+                .n(N)
+                .warps(warps)
                 .run(&device, 1, (&input, &mut sorted, &mut order))
                 .expect("runs");
             let want = [pick(&x, &up), pick(&x, &down)].concat();
@@ -112,7 +114,9 @@ fn the_first_elements_come_with_the_lowest_indices() {
             let input = Buffer::from_slice(&device, &x).expect("fits");
             let mut out = Buffer::<i16>::zeros(&device, 3 * k).expect("fits");
             let mut order = Buffer::<i64>::zeros(&device, 3 * k).expect("fits");
-            firsts(firsts::Config::new(N, k))
+            firsts()
+                .n(N)
+                .k(k)
                 .run(&device, 1, (&input, &mut out, &mut order))
                 .expect("runs");
             let (least, greatest) = (&up[..k], &down[..k]);
@@ -136,7 +140,8 @@ fn what_moves_along_keeps_its_order_among_equals() {
         let keys = Buffer::from_slice(&device, &x).expect("fits");
         let others = Buffer::from_slice(&device, &y).expect("fits");
         let mut out = Buffer::<f64>::zeros(&device, 2 * N).expect("fits");
-        along(along::Config::new(N))
+        along()
+            .n(N)
             .run(&device, 1, (&keys, &others, &mut out))
             .expect("runs");
         let want = [sums.clone(), pick(&y, &down)].concat();
@@ -155,10 +160,7 @@ fn wrong(x: Ptr<f32>, out: PtrMut<f32>) {
 
 #[test]
 fn wrong_counts_and_axes_are_errors_of_the_trace() {
-    let errors = wrong(Default::default())
-        .ir()
-        .expect_err("is wrong")
-        .to_string();
+    let errors = wrong().ir().expect_err("is wrong").to_string();
     for message in [
         "`topk` of 3 elements, expected a power of two up to 8, the extent of axis 0",
         "`topk` of 16 elements, expected a power of two up to 8",
@@ -181,7 +183,7 @@ fn of_rows<const N: usize>(x: Ptr<f32>, y: Ptr<u8>, out: PtrMut<f32>, moved: Ptr
 #[test]
 fn comparisons_of_a_sort_stay_flags() {
     for n in [32, 256] {
-        let text = of_rows(of_rows::Config::new(n)).listing(ListingStage::Lane);
+        let text = of_rows().n(n).listing(ListingStage::Lane);
         let text = text.expect("compiles");
         let lines = || {
             text.lines()

@@ -25,7 +25,7 @@ macro_rules! by_four {
             fn by_four(x: Ptr<f32>, y: PtrMut<f32>) {
                 store(y, load(x) $op 4.0);
             }
-            by_four(Default::default())
+            by_four().into_kernel()
         }
     )* };
 }
@@ -56,7 +56,7 @@ fn types_of_one_name_are_told_apart() {
                 -x
             }
         }
-        operates::<Local>(Default::default())
+        operates::<Local>()
     };
     let square = {
         struct Local;
@@ -65,7 +65,7 @@ fn types_of_one_name_are_told_apart() {
                 x * x
             }
         }
-        operates::<Local>(Default::default())
+        operates::<Local>()
     };
     let device = Device::interpreter();
     assert_eq!(computed(&negation, &device), -12.0);
@@ -89,7 +89,7 @@ fn launch_again() {
 fn launch_shared() -> exactile::Result<()> {
     let device = SHARED.get_or_init(Device::cpu);
     let mut y = Buffer::<f32>::zeros(device, 1)?;
-    launches_itself(Default::default()).run(device, 1, (&mut y,))
+    launches_itself().run(device, 1, (&mut y,))
 }
 
 #[test]
@@ -123,11 +123,9 @@ fn uses(y: PtrMut<f32>) {
 
 #[test]
 fn a_handle_of_an_earlier_trace_is_an_error() {
-    uses(Default::default()).check().expect("keeps nothing yet");
-    keeps(Default::default()).check().expect("is a kernel");
-    let error = uses(Default::default())
-        .check()
-        .expect_err("uses what is kept");
+    uses().check().expect("keeps nothing yet");
+    keeps().check().expect("is a kernel");
+    let error = uses().check().expect_err("uses what is kept");
     let message = error.to_string();
     assert!(message.contains("made outside of this kernel"), "{message}");
 }
@@ -179,7 +177,7 @@ fn a_mask_behind_a_tile_joins_the_tensors_own() {
             (-1, 0.0),
         ] {
             let view = x.view([4]).expect("fits");
-            let kernel = masked_tile(Default::default());
+            let kernel = masked_tile();
             kernel
                 .run(&device, 1, (view, &mut y, start))
                 .expect("reads nothing outside");
@@ -248,11 +246,9 @@ fn stores_a_tile<const SKIPPED: usize>(y: TensorMut<f32, 1>, start: i64) {
 
 #[test]
 fn a_store_of_another_trace_takes_no_mask() {
-    keeps_stores(Default::default())
-        .check()
-        .expect("is a kernel");
+    keeps_stores().check().expect("is a kernel");
     for skipped in 0..40 {
-        let kernel = stores_a_tile(stores_a_tile::Config::new(skipped));
+        let kernel = stores_a_tile().skipped(skipped);
         let message = kernel.check().expect_err("masks a kept store").to_string();
         assert!(message.contains("does not directly follow"), "{message}");
     }
@@ -271,7 +267,7 @@ fn a_captured_number_proves_nothing() {
         let mut y = Buffer::<f32>::zeros(&device, 4).expect("fits");
         let mut launch = |at: i64| {
             let x = Buffer::from_slice(&device, &[at])?;
-            captures(Default::default()).run(&device, 1, (&x, &mut y))
+            captures().run(&device, 1, (&x, &mut y))
         };
         launch(0).expect("is inside");
         launch(0).expect("is inside");

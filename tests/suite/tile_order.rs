@@ -19,7 +19,7 @@ fn found<P>(kernel: &Kernel<P>) -> Vec<String> {
 macro_rules! finds {
     ($($kernel:ident: [$($line:literal),*];)*) => { $(
         let wanted: &[&str] = &[$($line),*];
-        assert_eq!(found(&$kernel(Default::default())), wanted, stringify!($kernel));
+        assert_eq!(found(&$kernel()), wanted, stringify!($kernel));
     )* };
 }
 
@@ -195,7 +195,7 @@ fn declared<const BLOCK: usize>(x: Tensor<f32, 1>, out: PtrMut<f32>) {
 
 #[test]
 fn levels_below_and_declarations_allow_it() {
-    let kernel = sums(Default::default());
+    let kernel = sums();
     for level in [Determinism::ScheduleInvariant, Determinism::Exact] {
         assert!(kernel.clone().determinism(level).check().is_err());
     }
@@ -205,17 +205,14 @@ fn levels_below_and_declarations_allow_it() {
             .check()
             .is_ok()
     );
-    let kernel = declared(Default::default());
+    let kernel = declared();
     assert!(kernel.check().is_ok());
     assert_eq!(kernel.lints().expect("traces").iter().count(), 1);
 }
 
 #[test]
 fn errors_name_the_accumulator() {
-    let error = sums(Default::default())
-        .check()
-        .expect_err("is found")
-        .to_string();
+    let error = sums().check().expect_err("is found").to_string();
     assert!(
         error.contains("so its bits follow the tile size"),
         "{error}"

@@ -66,7 +66,7 @@ func @carried block (%0 x: ptr<f32>, %1 out: ptr<f32> write, %2 n: i32) {
   store %1, %31, %8
 }
 ";
-    let kernel = carried(Default::default());
+    let kernel = carried();
     assert_eq!(kernel.ir().expect("traces"), want);
 }
 
@@ -95,12 +95,9 @@ func @host_decisions block (%0 out: ptr<i32> write) {
   store %0, %2, %1
 }
 ";
-    let kernel = host_decisions(host_decisions::Config::default());
+    let kernel = host_decisions();
     assert_eq!(kernel.ir().expect("traces"), want);
-    let other = host_decisions(host_decisions::Config {
-        causal: false,
-        ..Default::default()
-    });
+    let other = host_decisions().causal(false);
     let ir = other.ir().expect("traces");
     assert!(ir.contains("i32(48)"), "{ir}");
 }
@@ -152,14 +149,14 @@ fn through_references(out: PtrMut<f32>, n: i32) {
 /// A binding that is assigned through is carried, whatever its pattern was.
 #[test]
 fn references_of_patterns_are_carried() {
-    let ir = through_references(Default::default()).ir().expect("traces");
+    let ir = through_references().ir().expect("traces");
     assert_eq!(ir.matches(" = if ").count(), 2, "{ir}");
 }
 
 /// Constants, patterns and host closures keep their Rust meaning.
 #[test]
 fn rust_stays_rust() {
-    let ir = constants(Default::default()).ir().expect("traces");
+    let ir = constants().ir().expect("traces");
     assert_eq!(ir.matches("store").count(), 2, "{ir}");
     assert!(ir.contains("i64(2)"), "{ir}");
 }
@@ -189,7 +186,7 @@ func @returns_early block (%0 x: ptr<f32> write, %1 n: i32) {
   }
 }
 ";
-    let kernel = returns_early(Default::default());
+    let kernel = returns_early();
     assert_eq!(kernel.ir().expect("traces"), want);
 }
 
@@ -224,7 +221,7 @@ func @accesses block (%0 x: ptr<f32>, %1 out: ptr<f32> write) {
   store %1, %2, %12, mask=%15
 }
 ";
-    let kernel = accesses(Default::default());
+    let kernel = accesses();
     assert_eq!(kernel.ir().expect("traces"), want);
 }
 
@@ -274,7 +271,7 @@ fn errors_come_all_at_once() {
         "+11: `300` does not fit `i8`",
         "+13: the block is 64",
     ];
-    assert_eq!(errors(&shapes(Default::default()), SHAPES), want);
+    assert_eq!(errors(&shapes(), SHAPES), want);
 }
 
 const CARRIES: u32 = line!();
@@ -303,7 +300,7 @@ fn loops_and_branches_explain_what_they_cannot_carry() {
         "+7: `p` points into another argument after the body",
         "+13: the value of the `if` is `tile<4xf32>` in one branch and `tile<8xf32>` in the other",
     ];
-    assert_eq!(errors(&carries(Default::default()), CARRIES), want);
+    assert_eq!(errors(&carries(), CARRIES), want);
 }
 
 const SCANS: u32 = line!();
@@ -324,7 +321,7 @@ fn wrong_scans_are_named() {
         "+5: `scan`: shape [4] does not broadcast to [8]",
         "+8: a sum of `f64` does not take `tile<8xf32>`",
     ];
-    assert_eq!(errors(&wrong_scans(Default::default()), SCANS), want);
+    assert_eq!(errors(&wrong_scans(), SCANS), want);
 }
 
 const MASKS: u32 = line!();
@@ -347,7 +344,7 @@ fn a_mask_directly_follows_its_access() {
         "+7: `mask` does not directly follow a `load`",
         "+10: `mask` does not directly follow a `load`",
     ];
-    assert_eq!(errors(&masks(Default::default()), MASKS), want);
+    assert_eq!(errors(&masks(), MASKS), want);
 }
 
 #[kernel]
@@ -358,7 +355,7 @@ fn panics(x: PtrMut<f32>) {
 
 #[test]
 fn a_panic_names_the_kernel() {
-    let errors = panics(Default::default()).trace().expect_err("panics");
+    let errors = panics().trace().expect_err("panics");
     let text = errors.to_string();
     assert!(
         text.contains("the body of kernel `panics` panicked while it was traced"),
@@ -384,11 +381,8 @@ fn handles_belong_to_their_trace() {
             store(x + kept, 1.0);
         }
     }
-    assert!(keeps(Default::default()).trace().is_ok());
-    let errors = uses(Default::default())
-        .trace()
-        .expect_err("is foreign")
-        .to_string();
+    assert!(keeps().trace().is_ok());
+    let errors = uses().trace().expect_err("is foreign").to_string();
     let message = "a device value made outside of this kernel is used in it";
     assert!(errors.contains(message), "{errors}");
 }
@@ -406,5 +400,5 @@ fn late_masks(x: PtrMut<i32>, flags: Ptr<bool>, out: PtrMut<i32>) {
 #[test]
 fn a_mask_moves_no_atomic_behind_a_load_of_its_memory() {
     let want = ["+7: `mask` does not directly follow a `atomic_fetch`"];
-    assert_eq!(errors(&late_masks(Default::default()), LATE), want);
+    assert_eq!(errors(&late_masks(), LATE), want);
 }

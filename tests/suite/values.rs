@@ -24,7 +24,7 @@ fn numbers_of_the_host_stand_on_either_side() {
         let x = upload(&device, &v);
         let mut out = upload(&device, &[0.0f32; 4]);
         let mut counts = upload(&device, &[0u32; 4]);
-        numbers_on_either_side::<f32>(Default::default())
+        numbers_on_either_side::<f32>()
             .run(&device, 1, (&x, &mut out, &mut counts))
             .expect("runs");
         let want = v.map(|v| {
@@ -109,7 +109,7 @@ fn structures_are_carried_and_returned() {
         let x = upload(&device, &rows);
         let mut out = upload(&device, &[0.0f32; 8]);
         let mut ends = upload(&device, &[0i64; 2]);
-        moments::<f32>(Default::default())
+        moments::<f32>()
             .run(&device, 1, (&x, &mut out, &mut ends, 7))
             .expect("runs");
         let mut want = [0.0f32; 8];
@@ -169,9 +169,7 @@ fn axes_stay_go_and_follow_each_other() {
     for device in devices() {
         let x = upload(&device, &numbers);
         let mut out = upload(&device, &[0.0f32; 81]);
-        shapes(Default::default())
-            .run(&device, 1, (&x, &mut out))
-            .expect("runs");
+        shapes().run(&device, 1, (&x, &mut out)).expect("runs");
         assert_eq!(out.to_vec().expect("reads"), want, "{device}");
     }
 }
@@ -201,7 +199,7 @@ fn two_numbers_of_the_host_have_a_type() {
         let mut out = upload(&device, &[9.0f32; 8]);
         let mut counts = upload(&device, &[9i32; 26]);
         let mut flags = upload(&device, &[false; 8]);
-        both_of_the_host(Default::default())
+        both_of_the_host()
             .run(&device, 1, (&mut out, &mut counts, &mut flags, 5))
             .expect("runs");
         let [x, y] = [1.0, 0.25];
@@ -300,9 +298,7 @@ fn reductions_keep_axes_and_parts_are_replaced() {
     for device in devices() {
         let x = upload(&device, &x);
         let mut out = upload(&device, &vec![0i32; 16 * 32]);
-        keeps(Default::default())
-            .run(&device, 1, (&x, &mut out))
-            .expect("runs");
+        keeps().run(&device, 1, (&x, &mut out)).expect("runs");
         assert_eq!(out.to_vec().expect("reads"), want, "{device}");
     }
 }
@@ -325,7 +321,8 @@ fn one_of_many_positions_is_picked() {
         let x = upload(&device, &numbers);
         let mut out = upload(&device, &[0.0f32; 5]);
         let mut flags = upload(&device, &[false; 2]);
-        picks::<f32>(picks::Config::new(4096))
+        picks::<f32>()
+            .extent(4096)
             .run(&device, 1, (&x, &mut out, &mut flags))
             .expect("runs");
         let sum: f32 = numbers[4096..].iter().sum();
@@ -360,7 +357,7 @@ fn parts_that_do_not_fit(out: PtrMut<i64>) {
 
 #[test]
 fn parts_that_do_not_fit_are_errors() {
-    let errors = parts_that_do_not_fit(Default::default()).trace();
+    let errors = parts_that_do_not_fit().trace();
     let text = errors.expect_err("is wrong").to_string();
     let found = text.lines().filter_map(|line| line.strip_prefix("error: "));
     let want = [

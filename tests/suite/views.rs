@@ -26,9 +26,7 @@ fn copy<T: Number + Element>(device: &Device, x: TensorView<'_, T, 2>, y: Tensor
     assert_eq!(x.extents(), y.extents());
     let [rows, columns] = x.extents();
     let grid = (rows.div_ceil(4), columns.div_ceil(8));
-    copied::<T>(Default::default())
-        .run(device, grid, (x, y))
-        .expect("runs");
+    copied::<T>().run(device, grid, (x, y)).expect("runs");
 }
 
 /// Where the elements of views of a `[ROWS, COLUMNS]` array are, and the views.
@@ -149,9 +147,7 @@ fn parts_of_backward_views_have_the_bits_of_copies() {
         for view in views {
             let mut out = Buffer::<f32>::zeros(&device, 12).expect("fits");
             let rows = out.view_mut([3, 4]).expect("fits");
-            sums(Default::default())
-                .run(&device, 3, (view, rows, 5))
-                .expect("runs");
+            sums().run(&device, 3, (view, rows, 5)).expect("runs");
             let bits: Vec<u32> = out
                 .to_vec()
                 .expect("reads")
@@ -190,7 +186,7 @@ fn selections_of_either_direction_are_views_of_one_axis_less() {
             };
             let column = x.select(1, 7).expect("is one");
             let to = out.select(1, 9).expect("is one");
-            let kernel = line(Default::default());
+            let kernel = line();
             kernel.run(&device, 1, (column, to, None)).expect("runs");
             for (index, found) in y.to_vec().expect("reads").into_iter().enumerate() {
                 let expected = if index % 30 == 9 {
@@ -218,7 +214,7 @@ fn one_launch_writes_both_parts_of_a_view() {
             let (first, second) = rows.split_at(0, 1).expect("are apart");
             let first = first.select(0, 0).expect("is a row");
             let second = second.select(0, 0).expect("is a row");
-            line(Default::default())
+            line()
                 .run(
                     &device,
                     2,
@@ -290,7 +286,7 @@ fn doubled<T: Numeric>(x: Ptr<T>, y: PtrMut<T>, n: i32) {
 fn parts_of_buffers_are_pointers() {
     for device in devices() {
         let numbers: Vec<i32> = (0..50).collect();
-        let kernel = doubled::<i32>(Default::default());
+        let kernel = doubled::<i32>();
         for first in 0..5 {
             let mut x = upload(&device, &numbers);
             let (low, mut high) = x.split_at_mut(25).expect("has so many");
@@ -318,7 +314,7 @@ fn accesses_beside_a_part_are_errors() {
     for device in devices() {
         let x = upload(&device, &[1i32; 40]);
         let mut y = upload(&device, &[7i32; 40]);
-        let kernel = doubled::<i32>(Default::default());
+        let kernel = doubled::<i32>();
         let source = x.slice(..16).expect("is in it");
         kernel
             .run(

@@ -19,15 +19,15 @@ fn spans(out: PtrMut<f32>, span: Span) {
 }
 
 fn too_few(device: &Device, x: &Buffer<f32>, out: &mut Buffer<f32>) -> exactile::Result<()> {
-    adds(Default::default()).launch(device, 1, (x, out))
+    adds().launch(device, 1, (x, out))
 }
 
 fn too_many(device: &Device, x: &Buffer<f32>, out: &mut Buffer<f32>) -> exactile::Result<()> {
-    adds(Default::default()).launch(device, 1, (x, out, 1, 2))
+    adds().launch(device, 1, (x, out, 1, 2))
 }
 
 fn fields_alone(device: &Device, out: &mut Buffer<f32>) -> exactile::Result<()> {
-    spans(Default::default()).launch(device, 1, (out, 3i64))
+    spans().launch(device, 1, (out, 3i64))
 }
 
 fn main() {}

@@ -1,4 +1,4 @@
-//! A meta-parameter without a default must be stated.
+//! What a kernel has no parameter for cannot be set.
 
 use exactile::prelude::*;
 
@@ -8,5 +8,8 @@ fn fill<const BLOCK: usize>(x: PtrMut<f32>) {
 }
 
 fn main() {
-    let _ = fill(fill::Config::default());
+    let _ = fill().blok(8);
+    fill().block(8);
+    let _ = fill(8);
+    let _ = fill().block(1.5);
 }

@@ -97,55 +97,64 @@ macro_rules! schedule {
     };
 }
 
-schedule! {
-    /// Warps of a thread block, a power of two; otherwise they follow from the tiles.
-    Warps warps {
-        values: PowersOfTwo,
-        range: |gpu| 1..=gpu.most_warps,
-        kept: false,
-        tries: [1, 2, 4, 8, 16, 32],
-    }
-    /// Depth of all software pipelines, an error where the shared memory is too small for it; otherwise
-    /// each loop states its own, which is less where that does not fit.
-    Stages stages {
-        values: All,
-        range: |_| 1..=u32::MAX,
-        kept: false,
-        tries: [1, 2, 3, 4],
-    }
-    /// Thread blocks that a multiprocessor has registers for, at least: lanes get fewer registers, and
-    /// spill what does not fit; otherwise it is left to the assembler.
-    Occupancy occupancy {
-        values: All,
-        range: |gpu| 1..=gpu.resident_blocks,
-        kept: true,
-        tries: [1, 2, 4],
-    }
-    /// Registers that a thread may use, at most: what does not fit spills; otherwise it is left to the
-    /// assembler.
-    Registers registers {
-        values: All,
-        range: |gpu| gpu.thread_registers.0..=gpu.thread_registers.1,
-        kept: true,
-        tries: [32, 64, 128],
-    }
-    /// Iterations of a loop that are under way at once where one product follows from another: with 2 the first product of
-    /// the next one begins before the second of its own, with 1 it does not; otherwise it follows from the loop.
-    Overlap overlap {
-        values: All,
-        range: |_| 1..=2,
-        kept: false,
-        tries: [1, 2],
-    }
-    /// Programs that share a thread block, at most, a power of two: fewer where a thread block has no room for them, or
-    /// a launch too few; otherwise they follow from the program.
-    Programs programs {
-        values: PowersOfTwo,
-        range: |gpu| 1..=gpu.most_warps,
-        kept: true,
-        tries: [1, 2, 4, 8],
-    }
+/// Calls `$m!` with a row for each field of the schedule.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_schedule_field {
+    ($m:ident) => {
+        $m! {
+            /// Warps of a thread block, a power of two; otherwise they follow from the tiles.
+            Warps warps {
+                values: PowersOfTwo,
+                range: |gpu| 1..=gpu.most_warps,
+                kept: false,
+                tries: [1, 2, 4, 8, 16, 32],
+            }
+            /// Depth of all software pipelines, an error where the shared memory is too small for it; otherwise
+            /// each loop states its own, which is less where that does not fit.
+            Stages stages {
+                values: All,
+                range: |_| 1..=u32::MAX,
+                kept: false,
+                tries: [1, 2, 3, 4],
+            }
+            /// Thread blocks that a multiprocessor has registers for, at least: lanes get fewer registers, and
+            /// spill what does not fit; otherwise it is left to the assembler.
+            Occupancy occupancy {
+                values: All,
+                range: |gpu| 1..=gpu.resident_blocks,
+                kept: true,
+                tries: [1, 2, 4],
+            }
+            /// Registers that a thread may use, at most: what does not fit spills; otherwise it is left to the
+            /// assembler.
+            Registers registers {
+                values: All,
+                range: |gpu| gpu.thread_registers.0..=gpu.thread_registers.1,
+                kept: true,
+                tries: [32, 64, 128],
+            }
+            /// Iterations of a loop that are under way at once where one product follows from another: with 2 the first product of
+            /// the next one begins before the second of its own, with 1 it does not; otherwise it follows from the loop.
+            Overlap overlap {
+                values: All,
+                range: |_| 1..=2,
+                kept: false,
+                tries: [1, 2],
+            }
+            /// Programs that share a thread block, at most, a power of two: fewer where a thread block has no room for them, or
+            /// a launch too few; otherwise they follow from the program.
+            Programs programs {
+                values: PowersOfTwo,
+                range: |gpu| 1..=gpu.most_warps,
+                kept: true,
+                tries: [1, 2, 4, 8],
+            }
+        }
+    };
 }
+
+for_each_schedule_field!(schedule);
 
 impl ScheduleField {
     /// The field with this name.

@@ -50,10 +50,7 @@ impl CopyRates {
         };
         let mut best = 0f64;
         for &(block, warps) in configs {
-            let kernel = copy(copy::Config {
-                block,
-                schedule: Schedule::AUTO.warps(warps),
-            });
+            let kernel = copy().block(block).schedule(Schedule::AUTO.warps(warps));
             let grid = (n as usize).div_ceil(block);
             let mut launch = || kernel.launch(device, grid, (&x, &mut out, n as i32));
             launch()?;

@@ -252,10 +252,10 @@ mod tests {
         let out = Buffer::<f32>::zeros(device, 10).expect("fits");
         let device = device.clone();
         problem(out, move |out, setting: &Setting| {
-            let config = sums::Config::new(setting.block).scheduled(setting.schedule);
+            let kernel = sums().width(setting.block).schedule(setting.schedule);
             // A grid that is too large is found by a launch alone.
             let grid = if setting.width == 0 { 10 } else { 11 };
-            let kernel = sums(config).determinism(setting.determinism);
+            let kernel = kernel.determinism(setting.determinism);
             kernel.run(&device, grid, (&x, out))
         })
     }

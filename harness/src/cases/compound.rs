@@ -65,10 +65,13 @@ pub(super) fn flash_attention(n: usize) -> Case {
             let out = Buffer::<f32>::zeros(device, n * FEATURES)?;
             let device = device.clone();
             Ok(problem(out, move |out, setting| {
-                let config =
-                    attention::Config::new(setting.block, 64, FEATURES).scheduled(setting.schedule);
+                let kernel = attention()
+                    .queries(setting.block)
+                    .keys(64)
+                    .depth(FEATURES)
+                    .schedule(setting.schedule);
                 let programs = n.div_ceil(setting.block);
-                attention(config).determinism(setting.determinism).launch(
+                kernel.determinism(setting.determinism).launch(
                     &device,
                     programs,
                     (&q, &k, &v, out, n as i32),
@@ -164,12 +167,16 @@ pub(super) fn conv2d(shape @ [batch, height, width, channels, filters]: [usize; 
             let device = device.clone();
             Ok(problem(out, move |out, setting: &Setting| {
                 let block = setting.block;
-                let config = convolution::Config::new(block, block, 32).scheduled(setting.schedule);
+                let kernel = convolution()
+                    .bm(block)
+                    .bn(block)
+                    .bk(32)
+                    .schedule(setting.schedule);
                 let grid = (pixels.div_ceil(block), filters.div_ceil(block));
                 let [height, width, channels] = [height, width, channels].map(|it| it as i32);
                 let extents = (pixels as i32, height, width, channels, filters as i32);
                 let (pixels, height, width, channels, filters) = extents;
-                convolution(config).determinism(setting.determinism).launch(
+                kernel.determinism(setting.determinism).launch(
                     &device,
                     grid,
                     (&x, &w, out, pixels, height, width, channels, filters),
@@ -212,8 +219,8 @@ pub(super) fn bitonic(rows: usize, columns: usize) -> Case {
             let out = Buffer::<f32>::zeros(device, n)?;
             let device = device.clone();
             Ok(problem(out, move |out, setting: &Setting| -> Result<()> {
-                let config = network::Config::new(columns).scheduled(setting.schedule);
-                let kernel = network(config).determinism(setting.determinism);
+                let kernel = network().block(columns).schedule(setting.schedule);
+                let kernel = kernel.determinism(setting.determinism);
                 kernel.launch(&device, rows, (&x, out))
             }))
         }),

@@ -151,11 +151,11 @@ fn sums(
     let view = x.view([rows, COLUMNS])?;
     let out_view = out.view_mut([rows])?;
     if at_once {
-        let config = row_sums_at_once::Config::new(block).scheduled(schedule);
-        row_sums_at_once(config).launch(device, rows, (view, out_view))?;
+        let kernel = row_sums_at_once().block(block).schedule(schedule);
+        kernel.launch(device, rows, (view, out_view))?;
     } else {
-        let config = row_sums::Config::new(block).scheduled(schedule);
-        row_sums(config).launch(device, rows, (view, out_view))?;
+        let kernel = row_sums().block(block).schedule(schedule);
+        kernel.launch(device, rows, (view, out_view))?;
     }
     out.to_vec()
 }
@@ -172,11 +172,11 @@ fn prefixes(
     let view = x.view([rows, COLUMNS])?;
     let out_view = out.view_mut([rows, COLUMNS])?;
     if at_once {
-        let config = row_prefixes_at_once::Config::new(block).scheduled(schedule);
-        row_prefixes_at_once(config).launch(device, rows, (view, out_view))?;
+        let kernel = row_prefixes_at_once().block(block).schedule(schedule);
+        kernel.launch(device, rows, (view, out_view))?;
     } else {
-        let config = row_prefixes::Config::new(block).scheduled(schedule);
-        row_prefixes(config).launch(device, rows, (view, out_view))?;
+        let kernel = row_prefixes().block(block).schedule(schedule);
+        kernel.launch(device, rows, (view, out_view))?;
     }
     out.to_vec()
 }
@@ -193,8 +193,8 @@ fn means(
     let mut out = Buffer::<f32>::zeros(device, outer * 16)?;
     let view = x.view([outer, MIDDLE, 16])?;
     let out_view = out.view_mut([outer, 16])?;
-    let config = middle_means::Config::new(block).scheduled(schedule);
-    middle_means(config).launch(device, outer, (view, out_view))?;
+    let kernel = middle_means().rows(block).schedule(schedule);
+    kernel.launch(device, outer, (view, out_view))?;
     out.to_vec()
 }
 
@@ -209,10 +209,10 @@ fn sorted(
     let x = Buffer::from_slice(device, &x[..rows * SORTED])?;
     let mut out = Buffer::<f32>::zeros(device, rows * SORTED)?;
     let mut order = Buffer::<f32>::zeros(device, rows * SORTED)?;
-    let config = sorted_rows::Config::new(block).scheduled(schedule);
+    let kernel = sorted_rows().rows(block).schedule(schedule);
     let shape = [rows, SORTED];
     let arguments = (x.view(shape)?, out.view_mut(shape)?, order.view_mut(shape)?);
-    sorted_rows(config).launch(device, rows.div_ceil(block), arguments)?;
+    kernel.launch(device, rows.div_ceil(block), arguments)?;
     Ok([out.to_vec()?, order.to_vec()?].concat())
 }
 

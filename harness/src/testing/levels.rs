@@ -44,21 +44,21 @@ type Launch = fn(&Buffer<f32>, &mut Buffer<f32>, usize, &Setting) -> Result<()>;
 /// Kernels that most levels refuse.
 fn own() -> Vec<Levelled> {
     let add: Launch = |x, out, block, setting| {
-        let config = atomic_sum::Config::new(block).scheduled(setting.schedule);
-        let (device, kernel) = (x.device(), atomic_sum(config));
+        let kernel = atomic_sum().block(block).schedule(setting.schedule);
+        let (device, kernel) = (x.device(), kernel);
         out.copy_from_slice(&[0.0])?;
         let kernel = kernel.determinism(setting.determinism);
         kernel.run(device, LEN / block, (x, out))
     };
     let follow: Launch = |x, out, block, setting| {
-        let config = tile_sum::Config::new(block).scheduled(setting.schedule);
-        let (device, kernel) = (x.device(), tile_sum(config));
+        let kernel = tile_sum().block(block).schedule(setting.schedule);
+        let (device, kernel) = (x.device(), kernel);
         let kernel = kernel.determinism(setting.determinism);
         kernel.run(device, 1, (x, out, LEN as i32))
     };
     let approximate: Launch = |x, out, block, setting| {
-        let config = approximate_powers::Config::new(block).scheduled(setting.schedule);
-        let (device, kernel) = (x.device(), approximate_powers(config));
+        let kernel = approximate_powers().block(block).schedule(setting.schedule);
+        let (device, kernel) = (x.device(), kernel);
         let kernel = kernel.determinism(setting.determinism);
         kernel.run(device, LEN / block, (x, out))
     };

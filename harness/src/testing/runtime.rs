@@ -165,8 +165,8 @@ fn keep_order(device: &Device, seed: u64) -> Result<()> {
         let read = &arrays[if from == last { to } else { from }];
         let arguments = (read, &mut written, times);
         match random.below(4) {
-            3 => mix(Default::default()).launch(device, 1, arguments)?,
-            number => mix(Default::default()).launch(&streams[number], 1, arguments)?,
+            3 => mix().launch(device, 1, arguments)?,
+            number => mix().launch(&streams[number], 1, arguments)?,
         }
         arrays.push(written);
         arrays.swap(to, last);
@@ -212,11 +212,9 @@ fn lookups(device: &Device) -> Result<[Buffer<i32>; 4]> {
 
 fn errors_come_later(device: &Device) -> Result<()> {
     let [x, inside, outside, mut y] = lookups(device)?;
-    let wrong = |queue: &Device, y: &mut Buffer<i32>| {
-        look_up(Default::default()).launch(queue, 1, (&x, &outside, y))
-    };
+    let wrong = |queue: &Device, y: &mut Buffer<i32>| look_up().launch(queue, 1, (&x, &outside, y));
     wrong(device, &mut y)?;
-    look_elsewhere(Default::default()).launch(device, 1, (&x, &outside, &mut y))?;
+    look_elsewhere().launch(device, 1, (&x, &outside, &mut y))?;
     expect(
         is_of(&device.synchronize(), "look_up"),
         "the first error is not told",
@@ -227,16 +225,16 @@ fn errors_come_later(device: &Device) -> Result<()> {
     expect(is_of(&y.to_vec(), "look_up"), "a read tells no error")?;
     y.to_vec()?;
     device.synchronize()?;
-    let told = look_up(Default::default()).run(device, 1, (&x, &outside, &mut y));
+    let told = look_up().run(device, 1, (&x, &outside, &mut y));
     expect(is_of(&told, "look_up"), "`run` tells no error")?;
-    look_up(Default::default()).run(device, 1, (&x, &inside, &mut y))?;
+    look_up().run(device, 1, (&x, &inside, &mut y))?;
     let short = Buffer::<i32>::zeros(device, LEN - 1)?;
-    let told = look_up(Default::default()).run(device, 1, (&x, &short, &mut y));
+    let told = look_up().run(device, 1, (&x, &short, &mut y));
     expect(
         matches!(told, Err(Error::OutOfBounds { argument, length: 63, .. }) if argument == "index"),
         "another argument is named",
     )?;
-    look_up(Default::default()).run(device, 1, (&x, &inside, &mut y))?;
+    look_up().run(device, 1, (&x, &inside, &mut y))?;
     expect(
         y.to_vec()? == x.to_vec()?,
         "the device is of no use after errors",
@@ -247,14 +245,14 @@ fn errors_stay_in_their_stream(device: &Device) -> Result<()> {
     let [x, inside, outside, mut y] = lookups(device)?;
     let mut z = Buffer::<i32>::zeros(device, LEN)?;
     let (one, other) = (device.stream()?, device.stream()?);
-    look_up(Default::default()).launch(&one, 1, (&x, &outside, &mut y))?;
-    look_elsewhere(Default::default()).launch(&other, 1, (&x, &inside, &mut z))?;
+    look_up().launch(&one, 1, (&x, &outside, &mut y))?;
+    look_elsewhere().launch(&other, 1, (&x, &inside, &mut z))?;
     other.synchronize()?;
     z.to_vec()?;
     // It waits for the other one, and tells nothing of it.
-    mix(Default::default()).launch(&other, 1, (&y, &mut z, 1))?;
+    mix().launch(&other, 1, (&y, &mut z, 1))?;
     other.synchronize()?;
-    look_elsewhere(Default::default()).launch(&other, 1, (&x, &outside, &mut z))?;
+    look_elsewhere().launch(&other, 1, (&x, &outside, &mut z))?;
     expect(
         is_of(&one.synchronize(), "look_up"),
         "its own error is not told",
@@ -271,14 +269,11 @@ fn errors_stay_in_their_stream(device: &Device) -> Result<()> {
 fn told_errors_hide_none(device: &Device) -> Result<()> {
     let [x, inside, outside, mut y] = lookups(device)?;
     let mut z = Buffer::<i32>::zeros(device, LEN)?;
-    let wrong =
-        |y: &mut Buffer<i32>| look_up(Default::default()).launch(device, 1, (&x, &outside, y));
-    let elsewhere = |z: &mut Buffer<i32>| {
-        look_elsewhere(Default::default()).launch(device, 1, (&x, &outside, z))
-    };
+    let wrong = |y: &mut Buffer<i32>| look_up().launch(device, 1, (&x, &outside, y));
+    let elsewhere = |z: &mut Buffer<i32>| look_elsewhere().launch(device, 1, (&x, &outside, z));
     wrong(&mut y)?;
     expect(is_of(&y.to_vec(), "look_up"), "a read tells no error")?;
-    let told = look_elsewhere(Default::default()).run(device, 1, (&x, &outside, &mut z));
+    let told = look_elsewhere().run(device, 1, (&x, &outside, &mut z));
     expect(
         is_of(&told, "look_elsewhere"),
         "`run` tells no error after a read",
@@ -298,7 +293,7 @@ fn told_errors_hide_none(device: &Device) -> Result<()> {
     wrong(&mut y)?;
     elsewhere(&mut z)?;
     // A right launch after it does not make the array right.
-    look_up(Default::default()).launch(device, 1, (&x, &inside, &mut z))?;
+    look_up().launch(device, 1, (&x, &inside, &mut z))?;
     expect(
         is_of(&y.to_vec(), "look_up"),
         "the first read tells no error",
@@ -324,9 +319,9 @@ fn told_errors_hide_none(device: &Device) -> Result<()> {
 fn runs_tell_their_own(device: &Device) -> Result<()> {
     let [x, inside, outside, mut y] = lookups(device)?;
     let mut z = Buffer::<i32>::zeros(device, LEN)?;
-    look_up(Default::default()).launch(device, 1, (&x, &outside, &mut y))?;
-    look_elsewhere(Default::default()).run(device, 1, (&x, &inside, &mut z))?;
-    let told = look_elsewhere(Default::default()).run(device, 1, (&x, &outside, &mut z));
+    look_up().launch(device, 1, (&x, &outside, &mut y))?;
+    look_elsewhere().run(device, 1, (&x, &inside, &mut z))?;
+    let told = look_elsewhere().run(device, 1, (&x, &outside, &mut z));
     expect(
         is_of(&told, "look_elsewhere"),
         "`run` tells no error of its own",
@@ -340,7 +335,7 @@ fn runs_tell_their_own(device: &Device) -> Result<()> {
         let [x, inside, outside, mut y] = lookups(device)?;
         for _ in 0..30 {
             let index = if right { &inside } else { &outside };
-            let told = look_up(Default::default()).run(device, 1, (&x, index, &mut y));
+            let told = look_up().run(device, 1, (&x, index, &mut y));
             let same = if right {
                 told.is_ok()
             } else {
@@ -368,10 +363,10 @@ fn streams_forget_their_owners(device: &Device) -> Result<()> {
     let [x, inside, outside, mut y] = lookups(device)?;
     let mut z = Buffer::<i32>::zeros(device, LEN)?;
     let former = device.stream()?;
-    look_up(Default::default()).launch(&former, 1, (&x, &outside, &mut y))?;
+    look_up().launch(&former, 1, (&x, &outside, &mut y))?;
     drop(former);
     let next = device.stream()?;
-    look_elsewhere(Default::default()).launch(&next, 1, (&x, &inside, &mut z))?;
+    look_elsewhere().launch(&next, 1, (&x, &inside, &mut z))?;
     next.synchronize()?;
     expect(
         is_of(&device.synchronize(), "look_up"),
@@ -384,20 +379,20 @@ fn many_checked_launches(device: &Device) -> Result<()> {
     let [x, inside, outside, mut y] = lookups(device)?;
     let stream = device.stream()?;
     for _ in 0..MANY {
-        look_up(Default::default()).launch(&stream, 1, (&x, &inside, &mut y))?;
+        look_up().launch(&stream, 1, (&x, &inside, &mut y))?;
     }
     stream.synchronize()?;
     expect(y.to_vec()? == x.to_vec()?, "other numbers are looked up")?;
     for index in 0..MANY {
         let index = if index == 3 { &outside } else { &inside };
-        look_up(Default::default()).launch(&stream, 1, (&x, index, &mut y))?;
+        look_up().launch(&stream, 1, (&x, index, &mut y))?;
     }
     expect(
         is_of(&stream.synchronize(), "look_up"),
         "one error of many is lost",
     )?;
     for _ in 0..MANY {
-        look_up(Default::default()).launch(&stream, 1, (&x, &inside, &mut y))?;
+        look_up().launch(&stream, 1, (&x, &inside, &mut y))?;
     }
     stream.synchronize()
 }
@@ -407,10 +402,10 @@ fn events_tell_the_time(device: &Device) -> Result<()> {
     let mut y = Buffer::from_slice(device, &[7; LEN])?;
     let (one, other) = (device.stream()?, device.stream()?);
     // Compiled before the clock runs.
-    mix(Default::default()).run(&one, 1, (&x, &mut y, 1))?;
+    mix().run(&one, 1, (&x, &mut y, 1))?;
     let times = 50 * steps(device);
     let start = one.event()?;
-    mix(Default::default()).launch(&one, 1, (&x, &mut y, times))?;
+    mix().launch(&one, 1, (&x, &mut y, times))?;
     let end = one.event()?;
     other.wait(&end)?;
     let after = other.event()?;
@@ -436,7 +431,7 @@ fn threads_launch(device: &Device) -> Result<()> {
         for _ in 0..20 {
             let x = Buffer::from_slice(device, &[1; LEN])?;
             let mut y = Buffer::from_slice(device, &[1; LEN])?;
-            mix(Default::default()).launch(&stream, 1, (&x, &mut y, steps(device)))?;
+            mix().launch(&stream, 1, (&x, &mut y, steps(device)))?;
         }
         stream.synchronize()
     };
@@ -461,7 +456,7 @@ fn machine_code_is_kept(device: &Device) -> Result<()> {
     let x = Buffer::from_slice(device, &[3; LEN])?;
     let mut y = Buffer::<i32>::zeros(device, LEN)?;
     let mut launch = || -> Result<Costs> {
-        mix(Default::default()).run(device, 1, (&x, &mut y, 5))?;
+        mix().run(device, 1, (&x, &mut y, 5))?;
         Ok(costs(device))
     };
     let before = launch()?;
@@ -488,7 +483,7 @@ fn ends_prove(device: &Device) -> Result<()> {
     let mut y = Buffer::<i32>::zeros(device, LEN)?;
     let before = device.compiled_kernels();
     for launches in 1..4 {
-        copy_some(Default::default()).launch(device, 1, (&x, &mut y, 61))?;
+        copy_some().launch(device, 1, (&x, &mut y, 61))?;
         device.synchronize()?;
         let codes = device.compiled_kernels() - before;
         let wanted = match device.kind() {

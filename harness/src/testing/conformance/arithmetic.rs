@@ -111,9 +111,9 @@ fn arithmetic_on<T: Numeric + Number>(judge: &mut Judge<'_>) -> Result<()> {
         let (x, y) = (way.given(&given.0)?, way.given(&given.1)?);
         let mut out = way.room::<T>(N * ARITHMETIC)?;
         let mut flags = Buffer::<bool>::zeros(&way.device, N * 6)?;
-        let config = arithmetic::Config::new(way.block).scheduled(way.schedule);
+        let kernel = arithmetic::<T>().block(way.block).schedule(way.schedule);
         let arguments = (&x, &y, &mut out, &mut flags, N as i32);
-        arithmetic::<T>(config).run(&way.device, programs(way), arguments)?;
+        kernel.run(&way.device, programs(way), arguments)?;
         Ok(vec![out.to_array()?, flags.to_array()?])
     })?;
     let want = table(&given, |a, b| arithmetic_of::<T>(a, b).map(Wide::to::<T>));
@@ -175,9 +175,9 @@ fn integers_on<T: Int + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(&what, BLOCKS, |way| {
         let (x, y) = (way.given(&given.0)?, way.given(&given.1)?);
         let mut out = way.room::<T>(N * BITWISE)?;
-        let config = integers::Config::new(way.block).scheduled(way.schedule);
+        let kernel = integers::<T>().block(way.block).schedule(way.schedule);
         let arguments = (&x, &y, &mut out, N as i32);
-        integers::<T>(config).run(&way.device, programs(way), arguments)?;
+        kernel.run(&way.device, programs(way), arguments)?;
         Ok(vec![out.to_array()?])
     })?;
     let want = table(&given, |a, b| integers_of::<T>(a, b).map(Wide::to::<T>));
@@ -244,9 +244,9 @@ fn floats_on<T: Float + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(&what, BLOCKS, |way| {
         let (x, y) = (way.given(&given.0)?, way.given(&given.1)?);
         let mut out = way.room::<T>(N * FLOATS)?;
-        let config = floats::Config::new(way.block).scheduled(way.schedule);
+        let kernel = floats::<T>().block(way.block).schedule(way.schedule);
         let arguments = (&x, &y, &mut out, N as i32);
-        floats::<T>(config).run(&way.device, programs(way), arguments)?;
+        kernel.run(&way.device, programs(way), arguments)?;
         Ok(vec![out.to_array()?])
     })?;
     let want = table(&given, |a, b| floats_of::<T>(a, b).map(Wide::to::<T>));
@@ -291,9 +291,9 @@ fn choose_on<T: Element + Number>(judge: &mut Judge<'_>) -> Result<()> {
         let (x, y) = (way.given(&x)?, way.given(&y)?);
         let condition = way.given(&condition)?;
         let mut out = way.room::<T>(2 * N + 16)?;
-        let config = choose::Config::new(way.block).scheduled(way.schedule);
+        let kernel = choose::<T>().block(way.block).schedule(way.schedule);
         let arguments = (&condition, &x, &y, &mut out, N as i32);
-        choose::<T>(config).run(&way.device, programs(way), arguments)?;
+        kernel.run(&way.device, programs(way), arguments)?;
         Ok(vec![out.to_array()?])
     })?;
     let mut want: Vec<T> = (0..N)
@@ -348,8 +348,8 @@ pub(super) fn operands(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same("literals and scalars as operands", &[1], |way| {
         let (x, y) = (way.given(&x)?, way.given(&y)?);
         let (mut out, mut reals) = (way.room::<i32>(64 * 9)?, way.room::<f32>(64 * 6)?);
-        let config = literals::Config::new().scheduled(way.schedule);
-        literals(config).run(&way.device, 1, (&x, &y, &mut out, &mut reals))?;
+        let kernel = literals().schedule(way.schedule);
+        kernel.run(&way.device, 1, (&x, &y, &mut out, &mut reals))?;
         Ok(vec![out.to_array()?, reals.to_array()?])
     })?;
     let functions: [fn(i32, i32) -> i32; 9] = [
@@ -396,9 +396,9 @@ macro_rules! casts {
             let found = judge.same(&what, BLOCKS, |way| {
                 let given = way.given(&x)?;
                 $(let mut $name = Buffer::<$T>::zeros(&way.device, N)?;)*
-                let config = cast::Config::new(way.block).scheduled(way.schedule);
+                let kernel = cast::<A>().block(way.block).schedule(way.schedule);
                 let arguments = (&given, $(&mut $name,)* N as i32);
-                cast::<A>(config).run(&way.device, programs(way), arguments)?;
+                kernel.run(&way.device, programs(way), arguments)?;
                 Ok(vec![$($name.to_array()?),*])
             })?;
             let mut found = found.iter();
@@ -443,8 +443,8 @@ fn widen_from<A: Float + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(&what, &[256, 128], |way| {
         let given = way.given(&x)?;
         let mut out = way.room::<f32>(x.len())?;
-        let config = widen::Config::new(way.block).scheduled(way.schedule);
-        widen::<A>(config).run(&way.device, x.len() / way.block, (&given, &mut out))?;
+        let kernel = widen::<A>().block(way.block).schedule(way.schedule);
+        kernel.run(&way.device, x.len() / way.block, (&given, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
     expect(&what, &found[0], &converted::<A, f32>(&x))

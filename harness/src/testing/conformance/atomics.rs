@@ -30,8 +30,8 @@ fn combined_on<T: AtomicInt + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(&what, &[1], |way| {
         let given = way.given(&x)?;
         let mut out = Buffer::<T>::zeros(&way.device, 6 * n + 1)?;
-        let config = combined::Config::new(n).scheduled(way.schedule);
-        combined::<T>(config).run(&way.device, programs, (&given, &mut out))?;
+        let kernel = combined::<T>().n(n).schedule(way.schedule);
+        kernel.run(&way.device, programs, (&given, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
     let of = |x: T| match Wide::of(x) {
@@ -75,8 +75,8 @@ fn float_sums_on<T: Float + AtomicAdd + Number>(judge: &mut Judge<'_>) -> Result
     let found = judge.same(&what, &[1], |way| {
         let given = way.given(&x)?;
         let mut out = Buffer::<T>::zeros(&way.device, 64)?;
-        let config = float_sums::Config::new(64).scheduled(way.schedule);
-        float_sums::<T>(config)
+        let kernel = float_sums::<T>().n(64).schedule(way.schedule);
+        kernel
             .determinism(Determinism::NotGuaranteed)
             .run(&way.device, 4, (&given, &mut out))?;
         Ok(vec![out.to_array()?])
@@ -120,10 +120,12 @@ fn fetched_on<T: AtomicInt + Number>(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[1], |way| {
             let (given, mut held) = (way.given(&x)?, way.given(&y)?);
             let mut out = way.room::<T>(15 * n)?;
-            let config = fetched::Config::new(n).scheduled(way.schedule);
-            fetched::<T>(config)
-                .determinism(Determinism::NotGuaranteed)
-                .run(&way.device, 3, (&given, &mut held, &mut out))?;
+            let kernel = fetched::<T>().n(n).schedule(way.schedule);
+            kernel.determinism(Determinism::NotGuaranteed).run(
+                &way.device,
+                3,
+                (&given, &mut held, &mut out),
+            )?;
             Ok(vec![out.to_array()?, held.to_array()?])
         })?;
         let add = |a: T, b: T| -> T { pair(Wide::of(a), Wide::of(b), |a, b| a + b, |a, _| a).to() };
@@ -171,10 +173,12 @@ fn fetched_floats_on<T: Float + AtomicNumber + Number>(judge: &mut Judge<'_>) ->
         let found = judge.same(&what, &[1], |way| {
             let (given, wanted) = (way.given(&x)?, way.given(&expected)?);
             let (mut held, mut out) = (way.given(&y)?, way.room::<T>(12 * n)?);
-            let config = fetched_floats::Config::new(n).scheduled(way.schedule);
-            fetched_floats::<T>(config)
-                .determinism(Determinism::NotGuaranteed)
-                .run(&way.device, 3, (&given, &wanted, &mut held, &mut out))?;
+            let kernel = fetched_floats::<T>().n(n).schedule(way.schedule);
+            kernel.determinism(Determinism::NotGuaranteed).run(
+                &way.device,
+                3,
+                (&given, &wanted, &mut held, &mut out),
+            )?;
             Ok(vec![out.to_array()?, held.to_array()?])
         })?;
         let last = x.iter().zip(&expected).map(|(&x, &expected)| {
@@ -238,8 +242,8 @@ fn extremes_on<T: AtomicNumber + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let what = format!("atomic extremes of {}", T::DTYPE);
     let found = judge.same(&what, &[1], |way| {
         let (given, mut out) = (way.given(&x)?, way.given(&held)?);
-        let config = extremes::Config::new(n).scheduled(way.schedule);
-        extremes::<T>(config).run(&way.device, programs, (&given, &mut out))?;
+        let kernel = extremes::<T>().n(n).schedule(way.schedule);
+        kernel.run(&way.device, programs, (&given, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
     let mut want = held;
@@ -271,7 +275,7 @@ pub(super) fn float_extremes(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(what, &[1], |way| {
         let mut out = way.given(&[f32::INFINITY; 64])?;
         let mut zeros = way.given(&[-1.0_f32, 0.0])?;
-        let kernel = least_program(least_program::Config::default().scheduled(way.schedule));
+        let kernel = least_program().schedule(way.schedule);
         kernel.run(&way.device, 2, (&mut out, &mut zeros))?;
         Ok(vec![out.to_array()?, zeros.to_array()?])
     })?;
@@ -333,12 +337,15 @@ fn tiles_on<T: AtomicInt + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let what = format!("atomics on tiles of {}", T::DTYPE);
     let found = judge.same(&what, &[4, 16], |way| {
         let (given, mut out) = (way.given(&x)?, way.given(&y)?);
-        let config = combined_tiles::Config::new(way.block, 8).scheduled(way.schedule);
+        let kernel = combined_tiles::<T>()
+            .m(way.block)
+            .n(8)
+            .schedule(way.schedule);
         let views = (
             given.view([EXTENTS[1], EXTENTS[2]])?,
             out.view_mut(EXTENTS)?,
         );
-        combined_tiles::<T>(config).run(&way.device, covering(way.block, 3), views)?;
+        kernel.run(&way.device, covering(way.block, 3), views)?;
         Ok(vec![out.to_array()?])
     })?;
     let of = |x: T| match Wide::of(x) {
@@ -366,12 +373,15 @@ fn extreme_tiles_on<T: AtomicNumber + Number>(judge: &mut Judge<'_>) -> Result<(
     let what = format!("atomic extremes on tiles of {}", T::DTYPE);
     let found = judge.same(&what, &[4, 16], |way| {
         let (given, mut out) = (way.given(&x)?, way.given(&y)?);
-        let config = extreme_tiles::Config::new(way.block, 8).scheduled(way.schedule);
+        let kernel = extreme_tiles::<T>()
+            .m(way.block)
+            .n(8)
+            .schedule(way.schedule);
         let views = (
             given.view([EXTENTS[1], EXTENTS[2]])?,
             out.view_mut(EXTENTS)?,
         );
-        extreme_tiles::<T>(config).run(&way.device, covering(way.block, 2), views)?;
+        kernel.run(&way.device, covering(way.block, 2), views)?;
         Ok(vec![out.to_array()?])
     })?;
     let want = y.iter().enumerate().map(|(at, &held)| match at / ELEMENTS {
@@ -388,16 +398,21 @@ fn fetched_tiles_on<T: AtomicAdd + Number>(judge: &mut Judge<'_>) -> Result<()> 
     let found = judge.same(&what, &[4, 16], |way| {
         let (given, mut out) = (way.given(&x)?, way.given(&y)?);
         let mut old = way.room::<T>(ELEMENTS)?;
-        let config = fetched_tiles::Config::new(way.block, 8).scheduled(way.schedule);
+        let kernel = fetched_tiles::<T>()
+            .m(way.block)
+            .n(8)
+            .schedule(way.schedule);
         let extents = [EXTENTS[1], EXTENTS[2]];
         let views = (
             given.view(extents)?,
             out.view_mut(extents)?,
             old.view_mut(extents)?,
         );
-        fetched_tiles::<T>(config)
-            .determinism(Determinism::NotGuaranteed)
-            .run(&way.device, covering(way.block, 1), views)?;
+        kernel.determinism(Determinism::NotGuaranteed).run(
+            &way.device,
+            covering(way.block, 1),
+            views,
+        )?;
         Ok(vec![out.to_array()?, old.to_array()?])
     })?;
     let sum = |(&x, &y)| pair(Wide::of(y), Wide::of(x), |a, b| a + b, |a, b| a + b).to();

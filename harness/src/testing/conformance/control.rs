@@ -1,7 +1,7 @@
 //! Branches, loops, functions and the grid.
 
 use exactile::prelude::*;
-use exactile::{Comparable, DeviceKind, Error, Result, Schedule};
+use exactile::{Comparable, DeviceKind, Error, Result};
 
 use super::judge::{Judge, ensure, expect};
 
@@ -101,8 +101,8 @@ pub(super) fn ifs(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(what, &[1], |way| {
         let flags = way.given(all.as_flattened())?;
         let mut out = Buffer::<i32>::zeros(&way.device, 64)?;
-        let config = branches::Config::new().scheduled(way.schedule);
-        branches(config).run(&way.device, 8, (&flags, &mut out))?;
+        let kernel = branches().schedule(way.schedule);
+        kernel.run(&way.device, 8, (&flags, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
     let want: Vec<i32> = all.iter().flat_map(|&[a, b, c]| branch(a, b, c)).collect();
@@ -138,9 +138,9 @@ pub(super) fn stores_of_one(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(what, &[128, 1024], |way| {
         let (a, x) = (way.given(&a)?, way.given(&vec![1.0f32; n])?);
         let (mut y, mut seen) = (way.room::<f32>(n)?, way.room::<f32>(2)?);
-        let config = predicated::Config::new(way.block).scheduled(way.schedule);
+        let kernel = predicated().block(way.block).schedule(way.schedule);
         let arguments = (&a, &x, &mut y, &mut seen, n as i32);
-        predicated(config).run(&way.device, n, arguments)?;
+        kernel.run(&way.device, n, arguments)?;
         Ok(vec![y.to_array()?, seen.to_array()?])
     })?;
     let want: Vec<f32> = a.chunks(n).map(|row| row.iter().sum()).collect();
@@ -202,8 +202,8 @@ pub(super) fn iterations(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[1], |way| {
             let given = way.given(&bounds)?;
             let mut out = way.room::<i64>(4)?;
-            let config = loops::Config::new().scheduled(way.schedule);
-            loops(config).run(&way.device, 1, (&given, &mut out))?;
+            let kernel = loops().schedule(way.schedule);
+            kernel.run(&way.device, 1, (&given, &mut out))?;
             Ok(vec![out.to_array()?])
         })?;
         let [start, end, step] = bounds;
@@ -259,8 +259,8 @@ pub(super) fn countdowns(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[1], |way| {
             let given = way.given(&[start, end])?;
             let mut out = way.room::<i64>(4)?;
-            let config = downward::Config::new().scheduled(way.schedule);
-            downward(config).run(&way.device, 1, (&given, &mut out))?;
+            let kernel = downward().schedule(way.schedule);
+            kernel.run(&way.device, 1, (&given, &mut out))?;
             Ok(vec![out.to_array()?])
         })?;
         let down = |step: usize| (end + 1..=start).rev().step_by(step);
@@ -298,8 +298,11 @@ pub(super) fn pipelines(judge: &mut Judge<'_>) -> Result<()> {
             let found = judge.same(&what, &[1], |way| {
                 let given = way.given(&x)?;
                 let mut out = Buffer::<f32>::zeros(&way.device, BLOCK * (trips + 1))?;
-                let config = pipelined::Config::new(BLOCK, stages).scheduled(way.schedule);
-                pipelined(config).run(&way.device, 1, (&given, &mut out, n as i32))?;
+                let kernel = pipelined()
+                    .block(BLOCK)
+                    .stages(stages)
+                    .schedule(way.schedule);
+                kernel.run(&way.device, 1, (&given, &mut out, n as i32))?;
                 Ok(vec![out.to_array()?])
             })?;
             let mut want = vec![0.0f32; BLOCK * (trips + 1)];
@@ -328,8 +331,8 @@ pub(super) fn grids(judge: &mut Judge<'_>) -> Result<()> {
     let [a, b, c] = [11, 21, 5usize];
     let found = judge.same("a grid of three axes", &[1], |way| {
         let mut out = way.room::<i32>(a * b * c)?;
-        let config = extents::Config::new().scheduled(way.schedule);
-        extents(config).run(&way.device, (a, b, c), (&mut out,))?;
+        let kernel = extents().schedule(way.schedule);
+        kernel.run(&way.device, (a, b, c), (&mut out,))?;
         Ok(vec![out.to_array()?])
     })?;
     let want = (0..a * b * c).map(|at| (a * 10000 + b * 100 + c + at) as i32);
@@ -347,17 +350,17 @@ pub(super) fn refusals(judge: &mut Judge<'_>) -> Result<()> {
         // The devices of the host share its memory.
         if matches!(way.device.kind(), DeviceKind::Cuda(_)) {
             let mut elsewhere = Buffer::<i32>::zeros(&Device::cpu(), 1)?;
-            let refused = one(Default::default()).run(&way.device, 1, (&mut elsewhere,));
+            let refused = one().run(&way.device, 1, (&mut elsewhere,));
             let placed = matches!(refused, Err(Error::Placement { index: 0, .. }));
             ensure(placed, "a wrong device")?;
         }
         let mut here = Buffer::<i32>::zeros(&way.device, 1)?;
         if way.schedule.warps.is_some() {
-            let config = one::Config::new().scheduled(Schedule::AUTO.warps(3));
-            let refused = one(config).run(&way.device, 1, (&mut here,));
+            let kernel = one().warps(3);
+            let refused = kernel.run(&way.device, 1, (&mut here,));
             ensure(refused.is_err(), "three warps")?;
         }
-        one(Default::default()).run(&way.device, 1, (&mut here,))?;
+        one().run(&way.device, 1, (&mut here,))?;
         Ok(vec![here.to_array()?])
     })?;
     Ok(())

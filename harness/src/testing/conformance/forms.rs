@@ -35,8 +35,8 @@ fn of_joined(judge: &mut Judge<'_>) -> Result<()> {
     let x = small(32 * 16, 5, 0, whole);
     let found = judge.same("a product of joined tiles", &[1], |way| {
         let (given, mut out) = (way.given(&x)?, way.room::<f32>(32 * 32)?);
-        let config = joined_product::Config::new().scheduled(way.schedule);
-        joined_product(config).run(&way.device, 1, (&given, &mut out))?;
+        let kernel = joined_product().schedule(way.schedule);
+        kernel.run(&way.device, 1, (&given, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
     let both: Vec<f32> = x.iter().flat_map(|&x| [x, 2.0 * x]).collect();
@@ -78,9 +78,9 @@ fn chains(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same("a chain of products", &[16, 32], |way| {
         let [a, b, c] = [&a, &b, &c].map(|x| way.given(&halves(x)));
         let mut out = way.room::<f16>(m * k)?;
-        let config = chained::Config::new(16, way.block, k).scheduled(way.schedule);
+        let kernel = chained().m(16).n(way.block).k(k).schedule(way.schedule);
         let arguments = (&a?, &b?, &c?, &mut out, n as i32);
-        chained(config).run(&way.device, m / 16, arguments)?;
+        kernel.run(&way.device, m / 16, arguments)?;
         Ok(vec![out.to_array()?])
     })?;
     let turned: Vec<f32> = (0..k * n).map(|at| b[at % n * k + at / n]).collect();
@@ -116,9 +116,9 @@ fn rows(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same("products of rows", &[16, 32], |way| {
         let (left, right) = (way.given(&a)?, way.given(&b)?);
         let mut out = way.room::<f32>(m * n)?;
-        let config = row_product::Config::new(16, way.block).scheduled(way.schedule);
+        let kernel = row_product().n(16).k(way.block).schedule(way.schedule);
         let arguments = (&left, &right, &mut out, n as i32, k as i32);
-        row_product(config).run(&way.device, (m / 4, n / 16), arguments)?;
+        kernel.run(&way.device, (m / 4, n / 16), arguments)?;
         Ok(vec![out.to_array()?])
     })?;
     expect(
@@ -170,8 +170,13 @@ fn places(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[16, 32], |way| {
             let (left, right) = (way.given(&a)?, way.given(&b)?);
             let mut out = way.room::<f32>(m * m)?;
-            let config = placed::Config::new(m, way.block, stages, form).scheduled(way.schedule);
-            placed(config).run(&way.device, 1, (&left, &right, &mut out, k as i32))?;
+            let kernel = placed()
+                .m(m)
+                .k(way.block)
+                .stages(stages)
+                .form(form)
+                .schedule(way.schedule);
+            kernel.run(&way.device, 1, (&left, &right, &mut out, k as i32))?;
             Ok(vec![out.to_array()?])
         })?;
         expect(&what, &found[0], &multiplied(&a, &b, [m, m, k]))?;
@@ -199,8 +204,8 @@ fn turned(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same("a product by permuted weights", &[1], |way| {
         let (left, right) = (way.given(&halves(&x))?, way.given(&halves(&weights))?);
         let mut out = way.room::<f32>(16 * 8)?;
-        let config = turned_weights::Config::new().scheduled(way.schedule);
-        turned_weights(config).run(&way.device, 1, (&left, &right, &mut out))?;
+        let kernel = turned_weights().schedule(way.schedule);
+        kernel.run(&way.device, 1, (&left, &right, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
     let right: Vec<f32> = (0..32 * 8)
@@ -242,14 +247,14 @@ fn of_packed(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same("a product of packed integers", &[16, 32], |way| {
         let (left, right) = (way.given(&bytes)?, way.given(&right)?);
         let mut out = way.room::<f32>(m * n)?;
-        let config = packed::Config::new(m, n, way.block).scheduled(way.schedule);
+        let kernel = packed().m(m).n(n).k(way.block).schedule(way.schedule);
         let views = (
             left.view([k, m / 2])?,
             right.view([k, n])?,
             out.view_mut([m, n])?,
             (k / way.block) as i32,
         );
-        packed(config).run(&way.device, 1, views)?;
+        kernel.run(&way.device, 1, views)?;
         Ok(vec![out.to_array()?])
     })?;
     let want = multiplied(&a, &b, [m, n, k]);
@@ -290,14 +295,18 @@ fn tiled_on<T: Float + Number>(judge: &mut Judge<'_>, of: fn(f32) -> T) -> Resul
     let found = judge.same(&what, &[1], |way| {
         let (left, right) = (way.given(&blocks(&a, k))?, way.given(&blocks(&b, n))?);
         let mut out = way.room::<f32>(m * n)?;
-        let config = tiled::Config::new(block, block, block).scheduled(way.schedule);
+        let kernel = tiled::<T>()
+            .m(block)
+            .n(block)
+            .k(block)
+            .schedule(way.schedule);
         let views = (
             left.view([m / block, k / block, block, block])?,
             right.view([k / block, n / block, block, block])?,
             out.view_mut([m, n])?,
             (k / block) as i32,
         );
-        tiled::<T>(config).run(&way.device, (m / block, n / block), views)?;
+        kernel.run(&way.device, (m / block, n / block), views)?;
         Ok(vec![out.to_array()?])
     })?;
     expect(&what, &found[0], &multiplied(&a, &b, [m, n, k]))
@@ -348,8 +357,12 @@ fn of_batches(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[1], |way| {
             let (left, right) = (way.given(&narrow(&a))?, way.given(&narrow(&b))?);
             let mut out = way.room::<f32>(count * part)?;
-            let config = batches::Config::new(rank, count, turned).scheduled(way.schedule);
-            batches(config).run(&way.device, 1, (&left, &right, &mut out))?;
+            let kernel = batches()
+                .rank(rank)
+                .b(count)
+                .turned(turned)
+                .schedule(way.schedule);
+            kernel.run(&way.device, 1, (&left, &right, &mut out))?;
             Ok(vec![out.to_array()?])
         })?;
         let mut want = Vec::new();

@@ -29,8 +29,8 @@ fn masked_on<T: Element + Number>(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[1], |way| {
             let (a, b) = (way.given(&x)?, way.given(&y)?);
             let mut out = Buffer::<T>::zeros(&way.device, 8 * n)?;
-            let config = masked::Config::new(n).scheduled(way.schedule);
-            masked::<T>(config).run(&way.device, 1, (&a, &b, &mut out, count as i32))?;
+            let kernel = masked::<T>().n(n).schedule(way.schedule);
+            kernel.run(&way.device, 1, (&a, &b, &mut out, count as i32))?;
             Ok(vec![out.to_array()?])
         })?;
         let zero = T::default();
@@ -84,9 +84,9 @@ fn hinted_on<T: Element + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(&what, &[32, 128], |way| {
         let given = way.given(&x)?;
         let mut out = Buffer::<T>::zeros(&way.device, 14 * all)?;
-        let config = hinted::Config::new(way.block).scheduled(way.schedule);
+        let kernel = hinted::<T>().n(way.block).schedule(way.schedule);
         let grid = all / way.block;
-        hinted::<T>(config).run(&way.device, grid, (&given, &mut out, n as i32))?;
+        kernel.run(&way.device, grid, (&given, &mut out, n as i32))?;
         Ok(vec![out.to_array()?])
     })?;
     let zeros = vec![T::default(); all - n];
@@ -114,8 +114,8 @@ pub(super) fn places(judge: &mut Judge<'_>) -> Result<()> {
     let what = "numbers doubled in place";
     let found = judge.same(what, &[64, 16], |way| {
         let mut given = way.given(&x)?;
-        let config = in_place::Config::new(way.block).scheduled(way.schedule);
-        in_place(config).run(
+        let kernel = in_place().block(way.block).schedule(way.schedule);
+        kernel.run(
             &way.device,
             1000_usize.div_ceil(way.block),
             (&mut given, 1000),
@@ -148,13 +148,13 @@ fn strided(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[8, 16], |way| {
             let given = way.given(&x)?;
             let mut out = way.room::<i16>(630)?;
-            let config = copied::Config::new(way.block, 4).scheduled(way.schedule);
+            let kernel = copied::<i16>().m(way.block).n(4).schedule(way.schedule);
             let grid = (3, 21_usize.div_ceil(way.block), 3);
             let views = (
                 given.view_strided(extents, strides)?,
                 out.view_mut(extents)?,
             );
-            copied::<i16>(config).run(&way.device, grid, views)?;
+            kernel.run(&way.device, grid, views)?;
             Ok(vec![out.to_array()?])
         })?;
         let place =
@@ -184,9 +184,9 @@ fn five(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(what, &[16, 32], |way| {
         let given = way.given(&x)?;
         let mut out = way.room::<u16>(220)?;
-        let config = copied_in_five::Config::new(way.block).scheduled(way.schedule);
+        let kernel = copied_in_five().n(way.block).schedule(way.schedule);
         let views = (given.view(extents)?, out.view_mut(extents)?);
-        copied_in_five(config).run(&way.device, (2, 2), views)?;
+        kernel.run(&way.device, (2, 2), views)?;
         Ok(vec![out.to_array()?])
     })?;
     expect(what, &found[0], &x)

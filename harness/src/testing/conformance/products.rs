@@ -77,7 +77,13 @@ fn product_of<T: Numeric + Number, A: Numeric + Number>(
         let found = judge.same(&what, &[1], |way| {
             let (a, b, z) = (way.given(&a)?, way.given(&b)?, way.given(&z)?);
             let mut out = way.room::<A>(m * n)?;
-            let config = product::Config::new(m, n, k, form, usual).scheduled(way.schedule);
+            let kernel = product::<T, A>()
+                .m(m)
+                .n(n)
+                .k(k)
+                .form(form)
+                .usual(usual)
+                .schedule(way.schedule);
             // The second operand lies the other way round in memory every other time.
             let strides = if form % 2 == 1 { [1, k] } else { [n, 1] };
             let views = (
@@ -86,7 +92,7 @@ fn product_of<T: Numeric + Number, A: Numeric + Number>(
                 z.view([m, n])?,
                 out.view_mut([m, n])?,
             );
-            product::<T, A>(config).run(&way.device, 1, views)?;
+            kernel.run(&way.device, 1, views)?;
             Ok(vec![out.to_array()?])
         })?;
         let turned: Vec<T> = (0..k * n).map(|at| b[at % n * k + at / n]).collect();
@@ -167,9 +173,9 @@ fn sorted_on<T: Numeric + Number>(judge: &mut Judge<'_>) -> Result<()> {
             let given = way.given(&x)?;
             let (mut out, mut chosen) = (way.room::<T>(2 * m * n)?, way.room::<T>(2 * m * k)?);
             let mut places = way.room::<i64>(m * n)?;
-            let config = sorted::Config::new(m, n, k).scheduled(way.schedule);
+            let kernel = sorted::<T>().m(m).n(n).k(k).schedule(way.schedule);
             let arguments = (&given, &mut out, &mut chosen, &mut places);
-            sorted::<T>(config).run(&way.device, 1, arguments)?;
+            kernel.run(&way.device, 1, arguments)?;
             Ok(vec![
                 out.to_array()?,
                 chosen.to_array()?,
@@ -262,9 +268,9 @@ fn functions_on<T: Float + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(&what, &[64, 128], |way| {
         let given = way.given(&x)?;
         let mut out = way.room::<T>(9 * SPECIAL)?;
-        let config = functions::Config::new(way.block).scheduled(way.schedule);
+        let kernel = functions::<T>().block(way.block).schedule(way.schedule);
         let grid = SPECIAL.div_ceil(way.block);
-        functions::<T>(config).run(&way.device, grid, (&given, &mut out, SPECIAL as i32))?;
+        kernel.run(&way.device, grid, (&given, &mut out, SPECIAL as i32))?;
         Ok(vec![out.to_array()?])
     })?;
     // A unit in the last place, and the least number above zero.
@@ -305,9 +311,9 @@ pub(super) fn maths(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(what, &[64, 128], |way| {
         let given = way.given(&x)?;
         let mut out = way.room::<f32>(8 * SPECIAL)?;
-        let config = single_functions::Config::new(way.block).scheduled(way.schedule);
+        let kernel = single_functions().block(way.block).schedule(way.schedule);
         let grid = SPECIAL.div_ceil(way.block);
-        single_functions(config).run(&way.device, grid, (&given, &mut out, SPECIAL as i32))?;
+        kernel.run(&way.device, grid, (&given, &mut out, SPECIAL as i32))?;
         Ok(vec![out.to_array()?])
     })?;
     let all: [fn(f64) -> f64; 8] = [
@@ -375,9 +381,9 @@ pub(super) fn randoms(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[128, 256], |way| {
             let mut words = way.room::<u32>(COUNT)?;
             let (mut flat, mut normal) = (way.room::<f32>(COUNT)?, way.room::<f32>(COUNT)?);
-            let config = drawn::Config::new(way.block).scheduled(way.schedule);
+            let kernel = drawn().block(way.block).schedule(way.schedule);
             let arguments = (&mut words, &mut flat, &mut normal, seed, first);
-            drawn(config).run(&way.device, COUNT / way.block, arguments)?;
+            kernel.run(&way.device, COUNT / way.block, arguments)?;
             Ok(vec![
                 words.to_array()?,
                 flat.to_array()?,

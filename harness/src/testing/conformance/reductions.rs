@@ -94,9 +94,9 @@ fn reduce_rows_on<T: Numeric + Number>(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[n, 2 * n], |way| {
             let given = way.given(&x)?;
             let (mut out, mut places) = (way.room::<T>(12)?, way.room::<i64>(4)?);
-            let config = reduce_rows::Config::new(way.block).scheduled(way.schedule);
+            let kernel = reduce_rows::<T>().n(way.block).schedule(way.schedule);
             let arguments = (&given, &mut out, &mut places, count as i32);
-            reduce_rows::<T>(config).run(&way.device, 2, arguments)?;
+            kernel.run(&way.device, 2, arguments)?;
             Ok(vec![out.to_array()?, places.to_array()?])
         })?;
         let (mut want, mut places) = (Vec::new(), Vec::new());
@@ -178,8 +178,13 @@ fn axes_on<T: Numeric + Number>(judge: &mut Judge<'_>) -> Result<()> {
                 let given = way.given(&x)?;
                 let mut out = way.room::<T>(3 * left + count)?;
                 let mut places = way.room::<i64>(2 * left)?;
-                let config = reduce_axis::Config::new(a, b, c, axis).scheduled(way.schedule);
-                reduce_axis::<T>(config).run(&way.device, 1, (&given, &mut out, &mut places))?;
+                let kernel = reduce_axis::<T>()
+                    .a(a)
+                    .b(b)
+                    .c(c)
+                    .axis(axis)
+                    .schedule(way.schedule);
+                kernel.run(&way.device, 1, (&given, &mut out, &mut places))?;
                 Ok(vec![out.to_array()?, places.to_array()?])
             })?;
             let rows = along(&x, extents, axis);
@@ -236,8 +241,8 @@ pub(super) fn specials(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(what, &[1], |way| {
         let given = way.given(rows.as_flattened())?;
         let (mut out, mut places) = (way.room::<f32>(32)?, way.room::<i64>(16)?);
-        let config = special::Config::new().scheduled(way.schedule);
-        special(config).run(&way.device, 8, (&given, &mut out, &mut places))?;
+        let kernel = special().schedule(way.schedule);
+        kernel.run(&way.device, 8, (&given, &mut out, &mut places))?;
         Ok(vec![out.to_array()?, places.to_array()?])
     })?;
     let want = [
@@ -308,8 +313,8 @@ fn scans_of<T: Numeric + Number>(
     let found = judge.same(&what, &[1], |way| {
         let given = way.given(&x)?;
         let (mut out, mut places) = (way.room::<T>(8 * m * n)?, way.room::<i64>(m * n)?);
-        let config = scans::Config::new(m, n, axis).scheduled(way.schedule);
-        scans::<T>(config).run(&way.device, 1, (&given, &mut out, &mut places))?;
+        let kernel = scans::<T>().m(m).n(n).axis(axis).schedule(way.schedule);
+        kernel.run(&way.device, 1, (&given, &mut out, &mut places))?;
         Ok(vec![out.to_array()?, places.to_array()?])
     })?;
     let before = |at: usize| -> Vec<T> {
@@ -391,8 +396,8 @@ pub(super) fn moments(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(what, &[512, 64], |way| {
         let given = way.given(&x)?;
         let mut out = way.room::<f32>(3)?;
-        let config = welford::Config::new(way.block).scheduled(way.schedule);
-        welford(config).run(&way.device, 1, (&given, &mut out, 500))?;
+        let kernel = welford().block(way.block).schedule(way.schedule);
+        kernel.run(&way.device, 1, (&given, &mut out, 500))?;
         Ok(vec![out.to_array()?])
     })?;
     let mean = x.iter().map(|&x| f64::from(x)).sum::<f64>() / 500.0;
@@ -430,8 +435,8 @@ pub(super) fn counts(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[1], |way| {
             let given = way.given(&x)?;
             let mut out = way.room::<i32>(2 * bins)?;
-            let config = counted::Config::new(n, bins).scheduled(way.schedule);
-            counted(config).run(&way.device, 1, (&given, &mut out, kept as i32))?;
+            let kernel = counted().n(n).bins(bins).schedule(way.schedule);
+            kernel.run(&way.device, 1, (&given, &mut out, kept as i32))?;
             Ok(vec![out.to_array()?])
         })?;
         let count = |x: &[i32], bin: usize| x.iter().filter(|&&x| x == bin as i32).count() as i32;
@@ -467,8 +472,8 @@ pub(super) fn flags(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(what, &[1], |way| {
         let given = way.given(&x)?;
         let mut out = way.room::<bool>(4 * x.len())?;
-        let config = flag_prefixes::Config::new(rows, columns).scheduled(way.schedule);
-        flag_prefixes(config).run(&way.device, 1, (&given, &mut out))?;
+        let kernel = flag_prefixes().m(rows).n(columns).schedule(way.schedule);
+        kernel.run(&way.device, 1, (&given, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
     let each = |holds: fn(&[bool], usize) -> bool| -> Vec<bool> {

@@ -36,8 +36,8 @@ fn joined_of<T: Element + Number>(judge: &mut Judge<'_>, n: usize) -> Result<()>
     let found = judge.same(&what, &[n], |way| {
         let (a, b) = (way.given(&x)?, way.given(&y)?);
         let mut out = Buffer::<T>::zeros(&way.device, 9 * n + 2)?;
-        let config = joined::Config::new(n).scheduled(way.schedule);
-        joined::<T>(config).run(&way.device, 1, (&a, &b, &mut out))?;
+        let kernel = joined::<T>().n(n).schedule(way.schedule);
+        kernel.run(&way.device, 1, (&a, &b, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
     let turns: Vec<T> = x.iter().zip(&y).flat_map(|(&a, &b)| [a, b]).collect();
@@ -77,8 +77,8 @@ fn square_on<T: Element + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let found = judge.same(&what, &[1], |way| {
         let given = way.given(&x)?;
         let mut out = way.room::<T>(5 * m * n)?;
-        let config = square::Config::new(m, n).scheduled(way.schedule);
-        square::<T>(config).run(&way.device, 1, (&given, &mut out))?;
+        let kernel = square::<T>().m(m).n(n).schedule(way.schedule);
+        kernel.run(&way.device, 1, (&given, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
     let mut want: Vec<T> = (0..m * n).map(|at| x[at / n]).collect();
@@ -133,8 +133,14 @@ fn permuted_by<T: Element + Number>(
     let found = judge.same(&what, &[1], |way| {
         let given = way.given(&x)?;
         let mut out = way.room::<T>(4 * count)?;
-        let config = permuted::Config::new(a, b, c, d, digits).scheduled(way.schedule);
-        permuted::<T>(config).run(&way.device, 1, (&given, &mut out))?;
+        let kernel = permuted::<T>()
+            .a(a)
+            .b(b)
+            .c(c)
+            .d(d)
+            .order(digits)
+            .schedule(way.schedule);
+        kernel.run(&way.device, 1, (&given, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
     let strides = [b * c * d, c * d, d, 1];
@@ -215,8 +221,8 @@ pub(super) fn gathers(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[1], |way| {
             let (given, places) = (way.given(&x)?, way.given(&indices)?);
             let mut out = way.room::<f32>(rows * columns)?;
-            let config = looked_up::Config::new(m, n, k, axis).scheduled(way.schedule);
-            looked_up(config).run(&way.device, 1, (&given, &places, &mut out))?;
+            let kernel = looked_up().m(m).n(n).k(k).axis(axis).schedule(way.schedule);
+            kernel.run(&way.device, 1, (&given, &places, &mut out))?;
             Ok(vec![out.to_array()?])
         })?;
         let element = |at: usize| match axis {
@@ -259,8 +265,8 @@ pub(super) fn places(judge: &mut Judge<'_>) -> Result<()> {
         let given = way.given(&x)?;
         let mut out = Buffer::<i32>::zeros(&way.device, 8 + 17 * 8)?;
         let mut order = way.room::<i64>(35)?;
-        let config = axes::Config::new().scheduled(way.schedule);
-        axes(config).run(&way.device, (5, 7), (&given, &mut out, &mut order))?;
+        let kernel = axes().schedule(way.schedule);
+        kernel.run(&way.device, (5, 7), (&given, &mut out, &mut order))?;
         Ok(vec![out.to_array()?, order.to_array()?])
     })?;
     let mut want: Vec<i32> = x.iter().map(|x| x.wrapping_mul(3)).collect();

@@ -27,32 +27,32 @@ fn rows() -> Vec<Ready> {
     use kernels::{cumsum, gather, layer_norm, softmax};
     vec![
         kernel(
-            &softmax::softmax::<f32>(softmax::softmax::Config::new(256)),
+            &softmax::softmax::<f32>().block(256),
             WARPS,
             "x=random(400, 1), out=zeros(400), columns=200",
             [2, 1, 1],
         ),
         kernel(
-            &softmax::softmax_loop::<f32>(softmax::softmax_loop::Config::new(256)),
+            &softmax::softmax_loop::<f32>().block(256),
             WARPS,
             "x=random(1000, 1), out=zeros(1000), rows=5, columns=200",
             [1, 1, 1],
         ),
         kernel(
-            &layer_norm::layer_norm_loop::<bf16>(layer_norm::layer_norm_loop::Config::new(256)),
+            &layer_norm::layer_norm_loop::<bf16>().block(256),
             WARPS,
             "x=random(1000, 1), weight=random(200, 2), bias=random(200, 3), out=zeros(1000), means=zeros(5), \
              scales=zeros(5), rows=5, columns=200, epsilon=0.5",
             [1, 1, 1],
         ),
         kernel(
-            &cumsum::cumsum::<f32>(cumsum::cumsum::Config::new(256)),
+            &cumsum::cumsum::<f32>().block(256),
             WARPS,
             "x=random(400, 1), out=zeros(400), columns=200",
             [2, 1, 1],
         ),
         kernel(
-            &gather::gather_rows::<f32>(gather::gather_rows::Config::new(256)),
+            &gather::gather_rows::<f32>().block(256),
             WARPS,
             "x=random(256, 1), index=random(256, 2), out=zeros(256), columns=256",
             [1, 1, 1],
@@ -78,25 +78,19 @@ fn orders() -> Vec<Ready> {
     let indices = tensor("indices", "zeros(32)", [4, 8]);
     vec![
         kernel(
-            &sort::sort::<f32>(sort::sort::Config::new(128)),
+            &sort::sort::<f32>().columns(128),
             WARPS,
             &format!("{x}, {out}"),
             [1, 1, 1],
         ),
         kernel(
-            &topk::topk_indices::<f32>(topk::topk_indices::Config {
-                k: 8,
-                ..topk::topk_indices::Config::new(128)
-            }),
+            &topk::topk_indices::<f32>().columns(128).k(8),
             WARPS,
             &format!("{x}, {first}, {indices}"),
             [1, 1, 1],
         ),
         kernel(
-            &histogram::count(histogram::count::Config {
-                block: 256,
-                ..histogram::count::Config::new(64)
-            }),
+            &histogram::count().bins(64).block(256),
             WARPS,
             "x=edges(1000, 3), out=zeros(64), n=1000",
             [2, 1, 1],
@@ -108,11 +102,7 @@ fn sums() -> Vec<Ready> {
     use kernels::sum;
     let x = tensor("x", "random(1200, 1)", [3, 400]);
     vec![kernel(
-        &sum::sum_rows::<f32>(sum::sum_rows::Config {
-            block: 128,
-            tiles: 4,
-            ..sum::sum_rows::Config::new()
-        }),
+        &sum::sum_rows::<f32>().block(128).tiles(4),
         WARPS,
         &format!("{x}, out=zeros(3), out_extent0=3, out_stride0=1"),
         [3, 1, 1],
@@ -121,27 +111,17 @@ fn sums() -> Vec<Ready> {
 
 fn products() -> Vec<Ready> {
     use kernels::{matmul, tensor_matmul};
-    let tiles = matmul::matmul::Config {
-        bm: 16,
-        bn: 16,
-        bk: 16,
-        ..matmul::matmul::Config::new()
-    };
-    let tensor_tiles = tensor_matmul::tensor_matmul::Config {
-        bm: 64,
-        bn: 32,
-        bk: 32,
-        ..tensor_matmul::tensor_matmul::Config::new()
-    };
+    let tiles = matmul::matmul::<f32>().bm(16).bn(16).bk(16);
+    let tensor_tiles = tensor_matmul::tensor_matmul::<bf16>().bm(64).bn(32).bk(32);
     vec![
         kernel(
-            &matmul::matmul::<f32>(tiles),
+            &tiles,
             WARPS,
             "a=random(400, 1), b=random(400, 2), c=zeros(256), m=16, n=16, k=25",
             [1, 1, 1],
         ),
         kernel(
-            &tensor_matmul::tensor_matmul::<bf16>(tensor_tiles),
+            &tensor_tiles,
             &[4],
             "a=random(12288, 1), b=random(6144, 2), c=zeros(2048), m=64, n=32, k=192",
             [1, 1, 1],

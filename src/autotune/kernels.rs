@@ -1,0 +1,485 @@
+//! A kernel tuned over the numbers of its const generics and over the schedule.
+
+use std::fmt;
+use std::ops::Deref;
+use std::time::Duration;
+
+use exactile_core::ir::{DType, Grid};
+use exactile_core::schedule::assign::warps_of;
+use exactile_core::target::{Determinism, Schedule, ScheduleField};
+use exactile_core::verify::BlockFunc;
+
+use super::{TuneKey, Tuned, Tuner, Workload};
+use crate::arguments::{Arguments, BoundArguments, Parameters};
+use crate::array::Array;
+use crate::bound::Bound;
+use crate::buffer::Buffer;
+use crate::configure::Configure;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::launch::{Told, check_places};
+use crate::memory::HostMemory;
+use crate::part::{Part, PartMut};
+use crate::placement::{LaunchGrid, Stated};
+use crate::stream::DEFAULT;
+
+/// How long [`Tune::tune`] searches.
+const BUDGET: Duration = Duration::from_secs(20);
+/// Elements that a lane holds of the largest tile in code that streams well, as a power of two.
+const GOOD_LANE: f64 = 4.0;
+/// A tile that takes so many times the registers of a thread is hopeless.
+const HOPELESS: usize = 4;
+
+/// A kernel with the configuration that a tuner found; used as that kernel.
+#[derive(Clone, Debug)]
+pub struct TunedKernel<K: Configure> {
+    /// The kernel, of which everything is set.
+    pub kernel: K,
+    /// How it was found; prints as a ranked table.
+    pub tuned: Tuned<K::Config>,
+}
+
+impl<K: Configure> Deref for TunedKernel<K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        &self.kernel
+    }
+}
+
+impl<K: Configure> fmt::Display for TunedKernel<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.tuned.fmt(f)
+    }
+}
+
+/// Tuning of kernels: what nobody has set is the tuner's to choose.
+///
+/// The candidates are all combinations of what `#[meta(..)]` says of const generics that are not set, with the compiler's
+/// own schedule and with others of its fields' rows, likely ones first. Those for which the kernel's constraint does not hold,
+/// or whose tiles no thread has registers for, are rejected.
+pub trait Tune: Configure {
+    /// Searches for up to 20 seconds for the configuration that is fastest for launches with these arguments, and remembers
+    /// nothing. Afterwards what the kernel writes holds the results of one launch of it.
+    ///
+    /// Candidates must agree with a run of the kernel on the CPU, by the kernel's level of determinism. Each gets what the
+    /// arguments hold now.
+    ///
+    /// # Errors
+    /// Those of a launch; and that no candidate is right.
+    ///
+    /// ```
+    /// use exactile::prelude::*;
+    ///
+    /// #[kernel(BLOCK = 256, grid = n.div_ceil(BLOCK))]
+    /// fn doubled<#[meta(64..=1024)] const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>, n: i32) {
+    ///     let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    ///     store(out + at, load(x + at).mask(at < n) * 2.0).mask(at < n);
+    /// }
+    ///
+    /// let device = Device::cpu();
+    /// let x = Buffer::from_slice(&device, &[1.5f32; 1000])?;
+    /// let mut out = Buffer::zeros(&device, 1000)?;
+    /// let tuned = doubled().tune(&device, (), (&x, &mut out, 1000))?;
+    /// println!("{tuned}");
+    /// tuned.run(&device, (), (&x, &mut out, 1000))?;
+    /// assert_eq!(out.to_vec()?, [3.0; 1000]);
+    /// # Ok::<(), exactile::Error>(())
+    /// ```
+    fn tune<'a, const COUNT: usize>(
+        &self,
+        device: &Device,
+        grid: impl LaunchGrid,
+        arguments: impl Arguments<'a, Self::Parameters, COUNT>,
+    ) -> Result<TunedKernel<Self>>
+    where
+        Self::Parameters: Parameters<COUNT>,
+    {
+        let tuner = Tuner::forgetful().budget(BUDGET);
+        self.tune_by(&tuner, device, grid, arguments)
+    }
+
+    /// [`tune`](Self::tune) by a tuner, with its file and its budget.
+    fn tune_by<'a, const COUNT: usize>(
+        &self,
+        tuner: &Tuner,
+        device: &Device,
+        grid: impl LaunchGrid,
+        arguments: impl Arguments<'a, Self::Parameters, COUNT>,
+    ) -> Result<TunedKernel<Self>>
+    where
+        Self::Parameters: Parameters<COUNT>,
+    {
+        Runs::new(self, device, grid.stated()?, arguments.bound())?.tune(tuner)
+    }
+
+    /// The kernel as the tuner's file knows it for launches with these arguments, or for the nearest ones; as it is where
+    /// the file knows nothing of it. Nothing runs.
+    ///
+    /// # Errors
+    /// Those of a launch; and that the file cannot be read.
+    fn tuned<'a, const COUNT: usize>(
+        self,
+        tuner: &Tuner,
+        device: &Device,
+        grid: impl LaunchGrid,
+        arguments: impl Arguments<'a, Self::Parameters, COUNT>,
+    ) -> Result<Self>
+    where
+        Self::Parameters: Parameters<COUNT>,
+    {
+        let runs = Runs::new(&self, device, grid.stated()?, arguments.bound())?;
+        let known = tuner.known(device, &runs.key()?)?;
+        let known = known.and_then(|known| {
+            let mut space = runs.space.iter();
+            space.find(|config| format!("{config:?}") == known.config)
+        });
+        Ok(match known {
+            Some(&config) => at(&self, config),
+            None => self,
+        })
+    }
+}
+
+impl<K: Configure> Tune for K {}
+
+/// The kernel with another configuration.
+fn at<K: Configure>(kernel: &K, config: K::Config) -> K {
+    let mut other = kernel.clone();
+    other.configured_mut().set_all(config);
+    other
+}
+
+/// What is known of a configuration before it is compiled.
+struct Sketch {
+    /// Bytes and elements of the largest tile.
+    bytes: usize,
+    elements: usize,
+    /// The warps that the compiler would choose.
+    warps: u32,
+}
+
+impl Sketch {
+    fn of(func: &BlockFunc) -> Self {
+        let tiles = func.values().filter_map(|value| {
+            let ty = func.ty(value);
+            let dtype = ty.dtype()?;
+            (!ty.is_scalar()).then(|| {
+                (
+                    ty.shape.elements(),
+                    ty.shape.elements() * dtype.bytes() as usize,
+                )
+            })
+        });
+        let (elements, bytes) = tiles.fold((1, 1), |(elements, bytes), tile| {
+            (elements.max(tile.0), bytes.max(tile.1))
+        });
+        Self {
+            bytes,
+            elements,
+            warps: warps_of(func, &Schedule::AUTO),
+        }
+    }
+}
+
+/// The launches of a search.
+struct Runs<'a, 'd, K: Configure> {
+    kernel: &'d K,
+    device: &'d Device,
+    grid: Option<Grid>,
+    bound: BoundArguments<'a>,
+    space: Vec<K::Config>,
+    /// What the kernel writes, by its place among the arguments, and what that holds at first.
+    written: Vec<(usize, DType, Buffer<u8>)>,
+    /// The one that was launched last.
+    last: Option<K>,
+}
+
+impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
+    fn new(
+        kernel: &'d K,
+        device: &'d Device,
+        grid: Option<Grid>,
+        bound: BoundArguments<'a>,
+    ) -> Result<Self> {
+        check_places(device, &bound.list)?;
+        let mut runs = Self {
+            space: combinations(kernel, device),
+            kernel,
+            device,
+            grid,
+            bound,
+            written: Vec::new(),
+            last: None,
+        };
+        runs.sort();
+        Ok(runs)
+    }
+
+    fn tune(mut self, tuner: &Tuner) -> Result<TunedKernel<K>> {
+        let first = self.first()?;
+        self.keep(&first)?;
+        let (key, level) = (self.key()?, first.configured().kernel().determinism);
+        let golden = self.golden(&first)?;
+        let (device, kernel, space) = (self.device, self.kernel, self.space.clone());
+        let tuned = tuner.tune(device, &key, level, &space, &golden, &mut self);
+        // Whatever became of it, the arguments are not left as a candidate left them.
+        self.spoil()?;
+        let tuned = tuned?;
+        self.launch(&tuned.config)?;
+        device.synchronize()?;
+        Ok(TunedKernel {
+            kernel: at(kernel, tuned.config),
+            tuned,
+        })
+    }
+
+    /// The first candidate that its arguments fit.
+    fn first(&self) -> Result<K> {
+        let mut error = None;
+        for &config in &self.space {
+            let kernel = at(self.kernel, config);
+            match self.traced(&kernel) {
+                Ok(_) => return Ok(kernel),
+                Err(reason) => error = error.or(Some(reason)),
+            }
+        }
+        Err(error.unwrap_or_else(|| Error::Invalid("there are no configurations".to_string())))
+    }
+
+    fn traced(&self, kernel: &K) -> Result<BlockFunc> {
+        let kernel = kernel.configured().kernel();
+        kernel.placed(Stated(self.grid), &self.bound)?;
+        kernel.trace_with(&self.bound.choices)
+    }
+
+    /// Keeps what the kernel writes.
+    fn keep(&mut self, kernel: &K) -> Result<()> {
+        let func = self.traced(kernel)?;
+        let arguments = func.arguments().to_vec();
+        for (place, argument) in self.bound.list.iter().enumerate() {
+            let pointee = arguments.get(place).and_then(|&it| func.ty(it).pointee());
+            if let (Bound::ReadWrite(part), Some((dtype, _))) = (argument, pointee) {
+                let part = part.shared();
+                let mut kept = Buffer::zeros(self.device, part.len())?;
+                kept.part_mut().copy_from(part)?;
+                self.written.push((place, dtype, kept));
+            }
+        }
+        Ok(())
+    }
+
+    fn key(&self) -> Result<TuneKey> {
+        let kernel = self.kernel.configured().kernel();
+        let extents = self
+            .bound
+            .list
+            .iter()
+            .filter_map(|argument| match argument {
+                Bound::Read(part) => Some(part.len()),
+                Bound::ReadWrite(part) => Some(part.shared().len()),
+                Bound::Scalar(literal) => {
+                    let integer = literal.integer()?;
+                    Some(usize::try_from(integer.unsigned_abs()).unwrap_or(usize::MAX))
+                }
+            });
+        let level = kernel.determinism.name();
+        let types = std::any::type_name::<K::Parameters>();
+        let stated = match self.grid {
+            Some(_) => ", stated grid",
+            None => "",
+        };
+        Ok(TuneKey {
+            kernel: kernel.name().to_string(),
+            extents: extents.collect(),
+            variant: format!("{types}, {level}, {}{stated}", kernel.config()),
+        })
+    }
+
+    /// What the kernel writes on the CPU: exactly, where it can.
+    fn golden(&self, kernel: &K) -> Result<Vec<Array>> {
+        let exact = kernel.clone().determinism(Determinism::Exact);
+        match self.run_on_cpu(exact.configured().kernel()) {
+            Err(Error::Compile { .. }) => self.run_on_cpu(kernel.configured().kernel()),
+            result => result,
+        }
+    }
+
+    fn run_on_cpu(&self, kernel: &Kernel<K::Parameters>) -> Result<Vec<Array>> {
+        let copy = |argument: &Bound<'_>| match argument {
+            Bound::Read(part) => HostMemory::from_bytes(&part.read()?),
+            Bound::ReadWrite(part) => HostMemory::from_bytes(&part.shared().read()?),
+            Bound::Scalar(_) => HostMemory::from_bytes(&[]),
+        };
+        let copies = self.bound.list.iter().map(copy);
+        let mut copies = copies.collect::<Result<Vec<_>>>()?;
+        let list = self.bound.list.iter().zip(&mut copies);
+        let list = list.map(|(argument, bytes)| match argument {
+            Bound::Read(_) => Bound::Read(Part::Slice(bytes.bytes())),
+            Bound::ReadWrite(_) => Bound::ReadWrite(PartMut::Slice(bytes.bytes_mut())),
+            Bound::Scalar(literal) => Bound::Scalar(*literal),
+        });
+        let bound = BoundArguments {
+            list: list.collect(),
+            choices: self.bound.choices.clone(),
+        };
+        let cpu = Device::cpu();
+        let failure = kernel.start(&cpu, DEFAULT, Stated(self.grid), bound, Told::Runner)?;
+        failure.map_or(Ok(()), |failure| failure.tell())?;
+        let written = self.written.iter();
+        written
+            .map(|(place, dtype, _)| array(*dtype, copies[*place].bytes()))
+            .collect()
+    }
+
+    /// Puts the likely candidates first: the configuration as it is, then those that give a lane a good part of the
+    /// largest tile, with warps near those of the compiler's choice.
+    fn sort(&mut self) {
+        let kernel = self.kernel;
+        let base = kernel.configured().definition.config;
+        let mut sketch: Option<(K::Config, Option<Sketch>)> = None;
+        let mut scored = Vec::new();
+        for &config in &self.space {
+            let plain = with_schedule(kernel, config, Schedule::AUTO);
+            if sketch.as_ref().is_none_or(|(other, _)| *other != plain) {
+                let traced = self.traced(&at(kernel, plain)).ok();
+                sketch = Some((plain, traced.as_ref().map(Sketch::of)));
+            }
+            let schedule = schedule_of(kernel, config);
+            let score = match sketch.as_ref().and_then(|(_, sketch)| sketch.as_ref()) {
+                _ if config == base => f64::NEG_INFINITY,
+                None => f64::INFINITY,
+                Some(sketch) => {
+                    let warps = f64::from(schedule.warps.unwrap_or(sketch.warps));
+                    let lane = (sketch.elements as f64 / (32.0 * warps)).log2();
+                    let others = schedule.chosen();
+                    let others = others.filter(|(field, _)| *field != ScheduleField::Warps);
+                    (lane - GOOD_LANE).abs()
+                        + (warps / f64::from(sketch.warps)).log2().abs() / 2.0
+                        + others.count() as f64 * 0.75
+                }
+            };
+            scored.push((score, config));
+        }
+        scored.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        self.space = scored.into_iter().map(|(_, config)| config).collect();
+    }
+}
+
+fn array(dtype: DType, bytes: &[u8]) -> Result<Array> {
+    Array::from_bytes(dtype, &[bytes.len() / dtype.bytes() as usize], bytes)
+}
+
+fn schedule_of<K: Configure>(kernel: &K, mut config: K::Config) -> Schedule {
+    *(kernel.configured().definition.schedule)(&mut config)
+}
+
+fn with_schedule<K: Configure>(kernel: &K, mut config: K::Config, schedule: Schedule) -> K::Config {
+    *(kernel.configured().definition.schedule)(&mut config) = schedule;
+    config
+}
+
+/// All combinations of what is not set, those of one tile size behind each other.
+fn combinations<K: Configure>(kernel: &K, device: &Device) -> Vec<K::Config> {
+    let configured = kernel.configured();
+    let base = configured.definition.config;
+    let mut tiles = vec![base];
+    for (place, meta) in configured.definition.metas.iter().enumerate() {
+        if let (0, Some(each)) = (configured.set >> place & 1, meta.each) {
+            tiles = tiles.iter().flat_map(each).collect();
+        }
+    }
+    if !tiles.contains(&base) && configured.kernel().check_set().is_ok() {
+        tiles.push(base);
+    }
+    let own = schedule_of(kernel, base);
+    let mut schedules = vec![own];
+    if device.runs_lanes() {
+        let open = |field: &ScheduleField| own.get(*field).is_none();
+        let tries = |from: Schedule, field: ScheduleField| {
+            field.row().tries.iter().map(move |&value| {
+                let mut other = from;
+                other.set(field, Some(value));
+                other
+            })
+        };
+        let alone = ScheduleField::ALL.iter().copied().filter(open);
+        schedules.extend(alone.flat_map(|field| tries(own, field)));
+        if open(&ScheduleField::Warps) && open(&ScheduleField::Stages) {
+            let warps = tries(own, ScheduleField::Warps);
+            schedules.extend(warps.flat_map(|warps| tries(warps, ScheduleField::Stages)));
+        }
+    }
+    let with = |&config: &K::Config| {
+        let schedules = schedules.iter();
+        schedules.map(move |&schedule| with_schedule(kernel, config, schedule))
+    };
+    tiles.iter().flat_map(with).collect()
+}
+
+impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
+    fn launch(&mut self, config: &K::Config) -> Result<()> {
+        let last = self.last.take();
+        let last = last.filter(|kernel| kernel.configured().definition.config == *config);
+        let kernel = last.unwrap_or_else(|| at(self.kernel, *config));
+        let bound = BoundArguments {
+            list: self.bound.list.iter_mut().map(Bound::lent).collect(),
+            choices: self.bound.choices.clone(),
+        };
+        let ready = kernel.configured().kernel();
+        ready.start(self.device, DEFAULT, Stated(self.grid), bound, Told::Stream)?;
+        self.last = Some(kernel);
+        Ok(())
+    }
+
+    fn outputs(&self) -> Result<Vec<Array>> {
+        let written = self.written.iter();
+        written
+            .map(|(place, dtype, _)| match &self.bound.list[*place] {
+                Bound::ReadWrite(part) => array(*dtype, &part.shared().read()?),
+                Bound::Read(_) | Bound::Scalar(_) => array(*dtype, &[]),
+            })
+            .collect()
+    }
+
+    /// Restores what they held at first, which a kernel may read.
+    fn spoil(&mut self) -> Result<()> {
+        for (place, _, kept) in &self.written {
+            if let Bound::ReadWrite(part) = &mut self.bound.list[*place] {
+                part.lent().copy_from(kept.part())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn refuses(&self, config: &K::Config) -> Option<String> {
+        let kernel = at(self.kernel, *config);
+        let placed = kernel
+            .configured()
+            .kernel()
+            .placed(Stated(self.grid), &self.bound);
+        if let Err(error) = placed {
+            return Some(error.to_string());
+        }
+        let gpu = self.device.target().gpu;
+        let schedule = schedule_of(self.kernel, *config);
+        if !self.device.runs_lanes() {
+            return None;
+        }
+        if let Err(error) = schedule.check(&gpu) {
+            return Some(error);
+        }
+        let sketch = Sketch::of(&self.traced(&kernel).ok()?);
+        let threads = 32 * schedule.warps.unwrap_or(sketch.warps);
+        let (own, room) = (
+            sketch.bytes / threads as usize,
+            4 * gpu.thread_registers.1 as usize,
+        );
+        (own > HOPELESS * room).then(|| {
+            format!(
+                "a thread of {threads} would hold {own} bytes of the largest tile, and has registers for {room}"
+            )
+        })
+    }
+}
