@@ -22,6 +22,8 @@ pub mod built;
 mod cache;
 mod capture;
 mod code;
+#[cfg(feature = "command")]
+pub mod command;
 mod compare;
 mod compile;
 mod compiled;

@@ -26,7 +26,7 @@ pub(crate) struct Build {
     #[arg(long)]
     out: PathBuf,
     /// The machine that the code is for; several, with commas
-    #[arg(long, required = true, value_delimiter = ',', value_parser = super::settings::target)]
+    #[arg(long, required = true, value_delimiter = ',', value_parser = exactile::command::target)]
     target: Vec<Target>,
     /// Only these kernels
     kernels: Vec<String>,

@@ -15,7 +15,7 @@ pub(crate) struct Compile {
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// The machine that the code is for; with `EXACTILE_PTXAS`, the assembler runs too
-    #[arg(long, value_parser = super::settings::target, default_value = Target::CPU.name)]
+    #[arg(long, value_parser = exactile::command::target, default_value = Target::CPU.name)]
     target: Target,
     /// Compilations of each kernel, of which the fastest counts
     #[arg(long, default_value_t = 5)]

@@ -23,7 +23,7 @@ pub(crate) struct Dump {
     #[arg(long, value_parser = stage)]
     stage: Stage,
     /// The machine that a stage makes code for, where its name leaves that open
-    #[arg(long, value_parser = super::settings::target, default_value = Target::CPU.name)]
+    #[arg(long, value_parser = exactile::command::target, default_value = Target::CPU.name)]
     target: Target,
     /// Without bounds checks: what runs once a launch was proved to be in bounds
     #[arg(long)]

@@ -5,6 +5,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod bench_tuning;
 mod build;
 mod built;
 mod cache;
@@ -18,6 +19,7 @@ mod progress;
 mod run;
 mod selftest;
 mod settings;
+mod tune;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -37,6 +39,7 @@ struct Command {
 #[derive(Subcommand)]
 enum Action {
     Bench(bench::Bench),
+    BenchTuning(bench_tuning::BenchTuning),
     Build(build::Build),
     Built(built::Built),
     Cache(cache::Cache),
@@ -47,12 +50,14 @@ enum Action {
     Ops(ops::Ops),
     Plot(plot::Plot),
     Selftest(selftest::Selftest),
+    Tune(tune::Tune),
 }
 
 fn main() -> ExitCode {
     let command = Command::parse();
     let result = match command.action {
         Action::Bench(bench) => bench.execute(),
+        Action::BenchTuning(bench) => bench.execute(),
         Action::Build(build) => build.execute(),
         Action::Built(built) => built.execute(),
         Action::Cache(cache) => cache.execute(),
@@ -63,6 +68,7 @@ fn main() -> ExitCode {
         Action::Ops(ops) => ops.execute(),
         Action::Plot(plot) => plot.execute(),
         Action::Selftest(selftest) => selftest.execute(),
+        Action::Tune(tune) => tune.execute(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

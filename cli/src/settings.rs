@@ -1,7 +1,7 @@
 //! The options of a compilation as command-line arguments.
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use exactile::{Bounds, Determinism, IntoGrid, Options, Schedule, ScheduleField, Target};
+use exactile::{Bounds, Determinism, IntoGrid, Options, Schedule, ScheduleField};
 
 /// How kernels are compiled.
 #[derive(Args, Clone)]
@@ -66,13 +66,6 @@ fn scheduled(field: ScheduleField, text: &str) -> Result<u32, String> {
     let value = text.parse().map_err(|_| "expected a number".to_string())?;
     field.check(value, &field.range())?;
     Ok(value)
-}
-
-pub(crate) fn target(text: &str) -> Result<Target, String> {
-    Target::from_name(text).ok_or_else(|| {
-        let names: Vec<&str> = Target::all().map(|target| target.name).collect();
-        format!("expected `{}`", names.join("`, `"))
-    })
 }
 
 pub(crate) fn determinism(text: &str) -> Result<Determinism, String> {

@@ -13,3 +13,4 @@ pub mod npy;
 pub mod ops;
 pub mod plot;
 pub mod testing;
+pub mod tune;

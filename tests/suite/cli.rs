@@ -289,3 +289,117 @@ fn the_stages_of_compilations_are_timed() {
         );
     }
 }
+
+#[test]
+fn ready_kernels_are_tuned_within_a_budget_and_the_file_is_used_again() {
+    let folder = Folder::new("tune");
+    let tune = |more: &[&str]| {
+        let fixed = [
+            "tune",
+            "--quick",
+            "--device",
+            "cpu",
+            "--kernel",
+            "vector_add",
+            "--budget",
+            "2",
+        ];
+        folder.run(&[&fixed[..], more].concat())
+    };
+    let first = tune(&[]);
+    let table = String::from_utf8_lossy(&first.stdout).into_owned();
+    assert!(
+        first.status.success(),
+        "{}",
+        String::from_utf8_lossy(&first.stderr)
+    );
+    assert!(
+        table.starts_with("vector_add f32 [10007]\nrank    cold ms"),
+        "{table}"
+    );
+    assert!(
+        table.contains("\n   1 ") && table.contains("found on 20"),
+        "{table}"
+    );
+    assert!(folder.path("winners.json").exists());
+    let again = tune(&["--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    assert_eq!(report[0]["candidates"], 0, "the winner is that of the file");
+    assert!(report[0]["ms"].as_f64().is_some_and(|ms| ms > 0.0));
+    for word in ["driver", "sources", "date", "device", "config"] {
+        assert!(report[0].get(word).is_some(), "{word} is not in {report}");
+    }
+    folder.fails(
+        &["tune", "--kernel", "softmacks", "--device", "cpu"],
+        "there is no kernel `softmacks`, expected `",
+    );
+    folder.fails(
+        &["tune", "--budget=-1"],
+        "expected seconds, from 0 to 1000000",
+    );
+    let help = folder.run(&["tune", "--help"]);
+    let help = String::from_utf8_lossy(&help.stdout);
+    for option in ["--budget", "--kernel", "--device", "--file", "--json"] {
+        assert!(help.contains(option), "{help}");
+    }
+}
+
+#[test]
+fn a_crate_of_a_user_gets_the_same_commands() {
+    let folder = Folder::new("command");
+    let run = |arguments: &[&str]| {
+        let root = crate::root();
+        Command::new(env!("CARGO"))
+            .args([
+                "run",
+                "--quiet",
+                "--features",
+                "command",
+                "--example",
+                "command",
+            ])
+            .arg("--manifest-path")
+            .arg(root.join("Cargo.toml"))
+            .arg("--")
+            .args(arguments)
+            .current_dir(&folder.0)
+            .output()
+            .expect("cargo starts")
+    };
+    let text = |output: &Output| {
+        let told = String::from_utf8_lossy(&output.stderr);
+        format!("{}{told}", String::from_utf8_lossy(&output.stdout))
+    };
+    let tuned = run(&["tune", "--device", "cpu", "--budget", "2"]);
+    let told = text(&tuned);
+    assert!(tuned.status.success(), "{told}");
+    assert!(
+        told.contains("doubles\nrank") && told.contains("sums\nrank"),
+        "{told}"
+    );
+    assert!(
+        told.contains("Config { block: 4096, schedule: Schedule }"),
+        "{told}"
+    );
+    let trace = text(&run(&["dump", "sums", "--stage", "trace"]));
+    assert!(trace.starts_with("func @sum block ("), "{trace}");
+    let lane = text(&run(&["dump", "doubles", "--stage", "lane"]));
+    assert!(lane.starts_with("func @double lane"), "{lane}");
+    let unknown = text(&run(&["dump", "sum", "--stage", "lane"]));
+    assert_eq!(
+        unknown,
+        "error: there is no kernel `sum`, expected `doubles`, `sums`\n"
+    );
+    let help = text(&run(&["--help"]));
+    assert!(
+        ["tune", "build", "dump", "Kernels: doubles, sums"]
+            .iter()
+            .all(|it| help.contains(it)),
+        "{help}"
+    );
+    #[cfg(not(feature = "nvptx"))]
+    {
+        let built = run(&["build", "--out", "built", "--target", "sm_90a"]);
+        assert!(text(&built).contains("nvptx"), "{}", text(&built));
+    }
+}

@@ -260,3 +260,40 @@ fn a_candidate_that_two_processes_did_not_survive_is_not_run_again() {
     assert!(tuned.trials.is_empty() && tuned.config != 1, "{tuned:?}");
     assert_eq!(left_over(&folder), [""; 0]);
 }
+
+#[test]
+fn a_supervised_search_survives_what_ends_its_process() {
+    const CHILD: &str = "EXACTILE_TEST_SUPERVISED";
+    const NAME: &str = "winners::a_supervised_search_survives_what_ends_its_process";
+    if let Some(file) = std::env::var_os(CHILD) {
+        let file = PathBuf::from(file);
+        let tuned = exactile::command::supervised(|| {
+            let level = Determinism::Exact;
+            Tuner::with_file(&file)
+                .tune(
+                    &Device::cpu(),
+                    &key(vec![1]),
+                    level,
+                    &[1, 2],
+                    &[],
+                    &mut Deadly { runs: false },
+                )
+                .map(drop)
+        });
+        return tuned.expect("the second is right");
+    }
+    let folder = folder("winners_supervised");
+    let file = folder.join("winners.json");
+    let child = Command::new(std::env::current_exe().expect("the test's binary has a path"))
+        .args(["--exact", NAME, "--test-threads", "1", "--nocapture"])
+        .env(CHILD, &file)
+        .output()
+        .expect("the test's binary starts");
+    let told = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success(), "{told}");
+    let again = "a candidate ended the process (signal: 6 (SIGABRT)";
+    assert_eq!(told.matches(again).count(), 2, "{told}");
+    let known = Tuner::with_file(&file).known(&Device::cpu(), &key(vec![1]));
+    assert_eq!(known.expect("readable").expect("found").config, "2");
+    assert_eq!(left_over(&folder), [""; 0]);
+}

@@ -13,6 +13,7 @@ pub mod launch;
 mod peers;
 mod report;
 mod tune;
+pub mod tuning;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
