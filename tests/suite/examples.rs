@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use exactile::{Bounds, Determinism, Kernel, Options, Schedule, Target, bf16, f16};
+use exactile::{Bounds, Configure, Determinism, Kernel, Options, Schedule, Target, bf16, f16};
 use exactile_core::facts::{Facts, Known};
 use exactile_core::pipeline;
 use exactile_core::verify::BlockFunc;
