@@ -26,12 +26,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     lend(&device, &theirs, &x, |x| {
         let other = device.stream()?;
         lend_mut(&device, &theirs, &mut y, |y| {
-            add(Default::default()).launch(&other, 4, (x, y, 1000))
+            add().launch(&other, 4, (x, y, 1000))
         })
     })?;
     // Taken over, with a launch in their stream.
     let (x, mut y) = (take(&device, x)?, take(&device, y)?);
-    add(Default::default()).launch(&stream(&device, &theirs)?, 4, (&x, &mut y, 1000))?;
+    add().launch(&stream(&device, &theirs)?, 4, (&x, &mut y, 1000))?;
     let y = theirs.clone_dtoh(&give_back(y)?)?;
     assert!(y.iter().all(|&y| y == 4.0));
     Ok(println!("{} numbers are {}", y.len(), y[0]))

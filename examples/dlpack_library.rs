@@ -29,7 +29,7 @@ unsafe fn run(x: *mut ManagedTensor, stream: *mut c_void) -> Result<*mut Managed
         let count = x.extents()[0];
         let mut out = Buffer::zeros(&device, count)?;
         let arguments = (x.view_mut()?, out.view_mut([count])?);
-        drain(Default::default()).launch(&device, count.div_ceil(256), arguments)?;
+        drain().launch(&device, count.div_ceil(256), arguments)?;
         Ok(Exported::new(out, &[count], stream.as_ref())?.into_raw())
     }
 }

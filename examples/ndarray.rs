@@ -16,7 +16,7 @@ fn main() -> exactile::Result<()> {
     let (rows, columns) = (3, 5);
     let x = Array2::from_shape_fn((rows, columns), |(i, j)| (i * columns + j) as f32);
     let mut of_rows = Array2::zeros((rows, columns));
-    let kernel = shares(shares::Config::new(8));
+    let kernel = shares().columns(8);
     let arguments = (tensor(&x.view())?, tensor_mut(of_rows.view_mut())?);
     kernel.run(&Device::cpu(), rows, arguments)?;
     // The columns are the rows of a view.

@@ -57,7 +57,7 @@ impl<P> Kernel<P> {
     ///
     /// let device = Device::cpu();
     /// let mut x = Buffer::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0])?;
-    /// let scale = scale(Default::default()).compile(&device, 1, (&mut x, 1.0))?;
+    /// let scale = scale().compile(&device, 1, (&mut x, 1.0))?;
     /// for factor in [2.0, 0.5, 8.0] {
     ///     scale.launch(&device, 1, (&mut x, factor))?;
     /// }

@@ -48,8 +48,8 @@ use crate::stream::{Queue, Stream, sealed};
 /// let stream = device.stream()?;
 /// let mut x = Buffer::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0])?;
 /// let graph = stream.capture(|stream| {
-///     double(Default::default()).launch(stream, 1, (&mut x,))?;
-///     double(Default::default()).launch(stream, 1, (&mut x,))
+///     double().launch(stream, 1, (&mut x,))?;
+///     double().launch(stream, 1, (&mut x,))
 /// })?;
 /// assert_eq!(x.to_vec()?, [1.0, 2.0, 3.0, 4.0]);
 /// graph.replay(&stream, &mut x)?;

@@ -157,9 +157,9 @@ impl Device {
     ///     }
     /// });
     /// let mut x = Buffer::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0])?;
-    /// double(Default::default()).launch(&device, 1, (&mut x,))?;
+    /// double().launch(&device, 1, (&mut x,))?;
     /// drop(hook);
-    /// double(Default::default()).launch(&device, 1, (&mut x,))?;
+    /// double().launch(&device, 1, (&mut x,))?;
     /// assert_eq!(*launched.lock().unwrap(), [("double".to_string(), 16)]);
     /// # Ok::<(), exactile::Error>(())
     /// ```

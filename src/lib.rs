@@ -115,11 +115,11 @@ pub use inspection::{Inspection, Resources};
 pub use kernel::Kernel;
 pub use listing::ListingStage;
 pub use pinned::Pinned;
-pub use profile::{Profile, Span, SpanKind};
-pub use replay_arrays::{ArrayList, ReplayArrays};
 #[doc(hidden)]
 pub use placement::{HostArguments, OnHost};
 pub use placement::{HostArray, HostTensor, LaunchGrid};
+pub use profile::{Profile, Span, SpanKind};
+pub use replay_arrays::{ArrayList, ReplayArrays};
 pub use slices::{BufferSlice, BufferSliceMut};
 pub use stream::{Event, Queue, Stream};
 pub use tensor::{TensorView, TensorViewMut};

@@ -251,8 +251,8 @@ impl Device {
     /// let device = Device::cpu();
     /// let mut x = Buffer::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0])?;
     /// let (_, profile) = device.profile(|| {
-    ///     double(Default::default()).launch(&device, 1, (&mut x,))?;
-    ///     double(Default::default()).launch(&device, 1, (&mut x,))
+    ///     double().launch(&device, 1, (&mut x,))?;
+    ///     double().launch(&device, 1, (&mut x,))
     /// })?;
     /// assert_eq!(profile.spans().len(), 2);
     /// println!("{profile}");

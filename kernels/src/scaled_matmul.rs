@@ -61,7 +61,7 @@ pub fn block_scaled_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>
 }
 
 /// Of 8-bit floats by Hopper's tensor cores, with one scale: a tile `[BM, BN]` a program.
-#[kernel(BM = 128, BN = 256)]
+#[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
 pub fn float8_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>(
     a: Tensor<Q, 2>,
     b: Tensor<Q, 2>,
@@ -162,23 +162,18 @@ pub fn launch_float8<Q: Float + Number, T: Float + Number>(
     check_shape(a.len(), &[m, k])?;
     check_shape(b.len(), &[n, k])?;
     check_shape(out.len(), &[m, n])?;
-    let config = float8_matmul::Config {
-        bm: setting.block_or(128),
-        bn: setting.width_or(256),
-        ..float8_matmul::Config::new()
-    }
-    .scheduled(setting.schedule);
+    let kernel = float8_matmul::<Q, T>()
+        .bm(setting.block_or(128))
+        .bn(setting.width_or(256))
+        .by(setting);
     let device = out.device().clone();
-    let grid = product::grid([m, n], [config.bm, config.bn]);
     let arguments = (
         a.view([m, k])?,
         b.view_strided([k, n], [1, k])?,
         out.view_mut([m, n])?,
         scale,
     );
-    float8_matmul::<Q, T>(config)
-        .determinism(setting.determinism)
-        .launch(&device, grid, arguments)
+    kernel.launch(&device, (), arguments)
 }
 
 /// What [`launch`] computes, with its bits.

@@ -111,7 +111,7 @@ pub trait Tune: Configure {
     where
         Self::Parameters: Parameters<COUNT>,
     {
-        Runs::new(self, device, grid.stated()?, arguments.bound())?.tune(tuner)
+        Runs::new(self, device, grid.stated()?, BoundArguments::of(arguments))?.tune(tuner)
     }
 
     /// The kernel as the tuner's file knows it for launches with these arguments, or for the nearest ones; as it is where
@@ -129,7 +129,7 @@ pub trait Tune: Configure {
     where
         Self::Parameters: Parameters<COUNT>,
     {
-        let runs = Runs::new(&self, device, grid.stated()?, arguments.bound())?;
+        let runs = Runs::new(&self, device, grid.stated()?, BoundArguments::of(arguments))?;
         let known = tuner.known(device, &runs.key()?)?;
         let known = known.and_then(|known| {
             let mut space = runs.space.iter();
@@ -320,12 +320,13 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
             Bound::ReadWrite(_) => Bound::ReadWrite(PartMut::Slice(bytes.bytes_mut())),
             Bound::Scalar(literal) => Bound::Scalar(*literal),
         });
-        let bound = BoundArguments {
+        let mut bound = BoundArguments {
             list: list.collect(),
             choices: self.bound.choices.clone(),
         };
         let cpu = Device::cpu();
-        let failure = kernel.start(&cpu, DEFAULT, Stated(self.grid), bound, Told::Runner)?;
+        let failure = kernel.start(&cpu, DEFAULT, Stated(self.grid), &mut bound, Told::Runner)?;
+        drop(bound);
         failure.map_or(Ok(()), |failure| failure.tell())?;
         let written = self.written.iter();
         written
@@ -423,12 +424,18 @@ impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
         let last = self.last.take();
         let last = last.filter(|kernel| kernel.configured().definition.config == *config);
         let kernel = last.unwrap_or_else(|| at(self.kernel, *config));
-        let bound = BoundArguments {
+        let mut bound = BoundArguments {
             list: self.bound.list.iter_mut().map(Bound::lent).collect(),
             choices: self.bound.choices.clone(),
         };
         let ready = kernel.configured().kernel();
-        ready.start(self.device, DEFAULT, Stated(self.grid), bound, Told::Stream)?;
+        ready.start(
+            self.device,
+            DEFAULT,
+            Stated(self.grid),
+            &mut bound,
+            Told::Stream,
+        )?;
         self.last = Some(kernel);
         Ok(())
     }

@@ -20,7 +20,7 @@
 //! let mut out = stream.alloc_zeros(4)?;
 //! lend(&device, &stream, &x, |x| {
 //!     lend_mut(&device, &stream, &mut out, |out| {
-//!         double(Default::default()).launch(&device, 1, (x, out))
+//!         double().launch(&device, 1, (x, out))
 //!     })
 //! })?;
 //! assert_eq!(stream.clone_dtoh(&out)?, [2.0, 4.0, 6.0, 8.0]);

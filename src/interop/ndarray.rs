@@ -14,7 +14,7 @@
 //! let x = array![[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]];
 //! let mut out = ndarray::Array2::zeros((2, 3));
 //! let (x, doubled) = (x.t(), out.view_mut());
-//! double(Default::default()).run(&Device::cpu(), 1, (tensor(&x)?, tensor_mut(doubled)?))?;
+//! double().run(&Device::cpu(), 1, (tensor(&x)?, tensor_mut(doubled)?))?;
 //! assert_eq!(out, array![[2.0, 6.0, 10.0], [4.0, 8.0, 12.0]]);
 //! # Ok::<(), exactile::Error>(())
 //! ```

@@ -131,7 +131,7 @@ fn arrays_are_arguments_without_copies() {
             x.view().expect("of rank 2"),
             out.view_mut().expect("of rank 2"),
         );
-        let kernel = doubled(Default::default());
+        let kernel = doubled();
         kernel.run(&device, 1, arguments).expect("runs");
         assert_eq!(out.to_vec::<f32>().expect("this type"), [3.0; 6]);
         let buffer = x.to_buffer::<f32>(&device).expect("fits");

@@ -134,7 +134,7 @@ fn launches_with_any_grid_and_numbers() {
         let few = device.clone().sampling(2);
         let x = Buffer::<f32>::zeros(&few, 8).expect("fits");
         let mut y = Buffer::<f32>::zeros(&few, 8).expect("fits");
-        let kernel = adds(Default::default());
+        let kernel = adds();
         tried.refused("grid", || kernel.run(&few, -1, (&x, &mut y, 8)));
         tried.refused("grid", || {
             kernel.run(&few, (1, 1i64 << 32), (&x, &mut y, 8))
@@ -152,7 +152,7 @@ fn launches_with_any_grid_and_numbers() {
             tried.call("numbers", || kernel.run(&few, 2, (&x, &mut y, n)));
             tried.call("numbers", || {
                 let views = (x.view([2, 4])?, y.view_mut([2, 4])?);
-                doubles(Default::default()).run(&few, (2, 2), (views.0, views.1, n))
+                doubles().run(&few, (2, 2), (views.0, views.1, n))
             });
         }
         tried.refused("out of bounds", || {
@@ -165,14 +165,10 @@ fn launches_with_any_grid_and_numbers() {
         tried.refused("empty", || kernel.run(&few, 3, (&none, &mut nothing, 1)));
         tried.call("empty", || {
             let views = (none.view([0, 4])?, nothing.view_mut([4, 0])?);
-            doubles(Default::default()).run(&few, (2, 2), (views.0, views.1, i64::MIN))
+            doubles().run(&few, (2, 2), (views.0, views.1, i64::MIN))
         });
         for tile in SIZES {
-            let config = doubles::Config::new();
-            let kernel = doubles(doubles::Config {
-                block: tile,
-                ..config
-            });
+            let kernel = doubles().block(tile);
             tried.call("tile", || kernel.check());
             tried.call("tile", || {
                 let views = (x.view([2, 4])?, y.view_mut([2, 4])?);
@@ -193,10 +189,10 @@ fn schedules_of_any_numbers() {
         for number in [0, 1, 3, 4, 1 << 16, 1 << 31, u32::MAX] {
             let mut schedule = Schedule::AUTO;
             schedule.set(field, Some(number));
-            let config = adds::Config::new().scheduled(schedule);
-            tried.call("schedule", || adds(config).run(&device, 1, (&x, &mut y, 8)));
+            let kernel = || adds().schedule(schedule);
+            tried.call("schedule", || kernel().run(&device, 1, (&x, &mut y, 8)));
             for stage in [ListingStage::Clif, ListingStage::Ptx] {
-                tried.call("listing", || adds(config).listing(stage));
+                tried.call("listing", || kernel().listing(stage));
             }
         }
     }
@@ -270,25 +266,15 @@ fn devices_streams_and_events_that_do_not_belong_together() {
     );
     let (stream, event) = (gone.stream().expect("is"), gone.event().expect("is"));
     drop(gone);
-    assert!(!tried.call("gone", || adds(Default::default()).run(
-        &stream,
-        1,
-        (&y, &mut x, 8)
-    )));
-    assert!(!tried.call("gone", || adds(Default::default()).run(
-        &cpu,
-        1,
-        (&x, &mut y, 8)
-    )));
+    assert!(!tried.call("gone", || adds().run(&stream, 1, (&y, &mut x, 8))));
+    assert!(!tried.call("gone", || adds().run(&cpu, 1, (&x, &mut y, 8))));
     tried.call("gone", || stream.wait(&event));
     tried.call("gone", || event.synchronize());
     tried.call("gone", || stream.synchronize());
     assert_eq!(x.to_vec().expect("is there"), [1.0; 8]);
     for sample in [0, 1, u64::MAX] {
         let device = Device::interpreter().sampling(sample);
-        tried.call("sampling", || {
-            adds(Default::default()).run(&device, 1, (&x, &mut y, 8))
-        });
+        tried.call("sampling", || adds().run(&device, 1, (&x, &mut y, 8)));
     }
     tried.end(20);
 }

@@ -25,7 +25,7 @@ fn work() -> Result<()> {
     let device = Device::cuda(0)?;
     let x = Buffer::from_slice(&device, &[1.0f32; 8])?;
     let mut y = Buffer::<f32>::zeros(&device, 8)?;
-    let kernel = doubles(Default::default());
+    let kernel = doubles();
     for _ in 0..3 {
         kernel.launch(&device, 1, (&x, &mut y, 8))?;
     }

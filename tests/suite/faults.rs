@@ -171,7 +171,7 @@ fn too_little_shared_memory_is_told_with_the_largest_buffers() {
     let device = Device::lanes();
     let x = Buffer::<f64>::zeros(&device, 65536).expect("fits");
     let mut out = Buffer::<f64>::zeros(&device, 65536).expect("fits");
-    let error = looks_up(Default::default())
+    let error = looks_up()
         .run(&device, 1, (&x, &mut out))
         .expect_err("a thread block has less")
         .to_string();

@@ -38,7 +38,7 @@ fn a_vector_is_taken_over_and_given_back() {
         let vector = numbers();
         let place = vector.as_ptr();
         let mut y = Buffer::from_vec(&device, vector).expect("fits");
-        let kernel = triple_in_place(Default::default());
+        let kernel = triple_in_place();
         kernel.run(&device, 1, (&mut y,)).expect("runs");
         let vector = y.into_vec().expect("is read");
         assert_eq!((vector.as_ptr(), &vector), (place, &tripled()), "{device}");
@@ -55,7 +55,7 @@ fn shared_numbers_are_copied_before_they_are_written() {
     for device in hosts() {
         let shared: Arc<[f32]> = numbers().into();
         let mut y = Buffer::from_arc(&device, Arc::clone(&shared)).expect("fits");
-        let kernel = triple_in_place(Default::default());
+        let kernel = triple_in_place();
         kernel.run(&device, 1, (&mut y,)).expect("runs");
         assert_eq!(y.to_vec().expect("is read"), tripled(), "{device}");
         assert_eq!(*shared, numbers());
@@ -98,7 +98,7 @@ fn an_owner_goes_once_with_its_buffer_or_comes_back() {
     for device in hosts() {
         let gone = Arc::<AtomicUsize>::default();
         let mut y = lent(&device, &gone);
-        let kernel = triple_in_place(Default::default());
+        let kernel = triple_in_place();
         kernel.run(&device, 1, (&mut y,)).expect("runs");
         let owner: Owner = y.into_owner().expect("it has it");
         assert_eq!(owner.numbers, tripled(), "{device}");
@@ -159,7 +159,7 @@ fn one_launch_never_writes_what_it_reaches_twice() {
             unsafe { Buffer::from_raw_parts(&device, start.wrapping_add(first), 8, ()) }
         };
         let (x, mut y) = (part(0).expect("is taken"), part(4).expect("is taken"));
-        let refused = triple(Default::default()).run(&device, 1, (&x, &mut y));
+        let refused = triple().run(&device, 1, (&x, &mut y));
         let message = refused.expect_err("is refused").to_string();
         assert_eq!(
             message,

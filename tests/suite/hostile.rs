@@ -203,7 +203,7 @@ fn any_number_ends_in_ir_or_in_an_error() {
     let (mut panicked, mut refused, mut taken) = (Vec::new(), 0, 0);
     for (case, (name, _)) in BODIES.iter().enumerate() {
         for (n, m) in NUMBERS.into_iter().flat_map(|n| NUMBERS.map(|m| (n, m))) {
-            let kernel = hostile(hostile::Config::new(case, n, m));
+            let kernel = hostile().case(case).n(n).m(m);
             match catch_unwind(AssertUnwindSafe(|| kernel.check())) {
                 Ok(Ok(())) => taken += 1,
                 Ok(Err(Error::Compile { diagnostics, .. })) => {
@@ -225,7 +225,7 @@ fn any_number_ends_in_ir_or_in_an_error() {
 /// Handles that were kept, or made where nothing is traced, are of no use and do no harm.
 #[test]
 fn outside_of_a_trace_nothing_happens() {
-    let kernel = hostile(hostile::Config::new(0, 0, 4));
+    let kernel = hostile().case(0).n(0).m(4);
     kernel.check().expect("is a kernel");
     let given = KEPT.get().expect("was traced here");
     let mut panicked = Vec::new();

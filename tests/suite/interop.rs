@@ -31,7 +31,7 @@ fn double(device: &Device, x: TensorView<'_, f32, 2>) -> Vec<f32> {
     let extents = x.extents();
     let mut out = Buffer::zeros(device, extents[0] * extents[1]).expect("fits");
     let arguments = (x, out.view_mut(extents).expect("fits"));
-    let kernel = doubled(Default::default());
+    let kernel = doubled();
     kernel.run(device, 1, arguments).expect("runs");
     out.to_vec().expect("is read")
 }
@@ -148,7 +148,7 @@ fn arrays_of_dlpack_are_views_and_are_given_back_once() {
 fn arrays_of_dlpack_are_written_unless_they_must_not_be() {
     static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
     let device = Device::cpu();
-    let kernel = doubled(Default::default());
+    let kernel = doubled();
     let x = [1.0_f32; 12];
     for flags in [0, READ_ONLY] {
         let tensor = Foreign::new(&[3, 4], None, &GIVEN_BACK).versioned(VERSION, flags);
@@ -316,7 +316,7 @@ fn views_of_ndarray_are_arguments() {
             tensor(&x.view()).expect("has no gaps"),
             tensor_mut(out.view_mut().reversed_axes()).expect("has no gaps"),
         );
-        let kernel = doubled(Default::default());
+        let kernel = doubled();
         kernel.run(&device, 1, arguments).expect("runs");
         assert_eq!(out, x.t().mapv(|x| x * 2.0));
     }

@@ -351,20 +351,14 @@ fn state_of_the_host_that_a_body_changes_is_an_error() {
 #[test]
 fn state_of_the_host_that_a_combine_changes_is_an_error() {
     for (line, want) in [
+        (line(&counts_in_a_combine()), "a + b * count.get()"),
         (
-            line(&counts_in_a_combine(Default::default())),
-            "a + b * count.get()",
-        ),
-        (
-            line(&sets_in_a_combine(Default::default())),
+            line(&sets_in_a_combine()),
             "store(out + arange(0, 8), prefixes * cell.get());",
         ),
+        (line(&counts_in_a_function()), "x * count.get()"),
         (
-            line(&counts_in_a_function(Default::default())),
-            "x * count.get()",
-        ),
-        (
-            line(&sets_in_an_accumulator(Default::default())),
+            line(&sets_in_an_accumulator()),
             "store(out, sums.finish() * cell.get());",
         ),
     ] {

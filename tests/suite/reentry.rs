@@ -27,7 +27,7 @@ fn doubles(x: PtrMut<f32>) {
 
 fn doubled(device: &Device) -> Result<Vec<f32>> {
     let mut x = Buffer::from_slice(device, &[1.5f32; 8])?;
-    doubles(Default::default()).launch(device, 1, (&mut x,))?;
+    doubles().launch(device, 1, (&mut x,))?;
     x.to_vec()
 }
 
@@ -56,7 +56,7 @@ fn a_body_that_panics_in_some_threads_runs_in_the_others() {
                 PANICS.set((number + round) % 2 == 0);
                 let mut x = Buffer::<f32>::zeros(&device, 1)?;
                 begin.wait();
-                panics_in_some_threads(Default::default()).run(&device, 1, (&mut x,))?;
+                panics_in_some_threads().run(&device, 1, (&mut x,))?;
                 Ok(x.to_vec()?[0])
             })
         });
@@ -106,12 +106,12 @@ fn bodies_may_work_but_not_launch() {
     in_time(|| {
         let device = Device::cpu();
         let mut x = Buffer::from_slice(&device, &[1.0f32; 8]).expect("fits");
-        let kernel = launches_in_a_combine(Default::default());
+        let kernel = launches_in_a_combine();
         kernel.run(&device, 1, (&mut x,)).expect("runs");
         assert_eq!(x.to_vec().expect("is there")[0], 8.0);
         let noted = INNER.lock().expect("no panic").join("\n");
         assert!(noted.contains("while the body of one is traced"), "{noted}");
-        let kernel = works_in_its_body(Default::default());
+        let kernel = works_in_its_body();
         kernel.run(&device, 1, (&mut x,)).expect("runs");
         assert_eq!(x.to_vec().expect("is there")[0], 12.0);
     });
@@ -136,7 +136,7 @@ fn printers_may_launch_panic_and_replace_themselves() {
     in_time(|| {
         let device = Device::cpu();
         let x = Buffer::from_slice(&device, &[1.0f32; 4]).expect("fits");
-        let run = |device: &Device| prints(Default::default()).run(device, 1, (&x,));
+        let run = |device: &Device| prints().run(device, 1, (&x,));
         device.on_print(|_| panic!("no paper"));
         let ended = catch_unwind(AssertUnwindSafe(|| run(&device)));
         assert!(ended.is_err(), "the panic of a printer is the caller's");
@@ -164,7 +164,7 @@ fn what_goes_first_does_not_matter() {
     let (stream, twin) = (device.stream().expect("is"), device.stream().expect("is"));
     let event = stream.event().expect("is");
     let mut x = Buffer::from_slice(&device, &[1.0f32; 8]).expect("fits");
-    let kernel = doubles(Default::default());
+    let kernel = doubles();
     kernel.launch(&stream, 1, (&mut x,)).expect("is queued");
     drop(device);
     drop(stream.clone());
@@ -180,7 +180,7 @@ fn what_goes_first_does_not_matter() {
         for _ in 0..16 {
             scope.spawn(|| {
                 let mut y = x.try_clone().expect("fits");
-                doubles(Default::default())
+                doubles()
                     .run(&x.device().clone(), 1, (&mut y,))
                     .expect("runs");
                 assert_eq!(x.to_vec().expect("is there"), [2.0; 8]);
@@ -199,9 +199,7 @@ fn overruns(x: PtrMut<f32>) {
 fn an_error_is_told_once_by_whoever_asks_first() {
     let device = Device::cpu();
     let mut x = Buffer::<f32>::zeros(&device, 8).expect("fits");
-    overruns(Default::default())
-        .launch(&device, 1, (&mut x,))
-        .expect("is queued");
+    overruns().launch(&device, 1, (&mut x,)).expect("is queued");
     let told: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| x.to_vec())).collect();
         threads
@@ -251,13 +249,13 @@ fn names_are_the_users_own() {
     let device = Device::cpu();
     let x = Buffer::from_slice(&device, &[1.0f32; 4]).expect("fits");
     let mut y = Buffer::<f32>::zeros(&device, 4).expect("fits");
-    let kernel = names::config(names::config::Config::new(4));
+    let kernel = names::config().source(4);
     kernel.run(&device, 1, (&x, &mut y, 2)).expect("runs");
     assert_eq!(y.to_vec().expect("is there"), [3.0; 4]);
-    let kernel = names::r#loop(Default::default());
+    let kernel = names::r#loop();
     kernel.run(&device, 1, (&x, &mut y, 4, 0)).expect("runs");
     assert_eq!(y.to_vec().expect("is there"), [1.0; 4]);
-    let kernel = names::core(Default::default());
+    let kernel = names::core();
     kernel.run(&device, 1, (&mut y, 7.0)).expect("runs");
     assert_eq!(y.to_vec().expect("is there")[0], 7.0);
 }

@@ -192,7 +192,7 @@ fn vectors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
     let y = Buffer::from_slice(device, &[2.0f32; LEN])?;
     let mut z = Buffer::<f32>::zeros(device, LEN)?;
     let (grid, n) = (LEN / 1024, LEN as i32);
-    let kernel = vector_add(Default::default());
+    let kernel = vector_add();
     // Proved by the first.
     kernel.run(device, grid, (&x, &y, &mut z, n))?;
     kernel.run(device, grid, (&x, &y, &mut z, n))?;
@@ -211,7 +211,7 @@ fn vectors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
         kernel.launch(device, grid, (&x, &y, &mut z, n))
     })?;
     row("vector add, proved, made anew", &mut || {
-        vector_add(Default::default()).launch(device, grid, (&x, &y, &mut z, n))
+        vector_add().launch(device, grid, (&x, &y, &mut z, n))
     })?;
     let compiled = kernel.compile(device, grid, (&x, &y, &mut z, n))?;
     row("vector add, proved, compiled before", &mut || {
@@ -236,7 +236,7 @@ fn streams(plan: &LaunchPlan) -> Result<LaunchRow> {
     let x = Buffer::from_slice(device, &[1.0f32; LEN])?;
     let y = Buffer::from_slice(device, &[2.0f32; LEN])?;
     let mut z = Buffer::<f32>::zeros(device, LEN)?;
-    let kernel = vector_add(Default::default());
+    let kernel = vector_add();
     let (grid, n) = (LEN / 1024, LEN as i32);
     let times = batches(plan, &mut || {
         kernel.launch(&stream, grid, (&x, &y, &mut z, n))
@@ -250,7 +250,7 @@ fn tensors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
     let x = Buffer::from_slice(device, &[1.0f32; LEN])?;
     let y = Buffer::from_slice(device, &[2.0f32; LEN])?;
     let mut z = Buffer::<f32>::zeros(device, LEN)?;
-    let kernel = scale_and_add(Default::default());
+    let kernel = scale_and_add();
     let shape = [64, 64];
     for _ in 0..2 {
         let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
@@ -297,7 +297,7 @@ fn tensors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
 
 fn graph(plan: &LaunchPlan) -> Result<[LaunchRow; 3]> {
     let stream = plan.device.stream()?;
-    let kernel = nothing(Default::default());
+    let kernel = nothing();
     // Compiled before.
     kernel.run(&stream, 1, ())?;
     kernel.run(&stream, 1, ())?;

@@ -71,7 +71,7 @@ fn machines_that_nobody_has() {
     for (index, machine) in machines().into_iter().enumerate() {
         let x = Buffer::<f32>::zeros(&device, 8).expect("fits");
         let mut y = Buffer::<f32>::zeros(&device, 8).expect("fits");
-        let kernel = adds(Default::default());
+        let kernel = adds();
         let name = format!("machine {index}");
         tried.refused(&name, || kernel.compile_times(&machine));
         for stage in ListingStage::ALL.into_iter().skip(1) {

@@ -92,5 +92,5 @@ fn tried_view<'a>(
 /// Launches a program that reads the view and writes elsewhere.
 fn read(device: &Device, view: TensorView<'_, f32, 2>) -> Result<()> {
     let mut y = Buffer::<f32>::zeros(device, 8)?;
-    doubles(Default::default()).run(device, 1, (view, y.view_mut([1, 8])?, 0))
+    doubles().run(device, 1, (view, y.view_mut([1, 8])?, 0))
 }

@@ -35,10 +35,7 @@ pub fn first_launches(device: &str) -> Result<FirstLaunches> {
     let opening = begin.elapsed().as_secs_f64();
     let mut launch = |block: usize| -> Result<f64> {
         let begin = Instant::now();
-        let kernel = vector_add(vector_add::Config {
-            block,
-            ..Default::default()
-        });
+        let kernel = vector_add().block(block);
         kernel.run(device, LEN / block, (&x, &y, &mut z, LEN as i32))?;
         Ok(begin.elapsed().as_secs_f64())
     };

@@ -21,9 +21,9 @@ pub(super) const CHECKS: &[Check] = &[
 fn launches_compile_nothing(device: &Device) -> Result<()> {
     let [x, inside, outside, mut y] = lookups(device)?;
     let stream = device.stream()?;
-    let kernel = look_up(Default::default());
+    let kernel = look_up();
     let compiled = kernel.compile(device, 1, (&x, &inside, &mut y))?;
-    let copy = copy_some(Default::default()).compile(device, 1, (&x, &mut y, 61))?;
+    let copy = copy_some().compile(device, 1, (&x, &mut y, 61))?;
     let codes = device.compiled_kernels();
     expect(y.to_vec()? == x.to_vec()?, "compiling runs the kernel")?;
     compiled.launch(&stream, 1, (&x, &outside, &mut y))?;
@@ -71,7 +71,7 @@ fn fill_some(y: PtrMut<i32>, n: i32, number: Option<i32>) {
 
 fn misfits_are_refused(device: &Device) -> Result<()> {
     let mut y = Buffer::<i32>::zeros(device, 2 * LEN)?;
-    let kernel = fill_some(Default::default());
+    let kernel = fill_some();
     let compiled = kernel.compile(device, 1, (&mut y, 48, None))?;
     let told = compiled.launch(device, 1, (&mut y, 47, None));
     let words = [

@@ -60,11 +60,11 @@ fn replays_have_the_bits(device: &Device) -> Result<()> {
     let (mut x, mut y, mut z) = (array(0)?, array(1)?, array(2)?);
     let times = steps(device);
     // Proved, so that the graph has launches that check and launches that do not.
-    mix(Default::default()).run(device, 1, (&x, &mut z.try_clone()?, times))?;
+    mix().run(device, 1, (&x, &mut z.try_clone()?, times))?;
     let graph = streams[0].capture(|stream| {
-        mix(Default::default()).launch(stream, 1, (&x, &mut y, times))?;
-        mix(Default::default()).launch(stream, 1, (&y, &mut z, 3))?;
-        mix(Default::default()).launch(stream, 1, (&z, &mut x, 2))
+        mix().launch(stream, 1, (&x, &mut y, times))?;
+        mix().launch(stream, 1, (&y, &mut z, 3))?;
+        mix().launch(stream, 1, (&z, &mut x, 2))
     })?;
     expect(graph.len() == 3, "a launch is not captured")?;
     for _ in 0..12 {
@@ -84,7 +84,7 @@ fn replays_have_the_bits(device: &Device) -> Result<()> {
             y.copy_from_slice(&model[1])?;
         }
         if random.below(3) == 0 {
-            mix(Default::default()).launch(&streams[1], 1, (&y, &mut x, 1))?;
+            mix().launch(&streams[1], 1, (&y, &mut x, 1))?;
             let added = model[1].clone();
             for (y, x) in model[0].iter_mut().zip(added) {
                 *y = mixed(x, *y, 1);
@@ -107,9 +107,9 @@ fn errors_of_replays(device: &Device) -> Result<()> {
     let mut z = Buffer::<i32>::zeros(device, LEN)?;
     let stream = device.stream()?;
     let graph = stream.capture(|stream| {
-        mix(Default::default()).launch(stream, 1, (&x, &mut z, 1))?;
-        look_up(Default::default()).launch(stream, 1, (&x, &index, &mut y))?;
-        look_elsewhere(Default::default()).launch(stream, 1, (&y, &index, &mut z))
+        mix().launch(stream, 1, (&x, &mut z, 1))?;
+        look_up().launch(stream, 1, (&x, &index, &mut y))?;
+        look_elsewhere().launch(stream, 1, (&y, &index, &mut z))
     })?;
     graph.replay(&stream, (&x, &index, &mut y, &mut z))?;
     stream.synchronize()?;
@@ -119,13 +119,13 @@ fn errors_of_replays(device: &Device) -> Result<()> {
     for _ in 0..2 {
         graph.replay(&stream, (&x, &index, &mut y, &mut z))?;
     }
-    look_elsewhere(Default::default()).launch(&stream, 1, (&x, &index, &mut z))?;
+    look_elsewhere().launch(&stream, 1, (&x, &index, &mut z))?;
     expect(
         is_of(&stream.synchronize(), "look_up"),
         "the first error of a replay is not told first",
     )?;
     stream.synchronize()?;
-    look_elsewhere(Default::default()).launch(&stream, 1, (&x, &index, &mut z))?;
+    look_elsewhere().launch(&stream, 1, (&x, &index, &mut z))?;
     graph.replay(&stream, (&x, &index, &mut y, &mut z))?;
     expect(
         is_of(&stream.synchronize(), "look_elsewhere"),
@@ -161,8 +161,7 @@ pub(super) fn says<T>(told: &Result<T>, words: &[&str]) -> bool {
 fn replays_need_their_arrays(device: &Device) -> Result<()> {
     let [x, _, other, mut y] = lookups(device)?;
     let stream = device.stream()?;
-    let graph =
-        stream.capture(|stream| mix(Default::default()).launch(stream, 1, (&x, &mut y, 1)))?;
+    let graph = stream.capture(|stream| mix().launch(stream, 1, (&x, &mut y, 1)))?;
     let before = y.to_vec()?;
     let told = graph.replay(&stream, &mut y);
     expect(
@@ -212,8 +211,8 @@ fn captures_refuse(device: &Device) -> Result<()> {
     let before = y.to_vec()?;
     let mut told: Vec<(&str, Result<()>)> = Vec::new();
     let graph = stream.capture(|stream| {
-        mix(Default::default()).launch(stream, 1, (&x, &mut y, 1))?;
-        let run = mix(Default::default()).run(stream, 1, (&x, &mut y, 1));
+        mix().launch(stream, 1, (&x, &mut y, 1))?;
+        let run = mix().run(stream, 1, (&x, &mut y, 1));
         told.push(("a run of `mix`", run));
         told.push(("a read of an array", y.to_vec().map(drop)));
         told.push(("a write to an array", y.copy_from_slice(&[0; LEN])));
@@ -224,9 +223,9 @@ fn captures_refuse(device: &Device) -> Result<()> {
         told.push(("an event", stream.event().map(drop)));
         told.push(("a wait for an event", stream.wait(&event)));
         told.push(("another capture", stream.capture(|_| Ok(())).map(drop)));
-        let launch = mix(Default::default()).launch(&other, 1, (&x, &mut y, 1));
+        let launch = mix().launch(&other, 1, (&x, &mut y, 1));
         told.push(("a launch of `mix` into another stream", launch));
-        mix(Default::default()).launch(stream, 1, (&x, &mut y, 1))
+        mix().launch(stream, 1, (&x, &mut y, 1))
     })?;
     for (what, told) in &told {
         let words = [what, "the capture at", "graphs.rs"];
@@ -241,7 +240,7 @@ fn captures_end(device: &Device) -> Result<()> {
     let [x, _, _, mut y] = lookups(device)?;
     let stream = device.stream()?;
     let failed = stream.capture(|stream| {
-        mix(Default::default()).launch(stream, 1, (&x, &mut y, 1))?;
+        mix().launch(stream, 1, (&x, &mut y, 1))?;
         y.to_vec().map(drop)
     });
     expect(
@@ -253,7 +252,7 @@ fn captures_end(device: &Device) -> Result<()> {
         stream.capture(work).map(drop)
     }));
     expect(panicked.is_err(), "a panic of a capture is lost")?;
-    mix(Default::default()).run(&stream, 1, (&x, &mut y, 1))?;
+    mix().run(&stream, 1, (&x, &mut y, 1))?;
     let empty = stream.capture(|_| Ok(()))?;
     expect(empty.is_empty(), "launches come from nowhere")?;
     empty.replay(&stream, ())?;
@@ -266,13 +265,10 @@ fn graphs_are_updated(device: &Device) -> Result<()> {
     let mut z = Buffer::from_slice(device, &[7; LEN])?;
     let (one, other) = (device.stream()?, device.stream()?);
     let (long, mut model) = (steps(device), 7);
-    let mut graph =
-        one.capture(|stream| mix(Default::default()).launch(stream, 1, (&x, &mut y, long)))?;
+    let mut graph = one.capture(|stream| mix().launch(stream, 1, (&x, &mut y, long)))?;
     graph.replay(&one, (&x, &mut y))?;
     model = mixed(5, model, long);
-    graph.update(&other, |stream| {
-        mix(Default::default()).launch(stream, 1, (&x, &mut y, 2))
-    })?;
+    graph.update(&other, |stream| mix().launch(stream, 1, (&x, &mut y, 2)))?;
     graph.replay(&one, (&x, &mut y))?;
     model = mixed(5, model, 2);
     expect(y.to_vec()? == [model; LEN], "other numbers after an update")?;
@@ -282,8 +278,8 @@ fn graphs_are_updated(device: &Device) -> Result<()> {
         "an update that fails changes the graph",
     )?;
     graph.update(&one, |stream| {
-        mix(Default::default()).launch(stream, 1, (&y, &mut z, 1))?;
-        mix(Default::default()).launch(stream, 1, (&x, &mut y, 1))
+        mix().launch(stream, 1, (&y, &mut z, 1))?;
+        mix().launch(stream, 1, (&x, &mut y, 1))
     })?;
     graph.replay(&other, (&x, &mut y, &mut z))?;
     let added = mixed(model, 7, 1);
@@ -301,7 +297,7 @@ fn of_lookup(
     index: &Buffer<i32>,
     y: &mut Buffer<i32>,
 ) -> Result<Graph> {
-    stream.capture(|stream| look_up(Default::default()).launch(stream, 1, (x, index, y)))
+    stream.capture(|stream| look_up().launch(stream, 1, (x, index, y)))
 }
 
 fn many_replays(device: &Device) -> Result<()> {
@@ -315,7 +311,7 @@ fn many_replays(device: &Device) -> Result<()> {
             _ if index % 3 == 0 => right.replay(&other, (&x, &inside, &mut y))?,
             _ => right.replay(&stream, (&x, &inside, &mut y))?,
         }
-        look_up(Default::default()).launch(&stream, 1, (&x, &inside, &mut y))?;
+        look_up().launch(&stream, 1, (&x, &inside, &mut y))?;
     }
     other.synchronize()?;
     expect(
@@ -334,8 +330,8 @@ fn graphs_go(device: &Device) -> Result<()> {
         let [x, inside, outside, mut y] = lookups(device)?;
         let mut z = Buffer::<i32>::zeros(device, LEN)?;
         let graph = stream.capture(|stream| {
-            mix(Default::default()).launch(stream, 1, (&x, &mut z, times * steps(device)))?;
-            look_up(Default::default()).launch(stream, 1, (&z, &outside, &mut y))
+            mix().launch(stream, 1, (&x, &mut z, times * steps(device)))?;
+            look_up().launch(stream, 1, (&z, &outside, &mut y))
         })?;
         graph.replay(&stream, (&x, &outside, &mut y, &mut z))?;
         drop(graph);
@@ -353,7 +349,7 @@ fn parts_of_arrays(device: &Device) -> Result<()> {
     let graph = stream.capture(|stream| {
         let (low, rest) = all.split_at_mut(LEN)?;
         let (_, high) = rest.split_at(LEN)?;
-        look_up(Default::default()).launch(stream, 1, (low.as_slice(), low.as_slice(), high))
+        look_up().launch(stream, 1, (low.as_slice(), low.as_slice(), high))
     })?;
     graph.replay(&stream, &mut all)?;
     let got = all.to_vec()?;

@@ -30,7 +30,7 @@ fn arrays_come_and_go(device: &Device) -> Result<()> {
         let times = steps(device);
         let x = Buffer::from_slice(device, &[round; LEN])?;
         let mut y = Buffer::from_slice(device, &[5; LEN])?;
-        mix(Default::default()).launch(first, 1, (&x, &mut y, times))?;
+        mix().launch(first, 1, (&x, &mut y, times))?;
         let reader = readers[round as usize % 3];
         let exported = Exported::new(y, &[LEN], reader)?;
         // SAFETY: it was made just now, and nobody else has it.
@@ -43,8 +43,8 @@ fn arrays_come_and_go(device: &Device) -> Result<()> {
         let mut sum = Buffer::from_slice(device, &[1; LEN])?;
         let arguments = (y.view()?, sum.view_mut([LEN])?);
         match round / 3 % 2 {
-            0 => add(Default::default()).launch(second, 1, arguments)?,
-            _ => add(Default::default()).launch(device, 1, arguments)?,
+            0 => add().launch(second, 1, arguments)?,
+            _ => add().launch(device, 1, arguments)?,
         }
         // Its memory may be used again at once.
         drop(y);
@@ -77,14 +77,14 @@ fn what_overlaps_keeps_the_order(device: &Device) -> Result<()> {
     let times = steps(device);
     {
         let [mut low, mut middle] = [part(0)?, part(LEN / 2)?];
-        let refused = mix(Default::default()).launch(device, 1, (&low, &mut middle, 1));
+        let refused = mix().launch(device, 1, (&low, &mut middle, 1));
         let refused = refused.map_err(|error| error.to_string());
         let shares =
             |it: &Result<(), String>| it.as_ref().is_err_and(|it| it.contains("share memory"));
         expect(shares(&refused), "one launch takes memory twice")?;
         for _ in 0..4 {
-            mix(Default::default()).launch(&streams[0], 1, (&x, &mut low, times))?;
-            mix(Default::default()).launch(&streams[1], 1, (&x, &mut middle, times))?;
+            mix().launch(&streams[0], 1, (&x, &mut low, times))?;
+            mix().launch(&streams[1], 1, (&x, &mut middle, times))?;
         }
     }
     let wanted: Vec<i32> = (0..2 * LEN)
@@ -101,7 +101,7 @@ fn what_overlaps_keeps_the_order(device: &Device) -> Result<()> {
     for half in [0, LEN] {
         let x = memory.view::<i32, 1>()?.slice(0, half..half + LEN)?;
         let y = found.view_mut([2 * LEN])?.slice(0, half..half + LEN)?;
-        add(Default::default()).launch(device, 1, (x, y))?;
+        add().launch(device, 1, (x, y))?;
     }
     expect(
         found.to_vec()? == wanted,
@@ -142,14 +142,14 @@ fn slices_of_cudarc_keep_the_order(device: &Device) -> Result<()> {
         let mut y = theirs.clone_htod(&[round as i32; LEN]).map_err(failed)?;
         lend(device, theirs, &x, |x| {
             lend_mut(device, theirs, &mut y, |y| {
-                mix(Default::default()).launch(&ours, 1, (x, y, times))
+                mix().launch(&ours, 1, (x, y, times))
             })
         })?;
         // Theirs comes after ours, without a wait of the host.
         let copy = theirs.clone_dtod(&y).map_err(failed)?;
         let mut y = take(device, y)?;
         let x = take(device, x)?;
-        mix(Default::default()).launch(&ours, 1, (&x, &mut y, times))?;
+        mix().launch(&ours, 1, (&x, &mut y, times))?;
         drop(x);
         let y = give_back(y)?;
         let found = [&copy, &y].map(|it| theirs.clone_dtoh(it));

@@ -18,13 +18,13 @@ fn memory_is_used_again(device: &Device) -> Result<()> {
         let x = Buffer::from_slice(device, &[round; LEN])?;
         let mut y = Buffer::from_slice(device, &[7; LEN])?;
         let times = steps(device);
-        mix(Default::default()).launch(&stream, 1, (&x, &mut y, times))?;
+        mix().launch(&stream, 1, (&x, &mut y, times))?;
         let copy = y.try_clone()?;
         drop((x, y));
         // Of the same size, so that it may take the place of one that went.
         let zeros = Buffer::<i32>::zeros(device, LEN)?;
         let later = Buffer::from_slice(device, &[round + 1; LEN])?;
-        mix(Default::default()).launch(device, 1, (&later, &mut zeros.try_clone()?, times))?;
+        mix().launch(device, 1, (&later, &mut zeros.try_clone()?, times))?;
         expect(zeros.to_vec()? == [0; LEN], "new memory is not zero")?;
         let wanted = [mixed(round, 7, times); LEN];
         expect(copy.to_vec()? == wanted, "a copy has other numbers")?;
@@ -55,7 +55,7 @@ fn nobody_waits_for_memory(device: &Device) -> Result<()> {
     let x = Buffer::from_slice(device, &[1; LEN])?;
     let work = |times: i32| -> Result<Buffer<i32>> {
         let mut y = Buffer::from_slice(device, &[7; LEN])?;
-        mix(Default::default()).launch(&stream, 1, (&x, &mut y, times))?;
+        mix().launch(&stream, 1, (&x, &mut y, times))?;
         Ok(y)
     };
     // Compiled, and with memory for later ones.
@@ -102,7 +102,7 @@ fn pinned_copies_keep_the_order(device: &Device) -> Result<()> {
                     on_device = on_host;
                 }
                 2 => {
-                    let (kernel, times) = (mix(Default::default()), steps(device));
+                    let (kernel, times) = (mix(), steps(device));
                     match stream {
                         None => kernel.launch(device, 1, (&x, &mut y, times))?,
                         Some(stream) => kernel.launch(stream, 1, (&x, &mut y, times))?,
@@ -141,10 +141,10 @@ fn pinned_copies_run_beside_launches(device: &Device) -> Result<()> {
     from.as_mut_slice()?.copy_from_slice(&numbers);
     let x = Buffer::from_slice(device, &[1; LEN])?;
     let mut y = Buffer::from_slice(device, &[7; LEN])?;
-    mix(Default::default()).run(&launches, 1, (&x, &mut y, 1))?;
+    mix().run(&launches, 1, (&x, &mut y, 1))?;
     let times = 2000 * steps(device);
     let begin = launches.event()?;
-    mix(Default::default()).launch(&launches, 1, (&x, &mut y, times))?;
+    mix().launch(&launches, 1, (&x, &mut y, times))?;
     let end = launches.event()?;
     from.copy_to(&copies, target.slice_mut(..)?)?;
     to.copy_from(&copies, target.slice(..)?)?;

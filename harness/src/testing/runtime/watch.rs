@@ -41,24 +41,24 @@ fn hooks_are_called(device: &Device) -> Result<()> {
         calls.push((info.kernel.to_string(), moment, info.grid, bytes));
         if let Ok(mut copy) = other.try_clone() {
             // Calls no hook, or this would never end.
-            let _ = mix(Default::default()).launch(&own, 1, (&other, &mut copy, 1));
+            let _ = mix().launch(&own, 1, (&other, &mut copy, 1));
         }
     });
-    look_up(Default::default()).launch(device, 1, (&x, &inside, &mut y))?;
+    look_up().launch(device, 1, (&x, &inside, &mut y))?;
     let graph = {
         let stream = device.stream()?;
-        stream.capture(|stream| mix(Default::default()).launch(stream, 1, (&x, &mut y, 1)))?
+        stream.capture(|stream| mix().launch(stream, 1, (&x, &mut y, 1)))?
     };
     graph.replay(device, (&x, &mut y))?;
     let elsewhere = Device::interpreter();
     let mut z = Buffer::<i32>::zeros(&elsewhere, LEN)?;
-    let misplaced = look_up(Default::default()).launch(device, 1, (&x, &inside, &mut z));
+    let misplaced = look_up().launch(device, 1, (&x, &inside, &mut z));
     expect(
         misplaced.is_err() == matches!(device.kind(), DeviceKind::Cuda(_)),
         "memory elsewhere is taken",
     )?;
     drop(hook);
-    look_up(Default::default()).launch(device, 1, (&x, &inside, &mut y))?;
+    look_up().launch(device, 1, (&x, &inside, &mut y))?;
     device.synchronize()?;
     let calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
     let bytes = (8 * LEN as u64, 4 * LEN as u64);
@@ -99,15 +99,14 @@ fn profiles_have_spans(device: &Device) -> Result<()> {
     let mut z = Buffer::<i32>::zeros(device, LEN)?;
     let stream = device.stream()?;
     let times = steps(device);
-    mix(Default::default()).run(device, 1, (&x, &mut z, times))?;
-    look_up(Default::default()).run(device, 1, (&x, &inside, &mut y))?;
-    let graph =
-        stream.capture(|stream| mix(Default::default()).launch(stream, 1, (&x, &mut z, 1)))?;
+    mix().run(device, 1, (&x, &mut z, times))?;
+    look_up().run(device, 1, (&x, &inside, &mut y))?;
+    let graph = stream.capture(|stream| mix().launch(stream, 1, (&x, &mut z, 1)))?;
     let (told, profile) = device.profile(|| {
         for _ in 0..3 {
-            mix(Default::default()).launch(&stream, 1, (&x, &mut z, times))?;
+            mix().launch(&stream, 1, (&x, &mut z, times))?;
         }
-        look_up(Default::default()).launch(device, 1, (&x, &inside, &mut y))?;
+        look_up().launch(device, 1, (&x, &inside, &mut y))?;
         graph.replay(&stream, (&x, &mut z))?;
         Ok(5)
     })?;
@@ -171,8 +170,7 @@ fn profiles_end(device: &Device) -> Result<()> {
         device.profile(work).map(drop)
     }));
     expect(panicked.is_err(), "a panic of the work is lost")?;
-    let (_, profile) =
-        device.profile(|| look_up(Default::default()).launch(device, 1, (&x, &outside, &mut y)))?;
+    let (_, profile) = device.profile(|| look_up().launch(device, 1, (&x, &outside, &mut y)))?;
     expect(
         profile.spans().len() == 1,
         "a launch with an error has no span",
@@ -195,9 +193,9 @@ fn copies_overlap(device: &Device) -> Result<()> {
     let mut z = Buffer::<i32>::zeros(device, 1 << 16)?;
     let numbers = vec![3; 1 << 16];
     let stream = device.stream()?;
-    mix(Default::default()).run(&stream, 1, (&x, &mut y, 1))?;
+    mix().run(&stream, 1, (&x, &mut y, 1))?;
     let (_, profile) = device.profile(|| {
-        mix(Default::default()).launch(&stream, 1, (&x, &mut y, 50 * steps(device)))?;
+        mix().launch(&stream, 1, (&x, &mut y, 50 * steps(device)))?;
         z.copy_from_slice(&numbers)
     })?;
     let of = |kind: SpanKind| profile.spans().iter().find(move |span| span.kind == kind);
