@@ -1,4 +1,4 @@
-"""Triton's exhaustive search over the configurations of `exactile bench-tuning`: softmax and a product of `f32`.
+"""Triton's exhaustive search over the configurations of `exactile bench tuning`: softmax and a product of `f32`.
 
 Usage: triton_autotune.py ROWS COLUMNS EXTENT; prints a list of what it found as JSON. The cache of compiled kernels is
 empty at first, as on the other side.

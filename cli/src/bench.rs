@@ -1,6 +1,7 @@
 //! `exactile bench`: the kernels in exact mode and without promises beside other libraries.
 
 mod launch;
+mod tuning;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use exactile_harness::cases::subjects::{Size, subjects};
 use super::progress::Progress;
 
 use launch::Launch;
+use tuning::Tuning;
 
 /// Measures the ready kernels beside those of other libraries, in turns.
 #[derive(Args)]
@@ -64,12 +66,15 @@ pub(crate) struct Bench {
 #[derive(Subcommand)]
 enum Other {
     Launch(Launch),
+    Tuning(Tuning),
 }
 
 impl Bench {
     pub(crate) fn execute(&self) -> Result<()> {
-        if let Some(Other::Launch(launch)) = &self.other {
-            return launch.execute();
+        match &self.other {
+            Some(Other::Launch(launch)) => return launch.execute(),
+            Some(Other::Tuning(tuning)) => return tuning.execute(),
+            None => {}
         }
         let plan = self.plan()?;
         let subjects = self.subjects(&plan.device)?;

@@ -5,7 +5,6 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
-mod bench_tuning;
 mod build;
 mod built;
 mod cache;
@@ -39,7 +38,6 @@ struct Command {
 #[derive(Subcommand)]
 enum Action {
     Bench(bench::Bench),
-    BenchTuning(bench_tuning::BenchTuning),
     Build(build::Build),
     Built(built::Built),
     Cache(cache::Cache),
@@ -57,7 +55,6 @@ fn main() -> ExitCode {
     let command = Command::parse();
     let result = match command.action {
         Action::Bench(bench) => bench.execute(),
-        Action::BenchTuning(bench) => bench.execute(),
         Action::Build(build) => build.execute(),
         Action::Built(built) => built.execute(),
         Action::Cache(cache) => cache.execute(),

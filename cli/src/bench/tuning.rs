@@ -1,4 +1,4 @@
-//! `exactile bench-tuning`: how long tuning takes beside Triton's, and how good what it finds is.
+//! `exactile bench tuning`: how long tuning takes beside Triton's, and how good what it finds is.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,14 @@ use clap::Args;
 use exactile::{Device, Error, Result};
 use exactile_harness::bench::tuning::{TuningPlan, tuning};
 
-use super::progress::Progress;
+use crate::progress::Progress;
 
 /// Tunes softmax and a product of `f32` over 60 configurations each, beside Triton's exhaustive search over the same.
 ///
 /// Fails where what is found takes more than 1.03 of the time of the best, each measured at length, or the search more
 /// than a third of Triton's.
 #[derive(Args)]
-pub(crate) struct BenchTuning {
+pub(super) struct Tuning {
     /// What runs them: `cpu`, `lanes`, `cuda` or `cuda:N`
     #[arg(long, default_value = "cuda")]
     device: String,
@@ -31,8 +31,8 @@ pub(crate) struct BenchTuning {
     out: Option<PathBuf>,
 }
 
-impl BenchTuning {
-    pub(crate) fn execute(&self) -> Result<()> {
+impl Tuning {
+    pub(super) fn execute(&self) -> Result<()> {
         let device = Device::from_name(&self.device)?;
         let [rows, columns, extent] = self.extents[..] else {
             return Err(Error::Invalid(format!(
@@ -50,7 +50,7 @@ impl BenchTuning {
         let report = tuning(&plan, &|line| progress.say(line.to_string()))?;
         drop(progress);
         for row in &report.rows {
-            super::print(&row.lines())?;
+            crate::print(&row.lines())?;
         }
         if let Some(file) = &self.out {
             let text = serde_json::to_string_pretty(&report)
