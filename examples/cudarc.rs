@@ -34,5 +34,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     add().launch(&stream(&device, &theirs)?, 4, (&x, &mut y, 1000))?;
     let y = theirs.clone_dtoh(&give_back(y)?)?;
     assert!(y.iter().all(|&y| y == 4.0));
-    Ok(println!("{} numbers are {}", y.len(), y[0]))
+    println!("{} numbers are {}", y.len(), y[0]);
+    Ok(())
 }

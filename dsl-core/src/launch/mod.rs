@@ -328,3 +328,46 @@ fn check_scalar(parameter: &Parameter, ty: Type, literal: Literal) -> Result<(),
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::parse;
+
+    #[test]
+    fn what_is_written_is_reached_once() {
+        let text = "func @f block (%x: ptr<u8>, %y: ptr<u8> write, %z: ptr<u8>) {\n}";
+        let func = parse(text, "test.bir").expect("parses");
+        let refused = |ranges: [Range<u64>; 3]| {
+            let accesses = [Access::Read, Access::ReadWrite, Access::Read];
+            let memories = ranges.into_iter().zip(accesses);
+            let arguments: Vec<Passed> = memories
+                .map(|(range, access)| Passed::Memory {
+                    address: range.start,
+                    bytes: range.end - range.start,
+                    access,
+                })
+                .collect();
+            check_arguments("f", parameters(&func), &arguments).err()
+        };
+        for other in [16..24, 0..17, 23..64, 18..20, 0..64] {
+            // Both are read.
+            assert_eq!(refused([16..24, 100..200, other.clone()]), None);
+            let first = refused([other.clone(), 16..24, 70..80]).expect("is refused");
+            assert!(
+                first
+                    .to_string()
+                    .starts_with("arguments `x` and `y` share memory")
+            );
+            let second = refused([70..80, 16..24, other]).expect("is refused");
+            assert!(
+                second
+                    .to_string()
+                    .starts_with("arguments `y` and `z` share memory")
+            );
+        }
+        for other in [0..16, 24..32, 18..18, 16..16] {
+            assert_eq!(refused([other.clone(), 16..24, other]), None);
+        }
+    }
+}
