@@ -33,6 +33,7 @@ const PUBLIC: &[&str] = &[
     "backends/cranelift/src",
     "backends/nvptx/src",
     "kernels/src",
+    "candle/src",
 ];
 
 /// The only files that may hold `unsafe`.
