@@ -18,7 +18,7 @@
 //!
 //! let square = Op1::<f32, _>::new("square", |queue, x, extents, out| {
 //!     let n: usize = extents.iter().product();
-//!     square(Default::default()).launch(queue, n.div_ceil(64), (x, out, n as i32))
+//!     square().launch(queue, n.div_ceil(64), (x, out, n as i32))
 //! });
 //! let x = Tensor::new(&[1f32, 2.0, 3.0], &Device::Cpu)?;
 //! assert_eq!(x.apply_op1_no_bwd(&square)?.to_vec1::<f32>()?, [1.0, 4.0, 9.0]);

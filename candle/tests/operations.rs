@@ -32,7 +32,7 @@ fn devices() -> Vec<Device> {
 fn softmax(x: &Tensor) -> Result<Tensor> {
     let softmax = Op1::<f32, _>::new("softmax", |queue, x, extents, out| {
         let [rows, columns] = [extents[0], extents[1]];
-        let kernel = softmax_rows(Default::default());
+        let kernel = softmax_rows();
         kernel.launch(queue, rows, (x, out, columns as i32))
     });
     x.apply_op1_no_bwd(&softmax)
@@ -41,7 +41,7 @@ fn softmax(x: &Tensor) -> Result<Tensor> {
 fn add(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let add = Op2::<f32, _>::new("add", |queue, [x, y], [extents, _], out| {
         let n: usize = extents.iter().product();
-        let kernel = add_all(Default::default());
+        let kernel = add_all();
         kernel.launch(queue, n.div_ceil(64), (x, y, out, n as i32))
     });
     x.apply_op2_no_bwd(y, &add)
@@ -54,7 +54,7 @@ fn tensors_have_the_same_bits_on_all_devices() -> Result<()> {
         let device = exactile::Device::cpu();
         let mut out = Buffer::zeros(&device, x.len())?;
         let x = Buffer::from_slice(&device, x)?;
-        let kernel = softmax_rows(Default::default());
+        let kernel = softmax_rows();
         kernel.run(&device, x.len() / 50, (&x, &mut out, 50))?;
         out.to_vec()
     };
