@@ -369,7 +369,7 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
 }
 
 fn array(dtype: DType, bytes: &[u8]) -> Result<Array> {
-    Array::from_bytes(dtype, &[bytes.len() / dtype.bytes() as usize], bytes)
+    Array::from_bytes(dtype, [bytes.len() / dtype.bytes() as usize], bytes)
 }
 
 fn schedule_of<K: Configure>(kernel: &K, mut config: K::Config) -> Schedule {

@@ -274,7 +274,7 @@ fn odd(config: &&'static str) -> Result<f32> {
 
 /// What became of each of `candidates` where the golden run gave `golden`, without exact bits.
 fn verdicts(candidates: &[&'static str], golden: f32) -> Vec<Verdict> {
-    let golden = [Array::from_slice(&[1], &[golden]).expect("one element")];
+    let golden = [Array::from_slice([1], &[golden]).expect("one element")];
     let device = Device::cpu();
     let output = Buffer::<f32>::zeros(&device, 1).expect("fits");
     let mut workload = with_output(output, |out, config: &&'static str| {

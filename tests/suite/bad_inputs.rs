@@ -92,11 +92,11 @@ fn memory_of_any_size() {
         for len in SIZES {
             tried.call("zeros", || Buffer::<f64>::zeros(&device, len));
             for other in SIZES {
-                tried.call("array", || Array::zeros(DType::F64, &[len, other]));
+                tried.call("array", || Array::zeros(DType::F64, [len, other]));
                 tried.call("array", || {
-                    Array::from_bytes(DType::I8, &[len, other], &[0; 3])
+                    Array::from_bytes(DType::I8, [len, other], &[0; 3])
                 });
-                tried.call("array", || Array::from_slice(&[len, other], &[1.0f32; 8]));
+                tried.call("array", || Array::from_slice([len, other], &[1.0f32; 8]));
             }
         }
         let mut x = Buffer::<f32>::zeros(&device, 8).expect("fits");
@@ -202,9 +202,9 @@ fn schedules_of_any_numbers() {
 #[test]
 fn comparisons_of_any_arrays() {
     let mut tried = Tried::default();
-    let one = Array::from_slice(&[2], &[1.0f32, f32::NAN]).expect("fits");
-    let none = Array::zeros(DType::F32, &[0, 5]).expect("fits");
-    let other = Array::zeros(DType::I32, &[2]).expect("fits");
+    let one = Array::from_slice([2], &[1.0f32, f32::NAN]).expect("fits");
+    let none = Array::zeros(DType::F32, [0, 5]).expect("fits");
+    let other = Array::zeros(DType::I32, [2]).expect("fits");
     tried.refused("dtype", || compare(&one, &other));
     tried.refused("shape", || compare(&one, &none));
     tried.refused("numbers", || one.to_vec::<i32>());
@@ -290,8 +290,8 @@ fn tuners_of_nothing() {
     };
     let buffer = || Buffer::<f32>::zeros(&device, 1).expect("fits");
     let level = Determinism::Exact;
-    let golden = Array::zeros(DType::F32, &[1]).expect("fits");
-    let other = Array::zeros(DType::I64, &[2, 3]).expect("fits");
+    let golden = Array::zeros(DType::F32, [1]).expect("fits");
+    let other = Array::zeros(DType::I64, [2, 3]).expect("fits");
     let mut works = with_output(buffer(), |_, _: &u32| Ok(()));
     let mut fails = with_output(buffer(), |_, _: &u32| {
         Err(Error::Invalid("it fails always".to_string()))

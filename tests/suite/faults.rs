@@ -116,7 +116,7 @@ fn tune(file: &Path, kernel: &str) -> Result<()> {
         extents: vec![1],
         variant: "none".to_string(),
     };
-    let golden = Array::zeros(DType::F32, &[1])?;
+    let golden = Array::zeros(DType::F32, [1])?;
     let mut workload = with_output(Buffer::<f32>::zeros(&device, 1)?, |out, _: &u32| {
         out.fill(0.0)
     });

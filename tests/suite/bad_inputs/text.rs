@@ -19,7 +19,7 @@ pub(super) fn copies() -> Result<TextKernel> {
 #[test]
 fn text_with_any_arguments() {
     let mut tried = Tried::default();
-    let array = |dtype, len: usize| Array::zeros(dtype, &[len]).map(TextArgument::Array);
+    let array = |dtype, len: usize| Array::zeros(dtype, [len]).map(TextArgument::Array);
     let number = |literal| Ok(TextArgument::Scalar(literal));
     for device in hosts() {
         let (zero, three) = (0i64.literal(), 3i64.literal());
