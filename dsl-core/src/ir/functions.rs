@@ -88,36 +88,28 @@ macro_rules! for_each_function_family {
                 /// Tangent of an angle in radians; of infinities NaN. At most 1 ulp off for every number.
                 Tan "tan" tan Float function = trigonometric::TAN;
                 /// e^x.
-                /// Correctly rounded in `f32`: the function of `f64`, rounded once, was compared for every x, and where it
-                /// is wrong the right result is stated. Narrower floats round that once more.
+                /// Correctly rounded in `f32` for every x, computed in `f64`. Narrower floats round that once more.
                 CrExp "cr_exp" cr_exp SingleFloat function = correct::EXP;
                 /// 2^x.
-                /// Correctly rounded in `f32`: the function of `f64`, rounded once, was compared for every x, and where it
-                /// is wrong the right result is stated. Narrower floats round that once more.
+                /// Correctly rounded in `f32` for every x, computed in `f64`. Narrower floats round that once more.
                 CrExp2 "cr_exp2" cr_exp2 SingleFloat function = correct::EXP2;
                 /// Natural logarithm; of zero -inf, of a negative number NaN.
-                /// Correctly rounded in `f32`: the function of `f64`, rounded once, was compared for every x, and where it
-                /// is wrong the right result is stated. Narrower floats round that once more.
+                /// Correctly rounded in `f32` for every x, computed in `f64`. Narrower floats round that once more.
                 CrLog "cr_log" cr_log SingleFloat function = correct::LOG;
                 /// Logarithm to base 2; of zero -inf, of a negative number NaN.
-                /// Correctly rounded in `f32`: the function of `f64`, rounded once, was compared for every x, and where it
-                /// is wrong the right result is stated. Narrower floats round that once more.
+                /// Correctly rounded in `f32` for every x, computed in `f64`. Narrower floats round that once more.
                 CrLog2 "cr_log2" cr_log2 SingleFloat function = correct::LOG2;
                 /// Sine of an angle in radians; of infinities NaN.
-                /// Correctly rounded in `f32`: the function of `f64`, rounded once, was compared for every x, and where it
-                /// is wrong the right result is stated. Narrower floats round that once more.
+                /// Correctly rounded in `f32` for every x, computed in `f64`. Narrower floats round that once more.
                 CrSin "cr_sin" cr_sin SingleFloat function = correct::SIN;
                 /// Cosine of an angle in radians; of infinities NaN.
-                /// Correctly rounded in `f32`: the function of `f64`, rounded once, was compared for every x, and where it
-                /// is wrong the right result is stated. Narrower floats round that once more.
+                /// Correctly rounded in `f32` for every x, computed in `f64`. Narrower floats round that once more.
                 CrCos "cr_cos" cr_cos SingleFloat function = correct::COS;
                 /// Hyperbolic tangent.
-                /// Correctly rounded in `f32`: the function of `f64`, rounded once, was compared for every x, and where it
-                /// is wrong the right result is stated. Narrower floats round that once more.
+                /// Correctly rounded in `f32` for every x, computed in `f64`. Narrower floats round that once more.
                 CrTanh "cr_tanh" cr_tanh SingleFloat function = correct::TANH;
                 /// Error function.
-                /// Correctly rounded in `f32`: the function of `f64`, rounded once, was compared for every x, and where it
-                /// is wrong the right result is stated. Narrower floats round that once more.
+                /// Correctly rounded in `f32` for every x, computed in `f64`. Narrower floats round that once more.
                 CrErf "cr_erf" cr_erf SingleFloat function = correct::ERF;
             }
             /// A device's own function: deterministic on one device, not promised to equal another.

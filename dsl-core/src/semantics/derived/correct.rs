@@ -67,7 +67,7 @@ pub(super) const ERF: Meaning = correct(&error_function::ERF, |formula, x| {
 const fn correct(of: &Meaning, define: Define) -> Meaning {
     Meaning {
         values: of.values,
-        tried: Tried::AllOfDouble,
+        tried: Tried::All,
         ..Meaning::single(define, of.reference, MAX_ULP, of.special)
     }
 }

@@ -84,8 +84,6 @@ pub(super) enum Tried {
     Parts,
     /// Every argument.
     All,
-    /// Every argument, by the function of `f64` that it is but where its result is stated.
-    AllOfDouble,
 }
 
 impl Tried {
@@ -93,9 +91,6 @@ impl Tried {
         match self {
             Self::Parts => "5 to 13 of 256 parts of all bit patterns",
             Self::All => "every bit pattern",
-            Self::AllOfDouble => {
-                "every bit pattern, by the function of `f64`; it alone where that is wrong"
-            }
         }
     }
 }
