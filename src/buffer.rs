@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use exactile_core::ir::Number;
 
 use crate::array::{read_numbers, write_numbers};
+use crate::capture::refuse;
 use crate::cuda::GpuMemory;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -186,6 +187,7 @@ impl<T: Number> Buffer<T> {
     /// # Errors
     /// There is not so much memory. Otherwise those of [`copy_from`](Self::copy_from).
     pub fn try_clone(&self) -> Result<Self> {
+        refuse("a copy of an array")?;
         let storage = self.storage.try_clone()?;
         Ok(Self::of_storage(&self.device, storage, self.len))
     }

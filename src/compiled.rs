@@ -20,9 +20,9 @@ use crate::compile::Prepared;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::failure::Failure;
-use crate::grid::IntoGrid;
 use crate::kernel::Kernel;
-use crate::launch::{Told, arguments_error, check_places, launch_from, refuse_in_trace, run};
+use crate::launch::{Told, arguments_error, check_places, launch_from, run};
+use crate::placement::LaunchGrid;
 use crate::proofs::Reach;
 use crate::slot::Slot;
 use crate::stream::Queue;
@@ -67,14 +67,14 @@ impl<P> Kernel<P> {
     pub fn compile<'a, const COUNT: usize>(
         &self,
         device: &Device,
-        grid: impl IntoGrid,
+        grid: impl LaunchGrid,
         arguments: impl Arguments<'a, P, COUNT>,
     ) -> Result<Compiled<P>>
     where
         P: Parameters<COUNT>,
     {
-        refuse_in_trace(self.name())?;
-        let (grid, bound) = (grid.into_grid()?, BoundArguments::of(arguments));
+        let bound = BoundArguments::of(arguments);
+        let grid = self.placed(grid, &bound)?;
         check_places(device, &bound.list)?;
         let passed: SmallVec<[Passed; FEW]> = bound.list.iter().map(Bound::passed).collect();
         let launch = Launch::new(grid, &passed);
@@ -118,7 +118,7 @@ impl<P> Compiled<P> {
     pub fn launch<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
-        grid: impl IntoGrid,
+        grid: impl LaunchGrid,
         arguments: impl Arguments<'a, P, COUNT>,
     ) -> Result<()>
     where
@@ -136,7 +136,7 @@ impl<P> Compiled<P> {
     pub fn run<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
-        grid: impl IntoGrid,
+        grid: impl LaunchGrid,
         arguments: impl Arguments<'a, P, COUNT>,
     ) -> Result<()>
     where
@@ -163,14 +163,15 @@ impl<P> Compiled<P> {
     pub unsafe fn launch_unchecked<'a, const COUNT: usize>(
         &self,
         queue: &impl Queue,
-        grid: impl IntoGrid,
+        grid: impl LaunchGrid,
         arguments: impl Arguments<'a, P, COUNT>,
     ) -> Result<()>
     where
         P: Parameters<COUNT>,
     {
         let (device, stream) = queue.place();
-        let (grid, mut bound) = (grid.into_grid()?, BoundArguments::of(arguments));
+        let mut bound = BoundArguments::of(arguments);
+        let grid = self.kernel.placed(grid, &bound)?;
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(bound.list.iter().map(Bound::passed));
         let launch = Launch::new(grid, &passed);
@@ -187,12 +188,12 @@ impl<P> Compiled<P> {
     fn start(
         &self,
         queue: &impl Queue,
-        grid: impl IntoGrid,
+        grid: impl LaunchGrid,
         bound: &mut BoundArguments<'_>,
         told: Told,
     ) -> Result<Option<Arc<Failure>>> {
         let (device, stream) = queue.place();
-        let grid = grid.into_grid()?;
+        let grid = self.kernel.placed(grid, bound)?;
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(bound.list.iter().map(Bound::passed));
         let launch = Launch::new(grid, &passed);
@@ -236,7 +237,6 @@ impl<P> Compiled<P> {
         choices: &Choices,
     ) -> Result<()> {
         let name = self.kernel.name();
-        refuse_in_trace(name)?;
         if !self.device.is_same(device) {
             return Err(arguments_error(
                 name,

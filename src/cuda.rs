@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "a bare launch is the caller's promise")]
 
+mod contents;
 mod foreign;
 mod graphs;
 mod pinned;

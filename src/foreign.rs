@@ -44,7 +44,7 @@ pub(crate) trait HostBytes: Send + Sync + 'static {
     /// The bytes, to change; nothing where others read them.
     fn bytes_mut(&mut self) -> Option<&mut [u8]>;
     /// What keeps them.
-    fn owner_mut(&mut self) -> &mut dyn Any;
+    fn owner_mut(&mut self) -> Option<&mut dyn Any>;
     /// The same.
     fn into_owner(self: Box<Self>) -> Owner;
 }
@@ -58,8 +58,8 @@ impl<T: Number + IntoBytes + FromBytes + Immutable> HostBytes for Vec<T> {
         Some(self.as_mut_slice().as_mut_bytes())
     }
 
-    fn owner_mut(&mut self) -> &mut dyn Any {
-        self
+    fn owner_mut(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
     }
 
     fn into_owner(self: Box<Self>) -> Owner {
@@ -76,8 +76,8 @@ impl<T: Number + IntoBytes + FromBytes + Immutable> HostBytes for Arc<[T]> {
         Self::get_mut(self).map(|numbers| numbers.as_mut_bytes())
     }
 
-    fn owner_mut(&mut self) -> &mut dyn Any {
-        self
+    fn owner_mut(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
     }
 
     fn into_owner(self: Box<Self>) -> Owner {
@@ -108,8 +108,9 @@ impl HostBytes for RawBytes {
         Some(unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) })
     }
 
-    fn owner_mut(&mut self) -> &mut dyn Any {
-        &mut *self.owner
+    // An owner is whatever keeps the bytes: even a list of numbers may hold others.
+    fn owner_mut(&mut self) -> Option<&mut dyn Any> {
+        None
     }
 
     fn into_owner(self: Box<Self>) -> Owner {

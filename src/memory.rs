@@ -86,7 +86,7 @@ impl HostMemory {
     /// What keeps memory of others.
     pub(crate) fn owner_mut(&mut self) -> Option<&mut dyn Any> {
         match &mut self.storage {
-            Storage::Others(others) => Some(others.owner_mut()),
+            Storage::Others(others) => others.owner_mut(),
             Storage::Heap(..) | Storage::Mapped(_) => None,
         }
     }

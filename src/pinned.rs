@@ -6,6 +6,7 @@ use exactile_core::ir::Number;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::buffer::size_in_memory;
+use crate::capture::refuse;
 use crate::cuda::GpuPinned;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -152,6 +153,7 @@ impl<T: Number> Pinned<T> {
 
     /// The number of a stream, where it and the other numbers are on the device of these.
     fn number_of(&self, queue: &impl Queue, other: BufferSlice<'_, T>) -> Result<usize> {
+        refuse("a copy of an array")?;
         if other.len() != self.len {
             return Err(Error::ShapeMismatch {
                 found: vec![other.len()],

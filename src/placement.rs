@@ -78,6 +78,8 @@ pub struct HostArguments<'b> {
     list: SmallVec<[Passed; FEW]>,
     choices: &'b [bool],
     next: [usize; 2],
+    /// Whether nothing is made of what is read.
+    is_skipping: bool,
 }
 
 impl<'b> HostArguments<'b> {
@@ -87,6 +89,7 @@ impl<'b> HostArguments<'b> {
             list: bound.list.iter().map(|it| it.passed()).collect(),
             choices: &bound.choices,
             next: [0, 0],
+            is_skipping: false,
         }
     }
 
@@ -120,6 +123,9 @@ impl<'b> HostArguments<'b> {
 
     fn extent(&mut self, name: &str) -> Result<usize> {
         let number = self.number().integer().unwrap_or(0);
+        if self.is_skipping {
+            return Ok(0);
+        }
         usize::try_from(number).map_err(|_| {
             Error::Invalid(format!(
                 "kernel `{}`: `{name}` is {number}, expected a number from 0 on: the grid that the kernel states follows \
@@ -127,6 +133,15 @@ impl<'b> HostArguments<'b> {
                 self.kernel
             ))
         })
+    }
+
+    /// Passes over a parameter that neither the grid nor the constraint names, whatever its value is.
+    #[doc(hidden)]
+    pub fn skip<P: OnHost>(&mut self, name: &str) -> Result<()> {
+        self.is_skipping = true;
+        let skipped = P::on_host(self, name).map(drop);
+        self.is_skipping = false;
+        skipped
     }
 
     /// What a kernel asks of its configuration and its arguments does not hold.

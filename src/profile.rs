@@ -209,24 +209,25 @@ impl Watch {
     }
 }
 
-/// Ends a watch, even after a panic.
-struct Ending<'a>(&'a Device);
+/// Ends a watch once, even after a panic.
+struct Ending<'a>(Option<&'a Device>);
 
 impl Ending<'_> {
     /// What was seen.
-    fn end(&self) -> Result<Vec<Span>> {
-        let device = self.0;
+    fn end(&mut self) -> Result<Vec<Span>> {
+        let Some(device) = self.0.take() else {
+            return Ok(Vec::new());
+        };
+        // The place is another watch's only when nothing of this one is left.
+        let watched = device.gpu().map(|gpu| gpu.watched());
         let spans = device.watch().end();
-        match device.gpu() {
-            None => Ok(spans),
-            Some(gpu) => gpu.watched(),
-        }
+        watched.unwrap_or(Ok(spans))
     }
 }
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        // Of an end that was seen before nothing is left, and of others nobody asks.
+        // Of an end that nobody has seen nobody asks.
         let _ = self.end();
     }
 }
@@ -264,7 +265,7 @@ impl Device {
                 "another profile of {self} is under way: end it first"
             )));
         }
-        let ending = Ending(self);
+        let mut ending = Ending(Some(self));
         if let Some(gpu) = self.gpu() {
             gpu.watch()?;
         }

@@ -177,6 +177,10 @@ impl WinnersFile {
             file.write_all(text.as_bytes())?;
             Ok(file)
         });
+        if written.is_err() {
+            // Nobody would remove it as long as this process lives.
+            let _ = fs::remove_file(&path);
+        }
         // Where nothing can be written the winner cannot be kept either, and that is told then.
         Ok(Trial(written.ok().map(|file| (path, file))))
     }

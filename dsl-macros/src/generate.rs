@@ -1,6 +1,6 @@
 //! Writes the rewritten function: a module with the kernel's type, and the function that gives the kernel.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericArgument, Generics, Ident, ItemFn, PathArguments, Type, parse_quote};
@@ -208,7 +208,15 @@ fn place(kernel: &Kernel, parameters: &[Parameter]) -> TokenStream {
     let values = meta_values(kernel, &config);
     let parameters = parameters.iter().map(|Parameter { name, ty, .. }| {
         let text = name.to_string();
-        quote! { let #name = <#ty as ::exactile::OnHost>::on_host(#arguments, #text)?; }
+        match [grid, constraint]
+            .into_iter()
+            .any(|it| mentions(it.to_token_stream(), name))
+        {
+            true => {
+                quote! { let #name = <#ty as ::exactile::OnHost>::on_host(#arguments, #text)?; }
+            }
+            false => quote! { #arguments.skip::<#ty>(#text)?; },
+        }
     });
     let check = constraint.as_ref().map(|constraint| {
         let text = constraint.to_token_stream().to_string();
@@ -232,6 +240,15 @@ fn place(kernel: &Kernel, parameters: &[Parameter]) -> TokenStream {
             #grid
         })
     }
+}
+
+/// Whether a name is among the tokens.
+fn mentions(tokens: TokenStream, name: &Ident) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == *name,
+        TokenTree::Group(group) => mentions(group.stream(), name),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    })
 }
 
 /// The const generics as variables.

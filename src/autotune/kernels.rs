@@ -133,7 +133,9 @@ pub trait Tune: Configure {
         let known = tuner.known(device, &runs.key()?)?;
         let known = known.and_then(|known| {
             let mut space = runs.space.iter();
-            space.find(|config| format!("{config:?}") == known.config)
+            space.find(|config| {
+                format!("{config:?}") == known.config && runs.refuses(config).is_none()
+            })
         });
         Ok(match known {
             Some(&config) => at(&self, config),

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exactile_core::ir::Access;
@@ -12,13 +13,13 @@ use exactile_nvptx::{DeviceBuffer, Event, Records, Stream};
 
 use super::graphs::{MOST_REPLAYS, Replayed};
 use super::watch::Watched;
-use super::{Gpu, GpuCode, GpuMemory, Shared, failed};
+use super::{Gpu, GpuCode, failed};
 use crate::error::{Error, Result};
 use crate::failure::Failure;
 use crate::foreign::Owner;
 use crate::launch::Checked;
 use crate::order::{EVENTS, Order, Use, Uses};
-use crate::profile::{Label, SpanKind};
+use crate::profile::Label;
 use crate::stream::DEFAULT;
 
 /// All streams of a GPU. There is one until another is asked for, and as long nothing of the order is written down.
@@ -169,6 +170,17 @@ impl Queues {
         Ok(())
     }
 
+    /// A capture of a stream that others have made would take what is put there, with memory that may be gone when its graph
+    /// runs.
+    fn refuse_capture(&self, number: usize) -> Result<()> {
+        match self.list[number].stream.is_captured().map_err(failed)? {
+            false => Ok(()),
+            true => Err(Error::Invalid(
+                "a stream of others is being captured: launch after its capture, or capture by `Stream::capture`".to_string(),
+            )),
+        }
+    }
+
     /// Has a stream wait for what used this memory before.
     pub(super) fn wait_for(
         &mut self,
@@ -198,6 +210,7 @@ impl Queues {
         label: impl FnOnce() -> Label,
         work: impl FnOnce(&mut Line) -> Result<()>,
     ) -> Result<()> {
+        self.refuse_capture(number)?;
         let work = |queues: &mut Self| {
             let start = queues.begin_span(number)?;
             work(&mut queues.list[number])?;
@@ -222,7 +235,9 @@ impl Queues {
 
     /// Gives memory back in the stream that used it last, after all other work that uses it.
     pub(super) fn free(&mut self, buffer: &mut DeviceBuffer, uses: &Mutex<Uses>) -> Result<()> {
-        let number = locked(uses).streams().next_back().unwrap_or(DEFAULT);
+        let last = locked(uses).streams().next_back();
+        let last = last.filter(|&number| self.refuse_capture(number).is_ok());
+        let number = last.unwrap_or(DEFAULT);
         self.wait_for(number, uses, Access::ReadWrite)?;
         let stream = &self.list[number].stream;
         buffer.free_in(stream).map_err(failed)
@@ -230,6 +245,7 @@ impl Queues {
 
     /// Notes that what is in a stream now may have written this memory.
     pub(super) fn note_all(&mut self, number: usize, uses: &Mutex<Uses>) -> Result<()> {
+        self.refuse_capture(number)?;
         let used = self.order.next(number);
         self.record(used)?;
         locked(uses).note(Access::ReadWrite, used);
@@ -312,7 +328,10 @@ impl Gpu {
             None => self.add(stream)?,
             Some(number) => {
                 self.empty(number)?;
-                self.queues().list[number].stream = Arc::new(stream);
+                let new = Arc::new(stream);
+                let old = mem::replace(&mut self.queues().list[number].stream, new);
+                // What kept it may have memory of this GPU, whose end takes the lock.
+                drop(old);
                 number
             }
         };
@@ -446,6 +465,7 @@ impl Gpu {
     pub(crate) fn point(&self, number: usize) -> Result<Point> {
         let event = self.context.event().map_err(failed)?;
         let queues = self.queues();
+        queues.refuse_capture(number)?;
         event.record(&queues.list[number].stream).map_err(failed)?;
         Ok(Point(event))
     }
@@ -453,113 +473,8 @@ impl Gpu {
     /// Has a stream wait for a point.
     pub(crate) fn wait_for_point(&self, number: usize, point: &Point) -> Result<()> {
         let queues = self.queues();
+        queues.refuse_capture(number)?;
         let stream = &queues.list[number].stream;
         stream.wait(&point.0).map_err(failed)
-    }
-}
-
-impl GpuMemory {
-    /// `len` bytes with what `write` puts into them, in the default stream.
-    pub(super) fn allocate(
-        gpu: &Arc<Gpu>,
-        len: usize,
-        write: impl FnOnce(&DeviceBuffer, &Stream) -> exactile_nvptx::Result<()>,
-    ) -> Result<Self> {
-        let shared = Arc::<Shared>::default();
-        let memories = std::iter::once((&shared.uses, Access::ReadWrite));
-        let mut made = None;
-        let label = || Label::of_memory("new memory", SpanKind::Fill, len);
-        gpu.queues().put(DEFAULT, memories, label, |line| {
-            let buffer = gpu.context.allocate_in(len, &line.stream);
-            let buffer = made.insert(buffer.map_err(failed)?);
-            write(buffer, &line.stream).map_err(failed)
-        })?;
-        let nothing = || Error::Device("no memory was made".to_string());
-        Ok(Self {
-            gpu: Arc::clone(gpu),
-            buffer: made.ok_or_else(nothing)?,
-            shared,
-            foreign: None,
-        })
-    }
-
-    /// Has the default stream wait for what used this memory before.
-    fn order(&self, access: Access) -> Result<()> {
-        self.gpu
-            .queues()
-            .wait_for(DEFAULT, &self.shared.uses, access)
-    }
-
-    /// Copies the bytes that begin at `start`, after the work before it. Tells an error of what wrote the memory.
-    pub(super) fn copy_to(&self, start: usize, bytes: &mut [u8]) -> Result<()> {
-        self.order(Access::Read)?;
-        let label = ("copy to the host", bytes.len());
-        self.spanned(label, || {
-            // It ends before anybody can write the memory.
-            let copied = self.buffer.copy_to_host(start, bytes, &self.gpu.stream);
-            copied.map_err(failed)
-        })?;
-        self.gpu.see_all_ends()?;
-        self.shared.writers.tell()
-    }
-
-    /// Overwrites the bytes that begin at `start`, after the work before it.
-    pub(super) fn copy_from(&self, start: usize, bytes: &[u8]) -> Result<()> {
-        self.order(Access::ReadWrite)?;
-        self.spanned(("copy from the host", bytes.len()), || {
-            let copied = self.buffer.copy_from_host(start, bytes, &self.gpu.stream);
-            copied.map_err(failed)
-        })
-    }
-
-    /// A copy by the host, for who watches.
-    fn spanned(
-        &self,
-        (name, bytes): (&str, usize),
-        copy: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        // Others go on meanwhile.
-        let start = self.gpu.queues().begin_span(DEFAULT)?;
-        copy()?;
-        let label = || Label::of_memory(name, SpanKind::Copy, bytes);
-        self.gpu.queues().end_span(DEFAULT, start, label)
-    }
-
-    /// Sets `len` bytes from `start` on to copies of a number of 1, 2 or 4 bytes, without waiting. Whoever calls it has
-    /// borrowed them.
-    pub(crate) fn fill(&self, start: usize, len: usize, number: &[u8]) -> Result<()> {
-        if len == 0 {
-            return Ok(());
-        }
-        let memories = std::iter::once((&self.shared.uses, Access::ReadWrite));
-        let label = || Label::of_memory("fill", SpanKind::Fill, len);
-        self.gpu.queues().put(DEFAULT, memories, label, |line| {
-            let filled = self.buffer.fill(start, len, number, &line.stream);
-            filled.map_err(failed)
-        })
-    }
-
-    /// Copies `len` bytes of another memory of the GPU, or of this one, from `from` on, without waiting. Whoever calls it
-    /// has borrowed them.
-    pub(crate) fn copy(&self, start: usize, source: (&Self, usize), len: usize) -> Result<()> {
-        if len == 0 {
-            return Ok(());
-        }
-        let (other, from) = source;
-        let memories = [
-            (&other.shared.uses, Access::Read),
-            (&self.shared.uses, Access::ReadWrite),
-        ];
-        let source = (&other.buffer, from);
-        let memories = memories.into_iter();
-        let label = || Label::of_memory("copy on the device", SpanKind::Copy, len);
-        self.gpu.queues().put(DEFAULT, memories, label, |line| {
-            let copied = self.buffer.copy_from(start, source, len, &line.stream);
-            copied.map_err(failed)
-        })?;
-        if !Arc::ptr_eq(&self.shared, &other.shared) {
-            self.shared.writers.add_all(&other.shared.writers);
-        }
-        Ok(())
     }
 }

@@ -65,7 +65,7 @@ pub fn stream(device: &Device, stream: &Arc<CudaStream>) -> Result<Stream> {
 pub fn lend<T: Number, R>(
     device: &Device,
     used_in: &Arc<CudaStream>,
-    slice: &impl DevicePtr<T>,
+    slice: &CudaSlice<T>,
     work: impl FnOnce(BufferSlice<'_, T>) -> Result<R>,
 ) -> Result<R> {
     let home = stream(device, used_in)?;
@@ -85,7 +85,7 @@ pub fn lend<T: Number, R>(
 pub fn lend_mut<T: Number, R>(
     device: &Device,
     used_in: &Arc<CudaStream>,
-    slice: &mut impl DevicePtrMut<T>,
+    slice: &mut CudaSlice<T>,
     work: impl FnOnce(BufferSliceMut<'_, T>) -> Result<R>,
 ) -> Result<R> {
     let home = stream(device, used_in)?;

@@ -192,6 +192,81 @@ fn what_is_missing_or_does_not_hold_is_an_error_of_the_launch() -> Result<()> {
 }
 
 #[test]
+fn compiled_kernels_know_their_grids_and_constraints() -> Result<()> {
+    let device = Device::cpu();
+    let (x, mut out) = numbers(&device)?;
+    let want: Vec<f32> = (0..N).map(|i| i as f32 / 4.0).collect();
+    let compiled = doubled().compile(&device, (), (&x, &mut out, N as i32))?;
+    compiled.run(&device, (), (&x, &mut out, N as i32))?;
+    assert_bits_equal(&out, &want);
+    out.spoil()?;
+    compiled.launch(&device, (), (&x, &mut out, N as i32))?;
+    assert_bits_equal(&out, &want);
+    let sums = row_sums().block(32);
+    let x = Buffer::from_slice(&device, &[1.0f32; 96])?;
+    let mut out = Buffer::<f32>::zeros(&device, 3)?;
+    let compiled = sums.compile(&device, (), (x.slice(..48)?.view([3, 16])?, &mut out))?;
+    compiled.run(&device, (), (x.view([3, 32])?, &mut out))?;
+    assert_eq!(out.to_vec()?, [32.0; 3]);
+    let unmet = "kernel `row_sums`: its constraint `BLOCK >= x.extent(1)` does not hold";
+    for grid in [1, 2] {
+        let wide = || x.view([2, 48]);
+        let told = compiled.launch(&device, grid, (wide()?, &mut out));
+        assert_eq!(message(told), unmet);
+        assert_eq!(
+            message(compiled.run(&device, grid, (wide()?, &mut out))),
+            unmet
+        );
+        let told = sums.compile(&device, grid, (wide()?, &mut out)).map(drop);
+        assert_eq!(message(told), unmet);
+    }
+    Ok(())
+}
+
+#[test]
+fn numbers_that_no_grid_follows_from_may_be_negative() -> Result<()> {
+    #[kernel(BLOCK = 256, grid = n.div_ceil(BLOCK), constraint = { let most = (last,); most.0 > 0 })]
+    fn shift<const BLOCK: usize>(
+        by: i32,
+        pair: (i64, Option<i32>),
+        out: PtrMut<i32>,
+        n: i32,
+        several: [i32; 2],
+        last: i32,
+    ) {
+        let (first, second) = pair;
+        let mut sum = by + first.to::<i32>() + several[0] + several[1];
+        if let Some(second) = second {
+            sum += second;
+        }
+        let at = program_id(0) * BLOCK + arange(0, BLOCK);
+        store(out + at, at.to::<i32>() + sum).mask(at < n);
+    }
+    let device = Device::cpu();
+    let mut out = Buffer::<i32>::zeros(&device, 300)?;
+    for (second, sum) in [(Some(-5), -18), (None, -13)] {
+        out.spoil()?;
+        shift().run(
+            &device,
+            (),
+            (-3, (-4i64, second), &mut out, 300, [-1, -5], 1),
+        )?;
+        let want: Vec<i32> = (0..300).map(|at| at + sum).collect();
+        assert_eq!(out.to_vec()?, want);
+    }
+    let told = shift().run(
+        &device,
+        (),
+        (-3, (-4i64, None), &mut out, 300, [-1, -5], -1),
+    );
+    assert_eq!(
+        message(told),
+        "kernel `shift`: `last` is -1, expected a number from 0 on: the grid that the kernel states follows from it"
+    );
+    Ok(())
+}
+
+#[test]
 fn a_kernel_is_tuned_over_what_it_says_and_its_arguments_are_restored() -> Result<()> {
     /// Adds to what is there.
     #[kernel(BLOCK = 64, grid = out.len().div_ceil(BLOCK))]

@@ -213,6 +213,17 @@ impl Stream {
         self.keeper.as_ref().map(|_| self.stream.cast())
     }
 
+    /// Whether others have made the stream and what is put there goes to a graph of theirs.
+    pub fn is_captured(&self) -> Result<bool> {
+        if self.keeper.is_none() {
+            return Ok(false);
+        }
+        self.context.make_current()?;
+        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        call!(cuStreamIsCapturing(self.stream, &mut status))?;
+        Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+    }
+
     /// Has all that is put into the stream from now on wait for `event`.
     pub fn wait(&self, event: &Event) -> Result<()> {
         self.context.make_current()?;
