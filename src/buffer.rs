@@ -163,6 +163,8 @@ impl<T: Number> Buffer<T> {
 
     /// Overwrites all elements with one number.
     pub fn fill(&mut self, number: T) -> Result<()> {
+        // Before anything is forgotten.
+        refuse("a fill of an array")?;
         self.storage.forget_writers();
         self.all_mut().fill(number)
     }
@@ -173,6 +175,7 @@ impl<T: Number> Buffer<T> {
     /// There are more elements, or fewer. Where the host copies, the first error of a launch that wrote them; a GPU
     /// tells it when the copy is read.
     pub fn copy_from(&mut self, other: &Self) -> Result<()> {
+        refuse("a copy of an array")?;
         self.all_mut().expect_len(other.len)?;
         if let Storage::Host(_, writers) = &other.storage {
             // Before anything is forgotten.
@@ -195,6 +198,7 @@ impl<T: Number> Buffer<T> {
     /// Overwrites every byte with a pattern that no result is likely to have, so that a kernel that
     /// writes too little is found out.
     pub fn spoil(&mut self) -> Result<()> {
+        refuse("a fill of an array")?;
         self.storage.forget_writers();
         self.part_mut().fill(&[POISON])
     }

@@ -82,6 +82,12 @@ impl<P, C: fmt::Debug> fmt::Debug for Configured<P, C> {
     }
 }
 
+/// The mark of a const generic: there are 64, and those behind them need defaults.
+fn bit(place: usize) -> u64 {
+    let place = u32::try_from(place).unwrap_or(u32::MAX);
+    1_u64.checked_shl(place).unwrap_or(0)
+}
+
 impl<P, C: Copy + Send + Sync + 'static> Configured<P, C> {
     /// A kernel of which nothing is set.
     pub fn new(definition: Definition<P, C>) -> Self {
@@ -95,7 +101,7 @@ impl<P, C: Copy + Send + Sync + 'static> Configured<P, C> {
 
     /// Sets the const generic at this place.
     pub fn set(&mut self, place: usize, set: impl FnOnce(&mut C)) {
-        self.set |= 1 << place;
+        self.set |= bit(place);
         self.change(set);
     }
 
@@ -134,7 +140,7 @@ impl<P, C: Copy + Send + Sync + 'static> Configured<P, C> {
     /// What has neither a number nor a default.
     fn missing(&self) -> Option<String> {
         let mut metas = self.definition.metas.iter().enumerate();
-        let missing = metas.find(|(place, meta)| !meta.has_default && self.set >> place & 1 == 0);
+        let missing = metas.find(|(place, meta)| !meta.has_default && self.set & bit(*place) == 0);
         missing.map(|(_, MetaRow { name, setter, .. })| {
             format!(
                 "`{name}` is not set: call `.{setter}(..)`, or give it a default, `#[kernel({name} = ..)]`"

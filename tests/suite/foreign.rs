@@ -50,6 +50,20 @@ fn a_vector_is_taken_over_and_given_back() {
     }
 }
 
+/// A list that keeps the bytes may hold others.
+#[test]
+fn an_owner_is_never_taken_for_the_numbers() {
+    for device in hosts() {
+        let mut owner = numbers();
+        let start = owner.as_mut_ptr().wrapping_add(2);
+        let want = owner[2..6].to_vec();
+        // SAFETY: the numbers are there as long as the list, which nobody else has.
+        let buffer = unsafe { Buffer::from_raw_parts(&device, start, 4, owner) };
+        let found = buffer.expect("lies well").into_vec().expect("is read");
+        assert_eq!(found, want);
+    }
+}
+
 #[test]
 fn shared_numbers_are_copied_before_they_are_written() {
     for device in hosts() {

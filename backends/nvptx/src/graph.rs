@@ -10,7 +10,7 @@ use exactile_core::launch::Passed;
 use exactile_core::target::BoundsError;
 
 use crate::buffer::DeviceBuffer;
-use crate::driver::{Context, call, check};
+use crate::driver::{Context, ask, call, check};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::record::{WORDS, error_in};
@@ -131,9 +131,8 @@ impl Graph {
         let (draft, records) = context.draft(launches.clone())?;
         // SAFETY: all fields may be zero: a number, a list of none, null.
         let mut why: CUgraphExecUpdateResultInfo = unsafe { std::mem::zeroed() };
-        // SAFETY: as for `call!`.
-        let code =
-            unsafe { sys::cuGraphExecUpdate_v2(self.executable.graph, draft.graph, &mut why) };
+        let graph = self.executable.graph;
+        let code = ask!(cuGraphExecUpdate_v2(graph, draft.graph, &mut why))?;
         if code == CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE {
             *self = context.graph(launches)?;
             return Ok(());

@@ -218,6 +218,7 @@ fn captures_refuse(device: &Device) -> Result<()> {
         told.push(("a write to an array", y.copy_from_slice(&[0; LEN])));
         told.push(("a fill of an array", y.fill(1)));
         told.push(("a copy of an array", y.copy_from(&x)));
+        told.push(("a copy of an array", y.try_clone().map(drop)));
         told.push(("a wait for a stream", stream.synchronize()));
         told.push(("a wait for the device", device.synchronize()));
         told.push(("an event", stream.event().map(drop)));
