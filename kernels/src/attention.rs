@@ -171,7 +171,8 @@ pub fn launch(
             overlap: setting.schedule.overlap.or((width < 128).then_some(1)),
             stages: setting.schedule.stages.or(short.then_some(3)),
             ..setting.schedule
-        });
+        })
+        .determinism(setting.determinism);
     let scale = std::f64::consts::LOG2_E / (width as f64).sqrt();
     let grid = (tokens.div_ceil(m), heads);
     let device = out.device().clone();

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 use crate::tree;
 
@@ -28,7 +28,7 @@ pub fn launch<T: Float + Number>(
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
     let block = setting.block_or(columns.next_power_of_two());
-    let kernel = cumsum::<T>().block(block).schedule(setting.schedule);
+    let kernel = cumsum::<T>().block(block).by(setting);
     let device = out.device().clone();
     kernel.launch(&device, rows, (x, out, extent(columns)?))
 }

@@ -4,7 +4,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// `BLOCK` is a power of two that holds a row; an index is below the number of columns.
@@ -36,7 +36,7 @@ pub fn launch<T: Numeric + Number>(
         check_shape(len, &[rows, columns])?;
     }
     let block = setting.block_or(columns.next_power_of_two());
-    let kernel = gather_rows::<T>().block(block).schedule(setting.schedule);
+    let kernel = gather_rows::<T>().block(block).by(setting);
     let device = out.device().clone();
     kernel.launch(&device, rows, (x, index, out, extent(columns)?))
 }

@@ -4,7 +4,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// `BLOCK` is the next power of two of the number of columns.
@@ -121,15 +121,15 @@ pub fn launch<T: Float + Number>(
     ] {
         check_shape(len, shape)?;
     }
-    let (device, schedule) = (out.device().clone(), setting.schedule);
+    let device = out.device().clone();
     let block = setting.block_or(columns.next_power_of_two());
     let count = extent(columns)?;
     if setting.width == 0 {
-        let kernel = layer_norm::<T>().block(block).schedule(schedule);
+        let kernel = layer_norm::<T>().block(block).by(setting);
         let arguments = (x, weight, bias, out, means, scales, count, epsilon);
         return kernel.launch(&device, rows, arguments);
     }
-    let kernel = layer_norm_loop::<T>().block(block).schedule(schedule);
+    let kernel = layer_norm_loop::<T>().block(block).by(setting);
     let programs = rows.min(setting.width * device.multiprocessors());
     let rows = extent(rows)?;
     let arguments = (x, weight, bias, out, means, scales, rows, count, epsilon);

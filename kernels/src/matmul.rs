@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// A tile of `[BM, BN]` a program, `BK` terms of its sums at a time.
@@ -51,7 +51,7 @@ pub fn launch<T: Float + Number>(
         .bm(block)
         .bn(block)
         .bk((block / 2).max(16))
-        .schedule(setting.schedule);
+        .by(setting);
     let device = c.device().clone();
     kernel.launch(&device, (), (a, b, c, extent(m)?, extent(n)?, extent(k)?))
 }

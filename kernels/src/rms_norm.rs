@@ -4,7 +4,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// `BLOCK` is the next power of two of the number of columns.
@@ -43,7 +43,7 @@ pub fn launch<T: Float + Number>(
     }
     check_shape(weight.len(), &[columns])?;
     let block = setting.block_or(columns.next_power_of_two());
-    let kernel = add_rms_norm::<T>().block(block).schedule(setting.schedule);
+    let kernel = add_rms_norm::<T>().block(block).by(setting);
     let device = out.device().clone();
     kernel.launch(
         &device,

@@ -4,7 +4,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::setting::{Setting, check_shape, extent};
+use crate::setting::{Settable, Setting, check_shape, extent};
 use crate::space;
 
 /// `BLOCK` is the next power of two of the number of columns.
@@ -74,23 +74,23 @@ pub fn launch<T: Float + Number>(
 ) -> Result<()> {
     check_shape(x.len(), &[rows, columns])?;
     check_shape(out.len(), &[rows, columns])?;
-    let (device, schedule) = (out.device().clone(), setting.schedule);
+    let device = out.device().clone();
     let block = setting.block_or(columns.next_power_of_two());
     let together = block / columns.next_power_of_two();
     if together > 1 {
         let kernel = softmax_rows::<T>()
             .block(block / together)
             .rows(together)
-            .schedule(schedule);
+            .by(setting);
         let (x, out) = (x.view([rows, columns])?, out.view_mut([rows, columns])?);
         return kernel.launch(&device, rows.div_ceil(together), (x, out));
     }
     let count = extent(columns)?;
     if setting.width == 0 {
-        let kernel = softmax::<T>().block(block).schedule(schedule);
+        let kernel = softmax::<T>().block(block).by(setting);
         return kernel.launch(&device, rows, (x, out, count));
     }
-    let kernel = softmax_loop::<T>().block(block).schedule(schedule);
+    let kernel = softmax_loop::<T>().block(block).by(setting);
     let programs = rows.min(setting.width * device.multiprocessors());
     kernel.launch(&device, programs, (x, out, extent(rows)?, count))
 }

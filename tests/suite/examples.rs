@@ -107,12 +107,10 @@ fn rows(add: &mut impl FnMut(&str, usize, usize, Launched)) {
         let kernel = softmax::softmax::<f16>().block(block);
         add("softmax_f16", block, block, launched(&kernel));
         let kernel = softmax::softmax_loop::<f32>().block(block);
-        let kernel = kernel.clone();
         add("softmax_loop", block, block, launched(&kernel));
-        let kernel = kernel.clone();
+        let kernel = softmax::softmax_loop::<f16>().block(block);
         add("softmax_loop_f16", block, block, launched(&kernel));
         let kernel = layer_norm::layer_norm_loop::<f32>().block(block);
-        let kernel = kernel;
         add("layer_norm_loop", block, block, launched(&kernel));
         let kernel = layer_norm::layer_norm::<f32>().block(block);
         add("layer_norm", block, block, launched(&kernel));
@@ -138,7 +136,6 @@ fn sums(add: &mut impl FnMut(&str, usize, usize, Launched)) {
             .rows(rows)
             .block(block)
             .tiles(8192 / block);
-        let kernel = kernel;
         add("sum_rows", block, rows * block, launched(&kernel));
     }
     for rows in [8, 16] {
@@ -146,14 +143,12 @@ fn sums(add: &mut impl FnMut(&str, usize, usize, Launched)) {
             .rows(rows)
             .columns(128)
             .tiles(2048 / rows);
-        let kernel = kernel;
         add("sum_columns", rows, rows * 128, launched(&kernel));
     }
     for block in [1024, 4096, 8192] {
         let kernel = sum::sum_parts::<f32, f32>()
             .block(block)
             .tiles(65536 / block);
-        let kernel = kernel;
         add("sum_parts", block, block, launched(&kernel));
     }
 }
