@@ -28,8 +28,8 @@ mod transfer;
 mod value;
 
 use exactile_core::entity::EntityMap;
-use exactile_core::ir::op::LaneOp;
-use exactile_core::ir::{Inst, Value, op};
+use exactile_core::ir::op::{LaneOp, OrderOp, WarpOp};
+use exactile_core::ir::{Inst, Precision, Value, op};
 use exactile_core::launch::ArrayMap;
 use exactile_core::passes::legalise;
 use exactile_core::target::{Native, Target};
@@ -164,7 +164,7 @@ impl<'c> Emitter<'_, 'c> {
 
     fn inst(&mut self, inst: Inst) -> Result<()> {
         let func = self.func;
-        if !legalise::is_legal(func, inst, &self.native) {
+        if !legalise::is_legal(func, inst, &self.native) || !self.is_there(inst) {
             return Err(Error::Unsupported(func.op(inst).mnemonic().to_string()));
         }
         let elements = match func.lane_op(inst) {
@@ -202,6 +202,20 @@ impl<'c> Emitter<'_, 'c> {
         };
         self.define(inst, elements);
         Ok(())
+    }
+
+    /// Whether the GPU has the tensor cores or the copies of boxes that an op asks for.
+    fn is_there(&self, inst: Inst) -> bool {
+        let gpu = &self.target.gpu;
+        match self.func.lane_op(inst) {
+            LaneOp::TransferOp(_) | LaneOp::WarpOp(WarpOp::OrderOp(OrderOp::ProxyFence(_))) => {
+                gpu.copies_boxes
+            }
+            LaneOp::WarpOp(WarpOp::Mma(_) | WarpOp::GroupMma(_)) => {
+                gpu.mma.contains(&Precision::Hopper)
+            }
+            _ => true,
+        }
     }
 
     fn result_elements(&self, inst: Inst) -> usize {

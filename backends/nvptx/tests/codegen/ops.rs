@@ -8,7 +8,7 @@ use exactile_core::ir::{
     UnaryOp, Value, op,
 };
 use exactile_core::target::Target;
-use exactile_nvptx::{EmitOptions, GridMapping, emit_with};
+use exactile_nvptx::{EmitOptions, Error, GridMapping, emit, emit_with};
 
 use crate::{aligned, assemble, compile, lane_offset, lanes, load, store, verified};
 
@@ -315,4 +315,22 @@ fn bounds_checks_assemble() {
     assert!(ptx.has_bounds_checks());
     assert_eq!(ptx.hidden().len(), 3);
     assemble(&ptx);
+}
+
+#[test]
+fn ops_that_a_gpu_lacks_are_refused() {
+    let func = verified("fenced", 1, |builder| {
+        builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
+    });
+    for target in Target::GPUS {
+        let made = emit(&func, target, "fenced");
+        match target.gpu.copies_boxes {
+            true => assert!(made.is_ok(), "{}", target.name),
+            false => assert!(
+                matches!(&made, Err(Error::Unsupported(op)) if op == "proxy_fence"),
+                "{}",
+                target.name
+            ),
+        }
+    }
 }
