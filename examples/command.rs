@@ -1,4 +1,4 @@
-//! A crate whose command tunes, builds and shows its kernels: `cargo run --features command --example command -- tune`.
+//! A crate whose command tunes, builds and shows its kernels: `cargo run -p exactile-cli --example command -- tune`.
 
 use exactile::Result;
 use exactile::command::Run;

@@ -347,24 +347,14 @@ fn ready_kernels_are_tuned_within_a_budget_and_the_file_is_used_again() {
 #[test]
 fn a_crate_of_a_user_gets_the_same_commands() {
     let folder = Folder::new("command");
+    let tests = std::env::current_exe().expect("has a path");
+    let program = tests.with_file_name("../examples/command");
     let run = |arguments: &[&str]| {
-        let root = crate::root();
-        Command::new(env!("CARGO"))
-            .args([
-                "run",
-                "--quiet",
-                "--features",
-                "command",
-                "--example",
-                "command",
-            ])
-            .arg("--manifest-path")
-            .arg(root.join("Cargo.toml"))
-            .arg("--")
+        Command::new(&program)
             .args(arguments)
             .current_dir(&folder.0)
             .output()
-            .expect("cargo starts")
+            .expect("`cargo test` makes the examples, if `--test` does not say what to make")
     };
     let text = |output: &Output| {
         let told = String::from_utf8_lossy(&output.stderr);
