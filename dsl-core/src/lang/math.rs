@@ -206,8 +206,8 @@ pub fn dot<T: Numeric, A: Numeric>(a: Tile<T>, b: impl Factor<T>, accumulator: T
 /// products of 32 bytes (8 of `f32`, 16 of `f16` and `bf16`, 32 of `f8e4m3` and `f8e5m2`). All terms of a step are cut
 /// toward zero 25 bits below the greatest exponent among them, their sum is exact and then cut to an `f32` (arXiv
 /// 2512.07004). Of `f8` terms 13 bits are kept, and 13 bits of the fraction of a sum. Of `f32` operands the lowest 13 bits
-/// do not count: they are TF32. k fills a step at least. GPUs that do not compute this function refuse it by name; no GPU
-/// computes it of `f8` yet.
+/// do not count: they are TF32. k fills a step at least. GPUs that do not compute this function refuse it by name, and Hopper's
+/// refuse it of `f8` in tiles of fewer than 64 rows, 8 columns or 128 products, in batches and on fewer than 4 warps.
 ///
 /// # Errors
 /// Types or a number of products that the precision does not take.
