@@ -17,6 +17,7 @@ examples! {
     Cdiv "cdiv.md";
     Cumsum "cumsum.md";
     Dot "dot.md";
+    DotPromoted "dot_promoted.md";
     DotWith "dot_with.md";
     Expand "expand.md";
     Full "full.md";

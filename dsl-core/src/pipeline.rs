@@ -12,8 +12,8 @@ use crate::lower::{distributed, sequential};
 use crate::passes::boxes::Share;
 use crate::passes::{
     boxes, decompose, expand_accumulators, expand_elements, expand_prints, expand_tiles, legalise,
-    long_sums, nan_bits, narrow, quotients, resolve, sort_keys, specialise, tidy, uniform_mask,
-    views, widen_dots,
+    long_sums, nan_bits, narrow, promote_dots, quotients, resolve, sort_keys, specialise, tidy,
+    uniform_mask, views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
 use crate::schedule::assign::{assign, warps_of};
@@ -89,6 +89,7 @@ const BLOCK: &[Stage] = &[
     by_context!("expand_elements", |func, context| {
         expand_elements::expand_elements(func, context.target.distribution)
     }),
+    plain!("promote_dots", promote_dots::promote_dots),
     by_context!("widen_dots", |func, context| {
         widen_dots::widen_dots(func, context.target.distribution)
     }),

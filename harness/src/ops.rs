@@ -89,6 +89,7 @@ fn shaped_dtypes(name: &str) -> Option<Vec<&'static str>> {
     };
     let admits: &dyn Fn(DType) -> bool = match name {
         "dot" => &|dtype| Accepts::Numeric.admits(dtype),
+        "dot_promoted" => &|dtype| Accepts::Float.admits(dtype),
         "dot_slots" | "group_mma" => &|dtype| is_group_operand(Precision::Hopper, dtype),
         "mma" => &multiplied,
         "histogram" => &|dtype| Accepts::Integer.admits(dtype),

@@ -84,6 +84,10 @@ const BODIES: &[(&str, Body)] = &[
     ("topk", |g| seen(g.x().topk(g.n, g.m))),
     ("histogram", |g| seen(histogram(g.whole(), g.n))),
     ("gather", |g| seen(gather(g.x(), g.whole(), g.n))),
+    ("dot_promoted", |g| {
+        let products = dot_promoted(Precision::Ieee, g.n, g.x(), g.x(), zeros::<f32>([g.n, g.m]));
+        seen(products);
+    }),
     ("dot", |g| seen(dot(g.x(), g.x(), zeros::<f32>([g.n, g.m])))),
     ("bitcast", |g| seen(g.x().bitcast::<i64>())),
     ("casts", |g| {

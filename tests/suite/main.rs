@@ -64,6 +64,7 @@ mod prefixes;
 mod print;
 mod products;
 mod programs;
+mod promoted;
 #[cfg(feature = "nvptx")]
 mod ptx;
 mod purity;

@@ -90,14 +90,19 @@ fn products<const BK: usize>(a: Tensor<f32, 2>, b: Tensor<f32, 2>, out: TensorMu
     let mut sum = zeros::<f32>([16, 16]);
     let mut scaled = zeros::<f32>([16, 16]);
     let mut chain = zeros::<f32>([16, 16]);
+    let mut promoted = zeros::<f32>([16, 16]);
     for k in range(0, a.extent(1)).step(BK) {
         let left = load(a.tile([16, BK]).at_offset((0, k)));
         let right = load(b.tile([BK, 16]).at_offset((k, 0)));
         sum += dot(left, right, zeros::<f32>([16, 16]));
         scaled = dot(left, right, scaled * 0.5);
         chain = dot(left, right, chain);
+        promoted = dot_promoted(Precision::Ieee, 8, left, right, promoted);
     }
-    store(out.tile([16, 16]).at((0, 0)), sum + scaled + chain);
+    store(
+        out.tile([16, 16]).at((0, 0)),
+        sum + scaled + chain + promoted,
+    );
 }
 
 #[test]

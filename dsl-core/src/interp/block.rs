@@ -18,7 +18,7 @@ use crate::ir::{
 };
 use crate::launch::{Argument, LaunchError};
 use crate::semantics;
-use crate::semantics::dot::{Extents, dot};
+use crate::semantics::dot::{Extents, dot, dot_promoted};
 use crate::verify::{BlockFunc, ScheduleFunc};
 
 /// The most iterations of a `while`.
@@ -223,7 +223,9 @@ impl<'a> Machine<'a> {
             ty.shape.elements() * each
         };
         let elements = data.results.iter().map(numbers).max();
-        let each = if let Op::Dot(op::Dot { a, .. }) = &data.op {
+        let each = if let Op::Dot(op::Dot { a, .. }) | Op::DotPromoted(op::DotPromoted { a, .. }) =
+            &data.op
+        {
             self.shape(*a)
                 .extents()
                 .last()
@@ -254,6 +256,7 @@ impl<'a> Machine<'a> {
                 let places = 0..self.shape(results[0]).elements();
                 Elements::new(places.map(|at| parts[at % 2].get(at / 2)).collect())
             }
+            TileOp::Derived(Derived::DotPromoted(op)) => self.dot_promoted(op),
             TileOp::Constant(op::Constant { value }) => Elements::uniform(value.bits),
             TileOp::ProgramId(op::ProgramId { axis }) => {
                 Elements::uniform(program_coordinates(self.grid, self.program)[axis.index()])
@@ -419,6 +422,15 @@ impl<'a> Machine<'a> {
         let operand = dtype(self.func, op.a);
         let [a, b] = [op.a, op.b].map(|value| self.read(value));
         self.product((op.precision, operand), shapes, [&a, &b], op.accumulator)
+    }
+
+    fn dot_promoted(&self, op: &op::DotPromoted) -> Elements {
+        let extents = Extents::of(self.shape(op.a), self.shape(op.b));
+        let types = [op.a, op.accumulator].map(|value| dtype(self.func, value));
+        let [a, b, c] = [op.a, op.b, op.accumulator].map(|value| self.read(value));
+        let operands: [&dyn Fn(usize) -> u64; 3] = [&|i| a.get(i), &|i| b.get(i), &|i| c.get(i)];
+        let parts = (op.precision, op.count as usize);
+        Elements::new(dot_promoted(parts, types, extents, operands))
     }
 
     fn product(

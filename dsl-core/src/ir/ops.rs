@@ -111,6 +111,10 @@ macro_rules! for_each_op {
         derived {
             /// Two tiles of one type as one with a last axis of extent 2: `a` is at 0 of it and `b` at 1.
             Join "join" { a: Value, b: Value } -> one is [pure];
+            /// Adds the products of tiles to the accumulator by parts of `count`, in ascending order: `dot` makes each part
+            /// from sums of +0, and one addition, rounded to nearest even, brings it to the sum so far. Of floats. `count` is a power of two,
+            /// no more than the products of the tiles, and fills a step of the precision at least.
+            DotPromoted "dot_promoted" { a: Value, b: Value, accumulator: Value, precision: Precision, count: i64 } -> one is [pure];
             /// Writes the elements of `x` where the mask holds, if it does anywhere, to the record of the launch: `words`
             /// of `u64` at `record`, as `launch::printed` says. `number` tells prints apart.
             Print "print" { record: Value, x: Value, mask: Option<Value>, label: String, number: i64, words: i64 } -> none is [writes];

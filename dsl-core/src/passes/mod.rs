@@ -25,6 +25,7 @@ pub mod long_sums;
 pub mod nan_bits;
 pub mod narrow;
 pub mod prefixes;
+pub mod promote_dots;
 pub mod proof;
 pub mod quotients;
 pub mod ranges;

@@ -60,6 +60,33 @@ pub fn dot(
     result
 }
 
+/// [`dot`] by parts of `count` products, in ascending order, each from sums of +0, which are then added to the numbers so
+/// far, rounded to nearest even.
+pub fn dot_promoted(
+    (precision, count): (Precision, usize),
+    [operand, sum]: [DType; 2],
+    extents: Extents,
+    [a, b, accumulator]: [&dyn Fn(usize) -> u64; 3],
+) -> Vec<u64> {
+    let Extents { batch, m, k, n } = extents;
+    let part = Extents {
+        k: count,
+        ..extents
+    };
+    let mut result: Vec<u64> = (0..batch * m * n).map(accumulator).collect();
+    for start in (0..k).step_by(count) {
+        // The index along `k` of all products of the batch, one after another.
+        let whole = |inner: usize| inner / count * k + start + inner % count;
+        let left = |at| a(whole(at));
+        let right = |at| b(whole(at / n) * n + at % n);
+        let sums = dot(precision, [operand, sum], part, [&left, &right, &|_| 0]);
+        for (number, part) in result.iter_mut().zip(sums) {
+            *number = scalar::binary(BinaryOp::Add, sum, *number, part);
+        }
+    }
+    result
+}
+
 /// `accumulator` plus the products of one step, of `operand` added in `sum`.
 pub fn step(
     [operand, sum]: [DType; 2],

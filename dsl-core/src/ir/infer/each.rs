@@ -28,6 +28,7 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::LaneLoad(it) => stated(&|to| rules.lane_load(it, to)),
         Op::Alloc(it) => stated(&|to| rules.alloc(it, to)),
         Op::Join(it) => one(rules.join(it)),
+        Op::DotPromoted(it) => one(rules.dot_promoted(it)),
         Op::Arange(it) => one(rules.arange(it)),
         Op::ProgramId(_) | Op::NumPrograms(_) => one(rules.grid()),
         Op::Load(it) => one(rules.load(it)),

@@ -159,6 +159,27 @@ impl Rules<'_> {
         self.product(types, op.precision)
     }
 
+    /// The accumulator's type.
+    pub(super) fn dot_promoted(self, op: &op::DotPromoted) -> Result<Type, String> {
+        let types = [op.a, op.b, op.accumulator].map(|operand| self.ty(operand));
+        let ty = self.product(types, op.precision)?;
+        let (dtype, products) = (self.number(types[0])?, multiplied(types)?);
+        let (word, step) = (op.precision.word(), op.precision.step(dtype));
+        let is_part = usize::try_from(op.count)
+            .is_ok_and(|count| count.is_power_of_two() && (step..=products).contains(&count));
+        if !dtype.is_float() {
+            return Err(format!("`dot_promoted` adds floats, found `{ty}`"));
+        }
+        if !is_part {
+            return Err(format!(
+                "`dot_promoted` with precision `{word}` of `{}` adds parts of a power of two from {step} to {products} \
+                 products, found {}",
+                types[0], op.count
+            ));
+        }
+        Ok(ty)
+    }
+
     /// The type of a matrix product by operands of these types.
     pub(super) fn product(
         self,

@@ -124,7 +124,7 @@ fn rounds(func: &Func, inst: Inst) -> bool {
     let Some(dtype) = func.ty(result).dtype().filter(|dtype| dtype.is_float()) else {
         return false;
     };
-    if matches!(data.op, Op::Function(_) | Op::Dot(_)) {
+    if matches!(data.op, Op::Function(_) | Op::Dot(_) | Op::DotPromoted(_)) {
         return true;
     }
     match data.op.elementwise() {
@@ -184,7 +184,9 @@ impl Breaks<'_> {
             return None;
         }
         let name = data.op.mnemonic();
-        if let Op::Dot(op::Dot { accumulator, .. }) = data.op {
+        if let Op::Dot(op::Dot { accumulator, .. })
+        | Op::DotPromoted(op::DotPromoted { accumulator, .. }) = data.op
+        {
             let cycle = self.recurrences.of_value(result)?;
             let is_chain = self.rounding[&cycle] == 1;
             let goes_on = self.recurrences.share(accumulator, result);

@@ -327,6 +327,9 @@ impl Loop<'_> {
         }
         if let Op::Dot(op::Dot {
             a, b, accumulator, ..
+        })
+        | Op::DotPromoted(op::DotPromoted {
+            a, b, accumulator, ..
         }) = *op
         {
             let column = 1 << (self.func.ty(result).shape.rank() - 1);
@@ -445,7 +448,7 @@ pub(super) fn takes(func: &Func, op: &Op, of: &dyn Fn(Value) -> u8) -> bool {
     if let Some((sources, axis)) = along(op) {
         return sources.iter().any(|&it| of(it) & 1 << axis.index() != 0);
     }
-    if let Op::Dot(op::Dot { a, b, .. }) = *op {
+    if let Op::Dot(op::Dot { a, b, .. }) | Op::DotPromoted(op::DotPromoted { a, b, .. }) = *op {
         let products = 1 << (func.ty(a).shape.rank() - 1);
         return of(a) & products != 0 || of(b) & products >> 1 != 0;
     }

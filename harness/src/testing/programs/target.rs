@@ -90,7 +90,7 @@ pub enum Structure {
     Prefixes,
     /// `sort`, by its first source.
     Sort,
-    /// `dot`, by its operands.
+    /// `dot` and `dot_promoted`, by their operands.
     Dot,
     /// `histogram`, by its source.
     Histogram,
@@ -422,8 +422,10 @@ fn counted(op: BlockOp<'_>) -> Option<Value> {
     {
         return Some(*value);
     }
-    if let BlockOp::Dot(op) = op {
-        return Some(op.a);
+    if let BlockOp::Dot(op::Dot { a, .. })
+    | BlockOp::Derived(Derived::DotPromoted(op::DotPromoted { a, .. })) = op
+    {
+        return Some(*a);
     }
     if let BlockOp::While(op) = op {
         return op.init.last().copied();
@@ -453,6 +455,7 @@ fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structu
             TensorOp::TileFetch(op) => Structure::Fetch(op.op),
         },
         BlockOp::Derived(Derived::Print(_)) => Structure::Print,
+        BlockOp::Dot(_) | BlockOp::Derived(Derived::DotPromoted(_)) => Structure::Dot,
         BlockOp::ShapeOp(_) | BlockOp::Derived(_) => Structure::Move(name),
         BlockOp::Constant(_) => Structure::Constant,
         BlockOp::Splat(_) => Structure::Splat,
@@ -471,7 +474,6 @@ fn structure(func: &Func, op: BlockOp<'_>, name: &'static str) -> Option<Structu
         BlockOp::Reduce(op) => Structure::Reduce(combiner(func, op.sources.len(), op.combine)),
         BlockOp::Scan(op) => Structure::Scan(combiner(func, op.sources.len(), op.combine)),
         BlockOp::Sort(_) => Structure::Sort,
-        BlockOp::Dot(_) => Structure::Dot,
         BlockOp::Histogram(_) => Structure::Histogram,
         BlockOp::Gather(_) => Structure::Gather,
         BlockOp::Arange(_) => Structure::Arange,

@@ -16,6 +16,7 @@ impl Checker<'_> {
         let pass: fn(&mut Func) = match name {
             "expand_tiles" => passes::expand_tiles::expand_tiles,
             "expand_accumulators" => passes::expand_accumulators::expand_accumulators,
+            "promote_dots" => passes::promote_dots::promote_dots,
             "widen_dots" => |func| passes::widen_dots::widen_dots(func, Distribution::Sequential),
             "decompose" => passes::decompose::decompose,
             "simplify" => passes::simplify::simplify,

@@ -270,12 +270,28 @@ impl Generator {
         } else {
             [0, 1, 2].map(|at| self.make(types[at], shapes[at], depth))
         };
-        let product = self.builder.value(Op::Dot(op::Dot {
-            a,
-            b,
-            accumulator,
-            precision,
-        }));
+        let product = if dtype.is_float() && self.random.one_in(4) {
+            let step = precision.step(dtype).ilog2();
+            let count = 1
+                << self
+                    .random
+                    .between(i64::from(step), i64::from(inner.ilog2()));
+            Op::DotPromoted(op::DotPromoted {
+                a,
+                b,
+                accumulator,
+                precision,
+                count,
+            })
+        } else {
+            Op::Dot(op::Dot {
+                a,
+                b,
+                accumulator,
+                precision,
+            })
+        };
+        let product = self.builder.value(product);
         self.builder.cast(product, narrowest)
     }
 }

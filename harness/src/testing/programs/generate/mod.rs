@@ -87,8 +87,10 @@ struct Generator {
 pub fn able(func: &Func) -> Vec<Gpu> {
     let mut asked = Vec::new();
     for inst in func.all_insts() {
-        if let Op::Dot(dot) = func.op(inst) {
-            asked.push((dot.precision, func.ty(dot.a).dtype()));
+        if let Op::Dot(op::Dot { a, precision, .. })
+        | Op::DotPromoted(op::DotPromoted { a, precision, .. }) = func.op(inst)
+        {
+            asked.push((*precision, func.ty(*a).dtype()));
         }
     }
     let computes = |gpu: &&Gpu| {
