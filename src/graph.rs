@@ -88,7 +88,8 @@ impl Stream {
     ///
     /// # Errors
     /// Those of `work`. A graph holds launches alone: where `work` runs a kernel and waits, launches one that prints, launches
-    /// into another stream, waits, records events, or has the host read or write an array, that is an error there.
+    /// into another stream, waits, records events, or has the host read or write an array, that is an error there. So is a
+    /// capture where launches are only listed for compilation, as a tuner lists those of its candidates.
     #[track_caller]
     pub fn capture(&self, work: impl FnOnce(&Self) -> Result<()>) -> Result<Graph> {
         let launches = self.captured(Location::caller(), work)?;
@@ -109,6 +110,12 @@ impl Stream {
         place: &'static Location<'static>,
         work: impl FnOnce(&Self) -> Result<()>,
     ) -> Result<Arc<[Captured]>> {
+        if self.device().is_recording() {
+            return Err(Error::Invalid(format!(
+                "a capture while launches are listed for compilation would hold none: capture before, or let the capture be \
+                 made when they run\n  --> the capture at {place}"
+            )));
+        }
         let captured = capture(sealed::Queue::place(self), place, || work(self))?;
         Ok(captured.into())
     }
@@ -147,6 +154,10 @@ impl Graph {
         self.expect_device(device)?;
         check_places(device, &arrays)?;
         let places = self.places(&arrays)?;
+        if device.is_recording() {
+            // Its code is there.
+            return Ok(());
+        }
         let Some((graph, gpu)) = self.gpu.as_ref().zip(device.gpu()) else {
             let label = || Label::of_graph(self.len());
             return device.watch().around(stream, label, || {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use exactile::autotune::{TuneKey, Tuner, Verdict, Workload, with_output};
 use exactile::prelude::*;
-use exactile::{Array, Comparable, Determinism, DeviceKind, Result, Schedule};
+use exactile::{
+    Array, Comparable, Determinism, DeviceKind, Error, Graph, Result, Schedule, Stream,
+};
 
 /// Configuration `(value, microseconds)`: writes the value after waiting.
 struct Fake {
@@ -318,6 +320,93 @@ fn candidates_that_panic_or_fail_are_reported_and_passed_over() {
     assert_eq!(verdicts[0], failed("it panicked: an index is 7"));
     assert_eq!(verdicts[1], failed("no such tile"));
     assert!(matches!(verdicts[2], Verdict::Measured(_)));
+}
+
+/// Increments by replays: of a graph that was captured before, or that is captured when the candidate runs.
+struct Replays {
+    stream: Stream,
+    x: Buffer<f32>,
+    before: Graph,
+    told: Vec<Result<usize>>,
+    left: Vec<f32>,
+}
+
+#[kernel]
+fn increment(x: PtrMut<f32>) {
+    store(x, load(x) + 1.0);
+}
+
+impl Replays {
+    fn new(device: &Device) -> Result<Self> {
+        let (stream, mut x) = (device.stream()?, Buffer::zeros(device, 1)?);
+        Ok(Self {
+            before: stream.capture(|stream| increment().launch(stream, 1, (&mut x,)))?,
+            stream,
+            x,
+            told: Vec::new(),
+            left: Vec::new(),
+        })
+    }
+}
+
+impl Workload<bool> for Replays {
+    fn launch(&mut self, captures: &bool) -> Result<()> {
+        let (stream, x) = (&self.stream, &mut self.x);
+        let replayed = match captures {
+            false => self.before.replay(stream, &mut *x),
+            true => {
+                let graph = stream.capture(|stream| increment().launch(stream, 1, (&mut *x,)));
+                let told = graph.as_ref().map(Graph::len);
+                self.told
+                    .push(told.map_err(|it| Error::Invalid(it.to_string())));
+                graph.and_then(|graph| graph.replay(stream, &mut *x))
+            }
+        };
+        self.left.push(self.x.to_vec()?[0]);
+        replayed
+    }
+
+    fn outputs(&self) -> Result<Vec<Array>> {
+        Ok(vec![self.x.to_array()?])
+    }
+
+    fn spoil(&mut self) -> Result<()> {
+        self.x.fill(0.0)
+    }
+}
+
+#[test]
+fn graphs_are_neither_made_nor_replayed_where_launches_are_listed() -> Result<()> {
+    for device in [Device::cpu(), Device::lanes()] {
+        let mut work = Replays::new(&device)?;
+        let tuned = Tuner::forgetful().tune(
+            &device,
+            &key(),
+            Determinism::Exact,
+            &[false, true],
+            &golden(),
+            &mut work,
+        )?;
+        let measured = |(_, verdict): &(bool, Verdict)| matches!(verdict, Verdict::Measured(_));
+        assert!(tuned.trials.iter().all(measured), "{tuned}");
+        // Once each, to see what they would compile.
+        assert_eq!(work.left[..3], [0.0, 0.0, 1.0]);
+        let mut told = work.told.into_iter();
+        let first = told
+            .next()
+            .expect("is told")
+            .expect_err("is refused")
+            .to_string();
+        let wanted = "a capture while launches are listed for compilation would hold none";
+        assert!(
+            first.contains(wanted) && first.contains("autotune.rs"),
+            "{first}"
+        );
+        for later in told {
+            assert_eq!(later?, 1);
+        }
+    }
+    Ok(())
 }
 
 #[test]
