@@ -63,11 +63,11 @@ impl Storage {
         }
     }
 
-    /// Forgets the launches that wrote it: the host writes all of it.
-    pub(crate) fn forget_writers(&self) {
+    /// The launches that wrote it, unless others may have read what they wrote of another part.
+    fn own_writers(&self) -> Option<&Writers> {
         match self {
-            Self::Host(_, writers) => writers.clear(),
-            Self::Gpu(memory) => memory.forget_writers(),
+            Self::Host(_, writers) => Some(writers),
+            Self::Gpu(memory) => memory.own_writers(),
         }
     }
 }
@@ -156,17 +156,12 @@ impl<T: Number> Buffer<T> {
     /// # Errors
     /// There are more numbers than elements, or fewer.
     pub fn copy_from_slice(&mut self, numbers: &[T]) -> Result<()> {
-        self.all_mut().copy_from_slice(numbers)?;
-        self.storage.forget_writers();
-        Ok(())
+        self.overwrite(|this| this.all_mut().copy_from_slice(numbers))
     }
 
     /// Overwrites all elements with one number.
     pub fn fill(&mut self, number: T) -> Result<()> {
-        // Before anything is forgotten.
-        refuse("a fill of an array")?;
-        self.storage.forget_writers();
-        self.all_mut().fill(number)
+        self.overwrite(|this| this.all_mut().fill(number))
     }
 
     /// Overwrites all elements with those of another buffer. On one GPU nothing passes the host, and nobody waits.
@@ -175,14 +170,7 @@ impl<T: Number> Buffer<T> {
     /// There are more elements, or fewer. Where the host copies, the first error of a launch that wrote them; a GPU
     /// tells it when the copy is read.
     pub fn copy_from(&mut self, other: &Self) -> Result<()> {
-        refuse("a copy of an array")?;
-        self.all_mut().expect_len(other.len)?;
-        if let Storage::Host(_, writers) = &other.storage {
-            // Before anything is forgotten.
-            writers.tell()?;
-        }
-        self.storage.forget_writers();
-        self.all_mut().copy_from(other.all())
+        self.overwrite(|this| this.all_mut().copy_from(other.all()))
     }
 
     /// Another buffer on the device with the same numbers.
@@ -198,9 +186,18 @@ impl<T: Number> Buffer<T> {
     /// Overwrites every byte with a pattern that no result is likely to have, so that a kernel that
     /// writes too little is found out.
     pub fn spoil(&mut self) -> Result<()> {
-        refuse("a fill of an array")?;
-        self.storage.forget_writers();
-        self.part_mut().fill(&[POISON])
+        self.overwrite(|this| this.part_mut().fill(&[POISON]))
+    }
+
+    /// Does what writes all elements: who wrote them before is forgotten, unless it is an error.
+    fn overwrite(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let earlier = self.storage.own_writers().map(Writers::take);
+        let done = work(self);
+        if let (Err(_), Some(writers), Some(earlier)) = (&done, self.storage.own_writers(), earlier)
+        {
+            writers.put_back(earlier);
+        }
+        done
     }
 
     /// A copy on another device, or on the same one.

@@ -300,12 +300,9 @@ impl GpuMemory {
         Ok(copy)
     }
 
-    /// Forgets the launches that wrote it: the host writes all of it.
-    pub(crate) fn forget_writers(&self) {
-        // Others may have read what they wrote of another part.
-        if Arc::strong_count(&self.shared) == 1 {
-            self.shared.writers.clear();
-        }
+    /// The launches that wrote it, unless others may have read what they wrote of another part.
+    pub(crate) fn own_writers(&self) -> Option<&Writers> {
+        (Arc::strong_count(&self.shared) == 1).then_some(&self.shared.writers)
     }
 
     /// The number of bytes.

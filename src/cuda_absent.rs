@@ -321,7 +321,7 @@ impl GpuMemory {
         match self.none {}
     }
 
-    pub(crate) fn forget_writers(&self) {
+    pub(crate) fn own_writers(&self) -> Option<&Writers> {
         match self.none {}
     }
 

@@ -94,8 +94,13 @@ impl Writers {
     }
 
     /// Forgets them: the host writes all of the memory.
-    pub(crate) fn clear(&self) {
-        self.list().clear();
+    pub(crate) fn take(&self) -> Vec<Arc<Failure>> {
+        mem::take(&mut *self.list())
+    }
+
+    /// Knows them again, before all others: the host did not write.
+    pub(crate) fn put_back(&self, earlier: Vec<Arc<Failure>>) {
+        self.list().splice(0..0, earlier);
     }
 
     /// Tells the first error that nobody was told. The launches have ended.
@@ -209,7 +214,13 @@ mod tests {
         assert_eq!(told(writers.tell()), "the first");
         assert_eq!(told(pending.tell()), "");
         assert_eq!(told(writers.tell()), "a later one");
-        writers.clear();
+        writers.add(&failed("of a later one"));
+        let earlier = writers.take();
+        assert_eq!(told(writers.tell()), "");
+        writers.add(&failed("of the last one"));
+        writers.put_back(earlier);
+        assert_eq!(told(writers.tell()), "of a later one");
+        writers.take();
         assert_eq!(told(writers.tell()), "");
         let copied = Writers::default();
         writers.add(&failed("of what was copied"));

@@ -111,7 +111,7 @@ impl GpuPinned {
             // SAFETY: the host waits for the copy before it reaches the bytes or frees them.
             unsafe { buffer.copy_to_pinned(start, memory, stream) }
         })?;
-        self.shared.writers.clear();
+        self.shared.writers.take();
         self.shared.writers.add_all(&source.shared.writers);
         Ok(())
     }
