@@ -294,7 +294,8 @@ impl Stream {
     /// A stream of a GPU that others have made, by the driver's handle, a `CUstream`; null stands for the default one. Launches put into it run in
     /// order with what others put there, and arrays have the order of all streams.
     ///
-    /// When nobody has it any more, its owner is kept until another stream of others comes, or the device goes; an owner that owns
+    /// When nobody has it any more, its owner is kept until another stream of others takes its place once its work has ended, or
+    /// the device goes; an owner that owns
     /// nothing, such as `()`, says that the stream is there as long as the device.
     ///
     /// # Safety

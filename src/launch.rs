@@ -347,10 +347,12 @@ unsafe fn put(
         let named = (&code.name, launch);
         // SAFETY: handed on to the caller; the memory is that of buffers of the device.
         let queued = unsafe { gpu.launch(stream, gpu_code, named, memories, checked) };
-        queued.map_err(|error| launch_error(&code.name, LaunchError::Device(error.to_string())))?;
-        if let Some(failure) = &failure {
+        // Where it is queued and something behind it is not, its end is still seen.
+        let is_pending = |failure: &&Arc<Failure>| queued.is_ok() || Arc::strong_count(failure) > 1;
+        if let Some(failure) = failure.as_ref().filter(is_pending) {
             note_writer(arguments, failure);
         }
+        queued.map_err(|error| launch_error(&code.name, LaunchError::Device(error.to_string())))?;
         return Ok(failure);
     }
     let label = || Label::of_launch(&code.name, launch);

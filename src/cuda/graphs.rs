@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use exactile_core::ir::{Access, Grid};
 use exactile_core::launch::Passed;
-use exactile_nvptx::{Graph, Kernel, Replay};
+use exactile_nvptx::{Graph, Kernel, Replay, Stream};
 
 use super::{Gpu, failed};
 use crate::capture::Captured;
@@ -48,14 +48,14 @@ pub(super) struct Replayed {
 }
 
 impl Replayed {
-    /// Whether it has ended.
-    pub(super) fn has_ended(&self) -> Result<bool> {
-        self.replay.has_ended().map_err(failed)
+    /// Whether it has ended; `waits`: after waiting for it.
+    pub(super) fn has_ended(&mut self, stream: &Stream, waits: bool) -> Result<bool> {
+        self.replay.has_ended(stream, waits).map_err(failed)
     }
 
-    /// Waits for its end. What became of it, if that is an error.
-    pub(super) fn ended(self) -> Result<Option<Arc<Failure>>> {
-        let error = self.replay.error().map_err(failed)?;
+    /// What became of it when it has ended, if that is an error.
+    pub(super) fn ended(self, stream: &Stream) -> Result<Option<Arc<Failure>>> {
+        let error = self.replay.error(stream).map_err(failed)?;
         let Some((launch, error)) = error else {
             self.failure.settle(Ok(()));
             return Ok(None);
@@ -85,6 +85,13 @@ fn one_listed(captured: &Captured) -> Result<Listed<'_>> {
     }
 }
 
+impl Replayed {
+    /// Ends the replay in its stream.
+    pub(super) fn end(&mut self, stream: &Stream) -> Result<()> {
+        self.replay.end(stream).map_err(failed)
+    }
+}
+
 impl GpuGraph {
     /// Replaces the launches.
     pub(crate) fn replace(&mut self, launches: &Arc<[Captured]>) -> Result<()> {
@@ -94,17 +101,13 @@ impl GpuGraph {
         Ok(())
     }
 
-    /// The end of a replay in the stream, where launches of it check bounds.
-    pub(super) fn end(
-        &self,
-        gpu: &Gpu,
-        stream: &exactile_nvptx::Stream,
-    ) -> Result<Option<Replayed>> {
+    /// What a replay needs at its end, where launches of it check bounds.
+    fn replayed(&self, gpu: &Gpu) -> Result<Option<Replayed>> {
         let Some(records) = self.graph.records() else {
             return Ok(None);
         };
         Ok(Some(Replayed {
-            replay: records.end(&gpu.context, stream).map_err(failed)?,
+            replay: records.replay(&gpu.context).map_err(failed)?,
             launches: self.launches.clone(),
             failure: Arc::default(),
         }))
@@ -138,16 +141,16 @@ impl Gpu {
             self.make_room_for_replay(&mut queues, number)?;
         }
         let memories = memories.chain(std::iter::once((&graph.uses, Access::ReadWrite)));
-        let mut failure = None;
+        let replayed = graph.replayed(self)?;
+        let failure = replayed.as_ref().map(|it| Arc::clone(&it.failure));
         let label = || Label::of_graph(graph.launches.0.len());
         queues.put(number, memories, label, |line| {
             // SAFETY: handed on to the caller; the order was kept, also that of the replays, and the lock of the streams is held.
             unsafe { graph.graph.launch(line.stream()) }.map_err(failed)?;
-            self.mark_end(line.stream())?;
-            let replayed = graph.end(self, line.stream())?;
-            failure = replayed.as_ref().map(|it| Arc::clone(&it.failure));
-            line.add_replay(replayed);
-            Ok(())
+            // It runs: its end is seen whatever fails from here on.
+            let marked = self.mark_end(line.stream());
+            let ended = line.add_replay(replayed);
+            marked.and(ended)
         })?;
         Ok(failure)
     }

@@ -2,9 +2,9 @@
 
 #![expect(unsafe_code, reason = "launches of the backend are unsafe")]
 
+mod adopted;
+
 use std::collections::VecDeque;
-use std::ffi::c_void;
-use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exactile_core::ir::Access;
@@ -16,7 +16,6 @@ use super::watch::Watched;
 use super::{Gpu, GpuCode, failed};
 use crate::error::{Error, Result};
 use crate::failure::Failure;
-use crate::foreign::Owner;
 use crate::launch::Checked;
 use crate::order::{EVENTS, Order, Use, Uses};
 use crate::profile::Label;
@@ -80,12 +79,15 @@ impl Line {
         }
     }
 
-    /// Notes a replay that may fail.
-    pub(super) fn add_replay(&mut self, replayed: Option<Replayed>) {
-        if let Some(replayed) = replayed {
-            let pending = self.pending(replayed);
-            self.replays.push_back(pending);
-        }
+    /// Ends a replay that may fail, and notes it.
+    pub(super) fn add_replay(&mut self, replayed: Option<Replayed>) -> Result<()> {
+        let Some(mut replayed) = replayed else {
+            return Ok(());
+        };
+        let ended = replayed.end(&self.stream);
+        let pending = self.pending(replayed);
+        self.replays.push_back(pending);
+        ended
     }
 
     /// The first of what may fail here, if it has ended; `waits`: after waiting for it. Under which number its error is kept,
@@ -96,12 +98,12 @@ impl Line {
         if let Some(turn) = replay
             && launch.is_none_or(|launch| turn < launch)
         {
-            let first = self.replays.front();
-            let ended = waits || first.map_or(Ok(false), |it| it.what.has_ended())?;
+            let (stream, first) = (&self.stream, self.replays.front_mut());
+            let ended = first.map_or(Ok(false), |it| it.what.has_ended(stream, waits))?;
             let ended = ended.then(|| self.replays.pop_front()).flatten();
             return match ended {
                 None => Ok(None),
-                Some(it) => Ok(Some((it.owner, it.what.ended()?))),
+                Some(it) => Ok(Some((it.owner, it.what.ended(stream)?))),
             };
         }
         let ended = self.records.take_first(&self.stream, waits);
@@ -153,6 +155,14 @@ impl Queues {
 
     pub(super) fn line(&self, number: usize) -> &Line {
         &self.list[number]
+    }
+
+    /// Nobody has this stream any more.
+    fn give_back(&mut self, number: usize) {
+        match self.list[number].stream.adopted() {
+            None => self.free.push(number),
+            Some(_) => self.vacant.push(number),
+        }
     }
 
     /// Whether the order of work is written down.
@@ -226,11 +236,11 @@ impl Queues {
         let used = self.order.next(number);
         // A part of the work may be queued even where it fails.
         let done = work(self);
-        self.record(used)?;
+        let recorded = self.record(used);
         for (uses, access) in memories {
             locked(uses).note(access, used);
         }
-        done
+        done.and(recorded)
     }
 
     /// Gives memory back in the stream that used it last, after all other work that uses it.
@@ -256,7 +266,12 @@ impl Queues {
     fn record(&self, used: Use) -> Result<()> {
         let line = &self.list[used.stream];
         let end = &line.ends[Order::event(used)];
-        end.record(&line.stream).map_err(failed)
+        let recorded = end.record(&line.stream);
+        if recorded.is_err() {
+            // Who waits for the event waits for older work: this must have ended, or the device is lost.
+            let _ = line.stream.synchronize();
+        }
+        recorded.map_err(failed)
     }
 }
 
@@ -278,8 +293,7 @@ impl Gpu {
             Some(number) => number,
             None => self.add(self.context.stream().map_err(failed)?)?,
         };
-        self.hand_out(number)?;
-        Ok(number)
+        self.hand_out(number)
     }
 
     fn add(&self, stream: Stream) -> Result<usize> {
@@ -296,62 +310,24 @@ impl Gpu {
         Ok(queues.add(Arc::new(stream), ends, records))
     }
 
-    /// A stream is given to a new owner.
-    fn hand_out(&self, number: usize) -> Result<()> {
+    /// A stream is given to a new owner, or given back where that fails.
+    fn hand_out(&self, number: usize) -> Result<usize> {
         let mut queues = self.queues();
         queues.handed_out += 1;
         queues.list[number].owner = queues.handed_out;
         // What ran before there were two is written down nowhere.
         let used = queues.order.next(DEFAULT);
-        queues.record(used)?;
-        queues.wait(number, used)
-    }
-
-    /// A stream that others have made: its number.
-    ///
-    /// # Safety
-    /// `handle` is null or the driver's handle of a stream that is there as long as `keeper`.
-    pub(crate) unsafe fn adopt(&self, handle: *mut c_void, keeper: Owner) -> Result<usize> {
-        // SAFETY: handed on to the caller.
-        let stream = unsafe { self.context.adopt(handle, keeper) }.map_err(failed)?;
-        let mut queues = self.queues();
-        let same = |&number: &usize| queues.list[number].stream.adopted() == Some(handle);
-        if let Some(at) = queues.vacant.iter().position(same) {
-            let number = queues.vacant.swap_remove(at);
-            queues.handed_out += 1;
-            queues.list[number].owner = queues.handed_out;
-            return Ok(number);
+        let waits = queues.record(used);
+        let waits = waits.and_then(|()| queues.wait(number, used));
+        if waits.is_err() {
+            queues.give_back(number);
         }
-        let vacant = queues.vacant.pop();
-        drop(queues);
-        let number = match vacant {
-            None => self.add(stream)?,
-            Some(number) => {
-                self.empty(number)?;
-                let new = Arc::new(stream);
-                let old = mem::replace(&mut self.queues().list[number].stream, new);
-                // What kept it may have memory of this GPU, whose end takes the lock.
-                drop(old);
-                number
-            }
-        };
-        self.hand_out(number)?;
-        Ok(number)
-    }
-
-    /// Waits for all work in a stream, the cleaning of records after failed launches included.
-    fn empty(&self, number: usize) -> Result<()> {
-        self.finish(number)?;
-        self.finish(number)
+        waits.map(|()| number)
     }
 
     /// Nobody has this stream any more.
     pub(crate) fn give_back(&self, number: usize) {
-        let mut queues = self.queues();
-        match queues.list[number].stream.adopted() {
-            None => queues.free.push(number),
-            Some(_) => queues.vacant.push(number),
-        }
+        self.queues().give_back(number);
     }
 
     /// Puts a launch into a stream; `checked` says what to do at its end where the code checks bounds.
@@ -388,9 +364,11 @@ impl Gpu {
             let records = &mut line.records;
             // SAFETY: as above.
             unsafe { records.launch(&line.stream, kernel, grid, arguments) }.map_err(failed)?;
-            self.mark_end(&line.stream)?;
+            // It runs: its end is seen whatever fails from here on.
+            let marked = self.mark_end(&line.stream);
             let pending = line.pending(checked);
-            line.records.end(&line.stream, pending).map_err(failed)
+            let ended = line.records.end(&line.stream, pending);
+            marked.and(ended.map_err(failed))
         })
     }
 

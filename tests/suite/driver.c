@@ -1,5 +1,6 @@
 // A driver for CUDA that finds one GPU, whose memory is that of the host and whose kernels do nothing.
-// -DcuX=missing takes the function cuX out of it.
+// -DcuX=missing takes the function cuX out of it; -DWRONG: the first kernel has an access out of bounds; -DCOPIES=1: the
+// first copy of a record fails; -DBUSY=600: streams have work under way.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,10 +17,26 @@
 #define STARTS 0
 #endif
 
+#ifndef BUSY
+#define BUSY 0
+#endif
+#ifndef COPIES
+#define COPIES 0
+#endif
+#ifdef WRONG
+#define FAILS 1
+#else
+#define FAILS 0
+#endif
+
 typedef int Code;
 typedef uint64_t Address;
 
 static char machine_code[] = "machine code";
+
+// The records of the first stream: 64 of 6 words, the second of which says that there is an error.
+static uint64_t *records;
+static int launches, copies;
 
 Code cuInit(unsigned flags) { return STARTS; }
 Code cuDriverGetVersion(int *version) { *version = VERSION; return 0; }
@@ -37,12 +54,12 @@ Code cuDevicePrimaryCtxRelease_v2(int device) { return 0; }
 Code cuCtxSetCurrent(void *context) { return 0; }
 Code cuCtxSynchronize(void) { return 0; }
 
-Code cuMemAlloc_v2(Address *address, size_t bytes) { *address = (Address)aligned_alloc(256, (bytes + 255) / 256 * 256); return 0; }
+Code cuMemAlloc_v2(Address *address, size_t bytes) { *address = (Address)aligned_alloc(256, (bytes + 255) / 256 * 256); if (bytes == 64 * 48 && !records) records = (uint64_t *)*address; return 0; }
 Code cuMemFree_v2(Address address) { free((void *)address); return 0; }
 Code cuMemHostAlloc(void **address, size_t bytes, unsigned flags) { *address = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); return 0; }
 Code cuMemFreeHost(void *address) { free(address); return 0; }
 Code cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, void *stream) { memcpy((void *)to, from, bytes); return 0; }
-Code cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *stream) { memcpy(to, (void *)from, bytes); return 0; }
+Code cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *stream) { if (bytes == 48 && copies++ < COPIES) return 999; memcpy(to, (void *)from, bytes); return 0; }
 Code cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *stream) { memmove((void *)to, (void *)from, bytes); return 0; }
 Code cuMemsetD8_v2(Address to, unsigned char byte, size_t count) { memset((void *)to, byte, count); return 0; }
 Code cuMemsetD8Async(Address to, unsigned char byte, size_t count, void *stream) { memset((void *)to, byte, count); return 0; }
@@ -59,6 +76,9 @@ Code cuMemFreeAsync(Address address, void *stream) { free((void *)address); retu
 Code cuStreamCreate(void **stream, unsigned flags) { *stream = &machine_code; return 0; }
 Code cuStreamDestroy_v2(void *stream) { return 0; }
 Code cuStreamSynchronize(void *stream) { return 0; }
+Code cuStreamQuery(void *stream) { return BUSY; }
+Code cuStreamIsCapturing(void *stream, int *status) { *status = 0; return 0; }
+Code cuStreamGetCtx(void *stream, void **context) { *context = &machine_code; return 0; }
 Code cuStreamWaitEvent(void *stream, void *event, unsigned flags) { return 0; }
 Code cuEventCreate(void **event, unsigned flags) { *event = &machine_code; return 0; }
 Code cuEventDestroy_v2(void *event) { return 0; }
@@ -78,4 +98,12 @@ Code cuFuncGetAttribute(int *value, int attribute, void *function) { *value = 32
 Code cuFuncSetAttribute(void *function, int attribute, int value) { return 0; }
 Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *function, int threads, size_t shared) { *count = 8; return 0; }
 Code cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extents, const uint64_t *strides, const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill) { memset(map, 0, 128); return 0; }
-Code cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned programs, unsigned one, unsigned shared, void *stream, void **parameters, void **extra) { return 0; }
+Code cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned programs, unsigned one, unsigned shared, void *stream, void **parameters, void **extra) { if (FAILS && !launches++) records[1] = 1; return 0; }
+
+Code cuGraphCreate(void **graph, unsigned flags) { *graph = &machine_code; return 0; }
+Code cuGraphAddKernelNode_v2(void **node, void *graph, void **before, size_t count, const void *parameters) { *node = &machine_code; return 0; }
+Code cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags) { *executable = &machine_code; return 0; }
+Code cuGraphExecUpdate_v2(void *executable, void *graph, void *why) { return 0; }
+Code cuGraphLaunch(void *executable, void *stream) { return 0; }
+Code cuGraphDestroy(void *graph) { return 0; }
+Code cuGraphExecDestroy(void *executable) { return 0; }

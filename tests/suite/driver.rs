@@ -1,17 +1,20 @@
 //! Drivers that are too old, lack a function or find nothing: an error that says so, never a panic. The driver is a stub
 //! that a C compiler makes, in a process that is told to load it.
 
+#![expect(unsafe_code, reason = "streams of others are there by their word")]
+
+use std::ffi::c_void;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use exactile::Result;
 use exactile::internals::{CACHE_FOLDER, CACHE_SWITCH};
 use exactile::prelude::*;
+use exactile::{Result, Stream};
 use rayon::prelude::*;
 
 const STUB: &str = include_str!("driver.c");
 
-/// Set in the processes that load a stub.
+/// Set in the processes that load a stub, to what they do.
 const CHILD: &str = "EXACTILE_TEST_DRIVER";
 
 #[kernel]
@@ -33,10 +36,75 @@ fn work() -> Result<()> {
     kernel.launch(&stream, 1, (&x, &mut y, 8))?;
     stream.event()?.synchronize()?;
     begin.synchronize()?;
+    let mut graph = stream.capture(|stream| kernel.launch(stream, 1, (&x, &mut y, 8)))?;
+    graph.update(&stream, |stream| kernel.launch(stream, 1, (&x, &mut y, 7)))?;
+    graph.replay(&stream, (&x, &mut y))?;
+    kernel.launch(&adopted(&device, 1)?, 1, (&x, &mut y, 8))?;
+    adopted(&device, 2)?;
     // Nothing ran.
     assert_eq!(y.to_vec()?, [0.0; 8]);
     device.synchronize()
 }
+
+/// A stream of others, of which the stub wants no more than a handle.
+fn adopted(device: &Device, handle: usize) -> Result<Stream> {
+    let handle = std::ptr::without_provenance_mut::<c_void>(0x1000 * handle);
+    // SAFETY: the stub has nothing behind a handle.
+    unsafe { Stream::from_raw(device, handle, ()) }
+}
+
+/// A launch with an access out of bounds, behind which the copy of its record fails.
+fn copy_fails() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let x = Buffer::from_slice(&device, &[1.0f32; 8])?;
+    let mut y = Buffer::<f32>::zeros(&device, 8)?;
+    let told = doubles().launch(&device, 1, (&x, &mut y, 8));
+    assert!(
+        told.expect_err("fails")
+            .to_string()
+            .contains("the stub says no")
+    );
+    y.to_vec().map(drop)
+}
+
+/// A launch with an access out of bounds, before a fill that fails.
+fn fill_fails() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let x = Buffer::from_slice(&device, &[1.0f32; 8])?;
+    let mut y = Buffer::<f32>::zeros(&device, 8)?;
+    doubles().launch(&device, 1, (&x, &mut y, 8))?;
+    let told = y.fill(1.0).expect_err("fails").to_string();
+    assert!(told.contains("no such function"), "{told}");
+    y.to_vec().map(drop)
+}
+
+/// Streams of others in turns, each of which has work under way; and so many that one must be waited for.
+fn streams_in_turns() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let mut names = Vec::new();
+    for handle in [1, 2, 1, 2] {
+        names.push(format!("{:?}", adopted(&device, handle)?));
+    }
+    assert_eq!(names[..2], names[2..]);
+    for handle in 3..=16 {
+        adopted(&device, handle)?;
+    }
+    for _ in 0..2 {
+        let told = adopted(&device, 100).expect_err("must wait").to_string();
+        assert!(told.contains("`cuStreamSynchronize` failed"), "{told}");
+    }
+    // None was lost.
+    assert_eq!(format!("{:?}", adopted(&device, 1)?), names[0]);
+    Ok(())
+}
+
+/// What processes do, by name.
+const WORKS: [(&str, fn() -> Result<()>); 4] = [
+    ("work", work),
+    ("copy fails", copy_fails),
+    ("fill fails", fill_fails),
+    ("streams in turns", streams_in_turns),
+];
 
 struct Stub(PathBuf);
 
@@ -66,12 +134,12 @@ impl Stub {
     }
 
     /// Works with the driver in a process of its own.
-    fn run(&self) -> Output {
+    fn run(&self, work: &str) -> Output {
         let test = "driver::a_whole_driver_is_taken";
         let mut command = Command::new(std::env::current_exe().expect("has a name"));
         command
             .args(["--exact", test, "--nocapture"])
-            .env(CHILD, "1")
+            .env(CHILD, work)
             .env("LD_LIBRARY_PATH", &self.0)
             .env("RUST_BACKTRACE", "0")
             .env(CACHE_FOLDER, self.0.join("cache"))
@@ -80,9 +148,9 @@ impl Stub {
         command.output().expect("the test's binary starts")
     }
 
-    /// What [`work`] said.
-    fn outcome(&self) -> String {
-        let output = self.run();
+    /// What some work said.
+    fn outcome(&self, work: &str) -> String {
+        let output = self.run(work);
         let text = String::from_utf8_lossy(&output.stdout);
         let end = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {text}{end}", self.0.display());
@@ -99,15 +167,21 @@ fn functions() -> Vec<&'static str> {
         .collect()
 }
 
-/// The outcome with a driver that is made with these definitions.
+/// The outcome of [`work`] with a driver that is made with these definitions.
 fn outcome(name: &str, definitions: &[&str]) -> Option<String> {
+    outcome_of("work", name, definitions)
+}
+
+fn outcome_of(work: &str, name: &str, definitions: &[&str]) -> Option<String> {
     let definitions: Vec<String> = definitions.iter().map(ToString::to_string).collect();
-    Some(Stub::new(name, &definitions)?.outcome())
+    Some(Stub::new(name, &definitions)?.outcome(work))
 }
 
 #[test]
 fn a_whole_driver_is_taken() {
-    if std::env::var_os(CHILD).is_some() {
+    if let Ok(name) = std::env::var(CHILD) {
+        let work = WORKS.iter().find(|(known, _)| *known == name);
+        let (_, work) = work.expect("is known");
         let outcome = work().map_or_else(|error| error.to_string(), |()| "all works".to_string());
         println!("\noutcome: {}", outcome.replace('\n', " "));
         return;
@@ -191,9 +265,30 @@ fn a_file_that_is_no_library_is_an_error() {
     };
     std::fs::remove_file(stub.0.join("libcuda.so")).expect("is there");
     std::fs::write(stub.0.join("libcuda.so.1"), "no library").expect("is writable");
-    let outcome = stub.outcome();
+    let outcome = stub.outcome("work");
     assert!(
         outcome.contains("the driver library `libcuda.so.1` does not open"),
         "{outcome}"
     );
+}
+
+#[test]
+fn what_was_queued_before_a_failure_is_seen_to_its_end() {
+    for (work, definition) in [
+        ("copy fails", "COPIES=1"),
+        ("fill fails", "cuMemsetD32Async=missing"),
+    ] {
+        if let Some(outcome) = outcome_of(work, &work.replace(' ', "_"), &["WRONG", definition]) {
+            let wanted = "kernel `doubles` accesses element 0 of `x`, which has 8";
+            assert!(outcome.contains(wanted), "{work}: {outcome}");
+        }
+    }
+}
+
+#[test]
+fn streams_of_others_in_turns_wait_for_nothing_and_stay_known() {
+    let definitions = ["BUSY=600", "cuStreamSynchronize=missing"];
+    if let Some(outcome) = outcome_of("streams in turns", "turns", &definitions) {
+        assert_eq!(outcome, "all works");
+    }
 }

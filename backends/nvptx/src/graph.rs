@@ -55,6 +55,8 @@ struct Copied {
 pub struct Replay {
     records: Arc<GraphRecords>,
     copied: Copied,
+    /// Whether the copy was put into the stream, with the event behind it.
+    is_copied: bool,
 }
 
 impl Context {
@@ -147,7 +149,7 @@ impl Graph {
         self.records.as_ref()
     }
 
-    /// Puts a replay into `stream`. Where launches check bounds, [`GraphRecords::end`] follows.
+    /// Puts a replay into `stream`. Where launches check bounds, [`Replay::end`] follows.
     ///
     /// # Safety
     /// For each launch as for [`Kernel::launch`]; the kernels are loaded. No other replay of the graph that is not ordered
@@ -170,38 +172,55 @@ impl GraphRecords {
         Some(self.on_device.address() + (index * WORDS * 8) as u64)
     }
 
-    /// Ends a replay in the stream that it was put into: its errors are copied, and the records are as new.
-    pub fn end(self: &Arc<Self>, context: &Context, stream: &Stream) -> Result<Replay> {
-        let bytes = self.launches.len() * WORDS * 8;
+    /// What a replay needs at its end, made before it begins.
+    pub fn replay(self: &Arc<Self>, context: &Context) -> Result<Replay> {
         let free = self.free().pop();
         let copied = match free {
             Some(copied) => copied,
             None => Copied {
-                on_host: context.pinned(bytes)?,
+                on_host: context.pinned(self.launches.len() * WORDS * 8)?,
                 end: context.mark()?,
             },
         };
-        let (address, stream_) = (self.on_device.address(), stream.stream);
-        let target = copied.on_host.word_address(0);
-        call!(cuMemcpyDtoHAsync_v2(target, address, bytes, stream_))?;
-        call!(cuMemsetD8Async(address, 0, bytes, stream_))?;
-        copied.end.record(stream)?;
         Ok(Replay {
             records: Arc::clone(self),
             copied,
+            is_copied: false,
         })
     }
 }
 
 impl Replay {
-    /// Whether it has ended.
-    pub fn has_ended(&self) -> Result<bool> {
-        self.copied.end.has_ended()
+    /// Ends the replay in the stream that it was put into: its errors are copied, and the records are as new. After an error
+    /// here, who asks whether it has ended tries again.
+    pub fn end(&mut self, stream: &Stream) -> Result<()> {
+        if self.is_copied {
+            return Ok(());
+        }
+        let address = self.records.on_device.address();
+        let (bytes, target) = (
+            self.copied.on_host.len(),
+            self.copied.on_host.word_address(0),
+        );
+        call!(cuMemcpyDtoHAsync_v2(target, address, bytes, stream.stream))?;
+        call!(cuMemsetD8Async(address, 0, bytes, stream.stream))?;
+        self.copied.end.record(stream)?;
+        self.is_copied = true;
+        Ok(())
     }
 
-    /// Waits for its end. The first of its launches with an access out of bounds, and the least of its accesses.
-    pub fn error(self) -> Result<Option<(usize, BoundsError)>> {
-        self.copied.end.synchronize()?;
+    /// Whether it has ended; `waits`: after waiting for it.
+    pub fn has_ended(&mut self, stream: &Stream, waits: bool) -> Result<bool> {
+        self.end(stream)?;
+        match waits {
+            true => self.copied.end.synchronize().map(|()| true),
+            false => self.copied.end.has_ended(),
+        }
+    }
+
+    /// Of a replay that has ended: the first of its launches with an access out of bounds, and the least of its accesses.
+    pub fn error(mut self, stream: &Stream) -> Result<Option<(usize, BoundsError)>> {
+        self.has_ended(stream, true)?;
         let mut launches = self.records.launches.iter().enumerate();
         let found = launches.find_map(|(index, &launch)| {
             // SAFETY: there is a record for each, and the copy has ended.

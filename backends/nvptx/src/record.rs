@@ -40,9 +40,17 @@ pub struct Records<P> {
     on_host: Pinned,
     /// The ends of the copies.
     ends: Vec<Event>,
-    pending: VecDeque<P>,
+    pending: VecDeque<Pending<P>>,
     /// The record of the first pending launch.
     first: usize,
+}
+
+/// A launch whose end nobody has seen.
+#[derive(Debug)]
+struct Pending<P> {
+    payload: P,
+    /// Whether the copy of its record was put into the stream, with the event behind it.
+    is_copied: bool,
 }
 
 impl Context {
@@ -82,23 +90,30 @@ impl<P> Records<P> {
         unsafe { kernel.queue(stream, grid, arguments, Some(address)) }
     }
 
-    /// Ends what [`Records::launch`] began.
+    /// Ends what [`Records::launch`] began. After an error here the launch is pending like others.
     pub fn end(&mut self, stream: &Stream, payload: P) -> Result<()> {
-        let (index, address) = self.next();
+        let (index, _) = self.next();
+        let copied = self.copy(index, stream);
+        self.pending.push_back(Pending {
+            payload,
+            is_copied: copied.is_ok(),
+        });
+        copied
+    }
+
+    fn copy(&self, index: usize, stream: &Stream) -> Result<()> {
         call!(cuMemcpyDtoHAsync_v2(
             self.on_host.word_address(index * WORDS),
-            address,
+            self.address(index),
             WORDS * 8,
             stream.stream
         ))?;
-        self.ends[index].record(stream)?;
-        self.pending.push_back(payload);
-        Ok(())
+        self.ends[index].record(stream)
     }
 
     /// What is kept of the first launch whose end nobody has seen.
     pub fn first(&self) -> Option<&P> {
-        self.pending.front()
+        self.pending.front().map(|it| &it.payload)
     }
 
     /// The record of the next launch, and its address on the device.
@@ -117,23 +132,27 @@ impl<P> Records<P> {
         stream: &Stream,
         waits: bool,
     ) -> Result<Option<(P, Option<BoundsError>)>> {
-        let end = &self.ends[self.first];
-        if self.pending.is_empty() || !(waits || end.has_ended()?) {
+        let index = self.first;
+        let Some(Pending { is_copied, .. }) = self.pending.front() else {
+            return Ok(None);
+        };
+        if !is_copied {
+            self.copy(index, stream)?;
+            self.pending[0].is_copied = true;
+        }
+        let end = &self.ends[index];
+        if !(waits || end.has_ended()?) {
             return Ok(None);
         }
         end.synchronize()?;
-        let Some(payload) = self.pending.pop_front() else {
-            return Ok(None);
-        };
-        let index = self.first;
-        self.first = (index + 1) % MOST;
         // SAFETY: the copy of this record has ended.
-        let Some(error) = (unsafe { error_in(&self.on_host, index) }) else {
-            return Ok(Some((payload, None)));
-        };
-        let address = self.address(index);
-        call!(cuMemsetD8Async(address, 0, WORDS * 8, stream.stream))?;
-        Ok(Some((payload, Some(error))))
+        let error = unsafe { error_in(&self.on_host, index) };
+        if error.is_some() {
+            let address = self.address(index);
+            call!(cuMemsetD8Async(address, 0, WORDS * 8, stream.stream))?;
+        }
+        self.first = (index + 1) % MOST;
+        Ok(self.pending.pop_front().map(|it| (it.payload, error)))
     }
 }
 

@@ -224,6 +224,18 @@ impl Stream {
         Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
 
+    /// Whether all work in the stream has ended. Nobody can tell while others capture it.
+    pub fn has_ended(&self) -> Result<bool> {
+        if self.is_captured()? {
+            return Ok(false);
+        }
+        let code = ask!(cuStreamQuery(self.stream))?;
+        if code == CUresult::CUDA_ERROR_NOT_READY {
+            return Ok(false);
+        }
+        check("cuStreamQuery", code).map(|()| true)
+    }
+
     /// Has all that is put into the stream from now on wait for `event`.
     pub fn wait(&self, event: &Event) -> Result<()> {
         self.context.make_current()?;

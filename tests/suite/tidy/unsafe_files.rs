@@ -30,6 +30,7 @@ pub(super) const UNSAFE_FILES: &[&str] = &[
     "src/cuda/graphs.rs",
     "src/cuda/pinned.rs",
     "src/cuda/queues.rs",
+    "src/cuda/queues/adopted.rs",
     "src/cuda_absent.rs",
     "src/foreign.rs",
     "src/graph.rs",
