@@ -50,7 +50,7 @@ pub struct MetaRow<C: 'static> {
 pub struct Configured<P, C: 'static> {
     pub(crate) definition: Definition<P, C>,
     /// A bit for each const generic that was set.
-    pub(crate) set: u64,
+    set: u64,
     determinism: Determinism,
     ready: OnceLock<Kernel<P>>,
 }
@@ -82,7 +82,7 @@ impl<P, C: fmt::Debug> fmt::Debug for Configured<P, C> {
     }
 }
 
-/// The mark of a const generic: there are 64, and those behind them need defaults.
+/// The mark of a const generic, of which a kernel has 64 at most.
 fn bit(place: usize) -> u64 {
     let place = u32::try_from(place).unwrap_or(u32::MAX);
     1_u64.checked_shl(place).unwrap_or(0)
@@ -109,6 +109,11 @@ impl<P, C: Copy + Send + Sync + 'static> Configured<P, C> {
     pub(crate) fn set_all(&mut self, config: C) {
         self.set = u64::MAX;
         self.change(|it| *it = config);
+    }
+
+    /// Whether the const generic at this place was set.
+    pub(crate) fn is_set(&self, place: usize) -> bool {
+        self.set & bit(place) != 0
     }
 
     fn change(&mut self, change: impl FnOnce(&mut C)) {
@@ -140,7 +145,7 @@ impl<P, C: Copy + Send + Sync + 'static> Configured<P, C> {
     /// What has neither a number nor a default.
     fn missing(&self) -> Option<String> {
         let mut metas = self.definition.metas.iter().enumerate();
-        let missing = metas.find(|(place, meta)| !meta.has_default && self.set & bit(*place) == 0);
+        let missing = metas.find(|(place, meta)| !meta.has_default && !self.is_set(*place));
         missing.map(|(_, MetaRow { name, setter, .. })| {
             format!(
                 "`{name}` is not set: call `.{setter}(..)`, or give it a default, `#[kernel({name} = ..)]`"

@@ -29,6 +29,9 @@ const PASS_AS_ARGUMENT: &str = "pass it as a `usize` argument";
 
 const STORED_ALIAS: &str = "a stored `&mut` alias hides changes from loops and branches: pass `&mut` only as an argument of a call";
 
+/// So many const generics a kernel may have: what was set of them is marked in one word.
+const MOST_METAS: usize = 64;
+
 /// Checks the signature and body of a kernel.
 pub(crate) fn kernel(context: &Context, kernel: &Kernel) {
     let mut checker = Checker {
@@ -39,8 +42,12 @@ pub(crate) fn kernel(context: &Context, kernel: &Kernel) {
         checker.visit_type(&parameter.ty);
         checker.name_is_free(&parameter.name);
     }
-    for meta in &kernel.metas {
+    for (place, meta) in kernel.metas.iter().enumerate() {
         checker.meta_type(&meta.ty);
+        if place == MOST_METAS {
+            let message = format!("a kernel has at most {MOST_METAS} const generics");
+            context.error(meta.name.span(), message);
+        }
     }
     checker.visit_block(&kernel.body);
 }

@@ -242,12 +242,26 @@ fn place(kernel: &Kernel, parameters: &[Parameter]) -> TokenStream {
     }
 }
 
-/// Whether a name is among the tokens.
+/// Whether a name is among the tokens, or inside a text that is formatted.
 fn mentions(tokens: TokenStream, name: &Ident) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(ident) => ident == *name,
         TokenTree::Group(group) => mentions(group.stream(), name),
-        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+        TokenTree::Literal(literal) => is_formatted(&literal.to_string(), &name.to_string()),
+        TokenTree::Punct(_) => false,
+    })
+}
+
+/// Whether a text names what it formats as `{name}`, `{name:..}` or, for a width or a precision, `{..name$}`.
+fn is_formatted(text: &str, name: &str) -> bool {
+    let places = text.split('{').skip(1);
+    let mut places = places.filter_map(|place| place.split_once('}'));
+    places.any(|(place, _)| {
+        let mut words = place.split([':', '$', '.', '>', '<', '^']);
+        // What is before a width, such as `0` or `#`.
+        words.any(|word| {
+            word.trim_start_matches(|it: char| it != '_' && !it.is_alphabetic()) == name
+        })
     })
 }
 

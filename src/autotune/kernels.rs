@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::{Told, check_places};
 use crate::memory::HostMemory;
+use crate::panics::guarded;
 use crate::part::{Part, PartMut};
 use crate::placement::{LaunchGrid, Stated};
 use crate::stream::DEFAULT;
@@ -225,7 +226,11 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
         let (key, level) = (self.key()?, first.configured().kernel().determinism);
         let golden = self.golden(&first)?;
         let (device, kernel, space) = (self.device, self.kernel, self.space.clone());
-        let tuned = tuner.tune(device, &key, level, &space, &golden, &mut self);
+        // Candidates cannot panic here, and who listens may.
+        let what = || "who listens to the progress of the tuner".to_string();
+        let tuned = guarded(what, || {
+            tuner.tune(device, &key, level, &space, &golden, &mut self)
+        });
         // Whatever became of it, the arguments are not left as a candidate left them.
         self.spoil()?;
         let tuned = tuned?;
@@ -389,7 +394,7 @@ fn combinations<K: Configure>(kernel: &K, device: &Device) -> Vec<K::Config> {
     let base = configured.definition.config;
     let mut tiles = vec![base];
     for (place, meta) in configured.definition.metas.iter().enumerate() {
-        if let (0, Some(each)) = (configured.set >> place & 1, meta.each) {
+        if let (false, Some(each)) = (configured.is_set(place), meta.each) {
             tiles = tiles.iter().flat_map(each).collect();
         }
     }

@@ -297,6 +297,37 @@ fn a_kernel_is_tuned_over_what_it_says_and_its_arguments_are_restored() -> Resul
 }
 
 #[test]
+fn parameters_in_formatted_texts_are_those_of_the_launch() -> Result<()> {
+    #[kernel(grid = 1, constraint = { format!("{n:>0width$}, {x:?}").contains("007, Host") })]
+    fn texts(x: PtrMut<i32>, n: i32, width: i32) {
+        store(x, n + width);
+    }
+    let device = Device::cpu();
+    let mut x = Buffer::<i32>::zeros(&device, 1)?;
+    texts().run(&device, (), (&mut x, 7, 3))?;
+    assert_eq!(x.to_vec()?, [10]);
+    assert!(texts().run(&device, (), (&mut x, 7, 2)).is_err());
+    Ok(())
+}
+
+#[test]
+fn what_a_kernel_writes_is_restored_after_a_panic_of_who_listens() -> Result<()> {
+    let device = Device::cpu();
+    let (x, _) = numbers(&device)?;
+    let mut out = Buffer::from_slice(&device, &[7.0f32; N])?;
+    let tuner = Tuner::forgetful().on_progress(|line| {
+        assert!(!line.starts_with("measuring"), "enough of it");
+    });
+    let told = doubled().tune_by(&tuner, &device, (), (&x, &mut out, N as i32));
+    assert_eq!(
+        told.expect_err("panics").to_string(),
+        "who listens to the progress of the tuner panicked: enough of it"
+    );
+    assert_eq!(out.to_vec()?, [7.0; N]);
+    Ok(())
+}
+
+#[test]
 fn constraints_and_what_is_set_narrow_the_space() -> Result<()> {
     let device = Device::cpu();
     let x = Buffer::from_slice(&device, &[1.0f32; 300])?;

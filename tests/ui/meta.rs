@@ -37,4 +37,23 @@ fn two_grids(x: PtrMut<f32>) {
     store(x, 1.0);
 }
 
+#[kernel]
+fn too_many<
+    const A0: bool, const A1: bool, const A2: bool, const A3: bool, const A4: bool,
+    const A5: bool, const A6: bool, const A7: bool, const A8: bool, const A9: bool,
+    const A10: bool, const A11: bool, const A12: bool, const A13: bool, const A14: bool,
+    const A15: bool, const A16: bool, const A17: bool, const A18: bool, const A19: bool,
+    const A20: bool, const A21: bool, const A22: bool, const A23: bool, const A24: bool,
+    const A25: bool, const A26: bool, const A27: bool, const A28: bool, const A29: bool,
+    const A30: bool, const A31: bool, const A32: bool, const A33: bool, const A34: bool,
+    const A35: bool, const A36: bool, const A37: bool, const A38: bool, const A39: bool,
+    const A40: bool, const A41: bool, const A42: bool, const A43: bool, const A44: bool,
+    const A45: bool, const A46: bool, const A47: bool, const A48: bool, const A49: bool,
+    const A50: bool, const A51: bool, const A52: bool, const A53: bool, const A54: bool,
+    const A55: bool, const A56: bool, const A57: bool, const A58: bool, const A59: bool,
+    const A60: bool, const A61: bool, const A62: bool, const A63: bool, const A64: bool,
+>(x: PtrMut<f32>) {
+    store(x, 1.0);
+}
+
 fn main() {}
