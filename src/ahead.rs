@@ -28,6 +28,7 @@ use crate::slot::Slot;
 const STACK: usize = 8 << 20;
 
 /// What a launch asks of the compiler.
+#[derive(Clone)]
 pub(crate) struct Request {
     key: LaunchKey,
 }
@@ -114,13 +115,13 @@ impl Request {
 
     /// The request for later.
     pub(crate) fn job(
-        self,
+        &self,
         launch: &Launch<'_>,
         trace: impl Fn() -> Result<BlockFunc> + Send + Sync + 'static,
         needed: Needed,
     ) -> Job {
         Job {
-            request: self,
+            request: self.clone(),
             grid: launch.grid,
             arguments: launch.arguments.to_vec(),
             reach: Reach::of(launch),
@@ -147,8 +148,8 @@ impl<'a> Place<'a> {
     }
 
     /// For who keeps it.
-    pub(crate) fn into_slot(self) -> Arc<Slot<Prepared>> {
-        self.slot
+    pub(crate) fn slot(&self) -> Arc<Slot<Prepared>> {
+        Arc::clone(&self.slot)
     }
 
     /// The kernel; `trace` gives its IR when it is needed.

@@ -135,6 +135,7 @@ impl<P, C: Copy + Send + Sync + 'static> Configured<P, C> {
                 source: source(config),
                 determinism: self.determinism,
                 missing: self.missing().map(Arc::from),
+                ready: None,
                 place: place.map(|place| -> crate::kernel::Placement {
                     Arc::new(move |bound| place(&config, &mut HostArguments::new(name, bound)))
                 }),

@@ -13,6 +13,7 @@ use exactile_cranelift::StandardFloats;
 
 use crate::arguments::BoundArguments;
 use crate::compile::{ORDINARY, StageTime, block_ir, compile_times};
+use crate::compiled::Ready;
 use crate::error::{Error, Result};
 use crate::listing::{ListingStage, listing};
 
@@ -29,6 +30,8 @@ pub struct Kernel<P> {
     /// What was not set and has no default.
     pub(crate) missing: Option<Arc<str>>,
     pub(crate) place: Option<Placement>,
+    /// The code of all launches, where it is compiled for one kind of them.
+    pub(crate) ready: Option<Arc<Ready>>,
 }
 
 impl<P> From<KernelSource<P>> for Kernel<P> {
@@ -38,6 +41,7 @@ impl<P> From<KernelSource<P>> for Kernel<P> {
             determinism: Determinism::default(),
             missing: None,
             place: None,
+            ready: None,
         }
     }
 }
@@ -49,6 +53,7 @@ impl<P> Clone for Kernel<P> {
             determinism: self.determinism,
             missing: self.missing.clone(),
             place: self.place.clone(),
+            ready: self.ready.clone(),
         }
     }
 }

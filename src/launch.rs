@@ -12,6 +12,7 @@ mod printing;
 
 use std::sync::Arc;
 
+use exactile_core::ir::Grid;
 use exactile_core::lang::is_tracing;
 use exactile_core::launch::{Launch, LaunchError, Passed};
 use exactile_core::target::Bounds;
@@ -61,7 +62,7 @@ impl<P> Kernel<P> {
         let (device, stream) = queue.place();
         let mut bound = BoundArguments::default();
         arguments.bind_all(&mut bound);
-        let failure = self.start(device, stream, grid, &mut bound, Told::Runner)?;
+        let failure = self.start((device, stream), grid, &mut bound, Told::Runner)?;
         if device.is_recording() {
             return Ok(());
         }
@@ -102,18 +103,33 @@ impl<P> Kernel<P> {
     where
         P: Parameters<COUNT>,
     {
-        let (device, stream) = queue.place();
         let mut bound = BoundArguments::default();
         arguments.bind_all(&mut bound);
-        self.start(device, stream, grid, &mut bound, Told::Stream)
-            .map(drop)
+        let told = Told::Stream;
+        self.start(queue.place(), grid, &mut bound, told).map(drop)
     }
 
     /// Puts a checked launch into a stream. What became of it, unless nothing can.
     pub(crate) fn start(
         &self,
-        device: &Device,
-        stream: usize,
+        place: (&Device, usize),
+        grid: impl LaunchGrid,
+        bound: &mut BoundArguments<'_>,
+        told: Told,
+    ) -> Result<Option<Arc<Failure>>> {
+        // SAFETY: every access is checked.
+        unsafe { self.start_with(Bounds::Checked, place, grid, bound, told) }
+    }
+
+    /// Puts a launch into a stream. Code that checks every access is not used where an earlier launch has shown that it
+    /// need not.
+    ///
+    /// # Safety
+    /// As for [`launch_unchecked`](Self::launch_unchecked), with unchecked bounds.
+    unsafe fn start_with(
+        &self,
+        bounds: Bounds,
+        (device, stream): (&Device, usize),
         grid: impl LaunchGrid,
         bound: &mut BoundArguments<'_>,
         told: Told,
@@ -123,16 +139,39 @@ impl<P> Kernel<P> {
         let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
         passed.extend(arguments.iter().map(Bound::passed));
         let launch = Launch::new(grid, &passed);
-        let request = self.request(&launch, choices);
+        let made;
+        let request = match &self.ready {
+            Some(ready) => ready.request(self.name(), device, &launch, choices)?,
+            None => {
+                made = self.request(&launch, choices);
+                &made
+            }
+        };
+        let is_checked = bounds == Bounds::Checked;
         if device.is_recording() {
-            device.note(request.job(&launch, self.tracer(choices.clone()), Needed::Safe));
+            let needed = match is_checked {
+                true => Needed::Safe,
+                false => Needed::Unchecked,
+            };
+            device.note(request.job(&launch, self.tracer(choices.clone()), needed));
             return Ok(None);
         }
-        let reach = Reach::of(&launch);
-        let place = request.place(device, Some(&reach));
+        let reach = is_checked.then(|| Reach::of(&launch));
+        let place = match &self.ready {
+            Some(ready) => ready.place(device, reach.as_ref()),
+            None => request.place(device, reach.as_ref()),
+        };
         let prepared = place.prepared(|| self.trace_with(choices))?;
         let put = (stream, told);
-        launch_from(device, put, (&place, reach), prepared, &launch, arguments)
+        if !is_checked || place.is_proved && device.trusts_proofs() {
+            let code = prepared.code(device, Bounds::Unchecked, &launch)?;
+            // SAFETY: handed on to the caller, or a checked launch of the same IR with the same grid, scalars and lengths had
+            // every access in bounds, and the accesses depend on nothing else.
+            return unsafe { run(device, put, code, &launch, arguments, None) };
+        }
+        let proves = reach.filter(|_| prepared.is_provable);
+        let proves = proves.map(|reach| (&place, reach));
+        run_checked(device, put, prepared, &launch, arguments, proves)
     }
 
     /// [`Kernel::launch`] without bounds checks.
@@ -149,34 +188,11 @@ impl<P> Kernel<P> {
     where
         P: Parameters<COUNT>,
     {
-        let (device, stream) = queue.place();
         let mut bound = BoundArguments::default();
         arguments.bind_all(&mut bound);
-        let grid = self.placed(grid, &bound)?;
-        let (arguments, choices) = (bound.list.as_mut_slice(), &bound.choices);
-        let mut passed: SmallVec<[Passed; FEW]> = SmallVec::new();
-        passed.extend(arguments.iter().map(Bound::passed));
-        let launch = Launch::new(grid, &passed);
-        let request = self.request(&launch, choices);
-        if device.is_recording() {
-            device.note(request.job(&launch, self.tracer(choices.clone()), Needed::Unchecked));
-            return Ok(());
-        }
-        let place = request.place(device, None);
-        let prepared = place.prepared(|| self.trace_with(choices))?;
-        let code = prepared.code(device, Bounds::Unchecked, &launch)?;
+        let (bounds, told) = (Bounds::Unchecked, Told::Stream);
         // SAFETY: handed on to the caller.
-        unsafe {
-            run(
-                device,
-                (stream, Told::Stream),
-                code,
-                &launch,
-                arguments,
-                None,
-            )
-        }
-        .map(drop)
+        unsafe { self.start_with(bounds, queue.place(), grid, &mut bound, told) }.map(drop)
     }
 
     /// The code that [`Kernel::launch`] with these arguments would run now, with all that is known of them; after launches whose
@@ -196,11 +212,8 @@ impl<P> Kernel<P> {
     {
         let (device, _) = queue.place();
         let bound = BoundArguments::of(arguments);
-        let grid = self.placed(grid, &bound)?;
-        let choices = &bound.choices;
-        check_places(device, &bound.list)?;
-        let passed: Vec<Passed> = bound.list.iter().map(Bound::passed).collect();
-        let launch = Launch::new(grid, &passed);
+        let (grid, passed) = self.fitting(device, grid, &bound)?;
+        let (launch, choices) = (Launch::new(grid, &passed), &bound.choices);
         let request = self.request(&launch, choices);
         let place = request.place(device, Some(&Reach::of(&launch)));
         let bounds = match place.is_proved && device.trusts_proofs() {
@@ -216,6 +229,18 @@ impl<P> Kernel<P> {
         };
         let asked = request.asked(bounds, self.trace_with(choices)?, &launch);
         Ok(Inspection::new(asked, device.target(), runs))
+    }
+
+    /// The grid and the arguments of a launch that does not run.
+    pub(crate) fn fitting(
+        &self,
+        device: &Device,
+        grid: impl LaunchGrid,
+        bound: &BoundArguments<'_>,
+    ) -> Result<(Grid, Vec<Passed>)> {
+        let grid = self.placed(grid, bound)?;
+        check_places(device, &bound.list)?;
+        Ok((grid, bound.list.iter().map(Bound::passed).collect()))
     }
 
     pub(crate) fn request(&self, launch: &Launch<'_>, choices: &Choices) -> Request {
@@ -234,6 +259,7 @@ impl<P> Kernel<P> {
             determinism: self.determinism,
             missing: None,
             place: None,
+            ready: None,
         };
         move || kernel.trace_with(&choices)
     }
@@ -249,25 +275,6 @@ pub(crate) fn refuse_in_trace(kernel: &str) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// Puts a launch into a stream: of code that checks every access, unless an earlier launch has shown that it need not.
-pub(crate) fn launch_from(
-    device: &Device,
-    put: (usize, Told),
-    (place, reach): (&Place<'_>, Reach),
-    prepared: &Prepared,
-    launch: &Launch<'_>,
-    arguments: &mut [Bound<'_>],
-) -> Result<Option<Arc<Failure>>> {
-    if place.is_proved && device.trusts_proofs() {
-        let code = prepared.code(device, Bounds::Unchecked, launch)?;
-        // SAFETY: a checked launch of the same IR with the same grid, scalars and lengths had
-        // every access in bounds, and the accesses depend on nothing else.
-        return unsafe { run(device, put, code, launch, arguments, None) };
-    }
-    let proves = prepared.is_provable.then_some((place, reach));
-    run_checked(device, put, prepared, launch, arguments, proves)
 }
 
 /// Puts code that checks every access into a stream. Once it has ended without an error, it proves what `proves` says.
@@ -298,7 +305,7 @@ pub(crate) enum Told {
 ///
 /// # Safety
 /// Accesses that the code does not check lie inside their arguments.
-pub(crate) unsafe fn run(
+unsafe fn run(
     device: &Device,
     (stream, told): (usize, Told),
     code: &Code,

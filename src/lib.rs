@@ -97,7 +97,6 @@ pub use compare::{
     Comparable, Comparison, Mismatch, Tolerance, assert_bits_equal, compare, compare_within,
 };
 pub use compile::StageTime;
-pub use compiled::Compiled;
 pub use configure::Configure;
 #[doc(hidden)]
 pub use configure::{Configured, Definition, MetaRow};

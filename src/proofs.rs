@@ -12,7 +12,7 @@ use crate::bound::FEW;
 const MOST_PROOFS: usize = 1 << 16;
 
 /// All that the accesses of a kernel can depend on but memory.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Reach {
     grid: Grid,
     /// For each argument the bytes of its memory, or the bits of the number.

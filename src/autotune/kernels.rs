@@ -332,7 +332,8 @@ impl<'a, 'd, K: Configure> Runs<'a, 'd, K> {
             choices: self.bound.choices.clone(),
         };
         let cpu = Device::cpu();
-        let failure = kernel.start(&cpu, DEFAULT, Stated(self.grid), &mut bound, Told::Runner)?;
+        let (place, grid) = ((&cpu, DEFAULT), Stated(self.grid));
+        let failure = kernel.start(place, grid, &mut bound, Told::Runner)?;
         drop(bound);
         failure.map_or(Ok(()), |failure| failure.tell())?;
         let written = self.written.iter();
@@ -436,13 +437,8 @@ impl<K: Configure> Workload<K::Config> for Runs<'_, '_, K> {
             choices: self.bound.choices.clone(),
         };
         let ready = kernel.configured().kernel();
-        ready.start(
-            self.device,
-            DEFAULT,
-            Stated(self.grid),
-            &mut bound,
-            Told::Stream,
-        )?;
+        let (place, grid) = ((self.device, DEFAULT), Stated(self.grid));
+        ready.start(place, grid, &mut bound, Told::Stream)?;
         self.last = Some(kernel);
         Ok(())
     }

@@ -24,7 +24,6 @@ pub(super) const UNSAFE_FILES: &[&str] = &[
     "harness/src/testing/filetests/check.rs",
     "harness/src/testing/programs/subject.rs",
     "harness/src/testing/runtime/interop.rs",
-    "src/compiled.rs",
     "src/cuda.rs",
     "src/cuda/foreign.rs",
     "src/cuda/graphs.rs",
