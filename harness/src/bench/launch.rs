@@ -26,7 +26,7 @@ use super::report::today;
 
 pub use first::{FirstLaunches, first_launches};
 
-/// Elements of each vector.
+/// Elements of each vector of a first launch.
 const LEN: usize = 4096;
 
 /// Launches in a row: fewer than records of errors in a stream, so that no launch waits for one.
@@ -44,7 +44,7 @@ pub(super) fn vector_add<const BLOCK: usize>(x: Ptr<f32>, y: Ptr<f32>, z: PtrMut
 }
 
 #[kernel]
-fn scale_and_add(
+fn scale_and_add<const SIDE: usize>(
     x: Tensor<f32, 2>,
     y: Tensor<f32, 2>,
     z: TensorMut<f32, 2>,
@@ -56,10 +56,10 @@ fn scale_and_add(
     column: i32,
     times: i64,
 ) {
-    let x = load(x.tile([32, 32]).at([row, column]));
-    let y = load(y.tile([32, 32]).at([row, column]));
+    let x = load(x.tile([SIDE, SIDE]).at([row, column]));
+    let y = load(y.tile([SIDE, SIDE]).at([row, column]));
     let sum = x * a + y * b + c * d + times.to::<f32>();
-    store(z.tile([32, 32]).at([row, column]), sum);
+    store(z.tile([SIDE, SIDE]).at([row, column]), sum);
 }
 
 #[kernel]
@@ -114,6 +114,42 @@ pub struct LaunchRow {
     pub times: usize,
 }
 
+/// How much work a launch has: on a host, which does it in the call, next to nothing.
+struct Work {
+    /// Elements of a program of the vectors.
+    block: usize,
+    /// Their programs.
+    programs: usize,
+    /// Elements along each axis of a tile.
+    side: usize,
+}
+
+impl LaunchPlan {
+    fn work(&self) -> Work {
+        match self.device.kind() {
+            DeviceKind::Cuda(_) => Work {
+                block: 1024,
+                programs: 4,
+                side: 32,
+            },
+            DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => Work {
+                block: 4,
+                programs: 1,
+                side: 2,
+            },
+        }
+    }
+
+    /// The vectors: two to add, and their sum.
+    fn vectors(&self) -> Result<[Buffer<f32>; 3]> {
+        let Work {
+            block, programs, ..
+        } = self.work();
+        let of = |number| Buffer::from_slice(&self.device, &vec![number; block * programs]);
+        Ok([of(1.0f32)?, of(2.0)?, of(0.0)?])
+    }
+}
+
 impl LaunchRow {
     fn of(name: &str, seconds: &[f64]) -> Self {
         let least = seconds.iter().copied().fold(f64::INFINITY, f64::min);
@@ -153,12 +189,18 @@ pub fn run(plan: &LaunchPlan, commit: &str) -> Result<LaunchReport> {
         None => Default::default(),
     };
     rows.extend(theirs);
+    let Work {
+        block,
+        programs,
+        side,
+    } = plan.work();
     Ok(LaunchReport {
         commit: commit.to_string(),
         device: device.name().to_string(),
         date: today(),
         method: format!(
-            "host clock; median of {} batches of {BATCH} launches, the device waited for in between; graph: {CHAIN} kernels of one \
+            "host clock; median of {} batches of {BATCH} launches, the device waited for in between, of {programs} programs of \
+             {block} elements and of one of {side} x {side}; graph: {CHAIN} kernels of one \
              program in a row; first launches: of {} processes each, after the device is open and its arrays are there",
             plan.batches, plan.processes
         ),
@@ -188,11 +230,10 @@ fn batches(plan: &LaunchPlan, launch: &mut dyn FnMut() -> Result<()>) -> Result<
 
 fn vectors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
     let device = &plan.device;
-    let x = Buffer::from_slice(device, &[1.0f32; LEN])?;
-    let y = Buffer::from_slice(device, &[2.0f32; LEN])?;
-    let mut z = Buffer::<f32>::zeros(device, LEN)?;
-    let (grid, n) = (LEN / 1024, LEN as i32);
-    let kernel = vector_add();
+    let [x, y, mut z] = plan.vectors()?;
+    let block = plan.work().block;
+    let (grid, n) = (plan.work().programs, x.len() as i32);
+    let kernel = vector_add().block(block);
     // Proved by the first.
     kernel.run(device, grid, (&x, &y, &mut z, n))?;
     kernel.run(device, grid, (&x, &y, &mut z, n))?;
@@ -211,7 +252,8 @@ fn vectors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
         kernel.launch(device, grid, (&x, &y, &mut z, n))
     })?;
     row("vector add, proved, made anew", &mut || {
-        vector_add().launch(device, grid, (&x, &y, &mut z, n))
+        let kernel = vector_add().block(block);
+        kernel.launch(device, grid, (&x, &y, &mut z, n))
     })?;
     let compiled = kernel.compile(device, grid, (&x, &y, &mut z, n))?;
     row("vector add, proved, compiled before", &mut || {
@@ -233,11 +275,9 @@ fn vectors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
 fn streams(plan: &LaunchPlan) -> Result<LaunchRow> {
     let device = &plan.device;
     let stream = device.stream()?;
-    let x = Buffer::from_slice(device, &[1.0f32; LEN])?;
-    let y = Buffer::from_slice(device, &[2.0f32; LEN])?;
-    let mut z = Buffer::<f32>::zeros(device, LEN)?;
-    let kernel = vector_add();
-    let (grid, n) = (LEN / 1024, LEN as i32);
+    let [x, y, mut z] = plan.vectors()?;
+    let kernel = vector_add().block(plan.work().block);
+    let (grid, n) = (plan.work().programs, x.len() as i32);
     let times = batches(plan, &mut || {
         kernel.launch(&stream, grid, (&x, &y, &mut z, n))
     })?;
@@ -247,11 +287,11 @@ fn streams(plan: &LaunchPlan) -> Result<LaunchRow> {
 
 fn tensors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
     let device = &plan.device;
-    let x = Buffer::from_slice(device, &[1.0f32; LEN])?;
-    let y = Buffer::from_slice(device, &[2.0f32; LEN])?;
-    let mut z = Buffer::<f32>::zeros(device, LEN)?;
-    let kernel = scale_and_add();
-    let shape = [64, 64];
+    let side = plan.work().side;
+    let shape = [2 * side; 2];
+    let of = |number: f32| Buffer::from_slice(device, &vec![number; 4 * side * side]);
+    let (x, y, mut z) = (of(1.0)?, of(2.0)?, of(0.0)?);
+    let kernel = scale_and_add().side(side);
     for _ in 0..2 {
         let (x, y, z) = (x.view(shape)?, y.view(shape)?, z.view_mut(shape)?);
         kernel.run(device, 1, (x, y, z, 1.0, 2.0, 3.0, 4.0, 0, 0, 1i64))?;

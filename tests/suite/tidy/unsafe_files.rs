@@ -16,7 +16,6 @@ pub(super) const UNSAFE_FILES: &[&str] = &[
     "backends/nvptx/src/memory.rs",
     "backends/nvptx/src/record.rs",
     "backends/nvptx/src/stream.rs",
-    "benches/launch.rs",
     "examples/dlpack_library.rs",
     "harness/src/bench/launch.rs",
     "harness/src/testing/execute.rs",
