@@ -109,7 +109,7 @@ impl GpuPinned {
         self.put(number, memories, "copy to the host", |stream| {
             let (buffer, memory) = (&source.buffer, &self.memory);
             // SAFETY: the host waits for the copy before it reaches the bytes or frees them.
-            unsafe { buffer.copy_to_pinned(start, memory, stream) }
+            unsafe { buffer.queue_to_host(start, memory.address(), memory.len(), stream) }
         })?;
         self.shared.writers.take();
         self.shared.writers.add_all(&source.shared.writers);
@@ -125,7 +125,7 @@ impl GpuPinned {
         self.put(number, memories, "copy from the host", |stream| {
             let (buffer, memory) = (&target.buffer, &self.memory);
             // SAFETY: the host waits for the copy before it writes the bytes or frees them.
-            unsafe { buffer.copy_from_pinned(start, memory, stream) }
+            unsafe { buffer.queue_from_host(start, memory.address(), memory.len(), stream) }
         })?;
         target.shared.writers.add_all(&self.shared.writers);
         Ok(())

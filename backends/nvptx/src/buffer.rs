@@ -12,7 +12,7 @@ use exactile_core::launch::Passed;
 
 use crate::driver::{Context, call, device_attribute};
 use crate::error::{Error, Result};
-use crate::stream::{Pinned, Stream};
+use crate::stream::Stream;
 
 /// A pool of memory of a device that keeps what is freed, unless the device or the driver has none.
 pub(crate) fn pool_of(device: sys::CUdevice) -> Option<CUmemoryPool> {
@@ -193,63 +193,49 @@ impl DeviceBuffer {
 
     /// Copies bytes from the host to where they begin here, after the work in `stream`, and waits for it.
     pub fn copy_from_host(&self, start: usize, bytes: &[u8], stream: &Stream) -> Result<()> {
-        let target = self.place(start, bytes.len())?;
-        self.context.make_current()?;
-        let source = bytes.as_ptr().cast();
-        call!(cuMemcpyHtoDAsync_v2(
-            target,
-            source,
-            bytes.len(),
-            stream.stream
-        ))?;
+        // SAFETY: the bytes are borrowed until the copy has ended.
+        unsafe { self.queue_from_host(start, bytes.as_ptr(), bytes.len(), stream) }?;
         stream.synchronize()
     }
 
     /// Copies the bytes that begin at `start` to the host, after the work in `stream`, and waits for it.
     pub fn copy_to_host(&self, start: usize, bytes: &mut [u8], stream: &Stream) -> Result<()> {
-        let source = self.place(start, bytes.len())?;
-        self.context.make_current()?;
-        let target = bytes.as_mut_ptr().cast();
-        call!(cuMemcpyDtoHAsync_v2(
-            target,
-            source,
-            bytes.len(),
-            stream.stream
-        ))?;
+        // SAFETY: as above.
+        unsafe { self.queue_to_host(start, bytes.as_mut_ptr(), bytes.len(), stream) }?;
         stream.synchronize()
     }
 
-    /// Copies all of a memory of the host to where it begins here, in `stream`.
+    /// Copies bytes of the host to where they begin here, in `stream`.
     ///
     /// # Safety
-    /// The host does not write them before the copy has ended, and the memory is there until then.
-    pub unsafe fn copy_from_pinned(
+    /// There are so many bytes at the address until the copy has ended, which nobody writes before.
+    pub unsafe fn queue_from_host(
         &self,
         start: usize,
-        source: &Pinned,
+        source: *const u8,
+        len: usize,
         stream: &Stream,
     ) -> Result<()> {
-        let len = source.len();
         let target = self.place(start, len)?;
         self.context.make_current()?;
-        let source = source.address().cast();
+        let source = source.cast();
         call!(cuMemcpyHtoDAsync_v2(target, source, len, stream.stream))
     }
 
-    /// Copies the bytes from `start` on to all of a memory of the host, in `stream`.
+    /// Copies the bytes that begin at `start` to the host, in `stream`.
     ///
     /// # Safety
-    /// The host neither reads nor writes them before the copy has ended, and the memory is there until then.
-    pub unsafe fn copy_to_pinned(
+    /// There are so many bytes at the address until the copy has ended, which nobody reads or writes before.
+    pub unsafe fn queue_to_host(
         &self,
         start: usize,
-        target: &Pinned,
+        target: *mut u8,
+        len: usize,
         stream: &Stream,
     ) -> Result<()> {
-        let len = target.len();
         let source = self.place(start, len)?;
         self.context.make_current()?;
-        let target = target.address().cast();
+        let target = target.cast();
         call!(cuMemcpyDtoHAsync_v2(target, source, len, stream.stream))
     }
 
