@@ -29,7 +29,7 @@ use exactile_core::ir::DType;
 use crate::error::{Error, Result};
 
 pub use export::Exported;
-pub use import::Imported;
+pub use import::{Imported, Managed};
 
 /// The version that is written; others with the same first number are read.
 pub const VERSION: Version = Version { major: 1, minor: 1 };

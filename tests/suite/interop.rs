@@ -153,7 +153,7 @@ fn arrays_of_dlpack_are_written_unless_they_must_not_be() {
     for flags in [0, READ_ONLY] {
         let tensor = Foreign::new(&[3, 4], None, &GIVEN_BACK).versioned(VERSION, flags);
         // SAFETY: it was made just now.
-        let y = unsafe { Imported::from_versioned(&device, tensor, None) };
+        let y = unsafe { Imported::from_raw(&device, tensor, None) };
         let mut y = y.expect("is taken");
         let x = TensorView::of_slice(&x, [3, 4]).expect("fits");
         match y.view_mut() {
@@ -234,11 +234,11 @@ fn arrays_of_dlpack_that_have_no_place_here_are_refused_by_name_and_given_back()
     let version = Version { major: 2, minor: 0 };
     let tensor = Foreign::new(&[3, 4], None, &GIVEN_BACK).versioned(version, 0);
     // SAFETY: it was made just now.
-    let refused = unsafe { Imported::from_versioned(&device, tensor, None) };
+    let refused = unsafe { Imported::from_raw(&device, tensor, None) };
     let message = refused.map(drop).expect_err("is refused").to_string();
     assert_eq!(message, "an array of DLPack 2.0, expected 1");
     // SAFETY: there is none.
-    let null = unsafe { Imported::from_raw(&device, std::ptr::null_mut(), None) };
+    let null = unsafe { Imported::from_raw::<ManagedTensor>(&device, std::ptr::null_mut(), None) };
     assert_eq!(
         null.map(drop).expect_err("is refused").to_string(),
         "a DLPack array at null"
@@ -258,7 +258,7 @@ fn round_trip<T: Number>(numbers: &[T]) {
         // SAFETY: it was made just now.
         let x = unsafe {
             assert_eq!((*tensor).version, VERSION);
-            Imported::from_versioned(&device, tensor, None)
+            Imported::from_raw(&device, tensor, None)
         };
         let x = x.expect("is taken");
         assert_eq!((x.extents(), x.dtype()), (extents, T::DTYPE));

@@ -29,84 +29,51 @@ pub struct Imported {
     read_only: bool,
 }
 
-/// Calls the deleter when it goes.
-struct Plain(*mut ManagedTensor);
+/// A structure by which a library gives an array: [`ManagedTensor`] or, with a version, [`ManagedTensorVersioned`].
+pub trait Managed: sealed::Managed {}
 
-/// Calls the deleter when it goes.
-struct Versioned(*mut ManagedTensorVersioned);
+mod sealed {
+    use super::Tensor;
+    use crate::error::Result;
 
-macro_rules! deleted_once {
-    ($($Managed:ident)*) => { $(
-        // SAFETY: DLPack allows any thread to call the deleter; nothing else is done with it.
-        unsafe impl Send for $Managed {}
-        // SAFETY: a reference does nothing.
-        unsafe impl Sync for $Managed {}
-        impl Drop for $Managed {
-            fn drop(&mut self) {
-                // SAFETY: whoever made this owns the structure; a deleter takes its own address.
-                unsafe {
-                    if let Some(deleter) = (*self.0).deleter {
-                        deleter(self.0);
-                    }
-                }
-            }
-        }
-    )* };
-}
-deleted_once! { Plain Versioned }
+    pub trait Managed: 'static {
+        /// What gives the array back.
+        ///
+        /// # Safety
+        /// `this` is such a structure, of any version.
+        unsafe fn deleter(this: *mut Self) -> Option<unsafe extern "C" fn(*mut Self)>;
 
-fn null() -> Error {
-    Error::Invalid("a DLPack array at null".to_string())
+        /// The array, and whether it must not be written.
+        ///
+        /// # Safety
+        /// As for [`deleter`](Self::deleter).
+        unsafe fn array(this: *mut Self) -> Result<(Tensor, bool)>;
+    }
 }
 
-impl Imported {
-    /// Takes an array over. On a GPU `stream` is where whoever gave it has used it, and will: nobody waits. Without one,
-    /// work on it has ended, and the host waits when the array is given back.
-    ///
-    /// # Safety
-    /// `tensor` is null or a `DLManagedTensor` that nobody else has taken over, as DLPack describes it. While this is there,
-    /// others read the array at most, and that only while no kernel writes it; on a GPU with a stream, they do nothing with it.
-    ///
-    /// # Errors
-    /// The array is elsewhere than `device`, its type has no name here, or its elements cannot be addressed. The deleter
-    /// has been called then.
-    pub unsafe fn from_raw(
-        device: &Device,
-        tensor: *mut ManagedTensor,
-        stream: Option<&Stream>,
-    ) -> Result<Self> {
-        if tensor.is_null() {
-            return Err(null());
-        }
-        let foreign = Foreign {
-            home: stream.cloned(),
-            owner: Box::new(Plain(tensor)),
-        };
+impl Managed for ManagedTensor {}
+impl sealed::Managed for ManagedTensor {
+    unsafe fn deleter(this: *mut Self) -> Option<unsafe extern "C" fn(*mut Self)> {
         // SAFETY: handed on to the caller.
-        unsafe { Self::of(device, (*tensor).tensor, false, foreign) }
+        unsafe { (*this).deleter }
     }
 
-    /// The same for an array with a version.
-    ///
-    /// # Safety
-    /// As for [`from_raw`](Self::from_raw), for a `DLManagedTensorVersioned`.
-    ///
-    /// # Errors
-    /// As there, and where the version is one of other structures.
-    pub unsafe fn from_versioned(
-        device: &Device,
-        tensor: *mut ManagedTensorVersioned,
-        stream: Option<&Stream>,
-    ) -> Result<Self> {
-        if tensor.is_null() {
-            return Err(null());
-        }
-        let foreign = Foreign {
-            home: stream.cloned(),
-            owner: Box::new(Versioned(tensor)),
-        };
-        // SAFETY: all versions begin alike.
-        let version = unsafe { (*tensor).version };
+    unsafe fn array(this: *mut Self) -> Result<(Tensor, bool)> {
+        // SAFETY: handed on to the caller.
+        Ok((unsafe { (*this).tensor }, false))
+    }
+}
+
+impl Managed for ManagedTensorVersioned {}
+impl sealed::Managed for ManagedTensorVersioned {
+    unsafe fn deleter(this: *mut Self) -> Option<unsafe extern "C" fn(*mut Self)> {
+        // SAFETY: handed on to the caller: all versions begin alike.
+        unsafe { (*this).deleter }
+    }
+
+    unsafe fn array(this: *mut Self) -> Result<(Tensor, bool)> {
+        // SAFETY: as above.
+        let version = unsafe { (*this).version };
         if version.major != VERSION.major {
             return Err(Error::Invalid(format!(
                 "an array of DLPack {}.{}, expected {}",
@@ -114,9 +81,56 @@ impl Imported {
             )));
         }
         // SAFETY: handed on to the caller.
+        Ok(unsafe { ((*this).tensor, (*this).flags & READ_ONLY != 0) })
+    }
+}
+
+/// Gives the array back when it goes.
+struct Owned<M: Managed>(*mut M);
+
+// SAFETY: DLPack allows any thread to call the deleter; nothing else is done with it.
+unsafe impl<M: Managed> Send for Owned<M> {}
+// SAFETY: a reference does nothing.
+unsafe impl<M: Managed> Sync for Owned<M> {}
+
+impl<M: Managed> Drop for Owned<M> {
+    fn drop(&mut self) {
+        // SAFETY: whoever made this owns the structure; a deleter takes its own address.
         unsafe {
-            let read_only = (*tensor).flags & READ_ONLY != 0;
-            Self::of(device, (*tensor).tensor, read_only, foreign)
+            if let Some(deleter) = M::deleter(self.0) {
+                deleter(self.0);
+            }
+        }
+    }
+}
+
+impl Imported {
+    /// Takes an array over. On a GPU `stream` is where whoever gave it has used it, and will: nobody waits. Without one,
+    /// work on it has ended, and the host waits when the array is given back.
+    ///
+    /// # Safety
+    /// `tensor` is null or a structure that nobody else has taken over, as DLPack describes it. While this is there,
+    /// others read the array at most, and that only while no kernel writes it; on a GPU with a stream, they do nothing with it.
+    ///
+    /// # Errors
+    /// The array is elsewhere than `device`, its type has no name here, its elements cannot be addressed, or its version is
+    /// one of other structures. The deleter has been called then.
+    pub unsafe fn from_raw<M: Managed>(
+        device: &Device,
+        tensor: *mut M,
+        stream: Option<&Stream>,
+    ) -> Result<Self> {
+        if tensor.is_null() {
+            return Err(Error::Invalid("a DLPack array at null".to_string()));
+        }
+        let foreign = Foreign {
+            home: stream.cloned(),
+            owner: Box::new(Owned(tensor)),
+        };
+        // SAFETY: handed on to the caller.
+        unsafe {
+            let (tensor, read_only) = M::array(tensor)?;
+            Self::of(device, tensor, read_only, foreign)
         }
     }
 

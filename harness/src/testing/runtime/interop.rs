@@ -37,7 +37,7 @@ fn arrays_come_and_go(device: &Device) -> Result<()> {
         let y = unsafe {
             match round % 2 {
                 0 => Imported::from_raw(device, exported.into_raw(), reader)?,
-                _ => Imported::from_versioned(device, exported.into_versioned(), reader)?,
+                _ => Imported::from_raw(device, exported.into_versioned(), reader)?,
             }
         };
         let mut sum = Buffer::from_slice(device, &[1; LEN])?;
