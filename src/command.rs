@@ -139,8 +139,9 @@ fn chosen(cases: &[Case], asked: &[String]) -> Result<Vec<Case>> {
     Ok(cases.iter().copied().filter(is_asked).collect())
 }
 
-/// Says something beside the results. That nobody can hear it is no failure.
-fn note(line: &str) {
+/// Says something beside the results. That nobody can hear it is no failure. For the programs of this repository.
+#[doc(hidden)]
+pub fn note(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
@@ -158,8 +159,12 @@ fn progress_end() {
     progress("");
 }
 
-/// Prints results; a reader that closed the pipe early is no failure.
-fn print(text: &str) -> Result<()> {
+/// Prints results; a reader that closed the pipe early is no failure. For the programs of this repository.
+///
+/// # Errors
+/// Standard output cannot be written.
+#[doc(hidden)]
+pub fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout();
     let printed = stdout
         .write_all(text.as_bytes())

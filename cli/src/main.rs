@@ -20,10 +20,10 @@ mod selftest;
 mod settings;
 mod tune;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use exactile::command::{note, print};
 use exactile::{Error, Result};
 use serde::Serialize;
 
@@ -79,25 +79,6 @@ fn main() -> ExitCode {
             note(&format!("{prefix}{text}"));
             ExitCode::FAILURE
         }
-    }
-}
-
-/// Says something beside the results. That nobody can hear it is no failure.
-fn note(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
-}
-
-/// Prints results; a reader that closed the pipe early is no failure.
-fn print(text: &str) -> Result<()> {
-    let mut stdout = io::stdout();
-    let printed = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
-    match printed {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::Invalid(format!("standard output: {error}")))
-        }
-        Ok(()) | Err(_) => Ok(()),
     }
 }
 
