@@ -1,7 +1,7 @@
 //! Products of matrices of 8-bit numbers with scales.
 
 use exactile::prelude::*;
-use exactile::{Number, Result, f16};
+use exactile::{Number, Result, TensorView, f16};
 
 use crate::product::{self, corner, grid, sums};
 use crate::setting::{Settable, Setting, check_shape};
@@ -80,6 +80,16 @@ pub fn float8_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>(
     out.store((sum * scale).to::<T>());
 }
 
+/// `a` `[m, k]` and the transpose of `b` `[n, k]`.
+fn factors<'a, Q: Number>(
+    [a, b]: [&'a Buffer<Q>; 2],
+    [m, n, k]: [usize; 3],
+) -> Result<(TensorView<'a, Q, 2>, TensorView<'a, Q, 2>)> {
+    check_shape(a.len(), &[m, k])?;
+    check_shape(b.len(), &[n, k])?;
+    Ok((a.view([m, k])?, b.view_strided([k, n], [1, k])?))
+}
+
 /// `a b^T` of bytes `a` `[m, k]` and `b` `[n, k]`, added in `i32`; a sum becomes an `f32`, is multiplied by the scale of its row
 /// of `a`, then by that of its row of `b`, and is rounded to `T`. A setting's `block` and `width` are the rows and the columns
 /// of a tile.
@@ -93,8 +103,6 @@ pub fn launch<T: Float + Number>(
     [m, n, k]: [usize; 3],
     setting: &Setting,
 ) -> Result<()> {
-    check_shape(a.len(), &[m, k])?;
-    check_shape(b.len(), &[n, k])?;
     check_shape(row_scales.len(), &[m])?;
     check_shape(column_scales.len(), &[n])?;
     check_shape(out.len(), &[m, n])?;
@@ -102,10 +110,11 @@ pub fn launch<T: Float + Number>(
         .bm(setting.block_or(128))
         .bn(setting.width_or(128))
         .by(setting);
+    let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
     let arguments = (
-        a.view([m, k])?,
-        b.view_strided([k, n], [1, k])?,
+        a,
+        b,
         row_scales.view([m])?,
         column_scales.view([n])?,
         out.view_mut([m, n])?,
@@ -127,8 +136,6 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
     setting: &Setting,
 ) -> Result<()> {
     let blocks = k.div_ceil(BLOCK);
-    check_shape(a.len(), &[m, k])?;
-    check_shape(b.len(), &[n, k])?;
     check_shape(row_scales.len(), &[m, blocks])?;
     check_shape(scales.len(), &[n.div_ceil(BLOCK), blocks])?;
     check_shape(out.len(), &[m, n])?;
@@ -136,10 +143,11 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
         .bm(setting.block_or(128))
         .bn(setting.width_or(128))
         .by(setting);
+    let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
     let arguments = (
-        a.view([m, k])?,
-        b.view_strided([k, n], [1, k])?,
+        a,
+        b,
         row_scales.view([m, blocks])?,
         scales,
         out.view_mut([m, n])?,
@@ -159,20 +167,14 @@ pub fn launch_float8<Q: Float + Number, T: Float + Number>(
     [m, n, k]: [usize; 3],
     setting: &Setting,
 ) -> Result<()> {
-    check_shape(a.len(), &[m, k])?;
-    check_shape(b.len(), &[n, k])?;
     check_shape(out.len(), &[m, n])?;
     let kernel = float8_matmul::<Q, T>()
         .bm(setting.block_or(128))
         .bn(setting.width_or(256))
         .by(setting);
+    let (a, b) = factors([a, b], [m, n, k])?;
     let device = out.device().clone();
-    let arguments = (
-        a.view([m, k])?,
-        b.view_strided([k, n], [1, k])?,
-        out.view_mut([m, n])?,
-        scale,
-    );
+    let arguments = (a, b, out.view_mut([m, n])?, scale);
     kernel.launch(&device, (), arguments)
 }
 
