@@ -5,6 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericArgument, Generics, Ident, ItemFn, PathArguments, Type, parse_quote};
 
+use crate::launches::launches;
 use crate::meta;
 use crate::model::{Device, Kernel, Meta, Parameter};
 
@@ -71,6 +72,7 @@ fn module(kernel: &Kernel) -> TokenStream {
         },
     );
     let implementations = implementations(metas);
+    let launches = launches(name, &kernel.parameters);
     // Kernels of one file may share a visibility such as `pub(super)`, which means another module
     // inside `mod`, so the items are `pub` and the module carries the visibility.
     quote! {
@@ -89,6 +91,8 @@ fn module(kernel: &Kernel) -> TokenStream {
             pub struct Kernel<P>(#[doc(hidden)] pub ::exactile::Configured<P, Config>);
 
             #implementations
+
+            #launches
         }
     }
 }

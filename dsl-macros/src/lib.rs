@@ -20,6 +20,7 @@ mod context;
 mod early_return;
 mod exits;
 mod generate;
+mod launches;
 mod meta;
 mod model;
 mod names;
