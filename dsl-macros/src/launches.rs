@@ -142,7 +142,7 @@ fn methods(count: usize) -> TokenStream {
         ),
     ];
     let methods = rows.iter().map(|(name, place, gives)| {
-        let about = format!("[`Kernel::{name}`](::exactile::Kernel::{name}).");
+        let about = format!("Calls `exactile::Kernel::{name}`.");
         let method = Ident::new(name, Span::call_site());
         quote! {
             #[doc(hidden)]
