@@ -123,3 +123,84 @@ fn parts_end_where_their_tensor_does() {
         }
     }
 }
+
+/// A part that a branch chooses and that a loop makes smaller: each time without its first row and its first column.
+#[kernel]
+fn carried(x: Tensor<i32, 2>, out: TensorMut<i32, 2>, n: i32) {
+    let mut rest = if n > 2 {
+        x.part([1, 0], (n, 4))
+    } else {
+        x.part([0, 2], [2, 3])
+    };
+    let mut target = out;
+    let mut left = n;
+    while left > 0 {
+        let tile = load(rest.tile([2, 4]).at([0, 0]));
+        store(target.tile([2, 4]).at([0, 0]), tile);
+        rest = rest.part([1, 1], [rest.extent(0), rest.extent(1)]);
+        if left > 1 {
+            target = target.part([2, 0], [target.extent(0), target.extent(1)]);
+        }
+        left -= 1;
+    }
+    store(
+        target.tile([1, 4]).at_offset([1, 0]),
+        rest.extent(0).to::<i32>(),
+    );
+}
+
+#[test]
+fn loops_and_branches_give_tensors() {
+    let x: Vec<i32> = (1..=30).collect();
+    for n in [1usize, 2, 3, 4] {
+        let [mut row, mut column, mut rows, mut columns] = match n > 2 {
+            true => [1, 0, n.min(4), 4],
+            false => [0, 2, 2, 3],
+        };
+        let mut want = vec![-1; 4 * 2 * n];
+        for left in 0..n {
+            for (i, j) in (0..2).flat_map(|i| (0..4).map(move |j| (i, j))) {
+                let there = i < rows && j < columns;
+                let number = if there {
+                    x[(row + i) * 6 + column + j]
+                } else {
+                    0
+                };
+                want[(2 * left + i) * 4 + j] = number;
+            }
+            (row, column) = (row + 1, column + 1);
+            (rows, columns) = (rows.saturating_sub(1), columns.saturating_sub(1));
+        }
+        want[(2 * n - 1) * 4..].fill(rows as i32);
+        for device in devices() {
+            let input = upload(&device, &x);
+            let mut out = upload(&device, &vec![-1; want.len()]);
+            let views = (
+                input.view([5, 6]).expect("fits"),
+                out.view_mut([2 * n, 4]).expect("fits"),
+            );
+            carried()
+                .run(&device, 1, (views.0, views.1, n as i32))
+                .expect("runs");
+            assert_eq!(out.to_vec().expect("reads"), want, "{n} on {device}");
+        }
+    }
+}
+
+/// Which array a tensor is of is known while tracing.
+#[kernel]
+fn of_either(x: Tensor<i32, 1>, y: Tensor<i32, 1>, out: TensorMut<i32, 1>, n: i32) {
+    let either = if n > 0 { x } else { y };
+    store(out.tile([4]).at([0]), load(either.tile([4]).at([0])));
+}
+
+#[test]
+fn a_tensor_stays_one_of_its_array() {
+    let errors = of_either().check().expect_err("is refused").to_string();
+    let message = "the value of the `if` points into another argument in the second branch";
+    assert!(errors.contains(message), "{errors}");
+    assert!(
+        errors.contains("access each argument in its own branch"),
+        "{errors}"
+    );
+}

@@ -14,7 +14,7 @@ use super::tuples::for_each_tuple;
 pub enum Part<'a> {
     /// A value that may differ after an iteration.
     Value(&'a mut Handle),
-    /// A value that must stay: the argument that a pointer points into.
+    /// A value that must stay: the argument that a pointer or a tensor points into.
     Fixed(Handle),
     /// Whether a statement has left something: the loop that carries it then ends.
     Exit(&'a mut Exit),

@@ -8,6 +8,7 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
+use super::carry::{Carry, Part};
 use super::context::{self, Context, Handle};
 use super::control::IntoIndex;
 use super::element::Element;
@@ -48,7 +49,8 @@ macro_rules! tensors {
         /// outermost axis first), named `name_extent0 ..` and `name_stride0 ..`, of which `tensor` makes a value. A view with an
         /// axis that runs backwards adds `name_start`, where its first element is from the lowest one on.
         pub struct $Name<T: Element, const RANK: usize> {
-            tensor: Handle,
+            /// The tensor in the trace; none where a loop or branch has given it other numbers since.
+            tensor: Option<Handle>,
             start: Address,
             extents: [Scalar<i64>; RANK],
             strides: [Scalar<i64>; RANK],
@@ -81,23 +83,22 @@ macro_rules! tensors {
                 start: Address,
                 [extents, strides]: [[Scalar<i64>; RANK]; 2],
             ) -> Self {
-                let tensor = context::emit(Location::caller(), |context| {
-                    let base = context.value(start.base);
-                    let offset = start.offset.map(|offset| context.value(offset));
-                    let [extents, strides] = [extents, strides].map(|scalars| {
-                        let values = scalars.iter();
-                        values.map(|scalar| context.value(scalar.handle())).collect()
-                    });
-                    let tensor = op::Tensor { base, extents, strides, offset };
-                    context.builder.value(Op::Tensor(tensor))
-                });
-                Self {
-                    tensor,
+                let mut made = Self {
+                    tensor: None,
                     start,
                     extents,
                     strides,
                     element: PhantomData,
-                }
+                };
+                made.tensor = Some(made.in_trace());
+                made
+            }
+
+            /// The tensor in the trace.
+            #[track_caller]
+            fn in_trace(&self) -> Handle {
+                let numbers = [self.extents, self.strides];
+                self.tensor.unwrap_or_else(|| tensor_of(self.start, numbers))
             }
 
             /// The part whose first element has the coordinates `start`, with these extents, numbers of the device or
@@ -126,6 +127,29 @@ macro_rules! tensors {
             #[cfg_attr(not(doctest), doc = include_str!("examples/tile.md"))]
             pub fn tile(&self, shape: [usize; RANK]) -> $View<T, RANK> {
                 $View { tensor: *self, shape }
+            }
+        }
+
+        /// A loop or branch may give another tensor of the same array: where it begins, its extents and its strides
+        /// are carried.
+        impl<T: Element, const RANK: usize> Carry for $Name<T, RANK> {
+            #[track_caller]
+            fn visit(&mut self, visitor: &mut dyn FnMut(Part<'_>)) {
+                visitor(Part::Fixed(self.start.base));
+                let mut differs = false;
+                let location = Location::caller();
+                let start = self.start.offset.get_or_insert_with(|| {
+                    context::emit(location, |context| context.builder.index(0))
+                });
+                let numbers = self.extents.iter_mut().chain(&mut self.strides);
+                for number in std::iter::once(start).chain(numbers.map(Scalar::handle_mut)) {
+                    let before = *number;
+                    visitor(Part::Value(number));
+                    differs |= !number.is(before);
+                }
+                if differs {
+                    self.tensor = None;
+                }
             }
         }
 
@@ -202,9 +226,10 @@ macro_rules! tensors {
                 self.place(start.coordinates())
             }
 
+            #[track_caller]
             fn place(self, origin: [Scalar<i64>; RANK]) -> $Placed<T, RANK> {
                 $Placed {
-                    place: Place { tensor: self.tensor.tensor, shape: self.shape, origin },
+                    place: Place { tensor: self.tensor.in_trace(), shape: self.shape, origin },
                     element: PhantomData,
                 }
             }
@@ -302,6 +327,28 @@ tuple_coordinates! {
     3: A 0, B 1, C 2;
     4: A 0, B 1, C 2, D 3;
     5: A 0, B 1, C 2, D 3, E 4;
+}
+
+/// A tensor that begins there, with these extents and strides.
+#[track_caller]
+fn tensor_of<const RANK: usize>(start: Address, numbers: [[Scalar<i64>; RANK]; 2]) -> Handle {
+    context::emit(Location::caller(), |context| {
+        let base = context.value(start.base);
+        let offset = start.offset.map(|offset| context.value(offset));
+        let [extents, strides] = numbers.map(|scalars| {
+            let values = scalars.iter();
+            values
+                .map(|scalar| context.value(scalar.handle()))
+                .collect()
+        });
+        let tensor = op::Tensor {
+            base,
+            extents,
+            strides,
+            offset,
+        };
+        context.builder.value(Op::Tensor(tensor))
+    })
 }
 
 /// A number where an index is one of an axis, 0 elsewhere.
