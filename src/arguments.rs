@@ -2,7 +2,9 @@
 
 use exactile_core::for_each_number;
 use exactile_core::ir::Number;
-use exactile_core::lang::{Element, InOut, Ptr, PtrMut, Scalar, Tensor, TensorInOut, TensorMut};
+use exactile_core::lang::{
+    Element, InOut, OptionalParameter, Ptr, PtrMut, Scalar, Tensor, TensorInOut, TensorMut,
+};
 use smallvec::SmallVec;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -15,7 +17,8 @@ use crate::tensor::{Layout, TensorView, TensorViewMut};
 /// A value that a launch takes for a parameter of type `P`: `&Buffer<T>` for `Ptr<T>`,
 /// `&mut Buffer<T>` for `PtrMut<T>`, parts of buffers in place of either, on the host also `&[T]` and `&mut [T]`, a
 /// number for a number. Options, tuples and arrays of parameters take those of their arguments; a structure that derives
-/// `KernelArguments` takes the one that is derived with it. An optional pointer takes whole buffers.
+/// `KernelArguments` takes the one that is derived with it. An optional pointer takes `Some(&buffer)` and `None`, and in
+/// [`Optional`] every argument that the pointer takes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed for a kernel parameter `{P}`",
     note = "pass `&buffer` for `Ptr<T>`, `&mut buffer` for `PtrMut<T>`, `buffer.view(..)?` for `Tensor<T, RANK>`, and a number of the same type for a number",
@@ -222,6 +225,40 @@ options! {
     TensorView<'a, T, RANK>: Tensor<T, RANK>, RANK;
     TensorViewMut<'a, T, RANK>: TensorMut<T, RANK>, RANK;
     T: Scalar<T>;
+}
+
+/// What a launch passes or leaves out, of any kind that the parameter takes: a part of a buffer or memory of the host for
+/// an optional pointer, of which the type of a bare `None` would tell nothing.
+///
+/// ```
+/// # use exactile::prelude::*;
+/// #[kernel]
+/// fn scaled(x: Ptr<f32>, factor: Option<Ptr<f32>>, out: PtrMut<f32>) {
+///     let at = arange(0, 4);
+///     let mut number = load(x + at);
+///     if let Some(factor) = factor {
+///         number *= load(factor);
+///     }
+///     store(out + at, number);
+/// }
+///
+/// let device = Device::cpu();
+/// let x = Buffer::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0])?;
+/// let mut out = Buffer::zeros(&device, 4)?;
+/// let kernel = scaled();
+/// for (factor, first) in [(None, 1.0), (Some(x.slice(2..)?), 3.0)] {
+///     kernel.run(&device, 1, (&x, Optional(factor), &mut out))?;
+///     assert_eq!(out.to_vec()?[0], first);
+/// }
+/// # Ok::<(), exactile::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Optional<A>(pub Option<A>);
+
+impl<'a, A: Argument<'a, P>, P: OptionalParameter> Argument<'a, Option<P>> for Optional<A> {
+    fn bind(self, bound: &mut BoundArguments<'a>) {
+        bound.option::<P, A>(self.0);
+    }
 }
 
 impl<'a, A: Argument<'a, P>, P, const N: usize> Argument<'a, [P; N]> for [A; N] {

@@ -90,7 +90,7 @@ pub use exactile_core::lang::generated as __private;
 
 #[doc(hidden)]
 pub use arguments::BoundArguments;
-pub use arguments::{Argument, Arguments, InPlace, Parameters};
+pub use arguments::{Argument, Arguments, InPlace, Optional, Parameters};
 pub use array::Array;
 pub use buffer::Buffer;
 pub use compare::{

@@ -2,7 +2,8 @@
 
 pub use crate::autotune::Tune;
 pub use crate::{
-    Buffer, Carry, Configure, Device, InPlace, KernelArguments, device, inline_ptx, kernel,
+    Buffer, Carry, Configure, Device, InPlace, KernelArguments, Optional, device, inline_ptx,
+    kernel,
 };
 pub use exactile_core::ir::floats::*;
 pub use exactile_core::lang::prelude::*;

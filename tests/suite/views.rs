@@ -1,7 +1,7 @@
 //! Views of views as arguments: parts, steps, orders and backward axes have the bits of copies, on every device.
 
 use exactile::prelude::*;
-use exactile::{Error, Number, TensorView, TensorViewMut};
+use exactile::{BufferSliceMut, Error, Number, TensorView, TensorViewMut};
 
 use super::language::{devices as hosts, noise, upload};
 
@@ -305,6 +305,44 @@ fn parts_of_buffers_are_pointers() {
         }
         assert!(upload(&device, &numbers).slice(10..51).is_err());
         assert!(upload(&device, &numbers).split_at_mut(51).is_err());
+    }
+}
+
+#[kernel]
+fn added(x: Ptr<i32>, more: Option<Ptr<i32>>, out: Option<PtrMut<i32>>, n: i32) {
+    let at = arange(0, 16);
+    let mut sum = load(x + at).mask(at < n);
+    if let Some(more) = more {
+        sum += load(more + at).mask(at < n);
+    }
+    if let Some(out) = out {
+        store(out + at, sum).mask(at < n);
+    }
+}
+
+#[test]
+fn parts_of_buffers_are_optional_pointers() {
+    for device in devices() {
+        let mut x = upload(&device, &(0..40).collect::<Vec<i32>>());
+        let (low, mut high) = x.split_at_mut(20).expect("has so many");
+        let low = low.as_slice();
+        for more in [None, Some(low.slice(3..13).expect("is in it"))] {
+            let source = low.slice(..10).expect("is in it");
+            let target = high.slice_mut(5..15).expect("is in it");
+            let arguments = (source, Optional(more), Optional(Some(target)), 10);
+            added().run(&device, 1, arguments).expect("runs");
+        }
+        let nothing: Optional<BufferSliceMut<'_, i32>> = Optional(None);
+        let whole = low.slice(..10).expect("is in it");
+        added()
+            .run(&device, 1, (whole, None, nothing, 10))
+            .expect("runs");
+        let found = x.to_vec().expect("reads");
+        let want = (0..40).map(|i| match i {
+            25..35 => 2 * (i - 25) + 3,
+            _ => i,
+        });
+        assert_eq!(found, want.collect::<Vec<i32>>(), "{device}");
     }
 }
 

@@ -62,7 +62,7 @@ pub use identity::KernelIdentity;
 pub use in_out::{InOut, TensorInOut};
 pub use kernel::{KernelHeader, KernelSource, LoopOrder};
 pub use memory::{load, store};
-pub use parameter::{KernelArguments, KernelParameter};
+pub use parameter::{KernelArguments, KernelParameter, OptionalParameter};
 pub use ptr::{Ptr, PtrMut, PtrMutTile, PtrTile};
 pub use tensor::{Tensor, TensorMut};
 pub use tile::{
