@@ -70,19 +70,14 @@ pub(crate) fn activated(x: Tile<f32>, activation: Activation) -> Tile<f32> {
         Activation::Sigmoid => sigmoid(x),
         Activation::Silu => silu(x),
         Activation::Tanh => tanh(x),
-        Activation::Gelu => x * 0.5 * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)),
+        Activation::Gelu => gelu(x),
         Activation::GeluTanh => {
             let cubic = fma(0.044_715 * x, x * x, x);
             x * 0.5 * (1.0 + tanh(cubic * 0.797_884_560_802_865_4))
         }
-        Activation::Softplus => maximum(x, 0.0) + log1p(exp(-abs(x))),
+        Activation::Softplus => softplus(x),
         Activation::Relu => relu(x),
     }
-}
-
-#[device]
-fn silu(x: Tile<f32>) -> Tile<f32> {
-    x * sigmoid(x)
 }
 
 /// The gate of a network: the silu of `gate` times `x`. `BLOCK` elements a program.
@@ -90,7 +85,7 @@ fn silu(x: Tile<f32>) -> Tile<f32> {
 pub fn swiglu<T: Float, const BLOCK: usize>(gate: Ptr<T>, x: Ptr<T>, out: PtrMut<T>, n: i32) {
     let offsets = program_id(0) * BLOCK + arange(0, BLOCK);
     let mask = offsets < n;
-    let opened = silu(load(gate + offsets).mask(mask).to());
+    let opened = silu(load(gate + offsets).mask(mask).to::<f32>());
     let value = opened * load(x + offsets).mask(mask).to::<f32>();
     store(out + offsets, value.to::<T>()).mask(mask);
 }

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{self, corner, grid, sums};
+use crate::product::{self, GROUP, STAGES, TERMS, grid};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program.
@@ -16,8 +16,10 @@ pub fn addmm<T: Float, const BM: usize, const BN: usize>(
     alpha: f32,
     beta: f32,
 ) {
-    let [row, column] = corner([BM, BN]);
-    let mut sum = sums::<T, f32>(a, (b, scalar(0)), [row, column], [BM, BN]) * alpha;
+    let [row, column] = tile_origin([BM, BN], GROUP);
+    let left = a.tile([BM, TERMS]).at_offset((row, 0));
+    let right = b.tile([TERMS, BN]).at_offset((0, column));
+    let mut sum = dot_along(left, right, a.extent(1), STAGES, zeros::<f32>([BM, BN])) * alpha;
     if let Some(addend) = addend {
         let addend = addend.tile([BM, BN]).at_offset([row, column]).load();
         sum += addend.to::<f32>() * beta;

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result};
 
-use crate::product::{self, TERMS, corner, one_of, sums};
+use crate::product::{self, GROUP, STAGES, TERMS, one_of};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` of one product a program. `WHOLE`: no step of products goes beyond a matrix.
@@ -14,10 +14,12 @@ pub fn bmm<T: Float, const WHOLE: bool, const BM: usize, const BN: usize>(
     out: TensorMut<T, 2>,
     rows: i64,
 ) {
-    let ([row, column], matrix) = (corner([BM, BN]), program_id(2));
+    let ([row, column], matrix) = (tile_origin([BM, BN], GROUP), program_id(2));
     let place = [matrix * rows + row, column];
-    let b = one_of(b, [matrix, a.extent(1)], WHOLE);
-    let sum = sums::<T, f32>(a, b, place, [BM, BN]);
+    let (b, first) = one_of(b, [matrix, a.extent(1)], WHOLE);
+    let left = a.tile([BM, TERMS]).at_offset((place[0], 0));
+    let right = b.tile([TERMS, BN]).at_offset((first, column));
+    let sum = dot_along(left, right, a.extent(1), STAGES, zeros::<f32>([BM, BN]));
     let inside = (row + arange(0, BM) < rows).expand(1);
     let out = out.tile([BM, BN]).at_offset(place);
     out.store(sum.to::<T>()).mask(inside);

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{HostTensor, Number, Result};
 
-use crate::product::{TERMS, one_of, sums};
+use crate::product::{STAGES, TERMS, one_of};
 use crate::setting::{Settable, Setting, check_shape, ensure};
 
 /// A tile `[BM, BN]` of one group a program; `GROUPS` is a power of two that holds all groups. `WHOLE`: no step of
@@ -28,11 +28,13 @@ pub fn grouped_matmul<
     let own = (tile >= 0) & (tile < tiles);
     let of_own = |number: Tile<i64>| select(own, number, 0).sum(0);
     let [row, group] = [start + tile * BM, arange(0, GROUPS)].map(|it| of_own(it).scalar());
-    let corner = [row, program_id(0) * BN];
-    let weight = one_of(weights, [group, x.extent(1)], WHOLE);
-    let sum = sums::<T, f32>(x, weight, corner, [BM, BN]);
+    let column = program_id(0) * BN;
+    let (weight, first) = one_of(weights, [group, x.extent(1)], WHOLE);
+    let left = x.tile([BM, TERMS]).at_offset((row, 0));
+    let right = weight.tile([TERMS, BN]).at_offset((first, column));
+    let sum = dot_along(left, right, x.extent(1), STAGES, zeros::<f32>([BM, BN]));
     let inside = (row + arange(0, BM) < of_own(end)).expand(1);
-    let out = out.tile([BM, BN]).at_offset(corner);
+    let out = out.tile([BM, BN]).at_offset([row, column]);
     out.store(sum.to::<T>()).mask(inside);
 }
 

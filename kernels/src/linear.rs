@@ -4,12 +4,11 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 use crate::activation::{Activation, activated};
-use crate::product::{self, corner, grid, sums};
+use crate::product::{self, GROUP, STAGES, TERMS, grid};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
-/// [`Activation::ALL`], or a number beyond them for none. It takes
-/// some columns after the other, since a lane of a GPU has no registers for the steps of all.
+/// [`Activation::ALL`], or a number beyond them for none.
 #[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
 pub fn linear<T: Float, const FUNCTION: usize, const BM: usize, const BN: usize>(
     x: Tensor<T, 2>,
@@ -17,16 +16,16 @@ pub fn linear<T: Float, const FUNCTION: usize, const BM: usize, const BN: usize>
     bias: Option<Tensor<T, 1>>,
     out: TensorMut<T, 2>,
 ) {
-    let [row, column] = corner([BM, BN]);
-    let mut sum = sums::<T, f32>(x, (weight, scalar(0)), [row, column], [BM, BN]);
+    let [row, column] = tile_origin([BM, BN], GROUP);
+    let left = x.tile([BM, TERMS]).at_offset((row, 0));
+    let right = weight.tile([TERMS, BN]).at_offset((0, column));
+    let mut sum = dot_along(left, right, x.extent(1), STAGES, zeros::<f32>([BM, BN]));
     if let Some(bias) = bias {
         let bias = bias.tile([BN]).at_offset([column]).load();
         sum += bias.to::<f32>().expand(0);
     }
     if let Some(&function) = Activation::ALL.get(FUNCTION) {
-        let width = BN.min(16);
-        let part = |at: usize| activated(sum.slice(1, at, width), function);
-        sum = cat((0..BN).step_by(width).map(part).collect::<Vec<_>>(), 1);
+        sum = sum.map_slices(1, 16, |part| activated(part, function));
     }
     store(out.tile([BM, BN]).at_offset([row, column]), sum.to::<T>());
 }

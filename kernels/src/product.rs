@@ -1,41 +1,21 @@
-//! What the kernels of matrix products share: the place of a program's tile, its sums, and how they are launched.
+//! What the kernels of matrix products share: their steps, one matrix of several, and how they are launched.
 
 use exactile::prelude::*;
 use exactile::{HostTensor, Schedule};
 
 use crate::setting::Setting;
 
-/// The row and the column where the tile of a program begins. Programs that run together take tiles near each other, which
-/// read the same rows and columns.
-#[device]
-pub(crate) fn corner([bm, bn]: [usize; 2]) -> [Scalar<i64>; 2] {
-    let (rows, columns) = (num_programs(1), num_programs(0));
-    let (row, column) = swizzle_2d(program_id(1), program_id(0), rows, columns, 8);
-    [row * bm, column * bn]
-}
+/// The rows of tiles that programs go through together, column by column: they then read the same rows and columns.
+pub(crate) const GROUP: i64 = 8;
 
 /// Products that are added at a time.
 pub(crate) const TERMS: usize = 64;
 
+/// Steps of products that are under way.
+pub(crate) const STAGES: usize = 4;
+
 /// A matrix whose rows begin at one of those of an array.
 type Rows<T> = (Tensor<T, 2>, Scalar<i64>);
-
-/// The sums of a tile `[bm, bn]` of the product of `a` and `b`.
-#[device]
-pub(crate) fn sums<T: Numeric, A: Numeric>(
-    a: Tensor<T, 2>,
-    (b, first): Rows<T>,
-    [row, column]: [Scalar<i64>; 2],
-    [bm, bn]: [usize; 2],
-) -> Tile<A> {
-    let mut sum = zeros::<A>([bm, bn]);
-    for k in range(0, a.extent(1)).step(TERMS).stages(4) {
-        let left = a.tile([bm, TERMS]).at_offset([row, k]).load();
-        let right = b.tile([TERMS, bn]).at_offset([first + k, column]).load();
-        sum = dot(left, right, sum);
-    }
-    sum
-}
 
 /// The matrix of this index among those of `k` rows that lie behind each other. Steps that take it `whole` never come to the
 /// next one, so it needs no end: bulk copies take boxes of an array alone.
@@ -52,7 +32,7 @@ pub(crate) fn one_of<T: Numeric>(
     (part, scalar(0))
 }
 
-/// The grid of tiles `[bm, bn]` over a product, the columns first, as [`corner`] takes them.
+/// The grid of tiles `[bm, bn]` over a product, the columns first, as [`tile_origin`] takes them.
 pub(crate) fn grid(out: &HostTensor<2>, [bm, bn]: [usize; 2]) -> (usize, usize) {
     (out.extent(1).div_ceil(bn), out.extent(0).div_ceil(bm))
 }

@@ -3,7 +3,7 @@
 use exactile::prelude::*;
 use exactile::{Number, Result, TensorView, f16};
 
-use crate::product::{self, corner, grid, sums};
+use crate::product::{self, GROUP, STAGES, TERMS, grid};
 use crate::setting::{Settable, Setting, check_shape};
 
 /// Of bytes, with a scale for each row of `a` and each column of `b`: a tile `[BM, BN]` a program.
@@ -15,8 +15,10 @@ pub fn scaled_matmul<T: Float, const BM: usize, const BN: usize>(
     column_scales: Tensor<f32, 1>,
     out: TensorMut<T, 2>,
 ) {
-    let [row, column] = corner([BM, BN]);
-    let sum = sums::<i8, i32>(a, (b, scalar(0)), [row, column], [BM, BN]);
+    let [row, column] = tile_origin([BM, BN], GROUP);
+    let left = a.tile([BM, TERMS]).at_offset((row, 0));
+    let right = b.tile([TERMS, BN]).at_offset((0, column));
+    let sum = dot_along(left, right, a.extent(1), STAGES, zeros::<i32>([BM, BN]));
     let rows = row_scales.tile([BM]).at_offset([row]).load().expand(1);
     let columns = column_scales.tile([BN]).at_offset([column]).load();
     let product = sum.to::<f32>() * rows * columns.expand(0);
@@ -40,7 +42,7 @@ pub fn block_scaled_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>
     out: TensorMut<T, 2>,
 ) {
     require(Q::DTYPE.bits() == 8, "numbers of 8 bits, which `f16` holds");
-    let [row, column] = corner([BM, BN]);
+    let [row, column] = tile_origin([BM, BN], GROUP);
     let at = column + arange(0, BN);
     let own_scales = scales + at / BLOCK * row_scales.extent(1);
     let mut sum = zeros::<f32>([BM, BN]);
@@ -69,7 +71,7 @@ pub fn float8_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>(
     scale: f32,
 ) {
     require(Q::DTYPE.bits() == 8, "floats of 8 bits");
-    let [row, column] = corner([BM, BN]);
+    let [row, column] = tile_origin([BM, BN], GROUP);
     let mut sum = zeros::<f32>([BM, BN]);
     for k in range(0, a.extent(1)).step(BLOCK).stages(4) {
         let left = a.tile([BM, BLOCK]).at_offset([row, k]).load();

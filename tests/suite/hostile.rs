@@ -99,6 +99,14 @@ const BODIES: &[(&str, Body)] = &[
             pack_int4(zeros::<i8>([g.m])),
         ))
     }),
+    ("map_slices", |g| {
+        seen(g.x().map_slices(g.n, g.m, |x| x.sum_keep(g.n)))
+    }),
+    ("tile_origin", |g| seen(tile_origin([g.n, g.m], g.n as i64))),
+    ("dot_along", |g| {
+        let [a, b] = [[g.n, g.m], [g.m, g.n]].map(|it| g.t.tile(it).at([0, 0]));
+        seen(dot_along(a, b, g.i, g.n, zeros::<f32>([g.n, g.m])));
+    }),
     ("swizzle", |g| {
         seen(swizzle_2d(g.i, g.i, g.i, g.i, g.n as i64))
     }),

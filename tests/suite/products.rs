@@ -103,3 +103,102 @@ fn batches_are_multiplied() {
         }
     }
 }
+
+/// A product with its loop written out, and by the function for it.
+mod spelled {
+    use super::*;
+
+    #[kernel(BM = 16, BN = 32, BK = 16)]
+    pub(super) fn product<const BM: usize, const BN: usize, const BK: usize>(
+        a: Tensor<f32, 2>,
+        b: Tensor<f32, 2>,
+        c: TensorMut<f32, 2>,
+    ) {
+        let (rows, columns) = (num_programs(1), num_programs(0));
+        let (row, column) = swizzle_2d(program_id(1), program_id(0), rows, columns, 2);
+        let [row, column] = [row * BM, column * BN];
+        let mut sum = zeros::<f32>([BM, BN]);
+        for k in range(0, a.extent(1)).step(BK).stages(3) {
+            let left = a.tile([BM, BK]).at_offset([row, k]).load();
+            let right = b.tile([BK, BN]).at_offset([k, column]).load();
+            sum = dot(left, right, sum);
+        }
+        let halves = [sum.slice(1, 0, BN / 2), sum.slice(1, BN / 2, BN / 2)];
+        let sum = cat(halves.map(relu), 1);
+        store(c.tile([BM, BN]).at_offset([row, column]), sum);
+    }
+}
+
+mod short {
+    use super::*;
+
+    #[kernel(BM = 16, BN = 32, BK = 16)]
+    pub(super) fn product<const BM: usize, const BN: usize, const BK: usize>(
+        a: Tensor<f32, 2>,
+        b: Tensor<f32, 2>,
+        c: TensorMut<f32, 2>,
+    ) {
+        let [row, column] = tile_origin([BM, BN], 2);
+        let left = a.tile([BM, BK]).at_offset((row, 0));
+        let right = b.tile([BK, BN]).at_offset((0, column));
+        let sum = dot_along(left, right, a.extent(1), 3, zeros::<f32>([BM, BN]));
+        let sum = sum.map_slices(1, BN / 2, relu);
+        store(c.tile([BM, BN]).at_offset([row, column]), sum);
+    }
+}
+
+/// A GPU gets the same code either way, and every tile gives the chain over all products.
+#[test]
+fn products_along_an_axis_are_their_loop() {
+    let lane = exactile::ListingStage::Lane;
+    let listings = [
+        spelled::product().listing(lane),
+        short::product().listing(lane),
+    ];
+    let [spelled, short] = listings.map(|it| it.expect("is lowered"));
+    assert_eq!(short, spelled);
+    let (m, n, k) = (37, 70, 50);
+    let number = |i: usize| ((i * 89 % 251) as f32 - 125.0) / 64.0;
+    let a: Vec<f32> = (0..m * k).map(number).collect();
+    let b: Vec<f32> = (0..k * n).map(|i| number(i + 7)).collect();
+    let element = |at: usize| {
+        let terms = (0..k).map(|inner| (a[at / n * k + inner], b[inner * n + at % n]));
+        terms
+            .fold(0.0_f32, |sum, (a, b)| a.mul_add(b, sum))
+            .max(0.0)
+    };
+    let want: Vec<f32> = (0..m * n).map(element).collect();
+    for device in devices() {
+        let (left, right) = (upload(&device, &a), upload(&device, &b));
+        for (bm, bn, bk) in [(16, 32, 16), (32, 16, 8), (8, 8, 64)] {
+            let mut out = Buffer::<f32>::zeros(&device, m * n).expect("fits");
+            let views = (
+                left.view([m, k]).expect("fits"),
+                right.view([k, n]).expect("fits"),
+                out.view_mut([m, n]).expect("fits"),
+            );
+            let kernel = short::product().bm(bm).bn(bn).bk(bk);
+            let grid = (n.div_ceil(bn), m.div_ceil(bm));
+            kernel.launch(&device, grid, views).expect("runs");
+            exactile::assert_bits_equal(&out, &want);
+        }
+    }
+}
+
+#[kernel]
+fn shapes_that_do_not_meet(a: Tensor<f32, 2>, b: Tensor<f32, 2>, c: TensorMut<f32, 2>) {
+    let (left, right) = (a.tile([16, 16]), b.tile([32, 16]));
+    let (left, right) = (left.at([0, 0]), right.at([0, 0]));
+    let sum = dot_along(left, right, a.extent(1), 2, zeros::<f32>([16, 16]));
+    store(c.tile([16, 16]).at([0, 0]), sum);
+}
+
+#[test]
+fn rows_and_columns_of_tiles_meet() {
+    let errors = shapes_that_do_not_meet().trace().expect_err("is refused");
+    let text = errors.to_string();
+    assert!(
+        text.contains("`dot`") && text.contains("products.rs"),
+        "{text}"
+    );
+}

@@ -2,7 +2,7 @@
 
 use super::control::IntoIndex;
 use super::math::{maximum, minimum};
-use super::tile::{Scalar, require};
+use super::tile::{Scalar, num_programs, program_id, require};
 
 /// The tile of a program, in rows and columns, where the programs of a grid of `rows` by `columns` go through groups
 /// of `group` rows of tiles, in each of them from column to column: programs that run at once then share more of what
@@ -30,4 +30,24 @@ pub fn swizzle_2d(
     let row = maximum(minimum(row, rows - 1), 0);
     let column = maximum(minimum(inside / height, columns - 1), 0);
     (row, column)
+}
+
+/// The row and the column where the tile of a program begins, of a grid with a program for each tile of this shape over a
+/// matrix: axis 0 goes along the columns, axis 1 along the rows. The programs go through the tiles as [`swizzle_2d`] has it,
+/// in groups of `group` rows of tiles.
+///
+/// ```
+/// use exactile_core::lang::prelude::*;
+///
+/// fn doubled(x: Tensor<f32, 2>, out: TensorMut<f32, 2>) {
+///     let origin = tile_origin([64, 32], 8);
+///     let tile = load(x.tile([64, 32]).at_offset(origin));
+///     store(out.tile([64, 32]).at_offset(origin), tile * 2.0);
+/// }
+/// ```
+#[track_caller]
+pub fn tile_origin([rows, columns]: [usize; 2], group: i64) -> [Scalar<i64>; 2] {
+    let extents = (num_programs(1), num_programs(0));
+    let (row, column) = swizzle_2d(program_id(1), program_id(0), extents.0, extents.1, group);
+    [row * rows, column * columns]
 }

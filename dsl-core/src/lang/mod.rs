@@ -16,6 +16,7 @@ pub mod carry;
 mod context;
 pub mod control;
 pub mod debug;
+pub mod dot_along;
 pub mod element;
 mod elementwise;
 mod escape;
@@ -99,6 +100,7 @@ pub mod prelude {
         trailing_zeros,
     };
     pub use super::debug::{device_assert, device_print};
+    pub use super::dot_along::dot_along;
     pub use super::floats::{
         fdim, ilogb, is_finite, is_infinite, is_nan, ldexp, logb, saturate, sign_bit,
     };
@@ -106,7 +108,7 @@ pub mod prelude {
         atan2, clamp, copysign, fmod, gelu, gelu_tanh, hypot, nextafter, pow, relu, remainder,
         silu, softmax, softplus,
     };
-    pub use super::grid::swizzle_2d;
+    pub use super::grid::{swizzle_2d, tile_origin};
     pub use super::lengths::{cos_pi, norm, rcbrt, rhypot, rnorm, sin_pi};
     pub use super::lookup::{gather, histogram, histogram_masked};
     pub use super::map_elementwise::map_elementwise;

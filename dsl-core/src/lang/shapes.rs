@@ -104,6 +104,26 @@ impl<T: Element> Tile<T> {
         })
     }
 
+    /// What `function` gives for the parts of `extent` elements along `axis`, one after the other: a part in flight at a
+    /// time takes fewer registers of a lane than a whole tile, where each element has many steps. An axis that is shorter
+    /// is one part.
+    ///
+    /// The number of parts is a power of two, and what `function` gives for them has one shape. It is called for each part
+    /// while the kernel is traced.
+    #[track_caller]
+    pub fn map_slices<U: Element>(
+        self,
+        axis: usize,
+        extent: usize,
+        function: impl FnMut(Self) -> Tile<U>,
+    ) -> Tile<U> {
+        let whole = self.shape().get(axis).copied().unwrap_or(1);
+        let extent = extent.clamp(1, whole);
+        let starts = (0..whole).step_by(extent);
+        let parts = starts.map(|start| self.slice(axis, start, extent));
+        cat(parts.map(function).collect::<Vec<_>>(), axis)
+    }
+
     /// The elements at one position along the first axis: `[m, n]` becomes `[n]`.
     #[track_caller]
     pub fn row(self, position: usize) -> Self {

@@ -268,6 +268,16 @@ tensors! {
     TensorMut TensorMutTiles TensorMutTile ReadWrite of PtrMut;
 }
 
+impl<T: Element, const RANK: usize> TensorTile<T, RANK> {
+    /// The tile so many elements further along `axis`.
+    #[track_caller]
+    pub(super) fn moved(mut self, axis: usize, by: Scalar<i64>) -> Self {
+        let origin = &mut self.place.origin[axis];
+        *origin += by;
+        self
+    }
+}
+
 impl<T: Element, const RANK: usize> TensorMut<T, RANK> {
     /// The same tensor, to read.
     pub(super) fn to_read(self) -> Tensor<T, RANK> {
@@ -404,6 +414,10 @@ pub(super) struct Place<const RANK: usize> {
 }
 
 impl<const RANK: usize> Place<RANK> {
+    pub(super) fn shape(&self) -> [usize; RANK] {
+        self.shape
+    }
+
     /// The tensor, the index of the first element and the shape; `None` where there is no such shape.
     pub(super) fn parts(&self, context: &mut Context) -> Option<(Value, Vec<Value>, Shape)> {
         let shape = context.shape("tile", &self.shape)?;
