@@ -218,6 +218,53 @@ fn inline_ptx_has_the_bits_of_its_meaning() {
     }
 }
 
+/// Four bytes in a register, as Triton's `pack=4` has them: a text with one result, and one with two.
+#[kernel]
+fn by_bytes(x: Ptr<u8>, y: Ptr<u8>, out: PtrMut<u8>) {
+    let at = arange(0, 64);
+    let [x, y] = [x, y].map(|it| pack_bytes(load(it + at)));
+    // SAFETY: the text writes its result and a register that it declares.
+    let shifted = unsafe {
+        inline_ptx(
+            "{\n.reg .b32 %wide;\nshl.b32 %wide, $1, 3;\nand.b32 $0, %wide, 0xf8f8f8f8;\n}",
+            x,
+            |x| (x << 3) & 0xf8f8_f8f8_u32,
+        )
+    };
+    // SAFETY: the instructions have no effect but their results.
+    let (both, one) = unsafe {
+        inline_ptx(
+            "and.b32 $0, $2, $3;\nxor.b32 $1, $2, $3;",
+            (x, y),
+            |(x, y)| (x & y, x ^ y),
+        )
+    };
+    for (place, words) in [shifted, both, one].into_iter().enumerate() {
+        store(out + place * 64 + at, unpack_bytes(words));
+    }
+}
+
+#[test]
+fn inline_ptx_takes_four_bytes_in_a_register() {
+    let x: Vec<u8> = (0..64).map(|i| (i * 37 + 11) as u8).collect();
+    let y: Vec<u8> = (0..64).map(|i| (i * 59 + 200) as u8).collect();
+    let pairs = || x.iter().zip(&y);
+    let shifted = x.iter().map(|x| x << 3);
+    let both = pairs().map(|(x, y)| x & y);
+    let want: Vec<u8> = shifted
+        .chain(both)
+        .chain(pairs().map(|(x, y)| x ^ y))
+        .collect();
+    for device in devices() {
+        let (first, second) = (upload(&device, &x), upload(&device, &y));
+        let mut out = upload(&device, &[0_u8; 192]);
+        by_bytes()
+            .run(&device, 1, (&first, &second, &mut out))
+            .expect("runs at the exact level");
+        assert_eq!(out.to_vec().expect("reads"), want, "{device}");
+    }
+}
+
 #[kernel]
 fn missing_operand(x: Ptr<u32>, out: PtrMut<u32>) {
     let at = arange(0, 8);

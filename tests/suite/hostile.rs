@@ -99,6 +99,14 @@ const BODIES: &[(&str, Body)] = &[
             pack_int4(zeros::<i8>([g.m])),
         ))
     }),
+    ("bytes in words", |g| {
+        seen((
+            pack_bytes(zeros::<u8>([g.n])),
+            unpack_bytes(zeros::<u32>([g.m])),
+            pack_e2m1(zeros::<f32>([g.n, g.m])),
+            pack_bytes(scalar::<u8>(1).tile()),
+        ))
+    }),
     ("map_slices", |g| {
         seen(g.x().map_slices(g.n, g.m, |x| x.sum_keep(g.n)))
     }),

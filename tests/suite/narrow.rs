@@ -164,3 +164,109 @@ fn bytes_hold_two_integers() {
         assert_eq!(packed.to_vec().expect("reads"), bytes, "{device}");
     }
 }
+
+#[kernel]
+fn words(x: Ptr<u8>, packed: PtrMut<u32>, bytes: PtrMut<u8>) {
+    let at = arange(0, 64);
+    let words = pack_bytes(load(x + at));
+    store(packed + arange(0, 16), words);
+    // Each byte times 8, without what goes over: what `shl.b32` and a mask make of words.
+    store(bytes + at, unpack_bytes((words << 3) & 0xf8f8_f8f8_u32));
+}
+
+#[test]
+fn words_hold_four_bytes() {
+    let x: Vec<u8> = (0..64).map(|i| (i * 37 + 11) as u8).collect();
+    let quarters = x
+        .chunks(4)
+        .map(|it| <[u8; 4]>::try_from(it).expect("is four"));
+    let want: Vec<u32> = quarters.map(u32::from_le_bytes).collect();
+    let shifted: Vec<u8> = x.iter().map(|&it| it << 3).collect();
+    for device in devices() {
+        let input = upload(&device, &x);
+        let mut packed = Buffer::<u32>::zeros(&device, 16).expect("fits");
+        let mut bytes = Buffer::<u8>::zeros(&device, 64).expect("fits");
+        words()
+            .run(&device, 1, (&input, &mut packed, &mut bytes))
+            .expect("runs");
+        assert_eq!(packed.to_vec().expect("reads"), want, "{device}");
+        assert_eq!(bytes.to_vec().expect("reads"), shifted, "{device}");
+    }
+}
+
+#[kernel]
+fn packs(x: Ptr<f32>, packed: PtrMut<u8>, back: PtrMut<f32>, tf32: PtrMut<f32>, n: i32) {
+    let at = program_id(0) * 64 + arange(0, 64);
+    let x = load(x + at).mask(at < n);
+    let bytes = pack_e2m1(x);
+    store(packed + program_id(0) * 32 + arange(0, 32), bytes);
+    store(back + at, unpack_e2m1(bytes).to::<f32>()).mask(at < n);
+    store(tf32 + at, round_to_tf32(x)).mask(at < n);
+}
+
+/// The nearest of the eight magnitudes, of two the one with an even code.
+fn nearest_e2m1(x: f32) -> f32 {
+    const MAGNITUDES: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+    if x.is_nan() {
+        return 6.0;
+    }
+    let away = |code: usize| ((x.abs().min(6.0) - MAGNITUDES[code]).abs(), code % 2);
+    let code = (0..8).min_by(|&a, &b| away(a).partial_cmp(&away(b)).expect("are numbers"));
+    MAGNITUDES[code.expect("is one")].copysign(x)
+}
+
+#[test]
+fn floats_are_rounded_to_four_bits_and_to_tf32() {
+    let special = [
+        0.25,
+        0.75,
+        1.25,
+        1.75,
+        2.5,
+        3.5,
+        5.0,
+        6.5,
+        0.0,
+        -0.0,
+        7e9,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        1e-45,
+        -5.0,
+        f32::MAX,
+        1.000_488_3,
+        1.000_488_2,
+        -1.000_488_3,
+    ];
+    let quarters = (-64..64).map(|i| i as f32 / 8.0 + 0.001);
+    let mut x: Vec<f32> = special.into_iter().chain(quarters).collect();
+    x.resize(192, 2.75);
+    let four: Vec<f32> = x.iter().map(|&x| nearest_e2m1(x)).collect();
+    // Exactly in `f64`: to a multiple of the unit of 10 bits of fraction, of two the one farther from zero.
+    let tf32 = |x: f32| {
+        if !x.is_finite() || x == 0.0 {
+            return x;
+        }
+        let exponent = (x.abs().to_bits() >> 23).max(1) as i32 - 127;
+        let unit = f64::powi(2.0, exponent - 10);
+        ((f64::from(x) / unit).round() * unit) as f32
+    };
+    let rounded: Vec<f32> = x.iter().map(|&x| tf32(x)).collect();
+    for device in devices() {
+        let input = upload(&device, &x);
+        let mut packed = Buffer::<u8>::zeros(&device, 96).expect("fits");
+        let mut back = Buffer::<f32>::zeros(&device, 192).expect("fits");
+        let mut fraction = Buffer::<f32>::zeros(&device, 192).expect("fits");
+        packs()
+            .run(
+                &device,
+                3,
+                (&input, &mut packed, &mut back, &mut fraction, 192),
+            )
+            .expect("runs");
+        exactile::assert_bits_equal(&back, &four);
+        exactile::assert_bits_equal(&fraction, &rounded);
+        assert_eq!(packed.to_vec().expect("reads")[0], 0x20, "0.25 and 0.75");
+    }
+}

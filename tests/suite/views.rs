@@ -346,6 +346,76 @@ fn parts_of_buffers_are_optional_pointers() {
     }
 }
 
+#[kernel]
+fn counted(out: TensorMut<i32, 2>, most: TensorMut<i32, 2>, from: i32) {
+    let (i, j) = (arange(0, 4).expand(1), arange(0, 4).expand(0));
+    let number = (i * 10 + j).to::<i32>() + from;
+    atomic_add(out.tile([4, 4]).at([0, 0]), number).mask(i + j != 3);
+    atomic_max(most.tile([4, 4]).at_offset([1, -1]), number);
+}
+
+#[kernel]
+fn exchanged(out: TensorMut<i32, 2>, old: TensorMut<i32, 2>) {
+    let place = out.tile([4, 4]).at([0, 0]);
+    let (i, j) = (arange(0, 4).expand(1), arange(0, 4).expand(0));
+    let expected = (i * 4 + j).to::<i32>();
+    let before = atomic_compare_exchange(place, expected, expected + 100);
+    store(old.tile([4, 4]).at([0, 0]), before);
+}
+
+/// Triton's `test_atomic_rmw_accepts_non_contiguous_ndarray_views` and `test_atomic_cas_..`: transposed, with gaps, backward.
+#[test]
+fn atomics_reach_views_with_strides() {
+    for device in devices() {
+        let mut out = upload(&device, &[0i32; 40]);
+        let mut most = upload(&device, &[0i32; 12]);
+        // Columns that are two apart, the last row first; 3 rows and 4 columns of the tile are there.
+        let view = out.view_strided_mut([3, 4], [1, 10]).expect("fits");
+        let view = view.flip(0).expect("has the axis");
+        let bound = most.view_strided_mut([3, 4], [4, 1]).expect("fits");
+        counted().run(&device, 2, (view, bound, 7)).expect("runs");
+        let sums = out.to_vec().expect("reads");
+        let extremes = most.to_vec().expect("reads");
+        for (row, column) in (0..3).flat_map(|row| (0..4).map(move |column| (row, column))) {
+            let number = (row * 10 + column) as i32 + 7;
+            let sum = if row + column == 3 { 0 } else { 2 * number };
+            assert_eq!(
+                sums[column * 10 + (2 - row)],
+                sum,
+                "{row} {column} on {device}"
+            );
+            let above = if row > 0 && column < 3 {
+                number - 10 + 1
+            } else {
+                0
+            };
+            assert_eq!(
+                extremes[row * 4 + column],
+                above,
+                "{row} {column} on {device}"
+            );
+        }
+        let mut numbers: Vec<i32> = (0..16).map(|at| at % 4 * 4 + at / 4).collect();
+        numbers[5] = -1;
+        let mut out = upload(&device, &numbers);
+        let mut old = upload(&device, &[0i32; 16]);
+        let view = out.view_strided_mut([4, 4], [1, 4]).expect("fits");
+        let kernel = exchanged().determinism(exactile::Determinism::NotGuaranteed);
+        kernel
+            .run(&device, 1, (view, old.view_mut([4, 4]).expect("fits")))
+            .expect("runs");
+        let before = old.to_vec().expect("reads");
+        let after = out.to_vec().expect("reads");
+        for (at, before) in before.into_iter().enumerate() {
+            let place = at % 4 * 4 + at / 4;
+            let held = numbers[place];
+            assert_eq!(before, held, "{device}");
+            let want = if held == at as i32 { held + 100 } else { held };
+            assert_eq!(after[place], want, "{device}");
+        }
+    }
+}
+
 /// A part ends where it ends, not where its buffer does; who reads the buffer is told.
 #[test]
 fn accesses_beside_a_part_are_errors() {

@@ -88,6 +88,16 @@ pub fn saturate<V: DeviceValue<Element: Float>>(x: V) -> V {
     V::of_tile(select(is_positive, minimum(x, 1.0), 0.0))
 }
 
+/// Each number rounded to the 10 bits of fraction of TF32, to the nearest and of two to the one farther from zero, as
+/// `cvt.rna.tf32` does and Triton's `round_f32_to_tf32` of a descriptor; beyond the greatest one it is infinite. Products by
+/// [`Precision::Hopper`](crate::ir::Precision::Hopper) cut off what an operand has more, which biases them.
+#[track_caller]
+pub fn round_to_tf32<V: DeviceValue<Element = f32>>(x: V) -> V {
+    let x = x.as_tile();
+    let bits = (x.bitcast::<u32>() + 0x1000) & 0xffff_e000_u32;
+    V::of_tile(select(is_nan(x), x, bits.bitcast::<f32>()))
+}
+
 /// 2^n of exponents of normal numbers.
 #[track_caller]
 fn power_of_two(n: Tile<i64>) -> Tile<f64> {

@@ -102,7 +102,7 @@ pub mod prelude {
     pub use super::debug::{device_assert, device_print};
     pub use super::dot_along::dot_along;
     pub use super::floats::{
-        fdim, ilogb, is_finite, is_infinite, is_nan, ldexp, logb, saturate, sign_bit,
+        fdim, ilogb, is_finite, is_infinite, is_nan, ldexp, logb, round_to_tf32, saturate, sign_bit,
     };
     pub use super::functions::{
         atan2, clamp, copysign, fmod, gelu, gelu_tanh, hypot, nextafter, pow, relu, remainder,
@@ -113,7 +113,9 @@ pub mod prelude {
     pub use super::lookup::{gather, histogram, histogram_masked};
     pub use super::map_elementwise::map_elementwise;
     pub use super::math::*;
-    pub use super::narrow::{pack_int4, unpack_e2m1, unpack_int4};
+    pub use super::narrow::{
+        pack_bytes, pack_e2m1, pack_int4, unpack_bytes, unpack_e2m1, unpack_int4,
+    };
     pub use super::normal::{erfc_inv, erfcx, normal_cdf, normal_cdf_inverse};
     pub use super::random::{
         philox4x32, rand, rand4x, randint, randint4x, randn, randn4x, uniforms_to_normals,
