@@ -81,6 +81,21 @@ macro_rules! for_each_function_family {
                 /// The gamma function; of +-0 +-inf, of negative integers NaN. At most 0.5001 ulp off, computed in
                 /// `f64`.
                 Tgamma "tgamma" tgamma SingleFloat function = gamma::TGAMMA;
+                /// Bessel function of the first kind, of order 0; of infinities 0. At most 0.51 ulp off, computed in `f64`.
+                BesselJ0 "bessel_j0" bessel_j0 SingleFloat function = bessel::J0;
+                /// Bessel function of the first kind, of order 1; keeps -0; of infinities 0. At most 0.51 ulp off, computed in
+                /// `f64`.
+                BesselJ1 "bessel_j1" bessel_j1 SingleFloat function = bessel::J1;
+                /// Bessel function of the second kind, of order 0; of zero -inf, of negative numbers NaN. At most 1 ulp off,
+                /// computed in `f64`.
+                BesselY0 "bessel_y0" bessel_y0 SingleFloat function = bessel::Y0;
+                /// Bessel function of the second kind, of order 1; of zero -inf, of negative numbers NaN. At most 1 ulp off,
+                /// computed in `f64`.
+                BesselY1 "bessel_y1" bessel_y1 SingleFloat function = bessel::Y1;
+                /// Modified Bessel function of the first kind, of order 0. At most 0.51 ulp off, computed in `f64`.
+                BesselI0 "bessel_i0" bessel_i0 SingleFloat function = bessel::I0;
+                /// Modified Bessel function of the first kind, of order 1; keeps -0. At most 0.51 ulp off, computed in `f64`.
+                BesselI1 "bessel_i1" bessel_i1 SingleFloat function = bessel::I1;
                 /// Sine of an angle in radians; of infinities NaN. At most 1 ulp off for every number.
                 Sin "sin" sin Float function = trigonometric::SIN;
                 /// Cosine of an angle in radians; of infinities NaN. At most 1 ulp off for every number.

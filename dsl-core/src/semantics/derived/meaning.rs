@@ -2,7 +2,7 @@
 
 use super::formula::Formula;
 use super::{
-    Domain, correct, error_function, exponential, gamma, hyperbolic, inverse, logarithm,
+    Domain, bessel, correct, error_function, exponential, gamma, hyperbolic, inverse, logarithm,
     power_of_ten, root, rounding, trigonometric, weight,
 };
 use crate::ir::functions::for_each_function_family;

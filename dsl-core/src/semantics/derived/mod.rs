@@ -6,6 +6,8 @@
 //! [`Meaning`], which the function's row names.
 
 mod angle;
+mod bessel;
+mod bessel_coefficients;
 mod coefficients;
 mod correct;
 pub mod directed;

@@ -153,6 +153,22 @@ fn or_itself(formula: &mut Formula<'_>, x: Value, magnitude: Value, value: Value
     formula.select(is_tiny, x, value)
 }
 
+/// Sine and cosine of a magnitude.
+pub(super) fn sine_and_cosine(formula: &mut Formula<'_>, magnitude: Value) -> [Value; 2] {
+    let reduced = reduce(formula, magnitude);
+    let (sine, cosine) = both(formula, &reduced);
+    let [sine, cosine] = [sine, cosine].map(|pair| formula.add(pair.high, pair.low));
+    let is_odd = bit(formula, reduced.quarter, 1);
+    let one = formula.integer(1);
+    let next = formula.add(reduced.quarter, one);
+    [(cosine, sine, reduced.quarter), (sine, cosine, next)].map(|(odd, even, quarter)| {
+        let value = formula.select(is_odd, odd, even);
+        let negated = formula.neg(value);
+        let is_negated = bit(formula, quarter, 2);
+        formula.select(is_negated, negated, value)
+    })
+}
+
 /// Whether an integer has this bit.
 pub(super) fn bit(formula: &mut Formula<'_>, x: Value, bit: u64) -> Value {
     let mask = formula.integer(bit);

@@ -4,6 +4,7 @@
 //! units in the last place; [`reference_wide`] computes about 100 bits and measures `f64` results.
 
 pub(super) mod angle;
+pub(super) mod bessel;
 pub(super) mod gamma;
 pub mod pairs;
 pub(super) mod wide;

@@ -160,3 +160,96 @@ fn domains_agree() {
         }
     }
 }
+
+/// Arguments with J0, J1, Y0 and Y1 there, by mpmath 1.3 with 60 digits: at zeros, on both sides of where the expansions of
+/// the oracle meet, and far away.
+const WAVES: [(f64, [f64; 4]); 6] = [
+    (
+        0.5,
+        [
+            0.938_469_807_240_812_9,
+            0.242_268_457_674_873_9,
+            -0.444_518_733_506_706_56,
+            -1.471_472_392_670_243,
+        ],
+    ),
+    (
+        2.404_825_687_408_447,
+        [
+            -6.734_000_851_573_297e-8,
+            0.519_147_469_287_428_6,
+            0.509_924_370_120_928_2,
+            0.102_746_743_039_911_2,
+        ],
+    ),
+    (
+        8.0,
+        [
+            0.171_650_807_137_553_9,
+            0.234_636_346_853_914_63,
+            0.223_521_489_387_566_22,
+            -0.158_060_461_731_247_5,
+        ],
+    ),
+    (
+        24.899_999_618_530_273,
+        [
+            0.083_245_916_909_642_4,
+            -0.134_855_733_353_214_66,
+            -0.136_499_216_804_127_55,
+            -0.086_002_506_842_806_55,
+        ],
+    ),
+    (
+        25.5,
+        [
+            0.144_062_157_546_847_87,
+            -0.062_048_536_491_484_105,
+            -0.064_859_765_498_783_49,
+            -0.145_361_058_723_049_4,
+        ],
+    ),
+    (
+        1_048_576.0,
+        [
+            0.000_702_097_275_867_912,
+            -0.000_337_915_840_384_888_35,
+            -0.000_337_916_175_170_919_7,
+            -0.000_702_097_436_998_980_5,
+        ],
+    ),
+];
+
+/// Arguments with I0 and I1 there.
+const GROWING: [(f64, [f64; 2]); 3] = [
+    (0.5, [1.063_483_370_741_323_6, 0.257_894_305_390_896_3]),
+    (7.5, [268.161_311_515_189_37, 249.584_365_422_688_14]),
+    (
+        91.0,
+        [1.389_271_406_098_962_2e38, 1.381_616_841_459_321_6e38],
+    ),
+];
+
+#[test]
+fn the_oracle_of_bessel_functions_has_their_values() {
+    use Function::{BesselI0, BesselI1, BesselJ0, BesselJ1, BesselY0, BesselY1};
+    let first = [BesselJ0, BesselJ1, BesselY0, BesselY1];
+    let check = |op: Function, x: f64, value: f64| {
+        let found = reference(op, x);
+        let error = (found - value).abs();
+        assert!(
+            error <= value.abs() * 1e-15,
+            "{op:?} {x}: {found:e}, not {value:e}"
+        );
+    };
+    for (x, values) in WAVES {
+        first
+            .into_iter()
+            .zip(values)
+            .for_each(|(op, value)| check(op, x, value));
+    }
+    for (x, [zero, one]) in GROWING {
+        check(BesselI0, x, zero);
+        check(BesselI1, x, one);
+    }
+}
