@@ -43,6 +43,8 @@ pub struct MetaRow<C: 'static> {
     pub has_default: bool,
     /// The configuration with each number of its range; none where it has no range.
     pub each: Option<fn(&C) -> Vec<C>>,
+    /// The numbers of its range.
+    pub range: fn() -> Vec<usize>,
 }
 
 /// A kernel with what is set of its configuration; not for users.
@@ -179,6 +181,14 @@ macro_rules! schedule_setters {
                     self
                 }
             )*
+
+            /// The numbers that `#[meta(..)]` states for a const generic, in their order: what a tuner tries. None where it
+            /// states nothing, and where there is no const generic of this name.
+            fn range_of(&self, name: &str) -> Vec<usize> {
+                let metas = self.configured().definition.metas.iter();
+                let own = metas.filter(|meta| meta.name == name);
+                own.flat_map(|meta| (meta.range)()).collect()
+            }
 
             /// The kernel as it is configured, whose type is that of all kernels with the same parameters.
             fn into_kernel(self) -> Kernel<Self::Parameters> {

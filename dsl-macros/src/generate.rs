@@ -188,12 +188,17 @@ fn meta_rows(kernel: &Kernel) -> TokenStream {
                 })
             },
         };
+        let range = match meta::tried(meta) {
+            None => quote!(::std::vec::Vec::new),
+            Some(tried) => quote!(|| #tried.map(|tried| tried as usize).collect()),
+        };
         quote! {
             ::exactile::MetaRow::<#module::Config> {
                 name: #name,
                 setter: #setter,
                 has_default: #has_default,
                 each: #each,
+                range: #range,
             }
         }
     });

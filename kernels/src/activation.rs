@@ -53,7 +53,7 @@ impl Activation {
 
 /// `BLOCK` elements a program; `FUNCTION` is the place of the activation among [`Activation::ALL`].
 #[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
-pub fn activation<T: Float, const FUNCTION: usize, const BLOCK: usize>(
+pub fn activation<T: Float, const FUNCTION: usize, #[meta(512..=8192)] const BLOCK: usize>(
     x: Ptr<T>,
     out: PtrMut<T>,
     n: i32,
@@ -82,7 +82,12 @@ pub(crate) fn activated(x: Tile<f32>, activation: Activation) -> Tile<f32> {
 
 /// The gate of a network: the silu of `gate` times `x`. `BLOCK` elements a program.
 #[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
-pub fn swiglu<T: Float, const BLOCK: usize>(gate: Ptr<T>, x: Ptr<T>, out: PtrMut<T>, n: i32) {
+pub fn swiglu<T: Float, #[meta(512..=8192)] const BLOCK: usize>(
+    gate: Ptr<T>,
+    x: Ptr<T>,
+    out: PtrMut<T>,
+    n: i32,
+) {
     let offsets = program_id(0) * BLOCK + arange(0, BLOCK);
     let mask = offsets < n;
     let opened = silu(load(gate + offsets).mask(mask).to::<f32>());
@@ -92,7 +97,7 @@ pub fn swiglu<T: Float, const BLOCK: usize>(gate: Ptr<T>, x: Ptr<T>, out: PtrMut
 
 /// The gradients of the gate and of `x`, from that of what [`swiglu()`] gave. `BLOCK` elements a program.
 #[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
-pub fn swiglu_backward<T: Float, const BLOCK: usize>(
+pub fn swiglu_backward<T: Float, #[meta(512..=8192)] const BLOCK: usize>(
     gate: Ptr<T>,
     x: Ptr<T>,
     gradient: Ptr<T>,
@@ -209,6 +214,6 @@ pub fn swiglu_backward_reference(gate: f32, x: f32, gradient: f32) -> [f32; 2] {
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    let blocks = [512, 1024, 2048, 4096, 8192];
+    let blocks = activation::<f32>().range_of("BLOCK");
     space::space(&blocks, &[0], &[None], |block, _| block)
 }

@@ -42,7 +42,7 @@ pub struct State<'a> {
 
 /// `BLOCK` weights a program. `scale` and `root_scale` make up for means that began with zero.
 #[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
-pub fn adamw<T: Float, const BLOCK: usize>(
+pub fn adamw<T: Float, #[meta(512..=4096)] const BLOCK: usize>(
     weights: PtrMut<T>,
     gradients: Ptr<T>,
     means: PtrMut<f32>,
@@ -168,6 +168,6 @@ pub fn reference(
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    let blocks = [512, 1024, 2048, 4096];
+    let blocks = adamw::<f32>().range_of("BLOCK");
     space::space(&blocks, &[0], &[None], |block, _| block)
 }

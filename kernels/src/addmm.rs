@@ -8,7 +8,7 @@ use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` a program.
 #[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
-pub fn addmm<T: Float, const BM: usize, const BN: usize>(
+pub fn addmm<T: Float, #[meta(64..=256)] const BM: usize, #[meta(128..=256)] const BN: usize>(
     a: Tensor<T, 2>,
     b: Tensor<T, 2>,
     addend: Option<Tensor<T, 2>>,

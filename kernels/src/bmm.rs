@@ -8,7 +8,12 @@ use crate::setting::{Settable, Setting, check_shape};
 
 /// A tile `[BM, BN]` of one product a program. `WHOLE`: no step of products goes beyond a matrix.
 #[kernel(BM = 128, BN = 256, grid = (out.extent(1).div_ceil(BN), rows.div_ceil(BM), out.extent(0) / rows.max(1)))]
-pub fn bmm<T: Float, const WHOLE: bool, const BM: usize, const BN: usize>(
+pub fn bmm<
+    T: Float,
+    const WHOLE: bool,
+    #[meta(64..=256)] const BM: usize,
+    #[meta(128..=256)] const BN: usize,
+>(
     a: Tensor<T, 2>,
     b: Tensor<T, 2>,
     out: TensorMut<T, 2>,

@@ -20,8 +20,8 @@ pub fn conv2d<
     T: Float,
     const HEIGHT: usize,
     const WIDTH: usize,
-    const PIXELS: usize,
-    const CHANNELS: usize,
+    #[meta(32, 64, 16)] const PIXELS: usize,
+    #[meta(16..=32)] const CHANNELS: usize,
 >(
     x: Ptr<T>,
     weights: Ptr<T>,
@@ -142,7 +142,9 @@ pub fn reference(x: &[f32], weights: &[f32], shape: Shape) -> Vec<f32> {
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    space::space(&[32, 64, 16], &[16, 32], &[None], |block, width| {
-        block * width
+    let kernel = conv2d::<f32>();
+    let [pixels, channels] = ["PIXELS", "CHANNELS"].map(|it| kernel.range_of(it));
+    space::space(&pixels, &channels, &[None], |pixels, channels| {
+        pixels * channels
     })
 }

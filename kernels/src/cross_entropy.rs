@@ -10,7 +10,7 @@ use crate::space;
 /// A row a program, `BLOCK` classes at a time. A class below zero has no loss, and one that no column has is an
 /// error of checked launches.
 #[kernel(BLOCK = 1024)]
-pub fn cross_entropy<T: Float, const BLOCK: usize>(
+pub fn cross_entropy<T: Float, #[meta(1024..=4096)] const BLOCK: usize>(
     x: Ptr<T>,
     classes: Ptr<i32>,
     losses: PtrMut<f32>,
@@ -58,5 +58,10 @@ pub fn reference(row: &[f32], class: i32) -> f32 {
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    space::space(&[1024, 2048, 4096], &[0], &[None], |block, _| block)
+    space::space(
+        &cross_entropy::<f32>().range_of("BLOCK"),
+        &[0],
+        &[None],
+        |block, _| block,
+    )
 }

@@ -8,7 +8,7 @@ use crate::space;
 
 /// `BLOCK` elements a program.
 #[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
-pub fn dropout<T: Float, const BLOCK: usize>(
+pub fn dropout<T: Float, #[meta(512..=4096)] const BLOCK: usize>(
     x: Ptr<T>,
     out: PtrMut<T>,
     n: i64,
@@ -45,6 +45,6 @@ pub fn reference(x: f32, share: f32) -> f32 {
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    let blocks = [512, 1024, 2048, 4096];
+    let blocks = dropout::<f32>().range_of("BLOCK");
     space::space(&blocks, &[0], &[None], |block, _| block)
 }

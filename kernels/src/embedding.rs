@@ -8,7 +8,7 @@ use crate::space;
 
 /// A row a program, `BLOCK` columns at a time.
 #[kernel(BLOCK = 256)]
-pub fn embedding<T: Element, const BLOCK: usize>(
+pub fn embedding<T: Element, #[meta(256..=1024)] const BLOCK: usize>(
     table: Ptr<T>,
     indices: Ptr<i32>,
     out: PtrMut<T>,
@@ -53,5 +53,10 @@ pub fn reference(table: &[f32], indices: &[i32], columns: usize) -> Vec<f32> {
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    space::space(&[256, 512, 1024], &[0], &[None], |block, _| block)
+    space::space(
+        &embedding::<f32>().range_of("BLOCK"),
+        &[0],
+        &[None],
+        |block, _| block,
+    )
 }

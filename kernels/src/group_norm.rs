@@ -8,7 +8,7 @@ use crate::space;
 
 /// A group of `channels` rows of `pixels` a program, `BLOCK` elements at a time.
 #[kernel(BLOCK = 1024)]
-pub fn group_norm<T: Float, const BLOCK: usize>(
+pub fn group_norm<T: Float, #[meta(1024..=4096)] const BLOCK: usize>(
     x: Ptr<T>,
     weight: Ptr<T>,
     bias: Ptr<T>,
@@ -50,7 +50,7 @@ pub fn group_norm<T: Float, const BLOCK: usize>(
 
 /// The moments of `CHANNELS` columns a program, by Welford's combine over `ROWS` rows at a time.
 #[kernel(ROWS = 32, CHANNELS = 32, grid = x.extent(1).div_ceil(CHANNELS))]
-pub fn batch_moments<T: Float, const ROWS: usize, const CHANNELS: usize>(
+pub fn batch_moments<T: Float, #[meta(32..=128)] const ROWS: usize, const CHANNELS: usize>(
     x: Tensor<T, 2>,
     means: TensorMut<f32, 1>,
     variances: TensorMut<f32, 1>,
@@ -86,7 +86,7 @@ pub fn batch_moments<T: Float, const ROWS: usize, const CHANNELS: usize>(
 
 /// `[ROWS, CHANNELS]` elements a program, by the moments of their columns.
 #[kernel(ROWS = 32, CHANNELS = 32, grid = (x.extent(0).div_ceil(ROWS), x.extent(1).div_ceil(CHANNELS)))]
-pub fn batch_norm<T: Float, const ROWS: usize, const CHANNELS: usize>(
+pub fn batch_norm<T: Float, #[meta(32..=128)] const ROWS: usize, const CHANNELS: usize>(
     x: Tensor<T, 2>,
     means: Tensor<f32, 1>,
     variances: Tensor<f32, 1>,
@@ -205,10 +205,12 @@ pub fn reference(x: &[f32]) -> (f64, f64) {
 
 /// The settings worth trying for groups.
 pub fn space() -> Vec<Setting> {
-    space::space(&[1024, 2048, 4096], &[0], &[None], |block, _| block)
+    let blocks = group_norm::<f32>().range_of("BLOCK");
+    space::space(&blocks, &[0], &[None], |block, _| block)
 }
 
 /// The settings worth trying for columns.
 pub fn moments_space() -> Vec<Setting> {
-    space::space(&[32, 64, 128], &[0], &[None], |block, _| 32 * block)
+    let rows = batch_moments::<f32>().range_of("ROWS");
+    space::space(&rows, &[0], &[None], |rows, _| 32 * rows)
 }

@@ -13,8 +13,8 @@ pub fn grouped_matmul<
     T: Float,
     const GROUPS: usize,
     const WHOLE: bool,
-    const BM: usize,
-    const BN: usize,
+    #[meta(64..=256)] const BM: usize,
+    #[meta(128..=256)] const BN: usize,
 >(
     x: Tensor<T, 2>,
     weights: Tensor<T, 2>,

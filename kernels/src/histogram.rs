@@ -11,7 +11,11 @@ use crate::space;
 
 /// Adds the counts of `BINS` numbers in `x` to `out`; `BLOCK` numbers are loaded at once.
 #[kernel(BLOCK = 4096)]
-pub fn count<const BINS: usize, const BLOCK: usize>(x: Ptr<i32>, out: PtrMut<i32>, n: i64) {
+pub fn count<const BINS: usize, #[meta(4096, 2048, 8192, 1024, 16384)] const BLOCK: usize>(
+    x: Ptr<i32>,
+    out: PtrMut<i32>,
+    n: i64,
+) {
     let programs = num_programs(0);
     let turns = (n + (programs * BLOCK - 1)) / (programs * BLOCK);
     let mut counts = zeros::<i32>([BINS]);
@@ -70,6 +74,6 @@ pub fn reference(x: &[i32], bins: usize) -> Vec<i32> {
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    let blocks = [4096, 2048, 8192, 1024, 16384];
+    let blocks = count().range_of("BLOCK");
     space::space(&blocks, &[0], &[None], |block, _| block)
 }

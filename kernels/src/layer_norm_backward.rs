@@ -36,7 +36,11 @@ pub fn layer_norm_rows<T: Float, const BLOCK: usize>(
 
 /// The gradients of `COLUMNS` weights and biases, `ROWS` rows at a time.
 #[kernel(ROWS = 32, COLUMNS = 64, grid = x.extent(1).div_ceil(COLUMNS))]
-pub fn layer_norm_columns<T: Float, const ROWS: usize, const COLUMNS: usize>(
+pub fn layer_norm_columns<
+    T: Float,
+    #[meta(16..=64)] const ROWS: usize,
+    #[meta(32..=128)] const COLUMNS: usize,
+>(
     x: Tensor<T, 2>,
     gradient: Tensor<T, 2>,
     means: Tensor<f32, 1>,
@@ -167,8 +171,7 @@ pub fn reference(
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    let widths = [32, 64, 128];
-    space::space(&[16, 32, 64], &widths, &[None], |block, width| {
-        block * width
-    })
+    let kernel = layer_norm_columns::<f32>();
+    let [rows, columns] = ["ROWS", "COLUMNS"].map(|it| kernel.range_of(it));
+    space::space(&rows, &columns, &[None], |rows, columns| rows * columns)
 }

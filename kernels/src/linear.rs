@@ -10,7 +10,12 @@ use crate::setting::{Settable, Setting, check_shape};
 /// A tile `[BM, BN]` a program; `FUNCTION` is the place of the activation among
 /// [`Activation::ALL`], or a number beyond them for none.
 #[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
-pub fn linear<T: Float, const FUNCTION: usize, const BM: usize, const BN: usize>(
+pub fn linear<
+    T: Float,
+    const FUNCTION: usize,
+    #[meta(64..=256)] const BM: usize,
+    #[meta(128..=256)] const BN: usize,
+>(
     x: Tensor<T, 2>,
     weight: Tensor<T, 2>,
     bias: Option<Tensor<T, 1>>,

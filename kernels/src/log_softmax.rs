@@ -8,7 +8,11 @@ use crate::space;
 
 /// A row a program, `BLOCK` columns at a time.
 #[kernel(BLOCK = 1024)]
-pub fn log_softmax<T: Float, const BLOCK: usize>(x: Ptr<T>, out: PtrMut<T>, columns: i32) {
+pub fn log_softmax<T: Float, #[meta(512..=4096)] const BLOCK: usize>(
+    x: Ptr<T>,
+    out: PtrMut<T>,
+    columns: i32,
+) {
     let row = program_id(0) * columns;
     let (most, size) = log_sum(x + row, columns, BLOCK);
     for start in range(0, columns).step(BLOCK).stages(2) {
@@ -69,6 +73,6 @@ pub fn reference(row: &[f32]) -> Vec<f32> {
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    let blocks = [512, 1024, 2048, 4096];
+    let blocks = log_softmax::<f32>().range_of("BLOCK");
     space::space(&blocks, &[0], &[None], |block, _| block)
 }

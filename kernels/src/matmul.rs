@@ -8,7 +8,12 @@ use crate::space;
 
 /// A tile of `[BM, BN]` a program, `BK` terms of its sums at a time.
 #[kernel(BM = 64, BN = 64, BK = 32, grid = (m.div_ceil(BM), n.div_ceil(BN)))]
-pub fn matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
+pub fn matmul<
+    T: Float,
+    #[meta(64, 32, 16)] const BM: usize,
+    #[meta(64, 32, 16)] const BN: usize,
+    const BK: usize,
+>(
     a: Ptr<T>,
     b: Ptr<T>,
     c: PtrMut<f32>,
@@ -68,5 +73,10 @@ pub fn reference(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    space::space(&[64, 32, 16], &[0], &[None], |block, _| block * block)
+    space::space(
+        &matmul::<f32>().range_of("BM"),
+        &[0],
+        &[None],
+        |block, _| block * block,
+    )
 }

@@ -15,7 +15,11 @@ const MOST_TILES: usize = 256;
 
 /// Tiles of `ROWS` elements of the middle axis and `COLUMNS` of the inner one.
 #[kernel(ROWS = 64, COLUMNS = 16, grid = (x.extent(2).div_ceil(COLUMNS), x.extent(0)))]
-pub fn mean<T: Float, const ROWS: usize, const COLUMNS: usize>(
+pub fn mean<
+    T: Float,
+    #[meta(128, 256, 512, 1024, 64, 32)] const ROWS: usize,
+    const COLUMNS: usize,
+>(
     x: Tensor<T, 3>,
     out: TensorMut<T, 2>,
 ) {
@@ -75,7 +79,7 @@ pub fn reference(x: &[f32], [outer, middle, inner]: [usize; 3]) -> Vec<f32> {
 /// The settings worth trying. Many loads of a lane are under way at once.
 pub fn space([_, _, inner]: [usize; 3]) -> Vec<Setting> {
     space::space_by(
-        &[128, 256, 512, 1024, 64, 32],
+        &mean::<f32>().range_of("ROWS"),
         &[0],
         &[Some(3), None],
         |rows, _| rows * columns_of(inner),

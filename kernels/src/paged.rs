@@ -9,7 +9,12 @@ use crate::space;
 /// A head of a sequence a program, `TOKENS` tokens at a time. Page `tables[sequence, i]` holds `PAGE` tokens from
 /// `i * PAGE` on, each with its heads of `WIDTH` elements.
 #[kernel(TOKENS = 16, grid = (lengths.len(), heads))]
-pub fn decode<T: Float, const WIDTH: usize, const PAGE: usize, const TOKENS: usize>(
+pub fn decode<
+    T: Float,
+    const WIDTH: usize,
+    const PAGE: usize,
+    #[meta(16..=64)] const TOKENS: usize,
+>(
     query: Ptr<T>,
     keys: Ptr<T>,
     values: Ptr<T>,
@@ -193,5 +198,10 @@ pub fn reference(query: &[f32], keys: &[Vec<f32>], values: &[Vec<f32>]) -> Vec<f
 
 /// The settings worth trying.
 pub fn space(width: usize) -> Vec<Setting> {
-    space::space(&[16, 32, 64], &[0], &[None], |block, _| block * width)
+    space::space(
+        &decode::<f32>().range_of("TOKENS"),
+        &[0],
+        &[None],
+        |block, _| block * width,
+    )
 }

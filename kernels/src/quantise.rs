@@ -8,7 +8,7 @@ use crate::space;
 
 /// `ROWS` blocks of `BLOCK` numbers a program; a block's greatest size becomes `most`.
 #[kernel(ROWS = 8, grid = x.extent(0).div_ceil(ROWS))]
-pub fn quantise<T: Float, Q: Numeric, const BLOCK: usize, const ROWS: usize>(
+pub fn quantise<T: Float, Q: Numeric, const BLOCK: usize, #[meta(4..=32)] const ROWS: usize>(
     x: Tensor<T, 2>,
     out: TensorMut<Q, 2>,
     scales: TensorMut<f32, 1>,
@@ -38,7 +38,7 @@ pub fn quantise<T: Float, Q: Numeric, const BLOCK: usize, const ROWS: usize>(
 
 /// The numbers again.
 #[kernel(ROWS = 8, grid = x.extent(0).div_ceil(ROWS))]
-pub fn dequantise<T: Float, Q: Numeric, const BLOCK: usize, const ROWS: usize>(
+pub fn dequantise<T: Float, Q: Numeric, const BLOCK: usize, #[meta(4..=32)] const ROWS: usize>(
     x: Tensor<Q, 2>,
     scales: Tensor<f32, 1>,
     out: TensorMut<T, 2>,
@@ -133,7 +133,6 @@ pub fn reference(block: &[f32]) -> (Vec<i8>, f32) {
 
 /// The settings worth trying.
 pub fn space(block: usize) -> Vec<Setting> {
-    space::space(&[block], &[4, 8, 16, 32], &[None], |block, width| {
-        block * width
-    })
+    let rows = quantise::<f32, i8>().range_of("ROWS");
+    space::space(&[block], &rows, &[None], |block, rows| block * rows)
 }

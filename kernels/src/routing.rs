@@ -8,7 +8,12 @@ use crate::space;
 
 /// `ROWS` tokens a program; `EXPERTS` is the next power of two of the number of experts, `CHOSEN` a power of two.
 #[kernel(ROWS = 8, grid = tokens.div_ceil(ROWS))]
-pub fn routing<T: Float, const EXPERTS: usize, const CHOSEN: usize, const ROWS: usize>(
+pub fn routing<
+    T: Float,
+    const EXPERTS: usize,
+    const CHOSEN: usize,
+    #[meta(4..=32)] const ROWS: usize,
+>(
     scores: Ptr<T>,
     experts: PtrMut<i32>,
     shares: PtrMut<f32>,
@@ -96,7 +101,6 @@ pub fn reference(scores: &[f32], chosen: usize) -> (Vec<i32>, Vec<f32>) {
 /// The settings worth trying.
 pub fn space(experts: usize) -> Vec<Setting> {
     let block = experts.next_power_of_two();
-    space::space(&[block], &[4, 8, 16, 32], &[None], |block, width| {
-        block * width
-    })
+    let rows = routing::<f32>().range_of("ROWS");
+    space::space(&[block], &rows, &[None], |block, rows| block * rows)
 }

@@ -8,7 +8,7 @@ use crate::setting::{Settable, Setting, check_shape};
 
 /// Of bytes, with a scale for each row of `a` and each column of `b`: a tile `[BM, BN]` a program.
 #[kernel(BM = 128, BN = 128, grid = grid(&out, [BM, BN]))]
-pub fn scaled_matmul<T: Float, const BM: usize, const BN: usize>(
+pub fn scaled_matmul<T: Float, #[meta(64..=128)] const BM: usize, #[meta(128)] const BN: usize>(
     a: Tensor<i8, 2>,
     b: Tensor<i8, 2>,
     row_scales: Tensor<f32, 1>,
@@ -34,7 +34,12 @@ pub const BLOCK: usize = 128;
 ///
 /// Blocks are added in ascending order, whatever the tile, which `order` tells since the check of tile orders cannot know it.
 #[kernel(BM = 128, BN = 128, order = "tile", grid = grid(&out, [BM, BN]))]
-pub fn block_scaled_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>(
+pub fn block_scaled_matmul<
+    Q: Float,
+    T: Float,
+    #[meta(64..=128)] const BM: usize,
+    #[meta(128)] const BN: usize,
+>(
     a: Tensor<Q, 2>,
     b: Tensor<Q, 2>,
     row_scales: Tensor<f32, 2>,
@@ -64,7 +69,12 @@ pub fn block_scaled_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>
 
 /// Of 8-bit floats by Hopper's tensor cores, with one scale: a tile `[BM, BN]` a program.
 #[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
-pub fn float8_matmul<Q: Float, T: Float, const BM: usize, const BN: usize>(
+pub fn float8_matmul<
+    Q: Float,
+    T: Float,
+    #[meta(64..=256)] const BM: usize,
+    #[meta(128..=256)] const BN: usize,
+>(
     a: Tensor<Q, 2>,
     b: Tensor<Q, 2>,
     out: TensorMut<T, 2>,

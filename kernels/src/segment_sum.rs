@@ -11,7 +11,11 @@ use crate::space;
 /// A segment and `COLUMNS` columns a program, `MEMBERS` members at a time: the sum of the rows `members` of `x`, each
 /// times its weight where there are weights.
 #[kernel(MEMBERS = 16, COLUMNS = 64, grid = (starts.len().saturating_sub(1), columns.div_ceil(COLUMNS)))]
-pub fn segment_sum<T: Float, const MEMBERS: usize, const COLUMNS: usize>(
+pub fn segment_sum<
+    T: Float,
+    #[meta(16, 8, 32)] const MEMBERS: usize,
+    #[meta(64..=128)] const COLUMNS: usize,
+>(
     x: Ptr<T>,
     starts: Ptr<i32>,
     members: Ptr<i32>,
@@ -145,7 +149,9 @@ pub fn reference(
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    space::space(&[16, 8, 32], &[64, 128], &[None], |block, width| {
-        block * width
+    let kernel = segment_sum::<f32>();
+    let [members, columns] = ["MEMBERS", "COLUMNS"].map(|it| kernel.range_of(it));
+    space::space(&members, &columns, &[None], |members, columns| {
+        members * columns
     })
 }

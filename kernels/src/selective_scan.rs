@@ -8,7 +8,7 @@ use crate::space;
 
 /// A channel of a sequence a program, `TIME` steps at a time; `STATES` is the number of states, a power of two.
 #[kernel(TIME = 64)]
-pub fn selective_scan<T: Float, const STATES: usize, const TIME: usize>(
+pub fn selective_scan<T: Float, const STATES: usize, #[meta(64, 128, 32)] const TIME: usize>(
     x: Ptr<T>,
     deltas: Ptr<T>,
     a: Ptr<f32>,
@@ -96,5 +96,10 @@ pub fn reference(x: &[f32], deltas: &[f32], a: &[f32], b: &[f32], c: &[f32]) -> 
 
 /// The settings worth trying.
 pub fn space(states: usize) -> Vec<Setting> {
-    space::space(&[64, 128, 32], &[0], &[None], |block, _| block * states)
+    space::space(
+        &selective_scan::<f32>().range_of("TIME"),
+        &[0],
+        &[None],
+        |block, _| block * states,
+    )
 }

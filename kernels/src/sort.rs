@@ -8,7 +8,7 @@ use crate::space;
 
 /// `COLUMNS` is the length of a row, a power of two; a program sorts `ROWS` rows.
 #[kernel(ROWS = 4, grid = x.extent(0).div_ceil(ROWS))]
-pub fn sort<T: Numeric, const ROWS: usize, const COLUMNS: usize>(
+pub fn sort<T: Numeric, #[meta(1..=16)] const ROWS: usize, const COLUMNS: usize>(
     x: Tensor<T, 2>,
     out: TensorMut<T, 2>,
 ) {
@@ -61,5 +61,7 @@ pub(crate) fn order(one: &f32, other: &f32) -> std::cmp::Ordering {
 
 /// The settings worth trying.
 pub fn space([_, columns]: [usize; 2]) -> Vec<Setting> {
-    space::space(&[1, 2, 4, 8, 16], &[0], &[None], |rows, _| rows * columns)
+    space::space(&sort::<f32>().range_of("ROWS"), &[0], &[None], |rows, _| {
+        rows * columns
+    })
 }

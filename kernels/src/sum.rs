@@ -13,7 +13,12 @@ use crate::tree;
 
 /// The sums of `ROWS` rows a program; `TILES` tiles of `BLOCK` columns hold a row.
 #[kernel(ROWS = 1, BLOCK = 1024, TILES = 1, grid = x.extent(0).div_ceil(ROWS))]
-pub fn sum_rows<T: Float, const ROWS: usize, const BLOCK: usize, const TILES: usize>(
+pub fn sum_rows<
+    T: Float,
+    #[meta(1..=4)] const ROWS: usize,
+    const BLOCK: usize,
+    const TILES: usize,
+>(
     x: Tensor<T, 2>,
     out: TensorMut<T, 1>,
 ) {
@@ -33,7 +38,7 @@ pub fn sum_columns<
     T: Float,
     U: Float,
     const ROWS: usize,
-    const COLUMNS: usize,
+    #[meta(32..=1024)] const COLUMNS: usize,
     const TILES: usize,
 >(
     x: Tensor<T, 2>,
@@ -193,7 +198,7 @@ pub fn rows_space([_, columns]: [usize; 2]) -> Vec<Setting> {
     let block = columns.next_power_of_two();
     space::space(
         &[block, block / 2, block / 4],
-        &[1, 2, 4],
+        &sum_rows::<f32>().range_of("ROWS"),
         &[None],
         |block, width| block * width,
     )
@@ -208,7 +213,7 @@ pub fn columns_space() -> Vec<Setting> {
     };
     space::space_by(
         &[8, 16, 32, 64],
-        &[32, 64, 128, 256, 512, 1024],
+        &sum_columns::<f32, f32>().range_of("COLUMNS"),
         &[None],
         |block, width| block * width,
         own,

@@ -9,7 +9,12 @@ use crate::setting::{Settable, Setting, check_shape, extent};
 /// A tile of `[BM, BN]` a program, `BK` products at a time. Sums are those of `Precision::Hopper`, in `f32`,
 /// rounded once in the end.
 #[kernel(BM = 128, BN = 256, BK = 64, grid = (n.div_ceil(BN), m.div_ceil(BM)))]
-pub fn tensor_matmul<T: Float, const BM: usize, const BN: usize, const BK: usize>(
+pub fn tensor_matmul<
+    T: Float,
+    #[meta(64..=256)] const BM: usize,
+    #[meta(128..=256)] const BN: usize,
+    const BK: usize,
+>(
     a: Ptr<T>,
     b: Ptr<T>,
     c: PtrMut<T>,

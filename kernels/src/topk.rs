@@ -9,7 +9,7 @@ use crate::sort::{self, check_columns};
 /// The `K` greatest elements of each row, the greatest first. `COLUMNS` is the length of a row, a
 /// power of two; a program takes `ROWS` rows.
 #[kernel(ROWS = 4, K = 32, grid = x.extent(0).div_ceil(ROWS))]
-pub fn topk<T: Numeric, const ROWS: usize, const COLUMNS: usize, const K: usize>(
+pub fn topk<T: Numeric, #[meta(1..=16)] const ROWS: usize, const COLUMNS: usize, const K: usize>(
     x: Tensor<T, 2>,
     out: TensorMut<T, 2>,
 ) {
@@ -20,7 +20,12 @@ pub fn topk<T: Numeric, const ROWS: usize, const COLUMNS: usize, const K: usize>
 
 /// The same with the column of each element; of equal elements the first.
 #[kernel(ROWS = 4, K = 32, grid = x.extent(0).div_ceil(ROWS))]
-pub fn topk_indices<T: Numeric, const ROWS: usize, const COLUMNS: usize, const K: usize>(
+pub fn topk_indices<
+    T: Numeric,
+    #[meta(1..=16)] const ROWS: usize,
+    const COLUMNS: usize,
+    const K: usize,
+>(
     x: Tensor<T, 2>,
     out: TensorMut<T, 2>,
     indices: TensorMut<i64, 2>,

@@ -8,7 +8,10 @@ use crate::space;
 
 /// A square of `BLOCK` rows and columns a program.
 #[kernel(BLOCK = 64, grid = (x.extent(1).div_ceil(BLOCK), x.extent(0).div_ceil(BLOCK)))]
-pub fn transpose<T: Element, const BLOCK: usize>(x: Tensor<T, 2>, out: TensorMut<T, 2>) {
+pub fn transpose<T: Element, #[meta(32..=128)] const BLOCK: usize>(
+    x: Tensor<T, 2>,
+    out: TensorMut<T, 2>,
+) {
     let (row, column) = (program_id(1), program_id(0));
     let tile = load(x.tile([BLOCK, BLOCK]).at((row, column)));
     store(out.tile([BLOCK, BLOCK]).at((column, row)), tile.transpose());
@@ -37,5 +40,10 @@ pub fn reference(x: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    space::space(&[32, 64, 128], &[0], &[None], |block, _| block * block)
+    space::space(
+        &transpose::<f32>().range_of("BLOCK"),
+        &[0],
+        &[None],
+        |block, _| block * block,
+    )
 }

@@ -8,7 +8,12 @@ use crate::space;
 
 /// `BLOCK` elements a program.
 #[kernel(BLOCK = 1024, grid = n.div_ceil(BLOCK))]
-pub fn vector_add<T: Numeric, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: i32) {
+pub fn vector_add<T: Numeric, #[meta(512..=8192)] const BLOCK: usize>(
+    x: Ptr<T>,
+    y: Ptr<T>,
+    out: PtrMut<T>,
+    n: i32,
+) {
     let offsets = program_id(0) * BLOCK + arange(0, BLOCK);
     let mask = offsets < n;
     let sum = load(x + offsets).mask(mask) + load(y + offsets).mask(mask);
@@ -42,6 +47,6 @@ pub fn small_space(block: usize) -> Vec<Setting> {
 
 /// The settings worth trying.
 pub fn space() -> Vec<Setting> {
-    let blocks = [512, 1024, 2048, 4096, 8192];
+    let blocks = vector_add::<f32>().range_of("BLOCK");
     space::space(&blocks, &[0], &[None], |block, _| block)
 }

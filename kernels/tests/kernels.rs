@@ -2,7 +2,12 @@
 
 mod models;
 
-use exactile::{Array, Buffer, Device, Result, Tolerance, assert_bits_equal, compare_within};
+use std::time::Duration;
+
+use exactile::autotune::{Tune, Tuner};
+use exactile::{
+    Array, Buffer, Configure, Device, Result, Tolerance, assert_bits_equal, compare_within,
+};
 use exactile_kernels::layer_norm::{Inputs, Outputs};
 use exactile_kernels::{
     Setting, activation, cumsum, gather, histogram, layer_norm, matmul, mean, softmax, sort, sum,
@@ -58,6 +63,33 @@ fn assert_close(got: &[f32], want: &[f32]) {
     let tolerance = Tolerance::standard(exactile::DType::F32);
     let comparison = compare_within(&array(got), &array(want), tolerance).expect("alike");
     assert!(comparison.within_tolerance(), "{comparison}");
+}
+
+/// A ready kernel is tuned over the numbers that it states, of which the settings for `exactile tune` are made as well.
+#[test]
+fn ready_kernels_are_tuned_over_what_they_state() {
+    let kernel = vector_add::vector_add::<f32>();
+    let blocks = kernel.range_of("BLOCK");
+    assert_eq!(blocks, [512, 1024, 2048, 4096, 8192]);
+    let space = vector_add::space();
+    assert!(space.iter().all(|it| blocks.contains(&it.block)));
+    let (x, y, mut out) = (buffer(&numbers(3000)), buffer(&numbers(3000)), zeros(3000));
+    let tuner = Tuner::forgetful().budget(Duration::from_millis(200));
+    let arguments = (&x, &y, &mut out, 3000);
+    let tuned = kernel.tune_by(&tuner, &Device::cpu(), (), arguments);
+    let tuned = tuned.expect("is tuned").tuned;
+    let tried = tuned.trials.iter().map(|(config, _)| config.block);
+    let mut tried: Vec<usize> = tried.collect();
+    tried.sort_unstable();
+    assert_eq!(tried, blocks);
+    let sums = numbers(3000).into_iter().map(|x| x + x);
+    assert_bits_equal(&out.to_vec().expect("is read"), &sums.collect::<Vec<f32>>());
+    let product = exactile_kernels::linear::linear::<f32>();
+    let [rows, columns] = ["BM", "BN"].map(|it| product.range_of(it));
+    for setting in exactile_kernels::linear::space() {
+        assert!(rows.contains(&setting.block) && columns.contains(&setting.width));
+    }
+    assert!(product.range_of("FUNCTION").is_empty() && product.range_of("BK").is_empty());
 }
 
 #[test]
