@@ -27,8 +27,8 @@ const TUTORIALS_INTRODUCTION: &str = "
 ## Triton's tutorials
 
 The kernels of its tutorials, with those of them here. Lines of Triton are counted alike: from `def`, without blank lines and
-comments, the functions that a kernel calls included. `linear` calls the function of all activations, which has 17 of
-its lines, and has a bias, which has 5; the tutorial has one activation and no bias.
+comments, the functions that a kernel calls included. `linear` calls the function of all activations, which has 14 of
+its lines, and has a bias, which has 4; the tutorial has one activation and no bias.
 
 | tutorial | here | lines | Triton |
 |---|---|---|---|
@@ -38,17 +38,18 @@ const LIBRARIES_INTRODUCTION: &str = "
 ## Kernels of libraries
 
 The other kernels that have a counterpart in a public package of Triton kernels, counted alike, without docstrings too:
-FlagGems 5.0.2 (`flag-gems`) and Liger Kernel 0.8.5 (`liger-kernel`), as the Python package index has them. A kernel there
-may have options that the one here lacks, and the other way round; what it does is the same.
+FlagGems 5.0.2 (`flag-gems`), Liger Kernel 0.8.5 (`liger-kernel`), bitsandbytes 0.50.2 and SGLang 0.5.23 (`sglang`), as the
+Python package index has them. A kernel there may have options that the one here lacks, and the other way round; what it
+does is the same, but for the selective scan, which there does one step of time.
 
 | kernel | lines | Triton | counted there |
 |---|---|---|---|
 ";
 
 const LIBRARIES_END: &str = "
-The sums of `embedding_backward` have the same bits in every run, for which its numbers are sorted first; those there are
-added by atomics in the order of arrival. No counterpart was counted of `adamw`, `sampling`, `decode`, `selective_scan` and
-`segment_sum` with weights.
+The sums of `embedding_backward` have the same bits in every run, for which its numbers are put in order first, the row
+above; those there are added by atomics in the order of arrival, and are the one row in which Triton's kernel is shorter. No
+counterpart was found of `sampling`, which draws in one pass, and of `segment_sum` with weights.
 ";
 
 const TUTORIALS_END: &str = "
@@ -206,7 +207,17 @@ const LIBRARIES: &[Beside] = &[
         "FlagGems, `embedding_kernel`",
     ),
     (
-        "its gradients",
+        "places of numbers in their order",
+        &[
+            ("places", "count_digits"),
+            ("places", "add_counts"),
+            ("places", "order_digits"),
+        ],
+        150,
+        "FlagGems, `compute_global_hist_kernel` and `sweep`",
+    ),
+    (
+        "gradients of an embedding",
         &[
             ("places", "count_digits"),
             ("places", "add_counts"),
@@ -228,6 +239,24 @@ const LIBRARIES: &[Beside] = &[
         &[("addmm", "addmm")],
         53,
         "FlagGems, `addmm_kernel`",
+    ),
+    (
+        "a step of AdamW",
+        &[("adamw", "adamw")],
+        67,
+        "bitsandbytes, `_optimizer_update_2state_32bit_triton_kernel`",
+    ),
+    (
+        "attention of a new token over pages",
+        &[("paged", "decode")],
+        233,
+        "SGLang, `_fwd_kernel_stage1` and `_fwd_kernel_stage2`",
+    ),
+    (
+        "selective scan",
+        &[("selective_scan", "selective_scan")],
+        253,
+        "SGLang, `_selective_scan_update_kernel`",
     ),
     (
         "batch of products",

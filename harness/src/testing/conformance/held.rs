@@ -68,6 +68,7 @@ held! {
     "tests/suite/debug.rs::a_failed_assertion_names_its_line_and_its_element": "f32", "yes" "yes" "lanes", "errors";
     "tests/suite/each.rs::each_element_takes_its_own_steps": "f32, i32", "yes" "yes" "lanes", "bits";
     "tests/suite/each.rs::inline_ptx_has_the_bits_of_its_meaning": "u32", "yes" "yes" "lanes", "bits";
+    "tests/suite/each.rs::inline_ptx_takes_four_bytes_in_a_register": "u8", "yes" "yes" "lanes", "bits";
     "tests/suite/each.rs::what_a_map_does_knows_its_lines": "", "" "" "", "";
     "tests/suite/examples.rs::examples_assemble_as_recorded": "f32", "" "" "assembled", "instructions";
     "tests/suite/kept.rs::another_process_runs_neither_the_lowering_nor_llvm": "", "" "" "", "";
@@ -75,6 +76,8 @@ held! {
     "tests/suite/kept.rs::what_code_relies_on_is_part_of_the_key_and_lines_are_not": "", "" "" "", "";
     "tests/suite/launch.rs::results_come_back": "f32", "yes" "yes" "lanes", "bits";
     "tests/suite/lines.rs::instructions_know_their_line_and_column": "", "" "" "", "";
+    "tests/suite/narrow.rs::floats_are_rounded_to_four_bits_and_to_tf32": "f32", "yes" "yes" "lanes", "bits";
+    "tests/suite/parts.rs::loops_and_branches_give_tensors": "i32", "yes" "yes" "lanes", "bits";
     "tests/suite/parts.rs::pages_are_tensors_that_the_kernel_makes": "f32", "yes" "yes" "lanes", "bits";
     "tests/suite/parts.rs::parts_end_where_their_tensor_does": "i32", "yes" "yes" "lanes", "bits";
     "tests/suite/print.rs::lines_come_by_program_and_then_in_order": "f16, f32", "yes" "yes" "lanes", "lines";
@@ -85,5 +88,6 @@ held! {
     "tests/suite/scaled.rs::blocks_of_e4m3_in_singles": "F8E4M3", "yes" "yes" "lanes", "bits";
     "tests/suite/slices.rs::views_of_slices_have_extents_and_strides": "f32", "yes" "yes" "lanes", "bits";
     "tests/suite/sort.rs::comparisons_of_a_sort_stay_flags": "f32", "" "" "assembled", "instructions";
+    "tests/suite/views.rs::atomics_reach_views_with_strides": "i32", "yes" "yes" "lanes", "bits";
     "tests/suite/trace.rs::errors_come_all_at_once": "", "" "" "", "";
 }

@@ -16,7 +16,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_decorator: test_decorator_with_def, test_triton_heuristic",
                 Pointless("decorators of Python"),
             ),
-            ("test_libdevice: test_bessel", NotYet("Bessel functions")),
+            (
+                "test_libdevice: test_bessel",
+                Elsewhere("dsl-core/src/semantics/tests/derived.rs::errors_stay_within_the_table"),
+            ),
             (
                 "test_libdevice: test_clz, test_popc",
                 Elsewhere("tests/suite/bits.rs::bits_of_u32"),
@@ -57,7 +60,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_reproducer: test_triton_reproducer_path",
                 Elsewhere("tests/suite/cli.rs::a_dumped_stage_is_a_kernel_again"),
             ),
-            ("test_mxfp: *", NotYet("block-scaled formats")),
+            (
+                "test_mxfp: *",
+                Elsewhere("tests/suite/narrow.rs::floats_are_rounded_to_four_bits_and_to_tf32"),
+            ),
             (
                 "test_compile_only: test_compile_only_sort_keeps_comparisons_boolean",
                 Elsewhere("tests/suite/sort.rs::comparisons_of_a_sort_stay_flags"),
@@ -126,7 +132,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_return_value",
-                NotYet("tensors as results of loops and branches"),
+                Elsewhere("tests/suite/parts.rs::loops_and_branches_give_tensors"),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_batched_gemm_*, test_host_tensor_descriptor_matmul",
@@ -150,7 +156,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tma_descriptor: *",
-                NotYet("rounding of operands to tf32"),
+                Elsewhere("tests/suite/narrow.rs::floats_are_rounded_to_four_bits_and_to_tf32"),
             ),
             (
                 "test_tensor_descriptor_cuda: *",
@@ -237,7 +243,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_interpreter: test_atomic_rmw_accepts_non_contiguous_ndarray_views, test_atomic_cas_accepts_non_contiguous_ndarray_views",
-                NotYet("atomics on tiles of tensors, which have strides"),
+                Elsewhere("tests/suite/views.rs::atomics_reach_views_with_strides"),
             ),
             (
                 "test_debug: test_device_assert*",

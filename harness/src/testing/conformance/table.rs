@@ -1,6 +1,6 @@
 //! The cases of the language, and what became of each.
 
-use super::Outcome::{Elsewhere, NotYet, Pointless, Runs};
+use super::Outcome::{Elsewhere, Pointless, Runs};
 use super::Section;
 
 /// The cases, by the part of the suite.
@@ -309,7 +309,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_inline_asm_packed, test_inline_asm_packed_multiple_outputs",
-                NotYet("inline PTX of numbers of 8 bits, several in a register"),
+                Elsewhere("tests/suite/each.rs::inline_ptx_takes_four_bytes_in_a_register"),
             ),
             (
                 "test_inline_asm_with_pointers",
