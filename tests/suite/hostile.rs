@@ -107,6 +107,9 @@ const BODIES: &[(&str, Body)] = &[
             pack_bytes(scalar::<u8>(1).tile()),
         ))
     }),
+    ("orders", |g| {
+        seen((bessel_jn(g.i, g.x()), bessel_yn(g.n as i64, g.x())));
+    }),
     ("map_slices", |g| {
         seen(g.x().map_slices(g.n, g.m, |x| x.sum_keep(g.n)))
     }),

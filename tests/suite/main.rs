@@ -8,6 +8,7 @@ mod arrays;
 mod autotune;
 mod bad_inputs;
 mod bench;
+mod bessel;
 mod bits;
 mod book;
 mod boxes;

@@ -8,6 +8,7 @@
 pub mod accumulator;
 pub mod approximate;
 pub mod atomic;
+pub mod bessel;
 pub mod bits;
 mod block_scaled;
 mod bodies;
@@ -94,6 +95,7 @@ pub mod prelude {
         atomic_fetch_or, atomic_fetch_xor, atomic_load, atomic_max, atomic_min, atomic_or,
         atomic_store, atomic_xor,
     };
+    pub use super::bessel::{bessel_jn, bessel_yn};
     pub use super::bits::{
         absolute_difference, average_ceiling, average_floor, byte_permute, count_ones,
         find_first_set, leading_zeros, mulhi, reverse_bits, rotate_left, rotate_right,

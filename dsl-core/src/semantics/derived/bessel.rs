@@ -9,9 +9,10 @@ use super::bessel_coefficients::{
     Y1_NEAR,
 };
 use super::exponential::exp;
-use super::formula::Formula;
+use super::formula::{Format, Formula};
 use super::logarithm::log;
 use super::trigonometric::sine_and_cosine;
+use crate::builder::Builder;
 use crate::ir::{CompareOp, Value};
 use crate::semantics::oracle::bessel;
 
@@ -71,6 +72,18 @@ pub(super) const I1: Meaning = Meaning::single(
     0.51,
     &[(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF)],
 );
+
+/// J of orders 0 and 1 of an `f64`, nearly to all its digits.
+pub fn first_kind(builder: &mut Builder, x: Value) -> [Value; 2] {
+    let formula = &mut Formula::new(builder, x, Format::Double);
+    [j0(formula, x), j1(formula, x)]
+}
+
+/// Y of orders 0 and 1 of an `f64`, nearly to all its digits.
+pub fn second_kind(builder: &mut Builder, x: Value) -> [Value; 2] {
+    let formula = &mut Formula::new(builder, x, Format::Double);
+    [y0(formula, x), y1(formula, x)]
+}
 
 /// Up to here the polynomials are near.
 const NEAR: f64 = 8.0;

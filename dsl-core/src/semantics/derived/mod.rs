@@ -6,7 +6,7 @@
 //! [`Meaning`], which the function's row names.
 
 mod angle;
-mod bessel;
+pub mod bessel;
 mod bessel_coefficients;
 mod coefficients;
 mod correct;
