@@ -24,6 +24,7 @@ pub mod activation;
 pub mod adamw;
 pub mod addmm;
 pub mod attention;
+pub mod attention_backward;
 pub mod bmm;
 pub mod conv2d;
 pub mod cross_entropy;
@@ -68,6 +69,7 @@ pub use activation::{
 pub use adamw::launch as adamw;
 pub use addmm::launch as addmm;
 pub use attention::launch as attention;
+pub use attention_backward::launch as attention_backward;
 pub use bmm::launch as bmm;
 pub use conv2d::launch as conv2d;
 pub use cross_entropy::launch as cross_entropy;

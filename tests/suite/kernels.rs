@@ -54,12 +54,12 @@ counterpart was found of `sampling`, which draws in one pass, and of `segment_su
 
 const TUTORIALS_END: &str = "
 Not here: block-scaled products of the formats of compute capability 10 (`block_scaled_matmul` above has scales of 128 by 128
-numbers), attention's gradients, and launches that depend on each other's progress. The tutorial of functions from
-libraries needs no counterpart: those functions are in the language.
+numbers), and launches that depend on each other's progress. The tutorial of functions from libraries needs no counterpart:
+those functions are in the language.
 ";
 
 /// The tutorials, the kernels that do the same with their files, and the lines of Triton's.
-const TUTORIALS: [(&str, &[(&str, &str)], usize); 10] = [
+const TUTORIALS: [(&str, &[(&str, &str)], usize); 11] = [
     (
         "01 vector addition",
         &[("kernels/src/vector_add.rs", "vector_add")],
@@ -102,6 +102,15 @@ const TUTORIALS: [(&str, &[(&str, &str)], usize); 10] = [
         "06 fused attention, forward",
         &[("kernels/src/attention.rs", "attention")],
         111,
+    ),
+    (
+        "06 its gradients",
+        &[
+            ("kernels/src/attention_backward.rs", "attention_deltas"),
+            ("kernels/src/attention_backward.rs", "attention_queries"),
+            ("kernels/src/attention_backward.rs", "attention_keys"),
+        ],
+        182,
     ),
     (
         "08 grouped matrix products",

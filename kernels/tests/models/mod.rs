@@ -1,6 +1,7 @@
 //! Kernels of language models and their training against plain Rust, and three tile sizes against each other.
 
 mod attention;
+mod attention_backward;
 mod gpu;
 mod gpu_layers;
 mod paged;
@@ -442,6 +443,7 @@ fn spaces_hold_settings() {
         exactile_kernels::paged::space(16),
         selective_scan::space(4),
         exactile_kernels::adamw::space(),
+        exactile_kernels::attention_backward::space(),
         exactile_kernels::rope::space(32),
     ];
     assert!(spaces.iter().all(|space| !space.is_empty()));
