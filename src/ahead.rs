@@ -245,6 +245,14 @@ impl Job {
         Ok(Inspection::new(asked, target, None))
     }
 
+    /// The name of the kernel.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn kernel(&self) -> Result<String> {
+        Ok((self.trace)()?.name.clone())
+    }
+
     /// The times of all stages for `target`, as [`Kernel::compile_times`](crate::Kernel::compile_times) has
     /// them, of checked code for launches like this one, wherever their rows end. That for a GPU is taken from `store` where it
     /// is there, and kept there.

@@ -35,6 +35,11 @@ pub fn forget_code(device: &Device) {
     device.cache().forget_code();
 }
 
+/// The programs that make code for GPUs, by versions; nothing in a build without them.
+pub fn maker() -> Option<String> {
+    crate::made::maker()
+}
+
 /// The GPU that `device` is, if it is one.
 pub fn gpu(device: &Device) -> Option<&Arc<Gpu>> {
     device.gpu()

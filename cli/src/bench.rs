@@ -1,5 +1,6 @@
 //! `exactile bench`: the kernels in exact mode and without promises beside other libraries.
 
+mod compile;
 mod launch;
 mod tuning;
 
@@ -13,6 +14,7 @@ use exactile_harness::cases::subjects::{Size, subjects};
 
 use super::progress::Progress;
 
+use compile::Compile;
 use launch::Launch;
 use tuning::Tuning;
 
@@ -65,6 +67,7 @@ pub(crate) struct Bench {
 
 #[derive(Subcommand)]
 enum Other {
+    Compile(Compile),
     Launch(Launch),
     Tuning(Tuning),
 }
@@ -72,6 +75,7 @@ enum Other {
 impl Bench {
     pub(crate) fn execute(&self) -> Result<()> {
         match &self.other {
+            Some(Other::Compile(compile)) => return compile.execute(),
             Some(Other::Launch(launch)) => return launch.execute(),
             Some(Other::Tuning(tuning)) => return tuning.execute(),
             None => {}

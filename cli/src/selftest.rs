@@ -206,6 +206,9 @@ struct Programs {
     /// Run only the program with this index
     #[arg(long)]
     only: Option<usize>,
+    /// Print that program, and run nothing
+    #[arg(long, requires = "only")]
+    show: bool,
     /// Distribute every program over these numbers of warps, not over one of its own
     #[arg(long, value_delimiter = ',')]
     warps: Vec<u32>,
@@ -219,6 +222,11 @@ struct Programs {
 
 impl Programs {
     fn execute(&self) -> Result<()> {
+        if let Some(index) = self.only.filter(|_| self.show) {
+            let limits = ProgramsOptions::default().limits;
+            let program = programs::generate::generate(self.seed, index, limits);
+            return super::print(&format!("{program}\n"));
+        }
         let options = ProgramsOptions {
             seed: self.seed,
             from: self.from,

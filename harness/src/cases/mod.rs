@@ -3,6 +3,7 @@
 mod compound;
 mod elementwise;
 mod orders;
+pub mod ready;
 mod rows;
 pub mod subjects;
 mod sums;

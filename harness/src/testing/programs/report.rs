@@ -21,6 +21,12 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.title(), self.message)?;
+        write!(f, "{}", self.program)
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Program {
             grid,
             bounds,
@@ -30,7 +36,7 @@ impl fmt::Display for Failure {
             timing,
             facts,
             ..
-        } = &self.program;
+        } = self;
         let gpu = gpu.map_or("no GPU", |gpu| gpu.name);
         writeln!(
             f,
@@ -38,16 +44,10 @@ impl fmt::Display for Failure {
         )?;
         writeln!(f, "; {timing:?}")?;
         writeln!(f, "; {facts:?}")?;
-        for (parameter, contents) in self
-            .program
-            .func
-            .parameters
-            .iter()
-            .zip(&self.program.arguments)
-        {
+        for (parameter, contents) in self.func.parameters.iter().zip(&self.arguments) {
             writeln!(f, "; {} = {contents}", parameter.name)?;
         }
-        write!(f, "{}", *self.program.func)
+        write!(f, "{}", *self.func)
     }
 }
 

@@ -1,0 +1,193 @@
+//! How long the ready kernels take to compile for a GPU, under which schedules: `exactile bench compile`.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use exactile::internals::{Job, record};
+use exactile::{Device, Error, Result, Schedule, Target};
+use exactile_kernels::Setting;
+use serde::Serialize;
+
+use crate::cases::ready::{Ready, ready};
+
+/// What to compile.
+pub struct CompilePlan {
+    /// The GPU.
+    pub target: Target,
+    /// The numbers of warps, each beside all kernels; none leaves each to its own schedule.
+    pub warps: Vec<u32>,
+    /// The tile size that kernels have in place of their own.
+    pub block: Option<usize>,
+    /// Names that those of the kernels begin with; none takes all.
+    pub only: Vec<String>,
+    /// Compilations of each kernel, of which the fastest counts.
+    pub repetitions: usize,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct CompileReport {
+    /// The commit that this was built from.
+    pub commit: String,
+    /// The GPU.
+    pub target: &'static str,
+    /// What makes code.
+    pub maker: String,
+    /// A row for each kernel and number of warps.
+    pub rows: Vec<CompileLine>,
+    /// What is refused, and how soon.
+    pub refused: Vec<Refusal>,
+}
+
+/// How long a kernel took.
+#[derive(Clone, Debug, Serialize)]
+pub struct CompileLine {
+    /// What launches it.
+    pub launch: String,
+    /// The kernel.
+    pub kernel: String,
+    /// The number of warps where one is stated.
+    pub warps: Option<u32>,
+    /// Milliseconds of all stages.
+    pub ms: f64,
+    /// Those of the assembler, where one is named.
+    pub assembler_ms: f64,
+    /// Those of LLVM.
+    pub llvm_ms: f64,
+    /// Those of the trace and of all stages before LLVM.
+    pub own_ms: f64,
+}
+
+/// A schedule that a kernel has not.
+#[derive(Clone, Debug, Serialize)]
+pub struct Refusal {
+    /// What launches the kernel.
+    pub launch: String,
+    /// The number of warps where one is stated.
+    pub warps: Option<u32>,
+    /// Milliseconds until it was refused.
+    pub ms: f64,
+    /// Why.
+    pub message: String,
+}
+
+/// Compiles what the launches of all ready kernels run, once for each number of warps.
+///
+/// # Errors
+/// When nothing is to be measured. What does not compile stands in the report.
+pub fn compile(plan: &CompilePlan, tell: &dyn Fn(&str)) -> Result<CompileReport> {
+    let mut report = CompileReport {
+        commit: String::new(),
+        target: plan.target.name,
+        maker: exactile::internals::maker().unwrap_or_default(),
+        rows: Vec::new(),
+        refused: Vec::new(),
+    };
+    let mut list = ready();
+    let wanted = |name: &str| plan.only.iter().any(|start| name.starts_with(start));
+    list.retain(|it| plan.only.is_empty() || wanted(&it.name));
+    if list.is_empty() || plan.repetitions == 0 {
+        return Err(Error::Invalid("there is nothing to measure".to_string()));
+    }
+    let stated: Vec<Option<u32>> = match plan.warps.is_empty() {
+        true => vec![None],
+        false => plan.warps.iter().copied().map(Some).collect(),
+    };
+    for launch in &list {
+        for &warps in &stated {
+            tell(&launch.name);
+            measure(plan, launch, warps, &mut report);
+        }
+    }
+    Ok(report)
+}
+
+fn measure(plan: &CompilePlan, launch: &Ready, warps: Option<u32>, report: &mut CompileReport) {
+    let setting = Setting {
+        block: plan.block.unwrap_or_default(),
+        schedule: Schedule {
+            warps,
+            ..Schedule::AUTO
+        },
+        ..Setting::default()
+    };
+    let device = Device::lanes();
+    let mut refuse = |since: Instant, error: &Error| {
+        report.refused.push(Refusal {
+            launch: launch.name.clone(),
+            warps,
+            ms: since.elapsed().as_secs_f64() * 1e3,
+            message: error.to_string(),
+        });
+    };
+    let since = Instant::now();
+    let jobs = match record(&device, || (launch.launch)(&device, &setting)) {
+        Ok(jobs) => jobs,
+        Err(error) => return refuse(since, &error),
+    };
+    for job in &jobs {
+        let since = Instant::now();
+        match fastest(plan, job) {
+            Ok((kernel, times)) => {
+                let of = |stage: &str| times.get(stage).copied().unwrap_or_default();
+                let (ms, assembler_ms, llvm_ms) =
+                    (times.values().sum::<f64>(), of("ptxas"), of("llvm"));
+                report.rows.push(CompileLine {
+                    launch: launch.name.clone(),
+                    kernel,
+                    warps,
+                    ms,
+                    assembler_ms,
+                    llvm_ms,
+                    own_ms: ms - assembler_ms - llvm_ms,
+                });
+            }
+            Err(error) => refuse(since, &error),
+        }
+    }
+}
+
+/// The name of the kernel, and the milliseconds of each stage in the fastest compilation.
+fn fastest(plan: &CompilePlan, job: &Job) -> Result<(String, BTreeMap<&'static str, f64>)> {
+    let mut best: BTreeMap<&'static str, f64> = BTreeMap::new();
+    for _ in 0..plan.repetitions {
+        let mut times = BTreeMap::new();
+        for stage in job.compile_times(&plan.target, None)? {
+            *times.entry(stage.name).or_default() += stage.time.as_secs_f64() * 1e3;
+        }
+        if best.is_empty() || times.values().sum::<f64>() < best.values().sum() {
+            best = times;
+        }
+    }
+    Ok((job.kernel()?, best))
+}
+
+impl CompileLine {
+    /// The row as a line of a table.
+    pub fn line(&self) -> String {
+        let warps = self.warps.map_or("auto".to_string(), |it| it.to_string());
+        format!(
+            "{:32} {:20} {warps:>5} {:9.1} {:9.1} {:9.1} {:9.1}",
+            self.launch, self.kernel, self.own_ms, self.llvm_ms, self.assembler_ms, self.ms
+        )
+    }
+}
+
+impl CompileReport {
+    /// The header of [`CompileLine::line`].
+    pub const HEADER: &str = "launch                           kernel               warps       own      llvm assembler     total";
+
+    /// The median and the worst of all rows, in words.
+    pub fn summary(&self) -> String {
+        let mut times: Vec<f64> = self.rows.iter().map(|row| row.ms).collect();
+        times.sort_by(f64::total_cmp);
+        let middle = times.get(times.len() / 2).copied().unwrap_or_default();
+        let worst = times.last().copied().unwrap_or_default();
+        let last = self.refused.iter().map(|it| it.ms).fold(0.0, f64::max);
+        format!(
+            "{} codes: median {middle:.1} ms, worst {worst:.1} ms; {} refused, after {last:.1} ms at most",
+            times.len(),
+            self.refused.len()
+        )
+    }
+}
