@@ -11,7 +11,7 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::resume_unwind;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::Once;
 use std::sync::mpsc;
 use std::thread;
@@ -24,6 +24,7 @@ use llvm_sys::core::{
 };
 use llvm_sys::error_handling::LLVMInstallFatalErrorHandler;
 use llvm_sys::prelude::LLVMDiagnosticInfoRef;
+use llvm_sys::support::LLVMParseCommandLineOptions;
 
 use crate::error::{Error, Result};
 
@@ -74,6 +75,16 @@ pub(crate) fn contained<T: Send + 'static>(
             Ok(()) => Err(Error::Llvm("it ended without a word".to_string())),
         },
     }
+}
+
+/// Sets options of LLVM that are its own and hold for the process, as its tools take them. One that it does not know
+/// ends the process.
+pub(crate) fn set_options<const N: usize>(options: [&CStr; N]) {
+    let name = [c"exactile"];
+    let arguments: Vec<*const c_char> = name.iter().chain(&options).map(|it| it.as_ptr()).collect();
+    let count = arguments.len().try_into().expect("a few");
+    // SAFETY: these are so many C strings, and what they hold is copied.
+    unsafe { LLVMParseCommandLineOptions(count, arguments.as_ptr(), null()) };
 }
 
 /// How a thread has ended that LLVM worked in.
