@@ -247,7 +247,11 @@ impl Lowering<'_> {
         let before = self.pending.clone();
         let on_true = self.region(op.on_true)?;
         let after_true = std::mem::replace(&mut self.pending, before);
-        let on_false = self.region(op.on_false)?;
+        let at_edge = self.at_edge;
+        self.at_edge |= self.is_for_edges(op);
+        let on_false = self.region(op.on_false);
+        self.at_edge = at_edge;
+        let on_false = on_false?;
         self.pending.merge(&after_true);
         self.finish(
             Op::If(op::If {
@@ -258,6 +262,21 @@ impl Lowering<'_> {
             results,
         );
         Ok(())
+    }
+
+    /// Whether the second branch is for programs at an edge: both multiply, and the first has fewer masks.
+    fn is_for_edges(&self, op: &op::If) -> bool {
+        let count = |region: Region| {
+            let (mut products, mut whole) = (0_usize, 0_usize);
+            self.block.walk(region, &mut |inst| {
+                let op = self.block.op(inst);
+                products += usize::from(matches!(op, Op::Dot(_)));
+                whole += usize::from(op.access().is_some_and(|access| access.mask.is_none()));
+            });
+            (products, whole)
+        };
+        let (first, second) = (count(op.on_true), count(op.on_false));
+        first.0 > 0 && second.0 > 0 && first.1 > second.1
     }
 
     fn finish(&mut self, op: Op, results: &[Value]) {

@@ -19,6 +19,9 @@ use crate::lower::combine::multiply_add;
 /// Log2 of the steps of k that are written out; more steps are a loop.
 const UNROLLED_BITS: u32 = 5;
 
+/// The same in code for programs at an edge, of which there are few: code costs time to compile.
+const EDGE_UNROLLED_BITS: u32 = 3;
+
 /// Steps of k whose operands one instruction reads.
 const TOGETHER: u64 = 2;
 
@@ -36,6 +39,14 @@ struct Operand {
     steps: Vec<u64>,
     /// Log2 of the elements of one access.
     vector_bits: u32,
+}
+
+/// Where a block of steps begins.
+struct Start {
+    /// What it adds to every offset.
+    added: Value,
+    /// What it adds by exclusive or (`i32`), where places of rows move with k.
+    mixed: Option<Value>,
 }
 
 impl Lowering<'_> {
@@ -145,8 +156,12 @@ impl Lowering<'_> {
 
     /// All steps of k in ascending order.
     fn steps(&mut self, operands: &[Operand; 2], accumulator: Value, steps: u32) -> Value {
-        if steps <= UNROLLED_BITS {
-            return self.unrolled(operands, accumulator, 1 << steps, None);
+        let unrolled = match self.at_edge {
+            true => EDGE_UNROLLED_BITS,
+            false => UNROLLED_BITS,
+        };
+        if steps <= unrolled {
+            return self.unrolled(operands, accumulator, steps, None);
         }
         let types = [Type::INDEX, self.builder.ty(accumulator)];
         let body = self.builder.new_region(&types);
@@ -154,14 +169,14 @@ impl Lowering<'_> {
         self.scopes.push(Scope::default());
         let parameters = self.builder.parameters(body);
         let block = parameters[0];
-        let sum = self.unrolled(operands, parameters[1], 1 << UNROLLED_BITS, Some(block));
+        let sum = self.unrolled(operands, parameters[1], unrolled, Some(block));
         let values = vec![sum];
         self.builder.emit(Op::Yield(op::Yield { values }), &[]);
         self.scopes.pop();
         self.builder.enter(outer);
         let op = Op::For(op::For {
             lower: self.builder.index(0),
-            upper: self.builder.index(1 << (steps - UNROLLED_BITS)),
+            upper: self.builder.index(1 << (steps - unrolled)),
             init: vec![accumulator],
             step: 1,
             stages: 1,
@@ -171,23 +186,23 @@ impl Lowering<'_> {
         self.builder.results(inst)[0]
     }
 
-    /// Some steps of k, starting at a multiple `block` of their number.
+    /// So many steps of k as `bits` is the logarithm of, starting at a multiple `block` of their number.
     fn unrolled(
         &mut self,
         operands: &[Operand; 2],
         accumulator: Value,
-        count: u64,
+        bits: u32,
         block: Option<Value>,
     ) -> Value {
         let starts = operands
             .each_ref()
-            .map(|operand| self.block_start(operand, block));
-        let mut sum = accumulator;
+            .map(|operand| self.block_start(operand, block, bits));
+        let (mut sum, count) = (accumulator, 1_u64 << bits);
         let together = TOGETHER.min(count);
         for first in (0..count).step_by(together as usize) {
             let steps = first..first + together;
-            let left = self.operand_at(&operands[0], steps.clone(), starts[0]);
-            let right = self.operand_at(&operands[1], steps, starts[1]);
+            let left = self.operand_at(&operands[0], steps.clone(), starts[0].as_ref());
+            let right = self.operand_at(&operands[1], steps, starts[1].as_ref());
             for step in 0..together as u32 {
                 let left = self.step_of(&operands[0], left, step);
                 let right = self.step_of(&operands[1], right, step);
@@ -204,21 +219,44 @@ impl Lowering<'_> {
         self.elements(steps, &places)
     }
 
-    /// What a block of steps adds to every offset.
-    fn block_start(&mut self, operand: &Operand, block: Option<Value>) -> Option<Value> {
-        let stride = operand.steps.get(UNROLLED_BITS as usize)?;
-        let stride = self.builder.index(*stride as i64);
-        block.map(|block| self.builder.mul(block, stride))
+    /// Where a block of steps begins; `bits` is the logarithm of their number.
+    fn block_start(&mut self, operand: &Operand, block: Option<Value>, bits: u32) -> Option<Start> {
+        let (block, steps) = (block?, operand.steps.get(bits as usize..)?);
+        let highest = |step: u64| 1_u64 << step.ilog2();
+        let stride = self.builder.index(highest(*steps.first()?) as i64);
+        let mixed = steps.iter().map(|&step| step ^ highest(step));
+        let mixed = mixed.fold(0, |all, it| all | it);
+        let added = self.builder.mul(block, stride);
+        let mixed = (mixed != 0).then(|| {
+            // Bits of k lie where they are in k.
+            let k = self.builder.cast(block, DType::I32);
+            let times = self.builder.int32(1 << bits);
+            let (k, mask) = (self.builder.mul(k, times), self.builder.int32(mixed as i32));
+            self.builder.and(k, mask)
+        });
+        Some(Start { added, mixed })
     }
 
     /// The elements that a lane needs of an operand for some steps.
-    fn operand_at(&mut self, operand: &Operand, steps: Range<u64>, start: Option<Value>) -> Value {
+    fn operand_at(&mut self, operand: &Operand, steps: Range<u64>, start: Option<&Start>) -> Value {
         let places = steps.map(|step| apply(&operand.steps, step) as u32);
         let reads = places.flat_map(|place| operand.reads.iter().map(move |read| read ^ place));
         let reads: Vec<u32> = reads.collect();
-        let mut offset = self.thread_offsets(&operand.map, &reads);
+        let mut offset = match start.and_then(|start| start.mixed) {
+            Some(mixed) => {
+                let thread = self.thread_value(&operand.map);
+                let thread = self.builder.xor(thread, mixed);
+                let (thread, reads) = (
+                    self.repeated(thread, reads.len()),
+                    self.literals(DType::I32, &reads),
+                );
+                let mixed = self.builder.xor(thread, reads);
+                self.builder.cast(mixed, DType::I64)
+            }
+            None => self.thread_offsets(&operand.map, &reads),
+        };
         if let Some(start) = start {
-            let start = self.repeated(start, reads.len());
+            let start = self.repeated(start.added, reads.len());
             offset = self.builder.add(offset, start);
         }
         let lanes = 1_usize << operand.vector_bits;

@@ -153,6 +153,8 @@ struct Lowering<'a> {
     multiplies: bool,
     /// How many loops are around the current instruction.
     loops: u32,
+    /// Whether the current instruction is for programs at an edge alone.
+    at_edge: bool,
     /// The bytes of the largest buffer with slots so far. Outside of loops those of pipelines hold nothing any more.
     ring_bytes: i64,
     /// The barriers of buffers that boxes are copied to, one for each slot.
@@ -191,6 +193,7 @@ impl<'a> Lowering<'a> {
             pending: Pending::default(),
             multiplies: leaves_products(block),
             loops: 0,
+            at_edge: false,
             ring_bytes: 0,
             phases: BTreeMap::new(),
             meets_behind: boxes::meeting_behind(block),

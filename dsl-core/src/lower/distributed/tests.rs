@@ -33,6 +33,7 @@ fn lower(block: &BlockFunc, options: &Options) -> Result<LaneFunc, Diagnostics> 
 
 mod checks;
 mod counts;
+mod edges;
 mod reductions;
 mod scans;
 mod sizes;
