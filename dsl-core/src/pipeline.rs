@@ -21,7 +21,7 @@ use crate::schedule::homes::homes;
 use crate::schedule::pipeline::{MAX_STAGES, deepest, pipeline};
 use crate::schedule::place::place;
 use crate::schedule::{adjoin::adjoin, rotate::rotate, small_views, waits::wait_late};
-use crate::target::{Approximations, Bounds, Distribution, Options, Target};
+use crate::target::{Approximations, Bounds, Distribution, Options, Target, WARP_LANES};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
 /// Sees the function after each stage, with the stage's name.
@@ -126,7 +126,10 @@ const BLOCK: &[Stage] = &[
             Ok(())
         },
     },
-    plain!("uniform_masks", uniform_mask::split_uniform_masks),
+    by_context!("uniform_masks", |func, context| {
+        let lanes = lanes(func, context.target, context.options);
+        uniform_mask::split_uniform_masks(func, lanes);
+    }),
     plain!("tidy_masks", tidy),
 ];
 
@@ -268,6 +271,17 @@ pub fn prepare_boxed(
     };
     let block = prepare(traced.clone(), target, options, &facts, observe)?;
     Ok(Some(block).filter(|block| boxes::loads_boxes(block)))
+}
+
+/// How many lanes of a GPU run a function together.
+fn lanes(func: &Func, target: &Target, options: &Options) -> Option<usize> {
+    match target.distribution {
+        Distribution::Sequential => None,
+        Distribution::Distributed => {
+            let warps = warps_of(func, &options.schedule);
+            Some((warps * WARP_LANES) as usize)
+        }
+    }
 }
 
 fn share(func: &Func, target: &Target, options: &Options) -> Share {

@@ -46,12 +46,35 @@ struct Side {
     high: i64,
 }
 
-/// Splits each region whose accesses are masked by provable comparisons into two versions.
-pub fn split_uniform_masks(func: &mut Func) {
+/// Elements that the code of a lane computes at most for two versions of it: more costs time to compile, and
+/// more registers than the masks do.
+const MOST_ELEMENTS: usize = 8192;
+
+/// Splits each region whose accesses are masked by provable comparisons into two versions. `lanes` run the function
+/// together, each with code for its part of all tiles; nothing says that loops go through tiles.
+pub fn split_uniform_masks(func: &mut Func, lanes: Option<usize>) {
     func.keep_sites();
     let known = Known::of(func);
     decide(func, &known.indices);
-    region(func, func.body(), &known);
+    let most = lanes.map_or(usize::MAX, |lanes| lanes.saturating_mul(MOST_ELEMENTS));
+    region(func, func.body(), &known, most);
+}
+
+/// Elements that instructions compute in all, nested ones included.
+fn elements(func: &Func, insts: &[Inst]) -> usize {
+    let mut sum = 0_usize;
+    let mut add = |inst: Inst| {
+        let results = func.inst(inst).results.iter();
+        let sizes = results.map(|&it| func.ty(it).shape.elements());
+        sum = sum.saturating_add(sizes.max().unwrap_or(0));
+    };
+    for &inst in insts {
+        add(inst);
+        for nested in func.op(inst).regions() {
+            func.walk(nested, &mut add);
+        }
+    }
+    sum
 }
 
 /// Makes constants of comparisons of tiles that ranges decide.
@@ -69,8 +92,8 @@ fn decide(func: &mut Func, indices: &Indices) {
 
 /// Splits the region, then those inside it; after a split only those of the version without masks,
 /// since the other is for the few programs at an edge and code costs time to compile.
-fn region(func: &mut Func, of: Region, known: &Known) {
-    let inside = split(func, of, known).unwrap_or(of);
+fn region(func: &mut Func, of: Region, known: &Known, most: usize) {
+    let inside = split(func, of, known, most).unwrap_or(of);
     for inst in func.region(inside).insts.clone() {
         let inner = match func.op(inst).control() {
             Some(Control::For(op)) => vec![op.body],
@@ -79,13 +102,13 @@ fn region(func: &mut Func, of: Region, known: &Known) {
             None => Vec::new(),
         };
         for inner in inner {
-            region(func, inner, known);
+            region(func, inner, known, most);
         }
     }
 }
 
-/// The region of the version without masks, where there is one.
-fn split(func: &mut Func, of: Region, known: &Known) -> Option<Region> {
+/// The region of the version without masks, where there is one; none of code for more than `most` elements.
+fn split(func: &mut Func, of: Region, known: &Known, most: usize) -> Option<Region> {
     let (head, tail) = pure_first(func, of);
     let defined: BTreeSet<Value> = head
         .iter()
@@ -96,7 +119,7 @@ fn split(func: &mut Func, of: Region, known: &Known) -> Option<Region> {
         .filter(|leaf| defined.contains(leaf))
         .filter_map(|leaf| Some((leaf, sides(func, known, leaf)?)))
         .collect();
-    if proofs.is_empty() {
+    if proofs.is_empty() || elements(func, &tail) > most {
         return None;
     }
     let owned = std::mem::replace(func, Func::new("", Stage::Block));
@@ -387,7 +410,7 @@ mod tests {
              store %y, %o, %v, mask=%m
            }";
         let mut func = parse(source, "f.bir").expect("parses");
-        super::split_uniform_masks(&mut func);
+        super::split_uniform_masks(&mut func, None);
         tidy(&mut func);
         let func = verify::block(func).expect("is valid");
         let text = func.to_string();
@@ -401,6 +424,31 @@ mod tests {
         assert_eq!(text.matches("mask=").count(), 2, "{text}");
         assert_eq!(text.matches("load ").count(), 2, "{text}");
     }
+
+    /// What is written twice has a bound, whatever runs it.
+    #[test]
+    fn long_code_is_not_split() {
+        let steps: String = (0..40)
+            .map(|at| format!("%v{} = add %v{at}, %v{at} : tile<16384xf32>\n", at + 1))
+            .collect();
+        let source = format!(
+            "func @f block (%x: ptr<f32>, %y: ptr<f32> write, %n: i64) {{
+             %a = arange start=0, end=16384 : tile<16384xi64>
+             %l = splat %n : tile<16384xi64>
+             %m = lt %a, %l : tile<16384xbool>
+             %v0 = load %x, %a, mask=%m : tile<16384xf32>
+             {steps}
+             store %y, %a, %v40, mask=%m
+           }}"
+        );
+        for (lanes, loads) in [(None, 2), (Some(128), 2), (Some(64), 1)] {
+            let mut func = parse(&source, "f.bir").expect("parses");
+            super::split_uniform_masks(&mut func, lanes);
+            let text = verify::block(func).expect("is valid").to_string();
+            assert_eq!(text.matches("load ").count(), loads, "{lanes:?}");
+        }
+    }
+
     /// Both comparisons are proved, and what joins them is computed before the access.
     #[test]
     fn masks_of_two_comparisons_go_too() {
@@ -418,7 +466,7 @@ mod tests {
              store %y, %o, %v, mask=%m
            }";
         let mut func = parse(source, "f.bir").expect("parses");
-        super::split_uniform_masks(&mut func);
+        super::split_uniform_masks(&mut func, None);
         tidy(&mut func);
         let text = verify::block(func).expect("is valid").to_string();
         assert_eq!(text.matches("mask=").count(), 2, "{text}");

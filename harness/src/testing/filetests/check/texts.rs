@@ -25,7 +25,7 @@ impl Checker<'_> {
             "cse" => passes::cse::cse,
             "licm" => passes::licm::licm,
             "dce" => passes::dce::dce,
-            "uniform_mask" => passes::uniform_mask::split_uniform_masks,
+            "uniform_mask" => |func| passes::uniform_mask::split_uniform_masks(func, None),
             "tidy" => passes::tidy,
             "allocate" => |func| {
                 let target = if func.warps == 0 {
