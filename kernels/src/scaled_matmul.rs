@@ -67,11 +67,13 @@ pub fn block_scaled_matmul<
     out.store(sum.to::<T>());
 }
 
-/// Of 8-bit floats by Hopper's tensor cores, with one scale: a tile `[BM, BN]` a program.
+/// Of 8-bit floats by Hopper's tensor cores, with one scale: a tile `[BM, BN]` a program. `PROMOTED`: each 128 products are
+/// added in `f32`.
 #[kernel(BM = 128, BN = 256, grid = grid(&out, [BM, BN]))]
 pub fn float8_matmul<
     Q: Float,
     T: Float,
+    const PROMOTED: bool,
     #[meta(64..=256)] const BM: usize,
     #[meta(128..=256)] const BN: usize,
 >(
@@ -86,7 +88,10 @@ pub fn float8_matmul<
     for k in range(0, a.extent(1)).step(BLOCK).stages(4) {
         let left = a.tile([BM, BLOCK]).at_offset([row, k]).load();
         let right = b.tile([BLOCK, BN]).at_offset([k, column]).load();
-        sum = dot_with(Precision::Hopper, left, right, sum);
+        sum = match PROMOTED {
+            true => dot_promoted(Precision::Hopper, BLOCK, left, right, sum),
+            false => dot_with(Precision::Hopper, left, right, sum),
+        };
     }
     let out = out.tile([BM, BN]).at_offset([row, column]);
     out.store((sum * scale).to::<T>());
@@ -168,19 +173,21 @@ pub fn launch_blocks<Q: Float + Number, T: Float + Number>(
 }
 
 /// `scale a b^T` of 8-bit floats `a` `[m, k]` and `b` `[n, k]`, whose sums have 13 bits of fraction: Hopper's tensor cores
-/// multiply them as they are. docs/numerics.md defines it. A setting's `block` and `width` are the rows and the columns of a tile.
+/// multiply them as they are. Where sums are promoted, that is said of each 128 products, which are added in `f32`. docs/numerics.md
+/// defines it. A setting's `block` and `width` are the rows and the columns of a tile.
 ///
 /// # Errors
 /// What a launch refuses, among it GPUs without Hopper's tensor cores, and on a GPU tiles of less than 64 rows or 4 warps.
 pub fn launch_float8<Q: Float + Number, T: Float + Number>(
     [a, b]: [&Buffer<Q>; 2],
-    scale: f32,
+    (scale, is_promoted): (f32, bool),
     out: &mut Buffer<T>,
     [m, n, k]: [usize; 3],
     setting: &Setting,
 ) -> Result<()> {
     check_shape(out.len(), &[m, n])?;
     let kernel = float8_matmul::<Q, T>()
+        .promoted(is_promoted)
         .bm(setting.block_or(128))
         .bn(setting.width_or(256))
         .by(setting);

@@ -130,7 +130,7 @@ pub(super) fn float8_matmul(m: usize, n: usize, k: usize) -> Case {
             let b = Buffer::from_slice(device, &random::<F8E4M3>(8, n * k))?;
             let c = Buffer::<bf16>::zeros(device, m * n)?;
             Ok(problem(c, move |c, setting| {
-                kernels::float8_matmul([&a, &b], 1.0, c, [m, n, k], setting)
+                kernels::float8_matmul([&a, &b], (1.0, false), c, [m, n, k], setting)
             }))
         }),
     }

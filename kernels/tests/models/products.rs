@@ -239,9 +239,11 @@ fn small_floats_are_multiplied_as_they_are() {
         let all = numbers(m * k + n * k);
         let (a, b) = all.split_at(m * k);
         let [a, b] = [a, b].map(|part| floats(part, F8E4M3::from_f32));
-        let got = everywhere::<f32>(m * n, |device, out, setting| {
-            let [a, b] = [&a, &b].map(|part| Buffer::from_slice(device, part));
-            float8_matmul([&a?, &b?], 0.5, out, shape, setting)
+        let [got, promoted] = [false, true].map(|is_promoted| {
+            everywhere::<f32>(m * n, |device, out, setting| {
+                let [a, b] = [&a, &b].map(|part| Buffer::from_slice(device, part));
+                float8_matmul([&a?, &b?], (0.5, is_promoted), out, shape, setting)
+            })
         });
         let [a, b] = [&a, &b].map(|part| wide(part, F8E4M3::to_f32));
         let element = |at: usize| {
@@ -251,6 +253,7 @@ fn small_floats_are_multiplied_as_they_are() {
         let want: Vec<f32> = (0..m * n).map(element).collect();
         let greatest = want.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
         assert_near(&got, &want, greatest * 1e-3);
+        assert_near(&promoted, &want, greatest * 5e-4);
     }
 }
 

@@ -206,16 +206,13 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Whether the GPU has the tensor cores or the copies of boxes that an op asks for.
     fn is_there(&self, inst: Inst) -> bool {
-        let gpu = &self.target.gpu;
-        match self.func.lane_op(inst) {
-            LaneOp::TransferOp(_) | LaneOp::WarpOp(WarpOp::OrderOp(OrderOp::ProxyFence(_))) => {
-                gpu.copies_boxes
-            }
-            LaneOp::WarpOp(WarpOp::Mma(_) | WarpOp::GroupMma(_)) => {
-                gpu.mma.contains(&Precision::Hopper)
-            }
-            _ => true,
-        }
+        let (gpu, op) = (&self.target.gpu, self.func.lane_op(inst));
+        let moves = matches!(
+            op,
+            LaneOp::TransferOp(_) | LaneOp::WarpOp(WarpOp::OrderOp(OrderOp::ProxyFence(_)))
+        );
+        let multiplies = matches!(op, LaneOp::WarpOp(WarpOp::Mma(_) | WarpOp::GroupMma(_)));
+        (gpu.copies_boxes || !moves) && (gpu.mma.contains(&Precision::Hopper) || !multiplies)
     }
 
     fn result_elements(&self, inst: Inst) -> usize {
