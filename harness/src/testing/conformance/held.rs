@@ -76,8 +76,6 @@ held! {
     "tests/suite/kept.rs::what_code_relies_on_is_part_of_the_key_and_lines_are_not": "", "" "" "", "";
     "tests/suite/launch.rs::results_come_back": "f32", "yes" "yes" "lanes", "bits";
     "tests/suite/lines.rs::instructions_know_their_line_and_column": "", "" "" "", "";
-    "tests/suite/narrow.rs::floats_are_rounded_to_four_bits_and_to_tf32": "f32", "yes" "yes" "lanes", "bits";
-    "tests/suite/parts.rs::loops_and_branches_give_tensors": "i32", "yes" "yes" "lanes", "bits";
     "tests/suite/parts.rs::pages_are_tensors_that_the_kernel_makes": "f32", "yes" "yes" "lanes", "bits";
     "tests/suite/parts.rs::parts_end_where_their_tensor_does": "i32", "yes" "yes" "lanes", "bits";
     "tests/suite/print.rs::lines_come_by_program_and_then_in_order": "f16, f32", "yes" "yes" "lanes", "lines";

@@ -3,6 +3,7 @@
 
 mod arithmetic;
 mod atomics;
+mod constructs;
 mod control;
 mod forms;
 mod held;
@@ -105,6 +106,9 @@ checks! {
     "masks": "all types", "bits", memory::masks;
     "hints": "f32, i8", "bits", memory::hints;
     "buffers and strides": "f32, i16", "bits", memory::places;
+    "tensors that change": "i32", "bits", constructs::tensors;
+    "packed numbers": "u8, u32, f32", "bits", constructs::packed;
+    "Bessel functions": "f32", "1e-6", constructs::bessel;
     "atomics": "i32, u32, i64, u64, f16, bf16, f32, f64", "bits", atomics::atomics;
     "atomics with results": "i32, u32, i64, u64, f32, f64", "bits", atomics::fetches;
     "atomic extremes": "f32, f64", "bits", atomics::float_extremes;

@@ -16,10 +16,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_decorator: test_decorator_with_def, test_triton_heuristic",
                 Pointless("decorators of Python"),
             ),
-            (
-                "test_libdevice: test_bessel",
-                Elsewhere("dsl-core/src/semantics/tests/derived.rs::errors_stay_within_the_table"),
-            ),
+            ("test_libdevice: test_bessel", Runs("Bessel functions")),
             (
                 "test_libdevice: test_clz, test_popc",
                 Elsewhere("tests/suite/bits.rs::bits_of_u32"),
@@ -60,10 +57,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_reproducer: test_triton_reproducer_path",
                 Elsewhere("tests/suite/cli.rs::a_dumped_stage_is_a_kernel_again"),
             ),
-            (
-                "test_mxfp: *",
-                Elsewhere("tests/suite/narrow.rs::floats_are_rounded_to_four_bits_and_to_tf32"),
-            ),
+            ("test_mxfp: *", Runs("packed numbers")),
             (
                 "test_compile_only: test_compile_only_sort_keeps_comparisons_boolean",
                 Elsewhere("tests/suite/sort.rs::comparisons_of_a_sort_stay_flags"),
@@ -132,7 +126,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_return_value",
-                Elsewhere("tests/suite/parts.rs::loops_and_branches_give_tensors"),
+                Runs("tensors that change"),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_batched_gemm_*, test_host_tensor_descriptor_matmul",
@@ -154,10 +148,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_tensor_descriptor: test_tensor_descriptor_store_downcast",
                 Pointless("types are converted by name"),
             ),
-            (
-                "test_tma_descriptor: *",
-                Elsewhere("tests/suite/narrow.rs::floats_are_rounded_to_four_bits_and_to_tf32"),
-            ),
+            ("test_tma_descriptor: *", Runs("packed numbers")),
             (
                 "test_tensor_descriptor_cuda: *",
                 Elsewhere("tests/suite/boxes.rs::boxes_have_the_bits_of_the_cpu"),
