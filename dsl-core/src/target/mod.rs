@@ -253,7 +253,7 @@ const fn gpu(
             bank_bytes: 128,
             exchange_bytes: 32 * 1024,
             apart_bytes: 8 * 1024,
-            tile_registers: 1024,
+            tile_registers: 256,
             registers: 65536,
             thread_registers: (24, 255),
             most_warps: 32,
