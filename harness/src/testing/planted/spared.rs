@@ -66,11 +66,11 @@ const SPARED: &[Spared] = &[
         fault: BARRIER,
         functions: &[
             "memory/apart.bir @cut",
-            "memory/apart.bir @large",
             "memory/apart.bir @masked",
             "memory/apart.bir @narrow",
             "memory/apart.bir @programs",
             "memory/apart_bounds.bir @axes",
+            "memory/apart_large.bir @large",
             "memory/load_store.bir @scatter",
             "memory/overlapping.bir @diagonals",
             "memory/tensors.bir @moved",
