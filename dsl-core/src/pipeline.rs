@@ -279,7 +279,7 @@ fn lanes(func: &Func, target: &Target, options: &Options) -> Option<usize> {
         Distribution::Sequential => None,
         Distribution::Distributed => {
             let warps = warps_of(func, &options.schedule);
-            Some((warps * WARP_LANES) as usize)
+            Some(warps as usize * WARP_LANES as usize)
         }
     }
 }
