@@ -86,8 +86,7 @@ impl<P, C: fmt::Debug> fmt::Debug for Configured<P, C> {
 
 /// The mark of a const generic, of which a kernel has 64 at most.
 fn bit(place: usize) -> u64 {
-    let place = u32::try_from(place).unwrap_or(u32::MAX);
-    1_u64.checked_shl(place).unwrap_or(0)
+    1 << (place % 64)
 }
 
 impl<P, C: Copy + Send + Sync + 'static> Configured<P, C> {

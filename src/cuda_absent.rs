@@ -99,7 +99,7 @@ impl Gpu {
         _number: usize,
         graph: &'m GpuGraph,
         _memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)>,
-    ) -> Result<Option<Arc<Failure>>> {
+    ) -> Result<(Option<Arc<Failure>>, Result<()>)> {
         match *graph {}
     }
 

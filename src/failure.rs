@@ -93,7 +93,7 @@ impl Writers {
         }
     }
 
-    /// Forgets them: the host writes all of the memory.
+    /// Takes them out, for who writes all of the memory.
     pub(crate) fn take(&self) -> Vec<Arc<Failure>> {
         mem::take(&mut *self.list())
     }

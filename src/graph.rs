@@ -167,11 +167,11 @@ impl Graph {
         let memories = arrays.iter().filter_map(Bound::uses);
         // SAFETY: the arrays hold all memory that the launches use, with the access that they have, and their order is that of
         // `memories`; what is not checked was promised for each replay or proved when it was captured.
-        let failure = unsafe { gpu.replay(stream, graph, memories) }?;
+        let (failure, queued) = unsafe { gpu.replay(stream, graph, memories) }?;
         if let Some(failure) = failure {
             note_writer(&arrays, &failure);
         }
-        Ok(())
+        queued
     }
 
     /// Captures anew, as [`Stream::capture`] does, and replaces the launches. A GPU takes them into the graph that it has

@@ -214,8 +214,18 @@ impl<P> Kernel<P> {
         let bound = BoundArguments::of(arguments);
         let (grid, passed) = self.fitting(device, grid, &bound)?;
         let (launch, choices) = (Launch::new(grid, &passed), &bound.choices);
-        let request = self.request(&launch, choices);
-        let place = request.place(device, Some(&Reach::of(&launch)));
+        let made;
+        let reach = Reach::of(&launch);
+        let (request, place) = match &self.ready {
+            Some(ready) => {
+                let request = ready.request(self.name(), device, &launch, choices)?;
+                (request, ready.place(device, Some(&reach)))
+            }
+            None => {
+                made = self.request(&launch, choices);
+                (&made, made.place(device, Some(&reach)))
+            }
+        };
         let bounds = match place.is_proved && device.trusts_proofs() {
             true => Bounds::Unchecked,
             false => Bounds::Checked,

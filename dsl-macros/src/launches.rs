@@ -10,7 +10,7 @@ use syn::Ident;
 use crate::model::Parameter;
 
 /// So many arguments too few or too many are told one by one.
-const TOLD: usize = 6;
+const TOLD: usize = 2;
 
 /// The traits, and the methods of the kernel that ask for them.
 pub(crate) fn launches(name: &Ident, parameters: &[Parameter]) -> TokenStream {

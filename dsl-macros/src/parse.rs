@@ -207,8 +207,14 @@ fn taken(stated: &mut Vec<(Ident, Expr)>, name: &str) -> Option<Expr> {
     Some(stated.remove(place).1)
 }
 
-/// The field of `Config` that every kernel has.
-const SCHEDULE: &str = "schedule";
+/// What every kernel has, so that no const generic has a setter of that name.
+const METHODS: [(&str, &str); 5] = [
+    ("schedule", "setter"),
+    ("launch", "method"),
+    ("run", "method"),
+    ("compile", "method"),
+    ("inspect", "method"),
+];
 
 /// Gives the metas their defaults; what is left are those of the schedule. Only the compiler knows the
 /// schedule's fields, but they have no upper-case letter.
@@ -236,10 +242,11 @@ fn assign_defaults(
         }
     }
     for meta in metas {
-        if meta.field == SCHEDULE {
+        let taken = METHODS.iter().find(|(name, _)| meta.field == name);
+        if let Some((name, kind)) = taken {
             context.error(
                 meta.name.span(),
-                format!("`{SCHEDULE}` is a setter of every kernel"),
+                format!("`{name}` is a {kind} of every kernel"),
             );
         }
     }

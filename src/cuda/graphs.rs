@@ -125,7 +125,8 @@ impl Gpu {
         })
     }
 
-    /// Puts a replay of a graph into a stream. What became of it, unless nothing can.
+    /// Puts a replay of a graph into a stream. What became of it, unless nothing can, and whether all that belongs to it was put
+    /// there.
     ///
     /// # Safety
     /// `memories` are those of all arguments of its launches, with the access that they have, and accesses that the code
@@ -135,8 +136,9 @@ impl Gpu {
         number: usize,
         graph: &'m GpuGraph,
         memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)> + Clone,
-    ) -> Result<Option<Arc<Failure>>> {
+    ) -> Result<(Option<Arc<Failure>>, Result<()>)> {
         let mut queues = self.queues();
+        queues.refuse_capture(number)?;
         if graph.graph.records().is_some() {
             self.make_room_for_replay(&mut queues, number)?;
         }
@@ -144,14 +146,16 @@ impl Gpu {
         let replayed = graph.replayed(self)?;
         let failure = replayed.as_ref().map(|it| Arc::clone(&it.failure));
         let label = || Label::of_graph(graph.launches.0.len());
-        queues.put(number, memories, label, |line| {
+        let queued = queues.put(number, memories, label, |line| {
             // SAFETY: handed on to the caller; the order was kept, also that of the replays, and the lock of the streams is held.
             unsafe { graph.graph.launch(line.stream()) }.map_err(failed)?;
             // It runs: its end is seen whatever fails from here on.
             let marked = self.mark_end(line.stream());
             let ended = line.add_replay(replayed);
             marked.and(ended)
-        })?;
-        Ok(failure)
+        });
+        // Where it runs and something behind it failed, its end is still seen.
+        let is_pending = |failure: &Arc<Failure>| queued.is_ok() || Arc::strong_count(failure) > 1;
+        Ok((failure.filter(is_pending), queued))
     }
 }

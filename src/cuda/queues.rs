@@ -90,9 +90,24 @@ impl Line {
         ended
     }
 
+    /// A capture of a stream that others have made would take what is put there.
+    fn refuse_capture(&self) -> Result<()> {
+        match self.stream.is_captured().map_err(failed)? {
+            false => Ok(()),
+            true => Err(Error::Invalid(
+                "a stream of others is being captured: launch after its capture, or capture by `Stream::capture`".to_string(),
+            )),
+        }
+    }
+
     /// The first of what may fail here, if it has ended; `waits`: after waiting for it. Under which number its error is kept,
-    /// and what became of it if that is an error.
+    /// and what became of it if that is an error. While others capture the stream nothing is seen, as records are cleaned in it.
     fn first_end(&mut self, waits: bool) -> Result<Option<(usize, Option<Arc<Failure>>)>> {
+        match self.refuse_capture() {
+            Ok(()) => {}
+            Err(error) if waits => return Err(error),
+            Err(_) => return Ok(None),
+        }
         let launch = self.records.first().map(|it| it.turn);
         let replay = self.replays.front().map(|it| it.turn);
         if let Some(turn) = replay
@@ -182,13 +197,8 @@ impl Queues {
 
     /// A capture of a stream that others have made would take what is put there, with memory that may be gone when its graph
     /// runs.
-    fn refuse_capture(&self, number: usize) -> Result<()> {
-        match self.list[number].stream.is_captured().map_err(failed)? {
-            false => Ok(()),
-            true => Err(Error::Invalid(
-                "a stream of others is being captured: launch after its capture, or capture by `Stream::capture`".to_string(),
-            )),
-        }
+    pub(super) fn refuse_capture(&self, number: usize) -> Result<()> {
+        self.list[number].refuse_capture()
     }
 
     /// Has a stream wait for what used this memory before.

@@ -56,4 +56,9 @@ fn too_many<
     store(x, 1.0);
 }
 
+#[kernel]
+fn takes_a_method<const RUN: usize>(x: PtrMut<f32>) {
+    store(x + arange(0, RUN), 1.0);
+}
+
 fn main() {}

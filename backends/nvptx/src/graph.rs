@@ -197,6 +197,7 @@ impl Replay {
         if self.is_copied {
             return Ok(());
         }
+        stream.make_current()?;
         let address = self.records.on_device.address();
         let (bytes, target) = (
             self.copied.on_host.len(),

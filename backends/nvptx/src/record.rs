@@ -102,6 +102,7 @@ impl<P> Records<P> {
     }
 
     fn copy(&self, index: usize, stream: &Stream) -> Result<()> {
+        stream.make_current()?;
         call!(cuMemcpyDtoHAsync_v2(
             self.on_host.word_address(index * WORDS),
             self.address(index),

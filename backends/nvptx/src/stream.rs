@@ -213,6 +213,10 @@ impl Stream {
         self.keeper.as_ref().map(|_| self.stream.cast())
     }
 
+    pub(crate) fn make_current(&self) -> Result<()> {
+        self.context.make_current()
+    }
+
     /// Whether others have made the stream and what is put there goes to a graph of theirs.
     pub fn is_captured(&self) -> Result<bool> {
         if self.keeper.is_none() {
@@ -229,6 +233,7 @@ impl Stream {
         if self.is_captured()? {
             return Ok(false);
         }
+        self.make_current()?;
         let code = ask!(cuStreamQuery(self.stream))?;
         if code == CUresult::CUDA_ERROR_NOT_READY {
             return Ok(false);

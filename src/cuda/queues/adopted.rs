@@ -15,12 +15,13 @@ const MOST_VACANT: usize = 16;
 
 impl Queues {
     /// A stream of others that nobody has and whose work has ended, or the one that nobody has had longest where many are
-    /// kept.
+    /// kept; none that others capture, as nobody may wait for it then.
     fn vacant_without_work(&mut self) -> Option<usize> {
         let has_ended = |&number: &usize| self.list[number].stream.has_ended().unwrap_or(false);
         let ended = self.vacant.iter().position(has_ended);
-        let oldest = (self.vacant.len() >= MOST_VACANT).then_some(0);
-        ended.or(oldest).map(|at| self.vacant.remove(at))
+        let waits = |&number: &usize| self.refuse_capture(number).is_ok();
+        let oldest = (self.vacant.len() >= MOST_VACANT).then(|| self.vacant.iter().position(waits));
+        ended.or(oldest.flatten()).map(|at| self.vacant.remove(at))
     }
 }
 
