@@ -63,10 +63,13 @@ pub fn attention_queries<
             [k, v].map(|it| it.select(0, head).tile([N, D]).at_offset((first, 0)).load());
         let logits = dot(query, key.transpose(), zeros::<f32>([M, N])) * scale;
         let mut share = exp(logits - log_sum);
-        if CAUSAL {
-            let (row, column) = (row + arange(0, M), first + arange(0, N));
-            share = select(column.expand(0) <= row.expand(1), share, 0.0);
-        }
+        // Keys beyond the last are zeros, of which a share may be infinite.
+        let column = first + arange(0, N);
+        let is_seen = match CAUSAL {
+            true => column.expand(0) <= (row + arange(0, M)).expand(1),
+            false => (column < k.extent(1)).expand(0),
+        };
+        share = select(is_seen, share, 0.0);
         let slope = share * (dot(above, value.transpose(), zeros::<f32>([M, N])) - delta);
         sum = dot(slope.to::<T>(), key, sum);
     }

@@ -30,11 +30,16 @@ pub fn launch<T: Numeric + Number>(
     check_columns(columns)?;
     let kernel = sort::<T>()
         .columns(columns)
-        .rows(setting.block_or(4))
+        .rows(setting.block_or(rows_of(columns)))
         .by(setting);
     let device = out.device().clone();
     let (view, sorted) = (x.view([rows, columns])?, out.view_mut([rows, columns])?);
     kernel.launch(&device, (), (view, sorted))
+}
+
+/// Rows of a program, no more than a GPU has registers for.
+pub(crate) fn rows_of(columns: usize) -> usize {
+    ((1 << 18) / columns.max(1)).clamp(1, 4)
 }
 
 /// A row is a tile.

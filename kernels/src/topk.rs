@@ -4,7 +4,7 @@ use exactile::prelude::*;
 use exactile::{Number, Result};
 
 use crate::setting::{Settable, Setting, check_shape};
-use crate::sort::{self, check_columns};
+use crate::sort::{self, check_columns, rows_of};
 
 /// The `K` greatest elements of each row, the greatest first. `COLUMNS` is the length of a row, a
 /// power of two; a program takes `ROWS` rows.
@@ -48,7 +48,7 @@ pub fn launch<T: Numeric + Number>(
     let k = kept(x.len(), out.len(), [rows, columns])?;
     let kernel = topk::<T>()
         .columns(columns)
-        .rows(setting.block_or(4))
+        .rows(setting.block_or(rows_of(columns)))
         .k(k)
         .by(setting);
     let device = out.device().clone();
@@ -68,7 +68,7 @@ pub fn launch_with_indices<T: Numeric + Number>(
     check_shape(indices.len(), &[rows, k])?;
     let kernel = topk_indices::<T>()
         .columns(columns)
-        .rows(setting.block_or(4))
+        .rows(setting.block_or(rows_of(columns)))
         .k(k)
         .by(setting);
     let device = out.device().clone();

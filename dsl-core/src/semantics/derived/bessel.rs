@@ -11,7 +11,7 @@ use super::bessel_coefficients::{
 use super::exponential::exp;
 use super::formula::{Format, Formula};
 use super::logarithm::log;
-use super::trigonometric::sine_and_cosine;
+use super::trigonometric::sine_and_cosine_behind;
 use crate::builder::Builder;
 use crate::ir::{CompareOp, Value};
 use crate::semantics::oracle::bessel;
@@ -143,18 +143,20 @@ fn j1_near(formula: &mut Formula<'_>, x: Value) -> Value {
     formula.mul(x, product)
 }
 
-/// What is beyond 8: `1 / sqrt(pi x)`, `cos(x) + sin(x)` and `sin(x) - cos(x)`, and P and Q of an order.
+/// What is beyond 8: `sqrt(2 / (pi x))`, sine and cosine of `x - pi / 4`, and P and Q of an order. Sums of those of `x` would
+/// lose what is left near a zero.
 struct Wave {
     size: Value,
-    sum: Value,
-    difference: Value,
+    sine: Value,
+    cosine: Value,
     p: Value,
     q: Value,
 }
 
 fn wave(formula: &mut Formula<'_>, y: Value, [p, q]: [&[f64]; 2]) -> Wave {
-    let [sine, cosine] = sine_and_cosine(formula, y);
-    let [one, two, eight, pi] = [1.0, 2.0, 8.0, std::f64::consts::PI].map(|it| formula.number(it));
+    let [sine, cosine] = sine_and_cosine_behind(formula, y);
+    let [two, eight, pi, size] =
+        [2.0, 8.0, std::f64::consts::PI, std::f64::consts::SQRT_2].map(|it| formula.number(it));
     let minus_one = formula.number(-1.0);
     let part = formula.div(eight, y);
     let square = formula.mul(part, part);
@@ -163,9 +165,9 @@ fn wave(formula: &mut Formula<'_>, y: Value, [p, q]: [&[f64]; 2]) -> Wave {
     let root = formula.sqrt(area);
     let q = formula.horner(q.iter().copied(), place);
     Wave {
-        size: formula.div(one, root),
-        sum: formula.add(cosine, sine),
-        difference: formula.sub(sine, cosine),
+        size: formula.div(size, root),
+        sine,
+        cosine,
         p: formula.horner(p.iter().copied(), place),
         q: formula.mul(q, part),
     }
@@ -186,8 +188,8 @@ fn j0(formula: &mut Formula<'_>, x: Value) -> Value {
     let y = formula.abs(x);
     let near = j0_near(formula, x);
     let wave = wave(formula, y, [P0_FAR, Q0_FAR]);
-    let negated = formula.neg(wave.difference);
-    let far = beyond(formula, y, &wave, [wave.sum, negated]);
+    let negated = formula.neg(wave.sine);
+    let far = beyond(formula, y, &wave, [wave.cosine, negated]);
     let is_near = formula.compare(CompareOp::Lt, y, NEAR);
     formula.select(is_near, near, far)
 }
@@ -197,7 +199,7 @@ fn j1(formula: &mut Formula<'_>, x: Value) -> Value {
     let y = formula.abs(x);
     let near = j1_near(formula, x);
     let wave = wave(formula, y, [P1_FAR, Q1_FAR]);
-    let far = beyond(formula, y, &wave, [wave.difference, wave.sum]);
+    let far = beyond(formula, y, &wave, [wave.sine, wave.cosine]);
     let far = odd(formula, x, y, far);
     let is_near = formula.compare(CompareOp::Lt, y, NEAR);
     formula.select(is_near, near, far)
@@ -221,7 +223,7 @@ fn y0(formula: &mut Formula<'_>, x: Value) -> Value {
     let logarithm = log(formula, x);
     let near = formula.fma(logarithm, j, series);
     let wave = wave(formula, x, [P0_FAR, Q0_FAR]);
-    let far = beyond(formula, x, &wave, [wave.difference, wave.sum]);
+    let far = beyond(formula, x, &wave, [wave.sine, wave.cosine]);
     // A negative number is near, and has no logarithm.
     let is_near = formula.compare(CompareOp::Lt, x, NEAR);
     formula.select(is_near, near, far)
@@ -242,8 +244,8 @@ fn y1(formula: &mut Formula<'_>, x: Value) -> Value {
     let is_zero = formula.compare(CompareOp::Eq, x, 0.0);
     let near = formula.select(is_zero, minus_infinity, near);
     let wave = wave(formula, x, [P1_FAR, Q1_FAR]);
-    let negated = formula.neg(wave.sum);
-    let far = beyond(formula, x, &wave, [negated, wave.difference]);
+    let negated = formula.neg(wave.cosine);
+    let far = beyond(formula, x, &wave, [negated, wave.sine]);
     let is_near = formula.compare(CompareOp::Lt, x, NEAR);
     formula.select(is_near, near, far)
 }

@@ -5,6 +5,8 @@
 //! decide the fraction of a quarter turn (M. Payne and R. Hanek, Radian Reduction for Trigonometric Functions,
 //! 1983). `r` is a sum of two numbers.
 
+use std::f64::consts::FRAC_PI_4;
+
 use super::angle::{reduce, reduce_moderate};
 use super::coefficients::{COS_DOUBLE, COS_SINGLE, SIN_DOUBLE, SIN_SINGLE};
 use super::formula::{Format, Formula};
@@ -80,6 +82,9 @@ pub(super) struct Reduced {
     pub(super) low: Value,
 }
 
+/// What `f64` leaves of pi/4.
+const FRAC_PI_4_LOW: f64 = 3.061_616_997_868_383e-17;
+
 type Reduce = fn(&mut Formula<'_>, Value) -> Reduced;
 
 /// An unevaluated sum.
@@ -153,15 +158,35 @@ fn or_itself(formula: &mut Formula<'_>, x: Value, magnitude: Value, value: Value
     formula.select(is_tiny, x, value)
 }
 
-/// Sine and cosine of a magnitude.
-pub(super) fn sine_and_cosine(formula: &mut Formula<'_>, magnitude: Value) -> [Value; 2] {
-    let reduced = reduce(formula, magnitude);
+/// Sine and cosine of a magnitude less pi/4, near their zeros as exact as elsewhere.
+pub(super) fn sine_and_cosine_behind(formula: &mut Formula<'_>, magnitude: Value) -> [Value; 2] {
+    let Reduced { quarter, high, low } = reduce(formula, magnitude);
+    let is_lower = formula.compare(CompareOp::Lt, high, 0.0);
+    // The eighth of a turn to the nearest multiple of pi/2.
+    let [ahead, ahead_low] = [FRAC_PI_4, FRAC_PI_4_LOW].map(|part| {
+        let [up, down] = [part, -part].map(|it| formula.number(it));
+        formula.select(is_lower, up, down)
+    });
+    let one = formula.integer(1);
+    let before = formula.sub(quarter, one);
+    let quarter = formula.select(is_lower, before, quarter);
+    // The sum and what rounding it lost.
+    let sum = formula.add(high, ahead);
+    let added = formula.sub(sum, high);
+    let kept = formula.sub(sum, added);
+    let [lost, lost_too] = [(high, kept), (ahead, added)].map(|(a, b)| formula.sub(a, b));
+    let lost = formula.add(lost, lost_too);
+    let rest = formula.add(low, ahead_low);
+    let reduced = Reduced {
+        quarter,
+        high: sum,
+        low: formula.add(lost, rest),
+    };
     let (sine, cosine) = both(formula, &reduced);
     let [sine, cosine] = [sine, cosine].map(|pair| formula.add(pair.high, pair.low));
-    let is_odd = bit(formula, reduced.quarter, 1);
-    let one = formula.integer(1);
-    let next = formula.add(reduced.quarter, one);
-    [(cosine, sine, reduced.quarter), (sine, cosine, next)].map(|(odd, even, quarter)| {
+    let is_odd = bit(formula, quarter, 1);
+    let next = formula.add(quarter, one);
+    [(cosine, sine, quarter), (sine, cosine, next)].map(|(odd, even, quarter)| {
         let value = formula.select(is_odd, odd, even);
         let negated = formula.neg(value);
         let is_negated = bit(formula, quarter, 2);

@@ -174,7 +174,7 @@ const WAVES: [(f64, [f64; 4]); 6] = [
         ],
     ),
     (
-        2.404_825_687_408_447,
+        2.404_825_687_408_447_3,
         [
             -6.734_000_851_573_297e-8,
             0.519_147_469_287_428_6,
@@ -229,6 +229,21 @@ const GROWING: [(f64, [f64; 2]); 3] = [
         [1.389_271_406_098_962_2e38, 1.381_616_841_459_321_6e38],
     ),
 ];
+
+/// Arguments next to zeros, where the terms of a wave cancel, and what is nearest by `mpmath` 1.3 at 600 bits.
+const NEXT_TO_ZEROS: [(Function, u64, u64); 3] = [
+    (Function::BesselJ0, 0x4ba3_32e9, 0x2725_0206),
+    (Function::BesselJ1, 0x6ef9_be45, 0x987d_8a8f),
+    (Function::BesselY0, 0x6ef9_be45, 0x987d_8a8f),
+];
+
+#[test]
+fn bessel_functions_are_right_next_to_zeros() {
+    for (op, x, want) in NEXT_TO_ZEROS {
+        let found = function(op, DType::F32, x);
+        assert_eq!(found, want, "{op:?} {x:#x}: {found:#x}");
+    }
+}
 
 #[test]
 fn the_oracle_of_bessel_functions_has_their_values() {
