@@ -16,12 +16,12 @@ use crate::passes::{
     uniform_mask, views, widen_dots,
 };
 use crate::schedule::PlacedFunc;
-use crate::schedule::assign::{assign, warps_of};
+use crate::schedule::assign::{assign, lanes_of, warps_of};
 use crate::schedule::homes::homes;
 use crate::schedule::pipeline::{MAX_STAGES, deepest, pipeline};
 use crate::schedule::place::place;
 use crate::schedule::{adjoin::adjoin, rotate::rotate, small_views, waits::wait_late};
-use crate::target::{Approximations, Bounds, Distribution, Options, Target, WARP_LANES};
+use crate::target::{Approximations, Bounds, Distribution, Options, Target};
 use crate::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 
 /// Sees the function after each stage, with the stage's name.
@@ -117,17 +117,13 @@ const BLOCK: &[Stage] = &[
     distributed!("small_views", small_views::reduce_small_views),
     plain!("tidy", tidy),
     plain!("shorten_sums", long_sums::shorten_sums),
-    Stage {
-        name: "boxes",
-        run: |func, context| {
-            if context.facts.boxes && boxes::may_copy_boxes(func, context.target) {
-                boxes::raise_boxes(func, share(func, context.target, context.options));
-            }
-            Ok(())
-        },
-    },
+    by_context!("boxes", |func, context| {
+        if context.facts.boxes && boxes::may_copy_boxes(func, context.target) {
+            boxes::raise_boxes(func, share(func, context.target, context.options));
+        }
+    }),
     by_context!("uniform_masks", |func, context| {
-        let lanes = lanes(func, context.target, context.options);
+        let lanes = lanes_of(func, context.target, &context.options.schedule);
         uniform_mask::split_uniform_masks(func, lanes);
     }),
     plain!("tidy_masks", tidy),
@@ -271,17 +267,6 @@ pub fn prepare_boxed(
     };
     let block = prepare(traced.clone(), target, options, &facts, observe)?;
     Ok(Some(block).filter(|block| boxes::loads_boxes(block)))
-}
-
-/// How many lanes of a GPU run a function together.
-fn lanes(func: &Func, target: &Target, options: &Options) -> Option<usize> {
-    match target.distribution {
-        Distribution::Sequential => None,
-        Distribution::Distributed => {
-            let warps = warps_of(func, &options.schedule);
-            Some(warps as usize * WARP_LANES as usize)
-        }
-    }
 }
 
 fn share(func: &Func, target: &Target, options: &Options) -> Share {

@@ -200,7 +200,8 @@ fn examples_are_short() {
 /// `cargo test` runs each example, but for those that `tools/test` starts with arguments.
 #[test]
 fn examples_are_run() {
-    let manifest = fs::read_to_string(root().join("kernels/Cargo.toml")).expect("is read");
+    let manifests = ["Cargo.toml", "kernels/Cargo.toml"]
+        .map(|it| fs::read_to_string(root().join(it)).expect("is read"));
     let gate = fs::read_to_string(root().join("tools/test")).expect("is read");
     let examples = rust_files();
     let names = examples.keys().filter_map(|name| {
@@ -212,11 +213,18 @@ fn examples_are_run() {
         let listed = format!(
             "[[example]]\nname = \"{name}\"\npath = \"../examples/{name}.rs\"\ntest = true\nharness = false\n"
         );
-        let by_a_test = include_str!("cli.rs").contains(&format!("\"{name}\","));
-        let by_the_gate = [format!("/examples/{name}\""), format!("--example {name} ")];
+        let own = format!(
+            "[[example]]\nname = \"{name}\"\nrequired-features = [\"{name}\"]\ntest = true\n"
+        );
+        let is_listed = manifests[1].contains(&listed) || manifests[0].contains(&own);
+        let by_a_test = include_str!("cli.rs").contains(&format!("../examples/{name}\""));
+        let by_the_gate = [
+            format!("/examples/{name}\""),
+            format!("/examples/lib{name}.so"),
+        ];
         let by_the_gate = by_the_gate.iter().any(|it| gate.contains(it));
         // It needs a GPU.
-        manifest.contains(&listed) || by_the_gate || by_a_test || name == "cudarc"
+        is_listed || by_the_gate || by_a_test || name == "cudarc"
     };
     let idle = names.iter().filter(|name| !is_run(name));
     assert_none(

@@ -251,11 +251,7 @@ impl<'a> Machine<'a> {
                 let dtype = dtype(func, *x);
                 map([&self.values[*x]], |[x]| semantics::function(*op, dtype, x))
             }
-            TileOp::Derived(Derived::Join(op)) => {
-                let parts = [self.read(op.a), self.read(op.b)];
-                let places = 0..self.shape(results[0]).elements();
-                Elements::new(places.map(|at| parts[at % 2].get(at / 2)).collect())
-            }
+            TileOp::Derived(Derived::Join(op)) => self.join(op, self.shape(results[0])),
             TileOp::Derived(Derived::DotPromoted(op)) => self.dot_promoted(op),
             TileOp::Constant(op::Constant { value }) => Elements::uniform(value.bits),
             TileOp::ProgramId(op::ProgramId { axis }) => {
@@ -301,6 +297,12 @@ impl<'a> Machine<'a> {
             TileOp::Yield(op::Yield { values }) => return Ok(self.read_all(values)),
         };
         Ok(vec![result])
+    }
+
+    fn join(&self, op: &op::Join, to: Shape) -> Elements {
+        let parts = [self.read(op.a), self.read(op.b)];
+        let places = 0..to.elements();
+        Elements::new(places.map(|at| parts[at % 2].get(at / 2)).collect())
     }
 
     fn viewed(&self, op: ShapeOp<'_>, to: Shape) -> Elements {

@@ -113,7 +113,7 @@ macro_rules! for_each_op {
             Join "join" { a: Value, b: Value } -> one is [pure];
             /// Adds the products of tiles to the accumulator by parts of `count`, in ascending order: `dot` makes each part
             /// from sums of +0, and one addition, rounded to nearest even, brings it to the sum so far. Of floats. `count` is a power of two,
-            /// no more than the products of the tiles, and fills a step of the precision at least.
+            /// no more than the products of the tiles and no less than a 64th of them, and fills a step of the precision at least.
             DotPromoted "dot_promoted" { a: Value, b: Value, accumulator: Value, precision: Precision, count: i64 } -> one is [pure];
             /// Writes the elements of `x` where the mask holds, if it does anywhere, to the record of the launch: `words`
             /// of `u64` at `record`, as `launch::printed` says. `number` tells prints apart.

@@ -18,8 +18,8 @@ use super::tile::Tile;
 /// }
 /// ```
 ///
-/// with its bits: a chain of [`dot`], which no tile shape changes. Elements outside of a tensor are zero, so a matrix needs
-/// no whole tiles.
+/// with its bits: a chain of [`dot`]. Elements outside of a tensor are zero, so a matrix needs no whole tiles. No tile shape
+/// changes bits where `extent` is where one of the tensors ends, or a multiple of the tile's: a step takes whole tiles.
 ///
 /// ```
 /// use exactile_core::lang::prelude::*;

@@ -227,8 +227,8 @@ pub fn dot_with<T: Numeric, A: Numeric>(
 /// than those of `count` products do; 128 is usual. Tile shapes never change bits: their products are a multiple of `count`.
 ///
 /// # Errors
-/// Those of [`dot_with`], sums that are no floats, and a `count` that is no power of two, fills no step of the precision, or
-/// goes beyond the products of the tiles.
+/// Those of [`dot_with`], sums that are no floats, and a `count` that is no power of two, fills no step of the precision, goes
+/// beyond the products of the tiles, or is less than a 64th of them.
 #[cfg_attr(not(doctest), doc = include_str!("examples/dot_promoted.md"))]
 #[track_caller]
 pub fn dot_promoted<T: Numeric, A: Numeric>(

@@ -12,13 +12,12 @@ pub fn promote_dots(func: &mut Func) {
     {
         return;
     }
-    rewrite(
-        func,
-        &mut |rewriter, inst| match rewriter.builder.func().op(inst).clone() {
-            Op::DotPromoted(op) => Some(vec![promoted(rewriter, &op)]),
-            _ => None,
-        },
-    );
+    rewrite(func, &mut |rewriter, inst| {
+        let Op::DotPromoted(op) = rewriter.builder.func().op(inst).clone() else {
+            return None;
+        };
+        Some(vec![promoted(rewriter, &op)])
+    });
 }
 
 fn promoted(rewriter: &mut Rewriter, op: &op::DotPromoted) -> Value {

@@ -20,7 +20,7 @@ use crate::layout::access::{Highest, access_layout, dot_layout, is_coalesced, wa
 use crate::layout::{LayoutError, LinearLayout};
 use crate::passes::boxes::shared_by_groups;
 use crate::passes::indices::Indices;
-use crate::target::{Schedule, Target};
+use crate::target::{Distribution, Schedule, Target, WARP_LANES};
 use crate::verify::{self, BlockFunc, ScheduleFunc};
 
 /// States a layout for each tile that is computed, and converts what stores want otherwise.
@@ -57,6 +57,13 @@ pub fn assign(
 #[must_use]
 pub fn warps_of(func: &Func, schedule: &Schedule) -> u32 {
     schedule.warps.unwrap_or_else(|| 1 << warp_bits_for(func))
+}
+
+/// How many lanes of a GPU run a function together; nothing where tiles are not distributed.
+#[must_use]
+pub fn lanes_of(func: &Func, target: &Target, schedule: &Schedule) -> Option<usize> {
+    let lanes = || warps_of(func, schedule) as usize * WARP_LANES as usize;
+    (target.distribution == Distribution::Distributed).then(lanes)
 }
 
 /// The layouts of a function.

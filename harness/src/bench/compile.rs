@@ -31,7 +31,7 @@ pub struct CompileReport {
     pub commit: String,
     /// The GPU.
     pub target: &'static str,
-    /// What makes code.
+    /// What makes code, without the assembler, whose name is a place on this machine.
     pub maker: String,
     /// A row for each kernel and number of warps.
     pub rows: Vec<CompileLine>,
@@ -79,7 +79,11 @@ pub fn compile(plan: &CompilePlan, tell: &dyn Fn(&str)) -> Result<CompileReport>
     let mut report = CompileReport {
         commit: String::new(),
         target: plan.target.name,
-        maker: exactile::internals::maker().unwrap_or_default(),
+        maker: exactile::internals::maker()
+            .unwrap_or_default()
+            .split(',')
+            .take(1)
+            .collect(),
         rows: Vec::new(),
         refused: Vec::new(),
     };

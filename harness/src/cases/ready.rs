@@ -45,6 +45,7 @@ pub fn ready() -> Vec<Ready> {
     list.extend(others.into_iter().map(of_case));
     list.extend(scores());
     list.extend(layers());
+    list.extend(updates());
     list.extend(models());
     list.extend(products());
     list
@@ -171,6 +172,12 @@ fn layers() -> Vec<Ready> {
             let moments = moments.each_ref();
             kernels::batch_norm(&x, moments, affine, &mut out, (SHAPE, 1e-5), setting)
         }),
+    ]
+}
+
+fn updates() -> Vec<Ready> {
+    const LEN: usize = 102_400;
+    vec![
         named("adamw bf16", |device, setting| {
             let state = adamw::State {
                 means: &mut floats(device, LEN)?,

@@ -28,11 +28,10 @@ pub(super) fn types(rules: Rules<'_>, declared: &[Type]) -> Result<Vec<Type>, St
         Op::LaneLoad(it) => stated(&|to| rules.lane_load(it, to)),
         Op::Alloc(it) => stated(&|to| rules.alloc(it, to)),
         Op::Join(it) => one(rules.join(it)),
-        Op::DotPromoted(it) => one(rules.dot_promoted(it)),
         Op::Arange(it) => one(rules.arange(it)),
         Op::ProgramId(_) | Op::NumPrograms(_) => one(rules.grid()),
         Op::Load(it) => one(rules.load(it)),
-        Op::Dot(it) => one(rules.dot(it)),
+        Op::Dot(_) | Op::DotPromoted(_) => one(rules.products()),
         Op::Histogram(it) => one(rules.histogram(it)),
         Op::Gather(it) => one(rules.gather(it)),
         Op::Store(it) => none(rules.store(it)),
@@ -104,6 +103,16 @@ impl Rules<'_> {
             return one(self.lane_fetch(op));
         }
         unreachable!("broken invariant: the op is an atomic")
+    }
+
+    fn products(self) -> Result<Type, String> {
+        if let Op::Dot(op) = self.op {
+            return self.dot(op);
+        }
+        if let Op::DotPromoted(op) = self.op {
+            return self.dot_promoted(op);
+        }
+        unreachable!("broken invariant: the op is a product of matrices")
     }
 
     fn debugging(self) -> Result<Vec<Type>, String> {

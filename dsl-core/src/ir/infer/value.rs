@@ -4,6 +4,9 @@ use super::expect::Rules;
 use crate::ir::operand::{fragment_sum, group_step, held, is_group_operand};
 use crate::ir::{Class, DType, MAX_RANK, Op, Precision, Shape, Space, Type, op};
 
+/// Parts of the products of a tile that are added one by one, each of which is written out.
+const MOST_PARTS: usize = 64;
+
 impl Rules<'_> {
     /// The type of all operands.
     pub(super) fn family(self) -> Result<Type, String> {
@@ -165,14 +168,15 @@ impl Rules<'_> {
         let ty = self.product(types, op.precision)?;
         let (dtype, products) = (self.number(types[0])?, multiplied(types)?);
         let (word, step) = (op.precision.word(), op.precision.step(dtype));
+        let least = step.max(products / MOST_PARTS);
         let is_part = usize::try_from(op.count)
-            .is_ok_and(|count| count.is_power_of_two() && (step..=products).contains(&count));
+            .is_ok_and(|count| count.is_power_of_two() && (least..=products).contains(&count));
         if !dtype.is_float() {
             return Err(format!("`dot_promoted` adds floats, found `{ty}`"));
         }
         if !is_part {
             return Err(format!(
-                "`dot_promoted` with precision `{word}` of `{}` adds parts of a power of two from {step} to {products} \
+                "`dot_promoted` with precision `{word}` of `{}` adds parts of a power of two from {least} to {products} \
                  products, found {}",
                 types[0], op.count
             ));

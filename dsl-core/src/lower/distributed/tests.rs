@@ -8,7 +8,7 @@ use crate::ir::{Access, DType, Func, Grid, Literal, Op};
 use crate::launch::Argument;
 use crate::pipeline;
 use crate::random::Random;
-use crate::target::{Bounds, Options, Schedule, Target, WARP_LANES};
+use crate::target::{Bounds, Options, Schedule, Target};
 use crate::text::parse;
 use crate::verify::{self, BlockFunc, LaneFunc};
 
@@ -149,17 +149,6 @@ fn compiled(func: BlockFunc, options: &Options) -> LaneFunc {
     pipeline::compile(func, &Target::SM_90A, options, &facts(), observe).expect("compiles")
 }
 
-/// The fewest warps whose lanes have registers for every tile.
-fn least_warps(func: &Func) -> u32 {
-    let sizes = func.values().map(|value| match func.ty(value).pointee() {
-        Some(_) => 1,
-        None => func.ty(value).shape.elements(),
-    });
-    let of_warp = (Target::SM_90A.gpu.tile_registers * WARP_LANES) as usize;
-    let warps = sizes.max().unwrap_or(1).div_ceil(of_warp);
-    warps.try_into().expect("few")
-}
-
 /// Runs a kernel on both interpreters, for several numbers of warps, with and without checks.
 fn check(source: &str, grid: Grid, given: &[Given]) -> Vec<Report> {
     let func = parse(source, "test.bir").expect("parses");
@@ -175,7 +164,7 @@ fn check(source: &str, grid: Grid, given: &[Given]) -> Vec<Report> {
         (32, Bounds::Unchecked),
     ] {
         let schedule = Schedule {
-            warps: Some(least_warps(&func).max(warps)),
+            warps: Some(sizes::least_warps(&func).max(warps)),
             ..Schedule::default()
         };
         let options = Options {

@@ -221,7 +221,11 @@ pub(super) fn gathers(judge: &mut Judge<'_>) -> Result<()> {
         let found = judge.same(&what, &[1], |way| {
             let (given, places) = (way.given(&x)?, way.given(&indices)?);
             let mut out = way.room::<f32>(rows * columns)?;
-            let kernel = looked_up().m(m).n(n).k(k).axis(axis).schedule(way.schedule);
+            // The fewest warps whose lanes have 256 registers for a tile of as many numbers.
+            let least = (m * n).div_ceil(256 * 32) as u32;
+            let mut schedule = way.schedule;
+            schedule.warps = schedule.warps.map(|warps| warps.max(least));
+            let kernel = looked_up().m(m).n(n).k(k).axis(axis).schedule(schedule);
             kernel.run(&way.device, 1, (&given, &places, &mut out))?;
             Ok(vec![out.to_array()?])
         })?;

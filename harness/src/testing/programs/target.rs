@@ -90,7 +90,7 @@ pub enum Structure {
     Prefixes,
     /// `sort`, by its first source.
     Sort,
-    /// `dot` and `dot_promoted`, by their operands.
+    /// `dot` or `dot_promoted`, by their operands.
     Dot,
     /// `histogram`, by its source.
     Histogram,
@@ -272,9 +272,9 @@ impl Target {
             let fetches = AtomicOp::ALL.iter().map(|&op| Structure::Fetch(op));
             let scans = SCANNERS.iter().map(|&op| Structure::Scan(Combine::Op(op)));
             let structures = Structure::ALL.iter().copied();
-            let derived = DERIVED_OPS.iter().filter(|row| row.0 != "print");
-            let moves = SHAPE_OPS.iter().chain(derived);
-            let structures = structures.chain(moves.map(|row| Structure::Move(row.0)));
+            let moves = SHAPE_OPS.iter().chain(DERIVED_OPS).map(|row| row.0);
+            let moves = moves.filter(|name| !["print", "dot_promoted"].contains(name));
+            let structures = structures.chain(moves.map(Structure::Move));
             let structures = structures.chain(reductions).chain(scans);
             let structures = structures.chain(atomics).chain(fetches);
             let structures = structures.filter(|structure| structure.admits(dtype));

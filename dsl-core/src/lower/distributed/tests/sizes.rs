@@ -1,6 +1,18 @@
 //! How many instructions lanes have: a tile is a vector, however many registers it takes.
 
 use super::*;
+use crate::target::WARP_LANES;
+
+/// The fewest warps whose lanes have registers for every tile.
+pub(super) fn least_warps(func: &Func) -> u32 {
+    let sizes = func.values().map(|value| match func.ty(value).pointee() {
+        Some(_) => 1,
+        None => func.ty(value).shape.elements(),
+    });
+    let of_warp = (Target::SM_90A.gpu.tile_registers * WARP_LANES) as usize;
+    let warps = sizes.max().unwrap_or(1).div_ceil(of_warp);
+    warps.try_into().expect("few")
+}
 
 /// The instructions of a lane, without bounds checks.
 fn size(text: &str, warps: u32) -> usize {

@@ -270,28 +270,35 @@ impl Generator {
         } else {
             [0, 1, 2].map(|at| self.make(types[at], shapes[at], depth))
         };
-        let product = if dtype.is_float() && self.random.one_in(4) {
-            let step = precision.step(dtype).ilog2();
-            let count = 1
-                << self
-                    .random
-                    .between(i64::from(step), i64::from(inner.ilog2()));
-            Op::DotPromoted(op::DotPromoted {
-                a,
-                b,
-                accumulator,
-                precision,
-                count,
-            })
-        } else {
-            Op::Dot(op::Dot {
-                a,
-                b,
-                accumulator,
-                precision,
-            })
+        let dot = op::Dot {
+            a,
+            b,
+            accumulator,
+            precision,
         };
-        let product = self.builder.value(product);
+        let product = self.product(dot, dtype, inner);
         self.builder.cast(product, narrowest)
+    }
+
+    /// The product, of some floats by parts of its `inner` terms.
+    fn product(&mut self, dot: op::Dot, dtype: DType, inner: usize) -> Value {
+        if !dtype.is_float() || !self.random.one_in(4) {
+            return self.builder.value(Op::Dot(dot));
+        }
+        let op::Dot {
+            a,
+            b,
+            accumulator,
+            precision,
+        } = dot;
+        let [least, most] = [precision.step(dtype), inner].map(|it| i64::from(it.ilog2()));
+        let count = 1 << self.random.between(least, most);
+        self.builder.value(Op::DotPromoted(op::DotPromoted {
+            a,
+            b,
+            accumulator,
+            precision,
+            count,
+        }))
     }
 }
