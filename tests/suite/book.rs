@@ -154,7 +154,7 @@ fn limits_are_those_of_the_code() {
         format!("| axes of a tile | {MAX_RANK} |"),
         format!("| elements of a tile | {MAX_ELEMENTS} |"),
         format!(
-            "| registers of a lane that one tile may take on a GPU | {} |",
+            "| elements of one tile that a lane of a GPU may hold | {} |",
             gpu.tile_registers
         ),
         format!("| loops and branches inside each other | {MAX_DEPTH} |"),
