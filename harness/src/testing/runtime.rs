@@ -1,6 +1,7 @@
 //! Launches as a program makes them: queued in streams, with errors that come later, from many threads.
 
 mod compiled;
+mod devices;
 mod graphs;
 mod interop;
 mod memory;
@@ -8,7 +9,6 @@ mod watch;
 
 use std::thread;
 
-use exactile::internals::{Costs, Store, costs, forget_code};
 use exactile::prelude::*;
 use exactile::{DeviceKind, Error, Result, Stream};
 use exactile_core::random::Random;
@@ -69,7 +69,12 @@ impl Check {
 
 /// All checks.
 pub fn checks() -> impl Iterator<Item = &'static Check> {
-    let more = [compiled::CHECKS, graphs::CHECKS, watch::CHECKS];
+    let more = [
+        compiled::CHECKS,
+        devices::CHECKS,
+        graphs::CHECKS,
+        watch::CHECKS,
+    ];
     CHECKS.iter().chain(more.into_iter().flatten())
 }
 
@@ -110,14 +115,6 @@ const CHECKS: &[Check] = &[
     Check {
         name: "threads launch side by side, and arrays go while work is under way",
         run: threads_launch,
-    },
-    Check {
-        name: "code that was kept on disk is machine code",
-        run: machine_code_is_kept,
-    },
-    Check {
-        name: "a launch that has ended proves later ones in bounds",
-        run: ends_prove,
     },
     memory::MEMORY_IS_USED_AGAIN,
     memory::NOBODY_WAITS_FOR_MEMORY,
@@ -446,54 +443,4 @@ fn threads_launch(device: &Device) -> Result<()> {
         });
         ended.collect()
     })
-}
-
-fn machine_code_is_kept(device: &Device) -> Result<()> {
-    let keeps = matches!(device.kind(), DeviceKind::Cuda(_)) && Store::of_environment().is_some();
-    if !keeps {
-        return Ok(());
-    }
-    let x = Buffer::from_slice(device, &[3; LEN])?;
-    let mut y = Buffer::<i32>::zeros(device, LEN)?;
-    let mut launch = || -> Result<Costs> {
-        mix().run(device, 1, (&x, &mut y, 5))?;
-        Ok(costs(device))
-    };
-    let before = launch()?;
-    forget_code(device);
-    let after = launch()?;
-    expect(after.codes == before.codes, "it is compiled again")?;
-    for stage in ["llvm", "ptxas", "link"] {
-        let same = after.seconds.get(stage) == before.seconds.get(stage);
-        expect(same, &format!("it takes the stage `{stage}` again"))?;
-    }
-    Ok(())
-}
-
-/// Its accesses follow from its numbers alone.
-#[kernel]
-fn copy_some(x: Ptr<i32>, y: PtrMut<i32>, n: i32) {
-    let at = arange(0, LEN);
-    let inside = at < n;
-    store(y + at, load(x + at).mask(inside)).mask(inside);
-}
-
-fn ends_prove(device: &Device) -> Result<()> {
-    let x = Buffer::from_slice(device, &[3; LEN])?;
-    let mut y = Buffer::<i32>::zeros(device, LEN)?;
-    let before = device.compiled_kernels();
-    for launches in 1..4 {
-        copy_some().launch(device, 1, (&x, &mut y, 61))?;
-        device.synchronize()?;
-        let codes = device.compiled_kernels() - before;
-        let wanted = match device.kind() {
-            DeviceKind::Interpreter => 1,
-            DeviceKind::Cpu | DeviceKind::Lanes | DeviceKind::Cuda(_) => launches.min(2),
-        };
-        expect(
-            codes == wanted,
-            &format!("{codes} codes after {launches} launches"),
-        )?;
-    }
-    Ok(())
 }

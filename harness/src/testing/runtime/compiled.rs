@@ -1,13 +1,22 @@
-//! Compiled kernels as values.
+//! Compiled kernels as values, and how often they are compiled.
 
+use exactile::internals::{Costs, Store, costs, forget_code};
 use exactile::prelude::*;
 use exactile::{DeviceKind, Error, Result};
 
 use super::graphs::says;
-use super::{Check, LEN, copy_some, expect, is_of, look_up, lookups};
+use super::{Check, LEN, expect, is_of, look_up, lookups, mix};
 
 /// All checks.
 pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "code that was kept on disk is machine code",
+        run: machine_code_is_kept,
+    },
+    Check {
+        name: "a launch that has ended proves later ones in bounds",
+        run: ends_prove,
+    },
     Check {
         name: "a compiled kernel launches as the kernel does, and compiles nothing more",
         run: launches_compile_nothing,
@@ -17,6 +26,14 @@ pub(super) const CHECKS: &[Check] = &[
         run: misfits_are_refused,
     },
 ];
+
+/// Its accesses follow from its numbers alone.
+#[kernel]
+fn copy_some(x: Ptr<i32>, y: PtrMut<i32>, n: i32) {
+    let at = arange(0, LEN);
+    let inside = at < n;
+    store(y + at, load(x + at).mask(inside)).mask(inside);
+}
 
 fn launches_compile_nothing(device: &Device) -> Result<()> {
     let [x, inside, outside, mut y] = lookups(device)?;
@@ -117,4 +134,46 @@ fn misfits_are_refused(device: &Device) -> Result<()> {
     let mut counted: Vec<i32> = (0..48).collect();
     counted.resize(2 * LEN, 0);
     expect(y.to_vec()? == counted, "other numbers are written")
+}
+
+fn machine_code_is_kept(device: &Device) -> Result<()> {
+    let keeps = matches!(device.kind(), DeviceKind::Cuda(_)) && Store::of_environment().is_some();
+    if !keeps {
+        return Ok(());
+    }
+    let x = Buffer::from_slice(device, &[3; LEN])?;
+    let mut y = Buffer::<i32>::zeros(device, LEN)?;
+    let mut launch = || -> Result<Costs> {
+        mix().run(device, 1, (&x, &mut y, 5))?;
+        Ok(costs(device))
+    };
+    let before = launch()?;
+    forget_code(device);
+    let after = launch()?;
+    expect(after.codes == before.codes, "it is compiled again")?;
+    for stage in ["llvm", "ptxas", "link"] {
+        let same = after.seconds.get(stage) == before.seconds.get(stage);
+        expect(same, &format!("it takes the stage `{stage}` again"))?;
+    }
+    Ok(())
+}
+
+fn ends_prove(device: &Device) -> Result<()> {
+    let x = Buffer::from_slice(device, &[3; LEN])?;
+    let mut y = Buffer::<i32>::zeros(device, LEN)?;
+    let before = device.compiled_kernels();
+    for launches in 1..4 {
+        copy_some().launch(device, 1, (&x, &mut y, 61))?;
+        device.synchronize()?;
+        let codes = device.compiled_kernels() - before;
+        let wanted = match device.kind() {
+            DeviceKind::Interpreter => 1,
+            DeviceKind::Cpu | DeviceKind::Lanes | DeviceKind::Cuda(_) => launches.min(2),
+        };
+        expect(
+            codes == wanted,
+            &format!("{codes} codes after {launches} launches"),
+        )?;
+    }
+    Ok(())
 }
