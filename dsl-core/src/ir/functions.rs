@@ -35,9 +35,9 @@ macro_rules! for_each_function_family {
                 /// Logarithm to base 2; of zero -inf, of a negative number NaN. At most 1 ulp off in
                 /// `f32`.
                 Log2 "log2" log2 Float function = logarithm::LOG2;
-                /// Logarithm to base 10; of zero -inf, of a negative number NaN. At most 1.1 ulp off.
+                /// Logarithm to base 10; of zero -inf, of a negative number NaN. At most 0.83 ulp off.
                 Log10 "log10" log10 Float function = logarithm::LOG10;
-                /// 1 / sqrt(x) by two correctly rounded operations; of +-0 +-inf.
+                /// 1 / sqrt(x) by correctly rounded operations and a step of Newton's iteration; of +-0 +-inf.
                 Rsqrt "rsqrt" rsqrt Float function = root::RSQRT;
                 /// 1 / (1 + e^-x), without loss for very negative x. At most 1 ulp off in `f32`.
                 Sigmoid "sigmoid" sigmoid Float function = exponential::SIGMOID;

@@ -77,9 +77,9 @@ pub(super) const LOG2: Meaning = Meaning {
     reference: f64::log2,
     double: Some(Double {
         reference: wide::log2,
-        max_ulp: 1.1676,
+        max_ulp: 0.8332,
     }),
-    max_ulp: 0.9632,
+    max_ulp: 0.75,
     tried: Tried::All,
     values: None,
     special: &[
@@ -95,12 +95,12 @@ pub(super) const LOG2: Meaning = Meaning {
 pub(super) const LOG10: Meaning = Meaning {
     double: Some(Double {
         reference: wide::log10,
-        max_ulp: 1.1,
+        max_ulp: 0.8252,
     }),
     ..Meaning::single(
         log10,
         f64::log10,
-        1.1,
+        0.8,
         &[
             (1.0, 0.0),
             (0.0, -INF),
@@ -193,14 +193,18 @@ pub(super) fn log2(formula: &mut Formula<'_>, x: Value) -> Value {
     let curve = curve(formula, scaled.fraction, LOG2_SINGLE);
     let log2_e = formula.constant(LOG2_E_HIGH);
     let log2_e_low = formula.constant(LOG2_E_LOW);
-    let low = formula.mul(scaled.fraction, log2_e_low);
+    let linear = formula.mul(scaled.fraction, log2_e);
+    let negated = formula.neg(linear);
+    let low = formula.fma(scaled.fraction, log2_e, negated);
+    let low = formula.fma(scaled.fraction, log2_e_low, low);
     let low = match curve {
         Curve::Product(series, square) => formula.fma(series, square, low),
         Curve::Whole(curve) => formula.fma(curve, log2_e, low),
     };
-    let high = formula.fma(scaled.fraction, log2_e, scaled.exponent);
+    let high = formula.add(scaled.exponent, linear);
+    // Exact: the exponent is zero or the greater one.
     let lost = formula.sub(scaled.exponent, high);
-    let lost = formula.fma(scaled.fraction, log2_e, lost);
+    let lost = formula.add(lost, linear);
     let low = formula.add(lost, low);
     let sum = formula.add(high, low);
     special(formula, x, sum)

@@ -17,9 +17,9 @@ pub(super) const RSQRT: Meaning = Meaning {
     reference: |x| 1.0 / x.sqrt(),
     double: Some(Double {
         reference: wide::rsqrt,
-        max_ulp: 1.4807,
+        max_ulp: 0.5001,
     }),
-    max_ulp: 1.4904,
+    max_ulp: 0.5001,
     tried: Tried::All,
     values: None,
     special: &[
@@ -141,10 +141,23 @@ fn halley(formula: &mut Formula<'_>, number: Value) -> Value {
     root
 }
 
-/// `1 / sqrt(x)`.
+/// `1 / sqrt(x)`: the quotient of rounded operations, and a step of Newton's iteration with the exact rest.
 fn rsqrt(formula: &mut Formula<'_>, x: Value) -> Value {
     let root = formula.sqrt(x);
-    reciprocal(formula, root)
+    let quotient = reciprocal(formula, root);
+    let one = formula.number(1.0);
+    let half = formula.number(0.5);
+    let product = formula.mul(x, quotient);
+    let negated = formula.neg(product);
+    let low = formula.fma(x, quotient, negated);
+    let minus_low = formula.neg(low);
+    let rest = formula.fma(negated, quotient, one);
+    let rest = formula.fma(minus_low, quotient, rest);
+    let slope = formula.mul(quotient, half);
+    let corrected = formula.fma(slope, rest, quotient);
+    // The product is NaN for zero and infinity.
+    let is_ordinary = formula.compare(CompareOp::Gt, product, 0.0);
+    formula.select(is_ordinary, corrected, quotient)
 }
 
 /// `1 / x`.

@@ -151,6 +151,10 @@ pub(in crate::semantics) fn log2(x: f64) -> Wide {
 }
 
 pub(in crate::semantics) fn sqrt(x: Wide) -> Wide {
+    // The low part of the square of a root would be subnormal.
+    if x.high > 0.0 && x.high < 2f64.powi(-900) {
+        return sqrt(x.scaled(200)).scaled(-100);
+    }
     let root = Wide::new(x.high.sqrt());
     let rest = x.add(root.mul(root).negated());
     let step = Wide::new(rest.high / (2.0 * root.high));
