@@ -188,13 +188,17 @@ def make_matmul(dtype, m, n, k):
 make_tensor_matmul = make_matmul
 
 
-def make_float8_matmul(dtype, m, n, k):
+def make_float8_matmul(dtype, m, n, k, fast=True):
     a, b = (uniform(rows, k, dtype=torch.float32).to(torch.float8_e4m3fn) for rows in (m, n))
     one = torch.ones((), device="cuda")
 
     def run():
-        return torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
+        return torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=fast)
     return {"torch": Contestant(run)}
+
+
+def make_float8_matmul_promoted(dtype, m, n, k):
+    return make_float8_matmul(dtype, m, n, k, fast=False)
 
 
 def make_tensor_attention(dtype, heads, tokens, width, causal=False):

@@ -115,10 +115,13 @@ pub(super) fn tensor_matmul<T: Float + Number>(m: usize, n: usize, k: usize) -> 
     }
 }
 
-/// Of 8-bit floats, rows of both along the products.
-pub(super) fn float8_matmul(m: usize, n: usize, k: usize) -> Case {
+/// Of 8-bit floats, rows of both along the products; with sums that go on in `f32` after each 128 products.
+pub(super) fn float8_matmul([m, n, k]: [usize; 3], is_promoted: bool) -> Case {
     Case {
-        kernel: "float8_matmul",
+        kernel: match is_promoted {
+            true => "float8_matmul_promoted",
+            false => "float8_matmul",
+        },
         dtype: DType::F8E4M3,
         shape: vec![m, n, k],
         bytes: (m * k + k * n + m * n * size_of::<bf16>()) as u64,
@@ -130,7 +133,7 @@ pub(super) fn float8_matmul(m: usize, n: usize, k: usize) -> Case {
             let b = Buffer::from_slice(device, &random::<F8E4M3>(8, n * k))?;
             let c = Buffer::<bf16>::zeros(device, m * n)?;
             Ok(problem(c, move |c, setting| {
-                kernels::float8_matmul([&a, &b], (1.0, false), c, [m, n, k], setting)
+                kernels::float8_matmul([&a, &b], (1.0, is_promoted), c, [m, n, k], setting)
             }))
         }),
     }

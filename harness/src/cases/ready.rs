@@ -34,7 +34,8 @@ pub fn ready() -> Vec<Ready> {
         rows::transpose::<f32>(200, 100),
         rows::embedding::<bf16>(300, 1000),
         elementwise::tensor_matmul::<bf16>(512, 512, 512),
-        elementwise::float8_matmul(512, 512, 512),
+        elementwise::float8_matmul([512; 3], false),
+        elementwise::float8_matmul([512; 3], true),
         compound::tensor_attention(Heads {
             heads: 2,
             tokens: 512,

@@ -47,11 +47,11 @@ fn products(size: Size, list: &mut Vec<Subject>) {
             formula,
             candidates: kernels::tensor_matmul::space(),
         });
-        list.push(Subject {
-            case: elementwise::float8_matmul(extent, extent, extent),
+        list.extend([false, true].map(|is_promoted| Subject {
+            case: elementwise::float8_matmul([extent; 3], is_promoted),
             formula,
             candidates: kernels::tensor_matmul::space(),
-        });
+        }));
     }
     let heads: &[([usize; 3], bool)] = match size {
         Size::Gpu => &[
