@@ -163,8 +163,51 @@ const WRONG: [&str; 5] = ["neg.s16", "abs.s16", "neg.s32", "abs.s32", "abs.s64"]
 /// - It drops the negation where it makes one instruction of two maxima or minima and that.
 /// - It loses the high half of a register of the uniform datapath that is split to be stored by bytes.
 /// - It converts a float to an integer where the low bits of its register are stored.
+/// - It takes the second element of a load from the register after the one that holds both, where it loads them again for
+///   lack of registers.
 fn replacement(line: &str) -> Option<String> {
-    narrow_store(line).or_else(|| arithmetic(line))
+    narrow_store(line)
+        .or_else(|| narrow_load(line))
+        .or_else(|| arithmetic(line))
+}
+
+/// A load of several elements below 32 bits that may be made again, by words from which they are taken.
+fn narrow_load(line: &str) -> Option<String> {
+    let (load, operands) = line
+        .trim()
+        .strip_suffix(';')?
+        .split_once(char::is_whitespace)?;
+    let (kind, bits) = load.rsplit_once(".b")?;
+    let (kind, count) = kind.rsplit_once(".v")?;
+    let (bits, count): (u32, u32) = (bits.parse().ok()?, count.parse().ok()?);
+    if !kind.starts_with("ld.") || !kind.ends_with(".nc") || bits >= 32 {
+        return None;
+    }
+    let (list, address) = operands.trim().strip_prefix('{')?.split_once('}')?;
+    let words = (bits * count).div_ceil(32);
+    let width = (bits * count).min(32);
+    let mut replacement = format!(".reg .b32 %part, %word<{words}>; ");
+    replacement.push_str(&match words {
+        1 => format!("{kind}.b{width} %word0{address};"),
+        _ => {
+            let list: Vec<String> = (0..words).map(|word| format!("%word{word}")).collect();
+            format!("{kind}.v{words}.b32 {{{}}}{address};", list.join(", "))
+        }
+    });
+    for (target, at) in list.split(", ").zip((0..).step_by(bits as usize)) {
+        if target == "_" {
+            continue;
+        }
+        let (word, place) = (at / 32, at % 32);
+        let taken = match register_bits(target)? {
+            16 => format!("cvt.u16.u32 {target}, %part;"),
+            _ => format!("cvt.u32.u32 {target}, %part;"),
+        };
+        replacement.push_str(&format!(
+            " bfe.u32 %part, %word{word}, {place}, {bits}; {taken}"
+        ));
+    }
+    Some(replacement)
 }
 
 /// A store of the low bits of wider registers, by registers of the width of the store.
@@ -333,5 +376,26 @@ mod tests {
         assert_eq!(mended(kept), kept);
         let unknown = mend("\t@%p1 neg.s32 \t%r2, %r1;\n").expect_err("it has a condition");
         assert!(unknown.to_string().contains("@%p1 neg.s32"), "{unknown}");
+    }
+
+    #[test]
+    fn elements_that_may_be_loaded_again_are_taken_from_words() {
+        let pair = "\tld.global.nc.v2.b16 \t{%rs1, %rs2}, [%rd1+4];\n";
+        let expected = "\t{ .reg .b32 %part, %word<1>; ld.global.nc.b32 %word0, [%rd1+4]; \
+                        bfe.u32 %part, %word0, 0, 16; cvt.u16.u32 %rs1, %part; \
+                        bfe.u32 %part, %word0, 16, 16; cvt.u16.u32 %rs2, %part; }\n";
+        assert_eq!(mended(pair), expected);
+        let four = "\tld.global.nc.v4.b16 \t{_, %rs2, _, %rs4}, [%rd1];\n";
+        let expected = "\t{ .reg .b32 %part, %word<2>; ld.global.nc.v2.b32 {%word0, %word1}, [%rd1]; \
+                        bfe.u32 %part, %word0, 16, 16; cvt.u16.u32 %rs2, %part; \
+                        bfe.u32 %part, %word1, 16, 16; cvt.u16.u32 %rs4, %part; }\n";
+        assert_eq!(mended(four), expected);
+        let bytes = "\tld.global.nc.v2.b8 \t{%rs1, %rs2}, [%rd1];\n";
+        let expected = "\t{ .reg .b32 %part, %word<1>; ld.global.nc.b16 %word0, [%rd1]; \
+                        bfe.u32 %part, %word0, 0, 8; cvt.u16.u32 %rs1, %part; \
+                        bfe.u32 %part, %word0, 8, 8; cvt.u16.u32 %rs2, %part; }\n";
+        assert_eq!(mended(bytes), expected);
+        let kept = "\tld.global.nc.v2.b32 \t{%r1, %r2}, [%rd1];\n\tld.shared.v2.b16 \t{%rs1, %rs2}, [%rd1];\n";
+        assert_eq!(mended(kept), kept);
     }
 }
