@@ -141,22 +141,21 @@ fn halley(formula: &mut Formula<'_>, number: Value) -> Value {
     root
 }
 
-/// `1 / sqrt(x)`: the quotient of rounded operations, and a step of Newton's iteration with the exact rest.
+/// `1 / sqrt(x)`: the quotient of rounded operations, and what both roundings left, each exact or of one rounding.
 fn rsqrt(formula: &mut Formula<'_>, x: Value) -> Value {
     let root = formula.sqrt(x);
     let quotient = reciprocal(formula, root);
+    let minus_root = formula.neg(root);
     let one = formula.number(1.0);
+    let of_quotient = formula.fma(minus_root, quotient, one);
+    let of_both = formula.fma(x, quotient, minus_root);
+    let minus_both = formula.neg(of_both);
+    let twice = formula.fma(minus_both, quotient, of_quotient);
     let half = formula.number(0.5);
-    let product = formula.mul(x, quotient);
-    let negated = formula.neg(product);
-    let low = formula.fma(x, quotient, negated);
-    let minus_low = formula.neg(low);
-    let rest = formula.fma(negated, quotient, one);
-    let rest = formula.fma(minus_low, quotient, rest);
     let slope = formula.mul(quotient, half);
-    let corrected = formula.fma(slope, rest, quotient);
-    // The product is NaN for zero and infinity.
-    let is_ordinary = formula.compare(CompareOp::Gt, product, 0.0);
+    let corrected = formula.fma(slope, twice, quotient);
+    // Zero and infinity leave NaN.
+    let is_ordinary = formula.compare(CompareOp::Lt, of_quotient, 1.0);
     formula.select(is_ordinary, corrected, quotient)
 }
 
