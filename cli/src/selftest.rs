@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use exactile::Device;
+use exactile::internals::write_file;
 use exactile::{Error, Result};
 use exactile_harness::testing::fuzz::{self, FuzzOptions, Said};
 use exactile_harness::testing::programs::{self, Event, ProgramsOptions};
@@ -53,7 +55,17 @@ impl Selftest {
 
 /// Runs the cases of Triton's test suite on every device there is, and compares bits
 #[derive(Args)]
-struct Conformance {}
+struct Conformance {
+    /// Run only checks whose name holds this text
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Write what each case gave on which devices to this file, as JSON
+    #[arg(long, requires = "commit")]
+    out: Option<PathBuf>,
+    /// The commit that the report names
+    #[arg(long)]
+    commit: Option<String>,
+}
 
 impl Conformance {
     fn execute(&self) -> Result<()> {
@@ -62,20 +74,27 @@ impl Conformance {
             Ok(device) => devices.push(device),
             Err(reason) => super::print(&format!("skipped: {reason}\n"))?,
         }
+        let checks = conformance::run(&devices, &self.only);
         let (mut compared, mut failed) = (0, 0);
-        for (name, outcome) in conformance::run(&devices) {
-            match outcome {
-                Ok(count) => {
-                    compared += count;
-                    super::print(&format!("{name}: holds\n"))?;
-                }
-                Err(error) => {
+        for check in &checks {
+            let name = &check.name;
+            compared += check.compared();
+            match &check.error {
+                None => super::print(&format!("{name}: holds\n"))?,
+                Some(error) => {
                     failed += 1;
                     super::print(&format!("{name}: FAILED: {error}\n"))?;
                 }
             }
         }
         super::print(&format!("{compared} results compared, {failed} failures\n"))?;
+        if let Some((file, commit)) = self.out.as_ref().zip(self.commit.as_ref()) {
+            let report = conformance::Report::new(commit, &devices, checks);
+            let text = report
+                .to_json()
+                .map_err(|error| Error::format(file, error.to_string()))?;
+            write_file(file, text.as_bytes())?;
+        }
         match failed {
             0 => Ok(()),
             _ => Err(Error::Mismatch("some cases failed".to_string())),

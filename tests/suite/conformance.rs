@@ -1,20 +1,22 @@
-//! The cases of Triton's test suite: they hold on every device of the host, and the page lists them all.
+//! The cases of Triton's test suite: they hold on every device of the host, each name has its row, and the page lists
+//! them all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use exactile_harness::testing::conformance::{self, CHECKS, HELD, Outcome};
+use exactile_harness::testing::conformance::{self, CHECKS, HELD, Outcome, Report, RowNames};
 
 use crate::language::devices;
 
 #[test]
 fn cases_hold() {
     let mut problems = Vec::new();
-    for (name, outcome) in conformance::run(&devices()) {
-        match outcome {
-            Ok(0) => problems.push(format!("{name}: nothing was compared")),
-            Ok(_) => {}
-            Err(error) => problems.push(format!("{name}: {error}")),
+    for check in conformance::run(&devices(), "") {
+        let name = &check.name;
+        match &check.error {
+            Some(error) => problems.push(format!("{name}: {error}")),
+            None if check.compared() == 0 => problems.push(format!("{name}: nothing was compared")),
+            None => {}
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
@@ -24,7 +26,10 @@ fn cases_hold() {
 fn every_case_has_an_outcome() {
     let (mut used, mut held) = (BTreeSet::new(), BTreeSet::new());
     for (case, outcome) in conformance::sections().flat_map(|(_, cases)| cases.iter()) {
-        match *outcome {
+        if let Outcome::Partly(_, left_out) = outcome {
+            assert!(!left_out.is_empty(), "{case} has no reason");
+        }
+        match *outcome.whole() {
             Outcome::Runs(check) => {
                 used.insert(check);
             }
@@ -42,6 +47,7 @@ fn every_case_has_an_outcome() {
             Outcome::NotYet(reason) | Outcome::Pointless(reason) => {
                 assert!(!reason.is_empty(), "{case} has no reason");
             }
+            Outcome::Partly(..) => panic!("{case} is twice in part"),
         }
     }
     let names: BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
@@ -50,10 +56,69 @@ fn every_case_has_an_outcome() {
     assert_eq!(held, names, "the tests of which rows say where they run");
 }
 
+/// Each name is in one row, or in rows that say which part of it they are about; and rows have no other names.
+#[test]
+fn the_list_of_names_and_the_rows_match() {
+    let mut rows: BTreeMap<String, Vec<(&str, bool)>> = BTreeMap::new();
+    rows.extend(
+        conformance::names()
+            .into_iter()
+            .map(|name| (name, Vec::new())),
+    );
+    for (case, _) in conformance::sections().flat_map(|(_, cases)| cases.iter()) {
+        let of = RowNames::of(case);
+        for pattern in &of.patterns {
+            let mut found = false;
+            for (name, rows) in &mut rows {
+                if pattern.matches(name) {
+                    found = true;
+                    rows.push((case, of.partial));
+                }
+            }
+            assert!(
+                found,
+                "`{case}` has a name that is not in the list: {pattern:?}"
+            );
+        }
+    }
+    for (name, rows) in &rows {
+        assert!(!rows.is_empty(), "`{name}` has no row");
+        let apart = rows.len() == 1 || rows.iter().all(|&(_, partial)| partial);
+        assert!(apart, "`{name}` has several rows: {rows:?}");
+    }
+}
+
+/// A report that is kept reads back, and the page tells a GPU only by what ran there.
+#[test]
+fn a_report_of_a_gpu_is_told_by_the_page() {
+    let here = conformance::run(&devices(), "grids");
+    assert_eq!(here.len(), 1);
+    let report = Report::new("0123abc", &devices(), here);
+    let told = |report: &Report| -> String {
+        let page = conformance::page(Some(report));
+        let row = page.lines().find(|line| line.starts_with("| grids |"));
+        row.unwrap_or_default().to_string()
+    };
+    assert!(told(&report).ends_with("| not yet run |"));
+    let text = report.to_json().expect("is written");
+    let gpu = text
+        .replace("\"lanes\":", "\"GPU\":")
+        .replace("\"error\": null", "\"error\": \"other bits\"");
+    let mut gpu: Report = serde_json::from_str(&gpu).expect("is read");
+    assert!(told(&gpu).ends_with("| FAILED |"));
+    gpu.checks[0].error = None;
+    assert!(told(&gpu).ends_with("| yes |"));
+    assert!(conformance::page(Some(&gpu)).contains("built from commit 0123abc"));
+}
+
 #[test]
 fn the_page_of_cases_is_fresh() {
     let path = crate::root().join("docs/conformance.md");
-    let page = conformance::page();
+    let report = fs::read_to_string(crate::root().join("benches/results/gpu-conformance.json"));
+    let report: Option<Report> = report
+        .ok()
+        .map(|text| serde_json::from_str(&text).expect("is a report"));
+    let page = conformance::page(report.as_ref());
     if std::env::var("BLESS").is_ok_and(|value| value == "1") {
         fs::write(&path, &page).expect("the page can be written");
     }

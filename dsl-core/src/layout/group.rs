@@ -107,6 +107,8 @@ pub fn groups(
     let enough =
         rows >= ROW_BITS && columns >= LEAST_COLUMN_BITS && products >= chunk_bits(operand);
     let groups = warp_bits.checked_sub(GROUP_BITS).filter(|_| enough)?;
+    // Numbers of 64 bits have no place in a register.
+    let beside = (4 / operand.bytes()).checked_ilog2()?;
     let of_rows = groups.min(rows - ROW_BITS);
     let parted = columns.checked_sub(groups - of_rows);
     let parted = parted.filter(|&own| own == columns || own >= OWN_COLUMN_BITS);
@@ -130,7 +132,7 @@ pub fn groups(
     let held = dealt(
         [rows, products],
         [own_rows, products],
-        (4 / operand.bytes()).ilog2(),
+        beside,
         (0..groups - of_rows).map(|_| 0),
     );
     layout.zip(held).map(|(layout, held)| Groups {
@@ -292,5 +294,6 @@ mod tests {
         assert_eq!(groups([6, 7, 5], 2), None);
         assert_eq!(groups([8, 8, 6], 2), None);
         assert!(groups([6, 8, 6], 4).is_some());
+        assert!(super::groups([6, 8, 6], 4, DType::F64).is_none());
     }
 }

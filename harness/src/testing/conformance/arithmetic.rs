@@ -127,7 +127,7 @@ pub(super) fn all_numbers(judge: &mut Judge<'_>) -> Result<()> {
     Ok(())
 }
 
-const BITWISE: usize = 8;
+const BITWISE: usize = 9;
 
 #[kernel]
 fn integers<T: Int, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: i32) {
@@ -136,7 +136,7 @@ fn integers<T: Int, const BLOCK: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n:
     let a = load(x + at).mask(mask);
     let b = load(y + at).mask(mask);
     let high = mulhi(a, b);
-    let found = [a % b, a & b, a | b, a ^ b, a << b, a >> b, !a, high];
+    let found = [a % b, a & b, a | b, a ^ b, a << b, a >> b, !a, high, b];
     for (place, found) in found.into_iter().enumerate() {
         store(out + at + n * place, found).mask(mask);
     }
@@ -166,6 +166,8 @@ fn integers_of<T: Number>(a: Wide, b: Wide) -> [Wide; BITWISE] {
         pair(a, b, |a, b| a >> amount(b), none),
         pair(a, b, |a, _| !a, none),
         pair(a, b, high, none),
+        // A shift leaves its amount as it was.
+        b,
     ]
 }
 
@@ -431,23 +433,27 @@ pub(super) fn casts(judge: &mut Judge<'_>) -> Result<()> {
 }
 
 #[kernel]
-fn widen<A: Float, const BLOCK: usize>(x: Ptr<A>, out: PtrMut<f32>) {
+fn widen<A: Float, const BLOCK: usize>(x: Ptr<A>, out: PtrMut<f32>, sizes: PtrMut<A>) {
     let at = program_id(0) * BLOCK + arange(0, BLOCK);
     store(out + at, load(x + at).to::<f32>());
+    store(sizes + at, abs(load(x + at)));
 }
 
 fn widen_from<A: Float + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let codes = 1u64 << A::DTYPE.bits();
     let x: Vec<A> = (0..codes).map(A::from_bits).collect();
-    let what = format!("every code of {} to f32", A::DTYPE);
+    let what = format!("every code of {} to f32, and its size", A::DTYPE);
     let found = judge.same(&what, &[256, 128], |way| {
         let given = way.given(&x)?;
-        let mut out = way.room::<f32>(x.len())?;
+        let (mut out, mut sizes) = (way.room::<f32>(x.len())?, way.room::<A>(x.len())?);
         let kernel = widen::<A>().block(way.block).schedule(way.schedule);
-        kernel.run(&way.device, x.len() / way.block, (&given, &mut out))?;
-        Ok(vec![out.to_array()?])
+        let grid = x.len() / way.block;
+        kernel.run(&way.device, grid, (&given, &mut out, &mut sizes))?;
+        Ok(vec![out.to_array()?, sizes.to_array()?])
     })?;
-    expect(&what, &found[0], &converted::<A, f32>(&x))
+    expect(&what, &found[0], &converted::<A, f32>(&x))?;
+    let size = |&x: &A| pair(Wide::of(x), Wide::of(x), |x, _| x, |x, _| x.abs()).to();
+    expect(&what, &found[1], &x.iter().map(size).collect::<Vec<A>>())
 }
 
 /// Every code of the narrow floats.

@@ -25,11 +25,10 @@ fn combined<T: AtomicInt, const N: usize>(x: Ptr<T>, out: PtrMut<T>) {
 
 fn combined_on<T: AtomicInt + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let (n, programs) = (64, 5);
-    let x = numbers::<T>(n * programs, 5);
+    let (x, y) = (numbers::<T>(n * programs, 5), numbers::<T>(6 * n + 1, 7));
     let what = format!("atomics of {}", T::DTYPE);
     let found = judge.same(&what, &[1], |way| {
-        let given = way.given(&x)?;
-        let mut out = Buffer::<T>::zeros(&way.device, 6 * n + 1)?;
+        let (given, mut out) = (way.given(&x)?, way.given(&y)?);
         let kernel = combined::<T>().n(n).schedule(way.schedule);
         kernel.run(&way.device, programs, (&given, &mut out))?;
         Ok(vec![out.to_array()?])
@@ -38,7 +37,7 @@ fn combined_on<T: AtomicInt + Number>(judge: &mut Judge<'_>) -> Result<()> {
         Wide::Int(x) => x,
         Wide::Float(x) => x as i128,
     };
-    let mut want = vec![0i128; 6 * n + 1];
+    let mut want: Vec<i128> = y.iter().map(|&y| of(y)).collect();
     for (at, &x) in x.iter().enumerate() {
         let (place, x) = (at % n / 4, of(x));
         want[place] += x;

@@ -1,9 +1,13 @@
 //! What judges a case: the same bits wherever it runs, and those that plain Rust expects.
 
+use std::collections::BTreeMap;
+
 use exactile::prelude::*;
 use exactile::{
     Array, DType, DeviceKind, Error, Number, Result, Schedule, Tolerance, compare, compare_within,
 };
+
+use super::report::{Case, kind_name};
 
 /// One way to run a case.
 pub(super) struct Way {
@@ -32,15 +36,15 @@ impl Way {
 /// Runs cases on some devices.
 pub(super) struct Judge<'d> {
     devices: &'d [Device],
-    /// Results compared so far.
-    pub(super) compared: usize,
+    /// The cases that held so far.
+    pub(super) cases: Vec<Case>,
 }
 
 impl<'d> Judge<'d> {
     pub(super) fn new(devices: &'d [Device]) -> Self {
         Self {
             devices,
-            compared: 0,
+            cases: Vec::new(),
         }
     }
 
@@ -79,6 +83,7 @@ impl<'d> Judge<'d> {
         run: impl Fn(&Way) -> Result<Vec<Array>>,
     ) -> Result<Vec<Array>> {
         let mut golden: Option<Vec<Array>> = None;
+        let mut same = BTreeMap::<String, usize>::new();
         for way in self.ways(blocks) {
             let name = format!(
                 "{what} on {}, {:?}, {}",
@@ -94,11 +99,19 @@ impl<'d> Judge<'d> {
                 return Err(Error::Mismatch(format!("{name}: other results")));
             }
             for (found, want) in found.iter().zip(golden.iter()) {
-                self.compared += 1;
                 exact(&name, found, want)?;
+                *same.entry(kind_name(&way.device).to_string()).or_default() += 1;
             }
         }
-        Ok(golden.unwrap_or_default())
+        let golden = golden.unwrap_or_default();
+        let mut types: Vec<String> = golden.iter().map(|it| it.dtype().to_string()).collect();
+        types.dedup();
+        self.cases.push(Case {
+            case: what.to_string(),
+            types,
+            same,
+        });
+        Ok(golden)
     }
 }
 

@@ -127,7 +127,8 @@ pub(super) fn places(judge: &mut Judge<'_>) -> Result<()> {
         &found[0],
         &x.iter().map(|x| x + x).collect::<Vec<_>>(),
     )?;
-    strided(judge)?;
+    each!(strided(judge): i16);
+    backwards(judge)?;
     five(judge)
 }
 
@@ -139,16 +140,48 @@ fn copied<T: Element, const M: usize, const N: usize>(x: Tensor<T, 3>, out: Tens
         .store(x.tile([1, M, N]).at(at).load());
 }
 
-/// A transposed copy, a repeated row, and extents that no tile divides.
-fn strided(judge: &mut Judge<'_>) -> Result<()> {
+/// Copies of tensors of every type with other strides.
+pub(super) fn tensors(judge: &mut Judge<'_>) -> Result<()> {
+    each!(strided(judge): bool i8 i32 i64 u8 u16 u32 u64 F8E4M3 F8E5M2 f16 bf16 f32 f64);
+    Ok(())
+}
+
+/// A copy along axes that run backwards in memory.
+fn backwards(judge: &mut Judge<'_>) -> Result<()> {
     let extents = [3, 21, 10];
-    let x = numbers::<i16>(700, 4);
-    for strides in [[210, 10, 1], [1, 3, 70], [0, 10, 1], [200, 1, 25]] {
-        let what = format!("a tensor with strides {strides:?}");
+    let x = numbers::<f32>(630, 5);
+    for axis in 0..3 {
+        let what = format!("a tensor whose axis {axis} runs backwards");
         let found = judge.same(&what, &[8, 16], |way| {
             let given = way.given(&x)?;
-            let mut out = way.room::<i16>(630)?;
-            let kernel = copied::<i16>().m(way.block).n(4).schedule(way.schedule);
+            let mut out = way.room::<f32>(630)?;
+            let kernel = copied::<f32>().m(way.block).n(4).schedule(way.schedule);
+            let grid = (3, 21_usize.div_ceil(way.block), 3);
+            let views = (given.view(extents)?.flip(axis)?, out.view_mut(extents)?);
+            kernel.run(&way.device, grid, views)?;
+            Ok(vec![out.to_array()?])
+        })?;
+        let place = |at: usize| {
+            let mut index = [at / 210, at / 10 % 21, at % 10];
+            index[axis] = extents[axis] - 1 - index[axis];
+            index[0] * 210 + index[1] * 10 + index[2]
+        };
+        let want: Vec<f32> = (0..630).map(|at| x[place(at)]).collect();
+        expect(&what, &found[0], &want)?;
+    }
+    Ok(())
+}
+
+/// A transposed copy, a repeated row, and extents that no tile divides.
+fn strided<T: Element + Number>(judge: &mut Judge<'_>) -> Result<()> {
+    let extents = [3, 21, 10];
+    let x = numbers::<T>(700, 4);
+    for strides in [[210, 10, 1], [1, 3, 70], [0, 10, 1], [200, 1, 25]] {
+        let what = format!("a tensor of {} with strides {strides:?}", T::DTYPE);
+        let found = judge.same(&what, &[8, 16], |way| {
+            let given = way.given(&x)?;
+            let mut out = way.room::<T>(630)?;
+            let kernel = copied::<T>().m(way.block).n(4).schedule(way.schedule);
             let grid = (3, 21_usize.div_ceil(way.block), 3);
             let views = (
                 given.view_strided(extents, strides)?,

@@ -7,7 +7,7 @@ use super::each;
 use super::judge::{Judge, ensure, expect, expect_near};
 use super::wide::{Wide, modest, numbers};
 
-/// `FORM` is what follows the product: nothing, a matrix, a row, or a column. `USUAL` takes what `dot` takes by itself,
+/// `FORM` is what follows the product: nothing, a matrix, a row, a column, or a transposition. `USUAL` takes what `dot` takes by itself,
 /// else it is the chain.
 #[kernel]
 fn product<
@@ -35,6 +35,7 @@ fn product<
         0 => found,
         1 => found + whole,
         2 => found + whole.row(0).expand(0),
+        4 => found.transpose(),
         _ => found + whole.pick(1, 0).expand(1),
     };
     out.tile([M, N]).at((0, 0)).store(found);
@@ -66,7 +67,7 @@ fn product_of<T: Numeric + Number, A: Numeric + Number>(
     shapes: &[[usize; 3]],
 ) -> Result<()> {
     for (form, &[m, n, k]) in shapes.iter().enumerate() {
-        let form = form % 4;
+        let form = form % 5;
         let (a, b) = (modest::<T>(m * k, 1), modest::<T>(k * n, 2));
         let z = modest::<A>(m * n, 3);
         let what = format!(
@@ -87,7 +88,7 @@ fn product_of<T: Numeric + Number, A: Numeric + Number>(
             // The second operand lies the other way round in memory every other time.
             let strides = if form % 2 == 1 { [1, k] } else { [n, 1] };
             let views = (
-                a.view([m, k])?,
+                a.view_strided([m, k], if form == 4 { [1, m] } else { [k, 1] })?,
                 b.view_strided([k, n], strides)?,
                 z.view([m, n])?,
                 out.view_mut([m, n])?,
@@ -97,8 +98,10 @@ fn product_of<T: Numeric + Number, A: Numeric + Number>(
         })?;
         let turned: Vec<T> = (0..k * n).map(|at| b[at % n * k + at / n]).collect();
         let b = if form % 2 == 1 { turned } else { b };
+        let turned: Vec<T> = (0..m * k).map(|at| a[at % k * m + at / k]).collect();
+        let a = if form == 4 { turned } else { a };
         let added = |at: usize| match form {
-            0 => Wide::of(A::default()),
+            0 | 4 => Wide::of(A::default()),
             1 => Wide::of(z[at]),
             2 => Wide::of(z[at % n]),
             _ => Wide::of(z[at / n * n]),
@@ -108,6 +111,10 @@ fn product_of<T: Numeric + Number, A: Numeric + Number>(
             super::wide::pair(Wide::of(*sum), added(at), |a, b| a + b, |a, b| a + b).to()
         };
         let want: Vec<A> = sums.iter().enumerate().map(sum).collect();
+        let want = match form {
+            4 => (0..m * n).map(|at| want[at % m * n + at / m]).collect(),
+            _ => want,
+        };
         // Tensor cores cut toward zero what a chain rounds.
         match usual {
             true => expect_near(&what, &found[0], &want, k as f64 * 2.0_f64.powi(-22))?,
@@ -117,12 +124,26 @@ fn product_of<T: Numeric + Number, A: Numeric + Number>(
     Ok(())
 }
 
-const SQUARES: &[[usize; 3]] = &[[16, 16, 16], [32, 32, 32], [16, 16, 16], [32, 16, 64]];
+const SQUARES: &[[usize; 3]] = &[
+    [16, 16, 16],
+    [32, 32, 32],
+    [16, 16, 16],
+    [32, 16, 64],
+    [32, 32, 16],
+    [64, 64, 64],
+];
 
 /// Chains of products in every type, with what is added behind.
 pub(super) fn products(judge: &mut Judge<'_>) -> Result<()> {
     product_of::<f32, f32>(judge, false, SQUARES)?;
-    let wide = [[8, 8, 4], [8, 8, 16], [16, 8, 4], [32, 32, 32]];
+    let wide = [
+        [8, 8, 4],
+        [8, 8, 16],
+        [16, 8, 4],
+        [32, 32, 32],
+        [16, 16, 16],
+        [64, 16, 16],
+    ];
     product_of::<f64, f64>(judge, false, &wide)?;
     for usual in [false, true] {
         let halves = [[2, 4, 32], [64, 8, 16], [32, 32, 32], [32, 32, 32]];
@@ -166,7 +187,14 @@ fn before<T: Number>(a: &T, b: &T) -> std::cmp::Ordering {
 }
 
 fn sorted_on<T: Numeric + Number>(judge: &mut Judge<'_>) -> Result<()> {
-    for [m, n, k] in [[1, 1, 1], [1, 512, 8], [8, 64, 8], [64, 8, 1]] {
+    for [m, n, k] in [
+        [1, 1, 1],
+        [1, 512, 8],
+        [8, 64, 8],
+        [64, 8, 1],
+        [256, 16, 8],
+        [512, 8, 8],
+    ] {
         let x = numbers::<T>(m * n, 7);
         let what = format!("sorts of {m} x {n} {}", T::DTYPE);
         let found = judge.same(&what, &[1], |way| {
@@ -397,6 +425,14 @@ pub(super) fn randoms(judge: &mut Judge<'_>) -> Result<()> {
         ensure(flat.iter().all(|x| (0.0..1.0).contains(x)), &what)?;
         let mean = |x: &[f32]| x.iter().map(|&x| f64::from(x)).sum::<f64>() / COUNT as f64;
         ensure((mean(&flat) - 0.5).abs() < 0.03, &what)?;
+        let mut rising = flat.clone();
+        rising.sort_by(f32::total_cmp);
+        let off = |(at, &x): (usize, &f32)| (f64::from(x) - at as f64 / COUNT as f64).abs();
+        let worst = rising.iter().enumerate().map(off).fold(0.0, f64::max);
+        ensure(
+            worst < 0.05,
+            &format!("{what}: {worst} off an equal distribution"),
+        )?;
         let normal: Vec<f32> = found[2].to_vec()?;
         let squares: Vec<f32> = normal.iter().map(|x| x * x).collect();
         ensure(
@@ -404,5 +440,38 @@ pub(super) fn randoms(judge: &mut Judge<'_>) -> Result<()> {
             &what,
         )?;
     }
-    Ok(())
+    limits(judge)
+}
+
+#[kernel]
+fn made_floats(x: Ptr<u32>, out: PtrMut<f32>) {
+    let at = arange(0, 8);
+    store(out + at, word_to_uniform(load(x + at)));
+}
+
+/// Words beside each other in their signed order, the extreme ones among them, as floats from 0 to below 1.
+fn limits(judge: &mut Judge<'_>) -> Result<()> {
+    let half = 1u32 << 31;
+    let words = [
+        0,
+        1,
+        half - 2,
+        half - 1,
+        half,
+        half + 1,
+        u32::MAX - 1,
+        u32::MAX,
+    ];
+    let what = "extreme words as floats below 1";
+    let found = judge.same(what, &[1], |way| {
+        let (given, mut out) = (way.given(&words)?, way.room::<f32>(8)?);
+        let kernel = made_floats().schedule(way.schedule);
+        kernel.run(&way.device, 1, (&given, &mut out))?;
+        Ok(vec![out.to_array()?])
+    })?;
+    let floats: Vec<f32> = found[0].to_vec()?;
+    ensure(floats.iter().all(|x| (0.0..1.0).contains(x)), what)?;
+    ensure(floats[0] == 0.0 && floats[7] == 0.0, what)?;
+    let nearly = 1.0 - f32::EPSILON;
+    ensure(floats[3] == floats[4] && floats[3] >= nearly, what)
 }

@@ -87,7 +87,7 @@ fn reduce_rows<T: Numeric, const N: usize>(
 }
 
 fn reduce_rows_on<T: Numeric + Number>(judge: &mut Judge<'_>) -> Result<()> {
-    for count in [32, 100, 128] {
+    for count in [32, 64, 100, 128, 512] {
         let x = modest::<T>(2 * count, count as u64);
         let what = format!("reductions of {count} {}", T::DTYPE);
         let n = count.next_power_of_two();
@@ -425,6 +425,8 @@ pub(super) fn counts(judge: &mut Judge<'_>) -> Result<()> {
         (8, 512),
         (8, 2),
         (8, 4),
+        (8, 1),
+        (1, 1),
     ];
     for (n, bins) in sizes {
         let x: Vec<i32> = (0..n as i32)
@@ -446,7 +448,7 @@ pub(super) fn counts(judge: &mut Judge<'_>) -> Result<()> {
             .collect();
         expect(&what, &found[0], &want)?;
     }
-    ensure(judge.compared > 0, "some devices run")
+    ensure(!judge.cases.is_empty(), "some devices run")
 }
 
 #[kernel]

@@ -20,7 +20,13 @@ fn joined<T: Element, const N: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>) {
     store(out + 7 * N + at, right);
     store(out + 8 * N + at, a.flip(0));
     let first = load(x).tile().join(load(y).tile());
-    store(out + 9 * N + arange(0, 2), first);
+    let two = arange(0, 2);
+    store(out + 9 * N + two, first);
+    let turns = load(y).tile().interleave(load(x).tile());
+    store(out + 9 * N + 2 + two, turns);
+    let (left, right) = load(y + two).split();
+    store(out + 9 * N + 4, left.scalar());
+    store(out + 9 * N + 5, right.scalar());
 }
 
 fn joined_on<T: Element + Number>(judge: &mut Judge<'_>) -> Result<()> {
@@ -35,7 +41,7 @@ fn joined_of<T: Element + Number>(judge: &mut Judge<'_>, n: usize) -> Result<()>
     let what = format!("cat, join, interleave, split and flip of {n} {}", T::DTYPE);
     let found = judge.same(&what, &[n], |way| {
         let (a, b) = (way.given(&x)?, way.given(&y)?);
-        let mut out = Buffer::<T>::zeros(&way.device, 9 * n + 2)?;
+        let mut out = Buffer::<T>::zeros(&way.device, 9 * n + 6)?;
         let kernel = joined::<T>().n(n).schedule(way.schedule);
         kernel.run(&way.device, 1, (&a, &b, &mut out))?;
         Ok(vec![out.to_array()?])
@@ -43,7 +49,7 @@ fn joined_of<T: Element + Number>(judge: &mut Judge<'_>, n: usize) -> Result<()>
     let turns: Vec<T> = x.iter().zip(&y).flat_map(|(&a, &b)| [a, b]).collect();
     let mut want = [&x[..], &y, &turns, &turns, &x, &y].concat();
     want.extend(x.iter().rev());
-    want.extend([x[0], y[0]]);
+    want.extend([x[0], y[0], y[0], x[0], y[0], y[1]]);
     expect(&what, &found[0], &want)
 }
 
@@ -170,9 +176,20 @@ fn permuted_by<T: Element + Number>(
     expect(&what, &found[0], &want)
 }
 
-/// Permutations of two and of four axes.
+/// Permutations of two and of four axes, of which two types have all.
 pub(super) fn permutations(judge: &mut Judge<'_>) -> Result<()> {
     each!(permutations_on(judge): i8 i32 f16 bf16 f32);
+    each!(all_permutations_on(judge): i8 i32);
+    Ok(())
+}
+
+fn all_permutations_on<T: Element + Number>(judge: &mut Judge<'_>) -> Result<()> {
+    for order in (0..256).map(|at| [at & 3, at >> 2 & 3, at >> 4 & 3, at >> 6]) {
+        if (0..4).all(|axis| order.contains(&axis)) {
+            permuted_by::<T>(judge, [2, 2, 8, 64], order)?;
+            permuted_by::<T>(judge, [4, 4, 4, 16], order)?;
+        }
+    }
     Ok(())
 }
 
@@ -211,6 +228,8 @@ pub(super) fn gathers(judge: &mut Judge<'_>) -> Result<()> {
         (1, 64, 32, 1),
         (256, 64, 128, 0),
         (64, 128, 64, 1),
+        (4096, 4, 4, 0),
+        (128, 128, 64, 1),
     ] {
         let x = numbers::<f32>(m * n, 5);
         let (rows, columns, extent) = if axis == 0 { (k, n, m) } else { (m, k, n) };
@@ -249,10 +268,10 @@ fn axes(x: Ptr<i32>, out: PtrMut<i32>, order: PtrMut<i64>) {
         let third = tile.reshape([2, 4, 1]).squeeze(2);
         let sums = first + second + third;
         store(out + at, sums.expand(1).squeeze(1).ravel());
-        for start in [0usize, 1, 7, 16] {
+        for (place, start) in [0usize, 1, 7, 16].into_iter().enumerate() {
             store(
-                out + 8 + start * 8 + at,
-                arange(start, start + 8).to::<i32>(),
+                out + 8 + place * 128 + arange(0, 128),
+                arange(start, start + 128).to::<i32>(),
             );
         }
     }
@@ -267,19 +286,18 @@ pub(super) fn places(judge: &mut Judge<'_>) -> Result<()> {
     let what = "squeeze, arange and swizzle_2d";
     let found = judge.same(what, &[1], |way| {
         let given = way.given(&x)?;
-        let mut out = Buffer::<i32>::zeros(&way.device, 8 + 17 * 8)?;
+        let mut out = way.room::<i32>(8 + 4 * 128)?;
         let mut order = way.room::<i64>(35)?;
         let kernel = axes().schedule(way.schedule);
         kernel.run(&way.device, (5, 7), (&given, &mut out, &mut order))?;
         Ok(vec![out.to_array()?, order.to_array()?])
     })?;
     let mut want: Vec<i32> = x.iter().map(|x| x.wrapping_mul(3)).collect();
-    want.resize(8 + 17 * 8, 0);
-    for start in [0usize, 1, 7, 16] {
-        for at in 0..8 {
-            want[8 + start * 8 + at] = (start + at) as i32;
-        }
-    }
+    want.extend(
+        [0, 1, 7, 16]
+            .into_iter()
+            .flat_map(|start| start..start + 128),
+    );
     expect(what, &found[0], &want)?;
     let order = |at: usize| {
         let (group, within) = (at / 21, at % 21);
