@@ -1,4 +1,4 @@
-//! Kernels on a GPU, where there is one, against the CPU.
+//! Kernels over three tile sizes, on the CPU and on a GPU where there is one: all have the same bits.
 
 use exactile::{Buffer, Device, Result, assert_bits_equal};
 use exactile_kernels::adamw::{State, Step};
@@ -9,32 +9,38 @@ use exactile_kernels::sampling::Draw;
 use exactile_kernels::{
     Setting, adamw, batch_moments, batch_norm, cross_entropy, cumsum, dropout, embedding,
     embedding_backward, group_norm, log_softmax, matmul, mean, paged_append, paged_decode, rope,
-    rope_by_table, sampling, softmax, sort, sum_all, sum_columns, sum_rows, topk, transpose,
-    vector_add,
+    rope_by_table, sampling, softmax, sort, sum_all, sum_columns, sum_rows, topk,
+    topk_with_indices, transpose, vector_add,
 };
 
 use super::super::numbers;
-use super::{sizes, widths};
+use super::{sizes, tiles, widths};
 
-/// The bits that a kernel gives on the CPU, and on the GPU with the setting that it has without one and with these.
+/// Whether a kernel gives the bits that it has on the CPU without a setting, with each of these as well, there and on a GPU.
 pub(super) fn same(
     name: &str,
-    settings: &[Setting],
+    settings: [Setting; 3],
     run: impl Fn(&Device, &Setting) -> Result<Vec<f32>>,
 ) {
-    let default = Setting::default();
-    let golden = run(&Device::cpu(), &default).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let run = |device: &Device, setting: &Setting| {
+        run(device, setting)
+            .unwrap_or_else(|error| panic!("{name}, {device}, {setting:?}: {error}"))
+    };
+    let (cpu, default) = (Device::cpu(), Setting::default());
+    let golden = run(&cpu, &default);
     assert!(
         golden.iter().any(|number| *number != 0.0),
         "{name} gives something"
     );
+    for setting in &settings {
+        assert_bits_equal(&run(&cpu, setting), &golden);
+    }
     let gpu = match Device::cuda(0) {
         Ok(gpu) => gpu,
         Err(error) => return eprintln!("{name}: skipped on a GPU: {error}"),
     };
-    for setting in [&default].into_iter().chain(settings) {
-        let got = run(&gpu, setting).unwrap_or_else(|error| panic!("{name}, {setting:?}: {error}"));
-        assert_bits_equal(&got, &golden);
+    for setting in [default].iter().chain(&settings) {
+        assert_bits_equal(&run(&gpu, setting), &golden);
     }
 }
 
@@ -47,73 +53,92 @@ fn rows_have_the_bits_of_the_cpu() {
     let shape @ [rows, columns] = [5, 1000];
     let x = numbers(rows * columns);
     type Rows = fn(&Buffer<f32>, &mut Buffer<f32>, [usize; 2], &Setting) -> Result<()>;
-    let kernels: [(&str, Rows); 4] = [
-        ("softmax", softmax::<f32>),
-        ("log_softmax", log_softmax::<f32>),
-        ("cumsum", cumsum::<f32>),
-        ("sum_rows", |x, out, shape, setting| {
-            let mut sums = Buffer::zeros(x.device(), shape[0])?;
-            sum_rows(x, &mut sums, shape, setting)?;
-            out.copy_from_slice(&sums.to_vec()?.repeat(shape[1]))
-        }),
+    let kernels: [(&str, [Setting; 3], Rows); 4] = [
+        ("softmax", sizes([1024, 2048, 4096]), softmax::<f32>),
+        ("log_softmax", sizes([64, 256, 2048]), log_softmax::<f32>),
+        ("cumsum", sizes([1024, 2048, 4096]), cumsum::<f32>),
+        (
+            "sum_rows",
+            tiles([(64, 2), (256, 4), (1024, 1)]),
+            |x, out, shape, setting| {
+                let mut sums = Buffer::zeros(x.device(), shape[0])?;
+                sum_rows(x, &mut sums, shape, setting)?;
+                out.copy_from_slice(&sums.to_vec()?.repeat(shape[1]))
+            },
+        ),
     ];
-    for (name, kernel) in kernels {
-        same(name, &[], |device, setting| {
+    for (name, settings, kernel) in kernels {
+        same(name, settings, |device, setting| {
             let mut out = Buffer::zeros(device, x.len())?;
             kernel(&given(device, &x)?, &mut out, shape, setting)?;
             out.to_vec()
         });
     }
-    same("sort and topk", &[], |device, setting| {
+    same("sort and topk", sizes([1, 2, 8]), |device, setting| {
         let shape = [5, 128];
         let x = given(device, &x[..640])?;
         let (mut out, mut best) = (Buffer::zeros(device, 640)?, Buffer::zeros(device, 40)?);
+        let mut columns = Buffer::<i64>::zeros(device, 40)?;
         sort(&x, &mut out, shape, setting)?;
         topk(&x, &mut best, shape, setting)?;
-        Ok([out.to_vec()?, best.to_vec()?].concat())
+        let greatest = best.to_vec()?;
+        topk_with_indices(&x, &mut best, &mut columns, shape, setting)?;
+        let columns = columns.to_vec()?.into_iter().map(|column| column as f32);
+        Ok([out.to_vec()?, greatest, best.to_vec()?, columns.collect()].concat())
     });
-    same("sums", &[], |device, setting| {
-        let given = given(device, &x)?;
-        let (mut columns_out, mut all) =
-            (Buffer::zeros(device, columns)?, Buffer::zeros(device, 1)?);
-        let mut parts = Buffer::zeros(device, exactile_kernels::sum::column_parts(shape))?;
-        sum_columns(&given, &mut parts, &mut columns_out, shape, setting)?;
+    let tiled = tiles([(1024, 1024), (512, 8192), (2048, 65_536)]);
+    same("sum_all", tiled, |device, setting| {
+        let mut all = Buffer::zeros(device, 1)?;
         let mut parts = Buffer::zeros(device, exactile_kernels::sum::all_parts(x.len()))?;
-        sum_all(&given, &mut parts, &mut all, setting)?;
-        Ok([columns_out.to_vec()?, all.to_vec()?].concat())
+        sum_all(&given(device, &x)?, &mut parts, &mut all, setting)?;
+        all.to_vec()
     });
+    same(
+        "sum_columns",
+        tiles([(1, 32), (4, 128), (64, 64)]),
+        |device, setting| {
+            let mut sums = Buffer::zeros(device, columns)?;
+            let mut parts = Buffer::zeros(device, exactile_kernels::sum::column_parts(shape))?;
+            sum_columns(&given(device, &x)?, &mut parts, &mut sums, shape, setting)?;
+            sums.to_vec()
+        },
+    );
 }
 
 #[test]
 fn elements_have_the_bits_of_the_cpu() {
     let x = numbers(3000);
-    same("vector_add", &sizes([64, 512, 2048]), |device, setting| {
+    same("vector_add", sizes([64, 512, 2048]), |device, setting| {
         let (x, mut out) = (given(device, &x)?, Buffer::zeros(device, 3000)?);
         vector_add(&x, &x, &mut out, setting)?;
         out.to_vec()
     });
-    same("dropout", &sizes([64, 512, 4096]), |device, setting| {
+    same("dropout", sizes([64, 512, 4096]), |device, setting| {
         let mut out = Buffer::zeros(device, 3000)?;
         dropout(&given(device, &x)?, &mut out, 0.25, 42, setting)?;
         out.to_vec()
     });
-    same("transpose", &sizes([16, 32, 64]), |device, setting| {
+    same("transpose", sizes([16, 32, 64]), |device, setting| {
         let mut out = Buffer::zeros(device, 3000)?;
         transpose(&given(device, &x)?, &mut out, [30, 100], setting)?;
         out.to_vec()
     });
-    same("mean", &[], |device, setting| {
-        let mut out = Buffer::zeros(device, 30)?;
-        mean(&given(device, &x)?, &mut out, [3, 100, 10], setting)?;
-        out.to_vec()
-    });
-    same("matmul", &[], |device, setting| {
+    same(
+        "mean",
+        tiles([(4, 16), (16, 32), (128, 1)]),
+        |device, setting| {
+            let mut out = Buffer::zeros(device, 30)?;
+            mean(&given(device, &x)?, &mut out, [3, 100, 10], setting)?;
+            out.to_vec()
+        },
+    );
+    same("matmul", sizes([16, 32, 128]), |device, setting| {
         let x = given(device, &x[..2000])?;
         let mut out = Buffer::zeros(device, 1600)?;
         matmul(&x, &x, &mut out, [40, 40, 50], setting)?;
         out.to_vec()
     });
-    same("adamw", &sizes([64, 1024, 4096]), |device, setting| {
+    same("adamw", sizes([64, 1024, 4096]), |device, setting| {
         let squares: Vec<f32> = x.iter().map(|x| x * x).collect();
         let [mut weights, gradients, mut means] = [&x, &x, &x].map(|x| given(device, x));
         let (mut kept, mut most) = (given(device, &squares)?, given(device, &squares)?);
@@ -146,7 +171,7 @@ fn elements_have_the_bits_of_the_cpu() {
 fn normalisations_have_the_bits_of_the_cpu() {
     let shape @ [rows, channels] = [100, 40];
     let x = numbers(rows * channels);
-    same("batch_norm", &sizes([4, 32, 128]), |device, setting| {
+    same("batch_norm", sizes([4, 32, 128]), |device, setting| {
         let (given, weight) = (given(device, &x)?, given(device, &x[..channels])?);
         let mut moments = [
             Buffer::zeros(device, channels)?,
@@ -169,7 +194,7 @@ fn normalisations_have_the_bits_of_the_cpu() {
         )?;
         out.to_vec()
     });
-    same("group_norm", &sizes([16, 64, 128]), |device, setting| {
+    same("group_norm", sizes([16, 64, 128]), |device, setting| {
         let (given, weight) = (given(device, &x)?, given(device, &x[..20])?);
         let affine = Affine {
             weight: &weight,
@@ -184,7 +209,7 @@ fn normalisations_have_the_bits_of_the_cpu() {
 #[test]
 fn models_have_the_bits_of_the_cpu() {
     let x = numbers(6 * 2 * 32);
-    same("rope", &widths([1, 2, 4]), |device, setting| {
+    same("rope", widths([1, 2, 4]), |device, setting| {
         let mut turning = given(device, &x)?;
         let places = Buffer::from_slice(device, &[0, 1, 7, 100, 5000, 3])?;
         rope(
@@ -197,7 +222,7 @@ fn models_have_the_bits_of_the_cpu() {
         )?;
         turning.to_vec()
     });
-    same("rope_by_table", &widths([1, 2, 4]), |device, setting| {
+    same("rope_by_table", widths([1, 2, 4]), |device, setting| {
         let table = given(device, &x[..48])?;
         let table = Table {
             cosines: &table,
@@ -213,32 +238,37 @@ fn models_have_the_bits_of_the_cpu() {
         )?;
         out.to_vec()
     });
-    same("paged", &widths([1, 2, 4]), |device, setting| {
-        let shape = Pages {
-            sequences: 3,
-            heads: 4,
-            width: 16,
-            page: 2,
-            pages: 2,
-        };
-        let new = given(device, &x[..192])?;
-        let tables = Buffer::from_slice(device, &[5, 0, 3, 1, 2, 4])?;
-        let lengths = Buffer::from_slice(device, &[3, 0, 2])?;
-        let [mut keys, mut values] = [(); 2].map(|()| given(device, &numbers(768)).expect("fits"));
-        let pages = [&mut keys, &mut values];
-        paged_append([&new, &new], pages, [&tables, &lengths], shape, setting)?;
-        let lengths = Buffer::from_slice(device, &[4, 1, 3])?;
-        let mut out = Buffer::zeros(device, 192)?;
-        paged_decode(
-            &new,
-            [&keys, &values],
-            [&tables, &lengths],
-            &mut out,
-            shape,
-            setting,
-        )?;
-        Ok([keys.to_vec()?, out.to_vec()?].concat())
-    });
+    same(
+        "paged",
+        tiles([(4, 1), (1, 2), (64, 4)]),
+        |device, setting| {
+            let shape = Pages {
+                sequences: 3,
+                heads: 4,
+                width: 16,
+                page: 2,
+                pages: 2,
+            };
+            let new = given(device, &x[..192])?;
+            let tables = Buffer::from_slice(device, &[5, 0, 3, 1, 2, 4])?;
+            let lengths = Buffer::from_slice(device, &[3, 0, 2])?;
+            let [mut keys, mut values] =
+                [(); 2].map(|()| given(device, &numbers(768)).expect("fits"));
+            let pages = [&mut keys, &mut values];
+            paged_append([&new, &new], pages, [&tables, &lengths], shape, setting)?;
+            let lengths = Buffer::from_slice(device, &[4, 1, 3])?;
+            let mut out = Buffer::zeros(device, 192)?;
+            paged_decode(
+                &new,
+                [&keys, &values],
+                [&tables, &lengths],
+                &mut out,
+                shape,
+                setting,
+            )?;
+            Ok([keys.to_vec()?, out.to_vec()?].concat())
+        },
+    );
 }
 
 #[test]
@@ -246,12 +276,12 @@ fn tables_have_the_bits_of_the_cpu() {
     let x = numbers(190);
     same(
         "embedding and its gradient",
-        &sizes([1, 4, 16]),
+        sizes([1, 4, 16]),
         |device, setting| {
             let indices: Vec<i32> = (0..300).map(|at| at * at % 19).collect();
             let (table, indices) = (given(device, &x)?, Buffer::from_slice(device, &indices)?);
             let (mut taken, mut sums) = (Buffer::zeros(device, 3000)?, Buffer::zeros(device, 190)?);
-            embedding(&table, &indices, &mut taken, 10, &Setting::default())?;
+            embedding(&table, &indices, &mut taken, 10, setting)?;
             embedding_backward(&taken, &indices, &mut sums, [19, 10], setting)?;
             sums.to_vec()
         },
@@ -264,7 +294,7 @@ fn scores_have_the_bits_of_the_cpu() {
     let x: Vec<f32> = numbers(rows * columns).iter().map(|x| x * 9.0).collect();
     same(
         "cross_entropy",
-        &sizes([1024, 4096, 16_384]),
+        sizes([1024, 4096, 16_384]),
         |device, setting| {
             let classes = Buffer::from_slice(device, &[50_256, 7])?;
             let mut out = Buffer::zeros(device, rows)?;
@@ -278,7 +308,7 @@ fn scores_have_the_bits_of_the_cpu() {
             out.to_vec()
         },
     );
-    same("sampling", &sizes([1024, 2048, 4096]), |device, setting| {
+    same("sampling", sizes([1024, 2048, 4096]), |device, setting| {
         let draw = Draw {
             best: 16,
             heat: 0.7,

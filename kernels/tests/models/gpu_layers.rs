@@ -1,4 +1,4 @@
-//! Layers of models on a GPU, where there is one, against the CPU.
+//! Layers of models over three tile sizes, on the CPU and on a GPU where there is one.
 
 use exactile::{Buffer, F8E4M3, Result};
 use exactile_kernels::layer_norm::{Inputs, Outputs};
@@ -25,7 +25,7 @@ fn images_have_the_bits_of_the_cpu() {
         extents: [7, 19],
         window: [3, 5],
     };
-    same("conv2d", &sizes([8, 16, 64]), |device, setting| {
+    same("conv2d", sizes([8, 16, 64]), |device, setting| {
         let x = given(device, &numbers(2 * 3 * 7 * 19))?;
         let weights = given(device, &numbers(5 * 3 * 15))?;
         let mut out = Buffer::zeros(device, 2 * 5 * 7 * 19)?;
@@ -40,7 +40,7 @@ fn states_have_the_bits_of_the_cpu() {
     let count = sequences * steps * channels;
     let magnitudes = |len| -> Vec<f32> { numbers(len).iter().map(|x| x.abs()).collect() };
     let rates: Vec<f32> = magnitudes(channels * states).iter().map(|x| -x).collect();
-    same("selective_scan", &sizes([4, 16, 64]), |device, setting| {
+    same("selective_scan", sizes([4, 16, 64]), |device, setting| {
         let inputs = [
             numbers(count),
             magnitudes(count),
@@ -66,25 +66,21 @@ fn states_have_the_bits_of_the_cpu() {
 fn rows_of_layers_have_the_bits_of_the_cpu() {
     let shape @ [rows, columns] = [3, 100];
     let x = numbers(rows * columns);
-    same(
-        "add_rms_norm",
-        &sizes([128, 256, 512]),
-        |device, setting| {
-            let weight = given(device, &x[..columns])?;
-            let (mut kept, mut out) = (given(device, &x)?, Buffer::zeros(device, x.len())?);
-            add_rms_norm(
-                &given(device, &x)?,
-                &mut kept,
-                &weight,
-                &mut out,
-                1e-5,
-                shape,
-                setting,
-            )?;
-            Ok([kept.to_vec()?, out.to_vec()?].concat())
-        },
-    );
-    same("layer_norm", &sizes([128, 256, 512]), |device, setting| {
+    same("add_rms_norm", sizes([128, 256, 512]), |device, setting| {
+        let weight = given(device, &x[..columns])?;
+        let (mut kept, mut out) = (given(device, &x)?, Buffer::zeros(device, x.len())?);
+        add_rms_norm(
+            &given(device, &x)?,
+            &mut kept,
+            &weight,
+            &mut out,
+            1e-5,
+            shape,
+            setting,
+        )?;
+        Ok([kept.to_vec()?, out.to_vec()?].concat())
+    });
+    same("layer_norm", sizes([128, 256, 512]), |device, setting| {
         let weight = given(device, &x[..columns])?;
         let mut all = [x.len(), rows, rows].map(|len| Buffer::zeros(device, len).expect("fits"));
         let [out, means, scales] = &mut all;
@@ -100,7 +96,7 @@ fn rows_of_layers_have_the_bits_of_the_cpu() {
     });
     same(
         "swiglu_backward",
-        &sizes([64, 512, 2048]),
+        sizes([64, 512, 2048]),
         |device, setting| {
             let x = given(device, &x)?;
             let (mut gates, mut values) = (
@@ -117,7 +113,7 @@ fn rows_of_layers_have_the_bits_of_the_cpu() {
 fn small_numbers_have_the_bits_of_the_cpu() {
     let shape @ [blocks, block] = [37, 64];
     let x = numbers(blocks * block);
-    same("quantise", &widths([1, 4, 32]), |device, setting| {
+    same("quantise", widths([1, 4, 32]), |device, setting| {
         let given = given(device, &x)?;
         let mut scales = Buffer::<f32>::zeros(device, blocks)?;
         let mut bytes = Buffer::<i8>::zeros(device, x.len())?;
@@ -135,7 +131,7 @@ fn small_numbers_have_the_bits_of_the_cpu() {
 fn choices_have_the_bits_of_the_cpu() {
     let [tokens, columns, chosen] = [37, 12, 2];
     let x = numbers(tokens * columns);
-    same("routing", &widths([1, 8, 64]), |device, setting| {
+    same("routing", widths([1, 8, 64]), |device, setting| {
         let mut experts = Buffer::zeros(device, tokens * chosen)?;
         let mut shares = Buffer::zeros(device, tokens * chosen)?;
         let mut counts = Buffer::zeros(device, columns)?;
@@ -154,7 +150,7 @@ fn choices_have_the_bits_of_the_cpu() {
         let whole = [experts.to_vec()?, counts.to_vec()?].concat();
         Ok([as_floats(&whole), shares.to_vec()?].concat())
     });
-    same("gather", &[], |device, setting| {
+    same("gather", sizes([16, 32, 64]), |device, setting| {
         let index: Vec<i64> = (0..444).map(|at| at * 37 % 12).collect();
         let index = Buffer::from_slice(device, &index)?;
         let mut out = Buffer::zeros(device, x.len())?;
@@ -167,7 +163,7 @@ fn choices_have_the_bits_of_the_cpu() {
         )?;
         out.to_vec()
     });
-    same("histogram", &sizes([256, 1024, 4096]), |device, setting| {
+    same("histogram", sizes([256, 1024, 4096]), |device, setting| {
         let x: Vec<i32> = (0..9000).map(|index| index * index % 23 - 3).collect();
         let mut out = Buffer::<i32>::zeros(device, 16)?;
         histogram(&Buffer::from_slice(device, &x)?, &mut out, setting)?;

@@ -7,6 +7,7 @@ mod gpu_layers;
 mod paged;
 mod products;
 mod scores;
+mod tiles;
 mod training;
 
 use exactile::{Buffer, Device, F8E4M3, Result, assert_bits_equal};
@@ -23,22 +24,23 @@ use exactile_kernels::{
 
 use super::{assert_close, buffer, numbers, run, zeros};
 
-/// Settings with these tile sizes.
-fn sizes(blocks: [usize; 3]) -> Vec<Setting> {
-    let setting = |block| Setting {
+/// Settings with these tile sizes and second extents; 0 leaves one to the kernel.
+fn tiles(tiles: [(usize, usize); 3]) -> [Setting; 3] {
+    tiles.map(|(block, width)| Setting {
         block,
+        width,
         ..Setting::default()
-    };
-    blocks.map(setting).to_vec()
+    })
+}
+
+/// Settings with these tile sizes.
+fn sizes(blocks: [usize; 3]) -> [Setting; 3] {
+    tiles(blocks.map(|block| (block, 0)))
 }
 
 /// Settings with these second extents.
-fn widths(widths: [usize; 3]) -> Vec<Setting> {
-    let setting = |width| Setting {
-        width,
-        ..Setting::default()
-    };
-    widths.map(setting).to_vec()
+fn widths(widths: [usize; 3]) -> [Setting; 3] {
+    tiles(widths.map(|width| (0, width)))
 }
 
 fn integers(numbers: &[i32]) -> Buffer<i32> {

@@ -3,7 +3,8 @@
 use exactile::{Buffer, Device, F8E4M3, Number, Result, bf16, f16};
 use exactile_kernels::activation::Activation;
 use exactile_kernels::{
-    Setting, addmm, block_scaled_matmul, bmm, float8_matmul, grouped_matmul, linear, scaled_matmul,
+    Setting, addmm, block_scaled_matmul, bmm, float8_matmul, grouped_matmul, linear, matmul,
+    scaled_matmul, tensor_matmul,
 };
 
 use super::super::{assert_close, numbers};
@@ -109,6 +110,23 @@ fn layers_of_single_precision_are_chains() {
     };
     assert_eq!(got, (0..m * n).map(chain).collect::<Vec<f32>>());
     assert_close(&got, &linear::reference([x, weight], None, None, shape));
+}
+
+#[test]
+fn matrices_are_multiplied_by_tensor_cores() {
+    let [m, n, k] = SHAPE;
+    let all = floats(&numbers(m * k + k * n), f16::from_f32);
+    let (a, b) = all.split_at(m * k);
+    let got = everywhere(m * n, |device, out, setting| {
+        let [a, b] = [a, b].map(|part| Buffer::from_slice(device, part));
+        tensor_matmul(&a?, &b?, out, SHAPE, setting)
+    });
+    let [a, b] = [a, b].map(|part| wide(part, f16::to_f32));
+    assert_near(
+        &wide(&got, f16::to_f32),
+        &matmul::reference(&a, &b, SHAPE),
+        1e-3,
+    );
 }
 
 #[test]
