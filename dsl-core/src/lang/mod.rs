@@ -86,8 +86,9 @@ pub mod prelude {
         min_accumulator, sum_accumulator,
     };
     pub use super::approximate::{
-        approx_exp, approx_exp2, approx_log, approx_log2, approx_reciprocal, approx_rsqrt,
-        approx_sigmoid,
+        approx_cos, approx_divide, approx_exp, approx_exp2, approx_exp10, approx_log, approx_log2,
+        approx_log10, approx_pow, approx_reciprocal, approx_rsqrt, approx_sigmoid, approx_sin,
+        approx_tan, approx_tanh,
     };
     pub use super::atomic::{
         AtomicAdd, AtomicInt, AtomicNumber, atomic_add, atomic_and, atomic_compare_exchange,
