@@ -59,7 +59,7 @@ mod while_loop;
 pub use carry::Carry;
 pub use context::{Handle, is_tracing};
 pub use control::range;
-pub use element::{Bits, Divisible, Element, Float, Int, LiteralOf, Numeric, SingleFloat};
+pub use element::{Bits, Element, Float, Int, LiteralOf, Numeric, SingleFloat};
 pub use identity::KernelIdentity;
 pub use in_out::{InOut, TensorInOut};
 pub use kernel::{KernelHeader, KernelSource, LoopOrder};
@@ -132,9 +132,9 @@ pub mod prelude {
     pub use super::shapes::{cat, reduce_keep};
     pub use super::tensor::{Tensor, TensorMut};
     pub use super::{
-        Bits, Carry, Divisible, Element, Float, InOut, Int, Numeric, Ptr, PtrMut, PtrMutTile,
-        PtrTile, Scalar, SingleFloat, TensorInOut, Tile, arange, full, load, num_programs,
-        program_id, range, require, scalar, store, zeros,
+        Bits, Carry, Element, Float, InOut, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile, Scalar,
+        SingleFloat, TensorInOut, Tile, arange, full, load, num_programs, program_id, range,
+        require, scalar, store, zeros,
     };
     pub use crate::ir::{Cache, MemoryOrder, Precision, Scope};
     pub use crate::semantics::derived::directed::Rounding;
