@@ -143,12 +143,12 @@ impl AtomicOp {
         match (dtype.class(), self) {
             (Class::Signed | Class::Unsigned, _) => dtype.bits() >= 32,
             (Class::Float, Self::Add) => dtype.bits() >= 16,
-            (Class::Float, Self::Min | Self::Max | Self::Exchange | Self::Load) => {
-                dtype.bits() >= 32
-            }
-            (Class::Float, Self::And | Self::Or | Self::Xor) | (Class::Bool, _) => false,
+            (Class::Float, Self::Min | Self::Max) => dtype.bits() >= 32,
+            (Class::Float, Self::And | Self::Or | Self::Xor) => false,
         }
     }
+            (Class::Bool, _) => false,
+            (_, Self::Exchange | Self::Load) => dtype.bits() >= 16,
 }
 
 keyword_attribute! {

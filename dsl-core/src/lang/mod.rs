@@ -91,10 +91,10 @@ pub mod prelude {
         approx_tan, approx_tanh,
     };
     pub use super::atomic::{
-        AtomicAdd, AtomicInt, AtomicNumber, atomic_add, atomic_and, atomic_compare_exchange,
-        atomic_exchange, atomic_fetch_add, atomic_fetch_and, atomic_fetch_max, atomic_fetch_min,
-        atomic_fetch_or, atomic_fetch_xor, atomic_load, atomic_max, atomic_min, atomic_or,
-        atomic_store, atomic_xor,
+        AtomicAdd, AtomicExchange, AtomicInt, AtomicNumber, atomic_add, atomic_and,
+        atomic_compare_exchange, atomic_exchange, atomic_fetch_add, atomic_fetch_and,
+        atomic_fetch_max, atomic_fetch_min, atomic_fetch_or, atomic_fetch_xor, atomic_load,
+        atomic_max, atomic_min, atomic_or, atomic_store, atomic_xor,
     };
     pub use super::bessel::{bessel_jn, bessel_yn};
     pub use super::bits::{
