@@ -24,6 +24,7 @@ mod launches;
 mod meta;
 mod model;
 mod names;
+mod outcomes;
 mod parse;
 mod rewrite;
 

@@ -56,6 +56,7 @@ mod narrow_floats;
 mod nesting;
 mod npy;
 mod ops;
+mod outcomes;
 mod outputs;
 mod overlap;
 mod pairs;

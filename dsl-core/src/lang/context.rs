@@ -4,7 +4,7 @@
 //! which a builder could reach them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
@@ -51,6 +51,8 @@ pub struct Context {
     record: Option<Value>,
     /// The conditions of exits whose number is known.
     pub(super) exits: BTreeMap<Value, bool>,
+    /// The parts of outcomes that no statement has set.
+    pub(super) unset: BTreeSet<Value>,
     /// How the bodies of loops and branches are gone through.
     pub(super) bodies: Bodies,
 }
@@ -91,6 +93,7 @@ pub(super) fn trace(name: &str, bodies: Bodies, body: impl FnOnce()) -> Result<T
     };
     CONTEXT.with(|cell| *cell.borrow_mut() = Some(context));
     body();
+        unset: BTreeSet::new(),
     let context = CONTEXT
         .with(|cell| std::mem::replace(&mut *cell.borrow_mut(), outer))
         .expect("broken invariant: a trace keeps its context");

@@ -41,6 +41,7 @@ pub mod narrow;
 pub mod normal;
 pub mod operands;
 pub mod operators;
+mod outcome;
 mod parameter;
 mod plain;
 pub mod ptr;
