@@ -58,6 +58,7 @@ mod npy;
 mod ops;
 mod outcomes;
 mod outputs;
+mod overflow;
 mod overlap;
 mod pairs;
 mod parts;

@@ -53,6 +53,10 @@ pub struct Context {
     pub(super) exits: BTreeMap<Value, bool>,
     /// The parts of outcomes that no statement has set.
     pub(super) unset: BTreeSet<Value>,
+    /// Whether the operator that is traced asserts that integers do not overflow.
+    pub(super) checks_overflow: bool,
+    /// How many functions of elements are around what is traced, which have no effects.
+    pub(super) pure_depth: usize,
     /// How the bodies of loops and branches are gone through.
     pub(super) bodies: Bodies,
 }
@@ -89,11 +93,13 @@ pub(super) fn trace(name: &str, bodies: Bodies, body: impl FnOnce()) -> Result<T
         choices: VecDeque::new(),
         record: None,
         exits: bodies.exits(),
+        unset: BTreeSet::new(),
+        checks_overflow: false,
+        pure_depth: 0,
         bodies,
     };
     CONTEXT.with(|cell| *cell.borrow_mut() = Some(context));
     body();
-        unset: BTreeSet::new(),
     let context = CONTEXT
         .with(|cell| std::mem::replace(&mut *cell.borrow_mut(), outer))
         .expect("broken invariant: a trace keeps its context");

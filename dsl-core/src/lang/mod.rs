@@ -42,6 +42,7 @@ pub mod normal;
 pub mod operands;
 pub mod operators;
 mod outcome;
+mod overflow;
 mod parameter;
 mod plain;
 pub mod ptr;

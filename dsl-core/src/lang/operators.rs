@@ -10,6 +10,7 @@ use crate::ir::{BinaryOp, CompareOp, DType, UnaryOp, Value};
 use crate::semantics::derived::remainders;
 
 pub use super::logic::Logic;
+pub use super::overflow::Checks;
 
 /// Values that an elementwise operation combines.
 ///
@@ -141,7 +142,11 @@ pub(crate) fn binary<A: Elementwise<B>, B>(op: BinaryOp, left: A, right: B) -> A
         let dtype = context.ty(left).dtype();
         match op == BinaryOp::Rem && dtype.is_some_and(DType::is_float) {
             true => remainders::fmod(&mut context.builder, left, right),
-            false => context.builder.binary(op, left, right),
+            false => {
+                let result = context.builder.binary(op, left, right);
+                context.assert_exact(op, [left, right], result);
+                result
+            }
         }
     }))
 }
