@@ -123,8 +123,8 @@ pub mod prelude {
     };
     pub use super::normal::{erfc_inv, erfcx, normal_cdf, normal_cdf_inverse};
     pub use super::random::{
-        philox4x32, rand, rand4x, randint, randint4x, randn, randn4x, uniforms_to_normals,
-        word_to_uniform,
+        philox4x32, philox4x32_rounds, philox4x64, rand, rand4x, randint, randint4x, randint64,
+        randn, randn4x, uniforms_to_normals, word_to_uniform,
     };
     pub use super::reduce::{reduce, reduce_masked};
     pub use super::rounded::{
