@@ -33,6 +33,11 @@ pub(crate) fn derive(context: &Context, item: TokenStream) -> Option<TokenStream
             ::exactile::__private::control::Carry::visit(&mut self.#member, visitor);
         }
     });
+    let unset = fields.iter().zip(&members).map(|(field, member)| {
+        quote_spanned! {field.ty.span()=>
+            #member: ::exactile::__private::control::Carry::unset()?
+        }
+    });
     let (implemented, arguments, bounds) = generics.split_for_impl();
     Some(quote! {
         impl #implemented ::exactile::__private::control::Carry for #name #arguments #bounds {
@@ -41,6 +46,10 @@ pub(crate) fn derive(context: &Context, item: TokenStream) -> Option<TokenStream
                 visitor: &mut dyn ::core::ops::FnMut(::exactile::__private::control::Part<'_>),
             ) {
                 #(#visits)*
+            }
+
+            fn unset() -> ::core::option::Option<Self> {
+                ::core::option::Option::Some(Self { #(#unset,)* })
             }
         }
     })

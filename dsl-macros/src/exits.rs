@@ -1,4 +1,5 @@
-//! Ways out of loops: `break`, `continue`, and `return;` where it does not end the function's block.
+//! Ways out of loops: `break`, `continue`, and `return` where it does not end the function's block. What a `break` or
+//! `return` gives is set before.
 //!
 //! Each becomes a call that notes what is left, after which what follows is skipped: statements move to
 //! the other branch of an `if` of which one ends so, and into an `if` of their own behind anything else.
@@ -19,15 +20,20 @@ use syn::{
 use crate::context::Context;
 use crate::early_return::{self, block_expression};
 use crate::names::mentions;
+use crate::outcomes;
 use crate::rewrite::holds_let;
 
 /// Rewrites the body of a function or closure.
 pub(crate) fn body(context: &Context, block: &mut Block) {
-    early_return::body(block);
+    let gives = outcomes::returns(context, block);
+    if !gives {
+        early_return::body(block);
+    }
     let mut pass = Pass {
         context,
         loops: Vec::new(),
         returned: None,
+        gives,
         is_value: false,
         in_expression: false,
         made: 0,
@@ -35,6 +41,11 @@ pub(crate) fn body(context: &Context, block: &mut Block) {
     pass.block(block);
     if let Some(returned) = pass.returned {
         block.stmts.insert(0, declaration(&returned));
+    }
+    if gives {
+        let result = outcomes::result();
+        block.stmts.insert(0, outcomes::declaration(&result));
+        block.stmts.push(outcomes::given(&result));
     }
     Leftover { context }.visit_block(block);
 }
@@ -51,6 +62,10 @@ struct Frame {
     skipped: Ident,
     /// Whether something asks what `continue` has noted.
     asks_skipped: bool,
+    /// Set by a `break` with a value, which leaves a `loop` alone.
+    outcome: Option<Ident>,
+    /// Whether there is a `break` without a value, and one with a value.
+    breaks: [bool; 2],
 }
 
 struct Pass<'a> {
@@ -58,6 +73,8 @@ struct Pass<'a> {
     loops: Vec<Frame>,
     /// Noted by `return`.
     returned: Option<Ident>,
+    /// Whether `return` gives a value.
+    gives: bool,
     /// Whether the code is part of an expression, which nothing leaves.
     is_value: bool,
     /// Whether it is part of an expression or of a loop in one, behind which nothing could be skipped.
@@ -180,35 +197,60 @@ impl Pass<'_> {
     /// Notes an exit; one that leaves nothing known stays, to be reported.
     fn exit(&mut self, expression: &mut Expr) -> Exits {
         let span = expression.span();
-        let name = match expression {
+        let left = match expression {
             _ if self.is_value => None,
-            Expr::Break(ExprBreak {
-                label, expr: None, ..
-            }) => self.frame(label.as_ref()).map(|frame| frame.left.clone()),
+            Expr::Break(exit) => self.broken(exit),
             Expr::Continue(ExprContinue { label, .. }) => self
                 .frame(label.as_ref())
-                .map(|frame| frame.skipped.clone()),
-            Expr::Return(ExprReturn { expr: None, .. }) if !self.in_expression => {
-                let returned = self
-                    .returned
-                    .get_or_insert_with(|| format_ident!("__returned"));
-                Some(returned.clone())
-            }
+                .map(|frame| (frame.skipped.clone(), None)),
+            Expr::Return(exit) if !self.in_expression => Some(self.returned(exit)),
             _ => None,
         };
-        let Some(name) = name else {
+        let Some((name, outcome)) = left else {
             return Exits::new();
         };
-        *expression = Expr::Verbatim(quote_spanned!(span=> #name.leave()));
+        *expression = match outcome {
+            None => Expr::Verbatim(quote_spanned!(span=> #name.leave())),
+            Some((outcome, mut value)) => {
+                self.value(&mut value);
+                parse_quote_spanned!(span=> { #outcome.set(#value); #name.leave(); })
+            }
+        };
         Exits::from([name])
     }
 
-    fn frame(&self, label: Option<&Lifetime>) -> Option<&Frame> {
+    /// What a `break` notes, and the value that it gives with its name.
+    fn broken(&mut self, exit: &mut ExprBreak) -> Option<(Ident, Option<(Ident, Expr)>)> {
+        let frame = self.frame(exit.label.as_ref())?;
+        let outcome = match exit.expr.is_some() {
+            true => Some(frame.outcome.clone()?),
+            false => None,
+        };
+        frame.breaks[usize::from(outcome.is_some())] = true;
+        let left = frame.left.clone();
+        let value = exit.expr.take().map(|value| *value);
+        Some((left, outcome.zip(value)))
+    }
+
+    /// What a `return` notes, and the value that it gives with its name.
+    fn returned(&mut self, exit: &mut ExprReturn) -> (Ident, Option<(Ident, Expr)>) {
+        if self.gives && exit.expr.is_none() {
+            let message = "this `return` gives no value, but another one does";
+            self.context.error(exit.return_token.span(), message);
+        }
+        let returned = self
+            .returned
+            .get_or_insert_with(|| format_ident!("__returned"));
+        let value = exit.expr.take().map(|value| (outcomes::result(), *value));
+        (returned.clone(), value)
+    }
+
+    fn frame(&mut self, label: Option<&Lifetime>) -> Option<&mut Frame> {
         match label {
-            None => self.loops.last(),
+            None => self.loops.last_mut(),
             Some(_) => self
                 .loops
-                .iter()
+                .iter_mut()
                 .rev()
                 .find(|frame| frame.label.as_ref() == label),
         }
@@ -217,6 +259,8 @@ impl Pass<'_> {
     /// A loop: it runs in a block of its own with what its statements note.
     fn looped(&mut self, expression: &mut Expr) -> Exits {
         self.made += 1;
+        let outcome = matches!(expression, Expr::Loop(_));
+        let outcome = outcome.then(|| format_ident!("__value_{}", self.made));
         let (label, body) = match expression {
             Expr::ForLoop(looped) => {
                 self.value(&mut looped.expr);
@@ -234,6 +278,8 @@ impl Pass<'_> {
             left: format_ident!("__left_{}", self.made),
             skipped: format_ident!("__skipped_{}", self.made),
             asks_skipped: false,
+            outcome,
+            breaks: [false; 2],
         });
         let mut exits = self.block(body);
         let Some(frame) = self.loops.pop() else {
@@ -265,6 +311,11 @@ impl Pass<'_> {
                 );
             }
             let span = looped.loop_token.span();
+            if frame.breaks == [true; 2] {
+                let message =
+                    "one `break` of this `loop` gives a value, and another one gives none";
+                self.context.error(span, message);
+            }
             let body = &looped.body;
             *expression = parse_quote_spanned! {span=>
                 while ::exactile::__private::control::Forever #body
@@ -276,7 +327,11 @@ impl Pass<'_> {
         }
         if left {
             let looped = std::mem::replace(expression, Expr::Verbatim(Default::default()));
-            let statements = vec![declaration(&frame.left), Stmt::Expr(looped, None)];
+            let mut statements = vec![declaration(&frame.left), Stmt::Expr(looped, None)];
+            if let Some(outcome) = frame.outcome.as_ref().filter(|_| frame.breaks[1]) {
+                statements.insert(0, outcomes::declaration(outcome));
+                statements.push(outcomes::given(outcome));
+            }
             *expression = block_expression(statements);
         }
     }
@@ -358,7 +413,7 @@ impl<'ast> Visit<'ast> for Leftover<'_> {
     fn visit_expr_break(&mut self, exit: &'ast ExprBreak) {
         let message = match &exit.expr {
             Some(_) => {
-                "a `break` with a value is not supported in a kernel: assign the value to a `mut` binding in front of the loop, then `break`"
+                "this `break` with a value is not supported in a kernel: it leaves a `loop`, and is a statement of its body, of a branch or of an arm"
             }
             None => {
                 "this `break` is not supported in a kernel: it is a statement of a loop's body, of a branch or of an arm, and its label names a loop"
@@ -378,7 +433,7 @@ impl<'ast> Visit<'ast> for Leftover<'_> {
     fn visit_expr_return(&mut self, exit: &'ast ExprReturn) {
         let message = match &exit.expr {
             Some(_) => {
-                "this `return` gives its value from inside of a loop or of a branch that does not end the function: assign the value to a `mut` binding, leave the loop by `break`, and return at the end"
+                "this `return` gives its value from inside of an expression: it is a statement of a block, of a branch or of an arm"
             }
             None => {
                 "this `return` is not supported in a kernel: it is a statement of a block, of a branch or of an arm, and no part of an expression"

@@ -24,6 +24,7 @@ mod launches;
 mod meta;
 mod model;
 mod names;
+mod outcomes;
 mod parse;
 mod rewrite;
 
@@ -51,6 +52,9 @@ use proc_macro2::TokenStream;
 /// The bits of a kernel may not follow its tile sizes: a loop over the tiles of an axis that adds what each
 /// tile gives to a carried float is an error, unless `#[kernel(order = "tile")]` declares that each tile
 /// size has a result of its own.
+///
+/// Integers wrap. With `#[kernel(overflow = "checked")]` each `+`, `-` and `*` in the text of the kernel whose integers overflow
+/// fails the launch as `device_assert` does, with its line. Functions that the kernel calls and combines are not its text.
 #[proc_macro_attribute]
 pub fn kernel(
     arguments: proc_macro::TokenStream,
@@ -66,7 +70,8 @@ pub fn kernel(
 
 /// Lets a function that kernels call hold comparisons and control flow over device values.
 ///
-/// Plain Rust functions over handles need no attribute.
+/// Plain Rust functions over handles need no attribute. `#[device(overflow = "checked")]` checks its sums, differences and
+/// products of integers as that of `#[kernel]` does.
 #[proc_macro_attribute]
 pub fn device(
     arguments: proc_macro::TokenStream,

@@ -18,6 +18,8 @@ pub(crate) struct Kernel {
     pub(crate) schedule: Vec<(Ident, Expr)>,
     /// Whether its loops add up in an order for each tile size.
     pub(crate) tile_order: bool,
+    /// Whether integers that overflow fail the launch.
+    pub(crate) checks_overflow: bool,
     /// The grid of a launch that states none.
     pub(crate) grid: Option<Expr>,
     /// What must hold of the const generics and the arguments.
@@ -54,6 +56,8 @@ pub(crate) struct Parameter {
 
 /// A function marked `#[device]`.
 pub(crate) struct Device {
+    /// Whether integers that overflow fail the launch.
+    pub(crate) checks_overflow: bool,
     pub(crate) function: ItemFn,
 }
 

@@ -42,8 +42,15 @@ pub(crate) fn kernel(
             }
         }
     }
-    let (order, mut defaults) = defaults.into_iter().partition(|(name, _)| name == ORDER);
-    let tile_order = tile_order(context, order);
+    let (order, defaults) = defaults.into_iter().partition(|(name, _)| name == ORDER);
+    let tile_order = declared(
+        context,
+        order,
+        "tile",
+        "the kernel's loops may add up in an order for each tile size",
+    );
+    let (overflow, mut defaults) = defaults.into_iter().partition(|(name, _)| name == OVERFLOW);
+    let checks_overflow = checks_overflow(context, overflow);
     let grid = taken(&mut defaults, GRID);
     let constraint = taken(&mut defaults, CONSTRAINT);
     let schedule = assign_defaults(context, &mut metas, defaults);
@@ -61,6 +68,7 @@ pub(crate) fn kernel(
         metas,
         schedule,
         tile_order,
+        checks_overflow,
         grid,
         constraint,
         parameters,
@@ -74,12 +82,22 @@ pub(crate) fn device(
     arguments: TokenStream,
     item: TokenStream,
 ) -> Option<Device> {
-    if !arguments.is_empty() {
-        context.error(arguments.span(), "`#[device]` takes no arguments");
+    let (overflow, others) = defaults(context, arguments)
+        .into_iter()
+        .partition(|(name, _)| name == OVERFLOW);
+    for (name, _) in Vec::<(Ident, Expr)>::from(others) {
+        context.error(
+            name.span(),
+            "`#[device]` takes nothing but `overflow = \"checked\"`",
+        );
     }
+    let checks_overflow = checks_overflow(context, overflow);
     let function = item_function(context, item)?;
     reject_qualifiers(context, &function, "device function");
-    Some(Device { function })
+    Some(Device {
+        checks_overflow,
+        function,
+    })
 }
 
 fn item_function(context: &Context, item: TokenStream) -> Option<ItemFn> {
@@ -177,21 +195,34 @@ fn defaults(context: &Context, arguments: TokenStream) -> Vec<(Ident, Expr)> {
 /// What `#[kernel(order = "tile")]` declares.
 const ORDER: &str = "order";
 
-/// Whether a kernel declares that its loops add up in an order for each tile size.
-fn tile_order(context: &Context, declared: Vec<(Ident, Expr)>) -> bool {
-    declared.into_iter().fold(false, |_, (_, value)| {
+/// What `#[kernel(overflow = "checked")]` declares.
+const OVERFLOW: &str = "overflow";
+
+/// Whether integers that overflow fail the launch.
+fn checks_overflow(context: &Context, stated: Vec<(Ident, Expr)>) -> bool {
+    declared(
+        context,
+        stated,
+        "checked",
+        "sums, differences and products of integers that overflow fail the launch",
+    )
+}
+
+/// Whether something is declared by its only word.
+fn declared(context: &Context, stated: Vec<(Ident, Expr)>, word: &str, meaning: &str) -> bool {
+    stated.into_iter().fold(false, |_, (name, value)| {
         let text = match &value {
-            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
+            Expr::Lit(ExprLit {
+                lit: Lit::Str(text),
+                ..
+            }) => Some(text.value()),
             _ => None,
         };
-        let is_tile = text.as_deref() == Some("tile");
-        if !is_tile {
-            context.error(
-                value.span(),
-                "`order` is `\"tile\"`: the kernel's loops may add up in an order for each tile size",
-            );
+        let is_word = text.as_deref() == Some(word);
+        if !is_word {
+            context.error(value.span(), format!("`{name}` is `\"{word}\"`: {meaning}"));
         }
-        is_tile
+        is_word
     })
 }
 

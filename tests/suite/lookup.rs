@@ -252,3 +252,74 @@ fn atomics_give_what_memory_held() {
         }
     }
 }
+
+#[kernel(BLOCK = 16)]
+fn replacements<T: AtomicExchange, const BLOCK: usize>(
+    x: PtrMut<T>,
+    expected: Ptr<T>,
+    value: Ptr<T>,
+    out: PtrMut<T>,
+) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let odd = at % 2 == 1;
+    let (expected, value) = (load(expected + at), load(value + at));
+    store(
+        out + at,
+        atomic_compare_exchange(x + at, expected, value).mask(odd),
+    );
+    let total = num_programs(0) * BLOCK;
+    store(
+        out + total + at,
+        atomic_exchange(x + at, expected).mask(at % 4 == 0),
+    );
+    atomic_store(x + at, value).mask(at % 8 == 2);
+    store(out + total * 2 + at, atomic_load(x + at));
+}
+
+/// Replaces numbers, of which two lie in a word of 32 bits, beside those that stay.
+fn replaced_beside_others<T: AtomicExchange + exactile::Number + PartialEq>(of: fn(i32) -> T) {
+    const COUNT: usize = 48;
+    let numbers = |f: fn(i32) -> i32| (0..COUNT as i32).map(|at| of(f(at))).collect::<Vec<T>>();
+    let [held, expected, value] = [numbers(|at| at % 5), numbers(|at| at % 3), numbers(|at| at)];
+    let mut want = vec![of(0); 3 * COUNT];
+    let mut left = held.clone();
+    for at in 0..COUNT {
+        if at % 2 == 1 {
+            want[at] = left[at];
+            if left[at] == expected[at] {
+                left[at] = value[at];
+            }
+        }
+        if at % 4 == 0 {
+            want[COUNT + at] = left[at];
+            left[at] = expected[at];
+        }
+        if at % 8 == 2 {
+            left[at] = value[at];
+        }
+        want[2 * COUNT + at] = left[at];
+    }
+    for device in devices() {
+        let mut x = super::language::upload(&device, &held);
+        let (expected, value) = (
+            super::language::upload(&device, &expected),
+            super::language::upload(&device, &value),
+        );
+        let mut out = Buffer::<T>::zeros(&device, 3 * COUNT).expect("fits");
+        let kernel = replacements::<T>().determinism(Determinism::NotGuaranteed);
+        let run = kernel.run(&device, 3, (&mut x, &expected, &value, &mut out));
+        run.expect("runs");
+        assert_bits_equal(&out, &want);
+        assert_bits_equal(&x, &left);
+    }
+}
+
+#[test]
+fn numbers_of_16_bits_are_replaced_beside_others() {
+    replaced_beside_others::<i16>(|x| x as i16 * -3);
+    replaced_beside_others::<u16>(|x| x as u16);
+    replaced_beside_others::<f16>(|x| f16::from_f64(f64::from(x) * 0.5));
+    replaced_beside_others::<bf16>(|x| bf16::from_f64(f64::from(x) * 0.5));
+    replaced_beside_others::<u32>(|x| x as u32);
+    replaced_beside_others::<f64>(f64::from);
+}

@@ -35,7 +35,7 @@ fn dtypes_of_shaped_ops_are_those_of_the_type_rules() {
         ("atomic_reduce", of_memory("atomic_reduce ", ", %x, op=add")),
         (
             "atomic_fetch",
-            of_memory("%r = atomic_fetch ", ", %x, op=add : tile<16xT>"),
+            of_memory("%r = atomic_fetch ", ", %x, op=exchange : tile<16xT>"),
         ),
         (
             "sort",

@@ -78,7 +78,7 @@ fn run(device: &Device, [x, y]: &[Vec<f32>; 2]) -> Vec<f32> {
     out.to_vec().expect("reads")
 }
 
-/// `x - n y` with `n` the integer nearest to `x / y`; all remainders are exact in `f64`.
+/// `x - n y` with `n` the integer nearest to `x / y`.
 fn nearest_remainder(x: f64, y: f64) -> f64 {
     let (magnitude, divisor) = (x.abs(), y.abs());
     if x.is_infinite() || y == 0.0 || x.is_nan() || y.is_nan() {
@@ -87,10 +87,12 @@ fn nearest_remainder(x: f64, y: f64) -> f64 {
     if y.is_infinite() {
         return x;
     }
+    // Twice a great divisor is infinite: then the quotient is 0 or 1.
     let rest = magnitude % (2.0 * divisor);
     let is_odd = rest >= divisor;
     let rest = if is_odd { rest - divisor } else { rest };
-    let upper = rest + rest > divisor || rest + rest == divisor && is_odd;
+    let beyond = divisor - rest;
+    let upper = rest > beyond || rest == beyond && is_odd;
     let rest = if upper { rest - divisor } else { rest };
     if x.is_sign_negative() { -rest } else { rest }
 }
@@ -216,6 +218,75 @@ fn long_arguments(count: usize) -> [Vec<f64>; 2] {
     });
     let (x, y) = numbers.unzip();
     [x, y]
+}
+
+#[kernel]
+fn long_rests(x: Ptr<f64>, y: Ptr<f64>, out: PtrMut<f64>, count: i64) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let (x, y) = (load(x + at), load(y + at));
+    let found = [fmod(x, y), remainder(x, y), x % y, 2.5 % y];
+    for (row, found) in found.into_iter().enumerate() {
+        store(out + at + count * row as i64, found);
+    }
+}
+
+/// Pairs whose exponents are far from each other, subnormal numbers, and quotients near an integer and a half.
+fn rest_arguments(count: usize) -> [Vec<f64>; 2] {
+    let mut random = Random::new(23);
+    let [mut x, mut y] = long_arguments(count);
+    for at in 0..count {
+        let bits = random.bits();
+        match at % 5 {
+            0 => {
+                x[at] = f64::from_bits(bits & !(3 << 61));
+                y[at] = f64::from_bits(random.bits() & 0x800f_ffff_ffff_ffff >> (bits % 53));
+            }
+            1 => {
+                y[at] = f64::from_bits(bits);
+                x[at] = y[at] * ((random.bits() % 1000) as f64 + 0.5);
+            }
+            2 => {
+                y[at] = f64::from_bits(bits % 64);
+                x[at] = f64::from_bits(random.bits() % 256);
+            }
+            3 => {
+                x[at] = f64::from_bits(bits);
+                y[at] = f64::from_bits(random.bits());
+            }
+            _ => {}
+        }
+    }
+    [x, y]
+}
+
+#[test]
+fn rests_of_long_numbers_are_exact() {
+    let [x, y] = rest_arguments(BLOCK * 128);
+    let count = x.len();
+    for device in devices() {
+        let count = if device.to_string() == "cpu" {
+            count
+        } else {
+            BLOCK
+        };
+        let (a, b) = (upload(&device, &x[..count]), upload(&device, &y[..count]));
+        let mut out = Buffer::<f64>::zeros(&device, 4 * count).expect("fits");
+        long_rests()
+            .run(&device, count / BLOCK, (&a, &b, &mut out, count as i64))
+            .expect("runs");
+        let found = out.to_vec().expect("reads");
+        for (at, (&x, &y)) in x[..count].iter().zip(&y).enumerate() {
+            let want = [x % y, nearest_remainder(x, y), x % y, 2.5 % y];
+            for (row, want) in want.into_iter().enumerate() {
+                let found = found[row * count + at];
+                let same = found.to_bits() == want.to_bits() || found.is_nan() && want.is_nan();
+                assert!(
+                    same,
+                    "{device} {row}: {found:e} of {x:e} and {y:e}, not {want:e}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

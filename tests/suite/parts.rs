@@ -204,3 +204,45 @@ fn a_tensor_stays_one_of_its_array() {
         "{errors}"
     );
 }
+
+/// Tensors that branches make of the numbers that others have: the same one, seen from behind the branch.
+#[kernel]
+fn remade(x: Ptr<i32>, out: PtrMut<i32>, first: i64, count: i64, stride: i64, which: i32) {
+    let rows = (x + first).tensor([count], [stride]);
+    let mut chosen = rows;
+    if which == 1 {
+        chosen = (x + first).tensor([count], [stride]);
+    }
+    store(out + arange(0, 4), load(chosen.tile([4]).at([0])));
+    let same = if which == 2 {
+        (x + first).tensor([count], [stride])
+    } else {
+        (x + first).tensor([count], [stride])
+    };
+    store(out + (arange(0, 4) + 4), load(same.tile([4]).at([0])));
+    for i in range(0, which) {
+        chosen = (x + first).tensor([count], [stride]);
+        store(
+            out + (arange(0, 4) + 8),
+            load(chosen.tile([4]).at([0])) + i.to::<i32>(),
+        );
+    }
+    store(out + (arange(0, 4) + 12), load(chosen.tile([4]).at([0])));
+}
+
+#[test]
+fn a_branch_may_make_the_tensor_that_another_has() {
+    let numbers: Vec<i32> = (0..16).collect();
+    for device in devices() {
+        let x = upload(&device, &numbers);
+        for which in 1..4 {
+            let mut out = upload(&device, &[-1; 16]);
+            let run = remade().run(&device, 1, (&x, &mut out, 2i64, 3i64, 4i64, which));
+            run.expect("runs");
+            let row = [2, 6, 10, 0];
+            let last = row.map(|it| it + which - 1);
+            let want = [row, row, last, row].concat();
+            assert_eq!(out.to_vec().expect("reads"), want, "{device} {which}");
+        }
+    }
+}

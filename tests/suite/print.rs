@@ -186,3 +186,61 @@ fn kernels_in_text_form_print_the_same() {
         "{message}"
     );
 }
+
+#[kernel(BLOCK = 2)]
+fn several<const BLOCK: usize>(x: Ptr<f32>, out: PtrMut<f32>) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let x = load(x + at);
+    let narrow = at.to::<i16>() - 1;
+    device_print("both", (x, narrow)).mask(x > 0.0);
+    device_print("bits", (x, narrow, x > 0.0))
+        .hexadecimal()
+        .mask(program_id(0) == 1);
+    device_print("one", program_id(0)).hexadecimal();
+    store(out + at, x);
+}
+
+#[test]
+fn several_values_and_bits_are_shown() {
+    for device in devices() {
+        let x = upload(&device, &[1.5f32, -1.0, 0.0, 2.0]);
+        let mut out = Buffer::<f32>::zeros(&device, 4).expect("fits");
+        let found = lines(&device, || {
+            let kernel = several();
+            kernel.run(&device, 2, (&x, &mut out)).expect("runs");
+        });
+        let expected = [
+            "(0, 0, 0) both.0[0]: 1.5",
+            "(0, 0, 0) both.1[0]: -1",
+            "(0, 0, 0) one: 0x0000000000000000",
+            "(1, 0, 0) both.0[1]: 2.0",
+            "(1, 0, 0) both.1[1]: 2",
+            "(1, 0, 0) bits.0[0]: 0x00000000",
+            "(1, 0, 0) bits.0[1]: 0x40000000",
+            "(1, 0, 0) bits.1[0]: 0x0001",
+            "(1, 0, 0) bits.1[1]: 0x0002",
+            "(1, 0, 0) bits.2[0]: 0x0",
+            "(1, 0, 0) bits.2[1]: 0x1",
+            "(1, 0, 0) one: 0x0000000000000001",
+        ];
+        let texts = found
+            .iter()
+            .map(|line| line.split_once(' ').expect("a place").1);
+        assert_eq!(texts.collect::<Vec<_>>(), expected, "{device}");
+    }
+}
+
+#[kernel]
+fn misplaced_format(out: PtrMut<f32>) {
+    store(out, 1.0).hexadecimal();
+}
+
+#[test]
+fn a_format_without_a_print_is_refused() {
+    let error = misplaced_format().check().expect_err("is refused");
+    let text = error.to_string();
+    assert!(
+        text.contains("`hexadecimal` does not directly follow a `device_print`"),
+        "{text}"
+    );
+}

@@ -371,3 +371,50 @@ fn parts_that_do_not_fit_are_errors() {
     ];
     assert_eq!(found.collect::<Vec<_>>(), want);
 }
+
+#[kernel]
+fn new_axes(out: PtrMut<i64>) {
+    let x = arange(0, 4) * 3;
+    let one = x.expand([0, 2]);
+    let same = x.expand(1).expand(0);
+    let other = arange(0, 2).expand([2, 1]);
+    let sum = one + same * 10 + other.squeeze(2).expand([0]).reshape([1, 1, 2]) * 100;
+    store(out + arange(0, 8), sum.ravel());
+}
+
+#[kernel]
+fn wrong_axes<const CASE: usize>(out: PtrMut<i64>) {
+    let x = arange(0, 4);
+    let x = if CASE == 0 {
+        x.expand([1, 1])
+    } else {
+        x.expand([0, 4])
+    };
+    store(out + arange(0, 4), x.ravel());
+}
+
+#[test]
+fn several_axes_are_inserted_where_the_result_has_them() {
+    for device in devices() {
+        let mut out = upload(&device, &[0_i64; 8]);
+        new_axes().run(&device, 1, (&mut out,)).expect("runs");
+        let want: Vec<i64> = (0..4).flat_map(|x| [x * 33, x * 33 + 100]).collect();
+        assert_eq!(out.to_vec().expect("reads"), want);
+    }
+    let refusal = |case| {
+        wrong_axes()
+            .case(case)
+            .check()
+            .expect_err("is refused")
+            .to_string()
+    };
+    let (twice, beyond) = (refusal(0), refusal(1));
+    assert!(
+        twice.contains("`expand`: axis 1 is inserted twice"),
+        "{twice}"
+    );
+    assert!(
+        beyond.contains("`expand_dims` cannot insert axis 4"),
+        "{beyond}"
+    );
+}

@@ -9,9 +9,15 @@ fn jumps(x: PtrMut<f32>, n: i32) {
         if load(x + i) > 0.0 {
             break i;
         }
+        if i > 7 {
+            break;
+        }
         i += 1;
     };
     for j in 0..n {
+        if j > 2 {
+            break j;
+        }
         let k = if j > 3 { continue } else { j };
         store(x + k, 1.0);
         vec![break];
@@ -33,8 +39,30 @@ fn first(x: Ptr<f32>, n: Scalar<i64>) -> Scalar<i64> {
         if load(x + i) > 0.0 {
             return i;
         }
+        if i > 9 {
+            return;
+        }
     }
-    n
+}
+
+#[device]
+fn second(x: Ptr<f32>, n: Scalar<i64>) -> Scalar<i64> {
+    let value = loop {
+        if load(x + n) > 0.0 {
+            return n;
+        }
+        break n + 1;
+    };
+    value
+}
+
+#[device]
+fn host(n: Scalar<i64>) -> usize {
+    loop {
+        if n > 3 {
+            break 5_usize;
+        }
+    }
 }
 
 fn main() {}

@@ -1,4 +1,4 @@
-//! Defaults name const generics of the kernel or fields of the schedule; `order` has one value.
+//! Defaults name const generics of the kernel or fields of the schedule; `order` and `overflow` have one value.
 
 use exactile::prelude::*;
 
@@ -10,6 +10,16 @@ fn defaults<const BLOCK: usize>(x: PtrMut<f32>) {
 #[kernel(order = "rows", warps = 4)]
 fn ordered(x: PtrMut<f32>) {
     store(x, 1.0);
+}
+
+#[kernel(overflow = "wraps")]
+fn wraps(x: PtrMut<i32>) {
+    store(x, 1);
+}
+
+#[device(overflow = true, order = "tile")]
+fn sums(x: Scalar<i32>) -> Scalar<i32> {
+    x + 1
 }
 
 fn main() {}

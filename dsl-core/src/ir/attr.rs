@@ -41,6 +41,14 @@ keyword_attribute! {
 }
 
 keyword_attribute! {
+    /// How `print` shows numbers, but for the usual way.
+    NumberFormat {
+        /// Their bits, by digits to the base 16.
+        Hexadecimal "hexadecimal",
+    }
+}
+
+keyword_attribute! {
     /// Which elements `sort` puts first.
     SortOrder {
         /// The least.
@@ -141,12 +149,12 @@ impl AtomicOp {
     /// Whether memory of this type can be combined.
     pub const fn admits(self, dtype: DType) -> bool {
         match (dtype.class(), self) {
+            (Class::Bool, _) => false,
+            (_, Self::Exchange | Self::Load) => dtype.bits() >= 16,
             (Class::Signed | Class::Unsigned, _) => dtype.bits() >= 32,
             (Class::Float, Self::Add) => dtype.bits() >= 16,
-            (Class::Float, Self::Min | Self::Max | Self::Exchange | Self::Load) => {
-                dtype.bits() >= 32
-            }
-            (Class::Float, Self::And | Self::Or | Self::Xor) | (Class::Bool, _) => false,
+            (Class::Float, Self::Min | Self::Max) => dtype.bits() >= 32,
+            (Class::Float, Self::And | Self::Or | Self::Xor) => false,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Fields of op rows: how each kind of field is visited, written and read. Never per op.
 
 use super::{
-    AtomicOp, Axis, Bits, Cache, Direction, Indices, Literal, MemoryOrder, Order, Precision,
-    Region, RoleRegions, Scope, SortOrder, Value,
+    AtomicOp, Axis, Bits, Cache, Direction, Indices, Literal, MemoryOrder, NumberFormat, Order,
+    Precision, Region, RoleRegions, Scope, SortOrder, Value,
 };
 
 /// Writes fields in the text form.
@@ -190,6 +190,7 @@ macro_rules! optional_word_field {
 optional_word_field! {
     Cache: "hint for caches";
     MemoryOrder: "order of memory: `acquire`, `release` or `acquire_release`";
+    NumberFormat: "format of numbers: `hexadecimal`";
     Scope: "scope: `program` or `system`";
 }
 

@@ -142,6 +142,12 @@ macro_rules! for_each_function_family {
                 NormalReciprocal "approx_normal_reciprocal" approx_normal_reciprocal F32 hidden = root::RECIPROCAL;
                 /// The device's own 1 / sqrt(x).
                 Rsqrt "approx_rsqrt" approx_rsqrt F32 hidden = root::RSQRT;
+                /// The device's own sine, within 2^-20 for angles from -pi to pi; beyond them it loses digits.
+                Sin "approx_sin" approx_sin F32 hidden = trigonometric::SIN;
+                /// The device's own cosine, within 2^-20 for angles from -pi to pi; beyond them it loses digits.
+                Cos "approx_cos" approx_cos F32 hidden = trigonometric::COS;
+                /// The device's own hyperbolic tangent, within 2^-11 of the value.
+                Tanh "approx_tanh" approx_tanh F32 hidden = exponential::TANH;
             }
         }
     };

@@ -38,8 +38,8 @@ pub mod types;
 
 pub use access::{Effect, MemoryAccess};
 pub use attr::{
-    AtomicOp, Axis, Bits, Cache, Direction, Grid, Indices, Literal, MemoryOrder, Order, Precision,
-    RoleRegions, Scope, SortOrder, Stage, program_coordinates, unflatten,
+    AtomicOp, Axis, Bits, Cache, Direction, Grid, Indices, Literal, MemoryOrder, NumberFormat,
+    Order, Precision, RoleRegions, Scope, SortOrder, Stage, program_coordinates, unflatten,
 };
 pub use carried::Carried;
 pub use dtype::{Class, DType, FloatFormat};

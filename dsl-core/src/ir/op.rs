@@ -4,8 +4,8 @@ use super::field::{Field, FieldReader, FieldWriter, ReadError, Values};
 use super::ops::for_each_op;
 use super::{
     Accepts, AtomicOp, Axis, BinaryOp, Bits, Cache, CompareOp, Direction, Indices, Literal,
-    MemoryOrder, Order, Precision, RawOp, Region, RoleRegions, Scope, SortOrder, Stage, TernaryOp,
-    UnaryOp, Value,
+    MemoryOrder, NumberFormat, Order, Precision, RawOp, Region, RoleRegions, Scope, SortOrder,
+    Stage, TernaryOp, UnaryOp, Value,
 };
 
 /// A property of an op that passes ask for.

@@ -116,8 +116,8 @@ macro_rules! for_each_op {
             /// no more than the products of the tiles and no less than a 64th of them, and fills a step of the precision at least.
             DotPromoted "dot_promoted" { a: Value, b: Value, accumulator: Value, precision: Precision, count: i64 } -> one is [pure];
             /// Writes the elements of `x` where the mask holds, if it does anywhere, to the record of the launch: `words`
-            /// of `u64` at `record`, as `launch::printed` says. `number` tells prints apart.
-            Print "print" { record: Value, x: Value, mask: Option<Value>, label: String, number: i64, words: i64 } -> none is [writes];
+            /// of `u64` at `record`, as `launch::printed` says. `number` tells prints apart, `format` says how numbers are shown.
+            Print "print" { record: Value, x: Value, mask: Option<Value>, label: String, number: i64, words: i64, format: Option<NumberFormat> } -> none is [writes];
         }
         map {
             /// The values of the region for each element of the sources, which are of one shape. The region takes one

@@ -5,8 +5,8 @@
 //! numbers: a NaN changes nothing, a number takes the place of a NaN in memory, and -0 < +0, so that no order of
 //! arrival shows. [`atomic_add`] of `f16`, `bf16`, `f32` and `f64` rounds after each number, and
 //! needs `Determinism::NotGuaranteed`: at any other level compiling is an error with the line of the
-//! atomic, which names `exactile_kernels::segment_sum`, partial sums and a second kernel, or integers. Other numbers have
-//! none, which `rustc` says.
+//! atomic, which names `exactile_kernels::segment_sum`, partial sums and a second kernel, or integers. [`atomic_exchange`]
+//! and its like take integers and floats of 16 bits too. Other numbers have none, which `rustc` says.
 //!
 //! Every element counts, also where offsets are equal; between programs an address is combined by
 //! one op, and neither loaded nor stored. Of a tile of a tensor, `atomic_add(out.tile([16]).at([0]), 1)`, the elements
@@ -37,12 +37,19 @@ use crate::ir::{AtomicOp, Op, Shape, Value, op};
 )]
 pub trait AtomicInt: Int + AtomicNumber {}
 
-/// Numbers that memory compares and replaces: integers of 32 and 64 bits, `f32` and `f64`.
+/// Numbers of which memory keeps the smaller or the larger: integers of 32 and 64 bits, `f32` and `f64`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no atomic minimum, maximum, exchange, compare-and-exchange, load or store",
+    message = "`{Self}` has no atomic minimum or maximum",
     note = "`i32`, `u32`, `i64`, `u64`, `f32` and `f64` have: convert a narrower number, `x.to::<f32>()`, and keep that"
 )]
-pub trait AtomicNumber: AtomicAdd {}
+pub trait AtomicNumber: AtomicAdd + AtomicExchange {}
+
+/// Numbers that memory replaces: integers of 16 to 64 bits, `f16`, `bf16`, `f32` and `f64`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no atomic exchange, compare-and-exchange, load or store",
+    note = "integers of 16 to 64 bits have, `f16`, `bf16`, `f32` and `f64`: convert another number, `x.to::<i16>()`, and keep that"
+)]
+pub trait AtomicExchange: Numeric {}
 
 /// Numbers that memory adds up: integers of 32 and 64 bits, `f16`, `bf16`, `f32` and `f64`.
 #[diagnostic::on_unimplemented(
@@ -55,14 +62,16 @@ macro_rules! atomic_numbers {
     ($($Rust:ty: $($Class:ident)*;)*) => { $($(impl $Class for $Rust {})*)* };
 }
 atomic_numbers! {
-    i32: AtomicAdd AtomicNumber AtomicInt;
-    u32: AtomicAdd AtomicNumber AtomicInt;
-    i64: AtomicAdd AtomicNumber AtomicInt;
-    u64: AtomicAdd AtomicNumber AtomicInt;
-    half::f16: AtomicAdd;
-    half::bf16: AtomicAdd;
-    f32: AtomicAdd AtomicNumber;
-    f64: AtomicAdd AtomicNumber;
+    i16: AtomicExchange;
+    u16: AtomicExchange;
+    i32: AtomicExchange AtomicAdd AtomicNumber AtomicInt;
+    u32: AtomicExchange AtomicAdd AtomicNumber AtomicInt;
+    i64: AtomicExchange AtomicAdd AtomicNumber AtomicInt;
+    u64: AtomicExchange AtomicAdd AtomicNumber AtomicInt;
+    half::f16: AtomicExchange AtomicAdd;
+    half::bf16: AtomicExchange AtomicAdd;
+    f32: AtomicExchange AtomicAdd AtomicNumber;
+    f64: AtomicExchange AtomicAdd AtomicNumber;
 }
 
 /// Where atomics combine: pointers of `PtrMut` arguments, their tiles, and tiles of `TensorMut`.
@@ -294,7 +303,7 @@ fetches! {
     /// Flips the bits of memory that `value` has; what memory held before.
     atomic_fetch_xor: Xor of AtomicInt;
     /// Puts `value` into memory; what it held before.
-    atomic_exchange: Exchange of AtomicNumber;
+    atomic_exchange: Exchange of AtomicExchange;
 }
 
 /// What memory holds, read in one step that nothing divides: a tile, or a scalar for one pointer.
@@ -306,7 +315,7 @@ fetches! {
 #[track_caller]
 pub fn atomic_load<D: AtomicTarget>(source: D) -> D::Old
 where
-    D::Element: AtomicNumber,
+    D::Element: AtomicExchange,
 {
     fetch(
         source,
@@ -326,7 +335,7 @@ where
 #[track_caller]
 pub fn atomic_store<D: AtomicTarget>(target: D, value: impl IntoTile<D::Element>) -> Stored
 where
-    D::Element: AtomicNumber,
+    D::Element: AtomicExchange,
 {
     let old = fetch(target, AtomicOp::Exchange, value, none::<D::Element>());
     let stored = context::with(Location::caller(), |context| {
@@ -357,7 +366,7 @@ pub fn atomic_compare_exchange<D: AtomicTarget>(
     value: impl IntoTile<D::Element>,
 ) -> D::Old
 where
-    D::Element: AtomicNumber,
+    D::Element: AtomicExchange,
 {
     fetch(target, AtomicOp::Exchange, value, Some(expected))
 }

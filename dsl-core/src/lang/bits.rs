@@ -184,7 +184,8 @@ where
     pair("mulhi", upper_of_product, a, b)
 }
 
-fn upper_of_product(builder: &mut Builder, a: Value, b: Value) -> Value {
+/// The upper half of the product of twice the width of two integers.
+pub(super) fn upper_of_product(builder: &mut Builder, a: Value, b: Value) -> Value {
     let Some(dtype) = builder.ty(a).dtype() else {
         return a;
     };

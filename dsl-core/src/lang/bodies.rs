@@ -241,12 +241,13 @@ pub(super) fn function(
     given.values
 }
 
-/// What a closure gives: in a trace that repeats, what it traced first is forgotten and it is called again.
+/// What a closure without effects gives: in a trace that repeats, what it traced first is forgotten and it is called again.
 pub(super) fn repeated(
     location: &'static Location<'static>,
     mut call: impl FnMut() -> Vec<Handle>,
 ) -> Vec<Handle> {
     let begun = context::with(location, |context| {
+        context.pure_depth += 1;
         let region = context.builder.region();
         let count = context.builder.func().region(region).insts.len();
         (Passes::begin(context), region, count)
@@ -264,7 +265,10 @@ pub(super) fn repeated(
         });
     }
     let given = call();
-    context::with(location, |context| passes.go_on(context));
+    context::with(location, |context| {
+        context.pure_depth -= 1;
+        passes.go_on(context);
+    });
     given
 }
 

@@ -213,6 +213,23 @@ impl If {
         parts
     }
 
+    /// Both sides, with zeros for parts of outcomes that one side alone sets.
+    fn filled(&self, context: &mut Context, [left, right]: [&[Value]; 2]) -> [Vec<Value>; 2] {
+        let mut sides = [left.to_vec(), right.to_vec()];
+        for place in 0..left.len().min(right.len()) {
+            for (side, &region) in self.regions.iter().enumerate().take(2) {
+                let (own, other) = (sides[side][place], sides[1 - side][place]);
+                if !context.is_unset(own) || context.ty(other).is_poison() {
+                    continue;
+                }
+                if let Some(filler) = context.filler(region, context.ty(other)) {
+                    sides[side][place] = filler;
+                }
+            }
+        }
+        sides
+    }
+
     fn merge(
         &self,
         context: &mut Context,
@@ -221,10 +238,11 @@ impl If {
         left: &[Value],
         right: &[Value],
     ) -> Vec<Value> {
-        let mut merged = left.to_vec();
+        let [left, right] = self.filled(context, [left, right]);
+        let mut merged = left.clone();
         let mut places = Vec::new();
         let mut types: Vec<Type> = Vec::new();
-        for (index, (&a, &b)) in left.iter().zip(right).enumerate() {
+        for (index, (&a, &b)) in left.iter().zip(&right).enumerate() {
             let (first, second) = (context.ty(a), context.ty(b));
             if a == b {
                 continue;

@@ -6,8 +6,9 @@ use std::marker::PhantomData;
 use super::context::{self, Handle};
 use super::element::Element;
 use super::exit::Exit;
+use super::outcome;
 use super::ptr::{Ptr, PtrMut, PtrMutTile, PtrTile};
-use super::tile::{Scalar, Tile};
+use super::tile::{DeviceValue, Scalar, Tile};
 use super::tuples::for_each_tuple;
 
 /// A part of a carried binding.
@@ -30,17 +31,36 @@ pub enum Part<'a> {
 pub trait Carry {
     /// Calls `visitor` with each part, always the same number in the same order.
     fn visit(&mut self, visitor: &mut dyn FnMut(Part<'_>));
+
+    /// One whose parts no statement has set yet; `None` where it points into an argument or has any number of parts, so that
+    /// it cannot leave a loop by `break` or `return`.
+    #[doc(hidden)]
+    #[track_caller]
+    fn unset() -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 impl<T: Element> Carry for Tile<T> {
     fn visit(&mut self, visitor: &mut dyn FnMut(Part<'_>)) {
         visitor(Part::Value(self.handle_mut()));
     }
+
+    fn unset() -> Option<Self> {
+        Some(Self::from_handle(outcome::unset()))
+    }
 }
 
 impl<T: Element> Carry for Scalar<T> {
     fn visit(&mut self, visitor: &mut dyn FnMut(Part<'_>)) {
         visitor(Part::Value(self.handle_mut()));
+    }
+
+    fn unset() -> Option<Self> {
+        Some(Self::from_handle(outcome::unset()))
     }
 }
 
@@ -65,6 +85,11 @@ impl<C: Carry, const N: usize> Carry for [C; N] {
     fn visit(&mut self, visitor: &mut dyn FnMut(Part<'_>)) {
         self.iter_mut().for_each(|item| item.visit(visitor));
     }
+
+    fn unset() -> Option<Self> {
+        let items: Option<Vec<C>> = (0..N).map(|_| C::unset()).collect();
+        items?.try_into().ok()
+    }
 }
 
 impl<C: Carry> Carry for Vec<C> {
@@ -84,6 +109,10 @@ macro_rules! carried_tuples {
         impl<$($Item: Carry),+> Carry for ($($Item,)+) {
             fn visit(&mut self, visitor: &mut dyn FnMut(Part<'_>)) {
                 $(self.$index.visit(visitor);)+
+            }
+
+            fn unset() -> Option<Self> {
+                Some(($($Item::unset()?,)+))
             }
         }
     };

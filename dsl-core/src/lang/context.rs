@@ -4,7 +4,7 @@
 //! which a builder could reach them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
@@ -51,6 +51,12 @@ pub struct Context {
     record: Option<Value>,
     /// The conditions of exits whose number is known.
     pub(super) exits: BTreeMap<Value, bool>,
+    /// The parts of outcomes that no statement has set.
+    pub(super) unset: BTreeSet<Value>,
+    /// Whether the operator that is traced asserts that integers do not overflow.
+    pub(super) checks_overflow: bool,
+    /// How many functions of elements are around what is traced, which have no effects.
+    pub(super) pure_depth: usize,
     /// How the bodies of loops and branches are gone through.
     pub(super) bodies: Bodies,
 }
@@ -87,6 +93,9 @@ pub(super) fn trace(name: &str, bodies: Bodies, body: impl FnOnce()) -> Result<T
         choices: VecDeque::new(),
         record: None,
         exits: bodies.exits(),
+        unset: BTreeSet::new(),
+        checks_overflow: false,
+        pure_depth: 0,
         bodies,
     };
     CONTEXT.with(|cell| *cell.borrow_mut() = Some(context));

@@ -6,11 +6,12 @@
 
 use std::panic::Location;
 
-use super::context;
+use super::context::{self, Handle};
 use super::memory::Stored;
 use super::tile::{DeviceValue, IntoTile};
+use super::tuples::for_each_tuple;
 use crate::ir::prints::WORDS;
-use crate::ir::{Op, op};
+use crate::ir::{NumberFormat, Op, op};
 
 /// Fails the launch unless the condition, a tile or a scalar, holds in every element.
 ///
@@ -50,6 +51,8 @@ pub fn device_assert(condition: impl IntoTile<bool>, message: &str) {
 /// A line has the place in the source, the program, the label, the index in the tile and the number:
 /// `kernel.rs:12:5 (3, 0, 0) x[1, 7]: 0.5`. `.mask(condition)` directly behind it chooses elements; where the
 /// condition is that of one program, the others print nothing: `device_print("x", x).mask(program_id(0) == 3)`.
+/// `.hexadecimal()`, before a mask, shows the bits of the numbers. Of a tuple the values are printed one after the other, as
+/// `x.0`, `x.1` and so on; a mask counts for each.
 ///
 /// The lines of a launch come when it has ended, sorted by program, then in the order in which a program printed
 /// them, then by element: the same text on every device, if all of it finds room. They go to standard error, or where
@@ -73,22 +76,71 @@ pub fn device_assert(condition: impl IntoTile<bool>, message: &str) {
 /// }
 /// ```
 #[track_caller]
-pub fn device_print(label: &str, value: impl DeviceValue) -> Stored {
+pub fn device_print(label: &str, value: impl Shown) -> Stored {
     let printed = context::with(Location::caller(), |context| {
-        let x = context.value(value.handle());
-        if context.ty(x).is_poison() {
-            return context.stored(None);
+        let handles = value.handles();
+        let is_one = handles.len() == 1;
+        let mut insts = Vec::new();
+        for (place, handle) in handles.into_iter().enumerate() {
+            let x = context.value(handle);
+            if context.ty(x).is_poison() {
+                continue;
+            }
+            let print = Op::Print(op::Print {
+                record: context.record(),
+                x,
+                mask: None,
+                label: match is_one {
+                    true => label.to_string(),
+                    false => format!("{label}.{place}"),
+                },
+                number: 0,
+                words: WORDS,
+                format: None,
+            });
+            insts.push(context.builder.emit(print, &[]));
         }
-        let print = Op::Print(op::Print {
-            record: context.record(),
-            x,
-            mask: None,
-            label: label.to_string(),
-            number: 0,
-            words: WORDS,
-        });
-        let inst = context.builder.emit(print, &[]);
-        context.stored(Some(inst))
+        context.all_stored(insts)
     });
     printed.unwrap_or_default()
 }
+
+impl Stored {
+    /// Directly behind `device_print`, before a mask: shows the bits of the numbers, by digits to the base 16.
+    #[track_caller]
+    pub fn hexadecimal(self) -> Self {
+        self.told("hexadecimal", "device_print", |op| {
+            let Op::Print(print) = op else { return false };
+            print.format = Some(NumberFormat::Hexadecimal);
+            true
+        })
+    }
+}
+
+/// What [`device_print`] shows: a tile, a scalar, or a tuple of them.
+#[diagnostic::on_unimplemented(
+    message = "`device_print` does not show `{Self}`",
+    note = "it takes tiles, scalars, and tuples of up to twelve of them; `println!` prints host values while the kernel is traced"
+)]
+pub trait Shown {
+    /// The values in the trace.
+    #[doc(hidden)]
+    fn handles(self) -> Vec<Handle>;
+}
+
+impl<V: DeviceValue> Shown for V {
+    fn handles(self) -> Vec<Handle> {
+        vec![self.handle()]
+    }
+}
+
+macro_rules! shown_tuples {
+    ($($Item:ident $index:tt)+) => {
+        impl<$($Item: DeviceValue),+> Shown for ($($Item,)+) {
+            fn handles(self) -> Vec<Handle> {
+                vec![$(self.$index.handle()),+]
+            }
+        }
+    };
+}
+for_each_tuple!(shown_tuples, up to twelve);

@@ -25,18 +25,11 @@ pub trait Float: Numeric {}
     message = "`{Self}` is no float of at most 32 bits",
     note = "this function takes `F8E4M3`, `F8E5M2`, `f16`, `bf16` and `f32`; convert with `.to::<f32>()`"
 )]
-pub trait SingleFloat: Float + Divisible {}
-
-/// Types with a remainder, `%`: integers, and floats of at most 32 bits.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` has no remainder",
-    note = "integers have, `F8E4M3`, `F8E5M2`, `f16`, `bf16` and `f32`; convert with `.to::<f32>()`"
-)]
-pub trait Divisible: Numeric {}
+pub trait SingleFloat: Float {}
 
 /// Signed and unsigned integers.
 #[diagnostic::on_unimplemented(message = "`{Self}` is no integer")]
-pub trait Int: Numeric + Divisible + Bits {}
+pub trait Int: Numeric + Bits {}
 
 /// Types with bitwise operators: integers and `bool`.
 #[diagnostic::on_unimplemented(
@@ -54,19 +47,19 @@ macro_rules! elements {
 
 elements! {
     bool: Bits;
-    i8: Numeric Divisible Int Bits;
-    i16: Numeric Divisible Int Bits;
-    i32: Numeric Divisible Int Bits;
-    i64: Numeric Divisible Int Bits;
-    u8: Numeric Divisible Int Bits;
-    u16: Numeric Divisible Int Bits;
-    u32: Numeric Divisible Int Bits;
-    u64: Numeric Divisible Int Bits;
-    F8E4M3: Numeric Float Divisible SingleFloat;
-    F8E5M2: Numeric Float Divisible SingleFloat;
-    half::f16: Numeric Float Divisible SingleFloat;
-    half::bf16: Numeric Float Divisible SingleFloat;
-    f32: Numeric Float Divisible SingleFloat;
+    i8: Numeric Int Bits;
+    i16: Numeric Int Bits;
+    i32: Numeric Int Bits;
+    i64: Numeric Int Bits;
+    u8: Numeric Int Bits;
+    u16: Numeric Int Bits;
+    u32: Numeric Int Bits;
+    u64: Numeric Int Bits;
+    F8E4M3: Numeric Float SingleFloat;
+    F8E5M2: Numeric Float SingleFloat;
+    half::f16: Numeric Float SingleFloat;
+    half::bf16: Numeric Float SingleFloat;
+    f32: Numeric Float SingleFloat;
     f64: Numeric Float;
 }
 

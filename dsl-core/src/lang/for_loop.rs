@@ -160,6 +160,12 @@ impl DeviceLoop {
                 carried.init.push(body.entry[index]);
                 carried.yielded.push(value);
             }
+            let set = context.set_in_loop(&body.entry, &next, body.outer);
+            for part in &set {
+                context.parameter_for(body.region, part);
+                carried.init.push(part.before);
+                carried.yielded.push(part.value);
+            }
             let unchanged = std::mem::take(&mut carried.unchanged);
             substitute(context, body.region, &unchanged);
             let results = match carried.exits.is_empty() {
@@ -168,7 +174,7 @@ impl DeviceLoop {
             };
             self.passes.go_on(context);
             let mut results = results.into_iter();
-            let last: Vec<Value> = body
+            let mut last: Vec<Value> = body
                 .entry
                 .iter()
                 .zip(&body.inside)
@@ -179,6 +185,9 @@ impl DeviceLoop {
                     },
                 )
                 .collect();
+            for (part, result) in set.iter().zip(results) {
+                last[part.place] = result;
+            }
             after.set(context, &last);
             after
         });

@@ -16,9 +16,11 @@ const ONE_ARGUMENT: &str = "which argument a pointer points into is known while 
 
 /// A name as messages show it.
 pub(super) fn quoted(name: &str) -> String {
-    match name == VALUE {
-        true => name.to_string(),
-        false => format!("`{name}`"),
+    match name {
+        VALUE => name.to_string(),
+        "__result" => "the value that is returned".to_string(),
+        _ if name.starts_with("__value_") => "the value of the `loop`".to_string(),
+        _ => format!("`{name}`"),
     }
 }
 

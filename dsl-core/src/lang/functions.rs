@@ -119,7 +119,7 @@ where
 #[track_caller]
 pub fn fmod<A, B>(x: A, y: B) -> A::Output
 where
-    A: Elementwise<B, Output: DeviceValue<Element: SingleFloat>>,
+    A: Elementwise<B, Output: DeviceValue<Element: Float>>,
 {
     pair("fmod", remainders::fmod, x, y)
 }
@@ -129,7 +129,7 @@ where
 #[track_caller]
 pub fn remainder<A, B>(x: A, y: B) -> A::Output
 where
-    A: Elementwise<B, Output: DeviceValue<Element: SingleFloat>>,
+    A: Elementwise<B, Output: DeviceValue<Element: Float>>,
 {
     pair("remainder", remainders::remainder, x, y)
 }

@@ -56,10 +56,10 @@ pub fn store<D: Target>(target: D, value: impl IntoTile<D::Element>) -> D::Store
     target.write(value)
 }
 
-/// A store, an atomic or a print that was just made, which a mask may follow.
+/// A store, an atomic or prints that were just made, which a mask may follow.
 #[derive(Default)]
 pub struct Stored {
-    inst: Option<Inst>,
+    insts: Vec<Inst>,
     trace: u64,
 }
 
@@ -124,11 +124,11 @@ impl Stored {
 
     /// Sets an attribute of the access, if it has it.
     #[track_caller]
-    fn told(self, what: &str, access: &str, set: impl FnOnce(&mut Op) -> bool) -> Self {
+    pub(super) fn told(self, what: &str, access: &str, set: impl Fn(&mut Op) -> bool) -> Self {
         context::with(Location::caller(), |context| {
-            let Some(inst) = self.inst else { return };
             let here = self.trace == context.trace();
-            if !here || !set(&mut context.builder.func_mut().inst_mut(inst).op) {
+            let mut ops = self.insts.iter();
+            if !ops.all(|&inst| here && set(&mut context.builder.func_mut().inst_mut(inst).op)) {
                 context.misplaced(what, access);
             }
         });
@@ -140,28 +140,30 @@ impl Stored {
     pub fn mask(self, mask: impl IntoTile<bool>) {
         context::with(Location::caller(), |context| {
             let mask = mask.into_value(context);
-            let Some(inst) = self.inst else { return };
+            if self.insts.is_empty() {
+                return;
+            }
             if self.trace != context.trace() {
                 return context.misplaced("mask", "store");
             }
-            let (Op::Store(op::Store { offsets: like, .. })
-            | Op::AtomicReduce(op::AtomicReduce { offsets: like, .. })
-            | Op::AtomicFetch(op::AtomicFetch { offsets: like, .. })
-            | Op::Print(op::Print { x: like, .. })
-            | Op::TileAtomic(op::TileAtomic { value: like, .. })
-            | Op::TileFetch(op::TileFetch { value: like, .. })
-            | Op::TileStore(op::TileStore { value: like, .. })) = *context.builder.func().op(inst)
-            else {
-                return;
-            };
-            let shape = context.ty(like).shape;
-            let condition = context.broadcast("mask", mask, shape);
-            let condition = context.joined(inst, condition);
-            context.again("mask", inst, |op| {
-                if let Some(mask) = op.mask_mut() {
-                    *mask = Some(condition);
+            // Each moves behind the mask, and none past another one.
+            let region = context.builder.region();
+            let others = self.insts.get(1..).unwrap_or_default();
+            let insts = &mut context.builder.func_mut().region_mut(region).insts;
+            let count = insts.len();
+            insts.retain(|inst| !others.contains(inst));
+            let is_here = insts.len() + others.len() == count;
+            for &inst in &self.insts {
+                if is_here && others.contains(&inst) {
+                    context
+                        .builder
+                        .func_mut()
+                        .region_mut(region)
+                        .insts
+                        .push(inst);
                 }
-            });
+                context.mask(inst, mask);
+            }
         });
     }
 }
@@ -327,8 +329,34 @@ impl Context {
 
     /// A store or an atomic of this trace.
     pub(super) fn stored(&self, inst: Option<Inst>) -> Stored {
+        self.all_stored(inst.into_iter().collect())
+    }
+
+    pub(super) fn all_stored(&self, insts: Vec<Inst>) -> Stored {
         let trace = self.trace();
-        Stored { inst, trace }
+        Stored { insts, trace }
+    }
+
+    /// Lets an access count only where a mask holds.
+    fn mask(&mut self, inst: Inst, mask: Value) {
+        let (Op::Store(op::Store { offsets: like, .. })
+        | Op::AtomicReduce(op::AtomicReduce { offsets: like, .. })
+        | Op::AtomicFetch(op::AtomicFetch { offsets: like, .. })
+        | Op::Print(op::Print { x: like, .. })
+        | Op::TileAtomic(op::TileAtomic { value: like, .. })
+        | Op::TileFetch(op::TileFetch { value: like, .. })
+        | Op::TileStore(op::TileStore { value: like, .. })) = *self.builder.func().op(inst)
+        else {
+            return;
+        };
+        let shape = self.ty(like).shape;
+        let condition = self.broadcast("mask", mask, shape);
+        let condition = self.joined(inst, condition);
+        self.again("mask", inst, |op| {
+            if let Some(mask) = op.mask_mut() {
+                *mask = Some(condition);
+            }
+        });
     }
 
     /// A condition together with the mask that the access has already.

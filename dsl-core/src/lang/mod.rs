@@ -41,6 +41,8 @@ pub mod narrow;
 pub mod normal;
 pub mod operands;
 pub mod operators;
+mod outcome;
+mod overflow;
 mod parameter;
 mod plain;
 pub mod ptr;
@@ -59,7 +61,7 @@ mod while_loop;
 pub use carry::Carry;
 pub use context::{Handle, is_tracing};
 pub use control::range;
-pub use element::{Bits, Divisible, Element, Float, Int, LiteralOf, Numeric, SingleFloat};
+pub use element::{Bits, Element, Float, Int, LiteralOf, Numeric, SingleFloat};
 pub use identity::KernelIdentity;
 pub use in_out::{InOut, TensorInOut};
 pub use kernel::{KernelHeader, KernelSource, LoopOrder};
@@ -86,14 +88,15 @@ pub mod prelude {
         min_accumulator, sum_accumulator,
     };
     pub use super::approximate::{
-        approx_exp, approx_exp2, approx_log, approx_log2, approx_reciprocal, approx_rsqrt,
-        approx_sigmoid,
+        approx_cos, approx_divide, approx_exp, approx_exp2, approx_exp10, approx_log, approx_log2,
+        approx_log10, approx_pow, approx_reciprocal, approx_rsqrt, approx_sigmoid, approx_sin,
+        approx_tan, approx_tanh,
     };
     pub use super::atomic::{
-        AtomicAdd, AtomicInt, AtomicNumber, atomic_add, atomic_and, atomic_compare_exchange,
-        atomic_exchange, atomic_fetch_add, atomic_fetch_and, atomic_fetch_max, atomic_fetch_min,
-        atomic_fetch_or, atomic_fetch_xor, atomic_load, atomic_max, atomic_min, atomic_or,
-        atomic_store, atomic_xor,
+        AtomicAdd, AtomicExchange, AtomicInt, AtomicNumber, atomic_add, atomic_and,
+        atomic_compare_exchange, atomic_exchange, atomic_fetch_add, atomic_fetch_and,
+        atomic_fetch_max, atomic_fetch_min, atomic_fetch_or, atomic_fetch_xor, atomic_load,
+        atomic_max, atomic_min, atomic_or, atomic_store, atomic_xor,
     };
     pub use super::bessel::{bessel_jn, bessel_yn};
     pub use super::bits::{
@@ -120,8 +123,8 @@ pub mod prelude {
     };
     pub use super::normal::{erfc_inv, erfcx, normal_cdf, normal_cdf_inverse};
     pub use super::random::{
-        philox4x32, rand, rand4x, randint, randint4x, randn, randn4x, uniforms_to_normals,
-        word_to_uniform,
+        philox4x32, philox4x32_rounds, philox4x64, rand, rand4x, randint, randint4x, randint64,
+        randn, randn4x, uniforms_to_normals, word_to_uniform,
     };
     pub use super::reduce::{reduce, reduce_masked};
     pub use super::rounded::{
@@ -131,9 +134,9 @@ pub mod prelude {
     pub use super::shapes::{cat, reduce_keep};
     pub use super::tensor::{Tensor, TensorMut};
     pub use super::{
-        Bits, Carry, Divisible, Element, Float, InOut, Int, Numeric, Ptr, PtrMut, PtrMutTile,
-        PtrTile, Scalar, SingleFloat, TensorInOut, Tile, arange, full, load, num_programs,
-        program_id, range, require, scalar, store, zeros,
+        Bits, Carry, Element, Float, InOut, Int, Numeric, Ptr, PtrMut, PtrMutTile, PtrTile, Scalar,
+        SingleFloat, TensorInOut, Tile, arange, full, load, num_programs, program_id, range,
+        require, scalar, store, zeros,
     };
     pub use crate::ir::{Cache, MemoryOrder, Precision, Scope};
     pub use crate::semantics::derived::directed::Rounding;

@@ -4,14 +4,13 @@ use std::ops;
 use std::panic::Location;
 
 use super::context::{self, Context};
-use super::element::{
-    Bits, Divisible, Element, Float, HostNumber, Int, LiteralOf, Numeric, SingleFloat,
-};
+use super::element::{Bits, Element, Float, HostNumber, Int, LiteralOf, Numeric};
 use super::tile::{DeviceValue, Scalar, Tile, map};
 use crate::ir::{BinaryOp, CompareOp, DType, UnaryOp, Value};
 use crate::semantics::derived::remainders;
 
 pub use super::logic::Logic;
+pub use super::overflow::Checks;
 
 /// Values that an elementwise operation combines.
 ///
@@ -143,7 +142,11 @@ pub(crate) fn binary<A: Elementwise<B>, B>(op: BinaryOp, left: A, right: B) -> A
         let dtype = context.ty(left).dtype();
         match op == BinaryOp::Rem && dtype.is_some_and(DType::is_float) {
             true => remainders::fmod(&mut context.builder, left, right),
-            false => context.builder.binary(op, left, right),
+            false => {
+                let result = context.builder.binary(op, left, right);
+                context.assert_exact(op, [left, right], result);
+                result
+            }
         }
     }))
 }
@@ -191,7 +194,7 @@ arithmetic! {
     Sub sub SubAssign sub_assign Sub Numeric;
     Mul mul MulAssign mul_assign Mul Numeric;
     Div div DivAssign div_assign Div Numeric;
-    Rem rem RemAssign rem_assign Rem Divisible;
+    Rem rem RemAssign rem_assign Rem Numeric;
     BitAnd bitand BitAndAssign bitand_assign And Bits;
     BitOr bitor BitOrAssign bitor_assign Or Bits;
     BitXor bitxor BitXorAssign bitxor_assign Xor Bits;
@@ -217,7 +220,7 @@ macro_rules! host_arithmetic {
     };
 }
 host_arithmetic! {
-    f64: Add add Add Float, Sub sub Sub Float, Mul mul Mul Float, Div div Div Float, Rem rem Rem SingleFloat;
+    f64: Add add Add Float, Sub sub Sub Float, Mul mul Mul Float, Div div Div Float, Rem rem Rem Float;
 }
 macro_rules! integer_arithmetic {
     ($($Host:ty)*) => { $(

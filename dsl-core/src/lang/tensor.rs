@@ -135,20 +135,16 @@ macro_rules! tensors {
         impl<T: Element, const RANK: usize> Carry for $Name<T, RANK> {
             #[track_caller]
             fn visit(&mut self, visitor: &mut dyn FnMut(Part<'_>)) {
+                // Its instruction may stand in a branch, also where the numbers are those of before.
+                self.tensor = None;
                 visitor(Part::Fixed(self.start.base));
-                let mut differs = false;
                 let location = Location::caller();
                 let start = self.start.offset.get_or_insert_with(|| {
                     context::emit(location, |context| context.builder.index(0))
                 });
-                let numbers = self.extents.iter_mut().chain(&mut self.strides);
-                for number in std::iter::once(start).chain(numbers.map(Scalar::handle_mut)) {
-                    let before = *number;
-                    visitor(Part::Value(number));
-                    differs |= !number.is(before);
-                }
-                if differs {
-                    self.tensor = None;
+                visitor(Part::Value(start));
+                for number in self.extents.iter_mut().chain(&mut self.strides) {
+                    visitor(Part::Value(number.handle_mut()));
                 }
             }
         }

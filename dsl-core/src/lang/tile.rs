@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use super::context::{self, Context, Handle};
 use super::element::{Element, HostNumber, LiteralOf};
+use super::shapes::{NewAxes, expanded};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Axis, Op, Value, op};
 
@@ -110,16 +111,15 @@ pub(crate) fn map<A: DeviceValue, B: DeviceValue>(
 }
 
 impl<T: Element> Tile<T> {
-    /// Inserts an axis of extent 1: `[n]` becomes `[1, n]` for axis 0 and `[n, 1]` for axis 1.
+    /// Inserts an axis of extent 1: `[n]` becomes `[1, n]` for axis 0 and `[n, 1]` for axis 1. An array inserts several, each
+    /// at its place in the result: `[n]` becomes `[1, n, 1]` for axes `[0, 2]`.
+    ///
+    /// # Errors
+    /// An axis beyond the result, or one that is named twice.
     #[cfg_attr(not(doctest), doc = include_str!("examples/expand.md"))]
     #[track_caller]
-    pub fn expand(self, axis: usize) -> Self {
-        map(self, |context, x| {
-            let axis = axis_of(axis);
-            context
-                .builder
-                .value(Op::ExpandDims(op::ExpandDims { x, axis }))
-        })
+    pub fn expand(self, axes: impl NewAxes) -> Self {
+        map(self, |context, x| expanded(context, x, axes.axes()))
     }
 
     /// The same elements in row-major order in another shape.

@@ -210,10 +210,19 @@ impl While {
                 false => trial.inside[1].clone(),
             };
             let Carried {
-                init,
-                yields,
+                mut init,
+                mut yields,
                 unchanged,
             } = Carried::of(&trial, &next, context);
+            let set = context.set_in_loop(&trial.entry, &next, trial.outer);
+            for part in &set {
+                let [tested, _] = trial
+                    .regions
+                    .map(|region| context.parameter_for(region, part));
+                init.push(part.before);
+                yields[0].push(tested);
+                yields[1].push(part.value);
+            }
             for (&region, values) in trial.regions.iter().zip(yields) {
                 context.builder.enter(region);
                 context.builder.emit(Op::Yield(op::Yield { values }), &[]);
@@ -228,7 +237,7 @@ impl While {
                 .builder
                 .emit(Op::While(op::While { init, before, body }), &[]);
             let mut results = context.builder.results(inst).to_vec().into_iter();
-            let last: Vec<Value> = trial
+            let mut last: Vec<Value> = trial
                 .entry
                 .iter()
                 .zip(&trial.inside[0])
@@ -239,6 +248,9 @@ impl While {
                     }
                 })
                 .collect();
+            for (part, result) in set.iter().zip(results) {
+                last[part.place] = result;
+            }
             let mut snapshot = trial.before.clone();
             snapshot.set(context, &last);
             snapshot

@@ -8,7 +8,9 @@ use std::fmt::Write;
 
 use crate::diagnostic::Loc;
 use crate::ir::prints::{COUNTERS, HEADER};
-use crate::ir::{DType, Func, Grid, Inst, Literal, Op, Shape, program_coordinates, unflatten};
+use crate::ir::{
+    DType, Func, Grid, Inst, Literal, NumberFormat, Op, Shape, program_coordinates, unflatten,
+};
 
 /// A print of a kernel.
 #[derive(Clone, Debug)]
@@ -19,6 +21,7 @@ struct Print {
     dtype: DType,
     shape: Shape,
     masked: bool,
+    format: Option<NumberFormat>,
 }
 
 /// The prints of a function.
@@ -41,6 +44,7 @@ impl Prints {
                 dtype: ty.dtype()?,
                 shape: ty.shape,
                 masked: print.mask.is_some(),
+                format: print.format,
             })
         };
         Self(func.all_insts().into_iter().filter_map(print).collect())
@@ -101,7 +105,11 @@ impl Print {
                 let _ = write!(line, "[{}]", place.join(", "));
             }
             line.push_str(": ");
-            line.push_str(&number(Literal::from_bits(self.dtype, bits)));
+            let literal = Literal::from_bits(self.dtype, bits);
+            line.push_str(&match self.format {
+                None => number(literal),
+                Some(NumberFormat::Hexadecimal) => hexadecimal(literal),
+            });
             lines.push(line);
         }
     }
@@ -119,6 +127,14 @@ pub fn number(literal: Literal) -> String {
     }
 }
 
+/// The bits of a number, with all digits of its width.
+fn hexadecimal(literal: Literal) -> String {
+    let bits = literal.dtype.bits();
+    let digits = (bits as usize).div_ceil(4);
+    let kept = literal.bits & (u64::MAX >> (64 - bits));
+    format!("0x{kept:0digits$x}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +143,7 @@ mod tests {
     const PRINTS: &str =
         "func @f block (%x: tile<2x2xf16>, %n: i32, %m: bool, %r: ptr<u64> write) {
       print %r, %x, label=\"x\", number=4, words=64
-      print %r, %n, mask=%m, label=\"n\", number=7, words=64
+      print %r, %n, mask=%m, label=\"n\", number=7, words=64, format=hexadecimal
     }";
 
     #[test]
@@ -135,12 +151,33 @@ mod tests {
         let prints = Prints::of(&parse(PRINTS, "test.bir").expect("parses"));
         let one = 0x3c00;
         let record = [
-            26, 3, 5, 3, one, 0, 0x8000, 0x7e00, 8, 1, 5, 1, 8, 3, 6, 0, 8, 1, 7, 1, 0, 0,
+            26,
+            3,
+            5,
+            3,
+            one,
+            0,
+            0x8000,
+            0x7e00,
+            8,
+            1,
+            5,
+            1,
+            8,
+            3,
+            6,
+            0,
+            8,
+            1,
+            u64::MAX - 6,
+            1,
+            0,
+            0,
         ];
         let lines = prints.lines([2, 2, 1], &record);
         let expected = [
-            "test.bir:3:7 (1, 0, 0) n: 5",
-            "test.bir:3:7 (1, 0, 0) n: 7",
+            "test.bir:3:7 (1, 0, 0) n: 0x00000005",
+            "test.bir:3:7 (1, 0, 0) n: 0xfffffff9",
             "test.bir:2:7 (1, 1, 0) x[0, 0]: 1.0",
             "test.bir:2:7 (1, 1, 0) x[0, 1]: 0.0",
             "test.bir:2:7 (1, 1, 0) x[1, 0]: -0.0",

@@ -63,7 +63,7 @@ fn violation(func: &Func, op: &Op, determinism: Determinism) -> Option<Violation
         return Some(Violation {
             reason: "differs between devices",
             note: Some(
-                "write the exact one (`exp2`, `log2`, `rsqrt`, `1 / x`), or ask for `Determinism::ScheduleInvariant` \
+                "write the exact one (`exp2`, `sin`, `1 / x` and their like), or ask for `Determinism::ScheduleInvariant` \
                  or `Determinism::NotGuaranteed`",
             ),
         });

@@ -317,7 +317,7 @@ impl Placer {
     fn too_large(&self, place: &Place) -> Diagnostic {
         let (found, shape) = (place.registers(), place.shape());
         let message = format!(
-            "a tile of shape {shape:?} takes {found} registers of each lane, expected at most {}",
+            "a tile of shape {shape:?} takes {found} elements in each lane, expected at most {}",
             self.most
         );
         let needed = self.func.warps * found.div_ceil(self.most);

@@ -185,7 +185,7 @@ pub struct Gpu {
     pub exchange_bytes: u32,
     /// Bytes of shared memory that buffers take at most on top of the least, so that nobody waits.
     pub apart_bytes: i64,
-    /// Registers of a lane that one tile may take.
+    /// Elements of one tile that a lane may hold.
     pub tile_registers: u32,
     /// Registers of a multiprocessor.
     pub registers: u32,

@@ -26,7 +26,7 @@ const LOOPS: [&str; 4] = ["for", "while", "loop", "return"];
 
 /// Rewrites the body of a kernel in place.
 pub(crate) fn kernel(context: &Context, kernel: &mut Kernel) {
-    let mut rewriter = Rewriter::new(context, &kernel.body);
+    let mut rewriter = Rewriter::new(context, &kernel.body, kernel.checks_overflow);
     for parameter in &kernel.parameters {
         let binding = if parameter.mutable {
             Binding::Mutable
@@ -41,7 +41,7 @@ pub(crate) fn kernel(context: &Context, kernel: &mut Kernel) {
 
 /// Rewrites the body of a device function in place.
 pub(crate) fn device(context: &Context, device: &mut Device) {
-    let mut rewriter = Rewriter::new(context, &device.function.block);
+    let mut rewriter = Rewriter::new(context, &device.function.block, device.checks_overflow);
     rewriter.scopes.declare_signature(&device.function.sig);
     exits::body(context, &mut device.function.block);
     rewriter.visit_block_mut(&mut device.function.block);
@@ -51,14 +51,17 @@ struct Rewriter<'a> {
     context: &'a Context,
     scopes: Scopes,
     macros: Macros,
+    /// Whether operators of integers assert that nothing overflows.
+    checks_overflow: bool,
 }
 
 impl<'a> Rewriter<'a> {
-    fn new(context: &'a Context, body: &Block) -> Self {
+    fn new(context: &'a Context, body: &Block, checks_overflow: bool) -> Self {
         Self {
             context,
             scopes: Scopes::default(),
             macros: Macros::of(body),
+            checks_overflow,
         }
     }
 

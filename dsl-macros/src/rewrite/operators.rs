@@ -1,7 +1,7 @@
-//! Comparisons, `&&`, `||`, and integer literals on the left of an operator.
+//! Comparisons, `&&`, `||`, integer literals on the left of an operator, and operators that check for overflow.
 
 use proc_macro2::Span;
-use quote::quote_spanned;
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{BinOp, Expr, ExprBinary, Lit, UnOp, parse_quote_spanned};
@@ -32,7 +32,36 @@ impl Rewriter<'_> {
                 ::exactile::__private::operators::Literal(#literal)
             };
         }
+        if self.checks_overflow {
+            check_overflow(expression);
+        }
     }
+}
+
+/// An operator that may overflow, checked alone: not what its operands are made of.
+fn check_overflow(expression: &mut Expr) {
+    let Expr::Binary(ExprBinary {
+        left, op, right, ..
+    }) = expression
+    else {
+        return;
+    };
+    let span = op.span();
+    let (operands, left) = match op {
+        BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) => (
+            quote_spanned!(span=> let (__left, __right) = (#left, #right);),
+            quote_spanned!(span=> __left),
+        ),
+        BinOp::AddAssign(_) | BinOp::SubAssign(_) | BinOp::MulAssign(_) => {
+            (quote_spanned!(span=> let __right = #right;), quote!(#left))
+        }
+        _ => return,
+    };
+    *expression = Expr::Verbatim(quote_spanned! {span=> {
+        #operands
+        let __checks = ::exactile::__private::operators::Checks::begin();
+        #left #op __right
+    }});
 }
 
 /// The comparison of an operator, and the one with swapped operands.

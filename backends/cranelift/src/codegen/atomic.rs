@@ -134,10 +134,17 @@ impl Codegen<'_> {
             true => self.builder.ins().fmin(known, value),
             false => self.builder.ins().fmax(known, value),
         };
-        let mut is_nan = |x| self.builder.ins().fcmp(FloatCC::Unordered, x, x);
-        let [known_is_nan, value_is_nan] = [known, value].map(&mut is_nan);
+        let [known_is_nan, value_is_nan] = [known, value].map(|it| self.is_nan(dtype, it));
         let number = self.builder.ins().select(known_is_nan, value, both);
         self.builder.ins().select(value_is_nan, known, number)
+    }
+
+    fn is_nan(&mut self, dtype: DType, x: clif::Value) -> clif::Value {
+        let x = match is_half(dtype) {
+            true => self.widen_scalar(dtype, x),
+            false => x,
+        };
+        self.builder.ins().fcmp(FloatCC::Unordered, x, x)
     }
 
     /// Puts a number where memory holds `expected`, of which a NaN is any NaN; what it held.
@@ -164,9 +171,7 @@ impl Codegen<'_> {
         let same = self.builder.ins().icmp(IntCC::Equal, found, wanted);
         let old = self.reinterpret(ty, found);
         // Only another NaN is tried for.
-        let ins = self.builder.ins();
-        let wanted_nan = ins.fcmp(FloatCC::Unordered, expected, expected);
-        let found_nan = self.builder.ins().fcmp(FloatCC::Unordered, old, old);
+        let [wanted_nan, found_nan] = [expected, old].map(|it| self.is_nan(dtype, it));
         let differs = self.builder.ins().bxor_imm_u(same, 1);
         let both = self.builder.ins().band(wanted_nan, found_nan);
         let again = self.builder.ins().band(both, differs);

@@ -222,13 +222,11 @@ fn name(op: AtomicOp) -> Option<&'static str> {
 
 /// The PTX type: a sum of integers is the same for both signs, and is stated for unsigned ones.
 fn suffix(op: AtomicOp, dtype: DType) -> String {
-    if dtype.is_narrow_float() {
-        return format!("noftz.{dtype}");
-    }
     let letter = match (op, dtype.class()) {
         (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange | AtomicOp::Load, _) => {
             'b'
         }
+        _ if dtype.is_narrow_float() => return format!("noftz.{dtype}"),
         (AtomicOp::Min | AtomicOp::Max, Class::Signed) => 's',
         (_, Class::Float) => 'f',
         (AtomicOp::Add | AtomicOp::Min | AtomicOp::Max, _) => 'u',

@@ -26,6 +26,8 @@ enum Kind {
     Sum,
     /// The value in place of what is expected, of which a NaN is any NaN.
     Replacement,
+    /// The value in place of any number of 16 bits.
+    Exchange,
 }
 
 /// The operands of a loop.
@@ -47,6 +49,7 @@ impl Attempts {
         place: &str,
     ) -> Option<Self> {
         let kind = match op {
+            AtomicOp::Exchange if !compares && dtype.bits() == 16 => Kind::Exchange,
             _ if !dtype.is_float() => return None,
             AtomicOp::Min => Kind::Extreme { less: true },
             AtomicOp::Max => Kind::Extreme { less: false },
@@ -121,19 +124,35 @@ impl Attempts {
             Kind::Replacement => {
                 let expected = operands.expected.unwrap_or(value);
                 let before = format!(
-                    ".reg .b{bits} given, wanted;\nmov.b{bits} given, {value};\nmov.b{bits} wanted, {expected};\n"
+                    ".reg .b{bits} given, wanted, size;\nmov.b{bits} given, {value};\nmov.b{bits} wanted, {expected};\n"
                 );
+                let (wanted, found) = (self.and_nan("wanted"), self.and_nan("found"));
                 // A NaN that is not the one expected is expected then.
                 let attempt = format!(
                     "{compare}, wanted, given;\nmov.b{bits} old, found;\n\
-                     setp.ne.b{bits} again, found, wanted;\n\
-                     setp.nan.and.f{bits} again, wanted, wanted, again;\n\
-                     setp.nan.and.f{bits} again, found, found, again;\n\
+                     setp.ne.b{bits} again, found, wanted;\n{wanted}{found}\
                      mov.b{bits} wanted, found;\n@again bra attempt;\n"
                 );
                 (before, attempt)
             }
+            Kind::Exchange => {
+                let before = format!(".reg .b{bits} given;\nmov.b{bits} given, {value};\n{first}");
+                (before, format!("{compare}, old, given;\n{again}"))
+            }
         }
+    }
+
+    /// Lets `again` hold only where this float is NaN: not every GPU compares floats of 16 bits.
+    fn and_nan(&self, float: &str) -> String {
+        let bits = self.dtype.bits();
+        if bits != 16 {
+            return format!("setp.nan.and.f{bits} again, {float}, {float}, again;\n");
+        }
+        let infinity = match self.dtype == DType::F16 {
+            true => "0x7C00",
+            false => "0x7F80",
+        };
+        format!("and.b16 size, {float}, 0x7FFF;\nsetp.gt.and.u16 again, size, {infinity}, again;\n")
     }
 
     /// An integer with the order of a float that is no NaN, -0 < +0.

@@ -33,6 +33,9 @@ impl<'c> Emitter<'_, 'c> {
             Approximate::Reciprocal => "rcp.approx.f32",
             Approximate::NormalReciprocal => "rcp.approx.ftz.f32",
             Approximate::Rsqrt => "rsqrt.approx.f32",
+            Approximate::Sin => "sin.approx.f32",
+            Approximate::Cos => "cos.approx.f32",
+            Approximate::Tanh => "tanh.approx.f32",
         };
         let text = format!("{instruction} $0, $1;");
         let ty = self.context.f32_type().into();

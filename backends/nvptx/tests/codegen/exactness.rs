@@ -91,6 +91,9 @@ fn approximate_ops_keep_subnormals() {
         ("approx_log2", "lg2.approx.f32"),
         ("approx_reciprocal", "rcp.approx.f32"),
         ("approx_rsqrt", "rsqrt.approx.f32"),
+        ("approx_sin", "sin.approx.f32"),
+        ("approx_cos", "cos.approx.f32"),
+        ("approx_tanh", "tanh.approx.f32"),
         ("sqrt", "sqrt.rn.f32"),
     ];
     for (name, instruction) in cases {

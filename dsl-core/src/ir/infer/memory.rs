@@ -180,13 +180,14 @@ impl Rules<'_> {
         if op.admits(dtype) {
             return Ok(());
         }
-        let floats = match op {
-            AtomicOp::Add => ", f16, bf16, f32 and f64",
-            AtomicOp::Min | AtomicOp::Max | AtomicOp::Exchange | AtomicOp::Load => ", f32 and f64",
-            AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => "",
+        let numbers = match op {
+            AtomicOp::Add => "32 and 64 bits, f16, bf16, f32 and f64",
+            AtomicOp::Min | AtomicOp::Max => "32 and 64 bits, f32 and f64",
+            AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => "32 and 64 bits",
+            AtomicOp::Exchange | AtomicOp::Load => "16 to 64 bits, f16, bf16, f32 and f64",
         };
         Err(format!(
-            "`{}` with op `{}` takes integers of 32 and 64 bits{floats}, found `{dtype}`",
+            "`{}` with op `{}` takes integers of {numbers}, found `{dtype}`",
             self.name(),
             op.word()
         ))

@@ -374,7 +374,7 @@ fn what_does_not_fit_is_an_error() {
         lowered.expect_err("too large").to_string()
     };
     assert!(
-        message(1).contains("takes 2048 registers of each lane"),
+        message(1).contains("takes 2048 elements in each lane"),
         "{}",
         message(1)
     );

@@ -93,6 +93,7 @@ pub(super) const LOG2: Meaning = Meaning {
 };
 
 pub(super) const LOG10: Meaning = Meaning {
+    approximate: Some(log10_approximate),
     double: Some(Double {
         reference: wide::log10,
         max_ulp: 0.8252,
@@ -353,4 +354,11 @@ fn log_approximate(formula: &mut Formula<'_>, x: Value) -> Value {
     let ln_2 = formula.number(std::f64::consts::LN_2);
     let log2 = formula.approximate(Approximate::Log2, x);
     formula.mul(log2, ln_2)
+}
+
+/// `log2 x log10 2`.
+fn log10_approximate(formula: &mut Formula<'_>, x: Value) -> Value {
+    let log10_2 = formula.number(std::f64::consts::LOG10_2);
+    let log2 = formula.approximate(Approximate::Log2, x);
+    formula.mul(log2, log10_2)
 }

@@ -15,7 +15,7 @@ const INF: f64 = f64::INFINITY;
 type Compute = fn(&mut Formula<'_>, Value, Value) -> Value;
 
 /// Appends `compute` of two numbers of one float type in `f64`, and the roundings to `f32` and to that type.
-pub(super) fn pair_in_double(builder: &mut Builder, x: Value, y: Value, compute: Compute) -> Value {
+fn pair_in_double(builder: &mut Builder, x: Value, y: Value, compute: Compute) -> Value {
     let Some(dtype) = builder.ty(x).dtype() else {
         return x;
     };
@@ -26,7 +26,12 @@ pub(super) fn pair_in_double(builder: &mut Builder, x: Value, y: Value, compute:
 }
 
 /// Appends `double` of two `f64`, else `single` of two floats of at most 32 bits in `f64`.
-fn by_width(builder: &mut Builder, [x, y]: [Value; 2], single: Compute, double: Compute) -> Value {
+pub(super) fn by_width(
+    builder: &mut Builder,
+    [x, y]: [Value; 2],
+    single: Compute,
+    double: Compute,
+) -> Value {
     match builder.ty(x).dtype() == Some(DType::F64) {
         true => double(&mut Formula::new(builder, x, Format::Double), x, y),
         false => pair_in_double(builder, x, y, single),

@@ -4,12 +4,13 @@ use super::Meaning;
 use super::coefficients;
 use super::exponential::limited;
 use super::formula::Formula;
-use crate::ir::Value;
+use crate::ir::{Approximate, Value};
 use crate::semantics::oracle::{Wide, wide};
 
 const INF: f64 = f64::INFINITY;
 
 pub(super) const EXP10: Meaning = Meaning {
+    approximate: Some(exp10_approximate),
     values: Some(|_| (0.0, INF)),
     ..Meaning::single(
         exp10,
@@ -59,3 +60,10 @@ fn exp10(formula: &mut Formula<'_>, x: Value) -> Value {
 
 /// log10 2 in 24 bits.
 const LOG10_2_HIGH: f64 = 0.301_029_980_182_647_7;
+
+/// `2^(x log2 10)`.
+fn exp10_approximate(formula: &mut Formula<'_>, x: Value) -> Value {
+    let log2_10 = formula.number(std::f64::consts::LOG2_10);
+    let scaled = formula.mul(x, log2_10);
+    formula.approximate(Approximate::Exp2, scaled)
+}

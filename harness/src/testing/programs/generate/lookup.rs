@@ -1,7 +1,7 @@
 //! Counts, gathers, assertions and prints.
 
 use exactile_core::ir::prints::COUNTERS;
-use exactile_core::ir::{Axis, DType, Op, Shape, Type, Value, op};
+use exactile_core::ir::{Axis, DType, NumberFormat, Op, Shape, Type, Value, op};
 
 use super::super::values::Fill;
 use super::Generator;
@@ -124,6 +124,7 @@ impl Generator {
         let shape = self.builder.ty(x).shape;
         let masked = self.random.one_in(2);
         let mask = masked.then(|| self.make(DType::Bool, shape, 1));
+        let format = self.random.one_in(4).then_some(NumberFormat::Hexadecimal);
         let print = Op::Print(op::Print {
             record: record.value,
             x,
@@ -131,6 +132,7 @@ impl Generator {
             label: "x".to_string(),
             number: record.prints,
             words: record.words,
+            format,
         });
         if self.programs() == 1 {
             self.builder.emit(print, &[]);

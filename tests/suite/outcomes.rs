@@ -1,0 +1,279 @@
+//! Values that leave loops and functions by `break` and `return`, each beside the same text as plain Rust.
+
+use exactile::prelude::*;
+
+use super::language::{devices, upload};
+
+/// The first factor above 1, twice the number of tries, and what is left of a walk.
+#[device]
+fn searches(n: Scalar<i64>) -> (Scalar<i64>, Scalar<i64>) {
+    let mut factor = scalar::<i64>(2);
+    let first = loop {
+        if factor * factor > n {
+            break n;
+        }
+        if n % factor == 0 {
+            break factor;
+        }
+        factor += 1;
+    };
+    let mut tries = scalar::<i64>(0);
+    let (walked, steps) = 'outer: loop {
+        let mut inner = n + tries;
+        let step = loop {
+            inner -= 3;
+            if inner < 0 {
+                break inner + 10;
+            }
+        };
+        for i in 0..step {
+            inner += i;
+            if inner % 7 == 5 {
+                break 'outer (inner, tries * 2);
+            }
+        }
+        tries += step;
+        if tries > 60 {
+            break (tries, step);
+        }
+    };
+    (first * 1000 + walked, steps)
+}
+
+fn searches_on_host(n: i64) -> (i64, i64) {
+    let mut factor = 2;
+    let first = loop {
+        if factor * factor > n {
+            break n;
+        }
+        if n % factor == 0 {
+            break factor;
+        }
+        factor += 1;
+    };
+    let mut tries = 0;
+    let (walked, steps) = 'outer: loop {
+        let mut inner = n + tries;
+        let step = loop {
+            inner -= 3;
+            if inner < 0 {
+                break inner + 10;
+            }
+        };
+        for i in 0..step {
+            inner += i;
+            if inner % 7 == 5 {
+                break 'outer (inner, tries * 2);
+            }
+        }
+        tries += step;
+        if tries > 60 {
+            break (tries, step);
+        }
+    };
+    (first * 1000 + walked, steps)
+}
+
+/// A `return` in loops, in branches and at the end.
+#[device]
+fn returns(n: Scalar<i64>, limit: Scalar<i64>) -> Scalar<i64> {
+    if n < 0 {
+        return n;
+    }
+    let mut sum = scalar::<i64>(0);
+    for i in 1..=n {
+        sum += i * i;
+        for j in 0..i {
+            if (sum + j) % 31 == 7 {
+                return sum * 100 + j;
+            }
+        }
+        match sum {
+            55 => return scalar::<i64>(-5),
+            100..=90000 if sum > limit => return i,
+            _ => sum += 1,
+        }
+    }
+    if sum % 2 == 0 {
+        sum /= 2;
+        if sum > 10 {
+            sum += 1;
+            if sum % 3 == 0 {
+                return sum;
+            }
+        }
+    }
+    if sum == 0 {
+        limit
+    } else {
+        loop {
+            sum -= 4;
+            if sum < 0 {
+                return sum;
+            }
+        }
+    }
+}
+
+fn returns_on_host(n: i64, limit: i64) -> i64 {
+    if n < 0 {
+        return n;
+    }
+    let mut sum = 0;
+    for i in 1..=n {
+        sum += i * i;
+        for j in 0..i {
+            if (sum + j) % 31 == 7 {
+                return sum * 100 + j;
+            }
+        }
+        match sum {
+            55 => return -5,
+            100..=90000 if sum > limit => return i,
+            _ => sum += 1,
+        }
+    }
+    if sum % 2 == 0 {
+        sum /= 2;
+        if sum > 10 {
+            sum += 1;
+            if sum % 3 == 0 {
+                return sum;
+            }
+        }
+    }
+    if sum == 0 {
+        limit
+    } else {
+        loop {
+            sum -= 4;
+            if sum < 0 {
+                return sum;
+            }
+        }
+    }
+}
+
+#[kernel]
+fn walks(out: PtrMut<i64>, n: i64, limit: i64) {
+    let (walked, steps) = searches(n);
+    store(out, walked);
+    store(out + 1, steps);
+    store(out + 2, returns(n, limit));
+}
+
+#[test]
+fn values_that_leave_are_those_of_rust() {
+    for device in devices() {
+        for (n, limit) in (-2..26).flat_map(|n| [(n, 20), (n, 400), (n, 100_000)]) {
+            let mut out = upload(&device, &[7i64; 3]);
+            let run = walks().run(&device, 1, (&mut out, n, limit));
+            run.expect("runs");
+            let (walked, steps) = searches_on_host(n);
+            let want = [walked, steps, returns_on_host(n, limit)];
+            assert_eq!(out.to_vec().expect("reads"), want, "{device} {n} {limit}");
+        }
+    }
+}
+
+#[derive(Clone, Copy, Carry)]
+struct Root {
+    value: Tile<f32>,
+    steps: [Scalar<i32>; 1],
+}
+
+/// Newton's iteration on tiles: a structure leaves the loop, whose `break`s the host and the device decide.
+#[device]
+fn root(x: Tile<f32>, most: usize) -> Root {
+    let mut value = x;
+    let mut steps = scalar::<i32>(0);
+    loop {
+        let next = 0.5 * (value + x / value);
+        let moved = (next != value).any(0);
+        value = next;
+        steps += 1;
+        if !moved {
+            break Root {
+                value,
+                steps: [steps],
+            };
+        }
+        if most == 1 {
+            break Root {
+                value: x,
+                steps: [steps - 10],
+            };
+        }
+    }
+}
+
+#[kernel(MOST = 0)]
+fn roots<const MOST: usize>(x: Ptr<f32>, out: PtrMut<f32>, count: PtrMut<i32>) {
+    let at = arange(0, 8);
+    let found = root(load(x + at), MOST);
+    store(out + at, found.value);
+    store(count, found.steps[0]);
+}
+
+#[test]
+fn structures_of_tiles_leave_loops() {
+    let numbers = [1.0f32, 2.0, 4.0, 9.0, 0.25, 100.0, 7.0, 10.0];
+    for device in devices() {
+        let x = upload(&device, &numbers);
+        for (most, steps) in [(0, 1..100), (1, -9..-8)] {
+            let mut out = upload(&device, &[-1.0f32; 8]);
+            let mut count = upload(&device, &[0i32]);
+            let run = roots()
+                .most(most)
+                .run(&device, 1, (&x, &mut out, &mut count));
+            run.expect("runs");
+            let found = out.to_vec().expect("reads");
+            let close = |(&x, root): (&f32, f32)| match most {
+                0 => (root * root - x).abs() <= 4e-7 * x,
+                _ => root == x,
+            };
+            assert!(numbers.iter().zip(found).all(close), "{device} {most}");
+            let count = count.to_vec().expect("reads")[0];
+            assert!(steps.contains(&count), "{device} {most}: {count}");
+        }
+    }
+}
+
+#[kernel]
+fn gives_pointers(x: Ptr<i32>, out: PtrMut<i32>) {
+    let mut at = scalar::<i64>(0);
+    let found = loop {
+        if load(x + at) == 0 {
+            break x + at;
+        }
+        at += 1;
+    };
+    store(out, load(found));
+}
+
+#[kernel]
+fn gives_two_shapes(out: PtrMut<i32>, n: i32) {
+    let found = loop {
+        if n == 1 {
+            break zeros::<i32>([4]);
+        }
+        if n == 2 {
+            break zeros::<i32>([8]);
+        }
+    };
+    store(out + arange(0, 4), found);
+}
+
+#[test]
+fn what_no_loop_carries_is_refused() {
+    let message = |error: exactile::Error| error.to_string();
+    let text = message(gives_pointers().check().expect_err("is refused"));
+    assert!(text.contains("leaves a loop"), "{text}");
+    assert!(text.contains("Ptr<i32>"), "{text}");
+    assert!(
+        text.contains("set a `mut` binding in front of the loop"),
+        "{text}"
+    );
+    let text = message(gives_two_shapes().check().expect_err("is refused"));
+    assert!(text.contains("the value of the `loop` is `tile<"), "{text}");
+}
