@@ -68,6 +68,57 @@ fn lines_come_by_program_and_then_in_order() {
     }
 }
 
+#[kernel]
+fn of_type<T: Element>(x: Ptr<T>) {
+    device_print("x", load(x + arange(0, 4)));
+}
+
+/// What four numbers are shown as.
+fn shown_as<T: Element>(device: &Device, x: [T; 4]) -> Vec<String> {
+    let input = upload(device, &x);
+    let found = lines(device, || {
+        let ran = of_type::<T>().run(device, 1, (&input,));
+        ran.expect("runs");
+    });
+    let texts = found.iter().enumerate().map(|(at, line)| {
+        let (_, text) = line.split_once(&format!("x[{at}]: ")).expect("a number");
+        text.to_string()
+    });
+    texts.collect()
+}
+
+#[test]
+fn numbers_of_every_type_are_shown() {
+    macro_rules! integers {
+        ($device:expr, $($T:ty)*) => { $(
+            let x = [<$T>::MIN, <$T>::MAX, 0, 7];
+            assert_eq!(shown_as($device, x), x.map(|x| x.to_string()), "{}", stringify!($T));
+        )* };
+    }
+    macro_rules! floats {
+        ($device:expr, $($T:ty)*) => { $(
+            let x = [1.5, -2.0, -0.0, 0.25].map(<$T>::from_f32);
+            assert_eq!(shown_as($device, x), ["1.5", "-2.0", "-0.0", "0.25"], "{}", stringify!($T));
+        )* };
+    }
+    for device in &devices() {
+        let flags = [true, false, false, true];
+        assert_eq!(shown_as(device, flags), ["true", "false", "false", "true"]);
+        integers!(device, i8 i16 i32 i64 u8 u16 u32 u64);
+        floats!(device, F8E4M3 F8E5M2 f16 bf16);
+        let special = ["-inf", "NaN", "1e-45", "0.1"];
+        assert_eq!(
+            shown_as(device, [f32::NEG_INFINITY, f32::NAN, 1e-45, 0.1]),
+            special
+        );
+        let special = ["-inf", "NaN", "5e-324", "0.1"];
+        assert_eq!(
+            shown_as(device, [f64::NEG_INFINITY, f64::NAN, 5e-324, 0.1]),
+            special
+        );
+    }
+}
+
 #[kernel(BLOCK = 1024)]
 fn much<const BLOCK: usize>(out: PtrMut<i32>) {
     let at = arange(0, BLOCK);

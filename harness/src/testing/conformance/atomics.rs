@@ -24,19 +24,33 @@ fn combined<T: AtomicInt, const N: usize>(x: Ptr<T>, out: PtrMut<T>) {
 }
 
 fn combined_on<T: AtomicInt + Number>(judge: &mut Judge<'_>) -> Result<()> {
+    combined_of::<T>(judge, "of both signs", |x| x)?;
+    combined_of::<T>(judge, "all negative", |x| -x.abs())?;
+    combined_of::<T>(judge, "all positive", i128::abs)
+}
+
+fn combined_of<T: AtomicInt + Number>(
+    judge: &mut Judge<'_>,
+    signs: &str,
+    signed: fn(i128) -> i128,
+) -> Result<()> {
     let (n, programs) = (64, 5);
-    let (x, y) = (numbers::<T>(n * programs, 5), numbers::<T>(6 * n + 1, 7));
-    let what = format!("atomics of {}", T::DTYPE);
+    let of = |x: T| match Wide::of(x) {
+        Wide::Int(x) => x,
+        Wide::Float(x) => x as i128,
+    };
+    let given = |count, seed| -> Vec<T> {
+        let all = numbers::<T>(count, seed).into_iter();
+        all.map(|x| Wide::Int(signed(of(x))).to()).collect()
+    };
+    let (x, y) = (given(n * programs, 5), given(6 * n + 1, 7));
+    let what = format!("atomics of {}, {signs}", T::DTYPE);
     let found = judge.same(&what, &[1], |way| {
         let (given, mut out) = (way.given(&x)?, way.given(&y)?);
         let kernel = combined::<T>().n(n).schedule(way.schedule);
         kernel.run(&way.device, programs, (&given, &mut out))?;
         Ok(vec![out.to_array()?])
     })?;
-    let of = |x: T| match Wide::of(x) {
-        Wide::Int(x) => x,
-        Wide::Float(x) => x as i128,
-    };
     let mut want: Vec<i128> = y.iter().map(|&y| of(y)).collect();
     for (at, &x) in x.iter().enumerate() {
         let (place, x) = (at % n / 4, of(x));

@@ -23,11 +23,16 @@ pub fn page(report: Option<&Report>) -> String {
     for (title, cases) in sections() {
         let _ = writeln!(page, "\n## {title}\n\n{HEAD}");
         for (case, outcome) in *cases {
-            let cells = outcome.cells(report).join(" | ");
-            let _ = writeln!(page, "| {case} | {cells} |");
+            let cells = outcome.cells(report).map(|cell| escaped(&cell)).join(" | ");
+            let _ = writeln!(page, "| {} | {cells} |", escaped(case));
         }
     }
     page
+}
+
+/// A text as a cell of a table.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 /// Which run on a GPU the page tells.

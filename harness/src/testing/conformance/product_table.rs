@@ -66,10 +66,14 @@ pub(super) const SECTIONS: &[Section] = &[
                 Elsewhere("tests/suite/each.rs::what_a_map_does_knows_its_lines"),
             ),
             (
-                "test_subprocess: test_print",
+                "test_subprocess: test_print (lines of programs, masks, loops)",
+                Elsewhere("tests/suite/print.rs::lines_come_by_program_and_then_in_order"),
+            ),
+            (
+                "test_subprocess: test_print (types)",
                 Partly(
-                    &Elsewhere("tests/suite/print.rs::lines_come_by_program_and_then_in_order"),
-                    "no pointers",
+                    &Elsewhere("tests/suite/print.rs::numbers_of_every_type_are_shown"),
+                    "no pointers, and no hexadecimal numbers",
                 ),
             ),
             (
@@ -161,7 +165,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_load_nd, test_tensor_descriptor_store_nd",
-                Runs("buffers and strides"),
+                Partly(&Runs("buffers and strides"), "ranks 3 and 5"),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_functional_interface, test_tensor_descriptor_in_function, test_tensor_descriptor_argument, test_host_tensor_descriptor_in_tuple",
@@ -197,7 +201,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_reduce",
-                Runs("atomics on tiles"),
+                Partly(&Runs("atomics on tiles"), "no extremes of f16 and bf16"),
             ),
             (
                 "test_tensor_descriptor: test_tensor_descriptor_store_downcast",

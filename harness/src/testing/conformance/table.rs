@@ -134,7 +134,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_atomic_rmw",
                 Partly(
                     &Runs("atomics"),
-                    "the words of the machine code are those of other tests",
+                    "the words of PTX, which `tests/filetests/memory/atomic_order.bir` states",
                 ),
             ),
             ("test_atomic_rmw_predicate", Runs("predicated atomics")),
@@ -214,7 +214,13 @@ pub(super) const SECTIONS: &[Section] = &[
                 Runs("special values"),
             ),
             ("test_reduce1d", Runs("reductions of rows")),
-            ("test_reduce", Runs("reductions along axes")),
+            (
+                "test_reduce",
+                Partly(
+                    &Runs("reductions along axes"),
+                    "all axes at once are those of the sums of other types",
+                ),
+            ),
             ("test_sum_dtype", Runs("sums of other types")),
             (
                 "test_scan2d (prefixes)",
@@ -255,11 +261,17 @@ pub(super) const SECTIONS: &[Section] = &[
             ("test_chained_reductions", Runs("chained reductions")),
             (
                 "facebookexperimental test_core: test_reduction_ordering_sum, test_reduction_ordering_reduce_mul, test_reduction_ordering_argmin",
-                Runs("reductions of rows"),
+                Partly(
+                    &Runs("reductions of rows"),
+                    "one and four warps; `exactile selftest determinism` takes more",
+                ),
             ),
             (
                 "facebookexperimental test_core: test_reduction_ordering_sum_multi_group, test_reduction_ordering_sum_masked_multi_reg_group",
-                Runs("reductions of rows"),
+                Partly(
+                    &Runs("reductions of rows"),
+                    "one and four warps; `exactile selftest determinism` takes more",
+                ),
             ),
         ],
     ),
@@ -311,7 +323,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "test_load_cache_modifier, test_store_cache_modifier, test_store_eviction_policy",
                 Partly(
                     &Runs("hints"),
-                    "the words of the machine code are not looked at",
+                    "the words of PTX, which `tests/filetests/memory/cache.bir` states",
                 ),
             ),
             (
