@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod cases;
 pub mod compile;
+mod composed;
 pub mod demo;
 pub mod npy;
 pub mod ops;

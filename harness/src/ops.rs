@@ -11,19 +11,22 @@ use exactile_core::ir::{
 use exactile_core::semantics::derived::accuracy;
 use serde::Serialize;
 
+use crate::composed;
+
 /// One op of the IR.
 #[derive(Clone, Debug, Serialize)]
 pub struct OpRow {
     /// The name in the text form.
     pub name: &'static str,
-    /// The stages in which it is legal.
+    /// The stages in which it is legal; none of what tracing makes of others.
     pub stages: Vec<&'static str>,
     /// The data types that an elementwise op takes; nothing for ops with their own shape.
     pub types: Option<&'static str>,
     /// The data types one by one: those of the numbers that it moves, combines or looks at. Nothing for ops that have
     /// none, such as barriers, and for those of positions, which are `i64` and in lanes also `i32`.
     pub dtypes: Option<Vec<&'static str>>,
-    /// What lowers an elementwise op: `primitive`, `derived` or `approximate`.
+    /// What lowers an elementwise op: `primitive`, `derived` or `approximate`; `composed` of a function that tracing makes
+    /// of others.
     pub kind: Option<&'static str>,
     /// `exact` where all devices give the same bits and `device` where each has its own; `order` where the attribute
     /// of that name decides, of which `tree` is exact; `arrival` where the order of programs shows in the result, and
@@ -144,7 +147,7 @@ fn shaped_exactness(name: &str) -> &'static str {
     }
 }
 
-/// Every op, elementwise families first.
+/// Every op, elementwise families first; the functions that are made of them behind.
 pub fn rows() -> Vec<OpRow> {
     let [block, schedule, lane] = [Stage::Block, Stage::Schedule, Stage::Lane].map(Stage::word);
     let mut rows = Vec::new();
@@ -187,6 +190,7 @@ pub fn rows() -> Vec<OpRow> {
             meaning: meaning.trim(),
         }));
     }
+    rows.extend(composed::rows());
     rows
 }
 
@@ -232,6 +236,22 @@ pub fn page() -> String {
         let error = format!("{:.4}", row.max_ulp);
         let name = format!("`{}`", row.op.mnemonic());
         line(&mut text, &[&name, row.dtype.name(), &error, row.domain]);
+    }
+    text.push_str(
+        "\n## Functions made of others\n\n\
+         What tracing replaces by the ops above, so that it agrees everywhere too; the list is that of their\n\
+         documentation. Greatest errors are in units in the last place, where they are stated.\n\n\
+         | function | types | max ulp | meaning |\n|---|---|---|---|\n",
+    );
+    for row in rows.iter().filter(|row| row.kind == Some("composed")) {
+        let error = |error: &Error| format!("{} {}", error.dtype, error.max_ulp);
+        let errors: Vec<String> = row.accuracy.iter().map(error).collect();
+        let dtypes = row.dtypes.as_deref().unwrap_or_default().join(", ");
+        let name = format!("`{}`", row.name);
+        line(
+            &mut text,
+            &[&name, &dtypes, &errors.join(", "), row.meaning],
+        );
     }
     text
 }

@@ -156,3 +156,32 @@ fn every_op_has_each_kind_of_filetest() {
         missing.join("\n")
     );
 }
+
+/// The page of the twenty programs names functions that are there, for each program one or more.
+#[test]
+fn the_twenty_programs_are_there() {
+    let page = fs::read_to_string(crate::root().join("docs/schedule-programs.md"));
+    let page = page.expect("is read");
+    let files = files();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| "));
+    let rows = rows.filter(|row| row.starts_with(|it: char| it.is_ascii_digit()));
+    let mut count = 0;
+    for row in rows {
+        let mut file = None;
+        let mut functions = 0;
+        for part in row.split(['(', ')', '`']) {
+            if let Some(path) = part.strip_prefix("../tests/filetests/") {
+                let text = files.get(path);
+                file = Some(text.unwrap_or_else(|| panic!("no {path}")));
+            } else if let Some(name) = part.strip_prefix('@') {
+                let text = file.expect("a file stands before its functions");
+                let is_there = text.contains(&format!("func @{name} "));
+                assert!(is_there, "no `@{name}` as in: {row}");
+                functions += 1;
+            }
+        }
+        assert!(functions > 0, "no function: {row}");
+        count += 1;
+    }
+    assert_eq!(count, 20);
+}

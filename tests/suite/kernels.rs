@@ -38,8 +38,8 @@ const LIBRARIES_INTRODUCTION: &str = "
 ## Kernels of libraries
 
 The other kernels that have a counterpart in a public package of Triton kernels, counted alike, without docstrings too:
-FlagGems 5.0.2 (`flag-gems`), Liger Kernel 0.8.5 (`liger-kernel`), bitsandbytes 0.50.2 and SGLang 0.5.23 (`sglang`), as the
-Python package index has them. A kernel there may have options that the one here lacks, and the other way round; what it
+FlagGems 5.0.2 (`flag-gems`), Liger Kernel 0.8.5 (`liger-kernel`), bitsandbytes 0.50.2, SGLang 0.5.23 (`sglang`) and
+torchao 0.18.0, as the Python package index has them. A kernel there may have options that the one here lacks, and the other way round; what it
 does is the same, but for the selective scan, which there does one step of time.
 
 | kernel | lines | Triton | counted there |
@@ -49,7 +49,7 @@ does is the same, but for the selective scan, which there does one step of time.
 const LIBRARIES_END: &str = "
 The sums of `embedding_backward` have the same bits in every run, for which its numbers are put in order first, the row
 above; those there are added by atomics in the order of arrival, and are the one row in which Triton's kernel is shorter. No
-counterpart was found of `sampling`, which draws in one pass, and of `segment_sum` with weights.
+counterpart was found of `sampling`, which draws in one pass, and of `segment_sum` with weights, which is `spmm` too.
 ";
 
 const TUTORIALS_END: &str = "
@@ -119,10 +119,13 @@ const TUTORIALS: [(&str, &[(&str, &str)], usize); 11] = [
     ),
     (
         "09 persistent matrix product",
-        &[("examples/persistent_matmul.rs", "product")],
+        &[("kernels/src/persistent_matmul.rs", "persistent_matmul")],
         55,
     ),
 ];
+
+/// The one row in which Triton's kernel is shorter.
+const LONGER: &str = "gradients of an embedding";
 
 /// A row of a table of libraries: the kernels that do one thing, with their files, the lines of Triton's, and where those
 /// are.
@@ -138,43 +141,49 @@ const LIBRARIES: &[Beside] = &[
         "residual and RMSNorm",
         &[("rms_norm", "add_rms_norm")],
         32,
-        "FlagGems, `fused_add_rms_norm_kernel`",
+        "FlagGems, `fused/fused_add_rms_norm.py`: `fused_add_rms_norm_kernel`",
+    ),
+    (
+        "RoPE in place",
+        &[("rope", "rope")],
+        72,
+        "Liger Kernel, `ops/rope.py`: `_triton_rope`, of queries and keys by a table of cosines and sines",
     ),
     (
         "RoPE by a table",
         &[("rope", "rope_by_table")],
         75,
-        "FlagGems, `apply_rotary_pos_emb_kernel`, of queries and keys",
+        "FlagGems, `fused/rotary_embedding.py`: `apply_rotary_pos_emb_kernel`, of queries and keys",
     ),
     (
         "SwiGLU",
         &[("activation", "swiglu")],
         15,
-        "Liger Kernel, `_swiglu_forward_kernel`",
+        "Liger Kernel, `ops/swiglu.py`: `_swiglu_forward_kernel`",
     ),
     (
         "its gradients",
         &[("activation", "swiglu_backward")],
         18,
-        "Liger Kernel, `_swiglu_backward_kernel`",
+        "Liger Kernel, `ops/swiglu.py`: `_swiglu_backward_kernel`",
     ),
     (
         "cross entropy",
         &[("cross_entropy", "cross_entropy")],
         45,
-        "FlagGems, `celoss_indices_kernel`",
+        "FlagGems, `fused/cross_entropy_loss.py`: `celoss_indices_kernel`",
     ),
     (
         "log softmax",
         &[("log_softmax", "log_softmax")],
         35,
-        "FlagGems, `log_softmax_kernel`",
+        "FlagGems, `ops/log_softmax.py`: `log_softmax_kernel`",
     ),
     (
         "group norm",
         &[("group_norm", "group_norm")],
         46,
-        "FlagGems, `group_norm_kernel`",
+        "FlagGems, `ops/groupnorm.py`: `group_norm_kernel`",
     ),
     (
         "batch norm",
@@ -183,37 +192,49 @@ const LIBRARIES: &[Beside] = &[
             ("group_norm", "batch_norm"),
         ],
         108,
-        "FlagGems, `batch_norm_forward_kernel`",
+        "FlagGems, `ops/batch_norm.py`: `batch_norm_forward_kernel`",
     ),
     (
         "convolution of images",
         &[("conv2d", "conv2d")],
         115,
-        "FlagGems, `conv2d_forward_kernel`",
+        "FlagGems, `ops/conv2d.py`: `conv2d_forward_kernel`",
     ),
     (
         "quantisation of blocks",
         &[("quantise", "quantise")],
         30,
-        "FlagGems, `_per_token_group_quant_fp8`",
+        "FlagGems, `ops/per_token_group_quant_fp8.py`: `_per_token_group_quant_fp8`",
     ),
     (
-        "product of scaled bytes",
+        "product of bytes with scales",
+        &[("scaled_matmul", "scaled_matmul")],
+        61,
+        "torchao, `prototype/quantized_training/int8_mm.py`: `_scaled_int8_mm_kernel`",
+    ),
+    (
+        "product of 8-bit floats",
+        &[("scaled_matmul", "float8_matmul")],
+        82,
+        "SGLang, `kernels/ops/gemm/fp8_kernel.py`: `scaled_mm_kernel`",
+    ),
+    (
+        "product of 8-bit floats with scales of blocks",
         &[("scaled_matmul", "block_scaled_matmul")],
         64,
-        "FlagGems, `_fp8_matmul_kernel`",
+        "FlagGems, `ops/fp8_matmul.py`: `_fp8_matmul_kernel`",
     ),
     (
         "new keys and values in pages",
         &[("paged", "append")],
         38,
-        "FlagGems, `reshape_and_cache_flash_kernel`",
+        "FlagGems, `fused/reshape_and_cache_flash.py`: `reshape_and_cache_flash_kernel`",
     ),
     (
         "embedding",
         &[("embedding", "embedding")],
         16,
-        "FlagGems, `embedding_kernel`",
+        "FlagGems, `ops/embedding.py`: `embedding_kernel`",
     ),
     (
         "places of numbers in their order",
@@ -223,7 +244,7 @@ const LIBRARIES: &[Beside] = &[
             ("places", "order_digits"),
         ],
         150,
-        "FlagGems, `compute_global_hist_kernel` and `sweep`",
+        "FlagGems, `ops/sort.py`: `compute_global_hist_kernel` and `sweep`",
     ),
     (
         "gradients of an embedding",
@@ -235,43 +256,43 @@ const LIBRARIES: &[Beside] = &[
             ("segment_sum", "segment_sum"),
         ],
         28,
-        "FlagGems, `embedding_backward_kernel`",
+        "FlagGems, `ops/embedding.py`: `embedding_backward_kernel`",
     ),
     (
         "experts of tokens",
         &[("routing", "routing")],
         50,
-        "FlagGems, `topk_gating_softmax_kernel`",
+        "FlagGems, `fused/topk_softmax.py`: `topk_gating_softmax_kernel`",
     ),
     (
         "product with an addend",
         &[("addmm", "addmm")],
         53,
-        "FlagGems, `addmm_kernel`",
+        "FlagGems, `ops/addmm.py`: `addmm_kernel`",
     ),
     (
         "a step of AdamW",
         &[("adamw", "adamw")],
         67,
-        "bitsandbytes, `_optimizer_update_2state_32bit_triton_kernel`",
+        "bitsandbytes, `backends/triton/kernels_optim.py`: `_optimizer_update_2state_32bit_triton_kernel`",
     ),
     (
         "attention of a new token over pages",
         &[("paged", "decode")],
         233,
-        "SGLang, `_fwd_kernel_stage1` and `_fwd_kernel_stage2`",
+        "SGLang, `kernels/ops/attention/decode_attention.py`: `_fwd_kernel_stage1` and `_fwd_kernel_stage2`",
     ),
     (
         "selective scan",
         &[("selective_scan", "selective_scan")],
         253,
-        "SGLang, `_selective_scan_update_kernel`",
+        "SGLang, `kernels/ops/mamba/triton_ops/mamba_ssm.py`: `_selective_scan_update_kernel`",
     ),
     (
         "batch of products",
         &[("bmm", "bmm")],
         91,
-        "FlagGems, `bmm_kernel`",
+        "FlagGems, `ops/bmm.py`: `bmm_kernel`",
     ),
 ];
 
@@ -340,9 +361,7 @@ fn files() -> BTreeMap<String, BTreeMap<String, Function>> {
         let name = path.file_name().expect("has a name").to_string_lossy();
         (format!("kernels/src/{name}"), functions(&path))
     });
-    let persistent = "examples/persistent_matmul.rs".to_string();
-    let example = functions(&root().join(&persistent));
-    files.chain([(persistent, example)]).collect()
+    files.collect()
 }
 
 type Files = BTreeMap<String, BTreeMap<String, Function>>;
@@ -388,6 +407,10 @@ fn page() -> String {
     let mut page = INTRODUCTION.to_string() + &rows.join("\n") + "\n" + TUTORIALS_INTRODUCTION;
     for (tutorial, kernels, triton) in TUTORIALS {
         let (names, lines) = together(&files, kernels);
+        assert!(
+            lines <= triton,
+            "{tutorial}: {lines} lines, Triton has {triton}"
+        );
         let _ = writeln!(page, "| {tutorial} | {names} | {lines} | {triton} |");
     }
     page += TUTORIALS_END;
@@ -400,6 +423,11 @@ fn page() -> String {
             .map(|(at, name)| (at.as_str(), *name))
             .collect();
         let (names, lines) = together(&files, &kernels);
+        assert_eq!(
+            lines <= *triton,
+            *what != LONGER,
+            "{what}: {lines} lines, Triton has {triton}"
+        );
         let _ = writeln!(page, "| {what}: {names} | {lines} | {triton} | {of} |");
     }
     page + LIBRARIES_END

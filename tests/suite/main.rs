@@ -16,6 +16,7 @@ mod boxes;
 mod built;
 mod cli;
 mod compare;
+mod composed;
 mod configure;
 mod conformance;
 mod correct;

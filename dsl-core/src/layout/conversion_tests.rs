@@ -299,6 +299,47 @@ fn random_pairs_convert_without_bank_conflicts() {
     }
 }
 
+/// Of a tile of 16 by 16: rows along the lanes, columns along them, or both mixed; copies in none, some or all lanes, and
+/// in the warps or not.
+fn small_set(warps: usize) -> Vec<LinearLayout> {
+    let mixed = [0, 4, 1, 5, 2, 6, 3, 7];
+    let orders = [[0, 1, 2, 3, 4, 5, 6, 7], [4, 5, 6, 7, 0, 1, 2, 3], mixed];
+    let mut set = Vec::new();
+    for (order, copies) in orders
+        .iter()
+        .flat_map(|order| [0, 2, 5].map(|copies| (order, copies)))
+    {
+        for held in [0, warps] {
+            let (lane, rest) = order.split_at(5 - copies);
+            let (warp, register) = rest.split_at(held);
+            let columns = |bits: &[u32], count: usize| -> Vec<u64> {
+                let mut columns: Vec<u64> = bits.iter().map(|bit| 1 << bit).collect();
+                columns.resize(count, 0);
+                columns
+            };
+            let register = columns(register, register.len());
+            let (lane, warp) = (columns(lane, 5), columns(warp, warps));
+            let layout = LinearLayout::new(vec![4, 4], register, lane, warp);
+            set.push(layout.expect("a valid layout"));
+        }
+    }
+    set
+}
+
+#[test]
+fn all_pairs_of_a_small_set_convert() {
+    for warps in 0..=3 {
+        let set = small_set(warps);
+        for (from, to) in set
+            .iter()
+            .flat_map(|from| set.iter().map(move |to| (from, to)))
+        {
+            let kind = check(from, to, &limits(4, 1 << 16));
+            assert!(from != to || kind == "registers", "{from:?}: {kind}");
+        }
+    }
+}
+
 #[test]
 fn a_transposed_tile_moves_in_vectors_where_both_sides_hold_them() {
     // 64x64 f32, 4 warps: both sides hold 4 consecutive elements of a row.

@@ -307,6 +307,10 @@ fn products() -> Vec<Ready> {
                 setting,
             )
         }),
+        named("persistent_matmul bf16", |device, setting| {
+            let x = halves(device, LEN)?;
+            kernels::persistent_matmul([&x, &x], &mut halves(device, LEN)?, SHAPE, setting)
+        }),
         named("grouped_matmul bf16", |device, setting| {
             let (x, weights) = (halves(device, LEN)?, halves(device, 4 * LEN)?);
             let (starts, mut out) = (indices(device, 5)?, halves(device, LEN)?);

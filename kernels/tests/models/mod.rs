@@ -431,6 +431,8 @@ fn spaces_hold_settings() {
         group_norm::moments_space(),
         conv2d::space(),
         segment_sum::space(),
+        exactile_kernels::spmm::space(),
+        exactile_kernels::persistent_matmul::space(),
         rms_norm::space([3, 100]),
         exactile_kernels::linear::space(),
         exactile_kernels::addmm::space(),

@@ -4,7 +4,7 @@ use exactile::{Buffer, Device, F8E4M3, Number, Result, bf16, f16};
 use exactile_kernels::activation::Activation;
 use exactile_kernels::{
     Setting, addmm, block_scaled_matmul, bmm, float8_matmul, grouped_matmul, linear, matmul,
-    scaled_matmul, tensor_matmul,
+    persistent_matmul, scaled_matmul, tensor_matmul,
 };
 
 use super::super::{assert_close, numbers};
@@ -121,6 +121,12 @@ fn matrices_are_multiplied_by_tensor_cores() {
         let [a, b] = [a, b].map(|part| Buffer::from_slice(device, part));
         tensor_matmul(&a?, &b?, out, SHAPE, setting)
     });
+    // Programs of their own for all tiles have the bits of some that take tiles in turns.
+    let in_turns = everywhere(m * n, |device, out, setting| {
+        let [a, b] = [a, b].map(|part| Buffer::from_slice(device, part));
+        persistent_matmul([&a?, &b?], out, SHAPE, setting)
+    });
+    assert!(in_turns == got);
     let [a, b] = [a, b].map(|part| wide(part, f16::to_f32));
     assert_near(
         &wide(&got, f16::to_f32),

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use exactile::{Buffer, Result};
+use exactile::{Buffer, Device, Error, Result};
 use exactile_kernels::activation::Activation;
 use exactile_kernels::layer_norm_backward::{Gradients, Inputs};
 use exactile_kernels::segment_sum::Segments;
-use exactile_kernels::{activation, layer_norm_backward, segment_sum, swiglu};
+use exactile_kernels::spmm::{self, Csr};
+use exactile_kernels::{Setting, activation, layer_norm_backward, segment_sum, swiglu};
 
-use super::super::numbers;
+use super::super::{assert_close, numbers};
 use super::gpu::{given, same};
 use super::{sizes, tiles};
 
@@ -84,6 +85,61 @@ fn segments_have_the_bits_of_the_cpu() {
             out.to_vec()
         });
     }
+}
+
+/// Rows of no number, of one, of two at one place, and of more than a tile.
+const STARTS: [i32; 5] = [0, 0, 1, 3, 93];
+
+#[test]
+fn sparse_matrices_are_multiplied() {
+    let shape @ [m, n, k] = [4, 70, 33];
+    let (values, dense) = (numbers(93), numbers(k * n + 5));
+    let dense = &dense[5..];
+    let columns: Vec<i32> = (0..93).map(|at| at.max(2) * 7 % 33).collect();
+    let run = |device: &Device, setting: &Setting| {
+        let (starts, columns) = (
+            Buffer::from_slice(device, &STARTS)?,
+            Buffer::from_slice(device, &columns)?,
+        );
+        let values = given(device, &values)?;
+        let matrix = Csr {
+            starts: &starts,
+            columns: &columns,
+            values: &values,
+        };
+        let mut out = Buffer::zeros(device, m * n)?;
+        spmm::launch(matrix, &given(device, dense)?, &mut out, shape, setting)?;
+        out.to_vec()
+    };
+    same("spmm", tiles([(2, 16), (16, 128), (64, 32)]), run);
+    for device in [Device::cpu(), Device::lanes()] {
+        let got = run(&device, &Setting::default()).expect("runs");
+        assert_close(&got, &spmm::reference(&STARTS, &columns, &values, dense, n));
+    }
+}
+
+#[test]
+fn columns_beyond_a_matrix_are_told() -> Result<()> {
+    let device = Device::cpu();
+    let (starts, columns) = (
+        Buffer::from_slice(&device, &[0, 1])?,
+        Buffer::from_slice(&device, &[3])?,
+    );
+    let values = given(&device, &[1.0])?;
+    let matrix = Csr {
+        starts: &starts,
+        columns: &columns,
+        values: &values,
+    };
+    let (dense, mut out) = (given(&device, &numbers(6))?, Buffer::zeros(&device, 2)?);
+    let setting = Setting::default();
+    spmm::launch(matrix, &dense, &mut out, [1, 2, 3], &setting)?;
+    let told = device.synchronize();
+    assert!(matches!(told, Err(Error::OutOfBounds { .. })), "{told:?}");
+    let refused = spmm::launch(matrix, &dense, &mut out, [2, 1, 6], &setting);
+    let message = refused.expect_err("one row is not two").to_string();
+    assert!(message.contains("found [2], expected [3]"), "{message}");
+    Ok(())
 }
 
 /// The names under which the package offers its launches: the last words of what `pub use` in `lib.rs` lists.

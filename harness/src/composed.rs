@@ -1,0 +1,43 @@
+//! The functions of the language that tracing makes of other ops, as the file beside this one lists them, which a test of
+//! their documentation writes.
+
+use crate::ops::{Error, OpRow};
+
+/// Of each function the name, the data types, the errors stated with it and what it means.
+const LIST: &str = include_str!("composed.tsv");
+
+/// What is known of a stated error.
+const STATED: &str = "stated with the function";
+
+/// A row for each function.
+pub(crate) fn rows() -> impl Iterator<Item = OpRow> {
+    LIST.lines().map(row)
+}
+
+fn row(line: &'static str) -> OpRow {
+    let mut cells = line.split('\t');
+    let mut cell = || {
+        cells
+            .next()
+            .expect("broken invariant: a row has four cells")
+    };
+    let (name, dtypes, errors, meaning) = (cell(), cell(), cell(), cell());
+    let error = |error: &'static str| {
+        let (dtype, max_ulp) = error.split_once(' ')?;
+        Some(Error {
+            dtype,
+            max_ulp: max_ulp.parse().ok()?,
+            tried: STATED,
+        })
+    };
+    OpRow {
+        name,
+        stages: Vec::new(),
+        types: None,
+        dtypes: Some(dtypes.split(' ').collect()),
+        kind: Some("composed"),
+        exactness: Some("exact"),
+        accuracy: errors.split(", ").filter_map(error).collect(),
+        meaning,
+    }
+}
