@@ -1,11 +1,11 @@
 //! `exactile selftest`: the test suites that need no checkout of the sources.
 
+mod programs;
+
 use std::env;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -13,9 +13,10 @@ use exactile::Device;
 use exactile::internals::write_file;
 use exactile::{Error, Result};
 use exactile_harness::testing::fuzz::{self, FuzzOptions, Said};
-use exactile_harness::testing::programs::{self, Event, ProgramsOptions};
+use exactile_harness::testing::programs::{ProgramsOptions, faults};
 use exactile_harness::testing::{conformance, determinism, filetests, levels, planted, runtime};
 
+use self::programs::Programs;
 use super::math::Math;
 use super::progress::Progress;
 
@@ -210,102 +211,6 @@ impl Filetests {
     }
 }
 
-/// Runs random programs every way there is and compares bits
-#[derive(Args)]
-struct Programs {
-    /// How many programs
-    #[arg(long, default_value_t = ProgramsOptions::default().count)]
-    count: usize,
-    /// The index of the first program
-    #[arg(long, value_name = "INDEX", default_value_t = ProgramsOptions::default().from)]
-    from: usize,
-    /// The seed of the run
-    #[arg(long, default_value_t = ProgramsOptions::default().seed)]
-    seed: u64,
-    /// Run only the program with this index
-    #[arg(long)]
-    only: Option<usize>,
-    /// Print that program, and run nothing
-    #[arg(long, requires = "only")]
-    show: bool,
-    /// Distribute every program over these numbers of warps, not over one of its own
-    #[arg(long, value_delimiter = ',')]
-    warps: Vec<u32>,
-    /// Report failing programs as they are
-    #[arg(long)]
-    no_shrink: bool,
-    /// Print how often each op occurs on each data type
-    #[arg(long)]
-    coverage: bool,
-}
-
-impl Programs {
-    fn execute(&self) -> Result<()> {
-        if let Some(index) = self.only.filter(|_| self.show) {
-            let limits = ProgramsOptions::default().limits;
-            let program = programs::generate::generate(self.seed, index, limits);
-            return super::print(&format!("{program}\n"));
-        }
-        let options = ProgramsOptions {
-            seed: self.seed,
-            from: self.from,
-            count: self.count,
-            only: self.only,
-            warps: self.warps.clone(),
-            shrink: !self.no_shrink,
-            ..ProgramsOptions::default()
-        };
-        let report = Self::run(options)?;
-        if self.coverage {
-            super::print(&format!("{}\n\n", report.coverage))?;
-        }
-        super::print(&format!("{report}\n"))?;
-        if report.passed() {
-            Ok(())
-        } else {
-            Err(Error::Mismatch(format!(
-                "{} programs failed",
-                report.failures.len()
-            )))
-        }
-    }
-
-    /// Runs the programs and prints each failure when it is found.
-    fn run(options: ProgramsOptions) -> Result<programs::Report> {
-        let count = options.only.map_or(options.count, |_| 1);
-        let progress = Progress::start(&format!("selftest programs: {count}"));
-        let (ended, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let broken = Mutex::new(Ok(()));
-        let print = |text: String| {
-            if let Err(error) = progress.print(&text) {
-                *broken.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
-            }
-        };
-        let report = programs::run(options, &|event| match event {
-            Event::Failing(failure) => {
-                let (title, message) = (failure.title(), &failure.message);
-                print(format!("{title}: {message}\nmaking it smaller\n"));
-            }
-            Event::Failed(failure) => {
-                failed.fetch_add(1, Ordering::Relaxed);
-                print(format!("{failure}\n\n"));
-            }
-            Event::Slow(slow) => print(format!("slow so far: {slow}\n")),
-            Event::Ended => {
-                let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
-                let failed = failed.load(Ordering::Relaxed);
-                progress.say(format!(
-                    "selftest programs: {ended} of {count}, {failed} failures"
-                ));
-            }
-        });
-        broken
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)?;
-        Ok(report)
-    }
-}
-
 /// Plants faults in lowered programs and reports which the programs find; then every fault of what orders lanes,
 /// one at a time, in kernels and filetests
 #[derive(Args)]
@@ -321,7 +226,7 @@ struct Faults {
 impl Faults {
     fn execute(&self) -> Result<()> {
         let progress = Progress::start(&format!("selftest faults: {} programs", self.count));
-        let report = programs::faults::run(&ProgramsOptions {
+        let report = faults::run(&ProgramsOptions {
             seed: self.seed,
             count: self.count,
             ..ProgramsOptions::default()

@@ -326,6 +326,9 @@ impl Arena {
 
     /// An error where some of these bytes belong to a barrier.
     fn no_word(&self, who: Accessor<'_>, byte: usize, size: usize) -> Result<(), FaultKind> {
+        if self.words.is_empty() {
+            return Ok(());
+        }
         let first = (byte + 1).saturating_sub(WORD);
         let mut words = self.words.range(first..byte + size);
         words.next().map_or(Ok(()), |&word| {

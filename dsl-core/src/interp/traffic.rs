@@ -1,7 +1,5 @@
 //! What accesses to memory cost.
 
-use std::collections::BTreeSet;
-
 use crate::ir::Space;
 
 /// What the accesses of one instruction cost, summed over warps and programs.
@@ -35,7 +33,7 @@ impl Traffic {
         match space {
             Space::Global => {
                 let sectors = lanes.iter().flat_map(|&(_, at)| pieces(at, bytes, 32));
-                self.sectors += sectors.collect::<BTreeSet<i64>>().len() as u64;
+                self.sectors += distinct(sectors).len() as u64;
             }
             Space::Shared => self.bank_conflicts += bank_conflicts(lanes, bytes),
             Space::Scratch => {}
@@ -49,17 +47,21 @@ fn pieces(at: i64, bytes: i64, size: i64) -> std::ops::RangeInclusive<i64> {
     at.div_euclid(size)..=at.saturating_add(bytes - 1).div_euclid(size)
 }
 
+fn distinct(pieces: impl Iterator<Item = i64>) -> Vec<i64> {
+    let mut pieces: Vec<i64> = pieces.collect();
+    pieces.sort_unstable();
+    pieces.dedup();
+    pieces
+}
+
 fn bank_conflicts(warp: &[(usize, i64)], bytes: i64) -> u64 {
     let phase_lanes = (128 / bytes.max(4)).max(1) as usize;
     let phase_of = |&(lane, _): &(usize, i64)| lane / phase_lanes;
     let mut conflicts = 0;
     for phase in warp.chunk_by(|a, b| phase_of(a) == phase_of(b)) {
-        let words: BTreeSet<i64> = phase
-            .iter()
-            .flat_map(|&(_, at)| pieces(at, bytes, 4))
-            .collect();
+        let words = phase.iter().flat_map(|&(_, at)| pieces(at, bytes, 4));
         let mut banks = [0u64; 32];
-        for word in words {
+        for word in distinct(words) {
             banks[word.rem_euclid(32) as usize] += 1;
         }
         conflicts += banks.iter().max().map_or(0, |&most| most - 1);

@@ -27,6 +27,7 @@ use exactile::Result;
 use exactile::internals;
 
 pub use peers::{Library, PeersCommand};
+pub(crate) use report::today;
 pub use report::{Failure, PeerTime, Report, Row};
 
 use clock::Clock;

@@ -13,7 +13,7 @@ use exactile::{Error, Result};
 use exactile_kernels::Setting;
 
 /// The day, in UTC.
-pub(super) fn today() -> String {
+pub(crate) fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }
 

@@ -8,9 +8,10 @@
 #[cfg(feature = "nvptx")]
 mod cuda;
 
+use std::borrow::Cow;
 use std::fmt;
 
-use exactile_core::facts::Facts;
+use exactile_core::facts::{Facts, Within};
 use exactile_core::interp::lane::{Report, Timing};
 use exactile_core::interp::{self, Fault, FaultKind};
 use exactile_core::ir::{Func, Grid, Stage};
@@ -257,34 +258,49 @@ pub fn compile_for(
     grid: Grid,
     arguments: &[Argument<'_>],
 ) -> Result<LaneFunc, String> {
+    let prepared = prepare(func, target, options, facts)?;
+    compile_prepared((func, &prepared), target, options, facts, grid, arguments)
+}
+
+/// What the first half of the pipeline makes of a block function of whose arguments `facts` are known.
+pub fn prepare(
+    func: &BlockFunc,
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+) -> Result<BlockFunc, String> {
     let observe = &mut pipeline::unobserved;
-    let prepare = |facts: &Facts| {
-        pipeline::prepare(
-            func.clone(),
-            target,
-            options,
-            facts,
-            &mut pipeline::unobserved,
-        )
-        .map_err(|error| error.to_string())
-    };
+    let prepared = pipeline::prepare(func.clone(), target, options, facts, observe);
+    prepared.map_err(|error| error.to_string())
+}
+
+/// The same as [`compile_for`], of a function and what [`prepare`] makes of it.
+pub fn compile_prepared(
+    (func, prepared): (&BlockFunc, &BlockFunc),
+    target: &Target,
+    options: &Options,
+    facts: &Facts,
+    grid: Grid,
+    arguments: &[Argument<'_>],
+) -> Result<LaneFunc, String> {
+    let observe = &mut pipeline::unobserved;
     let passed: Vec<Passed> = arguments.iter().map(Argument::passed).collect();
     let launch = Launch::new(grid, &passed);
-    let facts = &Facts {
-        within: match facts.within.is_empty() {
-            true => Prefixes::of(&*prepare(facts)?, target, options.determinism)
-                .known(&launch)
-                .collect(),
-            false => facts.within.clone(),
-        },
-        ..facts.clone()
-    };
-    let prepared = prepare(facts)?;
-    let boxed = pipeline::prepare_boxed(func, target, options, facts, observe);
+    let mut facts = Cow::Borrowed(facts);
+    let mut prepared = Cow::Borrowed(prepared);
+    if facts.within.is_empty() {
+        let prefixes = Prefixes::of(&prepared, target, options.determinism);
+        let within: Vec<Within> = prefixes.known(&launch).collect();
+        if !within.is_empty() {
+            facts.to_mut().within = within;
+            prepared = Cow::Owned(prepare(func, target, options, &facts)?);
+        }
+    }
+    let boxed = pipeline::prepare_boxed(func, target, options, &facts, observe);
     let boxed = boxed.map_err(|error| error.to_string())?;
     let conditions = Conditions::of(func, &prepared, boxed.as_deref(), target);
     let facts = conditions.facts(&launch);
-    let block = boxed.filter(|_| facts.boxes).unwrap_or(prepared);
+    let block = boxed.filter(|_| facts.boxes).map_or(prepared, Cow::Owned);
     pipeline::lower(&block, target, options, &facts, observe).map_err(|error| error.to_string())
 }
 

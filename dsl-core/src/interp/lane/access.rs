@@ -1,19 +1,76 @@
 //! The accesses of a lane function to memory.
 
+use std::ops::Deref;
+
 use super::runner::{Runner, Warp};
 use super::{Machine, allocation};
 use crate::entity::Entity;
 use crate::interp::elements::{Elements, dtype};
-use crate::interp::lane_memory::{self, Allocation, Arena};
+use crate::interp::lane_memory::{self, Accessor, Allocation, Arena};
 use crate::interp::mask::Mask;
 use crate::interp::memory::{Buffer, Slot, Update};
 use crate::interp::{Fault, FaultKind};
 use crate::ir::{DType, Inst, MemoryAccess, Space, Value, op};
+use crate::target::WARP_LANES;
+
+/// The lanes that take part in an access, in order, each with its offset.
+#[derive(Clone, Copy)]
+pub(super) struct Offsets {
+    count: usize,
+    each: [(usize, i64); WARP_LANES as usize],
+}
+
+impl Deref for Offsets {
+    type Target = [(usize, i64)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.each[..self.count]
+    }
+}
+
+impl FromIterator<(usize, i64)> for Offsets {
+    fn from_iter<I: IntoIterator<Item = (usize, i64)>>(lanes: I) -> Self {
+        let (mut count, mut each) = (0, [(0, 0); WARP_LANES as usize]);
+        for lane in lanes {
+            each[count] = lane;
+            count += 1;
+        }
+        Self { count, each }
+    }
+}
 
 /// The memory behind a pointer.
 pub(super) enum Place<'m, 'a> {
     Global(&'m mut Buffer<'a>),
     Local(&'m mut Arena, Allocation),
+}
+
+impl Place<'_, '_> {
+    fn load(&mut self, who: Accessor<'_>, index: i64) -> Result<u64, FaultKind> {
+        match self {
+            Self::Global(buffer) => lane_memory::load_global(buffer, who, index),
+            Self::Local(arena, allocation) => arena.load(*allocation, who, index),
+        }
+    }
+
+    fn store(&mut self, who: Accessor<'_>, index: i64, bits: u64) -> Result<(), FaultKind> {
+        match self {
+            Self::Global(buffer) => lane_memory::store_global(buffer, who, index, bits),
+            Self::Local(arena, allocation) => arena.store(*allocation, who, index, bits),
+        }
+    }
+
+    fn combine(
+        &mut self,
+        who: Accessor<'_>,
+        index: i64,
+        update: &Update,
+    ) -> Result<u64, FaultKind> {
+        match self {
+            Self::Global(buffer) => lane_memory::combine_global(buffer, who, index, update),
+            Self::Local(arena, allocation) => arena.combine(*allocation, who, index, update),
+        }
+    }
 }
 
 impl<'a> Machine<'a> {
@@ -41,38 +98,30 @@ impl<'a> Machine<'a> {
 }
 
 impl Runner<'_, '_> {
-    /// The signed offsets in the lanes where the mask operand holds, by lane, of each of several
-    /// offsets of a lane.
+    /// The signed offsets in the lanes where the mask operand holds, of the offset at this place among the several of
+    /// a lane.
     pub(super) fn offsets(
         &self,
         offset: Value,
         operand: Option<Value>,
-        mask: Mask,
-    ) -> Vec<Vec<(usize, i64)>> {
+        (mask, at): (Mask, usize),
+    ) -> Offsets {
         let narrow = dtype(self.machine.func, offset) == DType::I32;
-        let count = self.width(offset);
         let offset = &self.warp.values[offset];
-        let of_one = |at: usize| {
-            let first = at * self.warp.lanes;
-            let holds = |lane| operand.is_none_or(|m| self.warp.values[m].get(first + lane) != 0);
-            let wanted = mask.lanes().filter(|&lane| holds(lane));
-            let signed = wanted.map(|lane| match offset.get(first + lane) {
-                bits if narrow => (lane, i64::from(bits as u32 as i32)),
-                bits => (lane, bits.cast_signed()),
-            });
-            signed.collect()
-        };
-        (0..count).map(of_one).collect()
+        let first = at * self.warp.lanes;
+        let operand = operand.map(|operand| &self.warp.values[operand]);
+        let holds = |lane| operand.is_none_or(|operand| operand.get(first + lane) != 0);
+        let wanted = mask.lanes().filter(|&lane| holds(lane));
+        let signed = wanted.map(|lane| match offset.get(first + lane) {
+            bits if narrow => (lane, i64::from(bits as u32 as i32)),
+            bits => (lane, bits.cast_signed()),
+        });
+        signed.collect()
     }
 
     /// The same where there is one offset.
-    pub(super) fn offset(
-        &self,
-        offset: Value,
-        operand: Option<Value>,
-        mask: Mask,
-    ) -> Vec<(usize, i64)> {
-        self.offsets(offset, operand, mask).swap_remove(0)
+    pub(super) fn offset(&self, offset: Value, operand: Option<Value>, mask: Mask) -> Offsets {
+        self.offsets(offset, operand, (mask, 0))
     }
 
     /// Checks the alignment of an access and counts its traffic.
@@ -90,24 +139,26 @@ impl Runner<'_, '_> {
             .pointee()
             .expect("broken invariant: a verified base is a pointer");
         let size = i64::from(dtype.bytes());
-        let (start, promised, name) = match self.machine.place(self.warp, base) {
-            Place::Global(buffer) => (0, buffer.align, buffer.name.clone()),
-            Place::Local(_, allocation) => {
-                (allocation.offset, i64::MAX, allocation.name().to_string())
-            }
+        let (start, promised) = match self.machine.place(self.warp, base) {
+            Place::Global(buffer) => (0, buffer.align),
+            Place::Local(_, allocation) => (allocation.offset, i64::MAX),
         };
         let addressed = offsets
             .iter()
             .map(|&(lane, index)| (lane, start.wrapping_add(index.wrapping_mul(size))));
-        let addressed: Vec<(usize, i64)> = addressed.collect();
+        let addressed: Offsets = addressed.collect();
         let wrong = addressed
             .iter()
             .position(|&(_, at)| align > promised || at % align != 0);
         if let Some(wrong) = wrong {
             let (lane, index) = offsets[wrong];
             let lane = self.warp.lane(lane) as u64;
+            let buffer = match self.machine.place(self.warp, base) {
+                Place::Global(buffer) => buffer.name.clone(),
+                Place::Local(_, allocation) => allocation.name().to_string(),
+            };
             let kind = FaultKind::Unaligned {
-                buffer: name,
+                buffer,
                 index,
                 align,
                 lane,
@@ -137,24 +188,25 @@ impl Runner<'_, '_> {
         } = op;
         let result = self.machine.func.inst(inst).results[0];
         let (width, lanes) = (self.width(result), self.warp.lanes);
-        let other = other.map_or(Elements::uniform(0), |other| self.read(other));
-        let offsets = self.offsets(*offset, *operand, mask);
-        let run = width / offsets.len();
-        let mut result: Vec<u64> = (0..width * lanes).map(|place| other.get(place)).collect();
-        for (at, offsets) in offsets.into_iter().enumerate() {
+        let (count, program) = (self.width(*offset), self.machine.program);
+        let run = width / count;
+        let mut result = match other.map(|other| &self.warp.values[other]) {
+            None => vec![0; width * lanes],
+            Some(other) => (0..width * lanes).map(|place| other.get(place)).collect(),
+        };
+        for at in 0..count {
+            let offsets = self.offsets(*offset, *operand, (mask, at));
             self.begin_access(inst, *base, &offsets, (run, *align))?;
-            for (lane, first) in offsets {
-                let who = self.warp.accessor(self.machine.program, lane);
+            let mut place = self.machine.place(self.warp, *base);
+            let loaded = offsets.iter().try_for_each(|&(lane, first)| {
+                let who = self.warp.accessor(program, lane);
                 for element in 0..run {
                     let index = first.wrapping_add(element as i64);
-                    let loaded = match self.machine.place(self.warp, *base) {
-                        Place::Global(buffer) => lane_memory::load_global(buffer, who, index),
-                        Place::Local(arena, allocation) => arena.load(allocation, who, index),
-                    };
-                    let loaded = loaded.map_err(|kind| self.fault(inst, kind))?;
-                    result[(at * run + element) * lanes + lane] = loaded;
+                    result[(at * run + element) * lanes + lane] = place.load(who, index)?;
                 }
-            }
+                Ok(())
+            });
+            loaded.map_err(|kind| self.fault(inst, kind))?;
         }
         Ok(Elements::new(result))
     }
@@ -174,27 +226,23 @@ impl Runner<'_, '_> {
             ..
         } = op;
         let (width, lanes) = (self.width(*value), self.warp.lanes);
-        let offsets = self.offsets(*offset, *operand, mask);
-        let run = width / offsets.len();
-        let value = self.read(*value);
-        for (at, offsets) in offsets.into_iter().enumerate() {
+        let (count, program) = (self.width(*offset), self.machine.program);
+        let run = width / count;
+        for at in 0..count {
+            let offsets = self.offsets(*offset, *operand, (mask, at));
             self.begin_access(inst, *base, &offsets, (run, *align))?;
-            for (lane, first) in offsets {
-                let who = self.warp.accessor(self.machine.program, lane);
+            let value = &self.warp.values[*value];
+            let mut place = self.machine.place(self.warp, *base);
+            let stored = offsets.iter().try_for_each(|&(lane, first)| {
+                let who = self.warp.accessor(program, lane);
                 for element in 0..run {
                     let index = first.wrapping_add(element as i64);
                     let bits = value.get((at * run + element) * lanes + lane);
-                    let stored = match self.machine.place(self.warp, *base) {
-                        Place::Global(buffer) => {
-                            lane_memory::store_global(buffer, who, index, bits)
-                        }
-                        Place::Local(arena, allocation) => {
-                            arena.store(allocation, who, index, bits)
-                        }
-                    };
-                    stored.map_err(|kind| self.fault(inst, kind))?;
+                    place.store(who, index, bits)?;
                 }
-            }
+                Ok(())
+            });
+            stored.map_err(|kind| self.fault(inst, kind))?;
         }
         Ok(())
     }
@@ -235,24 +283,20 @@ impl Runner<'_, '_> {
     ) -> Result<Elements, Fault> {
         let pointee = self.machine.func.ty(access.base).pointee();
         let align = pointee.map_or(1, |(dtype, _)| i64::from(dtype.bytes()));
-        let lanes = self.warp.lanes;
-        let mut old = vec![0; self.width(access.offsets) * lanes];
-        let offsets = self.offsets(access.offsets, access.mask, mask);
-        for (at, offsets) in offsets.into_iter().enumerate() {
+        let (lanes, program) = (self.warp.lanes, self.machine.program);
+        let count = self.width(access.offsets);
+        let mut old = vec![0; count * lanes];
+        for at in 0..count {
+            let offsets = self.offsets(access.offsets, access.mask, (mask, at));
             self.begin_access(inst, access.base, &offsets, (1, align))?;
-            for (lane, index) in offsets {
-                let who = self.warp.accessor(self.machine.program, lane);
+            let mut place = self.machine.place(self.warp, access.base);
+            let combined = offsets.iter().try_for_each(|&(lane, index)| {
+                let who = self.warp.accessor(program, lane);
                 let update = update(at * lanes + lane);
-                let combined = match self.machine.place(self.warp, access.base) {
-                    Place::Global(buffer) => {
-                        lane_memory::combine_global(buffer, who, index, &update)
-                    }
-                    Place::Local(arena, allocation) => {
-                        arena.combine(allocation, who, index, &update)
-                    }
-                };
-                old[at * lanes + lane] = combined.map_err(|kind| self.fault(inst, kind))?;
-            }
+                old[at * lanes + lane] = place.combine(who, index, &update)?;
+                Ok(())
+            });
+            combined.map_err(|kind| self.fault(inst, kind))?;
         }
         Ok(Elements::new(old))
     }

@@ -59,10 +59,11 @@ impl Runner<'_, '_> {
 
     pub(super) fn in_bounds(&mut self, op: &op::InBounds, mask: Mask) -> Elements {
         let length = self.length(op.base);
-        let offsets = self.offsets(op.offset, None, mask);
-        let mut result = vec![0; offsets.len() * self.warp.lanes];
-        for (at, offsets) in offsets.into_iter().enumerate() {
-            for (lane, first) in offsets {
+        let count = self.width(op.offset);
+        let mut result = vec![0; count * self.warp.lanes];
+        for at in 0..count {
+            let offsets = self.offsets(op.offset, None, (mask, at));
+            for &(lane, first) in offsets.iter() {
                 let inside = is_inside(first, op.count, length);
                 result[at * self.warp.lanes + lane] = u64::from(inside);
             }

@@ -31,14 +31,14 @@ impl Runner<'_, '_> {
             .expect("broken invariant: a verified target is an allocation");
         let width = count as usize;
         let align = count * i64::from(allocation.dtype.bytes());
-        let targets = self.offsets(offset, None, mask);
-        let sources = self.offsets(source_offset, operand, mask);
-        for (targets, sources) in targets.into_iter().zip(sources) {
+        for at in 0..self.width(offset) {
+            let targets = self.offsets(offset, None, (mask, at));
+            let sources = self.offsets(source_offset, operand, (mask, at));
             self.begin_access(inst, target, &targets, (width, align))?;
             self.begin_access(inst, source, &sources, (width, align))?;
             let argument = self.warp.values[source].scalar() as usize;
-            let mut sources = sources.into_iter().peekable();
-            for (lane, first) in targets {
+            let mut sources = sources.iter().copied().peekable();
+            for &(lane, first) in targets.iter() {
                 let from = sources.next_if(|&(other, _)| other == lane);
                 for element in 0..count {
                     let from = from.map(|(_, first)| (argument, first.wrapping_add(element)));

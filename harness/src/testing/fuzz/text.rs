@@ -17,7 +17,7 @@ use crate::testing::filetests::EMBEDDED;
 use crate::testing::programs::arguments::Contents;
 use crate::testing::programs::generate::{Program, able};
 use crate::testing::programs::guarded;
-use crate::testing::programs::subject::{Checked, Subject};
+use crate::testing::programs::subject::{Checked, Compared, Subject};
 use crate::testing::programs::values::{Fill, literal};
 use exactile_core::random::Random;
 
@@ -159,8 +159,8 @@ fn run(func: BlockFunc, seed: u64) -> Result<Tried, String> {
         Subject::Distributed(warps),
     ] {
         match checked.run(subject) {
-            Ok(None) => {}
-            Ok(Some(difference)) => {
+            Ok(Compared::Same | Compared::Absent) => {}
+            Ok(Compared::Other(difference)) => {
                 return Err(format!("other bits on {subject}: {difference:?}"));
             }
             // Mutations meet ops that the default level refuses.
@@ -199,8 +199,8 @@ fn run_scheduled(func: &ScheduleFunc, seed: u64) -> Result<Tried, String> {
         return Ok(Tried::Refused);
     };
     match Checked::new(&program)?.run_lanes(&lane)? {
-        None => Ok(Tried::Ran),
-        Some(difference) => Err(format!(
+        Compared::Same | Compared::Absent => Ok(Tried::Ran),
+        Compared::Other(difference) => Err(format!(
             "other bits where layouts are stated: {difference:?}"
         )),
     }

@@ -1,6 +1,7 @@
 //! Random programs: everything that runs a kernel must give the same bits.
 
 pub mod arguments;
+pub mod counts;
 pub mod coverage;
 pub(in crate::testing) mod edit;
 pub mod faults;
@@ -10,6 +11,7 @@ mod report;
 pub mod run;
 mod shrink;
 pub mod subject;
+pub mod summary;
 pub mod target;
 pub mod values;
 mod watch;

@@ -51,6 +51,18 @@ impl fmt::Display for Program {
     }
 }
 
+impl Report {
+    /// The time of all threads together.
+    pub(super) fn total_seconds(&self) -> f64 {
+        self.spent.values().sum::<Duration>().as_secs_f64()
+    }
+
+    /// Programs in a second of a thread.
+    pub fn rate(&self) -> f64 {
+        self.programs as f64 / self.total_seconds().max(f64::MIN_POSITIVE)
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(reason) = &self.skipped {
@@ -61,8 +73,7 @@ impl fmt::Display for Report {
         for slow in &self.slowest {
             writeln!(f, "slow: {slow}")?;
         }
-        let total = self.spent.values().sum::<Duration>().as_secs_f64();
-        let rate = self.programs as f64 / total.max(f64::MIN_POSITIVE);
+        let (total, rate) = (self.total_seconds(), self.rate());
         write!(f, "{rate:.1} programs each second of a thread:")?;
         for (kind, time) in &self.spent {
             let share = 100.0 * time.as_secs_f64() / total.max(f64::MIN_POSITIVE);

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
 
 use super::arguments::Difference;
+use super::counts::Counts;
 use super::coverage::Coverage;
 use super::generate::{Limits, Program, generate};
 use super::shrink;
-use super::subject::{Checked, Subject};
+use super::subject::{Checked, Compared, Subject};
 use super::watch::{Slow, Stage, Watch};
 
 /// What to run.
@@ -22,6 +23,8 @@ pub struct ProgramsOptions {
     pub from: usize,
     /// How many programs.
     pub count: usize,
+    /// After how long no further program begins, if it is not to run all.
+    pub time: Option<Duration>,
     /// Run only the program with this index.
     pub only: Option<usize>,
     /// The numbers of warps to distribute every program over, more where its tiles are large; none leaves each
@@ -39,6 +42,7 @@ impl Default for ProgramsOptions {
             seed: 1,
             from: 0,
             count: 1200,
+            time: None,
             only: None,
             warps: Vec::new(),
             limits: Limits::default(),
@@ -65,12 +69,18 @@ pub struct Failure {
 pub struct Report {
     /// The options of the run.
     pub options: ProgramsOptions,
-    /// How many programs were run.
+    /// How many programs were run: fewer than were asked for where the time was over.
     pub programs: usize,
+    /// How long it took.
+    pub time: Duration,
+    /// On how many threads.
+    pub threads: usize,
     /// Why the GPU was left out, if it was.
     pub skipped: Option<String>,
     /// Programs that differ, in order.
     pub failures: Vec<Failure>,
+    /// What came of each way to run a program; `None` is the run that says what is right.
+    pub counts: Counts,
     /// The ops and data types that occurred.
     pub coverage: Coverage,
     /// The programs that took longest, slowest first.
@@ -102,49 +112,72 @@ pub enum Event<'a> {
 /// Hears of a run from all of its threads.
 pub type Listener<'a> = &'a (dyn Fn(Event<'_>) + Sync);
 
+/// What a thread has found.
+#[derive(Default)]
+struct Found {
+    programs: usize,
+    coverage: Coverage,
+    counts: Counts,
+    failures: Vec<Failure>,
+}
+
+impl Found {
+    fn add(mut self, other: Self) -> Self {
+        self.programs += other.programs;
+        self.coverage.add(&other.coverage);
+        for (subject, count) in other.counts {
+            self.counts.entry(subject).or_default().add(count);
+        }
+        self.failures.extend(other.failures);
+        self
+    }
+}
+
 /// Runs the programs of `options` on all threads, in order.
 pub fn run(options: ProgramsOptions, listener: Listener<'_>) -> Report {
+    let start = Instant::now();
     let indices = match options.only {
         Some(index) => index..index.saturating_add(1),
         None => options.from..options.from.saturating_add(options.count),
     };
-    let programs = indices.len();
     let next = AtomicUsize::new(indices.start);
     let watch = Watch::default();
     let work = || {
-        let (mut coverage, mut failures) = (Coverage::default(), Vec::new());
-        loop {
+        let mut found = Found::default();
+        while options.time.is_none_or(|time| start.elapsed() < time) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             if index >= indices.end {
-                return (coverage, failures);
+                break;
             }
             watch.start(index);
-            failures.extend(run_one(&options, index, &mut coverage, (&watch, listener)));
+            run_one(&options, index, &mut found, (&watch, listener));
             watch.end(index);
             listener(Event::Ended);
         }
+        found
     };
     // Not the threads on which machine code runs: one that waited there would take up other programs.
-    let threads = rayon::current_num_threads().min(programs);
-    let (coverage, mut failures) = watch.over(listener, || {
+    let threads = rayon::current_num_threads().min(indices.len());
+    let mut found = watch.over(listener, || {
         thread::scope(|scope| {
             let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            let mut all = (Coverage::default(), Vec::new());
-            for thread in threads {
-                let (coverage, failures) = thread.join().unwrap_or_else(|it| resume_unwind(it));
-                all.0.add(&coverage);
-                all.1.extend(failures);
-            }
-            all
+            let found = threads.into_iter().map(ScopedJoinHandle::join);
+            let found = found.map(|found| found.unwrap_or_else(|panic| resume_unwind(panic)));
+            found.fold(Found::default(), Found::add)
         })
     });
-    failures.sort_by_key(|failure| (failure.index, failure.subject));
+    found
+        .failures
+        .sort_by_key(|failure| (failure.index, failure.subject));
     Report {
         skipped: Subject::available(&options.warps).1,
         options,
-        programs,
-        failures,
-        coverage,
+        programs: found.programs,
+        time: start.elapsed(),
+        threads,
+        failures: found.failures,
+        counts: found.counts,
+        coverage: found.coverage,
         slowest: watch.slowest(),
         spent: watch.spent(),
     }
@@ -153,11 +186,12 @@ pub fn run(options: ProgramsOptions, listener: Listener<'_>) -> Report {
 fn run_one(
     options: &ProgramsOptions,
     index: usize,
-    coverage: &mut Coverage,
+    found: &mut Found,
     (watch, listener): (&Watch, Listener<'_>),
-) -> Vec<Failure> {
+) {
     let program = generate(options.seed, index, options.limits);
-    coverage.record(&program.func);
+    found.programs += 1;
+    found.coverage.record(&program.func);
     watch.turn(index, Stage::Interpreter);
     let failed = |subject, message| {
         let program = program.clone();
@@ -168,26 +202,26 @@ fn run_one(
             program,
         }
     };
-    let checked = match guarded(|| Checked::new(&program)) {
+    let checked = guarded(|| Checked::new(&program));
+    let right = checked.as_ref().map(|_| Compared::Same);
+    found.counts.entry(None).or_default().note(&right);
+    let checked = match checked {
         Ok(checked) => checked,
         Err(message) => {
             let failure = failed(None, message);
             listener(Event::Failed(&failure));
-            return vec![failure];
+            found.failures.push(failure);
+            return;
         }
     };
-    let mut warps = match options.warps[..] {
-        [] => program.schedule.warps.into_iter().collect(),
-        [..] => options.warps.clone(),
-    };
-    warps
-        .iter_mut()
-        .for_each(|it| *it = (*it).max(program.least_warps()));
-    warps.dedup();
-    let (subjects, _) = Subject::available(&warps);
-    let failures = subjects.into_iter().filter_map(|subject| {
+    for subject in subjects(options, &program) {
         watch.turn(index, Stage::Subject(subject));
-        let message = verdict(&program, &checked, subject)?;
+        let compared = guarded(|| checked.run(subject));
+        let count = found.counts.entry(Some(subject)).or_default();
+        count.note(&compared.as_ref().copied());
+        let Some(message) = wrong(&program, compared) else {
+            continue;
+        };
         let mut failure = failed(Some(subject), message);
         if options.shrink {
             listener(Event::Failing(&failure));
@@ -199,29 +233,42 @@ fn run_one(
             }
         }
         listener(Event::Failed(&failure));
-        Some(failure)
-    });
-    failures.collect()
+        found.failures.push(failure);
+    }
+}
+
+/// The ways to run a program.
+fn subjects(options: &ProgramsOptions, program: &Program) -> Vec<Subject> {
+    let mut warps = match options.warps[..] {
+        [] => program.schedule.warps.into_iter().collect(),
+        [..] => options.warps.clone(),
+    };
+    warps
+        .iter_mut()
+        .for_each(|it| *it = (*it).max(program.least_warps()));
+    warps.dedup();
+    Subject::available(&warps).0
 }
 
 /// What is wrong with `subject`'s run of the program, if anything is.
 fn verdict_of(program: &Program, subject: Subject) -> Option<String> {
     let checked = guarded(|| Checked::new(program)).ok()?;
-    verdict(program, &checked, subject)
-}
-
-fn verdict(program: &Program, checked: &Checked<'_>, subject: Subject) -> Option<String> {
     judged(program, || checked.run(subject))
 }
 
 /// What is wrong according to `run`, if anything is.
 pub(super) fn judged(
     program: &Program,
-    run: impl FnOnce() -> Result<Option<Difference>, String>,
+    run: impl FnOnce() -> Result<Compared, String>,
 ) -> Option<String> {
-    match guarded(run) {
+    wrong(program, guarded(run))
+}
+
+fn wrong(program: &Program, compared: Result<Compared, String>) -> Option<String> {
+    match compared {
         Err(message) => Some(message),
-        Ok(difference) => difference.map(|it| describe(program, &it)),
+        Ok(Compared::Other(difference)) => Some(describe(program, &difference)),
+        Ok(Compared::Same | Compared::Absent) => None,
     }
 }
 
@@ -248,8 +295,9 @@ fn describe(program: &Program, difference: &Difference) -> String {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::time::Duration;
 
-    use super::{Event, Limits, ProgramsOptions, run};
+    use super::{Event, Limits, ProgramsOptions, Subject, run};
 
     #[test]
     fn a_run_takes_its_programs_once_each() {
@@ -273,5 +321,19 @@ mod tests {
         let slowest: Vec<usize> = report.slowest.iter().map(|slow| slow.index).collect();
         assert_eq!(slowest.len(), 3);
         assert!(slowest.iter().all(|index| (5..12).contains(index)));
+        let counted = |subject| report.counts[&subject].total();
+        assert_eq!(counted(None), 7);
+        assert_eq!(counted(Some(Subject::Cpu)), 7);
+    }
+
+    #[test]
+    fn no_program_begins_when_the_time_is_over() {
+        let options = ProgramsOptions {
+            time: Some(Duration::ZERO),
+            ..ProgramsOptions::default()
+        };
+        let report = run(options, &|_| {});
+        assert_eq!(report.programs, 0);
+        assert!(report.counts.is_empty());
     }
 }

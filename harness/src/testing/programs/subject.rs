@@ -5,15 +5,16 @@
     reason = "compiled programs run without checks where the interpreter found no fault"
 )]
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::fmt;
+use std::rc::Rc;
 
 use exactile_core::interp;
 use exactile_core::launch::Argument;
 use exactile_core::random::Random;
 use exactile_core::schedule::assign::assign;
 use exactile_core::schedule::forget;
-use exactile_core::schedule::place::place;
+use exactile_core::schedule::place;
 use exactile_core::target::{Options, Schedule, Target};
 use exactile_core::verify::{self, BlockFunc, LaneFunc, ScheduleFunc};
 use exactile_core::{passes, pipeline, text};
@@ -21,7 +22,9 @@ use exactile_core::{passes, pipeline, text};
 use super::arguments::{Contents, Difference, difference};
 use super::generate::Program;
 use super::layouts::vary;
-use crate::testing::execute::{Outcome, Place, compile_for, execute_lane, interpret_lanes};
+use crate::testing::execute::{
+    Outcome, Place, compile_prepared, execute_lane, interpret_lanes, prepare,
+};
 
 /// A way to run a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -73,6 +76,34 @@ impl Subject {
             Err(reason) => (subjects, Some(reason)),
         }
     }
+
+    /// The number of warps, where there are any.
+    pub(super) fn warps(self) -> Option<u32> {
+        match self {
+            Self::Text | Self::Tidy | Self::Prepared | Self::Sequential | Self::Cpu => None,
+            Self::Scheduled(warps)
+            | Self::Varied(warps)
+            | Self::Distributed(warps)
+            | Self::Cuda(warps) => Some(warps),
+        }
+    }
+}
+
+/// What came of a way to run a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compared {
+    /// The interpreter's bits.
+    Same,
+    /// Other bits, first in this element.
+    Other(Difference),
+    /// The program has no such way: no GPU computes its products, or a tile does not fit in layouts that were not chosen.
+    Absent,
+}
+
+impl Compared {
+    fn of(want: &[Contents], got: &[Contents]) -> Self {
+        difference(want, got).map_or(Self::Same, Self::Other)
+    }
 }
 
 impl fmt::Display for Subject {
@@ -91,12 +122,34 @@ impl fmt::Display for Subject {
     }
 }
 
+/// What is made of a program, or why it cannot be.
+type Made<T> = Result<Rc<T>, String>;
+
+/// What several ways to run a program begin with, made once for each place.
+type Kept<T> = RefCell<Vec<(Place, Made<T>)>>;
+
 /// A program that the interpreter has run without a fault.
 pub struct Checked<'a> {
     program: &'a Program,
     want: Vec<Contents>,
-    prepared: OnceCell<Result<BlockFunc, String>>,
+    prepared: Kept<BlockFunc>,
+    assigned: Kept<ScheduleFunc>,
     worker: OnceCell<Result<LaneFunc, String>>,
+}
+
+/// What is kept for a place; made and kept if that is nothing yet.
+fn once<T>(kept: &Kept<T>, place: Place, make: impl FnOnce() -> Result<T, String>) -> Made<T> {
+    let known = |kept: &Vec<(Place, Made<T>)>| {
+        let mut kept = kept.iter();
+        kept.find(|(of, _)| *of == place)
+            .map(|(_, made)| made.clone())
+    };
+    if let Some(known) = known(&kept.borrow()) {
+        return known;
+    }
+    let made = make().map(Rc::new);
+    kept.borrow_mut().push((place, made.clone()));
+    made
 }
 
 impl<'a> Checked<'a> {
@@ -106,14 +159,14 @@ impl<'a> Checked<'a> {
         Ok(Self {
             program,
             want,
-            prepared: OnceCell::new(),
+            prepared: Kept::default(),
+            assigned: Kept::default(),
             worker: OnceCell::new(),
         })
     }
 
-    /// Runs the program on its arguments and returns the first element that is not as the
-    /// interpreter says.
-    pub fn run(&self, subject: Subject) -> Result<Option<Difference>, String> {
+    /// Runs the program on its arguments and compares what it leaves there with what the interpreter does.
+    pub fn run(&self, subject: Subject) -> Result<Compared, String> {
         let program = self.program;
         let got = match subject {
             Subject::Text => interpret(program, &reparsed(&program.func)?)?,
@@ -123,7 +176,7 @@ impl<'a> Checked<'a> {
                 let func = verify::block(func).map_err(|error| error.to_string())?;
                 interpret(program, &func)?
             }
-            Subject::Prepared => interpret(program, self.prepared()?)?,
+            Subject::Prepared => interpret(program, &*self.prepared(Place::Cpu)?)?,
             Subject::Sequential => self.execute(self.worker()?, Place::Worker)?,
             Subject::Cpu => self.execute(self.worker()?, Place::Cpu)?,
             Subject::Scheduled(_)
@@ -132,25 +185,25 @@ impl<'a> Checked<'a> {
             | Subject::Cuda(_)
                 if program.gpu.is_none() =>
             {
-                return Ok(None);
+                return Ok(Compared::Absent);
             }
             Subject::Scheduled(warps) => interpret(program, &self.scheduled(warps)?)?,
             Subject::Varied(warps) => match self.varied(warps)? {
                 Some(func) => self.execute(&func, self.place(warps)?)?,
-                None => return Ok(None),
+                None => return Ok(Compared::Absent),
             },
-            Subject::Distributed(warps) => self.lanes(&self.distributed(self.place(warps)?)?)?,
+            Subject::Distributed(warps) => self.lanes(&self.compiled(self.place(warps)?)?)?,
             Subject::Cuda(warps) => {
                 let place = Place::Cuda { warps };
-                self.execute(&self.distributed(place)?, place)?
+                self.execute(&self.compiled(place)?, place)?
             }
         };
-        Ok(difference(&self.want, &got))
+        Ok(Compared::of(&self.want, &got))
     }
 
     /// Runs lowered code under the interpreter of lanes, as [`Checked::run`] does.
-    pub fn run_lanes(&self, func: &LaneFunc) -> Result<Option<Difference>, String> {
-        Ok(difference(&self.want, &self.lanes(func)?))
+    pub fn run_lanes(&self, func: &LaneFunc) -> Result<Compared, String> {
+        Ok(Compared::of(&self.want, &self.lanes(func)?))
     }
 
     fn lanes(&self, func: &LaneFunc) -> Result<Vec<Contents>, String> {
@@ -169,7 +222,7 @@ impl<'a> Checked<'a> {
             Subject::Sequential => Some(self.worker().cloned()),
             Subject::Distributed(warps) => {
                 let place = self.place(warps);
-                Some(place.and_then(|place| self.distributed(place)))
+                Some(place.and_then(|place| self.compiled(place)))
             }
         }
     }
@@ -181,41 +234,33 @@ impl<'a> Checked<'a> {
         Ok(Place::Lanes { gpu, warps })
     }
 
-    fn prepared(&self) -> Result<&BlockFunc, String> {
-        let prepare = || {
-            let Program { func, facts, .. } = self.program;
-            let options = self.options(None);
-            let observe = &mut pipeline::unobserved;
-            pipeline::prepare(func.clone(), &Target::CPU, &options, facts, observe)
-                .map_err(|error| error.to_string())
-        };
-        self.prepared
-            .get_or_init(prepare)
-            .as_ref()
-            .map_err(Clone::clone)
+    /// What the first half of the pipeline makes of the program.
+    fn prepared(&self, place: Place) -> Made<BlockFunc> {
+        let Program { func, facts, .. } = self.program;
+        once(&self.prepared, place, || {
+            prepare(func, &place.target(), &self.options(place.warps()), facts)
+        })
     }
 
-    /// The program with the layouts that are chosen for this many warps.
-    fn assigned(&self, warps: u32) -> Result<(ScheduleFunc, Target), String> {
-        let program = self.program;
-        let target = self.place(warps)?.target();
-        let (options, observe) = (self.options(Some(warps)), &mut pipeline::unobserved);
-        let (func, facts) = (program.func.clone(), &program.facts);
-        let assigned = pipeline::prepare(func, &target, &options, facts, observe)
-            .and_then(|block| assign(block, &target, &options.schedule));
-        assigned
-            .map(|func| (func, target))
-            .map_err(|error| error.to_string())
+    /// The program with the layouts that are chosen for the place.
+    fn assigned(&self, place: Place) -> Made<ScheduleFunc> {
+        once(&self.assigned, place, || {
+            let block = BlockFunc::clone(&*self.prepared(place)?);
+            let schedule = self.options(place.warps()).schedule;
+            assign(block, &place.target(), &schedule).map_err(|error| error.to_string())
+        })
     }
 
     /// The program without its layouts, after each tile got one. Placing placed tiles changes nothing.
     fn scheduled(&self, warps: u32) -> Result<BlockFunc, String> {
-        let (assigned, target) = self.assigned(warps)?;
+        let place = self.place(warps)?;
+        let target = place.target();
         let placed = |func| {
-            let placed = place(func, &target.gpu);
+            let placed = place::place(func, &target.gpu);
             placed.map_err(|error| error.to_string())
         };
-        let printed = placed(assigned)?.to_string();
+        let assigned = self.assigned(place)?;
+        let printed = placed(ScheduleFunc::clone(&*assigned))?.to_string();
         let parsed = text::parse(&printed, "random.bir").and_then(verify::schedule);
         let parsed = parsed.map_err(|error| error.to_string())?;
         let again = placed(parsed.clone())?.to_string();
@@ -227,8 +272,9 @@ impl<'a> Checked<'a> {
 
     /// What is made of the program in other layouts; nothing where a tile does not fit in its own.
     fn varied(&self, warps: u32) -> Result<Option<LaneFunc>, String> {
-        let (assigned, target) = self.assigned(warps)?;
-        let mut func = assigned.into_inner();
+        let place = self.place(warps)?;
+        let target = place.target();
+        let mut func = ScheduleFunc::clone(&*self.assigned(place)?).into_inner();
         let mut random = Random::new(func.inst_count() as u64);
         vary(&mut func, &mut random);
         let func = verify::schedule(func).map_err(|error| error.to_string())?;
@@ -244,29 +290,30 @@ impl<'a> Checked<'a> {
 
     fn worker(&self) -> Result<&LaneFunc, String> {
         self.worker
-            .get_or_init(|| self.compiled(&Target::CPU, None))
+            .get_or_init(|| self.compiled(Place::Cpu))
             .as_ref()
             .map_err(Clone::clone)
     }
 
     /// What the pipeline makes of the program for its arguments.
-    fn compiled(&self, target: &Target, warps: Option<u32>) -> Result<LaneFunc, String> {
+    fn compiled(&self, place: Place) -> Result<LaneFunc, String> {
         let Program {
             func, facts, grid, ..
         } = self.program;
-        let options = self.options(warps);
+        let (prepared, options) = (self.prepared(place)?, self.options(place.warps()));
         let mut compiled = None;
         on_host(self.program, |arguments| {
-            compiled = Some(compile_for(
-                func, target, &options, facts, *grid, arguments,
+            compiled = Some(compile_prepared(
+                (func, &*prepared),
+                &place.target(),
+                &options,
+                facts,
+                *grid,
+                arguments,
             )?);
             Ok(())
         })?;
         compiled.ok_or_else(|| "nothing was compiled".to_string())
-    }
-
-    fn distributed(&self, place: Place) -> Result<LaneFunc, String> {
-        self.compiled(&place.target(), place.warps())
     }
 
     /// The program's options on this number of warps, where it asks for no more thread blocks than fit.

@@ -33,7 +33,7 @@ pub enum Stage {
 
 impl Stage {
     /// Its name without a number of warps.
-    fn kind(self) -> String {
+    pub(super) fn kind(self) -> String {
         let name = self.to_string();
         let words = name.split(' ').filter(|word| word.parse::<u32>().is_err());
         words.collect::<Vec<_>>().join(" ")
