@@ -124,7 +124,7 @@ const BLOCK: &[Stage] = &[
     }),
     by_context!("uniform_masks", |func, context| {
         let lanes = lanes_of(func, context.target, &context.options.schedule);
-        uniform_mask::split_uniform_masks(func, lanes);
+        uniform_mask::uniform_masks(func, lanes);
     }),
     plain!("tidy_masks", tidy),
 ];

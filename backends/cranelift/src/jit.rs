@@ -5,8 +5,10 @@
     reason = "executable memory is freed by hand and called through its address"
 )]
 
+use std::sync::OnceLock;
+
 use cranelift_codegen::ir::{AbiParam, Function, types};
-use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
+use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
@@ -17,12 +19,13 @@ use exactile_core::verify::LaneFunc;
 
 use crate::Error;
 use crate::codegen::{self, Helpers};
-use crate::run::{Entry, LaunchContext, out_of_bounds};
+use crate::preserving::{self, Callee};
+use crate::run::{Entry, LaunchContext};
 use crate::runtime::scalar_call;
 
 /// A compiled kernel.
 pub struct Executable {
-    func: LaneFunc,
+    name: String,
     pub(crate) signature: Signature,
     module: Option<JITModule>,
     entry: Entry,
@@ -38,11 +41,6 @@ unsafe impl Send for Executable {}
 unsafe impl Sync for Executable {}
 
 impl Executable {
-    /// The function that was compiled.
-    pub fn func(&self) -> &LaneFunc {
-        &self.func
-    }
-
     /// Bytes of scratch memory that a worker needs.
     pub fn scratch_bytes(&self) -> usize {
         self.scratch_bytes
@@ -65,8 +63,8 @@ impl Executable {
 
 impl std::fmt::Debug for Executable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = &self.func.name;
-        write!(f, "Executable({name}, {} bytes of code)", self.code_bytes)
+        let (name, bytes) = (&self.name, self.code_bytes);
+        write!(f, "Executable({name}, {bytes} bytes of code)")
     }
 }
 
@@ -99,7 +97,7 @@ pub fn compile(func: &LaneFunc) -> Result<Executable, Error> {
     Ok(Executable {
         scratch_bytes: scratch_bytes(func),
         signature: Signature::new(&func.name, parameters(func)),
-        func: func.clone(),
+        name: func.name.clone(),
         module: Some(compilation.module),
         entry,
         code_bytes: compilation.code_bytes,
@@ -144,9 +142,17 @@ fn has_many_branches(func: &LaneFunc) -> bool {
     branches.count() > MANY_BRANCHES
 }
 
+/// The code generator for a function. Of each of the two there is one in a process.
 fn isa(func: &LaneFunc) -> Result<OwnedTargetIsa, Error> {
+    static MADE: [OnceLock<Result<OwnedTargetIsa, Error>>; 2] = [const { OnceLock::new() }; 2];
+    let many_branches = has_many_branches(func);
+    let made = &MADE[usize::from(many_branches)];
+    made.get_or_init(|| make_isa(many_branches)).clone()
+}
+
+fn make_isa(many_branches: bool) -> Result<OwnedTargetIsa, Error> {
     let mut flags = settings::builder();
-    let (level, algorithm) = match has_many_branches(func) {
+    let (level, algorithm) = match many_branches {
         true => ("none", "single_pass"),
         false => ("speed", "backtracking"),
     };
@@ -162,6 +168,8 @@ fn isa(func: &LaneFunc) -> Result<OwnedTargetIsa, Error> {
             },
         ),
         ("is_pic", "false"),
+        // Nothing unwinds through the code.
+        ("unwind_info", "false"),
         ("use_colocated_libcalls", "false"),
         // A frame of more than a page touches each page of it in order, so that no stack is left
         // without its guard page being hit.
@@ -183,8 +191,13 @@ fn build(func: &LaneFunc, describe: bool) -> Result<Compilation, Error> {
         return Err(Error::Lanes(func.warps));
     }
     let mut builder = JITBuilder::with_isa(isa(func)?, default_libcall_names());
-    builder.symbol("exactile_scalar_call", scalar_call as *const u8);
-    builder.symbol("exactile_out_of_bounds", out_of_bounds as *const u8);
+    let prefetches = preserving::prefetches().into_iter().flatten();
+    for callee in [scalar(), preserving::report()]
+        .into_iter()
+        .chain(prefetches)
+    {
+        builder.symbol(callee.name, callee.address);
+    }
     let mut module = JITModule::new(builder);
     let compiled = define(&mut module, func, describe);
     match compiled {
@@ -203,34 +216,6 @@ fn build(func: &LaneFunc, describe: bool) -> Result<Compilation, Error> {
     }
 }
 
-/// Functions that ask for the cache line at an address, to read and to write, and change no
-/// register: CLIF has no such instruction.
-fn define_prefetch(module: &mut JITModule) -> Result<Option<[FuncId; 2]>, Error> {
-    /// `prefetcht0 [rdi]; ret` and `prefetchw [rdi]; ret`.
-    const CODE: [(&str, [u8; 4]); 2] = [
-        ("prefetch", [0x0f, 0x18, 0x0f, 0xc3]),
-        ("prefetch_to_write", [0x0f, 0x0d, 0x0f, 0xc3]),
-    ];
-    if !cfg!(target_arch = "x86_64") {
-        return Ok(None);
-    }
-    let failed = |error: cranelift_module::ModuleError| Error::Codegen(format!("{error:?}"));
-    let mut signature = module.make_signature();
-    signature.call_conv = CallConv::PreserveAll;
-    signature.params.push(AbiParam::new(types::I64));
-    let [read, write] = CODE.map(|(name, code)| {
-        let id = module
-            .declare_function(name, Linkage::Local, &signature)
-            .map_err(failed)?;
-        let alignment = u64::from(module.isa().function_alignment().minimum);
-        module
-            .define_function_bytes(id, alignment, &code, &[])
-            .map_err(failed)?;
-        Ok(id)
-    });
-    Ok(Some([read?, write?]))
-}
-
 /// A function in a module.
 struct Defined {
     id: FuncId,
@@ -243,28 +228,34 @@ fn failed(error: cranelift_module::ModuleError) -> Error {
     Error::Codegen(format!("{error:?}"))
 }
 
+/// What evaluates a scalar op.
+fn scalar() -> Callee {
+    Callee {
+        name: "exactile_scalar_call",
+        address: scalar_call as *const u8,
+        convention: None,
+    }
+}
+
 /// What kernels call.
 fn import_helpers(module: &mut JITModule, func: &mut Function) -> Result<Helpers, Error> {
-    let prefetch = define_prefetch(module)?.map(|ids| {
-        ids.map(|id| {
-            let function = module.declare_func_in_func(id, func);
-            // The memory of a module need not lie within the reach of a near call.
-            func.dfg.ext_funcs[function].colocated = false;
-            function
-        })
-    });
-    let mut import = |name: &str, parameters: usize, returns: bool| {
+    let mut import = |callee: &Callee, parameters: usize, returns: bool| {
         let mut signature = module.make_signature();
+        signature.call_conv = callee.convention.unwrap_or(signature.call_conv);
         signature.params = vec![AbiParam::new(types::I64); parameters];
         signature.returns = vec![AbiParam::new(types::I64); usize::from(returns)];
         let id = module
-            .declare_function(name, Linkage::Import, &signature)
+            .declare_function(callee.name, Linkage::Import, &signature)
             .map_err(failed)?;
         Ok(module.declare_func_in_func(id, func))
     };
+    let prefetch = match preserving::prefetches() {
+        Some([read, write]) => Some([import(&read, 1, false)?, import(&write, 1, false)?]),
+        None => None,
+    };
     Ok(Helpers {
-        scalar: import("exactile_scalar_call", 4, true)?,
-        out_of_bounds: import("exactile_out_of_bounds", 6, false)?,
+        scalar: import(&scalar(), 4, true)?,
+        out_of_bounds: import(&preserving::report(), 6, false)?,
         prefetch,
     })
 }

@@ -5,18 +5,22 @@
 //! the ends of the ranges, and that they do not wrap, so it is exact about machine integers. What ranges
 //! alone decide becomes a constant.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::duplicate::duplicate;
 use super::indices::Indices;
 use super::linear::Linear;
 use super::ranges::Range;
+use super::rewrite::rewrite;
 use crate::builder::Builder;
 use crate::entity::EntityMap;
 use crate::ir::op::Control;
 use crate::ir::{
-    BinaryOp, CompareOp, DType, Func, Inst, Literal, Op, Region, Shape, Stage, Trait, Type, Value,
-    op,
+    BinaryOp, CompareOp, DType, Func, Inst, InstData, Literal, Op, Region, Shape, Stage, Trait,
+    Type, Value, op,
 };
 
 /// What is known of the values of a function as it was before any split; those of a split are new.
@@ -50,6 +54,14 @@ struct Side {
 /// more registers than the masks do.
 const MOST_ELEMENTS: usize = 8192;
 
+/// Prepares masks that scalars prove: `lanes` that run the function together get two versions of what is masked.
+pub fn uniform_masks(func: &mut Func, lanes: Option<usize>) {
+    match lanes {
+        Some(_) => split_uniform_masks(func, lanes),
+        None => state_uniform_masks(func),
+    }
+}
+
 /// Splits each region whose accesses are masked by provable comparisons into two versions. `lanes` run the function
 /// together, each with code for its part of all tiles; nothing says that loops go through tiles.
 pub fn split_uniform_masks(func: &mut Func, lanes: Option<usize>) {
@@ -58,6 +70,31 @@ pub fn split_uniform_masks(func: &mut Func, lanes: Option<usize>) {
     decide(func, &known.indices);
     let most = lanes.map_or(usize::MAX, |lanes| lanes.saturating_mul(MOST_ELEMENTS));
     region(func, func.body(), &known, most);
+}
+
+/// Writes each comparison that masks accesses as `or(splat(c), comparison)`, where the scalar `c` is true only if the
+/// comparison holds for every element: the same bits. A lowering makes two versions of as little as it likes.
+fn state_uniform_masks(func: &mut Func) {
+    func.keep_sites();
+    let known = Known::of(func);
+    decide(func, &known.indices);
+    let leaves = mask_leaves(func, &func.region(func.body()).insts, &known).into_iter();
+    let proofs: BTreeMap<Value, [Side; 2]> = leaves
+        .filter_map(|leaf| Some((leaf, sides(func, &known, leaf)?)))
+        .collect();
+    if proofs.is_empty() {
+        return;
+    }
+    rewrite(func, &mut |rewriter, inst| {
+        let builder = &mut rewriter.builder;
+        let InstData { op, results, .. } = builder.func().inst(inst).clone();
+        let sides = proofs.get(results.first()?)?;
+        let holds = holds(builder, &known, results[0], sides);
+        let comparison = builder.value(op);
+        let shape = builder.ty(comparison).shape;
+        let holds = builder.splat(holds, shape);
+        Some(vec![builder.or(holds, comparison)])
+    });
 }
 
 /// Elements that instructions compute in all, nested ones included.
@@ -387,89 +424,4 @@ fn branch(
         builder.emit(Op::Yield(op::Yield { values }), &[]);
     }
     unchecked
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::passes::tidy;
-    use crate::text::parse;
-    use crate::verify;
-
-    #[test]
-    fn a_whole_tile_is_accessed_without_a_mask() {
-        let source = "func @f block (%x: ptr<f32>, %y: ptr<f32> write, %n: i64) {
-             %p = program_id axis=0 : i64
-             %b = constant value=i64(8) : i64
-             %s = mul %p, %b : i64
-             %t = splat %s : tile<8xi64>
-             %a = arange start=0, end=8 : tile<8xi64>
-             %o = add %t, %a : tile<8xi64>
-             %l = splat %n : tile<8xi64>
-             %m = lt %o, %l : tile<8xbool>
-             %v = load %x, %o, mask=%m : tile<8xf32>
-             store %y, %o, %v, mask=%m
-           }";
-        let mut func = parse(source, "f.bir").expect("parses");
-        super::split_uniform_masks(&mut func, None);
-        tidy(&mut func);
-        let func = verify::block(func).expect("is valid");
-        let text = func.to_string();
-        let condition = "  %12 = add %5, %11 : i64
-  %13 = lt %12, %2 : bool
-  %14 = le %5, %12 : bool
-  %15 = and %13, %14 : bool
-  if %15 () {
-    %16 = load %0, %8 : tile<8xf32>";
-        assert!(text.contains(condition), "{text}");
-        assert_eq!(text.matches("mask=").count(), 2, "{text}");
-        assert_eq!(text.matches("load ").count(), 2, "{text}");
-    }
-
-    /// What is written twice has a bound, whatever runs it.
-    #[test]
-    fn long_code_is_not_split() {
-        let steps: String = (0..40)
-            .map(|at| format!("%v{} = add %v{at}, %v{at} : tile<16384xf32>\n", at + 1))
-            .collect();
-        let source = format!(
-            "func @f block (%x: ptr<f32>, %y: ptr<f32> write, %n: i64) {{
-             %a = arange start=0, end=16384 : tile<16384xi64>
-             %l = splat %n : tile<16384xi64>
-             %m = lt %a, %l : tile<16384xbool>
-             %v0 = load %x, %a, mask=%m : tile<16384xf32>
-             {steps}
-             store %y, %a, %v40, mask=%m
-           }}"
-        );
-        for (lanes, loads) in [(None, 2), (Some(128), 2), (Some(64), 1)] {
-            let mut func = parse(&source, "f.bir").expect("parses");
-            super::split_uniform_masks(&mut func, lanes);
-            let text = verify::block(func).expect("is valid").to_string();
-            assert_eq!(text.matches("load ").count(), loads, "{lanes:?}");
-        }
-    }
-
-    /// Both comparisons are proved, and what joins them is computed before the access.
-    #[test]
-    fn masks_of_two_comparisons_go_too() {
-        let source = "func @f block (%x: ptr<f32>, %y: ptr<f32> write, %n: i64) {
-             %p = program_id axis=0 : i64
-             %t = splat %p : tile<8xi64>
-             %a = arange start=0, end=8 : tile<8xi64>
-             %o = add %t, %a : tile<8xi64>
-             %l = splat %n : tile<8xi64>
-             %z = constant value=i64(0) : tile<8xi64>
-             %below = lt %o, %l : tile<8xbool>
-             %above = ge %o, %z : tile<8xbool>
-             %m = and %below, %above : tile<8xbool>
-             %v = load %x, %o, mask=%m : tile<8xf32>
-             store %y, %o, %v, mask=%m
-           }";
-        let mut func = parse(source, "f.bir").expect("parses");
-        super::split_uniform_masks(&mut func, None);
-        tidy(&mut func);
-        let text = verify::block(func).expect("is valid").to_string();
-        assert_eq!(text.matches("mask=").count(), 2, "{text}");
-        assert_eq!(text.matches("load ").count(), 2, "{text}");
-    }
 }

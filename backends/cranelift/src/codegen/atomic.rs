@@ -13,28 +13,20 @@ use super::memory::flags;
 impl Codegen<'_> {
     /// Combines a scalar into memory where the scalar mask is true.
     pub(super) fn combine(&mut self, op: &op::LaneAtomic) {
-        let after = self.enter_masked(op.mask);
+        let after = self.enter_masked(op.mask, &[]);
         let dtype = self.dtype(op.value);
         let address = self.address(op.base, op.offset, dtype);
         let value = self.single(op.value);
         self.update((op.op, op.order), (dtype, address), value);
-        self.leave_masked(after);
+        self.leave_masked(after, &[]);
     }
 
     /// Combines a scalar into memory where the scalar mask is true; what memory held.
     pub(super) fn fetch(&mut self, op: &op::LaneFetch) -> Repr {
         let dtype = self.dtype(op.value);
         let ty = lane_type(dtype);
-        let none = op.mask.map(|_| self.bits(ty, 0));
-        let mask = op.mask.map(|mask| self.single(mask));
-        let after = mask.zip(none).map(|(mask, none)| {
-            let (inside, after) = (self.builder.create_block(), self.builder.create_block());
-            self.builder.append_block_param(after, ty);
-            let skipped = [none.into()];
-            self.builder.ins().brif(mask, inside, &[], after, &skipped);
-            self.builder.switch_to_block(inside);
-            after
-        });
+        let none = self.bits(ty, 0);
+        let after = self.enter_masked(op.mask, &[none]);
         let address = self.address(op.base, op.offset, dtype);
         let value = self.single(op.value);
         let old = match op.expected {
@@ -44,12 +36,7 @@ impl Codegen<'_> {
             }
             None => self.update((op.op, op.order), (dtype, address), value),
         };
-        let Some(after) = after else {
-            return Repr::Scalar(old);
-        };
-        self.builder.ins().jump(after, &[old.into()]);
-        self.builder.switch_to_block(after);
-        Repr::Scalar(self.builder.block_params(after)[0])
+        Repr::Scalar(self.leave_masked(after, &[old])[0])
     }
 
     /// Combines a number into memory at an address; what it held.

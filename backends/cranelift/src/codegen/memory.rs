@@ -1,11 +1,9 @@
-//! Loads, stores and bounds checks.
+//! Loads and stores.
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I8X16, I16, I32, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{
-    BlockArg, InstBuilder, InstructionData, MemFlagsData, Opcode, ValueDef,
-};
+use cranelift_codegen::ir::types::{I8X16, I16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::{InstBuilder, InstructionData, MemFlagsData, Opcode, ValueDef};
 use exactile_core::ir::{DType, Literal, Op, Type, Value, op};
 
 use super::Codegen;
@@ -68,7 +66,7 @@ impl Codegen<'_> {
     }
 
     /// A scalar index as `i64`.
-    fn index(&mut self, value: Value) -> clif::Value {
+    pub(super) fn index(&mut self, value: Value) -> clif::Value {
         let single = self.single(value);
         if self.dtype(value) == DType::I64 {
             single
@@ -86,30 +84,17 @@ impl Codegen<'_> {
             let address = self.address(base, offset, dtype);
             return self.load_from(address, dtype, ty.shape.elements());
         };
-        let condition = self.single(mask);
         let otherwise = match op.other {
             Some(other) => self.repr(other),
             None => self.filled(Literal::from_bits(dtype, 0), ty),
         };
         let otherwise = self.canonical(otherwise, ty);
-        let (inside, after) = (self.builder.create_block(), self.builder.create_block());
-        for &piece in otherwise.pieces() {
-            let piece_type = self.builder.func.dfg.value_type(piece);
-            self.builder.append_block_param(after, piece_type);
-        }
-        let arguments: Vec<BlockArg> = otherwise.pieces().iter().map(|&v| v.into()).collect();
-        self.builder
-            .ins()
-            .brif(condition, inside, &[], after, &arguments);
-        self.builder.switch_to_block(inside);
+        let after = self.enter_masked(Some(mask), otherwise.pieces());
         let address = self.address(base, offset, dtype);
         let loaded = self.load_from(address, dtype, ty.shape.elements());
         let loaded = self.canonical(loaded, ty);
-        let arguments: Vec<BlockArg> = loaded.pieces().iter().map(|&v| v.into()).collect();
-        self.builder.ins().jump(after, &arguments);
-        self.builder.switch_to_block(after);
-        let parameters = self.builder.block_params(after).to_vec();
-        self.of_parameters(&parameters, ty)
+        let pieces = self.leave_masked(after, loaded.pieces());
+        self.of_parameters(&pieces, ty)
     }
 
     fn load_from(&mut self, address: clif::Value, dtype: DType, lanes: usize) -> Repr {
@@ -168,31 +153,14 @@ impl Codegen<'_> {
             mask,
             ..
         } = *op;
-        let after = self.enter_masked(mask);
+        let after = self.enter_masked(mask, &[]);
         let ty = self.ty(value);
         let dtype = self.dtype(value);
         self.prefetch((base, offset), dtype, ty.shape.elements(), true);
         let address = self.address(base, offset, dtype);
         let repr = self.repr(value);
         self.store_to(address, dtype, ty.shape.elements(), &repr);
-        self.leave_masked(after);
-    }
-
-    /// Begins what happens only where the scalar mask is true; returns the block after it.
-    pub(super) fn enter_masked(&mut self, mask: Option<Value>) -> Option<clif::Block> {
-        let condition = self.single(mask?);
-        let (inside, after) = (self.builder.create_block(), self.builder.create_block());
-        self.builder.ins().brif(condition, inside, &[], after, &[]);
-        self.builder.switch_to_block(inside);
-        Some(after)
-    }
-
-    /// Ends what [`Self::enter_masked`] began.
-    pub(super) fn leave_masked(&mut self, after: Option<clif::Block>) {
-        if let Some(after) = after {
-            self.builder.ins().jump(after, &[]);
-            self.builder.switch_to_block(after);
-        }
+        self.leave_masked(after, &[]);
     }
 
     fn store_to(&mut self, address: clif::Value, dtype: DType, lanes: usize, repr: &Repr) {
@@ -234,87 +202,6 @@ impl Codegen<'_> {
     fn low_lane(&mut self, ty: clif::Type, piece: clif::Value) -> clif::Value {
         let piece = self.reinterpret(ty, piece);
         self.builder.ins().extractlane(piece, 0)
-    }
-
-    /// Whether a whole access is in bounds, and the length of its array; `None` for an array that no
-    /// launch can make too short.
-    pub(super) fn is_inside(
-        &mut self,
-        base: Value,
-        offset: Value,
-        count: i64,
-    ) -> Option<(clif::Value, clif::Value)> {
-        let length = self.lengths[base]?;
-        let offset = self.index(offset);
-        let last = self.builder.ins().iadd_imm_s(length, -count);
-        let from_start = self
-            .builder
-            .ins()
-            .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, offset, 0);
-        let to_end = self
-            .builder
-            .ins()
-            .icmp(IntCC::SignedLessThanOrEqual, offset, last);
-        Some((self.builder.ins().band(from_start, to_end), length))
-    }
-
-    /// The mask and that the whole access is in bounds; a violation is recorded.
-    pub(super) fn check_bounds(&mut self, op: &op::CheckBounds) -> Repr {
-        let mask = op.mask;
-        let Some((inside, length)) = self.is_inside(op.base, op.offset, op.count) else {
-            let always = self.bits(I8, 1);
-            return Repr::Scalar(mask.map_or(always, |mask| self.single(mask)));
-        };
-        let offset = self.index(op.offset);
-        let outside = self.builder.ins().bxor_imm_u(inside, 1);
-        let (effective, wrong) = match mask.map(|mask| self.single(mask)) {
-            Some(mask) => (
-                self.builder.ins().band(mask, inside),
-                self.builder.ins().band(mask, outside),
-            ),
-            None => (inside, outside),
-        };
-        self.report_where(wrong, (op.element, op.site), (offset, length));
-        Repr::Scalar(effective)
-    }
-
-    /// Reports an index that is not below its extent.
-    pub(super) fn check_index(&mut self, op: &op::CheckIndex) {
-        let index = self.single(op.index);
-        let wrong =
-            self.builder
-                .ins()
-                .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, index, op.extent);
-        let extent = self.bits(I64, op.extent as u64);
-        self.report_where(wrong, (op.element, op.site), (index, extent));
-    }
-
-    /// Reports an assertion that does not hold.
-    pub(super) fn check_assertion(&mut self, op: &op::CheckAssertion) {
-        let failed = self.single(op.failed);
-        let none = self.bits(I64, 0);
-        self.report_where(failed, (op.element, op.site), (none, none));
-    }
-
-    /// Records an access of what has `length` elements where `wrong` holds.
-    fn report_where(
-        &mut self,
-        wrong: clif::Value,
-        (element, site): (Value, i64),
-        (offset, length): (clif::Value, clif::Value),
-    ) {
-        let (report, after) = (self.builder.create_block(), self.builder.create_block());
-        self.builder.set_cold_block(report);
-        self.builder.ins().brif(wrong, report, &[], after, &[]);
-        self.builder.switch_to_block(report);
-        let (site, element) = (self.bits(I64, site as u64), self.index(element));
-        let (context, program) = (self.entry.context, self.entry.program);
-        let arguments = [context, program, site, element, offset, length];
-        self.builder
-            .ins()
-            .call(self.helpers.out_of_bounds, &arguments);
-        self.builder.ins().jump(after, &[]);
-        self.builder.switch_to_block(after);
     }
 
     /// The form in which values of type `ty` cross blocks: masks have one byte a lane.

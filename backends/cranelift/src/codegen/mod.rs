@@ -4,6 +4,7 @@ mod ahead;
 mod arithmetic;
 mod atomic;
 mod cast;
+mod checks;
 mod control;
 mod half_float;
 mod lanes;
@@ -57,6 +58,7 @@ pub(crate) fn translate(
         coordinates: [clif::Value::from_u32(0); 3],
         scratch: clif::Value::from_u32(0),
         lengths: EntityMap::filled(func.value_count(), None),
+        joined: checks::joined_checks(func),
         loops: Vec::new(),
         asked: BTreeMap::new(),
         has_fma: has_flag(isa, "has_fma"),
@@ -95,6 +97,8 @@ struct Codegen<'a> {
     scratch: clif::Value,
     /// The lengths of arguments, loaded once at the entry.
     lengths: EntityMap<Value, Option<clif::Value>>,
+    /// Checks that are no values of their own but part of an access.
+    joined: EntityMap<Value, bool>,
     /// The loops around, the innermost last.
     loops: Vec<ahead::Loop>,
     /// For each argument, what asks for its lines.
@@ -221,6 +225,7 @@ impl Codegen<'_> {
                     None => self.bits(clif::types::I8, 1),
                 })
             }
+            LaneOp::WorkerOp(WorkerOp::CheckBounds(_)) if self.joined[results[0]] => return Ok(()),
             LaneOp::WorkerOp(WorkerOp::CheckBounds(op)) => self.check_bounds(op),
             LaneOp::Extract(op) => {
                 let (vector, dtype) = (self.repr(op.vector), self.dtype(op.vector));

@@ -21,12 +21,31 @@ impl Planner<'_> {
         };
         let of = if matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul) {
             DType::I64
-        } else if *op == BinaryOp::And {
+        } else if matches!(op, BinaryOp::And | BinaryOp::Or) {
             DType::Bool
         } else {
             return false;
         };
         ty.dtype() == Some(of) && known(lhs) && known(rhs)
+    }
+
+    /// Whether a scalar says of the mask that the op makes whether it holds everywhere.
+    pub(super) fn is_stated(&self, op: &Op) -> bool {
+        let known = |value: &Value| self.stated.contains(value);
+        if let Some(shape) = op.shape() {
+            return known(&shape.x());
+        }
+        let Op::Binary(op::Binary { op, lhs, rhs }) = op else {
+            return false;
+        };
+        let lhs_op = self.definitions[*lhs].map(|inst| self.func.op(inst));
+        let is_splat = || matches!(lhs_op, Some(Op::Splat(_)));
+        *op == BinaryOp::And && known(lhs) && known(rhs) || *op == BinaryOp::Or && is_splat()
+    }
+
+    /// Whether a mask is more than what a scalar says.
+    pub(super) fn is_masked(&self, mask: Option<Value>) -> bool {
+        mask.is_some_and(|mask| !self.stated.contains(&mask))
     }
 
     /// About how many instructions one element of the op itself takes.
@@ -39,7 +58,7 @@ impl Planner<'_> {
             16
         } else if let Op::Load(op::Load { offsets, mask, .. }) = op {
             let gather = if self.affine.contains(offsets) { 2 } else { 16 };
-            gather + if mask.is_some() { 2 } else { 0 }
+            gather + if self.is_masked(*mask) { 2 } else { 0 }
         } else {
             let cost = |op| elementwise_cost(op, operand);
             op.elementwise().map_or(1, cost)

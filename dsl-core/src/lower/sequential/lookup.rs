@@ -45,27 +45,31 @@ impl Lowerer<'_> {
             Shape::new(&[COPIES, rows]).expect("broken invariant: a product of powers of two");
         let counters = self.allocate(DType::I32, shape);
         let zero = self.constant(Literal::from_bits(DType::I32, 0));
-        self.fill(&counters, &mut |_, _| {
+        self.fill(&counters, &[], &mut |_, _| {
             Pulled::Uniform(Scalar::Emitted(zero))
         });
         let one = self.constant(Literal::from_bits(DType::I32, 1));
         let lanes = self.target.nest_lanes.min(from.elements());
         let cover = Cover::new(from, lanes);
-        self.nest(&cover, &mut |this, bases| {
-            let index = cover.index(bases, 0, lanes);
-            let chosen = this.bins(x, mask, bins, &index);
-            for lane in 0..lanes {
-                let bin = this.lane(&chosen, lane);
-                let bin = this.value(bin);
-                let bin = this.builder.cast(bin, DType::I64);
-                let first = ((lane % COPIES) * rows) as i64;
-                let offset = this.add(Scalar::Emitted(bin), Scalar::Known(first));
-                let offset = this.value(offset);
-                this.increment(counters.pointer, offset, one);
-            }
+        let operands = self.source.op(inst).operands();
+        self.in_versions((&operands, None), &mut |this, _| {
+            this.nest(&cover, &mut |this, bases| {
+                let index = cover.index(bases, 0, lanes);
+                let chosen = this.bins(x, mask, bins, &index);
+                for lane in 0..lanes {
+                    let bin = this.lane(&chosen, lane);
+                    let bin = this.value(bin);
+                    let bin = this.builder.cast(bin, DType::I64);
+                    let first = ((lane % COPIES) * rows) as i64;
+                    let offset = this.add(Scalar::Emitted(bin), Scalar::Known(first));
+                    let offset = this.value(offset);
+                    this.increment(counters.pointer, offset, one);
+                }
+            });
+            Vec::new()
         });
         let sums = self.allocate(DType::I32, self.shape(result));
-        self.fill(&sums, &mut |this, index| {
+        self.fill(&sums, &[], &mut |this, index| {
             let parts: Vec<Value> = (0..COPIES as i64)
                 .map(|copy| {
                     let mut place = index.clone();
@@ -103,7 +107,7 @@ impl Lowerer<'_> {
         if !always {
             bin = self.builder.binary(BinaryOp::Minimum, bin, spare);
         }
-        if let Some(mask) = mask {
+        if let Some(mask) = mask.filter(|&mask| !self.holds_always(mask)) {
             let pulled = self.pull(mask, index);
             let mask = self.vector(&pulled, DType::Bool, lanes);
             bin = self.builder.select(mask, bin, spare);

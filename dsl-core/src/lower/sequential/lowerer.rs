@@ -1,13 +1,16 @@
 //! The state of one lowering, the regions it is in, and index arithmetic that folds.
 
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::{Cover, Index, Scalar};
 use super::plan::Plan;
 use super::pull::Pulled;
+use super::versions::Stated;
 use crate::builder::Builder;
 use crate::ir::op::ShapeOp;
 use crate::ir::{BinaryOp, DType, Inst, Literal, Op, Region, Shape, Space, Type, Value, op};
+use crate::passes::indices::Indices;
 use crate::target::{Bounds, Target};
 use crate::verify::BlockFunc;
 
@@ -54,6 +57,12 @@ pub(super) struct Lowerer<'a> {
     pub bounds: Bounds,
     pub sites: BTreeMap<Inst, u32>,
     pub bindings: BTreeMap<Value, Binding<'a>>,
+    /// The masks of which there may be two versions.
+    pub masks: BTreeMap<Value, Stated>,
+    /// Accesses that need no check in the version that is being made.
+    pub unchecked: BTreeSet<Inst>,
+    /// The facts of offsets, where there are versions for the accesses that are in bounds.
+    pub indices: OnceCell<Indices>,
     /// The parameters that point.
     pub pointers: BTreeMap<Value, Value>,
     /// Elements already computed, by the region they are visible in.
@@ -77,6 +86,9 @@ impl<'a> Lowerer<'a> {
             bounds,
             sites: source.access_sites(),
             bindings: BTreeMap::new(),
+            masks: BTreeMap::new(),
+            unchecked: BTreeSet::new(),
+            indices: OnceCell::new(),
             pointers: BTreeMap::new(),
             memo: Vec::new(),
             constants: BTreeMap::new(),
@@ -290,8 +302,20 @@ impl<'a> Lowerer<'a> {
         on_true: &mut dyn FnMut(&mut Self) -> Vec<Value>,
         on_false: &mut dyn FnMut(&mut Self) -> Vec<Value>,
     ) -> Vec<Value> {
-        let on_true = self.in_region(&[], &mut |this, _| on_true(this));
-        let on_false = self.in_region(&[], &mut |this, _| on_false(this));
+        self.either(condition, &mut |this, holds| match holds {
+            true => on_true(this),
+            false => on_false(this),
+        })
+    }
+
+    /// What `each` makes of both alternatives.
+    pub(super) fn either(
+        &mut self,
+        condition: Value,
+        each: &mut dyn FnMut(&mut Self, bool) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let [on_true, on_false] =
+            [true, false].map(|holds| self.in_region(&[], &mut |this, _| each(this, holds)));
         let op = Op::If(op::If {
             condition,
             on_true,

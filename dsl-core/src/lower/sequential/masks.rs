@@ -28,6 +28,18 @@ impl Lowerer<'_> {
                     let rhs = self.all_true(rhs, index)?;
                     return Some(self.builder.and(lhs, rhs));
                 }
+                if let &Op::Binary(op::Binary {
+                    op: BinaryOp::Or,
+                    lhs,
+                    rhs,
+                }) = op
+                {
+                    let [lhs, rhs] = [lhs, rhs].map(|it| self.all_true(it, index));
+                    return match lhs.zip(rhs) {
+                        Some((lhs, rhs)) => Some(self.builder.or(lhs, rhs)),
+                        None => lhs.or(rhs),
+                    };
+                }
                 if let &Op::Compare(op::Compare { op, lhs, rhs }) = op
                     && self.dtype(lhs) == DType::I64
                 {

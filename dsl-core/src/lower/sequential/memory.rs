@@ -1,13 +1,13 @@
 //! Loads and stores: vectors where offsets run, single elements elsewhere, masks and checks.
 
+use super::cut::Row;
 use super::index::{Index, Scalar};
 use super::lowerer::{Binding, Buffer, Lowerer};
 use super::pull::{Pulled, scalar_index};
 use crate::ir::{DType, Inst, Op, Type, Value, op};
-use crate::target::Bounds;
 
 /// What the elements of one access have in common.
-struct Access {
+pub(super) struct Access {
     base: Value,
     dtype: DType,
     /// For checked accesses: the site, and which element of the tile each lane is.
@@ -44,23 +44,25 @@ impl Access {
 }
 
 impl Lowerer<'_> {
-    fn access(&mut self, inst: Inst, base: Value, offsets: Value, index: &Index) -> Access {
+    pub(super) fn access(
+        &mut self,
+        inst: Inst,
+        base: Value,
+        offsets: Value,
+        index: &Index,
+    ) -> Access {
         let dtype = self
             .source
             .ty(base)
             .pointee()
             .map(|(dtype, _)| dtype)
             .expect("broken invariant: a verified base is a pointer");
-        let tiled = self
-            .source
-            .parameter_index(base)
-            .is_some_and(|parameter| self.source.parameters[parameter].tiled);
-        let check = match self.bounds {
-            Bounds::Checked if !tiled => {
+        let check = match self.is_checked(base) && !self.unchecked.contains(&inst) {
+            true => {
                 let (element, lanes) = self.flat(index, self.shape(offsets));
                 Some((i64::from(self.sites[&inst]), element, lanes))
             }
-            Bounds::Checked | Bounds::Unchecked => None,
+            false => None,
         };
         Access {
             base: self.pointers[&base],
@@ -93,7 +95,7 @@ impl Lowerer<'_> {
         Some(self.builder.value(op))
     }
 
-    fn load_run(
+    pub(super) fn load_run(
         &mut self,
         access: &Access,
         offset: Scalar,
@@ -115,7 +117,7 @@ impl Lowerer<'_> {
         self.builder.declared(op, ty)
     }
 
-    fn store_run(
+    pub(super) fn store_run(
         &mut self,
         access: &Access,
         offset: Scalar,
@@ -237,7 +239,7 @@ impl Lowerer<'_> {
         let access = self.access(inst, base, offsets, index);
         let lanes = index.lanes;
         let offsets = self.pull(offsets, index);
-        let Some(mask_value) = mask else {
+        let Some(mask_value) = mask.filter(|&mask| !self.holds_always(mask)) else {
             return self.load_all(&access, &offsets, None, None, lanes);
         };
         let other = other.map(|other| self.pull(other, index));
@@ -250,6 +252,12 @@ impl Lowerer<'_> {
             return self.load_each(&access, &offsets, &mask, other.as_ref(), lanes);
         };
         let dtype = access.dtype;
+        let spread = match &other {
+            None => Some(None),
+            Some(Pulled::Uniform(other)) => Some(Some(*other)),
+            Some(Pulled::Affine(..) | Pulled::Vector(_)) => None,
+        };
+        let row = Row::of(index).filter(|_| !matches!(offsets, Pulled::Vector(_)));
         let loaded = self.branch(
             all,
             &mut |this| {
@@ -257,7 +265,10 @@ impl Lowerer<'_> {
                 vec![this.vector(&loaded, dtype, lanes)]
             },
             &mut |this| {
-                let loaded = this.load_each(&access, &offsets, &mask, other.as_ref(), lanes);
+                let loaded = match row.as_ref().zip(spread) {
+                    Some((row, other)) => this.load_cut((inst, op), row, mask_value, other),
+                    None => this.load_each(&access, &offsets, &mask, other.as_ref(), lanes),
+                };
                 vec![this.vector(&loaded, dtype, lanes)]
             },
         );
@@ -302,7 +313,7 @@ impl Lowerer<'_> {
         let offsets = self.pull(offsets, index);
         let pulled = self.pull(value, index);
         let value = self.vector(&pulled, access.dtype, index.lanes);
-        let Some(mask_value) = mask else {
+        let Some(mask_value) = mask.filter(|&mask| !self.holds_always(mask)) else {
             return self.store_all(&access, &offsets, value, None);
         };
         let mask = self.pull(mask_value, index);
@@ -313,6 +324,7 @@ impl Lowerer<'_> {
         let Some(all) = self.all_true(mask_value, index) else {
             return self.store_each(&access, &offsets, value, &mask);
         };
+        let row = Row::of(index).filter(|_| !matches!(offsets, Pulled::Vector(_)));
         self.branch(
             all,
             &mut |this| {
@@ -320,7 +332,10 @@ impl Lowerer<'_> {
                 Vec::new()
             },
             &mut |this| {
-                this.store_each(&access, &offsets, value, &mask);
+                match &row {
+                    Some(row) => this.store_cut((inst, op), row, mask_value, value),
+                    None => this.store_each(&access, &offsets, value, &mask),
+                }
                 Vec::new()
             },
         );
@@ -340,6 +355,7 @@ impl Lowerer<'_> {
         let access = self.access(inst, base, offsets, index);
         let offsets = self.pull(offsets, index);
         let value = self.pull(value, index);
+        let mask = mask.filter(|&mask| !self.holds_always(mask));
         let mask = mask.map(|mask| self.pull(mask, index));
         for lane in 0..index.lanes {
             let offset = self.lane(&offsets, lane);
@@ -372,7 +388,7 @@ impl Lowerer<'_> {
             return;
         }
         let buffer = self.allocate(self.dtype(result), self.shape(result));
-        self.fill(&buffer, &mut |this, index| {
+        self.fill(&buffer, &[], &mut |this, index| {
             let fetched = this.fetched(inst, op, index);
             match fetched[..] {
                 [one] => Pulled::Uniform(Scalar::Emitted(one)),

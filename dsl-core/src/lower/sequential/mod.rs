@@ -10,6 +10,7 @@
 //! has not changed since the program order read it.
 
 mod cost;
+mod cut;
 mod dot;
 mod index;
 mod lookup;
@@ -23,6 +24,7 @@ mod scan;
 mod sort;
 mod statements;
 mod tensor_dot;
+mod versions;
 
 #[cfg(test)]
 mod tests;

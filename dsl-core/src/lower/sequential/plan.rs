@@ -81,6 +81,7 @@ impl Plan {
             chains: vec![0; func.value_count()],
             branching: BTreeSet::new(),
             affine: BTreeSet::new(),
+            stated: BTreeSet::new(),
             definitions: func.definitions(),
             indices: OnceCell::new(),
         };
@@ -119,7 +120,9 @@ pub(super) struct Planner<'a> {
     /// `i64` values that are sums and products of scalars and positions, and masks that compare
     /// them: index arithmetic, which is done on scalars for whole vectors.
     pub(super) affine: BTreeSet<Value>,
-    definitions: EntityMap<Value, Option<Inst>>,
+    /// Masks that scalars say to hold everywhere or not: what they mask is made without them too.
+    pub(super) stated: BTreeSet<Value>,
+    pub(super) definitions: EntityMap<Value, Option<Inst>>,
     /// The facts of offsets, for the functions in which a load may be overwritten.
     indices: OnceCell<Indices>,
 }
@@ -202,10 +205,16 @@ impl Planner<'_> {
         self.chains[result.index()] = chain;
         if self.is_affine(op, self.func.ty(result)) {
             self.affine.insert(result);
+            if self.is_stated(op) {
+                self.stated.insert(result);
+            }
             self.costs[result.index()] = 0;
             return;
         }
-        let masked = matches!(op, Op::Load(op::Load { mask: Some(_), .. }) | Op::Gather(_));
+        let masked = match op {
+            Op::Load(load) => self.is_masked(load.mask),
+            other => matches!(other, Op::Gather(_)),
+        };
         let mut operands = op.operands().into_iter();
         if masked || operands.any(|operand| self.branching.contains(&operand)) {
             self.branching.insert(result);

@@ -70,19 +70,27 @@ struct Width {
 impl Width {
     /// A tree of cheap leaves works on single registers: all its leaves are loaded before the first
     /// two are combined, and sixteen fit the machine. What lies in other places than along the axis
-    /// is taken by whole cache lines.
-    fn new(target: &Target, reduction: &Reduction, partials: Shape, cheap: bool) -> Self {
+    /// is taken by whole cache lines where it is not `at_hand`, in scratch memory.
+    fn new(
+        target: &Target,
+        reduction: &Reduction,
+        partials: Shape,
+        (cheap, at_hand): (bool, bool),
+    ) -> Self {
         let bytes = |dtype: &DType| dtype.bytes() as usize;
         let widest = reduction.dtypes.iter().map(bytes).max().unwrap_or(1);
         let alike = reduction.dtypes.iter().all(|dtype| bytes(dtype) == widest);
         let lanes = target.nest_lanes;
-        let span = match reduction.along_vector() {
-            false if cheap => lanes.max(target.line_bytes as usize / widest),
-            _ => lanes,
-        };
+        let line = target.line_bytes as usize / widest;
+        let by_lines = cheap && !reduction.along_vector();
         let lanes = match cheap && alike {
             true => lanes.min(target.vector_bytes as usize / widest),
             false => lanes,
+        };
+        let span = match by_lines {
+            true if at_hand => lanes,
+            true => target.nest_lanes.max(line),
+            false => target.nest_lanes,
         };
         let span = span.min(partials.elements());
         let lanes = lanes.min(span);
@@ -256,21 +264,32 @@ impl Lowerer<'_> {
             let taken = levels.min(most);
             levels -= taken;
             let shape = reduction.with_extent(reduction.extent() >> taken);
-            let cheap = match &input {
-                Input::Tiles(_) => cost <= CHEAP && !branching,
-                Input::Partials(_) => true,
-            };
+            let cheap = cost <= CHEAP && !branching;
             let to_numbers = levels == 0 && self.shape(results[0]).is_scalar();
-            let width = match to_numbers {
-                true => Width::one(self.target, 1 << taken),
-                false => Width::new(self.target, &reduction, shape, cheap),
-            };
-            let chunk = match carries {
-                true => Chunk::carried(self.target, &reduction),
-                false => Chunk::new(&reduction, taken, width),
-            };
             let partials = self.partials(&reduction, to_numbers, shape);
-            let numbers = self.pass(&reduction, &input, &chunk, &partials);
+            let pass = |this: &mut Self, at_hand: bool| {
+                let cheap = (cheap || at_hand, at_hand);
+                let width = match to_numbers {
+                    true => Width::one(this.target, 1 << taken),
+                    false => Width::new(this.target, &reduction, shape, cheap),
+                };
+                let chunk = match carries {
+                    true => Chunk::carried(this.target, &reduction),
+                    false => Chunk::new(&reduction, taken, width),
+                };
+                let left = this.pass(&reduction, &input, &chunk, &partials);
+                // What a loop has left is in its buffers.
+                if to_numbers { left } else { Vec::new() }
+            };
+            let numbers = match &input {
+                Input::Tiles(tiles) => {
+                    self.in_versions((tiles, None), &mut |this, masked| match masked {
+                        true => this.with_kept(tiles, &mut |this| pass(this, true)),
+                        false => pass(this, false),
+                    })
+                }
+                Input::Partials(_) => pass(self, true),
+            };
             if levels == 0 {
                 return self.bind_reduced(results, &partials, numbers);
             }

@@ -86,11 +86,23 @@ impl Scan {
 impl Lowerer<'_> {
     pub(super) fn scan(&mut self, inst: Inst, op: &op::Scan) {
         let scan = self.scan_plan(op);
+        self.in_versions((&op.sources, None), &mut |this, masked| match masked {
+            true => this.with_kept(&op.sources, &mut |this| this.scan_rows(&scan)),
+            false => this.scan_rows(&scan),
+        });
+        let results = self.source.inst(inst).results.clone();
+        for (result, buffer) in results.into_iter().zip(scan.results) {
+            self.bindings.insert(result, Binding::Buffer(buffer));
+        }
+    }
+
+    /// Scans along the axis, at each place of the axes before it. It makes no numbers.
+    fn scan_rows(&mut self, scan: &Scan) -> Vec<Value> {
         let extent = scan.cover.shape.extent(scan.axis) as i64;
         let step = scan.cover.steps[scan.axis];
         self.nest(&scan.cover.axes(0..scan.axis), &mut |this, bases| {
             if scan.stack.is_empty() {
-                return this.scan_blocks(&scan, bases, Scalar::Known(0), None);
+                return this.scan_blocks(scan, bases, Scalar::Known(0), None);
             }
             let bounds = (Scalar::Known(0), Scalar::Known(extent));
             let empty = this.value(Scalar::Known(0));
@@ -106,16 +118,13 @@ impl Lowerer<'_> {
                     before: height,
                     merged: this.trailing_ones(number),
                 };
-                this.scan_blocks(&scan, bases, base, Some(heights));
+                this.scan_blocks(scan, bases, base, Some(heights));
                 let left = this.sub(height, heights.merged);
                 let next = this.add(left, Scalar::Known(1));
                 vec![this.value(next)]
             });
         });
-        let results = self.source.inst(inst).results.clone();
-        for (result, buffer) in results.into_iter().zip(scan.results) {
-            self.bindings.insert(result, Binding::Buffer(buffer));
-        }
+        Vec::new()
     }
 
     /// How many vectors a block holds, if the tile has as many.

@@ -94,7 +94,7 @@ impl Lowerer<'_> {
             .iter()
             .map(|&source| {
                 let buffer = self.allocate(self.dtype(source), lined);
-                self.fill(&buffer, &mut |this, index| {
+                self.fill(&buffer, &[source], &mut |this, index| {
                     let before = this.before(&map, index);
                     this.pull(source, &before)
                 });
@@ -126,7 +126,7 @@ impl Lowerer<'_> {
         }
         let map = IndexMap::transpose(dim_bits(&lines.shape), &inverse);
         let buffer = self.allocate(lines.dtype, shape);
-        self.fill(&buffer, &mut |this, index| {
+        self.fill(&buffer, &[], &mut |this, index| {
             let before = this.before(&map, index);
             this.load_buffer(lines, &before)
         });

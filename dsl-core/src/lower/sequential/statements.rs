@@ -10,6 +10,9 @@ use crate::ir::op::BlockOp;
 use crate::ir::{Inst, Op, Region, Shape, Type, Value, op};
 use crate::target::Bounds;
 
+/// Instructions of an element beside which a test for its vector is cheap.
+const LONG: u64 = 8;
+
 /// What [`Lowerer::buffers_read`] has found.
 #[derive(Default)]
 struct Reads {
@@ -44,11 +47,11 @@ impl<'a> Lowerer<'a> {
             | BlockOp::ProgramId(_)
             | BlockOp::NumPrograms(_) => Inline::Computed,
             BlockOp::Store(op) => {
-                return self
-                    .each_element(op.offsets, &mut |this, index| this.store(inst, op, index));
+                return self.store_elements(inst, op);
             }
             BlockOp::AtomicReduce(op) => {
-                return self.each_element(op.offsets, &mut |this, index| {
+                let operands = source.op(inst).operands();
+                return self.each_element((&operands, None), op.offsets, &mut |this, index| {
                     this.atomic_reduce(inst, op, index);
                 });
             }
@@ -72,7 +75,7 @@ impl<'a> Lowerer<'a> {
         if self.bounds != Bounds::Checked {
             return;
         }
-        self.each_element(op.condition, &mut |this, index| {
+        self.each_element((&[op.condition], None), op.condition, &mut |this, index| {
             let holds = this.pull(op.condition, index);
             let (first, elements) = this.flat(index, this.shape(op.condition));
             for (lane, &element) in elements.iter().enumerate() {
@@ -90,10 +93,32 @@ impl<'a> Lowerer<'a> {
         });
     }
 
-    fn each_element(&mut self, tile: Value, visit: &mut dyn FnMut(&mut Self, &Index)) {
+    /// What takes long to compute, and what masks have no part in, has one version: a test for each vector is cheap
+    /// beside it.
+    fn store_elements(&mut self, inst: Inst, op: &op::Store) {
+        let is_long = self.plan.cost(op.value) > LONG && !self.are_masked(&[op.value]);
+        let versions = match is_long {
+            true => Vec::new(),
+            false => self.source.op(inst).operands(),
+        };
+        self.each_element((&versions, Some(inst)), op.offsets, &mut |this, index| {
+            this.store(inst, op, index);
+        });
+    }
+
+    /// Visits each vector of a tile, in versions for the masks of `operands`.
+    fn each_element(
+        &mut self,
+        operands: (&[Value], Option<Inst>),
+        tile: Value,
+        visit: &mut dyn FnMut(&mut Self, &Index),
+    ) {
         let (cover, lanes) = self.cover(self.shape(tile));
-        self.nest(&cover, &mut |this, bases| {
-            visit(this, &cover.index(bases, 0, lanes));
+        self.in_versions(operands, &mut |this, _| {
+            this.nest(&cover, &mut |this, bases| {
+                visit(this, &cover.index(bases, 0, lanes));
+            });
+            Vec::new()
         });
     }
 
@@ -109,10 +134,18 @@ impl<'a> Lowerer<'a> {
         }
         self.bindings.insert(result, Binding::Inline(inst, inline));
         if self.plan.is_kept(result) {
-            let buffer = self.allocate(self.dtype(result), self.shape(result));
-            self.fill(&buffer, &mut |this, index| this.pull(result, index));
+            let buffer = self.keep(result);
             self.bindings.insert(result, Binding::Buffer(buffer));
+        } else if let Some(stated) = self.stated(inst) {
+            self.masks.insert(result, stated);
         }
+    }
+
+    /// A new buffer with the elements of a tile.
+    pub(super) fn keep(&mut self, tile: Value) -> Buffer {
+        let buffer = self.allocate(self.dtype(tile), self.shape(tile));
+        self.fill(&buffer, &[tile], &mut |this, index| this.pull(tile, index));
+        buffer
     }
 
     fn cover(&self, shape: Shape) -> (Cover, usize) {
@@ -120,13 +153,16 @@ impl<'a> Lowerer<'a> {
         (Cover::new(shape, lanes), lanes)
     }
 
-    /// Writes every element of a buffer.
+    /// Writes every element of a buffer; `of` are the tiles that they are computed from.
     pub(super) fn fill(
         &mut self,
         buffer: &Buffer,
+        of: &[Value],
         elements: &mut dyn FnMut(&mut Self, &Index) -> Pulled,
     ) {
-        self.fill_together(&[*buffer], &mut |this, index| vec![elements(this, index)]);
+        self.fill_together(&[*buffer], of, &mut |this, index| {
+            vec![elements(this, index)]
+        });
     }
 
     /// Writes buffers of one shape in one loop nest. At each position all are computed before one is
@@ -134,20 +170,24 @@ impl<'a> Lowerer<'a> {
     pub(super) fn fill_together(
         &mut self,
         buffers: &[Buffer],
+        of: &[Value],
         elements: &mut dyn FnMut(&mut Self, &Index) -> Vec<Pulled>,
     ) {
         let Some(first) = buffers.first() else { return };
         let (cover, lanes) = self.cover(first.shape);
-        self.nest(&cover, &mut |this, bases| {
-            let index = cover.index(bases, 0, lanes);
-            let pulled = elements(this, &index);
-            let pairs = buffers.iter().zip(&pulled);
-            let values: Vec<Value> = pairs
-                .map(|(buffer, pulled)| this.vector(pulled, buffer.dtype, lanes))
-                .collect();
-            for (buffer, value) in buffers.iter().zip(values) {
-                this.store_buffer(buffer, &index, value);
-            }
+        self.in_versions((of, None), &mut |this, _| {
+            this.nest(&cover, &mut |this, bases| {
+                let index = cover.index(bases, 0, lanes);
+                let pulled = elements(this, &index);
+                let pairs = buffers.iter().zip(&pulled);
+                let values: Vec<Value> = pairs
+                    .map(|(buffer, pulled)| this.vector(pulled, buffer.dtype, lanes))
+                    .collect();
+                for (buffer, value) in buffers.iter().zip(values) {
+                    this.store_buffer(buffer, &index, value);
+                }
+            });
+            Vec::new()
         });
     }
 
@@ -243,8 +283,7 @@ impl<'a> Lowerer<'a> {
                     .is_some_and(|&shape| !same_place || shape != slot.shape)
             };
             if read.buffers.iter().any(disturbs) {
-                let copy = self.allocate(slot.dtype, slot.shape);
-                self.fill(&copy, &mut |this, index| this.pull(value, index));
+                let copy = self.keep(value);
                 copies.push((*slot, copy));
             } else {
                 moves.entry(slot.shape).or_default().push((*slot, value));
@@ -252,13 +291,15 @@ impl<'a> Lowerer<'a> {
         }
         for together in moves.into_values() {
             let (slots, values): (Vec<Buffer>, Vec<Value>) = together.into_iter().unzip();
-            self.fill_together(&slots, &mut |this, index| {
-                let values = values.iter();
-                values.map(|&value| this.pull(value, index)).collect()
+            self.fill_together(&slots, &values, &mut |this, index| {
+                let pulled = values.iter();
+                pulled.map(|&value| this.pull(value, index)).collect()
             });
         }
         for (slot, copy) in copies {
-            self.fill(&slot, &mut |this, index| this.load_buffer(&copy, index));
+            self.fill(&slot, &[], &mut |this, index| {
+                this.load_buffer(&copy, index)
+            });
         }
         scalars
     }

@@ -96,7 +96,7 @@ impl Lowerer<'_> {
         let [numbers, exponents] =
             [DType::F64, DType::I32].map(|dtype| self.allocate(dtype, shape));
         let least = dtype.format().map_or(0, |format| format.least_exponent());
-        self.fill_together(&[numbers, exponents], &mut |this, index| {
+        self.fill_together(&[numbers, exponents], &[operand], &mut |this, index| {
             let pulled = this.pull(operand, index);
             let x = this.vector(&pulled, dtype, index.lanes);
             let x = this.counting(x, Form::of(dtype).ignored);
