@@ -433,27 +433,45 @@ pub(super) fn casts(judge: &mut Judge<'_>) -> Result<()> {
 }
 
 #[kernel]
-fn widen<A: Float, const BLOCK: usize>(x: Ptr<A>, out: PtrMut<f32>, sizes: PtrMut<A>) {
+fn widen<A: Float, const BLOCK: usize>(
+    x: Ptr<A>,
+    out: PtrMut<f32>,
+    halves: PtrMut<f16>,
+    brains: PtrMut<bf16>,
+    sizes: PtrMut<A>,
+) {
     let at = program_id(0) * BLOCK + arange(0, BLOCK);
-    store(out + at, load(x + at).to::<f32>());
-    store(sizes + at, abs(load(x + at)));
+    let x = load(x + at);
+    store(out + at, x.to::<f32>());
+    store(halves + at, x.to::<f16>());
+    store(brains + at, x.to::<bf16>());
+    store(sizes + at, abs(x));
 }
 
 fn widen_from<A: Float + Number>(judge: &mut Judge<'_>) -> Result<()> {
     let codes = 1u64 << A::DTYPE.bits();
     let x: Vec<A> = (0..codes).map(A::from_bits).collect();
-    let what = format!("every code of {} to f32, and its size", A::DTYPE);
+    let len = x.len();
+    let what = format!("every code of {} in wider floats, and its size", A::DTYPE);
     let found = judge.same(&what, &[256, 128], |way| {
         let given = way.given(&x)?;
-        let (mut out, mut sizes) = (way.room::<f32>(x.len())?, way.room::<A>(x.len())?);
+        let (mut out, mut sizes) = (way.room::<f32>(len)?, way.room::<A>(len)?);
+        let (mut halves, mut brains) = (way.room::<f16>(len)?, way.room::<bf16>(len)?);
         let kernel = widen::<A>().block(way.block).schedule(way.schedule);
-        let grid = x.len() / way.block;
-        kernel.run(&way.device, grid, (&given, &mut out, &mut sizes))?;
-        Ok(vec![out.to_array()?, sizes.to_array()?])
+        let arguments = (&given, &mut out, &mut halves, &mut brains, &mut sizes);
+        kernel.run(&way.device, len / way.block, arguments)?;
+        Ok(vec![
+            out.to_array()?,
+            halves.to_array()?,
+            brains.to_array()?,
+            sizes.to_array()?,
+        ])
     })?;
     expect(&what, &found[0], &converted::<A, f32>(&x))?;
+    expect(&what, &found[1], &converted::<A, f16>(&x))?;
+    expect(&what, &found[2], &converted::<A, bf16>(&x))?;
     let size = |&x: &A| pair(Wide::of(x), Wide::of(x), |x, _| x, |x, _| x.abs()).to();
-    expect(&what, &found[1], &x.iter().map(size).collect::<Vec<A>>())
+    expect(&what, &found[3], &x.iter().map(size).collect::<Vec<A>>())
 }
 
 /// Every code of the narrow floats.

@@ -119,21 +119,21 @@ pub(super) const SECTIONS: &[Section] = &[
                 "gluon test_lowerings: test_reduce_funky_layout, test_reduce_layouts, test_store_layouts",
                 Partly(
                     &Elsewhere("tests/filetests/schedule/stated.bir"),
-                    "layouts of each kind, not each layout",
+                    "most of its layouts: there is one of each kind",
                 ),
             ),
             (
                 "gluon test_lowerings: test_scan_layouts, test_scan_blocked_broadcast_layout, test_scan_blocked_broadcast_layout_multiblock, test_histogram",
                 Partly(
                     &Elsewhere("tests/filetests/schedule/stated.bir"),
-                    "layouts of each kind, not each layout",
+                    "most of its layouts: there is one of each kind",
                 ),
             ),
             (
                 "gluon test_lowerings: test_gather_layouts",
                 Partly(
                     &Elsewhere("tests/filetests/schedule/gather_mixed.bir"),
-                    "layouts of each kind, not each layout",
+                    "most of its layouts: there is one of each kind",
                 ),
             ),
             (
@@ -182,7 +182,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "gluon test_core: test_warpgroup_mma, test_warpgroup_mma_wait_synchronizes_warpgroups, test_mma_shared_inputs, test_tma_mma_shared_inputs",
                 Partly(
                     &Elsewhere("tests/filetests/lanes/group_mma.bir"),
-                    "one of many schedules and layouts",
+                    "most of its schedules and layouts",
                 ),
             ),
             (
@@ -229,7 +229,7 @@ pub(super) const SECTIONS: &[Section] = &[
                     &Elsewhere(
                         "dsl-core/src/layout/conversion_tests.rs::random_pairs_convert_without_bank_conflicts",
                     ),
-                    "not of layouts of shared memory that an author writes",
+                    "layouts of shared memory that an author writes",
                 ),
             ),
             (
@@ -248,7 +248,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "gluon test_layout_format_view: test_format_view_blocked_layout, test_format_view_distributed_linear_layout, test_format_view_slice_layout, test_format_view_nvmma_layout, test_format_view_dot_operand_layout",
                 Partly(
                     &Elsewhere("tests/filetests/schedule/stated.bir"),
-                    "the hardware view alone",
+                    "the view of the tile",
                 ),
             ),
             (

@@ -100,7 +100,7 @@ impl Outcome {
             Self::Partly(..) => (None, String::new()),
         };
         let here = match self {
-            Self::Partly(_, left_out) => format!("{here}; in part: {left_out}"),
+            Self::Partly(_, left_out) => format!("{here}, but for {left_out}"),
             Self::Runs(_) | Self::Elsewhere(_) | Self::NotYet(_) | Self::Pointless(_) => here,
         };
         let [types, interpreter, cpu, code, gpu, judged] =
@@ -130,7 +130,7 @@ In the columns of a row, *yes* is where the case runs; of the code of a GPU, *la
 runs, *assembled* what is made and looked at, and *layouts* what code is made of. *With the filetests* is what `exactile
 selftest filetests` runs on a GPU. A product by a function that a machine
 refuses is left out there. *Bits* are those that plain Rust expects; a tolerance is one beside plain Rust, while all
-devices still agree in bits. Rows about tools have no columns. *In part* is followed by what a row leaves out of its
+devices still agree in bits. Rows about tools have no columns. *But for* is followed by what a row leaves out of its
 cases.
 
 ";

@@ -29,7 +29,7 @@ pub(super) const SECTIONS: &[Section] = &[(
                 &Elsewhere(
                     "tests/suite/configure.rs::constraints_and_what_is_set_narrow_the_space",
                 ),
-                "no model of times: hopeless schedules are not run",
+                "a model of times",
             ),
         ),
         (
@@ -140,7 +140,7 @@ pub(super) const SECTIONS: &[Section] = &[(
             "test_subproc: test_compile_in_subproc, test_compile_in_forked_subproc, test_compile_in_forked_subproc_with_forced_gc",
             Partly(
                 &Elsewhere("tests/suite/kept.rs::processes_and_threads_share_a_folder"),
-                "processes are started, not forked",
+                "processes that are forked, not started",
             ),
         ),
         (
@@ -239,16 +239,13 @@ pub(super) const SECTIONS: &[Section] = &[(
         ),
         (
             "test_functional_regressions: test_inductor_cummax_bool",
-            Partly(
-                &Runs("scans of flags"),
-                "the places of the flags are not carried",
-            ),
+            Partly(&Runs("scans of flags"), "the places of the flags"),
         ),
         (
             "test_cast_matmul: test_cast_matmul",
             Partly(
                 &Runs("products"),
-                "operands of two types are converted before",
+                "products of two types, of which one is converted before",
             ),
         ),
     ],
