@@ -39,8 +39,8 @@ const LIBRARIES_INTRODUCTION: &str = "
 
 The other kernels that have a counterpart in a public package of Triton kernels, counted alike, without docstrings too:
 FlagGems 5.0.2 (`flag-gems`), Liger Kernel 0.8.5 (`liger-kernel`), bitsandbytes 0.50.2, SGLang 0.5.23 (`sglang`) and
-torchao 0.18.0, as the Python package index has them. A kernel there may have options that the one here lacks, and the other way round; what it
-does is the same, but for the selective scan, which there does one step of time.
+torchao 0.18.0, as the Python package index has them. A kernel there may have options that the one here lacks, and the
+other way round; what it does is the same, but for the selective scan, which there does one step of time.
 
 | kernel | lines | Triton | counted there |
 |---|---|---|---|

@@ -90,6 +90,7 @@ mod trace;
 mod values;
 mod views;
 mod winners;
+mod words;
 
 use std::path::Path;
 

@@ -89,7 +89,7 @@ fn regions_are_a_tree() {
     let mut func = empty();
     let body = func.body();
     func.region_mut(body).insts.push(Inst::new(7));
-    refused(func, "which does not exist");
+    refused(func, "`, which does not exist");
 }
 
 #[test]

@@ -7,11 +7,11 @@ use crate::text::lexer::TokenKind;
 use crate::text::number;
 
 impl Parser<'_> {
-    /// Whether the field `name` comes next, behind others.
+    /// Whether the field `name` comes next, behind a comma where others are before it.
     fn comes(&self, name: &str) -> bool {
-        let ahead = &self.tokens[self.position..];
-        matches!(ahead, [comma, key, equals, ..]
-            if comma.text == "," && key.text == name && equals.text == "=")
+        let mut ahead = self.tokens[self.position..].iter().map(|token| token.text);
+        let follows = self.first || ahead.next() == Some(",");
+        follows && ahead.next() == Some(name) && ahead.next() == Some("=")
     }
 
     fn key(&mut self, name: &str) -> Parsed<()> {
