@@ -179,8 +179,14 @@ impl Context {
         self.inner.pool
     }
 
+    /// Looks first, which costs less than to set what is set.
     pub(crate) fn make_current(&self) -> Result<()> {
-        call!(cuCtxSetCurrent(self.inner.context))
+        let mut current = null_mut();
+        call!(cuCtxGetCurrent(&mut current))?;
+        match current == self.inner.context {
+            true => Ok(()),
+            false => call!(cuCtxSetCurrent(self.inner.context)),
+        }
     }
 
     /// The name of the device.
