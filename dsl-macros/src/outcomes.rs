@@ -66,6 +66,7 @@ fn end_of(expression: &mut Expr, is_statement: bool) -> bool {
         }
         Expr::Block(inner) if inner.label.is_none() => end(&mut inner.block),
         Expr::Loop(looped) if !is_left(looped) => true,
+        Expr::ForLoop(_) | Expr::While(_) => false,
         _ if is_statement => false,
         value => {
             *value = parse_quote!(return #value);

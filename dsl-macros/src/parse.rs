@@ -82,16 +82,7 @@ pub(crate) fn device(
     arguments: TokenStream,
     item: TokenStream,
 ) -> Option<Device> {
-    let (overflow, others) = defaults(context, arguments)
-        .into_iter()
-        .partition(|(name, _)| name == OVERFLOW);
-    for (name, _) in Vec::<(Ident, Expr)>::from(others) {
-        context.error(
-            name.span(),
-            "`#[device]` takes nothing but `overflow = \"checked\"`",
-        );
-    }
-    let checks_overflow = checks_overflow(context, overflow);
+    let checks_overflow = device_checks(context, arguments);
     let function = item_function(context, item)?;
     reject_qualifiers(context, &function, "device function");
     Some(Device {
@@ -206,6 +197,27 @@ fn checks_overflow(context: &Context, stated: Vec<(Ident, Expr)>) -> bool {
         "checked",
         "sums, differences and products of integers that overflow fail the launch",
     )
+}
+
+/// Whether `#[device(overflow = "checked")]` says so, which takes nothing else.
+fn device_checks(context: &Context, arguments: TokenStream) -> bool {
+    if arguments.is_empty() {
+        return false;
+    }
+    let span = arguments.span();
+    match syn::parse2::<MetaNameValue>(arguments) {
+        Ok(MetaNameValue { path, value, .. }) if path.is_ident(OVERFLOW) => {
+            let name = Ident::new(OVERFLOW, path.span());
+            checks_overflow(context, vec![(name, value)])
+        }
+        Ok(_) | Err(_) => {
+            context.error(
+                span,
+                "`#[device]` takes nothing but `overflow = \"checked\"`",
+            );
+            false
+        }
+    }
 }
 
 /// Whether something is declared by its only word.

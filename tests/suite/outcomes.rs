@@ -264,16 +264,48 @@ fn gives_two_shapes(out: PtrMut<i32>, n: i32) {
     store(out + arange(0, 4), found);
 }
 
+#[device]
+fn returns_two_shapes(n: Scalar<i32>) -> Tile<i32> {
+    for i in 0..n {
+        if i == 3 {
+            return zeros::<i32>([4]);
+        }
+    }
+    zeros::<i32>([8])
+}
+
+#[kernel]
+fn calls_two_shapes(out: PtrMut<i32>, n: i32) {
+    store(out + arange(0, 4), returns_two_shapes(n));
+}
+
+#[kernel]
+fn gives_nothing<const GIVES: usize>(out: PtrMut<i32>) {
+    let found = loop {
+        if GIVES == 1 {
+            break scalar::<i32>(2);
+        }
+        store(out, 1);
+    };
+    store(out, found);
+}
+
 #[test]
 fn what_no_loop_carries_is_refused() {
     let message = |error: exactile::Error| error.to_string();
     let text = message(gives_pointers().check().expect_err("is refused"));
     assert!(text.contains("leaves a loop"), "{text}");
     assert!(text.contains("Ptr<i32>"), "{text}");
-    assert!(
-        text.contains("set a `mut` binding in front of the loop"),
-        "{text}"
-    );
+    let remedy = "tiles, scalars and tuples, arrays and structures of them do: set a `mut` binding in front of the loop instead";
+    assert!(text.contains(remedy), "{text}");
     let text = message(gives_two_shapes().check().expect_err("is refused"));
     assert!(text.contains("the value of the `loop` is `tile<"), "{text}");
+    let text = message(calls_two_shapes().check().expect_err("is refused"));
+    assert!(
+        text.contains("the value that is returned is `tile<"),
+        "{text}"
+    );
+    let text = message(gives_nothing().gives(0).check().expect_err("is refused"));
+    let reason = "no statement is reached that gives this loop or function its value";
+    assert!(text.contains(reason), "{text}");
 }

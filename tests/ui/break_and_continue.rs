@@ -56,13 +56,4 @@ fn second(x: Ptr<f32>, n: Scalar<i64>) -> Scalar<i64> {
     value
 }
 
-#[device]
-fn host(n: Scalar<i64>) -> usize {
-    loop {
-        if n > 3 {
-            break 5_usize;
-        }
-    }
-}
-
 fn main() {}

@@ -6,7 +6,7 @@ fn flips<T: Bits>(x: Tile<T>) -> Tile<T> {
     !x
 }
 
-fn rest<T: Divisible>(x: Tile<T>) -> Tile<T> {
+fn rest<T: Numeric>(x: Tile<T>) -> Tile<T> {
     x % x
 }
 

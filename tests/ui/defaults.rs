@@ -17,7 +17,7 @@ fn wraps(x: PtrMut<i32>) {
     store(x, 1);
 }
 
-#[device(overflow = true, order = "tile")]
+#[device(overflow = true)]
 fn sums(x: Scalar<i32>) -> Scalar<i32> {
     x + 1
 }

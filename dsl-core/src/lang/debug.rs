@@ -118,10 +118,6 @@ impl Stored {
 }
 
 /// What [`device_print`] shows: a tile, a scalar, or a tuple of them.
-#[diagnostic::on_unimplemented(
-    message = "`device_print` does not show `{Self}`",
-    note = "it takes tiles, scalars, and tuples of up to twelve of them; `println!` prints host values while the kernel is traced"
-)]
 pub trait Shown {
     /// The values in the trace.
     #[doc(hidden)]

@@ -10,6 +10,7 @@ use super::control::{DeviceRange, IntoLoop, Loop, Step};
 use super::frame::{
     Snapshot, carried_types, reject_changed, reject_opaque, replaced, same_type, substitute,
 };
+use super::outcome::SetPart;
 use super::repeat::Passes;
 use super::tile::{DeviceValue, Scalar};
 use crate::ir::{DType, Op, Region, Type, Value, op};
@@ -161,11 +162,7 @@ impl DeviceLoop {
                 carried.yielded.push(value);
             }
             let set = context.set_in_loop(&body.entry, &next, body.outer);
-            for part in &set {
-                context.parameter_for(body.region, part);
-                carried.init.push(part.before);
-                carried.yielded.push(part.value);
-            }
+            carried.add(&set, body.region, context);
             let unchanged = std::mem::take(&mut carried.unchanged);
             substitute(context, body.region, &unchanged);
             let results = match carried.exits.is_empty() {
@@ -272,4 +269,15 @@ struct Carried {
     exits: Vec<usize>,
     /// The parameters of values that the body does not change, with the values.
     unchanged: BTreeMap<Value, Value>,
+}
+
+impl Carried {
+    /// Adds the parts of outcomes that the body sets.
+    fn add(&mut self, set: &[SetPart], region: Region, context: &mut Context) {
+        for part in set {
+            context.parameter_for(region, part);
+            self.init.push(part.before);
+            self.yielded.push(part.value);
+        }
+    }
 }

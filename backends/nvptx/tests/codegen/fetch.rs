@@ -5,7 +5,7 @@ use exactile_core::ir::{Access, AtomicOp, DType, MemoryOrder, Op, Value, op};
 use exactile_core::target::Target;
 use exactile_nvptx::emit;
 
-use crate::{aligned, assemble, compile, count, lane_offset, store, verified};
+use crate::{aligned, assemble, count, lane_offset, store, verified};
 
 fn fetch(builder: &mut Builder, fetch: op::LaneFetch, out: Value) {
     let old = builder.value(Op::LaneFetch(fetch));
@@ -13,44 +13,55 @@ fn fetch(builder: &mut Builder, fetch: op::LaneFetch, out: Value) {
     store(builder, out, offset, old);
 }
 
+/// Every atomic with a result that the data type has.
+fn fetches(builder: &mut Builder, dtype: DType) {
+    let base = aligned(builder, "x", dtype, Access::ReadWrite);
+    let out = aligned(builder, "y", dtype, Access::ReadWrite);
+    let limit = builder.scalar_parameter("limit", DType::I64);
+    let value = builder.scalar_parameter("value", dtype);
+    let offset = lane_offset(builder, 1);
+    let inside = builder.lt(offset, limit);
+    for &op in AtomicOp::ALL.iter().filter(|op| op.admits(dtype)) {
+        let compares = op == AtomicOp::Exchange;
+        for expected in [None, Some(value).filter(|_| compares)] {
+            for mask in [None, Some(inside)] {
+                let access = op::LaneFetch {
+                    base,
+                    offset,
+                    value,
+                    mask,
+                    expected,
+                    op,
+                    order: None,
+                    scope: None,
+                };
+                fetch(builder, access, out);
+            }
+        }
+    }
+}
+
 #[test]
 fn atomics_with_results_assemble() {
-    for &dtype in DType::ALL {
-        if !AtomicOp::Add.admits(dtype) {
-            continue;
-        }
-        let ptx = compile(&format!("fetch_{dtype}"), |builder| {
-            let base = aligned(builder, "x", dtype, Access::ReadWrite);
-            let out = aligned(builder, "y", dtype, Access::ReadWrite);
-            let limit = builder.scalar_parameter("limit", DType::I64);
-            let value = builder.scalar_parameter("value", dtype);
-            let offset = lane_offset(builder, 1);
-            let inside = builder.lt(offset, limit);
-            for &op in AtomicOp::ALL.iter().filter(|op| op.admits(dtype)) {
-                let compares = op == AtomicOp::Exchange;
-                for expected in [None, Some(value).filter(|_| compares)] {
-                    for mask in [None, Some(inside)] {
-                        let access = op::LaneFetch {
-                            base,
-                            offset,
-                            value,
-                            mask,
-                            expected,
-                            op,
-                            order: None,
-                            scope: None,
-                        };
-                        fetch(builder, access, out);
-                    }
-                }
-            }
-        });
+    let every = DType::ALL.iter().copied();
+    let dtypes: Vec<DType> = every
+        .filter(|&dtype| AtomicOp::Exchange.admits(dtype))
+        .collect();
+    for (target, dtype) in [Target::SM_80, Target::SM_90A]
+        .iter()
+        .flat_map(|target| dtypes.iter().map(move |&dtype| (target, dtype)))
+    {
+        let name = format!("fetch_{dtype}_{}", target.name);
+        let func = verified(&name, 1, |builder| fetches(builder, dtype));
+        let ptx = emit(&func, target, &name).expect("the function compiles");
         let text = ptx.text();
         let bits = dtype.bits();
-        let expected = match dtype.is_narrow_float() {
-            true => vec![format!("add.noftz.{dtype}")],
-            false => vec![format!("exch.b{bits}"), format!("cas.b{bits}")],
-        };
+        let mut expected = vec![format!("cas.b{bits}")];
+        if bits > 16 {
+            expected.push(format!("exch.b{bits}"));
+        } else if dtype == DType::F16 {
+            expected.push("add.noftz.f16".to_string());
+        }
         for expected in expected {
             let expected = format!("atom.relaxed.gpu.global.{expected}");
             assert!(text.contains(&expected), "{text}");
