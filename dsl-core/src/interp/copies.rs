@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::lane_memory::Allocation;
+use super::arena::Allocation;
 use crate::ir::Inst;
 use crate::random::Random;
 

@@ -75,7 +75,11 @@ pub(super) fn map<const N: usize>(
     if count == 1 {
         return Elements::uniform(apply(operands.map(Elements::scalar)));
     }
-    let elements = (0..count).map(|index| apply(operands.map(|x| x.get(index))));
+    let entries = operands.map(|x| match x {
+        Elements::Uniform(bits) => (std::slice::from_ref(bits), 0),
+        Elements::Each(elements) => (&elements[..], 1),
+    });
+    let elements = (0..count).map(|index| apply(entries.map(|(bits, step)| bits[index * step])));
     Elements::new(elements.collect())
 }
 

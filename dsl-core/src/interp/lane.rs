@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use self::schedule::{Meeting, Scheduler};
 use self::transfer::Transfer;
+use super::arena::{Allocation, Arena};
 use super::block::{WHILE_LIMIT, launch_fault};
-use super::lane_memory::{Allocation, Arena};
 use super::memory::{Slot, bind, program_count};
 use super::{Fault, FaultKind};
 use crate::ir::{Func, Grid, Inst, Op, Space, op};
@@ -166,23 +166,18 @@ struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     fn new(func: &'a LaneFunc, grid: Grid, slots: Vec<Slot<'a>>, copies: Moment) -> Self {
-        let mut sizes = [0, 0];
-        for inst in func.all_insts() {
-            if let Some(allocation) = allocation(func, inst) {
-                let bytes = i64::from(allocation.dtype.bytes());
-                let end = (allocation.offset + allocation.count * bytes) as usize;
-                let size = &mut sizes[usize::from(allocation.space == Space::Scratch)];
-                *size = end.max(*size);
-            }
-        }
+        let insts = func.all_insts().into_iter();
+        let allocations = insts.filter_map(|inst| allocation(func, inst));
+        let (scratch, shared): (Vec<Allocation>, Vec<Allocation>) =
+            allocations.partition(|allocation| allocation.space == Space::Scratch);
         Self {
             func,
             grid,
             program: 0,
             slots,
             copies,
-            shared: Arena::shared(sizes[0]),
-            scratch: Arena::private(sizes[1], warps(func) * lanes(func)),
+            shared: Arena::shared(&shared),
+            scratch: Arena::private(&scratch, warps(func) * lanes(func)),
             meeting: Meeting::new(warps(func)),
             transfer: Transfer::default(),
             refused: false,

@@ -5,6 +5,7 @@
 //! so that code made for a GPU is executed without one. Both work on the host memory that a
 //! compiled kernel would work on and stop at the first fault.
 
+mod arena;
 pub mod block;
 mod clock;
 mod copies;

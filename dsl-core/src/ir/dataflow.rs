@@ -106,9 +106,11 @@ impl<A: Analysis> Solver<'_, A> {
 
     fn inst(&mut self, inst: Inst) {
         let func = self.func;
-        let controls = func.deciding(inst).is_some();
+        let controls = func.op(inst).control().is_some();
         let regions = func.op(inst).regions();
-        self.enter(inst, controls);
+        if controls || !regions.is_empty() {
+            self.enter(inst, controls);
+        }
         loop {
             let mut changed = false;
             for &region in &regions {

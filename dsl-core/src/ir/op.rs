@@ -153,6 +153,15 @@ macro_rules! define_structs {
                 }
             }
 
+            /// Calls `visit` with each region.
+            // Asked of each instruction by every walk, and most ops have none.
+            pub fn visit_regions(&self, visit: &mut dyn FnMut(Region)) {
+                match self {
+                    $(Self::$Family(it) => it.visit_regions(visit),)*
+                    $(Self::$Variant(it) => it.visit_regions(visit)),*
+                }
+            }
+
             fn row(&self) -> (&'static str, Results, &'static [Trait]) {
                 const ELEMENTWISE: &[Trait] = &[Trait::pure, Trait::elementwise, Trait::pointwise];
                 match self {
@@ -387,11 +396,6 @@ impl Op {
     /// Replaces each operand.
     pub fn map_operands(&mut self, map: &mut dyn FnMut(Value) -> Value) {
         self.fields_mut().map_operands(map);
-    }
-
-    /// Calls `visit` with each region.
-    pub fn visit_regions(&self, visit: &mut dyn FnMut(Region)) {
-        self.fields().visit_regions(visit);
     }
 
     /// Replaces each region.

@@ -8,8 +8,9 @@ use crate::ir::{Carried, Func, Inst, Op, Region, Trait, Value, op};
 pub fn dce(func: &mut Func) {
     loop {
         let live = live_values(func);
-        let removed = remove_insts(func, func.body(), &live) | drop_results(func, &live);
-        if !removed {
+        remove_insts(func, func.body(), &live);
+        // What is left is as live as it was without what nothing needed.
+        if !drop_results(func, &live) {
             return;
         }
     }
@@ -105,8 +106,7 @@ impl Liveness<'_> {
     }
 }
 
-fn remove_insts(func: &mut Func, region: Region, live: &EntityMap<Value, bool>) -> bool {
-    let mut removed = false;
+fn remove_insts(func: &mut Func, region: Region, live: &EntityMap<Value, bool>) {
     let insts = std::mem::take(&mut func.region_mut(region).insts);
     let mut kept = Vec::with_capacity(insts.len());
     for inst in insts {
@@ -114,16 +114,14 @@ fn remove_insts(func: &mut Func, region: Region, live: &EntityMap<Value, bool>) 
         let used = data.results.iter().any(|&value| live[value]);
         let terminator = data.op.is(Trait::terminator);
         if !used && !terminator && func.is_pure(inst) {
-            removed = true;
             continue;
         }
         for nested in data.op.regions() {
-            removed |= remove_insts(func, nested, live);
+            remove_insts(func, nested, live);
         }
         kept.push(inst);
     }
     func.region_mut(region).insts = kept;
-    removed
 }
 
 fn drop_results(func: &mut Func, live: &EntityMap<Value, bool>) -> bool {

@@ -1,7 +1,5 @@
 //! Sums of constants times products of scalars: steps and first elements of tiles of indices.
 
-use std::collections::BTreeMap;
-
 use crate::ir::Value;
 
 /// The most products that are added up, and the most factors of one.
@@ -11,18 +9,33 @@ const MOST_TERMS: usize = 8;
 ///
 /// It is true modulo 2^64, or modulo what the integers of the tile hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Linear(BTreeMap<Vec<Value>, i64>);
+pub struct Linear {
+    /// The constant.
+    constant: i64,
+    /// The products in the order of their factors, of which each has one at least, with what each is multiplied by,
+    /// which is not zero.
+    products: Vec<(Vec<Value>, i64)>,
+}
 
 impl Linear {
     fn term(factors: Vec<Value>, times: i64) -> Self {
-        let term = (times != 0).then_some((factors, times));
-        Self(term.into_iter().collect())
+        if factors.is_empty() {
+            return Self::known(times);
+        }
+        let product = (times != 0).then_some((factors, times));
+        Self {
+            constant: 0,
+            products: product.into_iter().collect(),
+        }
     }
 
     /// A number.
     #[must_use]
     pub fn known(number: i64) -> Self {
-        Self::term(Vec::new(), number)
+        Self {
+            constant: number,
+            products: Vec::new(),
+        }
     }
 
     /// A scalar, or a tile of equal numbers.
@@ -31,31 +44,34 @@ impl Linear {
         Self::term(vec![value], 1)
     }
 
-    /// The products, each with its factors.
+    /// The products, each with its factors; the constant is one without factors, in front.
     pub fn terms(&self) -> impl Iterator<Item = (&[Value], i64)> {
-        self.0.iter().map(|(factors, &times)| (&factors[..], times))
+        let constant = (self.constant != 0).then_some((&[][..], self.constant));
+        let products = self.products.iter();
+        let products = products.map(|(factors, times)| (&factors[..], *times));
+        constant.into_iter().chain(products)
     }
 
     /// Whether it is the number zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
-        self.0.is_empty()
+        self.constant == 0 && self.products.is_empty()
     }
 
     /// The number that it is, if that is known.
     #[must_use]
     pub fn constant(&self) -> Option<i64> {
-        if self.is_zero() {
-            return Some(0);
-        }
-        self.single()?.0.is_empty().then(|| self.0[&[][..]])
+        self.products.is_empty().then_some(self.constant)
     }
 
     /// The value that it is a multiple of, and the factor.
     #[must_use]
     pub fn multiple(&self) -> Option<(Value, i64)> {
-        match self.single()? {
-            (&[value], times) => Some((value, times)),
+        match (self.constant, &self.products[..]) {
+            (0, [(factors, times)]) => match factors[..] {
+                [value] => Some((value, *times)),
+                [..] => None,
+            },
             (_, _) => None,
         }
     }
@@ -63,43 +79,50 @@ impl Linear {
     /// The number times it.
     #[must_use]
     pub fn scaled(&self, by: i64) -> Self {
-        let scaled = self
-            .0
-            .iter()
-            .map(|(factors, times)| (factors.clone(), times.wrapping_mul(by)));
-        Self(scaled.filter(|(_, times)| *times != 0).collect())
+        let products = self.products.iter();
+        let scaled = products.map(|(factors, times)| (factors.clone(), times.wrapping_mul(by)));
+        Self {
+            constant: self.constant.wrapping_mul(by),
+            products: scaled.filter(|(_, times)| *times != 0).collect(),
+        }
     }
 
     /// The sum without the constant in it, and that.
     #[must_use]
     pub fn without_constant(&self) -> (Self, i64) {
-        let mut rest = self.0.clone();
-        let constant = rest.remove(&[][..]);
-        (Self(rest), constant.unwrap_or(0))
+        let rest = Self {
+            constant: 0,
+            products: self.products.clone(),
+        };
+        (rest, self.constant)
     }
 
     /// How often two divides it, as far as the constants tell; 64 of zero.
     #[must_use]
     pub fn divisor(&self) -> u32 {
-        let constants = self.0.values().map(|times| times.trailing_zeros());
+        let constants = self.terms().map(|(_, times)| times.trailing_zeros());
         constants.min().unwrap_or(64)
-    }
-
-    fn single(&self) -> Option<(&[Value], i64)> {
-        let mut terms = self.terms();
-        terms.next().filter(|_| self.0.len() == 1)
     }
 
     /// The sum; nothing where it is too long.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Option<Self> {
-        let mut sum = self.0.clone();
-        for (factors, times) in &other.0 {
-            let entry = sum.entry(factors.clone()).or_default();
-            *entry = entry.wrapping_add(*times);
+        let mut sum = self.clone();
+        sum.constant = sum.constant.wrapping_add(other.constant);
+        for (factors, times) in &other.products {
+            match sum
+                .products
+                .binary_search_by(|(known, _)| known.cmp(factors))
+            {
+                Ok(at) => {
+                    let known = &mut sum.products[at].1;
+                    *known = known.wrapping_add(*times);
+                }
+                Err(at) => sum.products.insert(at, (factors.clone(), *times)),
+            }
         }
-        sum.retain(|_, times| *times != 0);
-        (sum.len() <= MOST_TERMS).then_some(Self(sum))
+        sum.products.retain(|(_, times)| *times != 0);
+        (sum.terms().count() <= MOST_TERMS).then_some(sum)
     }
 
     /// The product; nothing where it is too long.

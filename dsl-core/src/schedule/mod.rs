@@ -95,9 +95,13 @@ fn check(func: &Func, inst: Inst) -> Result<(), String> {
     let asked =
         form(func, inst, &mut |value| Ok(place(value))).map_err(|error| error.to_string())?;
     let data = func.inst(inst);
+    let lies = |value: Value, asked: &Place| match func.layout(value) {
+        Some(layout) => func.linear(layout) == &**asked,
+        None => scalar == *asked,
+    };
     let fits = |values: &[Value], places: &[Place]| {
         let mut pairs = values.iter().zip(places);
-        pairs.all(|(&value, asked)| !is_tile(func, value) || place(value) == *asked)
+        pairs.all(|(&value, asked)| !is_tile(func, value) || lies(value, asked))
     };
     let mut fine =
         fits(&data.op.operands(), &asked.operands) && fits(&data.results, &asked.results);

@@ -30,14 +30,11 @@ impl Analysis for Numbers<'_> {
     type Fact = Fact;
 
     fn unknown(&self, value: Value) -> Fact {
-        let bits = |&extent: &u32| Along::unknown(extent.trailing_zeros());
         Fact {
             range: fitting(self.func, value, None),
             divisor: 0,
             origin: None,
-            axes: (self.func.ty(value).shape.extents().iter())
-                .map(bits)
-                .collect(),
+            axes: self.bits(value).map(Along::unknown).collect(),
         }
     }
 
@@ -126,11 +123,16 @@ impl<'a> Numbers<'a> {
         }
     }
 
+    /// Log2 of the extent of each axis.
+    fn bits(&self, value: Value) -> impl Iterator<Item = u32> + Clone + use<> {
+        let shape = self.func.ty(value).shape;
+        (0..shape.rank()).map(move |axis| shape.extents()[axis].trailing_zeros())
+    }
+
     /// All but the range.
     fn computed(&self, facts: &Facts<Fact>, inst: Inst, result: Value) -> Fact {
         let op = self.func.op(inst);
-        let unknown = self.unknown(result);
-        let bits = unknown.axes.iter().map(Along::bits);
+        let bits = self.bits(result);
         let filled = |divisor, origin| Fact {
             divisor,
             origin,
@@ -155,8 +157,7 @@ impl<'a> Numbers<'a> {
             let along = |bits| Along::new(bits, run(bits), start.trailing_zeros());
             return Fact {
                 origin: Some(Linear::known(*start)),
-                axes: bits.clone().map(along).collect(),
-                ..unknown
+                ..of_axes(bits.map(along))
             };
         }
         match op.elementwise() {
@@ -176,14 +177,11 @@ impl<'a> Numbers<'a> {
                     let runs = operands.iter().map(|&x| facts[x].axes[axis].equal());
                     still(runs.min().unwrap_or(0))
                 };
-                let axes = bits.clone().enumerate();
+                let axes = bits.enumerate();
                 let axes = axes.map(|(axis, bits)| Along::new(bits, equal(axis), 0));
-                Fact {
-                    axes: axes.collect(),
-                    ..unknown
-                }
+                of_axes(axes)
             }
-            Some(Elementwise::InlinePtx(_)) | None => unknown,
+            Some(Elementwise::InlinePtx(_)) | None => of_axes(bits.map(Along::unknown)),
         }
     }
 
