@@ -211,9 +211,10 @@ impl Planner<'_> {
             self.costs[result.index()] = 0;
             return;
         }
-        let masked = match op {
-            Op::Load(load) => self.is_masked(load.mask),
-            other => matches!(other, Op::Gather(_)),
+        let masked = if let Op::Load(load) = op {
+            self.is_masked(load.mask)
+        } else {
+            matches!(op, Op::Gather(_))
         };
         let mut operands = op.operands().into_iter();
         if masked || operands.any(|operand| self.branching.contains(&operand)) {
