@@ -1,3 +1,5 @@
+//! Which masks are split and stated, and what becomes of them.
+
 use crate::passes::tidy;
 use crate::passes::uniform_mask::{split_uniform_masks, state_uniform_masks};
 use crate::text::parse;
