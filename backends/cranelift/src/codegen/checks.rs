@@ -114,6 +114,14 @@ impl Codegen<'_> {
         Some((self.builder.ins().icmp(below, offset, end), length))
     }
 
+    /// Whether a whole access is in bounds.
+    pub(super) fn in_bounds(&mut self, op: &op::InBounds) -> Repr {
+        Repr::Scalar(match self.is_inside(op.base, op.offset, op.count) {
+            Some((inside, _)) => inside,
+            None => self.bits(I8, 1),
+        })
+    }
+
     /// The mask and that the whole access is in bounds; a violation is recorded.
     pub(super) fn check_bounds(&mut self, op: &op::CheckBounds) -> Repr {
         let mask = op.mask.map(|mask| self.single(mask));

@@ -218,13 +218,7 @@ impl Codegen<'_> {
             LaneOp::Alloc(_) => self.alloc(ty)?,
             LaneOp::LaneLoad(op) => self.load(op, ty),
             LaneOp::LaneFetch(op) => self.fetch(op),
-            LaneOp::InBounds(op) => {
-                let inside = self.is_inside(op.base, op.offset, op.count);
-                Repr::Scalar(match inside {
-                    Some((inside, _)) => inside,
-                    None => self.bits(clif::types::I8, 1),
-                })
-            }
+            LaneOp::InBounds(op) => self.in_bounds(op),
             LaneOp::WorkerOp(WorkerOp::CheckBounds(_)) if self.joined[results[0]] => return Ok(()),
             LaneOp::WorkerOp(WorkerOp::CheckBounds(op)) => self.check_bounds(op),
             LaneOp::Extract(op) => {

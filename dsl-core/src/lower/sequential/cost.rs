@@ -48,6 +48,15 @@ impl Planner<'_> {
         mask.is_some_and(|mask| !self.stated.contains(&mask))
     }
 
+    /// Whether the op itself has a branch for each lane.
+    pub(super) fn has_branches(&self, op: &Op) -> bool {
+        if let Op::Load(load) = op {
+            self.is_masked(load.mask)
+        } else {
+            matches!(op, Op::Gather(_))
+        }
+    }
+
     /// About how many instructions one element of the op itself takes.
     pub(super) fn own_cost(&self, op: &Op) -> u64 {
         let operand = op.operands().first().and_then(|&x| self.func.ty(x).dtype());

@@ -205,18 +205,12 @@ impl Planner<'_> {
         self.chains[result.index()] = chain;
         if self.is_affine(op, self.func.ty(result)) {
             self.affine.insert(result);
-            if self.is_stated(op) {
-                self.stated.insert(result);
-            }
+            self.stated.extend(self.is_stated(op).then_some(result));
             self.costs[result.index()] = 0;
             return;
         }
-        let masked = match op {
-            Op::Load(load) => self.is_masked(load.mask),
-            other => matches!(other, Op::Gather(_)),
-        };
         let mut operands = op.operands().into_iter();
-        if masked || operands.any(|operand| self.branching.contains(&operand)) {
+        if self.has_branches(op) || operands.any(|operand| self.branching.contains(&operand)) {
             self.branching.insert(result);
         }
         let operands: u64 = op

@@ -1,3 +1,5 @@
+//! Which masks are split and stated, and what becomes of them.
+
 use crate::passes::tidy;
 use crate::passes::uniform_mask::{split_uniform_masks, state_uniform_masks};
 use crate::text::parse;
@@ -95,10 +97,11 @@ fn masks_state_what_shows_them() {
     state_uniform_masks(&mut func);
     tidy(&mut func);
     let text = verify::block(func).expect("is valid").to_string();
-    let mask = "  %8 = lt %6, %2 : bool
-  %9 = splat %8 : tile<8xbool>
-  %10 = or %9, %5 : tile<8xbool>
-  %11 = load %0, %3, mask=%10 : tile<8xf32>
-  store %1, %3, %11, mask=%10";
+    let mask = "  %6 = lt %5, %2 : bool
+  %7 = lt %3, %4 : tile<8xbool>
+  %8 = splat %6 : tile<8xbool>
+  %9 = or %8, %7 : tile<8xbool>
+  %10 = load %0, %3, mask=%9 : tile<8xf32>
+  store %1, %3, %10, mask=%9";
     assert!(text.contains(mask), "{text}");
 }
