@@ -51,7 +51,9 @@ Code cuDeviceGetAttribute(int *value, int attribute, int device) {
 }
 Code cuDevicePrimaryCtxRetain(void **context, int device) { *context = &machine_code; return 0; }
 Code cuDevicePrimaryCtxRelease_v2(int device) { return 0; }
-Code cuCtxSetCurrent(void *context) { return 0; }
+static _Thread_local void *current;
+Code cuCtxSetCurrent(void *context) { current = context; return 0; }
+Code cuCtxGetCurrent(void **context) { *context = current; return 0; }
 Code cuCtxSynchronize(void) { return 0; }
 
 Code cuMemAlloc_v2(Address *address, size_t bytes) { *address = (Address)aligned_alloc(256, (bytes + 255) / 256 * 256); if (bytes == 64 * 48 && !records) records = (uint64_t *)*address; return 0; }

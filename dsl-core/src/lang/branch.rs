@@ -215,19 +215,21 @@ impl If {
 
     /// Both sides, with zeros for parts of outcomes that one side alone sets.
     fn filled(&self, context: &mut Context, [left, right]: [&[Value]; 2]) -> [Vec<Value>; 2] {
-        let mut sides = [left.to_vec(), right.to_vec()];
-        for place in 0..left.len().min(right.len()) {
-            for (side, &region) in self.regions.iter().enumerate().take(2) {
-                let (own, other) = (sides[side][place], sides[1 - side][place]);
-                if !context.is_unset(own) || context.ty(other).is_poison() {
+        let [mut first, mut second] = [left.to_vec(), right.to_vec()];
+        let regions = [self.regions[0], self.regions[1]];
+        for (left, right) in first.iter_mut().zip(&mut second) {
+            let (of_left, of_right) = (*left, *right);
+            for (region, own, other) in [(regions[0], left, of_right), (regions[1], right, of_left)]
+            {
+                if !context.is_unset(*own) || context.ty(other).is_poison() {
                     continue;
                 }
                 if let Some(filler) = context.filler(region, context.ty(other)) {
-                    sides[side][place] = filler;
+                    *own = filler;
                 }
             }
         }
-        sides
+        [first, second]
     }
 
     fn merge(

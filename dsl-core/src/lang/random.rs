@@ -69,7 +69,7 @@ fn long_words(key: [Tile<u64>; 2], counter: [Tile<u64>; 4]) -> [Tile<u64>; 4] {
 
 /// The rounds, of which each multiplies the first and the third word.
 #[track_caller]
-fn mixed<T: Int, S: Copy>(
+fn mixed<T: Int, S>(
     rounds: usize,
     steps: [S; 2],
     mut key: [Tile<T>; 2],
@@ -77,7 +77,7 @@ fn mixed<T: Int, S: Copy>(
     products: impl Fn([Tile<T>; 2]) -> [(Tile<T>, Tile<T>); 2],
 ) -> [Tile<T>; 4]
 where
-    S: HostNumber + LiteralOf<T>,
+    S: Copy + HostNumber + LiteralOf<T>,
 {
     let mut next = counter;
     for round in 0..rounds {

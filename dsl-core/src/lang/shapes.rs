@@ -303,6 +303,52 @@ pub fn cat<T: Element>(tiles: impl AsRef<[Tile<T>]>, axis: usize) -> Tile<T> {
     tiles[0]
 }
 
+/// Where [`Tile::expand`] inserts axes: one, or several of the result.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` names no axes",
+    note = "`x.expand(1)` inserts one axis, `x.expand([0, 2])` several"
+)]
+pub trait NewAxes {
+    /// The axes of the result that are new.
+    #[doc(hidden)]
+    fn axes(self) -> Vec<usize>;
+}
+
+impl NewAxes for usize {
+    fn axes(self) -> Vec<usize> {
+        vec![self]
+    }
+}
+
+impl<const N: usize> NewAxes for [usize; N] {
+    fn axes(self) -> Vec<usize> {
+        self.to_vec()
+    }
+}
+
+/// `x` with these axes inserted, each at its place in the result.
+pub(super) fn expanded(context: &mut Context, mut x: Value, mut axes: Vec<usize>) -> Value {
+    // From the first on, each stands where the result has it.
+    axes.sort_unstable();
+    if let Some(pair) = axes.windows(2).find(|pair| pair[0] == pair[1]) {
+        let axis = pair[0];
+        context
+            .builder
+            .error(format!("`expand`: axis {axis} is inserted twice"));
+        return context.builder.poison();
+    }
+    for axis in axes {
+        if context.ty(x).is_poison() {
+            return x;
+        }
+        let axis = axis_of(axis);
+        x = context
+            .builder
+            .value(Op::ExpandDims(op::ExpandDims { x, axis }));
+    }
+    x
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,50 +401,4 @@ mod tests {
         let want = "`cat` of `tile<4x8xi64>` and `tile<1x8xi64>`, expected tiles of one shape";
         assert_eq!(messages, [want]);
     }
-}
-
-/// Where [`Tile::expand`] inserts axes: one, or several of the result.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` names no axes",
-    note = "`x.expand(1)` inserts one axis, `x.expand([0, 2])` several"
-)]
-pub trait NewAxes {
-    /// The axes of the result that are new.
-    #[doc(hidden)]
-    fn axes(self) -> Vec<usize>;
-}
-
-impl NewAxes for usize {
-    fn axes(self) -> Vec<usize> {
-        vec![self]
-    }
-}
-
-impl<const N: usize> NewAxes for [usize; N] {
-    fn axes(self) -> Vec<usize> {
-        self.to_vec()
-    }
-}
-
-/// `x` with these axes inserted, each at its place in the result.
-pub(super) fn expanded(context: &mut Context, mut x: Value, mut axes: Vec<usize>) -> Value {
-    // From the first on, each stands where the result has it.
-    axes.sort_unstable();
-    if let Some(pair) = axes.windows(2).find(|pair| pair[0] == pair[1]) {
-        let axis = pair[0];
-        context
-            .builder
-            .error(format!("`expand`: axis {axis} is inserted twice"));
-        return context.builder.poison();
-    }
-    for axis in axes {
-        if context.ty(x).is_poison() {
-            return x;
-        }
-        let axis = axis_of(axis);
-        x = context
-            .builder
-            .value(Op::ExpandDims(op::ExpandDims { x, axis }));
-    }
-    x
 }
