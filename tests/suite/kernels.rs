@@ -48,8 +48,9 @@ other way round; what it does is the same, but for the selective scan, which the
 
 const LIBRARIES_END: &str = "
 The sums of `embedding_backward` have the same bits in every run, for which its numbers are put in order first, the row
-above; those there are added by atomics in the order of arrival, and are the one row in which Triton's kernel is shorter. No
-counterpart was found of `sampling`, which draws in one pass, and of `segment_sum` with weights, which is `spmm` too.
+above; those there are added by atomics in the order of arrival, and are the one row in which Triton's kernel is shorter. vLLM has
+a kernel beside `sampling` in `v1/sample/ops/topk_topp_triton.py`, whose lines were not counted. No counterpart was found of
+`segment_sum` with weights, which is `spmm` too.
 ";
 
 const TUTORIALS_END: &str = "
