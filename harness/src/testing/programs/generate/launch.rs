@@ -3,7 +3,7 @@
 use exactile_core::facts::Facts;
 use exactile_core::interp::lane::Timing;
 use exactile_core::ir::{DType, Grid, Op};
-use exactile_core::target::{Bounds, Determinism, Schedule, ScheduleField, Target};
+use exactile_core::target::{Bounds, Determinism, Schedule, ScheduleField, Target, WARP_LANES};
 use exactile_core::verify::BlockFunc;
 
 use super::super::arguments::Contents;
@@ -154,14 +154,16 @@ impl Program {
         u32::try_from(warps).unwrap_or(u32::MAX)
     }
 
-    /// The most stages for which shared memory has room, if half of it is for what all loads copy ahead.
+    /// The most stages for which shared memory has room, if half of it is for what all loads copy ahead. Each lane has a
+    /// part of every copy, so that a tile of fewer elements takes as much as one with an element a lane.
     pub fn most_stages(&self) -> u32 {
         let func = &self.func;
         let mut insts = func.all_insts();
-        insts.retain(|&inst| matches!(func.op(inst), Op::Load(_)));
+        insts.retain(|&inst| matches!(func.op(inst), Op::Load(_) | Op::TileLoad(_)));
+        let lanes = (self.schedule.warps.unwrap_or(1) * WARP_LANES) as usize;
         let bytes = |inst| {
             let ty = func.ty(func.inst(inst).results[0]);
-            ty.shape.elements() as u32 * ty.dtype().map_or(0, DType::bytes)
+            ty.shape.elements().max(lanes) as u32 * ty.dtype().map_or(0, DType::bytes)
         };
         let copied: u32 = insts.into_iter().map(bytes).sum();
         let shared = self.gpu.map_or(0, |target| target.gpu.shared_bytes);
