@@ -16,8 +16,8 @@ enum Met<'c> {
     Warps(&'static str, Vec<BasicMetadataValueEnum<'c>>),
 }
 
-/// Whether lanes of a warp may go apart at an atomic. The assembler branches over what a mask leaves out, and takes an aligned
-/// barrier further on for a promise that the warp is whole again: lanes then reached barriers one by one, which count warps.
+/// Whether lanes of a warp may go apart at an atomic. The assembler branches over what a mask leaves out, and takes any aligned
+/// barrier of the function for a promise that the warp is whole between there and here.
 pub(super) fn lanes_part(func: &Func) -> bool {
     let insts = func.all_insts();
     let mut ops = insts.iter().map(|&inst| func.op(inst));
@@ -37,17 +37,32 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
+    /// The name of what several warps do at a barrier, where each is brought together first if its lanes may be apart: lanes that
+    /// come to a barrier one by one each count as a warp.
+    fn of_warps(&self, what: &str, kind: &str) -> Result<String> {
+        if !self.lanes_part {
+            return Ok(format!("barrier.cta.{what}.aligned.{kind}"));
+        }
+        self.bring_warp_together()?;
+        Ok(format!("barrier.cta.{what}.{kind}"))
+    }
+
+    fn bring_warp_together(&self) -> Result<()> {
+        let all = self.int(32, -1).into();
+        self.intrinsic("llvm.nvvm.bar.warp.sync", &[], &[all])?;
+        Ok(())
+    }
+
     /// Emits `barrier`: for the program, with order of shared and global memory.
     pub(super) fn barrier(&mut self) -> Result<()> {
-        let (name, arguments) = match self.met()? {
-            Met::Warp => ("bar.warp.sync".to_string(), vec![self.int(32, -1).into()]),
+        match self.met()? {
+            Met::Warp => self.bring_warp_together(),
             Met::Warps(kind, whom) => {
-                let aligned = if self.lanes_part { "" } else { ".aligned" };
-                (format!("barrier.cta.sync{aligned}.{kind}"), whom)
+                let name = self.of_warps("sync", kind)?;
+                self.intrinsic(&format!("llvm.nvvm.{name}"), &[], &whom)?;
+                Ok(())
             }
-        };
-        self.intrinsic(&format!("llvm.nvvm.{name}"), &[], &arguments)?;
-        Ok(())
+        }
     }
 
     /// A barrier, and whether a flag holds in any lane.
@@ -57,8 +72,7 @@ impl<'c> Emitter<'_, 'c> {
                 self.barrier()?;
                 ("vote.any.sync".to_string(), vec![self.int(32, -1).into()])
             }
-            // Its unaligned form ended launches in which lanes came to it one by one; before this one a warp is brought together.
-            Met::Warps(kind, whom) => (format!("barrier.cta.red.or.aligned.{kind}"), whom),
+            Met::Warps(kind, whom) => (self.of_warps("red.or", kind)?, whom),
         };
         arguments.push(flag.into());
         let any = self.intrinsic_value(&format!("llvm.nvvm.{name}"), &[], &arguments)?;

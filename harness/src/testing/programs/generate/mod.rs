@@ -83,7 +83,8 @@ struct Generator {
     nesting: u32,
 }
 
-/// The GPUs that compute the matrix products of a program, of which there may be none.
+/// The GPUs that compute the matrix products of a program and whose shared memory holds its largest tile, which moves through
+/// it from layout to layout. There may be none.
 pub fn able(func: &Func) -> Vec<Gpu> {
     let mut asked = Vec::new();
     for inst in func.all_insts() {
@@ -93,6 +94,14 @@ pub fn able(func: &Func) -> Vec<Gpu> {
             asked.push((*precision, func.ty(*a).dtype()));
         }
     }
+    let tiles = func.all_insts().into_iter();
+    let tiles = tiles.flat_map(|inst| &func.inst(inst).results);
+    let bytes = tiles.map(|&value| {
+        let ty = func.ty(value);
+        ty.shape.elements() * ty.dtype().map_or(0, DType::bytes) as usize
+    });
+    let largest = bytes.max().unwrap_or(0);
+    let has_room = |gpu: &&Gpu| largest <= gpu.gpu.shared_bytes as usize;
     let computes = |gpu: &&Gpu| {
         let mut asked = asked.iter();
         asked.all(|&(it, operand)| {
@@ -100,7 +109,8 @@ pub fn able(func: &Func) -> Vec<Gpu> {
             it == Precision::Ieee || known && gpu.gpu.mma.contains(&it)
         })
     };
-    Gpu::GPUS.iter().filter(computes).copied().collect()
+    let able = Gpu::GPUS.iter().filter(has_room).filter(computes);
+    able.copied().collect()
 }
 
 impl Generator {
