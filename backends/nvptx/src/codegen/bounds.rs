@@ -224,6 +224,7 @@ impl<'c> Emitter<'_, 'c> {
         let program = self.linear_program(&extents.collect::<Vec<_>>())?;
         let found = self.first_outside(program, access)?;
         let lock = self.word_address(address, record::LOCK)?;
+        let (turn, on_host) = self.shared_words(address)?;
         builder.build_unconditional_branch(attempt)?;
 
         builder.position_at_end(attempt);
@@ -237,15 +238,17 @@ impl<'c> Emitter<'_, 'c> {
         builder.position_at_end(locked);
         builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
         let present = self.read_word(address, record::PRESENT)?;
-        let absent = builder.build_int_compare(IntPredicate::EQ, present, self.int(64, 0), "")?;
+        let absent = builder.build_int_compare(IntPredicate::NE, present, turn, "")?;
         let earlier = self.precedes(address, &found)?;
         let wins = builder.build_or(absent, earlier, "")?;
         builder.build_conditional_branch(wins, replace, release)?;
 
         builder.position_at_end(replace);
-        self.write_word(address, record::PRESENT, self.int(64, 1))?;
-        for (field, &value) in found.iter().enumerate() {
-            self.write_word(address, record::FIELDS + field, value)?;
+        for record in [address, on_host] {
+            self.write_word(record, record::PRESENT, turn)?;
+            for (field, &value) in found.iter().enumerate() {
+                self.write_word(record, record::FIELDS + field, value)?;
+            }
         }
         builder.build_unconditional_branch(release)?;
 
@@ -260,6 +263,18 @@ impl<'c> Emitter<'_, 'c> {
         builder.position_at_end(done);
         builder.build_return(None)?;
         Ok(())
+    }
+
+    /// The turn of a record's list, and the record of the host.
+    fn shared_words(&self, record: PointerValue<'c>) -> Result<(IntValue<'c>, PointerValue<'c>)> {
+        let pointer = record.get_type();
+        let shared = self.read_word(record, record::SHARED)?;
+        let shared = self.builder.build_int_to_ptr(shared, pointer, "")?;
+        let turn = self.read_word(shared, record::TURN)?;
+        let host = self.read_word(shared, record::HOST)?;
+        let place = self.read_word(record, record::PLACE)?;
+        let host = self.builder.build_int_add(host, place, "")?;
+        Ok((turn, self.builder.build_int_to_ptr(host, pointer, "")?))
     }
 
     /// `flag`, of which the optimiser knows nothing and which it may not duplicate.
@@ -324,7 +339,7 @@ impl<'c> Emitter<'_, 'c> {
         )?)
     }
 
-    /// Volatile: another multiprocessor wrote it.
+    /// Volatile, which the memory model of PTX takes for relaxed in the whole system: another multiprocessor wrote it.
     fn read_word(&self, base: PointerValue<'c>, word: usize) -> Result<IntValue<'c>> {
         let address = self.word_address(base, word)?;
         let loaded = self
