@@ -152,8 +152,8 @@ impl<'c> Emitter<'_, 'c> {
             let value: BasicMetadataValueEnum<'c> = phi.as_basic_value().into();
             value
         }));
-        // Parameters, which take no register.
-        arguments.extend(self.extents_of_report().map(BasicMetadataValueEnum::from));
+        // A parameter, which takes no register.
+        arguments.extend(self.extent_of_report().map(BasicMetadataValueEnum::from));
         self.builder.build_call(report, &arguments, "")?;
         self.builder.build_unconditional_branch(end)?;
         self.builder.position_at_end(end);
@@ -189,8 +189,11 @@ impl<'c> Emitter<'_, 'c> {
         let (wide, void) = (self.context.i64_type(), self.context.void_type());
         let pointer = self.context.ptr_type(AddressSpace::from(1u16));
         let mut parameters = vec![pointer.into()];
-        let count = 4 + self.extents_of_report().count();
-        parameters.extend(vec![BasicMetadataTypeEnum::from(wide); count]);
+        parameters.extend([BasicMetadataTypeEnum::from(wide); 4]);
+        parameters.extend(
+            self.extent_of_report()
+                .map(|_| BasicMetadataTypeEnum::from(wide)),
+        );
         let ty = void.fn_type(&parameters, false);
         let function =
             self.module
@@ -220,8 +223,8 @@ impl<'c> Emitter<'_, 'c> {
         let (free, taken) = (self.int(32, 0), self.int(32, 1));
         builder.position_at_end(entry);
         let access = [1, 2, 3, 4].map(|index| arguments[index].into_int_value());
-        let extents = arguments[5..].iter().map(|it| it.into_int_value());
-        let program = self.linear_program(&extents.collect::<Vec<_>>())?;
+        let extent = arguments.get(5).map(|it| it.into_int_value());
+        let program = self.linear_program(extent)?;
         let found = self.first_outside(program, access)?;
         let lock = self.word_address(address, record::LOCK)?;
         let (turn, on_host) = self.shared_words(address)?;

@@ -109,10 +109,11 @@ fn made(func: &LaneFunc, name: &str, options: EmitOptions) -> Result<Ptx> {
 /// The hidden parameters as LLVM values.
 #[derive(Default)]
 struct HiddenValues<'c> {
-    /// For each parameter that is a pointer, its length in elements.
+    /// For each parameter that checks look at, its length in elements.
     lengths: Vec<Option<IntValue<'c>>>,
     error_record: Option<PointerValue<'c>>,
-    extents: Option<[IntValue<'c>; 3]>,
+    /// Of the grid, where they are not those of the grid of thread blocks.
+    extents: [Option<IntValue<'c>>; 3],
     /// The arrays whose boxes are copied, each with the address of its map.
     maps: Vec<(ArrayMap, PointerValue<'c>)>,
 }

@@ -7,6 +7,7 @@ use exactile_core::ir::{
     Access, Approximate, Axis, BinaryOp, CompareOp, DType, Literal, Op, Space, TernaryOp, Type,
     UnaryOp, Value, op,
 };
+use exactile_core::launch::Input;
 use exactile_core::target::Target;
 use exactile_nvptx::{EmitOptions, Error, GridMapping, emit, emit_with};
 
@@ -326,6 +327,62 @@ fn bounds_checks_assemble() {
         2,
         "{}",
         ptx.text()
+    );
+}
+
+/// Launches pay for each parameter.
+#[test]
+fn parameters_that_no_code_reads_are_left_out() {
+    let hidden = |grid, programs, fill: fn(&mut Builder, Value, Value)| {
+        let func = verified("reads", 1, |builder| {
+            builder.func_mut().schedule.programs = Some(programs);
+            let input = aligned(builder, "x", DType::F32, Access::Read);
+            let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
+            let offset = lane_offset(builder, 1);
+            fill(builder, output, offset);
+            let x = load(builder, input, offset, 1);
+            store(builder, output, offset, x);
+        });
+        let options = EmitOptions {
+            grid,
+            ..EmitOptions::new(Target::SM_90A)
+        };
+        let ptx = emit_with(&func, "reads", options).expect("compiles");
+        assemble(&ptx);
+        ptx.hidden().to_vec()
+    };
+    let stop = |builder: &mut Builder, base, offset| {
+        let stop = Op::StopOutside(op::StopOutside {
+            base,
+            offset,
+            element: offset,
+            mask: None,
+            count: 1,
+            site: 0,
+        });
+        builder.emit(stop, &[]);
+    };
+    let index = |builder: &mut Builder, _, offset| {
+        let stop = Op::StopIndex(op::StopIndex {
+            index: offset,
+            element: offset,
+            axis: Axis(0),
+            extent: 8,
+            mask: None,
+            site: 0,
+        });
+        builder.emit(stop, &[]);
+    };
+    let (direct, linear) = (GridMapping::Direct, GridMapping::Linear);
+    let grid = |axes| (0..axes).map(Input::Grid);
+    let length = Input::Length(1, DType::F32);
+    assert_eq!(hidden(direct, 1, |_, _, _| ()), []);
+    assert_eq!(hidden(direct, 2, |_, _, _| ()), Vec::from_iter(grid(1)));
+    assert_eq!(hidden(linear, 2, |_, _, _| ()), Vec::from_iter(grid(3)));
+    assert_eq!(hidden(direct, 1, stop), [length, Input::ErrorRecord]);
+    assert_eq!(
+        hidden(direct, 2, index),
+        [Input::ErrorRecord, Input::Grid(0)]
     );
 }
 
