@@ -89,7 +89,7 @@ impl Known {
 
 /// The greatest power of two up to [`DIVISOR`] that divides `value`.
 fn divisor(value: i128) -> u32 {
-    1 << value.trailing_zeros().min(DIVISOR.trailing_zeros())
+    1 << (value as u32 | DIVISOR).trailing_zeros()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::driver::{Context, call, text_of};
 use crate::error::{Error, Result};
 use crate::inlined::with_place;
 use crate::kernel::Kernel;
-use crate::launch::{FEW, marshal};
+use crate::launch::{FEW, Words, marshal};
 use crate::ptx::Ptx;
 use crate::stream::{Module, Stream};
 
@@ -160,12 +160,11 @@ impl Kernel {
             arguments,
             error_record,
         };
-        let mut launch = marshal(&entry.ptx, &entry.signature, &launch, entry.multiprocessors)?;
-        let mut pointers: SmallVec<[*mut c_void; FEW]> = launch
-            .words
-            .iter_mut()
-            .map(|word| std::ptr::from_mut(word).cast())
-            .collect();
+        let mut words = Words::new();
+        let (ptx, count) = (&entry.ptx, entry.multiprocessors);
+        let launch = marshal(ptx, &entry.signature, &launch, count, &mut words)?;
+        let mut pointers: SmallVec<[*mut c_void; FEW]> = SmallVec::new();
+        pointers.extend(words.iter_mut().map(|word| std::ptr::from_mut(word).cast()));
         let mut maps = entry.maps.of(&entry.ptx, &launch.arrays)?;
         pointers.extend(maps.iter_mut().map(|map| std::ptr::from_mut(map).cast()));
         entry.module.context.make_current()?;
@@ -203,8 +202,10 @@ impl Kernel {
             arguments,
             error_record,
         };
-        let launch = marshal(&entry.ptx, &entry.signature, &launch, entry.multiprocessors)?;
-        let mut words = launch.words.to_vec();
+        let mut words = Words::new();
+        let (ptx, count) = (&entry.ptx, entry.multiprocessors);
+        let launch = marshal(ptx, &entry.signature, &launch, count, &mut words)?;
+        let mut words = words.to_vec();
         let mut maps = entry.maps.of(&entry.ptx, &launch.arrays)?;
         let words_at = words.iter_mut().map(|word| std::ptr::from_mut(word).cast());
         let maps_at = maps.iter_mut().map(|map| std::ptr::from_mut(map).cast());

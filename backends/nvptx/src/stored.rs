@@ -301,7 +301,8 @@ mod tests {
                 };
                 assert!(ptx.threads() > 0 && ptx.shared_bytes() <= 1 << 20);
                 let launch = exactile_core::launch::Launch::new([1, 1, 1], &[]);
-                assert!(crate::launch::marshal(&ptx, &ptx.signature(), &launch, 132).is_err());
+                let (signature, words) = (ptx.signature(), &mut crate::launch::Words::new());
+                assert!(crate::launch::marshal(&ptx, &signature, &launch, 132, words).is_err());
             }
         }
     }
