@@ -117,6 +117,7 @@ Code cuFuncSetAttribute(void *function, int attribute, int value) { return 0; }
 Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *function, int threads, size_t shared) { *count = 8; return 0; }
 Code cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extents, const uint64_t *strides, const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill) { memset(map, 0, 128); return 0; }
 Code cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned programs, unsigned one, unsigned shared, void *stream, void **parameters, void **extra) { TELL if (FAILS && !launches++) fail(); return 0; }
+Code cuLaunchKernelEx(const void *launch, void *function, void **parameters, void **extra) { TELL return 0; }
 
 Code cuGraphCreate(void **graph, unsigned flags) { *graph = &machine_code; return 0; }
 Code cuGraphAddKernelNode_v2(void **node, void *graph, void **before, size_t count, const void *parameters) { *node = &machine_code; return 0; }

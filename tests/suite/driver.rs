@@ -96,6 +96,11 @@ fn checks() -> Result<()> {
         kernel.launch(&device, 1, (&x, &mut y))?;
     }
     println!("end");
+    let early = scatters().early(2);
+    early.launch(&device, 1, (&x, &mut y))?;
+    println!("begin");
+    early.launch(&device, 1, (&x, &mut y))?;
+    println!("end");
     let stream = device.stream()?;
     let graph = stream.capture(|stream| {
         kernel.launch(stream, 1, (&x, &mut y))?;
@@ -341,6 +346,7 @@ fn a_checked_launch_is_a_kernel_and_an_event() {
         })
         .collect();
     let launch = ["cuLaunchKernel", "cuEventRecord"];
+    let early = ["cuLaunchKernelEx", "cuEventRecord"];
     // A second stream has events behind all work.
     let replay = [
         "cuMemcpyHtoDAsync_v2",
@@ -348,5 +354,8 @@ fn a_checked_launch_is_a_kernel_and_an_event() {
         "cuEventRecord",
         "cuEventRecord",
     ];
-    assert_eq!(calls, [[launch, launch].concat(), replay.to_vec()]);
+    assert_eq!(
+        calls,
+        [[launch, launch].concat(), early.to_vec(), replay.to_vec()]
+    );
 }

@@ -23,6 +23,8 @@ pub struct Ptx {
     /// Of a program.
     pub(crate) shared_bytes: u32,
     pub(crate) grid: GridMapping,
+    /// Whether it waits for the launch before, which may still run when it begins.
+    pub(crate) begins_early: bool,
 }
 
 impl Ptx {

@@ -47,13 +47,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         name: &str,
         options: EmitOptions,
     ) -> Result<Ptx> {
-        let most_warps = options.target.gpu.most_warps;
-        if !(1..=most_warps).contains(&func.warps) {
-            return Err(Error::Limit(format!(
-                "`@{}` is made for {} warps, expected 1 to {most_warps}",
-                func.name, func.warps
-            )));
-        }
+        check_warps(func, &options.target)?;
         let threads = func.warps * WARP_LANES;
         let programs = func.schedule.programs.unwrap_or(1);
         let shared_bytes = shared_bytes(func, &options.target, programs)?;
@@ -83,6 +77,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         emitter.annotate(threads);
         let entry = context.append_basic_block(kernel, "entry");
         emitter.builder.position_at_end(entry);
+        let begins_early = emitter.begin_early()?;
         emitter.bind_parameters(&hidden, &maps)?;
         if shared_bytes > 0 {
             let memory = declare_shared(context, module, &options.target);
@@ -104,6 +99,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             programs,
             shared_bytes,
             grid: options.grid,
+            begins_early,
         })
     }
 
@@ -224,6 +220,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
             .ok_or_else(|| Error::Llvm("an alloc without shared memory".to_string()))?;
         let (offset, byte) = (self.int(64, op.offset), self.context.i8_type());
         Ok(element_address(&self.builder, byte, base, offset)?)
+    }
+}
+
+fn check_warps(func: &Func, target: &Target) -> Result<()> {
+    let most_warps = target.gpu.most_warps;
+    match (1..=most_warps).contains(&func.warps) {
+        true => Ok(()),
+        false => Err(Error::Limit(format!(
+            "`@{}` is made for {} warps, expected 1 to {most_warps}",
+            func.name, func.warps
+        ))),
     }
 }
 

@@ -15,6 +15,7 @@ mod bounds;
 mod cast;
 mod control;
 mod copy;
+mod early;
 mod exchange;
 mod float;
 mod grid;
@@ -99,10 +100,16 @@ fn made(func: &LaneFunc, name: &str, options: EmitOptions) -> Result<Ptx> {
         Error::Llvm(format!("invalid module: {}", reason.trim_end()))
     })?;
     target::optimize(&module, &machine)?;
+    if ptx.begins_early {
+        early::forget_what_is_constant(&module, name);
+    }
     if options.llvm_ir {
         ptx.llvm_after = module.print_to_string().to_string();
     }
     ptx.text = target::write_ptx(&module, &machine)?;
+    if ptx.begins_early {
+        early::check(&ptx.text)?;
+    }
     Ok(ptx)
 }
 

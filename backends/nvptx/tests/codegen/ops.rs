@@ -387,6 +387,36 @@ fn parameters_that_no_code_reads_are_left_out() {
 }
 
 #[test]
+fn launches_that_begin_early_wait_before_they_touch_memory() {
+    let func = verified("copies", 2, |builder| {
+        builder.func_mut().schedule.early = Some(2);
+        let input = aligned(builder, "x", DType::F32, Access::Read);
+        let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
+        let n = builder.scalar_parameter("n", DType::I64);
+        let (at, zero) = (lane_offset(builder, 4), builder.index(0));
+        builder.for_loop((zero, n), 1, &[], |builder, index, _| {
+            let offset = builder.add(at, index);
+            let x = load(builder, input, at, 4);
+            store(builder, output, offset, x);
+            Vec::new()
+        });
+    });
+    for target in Target::GPUS {
+        let ptx = emit(&func, target, "copies").expect("compiles");
+        let waits = ptx.text().matches("griddepcontrol.wait;").count();
+        assert_eq!(
+            waits,
+            usize::from(target.gpu.begins_early),
+            "{}",
+            target.name
+        );
+        let constant = ptx.text().contains("ld.global.nc");
+        assert_eq!(constant, !target.gpu.begins_early, "{}", ptx.text());
+    }
+    assemble(&emit(&func, &Target::SM_90A, "copies").expect("compiles"));
+}
+
+#[test]
 fn ops_that_a_gpu_lacks_are_refused() {
     let func = verified("fenced", 1, |builder| {
         builder.emit(Op::ProxyFence(op::ProxyFence {}), &[]);
