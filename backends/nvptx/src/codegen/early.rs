@@ -14,9 +14,14 @@ const WAIT: &str = "griddepcontrol.wait;";
 const LET_BEGIN: &str = "griddepcontrol.launch_dependents;";
 
 impl Emitter<'_, '_> {
+    /// Whether the kernel begins before the end of the launch before.
+    pub(super) fn begins_early(&self) -> bool {
+        self.func.schedule.early == Some(2) && self.target.gpu.begins_early
+    }
+
     /// The first instructions of a kernel that begins early; whether it does.
     pub(super) fn begin_early(&self) -> Result<bool> {
-        if self.func.schedule.early != Some(2) || !self.target.gpu.begins_early {
+        if !self.begins_early() {
             return Ok(false);
         }
         for text in [LET_BEGIN, WAIT] {

@@ -400,6 +400,16 @@ fn launches_that_begin_early_wait_before_they_touch_memory() {
             store(builder, output, offset, x);
             Vec::new()
         });
+        let op = Op::LaneLoad(op::LaneLoad {
+            base: input,
+            offset: at,
+            mask: Some(builder.lt(at, n)),
+            other: None,
+            align: 16,
+            cache: None,
+        });
+        let x = builder.declared(op, Type::vector(DType::F32, 4));
+        store(builder, output, at, x);
     });
     for target in Target::GPUS {
         let ptx = emit(&func, target, "copies").expect("compiles");
