@@ -4,7 +4,7 @@ mod alone;
 mod gpu;
 mod narrower;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use exactile_core::diagnostic::Diagnostics;
@@ -12,7 +12,7 @@ use exactile_core::facts::{Facts, Within};
 use exactile_core::ir::Func;
 use exactile_core::launch::Launch;
 use exactile_core::launch::printed::Prints;
-use exactile_core::passes::conditions::Conditions;
+use exactile_core::passes::conditions::{Conditions, OfNumbers};
 use exactile_core::passes::proof::accesses_ignore_memory;
 use exactile_core::pipeline;
 use exactile_core::target::{Bounds, Options, Target};
@@ -25,6 +25,7 @@ use crate::cuda::GridMapping;
 use crate::device::{Device, DeviceKind};
 use crate::disk::Origin;
 use crate::error::{Error, Result};
+use crate::proofs::Reach;
 use crate::shown::{Shown, variant};
 use crate::slot::Slot;
 
@@ -57,6 +58,8 @@ pub(crate) struct Prepared {
     pub(crate) is_provable: bool,
     /// What launches must be like for code that relies on it.
     conditions: Conditions,
+    /// The first launch, and what holds for all that reach as far, as most do: it is not computed again.
+    first: OnceLock<(Reach, OfNumbers)>,
     /// What bounds of tiles are known to lie in.
     within: Vec<Within>,
     /// What knows more of them.
@@ -112,10 +115,19 @@ impl Prepared {
         self.own_code(device, bounds, launch)
     }
 
+    fn of_numbers(&self, launch: &Launch<'_>) -> OfNumbers {
+        let compute = || self.conditions.of_numbers(launch);
+        let (first, numbers) = self.first.get_or_init(|| (Reach::of(launch), compute()));
+        match first.is_of(launch) {
+            true => *numbers,
+            false => compute(),
+        }
+    }
+
     fn own_code(&self, device: &Device, bounds: Bounds, launch: &Launch<'_>) -> Result<&Code> {
         let facts = Facts {
             within: self.within.clone(),
-            ..self.conditions.facts(launch)
+            ..self.conditions.facts_with(self.of_numbers(launch), launch)
         };
         let grid = match device.runs_gpu_code() {
             true => GridMapping::of(launch.grid),
@@ -229,6 +241,7 @@ impl Compilation {
             options: *options,
             is_provable,
             conditions,
+            first: OnceLock::new(),
             within: facts.within.clone(),
             narrower,
             origin,

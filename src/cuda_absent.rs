@@ -74,7 +74,7 @@ impl Gpu {
         code: &GpuCode,
         _launch: (&Arc<str>, &Launch<'_>),
         _memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)>,
-        _checked: Option<Checked>,
+        _checked: Option<Box<Checked>>,
     ) -> Result<()> {
         match *code {}
     }

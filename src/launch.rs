@@ -169,7 +169,7 @@ impl<P> Kernel<P> {
             // every access in bounds, and the accesses depend on nothing else.
             return unsafe { run(device, put, code, &launch, arguments, None) };
         }
-        let proves = reach.filter(|_| prepared.is_provable);
+        let proves = reach.as_ref().filter(|_| prepared.is_provable);
         let proves = proves.map(|reach| (&place, reach));
         run_checked(device, put, prepared, &launch, arguments, proves)
     }
@@ -294,7 +294,7 @@ pub(crate) fn run_checked(
     prepared: &Prepared,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, Reach)>,
+    proves: Option<(&Place<'_>, &Reach)>,
 ) -> Result<Option<Arc<Failure>>> {
     let code = prepared.code(device, Bounds::Checked, launch)?;
     // SAFETY: every access is checked, or to a tile of a tensor that this launch has shown to lie in its
@@ -321,7 +321,7 @@ unsafe fn run(
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, Reach)>,
+    proves: Option<(&Place<'_>, &Reach)>,
 ) -> Result<Option<Arc<Failure>>> {
     check_places(device, arguments)?;
     if launch.grid.contains(&0) {
@@ -353,12 +353,12 @@ unsafe fn put(
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, Reach)>,
+    proves: Option<(&Place<'_>, &Reach)>,
 ) -> Result<Option<Arc<Failure>>> {
     if let (Runs::Gpu(gpu_code), Some(gpu)) = (&*code.runs, device.gpu()) {
         let checked = gpu_code
             .has_bounds_checks()
-            .then(|| Checked::new(device, code, launch, proves, told));
+            .then(|| Box::new(Checked::new(device, code, launch, proves, told)));
         let failure = checked.as_ref().map(|checked| Arc::clone(&checked.failure));
         let memories = arguments.iter().filter_map(Bound::uses);
         let named = (&code.name, launch);
@@ -380,7 +380,7 @@ unsafe fn put(
     match &failure {
         None => {
             if let Some((place, reach)) = proves {
-                place.prove(reach);
+                place.prove(reach.clone());
             }
         }
         Some(failure) => {

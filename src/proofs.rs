@@ -21,14 +21,27 @@ pub(crate) struct Reach {
 
 impl Reach {
     pub(crate) fn of(launch: &Launch<'_>) -> Self {
-        let words = launch.arguments.iter().map(|argument| match argument {
-            Passed::Memory { bytes, .. } => *bytes,
-            Passed::Scalar(literal) => literal.bits,
-        });
+        let mut arguments = SmallVec::new();
+        arguments.extend(launch.arguments.iter().map(word));
         Self {
             grid: launch.grid,
-            arguments: words.collect(),
+            arguments,
         }
+    }
+
+    /// Whether it is that of a launch.
+    pub(crate) fn is_of(&self, launch: &Launch<'_>) -> bool {
+        let mut pairs = self.arguments.iter().zip(launch.arguments);
+        self.grid == launch.grid
+            && self.arguments.len() == launch.arguments.len()
+            && pairs.all(|(&known, argument)| known == word(argument))
+    }
+}
+
+fn word(argument: &Passed) -> u64 {
+    match argument {
+        Passed::Memory { bytes, .. } => *bytes,
+        Passed::Scalar(literal) => literal.bits,
     }
 }
 

@@ -47,15 +47,17 @@ pub enum Known {
 
 impl Known {
     /// What is told of an argument.
+    #[inline]
     #[must_use]
     pub fn of(argument: Passed) -> Self {
         match argument {
-            Passed::Memory { address, .. } => Self::Divisor(divisor(i128::from(address))),
+            Passed::Memory { address, .. } => Self::Divisor(divisor(address)),
             Passed::Scalar(literal) => Self::of_scalar(literal),
         }
     }
 
     /// A byte for it.
+    #[inline]
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
@@ -75,21 +77,17 @@ impl Known {
     }
 
     fn of_scalar(literal: Literal) -> Self {
-        let integer = match literal.dtype.class() {
-            Class::Signed | Class::Unsigned => literal.integer(),
-            Class::Bool | Class::Float => None,
-        };
-        match integer {
-            Some(1) => Self::One,
-            Some(value) => Self::Divisor(divisor(value)),
-            None => Self::Divisor(1),
+        match literal.dtype.class() {
+            Class::Signed | Class::Unsigned if literal.bits == 1 => Self::One,
+            Class::Signed | Class::Unsigned => Self::Divisor(divisor(literal.bits)),
+            Class::Bool | Class::Float => Self::Divisor(1),
         }
     }
 }
 
-/// The greatest power of two up to [`DIVISOR`] that divides `value`.
-fn divisor(value: i128) -> u32 {
-    1 << value.trailing_zeros().min(DIVISOR.trailing_zeros())
+/// The greatest power of two up to [`DIVISOR`] that divides an integer with these low bits.
+fn divisor(bits: u64) -> u32 {
+    1 << (bits as u32 | DIVISOR).trailing_zeros()
 }
 
 #[cfg(test)]

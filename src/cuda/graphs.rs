@@ -147,8 +147,9 @@ impl Gpu {
         let failure = replayed.as_ref().map(|it| Arc::clone(&it.failure));
         let label = || Label::of_graph(graph.launches.0.len());
         let queued = queues.put(number, memories, label, |line| {
+            let replay = replayed.as_ref().map(|it| &it.replay);
             // SAFETY: handed on to the caller; the order was kept, also that of the replays, and the lock of the streams is held.
-            unsafe { graph.graph.launch(line.stream()) }.map_err(failed)?;
+            unsafe { graph.graph.launch(line.stream(), replay) }.map_err(failed)?;
             // It runs: its end is seen whatever fails from here on.
             let marked = self.mark_end(line.stream());
             let ended = line.add_replay(replayed);

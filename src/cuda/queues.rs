@@ -37,7 +37,7 @@ pub(super) struct Queues {
 }
 
 /// The checked launches of a stream.
-pub(super) type Ends = Records<Pending<Checked>>;
+pub(super) type Ends = Records<Pending<Box<Checked>>>;
 
 /// What may fail in a stream and has not ended, as far as anybody knows.
 #[derive(Debug)]
@@ -351,7 +351,7 @@ impl Gpu {
         code: &GpuCode,
         launch: (&Arc<str>, &Launch<'_>),
         memories: impl Iterator<Item = (&'m Mutex<Uses>, Access)> + Clone,
-        checked: Option<Checked>,
+        checked: Option<Box<Checked>>,
     ) -> Result<()> {
         let kernel = &code.kernel;
         let (

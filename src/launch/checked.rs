@@ -34,7 +34,7 @@ impl Checked {
         device: &Device,
         code: &Code,
         launch: &Launch<'_>,
-        proves: Option<(&Place<'_>, Reach)>,
+        proves: Option<(&Place<'_>, &Reach)>,
         told: Told,
     ) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Checked {
             sites: Arc::clone(&code.sites),
             grid: launch.grid,
             arguments: launch.arguments.into(),
-            proof: proves.map(|(place, reach)| place.proof(reach)),
+            proof: proves.map(|(place, reach)| place.proof(reach.clone())),
             told,
             failure: Arc::default(),
         }
@@ -52,7 +52,7 @@ impl Checked {
     /// The launch has ended, with this access out of bounds if any. Its failure if who waits for its stream is to be
     /// told.
     #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "a GPU ends it"))]
-    pub(crate) fn ended(self, error: Option<BoundsError>) -> Option<Arc<Failure>> {
+    pub(crate) fn ended(self: Box<Self>, error: Option<BoundsError>) -> Option<Arc<Failure>> {
         let Some(error) = error else {
             self.failure.settle(Ok(()));
             if let Some(proof) = self.proof {

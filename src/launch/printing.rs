@@ -29,7 +29,7 @@ pub(super) unsafe fn run_and_print(
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, Reach)>,
+    proves: Option<(&Place<'_>, &Reach)>,
 ) -> Result<Option<Arc<Failure>>> {
     let bytes = WORDS as usize * u64::DTYPE.bytes() as usize;
     let mut record = Storage::zeroed(device, bytes)?;

@@ -1,9 +1,11 @@
 // A driver for CUDA that finds one GPU, whose memory is that of the host and whose kernels do nothing.
-// -DcuX=missing takes the function cuX out of it; -DWRONG: the first kernel has an access out of bounds; -DCOPIES=1: the
-// first copy of a record fails; -DBUSY=600: streams have work under way.
+// -DcuX=missing takes the function cuX out of it; -DWRONG: the first kernel has an access out of bounds; -DEVENTS=1: the
+// first event cannot be placed; -DBUSY=600: streams have work under way; -DTELLS: each call that puts work into a stream is
+// told.
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +22,13 @@
 #ifndef BUSY
 #define BUSY 0
 #endif
-#ifndef COPIES
-#define COPIES 0
+#ifndef EVENTS
+#define EVENTS 0
+#endif
+#ifdef TELLS
+#define TELL dprintf(1, "call: %s\n", __func__);
+#else
+#define TELL
 #endif
 #ifdef WRONG
 #define FAILS 1
@@ -34,9 +41,16 @@ typedef uint64_t Address;
 
 static char machine_code[] = "machine code";
 
-// The records of the first stream: 64 of 6 words, the second of which says that there is an error.
+// The records of the first stream: 64 of 8 words, behind them the address of those of the host, and the turn.
+enum { RECORDS = 64 * 64 + 16 };
 static uint64_t *records;
-static int launches, copies;
+static int launches, events;
+
+// What a lane does that finds an error: the second word of a record is the turn, here and on the host.
+static void fail(void) {
+    uint64_t *shared = (uint64_t *)records[6], *host = (uint64_t *)(shared[0] + records[7]);
+    records[1] = host[1] = shared[1];
+}
 
 Code cuInit(unsigned flags) { return STARTS; }
 Code cuDriverGetVersion(int *version) { *version = VERSION; return 0; }
@@ -56,24 +70,26 @@ Code cuCtxSetCurrent(void *context) { current = context; return 0; }
 Code cuCtxGetCurrent(void **context) { *context = current; return 0; }
 Code cuCtxSynchronize(void) { return 0; }
 
-Code cuMemAlloc_v2(Address *address, size_t bytes) { *address = (Address)aligned_alloc(256, (bytes + 255) / 256 * 256); if (bytes == 64 * 48 && !records) records = (uint64_t *)*address; return 0; }
+Code cuMemAlloc_v2(Address *address, size_t bytes) { *address = (Address)aligned_alloc(256, (bytes + 255) / 256 * 256); if (bytes == RECORDS && !records) records = (uint64_t *)*address; return 0; }
 Code cuMemFree_v2(Address address) { free((void *)address); return 0; }
 Code cuMemHostAlloc(void **address, size_t bytes, unsigned flags) { *address = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); return 0; }
+Code cuMemHostGetDevicePointer_v2(Address *device, void *address, unsigned flags) { *device = (Address)address; return 0; }
 Code cuMemFreeHost(void *address) { free(address); return 0; }
-Code cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, void *stream) { memcpy((void *)to, from, bytes); return 0; }
-Code cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *stream) { if (bytes == 48 && copies++ < COPIES) return 999; memcpy(to, (void *)from, bytes); return 0; }
-Code cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *stream) { memmove((void *)to, (void *)from, bytes); return 0; }
+Code cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) { memcpy((void *)to, from, bytes); return 0; }
+Code cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, void *stream) { TELL memcpy((void *)to, from, bytes); return 0; }
+Code cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *stream) { TELL memcpy(to, (void *)from, bytes); return 0; }
+Code cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *stream) { TELL memmove((void *)to, (void *)from, bytes); return 0; }
 Code cuMemsetD8_v2(Address to, unsigned char byte, size_t count) { memset((void *)to, byte, count); return 0; }
-Code cuMemsetD8Async(Address to, unsigned char byte, size_t count, void *stream) { memset((void *)to, byte, count); return 0; }
-Code cuMemsetD16Async(Address to, unsigned short number, size_t count, void *stream) { while (count--) ((unsigned short *)to)[count] = number; return 0; }
-Code cuMemsetD32Async(Address to, unsigned number, size_t count, void *stream) { while (count--) ((unsigned *)to)[count] = number; return 0; }
+Code cuMemsetD8Async(Address to, unsigned char byte, size_t count, void *stream) { TELL memset((void *)to, byte, count); return 0; }
+Code cuMemsetD16Async(Address to, unsigned short number, size_t count, void *stream) { TELL while (count--) ((unsigned short *)to)[count] = number; return 0; }
+Code cuMemsetD32Async(Address to, unsigned number, size_t count, void *stream) { TELL while (count--) ((unsigned *)to)[count] = number; return 0; }
 
 Code cuMemPoolCreate(void **pool, const void *properties) { *pool = &machine_code; return 0; }
 Code cuMemPoolDestroy(void *pool) { return 0; }
 Code cuMemPoolSetAttribute(void *pool, int attribute, void *value) { return 0; }
 Code cuMemPoolTrimTo(void *pool, size_t bytes) { return 0; }
-Code cuMemAllocFromPoolAsync(Address *address, size_t bytes, void *pool, void *stream) { *address = (Address)aligned_alloc(256, (bytes + 255) / 256 * 256); return 0; }
-Code cuMemFreeAsync(Address address, void *stream) { free((void *)address); return 0; }
+Code cuMemAllocFromPoolAsync(Address *address, size_t bytes, void *pool, void *stream) { TELL *address = (Address)aligned_alloc(256, (bytes + 255) / 256 * 256); return 0; }
+Code cuMemFreeAsync(Address address, void *stream) { TELL free((void *)address); return 0; }
 
 Code cuStreamCreate(void **stream, unsigned flags) { *stream = &machine_code; return 0; }
 Code cuStreamDestroy_v2(void *stream) { return 0; }
@@ -81,10 +97,10 @@ Code cuStreamSynchronize(void *stream) { return 0; }
 Code cuStreamQuery(void *stream) { return BUSY; }
 Code cuStreamIsCapturing(void *stream, int *status) { *status = 0; return 0; }
 Code cuStreamGetCtx(void *stream, void **context) { *context = &machine_code; return 0; }
-Code cuStreamWaitEvent(void *stream, void *event, unsigned flags) { return 0; }
+Code cuStreamWaitEvent(void *stream, void *event, unsigned flags) { TELL return 0; }
 Code cuEventCreate(void **event, unsigned flags) { *event = &machine_code; return 0; }
 Code cuEventDestroy_v2(void *event) { return 0; }
-Code cuEventRecord(void *event, void *stream) { return 0; }
+Code cuEventRecord(void *event, void *stream) { TELL return events++ < EVENTS ? 999 : 0; }
 Code cuEventQuery(void *event) { return 0; }
 Code cuEventSynchronize(void *event) { return 0; }
 Code cuEventElapsedTime_v2(float *milliseconds, void *begin, void *end) { *milliseconds = 1; return 0; }
@@ -100,12 +116,13 @@ Code cuFuncGetAttribute(int *value, int attribute, void *function) { *value = 32
 Code cuFuncSetAttribute(void *function, int attribute, int value) { return 0; }
 Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *function, int threads, size_t shared) { *count = 8; return 0; }
 Code cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extents, const uint64_t *strides, const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill) { memset(map, 0, 128); return 0; }
-Code cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned programs, unsigned one, unsigned shared, void *stream, void **parameters, void **extra) { if (FAILS && !launches++) records[1] = 1; return 0; }
+Code cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned programs, unsigned one, unsigned shared, void *stream, void **parameters, void **extra) { TELL if (FAILS && !launches++) fail(); return 0; }
+Code cuLaunchKernelEx(const void *launch, void *function, void **parameters, void **extra) { TELL return 0; }
 
 Code cuGraphCreate(void **graph, unsigned flags) { *graph = &machine_code; return 0; }
 Code cuGraphAddKernelNode_v2(void **node, void *graph, void **before, size_t count, const void *parameters) { *node = &machine_code; return 0; }
 Code cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags) { *executable = &machine_code; return 0; }
 Code cuGraphExecUpdate_v2(void *executable, void *graph, void *why) { return 0; }
-Code cuGraphLaunch(void *executable, void *stream) { return 0; }
+Code cuGraphLaunch(void *executable, void *stream) { TELL return 0; }
 Code cuGraphDestroy(void *graph) { return 0; }
 Code cuGraphExecDestroy(void *executable) { return 0; }

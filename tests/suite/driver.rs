@@ -23,6 +23,12 @@ fn doubles(x: Ptr<f32>, y: PtrMut<f32>, n: i32) {
     store(y + at, load(x + at).mask(at < n) * 2.0).mask(at < n);
 }
 
+/// Needs its checks in every launch.
+#[kernel]
+fn scatters(x: Ptr<i32>, y: PtrMut<i32>) {
+    store(y + load(x + arange(0, 8)), 1);
+}
+
 /// What a program does with a GPU.
 fn work() -> Result<()> {
     let device = Device::cuda(0)?;
@@ -53,8 +59,8 @@ fn adopted(device: &Device, handle: usize) -> Result<Stream> {
     unsafe { Stream::from_raw(device, handle, ()) }
 }
 
-/// A launch with an access out of bounds, behind which the copy of its record fails.
-fn copy_fails() -> Result<()> {
+/// A launch with an access out of bounds, behind which the event fails.
+fn event_fails() -> Result<()> {
     let device = Device::cuda(0)?;
     let x = Buffer::from_slice(&device, &[1.0f32; 8])?;
     let mut y = Buffer::<f32>::zeros(&device, 8)?;
@@ -78,6 +84,35 @@ fn fill_fails() -> Result<()> {
     y.to_vec().map(drop)
 }
 
+/// What launches and replays that check bounds ask of the driver, each after the one before it has ended.
+fn checks() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let x = Buffer::from_slice(&device, &[1i32; 8])?;
+    let mut y = Buffer::<i32>::zeros(&device, 8)?;
+    let kernel = scatters();
+    kernel.launch(&device, 1, (&x, &mut y))?;
+    println!("\nbegin");
+    for _ in 0..2 {
+        kernel.launch(&device, 1, (&x, &mut y))?;
+    }
+    println!("end");
+    let early = scatters().early(2);
+    early.launch(&device, 1, (&x, &mut y))?;
+    println!("begin");
+    early.launch(&device, 1, (&x, &mut y))?;
+    println!("end");
+    let stream = device.stream()?;
+    let graph = stream.capture(|stream| {
+        kernel.launch(stream, 1, (&x, &mut y))?;
+        kernel.launch(stream, 1, (&x, &mut y))
+    })?;
+    graph.replay(&stream, (&x, &mut y))?;
+    println!("begin");
+    graph.replay(&stream, (&x, &mut y))?;
+    println!("end");
+    Ok(())
+}
+
 /// Streams of others in turns, each of which has work under way; and so many that one must be waited for.
 fn streams_in_turns() -> Result<()> {
     let device = Device::cuda(0)?;
@@ -99,9 +134,10 @@ fn streams_in_turns() -> Result<()> {
 }
 
 /// What processes do, by name.
-const WORKS: [(&str, fn() -> Result<()>); 4] = [
+const WORKS: [(&str, fn() -> Result<()>); 5] = [
     ("work", work),
-    ("copy fails", copy_fails),
+    ("event fails", event_fails),
+    ("checks", checks),
     ("fill fails", fill_fails),
     ("streams in turns", streams_in_turns),
 ];
@@ -275,7 +311,7 @@ fn a_file_that_is_no_library_is_an_error() {
 #[test]
 fn what_was_queued_before_a_failure_is_seen_to_its_end() {
     for (work, definition) in [
-        ("copy fails", "COPIES=1"),
+        ("event fails", "EVENTS=1"),
         ("fill fails", "cuMemsetD32Async=missing"),
     ] {
         if let Some(outcome) = outcome_of(work, &work.replace(' ', "_"), &["WRONG", definition]) {
@@ -291,4 +327,35 @@ fn streams_of_others_in_turns_wait_for_nothing_and_stay_known() {
     if let Some(outcome) = outcome_of("streams in turns", "turns", &definitions) {
         assert_eq!(outcome, "all works");
     }
+}
+
+#[test]
+fn a_checked_launch_is_a_kernel_and_an_event() {
+    let Some(stub) = Stub::new("checks", &["TELLS".to_string()]) else {
+        return;
+    };
+    let output = stub.run("checks");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("outcome: all works"), "{output:?}");
+    let calls: Vec<Vec<&str>> = (text.split("begin\n").skip(1))
+        .map(|part| {
+            let (part, _) = part.split_once("end\n").expect("ends");
+            part.lines()
+                .map(|it| it.trim_start_matches("call: "))
+                .collect()
+        })
+        .collect();
+    let launch = ["cuLaunchKernel", "cuEventRecord"];
+    let early = ["cuLaunchKernelEx", "cuEventRecord"];
+    // A second stream has events behind all work.
+    let replay = [
+        "cuMemcpyHtoDAsync_v2",
+        "cuGraphLaunch",
+        "cuEventRecord",
+        "cuEventRecord",
+    ];
+    assert_eq!(
+        calls,
+        [[launch, launch].concat(), early.to_vec(), replay.to_vec()]
+    );
 }

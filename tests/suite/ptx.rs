@@ -25,6 +25,7 @@ fn compile(index: usize, assembler: Option<&Assembler>) -> Result<(), String> {
     for (turn, warps) in [1, 4].into_iter().enumerate() {
         let schedule = Schedule {
             stages: program.schedule.stages,
+            early: Some(1 + (index % 2) as u32),
             ..Schedule::AUTO.warps(warps)
         };
         let options = Options {

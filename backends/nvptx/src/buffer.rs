@@ -74,7 +74,8 @@ impl Context {
         Ok(buffer)
     }
 
-    fn driver_memory(&self, bytes: usize) -> Result<DeviceBuffer> {
+    /// Memory of the driver, which holds whatever was there.
+    pub(crate) fn driver_memory(&self, bytes: usize) -> Result<DeviceBuffer> {
         self.make_current()?;
         let mut address = 0;
         // The driver refuses to allocate nothing.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{
     self, CUDA_KERNEL_NODE_PARAMS, CUdevice_attribute, CUfunction_attribute, CUjit_option,
-    CUtensorMap,
+    CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUtensorMap,
 };
 use exactile_core::ir::Grid;
 use exactile_core::launch::{Launch, Passed, Signature};
@@ -19,7 +19,7 @@ use crate::driver::{Context, call, text_of};
 use crate::error::{Error, Result};
 use crate::inlined::with_place;
 use crate::kernel::Kernel;
-use crate::launch::{FEW, marshal};
+use crate::launch::{FEW, Words, marshal};
 use crate::ptx::Ptx;
 use crate::stream::{Module, Stream};
 
@@ -160,25 +160,47 @@ impl Kernel {
             arguments,
             error_record,
         };
-        let mut launch = marshal(&entry.ptx, &entry.signature, &launch, entry.multiprocessors)?;
-        let mut pointers: SmallVec<[*mut c_void; FEW]> = launch
-            .words
-            .iter_mut()
-            .map(|word| std::ptr::from_mut(word).cast())
-            .collect();
+        let mut words = Words::new();
+        let (ptx, count) = (&entry.ptx, entry.multiprocessors);
+        let launch = marshal(ptx, &entry.signature, &launch, count, &mut words)?;
+        let mut pointers: SmallVec<[*mut c_void; FEW]> = SmallVec::new();
+        pointers.extend(words.iter_mut().map(|word| std::ptr::from_mut(word).cast()));
         let mut maps = entry.maps.of(&entry.ptx, &launch.arrays)?;
         pointers.extend(maps.iter_mut().map(|map| std::ptr::from_mut(map).cast()));
         entry.module.context.make_current()?;
         let [x, y, z] = launch.grid;
+        let (threads, shared) = (entry.ptx.threads, entry.ptx.shared_bytes * launch.programs);
+        if entry.ptx.begins_early {
+            let mut early = early();
+            let config = CUlaunchConfig {
+                gridDimX: x,
+                gridDimY: y,
+                gridDimZ: z,
+                blockDimX: threads,
+                blockDimY: launch.programs,
+                blockDimZ: 1,
+                sharedMemBytes: shared,
+                hStream: stream.stream,
+                attrs: &mut early,
+                numAttrs: 1,
+            };
+            let parameters = pointers.as_mut_ptr();
+            return call!(cuLaunchKernelEx(
+                &config,
+                entry.function,
+                parameters,
+                null_mut()
+            ));
+        }
         call!(cuLaunchKernel(
             entry.function,
             x,
             y,
             z,
-            entry.ptx.threads,
+            threads,
             launch.programs,
             1,
-            entry.ptx.shared_bytes * launch.programs,
+            shared,
             stream.stream,
             pointers.as_mut_ptr(),
             null_mut(),
@@ -203,8 +225,10 @@ impl Kernel {
             arguments,
             error_record,
         };
-        let launch = marshal(&entry.ptx, &entry.signature, &launch, entry.multiprocessors)?;
-        let mut words = launch.words.to_vec();
+        let mut words = Words::new();
+        let (ptx, count) = (&entry.ptx, entry.multiprocessors);
+        let launch = marshal(ptx, &entry.signature, &launch, count, &mut words)?;
+        let mut words = words.to_vec();
         let mut maps = entry.maps.of(&entry.ptx, &launch.arrays)?;
         let words_at = words.iter_mut().map(|word| std::ptr::from_mut(word).cast());
         let maps_at = maps.iter_mut().map(|map| std::ptr::from_mut(map).cast());
@@ -217,6 +241,17 @@ impl Kernel {
             _words: words,
             _maps: maps,
         })
+    }
+}
+
+/// Lets the launch begin before the end of the kernel before it in its stream.
+fn early() -> CUlaunchAttribute {
+    CUlaunchAttribute {
+        id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        pad: [0; 4],
+        value: CUlaunchAttributeValue {
+            programmaticStreamSerializationAllowed: 1,
+        },
     }
 }
 

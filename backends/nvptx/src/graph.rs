@@ -9,11 +9,10 @@ use exactile_core::ir::Grid;
 use exactile_core::launch::Passed;
 use exactile_core::target::BoundsError;
 
-use crate::buffer::DeviceBuffer;
 use crate::driver::{Context, ask, call, check};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::record::{WORDS, error_in};
+use crate::record::{List, SHARED_WORDS, WORDS, clear, error_in, host_list};
 use crate::stream::{Event, Pinned, Stream, handle};
 
 handle!(
@@ -36,27 +35,38 @@ pub struct Graph {
 /// The records in which the launches of a graph that check bounds keep their errors, one each.
 #[derive(Debug)]
 pub struct GraphRecords {
-    on_device: DeviceBuffer,
+    on_device: List,
     /// Which launches of the graph they are of, in order.
     launches: Vec<usize>,
-    /// Copies that nobody looks at.
-    free: Mutex<Vec<Copied>>,
+    kept: Mutex<Kept>,
 }
 
-/// The records of a replay on the host, and the end of the copy.
+/// What replays of a graph take and give back.
 #[derive(Debug)]
-struct Copied {
-    on_host: Pinned,
+struct Kept {
+    /// Lists that no replay has.
+    free: Vec<HostList>,
+    /// The turn of the next replay.
+    turn: u64,
+}
+
+/// The records of a replay on the host, behind them what those on the device share during the replay.
+#[derive(Debug)]
+struct HostList {
+    memory: Pinned,
+    /// As the device sees it.
+    address: u64,
+    /// The end of the replay.
     end: Event,
 }
 
-/// A replay under way, whose records are copied to the host.
+/// A replay that may write errors to a list of its own.
 #[derive(Debug)]
 pub struct Replay {
     records: Arc<GraphRecords>,
-    copied: Copied,
-    /// Whether the copy was put into the stream, with the event behind it.
-    is_copied: bool,
+    list: HostList,
+    /// Whether the event behind it was put into the stream.
+    is_marked: bool,
 }
 
 impl Context {
@@ -89,9 +99,13 @@ impl Context {
         let records = match checked.is_empty() {
             true => None,
             false => Some(Arc::new(GraphRecords {
-                on_device: self.allocate(checked.len() * WORDS * 8)?,
+                // Each replay says first what they share.
+                on_device: List::new(self, checked.len(), [0; SHARED_WORDS])?,
                 launches: checked,
-                free: Mutex::default(),
+                kept: Mutex::new(Kept {
+                    free: Vec::new(),
+                    turn: 1,
+                }),
             })),
         };
         let mut graph = null_mut();
@@ -149,64 +163,74 @@ impl Graph {
         self.records.as_ref()
     }
 
-    /// Puts a replay into `stream`. Where launches check bounds, [`Replay::end`] follows.
+    /// Puts a replay into `stream`, which [`GraphRecords::replay`] has made where launches check bounds;
+    /// [`Replay::end`] follows then.
     ///
     /// # Safety
     /// For each launch as for [`Kernel::launch`]; the kernels are loaded. No other replay of the graph that is not ordered
     /// by `stream` is under way, and none is put into a stream meanwhile.
-    pub unsafe fn launch(&self, stream: &Stream) -> Result<()> {
+    pub unsafe fn launch(&self, stream: &Stream, replay: Option<&Replay>) -> Result<()> {
         self.executable.context.make_current()?;
+        if let Some(Replay { records, list, .. }) = replay {
+            let (shared, bytes) = (records.on_device.shared(), SHARED_WORDS * 8);
+            let source = list.memory.word_address(records.launches.len() * WORDS);
+            call!(cuMemcpyHtoDAsync_v2(shared, source, bytes, stream.stream))?;
+        }
         call!(cuGraphLaunch(self.executable.graph, stream.stream))
     }
 }
 
 impl GraphRecords {
-    fn free(&self) -> MutexGuard<'_, Vec<Copied>> {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
         // Nothing panics while it holds the lock.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The address of the record of a launch, if it has one.
     fn address(&self, launch: usize) -> Option<u64> {
         let index = self.launches.binary_search(&launch).ok()?;
-        Some(self.on_device.address() + (index * WORDS * 8) as u64)
+        Some(self.on_device.address(index))
     }
 
-    /// What a replay needs at its end, made before it begins.
+    /// What a replay needs, made before it begins.
     pub fn replay(self: &Arc<Self>, context: &Context) -> Result<Replay> {
-        let free = self.free().pop();
-        let copied = match free {
-            Some(copied) => copied,
-            None => Copied {
-                on_host: context.pinned(self.launches.len() * WORDS * 8)?,
-                end: context.mark()?,
-            },
+        let count = self.launches.len();
+        let (free, turn) = {
+            let mut kept = self.kept();
+            let turn = kept.turn;
+            kept.turn += 1;
+            (kept.free.pop(), turn)
         };
+        let list = match free {
+            Some(list) => list,
+            None => {
+                let (memory, address) = host_list(context, count, SHARED_WORDS)?;
+                HostList {
+                    memory,
+                    address,
+                    end: context.mark()?,
+                }
+            }
+        };
+        for (index, word) in [list.address, turn].into_iter().enumerate() {
+            // SAFETY: the words are behind the records, and no replay has the list.
+            unsafe { list.memory.set_word(count * WORDS + index, word) };
+        }
         Ok(Replay {
             records: Arc::clone(self),
-            copied,
-            is_copied: false,
+            list,
+            is_marked: false,
         })
     }
 }
 
 impl Replay {
-    /// Ends the replay in the stream that it was put into: its errors are copied, and the records are as new. After an error
-    /// here, who asks whether it has ended tries again.
+    /// Ends the replay in the stream that it was put into. After an error here, who asks whether it has ended tries again.
     pub fn end(&mut self, stream: &Stream) -> Result<()> {
-        if self.is_copied {
-            return Ok(());
+        if !self.is_marked {
+            self.list.end.record(stream)?;
+            self.is_marked = true;
         }
-        stream.make_current()?;
-        let address = self.records.on_device.address();
-        let (bytes, target) = (
-            self.copied.on_host.len(),
-            self.copied.on_host.word_address(0),
-        );
-        call!(cuMemcpyDtoHAsync_v2(target, address, bytes, stream.stream))?;
-        call!(cuMemsetD8Async(address, 0, bytes, stream.stream))?;
-        self.copied.end.record(stream)?;
-        self.is_copied = true;
         Ok(())
     }
 
@@ -214,21 +238,24 @@ impl Replay {
     pub fn has_ended(&mut self, stream: &Stream, waits: bool) -> Result<bool> {
         self.end(stream)?;
         match waits {
-            true => self.copied.end.synchronize().map(|()| true),
-            false => self.copied.end.has_ended(),
+            true => self.list.end.synchronize().map(|()| true),
+            false => self.list.end.has_ended(),
         }
     }
 
     /// Of a replay that has ended: the first of its launches with an access out of bounds, and the least of its accesses.
     pub fn error(mut self, stream: &Stream) -> Result<Option<(usize, BoundsError)>> {
         self.has_ended(stream, true)?;
-        let mut launches = self.records.launches.iter().enumerate();
-        let found = launches.find_map(|(index, &launch)| {
-            // SAFETY: there is a record for each, and the copy has ended.
-            let error = unsafe { error_in(&self.copied.on_host, index) }?;
-            Some((launch, error))
-        });
-        self.records.free().push(self.copied);
+        let mut found = None;
+        for (index, &launch) in self.records.launches.iter().enumerate() {
+            // SAFETY: there is a record for each, and the replay that has the list has ended.
+            if let Some(error) = unsafe { error_in(&self.list.memory, index) } {
+                found = found.or(Some((launch, error)));
+                // SAFETY: as above.
+                unsafe { clear(&self.list.memory, index) };
+            }
+        }
+        self.records.kept().free.push(self.list);
         Ok(found)
     }
 }

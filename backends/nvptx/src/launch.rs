@@ -14,28 +14,29 @@ pub(crate) const FEW: usize = 32;
 /// So many thread blocks a multiprocessor has at least where programs share them: else they are spread.
 const BLOCKS: u64 = 4;
 
-/// The grid of thread blocks, the programs of each, and the values of all parameters, each in the low bytes of a
-/// word.
+/// The values of all parameters but maps, each in the low bytes of a word.
+pub(crate) type Words = SmallVec<[u64; FEW]>;
+
+/// The grid of thread blocks and the programs of each.
 pub(crate) struct Marshalled {
     pub(crate) grid: Grid,
     pub(crate) programs: u32,
-    pub(crate) words: SmallVec<[u64; FEW]>,
     /// The arrays whose boxes are copied.
     pub(crate) arrays: Vec<ArrayNumbers>,
 }
 
 /// Checks the arguments against the kernel's parameters, whose signature is at hand, and lays them out for a device with so
-/// many multiprocessors.
+/// many multiprocessors. The empty list of words is filled where it lies: moving it takes time.
 pub(crate) fn marshal(
     ptx: &Ptx,
     signature: &Signature,
     launch: &Launch<'_>,
     multiprocessors: u32,
+    words: &mut Words,
 ) -> Result<Marshalled> {
     let checked = signature.check(launch.arguments);
     checked.map_err(|error| Error::Arguments(error.to_string()))?;
     let programs = sharing(ptx.programs, ptx.grid(), launch.grid, multiprocessors);
-    let mut words = SmallVec::new();
     words.extend(launch.arguments.iter().map(|argument| match argument {
         Passed::Memory { address, .. } => *address,
         Passed::Scalar(literal) => literal.bits,
@@ -53,7 +54,6 @@ pub(crate) fn marshal(
     Ok(Marshalled {
         grid: thread_blocks(ptx.grid(), launch.grid, programs)?,
         programs,
-        words,
         arrays: ptx.maps.iter().map(array).collect::<Result<_>>()?,
     })
 }

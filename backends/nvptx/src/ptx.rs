@@ -23,6 +23,8 @@ pub struct Ptx {
     /// Of a program.
     pub(crate) shared_bytes: u32,
     pub(crate) grid: GridMapping,
+    /// Whether it waits for the launch before, which may still run when it begins.
+    pub(crate) begins_early: bool,
 }
 
 impl Ptx {
@@ -73,13 +75,13 @@ impl Ptx {
         Signature::new(&self.name, parameters.map(|(it, ty)| (it, *ty)))
     }
 
-    /// What the parameters that follow them take: `i64` for a length, `i32` for an extent of a grid whose
-    /// programs are no thread blocks.
+    /// What the parameters that follow them take: `i64` for the length of an array that is checked, `i32` for an extent
+    /// of a grid that thread blocks do not tell.
     pub fn hidden(&self) -> &[Input] {
         &self.hidden
     }
 
-    /// Whether the kernel checks bounds and so takes lengths and an error record.
+    /// Whether the kernel checks and so takes an error record.
     pub fn has_bounds_checks(&self) -> bool {
         self.hidden.contains(&Input::ErrorRecord)
     }

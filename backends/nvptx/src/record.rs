@@ -14,31 +14,106 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::stream::{Event, Pinned, Stream};
 
-/// Nonzero while a lane reads or writes the record; only its low half is used. The record is an
+/// Nonzero while a lane reads or writes the record; only its low half is used. A record is an
 /// array of 64-bit words.
 #[cfg(feature = "llvm")]
 pub(crate) const LOCK: usize = 0;
 
-/// Nonzero once there is an error.
+/// The turn in which an error was found: there is none if this is not the turn of the list. On the host, zero
+/// where there is none.
 pub(crate) const PRESENT: usize = 1;
 
 /// The fields of the least error: program, site, element, offset.
 pub(crate) const FIELDS: usize = 2;
 
-/// Words of the record.
-pub(crate) const WORDS: usize = 6;
+/// The address of the two words that all records of a list share. Of records on the device alone, as the next one.
+pub(crate) const SHARED: usize = 6;
+
+/// How many bytes from the host's list on the same record is there.
+pub(crate) const PLACE: usize = 7;
+
+/// Words of a record.
+pub(crate) const WORDS: usize = 8;
+
+/// Of what records share: the address of the host's list as the device sees it.
+#[cfg(feature = "llvm")]
+pub(crate) const HOST: usize = 0;
+
+/// Of what records share: the turn, which is never zero.
+#[cfg(feature = "llvm")]
+pub(crate) const TURN: usize = 1;
+
+/// The words that records share.
+pub(crate) const SHARED_WORDS: usize = 2;
 
 /// So many checked launches of a stream may be under way; one more waits for the first.
 const MOST: usize = 64;
 
+/// Records on a device, whose least errors the lanes that find them write to a list of the host as well.
+///
+/// A lane does so while it holds the lock of the record on the device, with plain stores, since PCIe promises no atomic ones;
+/// fences of the whole system stand between the lock and what it guards, so that the stores of one lane come before those of
+/// the next, and all of them before the end of the kernel. The host looks after that end alone.
+#[derive(Debug)]
+pub(crate) struct List {
+    memory: DeviceBuffer,
+    count: usize,
+}
+
+impl List {
+    /// So many records without an error, which share these words.
+    pub(crate) fn new(
+        context: &Context,
+        count: usize,
+        shared: [u64; SHARED_WORDS],
+    ) -> Result<Self> {
+        let bytes = (count * WORDS + SHARED_WORDS) * 8;
+        let memory = context.driver_memory(bytes)?;
+        let list = Self { memory, count };
+        let mut words = vec![0u64; count * WORDS];
+        for (index, record) in words.chunks_exact_mut(WORDS).enumerate() {
+            record[SHARED] = list.shared();
+            record[PLACE] = (index * WORDS * 8) as u64;
+        }
+        words.extend(shared);
+        call!(cuMemcpyHtoD_v2(
+            list.memory.address(),
+            words.as_ptr().cast(),
+            bytes
+        ))?;
+        // The copy is in no stream.
+        call!(cuCtxSynchronize())?;
+        Ok(list)
+    }
+
+    /// The address of a record.
+    pub(crate) fn address(&self, index: usize) -> u64 {
+        self.memory.address() + (index * WORDS * 8) as u64
+    }
+
+    /// The address of what the records share.
+    pub(crate) fn shared(&self) -> u64 {
+        self.address(self.count)
+    }
+}
+
+/// The list of the host for so many records, and its address as the device sees it.
+pub(crate) fn host_list(context: &Context, count: usize, more: usize) -> Result<(Pinned, u64)> {
+    let memory = context.pinned((count * WORDS + more) * 8)?;
+    let address = memory.device_address()?;
+    Ok((memory, address))
+}
+
+/// A record of a stream is emptied by the host after an error, so no other turn follows.
+const ONLY_TURN: u64 = 1;
+
 /// The checked launches of one stream whose ends nobody has seen yet, with what the caller keeps of each.
 #[derive(Debug)]
 pub struct Records<P> {
-    /// Where the kernels write, a record each; the one of a launch is zero when it starts.
-    on_device: DeviceBuffer,
-    /// The same, copied after each launch.
+    /// A record for each; that of a launch has no error when it starts.
+    on_device: List,
     on_host: Pinned,
-    /// The ends of the copies.
+    /// The ends of the launches.
     ends: Vec<Event>,
     pending: VecDeque<Pending<P>>,
     /// The record of the first pending launch.
@@ -49,18 +124,20 @@ pub struct Records<P> {
 #[derive(Debug)]
 struct Pending<P> {
     payload: P,
-    /// Whether the copy of its record was put into the stream, with the event behind it.
-    is_copied: bool,
+    /// Whether the event behind it was put into the stream.
+    is_marked: bool,
 }
 
 impl Context {
     /// Records for the checked launches of one stream.
     pub fn records<P>(&self) -> Result<Records<P>> {
         let ends = (0..MOST).map(|_| self.mark());
+        let ends = ends.collect::<Result<_>>()?;
+        let (on_host, address) = host_list(self, MOST, 0)?;
         Ok(Records {
-            on_device: self.allocate(MOST * WORDS * 8)?,
-            on_host: self.pinned(MOST * WORDS * 8)?,
-            ends: ends.collect::<Result<_>>()?,
+            on_device: List::new(self, MOST, [address, ONLY_TURN])?,
+            on_host,
+            ends,
             pending: VecDeque::new(),
             first: 0,
         })
@@ -93,23 +170,12 @@ impl<P> Records<P> {
     /// Ends what [`Records::launch`] began. After an error here the launch is pending like others.
     pub fn end(&mut self, stream: &Stream, payload: P) -> Result<()> {
         let (index, _) = self.next();
-        let copied = self.copy(index, stream);
+        let marked = self.ends[index].record(stream);
         self.pending.push_back(Pending {
             payload,
-            is_copied: copied.is_ok(),
+            is_marked: marked.is_ok(),
         });
-        copied
-    }
-
-    fn copy(&self, index: usize, stream: &Stream) -> Result<()> {
-        stream.make_current()?;
-        call!(cuMemcpyDtoHAsync_v2(
-            self.on_host.word_address(index * WORDS),
-            self.address(index),
-            WORDS * 8,
-            stream.stream
-        ))?;
-        self.ends[index].record(stream)
+        marked
     }
 
     /// What is kept of the first launch whose end nobody has seen.
@@ -120,11 +186,7 @@ impl<P> Records<P> {
     /// The record of the next launch, and its address on the device.
     fn next(&self) -> (usize, u64) {
         let index = (self.first + self.pending.len()) % MOST;
-        (index, self.address(index))
-    }
-
-    fn address(&self, index: usize) -> u64 {
-        self.on_device.address() + (index * WORDS * 8) as u64
+        (index, self.on_device.address(index))
     }
 
     /// The first pending launch with its least error: where it has ended, or after waiting for it.
@@ -134,23 +196,27 @@ impl<P> Records<P> {
         waits: bool,
     ) -> Result<Option<(P, Option<BoundsError>)>> {
         let index = self.first;
-        let Some(Pending { is_copied, .. }) = self.pending.front() else {
+        let Some(Pending { is_marked, .. }) = self.pending.front() else {
             return Ok(None);
         };
-        if !is_copied {
-            self.copy(index, stream)?;
-            self.pending[0].is_copied = true;
+        if !is_marked {
+            self.ends[index].record(stream)?;
+            self.pending[0].is_marked = true;
         }
         let end = &self.ends[index];
         if !(waits || end.has_ended()?) {
             return Ok(None);
         }
         end.synchronize()?;
-        // SAFETY: the copy of this record has ended.
+        // SAFETY: the launch that has this record has ended.
         let error = unsafe { error_in(&self.on_host, index) };
         if error.is_some() {
-            let address = self.address(index);
-            call!(cuMemsetD8Async(address, 0, WORDS * 8, stream.stream))?;
+            // First on the device, where it comes before the next launch that has the record, which is none before this returns.
+            let present = self.on_device.address(index) + (PRESENT * 8) as u64;
+            stream.make_current()?;
+            call!(cuMemsetD8Async(present, 0, 8, stream.stream))?;
+            // SAFETY: as above.
+            unsafe { clear(&self.on_host, index) };
         }
         self.first = (index + 1) % MOST;
         Ok(self.pending.pop_front().map(|it| (it.payload, error)))
@@ -160,7 +226,7 @@ impl<P> Records<P> {
 /// The error in the record of this number, if there is one.
 ///
 /// # Safety
-/// The memory has as many records, and no copy to this one is under way.
+/// The memory has as many records, and no launch that has this one is under way.
 pub(crate) unsafe fn error_in(records: &Pinned, index: usize) -> Option<BoundsError> {
     // SAFETY: handed on to the caller.
     let word = |field: usize| unsafe { records.word(index * WORDS + field) };
@@ -171,4 +237,13 @@ pub(crate) unsafe fn error_in(records: &Pinned, index: usize) -> Option<BoundsEr
         element: field(2),
         offset: field(3) as i64,
     })
+}
+
+/// Takes the error out of the record of this number.
+///
+/// # Safety
+/// As for [`error_in`].
+pub(crate) unsafe fn clear(records: &Pinned, index: usize) {
+    // SAFETY: handed on to the caller.
+    unsafe { records.set_word(index * WORDS + PRESENT, 0) };
 }

@@ -13,6 +13,10 @@ use crate::ptx::{Ptx, is_identifier};
 /// Stands for a range of which nothing is known.
 const ANY: &str = "any";
 
+/// When its thread blocks begin: before the end of the launch before, or after it.
+const EARLY: &str = "early";
+const LATE: &str = "late";
+
 /// What ends the lines.
 const END: &[u8] = b"\n\n";
 
@@ -35,7 +39,9 @@ impl Ptx {
         };
         let (threads, programs, shared) = (self.threads, self.programs, self.shared_bytes);
         let name = &self.name;
-        let mut lines = format!("kernel {name} {threads} {programs} {shared} {grid} {kind}");
+        let begins = if self.begins_early { EARLY } else { LATE };
+        let mut lines =
+            format!("kernel {name} {threads} {programs} {shared} {grid} {begins} {kind}");
         for (parameter, ty) in &self.parameters {
             let access = match parameter.access {
                 Access::Read => "read",
@@ -149,6 +155,11 @@ fn kernel(words: &mut SplitWhitespace<'_>) -> Option<Ptx> {
             "linear" => GridMapping::Linear,
             _ => return None,
         },
+        begins_early: match words.next()? {
+            EARLY => true,
+            LATE => false,
+            _ => return None,
+        },
         text: String::new(),
         machine_code: None,
         llvm_before: String::new(),
@@ -214,7 +225,7 @@ mod tests {
         };
         let pointer = Type::pointer(DType::BF16, Space::Global);
         let mut ptx =
-            kernel(&mut "softmax 128 2 4096 linear".split_whitespace()).expect("is whole");
+            kernel(&mut "softmax 128 2 4096 linear early".split_whitespace()).expect("is whole");
         ptx.text = "// first\n\n.version 8.7\n".to_string();
         ptx.parameters = vec![
             (parameter("x", Access::Read, 16, true), pointer),
@@ -301,7 +312,8 @@ mod tests {
                 };
                 assert!(ptx.threads() > 0 && ptx.shared_bytes() <= 1 << 20);
                 let launch = exactile_core::launch::Launch::new([1, 1, 1], &[]);
-                assert!(crate::launch::marshal(&ptx, &ptx.signature(), &launch, 132).is_err());
+                let (signature, words) = (ptx.signature(), &mut crate::launch::Words::new());
+                assert!(crate::launch::marshal(&ptx, &signature, &launch, 132, words).is_err());
             }
         }
     }
@@ -318,6 +330,7 @@ mod tests {
             ("read", "reads"),
             ("bf16", "bf17"),
             ("linear", "curved"),
+            ("early", "never"),
             ("128", "-1"),
             ("grid", "lattice"),
             ("text", "texts"),

@@ -142,7 +142,8 @@ impl Context {
         self.make_current()?;
         let mut address = null_mut();
         // The driver refuses to allocate nothing.
-        call!(cuMemHostAlloc(&mut address, bytes.max(1), 0))?;
+        let flags = sys::CU_MEMHOSTALLOC_DEVICEMAP;
+        call!(cuMemHostAlloc(&mut address, bytes.max(1), flags))?;
         let pinned = Pinned {
             context: self.clone(),
             address,
@@ -183,8 +184,16 @@ impl Pinned {
         self.bytes == 0
     }
 
+    /// The address for kernels.
+    pub(crate) fn device_address(&self) -> Result<u64> {
+        self.context.make_current()?;
+        let mut address = 0;
+        call!(cuMemHostGetDevicePointer_v2(&mut address, self.address, 0))?;
+        Ok(address)
+    }
+
     /// Where word `index` is.
-    pub(crate) fn word_address(&self, index: usize) -> *mut c_void {
+    pub(crate) fn word_address(&self, index: usize) -> *const c_void {
         self.address.cast::<u64>().wrapping_add(index).cast()
     }
 
@@ -196,12 +205,21 @@ impl Pinned {
         // SAFETY: handed on to the caller; the driver gives memory that starts at a page.
         unsafe { self.address.cast::<u64>().add(index).read_volatile() }
     }
+
+    /// Sets word `index`.
+    ///
+    /// # Safety
+    /// As for [`word`](Self::word), and no work that reads this one is under way.
+    pub(crate) unsafe fn set_word(&self, index: usize, word: u64) {
+        // SAFETY: as above.
+        unsafe { self.address.cast::<u64>().add(index).write_volatile(word) }
+    }
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
         let _ = self.context.make_current();
-        // No copy may be under way to it.
+        // No work may be under way that uses it.
         let _ = call!(cuCtxSynchronize());
         let _ = call!(cuMemFreeHost(self.address));
     }

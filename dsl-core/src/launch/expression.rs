@@ -76,7 +76,13 @@ impl LaunchExpression {
     /// The integer; nothing where the launch lacks an input, or has one of another type.
     #[must_use]
     pub fn evaluate(&self, launch: &Launch<'_>) -> Option<i128> {
-        Literal::from_bits(self.dtype, self.bits(launch)?).integer()
+        let bits = match self.node {
+            // As most are, which a launch evaluates many of.
+            Node::Number(index) => launch.number(index, self.dtype)?,
+            Node::Constant(bits) => bits,
+            Node::Binary(..) | Node::Cast(_) => self.bits(launch)?,
+        };
+        Literal::from_bits(self.dtype, bits).integer()
     }
 
     fn bits(&self, launch: &Launch<'_>) -> Option<u64> {

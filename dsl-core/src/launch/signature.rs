@@ -1,6 +1,6 @@
 //! The parameters of a kernel, in a form that each launch is compared with in little time.
 
-use super::{LaunchError, Passed, check_arguments, check_overlap};
+use super::{LaunchError, Passed, bytes_of, check_arguments};
 use crate::ir::{Access, DType, Parameter, Space, Type};
 
 /// What a kernel takes. Arguments that plainly fit are told by a few comparisons each; the others are looked at again.
@@ -9,6 +9,8 @@ pub struct Signature {
     kernel: String,
     parameters: Vec<(Parameter, Type)>,
     quick: Vec<Quick>,
+    /// The positions of those that are memory, with whether the kernel writes it.
+    memories: Vec<(usize, bool)>,
 }
 
 /// What plainly fits a parameter.
@@ -91,7 +93,12 @@ impl Signature {
     /// That of a kernel with these parameters.
     pub fn new<'p>(kernel: &str, parameters: impl Iterator<Item = (&'p Parameter, Type)>) -> Self {
         let parameters: Vec<_> = parameters.map(|(it, ty)| (it.clone(), ty)).collect();
+        let memory = |(index, (parameter, ty)): (usize, &(Parameter, Type))| {
+            let written = parameter.access == Access::ReadWrite;
+            ty.pointee().map(|_| (index, written))
+        };
         Self {
+            memories: parameters.iter().enumerate().filter_map(memory).collect(),
             kernel: kernel.to_string(),
             quick: parameters
                 .iter()
@@ -114,10 +121,33 @@ impl Signature {
     pub fn check(&self, arguments: &[Passed]) -> Result<(), LaunchError> {
         let mut pairs = self.quick.iter().zip(arguments);
         let parameters = self.parameters.iter().map(|(it, ty)| (it, *ty));
-        if self.quick.len() == arguments.len() && pairs.all(|(it, passed)| it.accepts(passed)) {
-            return check_overlap(parameters, arguments);
+        let quickly = self.quick.len() == arguments.len()
+            && pairs.all(|(it, passed)| it.accepts(passed))
+            && self.are_apart(arguments);
+        match quickly {
+            true => Ok(()),
+            false => check_arguments(&self.kernel, parameters, arguments),
         }
-        check_arguments(&self.kernel, parameters, arguments)
+    }
+
+    /// Whether no memory that is written meets other memory.
+    fn are_apart(&self, arguments: &[Passed]) -> bool {
+        let mut memories = self.memories.as_slice();
+        while let [(index, written), others @ ..] = memories {
+            memories = others;
+            let Some(one) = bytes_of(&arguments[*index]) else {
+                continue;
+            };
+            let meets = |&(index, is_written): &(usize, bool)| {
+                let other = (*written || is_written).then(|| bytes_of(&arguments[index]));
+                let other = other.flatten();
+                other.is_some_and(|other| one.start < other.end && other.start < one.end)
+            };
+            if others.iter().any(meets) {
+                return false;
+            }
+        }
+        true
     }
 }
 

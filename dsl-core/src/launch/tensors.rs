@@ -87,8 +87,9 @@ impl Tensor {
         let (mut low, mut high) = (start, start);
         let mut is_empty = false;
         for axis in &self.axes {
-            let [extent, stride] = axis.each_ref().map(|number| number.evaluate(launch));
-            let (extent, stride) = (i64::try_from(extent?).ok()?, i64::try_from(stride?).ok()?);
+            let [extent, stride] = axis;
+            let extent = i64::try_from(extent.evaluate(launch)?).ok()?;
+            let stride = i64::try_from(stride.evaluate(launch)?).ok()?;
             is_empty |= extent <= 0;
             let steps = extent.saturating_sub(1).max(0);
             let reach = steps.checked_mul(stride)?;

@@ -75,10 +75,11 @@ impl Condition {
             }
         }
         let mut axes = [(0, 0); MAX_RANK];
+        let axes = &mut axes[..self.axes.len()];
         for (found, axis) in axes.iter_mut().zip(&self.axes) {
             *found = axis.length_and_count(launch)?;
         }
-        Some(are_apart(&mut axes))
+        Some(are_apart(axes))
     }
 }
 

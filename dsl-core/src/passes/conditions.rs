@@ -15,6 +15,13 @@ pub struct Conditions {
     boxes: Option<Boxes>,
 }
 
+/// Which conditions hold for all launches with the same numbers and lengths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OfNumbers {
+    apart: bool,
+    inside: bool,
+}
+
 impl Conditions {
     /// Those of a traced function, of what is lowered for `target` in its place, and of what loads boxes in place of
     /// that.
@@ -34,11 +41,26 @@ impl Conditions {
     /// Which of them hold for a launch; nothing of each argument alone.
     #[must_use]
     pub fn facts(&self, launch: &Launch<'_>) -> Facts {
+        self.facts_with(self.of_numbers(launch), launch)
+    }
+
+    /// What of it follows from the numbers of the launch and the lengths of its memory, wherever that is.
+    #[must_use]
+    pub fn of_numbers(&self, launch: &Launch<'_>) -> OfNumbers {
+        OfNumbers {
+            apart: self.apart.hold(launch),
+            inside: self.inside.holds(launch),
+        }
+    }
+
+    /// [`facts`](Self::facts) of a launch of which [`of_numbers`](Self::of_numbers) is known.
+    #[must_use]
+    pub fn facts_with(&self, numbers: OfNumbers, launch: &Launch<'_>) -> Facts {
         Facts {
             arguments: Vec::new(),
             within: Vec::new(),
-            apart: self.apart.hold(launch),
-            inside: self.inside.holds(launch),
+            apart: numbers.apart,
+            inside: numbers.inside,
             boxes: self.boxes.as_ref().is_some_and(|boxes| boxes.hold(launch)),
         }
     }

@@ -204,6 +204,8 @@ pub struct Gpu {
     pub copy_bytes: &'static [i64],
     /// Whether it copies boxes of arrays to shared memory at once.
     pub copies_boxes: bool,
+    /// Whether thread blocks may begin before the end of the launch before theirs, and wait for it.
+    pub begins_early: bool,
     /// The functions that its tensor cores compute, and are known to in every bit.
     pub mma: &'static [Precision],
 }
@@ -226,6 +228,7 @@ const NO_GPU: Gpu = Gpu {
     resident_blocks: 0,
     copy_bytes: &[],
     copies_boxes: false,
+    begins_early: false,
     mma: &[],
 };
 
@@ -262,6 +265,8 @@ const fn gpu(
             resident_blocks,
             copy_bytes: &[4, 8, 16],
             copies_boxes: false,
+            // PTX ISA, "griddepcontrol".
+            begins_early: capability.0 >= 9,
             mma: &[],
         },
     }

@@ -150,6 +150,14 @@ macro_rules! for_each_schedule_field {
                 kept: true,
                 tries: [1, 2, 4, 8],
             }
+            /// Launches of a stream that begin at once: with 2 the thread blocks of a launch begin while the launch before it
+            /// ends, and wait for its end before they touch memory, on GPUs that can; with 1, and otherwise, they begin after it.
+            Early early {
+                values: All,
+                range: |_| 1..=2,
+                kept: true,
+                tries: [],
+            }
         }
     };
 }

@@ -181,6 +181,7 @@ pub fn run(plan: &LaunchPlan, commit: &str) -> Result<LaunchReport> {
     let mut rows = Vec::new();
     vectors(plan, &mut rows)?;
     tensors(plan, &mut rows)?;
+    rows.extend(in_a_row(plan)?);
     rows.push(streams(plan)?);
     rows.extend(graph(plan)?);
     first::rows(plan, &mut rows)?;
@@ -269,6 +270,39 @@ fn vectors(plan: &LaunchPlan, rows: &mut Vec<LaunchRow>) -> Result<()> {
     })?;
     device.trust_proofs(true);
     Ok(())
+}
+
+/// Launches in a row on the device, which are longer than the calls that put them there: each after the one before, and each
+/// begun early.
+fn in_a_row(plan: &LaunchPlan) -> Result<[LaunchRow; 2]> {
+    let device = &plan.device;
+    let (block, programs) = match device.kind() {
+        DeviceKind::Cuda(_) => (1024, 2048),
+        DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => (4, 1),
+    };
+    let of = |number: f32| Buffer::from_slice(device, &vec![number; block * programs]);
+    let (x, y, mut z) = (of(1.0)?, of(2.0)?, of(0.0)?);
+    let n = x.len() as i32;
+    let mut row = |name: &str, early: u32| -> Result<LaunchRow> {
+        let kernel = vector_add().block(block).early(early);
+        for _ in 0..2 {
+            kernel.run(device, programs, (&x, &y, &mut z, n))?;
+        }
+        let mut times = Vec::new();
+        for _ in 0..plan.batches.div_ceil(4) {
+            let start = device.event()?;
+            for _ in 0..BATCH {
+                kernel.launch(device, programs, (&x, &y, &mut z, n))?;
+            }
+            let end = device.event()?;
+            times.push(end.seconds_since(&start)? / BATCH as f64);
+        }
+        Ok(LaunchRow::of(name, &times))
+    };
+    Ok([
+        row("vector add of 2,097,152, one of a row on the device", 1)?,
+        row("the same, begun early", 2)?,
+    ])
 }
 
 /// Where there is a second stream, the order of launches is written down.

@@ -157,8 +157,9 @@ impl<'c> Emitter<'_, 'c> {
         let unsupported = || Error::Unsupported("access of scratch memory".to_string());
         let (dtype, space) = self.func.ty(base).pointee().ok_or_else(unsupported)?;
         let parameter = self.func.parameter_index(base);
-        let constant =
-            parameter.is_some_and(|index| self.func.parameters[index].access == Access::Read);
+        let constant = parameter.is_some_and(|index| self.func.parameters[index].access == Access::Read)
+                // The launch before may still write it.
+                && !self.begins_early();
         let space = match space {
             Space::Global => "global",
             Space::Shared => "shared",

@@ -152,8 +152,8 @@ impl<'c> Emitter<'_, 'c> {
             let value: BasicMetadataValueEnum<'c> = phi.as_basic_value().into();
             value
         }));
-        // Parameters, which take no register.
-        arguments.extend(self.extents_of_report().map(BasicMetadataValueEnum::from));
+        // A parameter, which takes no register.
+        arguments.extend(self.extent_of_report().map(BasicMetadataValueEnum::from));
         self.builder.build_call(report, &arguments, "")?;
         self.builder.build_unconditional_branch(end)?;
         self.builder.position_at_end(end);
@@ -189,8 +189,11 @@ impl<'c> Emitter<'_, 'c> {
         let (wide, void) = (self.context.i64_type(), self.context.void_type());
         let pointer = self.context.ptr_type(AddressSpace::from(1u16));
         let mut parameters = vec![pointer.into()];
-        let count = 4 + self.extents_of_report().count();
-        parameters.extend(vec![BasicMetadataTypeEnum::from(wide); count]);
+        parameters.extend([BasicMetadataTypeEnum::from(wide); 4]);
+        parameters.extend(
+            self.extent_of_report()
+                .map(|_| BasicMetadataTypeEnum::from(wide)),
+        );
         let ty = void.fn_type(&parameters, false);
         let function =
             self.module
@@ -220,10 +223,11 @@ impl<'c> Emitter<'_, 'c> {
         let (free, taken) = (self.int(32, 0), self.int(32, 1));
         builder.position_at_end(entry);
         let access = [1, 2, 3, 4].map(|index| arguments[index].into_int_value());
-        let extents = arguments[5..].iter().map(|it| it.into_int_value());
-        let program = self.linear_program(&extents.collect::<Vec<_>>())?;
+        let extent = arguments.get(5).map(|it| it.into_int_value());
+        let program = self.linear_program(extent)?;
         let found = self.first_outside(program, access)?;
         let lock = self.word_address(address, record::LOCK)?;
+        let (turn, on_host) = self.shared_words(address)?;
         builder.build_unconditional_branch(attempt)?;
 
         builder.position_at_end(attempt);
@@ -237,15 +241,17 @@ impl<'c> Emitter<'_, 'c> {
         builder.position_at_end(locked);
         builder.build_fence(AtomicOrdering::SequentiallyConsistent, false, "")?;
         let present = self.read_word(address, record::PRESENT)?;
-        let absent = builder.build_int_compare(IntPredicate::EQ, present, self.int(64, 0), "")?;
+        let absent = builder.build_int_compare(IntPredicate::NE, present, turn, "")?;
         let earlier = self.precedes(address, &found)?;
         let wins = builder.build_or(absent, earlier, "")?;
         builder.build_conditional_branch(wins, replace, release)?;
 
         builder.position_at_end(replace);
-        self.write_word(address, record::PRESENT, self.int(64, 1))?;
-        for (field, &value) in found.iter().enumerate() {
-            self.write_word(address, record::FIELDS + field, value)?;
+        for record in [address, on_host] {
+            self.write_word(record, record::PRESENT, turn)?;
+            for (field, &value) in found.iter().enumerate() {
+                self.write_word(record, record::FIELDS + field, value)?;
+            }
         }
         builder.build_unconditional_branch(release)?;
 
@@ -260,6 +266,18 @@ impl<'c> Emitter<'_, 'c> {
         builder.position_at_end(done);
         builder.build_return(None)?;
         Ok(())
+    }
+
+    /// The turn of a record's list, and the record of the host.
+    fn shared_words(&self, record: PointerValue<'c>) -> Result<(IntValue<'c>, PointerValue<'c>)> {
+        let pointer = record.get_type();
+        let shared = self.read_word(record, record::SHARED)?;
+        let shared = self.builder.build_int_to_ptr(shared, pointer, "")?;
+        let turn = self.read_word(shared, record::TURN)?;
+        let host = self.read_word(shared, record::HOST)?;
+        let place = self.read_word(record, record::PLACE)?;
+        let host = self.builder.build_int_add(host, place, "")?;
+        Ok((turn, self.builder.build_int_to_ptr(host, pointer, "")?))
     }
 
     /// `flag`, of which the optimiser knows nothing and which it may not duplicate.
@@ -324,7 +342,7 @@ impl<'c> Emitter<'_, 'c> {
         )?)
     }
 
-    /// Volatile: another multiprocessor wrote it.
+    /// Volatile, which the memory model of PTX takes for relaxed in the whole system: another multiprocessor wrote it.
     fn read_word(&self, base: PointerValue<'c>, word: usize) -> Result<IntValue<'c>> {
         let address = self.word_address(base, word)?;
         let loaded = self

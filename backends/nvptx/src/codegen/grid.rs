@@ -80,15 +80,17 @@ impl<'c> Emitter<'_, 'c> {
     /// Finds the coordinates of the program where they are not those of its thread block, and ends programs beyond
     /// the grid. They take part in nothing: those of a block never meet.
     pub(super) fn find_program(&mut self) -> Result<()> {
-        let Some([x, y, z]) = self.hidden.extents else {
+        if self.programs == 1 && self.grid == GridMapping::Direct {
             return Ok(());
-        };
+        }
         let builder = &self.builder;
+        let x = self.grid_extent(0)?;
         let (index, end) = match self.grid {
             GridMapping::Direct => (self.first_index()?, x),
             GridMapping::Linear => {
-                let plane = builder.build_int_mul(x, y, "")?;
-                (self.linear()?, builder.build_int_mul(plane, z, "")?)
+                let plane = builder.build_int_mul(x, self.grid_extent(1)?, "")?;
+                let end = builder.build_int_mul(plane, self.grid_extent(2)?, "")?;
+                (self.linear()?, end)
             }
         };
         let inside = builder.build_int_compare(IntPredicate::ULT, index, end, "")?;
@@ -105,6 +107,7 @@ impl<'c> Emitter<'_, 'c> {
                 self.special_index("ctaid", 2)?,
             ],
             GridMapping::Linear => {
+                let y = self.grid_extent(1)?;
                 let rows = builder.build_int_unsigned_div(index, x, "")?;
                 [
                     builder.build_int_unsigned_rem(index, x, "")?,
@@ -116,24 +119,23 @@ impl<'c> Emitter<'_, 'c> {
         Ok(())
     }
 
-    /// The extents that [`Emitter::linear_program`] takes: none where thread blocks are programs, or where they are
-    /// counted along one axis.
-    pub(super) fn extents_of_report(&self) -> impl Iterator<Item = IntValue<'c>> + use<'c> {
-        let direct = self.programs > 1 && self.grid == GridMapping::Direct;
-        let extents = self.hidden.extents.filter(|_| direct);
-        extents.into_iter().flat_map(|[x, y, _]| [x, y])
+    /// The first extent of the grid, where [`Emitter::linear_program`] takes it: not where thread blocks are programs, or
+    /// where they are counted along one axis.
+    pub(super) fn extent_of_report(&self) -> Option<IntValue<'c>> {
+        let direct = self.grid == GridMapping::Direct;
+        self.hidden.extents[0].filter(|_| direct)
     }
 
     /// The linear index of the program, axis 0 fastest.
-    pub(super) fn linear_program(&self, extents: &[IntValue<'c>]) -> Result<IntValue<'c>> {
+    pub(super) fn linear_program(&self, first: Option<IntValue<'c>>) -> Result<IntValue<'c>> {
         if self.programs > 1 && self.grid == GridMapping::Linear {
             return self.linear();
         }
         let builder = &self.builder;
         let mut linear = self.special_index("ctaid", 2)?;
         for axis in [1, 0] {
-            let extent = match extents.get(axis) {
-                Some(&extent) => extent,
+            let extent = match first.filter(|_| axis == 0) {
+                Some(extent) => extent,
                 None => self.special_index("nctaid", axis)?,
             };
             let start = builder.build_int_mul(linear, extent, "")?;
@@ -156,8 +158,8 @@ impl<'c> Emitter<'_, 'c> {
 
     /// The extent of the grid along an axis (`i64`).
     pub(super) fn grid_extent(&self, axis: usize) -> Result<IntValue<'c>> {
-        match self.hidden.extents {
-            Some(extents) => Ok(extents[axis]),
+        match self.hidden.extents[axis] {
+            Some(extent) => Ok(extent),
             None => self.special_index("nctaid", axis),
         }
     }

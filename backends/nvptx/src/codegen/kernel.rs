@@ -47,13 +47,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         name: &str,
         options: EmitOptions,
     ) -> Result<Ptx> {
-        let most_warps = options.target.gpu.most_warps;
-        if !(1..=most_warps).contains(&func.warps) {
-            return Err(Error::Limit(format!(
-                "`@{}` is made for {} warps, expected 1 to {most_warps}",
-                func.name, func.warps
-            )));
-        }
+        check_warps(func, &options.target)?;
         let threads = func.warps * WARP_LANES;
         let programs = func.schedule.programs.unwrap_or(1);
         let shared_bytes = shared_bytes(func, &options.target, programs)?;
@@ -83,6 +77,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         emitter.annotate(threads);
         let entry = context.append_basic_block(kernel, "entry");
         emitter.builder.position_at_end(entry);
+        let begins_early = emitter.begin_early()?;
         emitter.bind_parameters(&hidden, &maps)?;
         if shared_bytes > 0 {
             let memory = declare_shared(context, module, &options.target);
@@ -104,6 +99,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             programs,
             shared_bytes,
             grid: options.grid,
+            begins_early,
         })
     }
 
@@ -187,7 +183,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.values[value] = vec![element];
         }
         self.hidden.lengths = vec![None; own.len()];
-        let mut extents = Vec::new();
         for (kind, &argument) in hidden.iter().zip(appended) {
             match kind {
                 Input::Length(index, _) => {
@@ -196,15 +191,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 Input::ErrorRecord => {
                     self.hidden.error_record = Some(argument.into_pointer_value());
                 }
-                Input::Grid(_) => {
+                &Input::Grid(axis) => {
                     let wide = self.context.i64_type();
                     let extent = argument.into_int_value();
-                    extents.push(self.builder.build_int_z_extend(extent, wide, "")?);
+                    let extent = self.builder.build_int_z_extend(extent, wide, "")?;
+                    self.hidden.extents[axis] = Some(extent);
                 }
                 Input::Number(_) | Input::Address(_) => return Err(visible(*kind)),
             }
         }
-        self.hidden.extents = extents.try_into().ok();
         Ok(())
     }
 
@@ -225,6 +220,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
             .ok_or_else(|| Error::Llvm("an alloc without shared memory".to_string()))?;
         let (offset, byte) = (self.int(64, op.offset), self.context.i8_type());
         Ok(element_address(&self.builder, byte, base, offset)?)
+    }
+}
+
+fn check_warps(func: &Func, target: &Target) -> Result<()> {
+    let most_warps = target.gpu.most_warps;
+    match (1..=most_warps).contains(&func.warps) {
+        true => Ok(()),
+        false => Err(Error::Limit(format!(
+            "`@{}` is made for {} warps, expected 1 to {most_warps}",
+            func.name, func.warps
+        ))),
     }
 }
 
@@ -255,26 +261,37 @@ fn shared_bytes(func: &Func, target: &Target, programs: u32) -> Result<u32> {
     Ok(own as u32)
 }
 
+/// What the code reads of a launch and a launch passes beside its arguments: the lengths of arrays that are checked, a
+/// record where a check may fail, and extents of the grid that thread blocks do not tell.
 fn hidden_parameters(func: &Func, options: EmitOptions) -> Vec<Input> {
-    let mut hidden = Vec::new();
-    let is_check = |inst: &Inst| {
-        let op = func.op(*inst);
-        let accesses = matches!(op, Op::StopOutside(_) | Op::InBounds(_));
-        accesses || matches!(op, Op::StopIndex(_) | Op::StopAssertion(_))
+    let (mut checked, mut stops) = (BTreeSet::new(), false);
+    for inst in func.all_insts() {
+        let op = func.op(inst);
+        if let Op::StopOutside(op::StopOutside { base, .. })
+        | Op::InBounds(op::InBounds { base, .. }) = op
+        {
+            checked.extend(func.parameter_index(*base));
+        }
+        stops |= matches!(
+            op,
+            Op::StopOutside(_) | Op::StopIndex(_) | Op::StopAssertion(_)
+        );
+    }
+    let length = |index: usize| {
+        let (dtype, _) = func.ty(func.arguments()[index]).pointee()?;
+        Some(Input::Length(index, dtype))
     };
-    if func.all_insts().iter().any(is_check) {
-        let pointers = func.arguments().iter().enumerate();
-        let length = |(index, &value)| {
-            let (dtype, _) = func.ty(value).pointee()?;
-            Some(Input::Length(index, dtype))
-        };
-        hidden.extend(pointers.filter_map(length));
+    let mut hidden: Vec<Input> = checked.into_iter().filter_map(length).collect();
+    if stops {
         hidden.push(Input::ErrorRecord);
     }
-    // Thread blocks tell the extents of a grid only where they are its programs.
-    if options.grid == GridMapping::Linear || func.schedule.programs.unwrap_or(1) > 1 {
-        hidden.extend((0..3).map(Input::Grid));
-    }
+    let axes = match (options.grid, func.schedule.programs.unwrap_or(1)) {
+        (GridMapping::Linear, _) => 3,
+        (GridMapping::Direct, 1) => 0,
+        // Programs share thread blocks along the first axis alone.
+        (GridMapping::Direct, _) => 1,
+    };
+    hidden.extend((0..axes).map(Input::Grid));
     hidden
 }
 

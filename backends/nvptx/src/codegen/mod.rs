@@ -15,6 +15,7 @@ mod bounds;
 mod cast;
 mod control;
 mod copy;
+mod early;
 mod exchange;
 mod float;
 mod grid;
@@ -99,20 +100,27 @@ fn made(func: &LaneFunc, name: &str, options: EmitOptions) -> Result<Ptx> {
         Error::Llvm(format!("invalid module: {}", reason.trim_end()))
     })?;
     target::optimize(&module, &machine)?;
+    if ptx.begins_early {
+        early::forget_what_is_constant(&module, name);
+    }
     if options.llvm_ir {
         ptx.llvm_after = module.print_to_string().to_string();
     }
     ptx.text = target::write_ptx(&module, &machine)?;
+    if ptx.begins_early {
+        early::check(&ptx.text)?;
+    }
     Ok(ptx)
 }
 
 /// The hidden parameters as LLVM values.
 #[derive(Default)]
 struct HiddenValues<'c> {
-    /// For each parameter that is a pointer, its length in elements.
+    /// For each parameter that checks look at, its length in elements.
     lengths: Vec<Option<IntValue<'c>>>,
     error_record: Option<PointerValue<'c>>,
-    extents: Option<[IntValue<'c>; 3]>,
+    /// Of the grid, where they are not those of the grid of thread blocks.
+    extents: [Option<IntValue<'c>>; 3],
     /// The arrays whose boxes are copied, each with the address of its map.
     maps: Vec<(ArrayMap, PointerValue<'c>)>,
 }

@@ -7,6 +7,7 @@ use exactile_core::ir::{
     Access, Approximate, Axis, BinaryOp, CompareOp, DType, Literal, Op, Space, TernaryOp, Type,
     UnaryOp, Value, op,
 };
+use exactile_core::launch::Input;
 use exactile_core::target::Target;
 use exactile_nvptx::{EmitOptions, Error, GridMapping, emit, emit_with};
 
@@ -315,6 +316,114 @@ fn bounds_checks_assemble() {
     assert!(ptx.has_bounds_checks());
     assert_eq!(ptx.hidden().len(), 3);
     assemble(&ptx);
+    // Five words each for the device and the host; fences of the whole system behind the lock and before its release.
+    let count = |words: &[&str]| {
+        let all = ptx.text().split_whitespace();
+        all.filter(|it| words.contains(it)).count()
+    };
+    assert_eq!(count(&["st.volatile.global.b64"]), 10, "{}", ptx.text());
+    assert_eq!(
+        count(&["fence.sc.sys;", "membar.sys;"]),
+        2,
+        "{}",
+        ptx.text()
+    );
+}
+
+/// Launches pay for each parameter.
+#[test]
+fn parameters_that_no_code_reads_are_left_out() {
+    let hidden = |grid, programs, fill: fn(&mut Builder, Value, Value)| {
+        let func = verified("reads", 1, |builder| {
+            builder.func_mut().schedule.programs = Some(programs);
+            let input = aligned(builder, "x", DType::F32, Access::Read);
+            let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
+            let offset = lane_offset(builder, 1);
+            fill(builder, output, offset);
+            let x = load(builder, input, offset, 1);
+            store(builder, output, offset, x);
+        });
+        let options = EmitOptions {
+            grid,
+            ..EmitOptions::new(Target::SM_90A)
+        };
+        let ptx = emit_with(&func, "reads", options).expect("compiles");
+        assemble(&ptx);
+        ptx.hidden().to_vec()
+    };
+    let stop = |builder: &mut Builder, base, offset| {
+        let stop = Op::StopOutside(op::StopOutside {
+            base,
+            offset,
+            element: offset,
+            mask: None,
+            count: 1,
+            site: 0,
+        });
+        builder.emit(stop, &[]);
+    };
+    let index = |builder: &mut Builder, _, offset| {
+        let stop = Op::StopIndex(op::StopIndex {
+            index: offset,
+            element: offset,
+            axis: Axis(0),
+            extent: 8,
+            mask: None,
+            site: 0,
+        });
+        builder.emit(stop, &[]);
+    };
+    let (direct, linear) = (GridMapping::Direct, GridMapping::Linear);
+    let grid = |axes| (0..axes).map(Input::Grid);
+    let length = Input::Length(1, DType::F32);
+    assert_eq!(hidden(direct, 1, |_, _, _| ()), []);
+    assert_eq!(hidden(direct, 2, |_, _, _| ()), Vec::from_iter(grid(1)));
+    assert_eq!(hidden(linear, 2, |_, _, _| ()), Vec::from_iter(grid(3)));
+    assert_eq!(hidden(direct, 1, stop), [length, Input::ErrorRecord]);
+    assert_eq!(
+        hidden(direct, 2, index),
+        [Input::ErrorRecord, Input::Grid(0)]
+    );
+}
+
+#[test]
+fn launches_that_begin_early_wait_before_they_touch_memory() {
+    let func = verified("copies", 2, |builder| {
+        builder.func_mut().schedule.early = Some(2);
+        let input = aligned(builder, "x", DType::F32, Access::Read);
+        let output = aligned(builder, "y", DType::F32, Access::ReadWrite);
+        let n = builder.scalar_parameter("n", DType::I64);
+        let (at, zero) = (lane_offset(builder, 4), builder.index(0));
+        builder.for_loop((zero, n), 1, &[], |builder, index, _| {
+            let offset = builder.add(at, index);
+            let x = load(builder, input, at, 4);
+            store(builder, output, offset, x);
+            Vec::new()
+        });
+        let op = Op::LaneLoad(op::LaneLoad {
+            base: input,
+            offset: at,
+            mask: Some(builder.lt(at, n)),
+            other: None,
+            align: 16,
+            cache: None,
+        });
+        let x = builder.declared(op, Type::vector(DType::F32, 4));
+        store(builder, output, at, x);
+    });
+    for target in Target::GPUS {
+        let ptx = emit(&func, target, "copies").expect("compiles");
+        let waits = ptx.text().matches("griddepcontrol.wait;").count();
+        assert_eq!(
+            waits,
+            usize::from(target.gpu.begins_early),
+            "{}",
+            target.name
+        );
+        let constant = ptx.text().contains("ld.global.nc");
+        assert_eq!(constant, !target.gpu.begins_early, "{}", ptx.text());
+    }
+    assemble(&emit(&func, &Target::SM_90A, "copies").expect("compiles"));
 }
 
 #[test]
