@@ -35,6 +35,7 @@ mod first_use;
 mod foreign;
 mod functions;
 mod grid;
+mod held;
 #[cfg(feature = "nvptx")]
 mod held_operands;
 #[cfg(target_arch = "x86_64")]
