@@ -2,6 +2,7 @@
 
 mod accesses;
 mod accumulators;
+mod activations;
 mod approximate;
 mod arguments;
 mod arrays;
