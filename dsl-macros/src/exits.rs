@@ -393,6 +393,14 @@ impl VisitMut for Unasked<'_> {
         });
         visit_mut::visit_block_mut(self, block);
     }
+
+    fn visit_expr_if_mut(&mut self, branch: &mut ExprIf) {
+        visit_mut::visit_expr_if_mut(self, branch);
+        let is_empty = |otherwise: &Expr| matches!(otherwise, Expr::Block(inner) if inner.block.stmts.is_empty());
+        branch
+            .else_branch
+            .take_if(|(_, otherwise)| is_empty(otherwise));
+    }
 }
 
 fn declaration(name: &Ident) -> Stmt {

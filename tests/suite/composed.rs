@@ -85,7 +85,10 @@ fn errors(documentation: &str) -> String {
     let mut parts = rest.split(['.', ',', ';', ':']);
     let place = parts.next().map(str::trim).unwrap_or_default();
     let is_place = ["from", "but"].iter().any(|word| place.starts_with(word));
-    let place = is_place.then(|| format!(" {place}")).unwrap_or_default();
+    let place = match is_place {
+        true => format!(" {place}"),
+        false => String::new(),
+    };
     format!("f32 {single}{place}{double}")
 }
 
