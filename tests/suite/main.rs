@@ -49,6 +49,7 @@ mod kept;
 mod kernels;
 mod language;
 mod launch;
+mod launch_words;
 mod lines;
 mod lookup;
 mod meeting;
