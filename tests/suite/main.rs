@@ -87,6 +87,8 @@ mod scans;
 mod slices;
 mod sort;
 mod soundness;
+#[cfg(target_os = "linux")]
+mod steady;
 mod tidy;
 mod tile_order;
 mod trace;

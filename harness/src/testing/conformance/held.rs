@@ -182,6 +182,8 @@ held! {
         "f32", "yes" "yes" "lanes" "not yet run", "bits";
     "tests/suite/sort.rs::comparisons_of_a_sort_stay_flags":
         "f32", "" "" "assembled" "", "instructions";
+    "tests/suite/steady.rs::many_launches_keep_no_memory":
+        "f32", "yes" "yes" "lanes" "not yet run", "memory of the process";
     "tests/suite/trace.rs::errors_come_all_at_once":
         "", "" "" "" "", "";
     "tests/suite/views.rs::atomics_reach_views_with_strides":
