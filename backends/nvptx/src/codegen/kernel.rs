@@ -17,6 +17,7 @@ use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 
+use super::lines::Lines;
 use super::transfer::maps;
 use super::value::memory_type;
 use super::{EmitOptions, Emitter, GridMapping, HiddenValues};
@@ -79,7 +80,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             beside: super::beside::Beside::of(func),
             adjoined: super::adjoined::Adjoined::of(func),
             end: None,
+            lines: None,
         };
+        if options.lines {
+            emitter.lines = Lines::of(func, context, module, kernel);
+        }
         emitter.annotate(threads);
         let entry = context.append_basic_block(kernel, "entry");
         emitter.builder.position_at_end(entry);
