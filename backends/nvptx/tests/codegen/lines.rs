@@ -1,5 +1,7 @@
 //! Lines of the source in PTX: they are there where asked for, and change no instruction.
 
+use std::path::Path;
+
 use exactile_core::facts::Facts;
 use exactile_core::target::{Options, Target};
 use exactile_core::text::parse;
@@ -35,7 +37,7 @@ fn written(func: &LaneFunc, lines: bool) -> Ptx {
         lines,
         ..EmitOptions::new(Target::SM_90A)
     };
-    emit_with(func, "sum", options).expect("is written")
+    emit_with(func, "sum_of_lines", options).expect("is written")
 }
 
 /// The instructions: no comments, no lines, and no labels that only these have.
@@ -53,7 +55,6 @@ fn instructions(ptx: &Ptx) -> Vec<String> {
 fn lines_change_no_instruction() {
     let func = lowered();
     let [plain, told] = [false, true].map(|lines| written(&func, lines));
-    println!("{}", told.text());
     assert!(!plain.text().contains(".loc"));
     assert_eq!(instructions(&plain), instructions(&told));
     for line in [5, 6, 12] {
@@ -63,6 +64,14 @@ fn lines_change_no_instruction() {
     assert!(told.text().contains("\"sum.bir\""), "{}", told.text());
     let [plain, told] = [plain, told].map(|ptx| assemble(&ptx));
     if let (Some(plain), Some(told)) = (plain, told) {
-        assert_eq!(plain.sass, told.sass);
+        let code = |sass: &str| -> Vec<String> {
+            let lines = sass.lines().filter(|line| line.contains("/*"));
+            lines.map(str::to_string).collect()
+        };
+        assert_eq!(code(&plain.sass), code(&told.sass));
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sum_of_lines.cubin");
+        let cubin = std::fs::read(file).expect("was the last to be assembled");
+        let has = |text: &[u8]| cubin.windows(text.len()).any(|part| part == text);
+        assert!(has(b".debug_line") && has(b"sum.bir"));
     }
 }

@@ -177,7 +177,7 @@ pub(super) const SECTIONS: &[Section] = &[(
         ),
         (
             "test_debuginfo: test_triton_debuginfo_on",
-            NotYet("machine code has no table of lines"),
+            NotYet("machine code names lines, and no values of the kernel for a debugger"),
         ),
         (
             "test_link: test_link_extern_libs",
