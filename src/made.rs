@@ -30,11 +30,12 @@ pub(crate) fn generated_by() -> Result<String> {
 
 /// PTX for grids with this mapping.
 ///
-/// `shown`: with the LLVM IR that it is made from.
+/// `shown`: with the LLVM IR that it is made from, and the lines of the kernel.
 pub(crate) fn ptx(func: &LaneFunc, target: &Target, grid: GridMapping, shown: bool) -> Result<Ptx> {
     let options = EmitOptions {
         grid,
         llvm_ir: shown,
+        lines: shown,
         ..EmitOptions::new(*target)
     };
     emit_with(func, &func.name, options).map_err(failed)
@@ -65,7 +66,12 @@ pub struct Listing {
 
 /// Generates code for launches over `grid`, without a GPU.
 pub fn listing(func: &LaneFunc, target: &Target, grid: Grid) -> Result<Listing> {
-    let ptx = ptx(func, target, GridMapping::of(grid), true)?;
+    let options = EmitOptions {
+        grid: GridMapping::of(grid),
+        llvm_ir: true,
+        ..EmitOptions::new(*target)
+    };
+    let ptx = emit_with(func, &func.name, options).map_err(failed)?;
     Ok(Listing {
         llvm_ir: ptx.llvm_ir().to_string(),
         optimized_llvm_ir: ptx.optimized_llvm_ir().to_string(),

@@ -19,6 +19,7 @@ use syn::{
 
 use crate::context::Context;
 use crate::early_return::{self, block_expression};
+use crate::held;
 use crate::names::mentions;
 use crate::outcomes;
 use crate::rewrite::holds_let;
@@ -87,6 +88,8 @@ impl Pass<'_> {
         let mut found = Exits::new();
         let mut index = 0;
         while index < block.stmts.len() {
+            self.made += 1;
+            held::part(self.context, block, index, self.made);
             early_return::absorb(block, index, leaves);
             let exits = self.statement(&mut block.stmts[index]);
             index += 1;
@@ -390,6 +393,14 @@ impl VisitMut for Unasked<'_> {
         });
         visit_mut::visit_block_mut(self, block);
     }
+
+    fn visit_expr_if_mut(&mut self, branch: &mut ExprIf) {
+        visit_mut::visit_expr_if_mut(self, branch);
+        let is_empty = |otherwise: &Expr| matches!(otherwise, Expr::Block(inner) if inner.block.stmts.is_empty());
+        branch
+            .else_branch
+            .take_if(|(_, otherwise)| is_empty(otherwise));
+    }
 }
 
 fn declaration(name: &Ident) -> Stmt {
@@ -397,7 +408,7 @@ fn declaration(name: &Ident) -> Stmt {
 }
 
 /// Whether a statement leaves a loop or the function.
-fn leaves(statement: &Stmt) -> bool {
+pub(crate) fn leaves(statement: &Stmt) -> bool {
     matches!(
         statement,
         Stmt::Expr(Expr::Break(_) | Expr::Continue(_) | Expr::Return(_), _)
@@ -413,10 +424,10 @@ impl<'ast> Visit<'ast> for Leftover<'_> {
     fn visit_expr_break(&mut self, exit: &'ast ExprBreak) {
         let message = match &exit.expr {
             Some(_) => {
-                "this `break` with a value is not supported in a kernel: it leaves a `loop`, and is a statement of its body, of a branch or of an arm"
+                "this `break` with a value is not supported in a kernel: it leaves a `loop`, and is a statement of its body, of a branch or of an arm; what it skips is bound by a `let` of its own"
             }
             None => {
-                "this `break` is not supported in a kernel: it is a statement of a loop's body, of a branch or of an arm, and its label names a loop"
+                "this `break` is not supported in a kernel: it is a statement of a loop's body, of a branch or of an arm, and its label names a loop; what it skips is bound by a `let` of its own"
             }
         };
         self.context.error(exit.break_token.span(), message);
@@ -426,17 +437,17 @@ impl<'ast> Visit<'ast> for Leftover<'_> {
     fn visit_expr_continue(&mut self, exit: &'ast ExprContinue) {
         self.context.error(
             exit.continue_token.span(),
-            "this `continue` is not supported in a kernel: it is a statement of a loop's body, of a branch or of an arm, and its label names a loop",
+            "this `continue` is not supported in a kernel: it is a statement of a loop's body, of a branch or of an arm, and its label names a loop; what it skips is bound by a `let` of its own",
         );
     }
 
     fn visit_expr_return(&mut self, exit: &'ast ExprReturn) {
         let message = match &exit.expr {
             Some(_) => {
-                "this `return` gives its value from inside of an expression: it is a statement of a block, of a branch or of an arm"
+                "this `return` gives its value from inside of an expression: it is a statement of a block, of a branch or of an arm; what it skips is bound by a `let` of its own"
             }
             None => {
-                "this `return` is not supported in a kernel: it is a statement of a block, of a branch or of an arm, and no part of an expression"
+                "this `return` is not supported in a kernel: it is a statement of a block, of a branch or of an arm; what it skips is bound by a `let` of its own"
             }
         };
         self.context.error(exit.return_token.span(), message);

@@ -6,8 +6,8 @@ use crate::ops::{Error, OpRow};
 /// Of each function the name, the data types, the errors stated with it and what it means.
 const LIST: &str = include_str!("composed.tsv");
 
-/// What is known of a stated error.
-const STATED: &str = "stated with the function";
+/// What is known of a stated error of all arguments.
+pub(crate) const STATED: &str = "stated with the function";
 
 /// A row for each function.
 pub(crate) fn rows() -> impl Iterator<Item = OpRow> {
@@ -23,11 +23,11 @@ fn row(line: &'static str) -> OpRow {
     };
     let (name, dtypes, errors, meaning) = (cell(), cell(), cell(), cell());
     let error = |error: &'static str| {
-        let (dtype, max_ulp) = error.split_once(' ')?;
+        let mut words = error.splitn(3, ' ');
         Some(Error {
-            dtype,
-            max_ulp: max_ulp.parse().ok()?,
-            tried: STATED,
+            dtype: words.next()?,
+            max_ulp: words.next()?.parse().ok()?,
+            tried: words.next().unwrap_or(STATED),
         })
     };
     OpRow {

@@ -237,6 +237,12 @@ pub fn page() -> String {
         let name = format!("`{}`", row.op.mnemonic());
         line(&mut text, &[&name, row.dtype.name(), &error, row.domain]);
     }
+    composed_lines(&mut text, &rows);
+    text
+}
+
+/// The functions that tracing makes of ops.
+fn composed_lines(text: &mut String, rows: &[OpRow]) {
     text.push_str(
         "\n## Functions made of others\n\n\
          What tracing replaces by the ops above, so that it agrees everywhere too; the list is that of their\n\
@@ -244,16 +250,17 @@ pub fn page() -> String {
          | function | types | max ulp | meaning |\n|---|---|---|---|\n",
     );
     for row in rows.iter().filter(|row| row.kind == Some("composed")) {
-        let error = |error: &Error| format!("{} {}", error.dtype, error.max_ulp);
+        let place = |tried: &'static str| match tried {
+            composed::STATED => String::new(),
+            place => format!(" {place}"),
+        };
+        let error =
+            |error: &Error| format!("{} {}{}", error.dtype, error.max_ulp, place(error.tried));
         let errors: Vec<String> = row.accuracy.iter().map(error).collect();
         let dtypes = row.dtypes.as_deref().unwrap_or_default().join(", ");
         let name = format!("`{}`", row.name);
-        line(
-            &mut text,
-            &[&name, &dtypes, &errors.join(", "), row.meaning],
-        );
+        line(text, &[&name, &dtypes, &errors.join(", "), row.meaning]);
     }
-    text
 }
 
 fn line(text: &mut String, cells: &[&str]) {

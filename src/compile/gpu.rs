@@ -76,7 +76,7 @@ impl Compilation {
         let key = CodeKey::new(&lane, wanted.grid.name());
         let entry = wanted.place.shipped(&key, &sites, &ptx);
         let lines = || {
-            let message = "a check stands on no line of the kernel".to_string();
+            let message = "broken invariant: a check stands on no line of the kernel".to_string();
             self.refused(wanted.target.name, &message)
         };
         output.write(entry.ok_or_else(lines)?, |file, bytes| Record {

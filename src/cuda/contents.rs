@@ -26,7 +26,7 @@ impl GpuMemory {
             let buffer = made.insert(buffer.map_err(failed)?);
             write(buffer, &line.stream).map_err(failed)
         })?;
-        let nothing = || Error::Device("no memory was made".to_string());
+        let nothing = || Error::Device("broken invariant: no memory was made".to_string());
         Ok(Self {
             gpu: Arc::clone(gpu),
             buffer: made.ok_or_else(nothing)?,

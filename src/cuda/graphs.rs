@@ -79,7 +79,7 @@ fn one_listed(captured: &Captured) -> Result<Listed<'_>> {
     match &*captured.runs {
         Runs::Gpu(code) => Ok((&code.kernel, captured.grid, &captured.arguments)),
         Runs::Interpreter(_) | Runs::Lanes(_) | Runs::Cpu(_) => {
-            let message = "code of the host is in no graph of a GPU";
+            let message = "broken invariant: code of the host is in no graph of a GPU";
             Err(Error::Device(message.to_string()))
         }
     }

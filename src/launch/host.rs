@@ -37,7 +37,7 @@ pub(super) unsafe fn run_on_host(
     for argument in arguments {
         let argument = host_bytes(argument);
         list.push(argument.ok_or_else(|| {
-            let message = "host code cannot use the memory of a GPU";
+            let message = "broken invariant: host code cannot use the memory of a GPU";
             Error::Device(message.to_string())
         })?);
     }

@@ -71,7 +71,8 @@ fn sentence(documentation: &str) -> String {
     sentence.replace("[`", "`").replace("`]", "`")
 }
 
-/// The errors that a documentation states, as `f32 0.5001, f64 1`: "At most 0.5001 ulp off, and 1 ulp in `f64`".
+/// The errors that a documentation states, as `f32 0.5001, f64 1`: "At most 0.5001 ulp off, and 1 ulp in `f64`". What
+/// says where, as "At most 1.8 ulp off from 0 on", stands behind.
 fn errors(documentation: &str) -> String {
     let Some((_, stated)) = documentation.split_once("At most ") else {
         return String::new();
@@ -81,7 +82,14 @@ fn errors(documentation: &str) -> String {
         .strip_prefix(", and ")
         .and_then(|rest| rest.split_once(" ulp in `f64`"));
     let double = double.map_or(String::new(), |(double, _)| format!(", f64 {double}"));
-    format!("f32 {single}{double}")
+    let mut parts = rest.split(['.', ',', ';', ':']);
+    let place = parts.next().map(str::trim).unwrap_or_default();
+    let is_place = ["from", "but"].iter().any(|word| place.starts_with(word));
+    let place = match is_place {
+        true => format!(" {place}"),
+        false => String::new(),
+    };
+    format!("f32 {single}{place}{double}")
 }
 
 /// The class that the signature asks of the elements.

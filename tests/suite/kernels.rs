@@ -47,8 +47,9 @@ other way round; what it does is the same, but for the selective scan, which the
 ";
 
 const LIBRARIES_END: &str = "
-The sums of `embedding_backward` have the same bits in every run, for which its numbers are put in order first, the row
-above; those there are added by atomics in the order of arrival, and are the one row in which Triton's kernel is shorter. vLLM has
+`embedding_backward` has no kernel of its own: it puts the numbers in order, by the row above, and adds by `segment_sum`. Its
+sums have the same bits in every run; those there are added by atomics in the order of arrival, and are the one row in which
+Triton's kernel is shorter. vLLM has
 a kernel beside `sampling` in `v1/sample/ops/topk_topp_triton.py`, whose lines were not counted. No counterpart was found of
 `segment_sum` with weights, which is `spmm` too.
 ";

@@ -2,6 +2,7 @@
 
 mod accesses;
 mod accumulators;
+mod activations;
 mod approximate;
 mod arguments;
 mod arrays;
@@ -35,6 +36,7 @@ mod first_use;
 mod foreign;
 mod functions;
 mod grid;
+mod held;
 #[cfg(feature = "nvptx")]
 mod held_operands;
 #[cfg(target_arch = "x86_64")]
@@ -47,6 +49,7 @@ mod kept;
 mod kernels;
 mod language;
 mod launch;
+mod launch_words;
 mod lines;
 mod lookup;
 mod meeting;
@@ -84,6 +87,8 @@ mod scans;
 mod slices;
 mod sort;
 mod soundness;
+#[cfg(target_os = "linux")]
+mod steady;
 mod tidy;
 mod tile_order;
 mod trace;

@@ -294,7 +294,7 @@ fn gives_nothing<const GIVES: usize>(out: PtrMut<i32>) {
 fn what_no_loop_carries_is_refused() {
     let message = |error: exactile::Error| error.to_string();
     let text = message(gives_pointers().check().expect_err("is refused"));
-    assert!(text.contains("leaves a loop"), "{text}");
+    assert!(text.contains("` leaves a loop or a branch"), "{text}");
     assert!(text.contains("Ptr<i32>"), "{text}");
     let remedy = "tiles, scalars and tuples, arrays and structures of them do: set a `mut` binding in front of the loop instead";
     assert!(text.contains(remedy), "{text}");
@@ -306,6 +306,6 @@ fn what_no_loop_carries_is_refused() {
         "{text}"
     );
     let text = message(gives_nothing().gives(0).check().expect_err("is refused"));
-    let reason = "no statement is reached that gives this loop or function its value";
+    let reason = "no statement is reached that gives this loop, function or branch its value";
     assert!(text.contains(reason), "{text}");
 }

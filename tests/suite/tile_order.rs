@@ -123,6 +123,40 @@ fn sums_of_tiles_are_found() {
     }
 }
 
+/// Each way to follow the tile size says what to write instead.
+#[test]
+fn the_notes_name_the_remedy() {
+    let notes = |kernel: exactile::Result<()>| kernel.expect_err("is found").to_string();
+    for (text, parts) in [
+        (
+            notes(by_pointer().check()),
+            [
+                "combines what a loop carries with what each tile has as a whole",
+                "give the tiles to a `sum_accumulator` by `.add(tile, axis)` and take its `.finish()` after the loop",
+            ],
+        ),
+        (
+            notes(positions().check()),
+            [
+                "takes what a loop has added up at each position of a tile",
+                "by `.add(tile, axis)` instead of adding them up before",
+            ],
+        ),
+        (
+            notes(products().check()),
+            [
+                "goes on from what a loop carries and rounds elsewhere too",
+                "let the carried tile be changed by one `dot(a, b, acc)` alone, and scale it after the loop",
+            ],
+        ),
+    ] {
+        let declared = "a kernel that means one result for each tile size says";
+        for part in parts.into_iter().chain([declared]) {
+            assert!(text.contains(part), "{part}\nis not in\n{text}");
+        }
+    }
+}
+
 /// Rows are no tiles of a sum; what is added up at each position alone is a chain.
 #[kernel(ROWS = 4, COLUMNS = 64)]
 fn columns<const ROWS: usize, const COLUMNS: usize>(

@@ -18,8 +18,7 @@ fn jumps(x: PtrMut<f32>, n: i32) {
         if j > 2 {
             break j;
         }
-        let k = if j > 3 { continue } else { j };
-        store(x + k, 1.0);
+        store(x + if j > 3 { continue } else { j }, 1.0);
         vec![break];
     }
     'block: {
@@ -47,7 +46,7 @@ fn first(x: Ptr<f32>, n: Scalar<i64>) -> Scalar<i64> {
 
 #[device]
 fn second(x: Ptr<f32>, n: Scalar<i64>) -> Scalar<i64> {
-    let value = loop {
+    let value = 1 + loop {
         if load(x + n) > 0.0 {
             return n;
         }

@@ -1,13 +1,27 @@
-//! A `return` is a statement.
+//! A `return` is a statement, and each end of a value that it skips gives one.
 
 use exactile::prelude::*;
 
 #[kernel]
 fn returns(x: PtrMut<f32>, n: i32) {
-    let value = if n > 3 {
+    let value = 2.0 * if n > 3 {
         return;
     } else {
-        1.0
+        scalar::<f32>(1.0)
+    };
+    store(x, value);
+}
+
+#[kernel]
+fn gives_nothing(x: PtrMut<f32>, n: i32) {
+    let value = match n {
+        1 => {
+            if n > 3 {
+                return;
+            }
+            store(x, 1.0);
+        }
+        _ => scalar::<f32>(1.0),
     };
     store(x, value);
 }

@@ -75,13 +75,14 @@ impl Assembler {
         std::fs::create_dir_all(folder).map_err(io)?;
         std::fs::write(&source, ptx).map_err(io)?;
         let architecture = architecture(ptx);
-        let arguments = [
+        let mut arguments = vec![
             OsStr::new(&architecture),
             OsStr::new("-v"),
             source.as_os_str(),
             OsStr::new("-o"),
             cubin.as_os_str(),
         ];
+        arguments.extend(line_table(ptx));
         let (_, report) = assembled(&self.ptxas, ptx, &arguments)?;
         let (sass, _) = run(&self.nvdisasm, &[OsStr::new("-c"), cubin.as_os_str()])?;
         Ok(Assembled { sass, report })
@@ -149,6 +150,16 @@ fn new_folder() -> Result<PathBuf> {
     }
 }
 
+/// Whether machine code has a table of lines: where the text names them.
+pub(crate) fn names_lines(ptx: &str) -> bool {
+    ptx.contains("\n\t.loc\t")
+}
+
+/// The option for a table of lines, which changes no instruction.
+fn line_table(ptx: &str) -> Option<&'static OsStr> {
+    names_lines(ptx).then(|| OsStr::new("-lineinfo"))
+}
+
 /// The option for the architecture that the text names.
 fn architecture(ptx: &str) -> String {
     let mut lines = ptx.lines();
@@ -161,12 +172,13 @@ fn cubin(ptxas: &Path, ptx: &str, folder: &Path) -> Result<Vec<u8>> {
     let (source, code) = (folder.join("kernel.ptx"), folder.join("kernel.cubin"));
     std::fs::write(&source, ptx).map_err(|error| in_folder(folder, &error))?;
     let architecture = architecture(ptx);
-    let arguments = [
+    let mut arguments = vec![
         OsStr::new(&architecture),
         source.as_os_str(),
         OsStr::new("-o"),
         code.as_os_str(),
     ];
+    arguments.extend(line_table(ptx));
     assembled(ptxas, ptx, &arguments)?;
     std::fs::read(&code).map_err(|error| in_folder(folder, &error))
 }

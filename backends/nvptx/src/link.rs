@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 
 use cudarc::driver::sys::{self, CUjit_option, CUjitInputType};
 
+use crate::assemble::names_lines;
 use crate::driver::{Context, call, text_of};
 use crate::error::{Error, Result};
 use crate::ptx::Ptx;
@@ -15,7 +16,7 @@ struct Linking {
     state: sys::CUlinkState,
     log: Vec<u8>,
     /// The driver looks at them until the end, too.
-    _values: Box<[*mut c_void; 2]>,
+    _values: Box<[*mut c_void; 3]>,
 }
 
 impl Drop for Linking {
@@ -25,14 +26,17 @@ impl Drop for Linking {
 }
 
 impl Linking {
-    fn new() -> Result<Self> {
+    /// With a table of lines in the code, or without one.
+    fn new(lines: bool) -> Result<Self> {
         let mut log = vec![0u8; 8192];
         let mut options = [
             CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
             CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            CUjit_option::CU_JIT_GENERATE_LINE_INFO,
         ];
         let room: *mut c_void = log.as_mut_ptr().cast();
-        let mut values = Box::new([room, log.len() as *mut c_void]);
+        let lines = usize::from(lines) as *mut c_void;
+        let mut values = Box::new([room, log.len() as *mut c_void, lines]);
         let mut state = null_mut();
         call!(cuLinkCreate_v2(
             options.len() as u32,
@@ -85,7 +89,7 @@ impl Context {
             return Ok(false);
         }
         self.make_current()?;
-        let mut linking = Linking::new()?;
+        let mut linking = Linking::new(names_lines(&ptx.text))?;
         let code = linking.link(&ptx.text, &ptx.name).map_err(|error| {
             let log = text_of(&linking.log);
             Error::BadImage(format!("{error}\n{log}"))

@@ -239,7 +239,9 @@ impl Buffer<'_> {
             Bytes::Write(bytes) => write_number(dtype, &mut bytes[at..], bits),
             Bytes::Read(_) => {
                 let name = &self.name;
-                let message = format!("argument `{name}` is read-only but the kernel writes it");
+                let message = format!(
+                    "broken invariant: argument `{name}` is read-only but the kernel writes it"
+                );
                 return Err(LaunchError::Arguments(message).into());
             }
         }
@@ -453,7 +455,7 @@ pub(super) fn bind<'a>(
             Some((dtype, Space::Global)) => dtype,
             Some((_, Space::Shared | Space::Scratch)) | None => {
                 return Err(LaunchError::Arguments(format!(
-                    "parameter `{}` of kernel `{}` takes no memory",
+                    "broken invariant: parameter `{}` of kernel `{}` takes no memory",
                     parameter.name, func.name
                 )));
             }

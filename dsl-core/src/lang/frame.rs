@@ -20,6 +20,7 @@ pub(super) fn quoted(name: &str) -> String {
         VALUE => name.to_string(),
         "__result" => "the value that is returned".to_string(),
         _ if name.starts_with("__value_") => "the value of the `loop`".to_string(),
+        _ if name.starts_with("__held_") => "the value that is bound".to_string(),
         _ => format!("`{name}`"),
     }
 }

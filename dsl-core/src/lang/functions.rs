@@ -18,13 +18,16 @@ where
     minimum(maximum(x, least), greatest)
 }
 
-/// `x` where that is positive, else 0; keeps NaN. -0 becomes 0.
+/// `x` where that is positive, else 0, exactly; keeps NaN. -0 becomes 0.
 #[track_caller]
 pub fn relu<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
     V::of_tile(maximum(x.as_tile(), 0.0))
 }
 
 /// `x / (1 + e^-x)`: `x sigmoid(x)` in `f32`, rounded once more to the type of `x`.
+///
+/// At most 1.6 ulp off from -87 on. Below, the sigmoid is subnormal, and the result up to 53 units of the least number; of
+/// -inf NaN.
 #[track_caller]
 pub fn silu<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
     let x = x.as_tile().to::<f32>();
@@ -32,13 +35,18 @@ pub fn silu<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
 }
 
 /// `log(1 + e^x)`: `max(x, 0) + log1p(e^-|x|)` in `f32`, rounded once more to the type of `x`.
+///
+/// At most 1.9 ulp off.
 #[track_caller]
 pub fn softplus<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
     let x = x.as_tile().to::<f32>();
     V::of_tile((maximum(x, 0.0) + log1p(exp(-x.abs()))).to())
 }
 
-/// `x (1 + erf(x / sqrt(2))) / 2` in `f32`, rounded once more to the type of `x`.
+/// `x (1 + erf(x / sqrt(2))) / 2` in `f32`, rounded once more to the type of `x`; below 0 at most 1e-7 off.
+///
+/// At most 1.8 ulp off from 0 on, and 2.8 from -1 on. Below, the sum with 1 loses what the function has of itself: from -5.55
+/// down it is -0. `x * normal_cdf(x)`, which is computed in `f64`, keeps that. Of -inf NaN.
 #[track_caller]
 pub fn gelu<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
     let x = x.as_tile().to::<f32>();
@@ -46,7 +54,10 @@ pub fn gelu<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
     V::of_tile((x * 0.5 * part).to())
 }
 
-/// `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2` in `f32`, rounded once more to the type of `x`.
+/// `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2` in `f32`, rounded once more to the type of `x`; below 0 at most 1e-7 off.
+///
+/// At most 2 ulp off from 0 on, and 3.4 from -1 on. Below, the sum with 1 loses what the function has of itself: from -5.2
+/// down it is -0. `x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x * x * x))` keeps that. Of -inf NaN.
 #[track_caller]
 pub fn gelu_tanh<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
     let x = x.as_tile().to::<f32>();

@@ -1,4 +1,5 @@
-//! Values that leave loops: what `break value` and `return value` set, and what a loop or a function gives of it.
+//! Values that leave loops and branches: what `break value`, `return value` and branches that may be left set, and what is
+//! given of it.
 //!
 //! No value has the type of the outcome before a statement sets it. Until then its parts are marked as unset: where a
 //! branch or the body of a loop sets one, zeros of the type take its place on the other side and before the loop.
@@ -12,7 +13,7 @@ use super::context::{self, Context, Handle};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{DType, Literal, Op, Region, Type, Value, op};
 
-/// The value with which a statement leaves a loop or a function: made by the macros.
+/// The value with which code leaves a loop, a function or a branch: made by the macros.
 pub struct Outcome<V> {
     /// Nothing for what cannot be unset.
     parts: Option<V>,
@@ -46,7 +47,10 @@ impl<V: Carry> Outcome<V> {
         }
         self.refused = Some(value);
         context::with(Location::caller(), |context| {
-            let message = format!("a value of type `{}` leaves a loop", type_name::<V>());
+            let message = format!(
+                "a value of type `{}` leaves a loop or a branch",
+                type_name::<V>()
+            );
             let error = Diagnostic::new(context.builder.loc().clone(), message);
             context.builder.report(error.note(
                 "tiles, scalars and tuples, arrays and structures of them do: set a `mut` binding in front of the loop instead",
@@ -71,12 +75,24 @@ impl<V: Carry> Outcome<V> {
             let is_unset =
                 |handle: Handle| context.own(handle).is_some_and(|it| context.is_unset(it));
             if handles.into_iter().any(is_unset) {
-                context
-                    .builder
-                    .error("no statement is reached that gives this loop or function its value");
+                context.builder.error(
+                    "no statement is reached that gives this loop, function or branch its value",
+                );
             }
         });
         value
+    }
+}
+
+impl<V: Carry + Clone> Outcome<V> {
+    /// The value, behind what it left, in code that goes on to mention the outcome.
+    #[track_caller]
+    pub fn bound(&self) -> V {
+        let own = Self {
+            parts: self.parts.clone(),
+            refused: self.refused.clone(),
+        };
+        own.get()
     }
 }
 

@@ -112,7 +112,7 @@ fn check(func: &Func, inst: Inst) -> Result<(), String> {
     match fine {
         true => Ok(()),
         false => Err(format!(
-            "the layouts around `{}` do not agree",
+            "broken invariant: the layouts around `{}` do not agree",
             data.op.mnemonic()
         )),
     }

@@ -18,10 +18,14 @@ pub(super) fn branches(matched: &ExprMatch) -> Option<Expr> {
     let mut chain = arm_body(rest, &value);
     for arm in arms.iter().rev() {
         let span = arm.pat.span();
-        let mut condition = condition(&arm.pat, &value)?;
-        if let Some((_, guard)) = &arm.guard {
-            condition = parse_quote_spanned!(span=> #condition && (#guard));
-        }
+        let condition: Expr = match (&arm.pat, &arm.guard) {
+            (Pat::Wild(_), Some((_, guard))) => parse_quote_spanned!(span=> (#guard)),
+            (pattern, Some((_, guard))) => {
+                let condition = condition(pattern, &value)?;
+                parse_quote_spanned!(span=> #condition && (#guard))
+            }
+            (pattern, None) => condition(pattern, &value)?,
+        };
         let body = &arm.body;
         chain = parse_quote_spanned!(span=> if #condition { #body } else { #chain });
     }

@@ -17,6 +17,7 @@ use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 
+use super::lines::Lines;
 use super::transfer::maps;
 use super::value::memory_type;
 use super::{EmitOptions, Emitter, GridMapping, HiddenValues};
@@ -73,16 +74,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
             beside: super::beside::Beside::of(func),
             adjoined: super::adjoined::Adjoined::of(func),
             end: None,
+            lines: None,
         };
+        emitter.lines = emitter.lines_if(options.lines);
         emitter.annotate(threads);
         let entry = context.append_basic_block(kernel, "entry");
         emitter.builder.position_at_end(entry);
         let begins_early = emitter.begin_early()?;
         emitter.bind_parameters(&hidden, &maps)?;
-        if shared_bytes > 0 {
-            let memory = declare_shared(context, module, &options.target);
-            emitter.shared = Some(emitter.own_part(memory, shared_bytes)?);
-        }
+        emitter.share(shared_bytes)?;
         emitter.find_program()?;
         emitter.insts(&func.region(func.body()).insts)?;
         emitter.builder.build_return(None)?;
@@ -101,6 +101,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
             grid: options.grid,
             begins_early,
         })
+    }
+
+    /// Where its instructions come from, if somebody asks.
+    fn lines_if(&self, asked: bool) -> Option<Lines<'c>> {
+        let lines = || Lines::of(self.func, self.context, self.module, self.kernel);
+        asked.then(lines).flatten()
+    }
+
+    /// Its shared memory, if it has any.
+    fn share(&mut self, bytes: u32) -> Result<()> {
+        if bytes > 0 {
+            let memory = declare_shared(self.context, self.module, &self.target);
+            self.shared = Some(self.own_part(memory, bytes)?);
+        }
+        Ok(())
     }
 
     fn annotate(&self, threads: u32) {

@@ -22,6 +22,7 @@ mod grid;
 mod inline;
 mod integer;
 mod kernel;
+mod lines;
 mod meeting;
 mod refusal;
 mod tensor;
@@ -56,6 +57,8 @@ pub struct EmitOptions {
     pub grid: GridMapping,
     /// Whether to keep the LLVM IR as text: for people, at the cost of time and memory.
     pub llvm_ir: bool,
+    /// Whether PTX names the lines of the source by `.loc`, for profilers. Its instructions are the same.
+    pub lines: bool,
 }
 
 impl EmitOptions {
@@ -65,6 +68,7 @@ impl EmitOptions {
             target,
             grid: GridMapping::default(),
             llvm_ir: false,
+            lines: false,
         }
     }
 }
@@ -110,6 +114,9 @@ fn made(func: &LaneFunc, name: &str, options: EmitOptions) -> Result<Ptx> {
     if ptx.begins_early {
         early::check(&ptx.text)?;
     }
+    if options.lines {
+        ptx.text = lines::without_sections(&ptx.text);
+    }
     Ok(ptx)
 }
 
@@ -148,6 +155,7 @@ struct Emitter<'a, 'c> {
     adjoined: adjoined::Adjoined,
     /// Where checks that fail go, made once.
     end: Option<bounds::End<'c>>,
+    lines: Option<lines::Lines<'c>>,
 }
 
 impl<'c> Emitter<'_, 'c> {
@@ -175,6 +183,7 @@ impl<'c> Emitter<'_, 'c> {
         if !legalise::is_legal(func, inst, &self.native) || !self.is_there(inst) {
             return Err(Error::Unsupported(func.op(inst).mnemonic().to_string()));
         }
+        self.name_line(inst);
         let elements = match func.lane_op(inst) {
             LaneOp::Elementwise(op) => self.elementwise(op, inst)?,
             LaneOp::Raw(op) => self.raw(op)?,
@@ -210,6 +219,14 @@ impl<'c> Emitter<'_, 'c> {
         };
         self.define(inst, elements);
         Ok(())
+    }
+
+    /// Says of what follows that it comes from the line of an instruction.
+    fn name_line(&mut self, inst: Inst) {
+        if let Some(lines) = &mut self.lines {
+            let place = lines.at(&self.func.inst(inst).loc);
+            self.builder.set_current_debug_location(place);
+        }
     }
 
     /// Whether the GPU has the tensor cores or the copies of boxes that an op asks for.

@@ -4,6 +4,7 @@ mod device;
 mod exactness;
 mod fetch;
 mod inline;
+mod lines;
 mod lowered;
 mod machine_code;
 mod ops;

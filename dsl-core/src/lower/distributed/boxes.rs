@@ -105,7 +105,7 @@ impl Lowering<'_> {
 
     fn phases_of(&self, buffer: Value) -> Result<Phases> {
         let phases = self.phases.get(&buffer).copied();
-        phases.ok_or_else(|| self.error("no box is copied to this buffer"))
+        phases.ok_or_else(|| self.error("broken invariant: no box is copied to this buffer"))
     }
 
     pub(super) fn wait_box(&mut self, op: &op::WaitBox) -> Result<()> {
@@ -131,7 +131,9 @@ impl Lowering<'_> {
             return Ok(None);
         };
         let Some(word) = self.phases_of(op.buffer)?.released else {
-            return Err(self.error("a box waits for a release of a slot that nobody releases"));
+            return Err(self.error(
+                "broken invariant: a box waits for a release of a slot that nobody releases",
+            ));
         };
         let (times, one) = (self.scalar(times), self.builder.int32(1));
         let phase = self.builder.binary(BinaryOp::Sub, times, one);
@@ -143,15 +145,20 @@ impl Lowering<'_> {
         let layout = self.layout(op.buffer);
         let (dtype, _) = self.of_buffer(op.buffer)?;
         let Some(inner) = inner_axis(&layout, dtype) else {
-            return Err(self.error("a box is copied to a buffer that does not lie in chunks"));
+            return Err(self.error(
+                "broken invariant: a box is copied to a buffer that does not lie in chunks",
+            ));
         };
         if contiguous_axis(self.block, &op.strides) != Some(inner) {
-            return Err(self.error("a box is contiguous along another axis than its slot"));
+            return Err(self
+                .error("broken invariant: a box is contiguous along another axis than its slot"));
         }
         let parameter = self.block.parameter_index(op.base);
         let parameter = parameter.map(|index| &self.block.parameters[index]);
         if parameter.is_none_or(|it| it.access != Access::Read) {
-            return Err(self.error("a box is copied of memory that the kernel may write"));
+            return Err(
+                self.error("broken invariant: a box is copied of memory that the kernel may write")
+            );
         }
         Ok(inner)
     }

@@ -33,9 +33,8 @@ impl Lowering<'_> {
         }
         match block.schedule_op(inst) {
             ScheduleOp::Load(op) => self.load(inst, op),
-            ScheduleOp::LoadBox(_) => {
-                Err(self.error("a box is loaded for nothing that reads shared memory"))
-            }
+            ScheduleOp::LoadBox(_) => Err(self
+                .error("broken invariant: a box is loaded for nothing that reads shared memory")),
             ScheduleOp::Store(op) => self.store(inst, op),
             ScheduleOp::AtomicReduce(op) => self.atomic_reduce(op),
             ScheduleOp::AtomicFetch(op) => self.atomic_fetch(results[0], op),

@@ -29,7 +29,7 @@ impl Lowering<'_> {
             .zip(&found.layouts)
             .any(|(place, asked)| **place != *asked)
         {
-            return Err(self.error("the tiles of `dot` are not in fragments"));
+            return Err(self.error("broken invariant: the tiles of `dot` are not in fragments"));
         }
         let [a, b, accumulator] = [op.a, op.b, op.accumulator].map(|value| self.get(value));
         let sums = self.chains(&found, op, [&a, &b, &accumulator])?;
@@ -76,9 +76,9 @@ impl Lowering<'_> {
         let (dtype, _) = self.of_buffer(op.b)?;
         let found = groups(bits, layout.warp_bits(), dtype).filter(|found| found.layout == *layout);
         let Some(found) = found else {
-            return Err(
-                self.error("the result of `dot_slots` is not where groups of warps have it")
-            );
+            return Err(self.error(
+                "broken invariant: the result of `dot_slots` is not where groups of warps have it",
+            ));
         };
         let (a, a_offset, a_side) = match op.a_slot {
             Some(slot) => {
@@ -116,7 +116,9 @@ impl Lowering<'_> {
         let (layout, base) = (self.layout(buffer), self.scalar(buffer));
         let (dtype, _) = self.of_buffer(buffer)?;
         let Some(inner) = inner_axis(&layout, dtype) else {
-            return Err(self.error("an operand of `dot_slots` does not lie in chunks"));
+            return Err(
+                self.error("broken invariant: an operand of `dot_slots` does not lie in chunks")
+            );
         };
         let side = Side {
             transposed: inner == axis,

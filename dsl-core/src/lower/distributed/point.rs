@@ -38,7 +38,10 @@ impl Lowering<'_> {
         } else if op.is(Trait::elementwise) {
             self.computed_at(tile, &op, coordinates, known)?
         } else {
-            return Err(self.error(format!("an element of `{}` is unknown", op.mnemonic())));
+            return Err(self.error(format!(
+                "broken invariant: an element of `{}` is unknown",
+                op.mnemonic()
+            )));
         };
         known.insert(key, element);
         Ok(element)

@@ -106,7 +106,7 @@ impl Lowering<'_> {
     pub(super) fn of_buffer(&self, buffer: Value) -> Result<(DType, u8)> {
         let ty = self.block.ty(buffer);
         ty.buffer()
-            .ok_or_else(|| self.error(format!("`{ty}` is no buffer")))
+            .ok_or_else(|| self.error(format!("broken invariant: `{ty}` is no buffer")))
     }
 
     /// The offsets in a buffer of the tile that lies at `places` of a slot: of these registers, in one of the copies that the
@@ -145,7 +145,9 @@ impl Lowering<'_> {
         let places = SlotPlaces::new(&self.layout(op.buffer), &layout);
         let vectors = places.vectors(op.count.ilog2());
         if vectors[0].len() as i64 != op.count {
-            return Err(self.error("what a lane copies at once is not together in the slot"));
+            return Err(self.error(
+                "broken invariant: what a lane copies at once is not together in the slot",
+            ));
         }
         let starts: Vec<u32> = vectors.iter().map(|vector| vector[0]).collect();
         let copy = Op::StartCopy(op::StartCopy {

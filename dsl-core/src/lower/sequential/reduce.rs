@@ -406,7 +406,7 @@ impl Lowerer<'_> {
                 });
                 self.combine(combine, &evens, &odds)
             }
-            ReductionStep::Warps { .. } => unreachable!("a worker has no warps"),
+            ReductionStep::Warps { .. } => unreachable!("broken invariant: a worker has no warps"),
         };
         combined
     }

@@ -179,7 +179,7 @@ impl Lowerer<'_> {
                 SortStep::Exchange(meeting) => self.compare_lanes(line, meeting),
                 SortStep::Halve(meeting, None) => self.halve_lanes(line, meeting),
                 SortStep::Halve(_, Some(bit)) => self.halve_vectors(line, *bit),
-                SortStep::Move(..) => unreachable!("a worker has no warps"),
+                SortStep::Move(..) => unreachable!("broken invariant: a worker has no warps"),
             }
             steps = rest;
         }
@@ -228,7 +228,7 @@ impl Lowerer<'_> {
     /// Compares vectors, or each with its mirror image, along a bit of the lane.
     fn compare_lanes(&mut self, line: &Line, meeting: &Meeting) {
         let Holder::Lane(bit) = meeting.holder else {
-            unreachable!("elements of different lanes are ordered by a lane")
+            unreachable!("broken invariant: elements of different lanes are ordered by a lane")
         };
         self.pairs(line, meeting, &mut |this, own, other| {
             let turned = this.permuted(line, other, meeting.lanes);

@@ -42,6 +42,8 @@ macro_rules! held {
 }
 
 held! {
+    "backends/nvptx/tests/codegen/lines.rs::lines_change_no_instruction":
+        "f32", "" "" "assembled" "", "instructions";
     "backends/nvptx/tests/codegen/lowered.rs::every_gpu_has_code":
         "f32, bf16", "" "" "assembled" "", "instructions";
     "backends/nvptx/tests/codegen/lowered.rs::threads_use_no_more_registers_than_asked_for":
@@ -182,6 +184,8 @@ held! {
         "f32", "yes" "yes" "lanes" "not yet run", "bits";
     "tests/suite/sort.rs::comparisons_of_a_sort_stay_flags":
         "f32", "" "" "assembled" "", "instructions";
+    "tests/suite/steady.rs::many_launches_keep_no_memory":
+        "f32", "yes" "yes" "lanes" "not yet run", "memory of the process";
     "tests/suite/trace.rs::errors_come_all_at_once":
         "", "" "" "" "", "";
     "tests/suite/views.rs::atomics_reach_views_with_strides":

@@ -1,6 +1,6 @@
 //! The cases of files of few tests, and of products, pipelines and descriptors.
 
-use super::Outcome::{Elsewhere, NotYet, Partly, Pointless, Runs};
+use super::Outcome::{Elsewhere, Partly, Pointless, Runs};
 use super::Section;
 
 /// The cases, by the part of the suite.
@@ -71,9 +71,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "test_line_info: test_line_info, test_line_info_ir_source, test_line_info_env",
-                NotYet(
-                    "machine code has no table of lines, so a profiler shows PTX; errors name lines by their own table",
-                ),
+                Elsewhere("backends/nvptx/tests/codegen/lines.rs::lines_change_no_instruction"),
             ),
             (
                 "test_line_info: test_line_info_interpreter",
