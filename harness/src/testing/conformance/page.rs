@@ -61,7 +61,7 @@ fn counted() -> String {
     let parts = count(|outcome| matches!(outcome, Outcome::Partly(..)));
     format!(
         "{} names in {} rows: {runs} rows run, {elsewhere} are held by other tests, and {parts} of these say what they \
-         leave out; {later} are not yet there, {pointless} have no meaning here.",
+         leave out; {later} not yet there, {pointless} have no meaning here.",
         super::names().len(),
         runs + elsewhere + later + pointless
     )
