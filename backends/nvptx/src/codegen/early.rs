@@ -1,7 +1,8 @@
 //! Kernels whose thread blocks begin before the end of the launch before theirs: they wait for it before all else.
 //!
 //! The wait stands first, and every thread reaches it, so the end of a launch that begins early comes after the end of the one
-//! before it, and of all before that. So a kernel may let the next launch begin at once: that one waits for all of this.
+//! before it, and of all before that. Only then a kernel lets the next launch begin, which waits for all of this: a kernel of
+//! others that reads before its wait what this one does not write finds it whole.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::module::Module;
@@ -24,7 +25,7 @@ impl Emitter<'_, '_> {
         if !self.begins_early() {
             return Ok(false);
         }
-        for text in [LET_BEGIN, WAIT] {
+        for text in [WAIT, LET_BEGIN] {
             let memory = "~{memory}".to_string();
             self.inline_ptx(None, text.to_string(), memory, &[], true)?;
         }
@@ -44,8 +45,25 @@ pub(super) fn forget_what_is_constant(module: &Module<'_>, kernel: &str) {
     }
 }
 
-/// How instructions begin that touch memory.
-const TOUCHES: [&str; 6] = ["ld.", "st.", "atom.", "red.", "cp.", "prefetch"];
+/// How instructions begin that touch memory, or may.
+const TOUCHES: [&str; 12] = [
+    "ld.",
+    "ldu.",
+    "st.",
+    "atom.",
+    "red.",
+    "cp.",
+    "prefetch",
+    "multimem.",
+    "tensormap.",
+    "discard.",
+    "applypriority.",
+    "call",
+];
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| letter.is_whitespace() || letter == '{')
+}
 
 /// Sees that before the wait, which is in the first block, nothing but parameters is read, and that no load is of constant
 /// memory.
@@ -56,8 +74,9 @@ pub(super) fn check(text: &str) -> Result<()> {
         let touches = TOUCHES.iter().any(|start| word.starts_with(start));
         touches && !word.starts_with("ld.param.")
     };
-    let is_first = around.is_some_and(|(before, _)| !before.split_whitespace().any(touches));
-    match is_first && !text.contains(".global.nc") {
+    let is_first = around.is_some_and(|(before, _)| !words(before).any(touches));
+    let is_constant = |word: &str| word.starts_with("ld.") && word.contains(".nc");
+    match is_first && !words(text).any(is_constant) {
         true => Ok(()),
         false => Err(Error::Llvm(
             "memory is touched before the launch before has ended".to_string(),

@@ -47,7 +47,7 @@ impl<'c> Emitter<'_, 'c> {
         Ok(format!("barrier.cta.{what}.{kind}"))
     }
 
-    fn bring_warp_together(&self) -> Result<()> {
+    pub(super) fn bring_warp_together(&self) -> Result<()> {
         let all = self.int(32, -1).into();
         self.intrinsic("llvm.nvvm.bar.warp.sync", &[], &[all])?;
         Ok(())

@@ -100,6 +100,9 @@ impl<'c> Emitter<'_, 'c> {
 
     fn named(&self, what: &str, id: i64, warps: i64) -> Result<()> {
         let threads = warps * i64::from(WARP_LANES);
+        if self.lanes_part {
+            self.bring_warp_together()?;
+        }
         self.together(format!("barrier.{what} {id}, {threads};"), &[])
     }
 
