@@ -17,7 +17,7 @@ fn failed(error: exactile_nvptx::Error) -> Error {
 impl Gpu {
     /// Compiles and loads a kernel for launches over `grid`.
     pub fn compile(&self, func: &LaneFunc, grid: Grid) -> Result<GpuCode> {
-        let mut ptx = ptx(func, &self.target(), GridMapping::of(grid), false)?;
+        let mut ptx = ptx(func, &self.target(), GridMapping::of(grid), (false, false))?;
         assemble(&mut ptx)?;
         self.load(ptx)
     }
@@ -30,12 +30,17 @@ pub(crate) fn generated_by() -> Result<String> {
 
 /// PTX for grids with this mapping.
 ///
-/// `shown`: with the LLVM IR that it is made from, and the lines of the kernel.
-pub(crate) fn ptx(func: &LaneFunc, target: &Target, grid: GridMapping, shown: bool) -> Result<Ptx> {
+/// `shown`: with the LLVM IR that it is made from; `lines`: with the lines of the kernel.
+pub(crate) fn ptx(
+    func: &LaneFunc,
+    target: &Target,
+    grid: GridMapping,
+    (shown, lines): (bool, bool),
+) -> Result<Ptx> {
     let options = EmitOptions {
         grid,
         llvm_ir: shown,
-        lines: shown,
+        lines,
         ..EmitOptions::new(*target)
     };
     emit_with(func, &func.name, options).map_err(failed)

@@ -22,7 +22,7 @@ pub(crate) fn ptx(
     _func: &LaneFunc,
     _target: &Target,
     _grid: GridMapping,
-    _shown: bool,
+    _shown: (bool, bool),
 ) -> Result<Ptx> {
     absent()
 }

@@ -65,7 +65,7 @@ pub(crate) fn compile_times(
     match target.distribution {
         Distribution::Sequential => drop(compilation.cpu(&lane)?),
         Distribution::Distributed => {
-            let ptx = compilation.ptx(&lane, target, grid)?;
+            let ptx = compilation.ptx(&lane, target, grid, compilation.shown.writes())?;
             if let Some(cached) = cached {
                 cached.keep(&CodeKey::new(&lane, grid.name()), &Sites::of(&lane), &ptx);
                 compilation.note("disk");

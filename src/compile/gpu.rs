@@ -68,7 +68,8 @@ impl Compilation {
     fn build(&mut self, output: &Output, wanted: &Wanted<'_>) -> Result<Code> {
         let lane = self.lane_of(wanted)?;
         let sites = Sites::of(&lane);
-        let ptx = self.ptx(&lane, &wanted.target, wanted.grid)?;
+        // What is shipped names no file of this machine.
+        let ptx = self.ptx(&lane, &wanted.target, wanted.grid, false)?;
         let form = match ptx.machine_code() {
             Some(_) => Form::Cubin,
             None => Form::Ptx,
@@ -122,7 +123,8 @@ impl Compilation {
         self.note("key");
         let runs = cache.code(key.clone(), || {
             cache.count();
-            let mut ptx = self.ptx(&lane, &wanted.target, wanted.grid)?;
+            let lines = self.shown.writes();
+            let mut ptx = self.ptx(&lane, &wanted.target, wanted.grid, lines)?;
             if cached.is_some() || self.shown.writes() {
                 self.link(gpu, &mut ptx);
             }
@@ -157,8 +159,9 @@ impl Compilation {
         lane: &LaneFunc,
         target: &Target,
         grid: GridMapping,
+        lines: bool,
     ) -> Result<Ptx> {
-        let generated = made::ptx(lane, target, grid, self.shown.writes());
+        let generated = made::ptx(lane, target, grid, (self.shown.writes(), lines));
         let mut ptx = generated.map_err(|error| self.refused(target.name, &error))?;
         self.note("llvm");
         for (name, text) in ptx.texts() {
