@@ -26,4 +26,15 @@ fn gives_nothing(x: PtrMut<f32>, n: i32) {
     store(x, value);
 }
 
+#[kernel]
+fn may_be_left_out(x: PtrMut<f32>, n: i32) {
+    #[cfg(any())]
+    let value = if n > 3 {
+        return;
+    } else {
+        scalar::<f32>(1.0)
+    };
+    store(x, 2.0);
+}
+
 fn main() {}

@@ -6,13 +6,14 @@ use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::{Arm, Expr, ExprMatch, Ident, Lit, Pat, PatRange, RangeLimits, parse_quote_spanned};
 
-/// The branches of a `match` of which each arm but the last is of literals, and the last one takes the rest.
+/// The branches of a `match` of which each arm but the last is of literals, or of `_` with a guard beside such, and the last one takes the rest.
 /// Any other stays the `match` of Rust, which is decided on the host.
 pub(super) fn branches(matched: &ExprMatch) -> Option<Expr> {
     let value = Ident::new("__matched", Span::mixed_site());
     let (rest, arms) = matched.arms.split_last()?;
     let plain = matched.arms.iter().all(|arm| arm.attrs.is_empty());
-    if arms.is_empty() || !plain || rest.guard.is_some() || !takes_all(&rest.pat) {
+    let names_numbers = arms.iter().any(|arm| !matches!(arm.pat, Pat::Wild(_)));
+    if !names_numbers || !plain || rest.guard.is_some() || !takes_all(&rest.pat) {
         return None;
     }
     let mut chain = arm_body(rest, &value);
