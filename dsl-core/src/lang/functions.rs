@@ -43,7 +43,7 @@ pub fn softplus<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
     V::of_tile((maximum(x, 0.0) + log1p(exp(-x.abs()))).to())
 }
 
-/// `x (1 + erf(x / sqrt(2))) / 2` in `f32`, rounded once more to the type of `x`; below 0 at most 1e-7 off.
+/// `x (1 + erf(x / sqrt(2))) / 2` in `f32`, below 0 at most 1e-7 off there, rounded once more to the type of `x`.
 ///
 /// At most 1.8 ulp off from 0 on, and 2.8 from -1 on. Below, the sum with 1 loses what the function has of itself: from -5.55
 /// down it is -0. `x * normal_cdf(x)`, which is computed in `f64`, keeps that. Of -inf NaN.
@@ -54,7 +54,7 @@ pub fn gelu<V: DeviceValue<Element: SingleFloat>>(x: V) -> V {
     V::of_tile((x * 0.5 * part).to())
 }
 
-/// `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2` in `f32`, rounded once more to the type of `x`; below 0 at most 1e-7 off.
+/// `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2` in `f32`, below 0 at most 1e-7 off there, rounded once more to the type of `x`.
 ///
 /// At most 2 ulp off from 0 on, and 3.4 from -1 on. Below, the sum with 1 loses what the function has of itself: from -5.2
 /// down it is -0. `x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x * x * x))` keeps that. Of -inf NaN.
