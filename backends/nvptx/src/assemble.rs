@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::error::{Error, Result};
 use crate::generator;
 use crate::inlined::with_place;
-use crate::ptx::Ptx;
+use crate::ptx::{Ptx, names_lines};
 
 /// Names a `ptxas`, which then assembles all kernels.
 const PTXAS: &str = "EXACTILE_PTXAS";
@@ -148,11 +148,6 @@ fn new_folder() -> Result<PathBuf> {
             Err(error) => return Err(in_folder(&folder, &error)),
         }
     }
-}
-
-/// Whether machine code has a table of lines: where the text names them.
-pub(crate) fn names_lines(ptx: &str) -> bool {
-    ptx.contains("\n\t.loc\t")
 }
 
 /// The option for a table of lines, which changes no instruction.

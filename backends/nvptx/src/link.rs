@@ -6,10 +6,9 @@ use std::ptr::null_mut;
 
 use cudarc::driver::sys::{self, CUjit_option, CUjitInputType};
 
-use crate::assemble::names_lines;
 use crate::driver::{Context, call, text_of};
 use crate::error::{Error, Result};
-use crate::ptx::Ptx;
+use crate::ptx::{Ptx, names_lines};
 
 /// A linking under way, with the room that the driver may write its complaints to until the end.
 struct Linking {

@@ -115,3 +115,8 @@ pub(crate) fn is_identifier(name: &str) -> bool {
         .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && characters.all(|next| next.is_ascii_alphanumeric() || next == '_')
 }
+
+/// Whether machine code has a table of lines: where the text names them.
+pub(crate) fn names_lines(ptx: &str) -> bool {
+    ptx.contains("\n\t.loc\t")
+}
