@@ -4,8 +4,8 @@ use proc_macro2::Span;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{
-    Block, Expr, ExprClosure, ExprRepeat, GenericArgument, Item, Macro, Pat, PatIdent, Type,
-    TypeArray,
+    Attribute, Block, Expr, ExprClosure, ExprRepeat, GenericArgument, Item, Macro, Pat, PatIdent,
+    Type, TypeArray,
 };
 
 use crate::context::Context;
@@ -138,6 +138,17 @@ impl<'ast> Visit<'ast> for Checker<'_> {
         // Items inside the body are plain Rust, but cannot see values of the trace.
         if let Item::Const(_) | Item::Static(_) | Item::Type(_) = item {
             self.const_position(item, item.span());
+        }
+    }
+
+    /// What becomes of a statement would not follow it into the code that is made of it.
+    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+        let path = attribute.path();
+        if path.is_ident("cfg") || path.is_ident("cfg_attr") {
+            self.context.error(
+                attribute.span(),
+                "a part of a kernel cannot be left out by an attribute: write `if cfg!(..)`, or have two functions under `#[cfg(..)]`",
+            );
         }
     }
 

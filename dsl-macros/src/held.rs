@@ -61,9 +61,6 @@ pub(crate) fn part(context: &Context, block: &mut Block, index: usize, number: u
 
 /// The value of a statement, where something leaves it.
 fn value(statement: &mut Stmt) -> Option<&mut Expr> {
-    if is_conditional(statement) {
-        return None;
-    }
     let value = match statement {
         Stmt::Local(Local {
             init:
@@ -120,27 +117,11 @@ fn move_into(branch: &mut ExprIf, moved: Vec<Stmt>) {
     }
 }
 
-/// Whether the compiler may leave the statement out (`cfg`), which a macro cannot know.
-fn is_conditional(statement: &Stmt) -> bool {
-    let attributes = match statement {
-        Stmt::Local(local) => &local.attrs,
-        Stmt::Expr(Expr::Assign(assign), _) => &assign.attrs,
-        Stmt::Expr(Expr::Binary(binary), _) => &binary.attrs,
-        Stmt::Item(_) | Stmt::Expr(..) | Stmt::Macro(_) => return false,
-    };
-    let mut attributes = attributes.iter();
-    attributes
-        .any(|attribute| attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr"))
-}
-
 /// The condition of a `let` whose `else` leaves a loop or the function.
 fn pattern(statement: &Stmt) -> Option<Expr> {
     let Stmt::Local(local) = statement else {
         return None;
     };
-    if is_conditional(statement) {
-        return None;
-    }
     let init = local.init.as_ref()?;
     let (_, diverge) = init.diverge.as_ref()?;
     if !is_left(diverge) || matches!(local.pat, Pat::Type(_)) {

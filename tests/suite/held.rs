@@ -182,6 +182,26 @@ fn every_way_out_of_an_initialiser_is_that_of_rust() {
     }
 }
 
+/// A part that depends on how the crate is built is a branch of the host.
+#[kernel]
+fn leaves_parts_out(out: PtrMut<i32>, n: i32) {
+    if cfg!(any()) {
+        return;
+    }
+    let value = if cfg!(all()) { n } else { n + 1 };
+    store(out, value);
+}
+
+#[test]
+fn parts_are_left_out_by_the_build() {
+    for device in devices() {
+        let mut out = upload(&device, &[0i32]);
+        let run = leaves_parts_out().run(&device, 1, (&mut out, 4));
+        run.expect("runs");
+        assert_eq!(out.to_vec().expect("reads"), [4], "{device}");
+    }
+}
+
 #[kernel]
 fn binds_shapes(out: PtrMut<i32>, n: i32) {
     let row = if n > 3 {

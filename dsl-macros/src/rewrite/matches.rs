@@ -6,7 +6,7 @@ use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::{Arm, Expr, ExprMatch, Ident, Lit, Pat, PatRange, RangeLimits, parse_quote_spanned};
 
-/// The branches of a `match` of which each arm but the last is of literals, or of `_` with a guard beside such, and the last one takes the rest.
+/// The branches of a `match` of which each arm but the last is of literals, or, where one of them is, of `_` with a guard, and the last one takes the rest.
 /// Any other stays the `match` of Rust, which is decided on the host.
 pub(super) fn branches(matched: &ExprMatch) -> Option<Expr> {
     let value = Ident::new("__matched", Span::mixed_site());
