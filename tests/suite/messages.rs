@@ -246,7 +246,7 @@ fn every_refusal_is_shown() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// A part that is held to is of two words or more, and long enough that no other message has it.
+/// A part that is held to is of two words or more. Another message may have it too.
 fn is_telling(part: &str) -> bool {
     part.len() >= 12 && part.contains(' ')
 }

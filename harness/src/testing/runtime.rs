@@ -85,6 +85,10 @@ const CHECKS: &[Check] = &[
         run: streams_keep_the_order,
     },
     Check {
+        name: "launches that begin early wait for those before them",
+        run: early_launches_wait,
+    },
+    Check {
         name: "errors come when somebody waits, once, and name the kernel",
         run: errors_come_later,
     },
@@ -139,6 +143,32 @@ fn steps(device: &Device) -> i32 {
         DeviceKind::Cuda(_) => 20_000,
         DeviceKind::Cpu | DeviceKind::Interpreter | DeviceKind::Lanes => 20,
     }
+}
+
+/// Each launch of a chain reads what the one before has written, and writes what that one has read.
+fn early_launches_wait(device: &Device) -> Result<()> {
+    let mut random = Random::stream(7, 0);
+    let mut want = [numbers(&mut random), numbers(&mut random)];
+    let stream = device.stream()?;
+    let of = |numbers: &Vec<i32>| Buffer::from_slice(device, numbers);
+    let mut arrays = [of(&want[0])?, of(&want[1])?];
+    let early = mix().early(2);
+    for at in 0..MANY {
+        let [x, y] = &mut arrays;
+        let kernel = if at % 7 == 3 { &mix() } else { &early };
+        let times = (at % 5) as i32 * steps(device) / 20;
+        kernel.launch(&stream, 1, (&*x, y, times))?;
+        arrays.swap(0, 1);
+        let [x, y] = &mut want;
+        let steps = x.iter().zip(y.iter_mut());
+        steps.for_each(|(&x, y)| *y = mixed(x, *y, times));
+        want.swap(0, 1);
+    }
+    let [x, y] = &arrays;
+    expect(
+        [x.to_vec()?, y.to_vec()?] == want,
+        "a launch that began early met the one before it",
+    )
 }
 
 fn numbers(random: &mut Random) -> Vec<i32> {

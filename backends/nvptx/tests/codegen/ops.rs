@@ -420,6 +420,10 @@ fn launches_that_begin_early_wait_before_they_touch_memory() {
             "{}",
             target.name
         );
+        let begins = ptx.text().split_once("griddepcontrol.launch_dependents;");
+        let is_behind = begins.map(|(before, _)| before.contains("griddepcontrol.wait;"));
+        let expected = target.gpu.begins_early.then_some(true);
+        assert_eq!(is_behind, expected, "{}", target.name);
         let constant = ptx.text().contains("ld.global.nc");
         assert_eq!(constant, !target.gpu.begins_early, "{}", ptx.text());
     }
