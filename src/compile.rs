@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use exactile_core::diagnostic::Diagnostics;
 use exactile_core::facts::{Facts, Within};
 use exactile_core::ir::Func;
-use exactile_core::launch::Launch;
 use exactile_core::launch::printed::Prints;
+use exactile_core::launch::{Launch, Numbers};
 use exactile_core::passes::conditions::{Conditions, OfNumbers};
-use exactile_core::passes::proof::accesses_ignore_memory;
+use exactile_core::passes::proof::numbers_of_accesses;
 use exactile_core::pipeline;
 use exactile_core::target::{Bounds, Options, Target};
 use exactile_core::verify::{BlockFunc, LaneFunc};
@@ -54,11 +54,12 @@ pub(crate) struct Prepared {
     /// The configuration, for people.
     config: String,
     options: Options,
-    /// Whether a checked launch without an error proves later ones in bounds: the accesses ignore memory.
-    pub(crate) is_provable: bool,
+    /// The numbers that the accesses follow from: a checked launch without an error proves later ones with the same of
+    /// these in bounds. Nothing where the accesses depend on memory.
+    pub(crate) moved_by: Option<Numbers>,
     /// What launches must be like for code that relies on it.
     conditions: Conditions,
-    /// The first launch, and what holds for all that reach as far, as most do: it is not computed again.
+    /// The first launch, and what holds for all with the same integers, as most have: it is not computed again.
     first: OnceLock<(Reach, OfNumbers)>,
     /// What bounds of tiles are known to lie in.
     within: Vec<Within>,
@@ -115,10 +116,17 @@ impl Prepared {
         self.own_code(device, bounds, launch)
     }
 
+    /// How far a launch reaches, if that can be proved.
+    pub(crate) fn reach(&self, launch: &Launch<'_>) -> Option<Reach> {
+        self.moved_by.map(|numbers| Reach::of(launch, numbers))
+    }
+
     fn of_numbers(&self, launch: &Launch<'_>) -> OfNumbers {
         let compute = || self.conditions.of_numbers(launch);
-        let (first, numbers) = self.first.get_or_init(|| (Reach::of(launch), compute()));
-        match first.is_of(launch) {
+        let integers = self.conditions.integers();
+        let first = || (Reach::of(launch, integers), compute());
+        let (first, numbers) = self.first.get_or_init(first);
+        match first.is_of(launch, integers) {
             true => *numbers,
             false => compute(),
         }
@@ -227,7 +235,7 @@ impl Compilation {
         self.done("trace", &traced);
         let is_gpu = device.runs_gpu_code();
         let origin = is_gpu.then(|| Origin::of(&traced, facts));
-        let is_provable = accesses_ignore_memory(&traced, options.determinism);
+        let moved_by = numbers_of_accesses(&traced, options.determinism);
         let target = device.target();
         let block = self.front(traced.clone(), device, options, facts)?;
         let boxed = self.boxed(&traced, &target, options, facts)?;
@@ -239,7 +247,7 @@ impl Compilation {
             boxed,
             config: config.to_string(),
             options: *options,
-            is_provable,
+            moved_by,
             conditions,
             first: OnceLock::new(),
             within: facts.within.clone(),

@@ -2,7 +2,7 @@
 //! that it never speaks for another trace of the same kernel.
 
 use exactile_core::ir::Grid;
-use exactile_core::launch::{Launch, Passed};
+use exactile_core::launch::{Launch, Numbers, Passed};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
@@ -11,38 +11,41 @@ use crate::bound::FEW;
 /// How many kinds of launches of a kernel are remembered.
 const MOST_PROOFS: usize = 1 << 16;
 
-/// All that the accesses of a kernel can depend on but memory.
+/// What the accesses of a kernel depend on where they do not on memory: how far they reach.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Reach {
     grid: Grid,
-    /// For each argument the bytes of its memory, or the bits of the number.
+    /// For each argument the bytes of its memory, or the bits of the number, if that is among those that count.
     arguments: SmallVec<[u64; FEW]>,
 }
 
 impl Reach {
-    pub(crate) fn of(launch: &Launch<'_>) -> Self {
+    /// That of a launch of which these numbers count.
+    pub(crate) fn of(launch: &Launch<'_>, numbers: Numbers) -> Self {
         let mut arguments = SmallVec::new();
-        arguments.extend(launch.arguments.iter().map(word));
+        arguments.extend(words(launch, numbers));
         Self {
             grid: launch.grid,
             arguments,
         }
     }
 
-    /// Whether it is that of a launch.
-    pub(crate) fn is_of(&self, launch: &Launch<'_>) -> bool {
-        let mut pairs = self.arguments.iter().zip(launch.arguments);
+    /// Whether it is that of a launch of which the same numbers count.
+    pub(crate) fn is_of(&self, launch: &Launch<'_>, numbers: Numbers) -> bool {
+        let mut pairs = self.arguments.iter().zip(words(launch, numbers));
         self.grid == launch.grid
             && self.arguments.len() == launch.arguments.len()
-            && pairs.all(|(&known, argument)| known == word(argument))
+            && pairs.all(|(&known, word)| known == word)
     }
 }
 
-fn word(argument: &Passed) -> u64 {
-    match argument {
+fn words(launch: &Launch<'_>, numbers: Numbers) -> impl Iterator<Item = u64> {
+    let arguments = launch.arguments.iter().enumerate();
+    arguments.map(move |(index, argument)| match argument {
         Passed::Memory { bytes, .. } => *bytes,
-        Passed::Scalar(literal) => literal.bits,
-    }
+        Passed::Scalar(literal) if numbers.has(index) => literal.bits,
+        Passed::Scalar(_) => 0,
+    })
 }
 
 /// The launches of a kernel that are known to be in bounds.
