@@ -3,6 +3,8 @@
 
 #![expect(unsafe_code, reason = "streams of others are there by their word")]
 
+mod refusals;
+
 use std::ffi::c_void;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -134,12 +136,16 @@ fn streams_in_turns() -> Result<()> {
 }
 
 /// What processes do, by name.
-const WORKS: [(&str, fn() -> Result<()>); 5] = [
+const WORKS: [(&str, fn() -> Result<()>); 9] = [
     ("work", work),
     ("event fails", event_fails),
     ("checks", checks),
     ("fill fails", fill_fails),
     ("streams in turns", streams_in_turns),
+    ("places", refusals::places),
+    ("capture of others", refusals::capture_of_others),
+    ("searches", refusals::searches),
+    ("clocks", refusals::clocks),
 ];
 
 struct Stub(PathBuf);
