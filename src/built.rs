@@ -52,8 +52,8 @@ impl Built {
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         let path = folder.join(MANIFEST);
-        let manifest = Manifest::read(&path)?;
         let own = own_sources()?;
+        let manifest = Manifest::read(&path)?;
         if manifest.compiler != own {
             let (by, own) = (&manifest.compiler, &own);
             return Err(Error::format(

@@ -135,13 +135,11 @@ impl Ready {
             return Err(arguments_error(name, message));
         }
         let compiled = self.request.known();
-        if compiled.len() != launch.arguments.len() {
-            let (expected, found) = (compiled.len(), launch.arguments.len());
-            return Err(arguments_error(
-                name,
-                format!("it was compiled for {expected} arguments, found {found}"),
-            ));
-        }
+        assert_eq!(
+            compiled.len(),
+            launch.arguments.len(),
+            "broken invariant: parameters and choices fix the number of arguments"
+        );
         let pairs = compiled.iter().zip(launch.arguments);
         match pairs.clone().position(|(&code, &found)| !fits(code, found)) {
             None => Ok(&self.request),

@@ -95,7 +95,7 @@ impl<T: Number> Pinned<T> {
             Memory::Host(memory) => memory.bytes(),
             Memory::Gpu(memory) => memory.bytes()?,
         };
-        <[T]>::ref_from_bytes(bytes).map_err(|_| misplaced())
+        Ok(<[T]>::ref_from_bytes(bytes).expect(PLACED))
     }
 
     /// The numbers, to write. Waits for all copies from and to them.
@@ -110,7 +110,7 @@ impl<T: Number> Pinned<T> {
             Memory::Host(memory) => memory.bytes_mut(),
             Memory::Gpu(memory) => memory.bytes_mut()?,
         };
-        <[T]>::mut_from_bytes(bytes).map_err(|_| misplaced())
+        Ok(<[T]>::mut_from_bytes(bytes).expect(PLACED))
     }
 
     /// Overwrites all numbers with those of a buffer, or of a part of one, in a stream. On a GPU nobody waits.
@@ -129,7 +129,7 @@ impl<T: Number> Pinned<T> {
                 memory.bytes_mut().copy_from_slice(&part.read()?);
                 Ok(())
             }
-            (Memory::Gpu(_), Part::Host(..) | Part::Slice(_)) => Err(misplaced()),
+            (Memory::Gpu(_), Part::Host(..) | Part::Slice(_)) => unreachable!("{ELSEWHERE}"),
         }
     }
 
@@ -147,7 +147,9 @@ impl<T: Number> Pinned<T> {
             (Memory::Host(memory), part) => {
                 part.write(|bytes| bytes.copy_from_slice(memory.bytes()))
             }
-            (Memory::Gpu(_), PartMut::Host(..) | PartMut::Slice(_)) => Err(misplaced()),
+            (Memory::Gpu(_), PartMut::Host(..) | PartMut::Slice(_)) => {
+                unreachable!("{ELSEWHERE}")
+            }
         }
     }
 
@@ -172,6 +174,5 @@ impl<T: Number> Pinned<T> {
     }
 }
 
-fn misplaced() -> Error {
-    Error::Invalid("the memory does not begin where a number of its type may".to_string())
-}
+const PLACED: &str = "broken invariant: memory of numbers begins and ends where numbers may";
+const ELSEWHERE: &str = "broken invariant: what is elsewhere is refused before a copy";

@@ -108,7 +108,7 @@ where
             return Err(on_gpu());
         }
     };
-    let numbers = <[T]>::ref_from_bytes(bytes).map_err(|_| misplaced())?;
+    let numbers = <[T]>::ref_from_bytes(bytes).expect(PLACED);
     let view = ArrayView::from_shape(shape_of(&layout), numbers);
     let mut view = view.map_err(|error| Error::Invalid(error.to_string()))?;
     for axis in backwards(&layout) {
@@ -139,7 +139,7 @@ where
             return Err(on_gpu());
         }
     };
-    let numbers = <[T]>::mut_from_bytes(bytes).map_err(|_| misplaced())?;
+    let numbers = <[T]>::mut_from_bytes(bytes).expect(PLACED);
     let view = ArrayViewMut::from_shape(shape_of(&layout), numbers);
     let mut view = view.map_err(|error| Error::Invalid(error.to_string()))?;
     for axis in backwards(&layout) {
@@ -152,9 +152,7 @@ fn on_gpu() -> Error {
     Error::Invalid("a view of `ndarray` is of memory of the host: copy the array there".to_string())
 }
 
-fn misplaced() -> Error {
-    Error::Invalid("the memory does not begin where a number of its type may".to_string())
-}
+const PLACED: &str = "broken invariant: memory of numbers begins and ends where numbers may";
 
 /// With all axes forwards.
 fn shape_of<const RANK: usize>(layout: &Layout<RANK>) -> StrideShape<Dim<[usize; RANK]>>
@@ -166,7 +164,11 @@ where
         dimension.slice_mut().copy_from_slice(&numbers);
         dimension
     };
-    let strides = layout.strides.map(isize::unsigned_abs);
+    // Of an array of nothing `ndarray` wants even rows without elements inside its memory.
+    let strides = match layout.extents.contains(&0) {
+        true => [0; RANK],
+        false => layout.strides.map(isize::unsigned_abs),
+    };
     dimension(layout.extents).strides(dimension(strides))
 }
 

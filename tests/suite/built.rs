@@ -111,7 +111,7 @@ fn what_was_built_is_found_by_launches_like_those() {
             known,
             "`exactile::built::Build`",
             "`exactile build`",
-            "2 codes were built",
+            "of this kernel 2 codes were built: ",
         ] {
             assert!(message.contains(part), "{part}: {message}");
         }
@@ -203,7 +203,7 @@ fn what_is_wrong_with_a_folder_is_told() {
         let bytes = fs::read(&path).expect("is read");
         fs::write(&path, &bytes[..bytes.len() / 2]).expect("is written");
         let message = refused(Built::open(&folder));
-        assert!(message.contains("bytes, of"), "{message}");
+        assert!(message.contains(" that were written"), "{message}");
         fs::remove_file(&path).expect("is removed");
         let message = refused(Built::open(&folder));
         assert!(message.contains(&record_name(&path)), "{message}");

@@ -1,7 +1,8 @@
 // A driver for CUDA that finds one GPU, whose memory is that of the host and whose kernels do nothing.
 // -DcuX=missing takes the function cuX out of it; -DWRONG: the first kernel has an access out of bounds, and with -DAGAIN=64
-// each 64th; -DEVENTS=1: the first event cannot be placed; -DBUSY=600: streams have work under way; -DTELLS: each call that puts work into a stream is
-// told.
+// each 64th; -DEVENTS=1: the first event cannot be placed; -DBUSY=600: streams have work under way; -DTELLS: each call that
+// puts work into a stream is told; -DCAPTURED=1: streams are being captured; -DWAITS=999: no wait for a stream ends well;
+// -DBLOCKS=0: no multiprocessor has room for a thread block.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,15 @@
 #endif
 #ifndef EVENTS
 #define EVENTS 0
+#endif
+#ifndef CAPTURED
+#define CAPTURED 0
+#endif
+#ifndef WAITS
+#define WAITS 0
+#endif
+#ifndef BLOCKS
+#define BLOCKS 8
 #endif
 #ifdef TELLS
 #define TELL dprintf(1, "call: %s\n", __func__);
@@ -75,6 +85,7 @@ Code cuCtxGetCurrent(void **context) { *context = current; return 0; }
 Code cuCtxSynchronize(void) { return 0; }
 
 Code cuMemAlloc_v2(Address *address, size_t bytes) { *address = (Address)aligned_alloc(256, (bytes + 255) / 256 * 256); if (bytes == RECORDS && !records) records = (uint64_t *)*address; return 0; }
+Code cuPointerGetAttribute(void *value, int attribute, Address address) { *(int *)value = 0; return 0; }
 Code cuMemFree_v2(Address address) { free((void *)address); return 0; }
 Code cuMemHostAlloc(void **address, size_t bytes, unsigned flags) { *address = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); return 0; }
 Code cuMemHostGetDevicePointer_v2(Address *device, void *address, unsigned flags) { *device = (Address)address; return 0; }
@@ -97,9 +108,9 @@ Code cuMemFreeAsync(Address address, void *stream) { TELL free((void *)address);
 
 Code cuStreamCreate(void **stream, unsigned flags) { *stream = &machine_code; return 0; }
 Code cuStreamDestroy_v2(void *stream) { return 0; }
-Code cuStreamSynchronize(void *stream) { return 0; }
+Code cuStreamSynchronize(void *stream) { return WAITS; }
 Code cuStreamQuery(void *stream) { return BUSY; }
-Code cuStreamIsCapturing(void *stream, int *status) { *status = 0; return 0; }
+Code cuStreamIsCapturing(void *stream, int *status) { *status = CAPTURED; return 0; }
 Code cuStreamGetCtx(void *stream, void **context) { *context = &machine_code; return 0; }
 Code cuStreamWaitEvent(void *stream, void *event, unsigned flags) { TELL return 0; }
 Code cuEventCreate(void **event, unsigned flags) { *event = &machine_code; return 0; }
@@ -118,7 +129,7 @@ Code cuModuleUnload(void *module) { return 0; }
 Code cuModuleGetFunction(void **function, void *module, const char *name) { *function = &machine_code; return 0; }
 Code cuFuncGetAttribute(int *value, int attribute, void *function) { *value = 32; return 0; }
 Code cuFuncSetAttribute(void *function, int attribute, int value) { return 0; }
-Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *function, int threads, size_t shared) { *count = 8; return 0; }
+Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *function, int threads, size_t shared) { *count = BLOCKS; return 0; }
 Code cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *memory, const uint64_t *extents, const uint64_t *strides, const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill) { memset(map, 0, 128); return 0; }
 Code cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned programs, unsigned one, unsigned shared, void *stream, void **parameters, void **extra) { TELL if (FAILS && launches++ % AGAIN == 0) fail(); return 0; }
 Code cuLaunchKernelEx(const void *launch, void *function, void **parameters, void **extra) { TELL return 0; }

@@ -3,6 +3,8 @@
 
 #![expect(unsafe_code, reason = "streams of others are there by their word")]
 
+mod refusals;
+
 use std::ffi::c_void;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -149,13 +151,17 @@ fn streams_in_turns() -> Result<()> {
 }
 
 /// What processes do, by name.
-const WORKS: [(&str, fn() -> Result<()>); 6] = [
+const WORKS: [(&str, fn() -> Result<()>); 10] = [
     ("work", work),
     ("event fails", event_fails),
     ("checks", checks),
     ("fill fails", fill_fails),
     ("errors in turns", errors_in_turns),
     ("streams in turns", streams_in_turns),
+    ("places", refusals::places),
+    ("capture of others", refusals::capture_of_others),
+    ("searches", refusals::searches),
+    ("clocks", refusals::clocks),
 ];
 
 struct Stub(PathBuf);

@@ -185,3 +185,29 @@ fn one_launch_never_writes_what_it_reaches_twice() {
         assert_eq!(vector, [1.0; 12]);
     }
 }
+
+#[test]
+fn one_replay_never_writes_what_it_reaches_twice() {
+    for device in hosts() {
+        let mut vector = vec![1.0_f32; 12];
+        let start = vector.as_mut_ptr();
+        let part = |first: usize, len| {
+            // SAFETY: the launch that has two of them is refused before it reaches either.
+            unsafe { Buffer::from_raw_parts(&device, start.wrapping_add(first), len, ()) }
+        };
+        let (x, mut y) = (part(0, 8).expect("is taken"), part(4, 8).expect("is taken"));
+        let stream = device.stream().expect("is made");
+        let graph = stream.capture(|stream| triple().launch(stream, 1, (&x, &mut y)));
+        let graph = graph.expect("is captured");
+        drop((x, y));
+        let mut all = part(0, 12).expect("is taken");
+        let message = graph.replay(&stream, &mut all).expect_err("is refused");
+        assert_eq!(
+            message.to_string(),
+            "kernel `triple`: two arguments of a launch of the graph share memory that it writes",
+            "{device}"
+        );
+        drop(all);
+        assert_eq!(vector, [1.0; 12]);
+    }
+}

@@ -192,7 +192,7 @@ const CASES: [(fn(&mut Array), &str); 10] = [
         |it| it.element.code = 17,
         "an array of numbers of another format of 32 bits (DLPack code 17, 1 lanes) has no type here",
     ),
-    (|it| it.byte_offset = 2, "which is not a multiple of 4"),
+    (|it| it.byte_offset = 2, ", which is not a multiple of 4"),
     (|it| it.rank = -1, "an array of rank -1"),
     (
         |it| it.shape = std::ptr::null_mut(),
@@ -355,6 +355,19 @@ fn arrays_are_views_of_ndarray() {
     let mut out = view_mut(out).expect("on the host");
     out.slice_mut(s![1, ..]).fill(0.0);
     assert_eq!(x.to_vec().expect("is read"), [1.0, 2.0, 3.0, 0.0, 0.0, 0.0]);
+    // Memory of nothing may be anywhere.
+    let mut none = Buffer::<f64>::zeros(&device, 0).expect("fits");
+    assert_eq!(
+        view(none.view([0, 3]).expect("fits"))
+            .expect("on the host")
+            .dim(),
+        (0, 3)
+    );
+    let mut pinned = device.pinned::<f64>(0).expect("fits");
+    assert_eq!(pinned.as_mut_slice().expect("is read").len(), 0);
+    assert_eq!(pinned.as_slice().expect("is read").len(), 0);
+    let nothing = none.view_mut([3, 0]).expect("fits");
+    assert_eq!(view_mut(nothing).expect("on the host").dim(), (3, 0));
     let repeated = x.view_strided_mut([2, 3], [0, 1]).expect("fits");
     view_mut(repeated).expect_err("two ways to one number");
 }

@@ -38,20 +38,27 @@ const LIBRARIES_INTRODUCTION: &str = "
 ## Kernels of libraries
 
 The other kernels that have a counterpart in a public package of Triton kernels, counted alike, without docstrings too:
-FlagGems 5.0.2 (`flag-gems`), Liger Kernel 0.8.5 (`liger-kernel`), bitsandbytes 0.50.2, SGLang 0.5.23 (`sglang`) and
-torchao 0.18.0, as the Python package index has them. A kernel there may have options that the one here lacks, and the
-other way round; what it does is the same, but for the selective scan, which there does one step of time.
+FlagGems 5.0.2 (`flag-gems`), Liger Kernel 0.8.5 (`liger-kernel`), bitsandbytes 0.50.2, SGLang 0.5.23 (`sglang`), torchao
+0.18.0 and vLLM 0.33.0, as the Python package index has them, and generative-recommenders at commit 0d456a1. A kernel
+there may have options that the one here lacks, and the other way round; what it does is the same, but for the selective
+scan, which there does one step of time.
 
 | kernel | lines | Triton | counted there |
 |---|---|---|---|
 ";
 
 const LIBRARIES_END: &str = "
-`embedding_backward` has no kernel of its own: it puts the numbers in order, by the row above, and adds by `segment_sum`. Its
-sums have the same bits in every run; those there are added by atomics in the order of arrival, and are the one row in which
-Triton's kernel is shorter. vLLM has
-a kernel beside `sampling` in `v1/sample/ops/topk_topp_triton.py`, whose lines were not counted. No counterpart was found of
-`segment_sum` with weights, which is `spmm` too.
+The gradient of an embedding that has the same bits in every run adds in an order that the numbers fix: `embedding_backward`
+has no kernel of its own, it puts the numbers in order, by the row of places, and adds by `segment_sum`, so that with the
+order it is 102 lines, of which who writes an embedding writes one call. What stands beside it takes numbers that a
+library of CUDA has put in order, too, and adds the parts of a number at the seams of its blocks by atomics; PyTorch, where
+it is asked for the same bits, sorts by a library of CUDA and adds by kernels in CUDA. No kernel of Triton is known that
+adds in a fixed order. One that needs no order at all and adds by atomics as they arrive is 28 lines, FlagGems'
+`embedding_backward_kernel`: its bits follow the arrivals, and here it is refused in exact mode.
+
+`sampling` draws a token too, where the kernel beside it leaves only the scores that may be drawn; that one takes rows and
+numbers of the best of any length, and here a row is one tile. No counterpart was found of `segment_sum` with weights, which
+is `spmm` too.
 ";
 
 const TUTORIALS_END: &str = "
@@ -125,9 +132,6 @@ const TUTORIALS: [(&str, &[(&str, &str)], usize); 11] = [
         55,
     ),
 ];
-
-/// The one row in which Triton's kernel is shorter.
-const LONGER: &str = "gradients of an embedding";
 
 /// A row of a table of libraries: the kernels that do one thing, with their files, the lines of Triton's, and where those
 /// are.
@@ -249,22 +253,22 @@ const LIBRARIES: &[Beside] = &[
         "FlagGems, `ops/sort.py`: `compute_global_hist_kernel` and `sweep`",
     ),
     (
-        "gradients of an embedding",
-        &[
-            ("places", "count_digits"),
-            ("places", "add_counts"),
-            ("places", "order_digits"),
-            ("places", "starts"),
-            ("segment_sum", "segment_sum"),
-        ],
-        28,
-        "FlagGems, `ops/embedding.py`: `embedding_backward_kernel`",
+        "gradients of an embedding, by places in order",
+        &[("places", "starts"), ("segment_sum", "segment_sum")],
+        49,
+        "generative-recommenders, `ops/triton/triton_position.py`: `_add_embeddings_bwd_kernel`",
     ),
     (
         "experts of tokens",
         &[("routing", "routing")],
         50,
         "FlagGems, `fused/topk_softmax.py`: `topk_gating_softmax_kernel`",
+    ),
+    (
+        "tokens among the best and likeliest",
+        &[("sampling", "sampling")],
+        619,
+        "vLLM, `v1/sample/ops/topk_topp_triton.py`: `_topk_topp_kernel`",
     ),
     (
         "product with an addend",
@@ -425,9 +429,8 @@ fn page() -> String {
             .map(|(at, name)| (at.as_str(), *name))
             .collect();
         let (names, lines) = together(&files, &kernels);
-        assert_eq!(
+        assert!(
             lines <= *triton,
-            *what != LONGER,
             "{what}: {lines} lines, Triton has {triton}"
         );
         let _ = writeln!(page, "| {what}: {names} | {lines} | {triton} | {of} |");

@@ -80,6 +80,7 @@ mod random;
 mod ranks;
 mod reentry;
 mod refusals;
+mod refused_launches;
 mod rounded;
 mod runtime;
 mod rustdoc;

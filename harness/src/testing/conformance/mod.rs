@@ -52,8 +52,6 @@ pub enum Outcome {
     Runs(&'static str),
     /// A test of this repository holds it to account: `path::function`, or the path of a filetest.
     Elsewhere(&'static str),
-    /// The language lacks what it needs.
-    NotYet(&'static str),
     /// It has no meaning here; says why.
     Pointless(&'static str),
     /// One of these but for a part of the case, which is stated.
@@ -66,7 +64,7 @@ impl Outcome {
     pub fn whole(&self) -> &Self {
         match self {
             Self::Partly(whole, _) => whole,
-            Self::Runs(_) | Self::Elsewhere(_) | Self::NotYet(_) | Self::Pointless(_) => self,
+            Self::Runs(_) | Self::Elsewhere(_) | Self::Pointless(_) => self,
         }
     }
 }

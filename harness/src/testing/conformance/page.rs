@@ -56,14 +56,13 @@ fn counted() -> String {
     };
     let runs = count(|outcome| matches!(outcome.whole(), Outcome::Runs(_)));
     let elsewhere = count(|outcome| matches!(outcome.whole(), Outcome::Elsewhere(_)));
-    let later = count(|outcome| matches!(outcome.whole(), Outcome::NotYet(_)));
     let pointless = count(|outcome| matches!(outcome.whole(), Outcome::Pointless(_)));
     let parts = count(|outcome| matches!(outcome, Outcome::Partly(..)));
     format!(
         "{} names in {} rows: {runs} rows run, {elsewhere} are held by other tests, and {parts} of these say what they \
-         leave out; {later} not yet there, {pointless} have no meaning here.",
+         leave out; {pointless} have no meaning here.",
         super::names().len(),
-        runs + elsewhere + later + pointless
+        runs + elsewhere + pointless
     )
 }
 
@@ -95,13 +94,12 @@ impl Outcome {
                 let held = HELD.iter().find(|held| held.test == path);
                 (held.map(Held::cells), format!("held by `{path}`"))
             }
-            Self::NotYet(what) => (None, format!("not yet: {what}")),
             Self::Pointless(why) => (None, format!("no meaning here: {why}")),
             Self::Partly(..) => (None, String::new()),
         };
         let here = match self {
             Self::Partly(_, left_out) => format!("{here}, but for {left_out}"),
-            Self::Runs(_) | Self::Elsewhere(_) | Self::NotYet(_) | Self::Pointless(_) => here,
+            Self::Runs(_) | Self::Elsewhere(_) | Self::Pointless(_) => here,
         };
         let [types, interpreter, cpu, code, gpu, judged] =
             cells.unwrap_or([""; 6]).map(ToString::to_string);
