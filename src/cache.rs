@@ -123,10 +123,9 @@ struct Launched {
 }
 
 impl Launched {
-    fn is_proved(&self, launch: &Launch<'_>) -> bool {
-        let prepared = self.prepared.made();
-        let reach = prepared.and_then(|prepared| prepared.reach(launch));
-        reach.is_some_and(|reach| self.proofs.hold(&reach))
+    fn is_proved(&mut self, launch: &Launch<'_>) -> bool {
+        let numbers = self.prepared.made().and_then(|it| it.moved_by);
+        numbers.is_some_and(|numbers| self.proofs.hold(launch, numbers))
     }
 }
 
@@ -176,7 +175,7 @@ impl Cache {
         launch: Option<&Launch<'_>>,
     ) -> (Arc<Slot<Prepared>>, bool) {
         let mut tables = self.tables();
-        if let Some(launched) = tables.by_launch.get(key) {
+        if let Some(launched) = tables.by_launch.get_mut(key) {
             let is_proved = launch.is_some_and(|launch| launched.is_proved(launch));
             return (Arc::clone(&launched.prepared), is_proved);
         }
@@ -191,8 +190,8 @@ impl Cache {
         place: &Arc<Slot<Prepared>>,
         launch: &Launch<'_>,
     ) -> bool {
-        let tables = self.tables();
-        let launched = tables.by_launch.get(key);
+        let mut tables = self.tables();
+        let launched = tables.by_launch.get_mut(key);
         let same = launched.filter(|it| Arc::ptr_eq(&it.prepared, place));
         same.is_some_and(|it| it.is_proved(launch))
     }

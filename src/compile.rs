@@ -116,11 +116,6 @@ impl Prepared {
         self.own_code(device, bounds, launch)
     }
 
-    /// How far a launch reaches, if that can be proved.
-    pub(crate) fn reach(&self, launch: &Launch<'_>) -> Option<Reach> {
-        self.moved_by.map(|numbers| Reach::of(launch, numbers))
-    }
-
     fn of_numbers(&self, launch: &Launch<'_>) -> OfNumbers {
         let compute = || self.conditions.of_numbers(launch);
         let integers = self.conditions.integers();
@@ -133,10 +128,7 @@ impl Prepared {
     }
 
     fn own_code(&self, device: &Device, bounds: Bounds, launch: &Launch<'_>) -> Result<&Code> {
-        let facts = Facts {
-            within: self.within.clone(),
-            ..self.conditions.facts_with(self.of_numbers(launch), launch)
-        };
+        let facts = self.conditions.facts_with(self.of_numbers(launch), launch);
         let grid = match device.runs_gpu_code() {
             true => GridMapping::of(launch.grid),
             false => GridMapping::Direct,
@@ -150,6 +142,8 @@ impl Prepared {
         let boxed = self.boxed.as_ref().filter(|_| facts.boxes);
         let block = boxed.unwrap_or(&self.block);
         by_grid[usize::from(grid != GridMapping::Direct)].get_or_make(|| {
+            let within = self.within.clone();
+            let facts = Facts { within, ..facts };
             let mut compilation = Compilation::of(block);
             let variant = variant(bounds, &facts, grid);
             compilation.shown = self.shown.variant(&variant);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use exactile_core::ir::Grid;
 use exactile_core::lang::is_tracing;
-use exactile_core::launch::{Launch, LaunchError, Passed};
+use exactile_core::launch::{Launch, LaunchError, Numbers, Passed};
 use exactile_core::target::Bounds;
 use exactile_core::verify::BlockFunc;
 use smallvec::SmallVec;
@@ -169,8 +169,7 @@ impl<P> Kernel<P> {
             // grid, lengths and those scalars that its accesses follow from, which depend on nothing else.
             return unsafe { run(device, put, code, &launch, arguments, None) };
         }
-        let reach = prepared.reach(&launch);
-        let proves = reach.as_ref().map(|reach| (&place, reach));
+        let proves = prepared.moved_by.map(|numbers| (&place, numbers));
         run_checked(device, put, prepared, &launch, arguments, proves)
     }
 
@@ -293,7 +292,7 @@ pub(crate) fn run_checked(
     prepared: &Prepared,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, &Reach)>,
+    proves: Option<(&Place<'_>, Numbers)>,
 ) -> Result<Option<Arc<Failure>>> {
     let code = prepared.code(device, Bounds::Checked, launch)?;
     // SAFETY: every access is checked, or to a tile of a tensor that this launch has shown to lie in its
@@ -320,7 +319,7 @@ unsafe fn run(
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, &Reach)>,
+    proves: Option<(&Place<'_>, Numbers)>,
 ) -> Result<Option<Arc<Failure>>> {
     check_places(device, arguments)?;
     if launch.grid.contains(&0) {
@@ -352,7 +351,7 @@ unsafe fn put(
     code: &Code,
     launch: &Launch<'_>,
     arguments: &mut [Bound<'_>],
-    proves: Option<(&Place<'_>, &Reach)>,
+    proves: Option<(&Place<'_>, Numbers)>,
 ) -> Result<Option<Arc<Failure>>> {
     if let (Runs::Gpu(gpu_code), Some(gpu)) = (&*code.runs, device.gpu()) {
         let checked = gpu_code
@@ -378,8 +377,8 @@ unsafe fn put(
     })?;
     match &failure {
         None => {
-            if let Some((place, reach)) = proves {
-                place.prove(reach.clone());
+            if let Some((place, numbers)) = proves {
+                place.prove(Reach::of(launch, numbers));
             }
         }
         Some(failure) => {

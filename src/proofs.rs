@@ -52,11 +52,28 @@ fn words(launch: &Launch<'_>, numbers: Numbers) -> impl Iterator<Item = u64> {
 #[derive(Default)]
 pub(crate) struct Proofs {
     known: FxHashSet<Reach>,
+    /// The last of them that was asked for: the next one mostly reaches as far.
+    last: Option<Reach>,
 }
 
 impl Proofs {
-    pub(crate) fn hold(&self, reach: &Reach) -> bool {
-        self.known.contains(reach)
+    /// Whether a launch of which these numbers count is known.
+    pub(crate) fn hold(&mut self, launch: &Launch<'_>, numbers: Numbers) -> bool {
+        if self
+            .last
+            .as_ref()
+            .is_some_and(|it| it.is_of(launch, numbers))
+        {
+            return true;
+        }
+        if self.known.is_empty() {
+            return false;
+        }
+        let found = self.known.get(&Reach::of(launch, numbers));
+        if let Some(found) = found {
+            self.last = Some(found.clone());
+        }
+        found.is_some()
     }
 
     /// Notes a checked launch without an error.

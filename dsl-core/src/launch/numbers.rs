@@ -9,6 +9,8 @@ impl Numbers {
     pub const ALL: Self = Self(u128::MAX);
 
     /// The one behind this parameter.
+    // Launches ask it of each argument.
+    #[inline]
     #[must_use]
     pub fn of(parameter: usize) -> Self {
         Self(1 << parameter.min(127))
@@ -21,6 +23,7 @@ impl Numbers {
     }
 
     /// Whether the one behind this parameter is among them.
+    #[inline]
     #[must_use]
     pub fn has(self, parameter: usize) -> bool {
         self.0 & Self::of(parameter).0 != 0
