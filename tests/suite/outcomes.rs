@@ -342,6 +342,26 @@ fn hides(out: PtrMut<i32>, n: i32) {
     store(out, found);
 }
 
+/// Loops of the host over what an expression borrows from a value of its own.
+#[kernel]
+fn borrows(out: PtrMut<i32>, n: i32) {
+    let mut sum = scalar::<i32>(0);
+    for (place, part) in [n, n * 10].iter().enumerate() {
+        sum += *part * (place as i32 + 1);
+    }
+    store(out, sum);
+}
+
+#[test]
+fn loops_keep_what_they_borrow() -> exactile::Result<()> {
+    for device in devices() {
+        let mut out = Buffer::zeros(&device, 1)?;
+        borrows().run(&device, 1, (&mut out, 3))?;
+        assert_eq!(out.to_vec()?, [63], "{device}");
+    }
+    Ok(())
+}
+
 #[test]
 fn ends_that_panic_and_labels_that_hide_others_are_rusts() -> exactile::Result<()> {
     for device in devices() {
