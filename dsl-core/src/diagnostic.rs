@@ -120,8 +120,11 @@ impl Diagnostics {
         }
     }
 
-    /// Adds an error.
+    /// Adds an error, unless it is the last one: what is traced twice finds it twice.
     pub fn push(&mut self, diagnostic: Diagnostic) {
+        if diagnostic.loc.is_known() && self.items.last() == Some(&diagnostic) {
+            return;
+        }
         if self.items.len() < MOST_ERRORS {
             self.items.push(diagnostic);
         } else {

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Fields, GenericParam, Ident, Member, parse_quote};
+use syn::{DeriveInput, Fields, GenericParam, Ident, Member, Type, parse_quote};
 
 use crate::carry::{fields, input, members};
 use crate::context::Context;
@@ -15,6 +15,9 @@ pub(crate) fn derive(context: &Context, item: TokenStream) -> Option<TokenStream
     for lifetime in input.generics.lifetimes() {
         context.error(lifetime.span(), "a structure of parameters holds no references: they are `Ptr<T>`, `PtrMut<T>`, tensors and `Scalar<T>`");
     }
+    for field in fields {
+        check_number(context, &field.ty);
+    }
     let declares = declares(&input, fields);
     let on_host = on_host(&input, fields);
     let passed = passed(&input, fields);
@@ -24,6 +27,28 @@ pub(crate) fn derive(context: &Context, item: TokenStream) -> Option<TokenStream
         #passed
     })
 }
+
+/// A field is what the body sees, which is no number of the host.
+fn check_number(context: &Context, ty: &Type) {
+    match ty {
+        Type::Array(array) => check_number(context, &array.elem),
+        Type::Tuple(tuple) => tuple.elems.iter().for_each(|it| check_number(context, it)),
+        Type::Path(path) => {
+            let name = path.path.get_ident().map(ToString::to_string);
+            if let Some(name) = name.filter(|name| NUMBERS.contains(&name.as_str())) {
+                context.error(
+                    ty.span(),
+                    format!("a structure holds what the body sees: a number is a `Scalar<{name}>`"),
+                );
+            }
+        }
+        _ => {}
+    }
+}
+
+const NUMBERS: [&str; 13] = [
+    "bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64",
+];
 
 /// What a kernel sees.
 fn declares(input: &DeriveInput, fields: &Fields) -> TokenStream {

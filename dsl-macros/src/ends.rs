@@ -4,7 +4,7 @@ use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{
     Block, Expr, ExprBreak, ExprClosure, ExprContinue, ExprLoop, ExprReturn, Item, Label, Lifetime,
-    Stmt,
+    Macro, Stmt,
 };
 
 /// What stands for the value at an end, and for a `break` with a value of a `loop` that is one.
@@ -18,7 +18,8 @@ impl Ends<'_> {
     pub(crate) fn of_block(&self, block: &mut Block) -> bool {
         match block.stmts.last_mut() {
             Some(Stmt::Expr(expression, semicolon)) => self.of(expression, semicolon.is_some()),
-            Some(Stmt::Local(_) | Stmt::Item(_) | Stmt::Macro(_)) | None => false,
+            Some(Stmt::Macro(called)) => is_panic(&called.mac),
+            Some(Stmt::Local(_) | Stmt::Item(_)) | None => false,
         }
     }
 
@@ -39,6 +40,7 @@ impl Ends<'_> {
             Expr::Block(inner) if inner.label.is_none() => self.of_block(&mut inner.block),
             Expr::Loop(looped) => self.of_loop(looped, is_statement),
             Expr::ForLoop(_) | Expr::While(_) => false,
+            Expr::Macro(called) if is_panic(&called.mac) => true,
             _ if is_statement => false,
             value => {
                 let given = std::mem::replace(value, Expr::Verbatim(Default::default()));
@@ -57,11 +59,37 @@ impl Ends<'_> {
             ends: self,
             label: looped.label.as_ref().map(|label| label.name.clone()),
             depth: 0,
+            shadows: 0,
             is_given: true,
         };
         broken.visit_block_mut(&mut looped.body);
         broken.is_given
     }
+}
+
+/// Whether a branch ends in a macro that panics.
+pub(crate) fn panics(branch: &Expr) -> bool {
+    match branch {
+        Expr::Block(inner) => block_panics(&inner.block),
+        Expr::Macro(called) => is_panic(&called.mac),
+        _ => false,
+    }
+}
+
+/// The same of a block.
+pub(crate) fn block_panics(block: &Block) -> bool {
+    match block.stmts.last() {
+        Some(Stmt::Expr(last, _)) => panics(last),
+        Some(Stmt::Macro(called)) => is_panic(&called.mac),
+        Some(Stmt::Local(_) | Stmt::Item(_)) | None => false,
+    }
+}
+
+/// Whether a macro of the standard library panics, so that nothing takes what it gives.
+fn is_panic(called: &Macro) -> bool {
+    let name = called.path.segments.last().map(|it| it.ident.to_string());
+    let panics = ["panic", "unreachable", "unimplemented", "todo"];
+    name.is_some_and(|name| panics.contains(&name.as_str()))
 }
 
 /// Whether something in the expression leaves more than the loops in it.
@@ -104,12 +132,7 @@ impl<'a> Exits<'a> {
 impl<'ast> Visit<'ast> for Exits<'ast> {
     fn visit_expr(&mut self, expression: &'ast Expr) {
         let around = self.loops.len();
-        match expression {
-            Expr::ForLoop(looped) => self.loops.push(name(looped.label.as_ref())),
-            Expr::While(looped) => self.loops.push(name(looped.label.as_ref())),
-            Expr::Loop(looped) => self.loops.push(name(looped.label.as_ref())),
-            _ => {}
-        }
+        self.loops.extend(label_of(expression));
         visit::visit_expr(self, expression);
         self.loops.truncate(around);
     }
@@ -138,30 +161,45 @@ fn name(label: Option<&Label>) -> Option<&Lifetime> {
     label.map(|label| &label.name)
 }
 
+/// The label that a loop may have; nothing of what is no loop.
+fn label_of(expression: &Expr) -> Option<Option<&Lifetime>> {
+    match expression {
+        Expr::ForLoop(looped) => Some(name(looped.label.as_ref())),
+        Expr::While(looped) => Some(name(looped.label.as_ref())),
+        Expr::Loop(looped) => Some(name(looped.label.as_ref())),
+        _ => None,
+    }
+}
+
 /// Replaces what leaves a loop with a value.
 struct Broken<'a> {
     ends: &'a Ends<'a>,
     label: Option<Lifetime>,
     /// How many loops are around inside of it.
     depth: usize,
+    /// How many of these have its label.
+    shadows: usize,
     /// Whether all have had one.
     is_given: bool,
 }
 
 impl VisitMut for Broken<'_> {
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
-        let is_loop = matches!(
-            expression,
-            Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_)
-        );
-        self.depth += usize::from(is_loop);
+        let label = label_of(expression);
+        let is_loop = usize::from(label.is_some());
+        let shadows = label
+            .flatten()
+            .is_some_and(|it| self.label.as_ref() == Some(it));
+        self.depth += is_loop;
+        self.shadows += usize::from(shadows);
         visit_mut::visit_expr_mut(self, expression);
-        self.depth -= usize::from(is_loop);
+        self.depth -= is_loop;
+        self.shadows -= usize::from(shadows);
         let Expr::Break(exit) = expression else {
             return;
         };
         let is_own = match &exit.label {
-            Some(label) => self.label.as_ref() == Some(label),
+            Some(label) => self.shadows == 0 && self.label.as_ref() == Some(label),
             None => self.depth == 0,
         };
         if is_own {

@@ -89,7 +89,7 @@ pub fn launch<T: Float + Number>(
         window: [height, width],
     } = shape;
     ensure(height % 2 == 1 && width % 2 == 1, || {
-        format!("a window of {height} x {width}, of which both are odd")
+        format!("a window of {height} x {width}, expected odd extents")
     })?;
     check_shape(x.len(), &[images, inputs, rows, columns])?;
     check_shape(weights.len(), &[outputs, inputs, height, width])?;

@@ -64,7 +64,9 @@ pub fn launch<T: Float + Number>(
     } = draw;
     check_shape(scores.len(), &[rows, columns])?;
     check_shape(tokens.len(), &[rows])?;
-    ensure(best <= columns, || format!("the best {best} of {columns}"))?;
+    ensure(best <= columns, || {
+        format!("the best {best} of {columns} columns")
+    })?;
     ensure(share > 0.0 && heat > 0.0, || {
         format!("a share of {share} and a heat of {heat}")
     })?;

@@ -118,9 +118,10 @@ const ROOMS: [&str; 5] = [
     "dsl-macros/src",
 ];
 
-/// The rooms of whose messages a test holds a part: what a launch and its compilation refuse.
-const ROOMS_OF_LAUNCHES: [&str; 6] = [
+/// The rooms of whose messages a test holds a part: what a launch and its compilation refuse, and ready kernels.
+const ROOMS_OF_LAUNCHES: [&str; 7] = [
     "src",
+    "kernels/src",
     "dsl-core/src/launch",
     "dsl-core/src/interp",
     "dsl-core/src/lower",
@@ -241,13 +242,14 @@ fn tests() -> Vec<String> {
     let is_expected = |name: &str| name.ends_with(".stderr");
     let is_filetest = |name: &str| name.ends_with(".bir");
     let mut tests = Vec::new();
-    let whole: [(&str, &dyn Fn(&str) -> bool); 6] = [
+    let whole: [(&str, &dyn Fn(&str) -> bool); 7] = [
         ("tests/ui", &is_expected),
         ("tests/suite", &is_rust),
         ("tests/filetests", &is_filetest),
         ("harness/src/testing", &is_rust),
         ("dsl-core/src", &is_test),
         ("src", &is_test),
+        ("kernels/tests", &is_rust),
     ];
     for (folder, is_wanted) in whole {
         let mut texts = texts_below(folder, is_wanted);

@@ -290,6 +290,98 @@ fn gives_nothing<const GIVES: usize>(out: PtrMut<i32>) {
     store(out, found);
 }
 
+/// Branches that end the process where they are reached give no value, and nothing behind them is called dead.
+#[deny(unreachable_code)]
+mod ends {
+    use exactile::prelude::*;
+
+    #[device]
+    fn named(n: Scalar<i32>, side: usize) -> Scalar<i32> {
+        if n > 2 {
+            return scalar(7);
+        }
+        match side {
+            3 => scalar(1),
+            _ => unreachable!("no side {side}"),
+        }
+    }
+
+    #[kernel]
+    pub(super) fn panics<const SIDE: usize>(out: PtrMut<i32>, n: i32) {
+        store(out + 1, named(n, SIDE));
+        let x: Scalar<i32> = if n > 4 {
+            return;
+        } else if SIDE == 3 {
+            n * 2
+        } else {
+            panic!("no side");
+        };
+        store(out, x);
+    }
+}
+
+/// A loop in a loop that has its label.
+#[kernel]
+fn hides(out: PtrMut<i32>, n: i32) {
+    let mut i = scalar::<i32>(0);
+    let found: Scalar<i32> = 'a: loop {
+        i += 1;
+        let inner: Scalar<i32> = 'a: loop {
+            i += 1;
+            if i > n {
+                break 'a i;
+            }
+        };
+        if inner > 20 {
+            return;
+        }
+        if inner > 3 {
+            break 'a inner * 2;
+        }
+    };
+    store(out, found);
+}
+
+/// Loops of the host over what an expression borrows from a value of its own.
+#[kernel]
+fn borrows(out: PtrMut<i32>, n: i32) {
+    let mut sum = scalar::<i32>(0);
+    for (place, part) in [n, n * 10].iter().enumerate() {
+        sum += *part * (place as i32 + 1);
+    }
+    store(out, sum);
+}
+
+#[test]
+fn loops_keep_what_they_borrow() -> exactile::Result<()> {
+    for device in devices() {
+        let mut out = Buffer::zeros(&device, 1)?;
+        borrows().run(&device, 1, (&mut out, 3))?;
+        assert_eq!(out.to_vec()?, [63], "{device}");
+    }
+    Ok(())
+}
+
+#[test]
+fn ends_that_panic_and_labels_that_hide_others_are_rusts() -> exactile::Result<()> {
+    for device in devices() {
+        for (n, panics, hidden) in [
+            (1, [2, 1], 8),
+            (3, [6, 7], 8),
+            (5, [0, 7], 12),
+            (50, [0, 7], 0),
+        ] {
+            let mut out = Buffer::zeros(&device, 2)?;
+            ends::panics().side(3).run(&device, 1, (&mut out, n))?;
+            assert_eq!(out.to_vec()?, panics, "{n} on {device}");
+            let mut out = Buffer::zeros(&device, 1)?;
+            hides().run(&device, 1, (&mut out, n))?;
+            assert_eq!(out.to_vec()?, [hidden], "{n} on {device}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn what_no_loop_carries_is_refused() {
     let message = |error: exactile::Error| error.to_string();

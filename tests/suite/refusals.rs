@@ -66,6 +66,12 @@ fn gives_no_handles(out: PtrMut<f32>, n: i32) {
 }
 
 #[kernel]
+fn masks_rows(x: Ptr<f32>, out: PtrMut<f32>) {
+    let at = arange(0, 16).reshape([4, 4]);
+    store(out + at, load(x + at).mask(arange(0, 4) < 2));
+}
+
+#[kernel]
 fn adds_an_axis(x: Ptr<f32>, out: PtrMut<f32>) {
     let row = load(x + arange(0, 4));
     let table = row.expand(0).expand(1);
@@ -323,6 +329,7 @@ fn loops_and_branches_refuse_what_they_cannot_carry() {
 fn shapes_that_do_not_fit_are_named() {
     check! {
         adds_an_axis: "`add`: shapes", "the ranks differ: insert an axis with `.expand(axis)`";
+        masks_rows: "`mask`: shape [4] does not broadcast to [4, 4]", "the ranks differ: insert an axis with `.expand(axis)`";
         has_other_extents: "axis 0 has extents `8` and `4`";
         has_other_offsets: "`pointer offset`: shapes [8] and [4] do not broadcast";
         deals_no_rows: "`swizzle_2d` takes groups of one row or more";

@@ -348,6 +348,7 @@ fn parts_that_do_not_fit(out: PtrMut<i64>) {
         tile.with_slice(0, 0, arange(0, 8)),
         tile.broadcast_to([8]),
         arange(0, 4).broadcast_to([4, 8]),
+        tile.slice(1, 4, 8),
         tile.pick(1, 8).expand(1),
     ];
     for wrong in wrongs {
@@ -367,7 +368,8 @@ fn parts_that_do_not_fit_are_errors() {
         "`with_slice` cannot put `tile<8xi64>` into `tile<4x8xi64>` from 0 on along axis 0",
         "`broadcast_to`: shape [4, 8] does not broadcast to [8]",
         "`broadcast_to`: shape [1, 4] does not broadcast to [4, 8]",
-        "`slice` cannot take 1 elements from 8 on along axis 1 of `tile<4x8xi64>`",
+        "`slice` cannot take 8 elements from 4 on along axis 1 of `tile<4x8xi64>`",
+        "`pick` cannot take position 8 along axis 1 of `tile<4x8xi64>`",
     ];
     assert_eq!(found.collect::<Vec<_>>(), want);
 }

@@ -13,4 +13,10 @@ enum Side {
     Right,
 }
 
+#[derive(KernelArguments)]
+struct Step {
+    rates: (f32, [i64; 2]),
+    count: Scalar<i32>,
+}
+
 fn main() {}

@@ -298,11 +298,13 @@ impl Context {
                 Op::Broadcast(op::Broadcast { x: value }),
                 ty.with_shape(shape),
             ),
-            _ => {
+            other => {
                 let found = ty.shape;
-                self.builder.error(format!(
-                    "`{what}`: shape {found} does not broadcast to {shape}"
-                ));
+                let message = format!("`{what}`: shape {found} does not broadcast to {shape}");
+                let mut diagnostic = Diagnostic::new(self.builder.loc().clone(), message);
+                let remedy = other.err().filter(|_| found.rank() <= shape.rank());
+                diagnostic.notes.extend(remedy);
+                self.builder.report(diagnostic);
                 self.builder.poison()
             }
         }

@@ -41,8 +41,19 @@ impl<T: Element> Tile<T> {
     #[track_caller]
     pub fn pick(self, axis: usize, position: usize) -> Self {
         match self.shape().get(axis) {
-            Some(&extent) if extent > FEW && position < extent => self.pick_of_many(axis, position),
-            Some(_) | None => self.slice(axis, position, 1).squeeze(axis),
+            Some(&extent) if position < extent => match extent > FEW {
+                true => self.pick_of_many(axis, position),
+                false => self.slice(axis, position, 1).squeeze(axis),
+            },
+            Some(_) | None => map(self, |context, x| {
+                let ty = context.ty(x);
+                if !ty.is_poison() {
+                    context.builder.error(format!(
+                        "`pick` cannot take position {position} along axis {axis} of `{ty}`"
+                    ));
+                }
+                context.builder.poison()
+            }),
         }
     }
 

@@ -1,12 +1,23 @@
 //! `if` and `else`: a host condition takes one branch, a device condition traces both.
 
-use quote::quote_spanned;
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{Expr, ExprIf};
 
 use super::Rewriter;
+use crate::ends::{block_panics, panics};
 use crate::names::Mentions;
+
+/// Lets what takes the value of a branch stand behind one that gives none.
+fn dead(panics: bool) -> Option<TokenStream> {
+    panics.then(|| {
+        quote! {
+            #[allow(unreachable_code, clippy::diverging_sub_expression, reason = "the branch panics")]
+        }
+    })
+}
 
 impl Rewriter<'_> {
     /// Rewrites an `if` without patterns; it keeps its value.
@@ -18,6 +29,8 @@ impl Rewriter<'_> {
             mentioned.add_expression(otherwise);
         }
         let slots = self.slots(mentioned, span);
+        let then_is_dead = dead(block_panics(&branch.then_branch));
+        let otherwise_is_dead = branch.else_branch.as_ref().map(|(_, it)| dead(panics(it)));
         self.visit_expr_mut(&mut branch.cond);
         self.visit_block_mut(&mut branch.then_branch);
         let (imports, save, list) = (&slots.imports, &slots.save, &slots.list);
@@ -26,7 +39,10 @@ impl Rewriter<'_> {
                 self.visit_expr_mut(otherwise);
                 quote_spanned! {span=>
                     if __if.enter_otherwise(#list) {
-                        __branches.otherwise = ::core::option::Option::Some(#otherwise);
+                        #otherwise_is_dead
+                        {
+                            __branches.otherwise = ::core::option::Option::Some(#otherwise);
+                        }
                     }
                 }
             }
@@ -43,7 +59,10 @@ impl Rewriter<'_> {
             #save
             let mut __branches = ::exactile::__private::control::Branches::new();
             if __if.enter_then(#list) {
-                __branches.then = ::core::option::Option::Some(#then);
+                #then_is_dead
+                {
+                    __branches.then = ::core::option::Option::Some(#then);
+                }
             }
             #otherwise
             let __kind = (&&&::exactile::__private::control::Kind::of_branches(&__branches)).kind();

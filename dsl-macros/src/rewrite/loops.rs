@@ -27,13 +27,17 @@ impl Rewriter<'_> {
         let (imports, save, list) = (&slots.imports, &slots.save, &slots.list);
         Expr::Verbatim(quote_spanned! {span=> {
             #imports
-            let mut __loop = ::exactile::__private::control::IntoLoop::into_loop(#iterated);
-            #save
-            while let ::core::option::Option::Some(__item) =
-                ::exactile::__private::control::Loop::next(&mut __loop, #list)
-            {
-                let #pattern = __item;
-                #body
+            // What the iterated expression borrows stays to the end of the loop, as in Rust.
+            match ::exactile::__private::control::IntoLoop::into_loop(#iterated) {
+                mut __loop => {
+                    #save
+                    while let ::core::option::Option::Some(__item) =
+                        ::exactile::__private::control::Loop::next(&mut __loop, #list)
+                    {
+                        let #pattern = __item;
+                        #body
+                    }
+                }
             }
         }})
     }

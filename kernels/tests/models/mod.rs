@@ -6,6 +6,7 @@ mod gpu;
 mod gpu_layers;
 mod paged;
 mod products;
+mod refusals;
 mod scores;
 mod tiles;
 mod training;

@@ -1,0 +1,234 @@
+//! What the launches of ready kernels refuse, and what they tell of numbers that do not fit.
+
+use exactile::{Buffer, Device, Number, Result, bf16, f16};
+use exactile_kernels::attention::Shape as Heads;
+use exactile_kernels::attention_backward::Given;
+use exactile_kernels::conv2d::Shape as Images;
+use exactile_kernels::group_norm::Affine;
+use exactile_kernels::layer_norm_backward::{Gradients, Inputs};
+use exactile_kernels::paged::Shape as Pages;
+use exactile_kernels::routing::Routes;
+use exactile_kernels::sampling::Draw;
+use exactile_kernels::{
+    Setting, attention, attention_backward, block_scaled_matmul, conv2d, cross_entropy,
+    embedding_backward, group_norm, grouped_matmul, histogram, layer_norm_backward, mean,
+    paged_append, paged_decode, routing, sampling, sort, sum, sum_all, sum_columns,
+};
+
+fn zeros<T: Number>(len: usize) -> Buffer<T> {
+    Buffer::zeros(&Device::cpu(), len).expect("fits")
+}
+
+/// A launch is refused, or what waits for it tells an error.
+#[track_caller]
+fn told(launched: Result<()>, message: &str, device: &Device) {
+    let told = launched.and_then(|()| device.synchronize());
+    let told = told.expect_err(message).to_string();
+    assert!(told.contains(message), "{message}\nis not in\n{told}");
+}
+
+#[track_caller]
+fn refused(launched: Result<()>, message: &str) {
+    let text = launched.expect_err(message).to_string();
+    assert!(text.contains(message), "{message}\nis not in\n{text}");
+}
+
+fn tiles(block: usize, width: usize) -> Setting {
+    Setting {
+        block,
+        width,
+        ..Setting::default()
+    }
+}
+
+#[test]
+fn shapes_of_models_are_checked() {
+    let usual = Setting::default();
+    let heads = Heads {
+        heads: 1,
+        tokens: 2,
+        width: 8,
+        causal: false,
+    };
+    let (x, mut out) = (zeros::<bf16>(16), zeros::<bf16>(16));
+    refused(
+        attention([&x; 3], &mut out, None, heads, &usual),
+        "8 is no power of two from 16, as the width and the tiles of attention are",
+    );
+    let (sums, mut gradients) = (zeros(2), [zeros(16), zeros(16), zeros(16)]);
+    let given = Given {
+        out: &x,
+        gradient: &x,
+        log_sums: &sums,
+    };
+    refused(
+        attention_backward([&x; 3], given, gradients.each_mut(), heads, &usual),
+        "8 is no power of two from 16, as the width of attention is",
+    );
+    let images = Images {
+        images: 1,
+        inputs: 1,
+        outputs: 1,
+        extents: [4, 4],
+        window: [2, 3],
+    };
+    let (x, mut out) = (zeros::<f32>(16), zeros::<f32>(16));
+    refused(
+        conv2d(&x, &zeros(6), &mut out, images, &usual),
+        "a window of 2 x 3, expected odd extents",
+    );
+    let affine = Affine {
+        weight: &zeros(4),
+        bias: &zeros(4),
+    };
+    refused(
+        group_norm(&x, affine, &mut out, (3, 0.0), [1, 4, 4], &usual),
+        "4 channels in 3 groups",
+    );
+    refused(
+        grouped_matmul([&x; 2], &zeros(0), &mut out, [4, 4, 4], &usual),
+        "the groups have no starts",
+    );
+    refused(
+        block_scaled_matmul(
+            [&zeros::<f16>(1 << 14); 2],
+            [&zeros(128), &zeros(1)],
+            &mut zeros::<f32>(1 << 14),
+            [128; 3],
+            &usual,
+        ),
+        "numbers of 8 bits, which `f16` holds",
+    );
+}
+
+#[test]
+fn rows_and_tiles_are_checked() {
+    let usual = Setting::default();
+    refused(
+        histogram(&zeros(8), &mut zeros(3), &usual),
+        "3 bins are no power of two",
+    );
+    let (x, mut out) = (zeros::<f32>(4097), zeros::<f32>(4097));
+    let inputs = Inputs {
+        x: &x,
+        weight: &zeros(1),
+        gradient: &x,
+        means: &x,
+        scales: &x,
+    };
+    let gradients = Gradients {
+        x: &mut out,
+        weight: &mut zeros(1),
+        bias: &mut zeros(1),
+    };
+    refused(
+        layer_norm_backward(inputs, gradients, [4097, 1], &tiles(1, 0)),
+        "4097 rows are more than 4096 tiles of 1",
+    );
+    refused(
+        mean(&x, &mut zeros(1), [1, 4097, 1], &tiles(1, 0)),
+        "4097 elements are more than 256 tiles of 1",
+    );
+    refused(
+        sort(&zeros::<f32>(12), &mut zeros(12), [1, 12], &usual),
+        "rows of 12 elements are no power of two",
+    );
+    let mut parts = zeros(sum::column_parts([4097, 1]));
+    refused(
+        sum_columns(&x, &mut parts, &mut zeros(1), [4097, 1], &tiles(3, 0)),
+        "tiles of 3 rows do not divide ",
+    );
+    let mut parts = zeros(sum::all_parts(4097));
+    refused(
+        sum_all(&x, &mut parts, &mut zeros(1), &tiles(0, 3000)),
+        "parts of 3000 elements are no powers of two from ",
+    );
+    refused(
+        cross_entropy(
+            &zeros::<f32>(0),
+            &zeros(0),
+            &mut zeros(0),
+            [0, 1 << 31],
+            &usual,
+        ),
+        "extent 2147483648 is over 2147483647",
+    );
+}
+
+#[test]
+fn choices_are_among_what_is_there() {
+    let usual = Setting::default();
+    let scores = zeros::<f32>(4);
+    let routes = Routes {
+        experts: &mut zeros(8),
+        shares: &mut zeros(8),
+        counts: &mut zeros(4),
+    };
+    refused(
+        routing(&scores, routes, 8, [1, 4], &usual),
+        "8 chosen of 4 experts",
+    );
+    let draw = Draw {
+        best: 4,
+        heat: 1.0,
+        share: 1.0,
+        seed: 0,
+    };
+    let sample = |draw| sampling(&scores, &mut zeros(1), draw, [1, 4], &usual);
+    sample(draw).expect("is launched");
+    refused(sample(Draw { best: 8, ..draw }), "the best 8 of 4 columns");
+    refused(
+        sample(Draw { share: 0.0, ..draw }),
+        "a share of 0 and a heat of 1",
+    );
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_told() {
+    let (usual, device) = (Setting::default(), Device::cpu());
+    let on = |numbers: &[i32]| Buffer::from_slice(&device, numbers).expect("fits");
+    let floats = |len| Buffer::<f32>::zeros(&device, len).expect("fits");
+    told(
+        cross_entropy(&floats(4), &on(&[4]), &mut floats(1), [1, 4], &usual),
+        "a class has a column",
+        &device,
+    );
+    let pages = Pages {
+        sequences: 1,
+        heads: 1,
+        width: 16,
+        page: 16,
+        pages: 1,
+    };
+    let (x, mut out) = (floats(256), floats(16));
+    let (query, table) = (floats(16), on(&[0]));
+    told(
+        paged_decode(
+            &query,
+            [&x; 2],
+            [&table, &on(&[0])],
+            &mut out,
+            pages,
+            &usual,
+        ),
+        "a length is from 1 to what its pages hold",
+        &device,
+    );
+    let mut caches = [floats(256), floats(256)];
+    told(
+        paged_append(
+            [&query; 2],
+            caches.each_mut(),
+            [&table, &on(&[16])],
+            pages,
+            &usual,
+        ),
+        "the pages have room for a token",
+        &device,
+    );
+    told(
+        embedding_backward(&floats(2), &on(&[4]), &mut floats(8), [4, 2], &usual),
+        "an index is that of a row",
+        &device,
+    );
+}
