@@ -12,6 +12,7 @@ mod watch;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, ThreadId};
 
 use exactile_core::launch::Launch;
 use exactile_core::target::Target;
@@ -45,8 +46,8 @@ pub struct Gpu {
     failures: Failures,
     /// Where memory of others is, with what is known of it.
     foreign: Mutex<Vec<(Range<u64>, Weak<Shared>)>>,
-    /// Placed after each launch while a clock runs.
-    end: Mutex<Option<Event>>,
+    /// Placed after each launch of this thread while a clock runs there.
+    end: Mutex<Option<(ThreadId, Event)>>,
     /// Whether one does, for launches to pass by without the lock.
     is_timed: AtomicBool,
     name: String,
@@ -126,7 +127,7 @@ impl Gpu {
         self.context.trim().map_err(failed)
     }
 
-    fn end(&self) -> MutexGuard<'_, Option<Event>> {
+    fn end(&self) -> MutexGuard<'_, Option<(ThreadId, Event)>> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -136,8 +137,10 @@ impl Gpu {
             return Ok(());
         }
         match &*self.end() {
-            None => Ok(()),
-            Some(event) => event.record(stream).map_err(failed),
+            Some((timed, event)) if *timed == thread::current().id() => {
+                event.record(stream).map_err(failed)
+            }
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -155,9 +158,10 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that writes so many bytes before each time, more than the caches hold.
+    /// A clock for launches by this thread that writes so many bytes before each time, more than the caches hold.
     pub fn new(gpu: &Arc<Gpu>, flush: usize) -> Result<Self> {
-        *gpu.end() = Some(gpu.context.event().map_err(failed)?);
+        let end = gpu.context.event().map_err(failed)?;
+        *gpu.end() = Some((thread::current().id(), end));
         gpu.is_timed.store(true, Ordering::Relaxed);
         Ok(Self {
             start: gpu.context.event().map_err(failed)?,
@@ -173,7 +177,7 @@ impl Clock {
         self.start.record(&gpu.stream).map_err(failed)?;
         launch()?;
         match &*gpu.end() {
-            Some(end) => {
+            Some((_, end)) => {
                 let time = end.milliseconds_since(&self.start).map_err(failed)?;
                 Ok(f64::from(time) / 1e3)
             }

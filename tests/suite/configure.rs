@@ -413,3 +413,34 @@ fn a_file_of_winners_configures_a_kernel_without_running_it() -> Result<()> {
     assert_eq!(again.tuned.provenance, tuned.tuned.provenance);
     Ok(())
 }
+
+#[test]
+fn a_search_goes_on_beside_the_program_and_changes_nothing_of_it() -> Result<()> {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("configure_meanwhile");
+    let _ = std::fs::remove_dir_all(&folder);
+    let (device, tuner) = (Device::cpu(), Tuner::with_file(folder.join("winners.json")));
+    let (x, mut out) = numbers(&device)?;
+    out.spoil()?;
+    let spoilt = out.to_vec()?;
+    let n = N as i32;
+    let (plain, search) = doubled().tuned_meanwhile(&tuner, &device, (), (&x, &mut out, n))?;
+    assert_eq!(plain.config(), doubled().config());
+    let search = search.expect("nobody has tuned it");
+    // Two would measure each other.
+    let (_, second) = doubled().tuned_meanwhile(&tuner, &device, (), (&x, &mut out, 300))?;
+    assert!(second.is_none());
+    plain.run(&device, (), (&x, &mut out, n))?;
+    let found = search.finish()?;
+    let doubles: Vec<f32> = x.to_vec()?.iter().map(|x| x * 2.0).collect();
+    assert_bits_equal(&out, &doubles);
+    out.copy_from_slice(&spoilt)?;
+    let (known, search) = doubled().tuned_meanwhile(&tuner, &device, (), (&x, &mut out, n))?;
+    assert!(search.is_none(), "it is on file");
+    assert_eq!(known.config(), found.config());
+    // The nearest, and a search that nobody waits for.
+    let (nearest, search) = doubled().tuned_meanwhile(&tuner, &device, (), (&x, &mut out, 300))?;
+    assert_eq!(nearest.config(), found.config());
+    drop(search.expect("nobody has tuned it"));
+    assert_bits_equal(&out, &spoilt);
+    Ok(())
+}

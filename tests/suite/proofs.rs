@@ -161,7 +161,7 @@ ways! { moved_by_integer (y, x, still, at, by)
     carried_pointer {
         let mut p = y;
         for _ in range(0, at) {
-            p = p + 1;
+            p += 1;
         }
         store(p, still);
     }
